@@ -1,0 +1,196 @@
+//! Bit sets of the ABI. Bits that have no name here survive a round trip.
+
+use bitflags::bitflags;
+
+bitflags! {
+    /// Which fields a sample has: `perf_event_attr.sample_type`, `PERF_SAMPLE_*`.
+    ///
+    /// The bit order is not the order of the fields in a record; for that see
+    /// [`SampleLayout`](crate::SampleLayout).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct SampleType: u64 {
+        /// Instruction pointer.
+        const IP = 1;
+        /// Process and thread id.
+        const TID = 1 << 1;
+        /// Time, in nanoseconds of the event's clock.
+        const TIME = 1 << 2;
+        /// Address the event is about (page fault, memory access).
+        const ADDR = 1 << 3;
+        /// Counter values.
+        const READ = 1 << 4;
+        /// Callchain.
+        const CALLCHAIN = 1 << 5;
+        /// Id of the event (of the group leader where inherited).
+        const ID = 1 << 6;
+        /// CPU number.
+        const CPU = 1 << 7;
+        /// Sampling period in force.
+        const PERIOD = 1 << 8;
+        /// Id of the event opened for this very task and CPU.
+        const STREAM_ID = 1 << 9;
+        /// Raw payload (tracepoint fields).
+        const RAW = 1 << 10;
+        /// Branch records.
+        const BRANCH_STACK = 1 << 11;
+        /// User registers.
+        const REGS_USER = 1 << 12;
+        /// Bytes of the user stack.
+        const STACK_USER = 1 << 13;
+        /// Cost of the event (one 64-bit value).
+        const WEIGHT = 1 << 14;
+        /// Where the data came from.
+        const DATA_SRC = 1 << 15;
+        /// Event id, always the first word of a sample and the last of a trailer.
+        const IDENTIFIER = 1 << 16;
+        /// Transaction abort cause.
+        const TRANSACTION = 1 << 17;
+        /// Registers at the interrupt.
+        const REGS_INTR = 1 << 18;
+        /// Physical address.
+        const PHYS_ADDR = 1 << 19;
+        /// A piece of the AUX area.
+        const AUX = 1 << 20;
+        /// Cgroup id.
+        const CGROUP = 1 << 21;
+        /// Page size behind `ADDR`.
+        const DATA_PAGE_SIZE = 1 << 22;
+        /// Page size behind `IP`.
+        const CODE_PAGE_SIZE = 1 << 23;
+        /// Cost of the event (three values in one word).
+        const WEIGHT_STRUCT = 1 << 24;
+        const _ = !0;
+    }
+}
+
+bitflags! {
+    /// What a read of the event gives: `perf_event_attr.read_format`, `PERF_FORMAT_*`.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct ReadFormat: u64 {
+        /// Nanoseconds for which the event was enabled.
+        const TOTAL_TIME_ENABLED = 1;
+        /// Nanoseconds for which it was counting.
+        const TOTAL_TIME_RUNNING = 1 << 1;
+        /// Event id.
+        const ID = 1 << 2;
+        /// The values of the whole group.
+        const GROUP = 1 << 3;
+        /// Samples lost by this event.
+        const LOST = 1 << 4;
+        const _ = !0;
+    }
+}
+
+bitflags! {
+    /// What branch records hold: `perf_event_attr.branch_sample_type`. Only the
+    /// bits that change the layout, or that rprof asks for, are named.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct BranchSampleType: u64 {
+        /// User branches.
+        const USER = 1;
+        /// Kernel branches.
+        const KERNEL = 1 << 1;
+        /// Hypervisor branches.
+        const HV = 1 << 2;
+        /// Any branch.
+        const ANY = 1 << 3;
+        /// Call stack from the last branch records.
+        const CALL_STACK = 1 << 11;
+        /// A word with the hardware index stands before the entries.
+        const HW_INDEX = 1 << 17;
+        /// A word of counters for each entry stands behind the entries.
+        const COUNTERS = 1 << 19;
+        const _ = !0;
+    }
+}
+
+bitflags! {
+    /// The bit field of `perf_event_attr`, in the little-endian numbering.
+    ///
+    /// The two bits of `precise_ip` are [`PRECISE_IP_1`](Self::PRECISE_IP_1) (weight 1)
+    /// and [`PRECISE_IP_2`](Self::PRECISE_IP_2) (weight 2).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct AttrFlags: u64 {
+        /// Off until enabled.
+        const DISABLED = 1;
+        /// Children inherit the event.
+        const INHERIT = 1 << 1;
+        /// Must always be on the PMU.
+        const PINNED = 1 << 2;
+        /// The only group on the PMU.
+        const EXCLUSIVE = 1 << 3;
+        /// Do not count user mode.
+        const EXCLUDE_USER = 1 << 4;
+        /// Do not count kernel mode.
+        const EXCLUDE_KERNEL = 1 << 5;
+        /// Do not count the hypervisor.
+        const EXCLUDE_HV = 1 << 6;
+        /// Do not count when idle.
+        const EXCLUDE_IDLE = 1 << 7;
+        /// MMAP records for executable mappings.
+        const MMAP = 1 << 8;
+        /// COMM records.
+        const COMM = 1 << 9;
+        /// The period field is a frequency.
+        const FREQ = 1 << 10;
+        /// Per-task counts on context switch.
+        const INHERIT_STAT = 1 << 11;
+        /// The next exec enables.
+        const ENABLE_ON_EXEC = 1 << 12;
+        /// FORK and EXIT records.
+        const TASK = 1 << 13;
+        /// The wake-up field is in bytes.
+        const WATERMARK = 1 << 14;
+        /// `precise_ip`, weight 1.
+        const PRECISE_IP_1 = 1 << 15;
+        /// `precise_ip`, weight 2.
+        const PRECISE_IP_2 = 1 << 16;
+        /// MMAP records for data mappings too.
+        const MMAP_DATA = 1 << 17;
+        /// Every record that is not a sample has a trailer.
+        const SAMPLE_ID_ALL = 1 << 18;
+        /// Do not count in the host.
+        const EXCLUDE_HOST = 1 << 19;
+        /// Do not count in guests.
+        const EXCLUDE_GUEST = 1 << 20;
+        /// Leave the kernel side out of callchains.
+        const EXCLUDE_CALLCHAIN_KERNEL = 1 << 21;
+        /// Leave the user side out of callchains.
+        const EXCLUDE_CALLCHAIN_USER = 1 << 22;
+        /// MMAP2 records instead of MMAP.
+        const MMAP2 = 1 << 23;
+        /// Mark COMM records that an exec caused.
+        const COMM_EXEC = 1 << 24;
+        /// `clockid` names the clock of time fields.
+        const USE_CLOCKID = 1 << 25;
+        /// SWITCH records.
+        const CONTEXT_SWITCH = 1 << 26;
+        /// Write the ring from its end.
+        const WRITE_BACKWARD = 1 << 27;
+        /// NAMESPACES records.
+        const NAMESPACES = 1 << 28;
+        /// KSYMBOL records.
+        const KSYMBOL = 1 << 29;
+        /// BPF_EVENT records.
+        const BPF_EVENT = 1 << 30;
+        /// AUX records instead of events.
+        const AUX_OUTPUT = 1 << 31;
+        /// CGROUP records.
+        const CGROUP = 1 << 32;
+        /// TEXT_POKE records.
+        const TEXT_POKE = 1 << 33;
+        /// MMAP2 records carry build-ids.
+        const BUILD_ID = 1 << 34;
+        /// Only threads inherit.
+        const INHERIT_THREAD = 1 << 35;
+        /// The event goes at an exec.
+        const REMOVE_ON_EXEC = 1 << 36;
+        /// SIGTRAP on each event.
+        const SIGTRAP = 1 << 37;
+        /// User callchains in records of their own.
+        const DEFER_CALLCHAIN = 1 << 38;
+        /// CALLCHAIN_DEFERRED records.
+        const DEFER_OUTPUT = 1 << 39;
+        const _ = !0;
+    }
+}

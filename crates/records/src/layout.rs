@@ -1,0 +1,213 @@
+//! Where each field of a sample stands.
+
+use crate::attr::Attr;
+use crate::bytes::{Endian, RawBytes};
+use crate::flags::{AttrFlags, BranchSampleType, ReadFormat, SampleType};
+use crate::sample_id::SampleId;
+
+/// Fields of one word that begin every sample, in the order in which the
+/// kernel writes them (`perf_output_sample`, perf_event_open(2)).
+pub(crate) const FIXED: [SampleType; 9] = [
+    SampleType::IDENTIFIER,
+    SampleType::IP,
+    SampleType::TID,
+    SampleType::TIME,
+    SampleType::ADDR,
+    SampleType::ID,
+    SampleType::STREAM_ID,
+    SampleType::CPU,
+    SampleType::PERIOD,
+];
+
+/// Fields of the trailer that other records have where `sample_id_all` is set,
+/// in order; each is one word.
+pub(crate) const TRAILER: [SampleType; 6] = [
+    SampleType::TID,
+    SampleType::TIME,
+    SampleType::ID,
+    SampleType::STREAM_ID,
+    SampleType::CPU,
+    SampleType::IDENTIFIER,
+];
+
+/// Offset that stands for "this sample has no such field".
+const NONE: u8 = u8::MAX;
+
+/// Offsets for the samples, and the trailers, of one event.
+///
+/// Made once for each [`Attr`]; reading a fixed field is then one load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SampleLayout {
+    pub(crate) sample_type: SampleType,
+    pub(crate) read_format: ReadFormat,
+    pub(crate) branch: BranchSampleType,
+    pub(crate) regs_user: u64,
+    pub(crate) regs_intr: u64,
+    pub(crate) endian: Endian,
+    /// Byte offset of each field of `FIXED`, or `NONE`.
+    fixed: [u8; FIXED.len()],
+    pub(crate) fixed_len: u8,
+    /// Byte offset of each field of `TRAILER` within the trailer, or `NONE`.
+    trailer: [u8; TRAILER.len()],
+    trailer_len: u8,
+}
+
+impl SampleLayout {
+    /// The layout of records that an event with this attr writes.
+    pub fn new(attr: &Attr, endian: Endian) -> SampleLayout {
+        let place = |order: &[SampleType], out: &mut [u8]| {
+            let mut at = 0;
+            for (field, slot) in order.iter().zip(out) {
+                if attr.sample_type.contains(*field) {
+                    *slot = at;
+                    at += 8;
+                }
+            }
+            at
+        };
+        let mut fixed = [NONE; FIXED.len()];
+        let fixed_len = place(&FIXED, &mut fixed);
+        let mut trailer = [NONE; TRAILER.len()];
+        let trailer_len = match attr.flags.contains(AttrFlags::SAMPLE_ID_ALL) {
+            true => place(&TRAILER, &mut trailer),
+            false => 0,
+        };
+        SampleLayout {
+            sample_type: attr.sample_type,
+            read_format: attr.read_format,
+            branch: attr.branch_sample_type,
+            regs_user: attr.sample_regs_user,
+            regs_intr: attr.sample_regs_intr,
+            endian,
+            fixed,
+            fixed_len,
+            trailer,
+            trailer_len,
+        }
+    }
+
+    /// The fields that a sample has.
+    pub fn sample_type(&self) -> SampleType {
+        self.sample_type
+    }
+
+    /// Byte order.
+    pub fn endian(&self) -> Endian {
+        self.endian
+    }
+
+    /// Bytes of the trailer; 0 where there is none.
+    pub fn trailer_len(&self) -> usize {
+        usize::from(self.trailer_len)
+    }
+
+    /// Byte offset of a fixed field within a sample's body.
+    ///
+    /// `field` is one bit of IDENTIFIER, IP, TID, TIME, ADDR, ID, STREAM_ID, CPU, PERIOD;
+    /// `None` when the sample lacks it, or when it is not one of these.
+    #[inline]
+    pub fn fixed_offset(&self, field: SampleType) -> Option<usize> {
+        let index = FIXED.iter().position(|f| *f == field)?;
+        match self.fixed[index] {
+            NONE => None,
+            at => Some(usize::from(at)),
+        }
+    }
+
+    /// Where in a sample's body the event id stands: IDENTIFIER, else ID.
+    pub fn sample_id_offset(&self) -> Option<usize> {
+        self.fixed_offset(SampleType::IDENTIFIER)
+            .or_else(|| self.fixed_offset(SampleType::ID))
+    }
+
+    /// How far before the end of another record's body its event id begins.
+    pub fn trailer_id_offset_from_end(&self) -> Option<usize> {
+        let at = match (self.trailer[5], self.trailer[2]) {
+            (NONE, NONE) => return None,
+            (NONE, id) => id,
+            (identifier, _) => identifier,
+        };
+        Some(usize::from(self.trailer_len - at))
+    }
+
+    /// A word of the trailer.
+    #[inline]
+    fn trailer_word(&self, body: &RawBytes<'_>, index: usize) -> Option<usize> {
+        match self.trailer[index] {
+            NONE => None,
+            at => Some(body.len().checked_sub(self.trailer_len())? + usize::from(at)),
+        }
+    }
+
+    /// The time of a record that is not a sample, from its trailer, in
+    /// nanoseconds of the event's clock.
+    #[inline]
+    pub fn trailer_time(&self, body: &RawBytes<'_>) -> Option<u64> {
+        body.u64(self.trailer_word(body, 1)?, self.endian)
+    }
+
+    /// The time of a sample.
+    #[inline]
+    pub fn sample_time(&self, body: &RawBytes<'_>) -> Option<u64> {
+        body.u64(self.fixed_offset(SampleType::TIME)?, self.endian)
+    }
+
+    /// The trailer of a record that is not a sample. Fields it lacks are `None`;
+    /// a body too short for its trailer has none at all.
+    pub fn sample_id(&self, body: &RawBytes<'_>) -> SampleId {
+        let u64_of = |index| body.u64(self.trailer_word(body, index)?, self.endian);
+        let u32_of = |index, plus| body.u32(self.trailer_word(body, index)? + plus, self.endian);
+        SampleId {
+            pid: u32_of(0, 0).map(|v| v as i32),
+            tid: u32_of(0, 4).map(|v| v as i32),
+            time: u64_of(1),
+            id: u64_of(5).or_else(|| u64_of(2)),
+            stream_id: u64_of(3),
+            cpu: u32_of(4, 0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_is_the_kernels_not_the_bits() {
+        let attr = Attr {
+            sample_type: SampleType::IDENTIFIER
+                | SampleType::IP
+                | SampleType::CPU
+                | SampleType::STREAM_ID
+                | SampleType::PERIOD,
+            flags: AttrFlags::SAMPLE_ID_ALL,
+            ..Attr::default()
+        };
+        let layout = SampleLayout::new(&attr, Endian::Little);
+        let at = |field| layout.fixed_offset(field);
+        assert_eq!(at(SampleType::IDENTIFIER), Some(0));
+        assert_eq!(at(SampleType::IP), Some(8));
+        assert_eq!(at(SampleType::TIME), None);
+        assert_eq!(at(SampleType::STREAM_ID), Some(16));
+        assert_eq!(at(SampleType::CPU), Some(24));
+        assert_eq!(at(SampleType::PERIOD), Some(32));
+        assert_eq!(at(SampleType::CALLCHAIN), None);
+        assert_eq!(layout.trailer_len(), 24);
+        assert_eq!(layout.trailer_id_offset_from_end(), Some(8));
+    }
+
+    #[test]
+    fn a_body_shorter_than_its_trailer_has_none() {
+        let attr = Attr {
+            sample_type: SampleType::TIME | SampleType::TID,
+            flags: AttrFlags::SAMPLE_ID_ALL,
+            ..Attr::default()
+        };
+        let layout = SampleLayout::new(&attr, Endian::Little);
+        let body = [7; 8];
+        assert_eq!(
+            layout.sample_id(&RawBytes::from(&body[..])),
+            SampleId::default()
+        );
+    }
+}

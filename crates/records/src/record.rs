@@ -1,0 +1,433 @@
+//! Every record of the kernel, typed.
+
+use std::borrow::Cow;
+
+use crate::bytes::{Endian, RawBytes};
+use crate::header::{Misc, RawRecord, RecordType};
+use crate::layout::SampleLayout;
+use crate::read_values::ReadValues;
+use crate::sample::{Callchain, Sample};
+
+/// What makes a record unreadable. Offsets are within the record's body; the
+/// caller adds where the record stood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// A field reaches past the end of its record.
+    #[error("{what} at byte {at} does not fit into the record's {len} bytes")]
+    TooShort {
+        /// What was being read.
+        what: &'static str,
+        /// Where it begins, in bytes from the start of the body.
+        at: usize,
+        /// Bytes of the body.
+        len: usize,
+    },
+    /// The record can only be read with its event's attr, and there is none.
+    #[error("a {0} record of an event that the input does not describe")]
+    NoLayout(RecordType),
+}
+
+/// A mapping (MMAP).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mmap<'a> {
+    /// Process; -1 for the kernel's own mappings.
+    pub pid: i32,
+    /// Thread that mapped.
+    pub tid: i32,
+    /// First address.
+    pub start: u64,
+    /// Bytes.
+    pub len: u64,
+    /// File offset, in bytes.
+    pub pgoff: u64,
+    /// Path as the kernel knows it, or a name such as `[vdso]` or `//anon`.
+    pub path: Cow<'a, [u8]>,
+}
+
+/// What stands behind a mapping, as MMAP2 tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MmapIdentity {
+    /// Device, inode and its generation; all zero for anonymous memory.
+    Inode {
+        /// Device, major.
+        major: u32,
+        /// Device, minor.
+        minor: u32,
+        /// Inode number.
+        inode: u64,
+        /// Inode generation.
+        generation: u64,
+    },
+    /// Build-id, with [`Misc::MMAP_BUILD_ID`].
+    BuildId {
+        /// How many of `bytes` count; at most 20.
+        len: u8,
+        /// The build-id, zeroes behind it.
+        bytes: [u8; 20],
+    },
+}
+
+/// A mapping (MMAP2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mmap2<'a> {
+    /// Process; -1 for the kernel's own mappings.
+    pub pid: i32,
+    /// Thread that mapped.
+    pub tid: i32,
+    /// First address.
+    pub start: u64,
+    /// Bytes.
+    pub len: u64,
+    /// File offset, in bytes.
+    pub pgoff: u64,
+    /// What is mapped.
+    pub identity: MmapIdentity,
+    /// `PROT_*`.
+    pub prot: u32,
+    /// `MAP_*`.
+    pub flags: u32,
+    /// Path as the kernel knows it.
+    pub path: Cow<'a, [u8]>,
+}
+
+/// A task's name (COMM); [`Misc::COMM_EXEC`] when an exec gave it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Comm<'a> {
+    /// Process.
+    pub pid: i32,
+    /// Thread.
+    pub tid: i32,
+    /// Name, without its NUL.
+    pub name: Cow<'a, [u8]>,
+}
+
+/// A birth or an end (FORK, EXIT).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Task {
+    /// Process.
+    pub pid: i32,
+    /// Its parent.
+    pub ppid: i32,
+    /// Thread.
+    pub tid: i32,
+    /// Thread that called fork or clone.
+    pub ptid: i32,
+    /// Nanoseconds of the event's clock.
+    pub time: u64,
+}
+
+/// Dropped records (LOST).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// Event whose ring was full.
+    pub id: u64,
+    /// How many records.
+    pub lost: u64,
+}
+
+/// A record with its meaning. Strings are bytes: the kernel promises no encoding.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "fields are those of perf_event_open(2)")]
+pub enum Record<'a> {
+    Mmap(Mmap<'a>),
+    Mmap2(Mmap2<'a>),
+    Lost(Lost),
+    Comm(Comm<'a>),
+    Exit(Task),
+    Fork(Task),
+    Throttle {
+        time: u64,
+        id: u64,
+        stream_id: u64,
+    },
+    Unthrottle {
+        time: u64,
+        id: u64,
+        stream_id: u64,
+    },
+    Read {
+        pid: i32,
+        tid: i32,
+        values: ReadValues,
+    },
+    Sample(Sample<'a>),
+    Aux {
+        offset: u64,
+        size: u64,
+        flags: u64,
+    },
+    ItraceStart {
+        pid: i32,
+        tid: i32,
+    },
+    LostSamples {
+        lost: u64,
+    },
+    /// A switch of the task that the trailer names.
+    Switch,
+    SwitchCpuWide {
+        next_prev_pid: i32,
+        next_prev_tid: i32,
+    },
+    /// Device and inode of each namespace, in the order net, uts, ipc, pid, user, mnt, cgroup.
+    Namespaces {
+        pid: i32,
+        tid: i32,
+        links: Vec<(u64, u64)>,
+    },
+    Ksymbol {
+        addr: u64,
+        len: u32,
+        ksym_type: u16,
+        flags: u16,
+        name: Cow<'a, [u8]>,
+    },
+    BpfEvent {
+        kind: u16,
+        flags: u16,
+        id: u32,
+        tag: [u8; 8],
+    },
+    Cgroup {
+        id: u64,
+        path: Cow<'a, [u8]>,
+    },
+    TextPoke {
+        addr: u64,
+        old_len: u16,
+        new_len: u16,
+        bytes: RawBytes<'a>,
+    },
+    AuxOutputHwId {
+        hw_id: u64,
+    },
+    CallchainDeferred {
+        cookie: u64,
+        callchain: Callchain<'a>,
+    },
+    /// A record without a meaning here, or one of perf's own.
+    Other(RawRecord<'a>),
+}
+
+/// Reads little fields one after the other.
+struct Cursor<'a> {
+    body: RawBytes<'a>,
+    at: usize,
+    endian: Endian,
+    what: &'static str,
+}
+
+impl<'a> Cursor<'a> {
+    fn fail(&self) -> DecodeError {
+        DecodeError::TooShort {
+            what: self.what,
+            at: self.at,
+            len: self.body.len(),
+        }
+    }
+
+    fn u16(&mut self) -> Result<u16, DecodeError> {
+        let v = self.body.u16(self.at, self.endian).ok_or(self.fail())?;
+        self.at += 2;
+        Ok(v)
+    }
+
+    fn u32(&mut self) -> Result<u32, DecodeError> {
+        let v = self.body.u32(self.at, self.endian).ok_or(self.fail())?;
+        self.at += 4;
+        Ok(v)
+    }
+
+    fn i32(&mut self) -> Result<i32, DecodeError> {
+        Ok(self.u32()? as i32)
+    }
+
+    fn u64(&mut self) -> Result<u64, DecodeError> {
+        let v = self.body.u64(self.at, self.endian).ok_or(self.fail())?;
+        self.at += 8;
+        Ok(v)
+    }
+
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        let range = self.body.get(self.at..self.at + N).ok_or(self.fail())?;
+        self.at += N;
+        range.to_cow().as_ref().try_into().map_err(|_| self.fail())
+    }
+
+    fn c_str(&self) -> Result<Cow<'a, [u8]>, DecodeError> {
+        self.body.c_str(self.at).ok_or(self.fail())
+    }
+
+    fn task(&mut self) -> Result<Task, DecodeError> {
+        Ok(Task {
+            pid: self.i32()?,
+            ppid: self.i32()?,
+            tid: self.i32()?,
+            ptid: self.i32()?,
+            time: self.u64()?,
+        })
+    }
+}
+
+impl<'a> Record<'a> {
+    /// Gives a record its meaning.
+    ///
+    /// `layout` is that of the record's event. Without one, samples and READ
+    /// records cannot be read, and strings may include bytes of a trailer that
+    /// follows an unterminated name.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when a field does not fit, or a layout is needed.
+    pub fn decode(
+        raw: &RawRecord<'a>,
+        layout: Option<&'a SampleLayout>,
+    ) -> Result<Record<'a>, DecodeError> {
+        let trailer = layout.map_or(0, SampleLayout::trailer_len);
+        // Strings end before the trailer, even when a hostile file left out the NUL.
+        let body = match raw.kind {
+            RecordType::SAMPLE => raw.body,
+            kind if kind.is_user() => raw.body,
+            _ => (raw.body.get(0..raw.body.len().saturating_sub(trailer))).unwrap_or(raw.body),
+        };
+        let mut c = Cursor {
+            body,
+            at: 0,
+            endian: raw.endian,
+            what: raw.kind.name().unwrap_or("record"),
+        };
+        Ok(match raw.kind {
+            RecordType::MMAP => Record::Mmap(Mmap {
+                pid: c.i32()?,
+                tid: c.i32()?,
+                start: c.u64()?,
+                len: c.u64()?,
+                pgoff: c.u64()?,
+                path: c.c_str()?,
+            }),
+            RecordType::MMAP2 => Record::Mmap2(mmap2(&mut c, raw.misc)?),
+            RecordType::LOST => Record::Lost(Lost {
+                id: c.u64()?,
+                lost: c.u64()?,
+            }),
+            RecordType::COMM => Record::Comm(Comm {
+                pid: c.i32()?,
+                tid: c.i32()?,
+                name: c.c_str()?,
+            }),
+            RecordType::EXIT => Record::Exit(c.task()?),
+            RecordType::FORK => Record::Fork(c.task()?),
+            RecordType::THROTTLE => Record::Throttle {
+                time: c.u64()?,
+                id: c.u64()?,
+                stream_id: c.u64()?,
+            },
+            RecordType::UNTHROTTLE => Record::Unthrottle {
+                time: c.u64()?,
+                id: c.u64()?,
+                stream_id: c.u64()?,
+            },
+            RecordType::READ => {
+                let layout = layout.ok_or(DecodeError::NoLayout(raw.kind))?;
+                let (pid, tid) = (c.i32()?, c.i32()?);
+                let values = ReadValues::parse(&c.body, c.at, layout.read_format, raw.endian)
+                    .ok_or(c.fail())?;
+                Record::Read { pid, tid, values }
+            }
+            RecordType::SAMPLE => {
+                let layout = layout.ok_or(DecodeError::NoLayout(raw.kind))?;
+                Record::Sample(Sample::parse(raw.body, layout)?)
+            }
+            RecordType::AUX => Record::Aux {
+                offset: c.u64()?,
+                size: c.u64()?,
+                flags: c.u64()?,
+            },
+            RecordType::ITRACE_START => Record::ItraceStart {
+                pid: c.i32()?,
+                tid: c.i32()?,
+            },
+            RecordType::LOST_SAMPLES => Record::LostSamples { lost: c.u64()? },
+            RecordType::SWITCH => Record::Switch,
+            RecordType::SWITCH_CPU_WIDE => Record::SwitchCpuWide {
+                next_prev_pid: c.i32()?,
+                next_prev_tid: c.i32()?,
+            },
+            RecordType::NAMESPACES => {
+                let (pid, tid, count) = (c.i32()?, c.i32()?, c.u64()?);
+                // Bounded by the body, not by what the count says.
+                let mut links = Vec::new();
+                for _ in 0..count {
+                    links.push((c.u64()?, c.u64()?));
+                }
+                Record::Namespaces { pid, tid, links }
+            }
+            RecordType::KSYMBOL => Record::Ksymbol {
+                addr: c.u64()?,
+                len: c.u32()?,
+                ksym_type: c.u16()?,
+                flags: c.u16()?,
+                name: c.c_str()?,
+            },
+            RecordType::BPF_EVENT => Record::BpfEvent {
+                kind: c.u16()?,
+                flags: c.u16()?,
+                id: c.u32()?,
+                tag: c.bytes()?,
+            },
+            RecordType::CGROUP => Record::Cgroup {
+                id: c.u64()?,
+                path: c.c_str()?,
+            },
+            RecordType::TEXT_POKE => {
+                let (addr, old_len, new_len) = (c.u64()?, c.u16()?, c.u16()?);
+                let len = usize::from(old_len) + usize::from(new_len);
+                let bytes = c.body.get(c.at..c.at + len).ok_or(c.fail())?;
+                Record::TextPoke {
+                    addr,
+                    old_len,
+                    new_len,
+                    bytes,
+                }
+            }
+            RecordType::AUX_OUTPUT_HW_ID => Record::AuxOutputHwId { hw_id: c.u64()? },
+            RecordType::CALLCHAIN_DEFERRED => {
+                let cookie = c.u64()?;
+                let callchain = Callchain::parse(c.body, c.at, raw.endian).ok_or(c.fail())?;
+                Record::CallchainDeferred { cookie, callchain }
+            }
+            _ => Record::Other(*raw),
+        })
+    }
+}
+
+fn mmap2<'a>(c: &mut Cursor<'a>, misc: Misc) -> Result<Mmap2<'a>, DecodeError> {
+    let (pid, tid) = (c.i32()?, c.i32()?);
+    let (start, len, pgoff) = (c.u64()?, c.u64()?, c.u64()?);
+    let identity = if misc.has(Misc::MMAP_BUILD_ID) {
+        let [len, _, _, _] = c.bytes()?;
+        MmapIdentity::BuildId {
+            len: len.min(20),
+            bytes: c.bytes()?,
+        }
+    } else {
+        MmapIdentity::Inode {
+            major: c.u32()?,
+            minor: c.u32()?,
+            inode: c.u64()?,
+            generation: c.u64()?,
+        }
+    };
+    Ok(Mmap2 {
+        pid,
+        tid,
+        start,
+        len,
+        pgoff,
+        identity,
+        prot: c.u32()?,
+        flags: c.u32()?,
+        path: c.c_str()?,
+    })
+}

@@ -1,0 +1,581 @@
+//! A view of one SAMPLE record.
+
+use crate::bytes::{Endian, RawBytes};
+use crate::flags::{BranchSampleType, SampleType};
+use crate::layout::SampleLayout;
+use crate::read_values::{ReadValues, read_len};
+use crate::record::DecodeError;
+
+/// The fields behind the fixed ones, in the order in which the kernel writes
+/// them. WEIGHT stands for both of its forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "named as in SampleType")]
+pub enum SampleField {
+    Read,
+    Callchain,
+    Raw,
+    BranchStack,
+    RegsUser,
+    StackUser,
+    Weight,
+    DataSrc,
+    Transaction,
+    RegsIntr,
+    PhysAddr,
+    Cgroup,
+    DataPageSize,
+    CodePageSize,
+    Aux,
+}
+
+use SampleField as F;
+
+/// Kernel order, with the bits that bring the field.
+const VARIABLE: [(SampleField, SampleType); 15] = [
+    (F::Read, SampleType::READ),
+    (F::Callchain, SampleType::CALLCHAIN),
+    (F::Raw, SampleType::RAW),
+    (F::BranchStack, SampleType::BRANCH_STACK),
+    (F::RegsUser, SampleType::REGS_USER),
+    (F::StackUser, SampleType::STACK_USER),
+    (
+        F::Weight,
+        SampleType::WEIGHT.union(SampleType::WEIGHT_STRUCT),
+    ),
+    (F::DataSrc, SampleType::DATA_SRC),
+    (F::Transaction, SampleType::TRANSACTION),
+    (F::RegsIntr, SampleType::REGS_INTR),
+    (F::PhysAddr, SampleType::PHYS_ADDR),
+    (F::Cgroup, SampleType::CGROUP),
+    (F::DataPageSize, SampleType::DATA_PAGE_SIZE),
+    (F::CodePageSize, SampleType::CODE_PAGE_SIZE),
+    (F::Aux, SampleType::AUX),
+];
+
+/// Stands for "no such field". No field begins there: a body has at most
+/// 65,527 bytes.
+const ABSENT: u16 = u16::MAX;
+
+/// One sample. Parsing walks the variable fields once and checks that each
+/// fits; every accessor after that is a load, `None` where the event's
+/// `sample_type` lacks the field.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample<'a> {
+    body: RawBytes<'a>,
+    layout: &'a SampleLayout,
+    /// Byte offset of each field of `VARIABLE`, or `ABSENT`.
+    at: [u16; VARIABLE.len()],
+    end: usize,
+}
+
+/// Addresses of a callchain as recorded: leaf first, with context markers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Callchain<'a> {
+    bytes: RawBytes<'a>,
+    endian: Endian,
+}
+
+/// A `PERF_CONTEXT_*` marker: what the addresses after it are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ContextMarker(pub u64);
+
+impl ContextMarker {
+    /// Hypervisor.
+    pub const HV: ContextMarker = ContextMarker(-32i64 as u64);
+    /// Kernel.
+    pub const KERNEL: ContextMarker = ContextMarker(-128i64 as u64);
+    /// User.
+    pub const USER: ContextMarker = ContextMarker(-512i64 as u64);
+    /// User, delivered in a record of its own.
+    pub const USER_DEFERRED: ContextMarker = ContextMarker(-640i64 as u64);
+    /// Guest.
+    pub const GUEST: ContextMarker = ContextMarker(-2048i64 as u64);
+    /// Kernel of the guest.
+    pub const GUEST_KERNEL: ContextMarker = ContextMarker(-2176i64 as u64);
+    /// User mode of the guest.
+    pub const GUEST_USER: ContextMarker = ContextMarker(-2560i64 as u64);
+
+    /// Whether an entry of a callchain is a marker and no address
+    /// (`>= PERF_CONTEXT_MAX`).
+    #[inline]
+    pub fn is_marker(entry: u64) -> bool {
+        entry >= -4095i64 as u64
+    }
+}
+
+impl<'a> Callchain<'a> {
+    /// Reads a counted callchain that begins at `at`; `None` if it does not fit.
+    pub(crate) fn parse(body: RawBytes<'a>, at: usize, endian: Endian) -> Option<Callchain<'a>> {
+        let len = counted(&body, at, endian, 8, 0)?;
+        Some(Callchain {
+            bytes: body.get(at + 8..at.checked_add(len)?)?,
+            endian,
+        })
+    }
+
+    /// Number of entries, markers included.
+    pub fn len(&self) -> usize {
+        self.bytes.len() / 8
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The entries, leaf first, markers included.
+    pub fn iter(&self) -> impl Iterator<Item = u64> + use<'a> {
+        let (bytes, endian) = (self.bytes, self.endian);
+        (0..bytes.len() / 8).map_while(move |i| bytes.u64(i * 8, endian))
+    }
+
+    /// The entries as they stand, eight bytes each in the recorder's byte
+    /// order: a key for interning.
+    pub fn raw(&self) -> RawBytes<'a> {
+        self.bytes
+    }
+}
+
+/// Registers of a sample: the ABI, and a value for each bit of the mask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registers<'a> {
+    /// `PERF_SAMPLE_REGS_ABI_*`: 0 none (a kernel thread), 1 32-bit, 2 64-bit.
+    pub abi: u64,
+    mask: u64,
+    bytes: RawBytes<'a>,
+    endian: Endian,
+}
+
+impl Registers<'_> {
+    /// Register `number`, as numbered in the architecture's `asm/perf_regs.h`.
+    pub fn get(&self, number: u32) -> Option<u64> {
+        let bit = 1u64.checked_shl(number)?;
+        if self.mask & bit == 0 || self.bytes.is_empty() {
+            return None;
+        }
+        let index = (self.mask & (bit - 1)).count_ones() as usize;
+        self.bytes.u64(index * 8, self.endian)
+    }
+
+    /// Number and value of every register that is there.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        (0..64).filter_map(|number| Some((number, self.get(number)?)))
+    }
+}
+
+/// Bytes of the user stack, from the stack pointer upwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackDump<'a> {
+    /// The bytes that are real (`dyn_size` of them).
+    pub bytes: RawBytes<'a>,
+    /// Bytes that the record has for the dump, real or not.
+    pub reserved: u64,
+}
+
+/// One entry of a branch stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BranchEntry {
+    /// Address of the branch.
+    pub from: u64,
+    /// Its target.
+    pub to: u64,
+    /// Bit field `struct perf_branch_entry` after the addresses, as read.
+    pub flags: u64,
+}
+
+/// A branch stack, most recent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BranchEntries<'a> {
+    /// Hardware index, with [`BranchSampleType::HW_INDEX`].
+    pub hw_index: Option<u64>,
+    entries: RawBytes<'a>,
+    counters: RawBytes<'a>,
+    endian: Endian,
+}
+
+impl BranchEntries<'_> {
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.entries.len() / 24
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The entries.
+    pub fn iter(&self) -> impl Iterator<Item = BranchEntry> + '_ {
+        (0..self.len()).map_while(|i| {
+            let word = |n: usize| self.entries.u64(i * 24 + n * 8, self.endian);
+            Some(BranchEntry {
+                from: word(0)?,
+                to: word(1)?,
+                flags: word(2)?,
+            })
+        })
+    }
+
+    /// A word of event counters for each entry, with [`BranchSampleType::COUNTERS`].
+    pub fn counters(&self) -> impl Iterator<Item = u64> + '_ {
+        (0..self.counters.len() / 8).map_while(|i| self.counters.u64(i * 8, self.endian))
+    }
+}
+
+/// Bytes of a counted list that begins at `at`: the count and its items.
+fn counted(
+    body: &RawBytes<'_>,
+    at: usize,
+    endian: Endian,
+    item: usize,
+    extra: usize,
+) -> Option<usize> {
+    let n = usize::try_from(body.u64(at, endian)?).ok()?;
+    n.checked_mul(item)?.checked_add(8 + extra)
+}
+
+impl<'a> Sample<'a> {
+    /// Reads the body of a SAMPLE record of the event that `layout` was made for.
+    ///
+    /// # Errors
+    /// [`DecodeError`] with the first field that does not fit.
+    pub fn parse(body: RawBytes<'a>, layout: &'a SampleLayout) -> Result<Sample<'a>, DecodeError> {
+        let mut next = usize::from(layout.fixed_len);
+        let too_short = |what, at| DecodeError::TooShort {
+            what,
+            at,
+            len: body.len(),
+        };
+        if next > body.len() {
+            return Err(too_short("fixed fields of a sample", 0));
+        }
+        let mut at = [ABSENT; VARIABLE.len()];
+        let tail = layout.sample_type.difference(SampleType::all_fixed());
+        if !tail.is_empty() {
+            for (slot, (field, bits)) in at.iter_mut().zip(VARIABLE) {
+                if !layout.sample_type.intersects(bits) {
+                    continue;
+                }
+                let len = field_len(field, &body, next, layout)
+                    .filter(|len| *len <= body.len() - next)
+                    .ok_or_else(|| too_short(field.name(), next))?;
+                *slot = (u16::try_from(next).ok())
+                    .filter(|at| *at != ABSENT)
+                    .ok_or_else(|| too_short(field.name(), next))?;
+                next += len;
+            }
+        }
+        Ok(Sample {
+            body,
+            layout,
+            at,
+            end: next,
+        })
+    }
+
+    #[inline]
+    fn fixed(&self, field: SampleType) -> Option<u64> {
+        (self.body).u64(self.layout.fixed_offset(field)?, self.layout.endian)
+    }
+
+    #[inline]
+    fn fixed_u32(&self, field: SampleType, plus: usize) -> Option<u32> {
+        (self.body).u32(self.layout.fixed_offset(field)? + plus, self.layout.endian)
+    }
+
+    #[inline]
+    fn offset(&self, field: SampleField) -> Option<usize> {
+        match self.at[field as usize] {
+            ABSENT => None,
+            at => Some(usize::from(at)),
+        }
+    }
+
+    fn word(&self, field: SampleField) -> Option<u64> {
+        self.body.u64(self.offset(field)?, self.layout.endian)
+    }
+
+    /// Instruction pointer.
+    #[inline]
+    pub fn ip(&self) -> Option<u64> {
+        self.fixed(SampleType::IP)
+    }
+
+    /// Process id; -1 where the task was already gone.
+    #[inline]
+    pub fn pid(&self) -> Option<i32> {
+        self.fixed_u32(SampleType::TID, 0).map(|v| v as i32)
+    }
+
+    /// Thread id.
+    #[inline]
+    pub fn tid(&self) -> Option<i32> {
+        self.fixed_u32(SampleType::TID, 4).map(|v| v as i32)
+    }
+
+    /// Nanoseconds of the event's clock.
+    #[inline]
+    pub fn time(&self) -> Option<u64> {
+        self.fixed(SampleType::TIME)
+    }
+
+    /// Address the event is about.
+    pub fn addr(&self) -> Option<u64> {
+        self.fixed(SampleType::ADDR)
+    }
+
+    /// Event id: IDENTIFIER, else ID.
+    pub fn id(&self) -> Option<u64> {
+        self.fixed(SampleType::IDENTIFIER)
+            .or_else(|| self.fixed(SampleType::ID))
+    }
+
+    /// Stream id.
+    pub fn stream_id(&self) -> Option<u64> {
+        self.fixed(SampleType::STREAM_ID)
+    }
+
+    /// CPU number.
+    #[inline]
+    pub fn cpu(&self) -> Option<u32> {
+        self.fixed_u32(SampleType::CPU, 0)
+    }
+
+    /// Sampling period in force: the sample's weight.
+    #[inline]
+    pub fn period(&self) -> Option<u64> {
+        self.fixed(SampleType::PERIOD)
+    }
+
+    /// Counter values.
+    pub fn read(&self) -> Option<ReadValues> {
+        ReadValues::parse(
+            &self.body,
+            self.offset(F::Read)?,
+            self.layout.read_format,
+            self.layout.endian,
+        )
+    }
+
+    /// The callchain.
+    #[inline]
+    pub fn callchain(&self) -> Option<Callchain<'a>> {
+        Callchain::parse(self.body, self.offset(F::Callchain)?, self.layout.endian)
+    }
+
+    /// Raw payload, padding included.
+    pub fn raw(&self) -> Option<RawBytes<'a>> {
+        let at = self.offset(F::Raw)?;
+        let len = self.body.u32(at, self.layout.endian)? as usize;
+        self.body.get(at + 4..at + 4 + len)
+    }
+
+    /// Branch records.
+    pub fn branch_stack(&self) -> Option<BranchEntries<'a>> {
+        let mut at = self.offset(F::BranchStack)?;
+        let endian = self.layout.endian;
+        let n = usize::try_from(self.body.u64(at, endian)?).ok()?;
+        at += 8;
+        let hw_index = match self.layout.branch.contains(BranchSampleType::HW_INDEX) {
+            true => {
+                at += 8;
+                Some(self.body.u64(at - 8, endian)?)
+            }
+            false => None,
+        };
+        let entries = self.body.get(at..at + n * 24)?;
+        at += n * 24;
+        let counters = match self.layout.branch.contains(BranchSampleType::COUNTERS) {
+            true => self.body.get(at..at + n * 8)?,
+            false => self.body.get(at..at)?,
+        };
+        Some(BranchEntries {
+            hw_index,
+            entries,
+            counters,
+            endian,
+        })
+    }
+
+    fn registers(&self, field: SampleField, mask: u64) -> Option<Registers<'a>> {
+        let at = self.offset(field)?;
+        let endian = self.layout.endian;
+        let abi = self.body.u64(at, endian)?;
+        let count = if abi == 0 {
+            0
+        } else {
+            mask.count_ones() as usize
+        };
+        Some(Registers {
+            abi,
+            mask,
+            bytes: self.body.get(at + 8..at + 8 + count * 8)?,
+            endian,
+        })
+    }
+
+    /// User registers.
+    pub fn regs_user(&self) -> Option<Registers<'a>> {
+        self.registers(F::RegsUser, self.layout.regs_user)
+    }
+
+    /// Registers at the interrupt.
+    pub fn regs_intr(&self) -> Option<Registers<'a>> {
+        self.registers(F::RegsIntr, self.layout.regs_intr)
+    }
+
+    /// User stack bytes. `dyn_size` may be 0 (a kernel thread, a fault).
+    pub fn stack_user(&self) -> Option<StackDump<'a>> {
+        let at = self.offset(F::StackUser)?;
+        let endian = self.layout.endian;
+        let reserved = self.body.u64(at, endian)?;
+        if reserved == 0 {
+            return Some(StackDump {
+                bytes: self.body.get(at..at)?,
+                reserved,
+            });
+        }
+        let len = usize::try_from(reserved).ok()?;
+        let dyn_size = usize::try_from(self.body.u64(at + 8 + len, endian)?).ok()?;
+        Some(StackDump {
+            bytes: self.body.get(at + 8..at + 8 + dyn_size.min(len))?,
+            reserved,
+        })
+    }
+
+    /// Cost, as one word. With [`SampleType::WEIGHT_STRUCT`] it is three values:
+    /// bits 0 to 31, 32 to 47, 48 to 63.
+    pub fn weight(&self) -> Option<u64> {
+        self.word(F::Weight)
+    }
+
+    /// `union perf_mem_data_src`.
+    pub fn data_src(&self) -> Option<u64> {
+        self.word(F::DataSrc)
+    }
+
+    /// `PERF_TXN_*`.
+    pub fn transaction(&self) -> Option<u64> {
+        self.word(F::Transaction)
+    }
+
+    /// Physical address.
+    pub fn phys_addr(&self) -> Option<u64> {
+        self.word(F::PhysAddr)
+    }
+
+    /// Cgroup id.
+    pub fn cgroup(&self) -> Option<u64> {
+        self.word(F::Cgroup)
+    }
+
+    /// Page size behind `addr`, in bytes.
+    pub fn data_page_size(&self) -> Option<u64> {
+        self.word(F::DataPageSize)
+    }
+
+    /// Page size behind `ip`, in bytes.
+    pub fn code_page_size(&self) -> Option<u64> {
+        self.word(F::CodePageSize)
+    }
+
+    /// A piece of the AUX area.
+    pub fn aux(&self) -> Option<RawBytes<'a>> {
+        let at = self.offset(F::Aux)?;
+        let len = usize::try_from(self.body.u64(at, self.layout.endian)?).ok()?;
+        self.body.get(at + 8..at + 8 + len)
+    }
+
+    /// Bytes behind the last known field; not empty where the event had a field
+    /// newer than this crate.
+    pub fn rest(&self) -> RawBytes<'a> {
+        self.body
+            .get_from(self.end)
+            .unwrap_or(RawBytes::from(&[][..]))
+    }
+}
+
+/// Length in bytes of a variable field that begins at `at`; `None` if its own
+/// count does not fit, or is too large to be one.
+fn field_len(
+    field: SampleField,
+    body: &RawBytes<'_>,
+    at: usize,
+    layout: &SampleLayout,
+) -> Option<usize> {
+    let endian = layout.endian;
+    let regs = |mask: u64| {
+        let abi = body.u64(at, endian)?;
+        Some(
+            8 + if abi == 0 {
+                0
+            } else {
+                mask.count_ones() as usize * 8
+            },
+        )
+    };
+    match field {
+        F::Read => read_len(body, at, layout.read_format, endian),
+        F::Callchain => counted(body, at, endian, 8, 0),
+        F::Raw => (body.u32(at, endian)? as usize)
+            .checked_add(4)?
+            .checked_next_multiple_of(8),
+        F::BranchStack => {
+            let extra = usize::from(layout.branch.contains(BranchSampleType::HW_INDEX)) * 8;
+            let counters = usize::from(layout.branch.contains(BranchSampleType::COUNTERS)) * 8;
+            counted(body, at, endian, 24 + counters, extra)
+        }
+        F::RegsUser => regs(layout.regs_user),
+        F::RegsIntr => regs(layout.regs_intr),
+        F::StackUser => match body.u64(at, endian)? {
+            0 => Some(8),
+            len => usize::try_from(len).ok()?.checked_add(16),
+        },
+        F::Aux => counted(body, at, endian, 1, 0),
+        F::Weight
+        | F::DataSrc
+        | F::Transaction
+        | F::PhysAddr
+        | F::Cgroup
+        | F::DataPageSize
+        | F::CodePageSize => Some(8),
+    }
+}
+
+impl SampleField {
+    /// Name for messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            F::Read => "read values of a sample",
+            F::Callchain => "callchain of a sample",
+            F::Raw => "raw data of a sample",
+            F::BranchStack => "branch stack of a sample",
+            F::RegsUser => "user registers of a sample",
+            F::StackUser => "user stack of a sample",
+            F::Weight => "weight of a sample",
+            F::DataSrc => "data source of a sample",
+            F::Transaction => "transaction of a sample",
+            F::RegsIntr => "interrupt registers of a sample",
+            F::PhysAddr => "physical address of a sample",
+            F::Cgroup => "cgroup of a sample",
+            F::DataPageSize => "data page size of a sample",
+            F::CodePageSize => "code page size of a sample",
+            F::Aux => "AUX data of a sample",
+        }
+    }
+}
+
+impl SampleType {
+    /// All bits of fields that stand at fixed offsets.
+    fn all_fixed() -> SampleType {
+        SampleType::IDENTIFIER
+            | SampleType::IP
+            | SampleType::TID
+            | SampleType::TIME
+            | SampleType::ADDR
+            | SampleType::ID
+            | SampleType::STREAM_ID
+            | SampleType::CPU
+            | SampleType::PERIOD
+    }
+}
