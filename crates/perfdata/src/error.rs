@@ -1,0 +1,70 @@
+//! What can be wrong with a recording.
+
+use std::path::PathBuf;
+
+/// What keeps a recording from being opened at all.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file could not be opened or read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is no regular file, and no pipe was meant.
+    #[error("{} is a {kind}, not a recording; name a perf.data file, or - for standard input", path.display())]
+    NotAFile {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        kind: &'static str,
+    },
+    /// There is nothing in it.
+    #[error("{} is empty: the recording was stopped before anything was written", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The first bytes are not perf's.
+    #[error("{} is not a perf.data file: it begins with {found:?} instead of \"PERFILE2\"", path.display())]
+    NotPerfData {
+        /// The file.
+        path: PathBuf,
+        /// Its first bytes, unprintable ones escaped.
+        found: String,
+    },
+    /// The header contradicts itself or the file's length.
+    #[error("{}: damaged header at byte {offset}: {what}", path.display())]
+    BadHeader {
+        /// The file.
+        path: PathBuf,
+        /// Where, in bytes from its start.
+        offset: u64,
+        /// What is wrong.
+        what: String,
+    },
+    /// No event is described, so no sample can be read.
+    #[error("{} describes no event, so its samples cannot be read; was its beginning cut off?", path.display())]
+    NoEvents {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// A place from which on a recording cannot be read. What stood before is good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Where, in bytes from the file's start.
+    pub offset: u64,
+    /// What is wrong there.
+    pub what: String,
+}
+
+impl std::fmt::Display for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "damaged at byte {}: {}", self.offset, self.what)
+    }
+}

@@ -1,0 +1,38 @@
+//! The perf.data container: reading and writing.
+//!
+//! This crate knows where things stand in a file and in a pipe-mode stream. It
+//! does not know what a sample means.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`reader`] | [`PerfData`]: an opened recording |
+//! | [`blocks`] | [`Blocks`]: the records in pieces of about a MiB, decompressed |
+//! | [`walk`] | [`Walk`]: record after record through a piece |
+//! | [`events`] | [`Events`]: which record belongs to which event |
+//! | [`features`] | [`Feature`] and the sections that rprof interprets |
+//! | [`writer`] | [`FileWriter`]: a file that stays readable if its writer dies |
+//! | [`output`] | [`OutputFile`]: where a recording goes, without clobbering |
+//!
+//! The reference is `tools/perf/Documentation/perf.data-file-format.txt` in the
+//! kernel's source tree.
+
+pub mod blocks;
+mod contents;
+pub mod error;
+pub mod events;
+pub mod features;
+mod header;
+pub mod output;
+mod pipe;
+pub mod reader;
+pub mod walk;
+pub mod writer;
+
+pub use blocks::{Block, Blocks};
+pub use error::{Damage, Error};
+pub use events::{Event, Events};
+pub use features::{BuildIdEntry, Feature, FeatureSections};
+pub use output::OutputFile;
+pub use reader::{Mode, PerfData};
+pub use walk::{Walk, Walked};
+pub use writer::{EventDescription, FileWriter};
