@@ -1,0 +1,143 @@
+//! Program text that was moved to huge pages keeps its file.
+//!
+//! Some programs copy their own text into anonymous huge pages when they start,
+//! for fewer TLB misses. The addresses stay what they were, but the mapping is
+//! now `//anon`, and every sample in the hottest code would be unknown. Two
+//! shapes of it can be told for certain enough from the mappings alone:
+//!
+//! - *on top*: an executable anonymous mapping, aligned to 2 MiB at both ends,
+//!   put inside an executable mapping of a file;
+//! - *between*: such a mapping that lies, without a gap, between two executable
+//!   mappings of one file whose offsets leave room for exactly it. This is what
+//!   `/proc/PID/maps` shows afterwards.
+//!
+//! In both the bytes are the file's at the same offsets. Code made at run time
+//! could be mistaken for it only where it is placed, so aligned, inside a library
+//! that was unloaded. Huge pages at the very start or end of a text are not
+//! recognised: nothing there says how much of the file they hold.
+
+use crate::image::{ImageKind, ImageTable};
+use crate::tree::{Arena, Root};
+use crate::view::Mapping;
+
+const HUGE_PAGE: u64 = 2 << 20;
+
+fn is_huge_text(images: &ImageTable, mapping: &Mapping) -> bool {
+    mapping.executable
+        && mapping.start.is_multiple_of(HUGE_PAGE)
+        && mapping.end.is_multiple_of(HUGE_PAGE)
+        && matches!(
+            images.kind(mapping.image),
+            ImageKind::Anonymous | ImageKind::Heap
+        )
+}
+
+fn is_file_text(images: &ImageTable, mapping: &Mapping) -> bool {
+    mapping.executable
+        && matches!(
+            images.kind(mapping.image),
+            ImageKind::File | ImageKind::Deleted
+        )
+}
+
+/// Whether `new` is the text of a file moved to huge pages *on top* of it.
+pub(crate) fn is_moved_text(arena: &Arena, root: Root, images: &ImageTable, new: &Mapping) -> bool {
+    is_huge_text(images, new)
+        && arena
+            .find(root, new.start)
+            .is_some_and(|old| old.end >= new.end && is_file_text(images, &old))
+}
+
+/// For a mapping of a file, the huge pages *between* it and an earlier mapping of
+/// the same file, as the mapping of the file that they stand for.
+pub(crate) fn moved_text_before(
+    arena: &Arena,
+    root: Root,
+    images: &ImageTable,
+    new: &Mapping,
+) -> Option<Mapping> {
+    if !is_file_text(images, new) {
+        return None;
+    }
+    let huge = arena.find(root, new.start.checked_sub(1)?)?;
+    if huge.end != new.start || !is_huge_text(images, &huge) {
+        return None;
+    }
+    let before = arena.find(root, huge.start.checked_sub(1)?)?;
+    let continues = before.end == huge.start
+        && before.image == new.image
+        && before.executable
+        && before.offset_of(new.start) == new.file_offset;
+    continues.then(|| Mapping {
+        start: huge.start,
+        end: huge.end,
+        file_offset: before.offset_of(huge.start),
+        ..*new
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ImageIdentity, NewMapping, Pid, ProcessMapBuilder, Timeline};
+
+    const APP: Pid = Pid(1);
+    const M2: u64 = 2 << 20;
+
+    fn map(b: &mut ProcessMapBuilder, path: &str, start: u64, end: u64, file_offset: u64) {
+        b.handle_mmap(
+            0,
+            APP,
+            &NewMapping {
+                start,
+                len: end - start,
+                file_offset,
+                path: path.as_bytes(),
+                identity: ImageIdentity::PathOnly,
+                executable: true,
+            },
+        );
+    }
+
+    fn at(t: &Timeline, address: u64) -> Option<(&[u8], u64)> {
+        let found = t.resolve(APP, 0, address)?;
+        Some((&*t.image(found.image)?.path, found.offset_in_file))
+    }
+
+    #[test]
+    fn on_top() {
+        for (keep, expected) in [
+            (false, (&b"/app"[..], 0x1000 + M2 + 5)),
+            (true, (b"//anon", 5)),
+        ] {
+            let mut b = ProcessMapBuilder::new();
+            b.keep_huge_pages(keep);
+            map(&mut b, "/app", M2, 4 * M2, 0x1000);
+            map(&mut b, "//anon", 2 * M2, 3 * M2, 0);
+            assert_eq!(at(&b.finish(), 2 * M2 + 5), Some(expected));
+        }
+    }
+
+    #[test]
+    fn between() {
+        let mut b = ProcessMapBuilder::new();
+        for _listed in 0..2 {
+            map(&mut b, "/app", M2 + 0x1000, 2 * M2, 0x4000);
+            map(&mut b, "[heap]", 2 * M2, 4 * M2, 0);
+            map(&mut b, "/app", 4 * M2, 5 * M2, 0x3000 + 3 * M2);
+        }
+        let t = b.finish();
+        assert_eq!(at(&t, 3 * M2), Some((&b"/app"[..], 0x3000 + 2 * M2)));
+    }
+
+    #[test]
+    fn not_where_the_offsets_or_the_alignment_disagree() {
+        let mut b = ProcessMapBuilder::new();
+        map(&mut b, "/app", M2, 2 * M2, 0);
+        map(&mut b, "//anon", 2 * M2, 3 * M2, 0);
+        map(&mut b, "/app", 3 * M2, 4 * M2, 0x7000);
+        map(&mut b, "//anon", 3 * M2 + 0x1000, 3 * M2 + 0x2000, 0);
+        let t = b.finish();
+        assert_eq!(at(&t, 2 * M2), Some((&b"//anon"[..], 0)));
+        assert_eq!(at(&t, 3 * M2 + 0x1000), Some((&b"//anon"[..], 0)));
+    }
+}

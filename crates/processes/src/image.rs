@@ -1,0 +1,328 @@
+//! Images: what mappings are backed by, each once, by identity.
+
+use std::collections::HashMap;
+
+use crate::ids::ImageId;
+
+/// The longest build-id that MMAP2 records and perf.data files can carry.
+const BUILD_ID_MAX: usize = 20;
+
+/// The content of an ELF file's `NT_GNU_BUILD_ID` note.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BuildId {
+    // Bytes past `len` are 0, so the derived comparisons are right.
+    bytes: [u8; BUILD_ID_MAX],
+    len: u8,
+}
+
+impl BuildId {
+    /// From 1 to 20 bytes, which must not all be 0: the kernel writes zeros
+    /// where it could not read the note.
+    pub fn new(id: &[u8]) -> Option<Self> {
+        if id.iter().all(|&byte| byte == 0) {
+            return None;
+        }
+        let mut bytes = [0; BUILD_ID_MAX];
+        bytes.get_mut(..id.len())?.copy_from_slice(id);
+        Some(Self {
+            bytes,
+            len: id.len() as u8,
+        })
+    }
+
+    /// The bytes, as many as were given.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+impl std::fmt::Debug for BuildId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("BuildId(")?;
+        for byte in self.as_bytes() {
+            write!(f, "{byte:02x}")?;
+        }
+        f.write_str(")")
+    }
+}
+
+/// By what an image is told from others: the best of what was known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ImageIdentity {
+    /// MMAP2 with `PERF_RECORD_MISC_MMAP_BUILD_ID`. The path then does not
+    /// matter: the same build at two paths is one image.
+    BuildId(BuildId),
+    /// MMAP2 without it. A file renamed, or seen from two mount namespaces, is
+    /// one image; a file replaced is another.
+    Inode {
+        /// Device, upper half.
+        major: u32,
+        /// Device, lower half.
+        minor: u32,
+        /// Inode number. Where it is 0, so that nothing is identified, the image
+        /// is kept as [`PathOnly`](Self::PathOnly).
+        inode: u64,
+        /// Told apart from earlier files by the same number. 0 where it is not
+        /// known, as from `/proc/PID/maps`.
+        generation: u64,
+    },
+    /// MMAP, memory without a file, or the kernel.
+    PathOnly,
+}
+
+/// What sort of thing an image is, judged by its name alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ImageKind {
+    /// A file.
+    File,
+    /// A file whose name was already gone: ` (deleted)`.
+    Deleted,
+    /// The kernel itself, `[kernel.kallsyms]_text` and the like.
+    Kernel,
+    /// A kernel module, `[name]` or the path of a `.ko`, in the kernel's space.
+    KernelModule,
+    /// `[vdso]`.
+    Vdso,
+    /// `[vsyscall]`.
+    Vsyscall,
+    /// `[heap]`.
+    Heap,
+    /// `[stack]`.
+    Stack,
+    /// Memory without a file: `//anon`, `[anon:...]`, `/anon_hugepage`,
+    /// `/dev/zero`, `/SYSV...`, or no name.
+    Anonymous,
+    /// `/memfd:...`: memory with a file descriptor, often code made at run time.
+    Memfd,
+    /// Other special names: `[uprobes]`, `anon_inode:...`.
+    Other,
+}
+
+const DELETED: &[u8] = b" (deleted)";
+
+impl ImageKind {
+    fn of_user(path: &[u8]) -> Self {
+        let deleted = path.strip_suffix(DELETED);
+        let name = deleted.unwrap_or(path);
+        match name {
+            b"" | b"//anon" | b"/dev/zero" => Self::Anonymous,
+            b"[vsyscall]" => Self::Vsyscall,
+            b"[heap]" => Self::Heap,
+            _ if name.starts_with(b"[vdso") => Self::Vdso,
+            _ if name.starts_with(b"[stack") => Self::Stack,
+            _ if name.starts_with(b"[anon")
+                || name.starts_with(b"/anon_hugepage")
+                || name.starts_with(b"/SYSV") =>
+            {
+                Self::Anonymous
+            }
+            _ if name.starts_with(b"/memfd:") => Self::Memfd,
+            _ if name.starts_with(b"[") || name.starts_with(b"anon_inode:") => Self::Other,
+            _ if deleted.is_some() => Self::Deleted,
+            _ => Self::File,
+        }
+    }
+
+    fn of_kernel(path: &[u8]) -> Self {
+        let kernel = [&b"[kernel."[..], b"[guest.kernel."];
+        if kernel.iter().any(|prefix| path.starts_with(prefix)) {
+            return Self::Kernel;
+        }
+        let file = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+        if path.starts_with(b"[") || file.windows(3).any(|part| part == b".ko") {
+            return Self::KernelModule;
+        }
+        Self::Kernel
+    }
+
+    /// Whether a file stands behind it, so that a device and inode mean
+    /// something lasting.
+    pub fn has_file(self) -> bool {
+        matches!(
+            self,
+            Self::File | Self::Deleted | Self::Memfd | Self::Kernel | Self::KernelModule
+        )
+    }
+}
+
+/// One ELF file, or the kernel, a module, the vdso, some memory: by identity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// The name as first recorded, in the process's own mount namespace; bytes
+    /// of no certain encoding, chosen by whoever was recorded.
+    pub path: Box<[u8]>,
+    /// By what it was told from others.
+    pub identity: ImageIdentity,
+    /// What it is, by its name.
+    pub kind: ImageKind,
+}
+
+impl Image {
+    /// The path without the ` (deleted)` that the kernel appends.
+    pub fn path_without_deleted(&self) -> &[u8] {
+        self.path.strip_suffix(DELETED).unwrap_or(&self.path)
+    }
+}
+
+/// Which kind of address space an image is mapped into. Names mean different
+/// things there, and a process must not be able to pose as the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Side {
+    User = 0,
+    Kernel = 1,
+}
+
+/// Each distinct image once. See [`NameTable`](crate::names::NameTable) on hashing.
+#[derive(Debug, Default)]
+pub(crate) struct ImageTable {
+    images: Vec<Image>,
+    by_identity: HashMap<(Side, ImageIdentity), ImageId>,
+    by_path: [HashMap<Box<[u8]>, ImageId>; 2],
+}
+
+impl ImageTable {
+    pub(crate) fn intern(&mut self, side: Side, path: &[u8], identity: ImageIdentity) -> ImageId {
+        let kind = match side {
+            Side::User => ImageKind::of_user(path),
+            Side::Kernel => ImageKind::of_kernel(path),
+        };
+        let identity = match identity {
+            ImageIdentity::Inode { inode, .. } if inode == 0 || !kind.has_file() => {
+                ImageIdentity::PathOnly
+            }
+            known => known,
+        };
+        let known = match identity {
+            ImageIdentity::PathOnly => self.by_path[side as usize].get(path),
+            better => self.by_identity.get(&(side, better)),
+        };
+        if let Some(&id) = known {
+            return id;
+        }
+        let id = ImageId(self.images.len() as u32);
+        self.images.push(Image {
+            path: path.into(),
+            identity,
+            kind,
+        });
+        match identity {
+            ImageIdentity::PathOnly => self.by_path[side as usize].insert(path.into(), id),
+            better => self.by_identity.insert((side, better), id),
+        };
+        id
+    }
+
+    pub(crate) fn kind(&self, id: ImageId) -> ImageKind {
+        self.images
+            .get(id.0 as usize)
+            .map_or(ImageKind::Other, |image| image.kind)
+    }
+
+    pub(crate) fn as_slice(&self) -> &[Image] {
+        &self.images
+    }
+
+    pub(crate) fn finish(self) -> Box<[Image]> {
+        self.images.into_boxed_slice()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inode(inode: u64, generation: u64) -> ImageIdentity {
+        ImageIdentity::Inode {
+            major: 8,
+            minor: 1,
+            inode,
+            generation,
+        }
+    }
+
+    #[test]
+    fn kinds_by_name() {
+        for (path, kind) in [
+            (&b"/usr/bin/cat"[..], ImageKind::File),
+            (b"/tmp/a (deleted)", ImageKind::Deleted),
+            (b"[vdso]", ImageKind::Vdso),
+            (b"[vsyscall]", ImageKind::Vsyscall),
+            (b"[heap]", ImageKind::Heap),
+            (b"[stack]", ImageKind::Stack),
+            (b"[stack:17]", ImageKind::Stack),
+            (b"", ImageKind::Anonymous),
+            (b"//anon", ImageKind::Anonymous),
+            (b"[anon:scudo:primary]", ImageKind::Anonymous),
+            (b"/anon_hugepage (deleted)", ImageKind::Anonymous),
+            (b"/dev/zero (deleted)", ImageKind::Anonymous),
+            (b"/SYSV00000000 (deleted)", ImageKind::Anonymous),
+            (b"/memfd:doublemapper (deleted)", ImageKind::Memfd),
+            (b"[uprobes]", ImageKind::Other),
+            (b"anon_inode:[perf_event]", ImageKind::Other),
+            // Not the kernel: a process does not get to say so.
+            (b"[kernel.kallsyms]_text", ImageKind::Other),
+        ] {
+            assert_eq!(ImageKind::of_user(path), kind, "{}", path.escape_ascii());
+        }
+        for (path, kind) in [
+            (&b"[kernel.kallsyms]_text"[..], ImageKind::Kernel),
+            (b"[guest.kernel.kallsyms]", ImageKind::Kernel),
+            (b"/usr/lib/debug/boot/vmlinux-6.1", ImageKind::Kernel),
+            (b"[nf_tables]", ImageKind::KernelModule),
+            (
+                b"/lib/modules/6.1/kernel/fs/xfs.ko.zst",
+                ImageKind::KernelModule,
+            ),
+        ] {
+            assert_eq!(ImageKind::of_kernel(path), kind, "{}", path.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn identity_comes_before_path() {
+        let mut table = ImageTable::default();
+        let a = table.intern(Side::User, b"/a", inode(1, 0));
+        assert_eq!(a, table.intern(Side::User, b"/renamed", inode(1, 0)));
+        assert_ne!(a, table.intern(Side::User, b"/a", inode(2, 0)));
+        assert_ne!(a, table.intern(Side::User, b"/a", inode(1, 1)));
+        assert_ne!(a, table.intern(Side::User, b"/a", ImageIdentity::PathOnly));
+        assert_eq!(&*table.as_slice()[0].path, b"/a");
+
+        let id = BuildId::new(&[1, 2, 3]).map(ImageIdentity::BuildId);
+        let id = id.unwrap_or(ImageIdentity::PathOnly);
+        let b = table.intern(Side::User, b"/b", id);
+        assert_eq!(b, table.intern(Side::User, b"/c", id));
+    }
+
+    #[test]
+    fn an_inode_that_says_nothing_is_dropped() {
+        let mut table = ImageTable::default();
+        let a = table.intern(Side::User, b"/a", inode(0, 0));
+        assert_eq!(a, table.intern(Side::User, b"/a", ImageIdentity::PathOnly));
+        let zero = table.intern(Side::User, b"/dev/zero (deleted)", inode(7, 0));
+        assert_eq!(
+            zero,
+            table.intern(Side::User, b"/dev/zero (deleted)", inode(8, 0))
+        );
+    }
+
+    #[test]
+    fn a_process_cannot_pose_as_the_kernel() {
+        let mut table = ImageTable::default();
+        let name = b"[kernel.kallsyms]_text";
+        assert_ne!(
+            table.intern(Side::User, name, ImageIdentity::PathOnly),
+            table.intern(Side::Kernel, name, ImageIdentity::PathOnly)
+        );
+    }
+
+    #[test]
+    fn build_ids_have_bounds() {
+        assert_eq!(BuildId::new(&[]), None);
+        assert_eq!(BuildId::new(&[0; 20]), None);
+        assert_eq!(BuildId::new(&[1; 21]), None);
+        let id = BuildId::new(&[0xab, 0]).map(|id| (id.as_bytes().to_vec(), format!("{id:?}")));
+        assert_eq!(id, Some((vec![0xab, 0], "BuildId(ab00)".to_owned())));
+    }
+}

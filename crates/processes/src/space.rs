@@ -1,0 +1,239 @@
+//! Address spaces: the history of one set of mappings.
+
+use crate::ids::{MapState, SpaceId, Time};
+use crate::tree::{Arena, NIL, Root};
+use crate::view::{MapView, Mapping, Resolved};
+
+/// A tree, and the time from which it tells the truth.
+#[derive(Clone, Copy, Debug)]
+struct Version {
+    time: Time,
+    root: Root,
+}
+
+/// How many pieces and gaps a late mapping is compared with, so that a flood of
+/// them cannot cost time squared. Honest ones meet two or three.
+const LATE_STEPS: usize = 64;
+
+/// One address space, while it is being built.
+///
+/// ```text
+///   address
+///      ^        version 0              version 1        version 2
+///      |  . . . +-----------------+ +---------------+ +---------->
+///      |        |  libc           | |  libc         | |  libc
+///      |  . . . +-----------------+ +---------------+ +---------->
+///      |             +------------+ +---------------+ +---------->
+///      |             |  app       | |  app          | |  app (rest)
+///      |             |            | |               | +---------->
+///      |             |            | |               | |  jit
+///      |             +------------+ +---------------+ +---------->
+///      +------------------------------------------------------------> time
+///              added in place:       a replacement     a replacement
+///              begins later than     elsewhere
+///              its version
+/// ```
+///
+/// Within a version pieces are only added, each with its begin time; what would
+/// change an existing piece makes the next version. Nothing is ever unmapped, so
+/// what a version covers all later ones cover.
+#[derive(Debug)]
+pub(crate) struct Space {
+    versions: Vec<Version>,
+    /// When each change took effect; in feed order until finished.
+    changes: Vec<Time>,
+    /// Nodes from here on are this space's latest version's alone.
+    mark: u32,
+    /// Time of the latest mapping or fork. What is earlier is late.
+    clock: Time,
+    /// A late mapping begins no earlier than this: the last replacement or fork.
+    floor: Time,
+    /// For a forked space, what it had at birth.
+    origin: Option<MapState>,
+}
+
+impl Space {
+    /// An empty space, as for a process not seen before or after an exec.
+    pub(crate) fn new(time: Time, arena: &Arena) -> Self {
+        Self {
+            versions: vec![Version { time, root: NIL }],
+            changes: Vec::new(),
+            mark: arena.len(),
+            clock: time,
+            floor: time,
+            origin: None,
+        }
+    }
+
+    /// A copy for a child. Both sides share all nodes, and neither owns any.
+    pub(crate) fn fork(&mut self, id: SpaceId, time: Time, arena: &Arena) -> Self {
+        let time = time.max(self.clock);
+        self.mark = arena.len();
+        self.clock = time;
+        self.floor = time;
+        let root = self.latest_root();
+        Self {
+            versions: vec![Version { time, root }],
+            changes: Vec::new(),
+            mark: self.mark,
+            clock: time,
+            floor: time,
+            origin: match self.changes.len() {
+                0 => self.origin,
+                epoch => Some(MapState {
+                    space: id,
+                    epoch: epoch as u32,
+                }),
+            },
+        }
+    }
+
+    pub(crate) fn clock(&self) -> Time {
+        self.clock
+    }
+
+    pub(crate) fn latest_root(&self) -> Root {
+        self.versions.last().map_or(NIL, |version| version.root)
+    }
+
+    pub(crate) fn latest_state(&self, id: SpaceId) -> MapState {
+        self.state_after(id, self.changes.len())
+    }
+
+    /// Maps `mapping` at its `since`. Returns whether that changed anything.
+    pub(crate) fn map(&mut self, arena: &mut Arena, mapping: &Mapping) -> bool {
+        if mapping.start >= mapping.end {
+            return false;
+        }
+        if mapping.since < self.clock {
+            return self.map_late(arena, mapping);
+        }
+        let time = mapping.since;
+        self.clock = time;
+        let root = self.latest_root();
+        if arena.overlaps(root, mapping.start, mapping.end) {
+            self.floor = time;
+            let old = arena.find(root, mapping.start);
+            if old.is_some_and(|old| (Mapping { since: time, ..old }) == *mapping) {
+                // The same again. Seen from recorders that list a process's
+                // maps once for each of its threads.
+                return false;
+            }
+            if self.versions.last().is_none_or(|last| last.time < time) {
+                self.mark = arena.len();
+                self.versions.push(Version { time, root });
+            }
+        }
+        self.insert(arena, mapping);
+        self.changes.push(time);
+        true
+    }
+
+    /// Fills what is free. What is free now was free at all times.
+    fn map_late(&mut self, arena: &mut Arena, mapping: &Mapping) -> bool {
+        let since = mapping.since.max(self.floor);
+        let mut at = mapping.start;
+        let mut changed = false;
+        for _ in 0..LATE_STEPS {
+            if at >= mapping.end {
+                break;
+            }
+            let root = self.latest_root();
+            if let Some(newer) = arena.find(root, at) {
+                at = newer.end;
+                continue;
+            }
+            let next = arena.next_start(root, at).unwrap_or(u64::MAX);
+            let end = next.min(mapping.end);
+            let free = Mapping {
+                start: at,
+                end,
+                file_offset: mapping.offset_of(at),
+                since,
+                ..*mapping
+            };
+            self.insert(arena, &free);
+            changed = true;
+            at = end;
+        }
+        if changed {
+            self.changes.push(since);
+        }
+        changed
+    }
+
+    fn insert(&mut self, arena: &mut Arena, mapping: &Mapping) {
+        let mark = self.mark;
+        if let Some(latest) = self.versions.last_mut() {
+            latest.root = arena.insert(latest.root, mark, mapping);
+        }
+    }
+
+    /// Puts the history in order. No more mappings after this.
+    pub(crate) fn finish(&mut self) {
+        self.changes.sort_unstable();
+        self.changes.shrink_to_fit();
+        self.versions.shrink_to_fit();
+    }
+
+    // From here on: questions to a finished space.
+
+    pub(crate) fn versions(&self) -> usize {
+        self.versions.len()
+    }
+
+    pub(crate) fn epoch(&self, time: Time) -> u32 {
+        self.changes.partition_point(|&change| change <= time) as u32
+    }
+
+    pub(crate) fn state(&self, id: SpaceId, time: Time) -> MapState {
+        self.state_after(id, self.epoch(time) as usize)
+    }
+
+    fn state_after(&self, id: SpaceId, changes: usize) -> MapState {
+        let own = MapState {
+            space: id,
+            epoch: changes as u32,
+        };
+        match changes {
+            0 => self.origin.unwrap_or(own),
+            _ => own,
+        }
+    }
+
+    /// How many versions had begun.
+    fn begun(&self, time: Time) -> usize {
+        match &self.versions[..] {
+            // Nothing was ever replaced, as in most processes.
+            [only] => usize::from(only.time <= time),
+            all => all.partition_point(|version| version.time <= time),
+        }
+    }
+
+    pub(crate) fn view<'a>(&self, arena: &'a Arena, time: Time) -> MapView<'a> {
+        let root = match self.begun(time) {
+            0 => NIL,
+            n => self.versions[n - 1].root,
+        };
+        MapView::new(arena, root, time)
+    }
+
+    /// What covers the address, or if nothing does yet, what will first.
+    pub(crate) fn resolve_or_next(
+        &self,
+        arena: &Arena,
+        time: Time,
+        address: u64,
+    ) -> Option<Resolved> {
+        if let Some(found) = self.view(arena, time).resolve(address) {
+            return Some(found);
+        }
+        let from = self.begun(time).saturating_sub(1);
+        let covers = |version: &Version| arena.find(version.root, address);
+        let rest = self.versions.get(from..)?;
+        let first = rest.partition_point(|version| covers(version).is_none());
+        let mapping = covers(rest.get(first)?)?;
+        // Replaced at the very time it began, it never held: ask again.
+        self.view(arena, mapping.since.max(time)).resolve(address)
+    }
+}

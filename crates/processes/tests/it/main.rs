@@ -1,0 +1,19 @@
+//! Behaviour of the crate through its public face.
+
+mod behaviour;
+mod hostile;
+mod model;
+
+use rprof_processes::{ImageIdentity, NewMapping};
+
+/// An executable mapping of a file known by its path, at file offset 0x100.
+fn map(path: &str, start: u64, len: u64) -> NewMapping<'_> {
+    NewMapping {
+        start,
+        len,
+        file_offset: 0x100,
+        path: path.as_bytes(),
+        identity: ImageIdentity::PathOnly,
+        executable: true,
+    }
+}
