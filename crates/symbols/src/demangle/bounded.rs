@@ -1,0 +1,36 @@
+//! A string that takes only so much.
+
+use super::{CUT_MARK, MAX_OUTPUT};
+use std::fmt;
+
+/// Collects output up to [`MAX_OUTPUT`] bytes, then fails, which stops the demangler.
+#[derive(Default)]
+pub(super) struct Bounded {
+    text: String,
+    full: bool,
+}
+
+impl Bounded {
+    /// What was written, marked if it was cut. `None` if writing `failed` before that.
+    pub(super) fn finish(mut self, failed: bool) -> Option<String> {
+        if self.full {
+            self.text.push_str(CUT_MARK);
+        } else if failed || self.text.is_empty() {
+            return None;
+        }
+        Some(self.text)
+    }
+}
+
+impl fmt::Write for Bounded {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        let room = MAX_OUTPUT - CUT_MARK.len() - self.text.len().min(MAX_OUTPUT - CUT_MARK.len());
+        if part.len() <= room {
+            self.text.push_str(part);
+            return Ok(());
+        }
+        self.text.push_str(&part[..part.floor_char_boundary(room)]);
+        self.full = true;
+        Err(fmt::Error)
+    }
+}

@@ -1,0 +1,184 @@
+//! C++ names in the Itanium ABI.
+
+use super::{Bounded, Style};
+use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
+
+/// How deeply types and expressions may nest: far beyond what people or
+/// template libraries write, and within a thread's 2 MiB stack in a debug build.
+const MAX_DEPTH: u32 = 128;
+
+pub(super) fn demangle(raw: &str, style: Style) -> Option<String> {
+    if !raw.starts_with("_Z") && !raw.starts_with("__Z") && !raw.starts_with("_GLOBAL_") {
+        return None;
+    }
+    // Clones (.cold, .part.0, .llvm.123) go by the name of the function.
+    let function = raw.split_once('.').map_or(raw, |(function, _)| function);
+    if let Some((words, function)) = special(function)
+        && let Some(name) = plain(&function, Style::Full)
+    {
+        // `perf` and c++filt show these with parameters in either style.
+        return Some(format!("{words} {name}"));
+    }
+    match style {
+        Style::NoParameters => plain(function, style).or_else(|| without_return_type(function)),
+        Style::Full => plain(raw, style),
+    }
+}
+
+/// `cpp_demangle` cannot read some expressions that GCC writes into return types, the
+/// `enable_if` of standard library templates above all. The name comes before, and is all we want.
+fn without_return_type(function: &str) -> Option<String> {
+    let (readable, _) = function.split_once("Xsr")?;
+    let ends = readable.rmatch_indices('E').take(16);
+    ends.filter_map(|(at, _)| plain(&format!("{}vv", &readable[..=at]), Style::NoParameters))
+        .next()
+}
+
+fn plain(mangled: &str, style: Style) -> Option<String> {
+    let parse = ParseOptions::default().recursion_limit(MAX_DEPTH);
+    let mut options = DemangleOptions::new().recursion_limit(MAX_DEPTH);
+    if style == Style::NoParameters {
+        options = options.no_params().no_return_type();
+    }
+    let symbol = Symbol::new_with_options(mangled, &parse).ok()?;
+    let mut out = Bounded::default();
+    let failed = symbol.structured_demangle(&mut out, &options).is_err();
+    let mut name = literals(out.finish(failed)?);
+    if style == Style::NoParameters {
+        name = without_qualifiers(name);
+    }
+    Some(constructors(abbreviated(name)))
+}
+
+/// Tables, thunks and clones of a function or class, which `cpp_demangle` describes in words of its
+/// own. Returns the usual words, and the name of what it is about. Itanium C++ ABI, "Special Names".
+fn special(mangled: &str) -> Option<(&'static str, String)> {
+    let rest = mangled.strip_prefix("_Z")?;
+    let offset = |text: &str| -> Option<usize> {
+        let digits = text.strip_prefix('n').unwrap_or(text);
+        let len = digits.bytes().take_while(u8::is_ascii_digit).count();
+        (len > 0 && digits.as_bytes().get(len) == Some(&b'_'))
+            .then(|| text.len() - digits.len() + len + 1)
+    };
+    let (words, rest) = if let Some(rest) = rest.strip_prefix("TV") {
+        ("vtable for", rest)
+    } else if let Some(rest) = rest.strip_prefix("TT") {
+        ("VTT for", rest)
+    } else if let Some(rest) = rest.strip_prefix("GTt") {
+        ("transaction clone for", rest)
+    } else if let Some(rest) = rest.strip_prefix("Th") {
+        ("non-virtual thunk to", &rest[offset(rest)?..])
+    } else if let Some(rest) = rest.strip_prefix("Tv") {
+        let rest = &rest[offset(rest)?..];
+        ("virtual thunk to", &rest[offset(rest)?..])
+    } else {
+        return None;
+    };
+    Some((words, format!("_Z{rest}")))
+}
+
+/// Without what follows the parameters of a member function: ` const`, ` &`.
+fn without_qualifiers(mut name: String) -> String {
+    // In `operator T const` it belongs to the type.
+    if !name.contains("operator ") {
+        while let Some(shorter) = [" const", " volatile", " &", " &&"]
+            .iter()
+            .find_map(|end| name.strip_suffix(end))
+        {
+            name.truncate(shorter.len());
+        }
+    }
+    // Empty parameter packs.
+    while name.contains(", >") {
+        name = name.replace(", >", ">");
+    }
+    name
+}
+
+/// `Si` and `Sd` are `std::istream` and `std::iostream` to everyone but `cpp_demangle`.
+fn abbreviated(name: String) -> String {
+    if !name.contains("std::basic_i") {
+        return name;
+    }
+    name.replace(
+        "std::basic_istream<char, std::char_traits<char> >",
+        "std::istream",
+    )
+    .replace(
+        "std::basic_iostream<char, std::char_traits<char> >",
+        "std::iostream",
+    )
+}
+
+/// A constructor or destructor goes by the real name of its class, even if the class has an abbreviation.
+fn constructors(name: String) -> String {
+    const STREAMS: [(&str, &str); 4] = [
+        (
+            "string",
+            "std::basic_string<char, std::char_traits<char>, std::allocator<char> >",
+        ),
+        (
+            "ostream",
+            "std::basic_ostream<char, std::char_traits<char> >",
+        ),
+        (
+            "istream",
+            "std::basic_istream<char, std::char_traits<char> >",
+        ),
+        (
+            "iostream",
+            "std::basic_iostream<char, std::char_traits<char> >",
+        ),
+    ];
+    for (short, long) in STREAMS {
+        let member = name
+            .strip_prefix("std::")
+            .and_then(|rest| rest.strip_prefix(short)?.strip_prefix("::"));
+        let Some(member) = member else { continue };
+        // An abbreviated class names its constructors either way.
+        let member = member.strip_prefix("basic_").unwrap_or(member);
+        let (tilde, own) = member.strip_prefix('~').map_or(("", member), |own| {
+            ("~", own.strip_prefix("basic_").unwrap_or(own))
+        });
+        if let Some(arguments) = own.strip_prefix(short)
+            && (arguments.is_empty() || arguments.starts_with(['<', '(']))
+        {
+            return format!("{long}::{tilde}basic_{short}{arguments}");
+        }
+    }
+    name
+}
+
+/// Integer literals as C++ has them, `4u`, where `cpp_demangle` writes a cast, `(unsigned int)4`.
+fn literals(name: String) -> String {
+    const SUFFIXES: [(&str, &str); 5] = [
+        ("(unsigned int)", "u"),
+        ("(unsigned long)", "ul"),
+        ("(long)", "l"),
+        ("(unsigned long long)", "ull"),
+        ("(long long)", "ll"),
+    ];
+    let mut out = String::new();
+    let mut done = 0;
+    for (at, _) in name.match_indices('(') {
+        for (cast, suffix) in SUFFIXES {
+            let Some(rest) = name[at..].strip_prefix(cast) else {
+                continue;
+            };
+            let digits = rest.strip_prefix('-').unwrap_or(rest);
+            let digits_len = digits.bytes().take_while(u8::is_ascii_digit).count();
+            if digits_len > 0 {
+                let end = name.len() - digits.len() + digits_len;
+                out.push_str(&name[done..at]);
+                out.push_str(&name[name.len() - rest.len()..end]);
+                out.push_str(suffix);
+                done = end;
+            }
+        }
+    }
+    if done == 0 {
+        return name;
+    }
+    out.push_str(&name[done..]);
+    out
+}

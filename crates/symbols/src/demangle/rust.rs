@@ -1,0 +1,36 @@
+//! Rust names: legacy (`_ZN..17h<hash>E`) and v0 (`_R..`).
+
+use super::{Bounded, Style};
+use std::fmt::Write;
+
+/// `None` if it is not a Rust name. The hash is left out, as is a v0 crate's disambiguator.
+pub(super) fn demangle(raw: &str, style: Style) -> Option<String> {
+    // The prefixes that rustc_demangle knows: with and without underscores (macOS, Windows).
+    // Only names that cannot be meant otherwise are tried: `ZN` alone is a fine C name.
+    if !raw.starts_with("_ZN") && !raw.starts_with("_R") {
+        return None;
+    }
+    let raw = if style == Style::NoParameters {
+        without_clone(raw)
+    } else {
+        raw
+    };
+    let name = rustc_demangle::try_demangle(raw).ok()?;
+    let mut out = Bounded::default();
+    let failed = write!(out, "{name:#}").is_err();
+    out.finish(failed)
+}
+
+/// Cuts what LLVM appends to split or privatised symbols: `.0`, `.llvm.123`, `.cold`.
+fn without_clone(raw: &str) -> &str {
+    let end = if raw.starts_with("_R") {
+        raw.find('.')
+    } else {
+        // Dots are part of legacy names, so the end is found by the hash: 17h, 16 digits, E.
+        raw.rfind("17h").map(|at| at + 20).filter(|&end| {
+            raw.get(end - 1..)
+                .is_some_and(|rest| rest.starts_with("E."))
+        })
+    };
+    end.map_or(raw, |end| &raw[..end])
+}

@@ -1,0 +1,216 @@
+//! The symbol table of one ELF file.
+//!
+//! Which symbol names an address follows `perf` (learnt by experiment with 6.1):
+//!
+//! - Functions, indirect functions and data objects count, and untyped labels in
+//!   sections named like text or data; symbols of unloaded sections and absolute ones do not.
+//! - `.symtab` is taken first, then `.dynsym` on top.
+//! - A symbol of size zero reaches up to the next symbol.
+//! - Of several symbols at one address one is chosen: see `choose.rs`.
+//! - Past the end of a symbol there is no name.
+//! - PLT entries are named after the function they lead to, `foo@plt`.
+//!
+//! Where `perf` 6.1 is wrong, this is not:
+//!
+//! - `perf` finds the part of a function *behind* a symbol nested in it only if its tree
+//!   happens to be balanced the right way. Here it is always found.
+//! - It lets `_init` (size zero) run on over `.plt`, and then prints `_init` for some PLT entries.
+//!   Here a symbol without size ends with its section.
+//! - It counts PLT entries off against relocations, which misnames `.plt.sec` and
+//!   leaves `.plt.got` nameless. Here the jump in each entry is decoded. The PLT header is
+//!   `.plt`, as in later versions of `perf`.
+//! - It shows `foo@@GLIBC_2.2`, which some older linkers wrote into `.symtab`; here the version is cut.
+
+mod choose;
+mod plt;
+mod read;
+mod segments;
+mod table;
+
+use crate::BuildId;
+use crate::demangle::{self, Style};
+use segments::Segments;
+use std::borrow::Cow;
+use std::ops::Range;
+use table::{Entry, Origin, Table};
+
+/// Why a file has no [`ElfSymbols`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ElfError {
+    /// The bytes do not start with an ELF header of a known class and byte order.
+    #[error("not an ELF file")]
+    NotElf,
+    /// An object file or core dump: its addresses are not those of code in memory.
+    #[error("ELF file of type {0}, which is neither a program nor a library")]
+    NotLoadable(u16),
+    /// The headers contradict the length of the file.
+    #[error("damaged ELF file: {0}")]
+    Damaged(Box<str>),
+}
+
+/// The symbol table of an ELF image, ready for lookups.
+///
+/// `D` holds the bytes of the file: `&[u8]`, a `Vec<u8>`, a memory map. Names
+/// are left where they are in those bytes, and demangled when asked for; the
+/// table itself takes 16 bytes for each symbol.
+#[derive(Debug)]
+pub struct ElfSymbols<D> {
+    data: D,
+    build_id: Option<BuildId>,
+    segments: Segments,
+    strings: Strings,
+    table: Table,
+    has_symtab: bool,
+}
+
+impl<D: AsRef<[u8]>> ElfSymbols<D> {
+    /// Reads headers, build-id and symbol tables.
+    ///
+    /// Damage in single symbols or tables is skipped over; an error means that
+    /// nothing could be read. Time and memory are linear in the length of `data`
+    /// (with a logarithm for sorting), whatever it contains.
+    ///
+    /// # Errors
+    ///
+    /// See [`ElfError`].
+    pub fn parse(data: D) -> Result<Self, ElfError> {
+        let parts = read::parse(data.as_ref())?;
+        Ok(Self {
+            data,
+            build_id: parts.build_id,
+            segments: parts.segments,
+            strings: parts.strings,
+            table: parts.table,
+            has_symtab: parts.has_symtab,
+        })
+    }
+
+    /// The build-id of the file, if the linker wrote one.
+    #[must_use]
+    pub fn build_id(&self) -> Option<&BuildId> {
+        self.build_id.as_ref()
+    }
+
+    /// Whether the file has a full symbol table (`.symtab`), not just exports.
+    #[must_use]
+    pub fn has_symtab(&self) -> bool {
+        self.has_symtab
+    }
+
+    /// The SVMA at which the byte at this file offset is loaded, or `None` if none is.
+    ///
+    /// Segments are mapped in whole pages, so offsets next to a segment, on a
+    /// page it shares, count as loaded unless another segment claims them.
+    #[must_use]
+    pub fn file_offset_to_svma(&self, offset: u64) -> Option<u64> {
+        self.segments.svma(offset)
+    }
+
+    /// Whether a segment covers this SVMA, in memory if not in the file.
+    #[must_use]
+    pub fn contains_svma(&self, svma: u64) -> bool {
+        self.segments.contains(svma)
+    }
+
+    /// The symbol that covers this SVMA.
+    #[must_use]
+    pub fn lookup_svma(&self, svma: u64) -> Option<ElfSymbol<'_>> {
+        self.table.lookup(svma).map(|entry| self.symbol(entry))
+    }
+
+    /// The symbol that covers the byte at this file offset.
+    #[must_use]
+    pub fn lookup_offset(&self, offset: u64) -> Option<ElfSymbol<'_>> {
+        self.lookup_svma(self.file_offset_to_svma(offset)?)
+    }
+
+    /// All symbols that name some address, by rising start, no two with the same.
+    pub fn iter(&self) -> impl Iterator<Item = ElfSymbol<'_>> {
+        self.table.entries().iter().map(|entry| self.symbol(entry))
+    }
+
+    fn symbol(&self, entry: &Entry) -> ElfSymbol<'_> {
+        let origin = entry.origin();
+        let raw = self.strings.get(self.data.as_ref(), origin, entry.name());
+        ElfSymbol {
+            raw,
+            start: entry.start(),
+            size: entry.size(),
+            is_plt: origin.is_plt(),
+        }
+    }
+}
+
+/// A symbol of an [`ElfSymbols`] table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ElfSymbol<'a> {
+    raw: &'a [u8],
+    start: u64,
+    size: u64,
+    is_plt: bool,
+}
+
+impl<'a> ElfSymbol<'a> {
+    /// The name as in the file, mangled, with its version if it has one. For a PLT
+    /// entry, the name of the function that it leads to; for the PLT header, `.plt`.
+    #[must_use]
+    pub fn raw(&self) -> &'a [u8] {
+        self.raw
+    }
+
+    /// The name to show: demangled, without version, `@plt` appended to PLT entries.
+    #[must_use]
+    pub fn name(&self, style: Style) -> Cow<'a, str> {
+        let name = demangle::demangle_bytes(self.raw, style);
+        if self.is_plt {
+            Cow::Owned(format!("{name}@plt"))
+        } else {
+            name
+        }
+    }
+
+    /// First SVMA.
+    #[must_use]
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Length in bytes, as stated or as extended to the next symbol. At most 512 MiB.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Whether it is an entry of the procedure linkage table: a jump to a function
+    /// of another image, or to one that was chosen at load time.
+    #[must_use]
+    pub fn is_plt(&self) -> bool {
+        self.is_plt
+    }
+}
+
+/// Longest name that is read. C++ and Rust names of 30 KiB exist.
+const MAX_NAME: usize = 64 << 10;
+
+/// Where the string tables lie in the file.
+#[derive(Debug, Default, Clone)]
+struct Strings {
+    symtab: Range<usize>,
+    dynsym: Range<usize>,
+}
+
+impl Strings {
+    /// The name at `offset`, cut after [`MAX_NAME`] bytes; empty where there is none.
+    fn get<'a>(&self, data: &'a [u8], origin: Origin, offset: u32) -> &'a [u8] {
+        let table = match origin {
+            Origin::PltHeader => return b".plt",
+            Origin::Symtab | Origin::PltSymtab => &self.symtab,
+            Origin::Dynsym | Origin::PltDynsym => &self.dynsym,
+        };
+        let start = table.start.saturating_add(offset as usize);
+        let end = table.end.min(start.saturating_add(MAX_NAME));
+        let bytes = data.get(start..end).unwrap_or_default();
+        bytes.split(|&byte| byte == 0).next().unwrap_or_default()
+    }
+}

@@ -1,0 +1,256 @@
+//! From the bytes of an ELF file to the parts of [`ElfSymbols`](super::ElfSymbols).
+
+use super::choose::{Candidate, Chooser};
+use super::plt;
+use super::segments::{Segment, Segments};
+use super::table::{Entry, Origin, Table};
+use super::{ElfError, Strings};
+use crate::BuildId;
+use object::Endianness;
+use object::elf;
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym, SymbolTable};
+use std::ops::Range;
+
+pub(super) struct Parts {
+    pub(super) build_id: Option<BuildId>,
+    pub(super) segments: Segments,
+    pub(super) strings: Strings,
+    pub(super) table: Table,
+    pub(super) has_symtab: bool,
+}
+
+pub(super) fn parse(data: &[u8]) -> Result<Parts, ElfError> {
+    match data.get(..5) {
+        Some(&[0x7f, b'E', b'L', b'F', 1]) => parse_class::<elf::FileHeader32<Endianness>>(data),
+        Some(&[0x7f, b'E', b'L', b'F', 2]) => parse_class::<elf::FileHeader64<Endianness>>(data),
+        _ => Err(ElfError::NotElf),
+    }
+}
+
+fn parse_class<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Parts, ElfError> {
+    let damaged = |error: object::read::Error| ElfError::Damaged(error.to_string().into());
+    let header = E::parse(data).map_err(|_| ElfError::NotElf)?;
+    let endian = header.endian().map_err(|_| ElfError::NotElf)?;
+    let kind: u16 = header.e_type(endian).0;
+    if kind != elf::ET_EXEC.0 && kind != elf::ET_DYN.0 {
+        return Err(ElfError::NotLoadable(kind));
+    }
+    let program_headers = header.program_headers(endian, data).map_err(damaged)?;
+    let sections = header.sections(endian, data).map_err(damaged)?;
+    let file = File {
+        data,
+        endian,
+        machine: header.e_machine(endian).0,
+        sections: &sections,
+    };
+
+    let symtab = file.symbols(elf::SHT_SYMTAB);
+    let dynsym = file.symbols(elf::SHT_DYNSYM);
+    let strings = Strings {
+        symtab: file.string_range(symtab.as_ref()),
+        dynsym: file.string_range(dynsym.as_ref()),
+    };
+
+    let infos = file.section_infos();
+    let mut candidates = Vec::new();
+    let mut chooser = Chooser::new(data, &strings);
+    for (table, origin) in [(&symtab, Origin::Symtab), (&dynsym, Origin::Dynsym)] {
+        if let Some(table) = table {
+            file.collect(table, origin, &infos, &mut candidates);
+            chooser.settle(&mut candidates);
+        }
+    }
+    let has_symtab = symtab.as_ref().is_some_and(|table| !table.is_empty());
+    let mut entries: Vec<Entry> = candidates.iter().map(Entry::from).collect();
+    drop(candidates);
+    // Behind the symbols: a symbol at the very start of an entry keeps its name.
+    plt::append(&file, dynsym.as_ref(), &mut entries);
+
+    Ok(Parts {
+        build_id: file.build_id(program_headers),
+        segments: Segments::new(
+            program_headers
+                .iter()
+                .filter_map(|header| segment::<E>(header, endian))
+                .collect(),
+        ),
+        strings,
+        table: Table::new(entries),
+        has_symtab,
+    })
+}
+
+fn segment<E: FileHeader<Endian = Endianness>>(
+    header: &E::ProgramHeader,
+    endian: Endianness,
+) -> Option<Segment> {
+    (header.p_type(endian) == elf::PT_LOAD).then(|| Segment {
+        offset: header.p_offset(endian).into(),
+        file_size: header.p_filesz(endian).into(),
+        svma: header.p_vaddr(endian).into(),
+        memory_size: header.p_memsz(endian).into(),
+        executable: header.p_flags(endian).contains(elf::PF_X),
+    })
+}
+
+/// What the symbols of a section need to know of it.
+#[derive(Clone, Copy)]
+struct SectionInfo {
+    loaded: bool,
+    /// Whether labels without a type in it count.
+    labels: bool,
+    end: u64,
+}
+
+/// The open file, as the readers of its parts share it.
+pub(super) struct File<'data, 'a, E: FileHeader<Endian = Endianness>> {
+    pub(super) data: &'data [u8],
+    pub(super) endian: Endianness,
+    pub(super) machine: u16,
+    pub(super) sections: &'a SectionTable<'data, E>,
+}
+
+impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
+    /// The first symbol table of that type. A damaged one counts as absent.
+    fn symbols(&self, kind: elf::SectionType) -> Option<SymbolTable<'data, E>> {
+        let table = self.sections.symbols(self.endian, self.data, kind).ok()?;
+        (!table.is_empty()).then_some(table)
+    }
+
+    fn string_range(&self, table: Option<&SymbolTable<'data, E>>) -> Range<usize> {
+        let range = table.and_then(|table| {
+            let section = self.sections.section(table.string_section()).ok()?;
+            let (offset, size) = section.file_range(self.endian)?;
+            let start = usize::try_from(offset).ok()?;
+            let end = start
+                .saturating_add(usize::try_from(size).ok()?)
+                .min(self.data.len());
+            (start <= end).then_some(start..end)
+        });
+        range.unwrap_or_default()
+    }
+
+    /// The section's bytes in the file, or what there is of them.
+    pub(super) fn section_bytes(&self, section: &E::SectionHeader) -> &'data [u8] {
+        section.data(self.endian, self.data).unwrap_or_default()
+    }
+
+    fn section_infos(&self) -> Vec<SectionInfo> {
+        let info = |section: &E::SectionHeader| {
+            let name = self
+                .sections
+                .section_name(self.endian, section)
+                .unwrap_or_default();
+            let name = &name[..name.len().min(256)];
+            let has = |part: &[u8]| name.windows(part.len()).any(|window| window == part);
+            let (start, size): (u64, u64) = (
+                section.sh_addr(self.endian).into(),
+                section.sh_size(self.endian).into(),
+            );
+            SectionInfo {
+                loaded: section.sh_flags(self.endian).contains(elf::SHF_ALLOC),
+                labels: has(b".text") || has(b".data"),
+                end: start.saturating_add(size),
+            }
+        };
+        self.sections.iter().map(info).collect()
+    }
+
+    fn collect(
+        &self,
+        table: &SymbolTable<'data, E>,
+        origin: Origin,
+        infos: &[SectionInfo],
+        candidates: &mut Vec<Candidate>,
+    ) {
+        for (index, symbol) in table.enumerate() {
+            let name = symbol.st_name(self.endian);
+            let Ok(Some(section)) = table.symbol_section(self.endian, symbol, index) else {
+                continue; // undefined, absolute, common, or damaged
+            };
+            let Some(info) = infos.get(section.0) else {
+                continue;
+            };
+            let untyped = symbol.st_type() == elf::STT_NOTYPE;
+            let hidden = matches!(symbol.st_visibility(), elf::STV_HIDDEN | elf::STV_INTERNAL);
+            let counts = match symbol.st_type() {
+                elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_OBJECT => true,
+                elf::STT_NOTYPE => info.labels && !hidden && !self.is_mapping_symbol(table, symbol),
+                _ => false,
+            };
+            if name == 0 || !info.loaded || !counts {
+                continue;
+            }
+            let mut start: u64 = symbol.st_value(self.endian).into();
+            if self.machine == elf::EM_ARM.0 && symbol.st_type() == elf::STT_FUNC {
+                start &= !1; // Thumb code
+            }
+            candidates.push(Candidate {
+                start,
+                size: symbol.st_size(self.endian).into(),
+                name,
+                origin,
+                untyped,
+                weak: symbol.st_bind() == elf::STB_WEAK,
+                global: symbol.st_bind() == elf::STB_GLOBAL,
+                limit: if start < info.end { info.end } else { u64::MAX },
+            });
+        }
+    }
+
+    /// `$x`, `$d` and the like mark code and data on ARM (ELF for the Arm Architecture,
+    /// "Mapping symbols"), RISC-V and others; they name nothing.
+    fn is_mapping_symbol(&self, table: &SymbolTable<'data, E>, symbol: &E::Sym) -> bool {
+        let machines = [
+            elf::EM_ARM.0,
+            elf::EM_AARCH64.0,
+            elf::EM_RISCV.0,
+            elf::EM_CSKY.0,
+        ];
+        machines.contains(&self.machine)
+            && table
+                .strings()
+                .get(symbol.st_name(self.endian))
+                .is_ok_and(|name| name.starts_with(b"$"))
+    }
+
+    fn build_id(&self, program_headers: &[E::ProgramHeader]) -> Option<BuildId> {
+        // Notes are short and come early; the bounds keep a file made of headers
+        // that all point at the same megabytes from costing their product.
+        const MAX_NOTES: usize = 64;
+        const MAX_LEN: usize = 64 << 10;
+        let big_endian = self.endian == Endianness::Big;
+        let scan = |bytes: &[u8], align: u64| {
+            BuildId::from_notes(&bytes[..bytes.len().min(MAX_LEN)], big_endian, align)
+        };
+        let mut segments = program_headers
+            .iter()
+            .filter(|header| header.p_type(self.endian) == elf::PT_NOTE)
+            .filter_map(|header| {
+                Some((
+                    header.data(self.endian, self.data).ok()?,
+                    header.p_align(self.endian).into(),
+                ))
+            });
+        let mut sections = self
+            .sections
+            .iter()
+            .filter(|section| section.sh_type(self.endian) == elf::SHT_NOTE)
+            .map(|section| {
+                (
+                    self.section_bytes(section),
+                    section.sh_addralign(self.endian).into(),
+                )
+            });
+        segments
+            .by_ref()
+            .take(MAX_NOTES)
+            .find_map(|(bytes, align)| scan(bytes, align))
+            .or_else(|| {
+                sections
+                    .by_ref()
+                    .take(MAX_NOTES)
+                    .find_map(|(bytes, align)| scan(bytes, align))
+            })
+    }
+}

@@ -1,0 +1,102 @@
+//! `PT_LOAD` segments: from file offsets to SVMAs.
+
+/// A `PT_LOAD` program header.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Segment {
+    pub(super) offset: u64,
+    pub(super) file_size: u64,
+    pub(super) svma: u64,
+    pub(super) memory_size: u64,
+    pub(super) executable: bool,
+}
+
+/// Pages of at least this size back every mapping; some machines have bigger ones,
+/// for which the exact match comes first anyway.
+const PAGE: u64 = 4096;
+
+/// The loaded segments of a file. A few, rarely more than ten.
+#[derive(Debug, Default)]
+pub(super) struct Segments(Vec<Segment>);
+
+impl Segments {
+    pub(super) fn new(mut segments: Vec<Segment>) -> Self {
+        // Code first: where segments overlap in the file, code is what is asked for.
+        segments.sort_by_key(|segment| !segment.executable);
+        // Each lookup walks the list, so a file made up of headers must not lengthen it.
+        segments.truncate(256);
+        Self(segments)
+    }
+
+    pub(super) fn svma(&self, offset: u64) -> Option<u64> {
+        let exact = self.0.iter().find(|segment| {
+            offset
+                .checked_sub(segment.offset)
+                .is_some_and(|inside| inside < segment.file_size)
+        });
+        // The loader maps whole pages: the bytes that share the first and last page
+        // with the segment are in memory too. Beyond the file part, memory (.bss) has
+        // no offset, yet a recorder that subtracts addresses may well report one.
+        let found = exact.or_else(|| {
+            self.0.iter().find(|segment| {
+                let low = segment.offset & !(PAGE - 1);
+                let len = segment.file_size.max(segment.memory_size);
+                let high = segment
+                    .offset
+                    .saturating_add(len)
+                    .checked_next_multiple_of(PAGE);
+                len > 0 && low <= offset && offset < high.unwrap_or(u64::MAX)
+            })
+        })?;
+        Some(found.svma.wrapping_add(offset.wrapping_sub(found.offset)))
+    }
+
+    pub(super) fn contains(&self, svma: u64) -> bool {
+        self.0
+            .iter()
+            .any(|segment| svma.wrapping_sub(segment.svma) < segment.memory_size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets() {
+        let text = Segment {
+            offset: 0x1000,
+            file_size: 0x234,
+            svma: 0x40_2000,
+            memory_size: 0x234,
+            executable: true,
+        };
+        let data = Segment {
+            offset: 0x1234,
+            file_size: 0x10,
+            svma: 0x40_4234,
+            memory_size: 0x3000,
+            executable: false,
+        };
+        let segments = Segments::new(vec![data, text]);
+        assert_eq!(segments.svma(0x1000), Some(0x40_2000));
+        assert_eq!(segments.svma(0x1233), Some(0x40_2233));
+        assert_eq!(
+            segments.svma(0x1234),
+            Some(0x40_4234),
+            "claimed by another segment"
+        );
+        assert_eq!(
+            segments.svma(0x1300),
+            Some(0x40_2300),
+            "rest of the page of code"
+        );
+        assert_eq!(
+            segments.svma(0x2100),
+            Some(0x40_5100),
+            "memory without file"
+        );
+        assert_eq!(segments.svma(0xfff), None);
+        assert_eq!(segments.svma(u64::MAX), None);
+        assert!(segments.contains(0x40_7000) && !segments.contains(0x40_8000));
+    }
+}

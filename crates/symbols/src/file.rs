@@ -1,0 +1,74 @@
+//! Opening an image file: regular files only, whatever the path leads to.
+
+use crate::Reason;
+use memmap2::Mmap;
+use std::fs::OpenOptions;
+use std::io::{Error, ErrorKind};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+pub(crate) struct ImageFile {
+    pub(crate) bytes: Mmap,
+    pub(crate) inode: u64,
+}
+
+/// Maps the file. The path comes from recorded data and may lead anywhere, so:
+/// `O_NONBLOCK`, lest a FIFO hang us; and the kind is asked of the descriptor, not of
+/// the path. Symbolic links are followed (`libc.so.6` was one for decades).
+pub(crate) fn open(path: &Path) -> Result<ImageFile, Reason> {
+    // The kind is looked at first as well: opening a device can have effects.
+    let before = std::fs::metadata(path).map_err(|error| reason(&error))?;
+    if !before.is_file() {
+        return Err(Reason::NotARegularFile);
+    }
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC)
+        .open(path)
+        .map_err(|error| reason(&error))?;
+    let metadata = file.metadata().map_err(|error| reason(&error))?;
+    if !metadata.is_file() {
+        return Err(Reason::NotARegularFile);
+    }
+    if metadata.len() == 0 {
+        // Nor can an empty file be mapped.
+        return Err(Reason::NotAnElf);
+    }
+    // SAFETY: the mapping is read-only and private. Another process may still change or
+    // truncate the file while it is mapped. Every reader treats the bytes as
+    // untrusted and copies each value before checking it; truncation ends in SIGBUS, as
+    // with every tool that maps ELF files, the dynamic linker included.
+    let bytes = unsafe { Mmap::map(&file) }.map_err(|error| reason(&error))?;
+    Ok(ImageFile {
+        bytes,
+        inode: metadata.ino(),
+    })
+}
+
+pub(crate) fn reason(error: &Error) -> Reason {
+    match error.kind() {
+        ErrorKind::NotFound
+        | ErrorKind::NotADirectory
+        | ErrorKind::InvalidInput
+        | ErrorKind::InvalidFilename => Reason::NoSuchFile,
+        ErrorKind::PermissionDenied => Reason::PermissionDenied,
+        _ if error.raw_os_error() == Some(libc::ELOOP) => Reason::NoSuchFile,
+        _ => Reason::ReadFailed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_regular_files() {
+        let why = |path: &str| open(Path::new(path)).err();
+        assert_eq!(why("/dev/null"), Some(Reason::NotARegularFile));
+        assert_eq!(why("/"), Some(Reason::NotARegularFile));
+        assert_eq!(why("/nowhere/to/be/found"), Some(Reason::NoSuchFile));
+        assert_eq!(why("/etc/passwd/x"), Some(Reason::NoSuchFile));
+        assert_eq!(why("/a\0b"), Some(Reason::NoSuchFile));
+        assert_eq!(why("/proc/self/exe"), None);
+    }
+}

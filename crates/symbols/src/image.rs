@@ -1,0 +1,147 @@
+//! Which image is meant, and how to know it again.
+
+use crate::BuildId;
+use std::path::{Path, PathBuf};
+
+/// What sort of image it is, and so what the offsets of a lookup mean.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ImageKind {
+    /// An ELF file at this path, which is opened as it stands (callers prepend
+    /// `/proc/PID/root` or a sysroot). Offsets are file offsets.
+    File(PathBuf),
+    /// The running kernel without its modules. Offsets are AVMAs.
+    Kernel,
+    /// A module of the running kernel, by name as in `/proc/modules`, without brackets
+    /// or `.ko`. Offsets are AVMAs.
+    KernelModule(Box<str>),
+    /// The vdso. Offsets are file offsets, that is, from the start of its mapping.
+    Vdso,
+}
+
+/// Identifies an image for the [`Symbolizer`](crate::Symbolizer), together with
+/// what is known of its identity: a file of that path is not enough, as it may have
+/// been replaced since.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ImageKey {
+    kind: ImageKind,
+    build_id: Option<BuildId>,
+    inode: Option<u64>,
+    recorded_start: Option<u64>,
+}
+
+impl ImageKey {
+    fn new(kind: ImageKind) -> Self {
+        Self {
+            kind,
+            build_id: None,
+            inode: None,
+            recorded_start: None,
+        }
+    }
+
+    /// An ELF file.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Self::new(ImageKind::File(path.into()))
+    }
+
+    /// The kernel.
+    #[must_use]
+    pub fn kernel() -> Self {
+        Self::new(ImageKind::Kernel)
+    }
+
+    /// A kernel module. `name` may be given as `/proc/modules`, perf.data (`[name]`) or
+    /// the file system (`.../name.ko.xz`) have it: dashes count as underscores.
+    #[must_use]
+    pub fn kernel_module(name: &str) -> Self {
+        let name = name.rsplit('/').next().unwrap_or(name);
+        let name = name.trim_start_matches('[').trim_end_matches(']');
+        let name = name.split_once(".ko").map_or(name, |(stem, _)| stem);
+        Self::new(ImageKind::KernelModule(name.replace('-', "_").into()))
+    }
+
+    /// The vdso.
+    #[must_use]
+    pub fn vdso() -> Self {
+        Self::new(ImageKind::Vdso)
+    }
+
+    /// The build-id that was recorded. Symbols of an image with another build-id, or
+    /// with none, are then never shown.
+    #[must_use]
+    pub fn with_build_id(mut self, build_id: Option<BuildId>) -> Self {
+        self.build_id = build_id;
+        self
+    }
+
+    /// The inode number that was recorded. It is compared only where no build-id is
+    /// expected; leave it out for recordings from another machine.
+    #[must_use]
+    pub fn with_inode(mut self, inode: Option<u64>) -> Self {
+        self.inode = inode;
+        self
+    }
+
+    /// Where the kernel (`_text`, or `_stext` if there is none) or the module started
+    /// when it was recorded, as AVMA. With it, addresses from before a reboot are moved
+    /// to where the same kernel runs today (KASLR). Without it they are taken as they are.
+    #[must_use]
+    pub fn with_recorded_start(mut self, avma: Option<u64>) -> Self {
+        self.recorded_start = avma;
+        self
+    }
+
+    /// What sort of image it is.
+    #[must_use]
+    pub fn kind(&self) -> &ImageKind {
+        &self.kind
+    }
+
+    /// The path, for an ELF file.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match &self.kind {
+            ImageKind::File(path) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The build-id that is expected.
+    #[must_use]
+    pub fn build_id(&self) -> Option<&BuildId> {
+        self.build_id.as_ref()
+    }
+
+    /// The inode number that is expected.
+    #[must_use]
+    pub fn inode(&self) -> Option<u64> {
+        self.inode
+    }
+
+    /// See [`ImageKey::with_recorded_start`].
+    #[must_use]
+    pub fn recorded_start(&self) -> Option<u64> {
+        self.recorded_start
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn module_names() {
+        for name in [
+            "snd_hda",
+            "[snd_hda]",
+            "snd-hda.ko",
+            "/lib/modules/6.1/snd-hda.ko.xz",
+        ] {
+            assert_eq!(
+                *ImageKey::kernel_module(name).kind(),
+                ImageKind::KernelModule("snd_hda".into())
+            );
+        }
+    }
+}

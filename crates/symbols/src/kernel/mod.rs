@@ -1,0 +1,309 @@
+//! Symbols of the running kernel and its modules.
+//!
+//! `/proc/kallsyms` lists both by AVMA. Which symbol names an address is as `perf` 6.1 has it: each
+//! reaches up to the next; of several at one address the last in the file wins.
+
+mod running;
+
+pub use running::{KernelModule, loaded_modules, module_build_id, running_kernel_build_id};
+
+use crate::Reason;
+use rustc_hash::FxHashMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::ops::Range;
+
+/// Why there are no kernel symbols.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// Every address reads as zero: `kernel.kptr_restrict` or lockdown hides them.
+    #[error("the kernel hides its addresses (kernel.kptr_restrict)")]
+    Hidden,
+    /// There is no symbol in the file at all.
+    #[error("no symbols in the kernel's symbol list")]
+    Empty,
+    /// The file cannot be read.
+    #[error("cannot read /proc/kallsyms: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl From<&KernelError> for Reason {
+    fn from(error: &KernelError) -> Self {
+        match error {
+            KernelError::Hidden => Self::KernelSymbolsHidden,
+            KernelError::Io(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                Self::KernelSymbolsHidden
+            }
+            KernelError::Empty | KernelError::Io(_) => Self::NoKernelSymbols,
+        }
+    }
+}
+
+/// A function of the kernel or a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelSymbol<'a> {
+    /// The name, as the kernel has it. Rust code in the kernel has mangled names.
+    pub name: &'a str,
+    /// The module, without brackets. `None` for the kernel proper. BPF programs
+    /// are in a module `bpf`, trampolines in ones like `__builtin__ftrace`.
+    pub module: Option<&'a str>,
+    /// First AVMA.
+    pub start: u64,
+    /// Length in bytes.
+    pub size: u64,
+}
+
+/// A line of the list. The name is at `name..name + name_len` of the text; size is
+/// left to the next start.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    start: u64,
+    name: u32,
+    name_len: u16,
+    /// Index into `modules`; 0 is the kernel proper.
+    module: u16,
+    /// Data symbols only mark where code ends.
+    code: bool,
+}
+
+/// The symbols of a kernel and its modules, by AVMA.
+#[derive(Debug)]
+pub struct KernelSymbols {
+    entries: Vec<Entry>,
+    names: String,
+    modules: Vec<Box<str>>,
+    text: Option<Range<u64>>,
+}
+
+/// Gaps are not filled: the last symbol before another module ends with the page after its own.
+const PAGE: u64 = 4096;
+
+impl KernelSymbols {
+    /// Reads `/proc/kallsyms`.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::Hidden`] where all addresses are zero, which is what users without
+    /// privileges get to see; [`KernelError::Io`] where the file cannot be read.
+    pub fn load_running() -> Result<Self, KernelError> {
+        Self::parse(BufReader::with_capacity(
+            1 << 16,
+            File::open("/proc/kallsyms")?,
+        ))
+    }
+
+    /// Reads lines of the form `address type name [module]`. Lines of another form
+    /// are skipped, as are bytes past 64 KiB in one line.
+    ///
+    /// # Errors
+    ///
+    /// As [`KernelSymbols::load_running`].
+    pub fn parse(mut list: impl BufRead) -> Result<Self, KernelError> {
+        let mut symbols = Self {
+            entries: Vec::new(),
+            names: String::new(),
+            modules: vec!["".into()],
+            text: None,
+        };
+        let mut module_indexes = FxHashMap::default();
+        let (mut any, mut any_address) = (false, false);
+        let mut bounds = TextBounds::default();
+        let mut line = Vec::new();
+        while read_line(&mut list, &mut line)? {
+            let Some((start, kind, name, module)) = str::from_utf8(&line).ok().and_then(split_line)
+            else {
+                continue;
+            };
+            any = true;
+            any_address |= start != 0;
+            // A, N, r, ...: per-CPU offsets and constants, which are no addresses or no boundaries.
+            let code = matches!(kind, b't' | b'T' | b'w' | b'W');
+            if !code && !matches!(kind, b'd' | b'D' | b'b' | b'B') || name.starts_with('$') {
+                continue;
+            }
+            let module = match module {
+                None => 0,
+                Some(module) => {
+                    let next = symbols.modules.len();
+                    let Ok(next) = u16::try_from(next) else {
+                        continue;
+                    };
+                    *module_indexes.entry(module.to_owned()).or_insert_with(|| {
+                        symbols.modules.push(module.into());
+                        next
+                    })
+                }
+            };
+            if module == 0 {
+                bounds.note(name, start);
+            }
+            let (Ok(offset), Ok(name_len)) = (
+                u32::try_from(symbols.names.len()),
+                u16::try_from(name.len()),
+            ) else {
+                continue;
+            };
+            symbols.names.push_str(name);
+            symbols.entries.push(Entry {
+                start,
+                name: offset,
+                name_len,
+                module,
+                code,
+            });
+        }
+        if !any_address {
+            return Err(if any {
+                KernelError::Hidden
+            } else {
+                KernelError::Empty
+            });
+        }
+        symbols.finish();
+        symbols.text = bounds.range();
+        Ok(symbols)
+    }
+
+    fn finish(&mut self) {
+        self.entries.sort_by_key(|entry| entry.start);
+        // The last alias stays, but code before data: `_etext` and the like share addresses with either.
+        self.entries.dedup_by(|next, kept| {
+            let same = next.start == kept.start;
+            if same && (next.code || !kept.code) {
+                *kept = *next;
+            }
+            same
+        });
+        self.entries.shrink_to_fit();
+        self.names.shrink_to_fit();
+    }
+
+    /// The function that covers this AVMA.
+    #[must_use]
+    pub fn lookup(&self, avma: u64) -> Option<KernelSymbol<'_>> {
+        let index = self
+            .entries
+            .partition_point(|entry| entry.start <= avma)
+            .checked_sub(1)?;
+        let symbol = self.symbol(index)?;
+        (avma - symbol.start < symbol.size).then_some(symbol)
+    }
+
+    /// The first address of the function of that name in the kernel proper.
+    /// Walks the whole list.
+    #[must_use]
+    pub fn address_of(&self, name: &str) -> Option<u64> {
+        let in_text = match name {
+            "_text" | "_stext" => self.text.as_ref().map(|text| text.start),
+            _ => None,
+        };
+        in_text.or_else(|| {
+            self.iter()
+                .find(|symbol| symbol.module.is_none() && symbol.name == name)
+                .map(|s| s.start)
+        })
+    }
+
+    /// Where the code of the kernel proper lies: from `_text`, or `_stext` without one, to `_etext`.
+    #[must_use]
+    pub fn text_range(&self) -> Option<Range<u64>> {
+        self.text.clone()
+    }
+
+    /// All functions by rising address, no two at the same.
+    pub fn iter(&self) -> impl Iterator<Item = KernelSymbol<'_>> {
+        (0..self.entries.len()).filter_map(|index| self.symbol(index))
+    }
+
+    fn symbol(&self, index: usize) -> Option<KernelSymbol<'_>> {
+        let entry = &self.entries[index];
+        let end = match self.entries.get(index + 1) {
+            Some(next) if next.module == entry.module => next.start,
+            next => {
+                let page_end = (entry.start | (PAGE - 1))
+                    .saturating_add(1)
+                    .saturating_add(PAGE);
+                next.map_or(page_end, |next| next.start.min(page_end))
+            }
+        };
+        let name = self
+            .names
+            .get(entry.name as usize..)?
+            .get(..usize::from(entry.name_len))?;
+        let module = (entry.module != 0).then(|| &*self.modules[usize::from(entry.module)]);
+        entry.code.then_some(KernelSymbol {
+            name,
+            module,
+            start: entry.start,
+            size: end - entry.start,
+        })
+    }
+}
+
+/// The marks that the kernel's linker script sets.
+#[derive(Default)]
+struct TextBounds {
+    text: Option<u64>,
+    stext: Option<u64>,
+    etext: Option<u64>,
+}
+
+impl TextBounds {
+    fn note(&mut self, name: &str, start: u64) {
+        let mark = match name {
+            "_text" => &mut self.text,
+            "_stext" => &mut self.stext,
+            "_etext" => &mut self.etext,
+            _ => return,
+        };
+        mark.get_or_insert(start);
+    }
+
+    fn range(&self) -> Option<Range<u64>> {
+        let range = self.text.or(self.stext)?..self.etext?;
+        (!range.is_empty()).then_some(range)
+    }
+}
+
+/// The next line without its end; overlong ones are cut. `false` at the end.
+fn read_line(list: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    const MAX_LINE: usize = 64 << 10;
+    line.clear();
+    let mut any = false;
+    loop {
+        let available = match list.fill_buf() {
+            Ok(available) => available,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if available.is_empty() {
+            return Ok(any);
+        }
+        any = true;
+        let end = available.iter().position(|&byte| byte == b'\n');
+        let part = &available[..end.unwrap_or(available.len())];
+        line.extend_from_slice(&part[..part.len().min(MAX_LINE - line.len())]);
+        let used = end.map_or(available.len(), |end| end + 1);
+        list.consume(used);
+        if end.is_some() {
+            return Ok(true);
+        }
+    }
+}
+
+fn split_line(line: &str) -> Option<(u64, u8, &str, Option<&str>)> {
+    let mut words = line.split_ascii_whitespace();
+    let start = u64::from_str_radix(words.next()?, 16).ok()?;
+    let &[kind] = words.next()?.as_bytes() else {
+        return None;
+    };
+    let name = words.next()?;
+    let module = words
+        .next()
+        .and_then(|word| word.strip_prefix('[')?.strip_suffix(']'));
+    Some((start, kind, name, module))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! Identity of the running kernel and its modules, from `/sys` and `/proc`.
+
+use crate::BuildId;
+
+/// A loaded module, as `/proc/modules` lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KernelModule {
+    /// Its name, with underscores.
+    pub name: Box<str>,
+    /// AVMA at which it is loaded; 0 where the kernel hides addresses.
+    pub start: u64,
+    /// Its length in memory, in bytes. Since Linux 6.4 modules have several ranges, and
+    /// this is the sum of all, though `start` is that of the code alone.
+    pub size: u64,
+}
+
+/// The build-id of the running kernel, from `/sys/kernel/notes`. `None` if it cannot be
+/// read or the kernel was built without.
+#[must_use]
+pub fn running_kernel_build_id() -> Option<BuildId> {
+    native_notes("/sys/kernel/notes")
+}
+
+/// The build-id of a loaded module, from `/sys/module/NAME/notes/.note.gnu.build-id`.
+/// `None` if no such module is loaded, it is built in, or has no build-id.
+#[must_use]
+pub fn module_build_id(name: &str) -> Option<BuildId> {
+    // The name may come from a file and must not lead out of the folder.
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if name.is_empty() || !name.bytes().all(plain) {
+        return None;
+    }
+    native_notes(&format!("/sys/module/{name}/notes/.note.gnu.build-id"))
+}
+
+fn native_notes(path: &str) -> Option<BuildId> {
+    BuildId::from_notes(&std::fs::read(path).ok()?, cfg!(target_endian = "big"), 4)
+}
+
+/// The loaded modules. Empty if there are none or `/proc/modules` cannot be read.
+#[must_use]
+pub fn loaded_modules() -> Vec<KernelModule> {
+    std::fs::read_to_string("/proc/modules")
+        .map(|list| parse_modules(&list))
+        .unwrap_or_default()
+}
+
+/// `name size users dependencies state address [taints]`, see proc(5).
+fn parse_modules(list: &str) -> Vec<KernelModule> {
+    let module = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let name = words.next()?.into();
+        let size = words.next()?.parse().ok()?;
+        let address = words.nth(3)?;
+        let start = u64::from_str_radix(address.strip_prefix("0x")?, 16).ok()?;
+        Some(KernelModule { name, start, size })
+    };
+    list.lines().filter_map(module).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules() {
+        let list = "nf_tables 372736 0 - Live 0xffffffffc0a31000\n\
+                    veth 45056 1 a,b, Live 0x0000000000000000 (OE)\nbroken\n";
+        let modules = parse_modules(list);
+        assert_eq!(modules.len(), 2);
+        assert_eq!(
+            (&*modules[0].name, modules[0].start, modules[0].size),
+            ("nf_tables", 0xffff_ffff_c0a3_1000, 372_736)
+        );
+        assert_eq!(modules[1].start, 0);
+    }
+
+    #[test]
+    fn module_names_stay_in_their_folder() {
+        assert_eq!(module_build_id("../kernel"), None);
+        assert_eq!(module_build_id(""), None);
+    }
+}

@@ -1,0 +1,46 @@
+//! Image and offset in, function name out.
+//!
+//! This crate answers one question: which function lies at this offset of this
+//! image? An image is an ELF file, the running kernel, one of its modules, or the
+//! vdso. The crate knows nothing of perf records, samples or processes; whoever
+//! does turns an address into (image, offset) first and asks here.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`symbolizer`] | [`Symbolizer`]: opens each image once, checks that it is the right one, resolves batches |
+//! | [`image`] | [`ImageKey`]: which image is meant, and how to know it again |
+//! | [`elf`] | [`ElfSymbols`]: the symbol table of one ELF file |
+//! | [`kernel`] | [`KernelSymbols`]: `/proc/kallsyms`, and the identity of kernel and modules |
+//! | [`vdso`] | the bytes of this process's own vdso |
+//! | [`demangle`] | Rust and C++ names, bounded in time and length |
+//! | [`frames`] | the answer: [`Frames`] around a [`Symbol`] |
+//! | [`reason`] | [`Reason`]: why there is no answer |
+//! | [`build_id`] | [`BuildId`], the identity of an ELF file |
+//!
+//! Which of several symbols names an address follows what `perf` does, so that
+//! stacks from both can be compared; [`elf`] lists the rules and the few places
+//! where `perf` is wrong and this crate is not.
+//!
+//! Names come out as they are in the file. They may hold any character but NUL:
+//! whoever prints them to a terminal or into markup must escape them.
+
+pub mod build_id;
+pub mod demangle;
+pub mod elf;
+pub mod frames;
+pub mod image;
+pub mod kernel;
+pub mod reason;
+pub mod symbolizer;
+pub mod vdso;
+
+mod file;
+
+pub use build_id::BuildId;
+pub use demangle::Style;
+pub use elf::{ElfError, ElfSymbol, ElfSymbols};
+pub use frames::{Frames, Symbol};
+pub use image::{ImageKey, ImageKind};
+pub use kernel::{KernelError, KernelSymbol, KernelSymbols};
+pub use reason::Reason;
+pub use symbolizer::{Lookup, Symbolizer, SymbolizerBuilder};

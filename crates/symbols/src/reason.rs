@@ -1,0 +1,201 @@
+//! Why a frame has no name.
+
+use std::fmt;
+
+/// Why a frame has no name. Unknown is a value: it is counted, shown, and often
+/// has a remedy.
+///
+/// `Display` gives a few plain words; [`Reason::key`] a stable word for machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The file is not there, or not under this path in our own namespace.
+    NoSuchFile,
+    /// The file is there but may not be read.
+    PermissionDenied,
+    /// The path names a directory, device, FIFO or socket, which is never read.
+    NotARegularFile,
+    /// Reading failed for another cause (I/O error, too many open files).
+    ReadFailed,
+    /// The file is not ELF, or of a kind that is never mapped (an object file).
+    NotAnElf,
+    /// The file is ELF, but damaged or cut short.
+    DamagedElf,
+    /// The file now has another build-id than the one that was recorded.
+    BuildIdMismatch,
+    /// The file was replaced since: its inode is another one.
+    FileChanged,
+    /// Recorded on another machine without a build-id: a file of that name here
+    /// need not be the same.
+    Unidentified,
+    /// The file has no full symbol table, and the function is not exported.
+    Stripped,
+    /// The image has symbols, but none covers this address.
+    NoSymbolAtAddress,
+    /// The offset or address lies outside what the image loads into memory.
+    OutsideImage,
+    /// The address lies in memory that no file backs (heap, stack, generated code).
+    AnonymousMemory,
+    /// The code was generated at run time and its runtime wrote no symbol map.
+    JitWithoutMap,
+    /// The address lay in no mapping of the process.
+    Unmapped,
+    /// The kernel hides its addresses from us (`kernel.kptr_restrict`).
+    KernelSymbolsHidden,
+    /// `/proc/kallsyms` is missing or cannot be read.
+    NoKernelSymbols,
+    /// The kernel that was recorded is not the one that runs here.
+    ForeignKernel,
+    /// The kernel module is not loaded here, or is another build of it.
+    ForeignModule,
+    /// The vdso that was recorded is not the one of this kernel.
+    ForeignVdso,
+    /// The memory is special to the kernel (`[vsyscall]`, `[uprobes]`, ...) and has no table.
+    SpecialMapping,
+}
+
+impl Reason {
+    /// Every reason, in the order of the declaration.
+    pub const ALL: &'static [Self] = &[
+        Self::NoSuchFile,
+        Self::PermissionDenied,
+        Self::NotARegularFile,
+        Self::ReadFailed,
+        Self::NotAnElf,
+        Self::DamagedElf,
+        Self::BuildIdMismatch,
+        Self::FileChanged,
+        Self::Unidentified,
+        Self::Stripped,
+        Self::NoSymbolAtAddress,
+        Self::OutsideImage,
+        Self::AnonymousMemory,
+        Self::JitWithoutMap,
+        Self::Unmapped,
+        Self::KernelSymbolsHidden,
+        Self::NoKernelSymbols,
+        Self::ForeignKernel,
+        Self::ForeignModule,
+        Self::ForeignVdso,
+        Self::SpecialMapping,
+    ];
+
+    /// A stable `snake_case` word, for JSON and other machine-read output.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        self.texts().0
+    }
+
+    /// What the user can do about it, as a sentence. `None` where nothing helps.
+    #[must_use]
+    pub fn remedy(self) -> Option<&'static str> {
+        self.texts().2
+    }
+
+    fn texts(self) -> (&'static str, &'static str, Option<&'static str>) {
+        match self {
+            Self::NoSuchFile => (
+                "no_such_file",
+                "no such file",
+                Some("Report on the machine, or in the container, where the program ran."),
+            ),
+            Self::PermissionDenied => (
+                "permission_denied",
+                "permission denied",
+                Some("Run the report as a user who may read the file."),
+            ),
+            Self::NotARegularFile => ("not_a_regular_file", "not a regular file", None),
+            Self::ReadFailed => ("read_failed", "could not be read", None),
+            Self::NotAnElf => ("not_an_elf", "not an ELF program or library", None),
+            Self::DamagedElf => (
+                "damaged_elf",
+                "damaged ELF file",
+                Some("Install the file again, or build it again."),
+            ),
+            Self::BuildIdMismatch => (
+                "build_id_mismatch",
+                "build-id differs",
+                Some("Restore the build that was recorded, or record again."),
+            ),
+            Self::FileChanged => (
+                "file_changed",
+                "file replaced since",
+                Some("Record again, with the file left as it is."),
+            ),
+            Self::Unidentified => (
+                "unidentified",
+                "recorded elsewhere, without a build-id",
+                Some("Report on the machine that was recorded, or record with build-ids."),
+            ),
+            Self::Stripped => (
+                "stripped",
+                "stripped, no symbol table",
+                Some("Install the debug symbols of its package, or build it without stripping."),
+            ),
+            Self::NoSymbolAtAddress => ("no_symbol_at_address", "no symbol at this address", None),
+            Self::OutsideImage => ("outside_image", "outside the image", None),
+            Self::AnonymousMemory => (
+                "anonymous_memory",
+                "anonymous memory",
+                Some("If a runtime generates code, have it write a perf map (/tmp/perf-PID.map)."),
+            ),
+            Self::JitWithoutMap => (
+                "jit_without_map",
+                "generated code without a map",
+                Some("Have the runtime write a perf map (for example node --perf-basic-prof)."),
+            ),
+            Self::Unmapped => ("unmapped", "no mapping at this address", None),
+            Self::KernelSymbolsHidden => (
+                "kernel_symbols_hidden",
+                "kernel addresses hidden",
+                Some("Run as root, or set kernel.kptr_restrict=0 (sysctl)."),
+            ),
+            Self::NoKernelSymbols => (
+                "no_kernel_symbols",
+                "no kernel symbols",
+                Some("Mount /proc; the kernel needs CONFIG_KALLSYMS."),
+            ),
+            Self::ForeignKernel => (
+                "foreign_kernel",
+                "another kernel",
+                Some("Report on the machine that was recorded, while the same kernel runs."),
+            ),
+            Self::ForeignModule => (
+                "foreign_module",
+                "kernel module not loaded or another build",
+                Some("Report on the machine that was recorded, with the module loaded."),
+            ),
+            Self::ForeignVdso => (
+                "foreign_vdso",
+                "vdso of another kernel",
+                Some("Report while the recorded kernel runs."),
+            ),
+            Self::SpecialMapping => ("special_mapping", "special kernel mapping", None),
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.texts().1)
+    }
+}
+
+impl std::error::Error for Reason {}
+
+#[cfg(test)]
+mod tests {
+    use super::Reason;
+
+    #[test]
+    fn keys_are_distinct_snake_case() {
+        let mut keys: Vec<_> = Reason::ALL.iter().map(|reason| reason.key()).collect();
+        assert!(
+            keys.iter()
+                .all(|key| key.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
+        );
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), Reason::ALL.len());
+    }
+}

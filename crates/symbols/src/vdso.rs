@@ -1,0 +1,62 @@
+//! The vdso: an ELF image that the kernel maps into every process, and no file.
+
+/// Longest vdso that is read. Real ones have one to three pages.
+const MAX_LEN: usize = 1 << 20;
+
+/// A copy of this process's own `[vdso]`. `None` if there is none or it makes no sense.
+///
+/// It serves for other processes whose vdso has the same build-id; a 32-bit process
+/// has another vdso than a 64-bit one.
+///
+/// Source: `vdso(7)`, `getauxval(3)`; the length comes from `/proc/self/maps`.
+#[must_use]
+pub fn vdso_image() -> Option<Vec<u8>> {
+    // SAFETY: getauxval reads the auxiliary vector that the C library keeps; any key is allowed.
+    let start = unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) };
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let len = mapping_len(&maps, start)?;
+    // SAFETY: the kernel lists `start..start + len` as a readable mapping of this process, named
+    // [vdso]. It maps the vdso once at exec, read-only, and nothing in this process unmaps it.
+    let bytes = unsafe { std::slice::from_raw_parts(start as *const u8, len) };
+    Some(bytes.to_vec())
+}
+
+/// Length of the readable `[vdso]` mapping that starts at `start`.
+fn mapping_len(maps: &str, start: u64) -> Option<usize> {
+    let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
+    let mut words = line.split_ascii_whitespace();
+    let (low, high) = words.next()?.split_once('-')?;
+    let low = u64::from_str_radix(low, 16).ok()?;
+    let high = u64::from_str_radix(high, 16).ok()?;
+    let len = usize::try_from(high.checked_sub(low)?).ok()?;
+    (start != 0 && low == start && len <= MAX_LEN && words.next()?.starts_with('r')).then_some(len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ElfSymbols;
+
+    #[test]
+    fn own_vdso_names_clock_gettime() {
+        let Some(image) = vdso_image() else { return };
+        let symbols = ElfSymbols::parse(image).unwrap();
+        assert!(symbols.build_id().is_some());
+        let found = symbols
+            .iter()
+            .find(|symbol| symbol.raw().ends_with(b"clock_gettime"))
+            .unwrap();
+        assert_eq!(
+            symbols.lookup_svma(found.start() + 1).unwrap().start(),
+            found.start()
+        );
+    }
+
+    #[test]
+    fn mapping_line() {
+        let maps = "7ffc1000-7ffc3000 r-xp 00000000 00:00 0   [vdso]\n";
+        assert_eq!(mapping_len(maps, 0x7ffc_1000), Some(0x2000));
+        assert_eq!(mapping_len(maps, 0x7ffc_2000), None);
+        assert_eq!(mapping_len("", 0), None);
+    }
+}

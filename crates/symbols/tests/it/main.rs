@@ -1,0 +1,11 @@
+//! Compares this crate with tools outside it, on programs compiled for the purpose and on
+//! those of the system. A missing tool is reported and its test skipped, unless
+//! `RPROF_REQUIRE_TOOLS=1` is set.
+#![allow(clippy::print_stderr)]
+
+mod demangling;
+mod hostile;
+mod images;
+mod nm;
+mod perf;
+mod tools;

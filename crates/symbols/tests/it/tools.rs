@@ -1,0 +1,162 @@
+//! Tools, scratch folders and programs to look at.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Whether all of `tools` are installed. Says so if one is not.
+pub(crate) fn have(tools: &[&str]) -> bool {
+    for tool in tools {
+        if Command::new(tool).arg("--version").output().is_err() {
+            let required =
+                std::env::var_os("RPROF_REQUIRE_TOOLS").is_some_and(|value| value == "1");
+            assert!(
+                !required,
+                "{tool} is not installed, and RPROF_REQUIRE_TOOLS=1"
+            );
+            eprintln!("skipped: {tool} is not installed");
+            return false;
+        }
+    }
+    true
+}
+
+/// A folder of its own that goes away again.
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!(
+            "rprof-symbols-{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        );
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Compiles `source`, a file of `tests/fixtures`, into `name`.
+    pub(crate) fn compile(
+        &self,
+        compiler: &str,
+        source: &str,
+        name: &str,
+        options: &[&str],
+    ) -> PathBuf {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/fixtures")
+            .join(source);
+        let output = self.0.join(name);
+        run(
+            Command::new(compiler)
+                .arg(source)
+                .arg("-o")
+                .arg(&output)
+                .args(options)
+                .arg("-lm"),
+            "",
+        );
+        output
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What the command prints, given `input`.
+pub(crate) fn run(command: &mut Command, input: &str) -> String {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_owned();
+    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
+    let output = child.wait_with_output().unwrap();
+    let _ = writer.join();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {errors}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Programs and libraries of the system, those that exist.
+pub(crate) fn system_files() -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = [
+        "/usr/bin/git",
+        "/usr/local/bin/git",
+        "/bin/bash",
+        "/usr/bin/gcc",
+        "/lib/x86_64-linux-gnu/libc.so.6",
+        "/lib/x86_64-linux-gnu/libm.so.6",
+        "/lib/x86_64-linux-gnu/libcrypto.so.3",
+        "/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
+        "/lib64/ld-linux-x86-64.so.2",
+    ]
+    .iter()
+    .map(PathBuf::from)
+    .filter(|path| path.exists())
+    .collect();
+    files.push(std::env::current_exe().unwrap());
+    files
+}
+
+/// Every combination in which the fixtures are built, as far as the compilers are here.
+pub(crate) fn compiled_files(scratch: &Scratch) -> Vec<PathBuf> {
+    if !have(&["gcc", "g++"]) {
+        return Vec::new();
+    }
+    let x86 = cfg!(target_arch = "x86_64");
+    let mut files = vec![
+        scratch.compile("gcc", "program.c", "pie", &["-O2", "-pie", "-fPIE"]),
+        scratch.compile("gcc", "program.c", "no-pie", &["-O2", "-no-pie"]),
+        scratch.compile("gcc", "program.c", "static", &["-O1", "-static"]),
+        scratch.compile(
+            "gcc",
+            "program.c",
+            "now",
+            &["-O2", "-Wl,-z,now", "-fno-plt"],
+        ),
+        scratch.compile("g++", "program.cpp", "cpp", &["-O2"]),
+        scratch.compile("g++", "program.cpp", "cpp-debug", &["-O0", "-g", "-no-pie"]),
+    ];
+    if x86 {
+        files.push(scratch.compile(
+            "gcc",
+            "program.c",
+            "ibt",
+            &["-O2", "-fcf-protection", "-Wl,-z,ibtplt"],
+        ));
+        files.push(scratch.compile(
+            "gcc",
+            "choice.s",
+            "choice",
+            &["-nostdlib", "-static", "-Wl,-e,start"],
+        ));
+    }
+    files
+}
+
+/// The same numbers every time.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit.max(1)
+    }
+}
