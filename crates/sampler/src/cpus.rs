@@ -1,0 +1,109 @@
+//! Which CPUs there are to watch.
+//!
+//! The list comes from sysfs, never from a count of processors: such counts
+//! honour this process's own affinity mask and cgroup, so a profiler started
+//! under `taskset -c 2,3` would watch CPUs 0 and 1 and see nothing.
+
+use std::path::Path;
+
+/// Where the kernel lists the CPUs that are online (sysfs, `cputopology.rst`).
+const ONLINE: &str = "/sys/devices/system/cpu/online";
+
+/// Numbers above this are taken for damage: the kernel's `NR_CPUS` is at most 8192.
+const MAX_CPU: u32 = 1 << 16;
+
+/// What makes the list of CPUs unusable.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CpuListError {
+    /// The file could not be read.
+    #[error("cannot read the list of online CPUs, {path}: {source}; is /sys mounted?")]
+    Read {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The text is not a list of CPU numbers and ranges.
+    #[error("`{text}` is not a list of CPU numbers such as 0-3,8")]
+    Malformed {
+        /// The text as it stood.
+        text: String,
+    },
+}
+
+/// The CPUs that are online now, in ascending order.
+///
+/// # Errors
+/// [`CpuListError`] when sysfs is missing or says something unexpected.
+pub fn online() -> Result<Vec<u32>, CpuListError> {
+    let text = std::fs::read_to_string(Path::new(ONLINE)).map_err(|source| CpuListError::Read {
+        path: ONLINE.to_owned(),
+        source,
+    })?;
+    parse_list(&text)
+}
+
+/// Reads a kernel CPU list such as `0-3,8,10-11`: ascending, without repeats.
+///
+/// # Errors
+/// [`CpuListError::Malformed`] for anything else, and for an empty list.
+pub fn parse_list(text: &str) -> Result<Vec<u32>, CpuListError> {
+    let malformed = || CpuListError::Malformed {
+        text: text.trim().chars().take(100).collect(),
+    };
+    let number = |text: &str| match text.parse::<u32>() {
+        Ok(cpu) if cpu <= MAX_CPU && !text.starts_with('+') => Ok(cpu),
+        _ => Err(malformed()),
+    };
+    let mut cpus = Vec::new();
+    for part in text.trim().split(',') {
+        let (first, last) = match part.split_once('-') {
+            Some((first, last)) => (number(first)?, number(last)?),
+            None => (number(part)?, number(part)?),
+        };
+        if first > last {
+            return Err(malformed());
+        }
+        cpus.extend(first..=last);
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_and_single_numbers() {
+        assert_eq!(parse_list("0\n").unwrap(), [0]);
+        assert_eq!(parse_list("0-3\n").unwrap(), [0, 1, 2, 3]);
+        assert_eq!(parse_list("0-1,4,6-7").unwrap(), [0, 1, 4, 6, 7]);
+        assert_eq!(parse_list("4,0-1,1").unwrap(), [0, 1, 4]);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in [
+            "",
+            "\n",
+            "a",
+            "1-",
+            "-1",
+            "3-1",
+            "0,,1",
+            "0-99999999",
+            "+1",
+            "0 1",
+        ] {
+            assert!(parse_list(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn this_machine_has_a_cpu() {
+        assert!(!online().unwrap().is_empty());
+    }
+}

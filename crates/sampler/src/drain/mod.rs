@@ -1,0 +1,39 @@
+//! From rings to batches: one thread for each CPU that drains and does nothing else.
+//!
+//! ```text
+//!             round:  W = clock            |  watermark of the round:
+//!   sideband ring --> one batch, carries   |    both rings empty:  W
+//!                     the last watermark   |    else: time of the oldest record
+//!   sample ring   --> one batch, carries   |          still in a ring, if before W
+//!                     the new one          |
+//!   buffers <-- recycle -- receiver <------+---- one channel for all CPUs
+//! ```
+//!
+//! - A watermark promises that this CPU will send nothing older later. It is read from the clock
+//!   *before* the heads of the rings, so a record stamped earlier is already in its ring.
+//! - The two streams are in order by themselves, not with each other: whoever merges them does so by time.
+//! - Memory is bounded by the buffers. With no sample buffer free, samples stay in their
+//!   ring, and when that is full the kernel drops further ones and counts them in LOST
+//!   records. Sideband has an allowance so large that only a receiver that stands still
+//!   uses it up; then sideband waits in its ring as well.
+//! - A receiver may hold batches until their watermarks are passed on all CPUs: each CPU has
+//!   buffers of its own, and its watermark moves on with the oldest record it still has, so
+//!   the CPU that is behind all others always has its buffers released.
+//! - The channel has a place for every buffer, so sending never blocks and never fails.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `batch` | what is sent |
+//! | `buffers` | the bounded stock of buffers |
+//! | `drainer` | the loop of a thread |
+//! | `threads` | starting and stopping all of them |
+
+mod batch;
+mod buffers;
+mod drainer;
+mod threads;
+
+pub use batch::{Batch, Stream};
+pub use buffers::Recycler;
+pub use drainer::DrainCounts;
+pub(crate) use threads::{DrainThreads, Start};

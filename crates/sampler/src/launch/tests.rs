@@ -1,0 +1,175 @@
+//! Real processes.
+
+use super::*;
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
+
+fn sh(script: &str) -> Launcher {
+    Launcher::new("sh").args(["-c", script])
+}
+
+/// Runs to the end; the exit code.
+fn run(launcher: &Launcher) -> Option<i32> {
+    let mut child = launcher.spawn().unwrap();
+    child.go().unwrap();
+    child.wait().unwrap().code()
+}
+
+#[test]
+fn exit_codes_and_signals_come_back() {
+    assert_eq!(run(&sh("exit 7")), Some(7));
+    let mut child = sh("kill -TERM $$").spawn().unwrap();
+    child.go().unwrap();
+    let status = child.wait().unwrap();
+    assert_eq!(
+        (status.code(), status.signal()),
+        (None, Some(libc::SIGTERM))
+    );
+    assert_eq!(child.wait().unwrap(), status, "told again");
+}
+
+#[test]
+fn nothing_runs_before_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ran");
+    let mut child = sh("touch \"$FILE\"").env("FILE", &file).spawn().unwrap();
+    assert!(child.try_wait().unwrap().is_none());
+    assert!(!file.exists());
+    child.go().unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(file.exists());
+}
+
+#[test]
+fn a_missing_program_is_enoent() {
+    for program in ["no-such-program-here", "/no/such/program", ""] {
+        let mut child = Launcher::new(program).spawn().unwrap();
+        let error = child.go().unwrap_err();
+        assert_eq!(error.errno, Errno(libc::ENOENT), "{program}");
+        assert_eq!(error.exit_code(), 127);
+        assert!(error.to_string().contains(program));
+        assert_eq!(child.wait().unwrap().code(), Some(127));
+    }
+}
+
+#[test]
+fn a_file_that_may_not_be_run_is_eacces() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tool");
+    std::fs::write(&file, "echo").unwrap();
+    let error = Launcher::new(&file).spawn().unwrap().go().unwrap_err();
+    assert_eq!((error.errno, error.exit_code()), (Errno(libc::EACCES), 126));
+    // Found by PATH, it is remembered over folders that lack it.
+    let path = format!("/nowhere:{}:/nowhere2", folder.path().display());
+    let found = Launcher::new("tool").env("PATH", path);
+    let error = found.spawn().unwrap().go().unwrap_err();
+    assert_eq!(error.errno, Errno(libc::EACCES));
+}
+
+#[test]
+fn a_script_without_first_line_runs_in_sh() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("script");
+    std::fs::write(&file, "exit $1\n").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(run(&Launcher::new(&file).arg("5")), Some(5));
+}
+
+#[test]
+fn the_environment_is_inherited_with_changes() {
+    let told = sh("test \"$A\" = 1 && test -z \"$B\" && test -n \"$PATH\"");
+    assert_eq!(
+        run(&told.env("A", "0").env("A", "1").env_remove("B")),
+        Some(0)
+    );
+}
+
+#[test]
+fn sigpipe_kills_and_nothing_is_blocked_or_handled() {
+    // SigBlk, SigCgt, and SIGPIPE (bit 12 of SigIgn) are clear in the program.
+    let script = "while read name bits; do case $name in \
+        SigBlk:|SigCgt:) test $((0x$bits)) -eq 0 || exit 1;; \
+        SigIgn:) test $((0x$bits & 0x1000)) -eq 0 || exit 2;; esac; done < /proc/$$/status";
+    // dash installs handlers of its own, so ask the file before any shell did: through `cat`.
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("status");
+    let mut child = sh("exec cat /proc/self/status > \"$OUT\"")
+        .env("OUT", &out)
+        .spawn()
+        .unwrap();
+    child.go().unwrap();
+    assert!(child.wait().unwrap().success());
+    let check = sh(&script.replace("/proc/$$/status", "\"$OUT\"")).env("OUT", &out);
+    assert_eq!(
+        run(&check),
+        Some(0),
+        "{}",
+        std::fs::read_to_string(&out).unwrap()
+    );
+}
+
+#[test]
+fn no_descriptor_of_ours_leaks_into_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("fds");
+    let other = sh("exit").spawn().unwrap();
+    let list = sh("exec readlink /proc/self/fd/* > \"$OUT\"").env("OUT", &out);
+    let mut child = list.spawn().unwrap();
+    child.go().unwrap();
+    child.wait().unwrap();
+    let listed = std::fs::read_to_string(&out).unwrap();
+    for ours in ["perf_event", "pidfd", "eventfd"] {
+        assert!(!listed.contains(ours), "{listed}");
+    }
+    drop(other);
+}
+
+#[test]
+fn dropping_unstarted_ends_the_child() {
+    let first = sh("exit").spawn().unwrap();
+    // Forked with a copy of the first one's pipe.
+    let second = sh("exit").spawn().unwrap();
+    let pids = [first.pid(), second.pid()];
+    drop(first);
+    drop(second);
+    for pid in pids {
+        // SAFETY: signal 0 only asks whether the process is there.
+        assert_eq!(unsafe { libc::kill(pid, 0) }, -1);
+    }
+}
+
+#[test]
+fn waiting_for_the_end_or_for_something_else() {
+    let (read, write) = sys::pipe().unwrap();
+    let mut child = sh("exec sleep 100").spawn().unwrap();
+    child.go().unwrap();
+    let short = Some(Duration::from_millis(1));
+    assert_eq!(
+        child.wait_or(Some(read.as_fd()), short).unwrap(),
+        Waited::Timeout
+    );
+    drop(write);
+    assert_eq!(
+        child.wait_or(Some(read.as_fd()), None).unwrap(),
+        Waited::Other
+    );
+    child.signal(libc::SIGKILL).unwrap();
+    let Waited::Exited(status) = child.wait_or(None, None).unwrap() else {
+        panic!("the program has ended");
+    };
+    assert_eq!(status.signal(), Some(libc::SIGKILL));
+    // Without a pidfd the same.
+    let mut child = sh("exit 3").spawn().unwrap();
+    child.without_pidfd();
+    child.go().unwrap();
+    let waited = child.wait_or(None, None).unwrap();
+    assert!(matches!(waited, Waited::Exited(status) if status.code() == Some(3)));
+}
+
+#[test]
+fn a_zero_byte_is_refused() {
+    let error = Launcher::new("echo").arg("a\0b").spawn().unwrap_err();
+    assert!(matches!(error, LaunchError::ZeroByte { .. }));
+}

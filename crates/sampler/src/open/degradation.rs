@@ -1,0 +1,177 @@
+//! Steps down, as values to be told to the user.
+
+use crate::errno::Errno;
+use std::fmt;
+
+/// Something that was asked for and could not be had.
+///
+/// `Display` is one sentence on what was done and one on what would undo it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Degradation {
+    /// The default event does not exist here; another is sampled.
+    EventReplaced {
+        /// What was to be sampled.
+        wanted: String,
+        /// What is.
+        used: String,
+        /// Why.
+        errno: Errno,
+    },
+    /// Samples of the kernel side are not allowed.
+    KernelExcluded {
+        /// `perf_event_paranoid`, if known.
+        paranoid: Option<i32>,
+    },
+    /// Fewer samples a second than asked for.
+    FrequencyLowered {
+        /// Samples a second asked for.
+        wanted: u64,
+        /// Samples a second that are taken.
+        used: u64,
+    },
+    /// Smaller rings than asked for, or than the default. Sizes are bytes for each CPU,
+    /// samples and sideband together.
+    RingShrunk {
+        /// Bytes wanted.
+        wanted: usize,
+        /// Bytes mapped.
+        used: usize,
+        /// Why.
+        errno: Errno,
+    },
+    /// Callchains are cut earlier than asked for.
+    StackDepthLowered {
+        /// Addresses asked for.
+        wanted: u16,
+        /// Addresses at most.
+        used: u16,
+    },
+    /// The kernel lacks, or does not allow, something that recordings profit from.
+    FeatureDropped {
+        /// What.
+        feature: Feature,
+        /// Why.
+        errno: Errno,
+    },
+    /// A CPU went offline while events were opened.
+    CpuSkipped {
+        /// Its number.
+        cpu: u32,
+    },
+    /// The drain threads run with the priority they were started with.
+    PriorityUnchanged {
+        /// The nice value asked for.
+        wanted: i32,
+        /// Why.
+        errno: Errno,
+    },
+}
+
+/// Parts of the attr that older kernels do not know, the newest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Feature {
+    /// Number of lost samples in a counter read (`PERF_FORMAT_LOST`, Linux 6.0).
+    ReadLost,
+    /// Build-ids in mappings (`build_id`, Linux 5.12).
+    BuildId,
+    /// Symbols and BPF programs that the kernel gains while recording (`ksymbol`, `bpf_event`, Linux 5.1).
+    KernelSymbols,
+    /// Depth of callchains for each event (`sample_max_stack`, Linux 4.8).
+    MaxStack,
+    /// Timestamps of CLOCK_MONOTONIC (`use_clockid`, Linux 4.1).
+    ClockId,
+}
+
+impl Feature {
+    /// The kernel from which on it is there.
+    fn since(self) -> &'static str {
+        match self {
+            Feature::ReadLost => "6.0",
+            Feature::BuildId => "5.12",
+            Feature::KernelSymbols => "5.1",
+            Feature::MaxStack => "4.8",
+            Feature::ClockId => "4.1",
+        }
+    }
+
+    /// What its absence means.
+    fn without(self) -> &'static str {
+        match self {
+            Feature::ReadLost => "samples lost at the very end are not counted",
+            Feature::BuildId => "mapped files are identified by inode instead of build-id",
+            Feature::KernelSymbols => "BPF programs loaded meanwhile stay unnamed",
+            Feature::MaxStack => "callchains have the system's depth",
+            Feature::ClockId => {
+                "times are the kernel's own clock, and records may come out of order"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Degradation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Degradation::EventReplaced {
+                wanted,
+                used,
+                errno,
+            } => write!(
+                f,
+                "this machine has no `{wanted}` event ({errno:?}); `{used}` is sampled instead. \
+                 Hardware events need a processor whose counters are visible here (in a virtual \
+                 machine, a virtual PMU)"
+            ),
+            Degradation::KernelExcluded { paranoid } => {
+                let setting = match paranoid {
+                    Some(level) => format!("kernel.perf_event_paranoid is {level}"),
+                    None => "this user may not see the kernel".to_owned(),
+                };
+                write!(
+                    f,
+                    "only user-mode code is sampled, as {setting}. To include the kernel: \
+                     `sysctl kernel.perf_event_paranoid=1`, or CAP_PERFMON"
+                )
+            }
+            Degradation::FrequencyLowered { wanted, used } => write!(
+                f,
+                "samples are taken {used} times a second, not {wanted}: the kernel allows no more. \
+                 To raise the limit: `sysctl kernel.perf_event_max_sample_rate={wanted}`"
+            ),
+            Degradation::RingShrunk {
+                wanted,
+                used,
+                errno,
+            } => write!(
+                f,
+                "ring buffers have {} KiB for each CPU, not {}: {errno}. To allow more: \
+                 `sysctl kernel.perf_event_mlock_kb={}`, or CAP_IPC_LOCK",
+                used / 1024,
+                wanted / 1024,
+                // Two control pages come on top.
+                (wanted + 2 * crate::sys::page_size()) / 1024,
+            ),
+            Degradation::StackDepthLowered { wanted, used } => write!(
+                f,
+                "callchains have at most {used} frames, not {wanted}. To allow more: \
+                 `sysctl kernel.perf_event_max_stack={wanted}` while nothing is recorded"
+            ),
+            Degradation::FeatureDropped { feature, errno } => write!(
+                f,
+                "{}: the kernel refused it ({errno}). Linux {} or newer has it",
+                feature.without(),
+                feature.since()
+            ),
+            Degradation::CpuSkipped { cpu } => write!(
+                f,
+                "CPU {cpu} is not watched: it went offline. Record again to include it"
+            ),
+            Degradation::PriorityUnchanged { wanted, errno } => write!(
+                f,
+                "the recorder's threads keep their priority: nice {wanted} was refused ({errno}). \
+                 It takes CAP_SYS_NICE or `ulimit -e`"
+            ),
+        }
+    }
+}

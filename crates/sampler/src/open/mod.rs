@@ -1,0 +1,38 @@
+//! Opening events, and what to do when the kernel says no.
+//!
+//! ```text
+//!   Plan --attrs--> attempt: every event on every CPU, ids, rings --> Opened
+//!    ^                 |
+//!    |                 | refusal (what, where, errno)
+//!    +--- step down <--+        each step is a Degradation, told to the user;
+//!         or OpenError          no step left: an error with its remedy
+//! ```
+//!
+//! An attempt is all or nothing, so that every CPU is watched in the same way. The
+//! decisions are pure functions of plan, errno and limits, and are tested without a kernel.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `fd` | one open event: the system call, ioctls, counter reads |
+//! | `attrs` | the attrs of sample and sideband events |
+//! | `ring_sizes` | how large the rings are, and why |
+//! | `plan` | what is to be opened, and the steps down |
+//! | `degradation` | the steps as values |
+//! | `error` | errors with remedies |
+//! | `opened` | the attempt and its result |
+
+mod attrs;
+mod degradation;
+mod error;
+mod fd;
+mod opened;
+mod plan;
+pub mod ring_sizes;
+
+pub use degradation::{Degradation, Feature};
+pub use error::OpenError;
+pub use fd::{Count, PerfFd};
+pub use opened::{EventIds, Role};
+
+pub(crate) use opened::{CpuEvents, CpuRings, open};
+pub(crate) use plan::Plan;

@@ -1,0 +1,245 @@
+//! The steps down, decided without a kernel.
+
+use super::super::attrs;
+use super::super::ring_sizes::{PRIVILEGED, SMALLEST};
+use super::*;
+use rprof_records::{AttrFlags, ReadFormat, SampleType};
+
+const LIMITS: Limits = Limits {
+    paranoid: Some(2),
+    max_sample_rate: Some(100_000),
+    mlock_kib: Some(516),
+    max_stack: Some(127),
+};
+
+fn plan_for(events: &str, change: impl FnOnce(&mut SamplingOptions)) -> Plan {
+    let mut options = SamplingOptions::default();
+    change(&mut options);
+    Plan::new(Event::parse_list(events).unwrap(), options, LIMITS).unwrap()
+}
+
+fn default_plan() -> Plan {
+    plan_for("", |_| {})
+}
+
+fn refuse(plan: &mut Plan, stage: Stage, errno: i32) -> Result<(), OpenError> {
+    plan.step_down(Refusal {
+        stage,
+        cpu: 1,
+        errno: Errno(errno),
+    })
+}
+
+#[test]
+fn missing_cycles_become_cpu_clock_unless_named() {
+    for errno in [libc::ENOENT, libc::ENODEV, libc::EOPNOTSUPP] {
+        let mut plan = default_plan();
+        refuse(&mut plan, Stage::Sampling(0), errno).unwrap();
+        assert_eq!(plan.events, [Event::cpu_clock()]);
+        let told = plan.degradations[0].to_string();
+        assert!(told.contains("`cpu-clock` is sampled instead"), "{told}");
+        // The replacement has no further step of this kind.
+        assert!(refuse(&mut plan, Stage::Sampling(0), errno).is_err());
+
+        let mut plan = plan_for("cycles", |_| {});
+        let error = refuse(&mut plan, Stage::Sampling(0), errno).unwrap_err();
+        assert!(error.to_string().contains("`cpu-clock` works everywhere"));
+        assert!(plan.degradations.is_empty());
+    }
+}
+
+#[test]
+fn a_refused_kernel_side_is_left_out_once() {
+    let mut plan = plan_for("cycles", |_| {});
+    assert!(plan.features.kernel_symbols);
+    refuse(&mut plan, Stage::Sampling(0), libc::EACCES).unwrap();
+    let attr = attrs::sampling(&plan, &plan.events[0]);
+    assert!(attr.flags.contains(
+        AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV | AttrFlags::EXCLUDE_CALLCHAIN_KERNEL
+    ));
+    assert!(!attrs::sideband(&plan).flags.contains(AttrFlags::KSYMBOL));
+    assert_eq!(plan.describe(&plan.events[0]), "cycles:u");
+    assert!(
+        plan.degradations[0]
+            .to_string()
+            .contains("perf_event_paranoid=1")
+    );
+    let error = refuse(&mut plan, Stage::Sampling(0), libc::EACCES).unwrap_err();
+    assert!(
+        error.to_string().contains("perf_event_paranoid is 2"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_kernel_side_asked_for_by_name_is_not_left_out() {
+    for event in ["cycles:k", "cycles:uk"] {
+        let mut plan = plan_for(event, |_| {});
+        assert!(refuse(&mut plan, Stage::Sampling(0), libc::EPERM).is_err());
+    }
+}
+
+#[test]
+fn the_frequency_obeys_the_limit_or_fails_when_strict() {
+    let plan = plan_for("", |o| o.rate = Rate::Frequency(200_000));
+    assert_eq!(plan.frequency, 100_000);
+    assert_eq!(
+        plan.degradations,
+        [Degradation::FrequencyLowered {
+            wanted: 200_000,
+            used: 100_000
+        }]
+    );
+    let options = SamplingOptions {
+        rate: Rate::Frequency(200_000),
+        strict_frequency: true,
+        ..SamplingOptions::default()
+    };
+    let error = Plan::new(Vec::new(), options, LIMITS).unwrap_err();
+    assert!(matches!(error, OpenError::Frequency { limit: 100_000, .. }));
+    // The kernel lowers its limit while it runs: EINVAL, and a new reading.
+    let mut plan = plan_for("", |o| o.rate = Rate::Frequency(50_000));
+    plan.limits.max_sample_rate = Some(20_000);
+    refuse(&mut plan, Stage::Sampling(0), libc::EINVAL).unwrap();
+    assert_eq!((plan.frequency, plan.degradations.len()), (20_000, 1));
+}
+
+#[test]
+fn a_rate_of_zero_is_refused() {
+    for rate in [Rate::Frequency(0), Rate::Period(0)] {
+        let options = SamplingOptions {
+            rate,
+            ..SamplingOptions::default()
+        };
+        let error = Plan::new(Vec::new(), options, LIMITS).unwrap_err();
+        assert_eq!(error, OpenError::ZeroRate);
+    }
+}
+
+#[test]
+fn features_go_one_at_a_time_newest_first() {
+    let mut plan = plan_for("", |o| o.max_stack = Some(64));
+    let mut seen = Vec::new();
+    while refuse(&mut plan, Stage::Sampling(0), libc::EINVAL).is_ok() {
+        seen.push(plan.degradations.last().cloned().unwrap());
+    }
+    let dropped: Vec<Feature> = (seen.iter())
+        .map(|step| match step {
+            Degradation::FeatureDropped { feature, .. } => *feature,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(
+        dropped,
+        [Feature::ReadLost, Feature::MaxStack, Feature::ClockId]
+    );
+    let attr = attrs::sampling(&plan, &plan.events[0]);
+    assert!(!attr.read_format.contains(ReadFormat::LOST));
+    assert!(!attr.flags.contains(AttrFlags::USE_CLOCKID));
+    assert_eq!((attr.clockid, attr.sample_max_stack), (0, 0));
+
+    let mut plan = default_plan();
+    while refuse(&mut plan, Stage::Sideband, libc::EINVAL).is_ok() {}
+    assert_eq!(plan.degradations.len(), 4);
+    let flags = attrs::sideband(&plan).flags;
+    assert!(!flags.intersects(AttrFlags::BUILD_ID | AttrFlags::KSYMBOL | AttrFlags::BPF_EVENT));
+    assert!(flags.contains(AttrFlags::MMAP2 | AttrFlags::COMM_EXEC | AttrFlags::TASK));
+}
+
+#[test]
+fn the_callchain_depth_obeys_the_limit() {
+    let mut plan = plan_for("", |o| o.max_stack = Some(500));
+    refuse(&mut plan, Stage::Sampling(0), libc::EOVERFLOW).unwrap();
+    assert_eq!(plan.max_stack, Some(127));
+    assert!(refuse(&mut plan, Stage::Sampling(0), libc::EOVERFLOW).is_err());
+}
+
+#[test]
+fn default_rings_become_modest_silently_then_shrink_aloud() {
+    let mut plan = default_plan();
+    assert_eq!(plan.rings, PRIVILEGED);
+    refuse(&mut plan, Stage::Ring(1), libc::EPERM).unwrap();
+    assert_eq!(plan.rings, UNPRIVILEGED);
+    assert!(plan.degradations.is_empty());
+    refuse(&mut plan, Stage::Ring(1), libc::EPERM).unwrap();
+    refuse(&mut plan, Stage::Ring(1), libc::EPERM).unwrap();
+    assert_eq!(
+        plan.rings.samples,
+        SMALLEST
+            .max(UNPRIVILEGED.samples / 4)
+            .max(plan.rings.samples)
+    );
+    let [Degradation::RingShrunk { wanted, used, .. }] = plan.degradations[..] else {
+        panic!("{:?}", plan.degradations);
+    };
+    assert_eq!(wanted, 384 << 10);
+    assert_eq!(used, plan.rings.samples + plan.rings.sideband);
+    while refuse(&mut plan, Stage::Ring(1), libc::EPERM).is_ok() {}
+    assert_eq!(
+        (plan.rings.samples, plan.rings.sideband),
+        (SMALLEST, SMALLEST)
+    );
+    assert_eq!(plan.degradations.len(), 1);
+}
+
+#[test]
+fn a_ring_size_asked_for_shrinks_aloud_only() {
+    let mut plan = plan_for("", |o| {
+        o.ring_bytes = Some(8 << 20);
+        o.sideband_ring_bytes = Some(128 << 10);
+    });
+    refuse(&mut plan, Stage::Ring(1), libc::EPERM).unwrap();
+    assert_eq!(plan.rings.samples, 4 << 20);
+    let told = plan.degradations[0].to_string();
+    assert!(told.contains("4224 KiB for each CPU, not 8320"), "{told}");
+    assert!(told.contains("perf_event_mlock_kb=8328"), "{told}");
+}
+
+#[test]
+fn attrs_keep_samples_and_sideband_apart() {
+    let plan = plan_for("cs:u", |o| o.rate = Rate::Period(3));
+    let sampling = attrs::sampling(&plan, &plan.events[0]);
+    let said = AttrFlags::MMAP | AttrFlags::MMAP2 | AttrFlags::COMM | AttrFlags::TASK;
+    assert!(!sampling.flags.intersects(said | AttrFlags::FREQ));
+    assert_eq!(sampling.period_or_freq, 3);
+    assert!(sampling.flags.contains(AttrFlags::EXCLUDE_KERNEL));
+    assert!(
+        sampling
+            .sample_type
+            .contains(SampleType::CALLCHAIN | SampleType::PERIOD)
+    );
+    assert_eq!(sampling.wakeup as usize, PRIVILEGED.samples / 4);
+    let sideband = attrs::sideband(&plan);
+    assert!(sideband.flags.contains(said) && !sideband.flags.contains(AttrFlags::MMAP_DATA));
+    assert!(!sideband.sample_type.contains(SampleType::CALLCHAIN));
+    for attr in [sampling, sideband] {
+        let all = AttrFlags::SAMPLE_ID_ALL
+            | AttrFlags::USE_CLOCKID
+            | AttrFlags::DISABLED
+            | AttrFlags::ENABLE_ON_EXEC
+            | AttrFlags::INHERIT
+            | AttrFlags::WATERMARK;
+        assert!(attr.flags.contains(all));
+        assert_eq!(attr.clockid, libc::CLOCK_MONOTONIC);
+        assert!(
+            attr.sample_type
+                .contains(SampleType::IDENTIFIER | SampleType::TIME)
+        );
+    }
+}
+
+#[test]
+fn descriptions_name_the_sides_that_are_sampled() {
+    let described = |text: &str, change: fn(&mut SamplingOptions)| {
+        let plan = plan_for(text, change);
+        plan.describe(&plan.events[0])
+    };
+    assert_eq!(described("cycles", |_| {}), "cycles");
+    assert_eq!(described("cycles", |o| o.exclude_kernel = true), "cycles:u");
+    assert_eq!(described("cycles", |o| o.exclude_user = true), "cycles:k");
+    assert_eq!(
+        described("cycles:uk", |o| o.exclude_kernel = true),
+        "cycles:u"
+    );
+    assert_eq!(described("cycles:uk", |_| {}), "cycles:uk");
+}

@@ -1,0 +1,108 @@
+//! How large the rings are, and why.
+//!
+//! A user without privileges may lock `perf_event_mlock_kb` of ring memory for each CPU: 516
+//! KiB unless set otherwise, which is 128 pages of data and the control page of one ring. Two
+//! rings for each CPU, of 256 and 128 KiB and a page each, take 392 KiB of it; the next
+//! power of two would not fit. Processes with CAP_IPC_LOCK or CAP_PERFMON are not bound by it, nor
+//! is anybody whose RLIMIT_MEMLOCK leaves room beyond.
+//!
+//! | ring | privileged | else | holds, at 999 Hz and 200 bytes a sample |
+//! |---|---|---|---|
+//! | samples | 1 MiB | 256 KiB | 5 s, 1.3 s |
+//! | sideband | 256 KiB | 128 KiB | about 2,600 and 1,300 mappings |
+//!
+//! The larger pair is tried first. When it is refused, the smaller one is taken without a
+//! word, as it too holds far more than the 100 ms between two looks at an idle ring. Below that,
+//! and below a size the user asked for, each halving is reported.
+
+use crate::sys;
+
+/// Bytes of the two rings of a CPU; each a power of two of pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingSizes {
+    /// Samples.
+    pub samples: usize,
+    /// Sideband.
+    pub sideband: usize,
+}
+
+/// What is tried first.
+pub const PRIVILEGED: RingSizes = RingSizes {
+    samples: 1 << 20,
+    sideband: 256 << 10,
+};
+
+/// What fits into the default allowance.
+pub const UNPRIVILEGED: RingSizes = RingSizes {
+    samples: 256 << 10,
+    sideband: 128 << 10,
+};
+
+/// No ring becomes smaller than this in bytes: a record can be 64 KiB long.
+pub const SMALLEST: usize = 64 << 10;
+
+impl RingSizes {
+    /// The sizes to begin with: what was asked for, else the larger default.
+    pub(super) fn first(samples: Option<usize>, sideband: Option<usize>) -> RingSizes {
+        RingSizes {
+            samples: samples.map_or(PRIVILEGED.samples, whole_pages),
+            sideband: sideband.map_or(PRIVILEGED.sideband, whole_pages),
+        }
+    }
+
+    /// The same with the larger ring halved; `None` when both are the smallest already.
+    pub(super) fn halved(self) -> Option<RingSizes> {
+        let half = |bytes: usize| (bytes / 2).max(SMALLEST.min(bytes));
+        let halved = match self.samples > self.sideband || self.sideband <= SMALLEST {
+            true => RingSizes {
+                samples: half(self.samples),
+                ..self
+            },
+            false => RingSizes {
+                sideband: half(self.sideband),
+                ..self
+            },
+        };
+        (halved != self).then_some(halved)
+    }
+}
+
+/// Rounds up to a power of two of pages; at most 1 GiB.
+fn whole_pages(bytes: usize) -> usize {
+    bytes.clamp(sys::page_size(), 1 << 30).next_power_of_two()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_small_pair_fits_the_default_allowance() {
+        let page = 4096;
+        let locked = UNPRIVILEGED.samples + page + UNPRIVILEGED.sideband + page;
+        assert!(locked <= 516 << 10);
+    }
+
+    #[test]
+    fn sizes_asked_for_are_rounded_up() {
+        let sizes = RingSizes::first(Some(300_000), Some(1));
+        assert_eq!(
+            (sizes.samples, sizes.sideband),
+            (512 << 10, sys::page_size())
+        );
+    }
+
+    #[test]
+    fn halving_ends() {
+        let mut sizes = RingSizes::first(Some(16 << 20), None);
+        let mut steps = 0;
+        while let Some(next) = sizes.halved() {
+            sizes = next;
+            steps += 1;
+        }
+        assert_eq!((sizes.samples, sizes.sideband), (SMALLEST, SMALLEST));
+        assert_eq!(steps, 8 + 2);
+        // Smaller ones asked for stay as they are.
+        assert_eq!(RingSizes::first(Some(4096), Some(4096)).halved(), None);
+    }
+}

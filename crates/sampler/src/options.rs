@@ -1,0 +1,94 @@
+//! What to sample and how, as the caller puts it.
+
+use std::time::Duration;
+
+/// How often an event is sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// Samples a second on each busy CPU; the kernel adapts the period to it.
+    Frequency(u64),
+    /// One sample each time the event has happened this often (for cpu-clock: nanoseconds).
+    Period(u64),
+}
+
+/// Settings of a recording. Made by [`Session::builder`](crate::Session::builder), or by hand from
+/// [`SamplingOptions::default`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SamplingOptions {
+    /// How often. Default: 999 a second, not 1000, so as not to beat with the kernel's timer tick.
+    pub rate: Rate,
+    /// Fail when the kernel does not allow the frequency, in place of lowering it. Default: no.
+    pub strict_frequency: bool,
+    /// Record callchains. Default: yes.
+    pub callchains: bool,
+    /// Most addresses in a callchain. Default: the system's limit (`perf_event_max_stack`).
+    pub max_stack: Option<u16>,
+    /// Leave out samples in the kernel. Default: no.
+    pub exclude_kernel: bool,
+    /// Leave out samples in user mode. Default: no.
+    pub exclude_user: bool,
+    /// Watch what the program starts as well (children and threads). Default: yes.
+    pub inherit: bool,
+    /// Bytes of sample ring for each CPU, rounded up to a power of two of pages.
+    /// Default: see [`ring_sizes`](crate::open::ring_sizes).
+    pub ring_bytes: Option<usize>,
+    /// Bytes of sideband ring for each CPU, rounded as the other.
+    pub sideband_ring_bytes: Option<usize>,
+    /// How the drain threads work.
+    pub drain: DrainOptions,
+}
+
+impl Default for SamplingOptions {
+    fn default() -> Self {
+        SamplingOptions {
+            rate: Rate::Frequency(999),
+            strict_frequency: false,
+            callchains: true,
+            max_stack: None,
+            exclude_kernel: false,
+            exclude_user: false,
+            inherit: true,
+            ring_bytes: None,
+            sideband_ring_bytes: None,
+            drain: DrainOptions::default(),
+        }
+    }
+}
+
+/// How drain threads work, and how much memory they may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DrainOptions {
+    /// Longest time between two watermarks of an idle CPU. Default: 100 ms.
+    pub idle: Duration,
+    /// Bytes in a batch of samples, at least one record's 64 KiB. Default: 128 KiB.
+    pub batch_bytes: usize,
+    /// Sample buffers for each CPU. With all of them in the receiver's hands, samples stay in
+    /// the ring until it is full. Default: 8.
+    pub sample_buffers: usize,
+    /// Sideband buffers for each CPU, of up to 64 KiB. Default: 256, so that at least 4 MiB of
+    /// sideband (and up to 16 MiB), some 40,000 mappings, can wait for a receiver that stands still.
+    pub sideband_buffers: usize,
+    /// Bind each drain thread to the CPU it drains, where this process may run there. Default: yes.
+    ///
+    /// Bound, the thread can never look at a ring while the kernel is in the middle of
+    /// writing a record there, since the kernel does that with preemption off. A watermark is then
+    /// exact, and it is memory of its own node that the thread copies.
+    pub pin: bool,
+    /// Nice value for the drain threads, where asked for. Default: unchanged.
+    pub nice: Option<i32>,
+}
+
+impl Default for DrainOptions {
+    fn default() -> Self {
+        DrainOptions {
+            idle: Duration::from_millis(100),
+            batch_bytes: 128 << 10,
+            sample_buffers: 8,
+            sideband_buffers: 256,
+            pin: true,
+            nice: None,
+        }
+    }
+}

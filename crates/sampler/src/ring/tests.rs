@@ -1,0 +1,186 @@
+//! The wrap logic on plain memory, with a writer that behaves as the kernel does.
+
+use super::*;
+use proptest::prelude::*;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What kernel and reader share, made of plain memory.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) head: AtomicU64,
+    pub(super) tail: AtomicU64,
+    pub(super) data: Vec<u8>,
+}
+
+/// A ring of `size` bytes whose counters stand at `at`.
+fn ring(size: usize, at: u64) -> Ring {
+    let shared = Box::new(Shared {
+        head: AtomicU64::new(at),
+        tail: AtomicU64::new(at),
+        data: vec![0xEE; size],
+    });
+    Ring {
+        memory: Memory::fake(shared),
+        tail: at,
+    }
+}
+
+/// A record of `size` bytes filled with `mark`.
+fn record(size: u16, mark: u8) -> Vec<u8> {
+    let mut bytes = vec![mark; usize::from(size).max(8)];
+    bytes[..4].copy_from_slice(&9u32.to_ne_bytes());
+    bytes[4..6].copy_from_slice(&2u16.to_ne_bytes());
+    bytes[6..8].copy_from_slice(&size.to_ne_bytes());
+    bytes
+}
+
+impl Ring {
+    /// Writes as the kernel would: `false`, and nothing written, when there is no room.
+    fn write(&mut self, bytes: &[u8]) -> bool {
+        let head = self.memory.head().load(Ordering::Relaxed);
+        let tail = self.memory.tail().load(Ordering::Relaxed);
+        if (head - tail) as usize + bytes.len() > self.size() {
+            return false;
+        }
+        for (i, byte) in bytes.iter().enumerate() {
+            let at = (head as usize + i) % self.size();
+            self.memory.poke(at, *byte);
+        }
+        let head = head + bytes.len() as u64;
+        self.memory.head().store(head, Ordering::Release);
+        true
+    }
+}
+
+#[test]
+fn an_empty_ring_gives_nothing() {
+    let mut ring = ring(4096, 0);
+    let mut out = Vec::new();
+    assert_eq!(ring.drain_into(&mut out, 1 << 20), Drained::default());
+    assert!(!ring.peek(&mut out));
+}
+
+#[test]
+fn a_record_that_wraps_comes_out_whole() {
+    // Eight bytes before the end: the header fits, the rest goes on at the start.
+    let mut ring = ring(4096, 3 * 4096 - 8);
+    let wrapped = record(64, 7);
+    assert!(ring.write(&wrapped));
+    let mut out = vec![1, 2, 3];
+    assert!(ring.peek(&mut Vec::new()));
+    let drained = ring.drain_into(&mut out, 1 << 20);
+    assert_eq!(drained.copied, 64);
+    assert_eq!(out[..3], [1, 2, 3], "what was in the buffer stays");
+    assert_eq!(out[3..], wrapped);
+    assert_eq!(ring.unread(), 0);
+    assert_eq!(ring.memory.tail().load(Ordering::Relaxed), 3 * 4096 + 56);
+}
+
+#[test]
+fn a_full_ring_is_read_to_the_last_byte() {
+    let mut ring = ring(4096, 4096 * 5 + 1032);
+    for mark in 0..64 {
+        assert!(ring.write(&record(64, mark)));
+    }
+    assert!(!ring.write(&record(8, 0)), "full");
+    let mut out = Vec::new();
+    assert_eq!(ring.drain_into(&mut out, 1 << 20).copied, 4096);
+    assert!(ring.write(&record(8, 0)), "room again");
+}
+
+#[test]
+fn the_limit_cuts_between_records() {
+    let mut ring = ring(1 << 18, 0);
+    for mark in 0..4 {
+        assert!(ring.write(&record(40_000, mark)));
+    }
+    let mut out = Vec::new();
+    let drained = ring.drain_into(&mut out, 100_000);
+    assert_eq!((drained.copied, drained.left), (80_000, 80_000));
+    // However small the limit, one record always fits.
+    let drained = ring.drain_into(&mut out, 0);
+    assert_eq!((drained.copied, drained.left), (40_000, 40_000));
+}
+
+#[test]
+fn impossible_sizes_end_in_resynchronising() {
+    for bad in [0, 4, 7, 12, 4095] {
+        let mut ring = ring(4096, 0);
+        assert!(ring.write(&record(16, 1)));
+        let mut lie = record(24, 2);
+        lie[6..8].copy_from_slice(&u16::to_ne_bytes(bad));
+        assert!(ring.write(&lie));
+        let mut out = Vec::new();
+        let drained = ring.drain_into(&mut out, 1 << 20);
+        assert_eq!((drained.copied, drained.damaged), (16, 24), "size {bad}");
+        assert!(ring.write(&record(32, 3)), "works on");
+        assert_eq!(ring.drain_into(&mut out, 1 << 20).copied, 32);
+    }
+}
+
+#[test]
+fn a_record_that_reaches_past_the_head_is_damage() {
+    let mut ring = ring(4096, 0);
+    let mut lie = record(24, 2);
+    lie[6..8].copy_from_slice(&u16::to_ne_bytes(800));
+    assert!(ring.write(&lie));
+    assert!(!ring.peek(&mut Vec::new()));
+    let drained = ring.drain_into(&mut Vec::new(), 1 << 20);
+    assert_eq!((drained.copied, drained.damaged), (0, 24));
+}
+
+#[test]
+fn a_head_beyond_the_size_is_damage() {
+    let mut ring = ring(4096, 0);
+    ring.memory.head().store(4104, Ordering::Relaxed);
+    assert!(!ring.peek(&mut Vec::new()));
+    assert_eq!(ring.drain_into(&mut Vec::new(), 64).damaged, 4096);
+    assert_eq!(ring.unread(), 0);
+}
+
+proptest! {
+    /// Whatever is written comes out once, in order and whole, however writes, reads and
+    /// limits alternate and wherever the counters start.
+    #[test]
+    fn everything_comes_out_once_and_in_order(
+        start in 0u64..1 << 20,
+        steps in prop::collection::vec((1u16..600, any::<bool>(), 0usize..3000), 1..200),
+    ) {
+        let mut ring = ring(4096, start * 8);
+        let (mut written, mut read) = (Vec::new(), Vec::new());
+        for (i, (words, reads, limit)) in steps.into_iter().enumerate() {
+            let bytes = record((words % 64 + 1) * 8, i as u8);
+            if ring.write(&bytes) {
+                written.extend_from_slice(&bytes);
+            } else {
+                prop_assert!(ring.unread() + bytes.len() > 4096);
+            }
+            if reads {
+                let mut peeked = Vec::new();
+                let had = ring.peek(&mut peeked);
+                let before = read.len();
+                let drained = ring.drain_into(&mut read, limit);
+                prop_assert_eq!(drained.damaged, 0);
+                prop_assert_eq!(drained.left, ring.unread());
+                prop_assert_eq!(had, drained.copied > 0);
+                prop_assert!(read[before..].starts_with(&peeked));
+            }
+        }
+        ring.drain_into(&mut read, 1 << 20);
+        prop_assert!(read == written);
+    }
+
+    /// No bytes, however wrong, make the reader panic, stall or leave the ring full.
+    #[test]
+    fn arbitrary_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 8..4096)) {
+        let mut ring = ring(4096, 4000);
+        let whole = bytes.len() / 8 * 8;
+        prop_assert!(ring.write(&bytes[..whole]));
+        let mut out = Vec::new();
+        ring.peek(&mut out);
+        out.clear();
+        let drained = ring.drain_into(&mut out, 1 << 20);
+        prop_assert_eq!(drained.copied + drained.damaged, whole);
+        prop_assert_eq!(ring.unread(), 0);
+    }
+}

@@ -1,0 +1,160 @@
+//! Helpers: launch or skip, receive, and read records.
+
+use rprof_records::{
+    AttrFlags, Endian, Misc, RawBytes, RawRecord, Record, RecordType, SampleLayout,
+};
+use rprof_sampler::{
+    Batch, Event, EventIds, FinalCounts, Launcher, OpenError, Role, Session, SessionBuilder,
+    SessionError, Stream,
+};
+use std::path::{Path, PathBuf};
+
+/// A shell loop that takes some tenths of a second of processor time.
+pub(crate) const LOOP: &str = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+
+pub(crate) fn sh(script: &str) -> Launcher {
+    Launcher::new("sh").args(["-c", script])
+}
+
+/// Sampling by the timer, which every machine has.
+pub(crate) fn cpu_clock() -> SessionBuilder {
+    Session::builder().event(Event::cpu_clock())
+}
+
+/// Launches, or says that the test is skipped.
+pub(crate) fn launch(builder: SessionBuilder, command: &Launcher) -> Option<Session> {
+    match builder.launch(command) {
+        Ok(session) => Some(session),
+        // A ring is refused to users without privileges when recordings at the same time,
+        // such as other tests, have used up their allowance.
+        Err(SessionError::Open(OpenError::Event { errno, .. } | OpenError::Ring { errno, .. }))
+            if [libc::EACCES, libc::EPERM, libc::ENOSYS].contains(&errno.0) =>
+        {
+            let required = std::env::var_os("RPROF_REQUIRE_TOOLS").is_some_and(|v| v == "1");
+            assert!(!required, "perf events are not permitted: {errno}");
+            eprintln!("skipped: perf events are not permitted here ({errno})");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// One record, with what came with its batch.
+#[derive(Clone, Debug)]
+pub(crate) struct Got {
+    pub(crate) cpu: u32,
+    pub(crate) stream: Stream,
+    pub(crate) kind: RecordType,
+    pub(crate) misc: Misc,
+    pub(crate) time: u64,
+    body: Vec<u8>,
+}
+
+/// Everything that came, in the order in which it came.
+#[derive(Debug, Default)]
+pub(crate) struct Recorded {
+    pub(crate) records: Vec<Got>,
+    /// CPU, records received up to and with the batch, watermark.
+    pub(crate) watermarks: Vec<(u32, usize, u64)>,
+    pub(crate) counts: FinalCounts,
+    layouts: Vec<(Role, SampleLayout)>,
+}
+
+impl Recorded {
+    pub(crate) fn new(events: &[EventIds]) -> Recorded {
+        let layout =
+            |event: &EventIds| (event.role, SampleLayout::new(&event.attr, Endian::NATIVE));
+        Recorded {
+            layouts: events.iter().map(layout).collect(),
+            ..Recorded::default()
+        }
+    }
+
+    fn layout(&self, stream: Stream) -> &SampleLayout {
+        let role = match stream {
+            Stream::Samples => Role::Samples,
+            Stream::Sideband => Role::Sideband,
+        };
+        &self.layouts.iter().find(|(of, _)| *of == role).unwrap().1
+    }
+
+    pub(crate) fn add(&mut self, batch: &Batch) {
+        let mut rest = RawBytes::from(batch.bytes.as_slice());
+        while !rest.is_empty() {
+            let record = RawRecord::parse(rest, Endian::NATIVE).expect("a whole record");
+            rest = rest.get_from(record.size()).unwrap();
+            let layout = self.layout(batch.stream);
+            let time = match record.kind {
+                RecordType::SAMPLE => layout.sample_time(&record.body),
+                _ => layout.trailer_time(&record.body),
+            };
+            self.records.push(Got {
+                cpu: batch.cpu,
+                stream: batch.stream,
+                kind: record.kind,
+                misc: record.misc,
+                time: time.expect("every record has a time"),
+                body: record.body.to_cow().into_owned(),
+            });
+        }
+        self.watermarks
+            .push((batch.cpu, self.records.len(), batch.watermark));
+    }
+
+    pub(crate) fn of(&self, kind: RecordType) -> impl Iterator<Item = &Got> {
+        self.records.iter().filter(move |got| got.kind == kind)
+    }
+
+    pub(crate) fn decoded<'a>(&'a self, got: &'a Got) -> Record<'a> {
+        let raw = RawRecord {
+            kind: got.kind,
+            misc: got.misc,
+            body: RawBytes::from(got.body.as_slice()),
+            endian: Endian::NATIVE,
+        };
+        Record::decode(&raw, Some(self.layout(got.stream))).unwrap()
+    }
+
+    /// Sum of what LOST records tell, in one stream.
+    pub(crate) fn told_lost(&self, stream: Stream) -> u64 {
+        let lost = self.of(RecordType::LOST).filter(|got| got.stream == stream);
+        lost.map(|got| match self.decoded(got) {
+            Record::Lost(lost) => lost.lost,
+            other => panic!("{other:?}"),
+        })
+        .sum()
+    }
+}
+
+/// Starts the program, receives on a thread of its own until it ends, stops, and gives everything.
+pub(crate) fn record(mut session: Session) -> Recorded {
+    let mut recorded = Recorded::new(session.events());
+    let (batches, recycler) = (session.batches().clone(), session.recycler());
+    session.start().unwrap();
+    let receiving = std::thread::spawn(move || {
+        for batch in batches {
+            recorded.add(&batch);
+            recycler.recycle(batch);
+        }
+        recorded
+    });
+    let status = session.child_mut().wait().unwrap();
+    assert!(status.success(), "{status}");
+    let counts = session.stop();
+    let mut recorded = receiving.join().unwrap();
+    recorded.counts = counts;
+    recorded
+}
+
+/// The build-id bit is in force.
+pub(crate) fn has_build_ids(session: &Session) -> bool {
+    (session.events().iter()).any(|event| event.attr.flags.contains(AttrFlags::BUILD_ID))
+}
+
+/// A named pipe, to wait for a program and to make it wait.
+pub(crate) fn fifo(folder: &Path, name: &str) -> PathBuf {
+    let path = folder.join(name);
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.unwrap().success());
+    path
+}
