@@ -44,6 +44,8 @@ pub struct OutputFile {
     pub file: File,
     /// Its path.
     pub path: PathBuf,
+    /// Where the file went that stood there.
+    old: Option<PathBuf>,
 }
 
 impl OutputFile {
@@ -64,8 +66,10 @@ impl OutputFile {
             return Ok(OutputFile {
                 file,
                 path: path.to_owned(),
+                old: None,
             });
         }
+        let mut old = None;
         if let Ok(meta) = fs::symlink_metadata(path) {
             let kind = meta.file_type();
             let in_the_way = match () {
@@ -85,11 +89,14 @@ impl OutputFile {
             let mut to = path.as_os_str().to_owned();
             to.push(".old");
             let to = PathBuf::from(to);
-            fs::rename(path, &to).map_err(|source| OutputError::Rename {
-                path: path.to_owned(),
-                to,
-                source,
-            })?;
+            if let Err(source) = fs::rename(path, &to) {
+                return Err(OutputError::Rename {
+                    path: path.to_owned(),
+                    to,
+                    source,
+                });
+            }
+            old = Some(to);
         }
         let file = (File::options().write(true).create_new(true))
             .mode(0o600)
@@ -100,7 +107,18 @@ impl OutputFile {
         Ok(OutputFile {
             file,
             path: path.to_owned(),
+            old,
         })
+    }
+
+    /// Takes the file away again, and puts back the one that stood there: for a
+    /// recording that never began. What cannot be undone stays.
+    pub fn discard(self) {
+        if self.path != Path::new("/dev/null") && fs::remove_file(&self.path).is_ok() {
+            if let Some(old) = &self.old {
+                fs::rename(old, &self.path).ok();
+            }
+        }
     }
 }
 
@@ -130,6 +148,8 @@ mod tests {
         );
         let mode = made.file.metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+        made.discard();
+        assert_eq!(fs::read(&path).unwrap(), b"first");
         let error = OutputFile::create(dir.path()).unwrap_err();
         assert!(matches!(
             error,

@@ -1,0 +1,48 @@
+//! The top functions as CSV, with a line of headings.
+
+use std::io::{self, Write};
+
+use rprof_profile::Profile;
+
+use crate::rows::{RowOptions, percent, rows};
+
+/// Writes the rows of every event that has samples.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(profile: &Profile, options: &RowOptions, out: &mut dyn Write) -> io::Result<()> {
+    let mut csv = csv::Writer::from_writer(out);
+    csv.write_record([
+        "event",
+        "comm",
+        "pid",
+        "tid",
+        "self_percent",
+        "total_percent",
+        "self",
+        "total",
+        "self_samples",
+        "symbol",
+        "object",
+    ])?;
+    for (index, event) in profile.events.iter().enumerate() {
+        let (whole, rows) = rows(profile, index, options);
+        for row in rows {
+            let number = |n: Option<i32>| n.map_or(String::new(), |n| n.to_string());
+            csv.write_record([
+                event.name.as_str(),
+                row.comm.as_deref().unwrap_or(""),
+                &number(row.top.key.pid),
+                &number(row.top.key.tid),
+                &format!("{:.4}", percent(row.top.self_weight, whole)),
+                &format!("{:.4}", percent(row.top.total_weight, whole)),
+                &row.top.self_weight.to_string(),
+                &row.top.total_weight.to_string(),
+                &row.top.self_samples.to_string(),
+                row.symbol.as_deref().unwrap_or(""),
+                row.object.as_deref().unwrap_or(""),
+            ])?;
+        }
+    }
+    csv.flush()
+}

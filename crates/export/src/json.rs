@@ -1,0 +1,127 @@
+//! The top functions and the verdict for machines. The form is stable: fields are
+//! only ever added.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use rprof_profile::Profile;
+use serde::Serialize;
+
+use crate::clean::clean;
+use crate::rows::{RowOptions, rows};
+
+#[derive(Serialize)]
+struct Report {
+    version: u32,
+    events: Vec<Event>,
+    quality: Quality,
+}
+
+#[derive(Serialize)]
+struct Event {
+    name: String,
+    weight_total: u64,
+    samples: u64,
+    lost: u64,
+    rows: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comm: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tid: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    symbol: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object: Option<String>,
+    #[serde(rename = "self")]
+    own: u64,
+    total: u64,
+    self_samples: u64,
+}
+
+#[derive(Serialize)]
+struct Quality {
+    stacks: Stacks,
+    frames: Frames,
+    lost: u64,
+    throttled: u64,
+    warnings: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Stacks {
+    total: u64,
+    complete: u64,
+    truncated: u64,
+    no_unwind_info: u64,
+    other: u64,
+}
+
+#[derive(Serialize)]
+struct Frames {
+    total: u64,
+    named: u64,
+    unnamed_by_reason: BTreeMap<&'static str, u64>,
+}
+
+/// Writes the report as one JSON object and a newline. Events without samples
+/// are left out, unless none has any.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(profile: &Profile, options: &RowOptions, out: &mut dyn Write) -> io::Result<()> {
+    let q = &profile.quality;
+    let none = profile.main_event().is_none();
+    let events = (profile.events.iter().enumerate())
+        .filter(|(_, event)| event.samples > 0 || none)
+        .map(|(index, event)| {
+            let (weight_total, rows) = rows(profile, index, options);
+            Event {
+                name: clean(&event.name).into_owned(),
+                weight_total,
+                samples: event.samples,
+                lost: event.lost,
+                rows: (rows.into_iter())
+                    .map(|row| Row {
+                        comm: row.comm,
+                        pid: row.top.key.pid,
+                        tid: row.top.key.tid,
+                        symbol: row.symbol,
+                        object: row.object,
+                        own: row.top.self_weight,
+                        total: row.top.total_weight,
+                        self_samples: row.top.self_samples,
+                    })
+                    .collect(),
+            }
+        })
+        .collect();
+    let report = Report {
+        version: 1,
+        events,
+        quality: Quality {
+            stacks: Stacks {
+                total: q.stacks.total,
+                complete: q.stacks.complete,
+                truncated: q.stacks.truncated,
+                no_unwind_info: q.stacks.no_unwind_info,
+                other: q.stacks.other,
+            },
+            frames: Frames {
+                total: q.frames,
+                named: q.named,
+                unnamed_by_reason: q.unnamed.iter().map(|(r, n)| (r.key(), *n)).collect(),
+            },
+            lost: q.lost,
+            throttled: q.throttled,
+            warnings: q.warnings.iter().map(|w| clean(w).into_owned()).collect(),
+        },
+    };
+    serde_json::to_writer_pretty(&mut *out, &report).map_err(io::Error::from)?;
+    writeln!(out)
+}

@@ -1,0 +1,118 @@
+//! A flame graph, through inferno.
+
+use std::io::Write;
+
+use inferno::flamegraph::{self, Direction, Palette};
+use rprof_profile::{Profile, Weight};
+
+use crate::clean::clean;
+use crate::folded::fold;
+
+/// What the flame graph looks like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SvgOptions {
+    /// Title at the top.
+    pub title: String,
+    /// Line under the title.
+    pub subtitle: Option<String>,
+    /// Grow downwards (an icicle graph).
+    pub inverted: bool,
+    /// Merge from the leaves instead of the roots.
+    pub reverse: bool,
+    /// inferno's name of a palette, such as `hot`, `rust`, `java`.
+    pub colors: String,
+    /// Frames narrower than this are left out: percent of the width.
+    pub min_width: f64,
+    /// Width in pixels; as wide as the window without.
+    pub width: Option<usize>,
+    /// What samples count for.
+    pub weight: Weight,
+}
+
+impl Default for SvgOptions {
+    fn default() -> Self {
+        SvgOptions {
+            title: "Flame Graph".into(),
+            subtitle: None,
+            inverted: false,
+            reverse: false,
+            colors: "hot".into(),
+            min_width: 0.01,
+            width: None,
+            weight: Weight::Period,
+        }
+    }
+}
+
+/// What keeps a flame graph from being made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SvgError {
+    /// There is nothing to draw.
+    #[error(
+        "there is no sample to draw; the program may have been too short, or waited all the time (try a higher -F)"
+    )]
+    NoSamples,
+    /// No palette has this name.
+    #[error(
+        "there is no palette {name:?}; try hot, mem, io, java, js, perl, python, rust, wakeup, red, green, blue, aqua, yellow, purple or orange"
+    )]
+    Palette {
+        /// The name.
+        name: String,
+    },
+    /// It could not be written.
+    #[error(transparent)]
+    Write(#[from] std::io::Error),
+}
+
+/// Draws the stacks of one event.
+///
+/// # Errors
+/// [`SvgError`].
+pub fn write(
+    profile: &Profile,
+    event: usize,
+    options: &SvgOptions,
+    out: &mut dyn Write,
+) -> Result<(), SvgError> {
+    let palette: Palette = options.colors.parse().map_err(|_| SvgError::Palette {
+        name: options.colors.clone(),
+    })?;
+    let folded = fold(profile, event, options.weight);
+    if folded.is_empty() {
+        return Err(SvgError::NoSamples);
+    }
+    let mut svg = flamegraph::Options::default();
+    svg.title = clean(&options.title).into_owned();
+    svg.subtitle = options.subtitle.as_deref().map(|s| clean(s).into_owned());
+    svg.colors = palette;
+    svg.reverse_stack_order = options.reverse;
+    svg.direction = match options.inverted {
+        true => Direction::Inverted,
+        false => Direction::Straight,
+    };
+    svg.min_width = options.min_width;
+    svg.image_width = options.width;
+    svg.count_name = match options.weight {
+        Weight::Samples => "samples".into(),
+        Weight::Period => unit(&profile.events[event].name).into(),
+    };
+    // The same stacks give the same picture, byte for byte.
+    svg.deterministic = true;
+    let lines: Vec<String> = folded
+        .into_iter()
+        .map(|(s, w)| format!("{s} {w}"))
+        .collect();
+    flamegraph::from_lines(&mut svg, lines.iter().map(String::as_str), out)?;
+    Ok(())
+}
+
+/// What the periods of an event count.
+pub fn unit(event: &str) -> &str {
+    match event.split(':').next().unwrap_or(event) {
+        // The clock events count the time that passed.
+        "cpu-clock" | "task-clock" => "ns",
+        name => name,
+    }
+}

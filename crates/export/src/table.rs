@@ -1,0 +1,144 @@
+//! The top functions as text.
+
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use rprof_profile::Profile;
+
+use crate::rows::{Row, RowOptions, percent, rows};
+use crate::svg::unit;
+use crate::verdict;
+
+/// How the table looks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TableOptions {
+    /// Which rows.
+    pub rows: RowOptions,
+    /// Colour the shares.
+    pub color: bool,
+    /// Leave out everything above the table.
+    pub bare: bool,
+}
+
+/// Writes a table for each event that has samples, with what was recorded and
+/// the quality verdict above it.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(profile: &Profile, options: &TableOptions, out: &mut dyn Write) -> io::Result<()> {
+    let mut any = false;
+    for (index, event) in profile.events.iter().enumerate() {
+        if event.samples == 0 {
+            continue;
+        }
+        if any {
+            writeln!(out)?;
+        }
+        if !options.bare {
+            let amount = match unit(&event.name) {
+                "ns" => format!("{:.3} s", event.weight as f64 / 1e9),
+                unit => format!("{} {unit}", event.weight),
+            };
+            writeln!(
+                out,
+                "# event {}: {} samples, {amount}",
+                event.name, event.samples
+            )?;
+            if !any {
+                for line in verdict::lines(profile) {
+                    writeln!(out, "# {line}")?;
+                }
+            }
+            writeln!(out, "#")?;
+        }
+        any = true;
+        write_event(profile, index, options, out)?;
+    }
+    if !any {
+        writeln!(out, "# no samples")?;
+        for line in verdict::lines(profile) {
+            writeln!(out, "# {line}")?;
+        }
+    }
+    Ok(())
+}
+
+fn write_event(
+    profile: &Profile,
+    event: usize,
+    options: &TableOptions,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let (whole, rows) = rows(profile, event, &options.rows);
+    let columns = columns(&rows);
+    if !options.bare {
+        write!(out, "# {:>6} {:>8} {:>9}", "self", "total", "samples")?;
+        for (i, (heading, width, _)) in columns.iter().enumerate() {
+            put_column(out, heading, *width, i + 1 == columns.len())?;
+        }
+        writeln!(out)?;
+    }
+    for row in &rows {
+        let share = |weight| percent(weight, whole);
+        let (own, total) = (share(row.top.self_weight), share(row.top.total_weight));
+        let painted = |share| painted(share, options.color);
+        write!(
+            out,
+            "{} {} {:>9}",
+            painted(own),
+            painted(total),
+            row.top.self_samples
+        )?;
+        for (i, (_, width, text)) in columns.iter().enumerate() {
+            put_column(
+                out,
+                &text(row).unwrap_or_default(),
+                *width,
+                i + 1 == columns.len(),
+            )?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+type Text = fn(&Row) -> Option<String>;
+
+/// The columns that the rows have: heading, width, text.
+fn columns(rows: &[Row]) -> Vec<(&'static str, usize, Text)> {
+    let all: [(&str, Text); 5] = [
+        ("comm", |r| r.comm.clone()),
+        ("pid", |r| r.top.key.pid.map(|p| p.to_string())),
+        ("tid", |r| r.top.key.tid.map(|t| t.to_string())),
+        ("symbol", |r| r.symbol.clone()),
+        ("object", |r| r.object.clone()),
+    ];
+    all.into_iter()
+        .filter_map(|(heading, text)| {
+            // A name of a thousand characters must not push the next column away.
+            let widths = rows.iter().filter_map(text).map(|t| t.chars().count());
+            Some((heading, widths.max()?.clamp(heading.len(), 80), text))
+        })
+        .collect()
+}
+
+fn put_column(out: &mut dyn Write, text: &str, width: usize, last: bool) -> io::Result<()> {
+    match last {
+        true => write!(out, "  {text}"),
+        false => write!(out, "  {text:<width$}"),
+    }
+}
+
+/// A share, coloured as perf does it: red from 5 %, green from 0.5 %.
+fn painted(share: f64, color: bool) -> String {
+    let text = format!("{share:>7.2}%");
+    let style = match share {
+        s if s >= 5.0 => Style::new().fg_color(Some(AnsiColor::Red.into())),
+        s if s >= 0.5 => Style::new().fg_color(Some(AnsiColor::Green.into())),
+        _ => return text,
+    };
+    match color {
+        true => format!("{style}{text}{style:#}"),
+        false => text,
+    }
+}

@@ -1,0 +1,234 @@
+//! The passes, one after the other.
+
+use rprof_perfdata::PerfData;
+use rprof_symbols::Symbolizer;
+use rustc_hash::FxHashMap;
+
+use crate::filter::Filter;
+use crate::index::Index;
+use crate::intern::{Lists, Values};
+use crate::location::Place;
+use crate::model::{Entry, EventSummary, FunctionId, Profile, StackId};
+use crate::quality::{Quality, StackTally};
+use crate::resolve::{Amount, Group, Keep, Resolved, resolve};
+use crate::symbolize::{Symbols, symbolize};
+use crate::threads;
+
+/// How to analyse.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Which samples count.
+    pub filter: Filter,
+    /// Tell samples apart by process and thread, not by thread name alone.
+    pub by_task: bool,
+    /// Threads to use; 0 for as many as there are cores.
+    pub threads: usize,
+}
+
+impl Options {
+    pub(crate) fn thread_count(&self) -> usize {
+        match self.threads {
+            0 => threads::available(),
+            n => n,
+        }
+    }
+}
+
+impl Profile {
+    /// Analyses a recording.
+    ///
+    /// Damage does not fail it: what stands before is analysed, and
+    /// [`Quality::warnings`] tells.
+    pub fn analyse(data: &PerfData, symbolizer: &Symbolizer, options: &Options) -> Profile {
+        let index = Index::build(data);
+        let n = options.thread_count();
+        let keep = Keep {
+            tasks: options.by_task,
+            rows: false,
+        };
+        let resolved = resolve(&index, &options.filter, keep, n);
+        let symbols = symbolize(&index, resolved.locations.as_slice(), symbolizer, n);
+        assemble(&index, &resolved, symbols, &options.filter)
+    }
+}
+
+/// Whether the leaf of a stack is one that the filter asks for.
+fn leaf_wanted(filter: &Filter, leaf: Option<FunctionId>, symbols: &Symbols) -> bool {
+    if filter.objects.is_empty() && filter.symbols.is_empty() {
+        return true;
+    }
+    let Some(leaf) = leaf else { return false };
+    let function = &symbols.functions[leaf.0 as usize];
+    let object = &symbols.objects[function.object.0 as usize];
+    let object_ok = filter.objects.is_empty()
+        || (filter.objects.iter()).any(|o| **o == *object.name || o == object.base_name());
+    let symbol_ok = filter.symbols.is_empty()
+        || (function.name.as_ref()).is_ok_and(|n| filter.symbols.iter().any(|s| **s == **n));
+    object_ok && symbol_ok
+}
+
+fn assemble(index: &Index<'_>, resolved: &Resolved, symbols: Symbols, filter: &Filter) -> Profile {
+    // Many stacks of locations are one stack of functions.
+    let mut stacks = Lists::default();
+    let mut scratch = Vec::new();
+    let stack_of: Vec<u32> = (0..resolved.stacks.len() as u32)
+        .map(|s| {
+            scratch.clear();
+            let functions = resolved.stacks.get(s).iter().rev();
+            scratch.extend(functions.map(|l| symbols.symbolized[*l as usize].function.0));
+            stacks.intern(&scratch).0
+        })
+        .collect();
+    let mut events: Vec<EventSummary> = (index.data.events().list().iter().zip(&index.events))
+        .map(|(event, tally)| EventSummary {
+            name: event.name.clone(),
+            lost: tally.lost,
+            ..EventSummary::default()
+        })
+        .collect();
+    let mut comms = Values::default();
+    let mut merged: FxHashMap<Group, Amount> = FxHashMap::default();
+    let mut quality = Quality {
+        lost: index.events.iter().map(|e| e.lost).sum(),
+        throttled: index.events.iter().map(|e| e.throttled).sum(),
+        warnings: warnings(index, resolved, filter),
+        ..Quality::default()
+    };
+    let mut frames = FxHashMap::default();
+    for (group, amount) in &resolved.groups {
+        let leaf = (resolved.stacks.get(group.stack).first())
+            .map(|l| symbols.symbolized[*l as usize].function);
+        if !leaf_wanted(filter, leaf, &symbols) {
+            continue;
+        }
+        tally(&mut quality.stacks, resolved, group, amount, &symbols);
+        for location in resolved.stacks.get(group.stack) {
+            let function = symbols.symbolized[*location as usize].function;
+            *frames.entry(function).or_insert(0u64) += amount.samples;
+        }
+        let event = &mut events[group.event as usize];
+        event.samples += amount.samples;
+        event.weight = event.weight.saturating_add(amount.weight);
+        let group = Group {
+            stack: stack_of[group.stack as usize],
+            ..*group
+        };
+        let sum = merged.entry(group).or_default();
+        sum.samples += amount.samples;
+        sum.weight = sum.weight.saturating_add(amount.weight);
+    }
+    tally_frames(&mut quality, &frames, &symbols);
+    let mut entries: Vec<Entry> = (merged.into_iter())
+        .map(|(group, amount)| {
+            let name = group.comm.and_then(|c| index.timeline.comm_name(c));
+            // What perf calls a thread whose name was never recorded.
+            let name = name.map_or(format!(":{}", group.tid), |n| {
+                String::from_utf8_lossy(n).into_owned()
+            });
+            Entry {
+                event: group.event as usize,
+                comm: comms.intern(name),
+                pid: group.pid,
+                tid: group.tid,
+                stack: StackId(group.stack),
+                samples: amount.samples,
+                weight: amount.weight,
+            }
+        })
+        .collect();
+    let comms = comms.into_vec();
+    let symbols_key = |e: &Entry| (e.event, e.pid, e.tid, e.samples);
+    entries.sort_by(|a, b| {
+        (
+            symbols_key(a),
+            &comms[a.comm as usize],
+            stacks.get(a.stack.0),
+        )
+            .cmp(&(
+                symbols_key(b),
+                &comms[b.comm as usize],
+                stacks.get(b.stack.0),
+            ))
+    });
+    Profile {
+        source: index.data.path().to_owned(),
+        events,
+        comms,
+        functions: symbols.functions,
+        objects: symbols.objects,
+        entries,
+        quality,
+        time: resolved.time,
+        has_callchains: resolved.has_callchains,
+        stacks,
+    }
+}
+
+/// Counts whether the stacks of a group reach their root.
+fn tally(
+    stacks: &mut StackTally,
+    resolved: &Resolved,
+    group: &Group,
+    amount: &Amount,
+    symbols: &Symbols,
+) {
+    if !resolved.has_callchains {
+        return;
+    }
+    stacks.total += amount.samples;
+    let outermost = resolved.stacks.get(group.stack).last();
+    let complete = outermost.is_some_and(|l| {
+        let location = &resolved.locations.as_slice()[*l as usize];
+        let function = symbols.symbolized[*l as usize].function;
+        // Nothing but the kernel: a kernel thread, or the user side was not asked for.
+        matches!(location.place, Place::Kernel(_)) || symbols.functions[function.0 as usize].is_root
+    });
+    match complete {
+        true => stacks.complete += amount.samples,
+        false => stacks.truncated += amount.samples,
+    }
+}
+
+fn tally_frames(quality: &mut Quality, frames: &FxHashMap<FunctionId, u64>, symbols: &Symbols) {
+    let mut worst = Vec::new();
+    for (function, count) in frames {
+        let function = &symbols.functions[function.0 as usize];
+        quality.frames += count;
+        match &function.name {
+            Ok(_) => quality.named += count,
+            Err(reason) => {
+                *quality.unnamed.entry(*reason).or_default() += count;
+                let object = &symbols.objects[function.object.0 as usize];
+                worst.push((object.name.to_string(), *reason, *count));
+            }
+        }
+    }
+    worst.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.cmp(b)));
+    worst.truncate(5);
+    quality.worst = worst;
+}
+
+fn warnings(index: &Index<'_>, resolved: &Resolved, filter: &Filter) -> Vec<String> {
+    let mut warnings = index.data.warnings().to_vec();
+    if let Some(damage) = &index.damage {
+        warnings.push(format!(
+            "{} is {damage}; what stands before is shown",
+            index.data.path().display()
+        ));
+    }
+    let mut count = |n: u64, what: &str| {
+        if n > 0 {
+            warnings.push(format!("{n} {what}"));
+        }
+    };
+    count(
+        index.samples_of_unknown_events,
+        "samples belong to no event that the file describes and are left out",
+    );
+    count(index.unreadable, "records are damaged and left out");
+    count(resolved.unreadable, "samples are damaged and left out");
+    for comm in filter.unknown_comms(&index.timeline) {
+        warnings.push(format!("no thread of the recording is called {comm:?}"));
+    }
+    warnings
+}

@@ -1,0 +1,264 @@
+//! Pass one: from header to header, taking what describes processes.
+
+use std::borrow::Cow;
+
+use rprof_perfdata::{Block, Damage, PerfData};
+use rprof_processes::{BuildId, ImageIdentity, NewMapping, Pid, ProcessMapBuilder, Tid, Timeline};
+use rprof_records::{CpuMode, Misc, Mmap, Mmap2, MmapIdentity, RawRecord, Record, RecordType};
+
+/// What pass one found out.
+#[derive(Debug)]
+pub struct Index<'a> {
+    /// The recording.
+    pub data: &'a PerfData,
+    /// Who ran, when, with which mappings.
+    pub timeline: Timeline,
+    /// Tallies, by event in the file's order.
+    pub events: Vec<EventTally>,
+    /// Samples whose event the file does not describe.
+    pub samples_of_unknown_events: u64,
+    /// Records other than samples that could not be read.
+    pub unreadable: u64,
+    /// Where reading ended early, if it did.
+    pub damage: Option<Damage>,
+    /// The blocks, where they are borrowed from the file and so cost nothing to keep.
+    blocks: Option<Vec<Block<'a>>>,
+}
+
+/// Counts of one event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventTally {
+    /// Samples.
+    pub samples: u64,
+    /// Records that were dropped because a ring was full (LOST), or samples that
+    /// the hardware dropped (LOST_SAMPLES).
+    pub lost: u64,
+    /// How often the kernel slowed it down.
+    pub throttled: u64,
+}
+
+/// A sideband record with what it takes to put it in order.
+struct Sideband<'a> {
+    time: u64,
+    misc: Misc,
+    record: Record<'a>,
+}
+
+impl<'a> Index<'a> {
+    /// Reads all headers, and all of the sideband.
+    pub fn build(data: &'a PerfData) -> Index<'a> {
+        let mut pass = Pass {
+            data,
+            events: vec![EventTally::default(); data.events().list().len()],
+            samples_of_unknown_events: 0,
+            unreadable: 0,
+            builder: ProcessMapBuilder::new(),
+        };
+        let mut blocks = data.blocks();
+        let mut kept = Some(Vec::new());
+        let mut sideband: Vec<Sideband<'_>> = Vec::new();
+        for block in blocks.by_ref() {
+            match block.bytes {
+                Cow::Borrowed(bytes) => {
+                    let walk = rprof_perfdata::Walk::new(bytes, block.offset, data.endian());
+                    for walked in walk {
+                        sideband.extend(pass.take(&walked.record));
+                    }
+                    if let Some(kept) = &mut kept {
+                        kept.push(block);
+                    }
+                }
+                Cow::Owned(_) => {
+                    kept = None;
+                    for walked in block.walk() {
+                        sideband.extend(pass.take(&walked.record).map(Sideband::into_owned));
+                    }
+                }
+            }
+        }
+        // Each CPU's records are in order, those of all CPUs are not; records with
+        // the same time stay in the order of the file.
+        sideband.sort_by_key(|s| s.time);
+        for one in sideband {
+            pass.apply(&one);
+        }
+        Index {
+            data,
+            timeline: pass.builder.finish(),
+            events: pass.events,
+            samples_of_unknown_events: pass.samples_of_unknown_events,
+            unreadable: pass.unreadable,
+            damage: blocks.damage().cloned(),
+            blocks: kept,
+        }
+    }
+
+    /// The blocks of the recording, where keeping them costs nothing.
+    pub(crate) fn kept_blocks(&self) -> Option<&[Block<'a>]> {
+        self.blocks.as_deref()
+    }
+}
+
+struct Pass<'a> {
+    data: &'a PerfData,
+    events: Vec<EventTally>,
+    samples_of_unknown_events: u64,
+    unreadable: u64,
+    builder: ProcessMapBuilder,
+}
+
+impl<'a> Pass<'a> {
+    /// Counts a record; answers it if it is sideband.
+    fn take<'r>(&mut self, raw: &RawRecord<'r>) -> Option<Sideband<'r>>
+    where
+        'a: 'r,
+    {
+        let events = self.data.events();
+        match raw.kind {
+            RecordType::SAMPLE => {
+                match events.of_sample(raw) {
+                    Some(event) => self.events[event].samples += 1,
+                    None => self.samples_of_unknown_events += 1,
+                }
+                None
+            }
+            RecordType::LOST | RecordType::LOST_SAMPLES | RecordType::THROTTLE => {
+                let event = events.of_other(raw)?;
+                let tally = &mut self.events[event];
+                match Record::decode(raw, events.layout_of(raw)) {
+                    Ok(Record::Lost(lost)) => tally.lost += lost.lost,
+                    Ok(Record::LostSamples { lost }) => tally.lost += lost,
+                    Ok(Record::Throttle { .. }) => tally.throttled += 1,
+                    _ => self.unreadable += 1,
+                }
+                None
+            }
+            RecordType::MMAP
+            | RecordType::MMAP2
+            | RecordType::COMM
+            | RecordType::FORK
+            | RecordType::EXIT => {
+                let layout = events.layout_of(raw);
+                let time = layout.and_then(|l| l.trailer_time(&raw.body));
+                let Ok(record) = Record::decode(raw, layout) else {
+                    self.unreadable += 1;
+                    return None;
+                };
+                // Recorders before sample_id_all stamped only births and ends.
+                let time = match (&record, time) {
+                    (_, Some(time)) => time,
+                    (Record::Fork(task) | Record::Exit(task), None) => task.time,
+                    _ => 0,
+                };
+                Some(Sideband {
+                    time,
+                    misc: raw.misc,
+                    record,
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn apply(&mut self, one: &Sideband<'_>) {
+        let Sideband { time, misc, record } = one;
+        let kernel = matches!(misc.cpu_mode(), CpuMode::Kernel);
+        let map = &mut self.builder;
+        match record {
+            Record::Mmap(m) => {
+                let new = mapping_of_mmap(m, *misc);
+                match kernel {
+                    true => map.handle_kernel_mmap(*time, &new),
+                    false => map.handle_mmap(*time, Pid(m.pid), &new),
+                }
+            }
+            Record::Mmap2(m) => {
+                let new = mapping_of_mmap2(m);
+                match kernel {
+                    true => map.handle_kernel_mmap(*time, &new),
+                    false => map.handle_mmap(*time, Pid(m.pid), &new),
+                }
+            }
+            Record::Comm(c) => {
+                let exec = misc.has(Misc::COMM_EXEC);
+                map.handle_comm(*time, Pid(c.pid), Tid(c.tid), &c.name, exec);
+            }
+            // perf marks with this bit what it found in /proc rather than saw.
+            Record::Fork(t) if misc.has(Misc::COMM_EXEC) => {
+                map.handle_existing(Pid(t.pid), Tid(t.tid), Pid(t.ppid));
+            }
+            Record::Fork(t) => {
+                map.handle_fork(*time, Pid(t.pid), Tid(t.tid), Pid(t.ppid), Tid(t.ptid));
+            }
+            Record::Exit(t) => map.handle_exit(*time, Pid(t.pid), Tid(t.tid)),
+            _ => {}
+        }
+    }
+}
+
+fn mapping_of_mmap<'a>(m: &'a Mmap<'_>, misc: Misc) -> NewMapping<'a> {
+    NewMapping {
+        start: m.start,
+        len: m.len,
+        file_offset: m.pgoff,
+        path: &m.path,
+        identity: ImageIdentity::PathOnly,
+        executable: !misc.has(Misc::MMAP_DATA),
+    }
+}
+
+fn mapping_of_mmap2<'a>(m: &'a Mmap2<'_>) -> NewMapping<'a> {
+    let identity = match m.identity {
+        MmapIdentity::BuildId { len, bytes } => BuildId::new(&bytes[..usize::from(len.min(20))])
+            .map_or(ImageIdentity::PathOnly, ImageIdentity::BuildId),
+        MmapIdentity::Inode {
+            major,
+            minor,
+            inode,
+            generation,
+        } => ImageIdentity::Inode {
+            major,
+            minor,
+            inode,
+            generation,
+        },
+    };
+    NewMapping {
+        start: m.start,
+        len: m.len,
+        file_offset: m.pgoff,
+        path: &m.path,
+        identity,
+        executable: m.prot & 4 != 0,
+    }
+}
+
+impl Sideband<'_> {
+    /// The same, independent of the block it was read from.
+    fn into_owned(self) -> Sideband<'static> {
+        let own = |bytes: Cow<'_, [u8]>| Cow::Owned(bytes.into_owned());
+        let record = match self.record {
+            Record::Mmap(m) => Record::Mmap(Mmap {
+                path: own(m.path),
+                ..m
+            }),
+            Record::Mmap2(m) => Record::Mmap2(Mmap2 {
+                path: own(m.path),
+                ..m
+            }),
+            Record::Comm(c) => Record::Comm(rprof_records::Comm {
+                name: own(c.name),
+                ..c
+            }),
+            Record::Fork(task) => Record::Fork(task),
+            Record::Exit(task) => Record::Exit(task),
+            // `take` answers no others.
+            _ => Record::Switch,
+        };
+        Sideband {
+            time: self.time,
+            misc: self.misc,
+            record,
+        }
+    }
+}

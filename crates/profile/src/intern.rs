@@ -1,0 +1,124 @@
+//! Interning of short lists in one arena.
+
+use std::hash::{BuildHasher, Hash};
+
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
+
+/// Distinct lists of `T`, each with a number. What is kept is the items of the
+/// distinct lists and a few words for each.
+#[derive(Debug)]
+pub(crate) struct Lists<T> {
+    items: Vec<T>,
+    /// Where each list ends; it begins where the one before ends.
+    ends: Vec<usize>,
+    table: HashTable<u32>,
+}
+
+impl<T> Default for Lists<T> {
+    fn default() -> Self {
+        Lists {
+            items: Vec::new(),
+            ends: Vec::new(),
+            table: HashTable::new(),
+        }
+    }
+}
+
+impl<T: Copy + Eq + Hash> Lists<T> {
+    fn slice<'s>(items: &'s [T], ends: &[usize], index: u32) -> &'s [T] {
+        let index = index as usize;
+        let start = match index {
+            0 => 0,
+            _ => ends[index - 1],
+        };
+        &items[start..ends[index]]
+    }
+
+    /// The list of a number that `intern` gave.
+    pub(crate) fn get(&self, index: u32) -> &[T] {
+        Self::slice(&self.items, &self.ends, index)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The number of a list, and whether it is new.
+    pub(crate) fn intern(&mut self, list: &[T]) -> (u32, bool) {
+        let hasher = FxBuildHasher;
+        let hash = hasher.hash_one(list);
+        let Lists { items, ends, table } = self;
+        if let Some(index) = table.find(hash, |i| Self::slice(items, ends, *i) == list) {
+            return (*index, false);
+        }
+        let index = ends.len() as u32;
+        items.extend_from_slice(list);
+        ends.push(items.len());
+        table.insert_unique(hash, index, |i| {
+            hasher.hash_one(Self::slice(items, ends, *i))
+        });
+        (index, true)
+    }
+}
+
+/// Distinct values, each with a number.
+#[derive(Debug)]
+pub(crate) struct Values<T> {
+    values: Vec<T>,
+    table: HashTable<u32>,
+}
+
+impl<T> Default for Values<T> {
+    fn default() -> Self {
+        Values {
+            values: Vec::new(),
+            table: HashTable::new(),
+        }
+    }
+}
+
+impl<T: Eq + Hash> Values<T> {
+    pub(crate) fn as_slice(&self) -> &[T] {
+        &self.values
+    }
+
+    pub(crate) fn into_vec(self) -> Vec<T> {
+        self.values
+    }
+
+    /// The number of a value.
+    pub(crate) fn intern(&mut self, value: T) -> u32 {
+        let hasher = FxBuildHasher;
+        let hash = hasher.hash_one(&value);
+        let Values { values, table } = self;
+        if let Some(index) = table.find(hash, |i| values[*i as usize] == value) {
+            return *index;
+        }
+        let index = values.len() as u32;
+        values.push(value);
+        table.insert_unique(hash, index, |i| hasher.hash_one(&values[*i as usize]));
+        index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_lists_have_one_number() {
+        let mut lists = Lists::default();
+        assert_eq!(lists.intern(&[1, 2]), (0, true));
+        assert_eq!(lists.intern(&[]), (1, true));
+        assert_eq!(lists.intern(&[1, 2]), (0, false));
+        assert_eq!(lists.intern(&[1]), (2, true));
+        assert_eq!(lists.intern(&[]), (1, false));
+        assert_eq!(lists.get(0), [1, 2]);
+        assert_eq!(lists.len(), 3);
+        let mut values = Values::default();
+        for i in (0..1000).chain(0..1000) {
+            assert_eq!(values.intern(i * 7), i);
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The analysed profile: from a recording to interned, symbolized, weighted stacks.
+//!
+//! ```text
+//!   PerfData --> Index (pass one: sideband, counts) --> resolve (pass two: samples, on all cores)
+//!                                                          |
+//!                        Profile  <--  symbolize  <--  distinct locations and stacks
+//! ```
+//!
+//! Work is linear in the samples and shared by all cores; what is kept is linear
+//! in distinct stacks. A stack seen a million times is resolved once.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`filter`] | [`Filter`]: which samples count |
+//! | [`index`] | [`Index`]: pass one, the sideband and the tallies |
+//! | [`location`] | [`Location`]: an address, by image and offset |
+//! | `resolve` | pass two: callchains to locations, interned |
+//! | [`symbolize`] | locations to [`Function`]s, images in parallel |
+//! | [`model`] | [`Profile`]: what an export is made from |
+//! | [`top`] | the top functions |
+//! | [`quality`] | [`Quality`]: how much of it is known, and why not the rest |
+//! | [`samples`] | one sample after the other, in order of time |
+
+mod analyse;
+pub mod filter;
+pub mod index;
+mod intern;
+pub mod location;
+pub mod model;
+pub mod quality;
+mod resolve;
+pub mod samples;
+pub mod symbolize;
+mod threads;
+pub mod top;
+
+pub use analyse::Options;
+pub use filter::Filter;
+pub use index::Index;
+pub use location::Location;
+pub use model::{Entry, EventSummary, Function, FunctionId, Object, ObjectId, Profile, StackId};
+pub use quality::{Quality, StackTally};
+pub use samples::{SampleFrame, SampleView, Samples};
+pub use symbolize::{Symbolized, Symbols};
+pub use top::{Keys, RowKey, TopFunctions, TopRow, Weight};

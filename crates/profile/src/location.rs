@@ -1,0 +1,146 @@
+//! Addresses by what lies there.
+
+use rprof_processes::{ImageId, ImageKind, MapView, Timeline};
+use rprof_records::{ContextMarker, CpuMode};
+
+/// Where an address of a callchain lies, and what to look up there. Equal
+/// locations have equal names, in whichever process they were seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Location {
+    /// What lies there.
+    pub place: Place,
+    /// The lookup address: an offset into the image's file for user images, else
+    /// the address itself. For a caller it is one less than the return address.
+    pub lookup: u64,
+    /// Whether this is a return address, that is, a caller.
+    pub caller: bool,
+}
+
+/// What lies at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// A user image.
+    Image(ImageId),
+    /// Executable memory without a file, of one process: code made at run time.
+    Anonymous {
+        /// The process.
+        pid: i32,
+        /// The memory's name.
+        image: ImageId,
+    },
+    /// The kernel or one of its modules, with the image that was recorded for
+    /// the address, if any.
+    Kernel(Option<ImageId>),
+    /// No mapping in this process.
+    Unmapped,
+    /// A guest, or the hypervisor, of which nothing is known.
+    Elsewhere,
+}
+
+/// The context in which addresses of a callchain are meant.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'a> {
+    pub(crate) timeline: &'a Timeline,
+    pub(crate) user: MapView<'a>,
+    pub(crate) kernel: MapView<'a>,
+    pub(crate) pid: i32,
+}
+
+impl Context<'_> {
+    /// What an address is.
+    pub(crate) fn locate(&self, address: u64, mode: CpuMode, caller: bool) -> Location {
+        let lookup = if caller {
+            address.wrapping_sub(1)
+        } else {
+            address
+        };
+        let at = |place, lookup| Location {
+            place,
+            lookup,
+            caller,
+        };
+        match mode {
+            CpuMode::Kernel => {
+                let found = self.kernel.resolve(lookup);
+                at(Place::Kernel(found.map(|r| r.image)), lookup)
+            }
+            CpuMode::User | CpuMode::Unknown => match self.user.resolve(lookup) {
+                None => at(Place::Unmapped, lookup),
+                Some(r) => match self.timeline.image(r.image).map(|i| i.kind) {
+                    Some(ImageKind::Anonymous | ImageKind::Memfd) => at(
+                        Place::Anonymous {
+                            pid: self.pid,
+                            image: r.image,
+                        },
+                        lookup,
+                    ),
+                    _ => at(Place::Image(r.image), r.offset_in_file),
+                },
+            },
+            CpuMode::Hypervisor | CpuMode::GuestKernel | CpuMode::GuestUser => {
+                at(Place::Elsewhere, lookup)
+            }
+        }
+    }
+}
+
+/// Walks over a callchain: for each address the mode it is meant in, and
+/// whether it is a return address. Markers change the mode; the first address
+/// after one is where that side stood, not where it returns to.
+pub(crate) fn addresses(
+    chain: impl Iterator<Item = u64>,
+    mode: CpuMode,
+) -> impl Iterator<Item = (u64, CpuMode, bool)> {
+    let (mut mode, mut caller) = (mode, false);
+    chain.filter_map(move |entry| {
+        if ContextMarker::is_marker(entry) {
+            mode = match ContextMarker(entry) {
+                ContextMarker::KERNEL => CpuMode::Kernel,
+                ContextMarker::USER | ContextMarker::USER_DEFERRED => CpuMode::User,
+                ContextMarker::GUEST_KERNEL => CpuMode::GuestKernel,
+                ContextMarker::GUEST | ContextMarker::GUEST_USER => CpuMode::GuestUser,
+                _ => CpuMode::Hypervisor,
+            };
+            caller = false;
+            return None;
+        }
+        let was_caller = std::mem::replace(&mut caller, true);
+        Some((entry, mode, was_caller))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markers_change_the_mode_and_begin_a_side() {
+        let chain = [
+            ContextMarker::KERNEL.0,
+            0xffff_ffff_8100_0010,
+            0xffff_ffff_8100_0020,
+            ContextMarker::USER.0,
+            0x1000,
+            0x2000,
+        ];
+        let walked: Vec<_> = addresses(chain.into_iter(), CpuMode::User).collect();
+        assert_eq!(
+            walked,
+            [
+                (0xffff_ffff_8100_0010, CpuMode::Kernel, false),
+                (0xffff_ffff_8100_0020, CpuMode::Kernel, true),
+                (0x1000, CpuMode::User, false),
+                (0x2000, CpuMode::User, true),
+            ]
+        );
+    }
+
+    #[test]
+    fn without_markers_the_samples_mode_holds() {
+        let walked: Vec<_> = addresses([1, 2].into_iter(), CpuMode::Kernel).collect();
+        assert_eq!(
+            walked,
+            [(1, CpuMode::Kernel, false), (2, CpuMode::Kernel, true)]
+        );
+    }
+}

@@ -1,0 +1,127 @@
+//! The analysed profile: what an export is made from.
+
+use std::path::PathBuf;
+
+use rprof_symbols::Reason;
+
+use crate::intern::Lists;
+use crate::quality::Quality;
+
+/// A function: an index into [`Profile::functions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FunctionId(pub u32);
+
+/// An object: an index into [`Profile::objects`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectId(pub u32);
+
+/// An interned stack: see [`Profile::stack`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StackId(pub u32);
+
+/// A program, a library, the kernel: what functions lie in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Object {
+    /// Path, or a name such as `[kernel.kallsyms]`, as recorded. May hold any
+    /// character: escape it before showing it.
+    pub name: Box<str>,
+    /// Whether it is the kernel or a part of it.
+    pub is_kernel: bool,
+}
+
+impl Object {
+    /// The name after its last slash.
+    pub fn base_name(&self) -> &str {
+        self.name.rsplit('/').next().unwrap_or(&self.name)
+    }
+}
+
+/// A function, or the part of an object of which no name is known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Function {
+    /// The name, demangled; or why there is none. May hold any character: escape
+    /// it before showing it.
+    pub name: Result<Box<str>, Reason>,
+    /// What it lies in.
+    pub object: ObjectId,
+    /// Whether stacks begin here (a program's or a thread's entry).
+    pub is_root: bool,
+}
+
+/// Samples that are alike in everything but time and CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Index into [`Profile::events`].
+    pub event: usize,
+    /// Index into [`Profile::comms`].
+    pub comm: u32,
+    /// Process; 0 unless samples were told apart by task.
+    pub pid: i32,
+    /// Thread; 0 unless samples were told apart by task.
+    pub tid: i32,
+    /// The stack.
+    pub stack: StackId,
+    /// Number of samples.
+    pub samples: u64,
+    /// Sum of their periods.
+    pub weight: u64,
+}
+
+/// What a profile holds of one event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventSummary {
+    /// Name.
+    pub name: String,
+    /// Samples that count.
+    pub samples: u64,
+    /// Sum of their periods.
+    pub weight: u64,
+    /// Records lost, in the whole recording.
+    pub lost: u64,
+}
+
+/// A profile.
+#[derive(Debug, Default)]
+pub struct Profile {
+    /// Where it was read from.
+    pub source: PathBuf,
+    /// Events, in the file's order; those without samples too.
+    pub events: Vec<EventSummary>,
+    /// Names of threads. Bytes that are no UTF-8 are replaced.
+    pub comms: Vec<String>,
+    /// Distinct functions.
+    pub functions: Vec<Function>,
+    /// Distinct objects.
+    pub objects: Vec<Object>,
+    /// The samples, grouped. In a fixed order for the same recording.
+    pub entries: Vec<Entry>,
+    /// How much is known.
+    pub quality: Quality,
+    /// Time of the first and the last sample that counts, in nanoseconds.
+    pub time: Option<(u64, u64)>,
+    /// Whether samples have callchains, or only an address.
+    pub has_callchains: bool,
+    pub(crate) stacks: Lists<u32>,
+}
+
+impl Profile {
+    /// The functions of a stack, root first, leaf last.
+    pub fn stack(&self, id: StackId) -> impl DoubleEndedIterator<Item = FunctionId> + '_ {
+        self.stacks.get(id.0).iter().map(|f| FunctionId(*f))
+    }
+
+    /// A function by its number.
+    pub fn function(&self, id: FunctionId) -> &Function {
+        &self.functions[id.0 as usize]
+    }
+
+    /// An object by its number.
+    pub fn object(&self, id: ObjectId) -> &Object {
+        &self.objects[id.0 as usize]
+    }
+
+    /// The first event that has samples: what a report of one event shows.
+    pub fn main_event(&self) -> Option<usize> {
+        self.events.iter().position(|e| e.samples > 0)
+    }
+}

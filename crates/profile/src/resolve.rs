@@ -1,0 +1,349 @@
+//! Pass two: every sample to an interned stack of locations.
+
+use std::hash::{BuildHasher, Hash};
+use std::sync::Mutex;
+
+use hashbrown::HashTable;
+use rprof_perfdata::Block;
+use rprof_processes::{CommId, MapState, Pid, SpaceId, Tid};
+use rprof_records::{CpuMode, Misc, RawRecord, RecordType, Sample};
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use crate::filter::Filter;
+use crate::index::Index;
+use crate::intern::{Lists, Values};
+use crate::location::{Context, Location, addresses};
+use crate::threads;
+
+/// What samples are counted together by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Group {
+    pub(crate) event: u32,
+    pub(crate) comm: Option<CommId>,
+    pub(crate) pid: i32,
+    pub(crate) tid: i32,
+    pub(crate) stack: u32,
+}
+
+/// How much of what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Amount {
+    pub(crate) samples: u64,
+    pub(crate) weight: u64,
+}
+
+/// All that pass two keeps: linear in distinct stacks.
+#[derive(Debug, Default)]
+pub(crate) struct Resolved {
+    pub(crate) locations: Values<Location>,
+    /// Leaf first, as numbers of locations.
+    pub(crate) stacks: Lists<u32>,
+    pub(crate) groups: FxHashMap<Group, Amount>,
+    /// Samples that could not be read.
+    pub(crate) unreadable: u64,
+    /// Time of the first and of the last sample that counted.
+    pub(crate) time: Option<(u64, u64)>,
+    /// Whether any sample had a callchain.
+    pub(crate) has_callchains: bool,
+    /// The samples one by one, where they were asked for.
+    pub(crate) rows: Vec<Row>,
+}
+
+/// One sample, for those who want them one by one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub(crate) time: u64,
+    /// Place in the recording, for samples of the same time.
+    pub(crate) order: u64,
+    pub(crate) group: Group,
+    pub(crate) cpu: Option<u32>,
+    pub(crate) period: u64,
+    pub(crate) ip: u64,
+    pub(crate) has_chain: bool,
+}
+
+/// What pass two shall keep besides stacks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Keep {
+    /// Tell samples apart by process and thread.
+    pub(crate) tasks: bool,
+    /// Keep a row for each sample.
+    pub(crate) rows: bool,
+}
+
+/// Resolves all samples that `filter` wants.
+pub(crate) fn resolve(index: &Index<'_>, filter: &Filter, keep: Keep, n: usize) -> Resolved {
+    let events = index.data.events().list();
+    let wanted: Vec<bool> = events.iter().map(|e| filter.wants_event(&e.name)).collect();
+    let new_worker = || Worker {
+        index,
+        filter,
+        wanted: &wanted,
+        keep,
+        raw: RawStacks::default(),
+        scratch: Vec::new(),
+        out: Resolved::default(),
+    };
+    let parts = match index.kept_blocks() {
+        Some(blocks) => threads::run(n, blocks.len(), |queue| {
+            let mut worker = new_worker();
+            while let Some(piece) = queue.next() {
+                worker.take_block(&blocks[piece], piece);
+            }
+            worker.out
+        }),
+        // Decompressed again, one block at a time, so that memory stays bounded.
+        None => {
+            let blocks = Mutex::new(index.data.blocks().enumerate());
+            threads::run(n, usize::MAX, |_| {
+                let mut worker = new_worker();
+                loop {
+                    let next = match blocks.lock() {
+                        Ok(mut blocks) => blocks.next(),
+                        Err(_) => None,
+                    };
+                    match next {
+                        Some((number, block)) => worker.take_block(&block, number),
+                        None => return worker.out,
+                    }
+                }
+            })
+        }
+    };
+    let mut parts = parts.into_iter();
+    let mut whole = parts.next().unwrap_or_default();
+    for part in parts {
+        whole.merge(&part);
+    }
+    whole
+}
+
+impl Resolved {
+    fn merge(&mut self, other: &Resolved) {
+        let locations: Vec<u32> = (other.locations.as_slice().iter())
+            .map(|l| self.locations.intern(*l))
+            .collect();
+        let mut stack = Vec::new();
+        let stacks: Vec<u32> = (0..other.stacks.len() as u32)
+            .map(|s| {
+                stack.clear();
+                stack.extend(other.stacks.get(s).iter().map(|l| locations[*l as usize]));
+                self.stacks.intern(&stack).0
+            })
+            .collect();
+        for (group, amount) in &other.groups {
+            let group = Group {
+                stack: stacks[group.stack as usize],
+                ..*group
+            };
+            let sum = self.groups.entry(group).or_default();
+            sum.samples += amount.samples;
+            sum.weight = sum.weight.saturating_add(amount.weight);
+        }
+        self.rows.extend(other.rows.iter().map(|row| Row {
+            group: Group {
+                stack: stacks[row.group.stack as usize],
+                ..row.group
+            },
+            ..*row
+        }));
+        self.unreadable += other.unreadable;
+        self.has_callchains |= other.has_callchains;
+        self.time = match (self.time, other.time) {
+            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
+            (a, b) => a.or(b),
+        };
+    }
+}
+
+/// Raw callchains, each with the stack it resolved to. The key is the bytes
+/// and whatever decides what they mean.
+#[derive(Default)]
+struct RawStacks {
+    bytes: Vec<u8>,
+    entries: Vec<RawStack>,
+    table: HashTable<u32>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct RawKey {
+    user: MapState,
+    kernel: MapState,
+    /// Anonymous memory is told apart by process.
+    pid: i32,
+    mode: u8,
+    chain: bool,
+}
+
+struct RawStack {
+    key: RawKey,
+    start: usize,
+    end: usize,
+    stack: u32,
+}
+
+impl RawStacks {
+    fn hash(key: &RawKey, bytes: &[u8]) -> u64 {
+        FxBuildHasher.hash_one((key, bytes))
+    }
+
+    fn find(&self, hash: u64, key: &RawKey, bytes: &[u8]) -> Option<u32> {
+        let found = self.table.find(hash, |i| {
+            let e = &self.entries[*i as usize];
+            e.key == *key && self.bytes[e.start..e.end] == *bytes
+        })?;
+        Some(self.entries[*found as usize].stack)
+    }
+
+    fn insert(&mut self, hash: u64, key: RawKey, bytes: &[u8], stack: u32) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        let RawStacks {
+            bytes,
+            entries,
+            table,
+        } = self;
+        let index = entries.len() as u32;
+        entries.push(RawStack {
+            key,
+            start,
+            end: bytes.len(),
+            stack,
+        });
+        table.insert_unique(hash, index, |i| {
+            let e = &entries[*i as usize];
+            Self::hash(&e.key, &bytes[e.start..e.end])
+        });
+    }
+}
+
+struct Worker<'a> {
+    index: &'a Index<'a>,
+    filter: &'a Filter,
+    wanted: &'a [bool],
+    keep: Keep,
+    raw: RawStacks,
+    scratch: Vec<u32>,
+    out: Resolved,
+}
+
+impl Worker<'_> {
+    fn take_block(&mut self, block: &Block<'_>, number: usize) {
+        for (at, walked) in block.walk().enumerate() {
+            if walked.record.kind == RecordType::SAMPLE {
+                let order = (number as u64) << 32 | at as u64;
+                self.take_sample(&walked.record, order);
+            }
+        }
+    }
+
+    fn take_sample(&mut self, record: &RawRecord<'_>, order: u64) {
+        let events = self.index.data.events();
+        let Some(event) = events.of_sample(record) else {
+            return;
+        };
+        if !self.wanted[event] {
+            return;
+        }
+        let layout = &events.list()[event].layout;
+        let Ok(sample) = Sample::parse(record.body, layout) else {
+            self.out.unreadable += 1;
+            return;
+        };
+        let timeline = &self.index.timeline;
+        let (pid, tid) = (sample.pid().unwrap_or(-1), sample.tid().unwrap_or(-1));
+        let time = sample.time().unwrap_or(u64::MAX);
+        let comm = timeline.comm_id(Pid(pid), Tid(tid), time);
+        if self.filter.is_by_sample()
+            && !(self.filter).wants(&sample, comm.and_then(|c| timeline.comm_name(c)))
+        {
+            return;
+        }
+        if let Some(time) = sample.time() {
+            let (first, last) = self.out.time.unwrap_or((time, time));
+            self.out.time = Some((first.min(time), last.max(time)));
+        }
+        let stack = self.stack(&sample, record.misc, pid, time);
+        let group = Group {
+            event: event as u32,
+            comm,
+            pid: if self.keep.tasks { pid } else { 0 },
+            tid: if self.keep.tasks { tid } else { 0 },
+            stack,
+        };
+        // Without a period in the sample, it is what the event was opened with;
+        // a frequency says nothing of it.
+        let attr = &events.list()[event].attr;
+        let weight =
+            sample
+                .period()
+                .unwrap_or(match attr.flags.contains(rprof_records::AttrFlags::FREQ) {
+                    true => 1,
+                    false => attr.period_or_freq.max(1),
+                });
+        let sum = self.out.groups.entry(group).or_default();
+        sum.samples += 1;
+        sum.weight = sum.weight.saturating_add(weight);
+        if self.keep.rows {
+            self.out.rows.push(Row {
+                time: sample.time().unwrap_or(0),
+                order,
+                group,
+                cpu: sample.cpu(),
+                period: weight,
+                ip: sample.ip().unwrap_or(0),
+                has_chain: sample.callchain().is_some_and(|c| !c.is_empty()),
+            });
+        }
+    }
+
+    /// The interned stack of a sample.
+    fn stack(&mut self, sample: &Sample<'_>, misc: Misc, pid: i32, time: u64) -> u32 {
+        let timeline = &self.index.timeline;
+        let chain = sample.callchain().filter(|c| !c.is_empty());
+        self.out.has_callchains |= sample.callchain().is_some();
+        let ip;
+        let raw = match &chain {
+            Some(chain) => chain.raw().to_cow(),
+            None => {
+                ip = sample.ip().unwrap_or(0).to_ne_bytes();
+                std::borrow::Cow::Borrowed(&ip[..])
+            }
+        };
+        let space = timeline.space(Pid(pid), time);
+        let nowhere = MapState {
+            space: SpaceId(u32::MAX),
+            epoch: 0,
+        };
+        let key = RawKey {
+            user: space.map_or(nowhere, |s| timeline.state(s, time)),
+            kernel: timeline.state(SpaceId::KERNEL, time),
+            pid,
+            mode: (misc.0 & 7) as u8,
+            chain: chain.is_some(),
+        };
+        let hash = RawStacks::hash(&key, &raw);
+        if let Some(stack) = self.raw.find(hash, &key, &raw) {
+            return stack;
+        }
+        let context = Context {
+            timeline,
+            user: timeline.view(space.unwrap_or(SpaceId(u32::MAX)), time),
+            kernel: timeline.view(SpaceId::KERNEL, time),
+            pid,
+        };
+        self.scratch.clear();
+        let mode = misc.cpu_mode();
+        let mut add = |address, mode: CpuMode, caller| {
+            let location = context.locate(address, mode, caller);
+            self.scratch.push(self.out.locations.intern(location));
+        };
+        match &chain {
+            Some(chain) => addresses(chain.iter(), mode).for_each(|(a, m, c)| add(a, m, c)),
+            None => add(sample.ip().unwrap_or(0), mode, false),
+        }
+        let (stack, _) = self.out.stacks.intern(&self.scratch);
+        self.raw.insert(hash, key, &raw, stack);
+        stack
+    }
+}

@@ -1,0 +1,143 @@
+//! The top functions, or whatever else samples are to be summed up by.
+
+use rustc_hash::FxHashMap;
+
+use crate::model::{Entry, FunctionId, ObjectId, Profile};
+
+/// What a sample counts for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Weight {
+    /// Its period: the number of events it stands for.
+    #[default]
+    Period,
+    /// One.
+    Samples,
+}
+
+/// What rows are told apart by. Process and thread need a profile that was
+/// analysed [by task](crate::Options::by_task).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keys {
+    /// Thread name.
+    pub comm: bool,
+    /// Process.
+    pub pid: bool,
+    /// Thread.
+    pub tid: bool,
+    /// Object.
+    pub object: bool,
+    /// Function.
+    pub symbol: bool,
+}
+
+impl Keys {
+    /// Functions, each with its object.
+    pub const FUNCTIONS: Keys = Keys {
+        comm: false,
+        pid: false,
+        tid: false,
+        object: true,
+        symbol: true,
+    };
+}
+
+/// What a row is about; `None` for what it is not told apart by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RowKey {
+    /// Index into [`Profile::comms`].
+    pub comm: Option<u32>,
+    /// Process.
+    pub pid: Option<i32>,
+    /// Thread.
+    pub tid: Option<i32>,
+    /// Object.
+    pub object: Option<ObjectId>,
+    /// Function.
+    pub function: Option<FunctionId>,
+}
+
+/// A row: what it is about, and what it cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TopRow {
+    /// What it is about.
+    pub key: RowKey,
+    /// Weight of samples whose leaf it is.
+    pub self_weight: u64,
+    /// Weight of samples in which it appears, each counted once however often it recurs.
+    pub total_weight: u64,
+    /// Number of samples whose leaf it is.
+    pub self_samples: u64,
+    /// Number of samples in which it appears.
+    pub total_samples: u64,
+}
+
+/// The rows of one event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TopFunctions {
+    /// Sum over all samples: what shares are shares of.
+    pub weight_total: u64,
+    /// Rows, unsorted but in a fixed order.
+    pub rows: Vec<TopRow>,
+}
+
+impl TopFunctions {
+    /// Sums up the entries of one event.
+    pub fn of(profile: &Profile, event: usize, weight: Weight, keys: Keys) -> TopFunctions {
+        let mut rows: FxHashMap<RowKey, TopRow> = FxHashMap::default();
+        let mut weight_total = 0u64;
+        let mut seen = Vec::new();
+        for entry in profile.entries.iter().filter(|e| e.event == event) {
+            let amount = match weight {
+                Weight::Period => entry.weight,
+                Weight::Samples => entry.samples,
+            };
+            weight_total = weight_total.saturating_add(amount);
+            seen.clear();
+            let key = |function| key(profile, entry, function, keys);
+            seen.extend(profile.stack(entry.stack).map(key));
+            let leaf = seen.last().copied();
+            seen.sort_unstable();
+            seen.dedup();
+            for key in &seen {
+                let row = rows.entry(*key).or_insert(TopRow {
+                    key: *key,
+                    self_weight: 0,
+                    total_weight: 0,
+                    self_samples: 0,
+                    total_samples: 0,
+                });
+                row.total_weight = row.total_weight.saturating_add(amount);
+                row.total_samples += entry.samples;
+                if Some(*key) == leaf {
+                    row.self_weight = row.self_weight.saturating_add(amount);
+                    row.self_samples += entry.samples;
+                }
+            }
+        }
+        let mut rows: Vec<TopRow> = rows.into_values().collect();
+        rows.sort_by_key(|r| r.key);
+        TopFunctions { weight_total, rows }
+    }
+
+    /// Sorts by total or by self weight, the heaviest first; ties by the other
+    /// weight, then in the fixed order.
+    pub fn sort(&mut self, by_total: bool) {
+        self.rows.sort_by_key(|r| {
+            let (a, b) = match by_total {
+                true => (r.total_weight, r.self_weight),
+                false => (r.self_weight, r.total_weight),
+            };
+            (u64::MAX - a, u64::MAX - b)
+        });
+    }
+}
+
+fn key(profile: &Profile, entry: &Entry, function: FunctionId, keys: Keys) -> RowKey {
+    RowKey {
+        comm: keys.comm.then_some(entry.comm),
+        pid: keys.pid.then_some(entry.pid),
+        tid: keys.tid.then_some(entry.tid),
+        object: keys.object.then(|| profile.function(function).object),
+        function: keys.symbol.then_some(function),
+    }
+}

@@ -1,0 +1,69 @@
+//! Records that say where the kernel and its modules lie.
+//!
+//! The kernel tells of no mapping of its own; a recorder makes these up at the
+//! start, at time 0 and with pid -1, as perf does.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+
+use rprof_records::{Misc, Mmap, Record, SampleId, SampleLayout};
+use rprof_symbols::kernel::loaded_modules;
+
+/// Where modules begin on x86-64 (`MODULES_VADDR` without KASAN): kernel text
+/// ends before it. See Documentation/arch/x86/x86_64/mm.rst.
+const X86_64_MODULES: u64 = 0xffff_ffff_c000_0000;
+
+/// Appends MMAP records for the kernel and its modules. None where the kernel
+/// hides its addresses from this user.
+pub fn append(layout: &SampleLayout, out: &mut Vec<u8>) {
+    let Some((symbol, start)) = first_text_symbol() else {
+        return;
+    };
+    let end = match cfg!(target_arch = "x86_64") && start < X86_64_MODULES {
+        true => X86_64_MODULES,
+        // Elsewhere modules come in front of the kernel, or are recorded below.
+        false => u64::MAX,
+    };
+    let kernel = format!("[kernel.kallsyms]{symbol}");
+    put(layout, start, end - start, start, &kernel, out);
+    for module in loaded_modules() {
+        if module.start != 0 {
+            let name = format!("[{}]", module.name);
+            put(layout, module.start, module.size, 0, &name, out);
+        }
+    }
+}
+
+fn put(layout: &SampleLayout, start: u64, len: u64, pgoff: u64, path: &str, out: &mut Vec<u8>) {
+    let record = Record::Mmap(Mmap {
+        pid: -1,
+        tid: 0,
+        start,
+        len,
+        pgoff,
+        path: Cow::Borrowed(path.as_bytes()),
+    });
+    // Made up records carry id 0 and time 0. A module's name fits into any record.
+    let id = SampleId::default();
+    record.encode(Misc::KERNEL, layout, &id, out).ok();
+}
+
+/// `_text` or, failing that, `_stext`, and where it is. They stand at the list's
+/// beginning; reading all of it would take longer than some programs run.
+fn first_text_symbol() -> Option<(&'static str, u64)> {
+    let list = BufReader::with_capacity(4096, File::open("/proc/kallsyms").ok()?);
+    let mut stext = None;
+    for line in list.lines().take(1000) {
+        let line = line.ok()?;
+        let mut words = line.split_ascii_whitespace();
+        let address = u64::from_str_radix(words.next()?, 16).ok()?;
+        let name = words.nth(1)?;
+        match name {
+            "_text" if address != 0 => return Some(("_text", address)),
+            "_stext" if address != 0 => stext = Some(("_stext", address)),
+            _ => {}
+        }
+    }
+    stext
+}

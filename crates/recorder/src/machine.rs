@@ -1,0 +1,56 @@
+//! What the file's header says of this machine.
+
+use std::fs;
+
+use rprof_perfdata::{Feature, FeatureSections};
+
+/// Adds what is known of the machine. What cannot be read is left out.
+pub fn describe(features: &mut FeatureSections, online: u32) {
+    let line = |path| {
+        fs::read_to_string(path)
+            .ok()
+            .and_then(|text| Some(text.lines().next()?.trim().to_owned()))
+            .filter(|text| !text.is_empty())
+    };
+    for (feature, text) in [
+        (Feature::HOSTNAME, line("/proc/sys/kernel/hostname")),
+        (Feature::OSRELEASE, line("/proc/sys/kernel/osrelease")),
+        (Feature::ARCH, Some(architecture())),
+        (Feature::CPUDESC, cpu_model()),
+    ] {
+        if let Some(text) = text {
+            features.insert_string(feature, &text);
+        }
+    }
+    let present = line("/sys/devices/system/cpu/present")
+        .and_then(|list| rprof_sampler::cpus::parse_list(&list).ok())
+        .map_or(online, |cpus| cpus.len() as u32);
+    features.insert_cpu_counts(present.max(online), online);
+    if let Some(kib) = total_memory() {
+        features.insert_words(Feature::TOTAL_MEM, &[kib]);
+    }
+}
+
+/// As uname(2) has it.
+fn architecture() -> String {
+    match std::env::consts::ARCH {
+        "x86" => "i686".into(),
+        "powerpc64" if cfg!(target_endian = "little") => "ppc64le".into(),
+        "powerpc64" => "ppc64".into(),
+        "arm" => "armv7l".into(),
+        arch => arch.into(),
+    }
+}
+
+fn cpu_model() -> Option<String> {
+    let info = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = info.lines().find(|l| l.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+/// In KiB.
+fn total_memory() -> Option<u64> {
+    let info = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = info.lines().find(|l| l.starts_with("MemTotal:"))?;
+    line.split_ascii_whitespace().nth(1)?.parse().ok()
+}

@@ -1,0 +1,332 @@
+//! Batches of all CPUs into one order of time.
+//!
+//! Each CPU's records come in order; those of different CPUs do not come at the
+//! same time. A record may be released once no CPU can still send an earlier one,
+//! and that is what the watermarks say:
+//!
+//! ```text
+//!   CPU 0  ---a----c---------|  watermark 9      released: everything before
+//!   CPU 1  -----b--------|      watermark 7      min(9, 7) = 7, sorted
+//! ```
+
+use rprof_records::{Endian, RawBytes, RawRecord, RecordType, SampleLayout};
+use rprof_sampler::{Batch, Stream};
+
+/// Bytes that may wait before the oldest are released regardless of watermarks.
+/// Reached only when a drain thread does not run for seconds.
+const MOST_PENDING: usize = 64 << 20;
+
+/// Merges batches by (time, sideband first, CPU, sequence).
+#[derive(Debug)]
+pub struct Merge {
+    samples: SampleLayout,
+    sideband: SampleLayout,
+    /// Subtracted from watermarks that are not exact, in nanoseconds.
+    slack: u64,
+    /// Watermark of each CPU.
+    watermarks: Vec<(u32, u64)>,
+    bytes: Vec<u8>,
+    pending: Vec<Pending>,
+    spare: Vec<u8>,
+    sequence: u64,
+    released: u64,
+    late: u64,
+    damaged: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    /// Time, then sideband before samples, then CPU, then sequence.
+    key: (u64, bool, u32, u64),
+    start: usize,
+    len: u16,
+}
+
+/// A released record.
+#[derive(Clone, Copy, Debug)]
+pub struct Released<'a> {
+    /// Nanoseconds of CLOCK_MONOTONIC.
+    pub time: u64,
+    /// CPU whose ring it is from.
+    pub cpu: u32,
+    /// Which ring it is from.
+    pub stream: Stream,
+    /// The record, with its header.
+    pub bytes: &'a [u8],
+}
+
+impl Merge {
+    /// For these CPUs, whose records are laid out so. `slack` is how many
+    /// nanoseconds a watermark may be ahead of a record that is still to come: 0
+    /// where watermarks are exact.
+    pub fn new(cpus: &[u32], samples: SampleLayout, sideband: SampleLayout, slack: u64) -> Merge {
+        Merge {
+            samples,
+            sideband,
+            slack,
+            watermarks: cpus.iter().map(|cpu| (*cpu, 0)).collect(),
+            bytes: Vec::new(),
+            pending: Vec::new(),
+            spare: Vec::new(),
+            sequence: 0,
+            released: 0,
+            late: 0,
+            damaged: 0,
+        }
+    }
+
+    /// Takes a batch's records and watermark; the batch can be recycled then.
+    pub fn push(&mut self, batch: &Batch) {
+        let layout = match batch.stream {
+            Stream::Samples => &self.samples,
+            Stream::Sideband => &self.sideband,
+        };
+        let mut at = 0;
+        while at < batch.bytes.len() {
+            let rest = RawBytes::from(&batch.bytes[at..]);
+            let Some(record) = RawRecord::parse(rest, Endian::NATIVE) else {
+                self.damaged += (batch.bytes.len() - at) as u64;
+                break;
+            };
+            let time = match record.kind {
+                RecordType::SAMPLE => layout.sample_time(&record.body),
+                _ => layout.trailer_time(&record.body),
+            };
+            // Without a time it goes out next.
+            let time = time.unwrap_or(0);
+            self.late += u64::from(time < self.released);
+            self.pending.push(Pending {
+                key: (
+                    time,
+                    batch.stream == Stream::Samples,
+                    batch.cpu,
+                    self.sequence,
+                ),
+                start: self.bytes.len() + at,
+                len: record.size() as u16,
+            });
+            self.sequence += 1;
+            at += record.size();
+        }
+        self.bytes.extend_from_slice(&batch.bytes[..at]);
+        for (cpu, watermark) in &mut self.watermarks {
+            if *cpu == batch.cpu {
+                *watermark = batch.watermark.max(*watermark);
+            }
+        }
+    }
+
+    /// The time before which nothing more will come.
+    fn bound(&self) -> u64 {
+        match self.watermarks.iter().map(|(_, w)| *w).min() {
+            Some(u64::MAX) | None => u64::MAX,
+            Some(watermark) => watermark.saturating_sub(self.slack),
+        }
+    }
+
+    /// Hands out, in order, all records that no other can precede any more.
+    /// Answers whether there were any.
+    ///
+    /// # Errors
+    /// The first of `sink`'s; the records not yet handed out are dropped.
+    pub fn release<E>(
+        &mut self,
+        mut sink: impl FnMut(Released<'_>) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        let mut bound = self.bound();
+        if self.bytes.len() > MOST_PENDING {
+            let newest = self.pending.iter().map(|p| p.key.0).max().unwrap_or(0);
+            bound = bound.max(newest);
+        }
+        // Runs in order make this sort nearly linear.
+        self.pending.sort_by_key(|p| p.key);
+        let n = (self.pending).partition_point(|p| p.key.0 < bound || bound == u64::MAX);
+        if n == 0 {
+            return Ok(false);
+        }
+        let mut result = Ok(true);
+        for p in self.pending.drain(..n) {
+            if result.is_ok() {
+                let (time, is_sample, cpu, _) = p.key;
+                self.released = self.released.max(time);
+                let stream = match is_sample {
+                    true => Stream::Samples,
+                    false => Stream::Sideband,
+                };
+                let bytes = &self.bytes[p.start..p.start + usize::from(p.len)];
+                result = sink(Released {
+                    time,
+                    cpu,
+                    stream,
+                    bytes,
+                })
+                .map(|()| true);
+            }
+        }
+        // What is left moves to the front of the other buffer.
+        self.spare.clear();
+        for p in &mut self.pending {
+            let start = self.spare.len();
+            self.spare
+                .extend_from_slice(&self.bytes[p.start..p.start + usize::from(p.len)]);
+            p.start = start;
+        }
+        std::mem::swap(&mut self.bytes, &mut self.spare);
+        result
+    }
+
+    /// Records that came after one with a later time had been released.
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+
+    /// Bytes that were not records.
+    pub fn damaged_bytes(&self) -> u64 {
+        self.damaged
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rprof_records::{Attr, AttrFlags, Lost, Misc, Record, SampleFields, SampleId, SampleType};
+
+    fn layout() -> SampleLayout {
+        let attr = Attr {
+            sample_type: SampleType::IDENTIFIER | SampleType::TIME | SampleType::ADDR,
+            flags: AttrFlags::SAMPLE_ID_ALL,
+            ..Attr::default()
+        };
+        SampleLayout::new(&attr, Endian::NATIVE)
+    }
+
+    fn record(time: u64, addr: u64, stream: Stream) -> Vec<u8> {
+        let mut out = Vec::new();
+        match stream {
+            Stream::Samples => SampleFields {
+                time,
+                addr,
+                ..SampleFields::default()
+            }
+            .encode(Misc::USER, &layout(), &mut out)
+            .unwrap(),
+            Stream::Sideband => {
+                let id = SampleId {
+                    time: Some(time),
+                    ..SampleId::default()
+                };
+                Record::Lost(Lost { id: addr, lost: 0 })
+                    .encode(Misc(0), &layout(), &id, &mut out)
+                    .unwrap();
+            }
+        }
+        out
+    }
+
+    proptest! {
+        /// Whatever way each CPU's stream is cut into batches, and in whatever order
+        /// these arrive: all come out, once, sorted, and none is late.
+        #[test]
+        fn order_does_not_depend_on_batches(
+            streams in proptest::collection::vec(
+                proptest::collection::vec((0u64..1000, any::<bool>()), 0..40), 1..4),
+            cuts in proptest::collection::vec(1usize..7, 60),
+            picks in proptest::collection::vec(any::<usize>(), 200),
+        ) {
+            let cpus: Vec<u32> = (0..streams.len() as u32).collect();
+            let mut all = Vec::new();
+            // Each CPU's records in order of time, cut into batches with the watermark
+            // that the next record's time allows.
+            let mut queues: Vec<Vec<Batch>> = Vec::new();
+            let mut cut = cuts.iter().cycle();
+            for (cpu, times) in streams.iter().enumerate() {
+                let mut times = times.clone();
+                times.sort();
+                let mut queue = Vec::new();
+                let mut at = 0;
+                while at < times.len() {
+                    let end = (at + cut.next().unwrap()).min(times.len());
+                    for stream in [Stream::Sideband, Stream::Samples] {
+                        let mut bytes = Vec::new();
+                        for (i, (time, is_sample)) in times[at..end].iter().enumerate() {
+                            if *is_sample == (stream == Stream::Samples) {
+                                let addr = (cpu * 1000 + at + i) as u64;
+                                bytes.extend(record(*time, addr, stream));
+                                all.push((*time, *is_sample, cpu as u32));
+                            }
+                        }
+                        // Only the second of the two batches completes the time.
+                        let watermark = match stream {
+                            Stream::Sideband => 0,
+                            Stream::Samples => times.get(end).map_or(u64::MAX, |(t, _)| *t),
+                        };
+                        queue.push(Batch { cpu: cpu as u32, stream, bytes, watermark });
+                    }
+                    at = end;
+                }
+                queue.push(Batch { cpu: cpu as u32, stream: Stream::Samples, bytes: vec![], watermark: u64::MAX });
+                queue.reverse();
+                queues.push(queue);
+            }
+            let mut merge = Merge::new(&cpus, layout(), layout(), 0);
+            let mut out = Vec::new();
+            let mut take = |r: Released<'_>| {
+                out.push((r.time, r.stream == Stream::Samples, r.cpu));
+                Ok::<(), ()>(())
+            };
+            let mut pick = picks.iter().cycle();
+            while queues.iter().any(|q| !q.is_empty()) {
+                let n = pick.next().unwrap() % queues.len();
+                let n = (n..n + queues.len()).map(|i| i % queues.len()).find(|i| !queues[*i].is_empty()).unwrap();
+                merge.push(&queues[n].pop().unwrap());
+                merge.release(&mut take).unwrap();
+            }
+            all.sort();
+            prop_assert_eq!(out, all);
+            prop_assert_eq!(merge.late(), 0);
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_records_are_counted() {
+        let mut merge = Merge::new(&[0], layout(), layout(), 0);
+        let mut bytes = record(5, 1, Stream::Samples);
+        bytes.extend([0; 16]);
+        merge.push(&Batch {
+            cpu: 0,
+            stream: Stream::Samples,
+            bytes,
+            watermark: u64::MAX,
+        });
+        let mut n = 0;
+        let mut count = |_: Released<'_>| {
+            n += 1;
+            Ok::<(), ()>(())
+        };
+        assert_eq!(merge.release(&mut count), Ok(true));
+        assert_eq!((n, merge.damaged_bytes()), (1, 16));
+    }
+
+    #[test]
+    fn a_record_behind_the_watermark_is_late_but_not_lost() {
+        let mut merge = Merge::new(&[0], layout(), layout(), 0);
+        let mut times = Vec::new();
+        for (time, watermark) in [(10, 20), (5, u64::MAX)] {
+            merge.push(&Batch {
+                cpu: 0,
+                stream: Stream::Samples,
+                bytes: record(time, 0, Stream::Samples),
+                watermark,
+            });
+            merge
+                .release(|r| {
+                    times.push(r.time);
+                    Ok::<(), ()>(())
+                })
+                .unwrap();
+        }
+        assert_eq!(times, [10, 5]);
+        assert_eq!(merge.late(), 1);
+    }
+}

@@ -1,0 +1,85 @@
+//! `rprof demo`: the newcomer's first minute.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Context;
+use rprof_export::rows::{RowOptions, percent};
+use rprof_export::svg::SvgOptions;
+use rprof_export::table::{self, TableOptions};
+use rprof_profile::{Keys, Options, Profile, TopFunctions, Weight};
+use rprof_sampler::Session;
+
+use crate::Outcome;
+use crate::cli::{Color, DemoArgs};
+use crate::flamegraph::draw_to;
+use crate::input::{analyse, open, write_to};
+use crate::messages::say;
+use crate::record::{exit_status, record, tell};
+use crate::report::wants_color;
+use crate::workload::SHARES;
+
+pub(crate) fn run(args: &DemoArgs) -> Outcome {
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let file = folder.path().join("perf.data");
+    let program = std::env::current_exe().context("cannot find rprof's own program file")?;
+    let command: Vec<OsString> = vec![
+        program.into(),
+        "demo-workload".into(),
+        args.seconds.to_string().into(),
+    ];
+    say("recording a program with two threads, as `rprof record -F 999 -g -- PROGRAM` would");
+    let builder = Session::builder().frequency(999).callchains(true);
+    let recorded = record(builder, &command, &file, false)?;
+    let mut summary = recorded.summary?;
+    let status = exit_status(recorded.status);
+    if status != 0 {
+        return Ok(status);
+    }
+    summary.path = "a temporary file".into();
+    tell(&summary);
+    let profile = analyse(&open(&file)?, &Options::default());
+    write_to(Path::new("-"), |out| {
+        let options = TableOptions {
+            rows: RowOptions {
+                percent_limit: 0.5,
+                limit: Some(20),
+                ..RowOptions::default()
+            },
+            color: wants_color(Color::Auto),
+            bare: false,
+        };
+        table::write(&profile, &options, out)?;
+        write_shares(&profile, out)?;
+        Ok(())
+    })?;
+    let options = SvgOptions {
+        title: "rprof demo".into(),
+        ..SvgOptions::default()
+    };
+    draw_to(&args.output, &profile, &options, false)?;
+    say("next: `rprof record -g -- YOUR-PROGRAM`, then `rprof report` and `rprof flamegraph`");
+    Ok(0)
+}
+
+/// What the program is made to spend beside what was measured.
+fn write_shares(profile: &Profile, out: &mut dyn Write) -> std::io::Result<()> {
+    let Some(event) = profile.main_event() else {
+        return Ok(());
+    };
+    let top = TopFunctions::of(profile, event, Weight::Period, Keys::FUNCTIONS);
+    writeln!(out, "\n# made to spend, and measured (total)")?;
+    for (name, made) in SHARES {
+        let is_it = |f: &rprof_profile::Function| {
+            (f.name.as_ref()).is_ok_and(|n| n.rsplit("::").next() == Some(name))
+        };
+        let weight: u64 = (top.rows.iter())
+            .filter(|row| row.key.function.is_some_and(|f| is_it(profile.function(f))))
+            .map(|row| row.total_weight)
+            .sum();
+        let measured = percent(weight, top.weight_total);
+        writeln!(out, "{made:>7}% {measured:>7.2}%  {name}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! `rprof flamegraph`.
+
+use std::path::Path;
+
+use anyhow::Context;
+use rprof_export::svg::{self, SvgOptions};
+use rprof_profile::{Options, Profile};
+
+use crate::Outcome;
+use crate::cli::FlamegraphArgs;
+use crate::input::{analyse, open, warn, write_to};
+use crate::messages::{Failure, say};
+use crate::record::{exit_status, record, session, tell};
+
+pub(crate) fn run(args: &FlamegraphArgs) -> Outcome {
+    match args.command.is_empty() {
+        true => from_file(args),
+        false => of_command(args),
+    }
+}
+
+fn from_file(args: &FlamegraphArgs) -> Outcome {
+    let data = open(&args.input)?;
+    let events: Vec<String> = args.sampling.event.iter().cloned().collect();
+    let options = Options {
+        filter: args.filter.filter(&events),
+        ..Options::default()
+    };
+    let profile = analyse(&data, &options);
+    warn(&profile, args.sampling.quiet);
+    let command = data.features().command_line().unwrap_or_default().join(" ");
+    draw(args, &profile, &command)?;
+    Ok(0)
+}
+
+/// Records, draws, and keeps the command's exit status, whatever it is.
+fn of_command(args: &FlamegraphArgs) -> Outcome {
+    let file = tempfile::Builder::new()
+        .prefix("rprof-")
+        .suffix(".data")
+        .tempfile()
+        .context("cannot make a temporary file; is TMPDIR writable?")?;
+    let quiet = args.sampling.quiet;
+    // A flame graph is of stacks, unless they were refused.
+    let stacks = args.sampling.call_graph.is_none() || args.sampling.wants_stacks();
+    let builder = session(&args.sampling, stacks)?.inherit(!args.no_inherit);
+    // The recorder makes its own file; what stood there becomes FILE.old.
+    let path = file.into_temp_path();
+    let old = path.with_extension("data.old");
+    let recorded = record(builder, &args.command, &path, quiet);
+    std::fs::remove_file(&old).ok();
+    let recorded = recorded?;
+    let mut summary = recorded.summary?;
+    let status = exit_status(recorded.status);
+    let data = open(&path)?;
+    let options = Options {
+        filter: args.filter.filter(&[]),
+        ..Options::default()
+    };
+    let profile = analyse(&data, &options);
+    warn(&profile, quiet);
+    if !quiet {
+        summary.path = "a temporary file".into();
+        tell(&summary);
+        for line in rprof_export::verdict::lines(&profile) {
+            say(line);
+        }
+    }
+    let command: Vec<_> = (args.command.iter()).map(|a| a.to_string_lossy()).collect();
+    match draw(args, &profile, &command.join(" ")) {
+        Ok(()) => Ok(status),
+        // A failure of the command matters more than that nothing could be drawn.
+        Err(failure) if status != 0 => {
+            failure.report();
+            Ok(status)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+fn draw(args: &FlamegraphArgs, profile: &Profile, command: &str) -> Result<(), Failure> {
+    let title = match (&args.title, command) {
+        (Some(title), _) => title.clone(),
+        (None, "") => "Flame graph".into(),
+        (None, command) => shorten(command),
+    };
+    let options = SvgOptions {
+        title,
+        subtitle: args.subtitle.clone(),
+        inverted: args.inverted,
+        reverse: args.reverse,
+        colors: args.colors.clone(),
+        min_width: args.min_width,
+        width: args.width,
+        weight: args.filter.weight(),
+    };
+    draw_to(&args.output, profile, &options, args.sampling.quiet)
+}
+
+/// Writes the SVG of the first event that has samples.
+pub(crate) fn draw_to(
+    output: &Path,
+    profile: &Profile,
+    options: &SvgOptions,
+    quiet: bool,
+) -> Result<(), Failure> {
+    let event = profile.main_event().ok_or(svg::SvgError::NoSamples)?;
+    write_to(output, |out| Ok(svg::write(profile, event, options, out)?))?;
+    if !quiet && output != Path::new("-") {
+        say(format_args!("wrote {}", output.display()));
+    }
+    Ok(())
+}
+
+/// A command as a title: not longer than fits.
+fn shorten(command: &str) -> String {
+    const MOST: usize = 100;
+    match command.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{}…", &command[..at]),
+        None => command.to_owned(),
+    }
+}

@@ -1,0 +1,130 @@
+//! Opening what is read, and the settings that all reading commands share.
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use rprof_perfdata::PerfData;
+use rprof_profile::{Filter, Options, Profile, Weight};
+use rprof_symbols::Symbolizer;
+
+use crate::cli::{FilterArgs, InputArgs, WeightArg};
+use crate::messages::{Failure, say};
+
+/// Opens a recording; `-` is standard input.
+pub(crate) fn open(path: &Path) -> Result<PerfData, Failure> {
+    if path == Path::new("-") {
+        return Ok(PerfData::read(
+            io::stdin().lock(),
+            Path::new("standard input"),
+        )?);
+    }
+    PerfData::open(path).map_err(|error| match &error {
+        rprof_perfdata::Error::Read { source, .. }
+            if source.kind() == io::ErrorKind::NotFound && path == Path::new("perf.data") =>
+        {
+            let hint = "make one with `rprof record -g -- COMMAND`, or name another with -i";
+            anyhow::Error::new(error).context(hint).into()
+        }
+        _ => error.into(),
+    })
+}
+
+impl FilterArgs {
+    pub(crate) fn weight(&self) -> Weight {
+        match self.weight {
+            WeightArg::Period => Weight::Period,
+            WeightArg::Samples => Weight::Samples,
+        }
+    }
+
+    pub(crate) fn filter(&self, events: &[String]) -> Filter {
+        Filter {
+            comms: self.comm.clone(),
+            pids: self.pid.clone(),
+            tids: self.tid.clone(),
+            cpus: self.cpu.clone(),
+            events: events.to_vec(),
+            time: self.time,
+            objects: self.dso.clone(),
+            symbols: self.symbol.clone(),
+        }
+    }
+}
+
+impl InputArgs {
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            filter: self.filter.filter(&self.event),
+            ..Options::default()
+        }
+    }
+
+    /// Opens and analyses the recording.
+    pub(crate) fn profile(&self, by_task: bool) -> Result<Profile, Failure> {
+        let data = open(&self.input)?;
+        let options = Options {
+            by_task,
+            ..self.options()
+        };
+        Ok(analyse(&data, &options))
+    }
+}
+
+/// Analyses a recording with the default symbolizer.
+pub(crate) fn analyse(data: &PerfData, options: &Options) -> Profile {
+    Profile::analyse(data, &Symbolizer::builder().build(), options)
+}
+
+/// Says what is wrong with a recording, on stderr.
+pub(crate) fn warn(profile: &Profile, quiet: bool) {
+    if quiet {
+        return;
+    }
+    for warning in &profile.quality.warnings {
+        say(format_args!(
+            "warning: {}",
+            rprof_export::clean::clean(warning)
+        ));
+    }
+}
+
+/// Writes to a file, or to standard output for `-`. A file that was begun and not
+/// finished is not left behind under its name.
+pub(crate) fn write_to(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    if path == Path::new("-") {
+        let mut out = BufWriter::new(io::stdout().lock());
+        write(&mut out)?;
+        return Ok(out.flush()?);
+    }
+    let cannot =
+        |e: io::Error| anyhow::Error::new(e).context(format!("cannot write {}", path.display()));
+    // A device such as /dev/null, or a pipe, is written to as it stands.
+    if std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir()) {
+        let file = std::fs::File::options()
+            .write(true)
+            .open(path)
+            .map_err(cannot)?;
+        let mut out = BufWriter::new(file);
+        write(&mut out)?;
+        return Ok(out.flush()?);
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let mut builder = tempfile::Builder::new();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    let file = builder
+        .permissions(mode)
+        .prefix(".rprof")
+        .tempfile_in(folder)
+        .map_err(cannot)?;
+    let mut out = BufWriter::new(file);
+    write(&mut out)?;
+    let file = out.into_inner().map_err(|e| cannot(e.into_error()))?;
+    file.persist(path).map_err(|e| cannot(e.error))?;
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! `rprof`: the command line over the crates beside it.
+//!
+//! Arguments, messages, progress and exit statuses are here; what a command does
+//! is in its library.
+
+mod cli;
+mod collapse;
+mod demo;
+mod flamegraph;
+mod header;
+mod input;
+mod messages;
+mod pages;
+mod progress;
+mod record;
+mod report;
+mod script;
+mod signals;
+mod workload;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Cli, Command};
+use messages::Failure;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.command {
+        Command::Record(args) => record::run(&args),
+        Command::Report(args) => report::run(&args),
+        Command::Flamegraph(args) => flamegraph::run(&args),
+        Command::Collapse(args) => collapse::run(&args),
+        Command::Script(args) => script::run(&args),
+        Command::Header(args) => header::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Completions(args) => pages::completions(&args),
+        Command::Man(args) => pages::man(&args),
+        Command::DemoWorkload(args) => {
+            workload::run(args.seconds);
+            Ok(0)
+        }
+    };
+    match result {
+        Ok(status) => ExitCode::from(status),
+        Err(failure) => match failure.report() {
+            Some(status) => ExitCode::from(status),
+            None => ExitCode::SUCCESS,
+        },
+    }
+}
+
+/// What a command comes to: an exit status, or why it failed.
+type Outcome = Result<u8, Failure>;

@@ -1,0 +1,48 @@
+//! What goes to stderr, and how a failure ends.
+
+use std::fmt::Display;
+use std::io;
+
+/// Prints a line to stderr, under rprof's name.
+#[allow(clippy::print_stderr, reason = "this is where the binary prints")]
+pub(crate) fn say(message: impl Display) {
+    anstream::eprintln!("rprof: {message}");
+}
+
+/// A failed command.
+pub(crate) struct Failure {
+    status: u8,
+    error: anyhow::Error,
+}
+
+impl Failure {
+    /// A failure with another exit status than 1.
+    pub(crate) fn with_status(status: u8, error: impl Into<anyhow::Error>) -> Failure {
+        Failure {
+            status,
+            error: error.into(),
+        }
+    }
+
+    /// Says what failed, and answers the exit status. `None` when there is nothing
+    /// to say: whoever read our output has had enough of it.
+    pub(crate) fn report(&self) -> Option<u8> {
+        if is_broken_pipe(&self.error) {
+            return None;
+        }
+        say(format_args!("{:#}", self.error));
+        Some(self.status)
+    }
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure::with_status(1, error)
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    (error.chain()).any(|cause| {
+        (cause.downcast_ref::<io::Error>()).is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    })
+}

@@ -1,0 +1,73 @@
+//! `rprof report`.
+
+use std::path::Path;
+
+use rprof_export::rows::RowOptions;
+use rprof_export::table::TableOptions;
+use rprof_export::{comma, json, table};
+use rprof_profile::Keys;
+
+use crate::Outcome;
+use crate::cli::{Color, Format, ReportArgs, RowArgs, SortKey};
+use crate::input::{warn, write_to};
+
+pub(crate) fn run(args: &ReportArgs) -> Outcome {
+    let keys = keys(&args.rows.sort);
+    let profile = args.input.profile(keys.pid || keys.tid)?;
+    // The table has the warnings above it.
+    warn(&profile, args.input.quiet || args.format == Format::Text);
+    let rows = RowOptions {
+        weight: args.input.filter.weight(),
+        by_total: by_total(&args.rows, profile.has_callchains),
+        percent_limit: args.rows.percent_limit,
+        limit: args.rows.limit,
+        keys,
+    };
+    write_to(Path::new("-"), |out| {
+        match args.format {
+            Format::Json => json::write(&profile, &rows, out)?,
+            Format::Csv => comma::write(&profile, &rows, out)?,
+            Format::Text => {
+                let options = TableOptions {
+                    rows,
+                    color: wants_color(args.color),
+                    bare: args.input.quiet,
+                };
+                table::write(&profile, &options, out)?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(0)
+}
+
+/// By total when there are stacks, as in perf, unless one was asked for.
+fn by_total(args: &RowArgs, has_callchains: bool) -> bool {
+    match (args.children, args.no_children) {
+        (true, _) => true,
+        (_, true) => false,
+        _ => has_callchains,
+    }
+}
+
+fn keys(sort: &[SortKey]) -> Keys {
+    let has = |key| sort.contains(&key);
+    Keys {
+        comm: has(SortKey::Comm),
+        pid: has(SortKey::Pid),
+        tid: has(SortKey::Tid),
+        object: has(SortKey::Dso),
+        symbol: has(SortKey::Symbol),
+    }
+}
+
+/// NO_COLOR, CLICOLOR, CLICOLOR_FORCE, TERM=dumb, and whether it is a terminal.
+pub(crate) fn wants_color(color: Color) -> bool {
+    match color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => {
+            anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never
+        }
+    }
+}
