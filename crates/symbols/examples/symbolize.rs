@@ -1,35 +1,38 @@
-//! Names the functions at addresses of an ELF file, as they are stated in it (SVMAs):
+//! Names the functions at offsets of an ELF file, as `perf script -F ip` prints them for
+//! libraries. Debug files that are installed are found:
 //!
 //! ```sh
-//! cargo run --example symbolize -- /bin/bash 0x31560 0x31600
+//! cargo run --example symbolize -- /lib/x86_64-linux-gnu/libc.so.6 0x98930 0xf82ad
 //! ```
 #![allow(clippy::print_stdout)]
 
-use rprof_symbols::{ElfSymbols, Style};
+use rprof_symbols::{ImageKey, Style, Symbolizer};
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments
         .next()
-        .ok_or("usage: symbolize ELF-FILE HEX-ADDRESS...")?;
-    let symbols = ElfSymbols::parse(std::fs::read(&path)?)?;
-    if let Some(build_id) = symbols.build_id() {
+        .ok_or("usage: symbolize ELF-FILE HEX-OFFSET...")?;
+    let parse = |argument: String| u64::from_str_radix(argument.trim_start_matches("0x"), 16);
+    let offsets = arguments.map(parse).collect::<Result<Vec<u64>, _>>()?;
+
+    let symbolizer = Symbolizer::builder().style(Style::NoParameters).build();
+    let image = ImageKey::file(&path);
+    if let Some(build_id) = symbolizer.build_id(&image) {
         println!("{path}: build-id {build_id}");
     }
-    for argument in arguments {
-        let svma = u64::from_str_radix(argument.trim_start_matches("0x"), 16)?;
-        match symbols.lookup_svma(svma) {
+    for (offset, lookup) in offsets
+        .iter()
+        .zip(symbolizer.resolve_image(&image, &offsets))
+    {
+        match lookup {
             // Names may hold anything, so they are escaped for the terminal.
-            Some(symbol) => {
-                let name = symbol.name(Style::Full);
-                println!(
-                    "{svma:#x} {}+{:#x}",
-                    name.escape_debug(),
-                    svma - symbol.start()
-                );
+            Ok(frames) => {
+                let name = frames.symbol().name.escape_debug();
+                println!("{offset:#x} {name}+{:#x}", frames.offset());
             }
-            None => println!("{svma:#x} [unknown]"),
+            Err(reason) => println!("{offset:#x} [unknown: {reason}]"),
         }
     }
     Ok(())

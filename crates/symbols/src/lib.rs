@@ -10,6 +10,8 @@
 //! | [`symbolizer`] | [`Symbolizer`]: opens each image once, checks that it is the right one, resolves batches |
 //! | [`image`] | [`ImageKey`]: which image is meant, and how to know it again |
 //! | [`elf`] | [`ElfSymbols`]: the symbol table of one ELF file |
+//! | `elf_image` | an ELF image together with its debug file |
+//! | `debug_file` | the places where debug files are looked for |
 //! | [`kernel`] | [`KernelSymbols`]: `/proc/kallsyms`, and the identity of kernel and modules |
 //! | [`vdso`] | the bytes of this process's own vdso |
 //! | [`demangle`] | Rust and C++ names, bounded in time and length |
@@ -34,7 +36,10 @@ pub mod reason;
 pub mod symbolizer;
 pub mod vdso;
 
+mod debug_file;
+mod elf_image;
 mod file;
+mod once;
 
 pub use build_id::BuildId;
 pub use demangle::Style;

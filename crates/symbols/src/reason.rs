@@ -188,6 +188,17 @@ mod tests {
     use super::Reason;
 
     #[test]
+    fn all_is_complete() {
+        let last = Reason::SpecialMapping;
+        assert_eq!(Reason::ALL.len(), last as usize + 1);
+        for (index, reason) in Reason::ALL.iter().enumerate() {
+            assert_eq!(*reason as usize, index, "{reason:?}");
+            assert!(!reason.to_string().is_empty());
+            assert!(reason.remedy().is_none_or(|text| text.ends_with('.')));
+        }
+    }
+
+    #[test]
     fn keys_are_distinct_snake_case() {
         let mut keys: Vec<_> = Reason::ALL.iter().map(|reason| reason.key()).collect();
         assert!(

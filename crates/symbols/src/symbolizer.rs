@@ -1,16 +1,15 @@
 //! [`Symbolizer`]: many images, each opened and parsed once.
 
-use crate::elf::{ElfError, ElfSymbols};
-use crate::file;
+use crate::debug_file::DebugFiles;
+use crate::elf_image::{ElfImage, check};
 use crate::image::{ImageKey, ImageKind};
 use crate::kernel::{self, KernelSymbols};
-use crate::vdso::vdso_image;
+use crate::once::Once;
 use crate::{BuildId, Frames, Reason, Style, Symbol, demangle};
 use memmap2::Mmap;
 use rustc_hash::FxHashMap;
-use std::hash::Hash;
-use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 /// What became of one address.
 pub type Lookup = Result<Frames, Reason>;
@@ -36,6 +35,7 @@ pub type Lookup = Result<Frames, Reason>;
 #[derive(Debug)]
 pub struct Symbolizer {
     style: Style,
+    debug_files: DebugFiles,
     images: Once<ImageKey, Image>,
     kernel: OnceLock<Result<KernelSymbols, Reason>>,
     /// Whether `kernel` was given by the user instead of being that of this machine.
@@ -46,6 +46,7 @@ pub struct Symbolizer {
 #[derive(Debug, Clone, Default)]
 pub struct SymbolizerBuilder {
     style: Style,
+    debug_files: DebugFiles,
     kernel_list: Option<Vec<u8>>,
 }
 
@@ -54,6 +55,22 @@ impl SymbolizerBuilder {
     #[must_use]
     pub fn style(mut self, style: Style) -> Self {
         self.style = style;
+        self
+    }
+
+    /// Folders to look for debug files of stripped images in, by build-id: each has files
+    /// `.build-id/xx/yyyy.debug`. `/usr/lib/debug` unless set; an empty list looks nowhere.
+    #[must_use]
+    pub fn debug_dirs(mut self, dirs: Vec<PathBuf>) -> Self {
+        self.debug_files.dirs = dirs;
+        self
+    }
+
+    /// The cache that `perf record` fills, from which come images that are gone or replaced
+    /// since, and debug files. `~/.debug` unless set; `None` uses none. It is only read.
+    #[must_use]
+    pub fn perf_cache(mut self, dir: Option<PathBuf>) -> Self {
+        self.debug_files.perf_cache = dir;
         self
     }
 
@@ -77,6 +94,7 @@ impl SymbolizerBuilder {
         }
         Symbolizer {
             style: self.style,
+            debug_files: self.debug_files,
             images: Once::default(),
             kernel,
             kernel_given,
@@ -110,7 +128,7 @@ impl Symbolizer {
     }
 
     /// The build-id that the image has now, whatever one is expected. `None` if it
-    /// cannot be opened or has none. Parses nothing beyond the headers that it is kept in.
+    /// cannot be opened or has none. No debug file is looked for.
     #[must_use]
     pub fn build_id(&self, image: &ImageKey) -> Option<BuildId> {
         match image.kind() {
@@ -137,8 +155,10 @@ impl Symbolizer {
 
     fn open(&self, image: &ImageKey) -> Result<Image, Reason> {
         match image.kind() {
-            ImageKind::File(path) => open_file(image, path).map(Image::File),
-            ImageKind::Vdso => open_vdso(image).map(Image::Vdso),
+            ImageKind::File(path) => {
+                ElfImage::open(image, path, &self.debug_files).map(Image::File)
+            }
+            ImageKind::Vdso => ElfImage::open_vdso(image).map(Image::Vdso),
             ImageKind::Kernel => {
                 if !self.kernel_given {
                     check(
@@ -180,22 +200,11 @@ impl Symbolizer {
             .map_err(|reason| *reason)
     }
 
-    fn resolve_elf<D: AsRef<[u8]>>(&self, symbols: &ElfSymbols<D>, offsets: &[u64]) -> Vec<Lookup> {
+    fn resolve_elf<D: AsRef<[u8]>>(&self, image: &ElfImage<D>, offsets: &[u64]) -> Vec<Lookup> {
         let mut names = Names::default();
         let resolve = |&offset: &u64| {
-            let svma = symbols
-                .file_offset_to_svma(offset)
-                .ok_or(Reason::OutsideImage)?;
-            let Some(found) = symbols.lookup_svma(svma) else {
-                return Err(if !symbols.contains_svma(svma) {
-                    Reason::OutsideImage
-                } else if symbols.has_symtab() {
-                    Reason::NoSymbolAtAddress
-                } else {
-                    Reason::Stripped
-                });
-            };
-            let symbol = names.get(found.start(), || {
+            let (found, within) = image.lookup(offset, &self.debug_files)?;
+            let symbol = names.get((found.start(), found.is_plt()), || {
                 let mut raw = String::from_utf8_lossy(found.raw()).into_owned();
                 if found.is_plt() {
                     raw.push_str("@plt");
@@ -208,7 +217,7 @@ impl Symbolizer {
                     module: None,
                 }
             });
-            Ok(Frames::new(symbol, svma - found.start()))
+            Ok(Frames::new(symbol, within))
         };
         offsets.iter().map(resolve).collect()
     }
@@ -231,7 +240,7 @@ impl Symbolizer {
             if wanted.is_some() && found.module != wanted {
                 return Err(Reason::ForeignModule);
             }
-            let symbol = names.get(found.start, || Symbol {
+            let symbol = names.get((found.start, false), || Symbol {
                 name: demangle::demangle(found.name, self.style).into(),
                 raw: found.name.into(),
                 start: found.start,
@@ -247,42 +256,12 @@ impl Symbolizer {
 /// An image that is ready for lookups.
 #[derive(Debug)]
 enum Image {
-    File(ElfSymbols<Mmap>),
-    Vdso(ElfSymbols<Vec<u8>>),
+    File(ElfImage<Mmap>),
+    Vdso(ElfImage<Vec<u8>>),
     /// The kernel or a module; add `shift` to recorded addresses.
     Kernel {
         shift: u64,
     },
-}
-
-fn open_file(image: &ImageKey, path: &Path) -> Result<ElfSymbols<Mmap>, Reason> {
-    let file = file::open(path)?;
-    if image.build_id().is_none() && image.inode().is_some_and(|inode| inode != file.inode) {
-        return Err(Reason::FileChanged);
-    }
-    let symbols = ElfSymbols::parse(file.bytes).map_err(|error| match error {
-        ElfError::NotElf | ElfError::NotLoadable(_) => Reason::NotAnElf,
-        ElfError::Damaged(_) => Reason::DamagedElf,
-    })?;
-    check(image, symbols.build_id(), Reason::BuildIdMismatch)?;
-    Ok(symbols)
-}
-
-fn open_vdso(image: &ImageKey) -> Result<ElfSymbols<Vec<u8>>, Reason> {
-    let bytes = vdso_image().ok_or(Reason::ForeignVdso)?;
-    let symbols = ElfSymbols::parse(bytes).map_err(|_| Reason::ForeignVdso)?;
-    check(image, symbols.build_id(), Reason::ForeignVdso)?;
-    Ok(symbols)
-}
-
-/// Wrong symbols are worse than none: where a build-id is expected, a file without one
-/// is another file.
-fn check(image: &ImageKey, found: Option<&BuildId>, otherwise: Reason) -> Result<(), Reason> {
-    match (image.build_id(), found) {
-        (None, _) => Ok(()),
-        (Some(expected), Some(found)) if expected.matches(found) => Ok(()),
-        _ => Err(otherwise),
-    }
 }
 
 /// How far the image moved since it was recorded. An address of zero is one that was hidden.
@@ -295,41 +274,13 @@ fn shift(today: Option<u64>, image: &ImageKey) -> u64 {
     }
 }
 
-/// Shares one [`Symbol`] among the addresses in it.
+/// Shares one [`Symbol`] among the addresses in it. The key is its start, and whether it is
+/// a PLT entry: those come from another table where there is a debug file.
 #[derive(Default)]
-struct Names(FxHashMap<u64, Arc<Symbol>>);
+struct Names(FxHashMap<(u64, bool), Arc<Symbol>>);
 
 impl Names {
-    fn get(&mut self, start: u64, make: impl FnOnce() -> Symbol) -> Arc<Symbol> {
-        Arc::clone(self.0.entry(start).or_insert_with(|| Arc::new(make())))
-    }
-}
-
-type Slot<V> = Arc<OnceLock<Arc<Result<V, Reason>>>>;
-
-/// A map whose values are made once, by whoever asks first, without holding the map's lock.
-#[derive(Debug)]
-struct Once<K, V>(Mutex<FxHashMap<K, Slot<V>>>);
-
-impl<K, V> Default for Once<K, V> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<K: Hash + Eq + Clone, V> Once<K, V> {
-    fn get(&self, key: &K, make: impl FnOnce() -> Result<V, Reason>) -> Arc<Result<V, Reason>> {
-        let slot = {
-            let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(slots.entry(key.clone()).or_default())
-        };
-        Arc::clone(slot.get_or_init(|| Arc::new(make())))
-    }
-
-    fn forget(&self, key: &K) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(key);
+    fn get(&mut self, key: (u64, bool), make: impl FnOnce() -> Symbol) -> Arc<Symbol> {
+        Arc::clone(self.0.entry(key).or_insert_with(|| Arc::new(make())))
     }
 }

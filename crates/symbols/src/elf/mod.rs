@@ -3,17 +3,19 @@
 //! Which symbol names an address follows `perf` (learnt by experiment with 6.1):
 //!
 //! - Functions, indirect functions and data objects count, and untyped labels in
-//!   sections named like text or data; symbols of unloaded sections and absolute ones do not.
+//!   sections with "text" or "data" in their names; symbols of unloaded sections and absolute ones do not.
 //! - `.symtab` is taken first, then `.dynsym` on top.
 //! - A symbol of size zero reaches up to the next symbol.
 //! - Of several symbols at one address one is chosen: see `choose.rs`.
 //! - Past the end of a symbol there is no name.
 //! - PLT entries are named after the function they lead to, `foo@plt`.
+//! - The sections of a debug file count though their contents are elsewhere (`SHT_NOBITS`).
 //!
 //! Where `perf` 6.1 is wrong, this is not:
 //!
 //! - `perf` finds the part of a function *behind* a symbol nested in it only if its tree
-//!   happens to be balanced the right way. Here it is always found.
+//!   happens to be balanced the right way. Here it is always found. Where two symbols overlap,
+//!   `perf` takes either, for the same reason; here the one that starts last is taken.
 //! - It lets `_init` (size zero) run on over `.plt`, and then prints `_init` for some PLT entries.
 //!   Here a symbol without size ends with its section.
 //! - It counts PLT entries off against relocations, which misnames `.plt.sec` and
@@ -29,6 +31,7 @@ mod table;
 
 use crate::BuildId;
 use crate::demangle::{self, Style};
+use plt::Indirect;
 use segments::Segments;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -61,6 +64,7 @@ pub struct ElfSymbols<D> {
     segments: Segments,
     strings: Strings,
     table: Table,
+    indirect: Vec<Indirect>,
     has_symtab: bool,
 }
 
@@ -82,6 +86,7 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
             segments: parts.segments,
             strings: parts.strings,
             table: parts.table,
+            indirect: parts.indirect,
             has_symtab: parts.has_symtab,
         })
     }
@@ -130,6 +135,31 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         self.table.entries().iter().map(|entry| self.symbol(entry))
     }
 
+    /// The PLT entry or PLT header that covers this SVMA. Entries for indirect functions are
+    /// named after their resolver in `debug`, which knows more of them than a stripped image.
+    pub(crate) fn lookup_plt<'a, T: AsRef<[u8]>>(
+        &'a self,
+        svma: u64,
+        debug: &'a ElfSymbols<T>,
+    ) -> Option<ElfSymbol<'a>> {
+        let after = self.indirect.partition_point(|entry| entry.start <= svma);
+        let entry = after.checked_sub(1).map(|index| self.indirect[index]);
+        let resolver = entry
+            .filter(|entry| svma - entry.start < entry.size)
+            .and_then(|entry| Some((entry, debug.lookup_svma(entry.resolver)?)));
+        match resolver {
+            Some((entry, resolver)) => Some(ElfSymbol {
+                raw: resolver.raw,
+                start: entry.start,
+                size: entry.size,
+                origin: Origin::PltSymtab,
+            }),
+            None => self
+                .lookup_svma(svma)
+                .filter(|found| found.is_plt() || found.origin == Origin::PltHeader),
+        }
+    }
+
     fn symbol(&self, entry: &Entry) -> ElfSymbol<'_> {
         let origin = entry.origin();
         let raw = self.strings.get(self.data.as_ref(), origin, entry.name());
@@ -137,7 +167,7 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
             raw,
             start: entry.start(),
             size: entry.size(),
-            is_plt: origin.is_plt(),
+            origin,
         }
     }
 }
@@ -148,7 +178,7 @@ pub struct ElfSymbol<'a> {
     raw: &'a [u8],
     start: u64,
     size: u64,
-    is_plt: bool,
+    origin: Origin,
 }
 
 impl<'a> ElfSymbol<'a> {
@@ -163,7 +193,7 @@ impl<'a> ElfSymbol<'a> {
     #[must_use]
     pub fn name(&self, style: Style) -> Cow<'a, str> {
         let name = demangle::demangle_bytes(self.raw, style);
-        if self.is_plt {
+        if self.is_plt() {
             Cow::Owned(format!("{name}@plt"))
         } else {
             name
@@ -186,7 +216,7 @@ impl<'a> ElfSymbol<'a> {
     /// of another image, or to one that was chosen at load time.
     #[must_use]
     pub fn is_plt(&self) -> bool {
-        self.is_plt
+        self.origin.is_plt()
     }
 }
 

@@ -21,6 +21,15 @@ enum Target {
     Resolver(u64),
 }
 
+/// A PLT entry that leads to whatever the resolver at this SVMA returns. Its name is that of
+/// the resolver, which may stand in a debug file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Indirect {
+    pub(super) start: u64,
+    pub(super) size: u64,
+    pub(super) resolver: u64,
+}
+
 #[derive(Default)]
 struct Slots {
     by_svma: FxHashMap<u64, Target>,
@@ -29,15 +38,17 @@ struct Slots {
 }
 
 /// Appends an entry for each decoded PLT entry. `entries` holds the symbols so far.
+/// Returns those that lead to indirect functions, named or not, by rising start.
 pub(super) fn append<'data, E: FileHeader<Endian = Endianness>>(
     file: &File<'data, '_, E>,
     dynsym: Option<&SymbolTable<'data, E>>,
     entries: &mut Vec<Entry>,
-) {
+) -> Vec<Indirect> {
+    let mut indirect = Vec::new();
     let x86_64 = file.machine == elf::EM_X86_64.0;
     let aarch64 = file.machine == elf::EM_AARCH64.0 && file.endian == Endianness::Little;
     if !x86_64 && !aarch64 {
-        return;
+        return indirect;
     }
     let section = |name: &[u8]| {
         file.sections
@@ -51,7 +62,7 @@ pub(super) fn append<'data, E: FileHeader<Endian = Endianness>>(
         section(b".iplt"),
     ];
     if sections.iter().all(Option::is_none) {
-        return;
+        return indirect;
     }
     let slots = slots(file, dynsym);
     // Indirect functions are named after their resolver, which needs a lookup.
@@ -77,6 +88,11 @@ pub(super) fn append<'data, E: FileHeader<Endian = Endianness>>(
                 let name = match target {
                     Target::Named(name) => Some((Origin::PltDynsym, name)),
                     Target::Resolver(svma) => {
+                        indirect.push(Indirect {
+                            start: here,
+                            size: size as u64,
+                            resolver: svma,
+                        });
                         symbols.lookup(svma).map(|symbol| match symbol.origin() {
                             Origin::Symtab => (Origin::PltSymtab, symbol.name()),
                             _ => (Origin::PltDynsym, symbol.name()),
@@ -90,6 +106,8 @@ pub(super) fn append<'data, E: FileHeader<Endian = Endianness>>(
             at += len;
         }
     }
+    indirect.sort_by_key(|entry| entry.start);
+    indirect
 }
 
 fn slots<'data, E: FileHeader<Endian = Endianness>>(

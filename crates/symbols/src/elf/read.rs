@@ -1,7 +1,7 @@
 //! From the bytes of an ELF file to the parts of [`ElfSymbols`](super::ElfSymbols).
 
 use super::choose::{Candidate, Chooser};
-use super::plt;
+use super::plt::{self, Indirect};
 use super::segments::{Segment, Segments};
 use super::table::{Entry, Origin, Table};
 use super::{ElfError, Strings};
@@ -16,6 +16,7 @@ pub(super) struct Parts {
     pub(super) segments: Segments,
     pub(super) strings: Strings,
     pub(super) table: Table,
+    pub(super) indirect: Vec<Indirect>,
     pub(super) has_symtab: bool,
 }
 
@@ -64,7 +65,7 @@ fn parse_class<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Parts,
     let mut entries: Vec<Entry> = candidates.iter().map(Entry::from).collect();
     drop(candidates);
     // Behind the symbols: a symbol at the very start of an entry keeps its name.
-    plt::append(&file, dynsym.as_ref(), &mut entries);
+    let indirect = plt::append(&file, dynsym.as_ref(), &mut entries);
 
     Ok(Parts {
         build_id: file.build_id(program_headers),
@@ -76,6 +77,7 @@ fn parse_class<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Parts,
         ),
         strings,
         table: Table::new(entries),
+        indirect,
         has_symtab,
     })
 }
@@ -149,7 +151,7 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
             );
             SectionInfo {
                 loaded: section.sh_flags(self.endian).contains(elf::SHF_ALLOC),
-                labels: has(b".text") || has(b".data"),
+                labels: has(b"text") || has(b"data"),
                 end: start.saturating_add(size),
             }
         };

@@ -3,9 +3,12 @@
 //! `RPROF_REQUIRE_TOOLS=1` is set.
 #![allow(clippy::print_stderr)]
 
+mod debug_files;
 mod demangling;
 mod hostile;
 mod images;
 mod nm;
 mod perf;
+mod perf_debug;
+mod perf_tool;
 mod tools;

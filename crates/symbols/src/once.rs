@@ -1,0 +1,39 @@
+//! A map whose values are made once, by whoever asks first.
+
+use crate::Reason;
+use rustc_hash::FxHashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+type Slot<V> = Arc<OnceLock<Arc<Result<V, Reason>>>>;
+
+/// Values are made without holding the map's lock; others that want the same one wait.
+#[derive(Debug)]
+pub(crate) struct Once<K, V>(Mutex<FxHashMap<K, Slot<V>>>);
+
+impl<K, V> Default for Once<K, V> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Hash + Eq + Clone, V> Once<K, V> {
+    pub(crate) fn get(
+        &self,
+        key: &K,
+        make: impl FnOnce() -> Result<V, Reason>,
+    ) -> Arc<Result<V, Reason>> {
+        let slot = {
+            let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(slots.entry(key.clone()).or_default())
+        };
+        Arc::clone(slot.get_or_init(|| Arc::new(make())))
+    }
+
+    pub(crate) fn forget(&self, key: &K) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(key);
+    }
+}
