@@ -27,10 +27,13 @@ fn write_sample(sample: &SampleView<'_>, out: &mut dyn Write) -> io::Result<()> 
         sample.time / 1_000_000_000,
         sample.time % 1_000_000_000 / 1000,
     );
+    write!(out, "{comm} {:5} ", sample.tid)?;
+    if let Some(cpu) = sample.cpu {
+        write!(out, "[{cpu:03}] ")?;
+    }
     write!(
         out,
-        "{comm} {:5} {seconds:5}.{micros:06}: {:10} {}: ",
-        sample.tid,
+        "{seconds:5}.{micros:06}: {:10} {}: ",
         sample.period,
         clean(sample.event)
     )?;

@@ -114,10 +114,11 @@ impl OutputFile {
     /// Takes the file away again, and puts back the one that stood there: for a
     /// recording that never began. What cannot be undone stays.
     pub fn discard(self) {
-        if self.path != Path::new("/dev/null") && fs::remove_file(&self.path).is_ok() {
-            if let Some(old) = &self.old {
-                fs::rename(old, &self.path).ok();
-            }
+        if self.path == Path::new("/dev/null") || fs::remove_file(&self.path).is_err() {
+            return;
+        }
+        if let Some(old) = &self.old {
+            fs::rename(old, &self.path).ok();
         }
     }
 }

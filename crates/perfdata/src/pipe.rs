@@ -57,11 +57,10 @@ impl PipeHeader {
                 }
             }
             RecordType::HEADER_FEATURE => {
-                if let (Some(number), Some(bytes)) = (body.u64(0, endian), body.get_from(8)) {
-                    if number < u64::from(Feature::MAX) {
-                        self.features
-                            .insert(Feature(number as u32), bytes.to_cow().into_owned());
-                    }
+                let number = body.u64(0, endian).filter(|n| *n < u64::from(Feature::MAX));
+                if let (Some(number), Some(bytes)) = (number, body.get_from(8)) {
+                    self.features
+                        .insert(Feature(number as u32), bytes.to_cow().into_owned());
                 }
             }
             RecordType::HEADER_BUILD_ID => self.build_ids.extend(build_id_entry(record)),

@@ -8,7 +8,7 @@ use crate::filter::Filter;
 use crate::index::Index;
 use crate::intern::{Lists, Values};
 use crate::location::Place;
-use crate::model::{Entry, EventSummary, FunctionId, Profile, StackId};
+use crate::model::{Entry, EventSummary, FunctionId, Profile, StackId, Start};
 use crate::quality::{Quality, StackTally};
 use crate::resolve::{Amount, Group, Keep, Resolved, resolve};
 use crate::symbolize::{Symbols, symbolize};
@@ -176,13 +176,22 @@ fn tally(
         return;
     }
     stacks.total += amount.samples;
-    let outermost = resolved.stacks.get(group.stack).last();
-    let complete = outermost.is_some_and(|l| {
-        let location = &resolved.locations.as_slice()[*l as usize];
+    let mut from_root = resolved.stacks.get(group.stack).iter().rev().map(|l| {
         let function = symbols.symbolized[*l as usize].function;
-        // Nothing but the kernel: a kernel thread, or the user side was not asked for.
-        matches!(location.place, Place::Kernel(_)) || symbols.functions[function.0 as usize].is_root
+        let place = resolved.locations.as_slice()[*l as usize].place;
+        (place, &symbols.functions[function.0 as usize])
     });
+    let complete = match (from_root.next(), from_root.next()) {
+        // Nothing but the kernel: a kernel thread, or the user side was not asked for.
+        (Some((Place::Kernel(_), _)), _) => true,
+        (Some((_, outermost)), _) if outermost.start == Start::Root => true,
+        // The start code of a stripped C library has no name, but nothing else
+        // calls an entry.
+        (Some((_, outermost)), Some((_, next))) => {
+            outermost.name.is_err() && next.start == Start::Entry
+        }
+        _ => false,
+    };
     match complete {
         true => stacks.complete += amount.samples,
         false => stacks.truncated += amount.samples,

@@ -61,7 +61,7 @@ impl Filter {
     pub fn unknown_comms<'a>(&'a self, timeline: &'a Timeline) -> impl Iterator<Item = &'a str> {
         self.comms.iter().map(String::as_str).filter(|wanted| {
             !(timeline.threads().iter())
-                .flat_map(|t| t.names())
+                .flat_map(rprof_processes::Thread::names)
                 .any(|(_, comm)| timeline.comm_name(*comm) == Some(wanted.as_bytes()))
         })
     }

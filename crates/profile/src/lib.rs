@@ -38,7 +38,9 @@ pub use analyse::Options;
 pub use filter::Filter;
 pub use index::Index;
 pub use location::Location;
-pub use model::{Entry, EventSummary, Function, FunctionId, Object, ObjectId, Profile, StackId};
+pub use model::{
+    Entry, EventSummary, Function, FunctionId, Object, ObjectId, Profile, StackId, Start,
+};
 pub use quality::{Quality, StackTally};
 pub use samples::{SampleFrame, SampleView, Samples};
 pub use symbolize::{Symbolized, Symbols};

@@ -92,21 +92,33 @@ pub(crate) fn addresses(
     mode: CpuMode,
 ) -> impl Iterator<Item = (u64, CpuMode, bool)> {
     let (mut mode, mut caller) = (mode, false);
-    chain.filter_map(move |entry| {
-        if ContextMarker::is_marker(entry) {
-            mode = match ContextMarker(entry) {
-                ContextMarker::KERNEL => CpuMode::Kernel,
-                ContextMarker::USER | ContextMarker::USER_DEFERRED => CpuMode::User,
-                ContextMarker::GUEST_KERNEL => CpuMode::GuestKernel,
-                ContextMarker::GUEST | ContextMarker::GUEST_USER => CpuMode::GuestUser,
-                _ => CpuMode::Hypervisor,
-            };
-            caller = false;
-            return None;
+    chain.filter_map(move |entry| match mode_after(entry) {
+        Some(next) => {
+            (mode, caller) = (next, false);
+            None
         }
-        let was_caller = std::mem::replace(&mut caller, true);
-        Some((entry, mode, was_caller))
+        None => Some((entry, mode, std::mem::replace(&mut caller, true))),
     })
+}
+
+/// The mode that a marker announces; `None` for an address.
+///
+/// Where code has no frame pointers the kernel follows whatever stands in the
+/// register, and finds values such as -1 that lie in the range of the markers and
+/// are none. They are addresses, of nothing. (perf throws away the whole
+/// callchain then.)
+fn mode_after(entry: u64) -> Option<CpuMode> {
+    if !ContextMarker::is_marker(entry) {
+        return None;
+    }
+    match ContextMarker(entry) {
+        ContextMarker::KERNEL => Some(CpuMode::Kernel),
+        ContextMarker::USER | ContextMarker::USER_DEFERRED => Some(CpuMode::User),
+        ContextMarker::GUEST_KERNEL => Some(CpuMode::GuestKernel),
+        ContextMarker::GUEST | ContextMarker::GUEST_USER => Some(CpuMode::GuestUser),
+        ContextMarker::HV => Some(CpuMode::Hypervisor),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -133,6 +145,14 @@ mod tests {
                 (0x2000, CpuMode::User, true),
             ]
         );
+    }
+
+    #[test]
+    fn garbage_in_the_markers_range_is_an_address() {
+        let chain = [ContextMarker::USER.0, 0x1000, u64::MAX, 0x2000];
+        let walked: Vec<_> = addresses(chain.into_iter(), CpuMode::Kernel).collect();
+        assert_eq!(walked[1], (u64::MAX, CpuMode::User, true));
+        assert_eq!(walked[2], (0x2000, CpuMode::User, true));
     }
 
     #[test]

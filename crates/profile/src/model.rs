@@ -44,8 +44,21 @@ pub struct Function {
     pub name: Result<Box<str>, Reason>,
     /// What it lies in.
     pub object: ObjectId,
-    /// Whether stacks begin here (a program's or a thread's entry).
-    pub is_root: bool,
+    /// Where it stands in the life of a thread.
+    pub start: Start,
+}
+
+/// Where a function stands in the life of a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Start {
+    /// Anywhere.
+    #[default]
+    Inner,
+    /// What only the C library's start code calls: `main`, or the function that a
+    /// language's runtime gives a new thread.
+    Entry,
+    /// Where stacks begin: a program's entry, or the C library's start code.
+    Root,
 }
 
 /// Samples that are alike in everything but time and CPU.

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use crate::index::Index;
 use crate::intern::Values;
 use crate::location::{Location, Place};
-use crate::model::{Function, FunctionId, Object, ObjectId};
+use crate::model::{Function, FunctionId, Object, ObjectId, Start};
 use crate::threads;
 
 /// What a location turned out to be.
@@ -88,7 +88,7 @@ pub(crate) fn symbolize(
         let (place, _, list) = &work[piece];
         let object_name = object_name(*place, &index.timeline);
         for (i, lookup) in list.iter().zip(found) {
-            let (object, name, offset, is_root) = match &lookup {
+            let (object, name, offset, start) = match &lookup {
                 Ok(frames) => {
                     let symbol = frames.symbol();
                     let object = match &symbol.module {
@@ -99,10 +99,10 @@ pub(crate) fn symbolize(
                         object,
                         Ok(symbol.name.clone()),
                         frames.offset(),
-                        is_root(&symbol.raw),
+                        start_of(&symbol.raw),
                     )
                 }
-                Err(reason) => (object_name.clone(), Err(*reason), 0, false),
+                Err(reason) => (object_name.clone(), Err(*reason), 0, Start::Inner),
             };
             let is_kernel = matches!(place, Place::Kernel(_));
             let object = objects.intern(Object {
@@ -112,7 +112,7 @@ pub(crate) fn symbolize(
             let function = functions.intern(Function {
                 name,
                 object: ObjectId(object),
-                is_root,
+                start,
             });
             symbolized[*i as usize] = Symbolized {
                 function: FunctionId(function),
@@ -127,13 +127,25 @@ pub(crate) fn symbolize(
     }
 }
 
-/// Functions at which a user stack begins: a program's entry, and what the C
-/// libraries' thread creation returns from.
-fn is_root(raw: &str) -> bool {
-    matches!(
-        raw,
-        "_start" | "__start" | "_dl_start_user" | "clone" | "__clone" | "clone3" | "__clone3"
-    )
+/// Where a function stands in the life of a thread, by its name.
+fn start_of(raw: &str) -> Start {
+    match raw {
+        "_start"
+        | "__start"
+        | "_dl_start_user"
+        | "clone"
+        | "__clone"
+        | "clone3"
+        | "__clone3"
+        | "start_thread"
+        | "__libc_start_main"
+        | "__libc_start_main_impl"
+        | "__libc_start_call_main" => Start::Root,
+        "main" => Start::Entry,
+        // What Rust's standard library hands to pthread_create.
+        _ if raw.contains("thread_start") && raw.contains("std") => Start::Entry,
+        _ => Start::Inner,
+    }
 }
 
 /// Name of the object at a place, as perf has it.

@@ -228,7 +228,11 @@ impl Recording {
             throttled: written.tally.throttled,
             late: written.late,
             damaged_bytes: written.damaged_bytes
-                + counts.cpus.iter().map(|c| c.drain.damaged_bytes).sum::<u64>(),
+                + counts
+                    .cpus
+                    .iter()
+                    .map(|c| c.drain.damaged_bytes)
+                    .sum::<u64>(),
             degradations: self.session.degradations().to_vec(),
             file_bytes: 0,
         };

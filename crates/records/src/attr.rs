@@ -311,8 +311,10 @@ mod tests {
     fn big_endian_bit_field_as_gcc_lays_it_out() {
         // On s390x `disabled` is the top bit of the first byte, and precise_ip
         // (bits 15 and 16 in declaration order) has its high bit first.
-        let mut attr = Attr::default();
-        attr.flags = AttrFlags::DISABLED | AttrFlags::PRECISE_IP_1;
+        let attr = Attr {
+            flags: AttrFlags::DISABLED | AttrFlags::PRECISE_IP_1,
+            ..Attr::default()
+        };
         let bytes = attr.encode(Endian::Big, 64).unwrap();
         assert_eq!(bytes[40], 0x80);
         // precise_ip == 1: declaration bit 15 is the field's high bit (0), 16 its low bit (1).

@@ -22,8 +22,10 @@ pub(crate) fn open(path: &Path) -> Result<PerfData, Failure> {
         rprof_perfdata::Error::Read { source, .. }
             if source.kind() == io::ErrorKind::NotFound && path == Path::new("perf.data") =>
         {
-            let hint = "make one with `rprof record -g -- COMMAND`, or name another with -i";
-            anyhow::Error::new(error).context(hint).into()
+            anyhow::anyhow!(
+                "{error}; make one with `rprof record -g -- COMMAND`, or name another with -i"
+            )
+            .into()
         }
         _ => error.into(),
     })

@@ -30,7 +30,7 @@ impl Failure {
         if is_broken_pipe(&self.error) {
             return None;
         }
-        say(format_args!("{:#}", self.error));
+        say(full_text(&self.error));
         Some(self.status)
     }
 }
@@ -41,8 +41,36 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     }
 }
 
+/// The error and its causes. The errors of the libraries say their cause
+/// themselves, so that it is not said again.
+fn full_text(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     (error.chain()).any(|cause| {
         (cause.downcast_ref::<io::Error>()).is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let cause = || io::Error::other("disk on fire");
+        let plain = anyhow::Error::new(cause()).context("cannot write x");
+        assert_eq!(full_text(&plain), "cannot write x: disk on fire");
+        let said = anyhow::Error::new(cause()).context("cannot write x: disk on fire");
+        assert_eq!(full_text(&said), "cannot write x: disk on fire");
+    }
 }
