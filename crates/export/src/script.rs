@@ -19,10 +19,7 @@ pub fn write(samples: &Samples<'_>, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_sample(sample: &SampleView<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let comm = match sample.comm {
-        Some(comm) => clean(&String::from_utf8_lossy(comm)).into_owned(),
-        None => format!(":{}", sample.tid),
-    };
+    let comm = clean(sample.comm);
     let (seconds, micros) = (
         sample.time / 1_000_000_000,
         sample.time % 1_000_000_000 / 1000,

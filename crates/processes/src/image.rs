@@ -52,8 +52,8 @@ pub enum ImageIdentity {
     /// MMAP2 with `PERF_RECORD_MISC_MMAP_BUILD_ID`. The path then does not
     /// matter: the same build at two paths is one image.
     BuildId(BuildId),
-    /// MMAP2 without it. A file renamed, or seen from two mount namespaces, is
-    /// one image; a file replaced is another.
+    /// MMAP2 without it. A file replaced under its name is another image; so is
+    /// one under two names, since not every recorder's inodes can be trusted.
     Inode {
         /// Device, upper half.
         major: u32,
@@ -177,8 +177,9 @@ pub(crate) enum Side {
 #[derive(Debug, Default)]
 pub(crate) struct ImageTable {
     images: Vec<Image>,
-    by_identity: HashMap<(Side, ImageIdentity), ImageId>,
-    by_path: [HashMap<Box<[u8]>, ImageId>; 2],
+    /// Numbers of paths. Build-ids need none.
+    paths: HashMap<Box<[u8]>, u32>,
+    by_identity: HashMap<(Side, Option<u32>, ImageIdentity), ImageId>,
 }
 
 impl ImageTable {
@@ -193,11 +194,15 @@ impl ImageTable {
             }
             known => known,
         };
-        let known = match identity {
-            ImageIdentity::PathOnly => self.by_path[side as usize].get(path),
-            better => self.by_identity.get(&(side, better)),
+        // Seen in files of simpleperf: one and the same device and inode, of memory
+        // that was never set, for mappings of different files. So an inode does not
+        // speak for itself, and a file under two names is two images.
+        let path_number = match identity {
+            ImageIdentity::BuildId(_) => None,
+            _ => Some(self.path_number(path)),
         };
-        if let Some(&id) = known {
+        let key = (side, path_number, identity);
+        if let Some(&id) = self.by_identity.get(&key) {
             return id;
         }
         let id = ImageId(self.images.len() as u32);
@@ -206,11 +211,17 @@ impl ImageTable {
             identity,
             kind,
         });
-        match identity {
-            ImageIdentity::PathOnly => self.by_path[side as usize].insert(path.into(), id),
-            better => self.by_identity.insert((side, better), id),
-        };
+        self.by_identity.insert(key, id);
         id
+    }
+
+    fn path_number(&mut self, path: &[u8]) -> u32 {
+        if let Some(&number) = self.paths.get(path) {
+            return number;
+        }
+        let number = self.paths.len() as u32;
+        self.paths.insert(path.into(), number);
+        number
     }
 
     pub(crate) fn kind(&self, id: ImageId) -> ImageKind {
@@ -280,10 +291,11 @@ mod tests {
     }
 
     #[test]
-    fn identity_comes_before_path() {
+    fn identity_and_path_tell_images_apart() {
         let mut table = ImageTable::default();
         let a = table.intern(Side::User, b"/a", inode(1, 0));
-        assert_eq!(a, table.intern(Side::User, b"/renamed", inode(1, 0)));
+        assert_eq!(a, table.intern(Side::User, b"/a", inode(1, 0)));
+        assert_ne!(a, table.intern(Side::User, b"/other", inode(1, 0)));
         assert_ne!(a, table.intern(Side::User, b"/a", inode(2, 0)));
         assert_ne!(a, table.intern(Side::User, b"/a", inode(1, 1)));
         assert_ne!(a, table.intern(Side::User, b"/a", ImageIdentity::PathOnly));

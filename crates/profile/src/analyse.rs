@@ -10,7 +10,7 @@ use crate::intern::{Lists, Values};
 use crate::location::Place;
 use crate::model::{Entry, EventSummary, FunctionId, Profile, StackId, Start};
 use crate::quality::{Quality, StackTally};
-use crate::resolve::{Amount, Group, Keep, Resolved, resolve};
+use crate::resolve::{Amount, Group, IDLE, Keep, Resolved, resolve};
 use crate::symbolize::{Symbols, symbolize};
 use crate::threads;
 
@@ -48,7 +48,7 @@ impl Profile {
         };
         let resolved = resolve(&index, &options.filter, keep, n);
         let symbols = symbolize(&index, resolved.locations.as_slice(), symbolizer, n);
-        assemble(&index, &resolved, symbols, &options.filter)
+        assemble(&index, &resolved, symbols, options)
     }
 }
 
@@ -67,7 +67,13 @@ fn leaf_wanted(filter: &Filter, leaf: Option<FunctionId>, symbols: &Symbols) -> 
     object_ok && symbol_ok
 }
 
-fn assemble(index: &Index<'_>, resolved: &Resolved, symbols: Symbols, filter: &Filter) -> Profile {
+fn assemble(
+    index: &Index<'_>,
+    resolved: &Resolved,
+    symbols: Symbols,
+    options: &Options,
+) -> Profile {
+    let filter = &options.filter;
     // Many stacks of locations are one stack of functions.
     let mut stacks = Lists::default();
     let mut scratch = Vec::new();
@@ -121,15 +127,12 @@ fn assemble(index: &Index<'_>, resolved: &Resolved, symbols: Symbols, filter: &F
     let mut entries: Vec<Entry> = (merged.into_iter())
         .map(|(group, amount)| {
             let name = group.comm.and_then(|c| index.timeline.comm_name(c));
-            // What perf calls a thread whose name was never recorded.
-            let name = name.map_or(format!(":{}", group.tid), |n| {
-                String::from_utf8_lossy(n).into_owned()
-            });
+            let name = thread_name(name, group.tid);
             Entry {
                 event: group.event as usize,
                 comm: comms.intern(name),
                 pid: group.pid,
-                tid: group.tid,
+                tid: if options.by_task { group.tid } else { 0 },
                 stack: StackId(group.stack),
                 samples: amount.samples,
                 weight: amount.weight,
@@ -195,6 +198,15 @@ fn tally(
     match complete {
         true => stacks.complete += amount.samples,
         false => stacks.truncated += amount.samples,
+    }
+}
+
+/// A thread's name; one that was never recorded has the name that perf gives it.
+pub(crate) fn thread_name(recorded: Option<&[u8]>, tid: i32) -> String {
+    match (recorded, tid) {
+        (None, 0) => IDLE.into(),
+        (None, tid) => format!(":{tid}"),
+        (Some(name), _) => String::from_utf8_lossy(name).into_owned(),
     }
 }
 

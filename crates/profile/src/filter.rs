@@ -3,6 +3,8 @@
 use rprof_processes::Timeline;
 use rprof_records::Sample;
 
+use crate::resolve::IDLE;
+
 /// What a sample must be to count. An empty list asks for nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
@@ -60,9 +62,10 @@ impl Filter {
     /// Names that no thread of the recording ever had: most likely mistyped.
     pub fn unknown_comms<'a>(&'a self, timeline: &'a Timeline) -> impl Iterator<Item = &'a str> {
         self.comms.iter().map(String::as_str).filter(|wanted| {
-            !(timeline.threads().iter())
-                .flat_map(rprof_processes::Thread::names)
-                .any(|(_, comm)| timeline.comm_name(*comm) == Some(wanted.as_bytes()))
+            *wanted != IDLE
+                && !(timeline.threads().iter())
+                    .flat_map(rprof_processes::Thread::names)
+                    .any(|(_, comm)| timeline.comm_name(*comm) == Some(wanted.as_bytes()))
         })
     }
 }

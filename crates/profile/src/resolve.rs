@@ -15,6 +15,9 @@ use crate::intern::{Lists, Values};
 use crate::location::{Context, Location, addresses};
 use crate::threads;
 
+/// What the idle task is called, of which no recorder tells.
+pub(crate) const IDLE: &str = "swapper";
+
 /// What samples are counted together by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Group {
@@ -253,11 +256,19 @@ impl Worker<'_> {
         let timeline = &self.index.timeline;
         let (pid, tid) = (sample.pid().unwrap_or(-1), sample.tid().unwrap_or(-1));
         let time = sample.time().unwrap_or(u64::MAX);
-        let comm = timeline.comm_id(Pid(pid), Tid(tid), time);
-        if self.filter.is_by_sample()
-            && !(self.filter).wants(&sample, comm.and_then(|c| timeline.comm_name(c)))
-        {
-            return;
+        // Thread 0 is the idle task, whichever process the sample names.
+        let comm = match tid {
+            0 => None,
+            _ => timeline.comm_id(Pid(pid), Tid(tid), time),
+        };
+        if self.filter.is_by_sample() {
+            let name = match tid {
+                0 => Some(IDLE.as_bytes()),
+                _ => comm.and_then(|c| timeline.comm_name(c)),
+            };
+            if !self.filter.wants(&sample, name) {
+                return;
+            }
         }
         if let Some(time) = sample.time() {
             let (first, last) = self.out.time.unwrap_or((time, time));
@@ -268,7 +279,12 @@ impl Worker<'_> {
             event: event as u32,
             comm,
             pid: if self.keep.tasks { pid } else { 0 },
-            tid: if self.keep.tasks { tid } else { 0 },
+            // A thread without a name is called by its number.
+            tid: if self.keep.tasks || comm.is_none() {
+                tid
+            } else {
+                0
+            },
             stack,
         };
         // Without a period in the sample, it is what the event was opened with;

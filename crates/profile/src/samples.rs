@@ -1,11 +1,11 @@
 //! One sample after the other, in order of time.
 
 use rprof_perfdata::PerfData;
-use rprof_processes::{Pid, Tid};
 use rprof_symbols::Symbolizer;
 
-use crate::analyse::Options;
+use crate::analyse::{Options, thread_name};
 use crate::index::Index;
+use crate::intern::Values;
 use crate::location::Location;
 use crate::model::{Function, Object};
 use crate::resolve::{Keep, Resolved, resolve};
@@ -18,13 +18,16 @@ pub struct Samples<'a> {
     index: Index<'a>,
     resolved: Resolved,
     symbols: Symbols,
+    /// Names of the threads, by row; the same names are kept once.
+    names: Vec<String>,
+    name_of: Vec<u32>,
 }
 
 /// One sample.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleView<'s> {
-    /// Name of the thread, if it was recorded.
-    pub comm: Option<&'s [u8]>,
+    /// Name of the thread, or what stands for it.
+    pub comm: &'s str,
     /// Process.
     pub pid: i32,
     /// Thread.
@@ -72,10 +75,19 @@ impl<'a> Samples<'a> {
         let mut resolved = resolve(&index, &options.filter, keep, n);
         resolved.rows.sort_unstable_by_key(|r| (r.time, r.order));
         let symbols = symbolize(&index, resolved.locations.as_slice(), symbolizer, n);
+        let mut names = Values::default();
+        let name_of = (resolved.rows.iter())
+            .map(|row| {
+                let name = row.group.comm.and_then(|c| index.timeline.comm_name(c));
+                names.intern(thread_name(name, row.group.tid))
+            })
+            .collect();
         Samples {
             index,
             resolved,
             symbols,
+            names: names.into_vec(),
+            name_of,
         }
     }
 
@@ -86,12 +98,11 @@ impl<'a> Samples<'a> {
 
     /// The samples.
     pub fn iter(&self) -> impl Iterator<Item = SampleView<'_>> {
-        self.resolved.rows.iter().map(|row| {
-            let timeline = &self.index.timeline;
+        (self.resolved.rows.iter().zip(&self.name_of)).map(|(row, name)| {
             let (pid, tid) = (row.group.pid, row.group.tid);
             let event = &self.index.data.events().list()[row.group.event as usize];
             SampleView {
-                comm: timeline.comm(Pid(pid), Tid(tid), row.time),
+                comm: &self.names[*name as usize],
                 pid,
                 tid,
                 cpu: row.cpu,
