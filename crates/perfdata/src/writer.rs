@@ -14,14 +14,18 @@ pub type EventDescription = DescribedEvent;
 /// zero tail, so more is written only when a newer field is used.
 const ATTR_SIZE: usize = 128;
 
+/// Where the header has the length of the data.
+const DATA_LEN_AT: u64 = 48;
+
 /// Bytes gathered before a write.
 const BUFFER: usize = 256 << 10;
 
 /// Writes a perf.data file in file mode.
 ///
-/// Until [`finish`](Self::finish) the header says 0 bytes of data, which every
-/// reader takes for "to the end of the file": a recorder that is killed leaves a
-/// file whose complete records read back.
+/// The header says how much data there was at the last
+/// [`checkpoint`](Self::checkpoint), and before the first one 0, which readers take
+/// for "to the end of the file": a recorder that is killed leaves a file whose
+/// complete records read back.
 #[derive(Debug)]
 pub struct FileWriter<W: Write + Seek> {
     out: BufWriter<W>,
@@ -87,12 +91,20 @@ impl<W: Write + Seek> FileWriter<W> {
         self.data_len
     }
 
-    /// Hands on what is buffered, so that a reader, or a crash, finds it.
+    /// Hands on what is buffered, then tells the header how much there is: what
+    /// was recorded up to here survives this process. (perf reads nothing from a
+    /// file whose header says 0 bytes.)
     ///
     /// # Errors
     /// Those of the writer.
-    pub fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
+    pub fn checkpoint(&mut self) -> io::Result<()> {
+        self.out.flush()?;
+        // The records first, the header after: it must not name what is not there.
+        self.out.seek(SeekFrom::Start(DATA_LEN_AT))?;
+        self.out.write_all(&self.data_len.to_ne_bytes())?;
+        self.out
+            .seek(SeekFrom::Start(self.data_start + self.data_len))?;
+        Ok(())
     }
 
     /// Ends the file: appends the feature sections and tells the header how much
@@ -208,7 +220,7 @@ mod tests {
         let mut bytes = Cursor::new(Vec::new());
         let mut writer = FileWriter::create(&mut bytes, events()).unwrap();
         writer.write_records(&records()).unwrap();
-        writer.flush().unwrap();
+        writer.checkpoint().unwrap();
         let start = writer.data_start as usize;
         drop(writer);
         let bytes = bytes.into_inner();

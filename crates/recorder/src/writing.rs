@@ -116,7 +116,7 @@ impl Writing {
 }
 
 /// Ends a round: readers may then sort and release what they hold. What was
-/// written so far is handed to the system, so that a crash does not lose it.
+/// written so far survives if this process is killed.
 fn end_round(file: &mut FileWriter<File>) -> io::Result<()> {
     let mut round = Vec::new();
     put_record(
@@ -128,7 +128,7 @@ fn end_round(file: &mut FileWriter<File>) -> io::Result<()> {
     )
     .map_err(io::Error::other)?;
     file.write_records(&round)?;
-    file.flush()
+    file.checkpoint()
 }
 
 /// Counts a record, and takes note of mappings.
