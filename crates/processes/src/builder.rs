@@ -102,6 +102,26 @@ impl ProcessMapBuilder {
         }
     }
 
+    /// The kernel gained a function of its own making, such as a BPF program
+    /// (KSYMBOL): `len` bytes from `start` on are called `name`.
+    ///
+    /// That it went away again need not be told: what comes to the same place later
+    /// replaces it.
+    pub fn handle_kernel_symbol(&mut self, time: Time, start: u64, len: u64, name: &[u8]) {
+        if self.refuses() {
+            return;
+        }
+        let new = NewMapping {
+            start,
+            len,
+            file_offset: start,
+            path: name,
+            identity: ImageIdentity::PathOnly,
+            executable: true,
+        };
+        self.map(Side::KernelSymbol, SpaceId::KERNEL, time, &new);
+    }
+
     /// A thread got a name (COMM). With `exec` (`PERF_RECORD_MISC_COMM_EXEC`) its
     /// process began a program, in a new and empty address space.
     pub fn handle_comm(&mut self, time: Time, pid: Pid, tid: Tid, name: &[u8], exec: bool) {

@@ -82,6 +82,9 @@ pub enum ImageKind {
     Kernel,
     /// A kernel module, `[name]` or the path of a `.ko`, in the kernel's space.
     KernelModule,
+    /// A function that the kernel made at run time, such as a BPF program; its name
+    /// is that of the image.
+    KernelSymbol,
     /// `[vdso]`.
     Vdso,
     /// `[vsyscall]`.
@@ -171,6 +174,7 @@ impl Image {
 pub(crate) enum Side {
     User = 0,
     Kernel = 1,
+    KernelSymbol = 2,
 }
 
 /// Each distinct image once. See [`NameTable`](crate::names::NameTable) on hashing.
@@ -187,6 +191,7 @@ impl ImageTable {
         let kind = match side {
             Side::User => ImageKind::of_user(path),
             Side::Kernel => ImageKind::of_kernel(path),
+            Side::KernelSymbol => ImageKind::KernelSymbol,
         };
         let identity = match identity {
             ImageIdentity::Inode { inode, .. } if inode == 0 || !kind.has_file() => {

@@ -99,6 +99,9 @@ impl<'a> Index<'a> {
     }
 }
 
+/// `PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER`: the symbol went away.
+const KSYMBOL_UNREGISTER: u16 = 1;
+
 struct Pass<'a> {
     data: &'a PerfData,
     events: Vec<EventTally>,
@@ -137,7 +140,8 @@ impl<'a> Pass<'a> {
             | RecordType::MMAP2
             | RecordType::COMM
             | RecordType::FORK
-            | RecordType::EXIT => {
+            | RecordType::EXIT
+            | RecordType::KSYMBOL => {
                 let layout = events.layout_of(raw);
                 let time = layout.and_then(|l| l.trailer_time(&raw.body));
                 let Ok(record) = Record::decode(raw, layout) else {
@@ -189,6 +193,15 @@ impl<'a> Pass<'a> {
             }
             Record::Fork(t) => {
                 map.handle_fork(*time, Pid(t.pid), Tid(t.tid), Pid(t.ppid), Tid(t.ptid));
+            }
+            Record::Ksymbol {
+                addr,
+                len,
+                flags,
+                name,
+                ..
+            } if flags & KSYMBOL_UNREGISTER == 0 => {
+                map.handle_kernel_symbol(*time, *addr, u64::from(*len), name);
             }
             Record::Exit(t) => map.handle_exit(*time, Pid(t.pid), Tid(t.tid)),
             _ => {}
@@ -250,6 +263,19 @@ impl Sideband<'_> {
                 name: own(c.name),
                 ..c
             }),
+            Record::Ksymbol {
+                addr,
+                len,
+                ksym_type,
+                flags,
+                name,
+            } => Record::Ksymbol {
+                addr,
+                len,
+                ksym_type,
+                flags,
+                name: own(name),
+            },
             Record::Fork(task) => Record::Fork(task),
             Record::Exit(task) => Record::Exit(task),
             // `take` answers no others.

@@ -33,8 +33,12 @@ pub enum Place {
     Kernel(Option<ImageId>),
     /// No mapping in this process.
     Unmapped,
-    /// A guest, or the hypervisor, of which nothing is known.
-    Elsewhere,
+    /// The hypervisor, of which nothing is known.
+    Hypervisor,
+    /// The kernel of a guest, of which nothing is known.
+    GuestKernel,
+    /// User mode of a guest.
+    GuestUser,
 }
 
 /// The context in which addresses of a callchain are meant.
@@ -77,9 +81,9 @@ impl Context<'_> {
                     _ => at(Place::Image(r.image), r.offset_in_file),
                 },
             },
-            CpuMode::Hypervisor | CpuMode::GuestKernel | CpuMode::GuestUser => {
-                at(Place::Elsewhere, lookup)
-            }
+            CpuMode::Hypervisor => at(Place::Hypervisor, lookup),
+            CpuMode::GuestKernel => at(Place::GuestKernel, lookup),
+            CpuMode::GuestUser => at(Place::GuestUser, lookup),
         }
     }
 }

@@ -88,8 +88,10 @@ pub(crate) fn symbolize(
         let (place, _, list) = &work[piece];
         let object_name = object_name(*place, &index.timeline);
         for (i, lookup) in list.iter().zip(found) {
-            let (object, name, offset, start) = match &lookup {
-                Ok(frames) => {
+            let made = kernel_symbol(*place, locations[*i as usize].lookup, &index.timeline);
+            let (object, name, offset, start) = match (&lookup, made) {
+                (_, Some((name, offset))) => (object_name.clone(), Ok(name), offset, Start::Inner),
+                (Ok(frames), None) => {
                     let symbol = frames.symbol();
                     let object = match &symbol.module {
                         Some(module) => format!("[{module}]"),
@@ -102,7 +104,7 @@ pub(crate) fn symbolize(
                         start_of(&symbol.raw),
                     )
                 }
-                Err(reason) => (object_name.clone(), Err(*reason), 0, Start::Inner),
+                (Err(reason), None) => (object_name.clone(), Err(*reason), 0, Start::Inner),
             };
             let is_kernel = matches!(place, Place::Kernel(_));
             let object = objects.intern(Object {
@@ -125,6 +127,22 @@ pub(crate) fn symbolize(
         objects: objects.into_vec(),
         symbolized,
     }
+}
+
+/// Name and offset in a function that the kernel made at run time: the recording
+/// itself tells them.
+fn kernel_symbol(place: Place, lookup: u64, timeline: &Timeline) -> Option<(Box<str>, u64)> {
+    let Place::Kernel(Some(id)) = place else {
+        return None;
+    };
+    let image = timeline.image(id)?;
+    if image.kind != ImageKind::KernelSymbol {
+        return None;
+    }
+    let kernel = timeline.view(SpaceId::KERNEL, u64::MAX);
+    let start = kernel.mapping_at(lookup).map_or(lookup, |m| m.start);
+    let name = String::from_utf8_lossy(&image.path).into_owned();
+    Some((name.into(), lookup - start))
 }
 
 /// Where a function stands in the life of a thread, by its name.
@@ -157,7 +175,12 @@ fn object_name(place: Place, timeline: &Timeline) -> String {
     };
     match place {
         Place::Kernel(image) => match image.and_then(|i| timeline.image(i)) {
-            Some(image) if image.kind == ImageKind::KernelModule => {
+            Some(image)
+                if matches!(
+                    image.kind,
+                    ImageKind::KernelModule | ImageKind::KernelSymbol
+                ) =>
+            {
                 String::from_utf8_lossy(&image.path).into_owned()
             }
             _ => "[kernel.kallsyms]".into(),
@@ -168,7 +191,10 @@ fn object_name(place: Place, timeline: &Timeline) -> String {
             Some(ImageKind::Anonymous) => format!("/tmp/perf-{pid}.map"),
             _ => path(image),
         },
-        Place::Unmapped | Place::Elsewhere => "[unknown]".into(),
+        Place::Unmapped => "[unknown]".into(),
+        Place::Hypervisor => "[hypervisor]".into(),
+        Place::GuestKernel => "[guest.kernel]".into(),
+        Place::GuestUser => "[guest]".into(),
     }
 }
 
@@ -218,7 +244,7 @@ impl Origin {
         let image = |id| timeline.image(id).ok_or(Reason::Unmapped);
         match place {
             Place::Unmapped => Err(Reason::Unmapped),
-            Place::Elsewhere => Err(Reason::SpecialMapping),
+            Place::Hypervisor | Place::GuestKernel | Place::GuestUser => Err(Reason::Guest),
             Place::Anonymous { .. } => Err(Reason::JitWithoutMap),
             Place::Kernel(id) => {
                 let module = id.and_then(|id| timeline.image(id));

@@ -50,6 +50,8 @@ pub enum Reason {
     ForeignModule,
     /// The vdso that was recorded is not the one of this kernel.
     ForeignVdso,
+    /// The address is one of a guest, or of the hypervisor, whose programs are not ours to see.
+    Guest,
     /// The memory is special to the kernel (`[vsyscall]`, `[uprobes]`, ...) and has no table.
     SpecialMapping,
 }
@@ -77,6 +79,7 @@ impl Reason {
         Self::ForeignKernel,
         Self::ForeignModule,
         Self::ForeignVdso,
+        Self::Guest,
         Self::SpecialMapping,
     ];
 
@@ -169,6 +172,11 @@ impl Reason {
                 "foreign_vdso",
                 "vdso of another kernel",
                 Some("Report while the recorded kernel runs."),
+            ),
+            Self::Guest => (
+                "guest",
+                "in a guest or the hypervisor",
+                Some("Record inside the guest."),
             ),
             Self::SpecialMapping => ("special_mapping", "special kernel mapping", None),
         }

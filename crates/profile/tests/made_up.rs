@@ -1,0 +1,344 @@
+//! Profiles of recordings made up in memory, so that what must come out is known.
+
+use std::borrow::Cow;
+use std::io::Cursor;
+use std::path::Path;
+
+use rprof_perfdata::{EventDescription, FileWriter, PerfData};
+use rprof_profile::{Filter, Options, Profile};
+use rprof_records::{
+    Attr, AttrFlags, Comm, ContextMarker, Endian, EventKind, Lost, Misc, Mmap2, MmapIdentity,
+    Record, SampleFields, SampleId, SampleLayout, SampleType, Task,
+};
+use rprof_symbols::{Reason, Symbolizer};
+
+const EVENTS: [&str; 2] = ["cpu-clock", "page-faults"];
+
+fn attr(config: u64) -> Attr {
+    Attr {
+        kind: EventKind::SOFTWARE,
+        config,
+        sample_type: SampleType::IDENTIFIER
+            | SampleType::IP
+            | SampleType::TID
+            | SampleType::TIME
+            | SampleType::CPU
+            | SampleType::PERIOD
+            | SampleType::CALLCHAIN,
+        flags: AttrFlags::SAMPLE_ID_ALL,
+        ..Attr::default()
+    }
+}
+
+/// A recording under construction. Events 0 and 1 have ids 1 and 2.
+#[derive(Default)]
+struct Made {
+    records: Vec<u8>,
+}
+
+impl Made {
+    fn layout() -> SampleLayout {
+        SampleLayout::new(&attr(0), Endian::NATIVE)
+    }
+
+    fn record(&mut self, time: u64, misc: Misc, record: &Record<'_>) -> &mut Self {
+        let id = SampleId {
+            time: Some(time),
+            id: Some(1),
+            ..SampleId::default()
+        };
+        record
+            .encode(misc, &Self::layout(), &id, &mut self.records)
+            .unwrap();
+        self
+    }
+
+    fn comm(&mut self, time: u64, pid: i32, name: &str) -> &mut Self {
+        let name = Cow::Owned(name.as_bytes().to_vec());
+        self.record(
+            time,
+            Misc(0),
+            &Record::Comm(Comm {
+                pid,
+                tid: pid,
+                name,
+            }),
+        )
+    }
+
+    fn map(&mut self, time: u64, pid: i32, start: u64, path: &str) -> &mut Self {
+        let map = Mmap2 {
+            pid,
+            tid: pid,
+            start,
+            len: 0x1000,
+            pgoff: 0,
+            identity: MmapIdentity::Inode {
+                major: 0,
+                minor: 0,
+                inode: 0,
+                generation: 0,
+            },
+            prot: 5,
+            flags: 2,
+            path: Cow::Owned(path.as_bytes().to_vec()),
+        };
+        self.record(time, Misc::USER, &Record::Mmap2(map))
+    }
+
+    fn sample(&mut self, id: u64, time: u64, pid: i32, chain: &[u64]) -> &mut Self {
+        let sample = SampleFields {
+            id,
+            time,
+            pid,
+            tid: pid,
+            ip: chain
+                .iter()
+                .copied()
+                .find(|a| !ContextMarker::is_marker(*a))
+                .unwrap_or(0),
+            cpu: (time % 2) as u32,
+            period: 10,
+            callchain: chain.to_vec(),
+            ..SampleFields::default()
+        };
+        sample
+            .encode(Misc::USER, &Self::layout(), &mut self.records)
+            .unwrap();
+        self
+    }
+
+    fn data(&self) -> PerfData {
+        let events = (EVENTS.iter().zip(0..))
+            .map(|(name, i)| EventDescription {
+                attr: attr(i),
+                name: (*name).into(),
+                ids: vec![i + 1],
+            })
+            .collect();
+        let mut bytes = Cursor::new(Vec::new());
+        let mut writer = FileWriter::create(&mut bytes, events).unwrap();
+        writer.write_records(&self.records).unwrap();
+        writer.finish(Default::default()).unwrap();
+        PerfData::read(&bytes.get_ref()[..], Path::new("made up")).unwrap()
+    }
+
+    fn profile(&self, filter: Filter, threads: usize) -> Profile {
+        let options = Options {
+            filter,
+            by_task: false,
+            threads,
+        };
+        Profile::analyse(&self.data(), &Symbolizer::builder().build(), &options)
+    }
+}
+
+/// The stacks of an event as text: comm, frames from root to leaf (a name, or the
+/// object in brackets), samples.
+fn stacks(profile: &Profile, event: usize) -> Vec<String> {
+    let mut all: Vec<String> = (profile.entries.iter().filter(|e| e.event == event))
+        .map(|entry| {
+            let mut text = profile.comms[entry.comm as usize].clone();
+            for id in profile.stack(entry.stack) {
+                let function = profile.function(id);
+                text.push(';');
+                match &function.name {
+                    Ok(name) => text.push_str(name),
+                    Err(_) => text += &format!("[{}]", profile.object(function.object).name),
+                }
+            }
+            format!("{text} {}", entry.samples)
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn a_lookup_names_the_time_of_its_sample() {
+    let mut made = Made::default();
+    // In the file the samples come first: order there does not matter.
+    made.sample(1, 15, 7, &[ContextMarker::USER.0, 0x1010])
+        .sample(1, 25, 7, &[ContextMarker::USER.0, 0x1010])
+        .sample(1, 5, 7, &[ContextMarker::USER.0, 0x1010])
+        .map(20, 7, 0x1000, "/new")
+        .map(10, 7, 0x1000, "/old")
+        .comm(22, 7, "later")
+        .comm(1, 7, "first");
+    let profile = made.profile(Filter::default(), 1);
+    assert_eq!(
+        stacks(&profile, 0),
+        ["first;[/old] 1", "first;[[unknown]] 1", "later;[/new] 1"]
+    );
+    assert_eq!(profile.quality.unnamed[&Reason::Unmapped], 1);
+    assert_eq!(profile.quality.frames, 3);
+}
+
+#[test]
+fn events_are_told_apart_by_id_and_an_unknown_id_is_told() {
+    let mut made = Made::default();
+    made.map(0, 7, 0x1000, "/bin/x");
+    for (id, n) in [(1, 3), (2, 2), (99, 1)] {
+        for time in 0..n {
+            made.sample(id, time, 7, &[ContextMarker::USER.0, 0x1010]);
+        }
+    }
+    let profile = made.profile(Filter::default(), 1);
+    let counts: Vec<_> = profile
+        .events
+        .iter()
+        .map(|e| (e.samples, e.weight))
+        .collect();
+    assert_eq!(counts, [(3, 30), (2, 20)]);
+    assert!(
+        profile
+            .quality
+            .warnings
+            .iter()
+            .any(|w| w.starts_with("1 samples belong to no event"))
+    );
+    let only = Filter {
+        events: vec!["page-faults".into()],
+        ..Filter::default()
+    };
+    let profile = made.profile(only, 1);
+    assert_eq!(profile.main_event(), Some(1));
+    assert_eq!(profile.events[0].samples, 0);
+}
+
+#[test]
+fn kernel_symbols_come_from_the_recording() {
+    let mut made = Made::default();
+    let symbol = Record::Ksymbol {
+        addr: 0xffff_ffff_c000_1000,
+        len: 0x100,
+        ksym_type: 1,
+        flags: 0,
+        name: Cow::Borrowed(b"bpf_prog_1234_count"),
+    };
+    let chain = [
+        ContextMarker::KERNEL.0,
+        0xffff_ffff_c000_1010,
+        ContextMarker::USER.0,
+        0x1010,
+    ];
+    made.comm(0, 7, "x")
+        .record(1, Misc::KERNEL, &symbol)
+        .sample(1, 2, 7, &chain)
+        .sample(1, 3, 7, &[ContextMarker::GUEST_KERNEL.0, 0x5000]);
+    let profile = made.profile(Filter::default(), 1);
+    assert_eq!(
+        stacks(&profile, 0),
+        [
+            "x;[[guest.kernel]] 1",
+            "x;[[unknown]];bpf_prog_1234_count 1"
+        ]
+    );
+    assert_eq!(profile.quality.unnamed[&Reason::Guest], 1);
+}
+
+#[test]
+fn losses_and_throttling_are_totalled() {
+    let mut made = Made::default();
+    made.record(1, Misc(0), &Record::Lost(Lost { id: 1, lost: 5 }))
+        .record(2, Misc(0), &Record::LostSamples { lost: 2 });
+    let throttle = Record::Throttle {
+        time: 3,
+        id: 1,
+        stream_id: 1,
+    };
+    made.record(3, Misc(0), &throttle).sample(1, 4, 7, &[1]);
+    let profile = made.profile(Filter::default(), 1);
+    assert_eq!((profile.quality.lost, profile.quality.throttled), (7, 1));
+    assert_eq!(profile.events[0].lost, 7);
+}
+
+#[test]
+fn filters_select() {
+    let mut made = Made::default();
+    made.comm(0, 7, "left").comm(0, 8, "right");
+    for time in 1..=10 {
+        made.sample(
+            1,
+            time,
+            7 + (time % 2) as i32,
+            &[ContextMarker::USER.0, 0x1010],
+        );
+    }
+    let samples = |filter| made.profile(filter, 1).events[0].samples;
+    let none = Filter::default;
+    assert_eq!(samples(none()), 10);
+    assert_eq!(
+        samples(Filter {
+            comms: vec!["left".into()],
+            ..none()
+        }),
+        5
+    );
+    assert_eq!(
+        samples(Filter {
+            pids: vec![8],
+            ..none()
+        }),
+        5
+    );
+    assert_eq!(
+        samples(Filter {
+            tids: vec![8, 7],
+            ..none()
+        }),
+        10
+    );
+    assert_eq!(
+        samples(Filter {
+            cpus: vec![0],
+            time: Some((3, 7)),
+            ..none()
+        }),
+        2
+    );
+    let nobody = made.profile(
+        Filter {
+            comms: vec!["nobody".into()],
+            ..none()
+        },
+        1,
+    );
+    assert_eq!(nobody.events[0].samples, 0);
+    assert!(nobody.quality.warnings.iter().any(|w| w.contains("nobody")));
+}
+
+#[test]
+fn the_number_of_threads_does_not_matter() {
+    let mut made = Made::default();
+    for pid in 1..20 {
+        made.comm(1, pid, &format!("p{}", pid % 5))
+            .map(1, pid, 0x1000, &format!("/bin/{pid}"));
+        let fork = Task {
+            pid: pid + 100,
+            ppid: pid,
+            tid: pid + 100,
+            ptid: pid,
+            time: 2,
+        };
+        made.record(2, Misc(0), &Record::Fork(fork));
+    }
+    // Several blocks of a MiB, so that threads really share.
+    for i in 0..60_000u64 {
+        let pid = 1 + (i % 19) as i32 + if i % 3 == 0 { 100 } else { 0 };
+        let chain: Vec<u64> = std::iter::once(ContextMarker::USER.0)
+            .chain((0..i % 7).map(|d| 0x1000 + d * 16 + i % 50))
+            .collect();
+        made.sample(1 + i % 2, 3 + i, pid, &chain);
+    }
+    let one = made.profile(Filter::default(), 1);
+    for threads in [2, 5] {
+        let other = made.profile(Filter::default(), threads);
+        for event in 0..2 {
+            assert_eq!(stacks(&one, event), stacks(&other, event));
+        }
+        assert_eq!(one.quality, other.quality);
+        assert_eq!(one.time, other.time);
+    }
+    assert_eq!(one.events[0].samples + one.events[1].samples, 60_000);
+}
