@@ -29,6 +29,8 @@ pub struct Merge {
     pending: Vec<Pending>,
     spare: Vec<u8>,
     sequence: u64,
+    /// The bound of the last release.
+    last_bound: u64,
     released: u64,
     late: u64,
     damaged: u64,
@@ -69,6 +71,7 @@ impl Merge {
             pending: Vec::new(),
             spare: Vec::new(),
             sequence: 0,
+            last_bound: 0,
             released: 0,
             late: 0,
             damaged: 0,
@@ -134,7 +137,14 @@ impl Merge {
         mut sink: impl FnMut(Released<'_>) -> Result<(), E>,
     ) -> Result<bool, E> {
         let mut bound = self.bound();
-        if self.bytes.len() > MOST_PENDING {
+        let full = self.bytes.len() > MOST_PENDING;
+        // Until some CPU's watermark moves there is nothing new to hand out; what
+        // came late goes out when one does.
+        if bound == self.last_bound && bound != u64::MAX && !full {
+            return Ok(false);
+        }
+        self.last_bound = bound;
+        if full {
             let newest = self.pending.iter().map(|p| p.key.0).max().unwrap_or(0);
             bound = bound.max(newest);
         }
