@@ -2,7 +2,7 @@
 //!
 //! The child of a program with threads may call only what signal-safety(7) lists: another
 //! thread may have held the allocator's lock at the moment of the fork. So
-//! all strings are made before, and the child calls `read`, `write`, `close`, `sigaction`,
+//! all strings are made before, and the child calls `read`, `write`, `close`, `dup2`, `sigaction`,
 //! `sigprocmask`, `execve` and `_exit`, and nothing else.
 
 use crate::errno::Errno;
@@ -24,12 +24,19 @@ pub(super) struct Image {
     /// `/bin/sh`, a place for the candidate, the arguments.
     shell_argv: Vec<*const c_char>,
     envp: Vec<*const c_char>,
+    /// Whether standard output goes where standard error does.
+    stdout_to_stderr: bool,
     /// What the pointers point into; the heap blocks of a CString do not move.
     _strings: [Vec<CString>; 2],
 }
 
 impl Image {
-    pub(super) fn new(candidates: Vec<CString>, args: Vec<CString>, env: Vec<CString>) -> Image {
+    pub(super) fn new(
+        candidates: Vec<CString>,
+        args: Vec<CString>,
+        env: Vec<CString>,
+        stdout_to_stderr: bool,
+    ) -> Image {
         let pointers = |strings: &[CString]| -> Vec<*const c_char> {
             let all = strings.iter().map(|s| s.as_ptr());
             all.chain([ptr::null()]).collect()
@@ -42,6 +49,7 @@ impl Image {
             shell_argv,
             envp: pointers(&env),
             argv,
+            stdout_to_stderr,
             _strings: [args, env],
         }
     }
@@ -126,6 +134,10 @@ fn in_child(image: &mut Image, [go_read, go_write, error_write]: [RawFd; 3]) -> 
     if !told_to_go(go_read) {
         // SAFETY: ends this process without running exit handlers of the parent's.
         unsafe { libc::_exit(127) };
+    }
+    if image.stdout_to_stderr {
+        // SAFETY: two descriptors by number; it fails harmlessly if the second is closed.
+        unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) };
     }
     let errno = image.execute();
     let bytes = errno.0.to_ne_bytes();

@@ -77,6 +77,7 @@ pub struct Launcher {
     args: Vec<OsString>,
     /// Changes to this process's environment; the last one for a name counts.
     env: Vec<(OsString, Option<OsString>)>,
+    stdout_to_stderr: bool,
 }
 
 impl Launcher {
@@ -86,6 +87,7 @@ impl Launcher {
             program: program.as_ref().to_owned(),
             args: Vec::new(),
             env: Vec::new(),
+            stdout_to_stderr: false,
         }
     }
 
@@ -112,6 +114,13 @@ impl Launcher {
     /// Takes a variable out of the program's environment.
     pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Launcher {
         self.env.push((name.as_ref().to_owned(), None));
+        self
+    }
+
+    /// Sends what the program writes to standard output to standard error: for a
+    /// recorder whose own standard output is taken by the recording.
+    pub fn stdout_to_stderr(mut self, on: bool) -> Launcher {
+        self.stdout_to_stderr = on;
         self
     }
 
@@ -153,6 +162,7 @@ impl Launcher {
             strings(&candidates)?,
             strings(&self.command_line())?,
             strings(&env)?,
+            self.stdout_to_stderr,
         ))
     }
 

@@ -31,6 +31,15 @@ fn exit_codes_and_signals_come_back() {
 }
 
 #[test]
+fn stdout_can_go_where_stderr_goes() {
+    // Both descriptors of the child are compared by what they lead to.
+    let same = "[ /proc/self/fd/1 -ef /proc/self/fd/2 ]";
+    let separate = format!("exec 2>/dev/null; {same}");
+    assert_eq!(run(&sh(same).stdout_to_stderr(true)), Some(0));
+    assert_eq!(run(&sh(&separate).stdout_to_stderr(false)), Some(1));
+}
+
+#[test]
 fn nothing_runs_before_go() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ran");
