@@ -62,7 +62,7 @@ pub enum SvgError {
         name: String,
     },
     /// It could not be written.
-    #[error(transparent)]
+    #[error("cannot write the flame graph: {0}")]
     Write(#[from] std::io::Error),
 }
 

@@ -83,10 +83,7 @@ pub(crate) fn warn(profile: &Profile, quiet: bool) {
         return;
     }
     for warning in &profile.quality.warnings {
-        say(format_args!(
-            "warning: {}",
-            rprof_export::clean::clean(warning)
-        ));
+        say(format_args!("warning: {warning}"));
     }
 }
 

@@ -3,10 +3,15 @@
 use std::fmt::Display;
 use std::io;
 
+use rprof_export::clean::clean;
+
 /// Prints a line to stderr, under rprof's name.
 #[allow(clippy::print_stderr, reason = "this is where the binary prints")]
+///
+/// Names in it, of files or functions, may hold anything: no control character of
+/// theirs reaches the terminal.
 pub(crate) fn say(message: impl Display) {
-    anstream::eprintln!("rprof: {message}");
+    anstream::eprintln!("rprof: {}", clean(&message.to_string()));
 }
 
 /// A failed command.

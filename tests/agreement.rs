@@ -1,0 +1,225 @@
+//! rprof and perf agree on the same file, whichever of them wrote it.
+//!
+//! Where perf is known to be wrong, the difference must be of a class that is known (see
+//! `support/compare.rs`), and is counted; everything else must be equal: samples, frames with
+//! addresses and offsets, per-function counts, folded stacks.
+
+use std::path::Path;
+
+use crate::support::{
+    Comparison, Folded, Here, PERF_REPORT, c, c_with, cxx, fold_samples, folded, legible_samples,
+    legible_stacks, perf_samples, perf_self_samples, rust,
+};
+
+/// Everything about perf.data of this folder.
+fn assert_agreement(here: &Here, what: &str) {
+    here.perf("evlist -v")
+        .ok()
+        .says_nothing()
+        .prints("sample_type: ");
+    let script = here.perf("script --no-inline").ok();
+    script.says_nothing();
+    let by_perf = perf_samples(&script);
+    let by_rprof = perf_samples(&here.rprof("script").ok());
+    let report = here.report("--no-children");
+    assert!(!by_perf.is_empty(), "{what}: no samples");
+    assert_eq!(
+        by_rprof.len(),
+        by_perf.len(),
+        "{what}: samples in the scripts"
+    );
+    assert_eq!(report.samples(), by_perf.len() as u64, "{what}: samples");
+
+    let comparison = Comparison::of(&by_perf, &by_rprof);
+    let unexplained = &comparison.unexplained;
+    assert!(
+        unexplained.is_empty(),
+        "{what}: {} frames: {:#?}",
+        unexplained.len(),
+        &unexplained[..unexplained.len().min(20)]
+    );
+
+    // Function by function, in samples.
+    let by_perf = here.perf(PERF_REPORT).ok();
+    by_perf.says_nothing();
+    let by_perf = comparison.correct(perf_self_samples(&by_perf).remove(0));
+    assert_eq!(
+        report.only().self_samples(),
+        by_perf,
+        "{what}: samples by function"
+    );
+
+    // Stack by stack, in weight.
+    let by_perf = fold_samples(&legible_samples(comparison.corrected));
+    let by_rprof = legible_stacks(folded(&here.rprof("collapse").ok()));
+    assert_eq!(by_rprof, by_perf, "{what}: folded stacks");
+    show(&format!(
+        "{what}: {} samples, {:?}",
+        report.samples(),
+        comparison.classes
+    ));
+}
+
+/// For whoever runs this with `--nocapture`.
+#[allow(
+    clippy::print_stdout,
+    reason = "what a test prints is kept by the harness"
+)]
+fn show(line: &str) {
+    println!("{line}");
+}
+
+fn assert_agreement_on(program: &Path, args: &str) {
+    let name = program.file_name().expect("a name").to_string_lossy();
+    let here = Here::new();
+    here.record("-e cpu-clock -F 999 -g", program, args);
+    assert_agreement(&here, &format!("{name} by rprof"));
+    let here = Here::new();
+    here.perf_record("-e cpu-clock", program, args);
+    assert_agreement(&here, &format!("{name} by perf"));
+}
+
+#[test]
+fn on_three_functions() {
+    needs!(PerfEvents, Perf);
+    assert_agreement_on(&c("shares.c"), "0.5");
+}
+
+#[test]
+fn on_a_static_program() {
+    needs!(PerfEvents, Perf);
+    assert_agreement_on(&c_with("shares.c", &["-static"]), "0.3");
+}
+
+#[test]
+fn on_a_program_at_fixed_addresses() {
+    needs!(PerfEvents, Perf);
+    assert_agreement_on(&c_with("shares.c", &["-no-pie"]), "0.3");
+}
+
+#[test]
+fn on_two_threads() {
+    needs!(PerfEvents, Perf);
+    assert_agreement_on(&c("threads.c"), "0.3");
+}
+
+#[test]
+fn on_system_calls() {
+    needs!(PerfEvents, Perf, Kernel);
+    assert_agreement_on(&c("syscalls.c"), "0.5");
+}
+
+#[test]
+fn on_deep_recursion() {
+    needs!(PerfEvents, Perf);
+    // Deeper than the kernel follows.
+    assert_agreement_on(&c("recursion.c"), "1000 0.2");
+}
+
+#[test]
+fn on_processes() {
+    needs!(PerfEvents, Perf);
+    let args = format!("0.2 {} 0.2", c("shares.c").display());
+    assert_agreement_on(&c("fork_exec.c"), &args);
+}
+
+#[test]
+fn on_names_of_cxx() {
+    needs!(PerfEvents, Perf, Cxx);
+    assert_agreement_on(&cxx("names.cpp"), "0.1");
+}
+
+#[test]
+fn on_names_of_rust() {
+    needs!(PerfEvents, Perf);
+    assert_agreement_on(&rust("names.rs", &[]), "0.1");
+}
+
+#[test]
+fn without_stacks() {
+    needs!(PerfEvents, Perf);
+    let here = Here::new();
+    here.record("-e cpu-clock -F 999", &c("shares.c"), "0.3");
+    assert_agreement(&here, "without stacks");
+}
+
+/// A C file that keeps a compiler busy.
+fn large_source(functions: usize) -> String {
+    let mut source = String::from("int data[4096];\n");
+    for i in 0..functions {
+        source += &format!(
+            "int f{i}(int n, int *p) {{\n  int sum = {i};\n  for (int i = 0; i < n; i++)\n    \
+             switch (p[i] % 7) {{\n    case 0: sum += p[i] * {i}; break;\n    case 1: sum ^= p[sum & 4095]; break;\n    \
+             case 2: p[i] = sum / 3; break;\n    default: sum -= data[(i * {i}) & 4095];\n    }}\n  return sum;\n}}\n"
+        );
+    }
+    source
+}
+
+/// gcc was not built for us, and no frame of it is as we would like it: most of it has no frame
+/// pointers, so its "callers" are whatever was in a register. The names of all of these must
+/// agree but for a small share.
+#[test]
+fn on_a_compiler() {
+    needs!(PerfEvents, Perf, Gcc);
+    let args = "-O2 -c large.c -o large.o";
+    for recorder in ["rprof", "perf"] {
+        let here = Here::new();
+        std::fs::write(here.path("large.c"), large_source(300)).unwrap();
+        match recorder {
+            "rprof" => here.record("-e cpu-clock -F 999 -g", "gcc".as_ref(), args),
+            _ => here.perf_record("-e cpu-clock", "gcc".as_ref(), args),
+        }
+        assert_near_agreement(&here, &format!("gcc by {recorder}"));
+    }
+}
+
+/// As [`assert_agreement`], but 2 % of the weight may differ without explanation.
+fn assert_near_agreement(here: &Here, what: &str) {
+    let script = here.perf("script --no-inline").ok();
+    script.says_nothing();
+    let theirs = perf_samples(&script);
+    let ours = perf_samples(&here.rprof("script").ok());
+    let report = here.report("");
+    assert_eq!(ours.len(), theirs.len(), "{what}: samples");
+    assert_eq!(report.samples(), theirs.len() as u64, "{what}: samples");
+
+    let comparison = Comparison::of(&theirs, &ours);
+    let by_perf = perf_self_samples(&here.perf(PERF_REPORT).ok()).remove(0);
+    let by_perf = comparison.correct(by_perf);
+    let functions = difference(&by_perf, &report.only().self_samples());
+
+    let stacks = folded(&here.rprof("collapse").ok());
+    let raw = difference(&fold_samples(&theirs), &stacks);
+    let corrected = fold_samples(&legible_samples(comparison.corrected));
+    let rest = difference(&corrected, &legible_stacks(stacks));
+    let unexplained = &comparison.unexplained;
+    show(&format!(
+        "{what}: {} samples; weight in other stacks {:.2} %, for no known reason {:.2} %, in other \
+         functions {:.2} %; known differences {:?}, others {}: {:#?}",
+        theirs.len(),
+        raw * 100.0,
+        rest * 100.0,
+        functions * 100.0,
+        comparison.classes,
+        unexplained.len(),
+        &unexplained[..unexplained.len().min(20)],
+    ));
+    assert!(rest < 0.02, "{what}: {:.2} % in other stacks", rest * 100.0);
+    let percent = functions * 100.0;
+    assert!(
+        functions < 0.02,
+        "{what}: {percent:.2} % in other functions"
+    );
+}
+
+/// Share of the weight that is not in the same stacks, or functions.
+fn difference(a: &Folded, b: &Folded) -> f64 {
+    let of_b = |stack| b.get(stack).copied().unwrap_or(0);
+    let common: u64 = a
+        .iter()
+        .map(|(stack, weight)| (*weight).min(of_b(stack)))
+        .sum();
+    let whole = a.values().sum::<u64>().max(b.values().sum());
+    1.0 - common as f64 / whole as f64
+}

@@ -1,0 +1,146 @@
+//! `rprof flamegraph`: an SVG, of a recording or of a command.
+
+use crate::support::{Here, c, cxx, folded, well_formed};
+
+/// The SVG of that name, as text.
+fn svg(here: &Here, name: &str) -> String {
+    let path = here.path(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+#[test]
+fn is_well_formed_and_has_the_hot_functions() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.record("-F 999 -g", &c("shares.c"), "0.3");
+    let run = here.rprof("flamegraph").ok();
+    run.says("flamegraph.svg");
+    let titles = well_formed(&svg(&here, "flamegraph.svg"));
+    for name in [
+        "burn_seventy",
+        "burn_twenty",
+        "burn_ten",
+        "do_round",
+        "main",
+        "shares",
+    ] {
+        let is_it = |t: &String| {
+            t.strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with(" ("))
+        };
+        assert!(titles.iter().any(is_it), "{name} is not among {titles:#?}");
+    }
+}
+
+#[test]
+fn has_all_stacks_when_no_width_is_too_small() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.record("-F 999 -g", &c("syscalls.c"), "0.3");
+    let run = here.rprof("flamegraph --min-width 0 -o -").ok();
+    let titles = well_formed(&run.out());
+    // A frame of the picture is a distinct beginning of a stack; one more is "all".
+    let stacks = folded(&here.rprof("collapse").ok());
+    let mut prefixes = std::collections::BTreeSet::new();
+    for stack in stacks.keys() {
+        let ends = stack
+            .match_indices(';')
+            .map(|(at, _)| at)
+            .chain([stack.len()]);
+        prefixes.extend(ends.map(|at| &stack[..at]));
+    }
+    assert_eq!(titles.len(), prefixes.len() + 1, "{titles:#?}");
+}
+
+#[test]
+fn escapes_names() {
+    needs!(PerfEvents, Cxx);
+    let here = Here::new();
+    here.record("-F 999 -g", &cxx("names.cpp"), "0.1");
+    here.rprof("flamegraph --title <b>&\"' --subtitle </svg>")
+        .ok();
+    let text = svg(&here, "flamegraph.svg");
+    let titles = well_formed(&text);
+    for name in [
+        "shapes::Polygon<char const*, 3>::spin (",
+        "main::{lambda(double)#1}::operator (",
+    ] {
+        assert!(
+            titles.iter().any(|t| t.starts_with(name)),
+            "{name} is not among {titles:#?}"
+        );
+    }
+    assert!(text.contains("&lt;b&gt;&amp;"), "the title");
+}
+
+#[test]
+fn of_a_command_keeps_its_exit_status() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let shell = here
+        .rprof("flamegraph -F 999 -- sh -c")
+        .arg("\"$0\" 0.2; exit 3");
+    let run = shell.arg(c("shares.c")).exits(3);
+    run.says("flamegraph.svg");
+    let titles = well_formed(&svg(&here, "flamegraph.svg"));
+    assert!(
+        titles.iter().any(|t| t.starts_with("burn_seventy (")),
+        "{titles:#?}"
+    );
+    assert!(!here.path("perf.data").exists(), "left behind by\n{run}");
+    here.rprof("flamegraph -o x.svg -- no-such-command-of-this-name")
+        .exits(127);
+    assert!(!here.path("x.svg").exists());
+}
+
+#[test]
+fn is_the_same_every_time() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.record("-F 999 -g", &c("shares.c"), "0.1");
+    let first = here.rprof("flamegraph -o -").ok();
+    assert_eq!(first.out(), here.rprof("flamegraph -o -").ok().out());
+}
+
+#[test]
+fn takes_its_options() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.record("-F 999 -g", &c("shares.c"), "0.1");
+    for options in [
+        "--inverted",
+        "--reverse",
+        "--colors rust",
+        "--width 777",
+        "--weight samples",
+    ] {
+        well_formed(&here.rprof("flamegraph -q -o -").words(options).ok().out());
+    }
+    here.rprof("flamegraph -q -o - --width 777")
+        .ok()
+        .prints("777");
+    here.rprof("flamegraph -o x.svg --colors octarine")
+        .exits(1)
+        .says("octarine");
+    assert!(
+        !here.path("x.svg").exists(),
+        "no file where nothing could be drawn"
+    );
+    here.rprof("flamegraph -o x.svg --comm nobody")
+        .exits(1)
+        .says("no sample");
+    here.rprof("flamegraph -o no/such/x.svg")
+        .exits(1)
+        .says("no/such");
+}
+
+#[test]
+fn that_cannot_be_written_is_named() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.record("-F 999 -g", &c("shares.c"), "0.1");
+    // A full disk.
+    here.rprof("flamegraph -o /dev/full")
+        .exits(1)
+        .says("/dev/full");
+}

@@ -1,0 +1,186 @@
+//! Names: demangled, whatever the program is written in and however it is linked;
+//! and harmless, whatever bytes they have.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::support::{Here, c, c_with, cxx, folded, rust, well_formed};
+
+/// Records a program and checks that these functions are in the report, each with
+/// samples of its own.
+fn assert_hot(program: &Path, names: &[&str]) {
+    let here = Here::new();
+    here.record("-F 999 -g -e cpu-clock", program, "0.1");
+    let report = here.report("");
+    for name in names {
+        let row = report.only().row(name);
+        assert!(row.self_samples > 0, "{name} in {}", program.display());
+        assert_eq!(row.object, program.to_str().unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn of_c_are_the_same_however_it_is_linked() {
+    needs!(PerfEvents);
+    let names = ["burn_seventy", "burn_twenty", "burn_ten"];
+    assert_hot(&c("shares.c"), &names);
+    for flags in [["-pie"], ["-no-pie"], ["-static"], ["-static-pie"]] {
+        assert_hot(&c_with("shares.c", &flags), &names);
+    }
+}
+
+#[test]
+fn of_cxx_are_demangled() {
+    needs!(PerfEvents, Cxx);
+    assert_hot(
+        &cxx("names.cpp"),
+        &[
+            "shapes::Polygon<char const*, 3>::spin",
+            "shapes::Polygon<unsigned long, 4>::operator<<",
+            "shapes::detail::nested",
+            "(anonymous namespace)::hidden",
+            "main::{lambda(double)#1}::operator()",
+        ],
+    );
+}
+
+/// Without the option, rustc chooses: the older, legacy mangling for a long time.
+#[test]
+fn of_rust_are_demangled() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    for (flags, names) in [
+        (
+            &["-Csymbol-mangling-version=v0"][..],
+            &[
+                "<names::shapes::Polygon<alloc::string::String, 3> as names::shapes::Spin>::spin",
+                "names::shapes::generic::<alloc::vec::Vec<u8>>",
+                "names::main::{closure#1}",
+            ][..],
+        ),
+        (&[], &["names::shapes::generic"]),
+    ] {
+        let program = rust("names.rs", flags);
+        here.record("-F 999 -g -e cpu-clock", &program, "0.1");
+        let report = here.report("");
+        let rows = &report.only().rows;
+        let own: Vec<_> = rows
+            .iter()
+            .filter(|r| r.own > 0)
+            .map(|r| &r.symbol)
+            .collect();
+        for name in names {
+            assert!(
+                own.iter().any(|n| n.starts_with(name)),
+                "no {name} with {flags:?}: {own:#?}"
+            );
+        }
+        for row in rows {
+            let mangled = ["_R", "_ZN"].iter().any(|p| row.symbol.starts_with(p));
+            assert!(!mangled && !row.symbol.contains("::h1"), "{}", row.symbol);
+        }
+        for hot in ["spin", "generic", "closure"] {
+            let share: f64 = own
+                .iter()
+                .filter(|n| n.contains(hot))
+                .map(|n| report.only().self_share(n))
+                .sum();
+            assert!(share > 0.2, "{hot}: {share} with {flags:?} of {own:#?}");
+        }
+    }
+}
+
+/// Bytes that do something where they are printed, or end something where they are parsed.
+const HOSTILE: [&[u8]; 4] = [
+    b"\x1b[31m;<b>&",
+    b"two\nlines\r\x07",
+    b"\xff\xfe\x9b31m",
+    "\u{202e}abc\u{2028}".as_bytes(),
+];
+
+fn assert_harmless(here: &Here, function: &str) {
+    for command in [
+        "report",
+        "report --sort comm",
+        "report --format json --sort comm,symbol,dso",
+        "report --format csv --sort comm,symbol,dso",
+        "collapse",
+        "script",
+        "header",
+        "header --format json",
+        "flamegraph -o -",
+    ] {
+        let run = here.rprof(command).ok();
+        run.is_clean();
+        for mark in ['\u{202e}', '\u{2028}'] {
+            assert!(!run.out().contains(mark), "{mark:?} in\n{run}");
+        }
+    }
+    let stacks = folded(&here.rprof("collapse").ok());
+    assert!(
+        stacks.keys().any(|s| s.split(';').any(|f| f == function)),
+        "{stacks:#?}"
+    );
+    // The name of the thread is one frame, and the next is not a rest of it.
+    for stack in stacks.keys() {
+        let root = stack.split(';').nth(1).unwrap_or_default();
+        assert!(!root.contains('<') && !root.contains("lines"), "{stack:?}");
+    }
+    let svg = here.rprof("flamegraph -o -").ok();
+    let titles = well_formed(&svg.out());
+    assert!(
+        titles.iter().any(|t| t.starts_with(function)),
+        "{titles:#?}"
+    );
+}
+
+#[test]
+fn of_threads_do_no_harm() {
+    needs!(PerfEvents);
+    for name in HOSTILE {
+        let here = Here::new();
+        let name = std::ffi::OsStr::from_bytes(name);
+        here.rprof("record -q -F 999 -g --")
+            .arg(c("comm.c"))
+            .arg(name)
+            .arg("0.1")
+            .ok();
+        assert_harmless(&here, "work_named");
+    }
+}
+
+#[test]
+fn of_programs_do_no_harm() {
+    needs!(PerfEvents);
+    for name in HOSTILE {
+        let here = Here::new();
+        let path = here.path(std::ffi::OsStr::from_bytes(name));
+        // A link, and not a copy: a file just written may still be open in a process
+        // that another test is starting, and could not be executed.
+        std::fs::hard_link(c("shares.c"), &path).expect("a hard link");
+        let run = here.rprof("record -F 999 -g --").arg(&path).arg("0.1").ok();
+        run.is_clean();
+        assert_harmless(&here, "burn_seventy");
+    }
+}
+
+#[test]
+fn in_messages_do_no_harm() {
+    let here = Here::new();
+    for name in HOSTILE {
+        let name = std::ffi::OsStr::from_bytes(name);
+        // As on a terminal, where nothing is taken out of what is printed.
+        for forced in ["0", "1"] {
+            let here = |args| here.rprof(args).env("CLICOLOR_FORCE", forced);
+            here("report -i").arg(name).exits(1).is_clean();
+            here("flamegraph -i").arg(name).exits(1).is_clean();
+            here("record --").arg(name).run().is_clean();
+        }
+        // Usage errors are coloured there.
+        here.rprof("record -e")
+            .arg(name)
+            .arg("true")
+            .exits(2)
+            .is_clean();
+    }
+}

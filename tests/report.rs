@@ -1,0 +1,280 @@
+//! `rprof report`: rows, forms, filters.
+
+use crate::support::{
+    Here, PERF_REPORT, Report, Row, Run, c, folded, perf_samples, perf_self_samples,
+};
+
+/// A recording of `threads`, in perf.data.
+fn recorded() -> Here {
+    let here = Here::new();
+    here.record("-F 999 -g -e cpu-clock", &c("threads.c"), "0.3");
+    here
+}
+
+#[test]
+fn is_a_table_with_a_verdict_above() {
+    needs!(PerfEvents);
+    let here = recorded();
+    let run = here.rprof("report").ok();
+    run.says_nothing()
+        .prints("# event cpu-clock: ")
+        .prints("stacks: ")
+        .prints("symbol");
+    assert!(
+        !run.out().contains('\x1b'),
+        "colour without a terminal in\n{run}"
+    );
+    let report = here.report("");
+    let samples = report.only().samples;
+    run.prints(&format!("# event cpu-clock: {samples} samples"));
+    // Each row: self, total, samples, symbol, object.
+    let out = run.out();
+    let row = out
+        .lines()
+        .find(|l| l.split_whitespace().nth(3) == Some("work_left"));
+    let row = row.unwrap_or_else(|| panic!("no work_left in\n{run}"));
+    let words: Vec<_> = row.split_whitespace().collect();
+    let share = report.only().self_share("work_left") * 100.0;
+    assert_eq!(words[0], format!("{share:.2}%"), "{row}");
+    assert_eq!(
+        words[2],
+        report.only().row("work_left").self_samples.to_string(),
+        "{row}"
+    );
+    assert!(words[4].ends_with("/threads"), "{row}");
+}
+
+#[test]
+fn colours_only_when_told_to() {
+    needs!(PerfEvents);
+    let here = recorded();
+    let has_colour = |run: &Run| run.out().contains('\x1b');
+    let colour = here.rprof("report --color always").ok();
+    assert!(has_colour(&colour), "{colour}");
+    let forced = here.rprof("report").env("CLICOLOR_FORCE", "1").ok();
+    assert!(has_colour(&forced), "{forced}");
+    let plain = here
+        .rprof("report")
+        .env("NO_COLOR", "1")
+        .env("CLICOLOR_FORCE", "1")
+        .ok();
+    assert!(!has_colour(&plain), "{plain}");
+}
+
+#[test]
+fn adds_up() {
+    needs!(PerfEvents);
+    let here = recorded();
+    let report = here.report("");
+    let event = report.only();
+    let own: u64 = event.rows.iter().map(|r| r.own).sum();
+    let samples: u64 = event.rows.iter().map(|r| r.self_samples).sum();
+    assert_eq!((own, samples), (event.weight, event.samples));
+    for row in &event.rows {
+        assert!(
+            row.own <= row.total && row.total <= event.weight,
+            "{}",
+            row.symbol
+        );
+    }
+    let stacks = &report.quality["stacks"];
+    assert_eq!(stacks["total"], event.samples);
+    let kinds = ["complete", "truncated", "no_unwind_info", "other"];
+    let sum: u64 = kinds.iter().map(|k| stacks[k].as_u64().unwrap()).sum();
+    assert_eq!(stacks["total"], sum, "{stacks}");
+    let frames = &report.quality["frames"];
+    let unnamed = frames["unnamed_by_reason"].as_object().expect("an object");
+    let unnamed: u64 = unnamed.values().map(|n| n.as_u64().unwrap()).sum();
+    assert_eq!(
+        frames["total"],
+        frames["named"].as_u64().unwrap() + unnamed,
+        "{frames}"
+    );
+}
+
+#[test]
+fn sorts_by_self_or_total() {
+    needs!(PerfEvents);
+    let here = recorded();
+    for (options, weight) in [
+        ("", (|r| r.total) as fn(&Row) -> u64),
+        ("--children", |r| r.total),
+        ("--no-children", |r| r.own),
+    ] {
+        let report = here.report(options);
+        let weights: Vec<_> = report.only().rows.iter().map(weight).collect();
+        assert!(
+            weights.is_sorted_by(|a, b| a >= b),
+            "with {options:?}: {weights:?}"
+        );
+    }
+}
+
+#[test]
+fn groups_by_what_is_asked() {
+    needs!(PerfEvents);
+    let here = recorded();
+    let report = here.report("--sort comm");
+    let event = report.only();
+    for comm in ["busy-left", "busy right"] {
+        let row = event.rows.iter().find(|r| r.comm == comm);
+        let row = row.unwrap_or_else(|| panic!("no thread {comm:?}"));
+        assert!(row.own > 0 && row.symbol.is_empty() && row.object.is_empty());
+    }
+    let objects = here.report("--sort dso");
+    let rows = &objects.only().rows;
+    assert!(
+        rows.iter()
+            .any(|r| r.object.ends_with("/threads") && r.own > 0)
+    );
+    assert!(rows.iter().all(|r| r.symbol.is_empty()));
+}
+
+#[test]
+fn filters() {
+    needs!(PerfEvents);
+    let here = recorded();
+    let all = here.report("");
+    let left = here.report("--comm busy-left");
+    let left = left.only();
+    assert!(left.rows.iter().all(|r| r.symbol != "work_right"));
+    assert_eq!(left.row("work_left").own, all.only().row("work_left").own);
+    let symbol = here.report("--symbol work_left");
+    assert_eq!(
+        symbol.only().samples,
+        all.only().row("work_left").self_samples
+    );
+    let object = here.report("--dso threads --no-children");
+    let own: u64 = (all.only().rows.iter())
+        .filter(|r| r.object.ends_with("/threads"))
+        .map(|r| r.self_samples)
+        .sum();
+    assert_eq!(object.only().samples, own);
+    // Each sample is on one side or the other of a moment.
+    let script = here.rprof("script").ok();
+    let samples = perf_samples(&script);
+    let time = samples[samples.len() / 2].head.clone();
+    let time = time
+        .split_whitespace()
+        .find_map(|w| w.strip_suffix(':')?.parse::<f64>().ok());
+    let time = time.expect("a time");
+    let before = here.report(&format!("--time ,{time:.6}"));
+    let after = here.report(&format!("--time {time:.6},"));
+    let sum = before.samples() + after.samples();
+    assert!(before.samples() > 0 && after.samples() > 0);
+    assert!(
+        sum >= all.samples() && sum <= all.samples() + 2,
+        "{sum} of {}",
+        all.samples()
+    );
+    // Nothing left is an answer, not an error.
+    let none = here.report("--comm nobody");
+    assert_eq!(none.samples(), 0);
+    here.rprof("report --comm nobody").ok().prints("no samples");
+}
+
+#[test]
+fn limits_its_rows() {
+    needs!(PerfEvents);
+    let here = recorded();
+    assert_eq!(here.report("-n 2").only().rows.len(), 2);
+    let report = here.report("--no-children --percent-limit 20");
+    let names: Vec<_> = report
+        .only()
+        .rows
+        .iter()
+        .map(|r| r.symbol.as_str())
+        .collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert!(
+        names.contains(&"work_left") && names.contains(&"work_right"),
+        "{names:?}"
+    );
+}
+
+#[test]
+fn as_csv_has_the_same_rows() {
+    needs!(PerfEvents);
+    let here = recorded();
+    let csv = here.rprof("report --format csv").ok();
+    let report = here.report("");
+    let rows = csv.out().lines().count() - 1;
+    assert_eq!(rows, report.only().rows.len(), "{csv}");
+    let weight = report.only().row("work_left").own.to_string();
+    let out = csv.out();
+    let line = out
+        .lines()
+        .find(|l| l.contains("work_left"))
+        .expect("work_left");
+    assert!(
+        line.split(',').any(|field| field == weight),
+        "{weight} in {line}"
+    );
+}
+
+#[test]
+fn counts_a_recursive_function_once() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.record("-F 999 -g -e cpu-clock", &c("recursion.c"), "100 0.3");
+    let report = here.report("");
+    let event = report.only();
+    let row = event.row("descend");
+    assert!(
+        row.total <= event.weight,
+        "{} of {}",
+        row.total,
+        event.weight
+    );
+    assert!(event.total_share("descend") >= event.self_share("bottom"));
+    // Every sample taken at the bottom has all the activations in its stack.
+    let folded = folded(&here.rprof("collapse").ok());
+    let at_bottom = folded.keys().filter(|stack| stack.ends_with(";bottom"));
+    let depths: Vec<_> = at_bottom.map(|s| s.matches(";descend").count()).collect();
+    assert!(
+        !depths.is_empty() && depths.iter().all(|d| *d == 100),
+        "{depths:?}"
+    );
+}
+
+#[test]
+fn shows_each_event_of_a_file() {
+    needs!(PerfEvents, Perf);
+    let here = Here::new();
+    here.perf_record("-e cpu-clock,page-faults", &c("shares.c"), "0.3");
+    let report = here.report("");
+    let script = here.perf("script --no-inline").ok();
+    let samples = perf_samples(&script);
+    assert_eq!(report.events.len(), 2, "events");
+    for event in &report.events {
+        let by_perf = samples.iter().filter(|s| s.event == event.name).count() as u64;
+        assert_eq!(event.samples, by_perf, "samples of {}", event.name);
+    }
+    let by_perf = here.perf(PERF_REPORT).ok();
+    let by_perf = perf_self_samples(&by_perf);
+    assert_eq!(by_perf.len(), 2, "events of perf");
+    for (event, by_perf) in report.events.iter().zip(by_perf) {
+        let by_rprof: u64 = event.self_samples().values().sum();
+        assert_eq!(
+            by_rprof,
+            by_perf.values().sum::<u64>(),
+            "samples of {}",
+            event.name
+        );
+    }
+    let run = here.rprof("report").ok();
+    run.prints("# event cpu-clock")
+        .prints("# event page-faults");
+}
+
+#[test]
+fn reads_what_perf_sends_down_a_pipe() {
+    needs!(PerfEvents, Perf);
+    let here = Here::new();
+    let record = here.perf("record -q -N -e cpu-clock -F 999 -g -o - --");
+    let report = here.rprof("report --format json -i -");
+    let run = record.arg(c("shares.c")).arg("0.3").pipe(report);
+    run.exits(0);
+    let report = Report::parse(&run);
+    assert!(report.only().self_share("burn_seventy") > 0.5);
+}

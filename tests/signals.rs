@@ -1,0 +1,122 @@
+//! Signals to rprof while it records.
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{Here, Need, Running, c, has, perf_samples, wait_until};
+
+/// `rprof record` of `endless`, and the process number that it said after its first work.
+fn recording(here: &Here, options: &str) -> (Running, Pid) {
+    let shell = here
+        .rprof("record -F 999 -g -e cpu-clock --")
+        .arg(c("endless.c"));
+    let mut rprof = shell.words(options).start();
+    let pid = rprof.line().parse().ok().and_then(Pid::from_raw);
+    (rprof, pid.expect("the number of a process"))
+}
+
+/// perf.data has all that was recorded, and can be read by anyone.
+fn assert_complete(here: &Here) {
+    let run = here.rprof("report").ok();
+    run.says_nothing();
+    let report = here.report("");
+    assert!(report.only().self_share("work_on") > 0.5, "{run}");
+    if has(Need::Perf) {
+        let script = here.perf("script --no-inline").ok();
+        script.says_nothing();
+        assert_eq!(
+            perf_samples(&script).len() as u64,
+            report.samples(),
+            "samples by perf"
+        );
+    }
+}
+
+/// Whether the file is finished: the bits of the header that tell of host name, build-ids
+/// and so on are set when these were written, at the end.
+fn is_finished(here: &Here) -> bool {
+    let bytes = std::fs::read(here.path("perf.data")).unwrap_or_default();
+    (bytes.get(72..104)).is_some_and(|bits| bits.iter().any(|b| *b != 0))
+}
+
+#[test]
+fn stop_and_finish_the_file() {
+    needs!(PerfEvents);
+    for (signal, number) in [(Signal::INT, 2), (Signal::TERM, 15), (Signal::HUP, 1)] {
+        let here = Here::new();
+        let (rprof, command) = recording(&here, "");
+        rprof.signal(signal);
+        let run = rprof.end();
+        // The command was given the signal too, and ended by it.
+        run.exits(128 + number).says("samples of cpu-clock");
+        assert!(
+            kill_process(command, Signal::CONT).is_err(),
+            "the command is left by\n{run}"
+        );
+        assert_complete(&here);
+    }
+}
+
+#[test]
+fn finish_the_file_though_the_command_goes_on() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let (rprof, command) = recording(&here, "ignore");
+    rprof.signal(Signal::INT);
+    wait_until("the file is finished", || is_finished(&here));
+    kill_process(command, Signal::KILL).expect("the command still runs");
+    rprof.end().exits(128 + 9).says("samples of cpu-clock");
+    assert_complete(&here);
+}
+
+#[test]
+fn leave_at_once_the_second_time() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let (rprof, command) = recording(&here, "ignore");
+    rprof.signal(Signal::INT);
+    wait_until("the file is finished", || is_finished(&here));
+    rprof.signal(Signal::INT);
+    rprof.end().exits(128 + 2);
+    kill_process(command, Signal::KILL).expect("the command still runs");
+    assert_complete(&here);
+}
+
+#[test]
+fn that_kill_leave_what_was_written() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let (rprof, command) = recording(&here, "");
+    let length = || here.path("perf.data").metadata().map_or(0, |m| m.len());
+    let at_first = length();
+    wait_until("samples are in the file", || length() > at_first + 10_000);
+    rprof.signal(Signal::KILL);
+    rprof.end();
+    kill_process(command, Signal::KILL).ok();
+    let run = here.rprof("report").ok();
+    let report = here.report("");
+    assert!(report.samples() > 0, "{run}");
+    assert!(report.only().self_share("work_on") > 0.5, "{run}");
+    let script = here.rprof("script").ok();
+    assert_eq!(perf_samples(&script).len() as u64, report.samples());
+    here.rprof("header").ok();
+    here.rprof("flamegraph -q -o -").ok();
+    if has(Need::Perf) {
+        // Whether perf calls this a success depends on where the cut is.
+        let script = here.perf("script --no-inline").run();
+        assert_eq!(
+            perf_samples(&script).len() as u64,
+            report.samples(),
+            "samples by\n{script}"
+        );
+    }
+}
+
+#[test]
+fn to_the_command_are_its_own() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let (rprof, command) = recording(&here, "");
+    kill_process(command, Signal::TERM).expect("the command runs");
+    rprof.end().exits(128 + 15);
+    assert_complete(&here);
+}

@@ -1,0 +1,27 @@
+//! What the tests share: a shell session in a folder of its own, fixtures, what the
+//! machine has, and readers for what comes out.
+
+#[macro_use]
+mod need;
+mod compare;
+mod fixtures;
+mod folded;
+mod perf;
+mod report;
+mod run;
+mod shell;
+mod stats;
+mod wait;
+mod xml;
+
+pub(crate) use compare::{Comparison, legible_samples, legible_stacks};
+pub(crate) use fixtures::{c, c_with, cxx, rust};
+pub(crate) use folded::{Folded, folded};
+pub(crate) use need::{Need, has};
+pub(crate) use perf::{PERF_REPORT, fold_samples, perf_samples, perf_self_samples};
+pub(crate) use report::{Report, Row};
+pub(crate) use run::Run;
+pub(crate) use shell::{Here, Running, Shell};
+pub(crate) use stats::assert_share;
+pub(crate) use wait::wait_until;
+pub(crate) use xml::well_formed;

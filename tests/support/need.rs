@@ -1,0 +1,113 @@
+//! What a machine may lack. A test that needs it is skipped, and says so; with
+//! `RPROF_REQUIRE_TOOLS=1` it fails instead, so that a CI job cannot pass by skipping.
+
+use std::fmt;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use super::fixtures;
+
+/// Something that not every machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Permission to sample one's own programs.
+    PerfEvents,
+    /// Permission to sample the kernel, and to see its addresses.
+    Kernel,
+    /// The `perf` tool.
+    Perf,
+    /// A C++ compiler.
+    Cxx,
+    /// GCC: the program, as something to record.
+    Gcc,
+}
+
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Need::PerfEvents => "permission for perf_event_open (kernel.perf_event_paranoid <= 2)",
+            Need::Kernel => {
+                "permission to sample the kernel (kernel.perf_event_paranoid <= 1) \
+                 and to see its addresses (kernel.kptr_restrict)"
+            }
+            Need::Perf => "perf",
+            Need::Cxx => "a C++ compiler",
+            Need::Gcc => "gcc",
+        })
+    }
+}
+
+/// Returns from the test unless the machine has all of it.
+macro_rules! needs {
+    ($($need:ident),+) => {
+        $(if !$crate::support::has($crate::support::Need::$need) { return; })+
+    };
+}
+
+/// Whether the machine has it. Says so if not.
+pub(crate) fn has(need: Need) -> bool {
+    let has = match need {
+        Need::PerfEvents => may_sample(false),
+        Need::Kernel => may_sample(true) && kernel_addresses(),
+        Need::Perf => runs("perf"),
+        Need::Cxx => runs(&fixtures::cxx_compiler()),
+        Need::Gcc => runs("gcc"),
+    };
+    if !has {
+        let required = std::env::var_os("RPROF_REQUIRE_TOOLS").is_some_and(|v| v == "1");
+        assert!(!required, "RPROF_REQUIRE_TOOLS=1, and this needs {need}");
+        // Not through `eprintln!`, which the test harness keeps from those whose tests pass.
+        let test = std::thread::current();
+        let test = test.name().unwrap_or_default();
+        writeln!(std::io::stderr(), "{test} skipped: needs {need}").ok();
+    }
+    has
+}
+
+fn runs(program: &str) -> bool {
+    let mut command = Command::new(program);
+    command.arg("--version").stdin(Stdio::null());
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+/// Whether the kernel lets this process sample itself. Asked of the kernel and not of
+/// rprof, whose failure is to fail a test.
+fn may_sample(kernel: bool) -> bool {
+    static USER: OnceLock<bool> = OnceLock::new();
+    static KERNEL: OnceLock<bool> = OnceLock::new();
+    let known = if kernel { &KERNEL } else { &USER };
+    *known.get_or_init(|| open_event(kernel))
+}
+
+fn open_event(kernel: bool) -> bool {
+    use perf_event_open_sys::bindings;
+    use std::os::fd::{FromRawFd, OwnedFd};
+
+    let mut attr = bindings::perf_event_attr {
+        type_: bindings::PERF_TYPE_SOFTWARE,
+        size: bindings::PERF_ATTR_SIZE_VER5,
+        config: u64::from(bindings::PERF_COUNT_SW_CPU_CLOCK),
+        ..Default::default()
+    };
+    attr.set_disabled(1);
+    attr.set_exclude_kernel(u64::from(!kernel));
+    attr.set_exclude_hv(1);
+    // SAFETY: the attributes are valid for their stated size, and live for the call.
+    let fd = unsafe { perf_event_open_sys::perf_event_open(&mut attr, 0, -1, -1, 8) };
+    if fd < 0 {
+        return false;
+    }
+    // SAFETY: the kernel just gave us this descriptor, and nobody else has it.
+    drop(unsafe { OwnedFd::from_raw_fd(fd) });
+    true
+}
+
+/// Whether /proc/kallsyms has addresses and not just zeros.
+fn kernel_addresses() -> bool {
+    std::fs::read_to_string(Path::new("/proc/kallsyms")).is_ok_and(|symbols| {
+        let addresses = symbols.lines().filter_map(|line| line.split(' ').next());
+        addresses.take(100).any(|a| a.bytes().any(|b| b != b'0'))
+    })
+}

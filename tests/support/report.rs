@@ -1,0 +1,121 @@
+//! `rprof report --format json`, read.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::run::Run;
+
+/// The report.
+pub(crate) struct Report {
+    pub(crate) events: Vec<Event>,
+    /// Lost records, throttlings, stacks and so on, as they stand there.
+    pub(crate) quality: Value,
+}
+
+/// One event of it.
+pub(crate) struct Event {
+    pub(crate) name: String,
+    pub(crate) weight: u64,
+    pub(crate) samples: u64,
+    pub(crate) lost: u64,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// One row; names are empty where the rows are not told apart by them.
+pub(crate) struct Row {
+    pub(crate) symbol: String,
+    pub(crate) object: String,
+    pub(crate) comm: String,
+    pub(crate) own: u64,
+    pub(crate) total: u64,
+    pub(crate) self_samples: u64,
+}
+
+impl Report {
+    pub(crate) fn parse(run: &Run) -> Report {
+        let parsed: Result<Value, _> = serde_json::from_slice(run.bytes());
+        let json = parsed.unwrap_or_else(|e| panic!("{e} in the JSON of\n{run}"));
+        assert_eq!(json["version"], 1, "version of\n{run}");
+        let events = json["events"].as_array().expect("events");
+        Report {
+            events: events.iter().map(Event::parse).collect(),
+            quality: json["quality"].clone(),
+        }
+    }
+
+    /// The event, where only one has samples.
+    pub(crate) fn only(&self) -> &Event {
+        let names: Vec<_> = self.events.iter().map(|e| &e.name).collect();
+        assert_eq!(self.events.len(), 1, "one event was expected: {names:?}");
+        &self.events[0]
+    }
+
+    /// Samples of all events.
+    pub(crate) fn samples(&self) -> u64 {
+        self.events.iter().map(|e| e.samples).sum()
+    }
+}
+
+impl Event {
+    fn parse(json: &Value) -> Event {
+        Event {
+            name: text(&json["name"]),
+            weight: number(&json["weight_total"]),
+            samples: number(&json["samples"]),
+            lost: number(&json["lost"]),
+            rows: (json["rows"].as_array().expect("rows").iter())
+                .map(|row| Row {
+                    symbol: text(&row["symbol"]),
+                    object: text(&row["object"]),
+                    comm: text(&row["comm"]),
+                    own: number(&row["self"]),
+                    total: number(&row["total"]),
+                    self_samples: number(&row["self_samples"]),
+                })
+                .collect(),
+        }
+    }
+
+    /// Samples of each function itself, by name.
+    pub(crate) fn self_samples(&self) -> BTreeMap<String, u64> {
+        let mut sums = BTreeMap::new();
+        for row in self.rows.iter().filter(|row| row.self_samples > 0) {
+            *sums.entry(row.symbol.clone()).or_default() += row.self_samples;
+        }
+        sums
+    }
+
+    /// Share of a function itself, from 0 to 1.
+    pub(crate) fn self_share(&self, symbol: &str) -> f64 {
+        self.share(symbol, |row| row.own)
+    }
+
+    /// Share of the samples in whose stacks a function is, from 0 to 1.
+    pub(crate) fn total_share(&self, symbol: &str) -> f64 {
+        self.share(symbol, |row| row.total)
+    }
+
+    fn share(&self, symbol: &str, weight: fn(&Row) -> u64) -> f64 {
+        let rows = self.rows.iter().filter(|row| row.symbol == symbol);
+        rows.map(weight).sum::<u64>() as f64 / self.weight as f64
+    }
+
+    /// The row of a function, of which there must be one.
+    pub(crate) fn row(&self, symbol: &str) -> &Row {
+        let found = self.rows.iter().find(|row| row.symbol == symbol);
+        found.unwrap_or_else(|| {
+            let names: Vec<_> = self.rows.iter().map(|r| &r.symbol).collect();
+            panic!("no {symbol:?} among {names:#?}")
+        })
+    }
+}
+
+fn text(json: &Value) -> String {
+    json.as_str().unwrap_or_default().into()
+}
+
+fn number(json: &Value) -> u64 {
+    json.as_u64()
+        .unwrap_or_else(|| panic!("{json} is not a number"))
+}

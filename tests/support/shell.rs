@@ -1,0 +1,279 @@
+//! Commands as in a shell session: `here.rprof("record -g --").arg(&program).ok()`.
+//!
+//! Everything is run in a temporary folder, with nothing on standard input, and is
+//! killed after a time that no command needs, so that a hang is a failure with a message.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::report::Report;
+use super::run::Run;
+
+/// Longer than anything takes, on any machine.
+pub(super) const HANG: Duration = Duration::from_secs(180);
+
+/// A folder for one test.
+pub(crate) struct Here(tempfile::TempDir);
+
+impl Here {
+    pub(crate) fn new() -> Here {
+        // Not in /tmp: a fixture is to be linked here, which needs the same file system.
+        let folder = tempfile::Builder::new().tempdir_in(env!("CARGO_TARGET_TMPDIR"));
+        Here(folder.expect("cannot make a folder for a test"))
+    }
+
+    /// A path in here.
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// `rprof`, with arguments that have no spaces in them.
+    pub(crate) fn rprof(&self, args: &str) -> Shell {
+        self.command(env!("CARGO_BIN_EXE_rprof")).words(args)
+    }
+
+    /// `perf`, with no settings but those of the command line.
+    pub(crate) fn perf(&self, args: &str) -> Shell {
+        let mut shell = self.command("perf").words(args);
+        shell.command.env("PERF_CONFIG", "/dev/null");
+        shell.command.env("HOME", self.0.path());
+        shell
+    }
+
+    /// A script for `sh`.
+    pub(crate) fn sh(&self, script: &str) -> Shell {
+        self.command("sh").arg("-c").arg(script)
+    }
+
+    pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Shell {
+        let mut command = Command::new(program);
+        command.current_dir(self.0.path()).env("LC_ALL", "C");
+        for name in [
+            "DEBUGINFOD_URLS",
+            "NO_COLOR",
+            "CLICOLOR",
+            "CLICOLOR_FORCE",
+            "PERF_BUILDID_DIR",
+        ] {
+            command.env_remove(name);
+        }
+        command.stdin(Stdio::null());
+        Shell { command }
+    }
+
+    /// `rprof record -q`, with these options, of a program with its arguments; to perf.data.
+    pub(crate) fn record(&self, options: &str, program: &Path, args: &str) {
+        let shell = self.rprof("record -q").words(options).arg("--");
+        shell.arg(program).words(args).ok();
+    }
+
+    /// `perf record` of the clock at 999 Hz with stacks, to perf.data.
+    pub(crate) fn perf_record(&self, options: &str, program: &Path, args: &str) {
+        let shell = self.perf("record -q -N -F 999 -g").words(options).arg("--");
+        shell.arg(program).words(args).ok();
+    }
+
+    /// What `rprof report --format json` says of perf.data.
+    pub(crate) fn report(&self, options: &str) -> Report {
+        Report::parse(&self.rprof("report --format json").words(options).ok())
+    }
+}
+
+/// A command to be run.
+pub(crate) struct Shell {
+    command: Command,
+}
+
+impl Shell {
+    pub(crate) fn arg(mut self, arg: impl AsRef<OsStr>) -> Shell {
+        self.command.arg(arg);
+        self
+    }
+
+    /// Arguments that have no spaces in them.
+    pub(crate) fn words(mut self, args: &str) -> Shell {
+        self.command.args(args.split_whitespace());
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Shell {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Gives it something to read.
+    pub(crate) fn stdin(mut self, bytes: &[u8]) -> Shell {
+        let mut file = tempfile::tempfile().expect("cannot make a temporary file");
+        file.write_all(bytes).and_then(|()| file.rewind()).unwrap();
+        self.command.stdin(file);
+        self
+    }
+
+    /// Runs it to its end. Output goes through files: whatever else holds them open
+    /// cannot keep us waiting.
+    pub(crate) fn run(mut self) -> Run {
+        let line = line(&self.command);
+        let [mut stdout, mut stderr] = [(); 2].map(|()| output());
+        self.command.stdout(stdout.try_clone().unwrap());
+        self.command.stderr(stderr.try_clone().unwrap());
+        let mut child = spawn(&mut self.command, &line);
+        let watch = watch(&child);
+        let status = child.wait().expect("cannot wait for a command");
+        drop(watch);
+        Run {
+            line,
+            status,
+            stdout: read(&mut stdout),
+            stderr: read(&mut stderr),
+        }
+    }
+
+    /// Runs it to its end, which must be with exit status 0.
+    pub(crate) fn ok(self) -> Run {
+        self.exits(0)
+    }
+
+    /// Runs it to its end, which must be with this exit status.
+    pub(crate) fn exits(self, code: i32) -> Run {
+        let run = self.run();
+        run.exits(code);
+        run
+    }
+
+    /// Starts it, with its output to be read as it comes.
+    pub(crate) fn start(mut self) -> Running {
+        let line = line(&self.command);
+        let stderr = output();
+        self.command.stdout(Stdio::piped());
+        self.command.stderr(stderr.try_clone().unwrap());
+        let mut child = spawn(&mut self.command, &line);
+        let watch = watch(&child);
+        Running {
+            line,
+            stdout: child.stdout.take().map(BufReader::new),
+            stderr,
+            child,
+            watch: Some(watch),
+        }
+    }
+
+    /// Runs both, with the output of this one going to the other; answers how the other ended.
+    pub(crate) fn pipe(self, mut to: Shell) -> Run {
+        let mut first = self.start();
+        let pipe = first.stdout.take().expect("nobody took it").into_inner();
+        to.command.stdin(pipe);
+        let run = to.run();
+        // The pipe must not stay open here.
+        first.end().exits(0);
+        run
+    }
+}
+
+/// A command that runs.
+pub(crate) struct Running {
+    line: String,
+    child: Child,
+    stdout: Option<BufReader<ChildStdout>>,
+    stderr: File,
+    watch: Option<Sender<()>>,
+}
+
+impl Running {
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Waits for a line of its output.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        let stdout = self.stdout.as_mut().expect("its output was closed");
+        stdout.read_line(&mut line).expect("cannot read its output");
+        if line.is_empty() {
+            panic!("no line came of\n{}", self.finish());
+        }
+        line.trim_end().into()
+    }
+
+    /// Has no more of its output.
+    pub(crate) fn close_stdout(&mut self) {
+        self.stdout = None;
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("cannot send a signal");
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(mut self) -> Run {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Run {
+        let mut stdout = Vec::new();
+        if let Some(mut pipe) = self.stdout.take() {
+            pipe.read_to_end(&mut stdout).ok();
+        }
+        let status = self.child.wait().expect("cannot wait for a command");
+        self.watch = None;
+        Run {
+            line: self.line.clone(),
+            status,
+            stdout,
+            stderr: read(&mut self.stderr),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.watch.is_some() {
+            self.child.kill().ok();
+            self.child.wait().ok();
+        }
+    }
+}
+
+/// The command as one would type it, nearly.
+fn line(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let name = program.file_name().unwrap_or(program.as_os_str());
+    let words = std::iter::once(name).chain(command.get_args());
+    let words: Vec<_> = words
+        .map(|w| w.to_string_lossy().escape_debug().to_string())
+        .collect();
+    words.join(" ")
+}
+
+fn output() -> File {
+    tempfile::tempfile().expect("cannot make a temporary file")
+}
+
+fn read(file: &mut File) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    file.rewind().expect("cannot rewind output");
+    file.read_to_end(&mut bytes).expect("cannot read output");
+    bytes
+}
+
+fn spawn(command: &mut Command, line: &str) -> Child {
+    (command.spawn()).unwrap_or_else(|e| panic!("cannot run `{line}`: {e}"))
+}
+
+/// Kills the command if it hangs; what is answered calls this off when dropped.
+fn watch(child: &Child) -> Sender<()> {
+    let (sender, receiver) = channel();
+    let pid = Pid::from_child(child);
+    std::thread::spawn(move || {
+        if receiver.recv_timeout(HANG) == Err(RecvTimeoutError::Timeout) {
+            kill_process(pid, Signal::KILL).ok();
+        }
+    });
+    sender
+}
