@@ -4,7 +4,11 @@
 //!
 //! `cargo run --release -p rprof-profile --example mutants -- perf.data [WINDOW-START [BIT-FLIPS]]`
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example's output")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "an example's output"
+)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -94,7 +98,11 @@ impl Worst {
             self.panics.len()
         );
         println!("  slowest {:?} ({})", self.slowest.0, self.slowest.1);
-        println!("  most memory {} KiB ({})", self.largest.0 / 1024, self.largest.1);
+        println!(
+            "  most memory {} KiB ({})",
+            self.largest.0 / 1024,
+            self.largest.1
+        );
         for panic in self.panics.iter().take(10) {
             println!("  panic: {panic}");
         }
