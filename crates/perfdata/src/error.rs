@@ -22,6 +22,14 @@ pub enum Error {
         /// What it is.
         kind: &'static str,
     },
+    /// A stream is too long for memory, and no file could take it.
+    #[error("cannot keep {} in a temporary file: {source}; set TMPDIR to a folder with enough room", path.display())]
+    Spool {
+        /// Name of the stream.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// There is nothing in it.
     #[error("{} is empty: the recording was stopped before anything was written", path.display())]
     Empty {

@@ -1,7 +1,8 @@
 //! Which record belongs to which event.
 
 use rprof_records::{Attr, Endian, RawRecord, RecordType, SampleLayout};
-use rustc_hash::FxHashMap;
+
+use crate::user_records::{CpuSet, EventUpdate};
 
 /// One recorded event.
 #[derive(Clone, Debug)]
@@ -14,13 +15,20 @@ pub struct Event {
     pub ids: Vec<u64>,
     /// Where the fields of its samples stand.
     pub layout: SampleLayout,
+    /// Unit of its counts, as `Joules`, where the recorder says one.
+    pub unit: Option<String>,
+    /// What to multiply its counts with to have them in `unit`.
+    pub scale: Option<f64>,
+    /// CPUs that it was opened on, where the recorder says so.
+    pub cpus: Option<CpuSet>,
 }
 
 /// All events of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Events {
     list: Vec<Event>,
-    by_id: FxHashMap<u64, u32>,
+    /// Sorted by id. Not a hash table: the ids are the file's to choose.
+    by_id: Vec<(u64, u32)>,
     /// Where a sample's id stands, if at one place for all events.
     sample_id_at: Option<usize>,
     /// The same for trailers, in bytes from the end.
@@ -29,46 +37,52 @@ pub struct Events {
 
 impl Events {
     /// Events in the order of the file, each with its ids; an empty name is
-    /// replaced by one made from the attr.
+    /// replaced by one made from the attr. An id that several have is the first's.
     pub fn new(list: Vec<(Attr, String, Vec<u64>)>, endian: Endian) -> Events {
-        let mut events = Events::default();
-        for (attr, name, ids) in list {
-            events.push(attr, name, ids, endian);
-        }
-        events
-    }
-
-    pub(crate) fn push(&mut self, attr: Attr, name: String, ids: Vec<u64>, endian: Endian) {
-        let layout = SampleLayout::new(&attr, endian);
-        let name = match name.is_empty() {
-            true => attr.name(),
-            false => name,
-        };
-        let index = self.list.len() as u32;
-        for id in &ids {
-            self.by_id.entry(*id).or_insert(index);
-        }
-        self.list.push(Event {
-            attr,
-            name,
-            ids,
-            layout,
-        });
+        let list: Vec<Event> = (list.into_iter())
+            .map(|(attr, name, ids)| Event {
+                layout: SampleLayout::new(&attr, endian),
+                name: match name.is_empty() {
+                    true => attr.name(),
+                    false => name,
+                },
+                attr,
+                ids,
+                unit: None,
+                scale: None,
+                cpus: None,
+            })
+            .collect();
+        let mut by_id: Vec<(u64, u32)> = (list.iter().zip(0..))
+            .flat_map(|(event, index)| event.ids.iter().map(move |id| (*id, index)))
+            .collect();
+        by_id.sort_unstable();
+        by_id.dedup_by_key(|(id, _)| *id);
         let same = |place: fn(&SampleLayout) -> Option<usize>| {
-            let first = place(&self.list.first()?.layout)?;
-            (self.list.iter())
+            let first = place(&list.first()?.layout)?;
+            (list.iter())
                 .all(|e| place(&e.layout) == Some(first))
                 .then_some(first)
         };
-        let sample = same(SampleLayout::sample_id_offset);
-        let trailer = same(SampleLayout::trailer_id_offset_from_end);
-        self.sample_id_at = sample;
-        self.trailer_id_at = trailer;
+        Events {
+            sample_id_at: same(SampleLayout::sample_id_offset),
+            trailer_id_at: same(SampleLayout::trailer_id_offset_from_end),
+            by_id,
+            list,
+        }
     }
 
-    pub(crate) fn set_name(&mut self, id: u64, name: String) {
-        if let Some(index) = self.by_id.get(&id) {
-            self.list[*index as usize].name = name;
+    /// Notes what an EVENT_UPDATE says of the event with this id.
+    pub(crate) fn update(&mut self, id: u64, update: EventUpdate) {
+        let Some(event) = self.by_id(id).and_then(|i| self.list.get_mut(i)) else {
+            return;
+        };
+        match update {
+            EventUpdate::Unit(unit) => event.unit = Some(unit),
+            EventUpdate::Scale(scale) => event.scale = Some(scale),
+            EventUpdate::Name(name) if !name.is_empty() => event.name = name,
+            EventUpdate::Cpus(cpus) => event.cpus = Some(cpus),
+            _ => {}
         }
     }
 
@@ -79,20 +93,33 @@ impl Events {
 
     /// The event that `id` belongs to.
     pub fn by_id(&self, id: u64) -> Option<usize> {
-        self.by_id.get(&id).map(|i| *i as usize)
+        let at = self.by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        Some(self.by_id[at].1 as usize)
     }
 
-    /// The event of a sample; `None` for an id that no event has.
+    /// Whether samples cannot be told apart although several events sample: they
+    /// hold no id at a common place, or no event has ids. The first event then
+    /// takes them all, as in perf.
+    pub fn are_indistinct(&self) -> bool {
+        let sampling = self.list.iter().filter(|e| e.attr.period_or_freq != 0);
+        sampling.count() > 1 && (self.sample_id_at.is_none() || self.by_id.is_empty())
+    }
+
+    /// The event of a sample; `None` for an id that no event has. Id 0, which
+    /// recorders give to what they make up, is the first event's.
     #[inline]
     pub fn of_sample(&self, record: &RawRecord<'_>) -> Option<usize> {
         if self.list.len() == 1 {
             return Some(0);
         }
-        // Without ids in the samples the first event takes them all, as in perf.
-        let Some(at) = self.sample_id_at else {
-            return (!self.list.is_empty()).then_some(0);
+        let at = match self.sample_id_at {
+            Some(at) if !self.by_id.is_empty() => at,
+            _ => return (!self.list.is_empty()).then_some(0),
         };
-        self.by_id(record.body.u64(at, record.endian)?)
+        match record.body.u64(at, record.endian)? {
+            0 => Some(self.by_id(0).unwrap_or(0)),
+            id => self.by_id(id),
+        }
     }
 
     /// The event of a kernel record that is not a sample. Records that a recorder
@@ -120,5 +147,60 @@ impl Events {
             _ => self.of_other(record),
         }?;
         Some(&self.list[index].layout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rprof_records::{Misc, RawBytes, SampleType};
+
+    fn events(ids: [Vec<u64>; 2]) -> Events {
+        let attr = Attr {
+            sample_type: SampleType::IDENTIFIER | SampleType::IP,
+            period_or_freq: 1000,
+            ..Attr::default()
+        };
+        let list = ids.map(|ids| (attr.clone(), String::new(), ids)).to_vec();
+        Events::new(list, Endian::Little)
+    }
+
+    fn event_of(events: &Events, id: u64) -> Option<usize> {
+        let body = [id.to_le_bytes(), [0; 8]].concat();
+        events.of_sample(&RawRecord {
+            kind: RecordType::SAMPLE,
+            misc: Misc(0),
+            body: RawBytes::from(&body[..]),
+            endian: Endian::Little,
+        })
+    }
+
+    #[test]
+    fn samples_are_told_apart_by_id() {
+        let events = events([vec![1, 2], vec![3, 2]]);
+        let of = [1, 2, 3, 4, 0].map(|id| event_of(&events, id));
+        assert_eq!(of, [Some(0), Some(0), Some(1), None, Some(0)]);
+        assert!(!events.are_indistinct());
+    }
+
+    #[test]
+    fn without_ids_the_first_event_takes_all() {
+        let events = events([vec![], vec![]]);
+        assert_eq!(event_of(&events, 77), Some(0));
+        assert!(events.are_indistinct());
+    }
+
+    #[test]
+    fn an_update_is_noted() {
+        let mut events = events([vec![1], vec![2]]);
+        events.update(2, EventUpdate::Name("power".into()));
+        events.update(2, EventUpdate::Unit("Joules".into()));
+        events.update(2, EventUpdate::Scale(0.5));
+        events.update(9, EventUpdate::Scale(0.25));
+        let event = &events.list()[1];
+        assert_eq!(
+            (&event.name[..], event.unit.as_deref(), event.scale),
+            ("power", Some("Joules"), Some(0.5))
+        );
     }
 }

@@ -2,42 +2,72 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use rprof_records::{Attr, Endian, RawBytes};
 
+use crate::contents::Contents;
 use crate::error::Error;
 use crate::features::{Feature, FeatureSections};
 
 pub(crate) const MAGIC: [u8; 8] = *b"PERFILE2";
+/// The magic of perf up to 2.6.3x, in this order of letters on every machine.
+const MAGIC_1: [u8; 8] = *b"PERFFILE";
 /// Bytes of a file header.
 pub(crate) const HEADER_SIZE: usize = 104;
+/// Bytes of the oldest header, which had no features.
+const HEADER_SIZE_WITHOUT_FEATURES: u64 = 72;
 /// Bytes of a pipe-mode header: the magic and its own size.
 pub(crate) const PIPE_HEADER_SIZE: usize = 16;
+/// Longest attr with where its ids stand. The longest that a stream can hold is
+/// below that, so whatever was read can be written.
+const LONGEST_STRIDE: usize = (1 << 16) + 16;
+/// Bytes of an entry of the event types: a number, and 64 of name.
+const EVENT_TYPE: usize = 72;
 
 /// Byte order by the magic; `None` if these are not perf's bytes.
 pub(crate) fn endian_of(bytes: &[u8]) -> Option<Endian> {
     match bytes.first_chunk::<8>()? {
         b"PERFILE2" => Some(Endian::Little),
         b"2ELIFREP" => Some(Endian::Big),
+        // Does not tell; the size of the header, which comes next, does.
+        magic if *magic == MAGIC_1 => {
+            let size = bytes.get(8..16)?.try_into().ok()?;
+            match Endian::Big.u64(size) < Endian::Little.u64(size) {
+                true => Some(Endian::Big),
+                false => Some(Endian::Little),
+            }
+        }
         _ => None,
     }
 }
 
-/// A part of the file: offset and length, clipped to what there is.
+/// A part of the file: offset and length as they are said.
 fn section(raw: &RawBytes<'_>, at: usize, endian: Endian) -> Option<(u64, u64)> {
-    Some((raw.u64(at, endian)?, raw.u64(at + 8, endian)?))
+    let end = at.checked_add(8)?;
+    Some((raw.u64(at, endian)?, raw.u64(end, endian)?))
 }
+
+/// Attrs, each with its ids.
+pub(crate) type AttrsWithIds = Vec<(Attr, Vec<u64>)>;
 
 /// What a file's header says.
 pub(crate) struct FileHeader {
-    pub(crate) attrs: Vec<(Attr, Vec<u64>)>,
+    pub(crate) attrs: AttrsWithIds,
+    /// Numbers and names out of the event types, which perf wrote until 3.10.
+    pub(crate) event_types: Vec<(u64, String)>,
     pub(crate) data: Range<usize>,
     pub(crate) features: FeatureSections,
     pub(crate) warnings: Vec<String>,
 }
 
 impl FileHeader {
-    pub(crate) fn parse(bytes: &[u8], endian: Endian, path: &Path) -> Result<FileHeader, Error> {
+    pub(crate) fn parse(
+        contents: &Arc<Contents>,
+        endian: Endian,
+        path: &Path,
+    ) -> Result<FileHeader, Error> {
+        let bytes: &[u8] = contents;
         let raw = RawBytes::from(bytes);
         let bad = |offset: usize, what: String| Error::BadHeader {
             path: path.to_owned(),
@@ -45,36 +75,14 @@ impl FileHeader {
             what,
         };
         let short = || bad(bytes.len(), "the file ends within its header".into());
-        let mut warnings = Vec::new();
-        let attr_size = raw.u64(16, endian).ok_or_else(short)?;
-        let (attrs_at, attrs_len) = section(&raw, 24, endian).ok_or_else(short)?;
+        let header_size = raw.u64(8, endian).ok_or_else(short)?;
         let (data_at, data_len) = section(&raw, 40, endian).ok_or_else(short)?;
-        if raw.len() < HEADER_SIZE {
+        if raw.len() < HEADER_SIZE && header_size != HEADER_SIZE_WITHOUT_FEATURES {
             return Err(short());
         }
-        // Each attr is followed by where its ids stand: 16 bytes.
-        let stride = usize::try_from(attr_size)
-            .ok()
-            .filter(|s| (80..=4096).contains(s))
-            .ok_or_else(|| bad(16, format!("an attribute size of {attr_size} bytes")))?;
-        let attrs_bytes = clip(bytes, attrs_at, attrs_len)
-            .filter(|b| b.len() as u64 == attrs_len)
-            .ok_or_else(|| bad(24, "the attributes reach past the end of the file".into()))?;
-        let mut attrs = Vec::new();
-        for one in attrs_bytes.chunks_exact(stride) {
-            let (attr, ids) = one.split_at(stride - 16);
-            let attr =
-                Attr::parse(attr, endian).map_err(|e| bad(attrs_at as usize, e.to_string()))?;
-            let (at, len) = section(&RawBytes::from(ids), 0, endian).unwrap_or_default();
-            let ids = clip(bytes, at, len).unwrap_or_default();
-            if ids.len() as u64 != len {
-                warnings.push("the ids of an event reach past the end of the file".into());
-            }
-            let ids = (ids.chunks_exact(8))
-                .filter_map(|b| Some(endian.u64(b.try_into().ok()?)))
-                .collect();
-            attrs.push((attr, ids));
-        }
+        let mut warnings = Vec::new();
+        let attrs =
+            read_attrs(bytes, endian, &mut warnings).map_err(|(offset, what)| bad(offset, what))?;
         let file_len = bytes.len();
         let data_start = usize::try_from(data_at).ok().filter(|at| *at <= file_len);
         let Some(data_start) = data_start else {
@@ -83,8 +91,10 @@ impl FileHeader {
                 format!("the data begins at byte {data_at}, past the end of the file"),
             ));
         };
-        // 0 is what a recorder leaves that was killed before it could say how much.
-        let killed = data_len == 0;
+        // 0 is what a recorder leaves that was killed before it could say how much;
+        // but there may have been nothing to record.
+        let no_features = header_size == HEADER_SIZE_WITHOUT_FEATURES;
+        let killed = data_len == 0 && (no_features || !sections_follow(&raw, endian, data_start));
         let data_end = match killed {
             true => file_len,
             false => (data_start as u64)
@@ -101,10 +111,10 @@ impl FileHeader {
                 data_len - (data_end - data_start) as u64
             ));
         }
-        let features = match killed {
+        let features = match killed || no_features {
             true => FeatureSections::new(endian),
             false => read_features(
-                bytes,
+                contents,
                 endian,
                 data_at.saturating_add(data_len),
                 &mut warnings,
@@ -112,6 +122,7 @@ impl FileHeader {
         };
         Ok(FileHeader {
             attrs,
+            event_types: read_event_types(bytes, endian),
             data: data_start..data_end,
             features,
             warnings,
@@ -119,44 +130,161 @@ impl FileHeader {
     }
 }
 
-fn clip(bytes: &[u8], at: u64, len: u64) -> Option<&[u8]> {
-    let start = usize::try_from(at).ok()?.min(bytes.len());
+/// The part of the file from `at`, as much of `len` bytes as there is.
+fn clip(bytes: &[u8], at: u64, len: u64) -> Range<usize> {
+    let start = usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
     let end = usize::try_from(at.saturating_add(len)).unwrap_or(usize::MAX);
-    bytes.get(start..end.min(bytes.len()))
+    start..end.clamp(start, bytes.len())
+}
+
+/// The attrs, and the ids that each points to. What is wrong comes with where.
+fn read_attrs(
+    bytes: &[u8],
+    endian: Endian,
+    warnings: &mut Vec<String>,
+) -> Result<AttrsWithIds, (usize, String)> {
+    let raw = RawBytes::from(bytes);
+    let attr_size = raw.u64(16, endian).unwrap_or(0);
+    let (attrs_at, attrs_len) = section(&raw, 24, endian).unwrap_or_default();
+    // Each attr is followed by where its ids stand: 16 bytes.
+    let stride = usize::try_from(attr_size)
+        .ok()
+        .filter(|s| (80..=LONGEST_STRIDE).contains(s))
+        .ok_or_else(|| (16, format!("an attribute size of {attr_size} bytes")))?;
+    let attrs_range = clip(bytes, attrs_at, attrs_len);
+    if attrs_range.len() as u64 != attrs_len {
+        let what = "the attributes reach past the end of the file";
+        return Err((24, what.into()));
+    }
+    let mut attrs = Vec::new();
+    // Attrs may point to the same ids; together they get no more than there can be.
+    let mut ids_left = bytes.len() / 8;
+    for (i, one) in bytes[attrs_range.clone()].chunks_exact(stride).enumerate() {
+        let at = attrs_range.start + i * stride;
+        let (attr, ids) = one.split_at(stride - 16);
+        let attr = Attr::parse(attr, endian).map_err(|e| (at, e.to_string()))?;
+        let (ids_at, ids_len) = section(&RawBytes::from(ids), 0, endian).unwrap_or_default();
+        let mut ids = &bytes[clip(bytes, ids_at, ids_len)];
+        if ids.len() as u64 != ids_len {
+            warnings.push(format!("the ids of event {i} reach past the file's end"));
+        }
+        if ids.len() / 8 > ids_left {
+            warnings.push(format!("event {i} shares its ids with others; left out"));
+            ids = &[];
+        }
+        ids_left -= ids.len() / 8;
+        attrs.push((attr, words(ids, endian)));
+    }
+    // One for each of many events says no more than the first few.
+    warnings.truncate(4);
+    Ok(attrs)
+}
+
+pub(crate) fn words(bytes: &[u8], endian: Endian) -> Vec<u64> {
+    (bytes.chunks_exact(8))
+        .filter_map(|b| Some(endian.u64(b.try_into().ok()?)))
+        .collect()
+}
+
+fn read_event_types(bytes: &[u8], endian: Endian) -> Vec<(u64, String)> {
+    let raw = RawBytes::from(bytes);
+    let (at, len) = section(&raw, 56, endian).unwrap_or_default();
+    (bytes[clip(bytes, at, len)].chunks_exact(EVENT_TYPE))
+        .filter_map(|one| event_type(&RawBytes::from(one), endian))
+        .collect()
+}
+
+/// An entry of the event types, or the body of a HEADER_EVENT_TYPE record.
+pub(crate) fn event_type(entry: &RawBytes<'_>, endian: Endian) -> Option<(u64, String)> {
+    let name = entry.get(8..entry.len().min(EVENT_TYPE))?.to_cow();
+    let end = name.iter().position(|b| *b == 0).unwrap_or(name.len());
+    let name = String::from_utf8_lossy(&name[..end]).into_owned();
+    Some((entry.u64(0, endian)?, name))
+}
+
+/// Features of which the header has the bit set.
+///
+/// The bitmap is an array of the recorder's `unsigned long`. On a 32-bit
+/// big-endian machine the halves of what is read as 64 bits are the wrong way
+/// round: as perf does, HOSTNAME, which every recorder writes, decides.
+fn feature_bits(raw: &RawBytes<'_>, endian: Endian) -> impl Fn(u32) -> bool + use<> {
+    let word = |at| raw.u64(72 + 8 * at, endian).unwrap_or(0);
+    let mut bitmap = [0usize, 1, 2, 3].map(word);
+    let has = |bitmap: &[u64; 4], bit: u32| bitmap[bit as usize / 64] >> (bit % 64) & 1 == 1;
+    let swapped = bitmap.map(|word| word.rotate_left(32));
+    let host = Feature::HOSTNAME.0;
+    if endian == Endian::Big && !has(&bitmap, host) && has(&swapped, host) {
+        bitmap = swapped;
+    }
+    move |bit| has(&bitmap, bit)
+}
+
+/// Whether the feature sections stand at `table`, one right behind the other. Of
+/// records this is not so.
+fn sections_follow(raw: &RawBytes<'_>, endian: Endian, table: usize) -> bool {
+    let has = feature_bits(raw, endian);
+    let count = (0..Feature::MAX).filter(|bit| has(*bit)).count();
+    let mut end = (table + 16 * count) as u64;
+    for i in 0..count {
+        match section(raw, table + 16 * i, endian) {
+            Some((start, len)) if start == end => end = end.saturating_add(len),
+            _ => return false,
+        }
+    }
+    count > 0 && end <= raw.len() as u64
 }
 
 /// The sections stand behind the data: first where each is, then they themselves.
 fn read_features(
-    bytes: &[u8],
+    contents: &Arc<Contents>,
     endian: Endian,
     table: u64,
     warnings: &mut Vec<String>,
 ) -> FeatureSections {
-    let raw = RawBytes::from(bytes);
+    let raw = RawBytes::from(&contents[..]);
     let mut features = FeatureSections::new(endian);
     let mut at = usize::try_from(table).unwrap_or(usize::MAX);
-    for number in 0..Feature::MAX {
-        let word = raw
-            .u64(72 + 8 * (number as usize / 64), endian)
-            .unwrap_or(0);
-        if word >> (number % 64) & 1 == 0 {
-            continue;
-        }
-        let feature = Feature(number);
-        let place = at.checked_add(16).and_then(|_| section(&raw, at, endian));
-        let Some((start, len)) = place else {
+    let has = feature_bits(&raw, endian);
+    for feature in (0..Feature::MAX).filter(|bit| has(*bit)).map(Feature) {
+        let Some((start, len)) = section(&raw, at, endian) else {
             warnings.push(format!(
                 "the header's section {feature} and all after it are missing"
             ));
             break;
         };
-        at += 16;
-        match clip(bytes, start, len).filter(|b| b.len() as u64 == len) {
-            Some(section) => features.insert(feature, section.to_vec()),
-            None => warnings.push(format!(
+        at = at.saturating_add(16);
+        let range = clip(contents, start, len);
+        match range.len() as u64 == len {
+            true => features.insert_in_file(feature, contents, range),
+            false => warnings.push(format!(
                 "the header's section {feature} reaches past the end of the file"
             )),
         }
     }
     features
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_magic_does_not_tell_the_byte_order_but_the_size_does() {
+        let header = |size: [u8; 8]| [*b"PERFFILE", size].concat();
+        let of = |size| endian_of(&header(size));
+        assert_eq!(of(104u64.to_le_bytes()), Some(Endian::Little));
+        assert_eq!(of(104u64.to_be_bytes()), Some(Endian::Big));
+        assert_eq!(endian_of(b"PERFFILE"), None);
+        assert_eq!(endian_of(b"PERFILE3"), None);
+    }
+
+    #[test]
+    fn feature_bits_of_a_32_bit_big_endian_recorder_are_found() {
+        let mut header = [0; HEADER_SIZE];
+        let bits = (1u32 << Feature::HOSTNAME.0) | (1 << Feature::BUILD_ID.0);
+        header[72..76].copy_from_slice(&bits.to_be_bytes());
+        let has = feature_bits(&RawBytes::from(&header[..]), Endian::Big);
+        let set: Vec<u32> = (0..Feature::MAX).filter(|bit| has(*bit)).collect();
+        assert_eq!(set, [Feature::BUILD_ID.0, Feature::HOSTNAME.0]);
+    }
 }

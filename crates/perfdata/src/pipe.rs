@@ -1,38 +1,62 @@
 //! Pipe mode: everything comes as records, the header too.
 
-use rprof_records::{Attr, Endian, RawBytes, RawRecord, RecordType};
+use rprof_records::{Attr, Endian, RawBytes, RecordType};
 
-use crate::blocks::Blocks;
 use crate::events::Events;
 use crate::features::{BuildIdEntry, Feature, FeatureSections, build_id_entry};
+use crate::header::{AttrsWithIds, event_type, words};
+use crate::user_records::EventUpdate;
+use crate::walk::{Walk, Walked, tracing_data};
+
+/// Marks the record in which rprof puts its own section into a stream: it is a
+/// HEADER_EVENT_TYPE, which every perf since 3.10 reads and does nothing with,
+/// whose number of the event is this. (Records with numbers of our own, and
+/// HEADER_FEATURE records with features of our own, are refused by perf 6.1.)
+pub(crate) const PRIVATE_MARK: u64 = u64::from_be_bytes(*b"rprofpvt");
 
 /// Collects what a stream says of itself.
 pub(crate) struct PipeHeader {
     pub(crate) events: Events,
     pub(crate) features: FeatureSections,
+}
+
+#[derive(Default)]
+struct Scan {
+    attrs: AttrsWithIds,
+    event_types: Vec<(u64, String)>,
+    updates: Vec<(u64, EventUpdate)>,
     build_ids: Vec<BuildIdEntry>,
+    features: FeatureSections,
 }
 
 impl PipeHeader {
-    pub(crate) fn scan(blocks: Blocks<'_>, endian: Endian) -> PipeHeader {
-        let mut header = PipeHeader {
-            events: Events::default(),
+    /// Looks at all records that are not compressed: no recorder compresses those
+    /// that make the header.
+    pub(crate) fn scan(bytes: &[u8], base: u64, endian: Endian) -> PipeHeader {
+        let mut scan = Scan {
             features: FeatureSections::new(endian),
-            build_ids: Vec::new(),
+            ..Scan::default()
         };
-        for block in blocks {
-            for walked in block.walk() {
-                header.take(&walked.record, walked.payload);
-            }
+        for walked in Walk::new(bytes, base, endian) {
+            scan.take(&walked);
         }
-        if !header.build_ids.is_empty() {
-            header.features.insert_build_ids(&header.build_ids);
+        if !scan.build_ids.is_empty() {
+            scan.features.insert_build_ids(&scan.build_ids);
         }
-        header.name_events();
-        header
+        let mut events = name_events(scan.attrs, &scan.event_types, &scan.features);
+        for (id, update) in scan.updates {
+            events.update(id, update);
+        }
+        PipeHeader {
+            events,
+            features: scan.features,
+        }
     }
+}
 
-    fn take(&mut self, record: &RawRecord<'_>, payload: &[u8]) {
+impl Scan {
+    fn take(&mut self, walked: &Walked<'_>) {
+        let record = &walked.record;
         let (body, endian) = (record.body, record.endian);
         match record.kind {
             RecordType::HEADER_ATTR => {
@@ -43,43 +67,80 @@ impl PipeHeader {
                 };
                 if let Ok(attr) = Attr::parse(&bytes, endian) {
                     let ids = bytes.get(size..).unwrap_or_default();
-                    let ids = (ids.chunks_exact(8))
-                        .filter_map(|b| Some(endian.u64(b.try_into().ok()?)))
-                        .collect();
-                    self.events.push(attr, String::new(), ids, endian);
+                    self.attrs.push((attr, words(ids, endian)));
                 }
             }
-            // The name of an event (kind 2): id, kind, text.
-            RecordType::EVENT_UPDATE if body.u64(0, endian) == Some(2) => {
-                if let (Some(id), Some(name)) = (body.u64(8, endian), body.c_str(16)) {
-                    self.events
-                        .set_name(id, String::from_utf8_lossy(&name).into_owned());
-                }
+            RecordType::HEADER_EVENT_TYPE if body.u64(0, endian) == Some(PRIVATE_MARK) => {
+                let bytes = body.get_from(8).map(|bytes| bytes.to_cow().into_owned());
+                self.features
+                    .insert(Feature::RPROF, bytes.unwrap_or_default());
             }
+            RecordType::HEADER_EVENT_TYPE => self.event_types.extend(event_type(&body, endian)),
+            RecordType::EVENT_UPDATE => self.updates.extend(EventUpdate::decode(record)),
             RecordType::HEADER_FEATURE => {
                 let number = body.u64(0, endian).filter(|n| *n < u64::from(Feature::MAX));
                 if let (Some(number), Some(bytes)) = (number, body.get_from(8)) {
-                    self.features
-                        .insert(Feature(number as u32), bytes.to_cow().into_owned());
+                    let feature = Feature(number as u32);
+                    // perf ends the features with an empty one whose number its
+                    // successors use for something.
+                    let may_be_empty = [Feature::BRANCH_STACK, Feature::STAT].contains(&feature);
+                    if !bytes.is_empty() || may_be_empty {
+                        self.features.insert(feature, bytes.to_cow().into_owned());
+                    }
                 }
             }
             RecordType::HEADER_BUILD_ID => self.build_ids.extend(build_id_entry(record)),
             RecordType::HEADER_TRACING_DATA => {
-                let len = body.u32(0, endian).unwrap_or(0) as usize;
-                let data = payload.get(..len).unwrap_or(payload);
-                self.features.insert(Feature::TRACING_DATA, data.to_vec());
+                if let Some(formats) = tracing_data(walked) {
+                    self.features
+                        .insert(Feature::TRACING_DATA, formats.into_owned());
+                }
             }
             _ => {}
         }
     }
+}
 
-    fn name_events(&mut self) {
-        for event in self.features.event_descriptions().unwrap_or_default() {
-            if let Some(id) = event.ids.first() {
-                self.events.set_name(*id, event.name);
-            }
-        }
-    }
+/// Gives events the names, and where they have none the ids, that EVENT_DESC or
+/// else the event types say.
+pub(crate) fn name_events(
+    attrs: AttrsWithIds,
+    event_types: &[(u64, String)],
+    features: &FeatureSections,
+) -> Events {
+    let described = features.event_descriptions().unwrap_or_default();
+    let mut by_id: Vec<(u64, usize)> = (described.iter().enumerate())
+        .filter_map(|(i, event)| Some((*event.ids.first()?, i)))
+        .collect();
+    by_id.sort_unstable();
+    // Their numbers are `config`, whatever the kind: good for naming by place, or
+    // where no two have the same.
+    let in_place = event_types.len() == attrs.len();
+    let list = (attrs.into_iter().enumerate())
+        .map(|(i, (attr, ids))| {
+            // By id where there are ids, else by place.
+            let found = (ids.first())
+                .and_then(|id| by_id.binary_search_by_key(id, |(id, _)| *id).ok())
+                .map(|at| by_id[at].1)
+                .or_else(|| (ids.is_empty() || described.get(i)?.ids.is_empty()).then_some(i))
+                .and_then(|i| described.get(i));
+            let old_name = || match in_place {
+                true => Some(&event_types[i]).filter(|(config, _)| *config == attr.config),
+                false => None,
+            };
+            let name = match (found, old_name()) {
+                (Some(described), _) => described.name.clone(),
+                (None, Some((_, name))) => name.clone(),
+                (None, None) => String::new(),
+            };
+            let ids = match found {
+                Some(described) if ids.is_empty() => described.ids.clone(),
+                _ => ids,
+            };
+            (attr, name, ids)
+        })
+        .collect();
+    Events::new(list, features.endian())
 }
 
 /// Whether the header is that of a stream: its size says so.

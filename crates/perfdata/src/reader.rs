@@ -3,16 +3,24 @@
 use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rprof_records::Endian;
 
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, Stretch};
 use crate::contents::Contents;
 use crate::error::Error;
 use crate::events::Events;
-use crate::features::FeatureSections;
+use crate::features::{Feature, FeatureSections};
+use crate::folder;
 use crate::header::{FileHeader, PIPE_HEADER_SIZE, endian_of};
-use crate::pipe::{PipeHeader, is_pipe};
+use crate::pipe::{PipeHeader, is_pipe, name_events};
+use crate::user_records::EventUpdate;
+use crate::walk::{Walk, tracing_data};
+
+/// How far into the data of a file is looked for records that belong to the
+/// header. Recorders write them before all else.
+const HEADER_RECORDS_WITHIN: u64 = 256 << 10;
 
 /// How a recording is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +33,9 @@ pub enum Mode {
 
 /// A recording: what its header says, and its records.
 pub struct PerfData {
-    contents: Contents,
+    contents: Arc<Contents>,
+    /// Of a folder, the files besides the one with the header.
+    others: folder::Named,
     path: PathBuf,
     endian: Endian,
     mode: Mode,
@@ -48,16 +58,25 @@ impl std::fmt::Debug for PerfData {
 }
 
 impl PerfData {
-    /// Opens a file, in file or pipe mode, in either byte order.
+    /// Opens a file in file or pipe mode, or a folder, in either byte order.
     ///
     /// # Errors
     /// [`Error`], when it is no recording or its header is beyond reading.
     /// Damage further on is no error: see [`Blocks::damage`].
     pub fn open(path: &Path) -> Result<PerfData, Error> {
-        PerfData::parse(Contents::open(path)?, path)
+        let main = path.join(folder::MAIN);
+        if !path.is_dir() || main.symlink_metadata().is_err() {
+            return PerfData::parse(Contents::open(path)?, path);
+        }
+        let mut data = PerfData::parse(Contents::open_no_link(&main)?, path)?;
+        let (others, warnings) = folder::record_files(path)?;
+        data.others = others;
+        data.warnings.extend(warnings);
+        Ok(data)
     }
 
-    /// Reads a stream to its end. `name` is used in messages.
+    /// Reads a stream to its end. `name` is used in messages. What is long is kept
+    /// in a temporary file without a name, so that memory stays bounded.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -73,44 +92,40 @@ impl PerfData {
                 found: start.escape_ascii().to_string(),
             });
         };
-        let (mode, data, events, features, warnings);
+        let contents = Arc::new(contents);
+        let (mode, data, mut events, features, mut warnings);
         if is_pipe(&contents, endian) {
             mode = Mode::Pipe;
             data = PIPE_HEADER_SIZE..contents.len();
-            let blocks = Blocks::new(&contents[data.clone()], data.start as u64, endian);
-            let header = PipeHeader::scan(blocks, endian);
+            let header = PipeHeader::scan(&contents[data.clone()], data.start as u64, endian);
             (events, features) = (header.events, header.features);
             warnings = Vec::new();
         } else {
             mode = Mode::File;
-            let header = FileHeader::parse(&contents, endian, path)?;
-            let described = header.features.event_descriptions().unwrap_or_default();
-            let list = (header.attrs.into_iter().enumerate())
-                .map(|(i, (attr, ids))| {
-                    // By id where there are ids, else by place.
-                    let name = (described.iter())
-                        .find(|d| !ids.is_empty() && d.ids.first() == ids.first())
-                        .or_else(|| {
-                            described
-                                .get(i)
-                                .filter(|d| ids.is_empty() || d.ids.is_empty())
-                        })
-                        .map_or(String::new(), |d| d.name.clone());
-                    (attr, name, ids)
-                })
-                .collect();
-            events = Events::new(list, endian);
-            features = header.features;
-            data = header.data;
-            warnings = header.warnings;
+            let mut header = FileHeader::parse(&contents, endian, path)?;
+            if header.attrs.is_empty() {
+                let described = header.features.event_descriptions().unwrap_or_default();
+                header.attrs = described.into_iter().map(|d| (d.attr, d.ids)).collect();
+            }
+            events = name_events(header.attrs, &header.event_types, &header.features);
+            let start = &contents[header.data.clone()];
+            take_header_records(start, endian, &mut events, &mut header.features);
+            (features, data, warnings) = (header.features, header.data, header.warnings);
         }
         if events.list().is_empty() {
             return Err(Error::NoEvents {
                 path: path.to_owned(),
             });
         }
+        if events.are_indistinct() {
+            warnings.push(format!(
+                "the samples of {} events cannot be told apart; all are counted for the first",
+                events.list().len()
+            ));
+        }
         Ok(PerfData {
             contents,
+            others: Vec::new(),
             path: path.to_owned(),
             endian,
             mode,
@@ -151,14 +166,51 @@ impl PerfData {
         &self.warnings
     }
 
-    /// Length of the data in bytes, as it stands in the file.
+    /// Length of the data in bytes, as it stands in the file or the folder's files.
     pub fn data_len(&self) -> u64 {
-        self.data.len() as u64
+        let others = self.others.iter().map(|(_, c)| c.len());
+        (self.data.len() + others.sum::<usize>()) as u64
     }
 
     /// The records, from the first, in blocks. Can be asked for any number of times.
+    ///
+    /// The files of a folder come one after the other; each is in order of time by
+    /// itself.
     pub fn blocks(&self) -> Blocks<'_> {
-        let data = self.contents.get(self.data.clone()).unwrap_or_default();
-        Blocks::new(data, self.data.start as u64, self.endian)
+        let main = Stretch {
+            bytes: self.contents.get(self.data.clone()).unwrap_or_default(),
+            base: self.data.start as u64,
+            file: if self.others.is_empty() {
+                ""
+            } else {
+                folder::MAIN
+            },
+        };
+        let others = self.others.iter().map(|(name, contents)| Stretch {
+            bytes: contents,
+            base: 0,
+            file: name,
+        });
+        Blocks::new(std::iter::once(main).chain(others).collect(), self.endian)
+    }
+}
+
+/// Takes in what records at the start of a file say of events, and simpleperf's
+/// tracepoint formats, which it has nowhere else.
+fn take_header_records(
+    data: &[u8],
+    endian: Endian,
+    events: &mut Events,
+    features: &mut FeatureSections,
+) {
+    let walk = Walk::new(data, 0, endian);
+    for walked in walk.take_while(|walked| walked.offset < HEADER_RECORDS_WITHIN) {
+        if let Some((id, update)) = EventUpdate::decode(&walked.record) {
+            events.update(id, update);
+        } else if !features.has(Feature::TRACING_DATA)
+            && let Some(formats) = tracing_data(&walked)
+        {
+            features.insert(Feature::TRACING_DATA, formats.into_owned());
+        }
     }
 }

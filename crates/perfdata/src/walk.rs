@@ -1,6 +1,8 @@
 //! Record after record.
 
-use rprof_records::{Endian, Header, RawBytes, RawRecord, RecordType};
+use std::borrow::Cow;
+
+use rprof_records::{Endian, Header, Misc, RawBytes, RawRecord, RecordType};
 
 use crate::error::Damage;
 
@@ -14,6 +16,28 @@ pub struct Walked<'a> {
     pub record: RawRecord<'a>,
     /// Bytes that follow the record and belong to it (AUXTRACE, tracing data).
     pub payload: &'a [u8],
+    /// The record as it stands, with its header and its payload.
+    pub bytes: &'a [u8],
+}
+
+/// Records with these numbers are simpleperf's own. Their sizes have 32 bits:
+/// where others have `misc` they have the upper half (its `record.h`).
+const SIMPLEPERF: std::ops::Range<u32> = 32768..33024;
+
+/// simpleperf's own record of tracepoint formats.
+const SIMPLEPERF_TRACING_DATA: RecordType = RecordType(32777);
+
+/// The tracepoint formats in a record, or behind it.
+pub(crate) fn tracing_data<'a>(walked: &Walked<'a>) -> Option<Cow<'a, [u8]>> {
+    let kind = walked.record.kind;
+    if kind != RecordType::HEADER_TRACING_DATA && kind != SIMPLEPERF_TRACING_DATA {
+        return None;
+    }
+    let len = walked.record.body.u32(0, walked.record.endian)? as usize;
+    match walked.payload.is_empty() {
+        true => Some(walked.record.body.get(4..len.checked_add(4)?)?.to_cow()),
+        false => walked.payload.get(..len).map(Cow::Borrowed),
+    }
 }
 
 /// Walks over bytes that hold records one behind the other.
@@ -88,7 +112,12 @@ impl<'a> Iterator for Walk<'a> {
                 rest.len()
             ));
         };
-        let size = usize::from(header.size);
+        let mut size = usize::from(header.size);
+        let mut misc = header.misc;
+        if SIMPLEPERF.contains(&header.kind.0) {
+            size |= usize::from(misc.0) << 16;
+            misc = Misc(0);
+        }
         if size < Header::SIZE {
             return self.fail(format!(
                 "a {} record says that it is {size} bytes long, less than its header",
@@ -104,14 +133,15 @@ impl<'a> Iterator for Walk<'a> {
         };
         let record = RawRecord {
             kind: header.kind,
-            misc: header.misc,
+            misc,
             body: RawBytes::from(&whole[Header::SIZE..]),
             endian: self.endian,
         };
         let after = &rest[size..];
         let payload_len = match header.kind {
             RecordType::AUXTRACE => record.body.u64(0, self.endian),
-            RecordType::HEADER_TRACING_DATA => {
+            // simpleperf has the formats in the record itself.
+            RecordType::HEADER_TRACING_DATA if record.body.len() <= 8 => {
                 (record.body.u32(0, self.endian)).map(|len| u64::from(len).next_multiple_of(8))
             }
             _ => Some(0),
@@ -128,8 +158,9 @@ impl<'a> Iterator for Walk<'a> {
             offset: self.offset(),
             record,
             payload,
+            bytes: &rest[..size + payload.len()],
         };
-        self.at += size + payload.len();
+        self.at += walked.bytes.len();
         Some(walked)
     }
 }
@@ -137,7 +168,7 @@ impl<'a> Iterator for Walk<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rprof_records::{Misc, put_record};
+    use rprof_records::put_record;
 
     fn two_records() -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -170,6 +201,41 @@ mod tests {
         let mut walk = Walk::new(&bytes, 0, Endian::Little);
         assert_eq!(walk.by_ref().count(), 1);
         assert_eq!(walk.damage().unwrap().offset, 32);
+    }
+
+    #[test]
+    fn tracepoint_formats_stand_behind_the_record_or_in_it() {
+        for inside in [false, true] {
+            let mut bytes = Vec::new();
+            let kind = RecordType::HEADER_TRACING_DATA;
+            put_record(&mut bytes, kind, Misc(0), Endian::Little, |out| {
+                out.extend(13u32.to_le_bytes());
+                if inside {
+                    out.extend([7; 16]);
+                }
+            })
+            .unwrap();
+            if !inside {
+                bytes.extend([7; 16]);
+            }
+            bytes.extend(two_records());
+            let walked: Vec<_> = Walk::new(&bytes, 0, Endian::Little).collect();
+            assert_eq!(walked.len(), 3);
+            assert_eq!(tracing_data(&walked[0]).unwrap().as_ref(), [7; 13]);
+        }
+    }
+
+    #[test]
+    fn simpleperfs_records_may_be_longer() {
+        let mut bytes = Vec::new();
+        bytes.extend(32777u32.to_le_bytes());
+        bytes.extend([1, 0, 16, 0]);
+        bytes.resize(0x1_0010, 5);
+        bytes.extend(two_records());
+        let walked: Vec<_> = Walk::new(&bytes, 0, Endian::Little).collect();
+        assert_eq!(walked.len(), 3);
+        assert_eq!(walked[0].record.size(), 0x1_0010);
+        assert_eq!(walked[0].bytes.len(), 0x1_0010);
     }
 
     #[test]

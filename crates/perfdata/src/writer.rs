@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 
 use rprof_records::{Attr, Endian};
 
+use crate::compress::Compressor;
 use crate::features::{DescribedEvent, Feature, FeatureSections};
 use crate::header::{HEADER_SIZE, MAGIC};
 
@@ -20,19 +21,44 @@ const DATA_LEN_AT: u64 = 48;
 /// Bytes gathered before a write.
 const BUFFER: usize = 256 << 10;
 
+/// How a recording is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// Byte order of the records that will come, and so of the file.
+    pub endian: Endian,
+    /// Level at which zstd compresses the records, from 1 to 22; `None` for not at all.
+    pub compression: Option<i32>,
+}
+
+impl Default for WriteOptions {
+    /// This machine's byte order, no compression.
+    fn default() -> WriteOptions {
+        WriteOptions {
+            endian: Endian::NATIVE,
+            compression: None,
+        }
+    }
+}
+
 /// Writes a perf.data file in file mode.
 ///
 /// The header says how much data there was at the last
 /// [`checkpoint`](Self::checkpoint), and before the first one 0, which readers take
 /// for "to the end of the file": a recorder that is killed leaves a file whose
-/// complete records read back.
+/// complete records read back. (Compressed ones are then beyond perf, which needs
+/// the COMPRESSED section that only [`finish`](Self::finish) writes; rprof reads them.)
+///
+/// After an error nothing more is written: what went before stays readable.
 #[derive(Debug)]
 pub struct FileWriter<W: Write + Seek> {
     out: BufWriter<W>,
+    endian: Endian,
     events: Vec<EventDescription>,
     attr_size: usize,
     data_start: u64,
     data_len: u64,
+    compressor: Option<Compressor>,
+    failed: bool,
 }
 
 impl<W: Write + Seek> FileWriter<W> {
@@ -41,30 +67,43 @@ impl<W: Write + Seek> FileWriter<W> {
     /// # Errors
     /// Those of the writer.
     pub fn create(out: W, events: Vec<EventDescription>) -> io::Result<FileWriter<W>> {
-        let attr_size = (events.iter())
-            .map(|e| e.attr.needed_size())
-            .fold(ATTR_SIZE, usize::max);
+        FileWriter::create_with(out, events, WriteOptions::default())
+    }
+
+    /// As [`create`](Self::create), with a byte order and a compression.
+    ///
+    /// # Errors
+    /// Those of the writer, and of zstd.
+    pub fn create_with(
+        out: W,
+        events: Vec<EventDescription>,
+        options: WriteOptions,
+    ) -> io::Result<FileWriter<W>> {
+        let attr_size = attr_size(&events);
         let stride = attr_size + 16;
         let ids_start = HEADER_SIZE + stride * events.len();
         let ids_len: usize = events.iter().map(|e| e.ids.len() * 8).sum();
+        let endian = options.endian;
         let mut writer = FileWriter {
             out: BufWriter::with_capacity(BUFFER, out),
+            endian,
             attr_size,
             data_start: (ids_start + ids_len) as u64,
             data_len: 0,
+            compressor: Compressor::for_options(&options)?,
             events,
+            failed: false,
         };
-        writer.write_header(&FeatureSections::default())?;
+        let mut body = writer.header(0, &FeatureSections::default());
         let mut ids_at = ids_start;
-        let mut body = Vec::new();
         for event in &writer.events {
-            body.extend(encode_attr(&event.attr, attr_size)?);
-            body.extend((ids_at as u64).to_ne_bytes());
-            body.extend((event.ids.len() as u64 * 8).to_ne_bytes());
+            body.extend(encode_attr(&event.attr, attr_size, endian)?);
+            body.extend(endian.put_u64(ids_at as u64));
+            body.extend(endian.put_u64(event.ids.len() as u64 * 8));
             ids_at += event.ids.len() * 8;
         }
         for event in &writer.events {
-            body.extend(event.ids.iter().flat_map(|id| id.to_ne_bytes()));
+            body.extend(event.ids.iter().flat_map(|id| endian.put_u64(*id)));
         }
         writer.out.write_all(&body)?;
         writer.out.flush()?;
@@ -81,12 +120,33 @@ impl<W: Write + Seek> FileWriter<W> {
     /// # Errors
     /// Those of the writer. What was flushed before remains readable.
     pub fn write_records(&mut self, records: &[u8]) -> io::Result<()> {
-        self.out.write_all(records)?;
-        self.data_len += records.len() as u64;
-        Ok(())
+        self.guarded(|this| match &mut this.compressor {
+            None => this.put(records),
+            Some(compressor) => {
+                if compressor.push(records) {
+                    this.put_compressed()?;
+                }
+                Ok(())
+            }
+        })
     }
 
-    /// Bytes of records so far.
+    /// Appends whole records as they are, even where others are compressed: those
+    /// with a payload behind them must not be. Answers at which byte of the file
+    /// they stand.
+    ///
+    /// # Errors
+    /// As [`write_records`](Self::write_records).
+    pub fn write_uncompressed(&mut self, records: &[u8]) -> io::Result<u64> {
+        self.guarded(|this| {
+            this.put_compressed()?;
+            let at = this.data_start + this.data_len;
+            this.put(records)?;
+            Ok(at)
+        })
+    }
+
+    /// Bytes of records so far, as they stand in the file.
     pub fn data_len(&self) -> u64 {
         self.data_len
     }
@@ -98,45 +158,88 @@ impl<W: Write + Seek> FileWriter<W> {
     /// # Errors
     /// Those of the writer.
     pub fn checkpoint(&mut self) -> io::Result<()> {
-        self.out.flush()?;
-        // The records first, the header after: it must not name what is not there.
-        self.out.seek(SeekFrom::Start(DATA_LEN_AT))?;
-        self.out.write_all(&self.data_len.to_ne_bytes())?;
-        self.out
-            .seek(SeekFrom::Start(self.data_start + self.data_len))?;
-        Ok(())
+        self.guarded(|this| {
+            this.put_compressed()?;
+            this.out.flush()?;
+            // The records first, the header after: it must not name what is not there.
+            this.out.seek(SeekFrom::Start(DATA_LEN_AT))?;
+            this.out.write_all(&this.endian.put_u64(this.data_len))?;
+            let end = this.data_start + this.data_len;
+            this.out.seek(SeekFrom::Start(end))?;
+            Ok(())
+        })
     }
 
     /// Ends the file: appends the feature sections and tells the header how much
-    /// there is. EVENT_DESC is added. Answers the length of the file in bytes.
+    /// there is. EVENT_DESC is added unless `features` has it, and so is COMPRESSED
+    /// where records were. Answers the length of the file in bytes.
     ///
     /// # Errors
     /// Those of the writer. The records remain readable.
     pub fn finish(mut self, mut features: FeatureSections) -> io::Result<u64> {
-        features.insert_event_descriptions(&self.events, self.attr_size);
-        let mut at = self.data_start + self.data_len + 16 * features.iter().count() as u64;
-        let (mut table, mut sections) = (Vec::new(), Vec::new());
+        // From here on the header knows how long the data is, and of no section: who
+        // reads it after a crash below takes no section for records.
+        self.checkpoint()?;
+        // The bitmap has no room for more.
+        features.retain(|feature| feature.0 < Feature::MAX);
+        if !features.has(Feature::EVENT_DESC) {
+            features.insert_event_descriptions(&self.events, self.attr_size);
+        }
+        if let Some(compressor) = &self.compressor {
+            features.insert_compression(&compressor.description());
+        }
+        let mut at = self.data_start + self.data_len + 16 * features.len() as u64;
         for (_, bytes) in features.iter() {
-            table.extend(at.to_ne_bytes());
-            table.extend((bytes.len() as u64).to_ne_bytes());
-            sections.extend_from_slice(bytes);
+            self.out.write_all(&self.endian.put_u64(at))?;
+            self.out
+                .write_all(&self.endian.put_u64(bytes.len() as u64))?;
             at += bytes.len() as u64;
         }
-        self.out.write_all(&table)?;
-        self.out.write_all(&sections)?;
+        for (_, bytes) in features.iter() {
+            self.out.write_all(bytes)?;
+        }
         // The sections first, the header last: it must not name what is not there.
         self.out.flush()?;
+        let header = self.header(self.data_len, &features);
         self.out.seek(SeekFrom::Start(0))?;
-        self.write_header(&features)?;
+        self.out.write_all(&header)?;
         self.out.flush()?;
         Ok(at)
     }
 
-    fn write_header(&mut self, features: &FeatureSections) -> io::Result<()> {
+    /// Remembers a failure: records written after a gap could not be read, nor told
+    /// from good ones.
+    fn guarded<T>(&mut self, write: impl FnOnce(&mut Self) -> io::Result<T>) -> io::Result<T> {
+        if self.failed {
+            return Err(io::Error::other("an earlier write to this file failed"));
+        }
+        let result = write(self);
+        self.failed = result.is_err();
+        result
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.write_all(bytes)?;
+        self.data_len += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn put_compressed(&mut self) -> io::Result<()> {
+        if let Some(compressor) = &mut self.compressor {
+            let records = compressor.take()?;
+            self.out.write_all(records)?;
+            self.data_len += records.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn header(&self, data_len: u64, features: &FeatureSections) -> Vec<u8> {
         let stride = (self.attr_size + 16) as u64;
         let mut bitmap = [0u64; Feature::MAX as usize / 64];
         for (feature, _) in features.iter() {
-            bitmap[feature.0 as usize / 64] |= 1 << (feature.0 % 64);
+            if let Some(word) = bitmap.get_mut(feature.0 as usize / 64) {
+                *word |= 1 << (feature.0 % 64);
+            }
         }
         let words = [
             HEADER_SIZE as u64,
@@ -144,20 +247,31 @@ impl<W: Write + Seek> FileWriter<W> {
             HEADER_SIZE as u64,
             stride * self.events.len() as u64,
             self.data_start,
-            self.data_len,
+            data_len,
             0,
             0,
         ];
-        // Read as one number the magic tells the byte order: a little-endian
-        // machine writes the letters in order, a big-endian one in reverse.
-        let mut header = u64::from_le_bytes(MAGIC).to_ne_bytes().to_vec();
-        header.extend(words.into_iter().chain(bitmap).flat_map(u64::to_ne_bytes));
-        self.out.write_all(&header)
+        let mut header = magic(self.endian);
+        header.extend((words.into_iter().chain(bitmap)).flat_map(|word| self.endian.put_u64(word)));
+        header
     }
 }
 
-fn encode_attr(attr: &Attr, size: usize) -> io::Result<Vec<u8>> {
-    attr.encode(Endian::NATIVE, size)
+/// Read as one number the magic tells the byte order: a little-endian machine
+/// writes the letters in order, a big-endian one in reverse.
+pub(crate) fn magic(endian: Endian) -> Vec<u8> {
+    endian.put_u64(u64::from_le_bytes(MAGIC)).to_vec()
+}
+
+/// The size that holds all attrs.
+pub(crate) fn attr_size(events: &[EventDescription]) -> usize {
+    (events.iter())
+        .map(|e| e.attr.needed_size())
+        .fold(ATTR_SIZE, usize::max)
+}
+
+pub(crate) fn encode_attr(attr: &Attr, size: usize, endian: Endian) -> io::Result<Vec<u8>> {
+    attr.encode(endian, size)
         .map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))
 }
 

@@ -1,0 +1,118 @@
+//! Scheduling domains of each CPU.
+
+use super::{Feature, FeatureSections};
+
+/// Scheduling domains (CPU_DOMAIN_INFO; written from perf 7.0 on).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuDomains {
+    /// Version of /proc/schedstat.
+    pub schedstat_version: u32,
+    /// One more than the highest number of a domain.
+    pub max_domains: u32,
+    /// CPUs with their domains.
+    pub cpus: Vec<DomainsOfCpu>,
+}
+
+/// The domains of a CPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DomainsOfCpu {
+    /// Its number.
+    pub cpu: u32,
+    /// Its domains, innermost first.
+    pub domains: Vec<SchedulingDomain>,
+}
+
+/// A scheduling domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchedulingDomain {
+    /// Its number.
+    pub number: u32,
+    /// Its name, from version 17 of schedstat on.
+    pub name: Option<String>,
+    /// Its CPUs as a mask in hexadecimal digits.
+    pub mask: String,
+    /// Its CPUs as a list.
+    pub cpus: String,
+}
+
+/// Version of schedstat from which on domains have names.
+const WITH_NAMES: u32 = 17;
+
+impl FeatureSections {
+    /// Scheduling domains.
+    pub fn cpu_domains(&self) -> Option<CpuDomains> {
+        let mut section = self.decoder(Feature::CPU_DOMAIN_INFO)?;
+        let (schedstat_version, max_domains) = (section.u32()?, section.u32()?);
+        let mut cpus = Vec::new();
+        // As many as there are bytes for; less is padding.
+        while section.left() >= 8 {
+            cpus.push(DomainsOfCpu {
+                cpu: section.u32()?,
+                domains: section.list(12, |s| {
+                    Some(SchedulingDomain {
+                        number: s.u32()?,
+                        name: match schedstat_version >= WITH_NAMES {
+                            true => Some(s.string()?),
+                            false => None,
+                        },
+                        mask: s.string()?,
+                        cpus: s.string()?,
+                    })
+                })?,
+            });
+        }
+        Some(CpuDomains {
+            schedstat_version,
+            max_domains,
+            cpus,
+        })
+    }
+
+    /// Sets the scheduling domains.
+    pub fn insert_cpu_domains(&mut self, domains: &CpuDomains) {
+        self.encode(Feature::CPU_DOMAIN_INFO, |out| {
+            out.u32(domains.schedstat_version);
+            out.u32(domains.max_domains);
+            for cpu in &domains.cpus {
+                out.u32(cpu.cpu);
+                out.list(&cpu.domains, |out, domain| {
+                    out.u32(domain.number);
+                    if domains.schedstat_version >= WITH_NAMES {
+                        out.string(domain.name.as_deref().unwrap_or_default());
+                    }
+                    out.string(&domain.mask);
+                    out.string(&domain.cpus);
+                });
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::in_both_orders;
+    use super::*;
+
+    #[test]
+    fn what_is_set_is_read() {
+        in_both_orders(|f| {
+            for schedstat_version in [15, 17] {
+                let domains = CpuDomains {
+                    schedstat_version,
+                    max_domains: 2,
+                    cpus: vec![DomainsOfCpu {
+                        cpu: 3,
+                        domains: vec![SchedulingDomain {
+                            number: 1,
+                            name: (schedstat_version >= 17).then(|| "MC".into()),
+                            mask: "00ff".into(),
+                            cpus: "0-7".into(),
+                        }],
+                    }],
+                };
+                f.insert_cpu_domains(&domains);
+                assert_eq!(f.cpu_domains().unwrap(), domains);
+            }
+        });
+    }
+}

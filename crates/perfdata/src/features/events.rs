@@ -1,0 +1,113 @@
+//! The events, with names and ids, and their groups.
+
+use rprof_records::Attr;
+
+use super::codec::Decoder;
+use super::{Feature, FeatureSections};
+
+/// An event as EVENT_DESC describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DescribedEvent {
+    /// How it was opened.
+    pub attr: Attr,
+    /// Its name.
+    pub name: String,
+    /// Ids of its instances.
+    pub ids: Vec<u64>,
+}
+
+/// A group of events that count together (GROUP_DESC).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventGroup {
+    /// Its name; may be empty.
+    pub name: String,
+    /// Which event leads it: its place among the events.
+    pub leader: u32,
+    /// Number of events, the leader included.
+    pub members: u32,
+}
+
+impl FeatureSections {
+    /// Events with names and ids.
+    pub fn event_descriptions(&self) -> Option<Vec<DescribedEvent>> {
+        let mut section = self.decoder(Feature::EVENT_DESC)?;
+        let (count, attr_size) = (section.u32()?, section.u32()? as usize);
+        section.items(u64::from(count), attr_size.saturating_add(8), |section| {
+            let attr = Attr::parse(section.take(attr_size)?, section.endian()).ok()?;
+            let ids = section.u32()?;
+            let name = section.string()?;
+            let ids = section.items(u64::from(ids), 8, Decoder::u64)?;
+            Some(DescribedEvent { attr, name, ids })
+        })
+    }
+
+    /// Sets the event descriptions; `attr_size` must hold every attr, else nothing
+    /// is set.
+    pub fn insert_event_descriptions(&mut self, events: &[DescribedEvent], attr_size: usize) {
+        let endian = self.endian();
+        let attrs: Result<Vec<_>, _> = (events.iter())
+            .map(|e| e.attr.encode(endian, attr_size))
+            .collect();
+        let Ok(attrs) = attrs else {
+            return;
+        };
+        self.encode(Feature::EVENT_DESC, |out| {
+            out.u32(events.len() as u32);
+            out.u32(attr_size as u32);
+            for (event, attr) in events.iter().zip(attrs) {
+                out.bytes.extend(attr);
+                out.u32(event.ids.len() as u32);
+                out.string(&event.name);
+                event.ids.iter().for_each(|id| out.u64(*id));
+            }
+        });
+    }
+
+    /// Groups of events.
+    pub fn event_groups(&self) -> Option<Vec<EventGroup>> {
+        self.decoder(Feature::GROUP_DESC)?.list(12, |section| {
+            Some(EventGroup {
+                name: section.string()?,
+                leader: section.u32()?,
+                members: section.u32()?,
+            })
+        })
+    }
+
+    /// Sets the groups of events.
+    pub fn insert_event_groups(&mut self, groups: &[EventGroup]) {
+        self.encode(Feature::GROUP_DESC, |out| {
+            out.list(groups, |out, group| {
+                out.string(&group.name);
+                out.u32(group.leader);
+                out.u32(group.members);
+            });
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::in_both_orders;
+    use super::*;
+
+    #[test]
+    fn what_is_set_is_read() {
+        in_both_orders(|f| {
+            let events = [DescribedEvent {
+                attr: Attr::default(),
+                name: "cpu-clock".into(),
+                ids: vec![1, 2],
+            }];
+            f.insert_event_descriptions(&events, 128);
+            assert_eq!(f.event_descriptions().unwrap(), events);
+            let groups = [EventGroup {
+                name: "{cycles,instructions}".into(),
+                leader: 0,
+                members: 2,
+            }];
+            f.insert_event_groups(&groups);
+            assert_eq!(f.event_groups().unwrap(), groups);
+        });
+    }
+}

@@ -1,0 +1,150 @@
+//! Caches and physical memory.
+
+use super::codec::Decoder;
+use super::{Feature, FeatureSections};
+
+/// A CPU cache (CACHE). Several CPUs with like caches each have their own entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cache {
+    /// Level, 1 being next to the core.
+    pub level: u32,
+    /// Bytes of a line.
+    pub line_size: u32,
+    /// Number of sets.
+    pub sets: u32,
+    /// Ways of associativity.
+    pub ways: u32,
+    /// `Data`, `Instruction` or `Unified`.
+    pub kind: String,
+    /// Its size as sysfs has it: `48K`.
+    pub size: String,
+    /// CPUs that share it, as a list: `0-1`.
+    pub cpus: String,
+}
+
+/// Which blocks of physical memory belong to which node (MEM_TOPOLOGY).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryTopology {
+    /// Version of the section; 1.
+    pub version: u64,
+    /// Bytes of a block.
+    pub block_size: u64,
+    /// The nodes.
+    pub nodes: Vec<MemoryNode>,
+}
+
+/// Blocks of a memory node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryNode {
+    /// Its number.
+    pub node: u64,
+    /// Bits in the bitmap.
+    pub bits: u64,
+    /// A bit is set for each block that belongs to it, lowest first.
+    pub bitmap: Vec<u64>,
+}
+
+impl FeatureSections {
+    /// CPU caches.
+    pub fn caches(&self) -> Option<Vec<Cache>> {
+        let mut section = self.decoder(Feature::CACHE)?;
+        // The version; there has been one.
+        if section.u32()? != 1 {
+            return None;
+        }
+        section.list(28, |section| {
+            Some(Cache {
+                level: section.u32()?,
+                line_size: section.u32()?,
+                sets: section.u32()?,
+                ways: section.u32()?,
+                kind: section.string()?,
+                size: section.string()?,
+                cpus: section.string()?,
+            })
+        })
+    }
+
+    /// Sets the CPU caches.
+    pub fn insert_caches(&mut self, caches: &[Cache]) {
+        self.encode(Feature::CACHE, |out| {
+            out.u32(1);
+            out.list(caches, |out, cache| {
+                for number in [cache.level, cache.line_size, cache.sets, cache.ways] {
+                    out.u32(number);
+                }
+                for text in [&cache.kind, &cache.size, &cache.cpus] {
+                    out.string(text);
+                }
+            });
+        });
+    }
+
+    /// Blocks of physical memory by node.
+    pub fn memory_topology(&self) -> Option<MemoryTopology> {
+        let mut section = self.decoder(Feature::MEM_TOPOLOGY)?;
+        let (version, block_size, count) = (section.u64()?, section.u64()?, section.u64()?);
+        let nodes = section.items(count, 24, |section| {
+            let node = section.u64()?;
+            // How many bits is said twice: for the node, and for the bitmap.
+            let _bits = section.u64()?;
+            let bits = section.u64()?;
+            let bitmap = section.items(bits.div_ceil(64), 8, Decoder::u64)?;
+            Some(MemoryNode { node, bits, bitmap })
+        })?;
+        Some(MemoryTopology {
+            version,
+            block_size,
+            nodes,
+        })
+    }
+
+    /// Sets the blocks of physical memory by node.
+    pub fn insert_memory_topology(&mut self, topology: &MemoryTopology) {
+        self.encode(Feature::MEM_TOPOLOGY, |out| {
+            out.u64(topology.version);
+            out.u64(topology.block_size);
+            out.u64(topology.nodes.len() as u64);
+            for node in &topology.nodes {
+                out.u64(node.node);
+                out.u64(node.bits);
+                out.u64(node.bits);
+                node.bitmap.iter().for_each(|word| out.u64(*word));
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::in_both_orders;
+    use super::*;
+
+    #[test]
+    fn what_is_set_is_read() {
+        in_both_orders(|f| {
+            let caches = [Cache {
+                level: 1,
+                line_size: 64,
+                sets: 64,
+                ways: 8,
+                kind: "Data".into(),
+                size: "32K".into(),
+                cpus: "0-1".into(),
+            }];
+            f.insert_caches(&caches);
+            assert_eq!(f.caches().unwrap(), caches);
+            let memory = MemoryTopology {
+                version: 1,
+                block_size: 1 << 27,
+                nodes: vec![MemoryNode {
+                    node: 0,
+                    bits: 70,
+                    bitmap: vec![u64::MAX, 0x3f],
+                }],
+            };
+            f.insert_memory_topology(&memory);
+            assert_eq!(f.memory_topology().unwrap(), memory);
+        });
+    }
+}

@@ -1,0 +1,228 @@
+//! Feature sections: what the header says of the machine and the run.
+//!
+//! | module | sections |
+//! |---|---|
+//! | [`numbers`] | [`Feature`], the number of a section |
+//! | [`machine`] | HOSTNAME … CPUID, NRCPUS, TOTAL_MEM, CMDLINE, CLN_SIZE |
+//! | [`events`] | EVENT_DESC, GROUP_DESC |
+//! | [`build_ids`] | BUILD_ID |
+//! | [`topology`] | CPU_TOPOLOGY, NUMA_TOPOLOGY, HYBRID_TOPOLOGY |
+//! | [`memory`] | CACHE, MEM_TOPOLOGY |
+//! | [`domains`] | CPU_DOMAIN_INFO |
+//! | [`pmus`] | PMU_MAPPINGS, CPU_PMU_CAPS, PMU_CAPS |
+//! | [`run`] | SAMPLE_TIME, CLOCKID, CLOCK_DATA, COMPRESSED, DIR_FORMAT, AUXTRACE |
+//! | [`bpf`] | BPF_PROG_INFO, BPF_BTF |
+//! | [`simpleperf`] | simpleperf's META_INFO |
+//! | [`private`] | rprof's own |
+//!
+//! BRANCH_STACK and STAT are empty: [`FeatureSections::has`] tells. TRACING_DATA
+//! and what is not named here stays bytes.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use rprof_records::Endian;
+
+use crate::contents::Contents;
+
+pub mod bpf;
+pub mod build_ids;
+mod codec;
+pub mod domains;
+pub mod events;
+pub mod machine;
+pub mod memory;
+pub mod numbers;
+pub mod pmus;
+pub mod private;
+pub mod run;
+pub mod simpleperf;
+pub mod topology;
+
+pub use build_ids::BuildIdEntry;
+pub use events::{DescribedEvent, EventGroup};
+pub use numbers::Feature;
+
+pub(crate) use build_ids::{build_id_entry, put_build_id};
+pub(crate) use codec::text;
+use codec::{Decoder, Encoder};
+
+/// Bytes of a section: those of the opened file, or made here.
+#[derive(Clone)]
+enum Bytes {
+    Owned(Vec<u8>),
+    /// Not copied: a hostile header can name 256 sections that each span the file.
+    InFile(Arc<Contents>, Range<usize>),
+}
+
+impl Bytes {
+    fn get(&self) -> &[u8] {
+        match self {
+            Bytes::Owned(bytes) => bytes,
+            Bytes::InFile(contents, range) => contents.get(range.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.get().len())
+    }
+}
+
+/// Feature sections as bytes, with readers and writers for those that rprof
+/// interprets.
+///
+/// Readers answer `None` for a section that is absent, or damaged: cut off, or
+/// with counts that it cannot hold. What a reader allocates is bounded by the
+/// length of the section, never by a count in it. Strings that are not UTF-8 have
+/// the bad parts replaced; [`get`](Self::get) has the bytes.
+#[derive(Clone, Debug, Default)]
+pub struct FeatureSections {
+    sections: BTreeMap<Feature, Bytes>,
+    endian: Option<Endian>,
+}
+
+impl PartialEq for FeatureSections {
+    /// The same sections with the same bytes in the same byte order.
+    fn eq(&self, other: &Self) -> bool {
+        self.endian() == other.endian() && self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for FeatureSections {}
+
+impl FeatureSections {
+    /// No sections; those added are written in `endian`.
+    pub fn new(endian: Endian) -> FeatureSections {
+        FeatureSections {
+            sections: BTreeMap::new(),
+            endian: Some(endian),
+        }
+    }
+
+    /// Byte order of the sections.
+    pub fn endian(&self) -> Endian {
+        self.endian.unwrap_or(Endian::NATIVE)
+    }
+
+    /// Adds a section as bytes; one of the same number is replaced.
+    pub fn insert(&mut self, feature: Feature, bytes: Vec<u8>) {
+        self.sections.insert(feature, Bytes::Owned(bytes));
+    }
+
+    /// Adds a section that stands in an opened file.
+    pub(crate) fn insert_in_file(
+        &mut self,
+        feature: Feature,
+        contents: &Arc<Contents>,
+        range: Range<usize>,
+    ) {
+        self.sections
+            .insert(feature, Bytes::InFile(Arc::clone(contents), range));
+    }
+
+    /// Takes a section away.
+    pub fn remove(&mut self, feature: Feature) {
+        self.sections.remove(&feature);
+    }
+
+    /// Takes away the sections that are not to be kept.
+    pub fn retain(&mut self, mut keep: impl FnMut(Feature) -> bool) {
+        self.sections.retain(|feature, _| keep(*feature));
+    }
+
+    /// Whether there is such a section, be it empty.
+    pub fn has(&self, feature: Feature) -> bool {
+        self.sections.contains_key(&feature)
+    }
+
+    /// A section's bytes.
+    pub fn get(&self, feature: Feature) -> Option<&[u8]> {
+        self.sections.get(&feature).map(Bytes::get)
+    }
+
+    /// All sections in the order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (Feature, &[u8])> {
+        self.sections.iter().map(|(f, b)| (*f, b.get()))
+    }
+
+    /// Number of sections.
+    pub fn len(&self) -> usize {
+        self.sections.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.sections.is_empty()
+    }
+
+    fn decoder(&self, feature: Feature) -> Option<Decoder<'_>> {
+        Some(Decoder::new(self.get(feature)?, self.endian()))
+    }
+
+    fn encode(&mut self, feature: Feature, write: impl FnOnce(&mut Encoder)) {
+        let mut out = Encoder::new(self.endian());
+        write(&mut out);
+        self.insert(feature, out.bytes);
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn in_both_orders(mut test: impl FnMut(&mut FeatureSections)) {
+    for endian in [Endian::Little, Endian::Big] {
+        test(&mut FeatureSections::new(endian));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_not_trusted() {
+        for fill in [0xff, 0x7f, 0x01] {
+            for len in [0, 4, 8, 12, 13, 64, 200] {
+                let mut f = FeatureSections::new(Endian::Little);
+                for number in 0..Feature::MAX {
+                    f.insert(Feature(number), vec![fill; len]);
+                }
+                read_all(&f);
+            }
+        }
+    }
+
+    /// Calls every reader.
+    fn read_all(f: &FeatureSections) {
+        f.command_line();
+        f.cpu_counts();
+        f.event_descriptions();
+        f.event_groups();
+        f.build_ids();
+        f.cpu_topology();
+        f.numa_nodes();
+        f.hybrid_pmus();
+        f.caches();
+        f.memory_topology();
+        f.cpu_domains();
+        f.pmu_mappings();
+        f.cpu_pmu_caps();
+        f.pmu_caps();
+        f.compression();
+        f.clock_data();
+        f.auxtrace_index();
+        f.bpf_programs();
+        f.bpf_btf();
+        f.simpleperf_meta_info();
+        f.private();
+    }
+
+    #[test]
+    fn absent_is_none() {
+        let f = FeatureSections::new(Endian::Big);
+        assert_eq!(f.string(Feature::ARCH), None);
+        assert_eq!(f.command_line(), None);
+        assert!(f.is_empty() && !f.has(Feature::STAT));
+    }
+}

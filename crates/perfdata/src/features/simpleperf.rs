@@ -1,0 +1,49 @@
+//! Sections that Android's simpleperf adds.
+
+use super::codec::text;
+use super::{Feature, FeatureSections};
+
+impl FeatureSections {
+    /// simpleperf's notes on the run: pairs of key and value, as
+    /// `android_version`. Source: simpleperf's `record_file_format.h`.
+    pub fn simpleperf_meta_info(&self) -> Option<Vec<(String, String)>> {
+        let section = self.get(Feature::SIMPLEPERF_META_INFO)?;
+        // Each key and each value ends with a NUL.
+        let mut texts = section.split_inclusive(|b| *b == 0);
+        let mut pairs = Vec::new();
+        while let (Some(key), Some(value)) = (texts.next(), texts.next()) {
+            if value.last() != Some(&0) {
+                return None;
+            }
+            pairs.push((text(key), text(value)));
+        }
+        Some(pairs)
+    }
+
+    /// Sets simpleperf's notes on the run.
+    pub fn insert_simpleperf_meta_info(&mut self, pairs: &[(String, String)]) {
+        self.encode(Feature::SIMPLEPERF_META_INFO, |out| {
+            for text in pairs.iter().flat_map(|(key, value)| [key, value]) {
+                out.bytes.extend_from_slice(text.as_bytes());
+                out.zeros(1);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::in_both_orders;
+
+    #[test]
+    fn what_is_set_is_read() {
+        in_both_orders(|f| {
+            let pairs = [
+                ("app_package_name".to_owned(), String::new()),
+                ("simpleperf_version".into(), "1.build".into()),
+            ];
+            f.insert_simpleperf_meta_info(&pairs);
+            assert_eq!(f.simpleperf_meta_info().unwrap(), pairs);
+        });
+    }
+}

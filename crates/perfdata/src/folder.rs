@@ -1,0 +1,88 @@
+//! Recordings that are a folder: `perf record --threads` writes a file for each
+//! thread of its own.
+
+use std::fs;
+use std::path::Path;
+
+use crate::contents::Contents;
+use crate::error::Error;
+
+/// The file that has the header, and the records that no thread wrote.
+pub(crate) const MAIN: &str = "data";
+
+/// More files than this are not opened. perf writes one for each CPU at most.
+const MOST_FILES: usize = 4096;
+
+/// Files by name.
+pub(crate) type Named = Vec<(String, Contents)>;
+
+/// The files that hold nothing but records, in the order of their numbers; and what
+/// is wrong with others.
+pub(crate) fn record_files(folder: &Path) -> Result<(Named, Vec<String>), Error> {
+    let read = |source| Error::Read {
+        path: folder.to_owned(),
+        source,
+    };
+    let (mut numbers, mut warnings) = (Vec::new(), Vec::new());
+    for entry in fs::read_dir(folder).map_err(read)? {
+        let name = entry.map_err(read)?.file_name();
+        let number = (name.to_str())
+            .and_then(|name| name.strip_prefix("data."))
+            .filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()))
+            .and_then(|digits| digits.parse::<u32>().ok());
+        numbers.extend(number.filter(|n| name.to_str() == Some(&file_name(*n))));
+    }
+    numbers.sort_unstable();
+    if numbers.len() > MOST_FILES {
+        warnings.push(format!(
+            "the folder has {} files of records; those from {} on are not read",
+            numbers.len(),
+            file_name(numbers[MOST_FILES])
+        ));
+        numbers.truncate(MOST_FILES);
+    }
+    let mut files = Vec::new();
+    for name in numbers.into_iter().map(file_name) {
+        // Only regular files: a link could lead anywhere.
+        match Contents::open_no_link(&folder.join(&name)) {
+            Ok(contents) => files.push((name, contents)),
+            // A thread that had nothing to write.
+            Err(Error::Empty { .. }) => {}
+            Err(error) => warnings.push(format!("{name} is left out: {error}")),
+        }
+    }
+    Ok((files, warnings))
+}
+
+fn file_name(number: u32) -> String {
+    format!("data.{number}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_numbered_regular_files_are_taken_in_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path();
+        for name in [
+            "data",
+            "data.10",
+            "data.2",
+            "data.02",
+            "data.x",
+            "data.3.old",
+        ] {
+            fs::write(path.join(name), name).unwrap();
+        }
+        fs::write(path.join("data.4"), "").unwrap();
+        fs::create_dir(path.join("data.5")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", path.join("data.6")).unwrap();
+        let (files, warnings) = record_files(path).unwrap();
+        let names: Vec<_> = files.iter().map(|(name, _)| &name[..]).collect();
+        assert_eq!(names, ["data.2", "data.10"]);
+        assert_eq!(warnings.len(), 2, "{warnings:?}");
+        assert!(warnings[0].contains("directory") && warnings[1].contains("symbolic link"));
+    }
+}

@@ -1,0 +1,251 @@
+//! Writing a stream, for a pipe.
+
+use std::io::{self, BufWriter, Write};
+
+use rprof_records::{Endian, Misc, RecordType, put_record};
+
+use crate::compress::Compressor;
+use crate::features::{BuildIdEntry, Feature, FeatureSections, put_build_id};
+use crate::header::PIPE_HEADER_SIZE;
+use crate::pipe::PRIVATE_MARK;
+use crate::writer::{EventDescription, WriteOptions, attr_size, encode_attr, magic};
+
+/// `type` of an EVENT_UPDATE that has a name.
+const NAME: u64 = 2;
+
+/// Writes a recording in pipe mode: `perf report -i -` reads it while it comes.
+///
+/// The header comes as records: each event with its ids and its name, then the
+/// feature sections known at the start. What is known later is written with
+/// [`write_features`](Self::write_features) and
+/// [`write_build_ids`](Self::write_build_ids).
+#[derive(Debug)]
+pub struct PipeWriter<W: Write> {
+    out: BufWriter<W>,
+    endian: Endian,
+    events: Vec<EventDescription>,
+    compressor: Option<Compressor>,
+    written: u64,
+    left_out: Vec<Feature>,
+}
+
+impl<W: Write> PipeWriter<W> {
+    /// Begins a stream with these events and features. EVENT_DESC is added unless
+    /// `features` has it, and so is COMPRESSED where records will be.
+    ///
+    /// # Errors
+    /// Those of the writer, and of zstd.
+    pub fn create(
+        out: W,
+        events: Vec<EventDescription>,
+        features: &FeatureSections,
+        options: WriteOptions,
+    ) -> io::Result<PipeWriter<W>> {
+        let endian = options.endian;
+        let mut writer = PipeWriter {
+            out: BufWriter::new(out),
+            endian,
+            events,
+            compressor: Compressor::for_options(&options)?,
+            written: 0,
+            left_out: Vec::new(),
+        };
+        let mut start = magic(endian);
+        start.extend(endian.put_u64(PIPE_HEADER_SIZE as u64));
+        let size = attr_size(&writer.events);
+        for event in &writer.events {
+            let attr = encode_attr(&event.attr, size, endian)?;
+            put_attr(&mut start, &attr, &event.ids, endian)?;
+        }
+        writer.put(&start)?;
+        let mut all = features.clone();
+        if !all.has(Feature::EVENT_DESC) {
+            all.insert_event_descriptions(&writer.events, size);
+        }
+        if let Some(compressor) = &writer.compressor {
+            all.insert_compression(&compressor.description());
+        }
+        writer.write_features(&all)?;
+        let mut names = Vec::new();
+        for event in &writer.events {
+            if let Some(id) = event.ids.first() {
+                put_name(&mut names, *id, &event.name, endian);
+            }
+        }
+        writer.put(&names)?;
+        writer.out.flush()?;
+        Ok(writer)
+    }
+
+    /// The events, in the order of the stream.
+    pub fn events(&self) -> &[EventDescription] {
+        &self.events
+    }
+
+    /// Features that no record can hold, being longer than 65,519 bytes.
+    pub fn left_out(&self) -> &[Feature] {
+        &self.left_out
+    }
+
+    /// Bytes of the stream so far.
+    pub fn stream_len(&self) -> u64 {
+        self.written
+    }
+
+    /// Writes feature sections. A section written again replaces the one before.
+    ///
+    /// TRACING_DATA and BUILD_ID become records of their own kinds, and so does
+    /// rprof's own section; others with numbers that perf 6.1 does not know are
+    /// left out, for its `report` refuses a stream with such a one.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write_features(&mut self, features: &FeatureSections) -> io::Result<()> {
+        let endian = self.endian;
+        let mut out = Vec::new();
+        for (feature, bytes) in features.iter() {
+            match feature {
+                Feature::TRACING_DATA => put_tracing_data(&mut out, bytes, endian)?,
+                Feature::BUILD_ID => {
+                    for entry in features.build_ids().unwrap_or_default() {
+                        put_build_id(&mut out, RecordType::HEADER_BUILD_ID, &entry, endian);
+                    }
+                }
+                // The index has offsets into a file; a folder is none any more.
+                Feature::AUXTRACE | Feature::DIR_FORMAT => {}
+                Feature::RPROF => {
+                    let put = |out: &mut Vec<u8>| {
+                        out.extend(endian.put_u64(PRIVATE_MARK));
+                        out.extend_from_slice(bytes);
+                    };
+                    let kind = RecordType::HEADER_EVENT_TYPE;
+                    if put_record(&mut out, kind, Misc(0), endian, put).is_err() {
+                        self.left_out.push(feature);
+                    }
+                }
+                Feature(number) if number > Feature::PMU_CAPS.0 => self.left_out.push(feature),
+                Feature(number) => {
+                    let put = |out: &mut Vec<u8>| {
+                        out.extend(endian.put_u64(u64::from(number)));
+                        // Not padded: perf 6.1 takes what is behind a CPU_TOPOLOGY
+                        // for dies, and refuses the stream.
+                        out.extend_from_slice(bytes);
+                    };
+                    let kind = RecordType::HEADER_FEATURE;
+                    if put_record(&mut out, kind, Misc(0), endian, put).is_err() {
+                        self.left_out.push(feature);
+                    }
+                }
+            }
+        }
+        self.flush_compressed()?;
+        self.put(&out)
+    }
+
+    /// Writes build-ids. One whose path is too long for a record is left out.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write_build_ids(&mut self, entries: &[BuildIdEntry]) -> io::Result<()> {
+        let mut out = Vec::new();
+        for entry in entries {
+            put_build_id(&mut out, RecordType::HEADER_BUILD_ID, entry, self.endian);
+        }
+        self.flush_compressed()?;
+        self.put(&out)
+    }
+
+    /// Appends whole records.
+    ///
+    /// # Errors
+    /// Those of the writer. [`io::ErrorKind::BrokenPipe`] means that the reader went away.
+    pub fn write_records(&mut self, records: &[u8]) -> io::Result<()> {
+        match &mut self.compressor {
+            None => self.put(records),
+            Some(compressor) => match compressor.push(records) {
+                true => self.flush_compressed(),
+                false => Ok(()),
+            },
+        }
+    }
+
+    /// Appends whole records as they are, even where others are compressed: those
+    /// with a payload behind them must not be.
+    ///
+    /// # Errors
+    /// As [`write_records`](Self::write_records).
+    pub fn write_uncompressed(&mut self, records: &[u8]) -> io::Result<()> {
+        self.flush_compressed()?;
+        self.put(records)
+    }
+
+    /// Hands on what is buffered.
+    ///
+    /// # Errors
+    /// As [`write_records`](Self::write_records).
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.flush_compressed()?;
+        self.out.flush()
+    }
+
+    /// Ends the stream; answers its length in bytes.
+    ///
+    /// # Errors
+    /// As [`write_records`](Self::write_records).
+    pub fn finish(mut self) -> io::Result<u64> {
+        self.flush()?;
+        Ok(self.written)
+    }
+
+    fn flush_compressed(&mut self) -> io::Result<()> {
+        if let Some(compressor) = &mut self.compressor {
+            let records = compressor.take()?;
+            self.out.write_all(records)?;
+            self.written += records.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.write_all(bytes)?;
+        self.written += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+/// An event: its attr, then its ids.
+fn put_attr(out: &mut Vec<u8>, attr: &[u8], ids: &[u64], endian: Endian) -> io::Result<()> {
+    put_record(out, RecordType::HEADER_ATTR, Misc(0), endian, |out| {
+        out.extend_from_slice(attr);
+        out.extend(ids.iter().flat_map(|id| endian.put_u64(*id)));
+    })
+    .map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))
+}
+
+/// The name of an event. perf makes names up itself if this is too long for it.
+fn put_name(out: &mut Vec<u8>, id: u64, name: &str, endian: Endian) {
+    put_record(out, RecordType::EVENT_UPDATE, Misc(0), endian, |out| {
+        out.extend(endian.put_u64(NAME));
+        out.extend(endian.put_u64(id));
+        out.extend_from_slice(name.as_bytes());
+        let padded = (name.len() + 1).next_multiple_of(8);
+        out.extend(std::iter::repeat_n(0, padded - name.len()));
+    })
+    .ok();
+}
+
+/// Tracepoint formats: a record that says how many bytes follow it. perf refuses a
+/// length that does not count the padding to a multiple of eight.
+fn put_tracing_data(out: &mut Vec<u8>, bytes: &[u8], endian: Endian) -> io::Result<()> {
+    let padded = bytes.len().next_multiple_of(8);
+    let len = u32::try_from(padded)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "4 GiB of tracepoint formats"))?;
+    let kind = RecordType::HEADER_TRACING_DATA;
+    put_record(out, kind, Misc(0), endian, |out| {
+        out.extend(endian.put_u32(len));
+    })
+    .map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))?;
+    out.extend_from_slice(bytes);
+    out.extend(std::iter::repeat_n(0, padded - bytes.len()));
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! A recording written anew: read -> write.
+
+use std::io::{self, Seek, Write};
+
+use rprof_records::RecordType;
+
+use crate::error::Damage;
+use crate::features::run::AuxtraceEntry;
+use crate::features::{Feature, FeatureSections};
+use crate::pipe_writer::PipeWriter;
+use crate::reader::{Mode, PerfData};
+use crate::walk::Walked;
+use crate::writer::{EventDescription, FileWriter, WriteOptions};
+
+/// What was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rewritten {
+    /// Bytes written.
+    pub len: u64,
+    /// Records written, those of the header not counted.
+    pub records: u64,
+    /// What ended the input before its end. The records before it were written.
+    pub damage: Option<Damage>,
+    /// Features that pipe mode cannot hold.
+    pub left_out: Vec<Feature>,
+}
+
+/// Writes a recording in file mode: the same events, features and records, byte by
+/// byte, whether it was a file, a stream or a folder, and however it was
+/// compressed. Its byte order is kept.
+///
+/// What changes: records that are a stream's header become the file's; COMPRESSED
+/// and DIR_FORMAT say how the file is written, so they follow it; offsets in the
+/// index of AUXTRACE records are those of the new file; EVENT_DESC is added where
+/// the input has none.
+///
+/// # Errors
+/// Those of the writer. Damage of the input is none.
+pub fn rewrite<W: Write + Seek>(
+    data: &PerfData,
+    out: W,
+    compression: Option<i32>,
+) -> io::Result<Rewritten> {
+    let options = options(data, compression);
+    let mut writer = FileWriter::create_with(out, descriptions(data), options)?;
+    let mut moved = Vec::new();
+    let (records, damage) = each_record(data, |walked| {
+        if !is_kept_plain(walked.record.kind) {
+            return writer.write_records(walked.bytes);
+        }
+        let offset = writer.write_uncompressed(walked.bytes)?;
+        if walked.record.kind == RecordType::AUXTRACE {
+            moved.push(AuxtraceEntry {
+                offset,
+                size: walked.record.size() as u64,
+            });
+        }
+        Ok(())
+    })?;
+    let mut features = features(data);
+    if features.has(Feature::AUXTRACE) {
+        features.insert_auxtrace_index(&moved);
+    }
+    Ok(Rewritten {
+        len: writer.finish(features)?,
+        records,
+        damage,
+        left_out: Vec::new(),
+    })
+}
+
+/// Writes a recording in pipe mode; otherwise as [`rewrite`].
+///
+/// # Errors
+/// As [`rewrite`].
+pub fn rewrite_pipe<W: Write>(
+    data: &PerfData,
+    out: W,
+    compression: Option<i32>,
+) -> io::Result<Rewritten> {
+    let options = options(data, compression);
+    let mut writer = PipeWriter::create(out, descriptions(data), &features(data), options)?;
+    let (records, damage) = each_record(data, |walked| match is_kept_plain(walked.record.kind) {
+        true => writer.write_uncompressed(walked.bytes),
+        false => writer.write_records(walked.bytes),
+    })?;
+    let left_out = writer.left_out().to_vec();
+    Ok(Rewritten {
+        len: writer.finish()?,
+        records,
+        damage,
+        left_out,
+    })
+}
+
+fn options(data: &PerfData, compression: Option<i32>) -> WriteOptions {
+    WriteOptions {
+        endian: data.endian(),
+        compression,
+    }
+}
+
+fn descriptions(data: &PerfData) -> Vec<EventDescription> {
+    (data.events().list().iter())
+        .map(|event| EventDescription {
+            attr: event.attr.clone(),
+            name: event.name.clone(),
+            ids: event.ids.clone(),
+        })
+        .collect()
+}
+
+fn features(data: &PerfData) -> FeatureSections {
+    let mut features = data.features().clone();
+    features.remove(Feature::COMPRESSED);
+    features.remove(Feature::DIR_FORMAT);
+    features
+}
+
+/// perf compresses nothing but what comes out of the rings.
+fn is_kept_plain(kind: RecordType) -> bool {
+    kind.is_user()
+}
+
+/// Hands on the records that are not a stream's header.
+fn each_record(
+    data: &PerfData,
+    mut write: impl FnMut(&Walked<'_>) -> io::Result<()>,
+) -> io::Result<(u64, Option<Damage>)> {
+    let header = |kind| {
+        data.mode() == Mode::Pipe
+            && matches!(
+                kind,
+                RecordType::HEADER_ATTR
+                    | RecordType::HEADER_EVENT_TYPE
+                    | RecordType::HEADER_FEATURE
+                    | RecordType::HEADER_BUILD_ID
+                    | RecordType::HEADER_TRACING_DATA
+            )
+    };
+    let mut blocks = data.blocks();
+    let mut records = 0;
+    for block in blocks.by_ref() {
+        for walked in block.walk() {
+            if !header(walked.record.kind) {
+                write(&walked)?;
+                records += 1;
+            }
+        }
+    }
+    Ok((records, blocks.damage().cloned()))
+}

@@ -1,0 +1,311 @@
+//! Records that recorders write themselves, typed.
+//!
+//! Their numbers begin at 64. They have no `sample_id` trailer. The reference is
+//! `tools/lib/perf/include/perf/event.h` in the kernel's source tree. Numbers not
+//! known here stay bytes.
+
+mod auxtrace;
+mod cpus;
+mod stat;
+mod updates;
+
+use rprof_records::{Endian, RawBytes, RawRecord, RecordType};
+
+pub use auxtrace::{Auxtrace, AuxtraceError, AuxtraceInfo};
+pub use cpus::{CpuSet, IdIndexEntry, WatchedThread};
+pub use stat::{Stat, StatConfig};
+pub use updates::EventUpdate;
+
+use crate::features::{BuildIdEntry, Feature, build_id_entry};
+use crate::header::event_type;
+
+/// A record that is not the kernel's.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum UserRecord<'a> {
+    /// An attr and its ids (pipe mode); [`Events`](crate::Events) has them.
+    Attr,
+    /// Name of an event by `config` (pipe mode of perf until 3.10).
+    EventType {
+        /// `config` of the event.
+        config: u64,
+        /// Its name.
+        name: String,
+    },
+    /// Tracepoint formats: this many bytes follow the record.
+    TracingData {
+        /// Bytes, without padding.
+        len: u32,
+    },
+    /// A build-id (pipe mode).
+    BuildId(BuildIdEntry),
+    /// All rings were read once: what comes later is not older than what came
+    /// before the round before this.
+    FinishedRound,
+    /// What the recorder made up at the start is complete.
+    FinishedInit,
+    /// To which CPU and thread each id belongs.
+    IdIndex(Vec<IdIndexEntry>),
+    /// Kind of AUX trace, and its settings.
+    AuxtraceInfo(AuxtraceInfo),
+    /// AUX data, which follows the record.
+    Auxtrace(Auxtrace),
+    /// An error in an AUX trace.
+    AuxtraceError(AuxtraceError),
+    /// Threads that were watched.
+    ThreadMap(Vec<WatchedThread>),
+    /// CPUs that were watched.
+    CpuMap(CpuSet),
+    /// Settings of perf stat.
+    StatConfig(StatConfig),
+    /// A count.
+    Stat(Stat),
+    /// A round of counts.
+    StatRound {
+        /// 0 for an interval, 1 for the last.
+        kind: u64,
+        /// Nanoseconds.
+        time: u64,
+    },
+    /// More about an event.
+    EventUpdate {
+        /// An id of the event.
+        id: u64,
+        /// What is said of it.
+        update: EventUpdate,
+    },
+    /// How TSC readings become times of perf's clock.
+    TimeConv(TimeConv),
+    /// A feature section (pipe mode).
+    Feature {
+        /// Which.
+        feature: Feature,
+        /// Its bytes.
+        bytes: RawBytes<'a>,
+    },
+    /// A piece of a zstd stream. [`Blocks`](crate::Blocks) have it decompressed.
+    Compressed,
+    /// Variables of a BPF program.
+    BpfMetadata {
+        /// The program.
+        program: String,
+        /// Names and values.
+        entries: Vec<(String, String)>,
+    },
+    /// A number that is not known here.
+    Unknown {
+        /// The number.
+        kind: RecordType,
+        /// All bytes behind the header.
+        bytes: RawBytes<'a>,
+    },
+}
+
+/// How TSC readings become times: `time = time_zero + (tsc * mult >> shift)`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimeConv {
+    /// Bits to shift by.
+    pub shift: u64,
+    /// Factor.
+    pub mult: u64,
+    /// Time when the counter was 0.
+    pub zero: u64,
+    /// Where the counter is shorter than 64 bits: cycles at the last update.
+    pub cycles: Option<u64>,
+    /// And its mask.
+    pub mask: Option<u64>,
+}
+
+/// What is wrong with a user record.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UserRecordError {
+    /// It is a record of the kernel.
+    #[error("a {kind} record is the kernel's, not the recorder's")]
+    OfTheKernel {
+        /// What it is.
+        kind: RecordType,
+    },
+    /// It ends before its fields do, or counts more than it holds.
+    #[error("a {kind} record of {size} bytes is too short for what it says it holds")]
+    TooShort {
+        /// What it is.
+        kind: RecordType,
+        /// Its length in bytes.
+        size: usize,
+    },
+}
+
+impl<'a> UserRecord<'a> {
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// [`UserRecordError`], when it is the kernel's, or too short.
+    pub fn decode(record: &RawRecord<'a>) -> Result<UserRecord<'a>, UserRecordError> {
+        let kind = record.kind;
+        if !kind.is_user() {
+            return Err(UserRecordError::OfTheKernel { kind });
+        }
+        UserRecord::read(record).ok_or_else(|| UserRecordError::TooShort {
+            kind,
+            size: record.size(),
+        })
+    }
+
+    fn read(record: &RawRecord<'a>) -> Option<UserRecord<'a>> {
+        let (body, e) = (record.body, record.endian);
+        let fields = Fields { body, endian: e };
+        Some(match record.kind {
+            RecordType::HEADER_ATTR => UserRecord::Attr,
+            RecordType::HEADER_EVENT_TYPE => {
+                let (config, name) = event_type(&body, e)?;
+                UserRecord::EventType { config, name }
+            }
+            RecordType::HEADER_TRACING_DATA => UserRecord::TracingData {
+                len: body.u32(0, e)?,
+            },
+            RecordType::HEADER_BUILD_ID => UserRecord::BuildId(build_id_entry(record)?),
+            RecordType::FINISHED_ROUND => UserRecord::FinishedRound,
+            RecordType::FINISHED_INIT => UserRecord::FinishedInit,
+            RecordType::ID_INDEX => UserRecord::IdIndex(cpus::id_index(&fields)?),
+            RecordType::AUXTRACE_INFO => UserRecord::AuxtraceInfo(auxtrace::info(&fields)?),
+            RecordType::AUXTRACE => UserRecord::Auxtrace(auxtrace::data(&fields)?),
+            RecordType::AUXTRACE_ERROR => UserRecord::AuxtraceError(auxtrace::error(&fields)?),
+            RecordType::THREAD_MAP => UserRecord::ThreadMap(cpus::threads(&fields)?),
+            RecordType::CPU_MAP => UserRecord::CpuMap(CpuSet::read(&body, e)?),
+            RecordType::STAT_CONFIG => UserRecord::StatConfig(stat::config(&fields)?),
+            RecordType::STAT => UserRecord::Stat(stat::count(&fields)?),
+            RecordType::STAT_ROUND => UserRecord::StatRound {
+                kind: body.u64(0, e)?,
+                time: body.u64(8, e)?,
+            },
+            RecordType::EVENT_UPDATE => {
+                let (id, update) = EventUpdate::decode(record)?;
+                UserRecord::EventUpdate { id, update }
+            }
+            RecordType::TIME_CONV => UserRecord::TimeConv(TimeConv {
+                shift: body.u64(0, e)?,
+                mult: body.u64(8, e)?,
+                zero: body.u64(16, e)?,
+                // From perf 5.10 on.
+                cycles: body.u64(24, e),
+                mask: body.u64(32, e),
+            }),
+            RecordType::HEADER_FEATURE => UserRecord::Feature {
+                feature: Feature(u32::try_from(body.u64(0, e)?).ok()?),
+                bytes: body.get_from(8)?,
+            },
+            RecordType::COMPRESSED | RecordType::COMPRESSED2 => UserRecord::Compressed,
+            RecordType::BPF_METADATA => bpf_metadata(&fields)?,
+            kind => UserRecord::Unknown { kind, bytes: body },
+        })
+    }
+}
+
+/// Bytes of a BPF program's name (KSYM_NAME_LEN), of a variable's name, and of
+/// its value.
+const BPF_NAME: usize = 512;
+const BPF_KEY: usize = 64;
+const BPF_VALUE: usize = 256;
+
+fn bpf_metadata<'a>(fields: &Fields<'_>) -> Option<UserRecord<'a>> {
+    let count = fields.body.u64(BPF_NAME, fields.endian)?;
+    let entries = fields.items(BPF_NAME + 8, count, BPF_KEY + BPF_VALUE, |at| {
+        Some((
+            fields.text(at, BPF_KEY)?,
+            fields.text(at + BPF_KEY, BPF_VALUE)?,
+        ))
+    })?;
+    Some(UserRecord::BpfMetadata {
+        program: fields.text(0, BPF_NAME)?,
+        entries,
+    })
+}
+
+/// A record's body, for reading.
+struct Fields<'a> {
+    body: RawBytes<'a>,
+    endian: Endian,
+}
+
+impl Fields<'_> {
+    fn u32(&self, at: usize) -> Option<u32> {
+        self.body.u32(at, self.endian)
+    }
+
+    fn i32(&self, at: usize) -> Option<i32> {
+        self.u32(at).map(u32::cast_signed)
+    }
+
+    fn u64(&self, at: usize) -> Option<u64> {
+        self.body.u64(at, self.endian)
+    }
+
+    /// A text in a field of `len` bytes, up to the first NUL.
+    fn text(&self, at: usize, len: usize) -> Option<String> {
+        let bytes = self.body.get(at..at + len)?.to_cow();
+        Some(crate::features::text(&bytes))
+    }
+
+    /// `count` items of `size` bytes each from `at` on; `None` if they are not all there.
+    fn items<T>(
+        &self,
+        at: usize,
+        count: u64,
+        size: usize,
+        mut item: impl FnMut(usize) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let room = self.body.len().checked_sub(at)? / size;
+        let count = usize::try_from(count).ok().filter(|c| *c <= room)?;
+        (0..count).map(|i| item(at + i * size)).collect()
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn raw(kind: RecordType, body: &[u8]) -> RawRecord<'_> {
+    RawRecord {
+        kind,
+        misc: rprof_records::Misc(0),
+        body: RawBytes::from(body),
+        endian: Endian::Little,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_body_makes_it_fail_otherwise_than_by_an_error() {
+        for kind in (60..90).map(RecordType) {
+            for fill in [0, 1, 0x7f, 0xff] {
+                for len in [0, 1, 7, 8, 12, 16, 40, 64, 100, 700] {
+                    let _ = UserRecord::decode(&raw(kind, &vec![fill; len]));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn time_conversions_of_both_lengths_are_read() {
+        let body: Vec<u8> = (1..=5u64).flat_map(u64::to_le_bytes).collect();
+        let of = |len| UserRecord::decode(&raw(RecordType::TIME_CONV, &body[..len]));
+        let mut conv = TimeConv {
+            shift: 1,
+            mult: 2,
+            zero: 3,
+            ..TimeConv::default()
+        };
+        assert_eq!(of(24).unwrap(), UserRecord::TimeConv(conv));
+        (conv.cycles, conv.mask) = (Some(4), Some(5));
+        assert_eq!(of(40).unwrap(), UserRecord::TimeConv(conv));
+        assert!(matches!(of(23), Err(UserRecordError::TooShort { .. })));
+    }
+
+    #[test]
+    fn the_kernels_are_refused_and_unknown_ones_kept() {
+        let of = |kind| UserRecord::decode(&raw(RecordType(kind), &[1, 2])).ok();
+        assert_eq!(of(9), None);
+        assert!(matches!(of(40000), Some(UserRecord::Unknown { .. })));
+    }
+}

@@ -1,0 +1,138 @@
+//! AUX traces: data of a tracing unit, kept beside the records.
+
+use super::Fields;
+
+/// Kind of an AUX trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuxtraceInfo {
+    /// Kind: 1 Intel PT, 2 Intel BTS, 3 Arm CoreSight ETM, 4 Arm SPE, 5 s390,
+    /// 6 HiSilicon PTT, 7 PowerPC VPA dispatch log.
+    pub kind: u32,
+    /// Settings, which each kind has in its own way.
+    pub settings: Vec<u64>,
+}
+
+/// AUX data of one CPU or thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Auxtrace {
+    /// Bytes that follow the record.
+    pub size: u64,
+    /// Where they stood in the CPU's or thread's trace.
+    pub offset: u64,
+    /// A number that tells apart what was read at different times.
+    pub reference: u64,
+    /// Number of the AUX ring.
+    pub index: u32,
+    /// Thread; -1 for all.
+    pub tid: i32,
+    /// CPU; -1 for all.
+    pub cpu: i32,
+}
+
+/// An error that decoding an AUX trace met with; perf inject writes them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuxtraceError {
+    /// Kind of error; 1 is "instruction trace".
+    pub kind: u32,
+    /// Number of the error, which the kind defines.
+    pub code: u32,
+    /// CPU.
+    pub cpu: i32,
+    /// Process.
+    pub pid: i32,
+    /// Thread.
+    pub tid: i32,
+    /// Address at which it occurred.
+    pub ip: u64,
+    /// When, in nanoseconds, where the format has it.
+    pub time: Option<u64>,
+    /// What went wrong.
+    pub message: String,
+}
+
+/// Bytes of an error's message.
+const MESSAGE: usize = 64;
+
+pub(super) fn info(fields: &Fields<'_>) -> Option<AuxtraceInfo> {
+    let count = fields.body.len().checked_sub(8)? / 8;
+    Some(AuxtraceInfo {
+        kind: fields.u32(0)?,
+        settings: fields.items(8, count as u64, 8, |at| fields.u64(at))?,
+    })
+}
+
+pub(super) fn data(fields: &Fields<'_>) -> Option<Auxtrace> {
+    Some(Auxtrace {
+        size: fields.u64(0)?,
+        offset: fields.u64(8)?,
+        reference: fields.u64(16)?,
+        index: fields.u32(24)?,
+        tid: fields.i32(28)?,
+        cpu: fields.i32(32)?,
+    })
+}
+
+pub(super) fn error(fields: &Fields<'_>) -> Option<AuxtraceError> {
+    // Format 0 has the message where later ones have the time.
+    let format = fields.u32(20)?;
+    let (time, message_at) = match format {
+        0 => (None, 32),
+        _ => (Some(fields.u64(32)?), 40),
+    };
+    Some(AuxtraceError {
+        kind: fields.u32(0)?,
+        code: fields.u32(4)?,
+        cpu: fields.i32(8)?,
+        pid: fields.i32(12)?,
+        tid: fields.i32(16)?,
+        ip: fields.u64(24)?,
+        time,
+        // The record may end with the message.
+        message: fields.text(
+            message_at,
+            MESSAGE.min(fields.body.len().checked_sub(message_at)?),
+        )?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{UserRecord, raw};
+    use super::*;
+    use rprof_records::RecordType;
+
+    #[test]
+    fn errors_of_both_formats_are_read() {
+        for (format, time) in [(0u32, None), (1, Some(99))] {
+            let mut body = Vec::new();
+            for word in [1, 2, 3, 4, 5, format] {
+                body.extend(word.to_le_bytes());
+            }
+            body.extend(77u64.to_le_bytes());
+            if let Some(time) = time {
+                body.extend(u64::to_le_bytes(time));
+            }
+            body.extend(b"lost\0\0\0\0");
+            let read = UserRecord::decode(&raw(RecordType::AUXTRACE_ERROR, &body)).unwrap();
+            let UserRecord::AuxtraceError(error) = read else {
+                panic!("{read:?}");
+            };
+            assert_eq!((error.ip, error.time), (77, time));
+            assert_eq!(error.message, "lost");
+        }
+    }
+
+    #[test]
+    fn settings_are_as_many_as_there_are() {
+        let body: Vec<u8> = [1u64, 10, 11]
+            .into_iter()
+            .flat_map(u64::to_le_bytes)
+            .collect();
+        let read = UserRecord::decode(&raw(RecordType::AUXTRACE_INFO, &body)).unwrap();
+        let info = AuxtraceInfo {
+            kind: 1,
+            settings: vec![10, 11],
+        };
+        assert_eq!(read, UserRecord::AuxtraceInfo(info));
+    }
+}

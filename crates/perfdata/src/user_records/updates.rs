@@ -1,0 +1,65 @@
+//! What EVENT_UPDATE records say of events.
+
+use rprof_records::{RawRecord, RecordType};
+
+use super::CpuSet;
+
+/// Something more about an event.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum EventUpdate {
+    /// Unit of its counts.
+    Unit(String),
+    /// Factor that makes its counts that unit.
+    Scale(f64),
+    /// Its name.
+    Name(String),
+    /// CPUs that it was opened on.
+    Cpus(CpuSet),
+}
+
+impl EventUpdate {
+    /// The id of an event, and what the record says of it. `None` for other
+    /// records, and for what is not known here or cut off.
+    pub fn decode(record: &RawRecord<'_>) -> Option<(u64, EventUpdate)> {
+        if record.kind != RecordType::EVENT_UPDATE {
+            return None;
+        }
+        let (body, endian) = (record.body, record.endian);
+        let text = || {
+            let bytes = body.c_str(16)?;
+            Some(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        let update = match body.u64(0, endian)? {
+            0 => EventUpdate::Unit(text()?),
+            1 => EventUpdate::Scale(f64::from_bits(body.u64(16, endian)?)),
+            2 => EventUpdate::Name(text()?),
+            3 => EventUpdate::Cpus(CpuSet::read(&body.get_from(16)?, endian)?),
+            _ => return None,
+        };
+        Some((body.u64(8, endian)?, update))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::raw;
+    use super::*;
+
+    #[test]
+    fn each_kind_is_read() {
+        let read = |kind: u64, rest: &[u8]| {
+            let body = [&kind.to_le_bytes()[..], &7u64.to_le_bytes(), rest].concat();
+            EventUpdate::decode(&raw(RecordType::EVENT_UPDATE, &body))
+        };
+        let unit = EventUpdate::Unit("Joules".into());
+        assert_eq!(read(0, b"Joules\0\0"), Some((7, unit)));
+        let scale = EventUpdate::Scale(0.25);
+        assert_eq!(read(1, &0.25f64.to_le_bytes()), Some((7, scale)));
+        let name = EventUpdate::Name("cycles:u".into());
+        assert_eq!(read(2, b"cycles:u\0"), Some((7, name)));
+        let cpus = EventUpdate::Cpus(CpuSet::List(vec![1]));
+        assert_eq!(read(3, &[0, 0, 1, 0, 1, 0]), Some((7, cpus)));
+        assert_eq!(read(4, &[0; 8]), None);
+    }
+}

@@ -1,0 +1,62 @@
+//! Recordings that are folders.
+
+use std::fs;
+
+use rprof_perfdata::{Error, PerfData, WriteOptions};
+use rprof_records::Endian;
+
+use crate::made;
+
+fn folder() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let options = WriteOptions::default();
+    fs::write(dir.path().join("data"), made::file(1, options)).unwrap();
+    fs::write(dir.path().join("data.0"), made::records(2, Endian::NATIVE)).unwrap();
+    fs::write(dir.path().join("data.1"), made::records(3, Endian::NATIVE)).unwrap();
+    dir
+}
+
+#[test]
+fn all_files_are_read() {
+    let dir = folder();
+    let data = PerfData::open(dir.path()).unwrap();
+    assert_eq!(made::counts(&data)[&9], 6);
+    assert!(data.warnings().is_empty());
+}
+
+#[test]
+fn damage_in_one_file_leaves_the_others() {
+    let dir = folder();
+    fs::write(dir.path().join("data.0"), [0; 100]).unwrap();
+    let data = PerfData::open(dir.path()).unwrap();
+    let mut blocks = data.blocks();
+    let samples: usize = (blocks.by_ref())
+        .map(|b| b.walk().filter(|w| w.record.kind.0 == 9).count())
+        .sum();
+    assert_eq!(samples, 4);
+    let damage = blocks.damage().unwrap();
+    assert!(damage.what.starts_with("in data.0"), "{damage}");
+}
+
+#[test]
+fn a_link_is_not_followed() {
+    let dir = folder();
+    let elsewhere = tempfile::NamedTempFile::new().unwrap();
+    fs::write(elsewhere.path(), made::records(9, Endian::NATIVE)).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("data.2")).unwrap();
+    let data = PerfData::open(dir.path()).unwrap();
+    assert_eq!(made::counts(&data)[&9], 6);
+    assert!(data.warnings()[0].contains("symbolic link"));
+    // And not for the file with the header.
+    fs::rename(dir.path().join("data"), dir.path().join("away")).unwrap();
+    std::os::unix::fs::symlink("away", dir.path().join("data")).unwrap();
+    let error = PerfData::open(dir.path()).unwrap_err();
+    assert!(matches!(error, Error::NotAFile { .. }), "{error}");
+}
+
+#[test]
+fn a_folder_that_is_no_recording_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = PerfData::open(dir.path()).unwrap_err();
+    assert!(error.to_string().contains("is a directory"));
+}

@@ -1,0 +1,169 @@
+//! Files made for tests.
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+
+use rprof_perfdata::{
+    EventDescription, Feature, FeatureSections, FileWriter, PerfData, PipeWriter, WriteOptions,
+};
+use rprof_records::{Attr, AttrFlags, Endian, Misc, RecordType, SampleType, put_record};
+
+/// Two events whose samples hold id, address, thread and time.
+pub(crate) fn events() -> Vec<EventDescription> {
+    [("cpu-clock", 0), ("page-faults", 2)]
+        .map(|(name, config)| EventDescription {
+            attr: Attr {
+                kind: rprof_records::EventKind::SOFTWARE,
+                config,
+                period_or_freq: 1000,
+                sample_type: SampleType::IDENTIFIER
+                    | SampleType::IP
+                    | SampleType::TID
+                    | SampleType::TIME,
+                flags: AttrFlags::SAMPLE_ID_ALL,
+                ..Attr::default()
+            },
+            name: name.into(),
+            ids: vec![100 + config, 200 + config],
+        })
+        .to_vec()
+}
+
+/// A sample of one of the events.
+pub(crate) fn sample(out: &mut Vec<u8>, id: u64, time: u64, endian: Endian) {
+    put_record(out, RecordType::SAMPLE, Misc::USER, endian, |out| {
+        out.extend([id, 0x1000 + time].map(|v| endian.put_u64(v)).concat());
+        out.extend([7, 7].map(|v| endian.put_u32(v)).concat());
+        out.extend(endian.put_u64(time));
+    })
+    .unwrap();
+}
+
+/// A COMM record, `count` samples, a FINISHED_ROUND.
+pub(crate) fn records(count: u64, endian: Endian) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_record(&mut out, RecordType::COMM, Misc(0), endian, |out| {
+        out.extend([7, 7].map(|v| endian.put_u32(v)).concat());
+        out.extend(b"worker\0\0");
+        // The trailer: thread, time, id.
+        out.extend([7, 7].map(|v| endian.put_u32(v)).concat());
+        out.extend([1, 100].map(|v| endian.put_u64(v)).concat());
+    })
+    .unwrap();
+    for i in 0..count {
+        sample(&mut out, [100, 202][i as usize % 2], 2 + i, endian);
+    }
+    put_record(
+        &mut out,
+        RecordType::FINISHED_ROUND,
+        Misc(0),
+        endian,
+        |_| (),
+    )
+    .unwrap();
+    out
+}
+
+/// A few features.
+pub(crate) fn features(endian: Endian) -> FeatureSections {
+    let mut f = FeatureSections::new(endian);
+    f.insert_string(Feature::HOSTNAME, "somewhere");
+    f.insert_string(Feature::ARCH, "x86_64");
+    f.insert_cpu_counts(2, 2);
+    f.insert_command_line(&["rprof".into(), "record".into()]);
+    f.insert_private(&[("lost".into(), "3".into())]);
+    f
+}
+
+/// A whole file.
+pub(crate) fn file(count: u64, options: WriteOptions) -> Vec<u8> {
+    let mut bytes = Cursor::new(Vec::new());
+    let mut writer = FileWriter::create_with(&mut bytes, events(), options).unwrap();
+    writer
+        .write_records(&records(count, options.endian))
+        .unwrap();
+    writer.finish(features(options.endian)).unwrap();
+    bytes.into_inner()
+}
+
+/// A whole stream.
+pub(crate) fn stream(count: u64, options: WriteOptions) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let features = features(options.endian);
+    let mut writer = PipeWriter::create(&mut bytes, events(), &features, options).unwrap();
+    writer
+        .write_records(&records(count, options.endian))
+        .unwrap();
+    writer.finish().unwrap();
+    bytes
+}
+
+pub(crate) fn compressed() -> WriteOptions {
+    WriteOptions {
+        compression: Some(1),
+        ..WriteOptions::default()
+    }
+}
+
+pub(crate) fn read(bytes: &[u8]) -> Result<PerfData, rprof_perfdata::Error> {
+    PerfData::read(bytes, Path::new("test"))
+}
+
+/// All records as bytes, those of a stream's header left out.
+pub(crate) fn all_records(data: &PerfData) -> Vec<Vec<u8>> {
+    let header = [64, 65, 66, 67, 80].map(RecordType);
+    let mut all = Vec::new();
+    for block in data.blocks() {
+        let kept = block.walk().filter(|w| {
+            data.mode() == rprof_perfdata::Mode::File || !header.contains(&w.record.kind)
+        });
+        all.extend(kept.map(|w| w.bytes.to_vec()));
+    }
+    all
+}
+
+/// Number of records of each type.
+pub(crate) fn counts(data: &PerfData) -> BTreeMap<u32, u64> {
+    let mut counts = BTreeMap::new();
+    for block in data.blocks() {
+        for walked in block.walk() {
+            *counts.entry(walked.record.kind.0).or_default() += 1;
+        }
+    }
+    counts
+}
+
+/// Reads everything there is to read, to see that nothing fails but by an error.
+pub(crate) fn exhaust(bytes: &[u8]) -> Option<u64> {
+    let data = read(bytes).ok()?;
+    let mut blocks = data.blocks();
+    let mut records = 0;
+    for block in blocks.by_ref() {
+        for walked in block.walk() {
+            records += 1;
+            let _ = rprof_perfdata::UserRecord::decode(&walked.record);
+            let _ = data.events().layout_of(&walked.record);
+        }
+    }
+    let f = data.features();
+    f.event_descriptions();
+    f.build_ids();
+    f.cpu_topology();
+    f.caches();
+    f.private();
+    f.command_line();
+    Some(records)
+}
+
+/// The captures beside the workspace, if they are there.
+pub(crate) fn captures() -> Vec<PathBuf> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/perfdata");
+    let mut files: Vec<PathBuf> = (std::fs::read_dir(corpus).into_iter().flatten())
+        .filter_map(|origin| std::fs::read_dir(origin.ok()?.path()).ok())
+        .flatten()
+        .filter_map(|file| Some(file.ok()?.path()))
+        .collect();
+    files.sort();
+    files
+}

@@ -1,0 +1,13 @@
+//! The container as its users see it: made files, damaged files, and, where they
+//! are there, real captures.
+
+mod agreement;
+mod big_endian;
+mod corpus;
+mod damage;
+mod folder;
+mod made;
+mod memory;
+mod perf;
+mod rewriting;
+mod writing;
