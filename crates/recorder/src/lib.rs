@@ -22,9 +22,10 @@ pub mod kernel_maps;
 pub mod machine;
 pub mod merge;
 pub mod recording;
+mod sink;
 pub mod summary;
 mod writing;
 
 pub use merge::Merge;
-pub use recording::{RecordError, RecordOptions, Recording, Stopped};
+pub use recording::{Output, RecordError, RecordOptions, Recording, Stopped};
 pub use summary::{Progress, Summary};

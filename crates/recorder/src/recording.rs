@@ -1,5 +1,6 @@
 //! A recording, from start to summary.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
@@ -9,15 +10,16 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rprof_perfdata::output::{OutputError, OutputFile};
-use rprof_perfdata::{EventDescription, FileWriter};
+use rprof_perfdata::{EventDescription, FeatureSections, FileWriter, WriteOptions};
 use rprof_records::{Endian, SampleLayout};
 use rprof_sampler::{
     Degradation, ExecError, Launcher, Role, Session, SessionBuilder, SessionError, Waited,
 };
 
 use crate::merge::Merge;
+use crate::sink::Sink;
 use crate::summary::{Live, Progress, Summary};
-use crate::writing::{Writing, Written};
+use crate::writing::{Writing, Written, start_features};
 
 /// Nanoseconds by which a watermark may run ahead where drain threads are not
 /// bound to their CPUs.
@@ -52,11 +54,22 @@ pub enum RecordError {
     Thread(#[source] io::Error),
 }
 
-/// Where to record to.
-#[derive(Clone, Debug)]
+/// Where a recording goes.
+#[derive(Debug)]
+pub enum Output {
+    /// A file of this name; one that exists makes room.
+    File(PathBuf),
+    /// A stream in pipe mode. Nothing else must be written to it.
+    Stream(File),
+}
+
+/// Where to record to, and how.
+#[derive(Debug)]
 pub struct RecordOptions {
-    /// The file.
-    pub output: PathBuf,
+    /// Where.
+    pub output: Output,
+    /// Level at which zstd compresses the records, 1 to 22; `None` for not at all.
+    pub compression: Option<i32>,
     /// The recorder's own command line, for the file's header.
     pub command_line: Vec<String>,
 }
@@ -76,7 +89,7 @@ pub struct Recording {
     session: Session,
     writer: Option<JoinHandle<Written>>,
     live: Arc<Live>,
-    options: RecordOptions,
+    features: FeatureSections,
     path: PathBuf,
     started: Instant,
 }
@@ -93,13 +106,18 @@ impl Recording {
         options: RecordOptions,
     ) -> Result<Recording, RecordError> {
         let mut session = builder.launch(command)?;
-        let output = OutputFile::create(&options.output)?;
-        let path = output.path.clone();
+        let (output, stream, path) = match options.output {
+            Output::File(path) => {
+                let output = OutputFile::create(&path)?;
+                (Some(output), None, path)
+            }
+            Output::Stream(file) => (None, Some(file), PathBuf::from("standard output")),
+        };
         let write = |source| RecordError::Write {
             path: path.clone(),
             source,
         };
-        let events = (session.events().iter())
+        let events: Vec<_> = (session.events().iter())
             .map(|e| EventDescription {
                 attr: e.attr.clone(),
                 name: e.name.clone(),
@@ -118,13 +136,24 @@ impl Recording {
             SLACK
         };
         let live = Arc::new(Live::default());
-        let handle = output.file.try_clone().map_err(write)?;
-        let file = FileWriter::create(handle, events).map_err(write)?;
+        let features = start_features(&options.command_line, session.cpus().len() as u32);
+        let how = WriteOptions {
+            compression: options.compression,
+            ..WriteOptions::default()
+        };
+        let sink = match (&output, stream) {
+            (Some(output), _) => (output.file.try_clone())
+                .and_then(|file| FileWriter::create_with(file, events, how))
+                .map(Sink::File),
+            (None, Some(stream)) => Sink::stream(stream, events, &features, how),
+            (None, None) => Err(io::Error::other("nowhere to write to")),
+        }
+        .map_err(write)?;
         let writing = Writing {
             batches: session.batches().clone(),
             recycler: session.recycler(),
             merge: Merge::new(session.cpus(), samples.clone(), sideband.clone(), slack),
-            file,
+            sink,
             live: Arc::clone(&live),
             samples,
             sideband,
@@ -138,7 +167,9 @@ impl Recording {
             drop(session);
             // With the session gone no more batches come, and the thread ends.
             drop(writer.join());
-            output.discard();
+            if let Some(output) = output {
+                output.discard();
+            }
             return Err(e.into());
         }
         Ok(Recording {
@@ -146,7 +177,7 @@ impl Recording {
             writer: Some(writer),
             live,
             path,
-            options,
+            features,
             started,
         })
     }
@@ -237,10 +268,8 @@ impl Recording {
             file_bytes: 0,
         };
         summary.lost.sort_unstable();
-        let online = self.session.cpus().len() as u32;
-        summary.file_bytes = written
-            .finish(&self.options.command_line, online)
-            .map_err(write)?;
+        let features = std::mem::take(&mut self.features);
+        summary.file_bytes = written.finish(features, &summary.notes()).map_err(write)?;
         Ok(summary)
     }
 }

@@ -67,6 +67,26 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// The quality of the recording as pairs of key and value, for the file.
+    pub(crate) fn notes(&self) -> Vec<(String, String)> {
+        let note = |key: &str, value: String| (key.to_owned(), value);
+        let mut notes = vec![
+            note("samples", self.samples.to_string()),
+            note("lost", self.lost_samples().to_string()),
+            note("lost.sideband", self.lost_sideband.to_string()),
+            note("throttled", self.throttled.to_string()),
+            note("late", self.late.to_string()),
+            note("duration.ns", self.duration.as_nanos().to_string()),
+        ];
+        for (cpu, lost) in &self.lost {
+            notes.push((format!("lost.cpu{cpu}"), lost.to_string()));
+        }
+        for step in &self.degradations {
+            notes.push(note("degraded", step.to_string()));
+        }
+        notes
+    }
+
     /// Samples lost on all CPUs.
     pub fn lost_samples(&self) -> u64 {
         self.lost.iter().map(|(_, n)| n).sum()

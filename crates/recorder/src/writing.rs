@@ -1,13 +1,12 @@
 //! The writer thread: merge, count, write.
 
-use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
-use rprof_perfdata::{Feature, FeatureSections, FileWriter};
+use rprof_perfdata::{Feature, FeatureSections};
 use rprof_records::{
     Endian, Lost, Misc, RawBytes, RawRecord, Record, RecordType, SampleId, SampleLayout, put_record,
 };
@@ -16,6 +15,7 @@ use rprof_sampler::{Batch, Recycler, Stream};
 use crate::images::Images;
 use crate::kernel_maps;
 use crate::merge::{Merge, Released};
+use crate::sink::Sink;
 use crate::summary::Live;
 
 /// Least time between two rounds.
@@ -26,7 +26,7 @@ pub(crate) struct Writing {
     pub(crate) batches: Receiver<Batch>,
     pub(crate) recycler: Recycler,
     pub(crate) merge: Merge,
-    pub(crate) file: FileWriter<File>,
+    pub(crate) sink: Sink,
     pub(crate) live: Arc<Live>,
     pub(crate) samples: SampleLayout,
     pub(crate) sideband: SampleLayout,
@@ -34,7 +34,7 @@ pub(crate) struct Writing {
 
 /// What it knows when all batches are taken.
 pub(crate) struct Written {
-    pub(crate) file: FileWriter<File>,
+    pub(crate) sink: Sink,
     pub(crate) images: Images,
     pub(crate) tally: Tally,
     pub(crate) late: u64,
@@ -64,7 +64,7 @@ impl Writing {
         let mut tally = Tally::default();
         let mut made_up = Vec::new();
         kernel_maps::append(&self.samples, &mut made_up);
-        let mut failure = self.file.write_records(&made_up).err();
+        let mut failure = self.sink.write_records(&made_up).err();
         let mut round = Instant::now();
         while let Ok(batch) = self.batches.recv() {
             self.merge.push(&batch);
@@ -76,7 +76,7 @@ impl Writing {
             }
             let Writing {
                 merge,
-                file,
+                sink,
                 sideband,
                 samples,
                 live,
@@ -85,28 +85,28 @@ impl Writing {
             let released = merge.release(|r| {
                 note(&r, &mut tally, &mut images, samples, sideband);
                 match failure {
-                    None => file.write_records(r.bytes),
+                    None => sink.write_records(r.bytes),
                     Some(_) => Ok(()),
                 }
             });
             let ended = match released {
                 Ok(true) if failure.is_none() && round.elapsed() >= ROUND => {
                     round = Instant::now();
-                    end_round(file)
+                    end_round(sink)
                 }
                 Ok(_) => Ok(()),
                 Err(e) => Err(e),
             };
             failure = failure.or(ended.err());
             live.samples.store(tally.samples, Ordering::Relaxed);
-            live.bytes.store(file.data_len(), Ordering::Relaxed);
+            live.bytes.store(sink.len(), Ordering::Relaxed);
             let lost = tally.lost.iter().map(|(_, n)| n).sum();
             live.lost.store(lost, Ordering::Relaxed);
         }
         Written {
             late: self.merge.late(),
             damaged_bytes: self.merge.damaged_bytes(),
-            file: self.file,
+            sink: self.sink,
             images,
             tally,
             failure,
@@ -117,7 +117,7 @@ impl Writing {
 
 /// Ends a round: readers may then sort and release what they hold. What was
 /// written so far survives if this process is killed.
-fn end_round(file: &mut FileWriter<File>) -> io::Result<()> {
+fn end_round(sink: &mut Sink) -> io::Result<()> {
     let mut round = Vec::new();
     put_record(
         &mut round,
@@ -127,8 +127,8 @@ fn end_round(file: &mut FileWriter<File>) -> io::Result<()> {
         |_| (),
     )
     .map_err(io::Error::other)?;
-    file.write_records(&round)?;
-    file.checkpoint()
+    sink.write_records(&round)?;
+    sink.checkpoint()
 }
 
 /// Counts a record, and takes note of mappings.
@@ -199,21 +199,29 @@ impl Written {
         Record::Lost(Lost { id, lost: untold })
             .encode(Misc(0), &self.samples, &trailer, &mut out)
             .map_err(io::Error::other)?;
-        self.file.write_records(&out)
+        self.sink.write_records(&out)
     }
 
-    /// Ends the file; answers its length in bytes.
-    pub(crate) fn finish(self, command_line: &[String], online: u32) -> io::Result<u64> {
-        let mut features = FeatureSections::new(Endian::NATIVE);
-        crate::machine::describe(&mut features, online);
-        features.insert_string(
-            Feature::VERSION,
-            concat!("rprof ", env!("CARGO_PKG_VERSION")),
-        );
-        features.insert_command_line(command_line);
+    /// Ends the recording; answers its length in bytes. `notes` are rprof's own.
+    pub(crate) fn finish(
+        self,
+        mut features: FeatureSections,
+        notes: &[(String, String)],
+    ) -> io::Result<u64> {
         features.insert_build_ids(&self.images.build_ids());
         let first = self.tally.first_sample.unwrap_or(0);
         features.insert_words(Feature::SAMPLE_TIME, &[first, self.tally.last_sample]);
-        self.file.finish(features)
+        features.insert_private(notes);
+        self.sink.finish(features)
     }
+}
+
+/// What the header says from the start: machine, recorder, command line.
+pub(crate) fn start_features(command_line: &[String], online: u32) -> FeatureSections {
+    let mut features = FeatureSections::new(Endian::NATIVE);
+    crate::machine::describe(&mut features, online);
+    let version = concat!("rprof ", env!("CARGO_PKG_VERSION"));
+    features.insert_string(Feature::VERSION, version);
+    features.insert_command_line(command_line);
+    features
 }

@@ -47,9 +47,13 @@ pub(crate) enum Command {
 /// rprof itself failed.
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
-    /// File to write; one that exists is kept as FILE.old
+    /// File to write, one that exists is kept as FILE.old; `-` is a stream to standard output
     #[arg(short, long, value_name = "FILE", default_value = "perf.data", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
+
+    /// Compress the records with zstd, at level 1 unless said otherwise
+    #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = clap::value_parser!(i32).range(1..=22))]
+    pub(crate) compression_level: Option<i32>,
 
     #[command(flatten)]
     pub(crate) sampling: SamplingArgs,
@@ -409,6 +413,56 @@ pub(crate) struct CollapseArgs {
 pub(crate) struct ScriptArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
+
+    /// Fields to show, as `comm,ip,sym`; `+FIELD` and `-FIELD` change the default set;
+    /// `hw:`, `sw:`, `trace:`, `raw:` or `break:` before the list limit it to events of that
+    /// kind
+    #[arg(short = 'F', long, value_name = "LIST", allow_hyphen_values = true, value_parser = rprof_export::script::FieldList::parse)]
+    pub(crate) fields: Vec<rprof_export::script::FieldList>,
+
+    /// Times with nanoseconds
+    #[arg(long)]
+    pub(crate) ns: bool,
+
+    /// At most N frames of a stack
+    #[arg(long, value_name = "N")]
+    pub(crate) max_stack: Option<std::num::NonZeroUsize>,
+
+    /// Show samples with a stack as if they had none
+    #[arg(short = 'G', long)]
+    pub(crate) hide_call_graph: bool,
+
+    /// Also records of lost samples
+    #[arg(long, help_heading = "Records")]
+    pub(crate) show_lost_events: bool,
+
+    /// Also names, births and ends of tasks
+    #[arg(long, help_heading = "Records")]
+    pub(crate) show_task_events: bool,
+
+    /// Also mappings
+    #[arg(long, help_heading = "Records")]
+    pub(crate) show_mmap_events: bool,
+
+    /// Also context switches
+    #[arg(long, help_heading = "Records")]
+    pub(crate) show_switch_events: bool,
+
+    /// Also namespaces of tasks
+    #[arg(long, help_heading = "Records")]
+    pub(crate) show_namespace_events: bool,
+
+    /// Also BPF programs, and symbols that the kernel made at run time
+    #[arg(long, help_heading = "Records")]
+    pub(crate) show_bpf_events: bool,
+
+    /// Also cgroups
+    #[arg(long, help_heading = "Records")]
+    pub(crate) show_cgroup_events: bool,
+
+    /// Also changes of kernel code
+    #[arg(long, help_heading = "Records")]
+    pub(crate) show_text_poke_events: bool,
 }
 
 /// Shows what a recording says of itself: machine, command, events, images.

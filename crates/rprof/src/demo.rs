@@ -16,7 +16,7 @@ use crate::cli::{Color, DemoArgs};
 use crate::flamegraph::draw_to;
 use crate::input::{analyse, open, write_to};
 use crate::messages::say;
-use crate::record::{exit_status, record, tell};
+use crate::record::{Destination, exit_status, record, tell};
 use crate::report::wants_color;
 use crate::workload::SHARES;
 
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
     ];
     say("recording a program with two threads, as `rprof record -F 999 -g -- PROGRAM` would");
     let builder = Session::builder().frequency(999).callchains(true);
-    let recorded = record(builder, &command, &file, false)?;
+    let recorded = record(builder, &command, Destination::file(&file), false)?;
     let mut summary = recorded.summary?;
     let status = exit_status(recorded.status);
     if status != 0 {

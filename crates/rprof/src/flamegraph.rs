@@ -10,7 +10,7 @@ use crate::Outcome;
 use crate::cli::FlamegraphArgs;
 use crate::input::{analyse, open, warn, write_to};
 use crate::messages::{Failure, say};
-use crate::record::{exit_status, record, session, tell};
+use crate::record::{Destination, exit_status, record, session, tell};
 
 pub(crate) fn run(args: &FlamegraphArgs) -> Outcome {
     match args.command.is_empty() {
@@ -47,7 +47,7 @@ fn of_command(args: &FlamegraphArgs) -> Outcome {
     // The recorder makes its own file; what stood there becomes FILE.old.
     let path = file.into_temp_path();
     let old = path.with_extension("data.old");
-    let recorded = record(builder, &args.command, &path, quiet);
+    let recorded = record(builder, &args.command, Destination::file(&path), quiet);
     std::fs::remove_file(&old).ok();
     let recorded = recorded?;
     let mut summary = recorded.summary?;

@@ -43,6 +43,9 @@ struct Header {
     #[serde(skip_serializing_if = "Option::is_none")]
     last_sample_ns: Option<u64>,
     features: Vec<String>,
+    /// What rprof noted of the recording's quality: pairs of key and value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quality: Option<Vec<(String, String)>>,
     events: Vec<Event>,
     images: Vec<Image>,
 }
@@ -114,6 +117,10 @@ fn header(data: &PerfData) -> Header {
         first_sample_ns: time.map(|t| t.0),
         last_sample_ns: time.map(|t| t.1),
         features: features.iter().map(|(f, _)| f.to_string()).collect(),
+        quality: features.private().map(|notes| {
+            let clean = |text: &str| clean(text).into_owned();
+            notes.iter().map(|(k, v)| (clean(k), clean(v))).collect()
+        }),
         events: (data.events().list().iter())
             .map(|event| {
                 let attr = &event.attr;
@@ -177,6 +184,9 @@ fn write_text(h: &Header, out: &mut dyn Write) -> std::io::Result<()> {
         }),
     )?;
     line("features", Some(h.features.join(" ")))?;
+    for (key, value) in h.quality.iter().flatten() {
+        writeln!(out, "quality        {key}: {value}")?;
+    }
     for event in &h.events {
         let rate = match (event.frequency, event.period) {
             (Some(f), _) => format!("{f} Hz"),

@@ -1,13 +1,15 @@
 //! `rprof record`.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 
 use anyhow::Context;
 use indicatif::{BinaryBytes, HumanCount};
-use rprof_recorder::{RecordError, RecordOptions, Recording, Stopped, Summary};
+use rprof_recorder::{Output, RecordError, RecordOptions, Recording, Stopped, Summary};
 use rprof_sampler::{Event, Launcher, Limits, Session, SessionBuilder, SessionError};
 
 use crate::Outcome;
@@ -22,8 +24,12 @@ const FREQUENCY: u64 = 999;
 
 pub(crate) fn run(args: &RecordArgs) -> Outcome {
     let builder = session(&args.sampling, args.sampling.wants_stacks())?.inherit(!args.no_inherit);
-    let recorded = record(builder, &args.command, &args.output, args.sampling.quiet)?;
     let quiet = args.sampling.quiet;
+    let to = Destination {
+        output: output(&args.output)?,
+        compression: args.compression_level,
+    };
+    let recorded = record(builder, &args.command, to, quiet)?;
     match recorded.summary {
         Ok(summary) => {
             if !quiet {
@@ -33,6 +39,22 @@ pub(crate) fn run(args: &RecordArgs) -> Outcome {
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// A file, or for `-` standard output, if that is no terminal.
+fn output(path: &Path) -> Result<Output, Failure> {
+    if path != Path::new("-") {
+        return Ok(Output::File(path.to_owned()));
+    }
+    if std::io::stdout().is_terminal() {
+        let message = "standard output is a terminal, and a recording is not text; \
+                       pipe it on (rprof record -o - … | rprof report -i -), or name a file";
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    }
+    let stdout = std::io::stdout().as_fd().try_clone_to_owned();
+    Ok(Output::Stream(
+        stdout.context("cannot use standard output")?.into(),
+    ))
 }
 
 /// What to record, by the arguments.
@@ -61,6 +83,22 @@ pub(crate) fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilde
     Ok(builder)
 }
 
+/// Where a recording goes, and how it is written.
+pub(crate) struct Destination {
+    pub(crate) output: Output,
+    pub(crate) compression: Option<i32>,
+}
+
+impl Destination {
+    /// A file of this name, as it comes.
+    pub(crate) fn file(path: &Path) -> Destination {
+        Destination {
+            output: Output::File(path.to_owned()),
+            compression: None,
+        }
+    }
+}
+
 /// A command that was run and recorded.
 pub(crate) struct Recorded {
     /// How the command ended.
@@ -73,16 +111,21 @@ pub(crate) struct Recorded {
 pub(crate) fn record(
     builder: SessionBuilder,
     command: &[OsString],
-    output: &Path,
+    to: Destination,
     quiet: bool,
 ) -> Result<Recorded, Failure> {
     let Some((program, args)) = command.split_first() else {
         return Err(anyhow::anyhow!("no command to record").into());
     };
     let signals = StopSignals::listen().context("cannot listen for signals")?;
-    let launcher = Launcher::new(program).args(args);
+    // What the command prints must not get into the stream.
+    let is_stream = matches!(to.output, Output::Stream(_));
+    let launcher = Launcher::new(program)
+        .args(args)
+        .stdout_to_stderr(is_stream);
     let options = RecordOptions {
-        output: output.to_owned(),
+        output: to.output,
+        compression: to.compression,
         command_line: (std::env::args_os())
             .map(|arg| arg.to_string_lossy().into_owned())
             .collect(),

@@ -1,0 +1,69 @@
+//! Where records go: a file, or a stream.
+
+use std::fs::File;
+use std::io;
+
+use rprof_perfdata::{
+    EventDescription, Feature, FeatureSections, FileWriter, PipeWriter, WriteOptions,
+};
+
+/// A file that can be brought up to date and finished, or a stream that goes on
+/// as it comes.
+#[derive(Debug)]
+pub(crate) enum Sink {
+    File(FileWriter<File>),
+    Stream(PipeWriter<File>),
+}
+
+impl Sink {
+    /// Begins a stream: `features` are those known at the start.
+    pub(crate) fn stream(
+        out: File,
+        events: Vec<EventDescription>,
+        features: &FeatureSections,
+        options: WriteOptions,
+    ) -> io::Result<Sink> {
+        PipeWriter::create(out, events, features, options).map(Sink::Stream)
+    }
+
+    pub(crate) fn write_records(&mut self, records: &[u8]) -> io::Result<()> {
+        match self {
+            Sink::File(file) => file.write_records(records),
+            Sink::Stream(stream) => stream.write_records(records),
+        }
+    }
+
+    /// What was written so far survives this process, or is on its way.
+    pub(crate) fn checkpoint(&mut self) -> io::Result<()> {
+        match self {
+            Sink::File(file) => file.checkpoint(),
+            Sink::Stream(stream) => stream.flush(),
+        }
+    }
+
+    /// Bytes so far, as they stand in the file or stream.
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Sink::File(file) => file.data_len(),
+            Sink::Stream(stream) => stream.stream_len(),
+        }
+    }
+
+    /// Ends it; answers its length in bytes. A stream gets those of the features
+    /// that were not known when it began.
+    pub(crate) fn finish(self, features: FeatureSections) -> io::Result<u64> {
+        match self {
+            Sink::File(file) => file.finish(features),
+            Sink::Stream(mut stream) => {
+                let mut late = FeatureSections::new(features.endian());
+                for feature in [Feature::BUILD_ID, Feature::SAMPLE_TIME, Feature::RPROF] {
+                    if let Some(bytes) = features.get(feature) {
+                        late.insert(feature, bytes.to_vec());
+                    }
+                }
+                stream.write_features(&late)?;
+                stream.finish()
+            }
+        }
+    }
+}
