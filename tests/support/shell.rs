@@ -158,6 +158,7 @@ impl Shell {
         Running {
             line,
             stdout: child.stdout.take().map(BufReader::new),
+            seen: Vec::new(),
             stderr,
             child,
             watch: Some(watch),
@@ -181,6 +182,8 @@ pub(crate) struct Running {
     line: String,
     child: Child,
     stdout: Option<BufReader<ChildStdout>>,
+    /// What was read of it.
+    seen: Vec<u8>,
     stderr: File,
     watch: Option<Sender<()>>,
 }
@@ -198,6 +201,7 @@ impl Running {
         if line.is_empty() {
             panic!("no line came of\n{}", self.finish());
         }
+        self.seen.extend_from_slice(line.as_bytes());
         line.trim_end().into()
     }
 
@@ -216,16 +220,13 @@ impl Running {
     }
 
     fn finish(&mut self) -> Run {
-        let mut stdout = Vec::new();
-        if let Some(mut pipe) = self.stdout.take() {
-            pipe.read_to_end(&mut stdout).ok();
-        }
+        // Its output is not read to the end: that would be the end of all who have it open.
         let status = self.child.wait().expect("cannot wait for a command");
         self.watch = None;
         Run {
             line: self.line.clone(),
             status,
-            stdout,
+            stdout: std::mem::take(&mut self.seen),
             stderr: read(&mut self.stderr),
         }
     }
