@@ -8,7 +8,7 @@ use rprof_profile::{Options, Profile};
 
 use crate::Outcome;
 use crate::cli::FlamegraphArgs;
-use crate::input::{analyse, open, warn, write_to};
+use crate::input::{analyse, check_events, open, warn, write_to};
 use crate::messages::{Failure, say};
 use crate::record::{Destination, exit_status, record, session, tell};
 
@@ -22,6 +22,7 @@ pub(crate) fn run(args: &FlamegraphArgs) -> Outcome {
 fn from_file(args: &FlamegraphArgs) -> Outcome {
     let data = open(&args.input)?;
     let events: Vec<String> = args.sampling.event.iter().cloned().collect();
+    check_events(&data, &events)?;
     let options = Options {
         filter: args.filter.filter(&events),
         ..Options::default()

@@ -64,12 +64,34 @@ impl InputArgs {
     /// Opens and analyses the recording.
     pub(crate) fn profile(&self, by_task: bool) -> Result<Profile, Failure> {
         let data = open(&self.input)?;
+        check_events(&data, &self.event)?;
         let options = Options {
             by_task,
             ..self.options()
         };
         Ok(analyse(&data, &options))
     }
+}
+
+/// An event that is asked for and not there was most likely mistyped.
+pub(crate) fn check_events(data: &PerfData, wanted: &[String]) -> Result<(), Failure> {
+    for name in wanted {
+        let filter = Filter {
+            events: vec![name.clone()],
+            ..Filter::default()
+        };
+        let events = data.events().list();
+        if !events.iter().any(|e| filter.wants_event(&e.name)) {
+            let known: Vec<_> = events.iter().map(|e| e.name.as_str()).collect();
+            let message = format!(
+                "there is no event {name:?} in {}; there are {}",
+                data.path().display(),
+                known.join(", ")
+            );
+            return Err(anyhow::anyhow!(message).into());
+        }
+    }
+    Ok(())
 }
 
 /// Analyses a recording with the default symbolizer.
@@ -98,17 +120,16 @@ pub(crate) fn write_to(
         write(&mut out)?;
         return Ok(out.flush()?);
     }
-    let cannot =
-        |e: io::Error| anyhow::Error::new(e).context(format!("cannot write {}", path.display()));
+    let what = || format!("cannot write {}", path.display());
+    let cannot = |e: io::Error| anyhow::Error::new(e).context(what());
     // A device such as /dev/null, or a pipe, is written to as it stands.
     if std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir()) {
-        let file = std::fs::File::options()
-            .write(true)
+        let file = (std::fs::File::options().write(true))
             .open(path)
             .map_err(cannot)?;
         let mut out = BufWriter::new(file);
-        write(&mut out)?;
-        return Ok(out.flush()?);
+        write(&mut out).map_err(|failure| failure.context(what()))?;
+        return Ok(out.flush().map_err(cannot)?);
     }
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
@@ -122,7 +143,7 @@ pub(crate) fn write_to(
         .tempfile_in(folder)
         .map_err(cannot)?;
     let mut out = BufWriter::new(file);
-    write(&mut out)?;
+    write(&mut out).map_err(|failure| failure.context(what()))?;
     let file = out.into_inner().map_err(|e| cannot(e.into_error()))?;
     file.persist(path).map_err(|e| cannot(e.error))?;
     Ok(())

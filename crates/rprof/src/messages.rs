@@ -29,6 +29,14 @@ impl Failure {
         }
     }
 
+    /// The same, with what was being done in front.
+    pub(crate) fn context(self, what: String) -> Failure {
+        Failure {
+            status: self.status,
+            error: self.error.context(what),
+        }
+    }
+
     /// Says what failed, and answers the exit status. `None` when there is nothing
     /// to say: whoever read our output has had enough of it.
     pub(crate) fn report(&self) -> Option<u8> {

@@ -21,6 +21,11 @@ impl StopSignals {
         let last = Arc::new(AtomicUsize::new(0));
         let second = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
+            // Whoever started us with a signal ignored (nohup, a shell's background
+            // job) meant the command as well; a handler would undo that.
+            if rprof_sampler::signal_is_ignored(signal) {
+                continue;
+            }
             // In this order: the check comes before the flag is set.
             let status = 128 + signal;
             signal_hook::flag::register_conditional_shutdown(signal, status, Arc::clone(&second))?;

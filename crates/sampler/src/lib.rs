@@ -46,4 +46,4 @@ pub use open::{Count, Degradation, EventIds, Feature, OpenError, PerfFd, Role};
 pub use options::{DrainOptions, Rate, SamplingOptions};
 pub use ring::Ring;
 pub use session::{CpuCounts, FinalCounts, Session, SessionBuilder, SessionError};
-pub use sys::monotonic_ns;
+pub use sys::{monotonic_ns, signal_is_ignored};
