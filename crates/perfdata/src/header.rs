@@ -95,23 +95,29 @@ impl FileHeader {
         // but there may have been nothing to record.
         let no_features = header_size == HEADER_SIZE_WITHOUT_FEATURES;
         let killed = data_len == 0 && (no_features || !sections_follow(&raw, endian, data_start));
+        // A header that is brought up to date while recording knows how much data there
+        // was then, and of no section yet.
+        let unfinished = killed || (!no_features && bitmap_is_empty(&raw, endian));
         let data_end = match killed {
             true => file_len,
             false => (data_start as u64)
                 .saturating_add(data_len)
                 .min(file_len as u64) as usize,
         };
-        if killed && data_start < file_len {
+        if unfinished && data_start < file_len {
             warnings.push(
-                "the recorder did not finish this file; everything up to its end is read".into(),
+                "the recorder did not finish this file: what it would have said of the machine \
+                 is missing, and what was recorded last may be"
+                    .into(),
             );
-        } else if (data_end - data_start) as u64 != data_len && !killed {
+        }
+        if (data_end - data_start) as u64 != data_len && !killed {
             warnings.push(format!(
                 "the file ends at byte {file_len}, {} bytes before its data does",
                 data_len - (data_end - data_start) as u64
             ));
         }
-        let features = match killed || no_features {
+        let features = match unfinished || no_features {
             true => FeatureSections::new(endian),
             false => read_features(
                 contents,
@@ -178,6 +184,11 @@ fn read_attrs(
     // One for each of many events says no more than the first few.
     warnings.truncate(4);
     Ok(attrs)
+}
+
+/// Whether the header names no feature at all, as only an unfinished one does.
+fn bitmap_is_empty(raw: &RawBytes<'_>, endian: Endian) -> bool {
+    (0..4).all(|word| raw.u64(72 + 8 * word, endian) == Some(0))
 }
 
 pub(crate) fn words(bytes: &[u8], endian: Endian) -> Vec<u64> {
