@@ -50,6 +50,22 @@ impl Filter {
                 || comm.is_some_and(|comm| self.comms.iter().any(|c| c.as_bytes() == comm)))
     }
 
+    /// Whether a record that is no sample is shown.
+    pub(crate) fn wants_record(
+        &self,
+        pid: i32,
+        tid: i32,
+        cpu: Option<u32>,
+        time: u64,
+        comm: &str,
+    ) -> bool {
+        (self.pids.is_empty() || self.pids.contains(&pid))
+            && (self.tids.is_empty() || self.tids.contains(&tid))
+            && (self.cpus.is_empty() || cpu.is_some_and(|c| self.cpus.contains(&c)))
+            && (self.time).is_none_or(|(from, to)| (from..=to).contains(&time))
+            && (self.comms.is_empty() || self.comms.iter().any(|c| c == comm))
+    }
+
     /// Whether any sample can be turned away before its stack is known.
     pub(crate) fn is_by_sample(&self) -> bool {
         !(self.pids.is_empty()

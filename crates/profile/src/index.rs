@@ -21,7 +21,8 @@ pub struct Index<'a> {
     pub unreadable: u64,
     /// Where reading ended early, if it did.
     pub damage: Option<Damage>,
-    /// The blocks, where they are borrowed from the file and so cost nothing to keep.
+    /// The blocks, where they are borrowed from the file and so cost nothing to keep,
+    /// or where they were asked for.
     blocks: Option<Vec<Block<'a>>>,
 }
 
@@ -93,7 +94,14 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// The blocks of the recording, where keeping them costs nothing.
+    /// Keeps all blocks from now on, decompressed ones too: takes memory for all that
+    /// the recording expands to.
+    pub(crate) fn keep_blocks(&mut self) {
+        let data = self.data;
+        self.blocks.get_or_insert_with(|| data.blocks().collect());
+    }
+
+    /// The blocks of the recording, where keeping them costs nothing, or was asked for.
     pub(crate) fn kept_blocks(&self) -> Option<&[Block<'a>]> {
         self.blocks.as_deref()
     }

@@ -87,6 +87,14 @@ impl<T: Eq + Hash> Values<T> {
         self.values
     }
 
+    /// The number of a value that was interned.
+    pub(crate) fn find(&self, value: &T) -> Option<u32> {
+        let hash = FxBuildHasher.hash_one(value);
+        (self.table)
+            .find(hash, |i| self.values[*i as usize] == *value)
+            .copied()
+    }
+
     /// The number of a value.
     pub(crate) fn intern(&mut self, value: T) -> u32 {
         let hasher = FxBuildHasher;
@@ -120,5 +128,7 @@ mod tests {
         for i in (0..1000).chain(0..1000) {
             assert_eq!(values.intern(i * 7), i);
         }
+        assert_eq!(values.find(&7), Some(1));
+        assert_eq!(values.find(&8), None);
     }
 }

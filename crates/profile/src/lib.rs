@@ -20,6 +20,7 @@
 //! | [`top`] | the top functions |
 //! | [`quality`] | [`Quality`]: how much of it is known, and why not the rest |
 //! | [`samples`] | one sample after the other, in order of time |
+//! | [`tracepoint`] | tracepoint payloads as text, by the descriptions in the recording |
 
 mod analyse;
 pub mod filter;
@@ -33,6 +34,7 @@ pub mod samples;
 pub mod symbolize;
 mod threads;
 pub mod top;
+pub mod tracepoint;
 
 pub use analyse::Options;
 pub use filter::Filter;
@@ -42,6 +44,6 @@ pub use model::{
     Entry, EventSummary, Function, FunctionId, Object, ObjectId, Profile, StackId, Start,
 };
 pub use quality::{Quality, StackTally};
-pub use samples::{SampleFrame, SampleView, Samples};
+pub use samples::{Details, Item, RecordView, SampleFrame, SampleView, Samples};
 pub use symbolize::{Symbolized, Symbols};
 pub use top::{Keys, RowKey, TopFunctions, TopRow, Weight};

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use hashbrown::HashTable;
 use rprof_perfdata::Block;
 use rprof_processes::{CommId, MapState, Pid, SpaceId, Tid};
-use rprof_records::{CpuMode, Misc, RawRecord, RecordType, Sample};
+use rprof_records::{Callchain, ContextMarker, CpuMode, Misc, RawRecord, RecordType, Sample};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::filter::Filter;
@@ -56,13 +56,20 @@ pub(crate) struct Resolved {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) time: u64,
-    /// Place in the recording, for samples of the same time.
+    /// Place in the recording, as [`place_in`] makes it: orders samples of the same
+    /// time, and finds the record again.
     pub(crate) order: u64,
     pub(crate) group: Group,
     pub(crate) cpu: Option<u32>,
     pub(crate) period: u64,
     pub(crate) ip: u64,
     pub(crate) has_chain: bool,
+}
+
+/// A place in the recording: the number of the block, and the bytes before the record
+/// within it. No record begins 4 GiB into a block, blocks being cut after about a MiB.
+pub(crate) fn place_in(block: usize, at: usize) -> u64 {
+    (block as u64) << 32 | at as u64
 }
 
 /// What pass two shall keep besides stacks.
@@ -159,6 +166,12 @@ impl Resolved {
     }
 }
 
+/// The callchain, if it has an address. Where an unwinder shall find the user side, the
+/// kernel writes a marker and nothing behind it.
+fn callchain<'a>(sample: &Sample<'a>) -> Option<Callchain<'a>> {
+    (sample.callchain()).filter(|c| c.iter().any(|e| !ContextMarker::is_marker(e)))
+}
+
 /// Raw callchains, each with the stack it resolved to. The key is the bytes
 /// and whatever decides what they mean.
 #[derive(Default)]
@@ -232,10 +245,12 @@ struct Worker<'a> {
 
 impl Worker<'_> {
     fn take_block(&mut self, block: &Block<'_>, number: usize) {
-        for (at, walked) in block.walk().enumerate() {
+        let mut walk = block.walk();
+        loop {
+            let at = walk.consumed();
+            let Some(walked) = walk.next() else { break };
             if walked.record.kind == RecordType::SAMPLE {
-                let order = (number as u64) << 32 | at as u64;
-                self.take_sample(&walked.record, order);
+                self.take_sample(&walked.record, place_in(number, at));
             }
         }
     }
@@ -308,7 +323,7 @@ impl Worker<'_> {
                 cpu: sample.cpu(),
                 period: weight,
                 ip: sample.ip().unwrap_or(0),
-                has_chain: sample.callchain().is_some_and(|c| !c.is_empty()),
+                has_chain: callchain(&sample).is_some(),
             });
         }
     }
@@ -316,7 +331,7 @@ impl Worker<'_> {
     /// The interned stack of a sample.
     fn stack(&mut self, sample: &Sample<'_>, misc: Misc, pid: i32, time: u64) -> u32 {
         let timeline = &self.index.timeline;
-        let chain = sample.callchain().filter(|c| !c.is_empty());
+        let chain = callchain(sample);
         self.out.has_callchains |= sample.callchain().is_some();
         let ip;
         let raw = match &chain {

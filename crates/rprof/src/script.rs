@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rprof_export::script;
+use rprof_export::script::{Options, Script, Selection, SideRecords};
 use rprof_profile::Samples;
 use rprof_symbols::Symbolizer;
 
@@ -11,10 +11,38 @@ use crate::cli::ScriptArgs;
 use crate::input::{open, write_to};
 use crate::messages::say;
 
+impl ScriptArgs {
+    fn options(&self) -> Options {
+        let mut fields = Selection::default();
+        for list in &self.fields {
+            fields.apply(list);
+        }
+        Options {
+            fields,
+            nanoseconds: self.ns,
+            max_stack: self.max_stack.map_or(0, Into::into),
+            hide_callchains: self.hide_call_graph,
+            side: SideRecords {
+                lost: self.show_lost_events,
+                mmap: self.show_mmap_events,
+                task: self.show_task_events,
+                switch: self.show_switch_events,
+                namespaces: self.show_namespace_events,
+                bpf: self.show_bpf_events,
+                cgroup: self.show_cgroup_events,
+                text_poke: self.show_text_poke_events,
+            },
+        }
+    }
+}
+
 pub(crate) fn run(args: &ScriptArgs) -> Outcome {
     let data = open(&args.input.input)?;
+    let options = args.options();
+    let script = Script::new(&data, &options)?;
     let symbolizer = Symbolizer::builder().build();
-    let samples = Samples::read(&data, &symbolizer, &args.input.options());
+    let filter = args.input.options();
+    let samples = Samples::read_with(&data, &symbolizer, &filter, &script.details());
     if !args.input.quiet {
         for warning in data.warnings() {
             say(format_args!("warning: {warning}"));
@@ -26,6 +54,6 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
             ));
         }
     }
-    write_to(Path::new("-"), |out| Ok(script::write(&samples, out)?))?;
+    write_to(Path::new("-"), |out| Ok(script.write(&samples, out)?))?;
     Ok(0)
 }

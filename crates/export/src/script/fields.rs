@@ -1,0 +1,209 @@
+//! Fields of samples, by name.
+
+use rprof_records::SampleType;
+
+/// A field that can be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+#[allow(missing_docs, reason = "named as in the list below")]
+pub enum Field {
+    Comm,
+    Tid,
+    Pid,
+    Time,
+    Cpu,
+    Event,
+    Period,
+    Trace,
+    Ip,
+    Sym,
+    SymOff,
+    Dso,
+    Addr,
+    IRegs,
+    URegs,
+    BrStack,
+    BrStackSym,
+    BrStackOff,
+    Weight,
+    InsLat,
+    PStageCyc,
+    DataSrc,
+    PhysAddr,
+    DataPageSize,
+    CodePageSize,
+    Cgroup,
+    Read,
+    Transaction,
+    Id,
+    StreamId,
+    Raw,
+    Stack,
+    Misc,
+}
+
+use Field as F;
+
+/// Names, what a sample must have for the field, and perf's name for that.
+const FIELDS: [(&str, Field, SampleType, &str); 33] = [
+    ("comm", F::Comm, SampleType::empty(), ""),
+    ("tid", F::Tid, SampleType::TID, "TID"),
+    ("pid", F::Pid, SampleType::TID, "TID"),
+    ("time", F::Time, SampleType::TIME, "TIME"),
+    ("cpu", F::Cpu, SampleType::CPU, "CPU"),
+    ("event", F::Event, SampleType::empty(), ""),
+    ("period", F::Period, SampleType::empty(), ""),
+    ("trace", F::Trace, SampleType::RAW, "RAW"),
+    ("ip", F::Ip, SampleType::IP, "IP"),
+    ("sym", F::Sym, SampleType::empty(), ""),
+    ("symoff", F::SymOff, SampleType::empty(), ""),
+    ("dso", F::Dso, SampleType::empty(), ""),
+    ("addr", F::Addr, SampleType::ADDR, "ADDR"),
+    ("iregs", F::IRegs, SampleType::REGS_INTR, "IREGS"),
+    ("uregs", F::URegs, SampleType::REGS_USER, "UREGS"),
+    (
+        "brstack",
+        F::BrStack,
+        SampleType::BRANCH_STACK,
+        "BRANCH_STACK",
+    ),
+    (
+        "brstacksym",
+        F::BrStackSym,
+        SampleType::BRANCH_STACK,
+        "BRANCH_STACK",
+    ),
+    (
+        "brstackoff",
+        F::BrStackOff,
+        SampleType::BRANCH_STACK,
+        "BRANCH_STACK",
+    ),
+    (
+        "weight",
+        F::Weight,
+        SampleType::WEIGHT.union(SampleType::WEIGHT_STRUCT),
+        "WEIGHT",
+    ),
+    (
+        "ins_lat",
+        F::InsLat,
+        SampleType::WEIGHT_STRUCT,
+        "WEIGHT_STRUCT",
+    ),
+    (
+        "p_stage_cyc",
+        F::PStageCyc,
+        SampleType::WEIGHT_STRUCT,
+        "WEIGHT_STRUCT",
+    ),
+    ("data_src", F::DataSrc, SampleType::DATA_SRC, "DATA_SRC"),
+    ("phys_addr", F::PhysAddr, SampleType::PHYS_ADDR, "PHYS_ADDR"),
+    (
+        "data_page_size",
+        F::DataPageSize,
+        SampleType::DATA_PAGE_SIZE,
+        "DATA_PAGE_SIZE",
+    ),
+    (
+        "code_page_size",
+        F::CodePageSize,
+        SampleType::CODE_PAGE_SIZE,
+        "CODE_PAGE_SIZE",
+    ),
+    ("cgroup", F::Cgroup, SampleType::CGROUP, "CGROUP"),
+    ("read", F::Read, SampleType::READ, "READ"),
+    (
+        "transaction",
+        F::Transaction,
+        SampleType::TRANSACTION,
+        "TRANSACTION",
+    ),
+    (
+        "id",
+        F::Id,
+        SampleType::ID.union(SampleType::IDENTIFIER),
+        "ID",
+    ),
+    ("stream_id", F::StreamId, SampleType::STREAM_ID, "STREAM_ID"),
+    ("raw", F::Raw, SampleType::RAW, "RAW"),
+    ("stack", F::Stack, SampleType::STACK_USER, "STACK_USER"),
+    ("misc", F::Misc, SampleType::empty(), ""),
+];
+
+impl Field {
+    /// All names, in the order in which help lists them.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        FIELDS.iter().map(|(name, ..)| *name)
+    }
+
+    pub(super) fn by_name(name: &str) -> Option<Field> {
+        FIELDS.iter().find(|f| f.0 == name).map(|f| f.1)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        FIELDS[self as usize].0
+    }
+
+    /// What samples must have for it, any of these, and perf's name for that.
+    pub(super) fn needs(self) -> (SampleType, &'static str) {
+        let (.., bits, name) = FIELDS[self as usize];
+        (bits, name)
+    }
+}
+
+/// A set of fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FieldSet(u64);
+
+impl FieldSet {
+    /// Whether a field is in it.
+    pub fn has(self, field: Field) -> bool {
+        self.0 & 1 << field as u8 != 0
+    }
+
+    /// Whether any of these is in it.
+    pub fn has_any(self, fields: &[Field]) -> bool {
+        fields.iter().any(|f| self.has(*f))
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(super) fn add(&mut self, field: Field) {
+        self.0 |= 1 << field as u8;
+    }
+
+    pub(super) fn remove(&mut self, field: Field) {
+        self.0 &= !(1 << field as u8);
+    }
+
+    /// The fields, in the order of their names' list.
+    pub fn iter(self) -> impl Iterator<Item = Field> {
+        (FIELDS.iter().map(|f| f.1)).filter(move |f| self.has(*f))
+    }
+}
+
+impl FromIterator<Field> for FieldSet {
+    fn from_iter<T: IntoIterator<Item = Field>>(fields: T) -> Self {
+        let mut set = FieldSet::default();
+        fields.into_iter().for_each(|f| set.add(f));
+        set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_fields() {
+        for (i, (name, field, ..)) in FIELDS.iter().enumerate() {
+            assert_eq!(*field as usize, i, "{name}");
+            assert_eq!(field.name(), *name);
+        }
+    }
+}

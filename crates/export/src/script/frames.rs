@@ -1,0 +1,92 @@
+//! The frames of a sample.
+
+use std::io::{self, Write};
+
+use rprof_profile::{SampleFrame, SampleView};
+
+use super::Options;
+use super::fields::{Field, FieldSet};
+use super::plan::EventPlan;
+use crate::clean::clean;
+
+/// Writes the frames: with a callchain each on a line of its own, else the one on the
+/// sample's line, its address being that in memory.
+pub(super) fn write(
+    view: &SampleView<'_>,
+    plan: &EventPlan,
+    options: &Options,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let fields = plan.fields;
+    // Without the address, names are those of ADDR or of branches where these are shown.
+    let elsewhere = [
+        Field::Addr,
+        Field::BrStack,
+        Field::BrStackSym,
+        Field::BrStackOff,
+    ];
+    let by_name = fields.has_any(&[Field::Sym, Field::Dso]) && plan.names_leaf;
+    if !fields.has(Field::Ip) && (!by_name || fields.has_any(&elsewhere)) {
+        return Ok(());
+    }
+    if !plan.callchain {
+        // Of a callchain that is hidden, the leaf.
+        let frame = view.frames().next();
+        if fields.has(Field::Ip) {
+            write!(out, " {:16x}", view.ip)?;
+        }
+        return write_names(frame.as_ref(), fields, out);
+    }
+    writeln!(out)?;
+    let most = match options.max_stack {
+        0 => usize::MAX,
+        n => n,
+    };
+    // Where the callchain is empty (the user side was left to an unwinder), the one
+    // frame is where the sample was taken.
+    for frame in view.frames().take(most) {
+        match fields.has(Field::Ip) {
+            true => write!(out, "\t{:16x}", frame.address)?,
+            false => write!(out, "\t")?,
+        }
+        write_names(Some(&frame), fields, out)?;
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// ` function+offset (object)`, as far as the fields ask for it.
+pub(super) fn write_names(
+    frame: Option<&SampleFrame<'_>>,
+    fields: FieldSet,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if fields.has(Field::Sym) {
+        write!(out, " ")?;
+        write_symbol(frame, fields.has(Field::SymOff), out)?;
+    }
+    if fields.has(Field::Dso) {
+        write!(out, " ")?;
+        write_object(frame, out)?;
+    }
+    Ok(())
+}
+
+/// `function+offset`, or `[unknown]`.
+pub(super) fn write_symbol(
+    frame: Option<&SampleFrame<'_>>,
+    offset: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match frame.map(|f| (&f.function.name, f.offset)) {
+        Some((Ok(name), distance)) if offset => write!(out, "{}+{distance:#x}", clean(name)),
+        Some((Ok(name), _)) => write!(out, "{}", clean(name)),
+        _ => write!(out, "[unknown]"),
+    }
+}
+
+/// `(object)`.
+pub(super) fn write_object(frame: Option<&SampleFrame<'_>>, out: &mut dyn Write) -> io::Result<()> {
+    let name = frame.map_or("[unknown]", |f| &f.object.name);
+    write!(out, "({})", clean(name))
+}

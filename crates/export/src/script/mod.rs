@@ -1,0 +1,145 @@
+//! A block of text for each sample, in the form of perf script, so that
+//! `stackcollapse-perf.pl` and `inferno-collapse-perf` read it.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`fields`] | [`Field`] and [`FieldSet`] |
+//! | [`selection`] | [`FieldList`] and [`Selection`]: which fields are shown |
+//! | `plan` | what that means for the events of a recording |
+//! | `sample` | the line of a sample |
+//! | `frames` | its frames |
+//! | `side` | records that are no samples |
+//! | `branches`, `data_src`, `registers`, `values` | the rarer fields |
+//!
+//! Where perf 6.1 prints a field its form is kept to the byte; fields that perf does
+//! not know (`cgroup`, `p_stage_cyc`, `read`, `transaction`, `id`, `stream_id`, `raw`,
+//! `stack`) have forms of their own, and stand before the address (the first six) or at
+//! the end.
+
+mod branches;
+mod data_src;
+pub mod fields;
+mod frames;
+mod plan;
+mod registers;
+mod sample;
+pub mod selection;
+mod side;
+mod values;
+
+use std::io::{self, Write};
+
+use rprof_perfdata::PerfData;
+use rprof_profile::samples::Item;
+use rprof_profile::{Details, Samples};
+
+pub use fields::{Field, FieldSet};
+use plan::Plan;
+use sample::Writer;
+pub use selection::{FieldList, Selection};
+
+/// Which records are shown besides samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SideRecords {
+    /// LOST and LOST_SAMPLES.
+    pub lost: bool,
+    /// MMAP and MMAP2.
+    pub mmap: bool,
+    /// COMM, FORK and EXIT.
+    pub task: bool,
+    /// SWITCH and SWITCH_CPU_WIDE.
+    pub switch: bool,
+    /// NAMESPACES.
+    pub namespaces: bool,
+    /// KSYMBOL and BPF_EVENT.
+    pub bpf: bool,
+    /// CGROUP.
+    pub cgroup: bool,
+    /// TEXT_POKE.
+    pub text_poke: bool,
+}
+
+/// What is shown, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Fields of samples.
+    pub fields: Selection,
+    /// Times with nanoseconds, not microseconds.
+    pub nanoseconds: bool,
+    /// Frames of a stack at most; 0 for all.
+    pub max_stack: usize,
+    /// Show samples with a callchain as if they had none.
+    pub hide_callchains: bool,
+    /// Records shown in between.
+    pub side: SideRecords,
+}
+
+/// Why samples cannot be shown.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScriptError {
+    /// A field was asked for that no sample of a kind of event has.
+    #[error(
+        "Samples for '{event}' event do not have {attribute} attribute set. Cannot print '{field}' field."
+    )]
+    FieldMissing {
+        /// The first event of that kind.
+        event: String,
+        /// perf's name for what is missing.
+        attribute: &'static str,
+        /// The field.
+        field: &'static str,
+    },
+    /// The writer failed.
+    #[error("cannot write the samples: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Writes all samples in the default form, as far as `samples` was read for it:
+/// tracepoints have no text without the details.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(samples: &Samples<'_>, out: &mut dyn Write) -> Result<(), ScriptError> {
+    Script::new(samples.index().data, &Options::default())?.write(samples, out)
+}
+
+/// A recording's samples as text, ready to be written.
+#[derive(Debug)]
+pub struct Script<'o> {
+    options: &'o Options,
+    plan: Plan,
+}
+
+impl<'o> Script<'o> {
+    /// Finds out what the options mean for a recording.
+    ///
+    /// # Errors
+    /// [`ScriptError::FieldMissing`].
+    pub fn new(data: &PerfData, options: &'o Options) -> Result<Script<'o>, ScriptError> {
+        Ok(Script {
+            plan: Plan::new(data, options)?,
+            options,
+        })
+    }
+
+    /// What [`Samples::read_with`] has to read for it.
+    pub fn details(&self) -> Details {
+        self.plan.details(self.options.side)
+    }
+
+    /// Writes all samples, and the records that were asked for.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write(&self, samples: &Samples<'_>, out: &mut dyn Write) -> Result<(), ScriptError> {
+        let mut writer = Writer::new(self.options, &self.plan, samples);
+        for item in samples.items() {
+            match item {
+                Item::Sample(sample) => writer.sample(&sample, out)?,
+                Item::Record(record) => writer.side_record(&record, out)?,
+            }
+        }
+        Ok(())
+    }
+}

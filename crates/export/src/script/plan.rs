@@ -1,0 +1,184 @@
+//! What is shown of each event of a recording.
+
+use rprof_perfdata::PerfData;
+use rprof_profile::samples::{Details, event_names};
+use rprof_records::{Attr, AttrFlags, EventKind, RecordType, SampleType};
+
+use super::fields::{Field, FieldSet};
+use super::selection::{KINDS, kind_of};
+use super::{Options, ScriptError, SideRecords};
+
+/// How the samples of one event are shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EventPlan {
+    pub(super) fields: FieldSet,
+    /// Frames stand on lines of their own.
+    pub(super) callchain: bool,
+    /// Functions or objects were asked for by name, and so are shown without the
+    /// address too. (`-ip` alone takes them away with it.)
+    pub(super) names_leaf: bool,
+    /// ADDR is an address of code or data, worth a name.
+    pub(super) named_address: bool,
+}
+
+/// How a recording is shown.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) events: Vec<EventPlan>,
+    /// Characters of the longest name of an event.
+    pub(super) name_width: usize,
+}
+
+impl Plan {
+    pub(super) fn new(data: &PerfData, options: &Options) -> Result<Plan, ScriptError> {
+        let events = data.events().list();
+        let names = event_names(data);
+        let has_chain = |sample_type: SampleType| sample_type.contains(SampleType::CALLCHAIN);
+        let mut selection = options.fields.clone();
+        // perf fails only where it was asked by name, and forgets the field otherwise.
+        for kind in 0..KINDS {
+            // Of a dummy event, which is there for its records, no samples are expected.
+            let mut of_kind = (events.iter().enumerate())
+                .filter(|(_, e)| kind_of(&e.attr) == kind && !is_dummy(&e.attr));
+            let Some(first) = of_kind.clone().next() else {
+                continue;
+            };
+            for field in selection.asked[kind].iter() {
+                // A field that means nothing for a kind of event is left out.
+                if !is_valid(field, kind) {
+                    continue;
+                }
+                let (needed, attribute) = field.needs();
+                let mut types = of_kind.clone().map(|(_, e)| e.attr.sample_type);
+                if !needed.is_empty() && !types.any(|t| t.intersects(needed)) {
+                    return Err(ScriptError::FieldMissing {
+                        event: names[first.0].to_string(),
+                        attribute,
+                        field: field.name(),
+                    });
+                }
+            }
+            // Tracepoints show where they were hit if anyone asked for stacks.
+            let is_tracepoint = EventKind(kind as u32) == EventKind::TRACEPOINT;
+            if is_tracepoint
+                && !selection.chosen[kind]
+                && !options.hide_callchains
+                && of_kind.any(|(_, e)| has_chain(e.attr.sample_type))
+            {
+                for field in [Field::Ip, Field::Sym, Field::SymOff, Field::Dso] {
+                    selection.shown[kind].add(field);
+                }
+            }
+        }
+        let plans = (events.iter())
+            .map(|event| {
+                let (attr, kind) = (&event.attr, kind_of(&event.attr));
+                let is_there = |field: &Field| {
+                    let needed = field.needs().0;
+                    is_valid(*field, kind)
+                        && (needed.is_empty() || attr.sample_type.intersects(needed))
+                };
+                let fields = selection.shown[kind].iter().filter(is_there).collect();
+                EventPlan {
+                    fields,
+                    callchain: !options.hide_callchains && has_chain(attr.sample_type),
+                    names_leaf: selection.asked[kind].has_any(&[Field::Sym, Field::Dso]),
+                    named_address: is_named_address(attr),
+                }
+            })
+            .collect();
+        let widths = names.iter().map(|name| name.chars().count());
+        Ok(Plan {
+            events: plans,
+            name_width: widths.max().unwrap_or(0),
+        })
+    }
+
+    /// What has to be read for this.
+    pub(super) fn details(&self, side: SideRecords) -> Details {
+        let any = |fields: &[Field]| self.events.iter().any(|e| e.fields.has_any(fields));
+        let named = |e: &EventPlan| e.named_address && e.fields.has(Field::Addr);
+        Details {
+            // All that a row of pass two does not keep.
+            records: self.events.iter().any(EventPlan::needs_record),
+            addresses: any(&[Field::Sym, Field::Dso]) && self.events.iter().any(named),
+            branches: any(&[Field::BrStackSym, Field::BrStackOff])
+                || (any(&[Field::BrStack]) && any(&[Field::Dso])),
+            trace: any(&[Field::Trace]),
+            side: side.types(),
+        }
+    }
+}
+
+impl EventPlan {
+    /// Whether a sample of it has to be read again.
+    pub(super) fn needs_record(&self) -> bool {
+        use Field as F;
+        let kept = [
+            F::Comm,
+            F::Tid,
+            F::Pid,
+            F::Time,
+            F::Cpu,
+            F::Event,
+            F::Period,
+            F::Ip,
+            F::Sym,
+            F::SymOff,
+            F::Dso,
+        ];
+        self.fields.iter().any(|f| !kept.contains(&f))
+    }
+}
+
+/// `PERF_COUNT_SW_DUMMY`.
+fn is_dummy(attr: &Attr) -> bool {
+    attr.kind == EventKind::SOFTWARE && attr.config == 9
+}
+
+/// Only tracepoints have a text of their own.
+fn is_valid(field: Field, kind: usize) -> bool {
+    field != Field::Trace || EventKind(kind as u32) == EventKind::TRACEPOINT
+}
+
+/// perf names ADDR for page faults and for branches.
+fn is_named_address(attr: &Attr) -> bool {
+    const PAGE_FAULTS: [u64; 3] = [2, 5, 6];
+    const BRANCH_INSTRUCTIONS: u64 = 4;
+    match attr.kind {
+        EventKind::SOFTWARE => PAGE_FAULTS.contains(&attr.config),
+        EventKind::HARDWARE => {
+            attr.config == BRANCH_INSTRUCTIONS
+                && attr.period_or_freq == 1
+                && !attr.flags.contains(AttrFlags::FREQ)
+        }
+        _ => false,
+    }
+}
+
+impl SideRecords {
+    /// The types that are shown.
+    fn types(self) -> Vec<RecordType> {
+        let mut types = Vec::new();
+        let mut add = |wanted: bool, list: &[RecordType]| {
+            if wanted {
+                types.extend_from_slice(list);
+            }
+        };
+        add(self.lost, &[RecordType::LOST, RecordType::LOST_SAMPLES]);
+        add(self.mmap, &[RecordType::MMAP, RecordType::MMAP2]);
+        add(
+            self.task,
+            &[RecordType::COMM, RecordType::FORK, RecordType::EXIT],
+        );
+        add(
+            self.switch,
+            &[RecordType::SWITCH, RecordType::SWITCH_CPU_WIDE],
+        );
+        add(self.namespaces, &[RecordType::NAMESPACES]);
+        add(self.bpf, &[RecordType::KSYMBOL, RecordType::BPF_EVENT]);
+        add(self.cgroup, &[RecordType::CGROUP]);
+        add(self.text_poke, &[RecordType::TEXT_POKE]);
+        types
+    }
+}

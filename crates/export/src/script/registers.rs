@@ -1,0 +1,99 @@
+//! Registers by name.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use rprof_records::Registers;
+
+const X86: [&str; 24] = [
+    "AX", "BX", "CX", "DX", "SI", "DI", "BP", "SP", "IP", "FLAGS", "CS", "SS", "DS", "ES", "FS",
+    "GS", "R8", "R9", "R10", "R11", "R12", "R13", "R14", "R15",
+];
+const ARM: [&str; 16] = [
+    "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "fp", "ip", "sp", "lr", "pc",
+];
+const RISCV: [&str; 32] = [
+    "pc", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", "a0", "a1", "a2", "a3", "a4", "a5",
+    "a6", "a7", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "t3", "t4", "t5",
+    "t6",
+];
+
+/// How a machine calls its registers, by their numbers in `asm/perf_regs.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Names {
+    X86,
+    Arm,
+    Arm64,
+    Riscv,
+    S390,
+    Numbers,
+}
+
+impl Names {
+    /// By the machine's name, as uname(2) says it.
+    pub(super) fn of(machine: &str) -> Names {
+        match machine {
+            "aarch64" | "arm64" => Names::Arm64,
+            m if m.starts_with("arm") => Names::Arm,
+            m if m.starts_with("riscv") => Names::Riscv,
+            m if m.starts_with("s390") => Names::S390,
+            "x86_64" | "x86" | "amd64" => Names::X86,
+            // i386 to i686.
+            m if m.starts_with('i') && m.ends_with("86") => Names::X86,
+            _ => Names::Numbers,
+        }
+    }
+
+    fn name(self, number: u32) -> Cow<'static, str> {
+        let listed = |list: &'static [&str]| list.get(number as usize).map(|n| (*n).into());
+        let name = match (self, number) {
+            (Names::X86, 32..) => Some(format!("XMM{}", (number - 32) / 2).into()),
+            (Names::X86, _) => listed(&X86),
+            (Names::Arm, _) => listed(&ARM),
+            (Names::Riscv, _) => listed(&RISCV),
+            (Names::Arm64, 0..=29) => Some(format!("x{number}").into()),
+            (Names::Arm64, 30) => Some("lr".into()),
+            (Names::Arm64, 31) => Some("sp".into()),
+            (Names::Arm64, 32) => Some("pc".into()),
+            (Names::Arm64, 46) => Some("vg".into()),
+            (Names::S390, 0..=15) => Some(format!("R{number}").into()),
+            (Names::S390, 16..=31) => Some(format!("FP{}", number - 16).into()),
+            (Names::S390, 32) => Some("MASK".into()),
+            (Names::S390, 33) => Some("PC".into()),
+            _ => None,
+        };
+        name.unwrap_or_else(|| format!("r{number}").into())
+    }
+}
+
+/// ` ABI:2    AX:0x1 …`.
+pub(super) fn write(
+    registers: &Registers<'_>,
+    names: &Names,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    write!(out, " ABI:{} ", registers.abi)?;
+    for (number, value) in registers.iter() {
+        write!(out, "{:>5}:{value:#x} ", names.name(number))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        let name = |machine, number| Names::of(machine).name(number).into_owned();
+        assert_eq!(name("x86_64", 9), "FLAGS");
+        assert_eq!(name("i686", 23), "R15");
+        assert_eq!(name("x86_64", 35), "XMM1");
+        assert_eq!(name("aarch64", 32), "pc");
+        assert_eq!(name("armv7l", 15), "pc");
+        assert_eq!(name("riscv64", 0), "pc");
+        assert_eq!(name("s390x", 33), "PC");
+        assert_eq!(name("ppc64le", 3), "r3");
+        assert_eq!(name("armv7l", 60), "r60");
+    }
+}

@@ -1,0 +1,290 @@
+//! The line of a sample.
+
+use std::io::{self, Write};
+
+use rprof_perfdata::Feature;
+use rprof_profile::{SampleView, Samples};
+use rprof_records::{Misc, RecordType, Sample};
+
+use super::data_src::DataSource;
+use super::fields::{Field, FieldSet};
+use super::plan::{EventPlan, Plan};
+use super::registers::Names;
+use super::values::Cgroups;
+use super::{Options, branches, frames, registers, values};
+use crate::clean::clean;
+
+/// Writes samples and records.
+pub(super) struct Writer<'w> {
+    pub(super) options: &'w Options,
+    pub(super) plan: &'w Plan,
+    pub(super) samples: &'w Samples<'w>,
+    registers: Names,
+    cgroups: Cgroups,
+    data_source: DataSource,
+    /// Reused for each tracepoint.
+    text: String,
+}
+
+/// What begins every line: of samples, and of other records.
+pub(super) struct Start<'s> {
+    pub(super) comm: &'s str,
+    pub(super) pid: i32,
+    pub(super) tid: i32,
+    pub(super) cpu: Option<u32>,
+    pub(super) time: u64,
+    pub(super) kind: RecordType,
+    pub(super) misc: Misc,
+}
+
+impl<'w> Writer<'w> {
+    pub(super) fn new(options: &'w Options, plan: &'w Plan, samples: &'w Samples<'w>) -> Self {
+        let data = samples.index().data;
+        let architecture = data.features().string(Feature::ARCH);
+        let shows_cgroups = plan.events.iter().any(|e| e.fields.has(Field::Cgroup));
+        Writer {
+            options,
+            plan,
+            samples,
+            registers: Names::of(architecture.as_deref().unwrap_or(std::env::consts::ARCH)),
+            cgroups: match shows_cgroups {
+                true => Cgroups::read(data),
+                false => Cgroups::default(),
+            },
+            data_source: DataSource::default(),
+            text: String::new(),
+        }
+    }
+
+    pub(super) fn start(
+        &self,
+        start: &Start<'_>,
+        plan: &EventPlan,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let fields = plan.fields;
+        if fields.has(Field::Comm) {
+            let comm = clean(start.comm);
+            // With frames below it the name stands at the margin.
+            match fields.has(Field::Ip) && plan.callchain {
+                true => write!(out, "{comm} ")?,
+                false => write!(out, "{comm:>16} ")?,
+            }
+        }
+        match (fields.has(Field::Pid), fields.has(Field::Tid)) {
+            (true, true) => write!(out, "{:5}/{:<5} ", start.pid, start.tid)?,
+            (true, false) => write!(out, "{:5} ", start.pid)?,
+            (false, true) => write!(out, "{:5} ", start.tid)?,
+            (false, false) => {}
+        }
+        if fields.has(Field::Cpu) {
+            match start.cpu {
+                Some(cpu) => write!(out, "[{cpu:03}] ")?,
+                None => write!(out, "[-01] ")?,
+            }
+        }
+        if fields.has(Field::Misc) {
+            write!(out, "{:6}", misc_letters(start.kind, start.misc))?;
+        }
+        if fields.has(Field::Time) {
+            let (seconds, nanos) = (start.time / 1_000_000_000, start.time % 1_000_000_000);
+            match self.options.nanoseconds {
+                true => write!(out, "{seconds:5}.{nanos:09}: ")?,
+                false => write!(out, "{seconds:5}.{:06}: ", nanos / 1000)?,
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn sample(&mut self, view: &SampleView<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let plan = self.plan.events[view.event_index];
+        let fields = plan.fields;
+        if fields.is_empty() {
+            return Ok(());
+        }
+        let record = match plan.needs_record() {
+            true => view.record(),
+            false => None,
+        };
+        let start = Start {
+            comm: view.comm,
+            pid: view.pid,
+            tid: view.tid,
+            cpu: view.cpu,
+            time: view.time,
+            kind: RecordType::SAMPLE,
+            misc: record.map_or(Misc(0), |(misc, _)| misc),
+        };
+        self.start(&start, &plan, out)?;
+        if fields.has(Field::Period) {
+            write!(out, "{:10} ", view.period)?;
+        }
+        if fields.has(Field::Event) {
+            let width = self.plan.name_width;
+            write!(out, "{:>width$}: ", clean(view.event))?;
+        }
+        let sample = record.map(|(_, sample)| sample);
+        if let Some(sample) = &sample {
+            self.before_frames(view, sample, &plan, out)?;
+        }
+        frames::write(view, &plan, self.options, out)?;
+        if let Some(sample) = &sample {
+            self.after_frames(view, sample, fields, out)?;
+        }
+        writeln!(out)
+    }
+
+    fn before_frames(
+        &mut self,
+        view: &SampleView<'_>,
+        sample: &Sample<'_>,
+        plan: &EventPlan,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let fields = plan.fields;
+        if fields.has(Field::Trace) {
+            self.text.clear();
+            if !view.print_trace(sample, &mut self.text) {
+                self.text.push_str("[no description of this tracepoint]");
+            }
+            write!(out, "{}", clean_lines(&self.text))?;
+        }
+        if fields.has(Field::Addr)
+            && let Some(addr) = sample.addr()
+        {
+            write!(out, "{addr:16x}")?;
+            if plan.named_address {
+                let frame = view.locate(sample, addr);
+                frames::write_names(frame.as_ref(), fields, out)?;
+            }
+        }
+        if fields.has(Field::DataSrc)
+            && let Some(source) = sample.data_src()
+        {
+            self.data_source.write(source, out)?;
+        }
+        let weights = (
+            sample.weight(),
+            values::is_weight_struct(view, self.samples),
+        );
+        if let (Some(weight), is_struct) = weights {
+            if fields.has(Field::Weight) {
+                let shown = if is_struct {
+                    weight & 0xffff_ffff
+                } else {
+                    weight
+                };
+                write!(out, "{shown:16}")?;
+            }
+            if fields.has(Field::InsLat) {
+                write!(out, "{:16}", weight >> 32 & 0xffff)?;
+            }
+            if fields.has(Field::PStageCyc) {
+                write!(out, "{:16}", weight >> 48)?;
+            }
+        }
+        if fields.has(Field::Cgroup)
+            && let Some(id) = sample.cgroup()
+        {
+            write!(out, " {}", self.cgroups.name(id))?;
+        }
+        if fields.has(Field::Transaction)
+            && let Some(transaction) = sample.transaction()
+        {
+            write!(out, " {transaction:#x}")?;
+        }
+        if fields.has(Field::Id)
+            && let Some(id) = sample.id()
+        {
+            write!(out, " id={id}")?;
+        }
+        if fields.has(Field::StreamId)
+            && let Some(id) = sample.stream_id()
+        {
+            write!(out, " stream_id={id}")?;
+        }
+        if fields.has(Field::Read)
+            && let Some(read) = sample.read()
+        {
+            values::write_read(&read, view, self.samples, out)?;
+        }
+        Ok(())
+    }
+
+    fn after_frames(
+        &self,
+        view: &SampleView<'_>,
+        sample: &Sample<'_>,
+        fields: FieldSet,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        if fields.has(Field::IRegs)
+            && let Some(r) = sample.regs_intr()
+        {
+            registers::write(&r, &self.registers, out)?;
+        }
+        if fields.has(Field::URegs)
+            && let Some(r) = sample.regs_user()
+        {
+            registers::write(&r, &self.registers, out)?;
+        }
+        branches::write(view, sample, fields, out)?;
+        if fields.has(Field::PhysAddr)
+            && let Some(addr) = sample.phys_addr()
+        {
+            write!(out, "{addr:16x}")?;
+        }
+        if fields.has(Field::DataPageSize)
+            && let Some(size) = sample.data_page_size()
+        {
+            write!(out, " {}", values::page_size(size))?;
+        }
+        if fields.has(Field::CodePageSize)
+            && let Some(size) = sample.code_page_size()
+        {
+            write!(out, " {}", values::page_size(size))?;
+        }
+        if fields.has(Field::Stack)
+            && let Some(stack) = sample.stack_user()
+        {
+            write!(out, " stack={}/{}", stack.bytes.len(), stack.reserved)?;
+        }
+        if fields.has(Field::Raw)
+            && let Some(raw) = sample.raw()
+        {
+            values::write_dump(&raw.to_cow(), out)?;
+        }
+        Ok(())
+    }
+}
+
+/// The bits of a header as letters, as perf has them.
+fn misc_letters(kind: RecordType, misc: Misc) -> String {
+    let mut letters = match misc.0 & 7 {
+        1 => "K",
+        2 => "U",
+        3 => "H",
+        4 => "G",
+        5 => "g",
+        _ => "",
+    }
+    .to_owned();
+    match kind {
+        RecordType::MMAP | RecordType::MMAP2 if misc.has(Misc::MMAP_DATA) => letters.push('M'),
+        RecordType::COMM if misc.has(Misc::COMM_EXEC) => letters.push('E'),
+        RecordType::SWITCH | RecordType::SWITCH_CPU_WIDE if misc.has(Misc::SWITCH_OUT) => {
+            letters.push('S');
+            if misc.has(Misc::SWITCH_OUT_PREEMPT) {
+                letters.push('p');
+            }
+        }
+        _ => {}
+    }
+    letters
+}
+
+/// The text of a tracepoint on one line: a print format may end one, or have tabs.
+fn clean_lines(text: &str) -> String {
+    let one_line = text.trim_end_matches('\n').replace(['\n', '\t'], " ");
+    clean(&one_line).into_owned()
+}

@@ -1,0 +1,215 @@
+//! Which fields of samples are shown, by kind of event.
+
+use rprof_records::{Attr, EventKind};
+
+use super::fields::{Field, FieldSet};
+
+use Field as F;
+
+/// Kinds of events that have fields of their own, by the numbers of [`EventKind`];
+/// the last is for all PMUs of one machine.
+pub(super) const KINDS: usize = 7;
+
+/// Which of these kinds an event is.
+pub(super) fn kind_of(attr: &Attr) -> usize {
+    (attr.kind.0 as usize).min(KINDS - 1)
+}
+
+/// perf's words for the kinds, as prefixes of a list.
+const KIND_NAMES: [(&str, &[usize]); 5] = [
+    ("hw", &[0, 3]),
+    ("sw", &[1]),
+    ("trace", &[2]),
+    ("raw", &[4]),
+    ("break", &[5]),
+];
+
+/// What is shown of a kind of event unless asked otherwise: perf's choice.
+fn default_of(kind: usize) -> FieldSet {
+    let common = [F::Comm, F::Tid, F::Cpu, F::Time, F::Event];
+    let code = [F::Period, F::Ip, F::Sym, F::SymOff, F::Dso];
+    let memory = [
+        F::Addr,
+        F::DataSrc,
+        F::Weight,
+        F::InsLat,
+        F::PhysAddr,
+        F::DataPageSize,
+        F::CodePageSize,
+    ];
+    let more: &[Field] = match EventKind(kind as u32) {
+        EventKind::TRACEPOINT => &[F::Trace],
+        EventKind::RAW => &memory,
+        _ => &[],
+    };
+    let code = match kind == EventKind::TRACEPOINT.0 as usize {
+        true => &[][..],
+        false => &code[..],
+    };
+    (common.iter().chain(code).chain(more)).copied().collect()
+}
+
+/// The fields of each kind of event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// Shown.
+    pub(super) shown: [FieldSet; KINDS],
+    /// Asked for by name: not silently left out where samples lack them.
+    pub(super) asked: [FieldSet; KINDS],
+    /// Kinds whose fields were chosen in any way.
+    pub(super) chosen: [bool; KINDS],
+}
+
+impl Default for Selection {
+    fn default() -> Self {
+        Selection {
+            shown: std::array::from_fn(default_of),
+            asked: [FieldSet::default(); KINDS],
+            chosen: [false; KINDS],
+        }
+    }
+}
+
+/// What one list of fields says: `comm,ip`, `+addr,-dso`, `trace:comm,trace`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldList {
+    kinds: Vec<usize>,
+    /// The fields, instead of those before; else what is added to them.
+    replaces: bool,
+    changes: Vec<(bool, Field)>,
+}
+
+impl FieldList {
+    /// Reads a list as `perf script -F` takes it.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words for the user.
+    pub fn parse(text: &str) -> Result<FieldList, String> {
+        let (kinds, list) = match text.split_once(':') {
+            None => ((0..KINDS).collect(), text),
+            Some((kind, list)) => match KIND_NAMES.iter().find(|k| k.0 == kind.trim()) {
+                Some((_, kinds)) => (kinds.to_vec(), list),
+                None => {
+                    let names: Vec<&str> = KIND_NAMES.iter().map(|k| k.0).collect();
+                    return Err(format!(
+                        "{kind:?} is no kind of event; there are {}",
+                        names.join(", ")
+                    ));
+                }
+            },
+        };
+        let items: Vec<&str> = (list.split(','))
+            .map(str::trim)
+            .filter(|i| !i.is_empty())
+            .collect();
+        let is_change = |item: &&str| item.starts_with(['+', '-']);
+        let changing = items.iter().filter(|i| is_change(i)).count();
+        // `+a,b` goes on adding; `a,+b` is a contradiction.
+        let replaces = !items.first().is_some_and(is_change);
+        if replaces && changing > 0 {
+            return Err(
+                "+field and -field change the default set and cannot follow a field \
+                        that stands for itself"
+                    .into(),
+            );
+        }
+        let mut changes = Vec::new();
+        let mut adds = true;
+        for item in items {
+            let name = match item.strip_prefix('+') {
+                Some(name) => {
+                    adds = true;
+                    name
+                }
+                None => match item.strip_prefix('-') {
+                    Some(name) => {
+                        adds = false;
+                        name
+                    }
+                    None => item,
+                },
+            };
+            changes.push((adds, field(name)?));
+        }
+        Ok(FieldList {
+            kinds,
+            replaces,
+            changes,
+        })
+    }
+}
+
+fn field(name: &str) -> Result<Field, String> {
+    if name == "srcline" {
+        return Err("rprof does not read source lines, so that there is no srcline".into());
+    }
+    Field::by_name(name).ok_or_else(|| {
+        let names: Vec<&str> = Field::names().collect();
+        format!("there is no field {name:?}; there are {}", names.join(", "))
+    })
+}
+
+impl Selection {
+    /// Changes the selection as a list says.
+    pub fn apply(&mut self, list: &FieldList) {
+        for kind in &list.kinds {
+            let (shown, asked) = (&mut self.shown[*kind], &mut self.asked[*kind]);
+            if list.replaces {
+                (*shown, *asked) = (FieldSet::default(), FieldSet::default());
+            }
+            for (add, field) in &list.changes {
+                match add {
+                    true => {
+                        shown.add(*field);
+                        asked.add(*field);
+                    }
+                    false => {
+                        shown.remove(*field);
+                        asked.remove(*field);
+                    }
+                }
+            }
+            self.chosen[*kind] = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists() {
+        let of = |texts: &[&str]| {
+            let mut selection = Selection::default();
+            for text in texts {
+                selection.apply(&FieldList::parse(text).unwrap());
+            }
+            let names = |kind: usize| {
+                let names: Vec<_> = selection.shown[kind].iter().map(Field::name).collect();
+                names.join(",")
+            };
+            (names(1), names(2))
+        };
+        let hardware = "comm,tid,time,cpu,event,period,ip,sym,symoff,dso";
+        let tracepoint = "comm,tid,time,cpu,event,trace";
+        let both = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(of(&[]), both(hardware, tracepoint));
+        assert_eq!(of(&["ip,comm"]), both("comm,ip", "comm,ip"));
+        assert_eq!(of(&["trace:ip"]), both(hardware, "ip"));
+        assert_eq!(
+            of(&["-tid,-symoff,+addr"]),
+            both(
+                "comm,time,cpu,event,period,ip,sym,dso,addr",
+                "comm,time,cpu,event,trace,addr"
+            )
+        );
+        assert_eq!(
+            of(&["sw:comm", "+misc"]),
+            both("comm,misc", &format!("{tracepoint},misc"))
+        );
+        for bad in ["foo", "comm,+ip", "x:comm", "srcline", "+"] {
+            assert!(FieldList::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! One sample after the other, in order of time.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `mod` | [`Samples`]: reading and symbolizing them |
+//! | [`view`] | [`SampleView`], [`SampleFrame`]: one sample |
+//! | [`side`] | [`RecordView`]: records that are no samples |
+//! | [`trace`] | [`Trace`]: what the recording tells of its tracepoints |
+
+pub mod side;
+pub mod trace;
+pub mod view;
+
+use std::borrow::Cow;
+
+use rprof_perfdata::PerfData;
+use rprof_processes::{Pid, SpaceId};
+use rprof_records::{CpuMode, RawBytes, RawRecord, RecordType, Sample};
+use rprof_symbols::Symbolizer;
+
+use crate::analyse::{Options, thread_name};
+use crate::index::Index;
+use crate::intern::Values;
+use crate::location::{Context, Location};
+use crate::resolve::{Keep, Resolved, Row, resolve};
+use crate::symbolize::{Symbols, symbolize};
+
+pub use side::{Item, RecordView};
+pub use trace::{Trace, event_names};
+pub use view::{SampleFrame, SampleView};
+
+/// What to have at hand besides samples and their stacks.
+#[derive(Clone, Debug, Default)]
+pub struct Details {
+    /// Fields that are read again from the record: see [`SampleView::record`]. Of a
+    /// compressed recording all that it expands to stays in memory then; of others
+    /// it costs nothing.
+    pub records: bool,
+    /// Names for the addresses that samples are about (ADDR).
+    pub addresses: bool,
+    /// Names for both ends of branches.
+    pub branches: bool,
+    /// Text of tracepoints.
+    pub trace: bool,
+    /// Records of these types, in between the samples.
+    pub side: Vec<RecordType>,
+}
+
+impl Details {
+    fn need_blocks(&self) -> bool {
+        self.records || self.addresses || self.branches || self.trace || !self.side.is_empty()
+    }
+}
+
+/// All samples of a recording, sorted by time; those of the same time in the
+/// order of the file. Takes memory in proportion to their number (some 70 bytes each).
+#[derive(Debug)]
+pub struct Samples<'a> {
+    index: Index<'a>,
+    resolved: Resolved,
+    symbols: Symbols,
+    /// Names of the threads, by row; the same names are kept once.
+    names: Vec<String>,
+    name_of: Vec<u32>,
+    event_names: Vec<Cow<'a, str>>,
+    trace: Option<Trace<'a>>,
+    side: Vec<side::Place>,
+}
+
+impl<'a> Samples<'a> {
+    /// Reads and symbolizes all samples that the options' filter wants. Its
+    /// `objects` and `symbols` are not applied.
+    pub fn read(data: &'a PerfData, symbolizer: &Symbolizer, options: &Options) -> Samples<'a> {
+        Samples::read_with(data, symbolizer, options, &Details::default())
+    }
+
+    /// As [`read`](Self::read), with details.
+    pub fn read_with(
+        data: &'a PerfData,
+        symbolizer: &Symbolizer,
+        options: &Options,
+        details: &Details,
+    ) -> Samples<'a> {
+        let mut index = Index::build(data);
+        if details.need_blocks() {
+            index.keep_blocks();
+        }
+        let n = options.thread_count();
+        let keep = Keep {
+            tasks: true,
+            rows: true,
+        };
+        let mut resolved = resolve(&index, &options.filter, keep, n);
+        resolved.rows.sort_unstable_by_key(|r| (r.time, r.order));
+        let trace = details.trace.then(|| Trace::of(data)).flatten();
+        further_locations(&index, &mut resolved, details, trace.as_ref());
+        let symbols = symbolize(&index, resolved.locations.as_slice(), symbolizer, n);
+        let mut names = Values::default();
+        let name_of = (resolved.rows.iter())
+            .map(|row| {
+                let name = row.group.comm.and_then(|c| index.timeline.comm_name(c));
+                names.intern(thread_name(name, row.group.tid))
+            })
+            .collect();
+        let side = side::collect(&index, &options.filter, &details.side);
+        Samples {
+            index,
+            resolved,
+            symbols,
+            names: names.into_vec(),
+            name_of,
+            event_names: event_names(data),
+            trace,
+            side,
+        }
+    }
+
+    /// Pass one's findings: tallies, damage.
+    pub fn index(&self) -> &Index<'a> {
+        &self.index
+    }
+
+    /// The samples.
+    pub fn iter(&self) -> impl Iterator<Item = SampleView<'_>> {
+        (0..self.resolved.rows.len()).map(|i| self.view(i))
+    }
+
+    /// The samples, and between them the records that were asked for, in order of time.
+    pub fn items(&self) -> impl Iterator<Item = Item<'_>> {
+        side::merge(self)
+    }
+
+    fn view(&self, i: usize) -> SampleView<'_> {
+        let (row, name) = (&self.resolved.rows[i], self.name_of[i]);
+        let (pid, tid) = (row.group.pid, row.group.tid);
+        SampleView {
+            comm: &self.names[name as usize],
+            pid,
+            tid,
+            cpu: row.cpu,
+            time: row.time,
+            period: row.period,
+            event_index: row.group.event as usize,
+            event: &self.event_names[row.group.event as usize],
+            ip: row.ip,
+            has_chain: row.has_chain,
+            samples: self,
+            row,
+        }
+    }
+
+    /// What a location was found to be.
+    fn frame(&self, location: u32) -> SampleFrame<'_> {
+        let at: &Location = &self.resolved.locations.as_slice()[location as usize];
+        let symbolized = self.symbols.symbolized[location as usize];
+        let function = &self.symbols.functions[symbolized.function.0 as usize];
+        let back = u64::from(at.caller);
+        SampleFrame {
+            address: at.lookup.wrapping_add(back),
+            function,
+            offset: symbolized.offset.wrapping_add(back),
+            object: &self.symbols.objects[function.object.0 as usize],
+        }
+    }
+}
+
+/// The record at a place, where blocks are kept.
+fn record_at<'s>(index: &'s Index<'_>, place: u64) -> Option<RawRecord<'s>> {
+    let block = index.kept_blocks()?.get((place >> 32) as usize)?;
+    let bytes = block.bytes.get((place & 0xffff_ffff) as usize..)?;
+    RawRecord::parse(RawBytes::from(bytes), index.data.endian())
+}
+
+/// A row's sample, where blocks are kept.
+fn sample_of<'s>(index: &'s Index<'_>, row: &Row) -> Option<(RawRecord<'s>, Sample<'s>)> {
+    let record = record_at(index, row.order)?;
+    let event = index.data.events().list().get(row.group.event as usize)?;
+    let sample = Sample::parse(record.body, &event.layout).ok()?;
+    Some((record, sample))
+}
+
+/// Where an address of a process lies that stands in no callchain. Which half of
+/// memory it belongs to is told by the address: kernels touch user memory.
+fn locate(index: &Index<'_>, pid: i32, time: u64, address: u64) -> Location {
+    let timeline = &index.timeline;
+    let space = timeline.space(Pid(pid), time).unwrap_or(SpaceId(u32::MAX));
+    let context = Context {
+        timeline,
+        user: timeline.view(space, time),
+        kernel: timeline.view(SpaceId::KERNEL, time),
+        pid,
+    };
+    let mode = match view::is_kernel(address) {
+        true => CpuMode::Kernel,
+        false => CpuMode::User,
+    };
+    context.locate(address, mode, false)
+}
+
+/// Adds the locations that the details need names for.
+fn further_locations(
+    index: &Index<'_>,
+    resolved: &mut Resolved,
+    details: &Details,
+    trace: Option<&Trace<'_>>,
+) {
+    let has_functions = trace.is_some_and(Trace::has_functions);
+    if !(details.addresses || details.branches || has_functions) {
+        return;
+    }
+    let Resolved {
+        rows, locations, ..
+    } = resolved;
+    for row in rows.iter() {
+        let Some((_, sample)) = sample_of(index, row) else {
+            continue;
+        };
+        let (pid, time) = (row.group.pid, view::lookup_time(&sample));
+        let mut add = |address| {
+            locations.intern(locate(index, pid, time, address));
+        };
+        if details.addresses {
+            sample.addr().into_iter().for_each(&mut add);
+        }
+        if details.branches
+            && let Some(branches) = sample.branch_stack()
+        {
+            branches
+                .iter()
+                .flat_map(|b| [b.from, b.to])
+                .for_each(&mut add);
+        }
+        if let Some(format) = trace.and_then(|t| t.format(row.group.event as usize))
+            && format.has_functions()
+            && let Some(raw) = sample.raw()
+        {
+            format.functions(&raw.to_cow(), &mut |address| {
+                if view::is_kernel(address) {
+                    add(address);
+                }
+            });
+        }
+    }
+}

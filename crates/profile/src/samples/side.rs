@@ -1,0 +1,166 @@
+//! Records that are no samples, shown between them.
+
+use std::borrow::Cow;
+use std::iter::Peekable;
+
+use rprof_processes::{Pid, Tid};
+use rprof_records::{Misc, RawRecord, Record, RecordType, SampleLayout};
+
+use super::{SampleView, Samples, record_at};
+use crate::analyse::thread_name;
+use crate::filter::Filter;
+use crate::index::Index;
+use crate::resolve::place_in;
+
+/// Where a record stands, and in time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    time: u64,
+    order: u64,
+}
+
+/// A record that is no sample.
+#[derive(Debug)]
+pub struct RecordView<'s> {
+    /// Name of the thread that the record is about, after the record.
+    pub comm: Cow<'s, str>,
+    /// Process in which the record arose.
+    pub pid: i32,
+    /// Thread in which the record arose.
+    pub tid: i32,
+    /// CPU on which it arose, if recorded.
+    pub cpu: Option<u32>,
+    /// Nanoseconds of the recording's clock; 0 for what was found at the start.
+    pub time: u64,
+    /// Its event, by the order of the file.
+    pub event_index: usize,
+    /// Type of the record.
+    pub kind: RecordType,
+    /// Bits that depend on the type.
+    pub misc: Misc,
+    /// The record.
+    pub record: Record<'s>,
+}
+
+/// What stands in a recording.
+#[derive(Debug)]
+pub enum Item<'s> {
+    /// A sample.
+    Sample(SampleView<'s>),
+    /// Another record.
+    Record(Box<RecordView<'s>>),
+}
+
+/// Places of all records of these types that the filter wants, in order of time.
+pub(super) fn collect(index: &Index<'_>, filter: &Filter, kinds: &[RecordType]) -> Vec<Place> {
+    let mut places = Vec::new();
+    if kinds.is_empty() {
+        return places;
+    }
+    for (number, block) in index.kept_blocks().unwrap_or_default().iter().enumerate() {
+        let mut walk = block.walk();
+        loop {
+            let at = walk.consumed();
+            let Some(walked) = walk.next() else { break };
+            if !kinds.contains(&walked.record.kind) {
+                continue;
+            }
+            let Some(view) = view(index, &walked.record) else {
+                continue;
+            };
+            if filter.wants_record(view.pid, view.tid, view.cpu, view.time, &view.comm) {
+                places.push(Place {
+                    time: view.time,
+                    order: place_in(number, at),
+                });
+            }
+        }
+    }
+    places.sort_unstable_by_key(|p| (p.time, p.order));
+    places
+}
+
+/// Process and thread that a record is about, where it names them itself.
+fn subject(record: &Record<'_>) -> Option<(i32, i32)> {
+    match record {
+        Record::Mmap(m) => Some((m.pid, m.tid)),
+        Record::Mmap2(m) => Some((m.pid, m.tid)),
+        Record::Comm(c) => Some((c.pid, c.tid)),
+        Record::Fork(t) | Record::Exit(t) => Some((t.pid, t.tid)),
+        Record::Namespaces { pid, tid, .. } => Some((*pid, *tid)),
+        _ => None,
+    }
+}
+
+fn view<'s>(index: &'s Index<'_>, raw: &RawRecord<'s>) -> Option<RecordView<'s>> {
+    let events = index.data.events();
+    let event_index = events.of_other(raw)?;
+    let layout: &SampleLayout = &events.list()[event_index].layout;
+    let record = Record::decode(raw, Some(layout)).ok()?;
+    let id = layout.sample_id(&raw.body);
+    let about = subject(&record);
+    let (pid, tid) = match (id.pid, id.tid, about) {
+        (Some(pid), Some(tid), _) => (pid, tid),
+        // Without trailers, what the record says of itself.
+        (.., about) => about.unwrap_or((-1, -1)),
+    };
+    let time = match (&record, id.time) {
+        (_, Some(time)) => time,
+        (Record::Fork(task) | Record::Exit(task), None) => task.time,
+        _ => 0,
+    };
+    let (about_pid, about_tid) = about.unwrap_or((pid, tid));
+    // Thread 0 is the idle task, whichever process is named.
+    let comm = match about_tid {
+        0 => None,
+        _ => (index.timeline).comm(Pid(about_pid), Tid(about_tid), time),
+    };
+    Some(RecordView {
+        comm: Cow::Owned(thread_name(comm, about_tid)),
+        pid,
+        tid,
+        cpu: id.cpu,
+        time,
+        event_index,
+        kind: raw.kind,
+        misc: raw.misc,
+        record,
+    })
+}
+
+/// Samples and records in order of time.
+pub(super) fn merge<'s>(samples: &'s Samples<'_>) -> impl Iterator<Item = Item<'s>> {
+    Merge {
+        samples,
+        rows: 0,
+        places: samples.side.iter().peekable(),
+    }
+}
+
+struct Merge<'s, 'a> {
+    samples: &'s Samples<'a>,
+    rows: usize,
+    places: Peekable<std::slice::Iter<'s, Place>>,
+}
+
+impl<'s> Iterator for Merge<'s, '_> {
+    type Item = Item<'s>;
+
+    fn next(&mut self) -> Option<Item<'s>> {
+        let row = self.samples.resolved.rows.get(self.rows);
+        let is_before = |place: &&Place| match row {
+            Some(row) => (place.time, place.order) < (row.time, row.order),
+            None => true,
+        };
+        while let Some(place) = self.places.next_if(is_before) {
+            let index = &self.samples.index;
+            let raw = record_at(index, place.order);
+            if let Some(view) = raw.and_then(|raw| view(index, &raw)) {
+                return Some(Item::Record(Box::new(view)));
+            }
+        }
+        row?;
+        self.rows += 1;
+        Some(Item::Sample(self.samples.view(self.rows - 1)))
+    }
+}

@@ -1,0 +1,116 @@
+//! One sample.
+
+use rprof_records::{Misc, Sample};
+
+use super::{Samples, locate, sample_of};
+use crate::model::{Function, Object};
+use crate::resolve::Row;
+use crate::tracepoint::Names;
+
+/// One sample.
+#[derive(Clone, Copy, Debug)]
+pub struct SampleView<'s> {
+    /// Name of the thread, or what stands for it.
+    pub comm: &'s str,
+    /// Process.
+    pub pid: i32,
+    /// Thread.
+    pub tid: i32,
+    /// CPU, if recorded.
+    pub cpu: Option<u32>,
+    /// Nanoseconds of the recording's clock.
+    pub time: u64,
+    /// What it counts for.
+    pub period: u64,
+    /// Its event, by the order of the file.
+    pub event_index: usize,
+    /// Name of its event.
+    pub event: &'s str,
+    /// Address at which it was taken.
+    pub ip: u64,
+    /// Whether it has a callchain.
+    pub has_chain: bool,
+    pub(super) samples: &'s Samples<'s>,
+    pub(super) row: &'s Row,
+}
+
+/// One frame of a sample.
+#[derive(Clone, Copy, Debug)]
+pub struct SampleFrame<'s> {
+    /// The address: an offset into the file for images that have one, else the
+    /// address in memory. For a caller the return address.
+    pub address: u64,
+    /// The function.
+    pub function: &'s Function,
+    /// Distance of `address` from the function's start, in bytes.
+    pub offset: u64,
+    /// What it lies in.
+    pub object: &'s Object,
+}
+
+/// The time at which a sample's addresses are meant.
+pub(super) fn lookup_time(sample: &Sample<'_>) -> u64 {
+    sample.time().unwrap_or(u64::MAX)
+}
+
+/// Whether an address is in the kernel's half of memory.
+pub(super) fn is_kernel(address: u64) -> bool {
+    address >> 63 == 1
+}
+
+impl<'s> SampleView<'s> {
+    /// The frames, leaf first.
+    pub fn frames(&self) -> impl Iterator<Item = SampleFrame<'s>> + use<'s> {
+        let samples = self.samples;
+        let stack = samples.resolved.stacks.get(self.row.group.stack);
+        stack.iter().map(move |l| samples.frame(*l))
+    }
+
+    /// The sample as it was recorded, with the bits of its header. `None` unless
+    /// [`Details`](super::Details) asked for anything.
+    pub fn record(&self) -> Option<(Misc, Sample<'s>)> {
+        let (record, sample) = sample_of(&self.samples.index, self.row)?;
+        Some((record.misc, sample))
+    }
+
+    /// What lies at an address of the sample's process: at ADDR, or at an end of a
+    /// branch, where the details asked for these.
+    pub fn locate(&self, sample: &Sample<'_>, address: u64) -> Option<SampleFrame<'s>> {
+        let samples = self.samples;
+        let location = locate(&samples.index, self.pid, lookup_time(sample), address);
+        Some(samples.frame(samples.resolved.locations.find(&location)?))
+    }
+
+    /// Appends the sample's tracepoint as text: `false` where it is none, or the
+    /// recording does not describe it. The text may hold any character.
+    pub fn print_trace(&self, sample: &Sample<'_>, out: &mut String) -> bool {
+        let trace = self.samples.trace.as_ref();
+        let format = trace.and_then(|t| t.format(self.event_index));
+        let (Some(format), Some(raw)) = (format, sample.raw()) else {
+            return false;
+        };
+        let names = TraceNames { view: self, sample };
+        format.print(&raw.to_cow(), &names, out);
+        true
+    }
+}
+
+/// Names for the addresses in a tracepoint's payload.
+struct TraceNames<'v, 's> {
+    view: &'v SampleView<'s>,
+    sample: &'v Sample<'v>,
+}
+
+impl Names for TraceNames<'_, '_> {
+    fn kernel_function(&self, address: u64) -> Option<(&str, u64)> {
+        is_kernel(address).then_some(())?;
+        let frame = self.view.locate(self.sample, address)?;
+        let name = frame.function.name.as_ref().ok()?;
+        Some((name, frame.offset))
+    }
+
+    fn kernel_string(&self, address: u64) -> Option<&str> {
+        let trace = self.view.samples.trace.as_ref()?;
+        trace.tracepoints().kernel_string(address)
+    }
+}

@@ -1,0 +1,286 @@
+//! Expressions of a print format to programs.
+
+use super::format::Field;
+use super::lexer::Token;
+use super::program::{Binary, Op, Program};
+use super::types::{self, Type};
+use super::value::Number;
+
+/// How deep parentheses, calls and prefixes may nest. The kernel's GFP flags reach 13.
+const MAX_DEPTH: u32 = 64;
+
+/// Binary operators with their precedence, higher binding tighter.
+const BINARY: [(&str, u8, Binary); 18] = [
+    ("||", 1, Binary::Or),
+    ("&&", 2, Binary::And),
+    ("|", 3, Binary::BitOr),
+    ("^", 4, Binary::BitXor),
+    ("&", 5, Binary::BitAnd),
+    ("==", 6, Binary::Equal),
+    ("!=", 6, Binary::NotEqual),
+    ("<", 7, Binary::Less),
+    ("<=", 7, Binary::LessEqual),
+    (">", 7, Binary::Greater),
+    (">=", 7, Binary::GreaterEqual),
+    ("<<", 8, Binary::ShiftLeft),
+    (">>", 8, Binary::ShiftRight),
+    ("+", 9, Binary::Add),
+    ("-", 9, Binary::Subtract),
+    ("*", 10, Binary::Multiply),
+    ("/", 10, Binary::Divide),
+    ("%", 10, Binary::Remainder),
+];
+
+/// Compiles expressions one after the other.
+pub(super) struct Compiler<'t> {
+    pub(super) tokens: &'t [Token<'t>],
+    pub(super) at: usize,
+    pub(super) fields: &'t [Field],
+    pub(super) long_size: u8,
+    depth: u32,
+    pub(super) program: Program,
+}
+
+impl<'t> Compiler<'t> {
+    pub(super) fn new(tokens: &'t [Token<'t>], fields: &'t [Field], long_size: u8) -> Self {
+        Compiler {
+            tokens,
+            at: 0,
+            fields,
+            long_size,
+            depth: 0,
+            program: Program::default(),
+        }
+    }
+
+    /// The next expression as a program of its own; `None` where it is none, or is
+    /// beyond what programs can do.
+    pub(super) fn expression(&mut self) -> Option<Program> {
+        let outer = std::mem::take(&mut self.program);
+        let done = self.ternary();
+        let program = std::mem::replace(&mut self.program, outer);
+        done.map(|()| program)
+    }
+
+    pub(super) fn peek(&self) -> Option<&'t Token<'t>> {
+        self.tokens.get(self.at)
+    }
+
+    /// Takes the next token if it is this one.
+    pub(super) fn take(&mut self, punct: &str) -> Option<()> {
+        match self.peek()? {
+            Token::Punct(p) if *p == punct => {
+                self.at += 1;
+                Some(())
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn ident(&mut self) -> Option<&'t str> {
+        match self.peek()? {
+            Token::Ident(name) => {
+                self.at += 1;
+                Some(name)
+            }
+            _ => None,
+        }
+    }
+
+    /// String literals that stand side by side, as one.
+    pub(super) fn literal(&mut self) -> Option<String> {
+        let mut whole = None;
+        while let Some(Token::Text(text)) = self.peek() {
+            whole.get_or_insert_with(String::new).push_str(text);
+            self.at += 1;
+        }
+        whole
+    }
+
+    pub(super) fn push(&mut self, op: Op) {
+        self.program.ops.push(op);
+    }
+
+    fn text(&mut self, text: String) {
+        let index = self.program.texts.len() as u32;
+        self.program.texts.push(text);
+        self.push(Op::Text(index));
+    }
+
+    pub(super) fn ternary(&mut self) -> Option<()> {
+        self.depth += 1;
+        (self.depth <= MAX_DEPTH).then_some(())?;
+        self.binary(1)?;
+        if self.take("?").is_some() {
+            self.ternary()?;
+            self.take(":")?;
+            self.ternary()?;
+            self.push(Op::Select);
+        }
+        self.depth -= 1;
+        Some(())
+    }
+
+    fn binary(&mut self, least: u8) -> Option<()> {
+        self.unary()?;
+        while let Some(Token::Punct(punct)) = self.peek() {
+            let found = BINARY.iter().find(|(p, ..)| p == punct);
+            let Some((_, precedence, operator)) = found.filter(|f| f.1 >= least) else {
+                break;
+            };
+            self.at += 1;
+            self.binary(precedence + 1)?;
+            self.push(Op::Binary(*operator));
+        }
+        Some(())
+    }
+
+    fn unary(&mut self) -> Option<()> {
+        self.depth += 1;
+        (self.depth <= MAX_DEPTH).then_some(())?;
+        let prefix = match self.peek()? {
+            Token::Punct("-") => Some(Op::Negate),
+            Token::Punct("!") => Some(Op::Not),
+            Token::Punct("~") => Some(Op::Complement),
+            Token::Punct("+") => None,
+            Token::Punct("&") => {
+                self.at += 1;
+                let field = self.address_of()?;
+                self.push(Op::FieldBytes(field));
+                self.depth -= 1;
+                return self.subscripts();
+            }
+            _ => {
+                self.primary()?;
+                self.depth -= 1;
+                return self.subscripts();
+            }
+        };
+        self.at += 1;
+        self.unary()?;
+        self.program.ops.extend(prefix);
+        self.depth -= 1;
+        Some(())
+    }
+
+    fn subscripts(&mut self) -> Option<()> {
+        while self.take("[").is_some() {
+            self.ternary()?;
+            self.take("]")?;
+            self.push(Op::Index);
+        }
+        Some(())
+    }
+
+    /// `REC->name`, maybe in parentheses, behind an `&`.
+    fn address_of(&mut self) -> Option<u32> {
+        let mut open = 0;
+        while self.take("(").is_some() {
+            open += 1;
+        }
+        (self.ident()? == "REC").then_some(())?;
+        let field = self.record_field()?;
+        for _ in 0..open {
+            self.take(")")?;
+        }
+        Some(field)
+    }
+
+    fn primary(&mut self) -> Option<()> {
+        match self.peek()? {
+            Token::Number(bits, unsigned) => {
+                self.at += 1;
+                self.push(Op::Number(Number {
+                    bits: *bits,
+                    unsigned: *unsigned,
+                }));
+                Some(())
+            }
+            Token::Text(_) => {
+                let text = self.literal()?;
+                self.text(text);
+                Some(())
+            }
+            Token::Punct("(") => match self.cast() {
+                Some(to) => {
+                    self.unary()?;
+                    self.push(Op::Cast(to));
+                    Some(())
+                }
+                None => {
+                    self.take("(")?;
+                    self.ternary()?;
+                    self.take(")")
+                }
+            },
+            Token::Ident(name) => {
+                self.at += 1;
+                self.named(name)
+            }
+            Token::Punct(_) => None,
+        }
+    }
+
+    /// The type in parentheses that stands here, and takes it.
+    fn cast(&mut self) -> Option<Type> {
+        let (to, end) = self.type_at(self.at + 1)?;
+        match (self.tokens.get(end)?, self.tokens.get(end + 1)?) {
+            (
+                Token::Punct(")"),
+                Token::Ident(_)
+                | Token::Number(..)
+                | Token::Text(_)
+                | Token::Punct("(" | "-" | "~" | "!" | "&"),
+            ) => {
+                self.at = end + 1;
+                Some(to)
+            }
+            _ => None,
+        }
+    }
+
+    /// The type that stands at `at`, and where it ends.
+    pub(super) fn type_at(&self, mut at: usize) -> Option<(Type, usize)> {
+        // No type has more words than this.
+        let mut words = Vec::new();
+        while let Some(Token::Ident(word)) = self.tokens.get(at) {
+            (words.len() < 6).then_some(())?;
+            words.push(*word);
+            at += 1;
+        }
+        let mut stars = 0;
+        while let Some(Token::Punct("*")) = self.tokens.get(at) {
+            stars += 1;
+            at += 1;
+        }
+        Some((types::parse(&words, stars, self.long_size)?, at))
+    }
+
+    pub(super) fn record_field(&mut self) -> Option<u32> {
+        self.take("->")?;
+        let name = self.ident()?;
+        self.field(name)
+    }
+
+    pub(super) fn field(&self, name: &str) -> Option<u32> {
+        let index = self.fields.iter().position(|f| f.name == name)?;
+        u32::try_from(index).ok()
+    }
+
+    fn named(&mut self, name: &str) -> Option<()> {
+        if self.take("(").is_some() {
+            self.call(name)?;
+            return self.take(")");
+        }
+        match name {
+            "REC" => {
+                let field = self.record_field()?;
+                self.push(Op::Field(field));
+            }
+            "NULL" | "false" => self.push(Op::Number(Number::signed(0))),
+            "true" => self.push(Op::Number(Number::signed(1))),
+            _ => self.push(Op::Unknown),
+        }
+        Some(())
+    }
+}
