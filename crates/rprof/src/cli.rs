@@ -417,19 +417,19 @@ pub(crate) struct ScriptArgs {
     /// Fields to show, as `comm,ip,sym`; `+FIELD` and `-FIELD` change the default set;
     /// `hw:`, `sw:`, `trace:`, `raw:` or `break:` before the list limit it to events of that
     /// kind
-    #[arg(short = 'F', long, value_name = "LIST", allow_hyphen_values = true, value_parser = rprof_export::script::FieldList::parse)]
+    #[arg(short = 'F', long, help_heading = "Output", value_name = "LIST", allow_hyphen_values = true, value_parser = rprof_export::script::FieldList::parse)]
     pub(crate) fields: Vec<rprof_export::script::FieldList>,
 
     /// Times with nanoseconds
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub(crate) ns: bool,
 
     /// At most N frames of a stack
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = "Output", value_name = "N")]
     pub(crate) max_stack: Option<std::num::NonZeroUsize>,
 
     /// Show samples with a stack as if they had none
-    #[arg(short = 'G', long)]
+    #[arg(short = 'G', long, help_heading = "Output")]
     pub(crate) hide_call_graph: bool,
 
     /// Also records of lost samples

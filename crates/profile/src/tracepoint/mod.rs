@@ -14,7 +14,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`section`] | [`Tracepoints`]: the section, format texts by event id |
-//! | [`format`] | [`EventFormat`]: fields, and how a payload is printed |
+//! | [`mod@format`] | [`EventFormat`]: fields, and how a payload is printed |
 //! | `lexer` | tokens of the C text |
 //! | `compile` | expressions to programs |
 //! | `calls` | the helpers among them |

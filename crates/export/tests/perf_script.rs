@@ -1,0 +1,207 @@
+//! The same recordings through `perf script` and through ours, line by line.
+//!
+//! Symbols are left out where other tests compare them: here it is the fields, their
+//! columns, the records between samples, and the text of tracepoints.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rprof_export::script::{FieldList, Options, Script, SideRecords};
+use rprof_perfdata::PerfData;
+use rprof_profile::Samples;
+use rprof_symbols::Symbolizer;
+
+/// Says that the test is skipped; fails where skipping is not allowed.
+fn skip(why: &str) {
+    let required = std::env::var_os("RPROF_REQUIRE_TOOLS").is_some_and(|v| v == "1");
+    assert!(!required, "RPROF_REQUIRE_TOOLS=1, and {why}");
+    writeln!(std::io::stderr(), "skipped: {why}").ok();
+}
+
+/// A command that takes long enough for samples, and one that makes few of them.
+const LONG: &str = "ls -lR /usr/include";
+const SHORT: &str = "ls -l /usr/lib";
+
+/// A recording that is taken away at the end.
+struct Recording(PathBuf);
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.0).ok();
+    }
+}
+
+/// Records a command; `None`, and skipped, if perf cannot.
+fn record(name: &str, options: &str, command_line: &str) -> Option<Recording> {
+    if Command::new("perf").arg("--version").output().is_err() {
+        skip("there is no perf");
+        return None;
+    }
+    let path = std::env::temp_dir().join(format!("rprof-{name}-{}.data", std::process::id()));
+    let recording = Recording(path);
+    let mut command = Command::new("perf");
+    command.args(["record", "-q", "-o"]).arg(&recording.0);
+    command.args(options.split(' '));
+    command.arg("--").args(command_line.split(' '));
+    let output = command.output().unwrap();
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr).into_owned();
+        skip(&format!("perf cannot record {options}: {why}"));
+        return None;
+    }
+    Some(recording)
+}
+
+fn of_perf(path: &Path, arguments: &str) -> Vec<String> {
+    let mut command = Command::new("perf");
+    // Inlined calls are for other tests, and take perf minutes.
+    command.args(["script", "-f", "--no-inline", "-i"]).arg(path);
+    let output = command.args(arguments.split_whitespace()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{output:?}");
+    text.lines().map(str::to_owned).collect()
+}
+
+fn ours(path: &Path, options: &Options) -> Vec<String> {
+    let data = PerfData::open(path).unwrap();
+    let script = Script::new(&data, options).unwrap();
+    let symbolizer = Symbolizer::builder().build();
+    let samples = Samples::read_with(&data, &symbolizer, &Default::default(), &script.details());
+    let mut out = Vec::new();
+    script.write(&samples, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn with_fields(list: &str) -> Options {
+    let mut options = Options::default();
+    options.fields.apply(&FieldList::parse(list).unwrap());
+    options
+}
+
+#[track_caller]
+fn assert_same(perf: &[String], ours: &[String]) {
+    let differing = perf.iter().zip(ours).find(|(p, o)| p != o);
+    assert_eq!(differing, None);
+    assert_eq!(perf.len(), ours.len());
+    assert!(perf.len() > 10, "{perf:?}");
+}
+
+#[test]
+fn fields_have_perfs_columns() {
+    let Some(r) = record(
+        "fields",
+        "-e cpu-clock,page-faults -F 999 -d --sample-cpu",
+        LONG,
+    ) else {
+        return;
+    };
+    for list in [
+        "comm,pid,tid,cpu,time,event,period,ip",
+        "comm,time,event,misc",
+        "pid,ip,period",
+        "tid,event,data_src",
+    ] {
+        assert_same(
+            &of_perf(&r.0, &format!("-F {list}")),
+            &ours(&r.0, &with_fields(list)),
+        );
+    }
+    let options = Options {
+        nanoseconds: true,
+        ..with_fields("-ip,-period")
+    };
+    assert_same(&of_perf(&r.0, "--ns -F -period,-ip"), &ours(&r.0, &options));
+}
+
+#[test]
+fn stacks_have_perfs_layout() {
+    let Some(r) = record(
+        "stacks",
+        "-e cpu-clock:u -F 4999 -g --user-regs=ip,sp",
+        LONG,
+    ) else {
+        return;
+    };
+    let options = Options {
+        max_stack: 3,
+        ..with_fields("comm,tid,time,ip,dso,uregs")
+    };
+    let arguments = "--max-stack 3 -F comm,tid,time,ip,dso,uregs";
+    // Where the kernel found garbage perf shows no stack.
+    let perf = of_perf(&r.0, arguments);
+    let ours_ = ours(&r.0, &options);
+    let same = perf.iter().zip(&ours_).take_while(|(p, o)| p == o).count();
+    assert!(
+        same > 10 && perf.len() <= ours_.len() + 3,
+        "{same} of {}",
+        perf.len()
+    );
+    let options = Options {
+        hide_callchains: true,
+        ..with_fields("comm,tid,time,ip,dso,uregs")
+    };
+    let arguments = "-G -F comm,tid,time,ip,dso,uregs";
+    assert_same(&of_perf(&r.0, arguments), &ours(&r.0, &options));
+}
+
+#[test]
+fn records_stand_between_samples() {
+    let options = "-e cpu-clock:u -F 999 --switch-events";
+    let Some(r) = record("side", options, LONG) else {
+        return;
+    };
+    let options = Options {
+        side: SideRecords {
+            mmap: true,
+            task: true,
+            switch: true,
+            lost: true,
+            ..SideRecords::default()
+        },
+        ..with_fields("comm,tid,time,misc,ip")
+    };
+    let arguments = "-F comm,tid,time,misc,ip --show-mmap-events --show-task-events \
+                     --show-switch-events --show-lost-events";
+    assert_same(&of_perf(&r.0, arguments), &ours(&r.0, &options));
+}
+
+#[test]
+fn tracepoints_read_as_perf_prints_them() {
+    let events = "sched:sched_switch,sched:sched_process_exec,syscalls:sys_enter_openat,\
+                  syscalls:sys_exit_openat,kmem:kmalloc,kmem:kfree,signal:signal_deliver,\
+                  raw_syscalls:sys_enter,task:task_rename";
+    let Some(r) = record("trace", &format!("-e {events}"), SHORT) else {
+        return;
+    };
+    let (perf, ours_) = (of_perf(&r.0, ""), ours(&r.0, &Options::default()));
+    // The last moments of a thread, of which only its process is known: perf names neither.
+    let known = |lines: Vec<String>| -> Vec<String> {
+        lines
+            .into_iter()
+            .filter(|l| !l.contains("  -1 ["))
+            .collect()
+    };
+    let (perf, ours_) = (known(perf), known(ours_));
+    assert_same(&perf, &ours_);
+    for name in ["sched_process_exec: ", "sys_exit_openat: 0x", "call_site="] {
+        assert!(ours_.iter().any(|l| l.contains(name)), "no {name}");
+    }
+}
+
+#[test]
+fn a_missing_field_is_named_with_its_event() {
+    let Some(r) = record("missing", "-e cpu-clock:u -F 99", SHORT) else {
+        return;
+    };
+    let data = PerfData::open(&r.0).unwrap();
+    let error = Script::new(&data, &with_fields("comm,phys_addr")).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("'cpu-clock:u'") && text.contains("'phys_addr'"),
+        "{text}"
+    );
+    // What is not asked for by name is left out in silence, as `cpu` by default.
+    assert!(Script::new(&data, &Options::default()).is_ok());
+}
