@@ -56,7 +56,9 @@ fn record(name: &str, options: &str, command_line: &str) -> Option<Recording> {
 fn of_perf(path: &Path, arguments: &str) -> Vec<String> {
     let mut command = Command::new("perf");
     // Inlined calls are for other tests, and take perf minutes.
-    command.args(["script", "-f", "--no-inline", "-i"]).arg(path);
+    command
+        .args(["script", "-f", "--no-inline", "-i"])
+        .arg(path);
     let output = command.args(arguments.split_whitespace()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{output:?}");
