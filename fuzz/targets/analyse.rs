@@ -1,0 +1,207 @@
+//! A recording, analysed and exported in every form.
+//!
+//! Input: the bytes of a perf.data file. Images that it names are not opened: see
+//! [`without_paths`].
+
+use std::io::Write;
+use std::path::Path;
+
+use rprof_export::script::{self, Field, FieldList, Script, SideRecords};
+use rprof_export::table::TableOptions;
+use rprof_export::{comma, folded, json, rows::RowOptions, svg, table, verdict};
+use rprof_perfdata::PerfData;
+use rprof_profile::{Index, Keys, Options, Profile, Samples, Weight};
+use rprof_symbols::Symbolizer;
+
+/// The kernel's symbols: not those of the machine that fuzzes.
+const KERNEL: &[u8] = b"\
+ffffffff81000000 T _stext
+ffffffff81000000 T _text
+ffffffff81001000 T do_syscall_64
+ffffffff81002000 T \x1b[31mred
+ffffffff82000000 T _etext
+ffffffffc0000000 t in_module\t[module]
+";
+
+/// The one folder that may be named. It does not exist.
+const NOWHERE: &[u8] = b"/nonexistent/";
+
+/// Larger recordings only repeat themselves.
+const MOST_BYTES: u64 = 1 << 20;
+
+pub(crate) fn run(data: &[u8]) {
+    let bytes = without_paths(data);
+    let Ok(read) = PerfData::read(&bytes[..], Path::new("fuzz")) else {
+        return;
+    };
+    let len: u64 = read.blocks().map(|b| b.bytes.len() as u64).take(3).sum();
+    // Paths could also come out of compressed records.
+    let paths = |index: &Index<'_>| -> bool {
+        let images = index.timeline.images();
+        (images.iter()).all(|i| i.path.first() != Some(&b'/') || i.path.starts_with(NOWHERE))
+    };
+    if len > MOST_BYTES || !paths(&Index::build(&read)) {
+        return;
+    }
+    let symbolizer = Symbolizer::builder()
+        .kernel_list(KERNEL.to_vec())
+        .debug_dirs(Vec::new())
+        .perf_cache(None)
+        .build();
+    let analysis = Options {
+        by_task: data.len() % 2 == 1,
+        threads: 1,
+        ..Options::default()
+    };
+    let profile = Profile::analyse(&read, &symbolizer, &analysis);
+    sums(&profile);
+    exports(&profile);
+    let all: u64 = profile.events.iter().map(|e| e.samples).sum();
+    for options in [script::Options::default(), everything(&read)] {
+        let script = Script::new(&read, &options).expect("fields that there are");
+        let samples = Samples::read_with(&read, &symbolizer, &analysis, &script.details());
+        safe("script", |out| {
+            script.write(&samples, out).expect("memory takes all");
+        });
+        assert_eq!(samples.iter().count() as u64, all);
+    }
+}
+
+/// Every field that the samples of the recording can have, and every record.
+fn everything(read: &PerfData) -> script::Options {
+    let mut options = script::Options {
+        nanoseconds: true,
+        side: SideRecords {
+            lost: true,
+            mmap: true,
+            task: true,
+            switch: true,
+            namespaces: true,
+            bpf: true,
+            cgroup: true,
+            text_poke: true,
+        },
+        ..script::Options::default()
+    };
+    for name in Field::names() {
+        let before = options.fields.clone();
+        let list = FieldList::parse(&format!("+{name}")).expect("a field");
+        options.fields.apply(&list);
+        if Script::new(read, &options).is_err() {
+            options.fields = before;
+        }
+    }
+    options
+}
+
+/// The input with every `/` replaced that does not belong to [`NOWHERE`], so that
+/// no file of the machine that fuzzes can be named.
+fn without_paths(data: &[u8]) -> Vec<u8> {
+    let mut out = data.to_vec();
+    let mut at = 0;
+    while let Some(byte) = out.get_mut(at) {
+        if *byte == b'/' && data[at..].starts_with(NOWHERE) {
+            at += NOWHERE.len();
+            continue;
+        }
+        if *byte == b'/' {
+            *byte = b'|';
+        }
+        at += 1;
+    }
+    out
+}
+
+fn sums(profile: &Profile) {
+    let q = &profile.quality;
+    assert!(q.named <= q.frames);
+    assert_eq!(q.frames - q.named, q.unnamed.values().sum::<u64>());
+    assert!((0.0..=1.0).contains(&q.named_share()));
+    assert!((0.0..=1.0).contains(&q.complete_share()));
+    for (number, event) in profile.events.iter().enumerate() {
+        let entries = || profile.entries.iter().filter(|e| e.event == number);
+        assert_eq!(entries().map(|e| e.samples).sum::<u64>(), event.samples);
+        let weight = entries().fold(0u64, |sum, e| sum.saturating_add(e.weight));
+        assert_eq!(weight, event.weight);
+        for weight in [Weight::Samples, Weight::Period] {
+            let folded = folded::fold(profile, number, weight);
+            let sum = folded.values().fold(0u64, |sum, w| sum.saturating_add(*w));
+            let all = match weight {
+                Weight::Samples => event.samples,
+                Weight::Period => event.weight,
+            };
+            // A sample without an address has no stack.
+            assert!(sum <= all);
+        }
+    }
+}
+
+fn exports(profile: &Profile) {
+    for line in verdict::lines(profile) {
+        assert!(!line.is_empty());
+    }
+    let all = RowOptions {
+        by_total: true,
+        keys: Keys {
+            comm: true,
+            pid: true,
+            tid: true,
+            object: true,
+            symbol: true,
+        },
+        ..RowOptions::default()
+    };
+    for rows in [RowOptions::default(), all] {
+        safe("CSV", |out| {
+            comma::write(profile, &rows, out).expect("memory takes all");
+        });
+        let text = safe("JSON", |out| {
+            json::write(profile, &rows, out).expect("memory takes all");
+        });
+        let _: serde_json::Value = serde_json::from_str(&text).expect("valid JSON");
+        let options = TableOptions {
+            rows,
+            color: false,
+            bare: false,
+        };
+        safe("table", |out| {
+            table::write(profile, &options, out).expect("memory takes all");
+        });
+    }
+    for event in 0..profile.events.len() {
+        for weight in [Weight::Samples, Weight::Period] {
+            let text = safe("folded", |out| {
+                folded::write(profile, event, weight, out).expect("memory takes all");
+            });
+            for line in text.lines() {
+                let (stack, weight) = line.rsplit_once(' ').expect("a weight");
+                assert!(
+                    stack.contains(';') && weight.parse::<u64>().is_ok(),
+                    "{line:?}"
+                );
+            }
+        }
+    }
+    if let Some(event) = profile.main_event() {
+        let weight = profile.events[event].weight;
+        // inferno adds weights up without a thought of overflow.
+        if weight <= i64::MAX as u64 {
+            safe("SVG", |out| {
+                match svg::write(profile, event, &svg::SvgOptions::default(), out) {
+                    Ok(()) | Err(svg::SvgError::NoSamples) => {}
+                    Err(e) => assert_eq!(weight, 0, "no flame graph: {e}"),
+                }
+            });
+        }
+    }
+}
+
+/// What is exported is text without control characters, whatever names there are.
+fn safe(what: &str, write: impl FnOnce(&mut dyn Write)) -> String {
+    let mut out = Vec::new();
+    write(&mut out);
+    let text = String::from_utf8(out).expect("text");
+    let bad = (text.chars()).find(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t'));
+    assert_eq!(bad, None, "{what} has a control character");
+    text
+}

@@ -1,0 +1,180 @@
+//! A file, read as `rprof` reads it: header, features, events, every record; then
+//! written anew and read again.
+//!
+//! Input: the bytes of a perf.data file, in file or pipe mode.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{Cursor, ErrorKind};
+use std::path::Path;
+
+use rprof_perfdata::{Mode, PerfData, UserRecord, Walked, rewrite, rewrite_pipe};
+use rprof_records::{Record, RecordType};
+
+use crate::readers::read_all;
+
+/// Compressed records of a few bytes can hold gigabytes. Reading them takes no
+/// memory, but time: the target stops here.
+const ENOUGH: usize = 8 << 20;
+
+/// The longest attr that a file can have; through a pipe come longer ones.
+const LONGEST_ATTR: usize = 4080;
+
+pub(crate) fn run(data: &[u8]) {
+    let read = match PerfData::read(data, Path::new("fuzz")) {
+        Ok(read) => read,
+        Err(e) => {
+            assert!(!e.to_string().is_empty());
+            return;
+        }
+    };
+    assert!(read.data_len() <= data.len() as u64);
+    read.warnings().iter().for_each(|w| assert!(!w.is_empty()));
+    read_all(read.features());
+    events(&read, data.len());
+    let first = records(&read);
+    // Blocks can be asked for any number of times.
+    assert_eq!(first, records(&read));
+    if first.len < ENOUGH && !first.nested && first.count > 0 {
+        write_and_read(&read, &first, data.len());
+    }
+}
+
+fn events(read: &PerfData, len: usize) {
+    let events = read.events();
+    assert!(!events.list().is_empty());
+    let mut ids = 0;
+    for event in events.list() {
+        assert!(!event.name.is_empty() || event.attr.name().is_empty());
+        ids += event.ids.len();
+        for id in &event.ids {
+            assert!(events.by_id(*id).is_some_and(|i| i < events.list().len()));
+        }
+    }
+    // Memory stays in proportion, however many events point to the same ids: they
+    // come from the header, and where it has none from EVENT_DESC.
+    assert!(read.mode() == Mode::Pipe || ids * 8 <= 2 * len);
+}
+
+/// What a recording holds, to be compared.
+#[derive(Debug, PartialEq, Eq)]
+struct Records {
+    /// Bytes of all blocks.
+    len: usize,
+    /// Records that are not a stream's header, and their hash.
+    count: usize,
+    hash: u64,
+    /// Records of a stream's header.
+    headers: usize,
+    /// There are COMPRESSED records in COMPRESSED records.
+    nested: bool,
+}
+
+fn records(read: &PerfData) -> Records {
+    let mut records = Records {
+        len: 0,
+        count: 0,
+        hash: 0,
+        headers: 0,
+        nested: false,
+    };
+    let mut hash = DefaultHasher::new();
+    let mut blocks = read.blocks();
+    for block in blocks.by_ref() {
+        records.len += block.bytes.len();
+        let mut walk = block.walk();
+        for walked in walk.by_ref() {
+            let kind = walked.record.kind;
+            records.nested |= matches!(kind, RecordType::COMPRESSED | RecordType::COMPRESSED2);
+            decode(&walked, read);
+            if is_header(kind) {
+                records.headers += 1;
+            } else {
+                records.count += 1;
+                walked.bytes.hash(&mut hash);
+            }
+        }
+        assert!(walk.damage().is_none(), "a block has whole records only");
+        assert_eq!(walk.consumed(), block.bytes.len());
+        if records.len >= ENOUGH {
+            break;
+        }
+    }
+    if let Some(damage) = blocks.damage() {
+        assert!(!damage.to_string().is_empty());
+    }
+    records.hash = hash.finish();
+    records
+}
+
+fn decode(walked: &Walked<'_>, read: &PerfData) {
+    let record = &walked.record;
+    let layout = read.events().layout_of(record);
+    if record.kind.is_user() {
+        if let Err(e) = UserRecord::decode(record) {
+            assert!(!e.to_string().is_empty());
+        }
+        return;
+    }
+    if let Ok(Record::Sample(sample)) = Record::decode(record, layout) {
+        let _ = (sample.callchain(), sample.stack_user(), sample.period());
+    }
+    if let Some(layout) = layout {
+        let _ = layout.sample_id(&record.body);
+    }
+}
+
+/// Whether a record is part of a stream's header. In a file there should be none.
+/// The names of events, of which a stream may have some anyway, count as well.
+fn is_header(kind: RecordType) -> bool {
+    // The last is rprof's own, for its feature.
+    let private = RecordType(0x5250_524f);
+    matches!(
+        kind,
+        RecordType::HEADER_ATTR
+            | RecordType::HEADER_EVENT_TYPE
+            | RecordType::HEADER_FEATURE
+            | RecordType::HEADER_BUILD_ID
+            | RecordType::HEADER_TRACING_DATA
+            | RecordType::EVENT_UPDATE
+    ) || kind == private
+}
+
+/// What is written again, in one of the ways there are, reads as the same.
+fn write_and_read(read: &PerfData, first: &Records, number: usize) {
+    let mut out = Cursor::new(Vec::new());
+    let written = match number % 4 {
+        0 => rewrite(read, &mut out, None),
+        1 => rewrite(read, &mut out, Some(1)),
+        2 => rewrite_pipe(read, &mut out, None),
+        _ => rewrite_pipe(read, &mut out, Some(1)),
+    };
+    let written = match written {
+        Ok(written) => written,
+        Err(e) => {
+            // An attr that no record holds.
+            assert_eq!(e.kind(), ErrorKind::InvalidInput, "{e}");
+            return;
+        }
+    };
+    assert_eq!(written.len, out.get_ref().len() as u64);
+    let attrs = || read.events().list().iter().map(|e| e.attr.needed_size());
+    if number % 4 < 2 && attrs().any(|size| size > LONGEST_ATTR) {
+        return;
+    }
+    let again = PerfData::read(&out.get_ref()[..], Path::new("again")).expect("as it was written");
+    if !again.events().are_indistinct() {
+        assert!(again.warnings().is_empty(), "{:?}", again.warnings());
+    }
+    assert_eq!(again.endian(), read.endian());
+    let second = records(&again);
+    assert_eq!((first.count, first.hash), (second.count, second.hash));
+    let events = |data: &PerfData| -> Vec<_> {
+        (data.events().list().iter())
+            .map(|e| (e.ids.clone(), e.layout.clone()))
+            .collect()
+    };
+    // What a file has among its records is a header in a stream.
+    if read.mode() == Mode::Pipe || first.headers == 0 {
+        assert_eq!(events(read), events(&again));
+    }
+}

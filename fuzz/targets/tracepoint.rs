@@ -1,0 +1,69 @@
+//! A tracepoint's description, compiled, and a payload printed by it.
+//!
+//! Input: one byte of options (bit 0: big-endian, bit 1: `long` has four bytes), one
+//! byte that says how long the payload is, the payload, the text of a `format` file.
+//! The same bytes are read as a TRACING_DATA section, too.
+
+use rprof_profile::tracepoint::{EventFormat, Names, Tracepoints};
+use rprof_records::Endian;
+
+/// What a payload becomes is bounded, whatever widths its format asks for.
+const LONGEST: usize = 1 << 20;
+
+struct Known;
+
+impl Names for Known {
+    fn kernel_function(&self, address: u64) -> Option<(&str, u64)> {
+        (address >> 16 == 0xffff_ffff_8100).then_some(("do_it", address & 0xffff))
+    }
+
+    fn kernel_string(&self, address: u64) -> Option<&str> {
+        (address == 0x1234).then_some("a string of the kernel's")
+    }
+}
+
+pub(crate) fn run(data: &[u8]) {
+    section(data);
+    let Some((&[options, len], rest)) = data.split_first_chunk::<2>() else {
+        return;
+    };
+    let (payload, text) = rest.split_at(usize::from(len).min(rest.len()));
+    let endian = match options & 1 {
+        0 => Endian::Little,
+        _ => Endian::Big,
+    };
+    let long_size = if options & 2 == 0 { 8 } else { 4 };
+    let text = String::from_utf8_lossy(text);
+    let _ = EventFormat::id_of(&text);
+    if let Some(format) = EventFormat::parse("system", &text, endian, long_size) {
+        print(&format, payload);
+    }
+}
+
+fn section(data: &[u8]) {
+    let Some(tracepoints) = Tracepoints::parse(data) else {
+        return;
+    };
+    for id in tracepoints.ids() {
+        if let Some(format) = tracepoints.format(id) {
+            print(&format, &data[..data.len().min(64)]);
+        }
+    }
+    let _ = tracepoints.kernel_string(0x1234);
+}
+
+fn print(format: &EventFormat, payload: &[u8]) {
+    let mut first = String::new();
+    format.print(payload, &Known, &mut first);
+    assert!(first.len() <= LONGEST, "{} bytes", first.len());
+    let mut second = String::new();
+    format.print(payload, &Known, &mut second);
+    assert_eq!(first, second);
+    first.clear();
+    format.print_fields(payload, &mut first);
+    assert!(first.len() <= LONGEST, "{} bytes", first.len());
+    let mut functions = 0usize;
+    format.functions(payload, &mut |_| functions += 1);
+    assert!(functions == 0 || format.has_functions());
+    let _ = format.is_printable();
+}
