@@ -22,7 +22,8 @@
 //!
 //! It takes plain typed arguments. It knows no records, no files, no ELF and no
 //! system calls: give it what `perf_event_open(2)` told you, or what
-//! `/proc/PID/maps` did, or what a test made up.
+//! `/proc/PID/maps` did, or what a test made up. A recorder, which needs the present
+//! only, has [`LiveMap`].
 //!
 //! # How it is kept
 //!
@@ -76,6 +77,7 @@ mod builder;
 mod huge_pages;
 mod ids;
 mod image;
+mod live;
 mod names;
 mod process;
 mod space;
@@ -86,6 +88,7 @@ mod view;
 pub use builder::{NewMapping, ProcessMapBuilder};
 pub use ids::{CommId, ImageId, MapState, Pid, SpaceId, Tid, Time};
 pub use image::{BuildId, Image, ImageIdentity, ImageKind};
+pub use live::{LiveMap, LiveMapping};
 pub use process::{Process, Thread};
 pub use timeline::{Stats, Timeline};
 pub use view::{MapView, Mapping, Resolved};

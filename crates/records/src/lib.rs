@@ -14,6 +14,7 @@
 //! | [`sample_id`] | [`SampleId`]: the trailer of every other record |
 //! | [`record`] | [`Record`]: every record of the kernel, typed |
 //! | [`encode`] | the way back to bytes |
+//! | `unwound` | samples whose registers and stack became a callchain |
 //!
 //! The reference is `include/uapi/linux/perf_event.h` and perf_event_open(2).
 
@@ -28,6 +29,7 @@ mod read_values;
 pub mod record;
 pub mod sample;
 pub mod sample_id;
+mod unwound;
 
 pub use attr::{Attr, AttrError, EventKind};
 pub use bytes::{Endian, RawBytes};

@@ -54,18 +54,18 @@ const VARIABLE: [(SampleField, SampleType); 15] = [
 
 /// Stands for "no such field". No field begins there: a body has at most
 /// 65,527 bytes.
-const ABSENT: u16 = u16::MAX;
+pub(crate) const ABSENT: u16 = u16::MAX;
 
 /// One sample. Parsing walks the variable fields once and checks that each
 /// fits; every accessor after that is a load, `None` where the event's
 /// `sample_type` lacks the field.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample<'a> {
-    body: RawBytes<'a>,
-    layout: &'a SampleLayout,
+    pub(crate) body: RawBytes<'a>,
+    pub(crate) layout: &'a SampleLayout,
     /// Byte offset of each field of `VARIABLE`, or `ABSENT`.
-    at: [u16; VARIABLE.len()],
-    end: usize,
+    pub(crate) at: [u16; VARIABLE.len()],
+    pub(crate) end: usize,
 }
 
 /// Addresses of a callchain as recorded: leaf first, with context markers.

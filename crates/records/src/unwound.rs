@@ -1,0 +1,155 @@
+//! Samples whose user side was unwound: a callchain in place of registers and stack.
+
+use crate::attr::Attr;
+use crate::bytes::RawBytes;
+use crate::encode::{EncodeError, put_record};
+use crate::flags::{AttrFlags, SampleType};
+use crate::header::{Misc, RecordType};
+use crate::sample::{Sample, SampleField};
+
+impl Attr {
+    /// The attr of the samples that [`Sample::put_unwound`] writes for this one's: with a
+    /// callchain, without the user's registers and stack.
+    ///
+    /// The user's side of the callchain is no longer left out, so that readers look for it.
+    pub fn unwound(&self) -> Attr {
+        let mut attr = self.clone();
+        attr.sample_type |= SampleType::CALLCHAIN;
+        attr.sample_type
+            .remove(SampleType::REGS_USER | SampleType::STACK_USER);
+        attr.flags.remove(AttrFlags::EXCLUDE_CALLCHAIN_USER);
+        attr.sample_regs_user = 0;
+        attr.sample_stack_user = 0;
+        attr
+    }
+}
+
+impl Sample<'_> {
+    /// Appends this sample as a record of an event with the attr [`Attr::unwound`]: with
+    /// `chain` (leaf first, with markers) for its callchain, without the user's registers
+    /// and stack dump, and all else as it is.
+    ///
+    /// # Errors
+    /// [`EncodeError::TooLong`] beyond 65,535 bytes, some 8,000 addresses; nothing is
+    /// appended then.
+    pub fn put_unwound(
+        &self,
+        misc: Misc,
+        chain: &[u64],
+        out: &mut Vec<u8>,
+    ) -> Result<(), EncodeError> {
+        let endian = self.layout.endian;
+        let before_chain = self.start_of(SampleField::Callchain);
+        let after_chain = self.start_of(SampleField::Raw);
+        let before_registers = self.start_of(SampleField::RegsUser);
+        let after_stack = self.start_of(SampleField::Weight);
+        put_record(out, RecordType::SAMPLE, misc, endian, |out| {
+            self.append(0, before_chain, out);
+            out.extend(endian.put_u64(chain.len() as u64));
+            for address in chain {
+                out.extend(endian.put_u64(*address));
+            }
+            self.append(after_chain, before_registers, out);
+            self.append(after_stack, self.body.len(), out);
+        })
+    }
+
+    /// Where `field`, or else the first one behind its place, begins in the body.
+    fn start_of(&self, field: SampleField) -> usize {
+        let rest = self.at.get(field as usize..).unwrap_or(&[]);
+        let begun = rest.iter().find(|at| **at != crate::sample::ABSENT);
+        begun.map_or(self.end, |at| usize::from(*at))
+    }
+
+    fn append(&self, from: usize, to: usize, out: &mut Vec<u8>) {
+        let piece: Option<RawBytes<'_>> = self.body.get(from..to);
+        if let Some(piece) = piece {
+            out.extend_from_slice(&piece.to_cow());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes::Endian;
+    use crate::encode::{RegisterValues, SampleFields};
+    use crate::header::RawRecord;
+    use crate::layout::SampleLayout;
+
+    /// Every other field comes through as it was, whichever there are.
+    #[test]
+    fn only_the_callchain_changes() {
+        let all = SampleType::from_bits_retain((1 << 25) - 1);
+        let dumps = SampleType::REGS_USER | SampleType::STACK_USER;
+        for without in [
+            SampleType::empty(),
+            SampleType::CALLCHAIN,
+            SampleType::RAW | SampleType::BRANCH_STACK | SampleType::READ,
+            SampleType::from_bits_retain(!0 << 14).difference(dumps),
+        ] {
+            for endian in [Endian::Little, Endian::Big] {
+                let attr = Attr {
+                    // The two forms of weight exclude one another.
+                    sample_type: all.difference(without | SampleType::WEIGHT_STRUCT),
+                    sample_regs_user: 0b1011,
+                    sample_regs_intr: 0b1,
+                    sample_stack_user: 16,
+                    flags: AttrFlags::EXCLUDE_CALLCHAIN_USER,
+                    ..Attr::default()
+                };
+                let fields = SampleFields {
+                    id: 1,
+                    ip: 2,
+                    time: 4,
+                    period: 5,
+                    callchain: vec![7, 8, 9],
+                    raw: vec![1; 12],
+                    regs_user: RegisterValues {
+                        abi: 2,
+                        values: vec![10, 11, 12],
+                    },
+                    stack_user: vec![3; 9],
+                    stack_user_reserved: 16,
+                    weight: 13,
+                    regs_intr: RegisterValues {
+                        abi: 2,
+                        values: vec![14],
+                    },
+                    cgroup: 15,
+                    aux: vec![5; 8],
+                    ..SampleFields::default()
+                };
+                let layout = SampleLayout::new(&attr, endian);
+                let mut bytes = Vec::new();
+                fields.encode(Misc::USER, &layout, &mut bytes).unwrap();
+                let raw = RawRecord::parse(RawBytes::from(&bytes[..]), endian).unwrap();
+                let sample = Sample::parse(raw.body, &layout).unwrap();
+                let mut out = Vec::new();
+                sample.put_unwound(raw.misc, &[21, 22], &mut out).unwrap();
+
+                let unwound = SampleLayout::new(&attr.unwound(), endian);
+                let expected = SampleFields {
+                    callchain: vec![21, 22],
+                    regs_user: RegisterValues::default(),
+                    stack_user: Vec::new(),
+                    stack_user_reserved: 0,
+                    ..SampleFields::from(&sample)
+                };
+                let mut wanted = Vec::new();
+                expected.encode(Misc::USER, &unwound, &mut wanted).unwrap();
+                assert_eq!(out, wanted, "without {without:?}, {endian:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn too_many_addresses_leave_nothing_behind() {
+        let layout = SampleLayout::new(&Attr::default(), Endian::NATIVE);
+        let sample = Sample::parse(RawBytes::from(&[][..]), &layout).unwrap();
+        let mut out = vec![1];
+        let long = vec![0; 9000];
+        assert!(sample.put_unwound(Misc::USER, &long, &mut out).is_err());
+        assert_eq!(out, [1]);
+    }
+}
