@@ -1,0 +1,129 @@
+//! The little that is read from machine code, where there is no call frame information. All of
+//! it for x86-64.
+
+/// How many bytes the functions here look at.
+pub(crate) const LEN: usize = 16;
+
+/// Whether the bytes before a return address, of which `code` are the last, end with a call.
+pub(crate) fn ends_with_call(code: &[u8]) -> bool {
+    let at = |back: usize| code.len().checked_sub(back).and_then(|at| code.get(at));
+    // call rel32
+    if at(5) == Some(&0xe8) {
+        return true;
+    }
+    // call r/m64: opcode ff, extension 2 in the second byte, whose other bits tell the length.
+    [
+        (2, &[3_u8, 0][..]),
+        (3, &[1, 0]),
+        (4, &[1]),
+        (6, &[2, 0]),
+        (7, &[2, 0]),
+    ]
+    .into_iter()
+    .any(|(len, modes)| {
+        let (Some(0xff), Some(second)) = (at(len), at(len - 1)) else {
+            return false;
+        };
+        second >> 3 & 7 == 2 && modes.contains(&(second >> 6))
+    })
+}
+
+/// Whether the code behind a call does nothing but end the thread or the process:
+///
+/// - `mov edi, eax` or `mov rdi, rax`, a call, and padding, so that the call does not come back:
+///   `exit(main(...))`, `pthread_exit(start(...))`;
+/// - within 16 bytes `mov al, 60` or `mov eax, 60` and `syscall`: exit(2);
+/// - `hlt`, which no user program can execute.
+pub(crate) fn exits(code: &[u8]) -> bool {
+    let behind = match code {
+        [0xf4, ..] => return true,
+        [0x89, 0xc7, 0xe8, _, _, _, _, behind @ ..]
+        | [0x48, 0x89, 0xc7, 0xe8, _, _, _, _, behind @ ..] => behind,
+        _ => &[],
+    };
+    if is_padding(behind) {
+        return true;
+    }
+    let code = code.get(..16).unwrap_or(code);
+    let position = |what: &[u8]| code.windows(what.len()).position(|bytes| bytes == what);
+    let number = position(&[0xb0, 60]).or_else(|| position(&[0xb8, 60, 0, 0, 0]));
+    let syscall = position(&[0x0f, 0x05]);
+    matches!((number, syscall), (Some(number), Some(syscall)) if number < syscall)
+}
+
+/// Whether a call that ends `before`, with `behind` behind it, is the one in [`exits`].
+pub(crate) fn is_exit(before: &[u8], behind: &[u8]) -> bool {
+    matches!(before, [.., 0x89, 0xc7, 0xe8, _, _, _, _]) && is_padding(behind)
+}
+
+/// Whether a return address between these bytes is one that no call has put there:
+///
+/// - Go's `goexit`, to which goroutines return: a no-operation, a call, a no-operation. It
+///   is the root of their stacks.
+/// - the start of the code that handlers of signals return to: `mov rax, 15`, `syscall`.
+pub(crate) fn made_up(before: &[u8], behind: &[u8]) -> Option<MadeUp> {
+    match (before, behind) {
+        ([.., 0x90], [0xe8, _, _, _, _, 0x90, ..]) => Some(MadeUp::GoExit),
+        (_, [0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5, ..] | [0xb8, 15, 0, 0, 0, 0x0f, 5, ..]) => {
+            Some(MadeUp::SignalReturn)
+        }
+        _ => None,
+    }
+}
+
+/// See [`made_up`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MadeUp {
+    GoExit,
+    SignalReturn,
+}
+
+/// What compilers and linkers put between functions: long no-operations, `int3`, `hlt`, `ud2`.
+pub(crate) fn is_padding(code: &[u8]) -> bool {
+    matches!(
+        code,
+        [0x66, 0x2e, 0x0f, 0x1f, ..]
+            | [0x66, 0x66, 0x2e, ..]
+            | [0x0f, 0x1f, ..]
+            | [0x66, 0x0f, 0x1f, ..]
+            | [0x66, 0x90, ..]
+            | [0x90 | 0xcc | 0xf4, ..]
+            | [0x0f, 0x0b, ..]
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls() {
+        assert!(ends_with_call(&[0, 0, 0xe8, 1, 2, 3, 4]));
+        assert!(ends_with_call(&[0xff, 0xd0]), "call rax");
+        assert!(ends_with_call(&[0x41, 0xff, 0xd4]), "call r12");
+        assert!(ends_with_call(&[0xff, 0x50, 0x18]), "call [rax+0x18]");
+        assert!(ends_with_call(&[0xff, 0x15, 1, 2, 3, 4]), "call [rip+x]");
+        assert!(
+            ends_with_call(&[0xff, 0x94, 0xc1, 1, 2, 3, 4]),
+            "call [rcx+rax*8+x]"
+        );
+        assert!(!ends_with_call(&[0xff, 0xe0]), "jmp rax");
+        assert!(!ends_with_call(&[0x90; 7]));
+        assert!(!ends_with_call(&[]));
+    }
+
+    #[test]
+    fn ends_of_threads() {
+        // musl's __clone: mov edi, eax; xor eax, eax; mov al, 60; syscall; hlt
+        assert!(exits(&[0x89, 0xc7, 0x31, 0xc0, 0xb0, 60, 0x0f, 5, 0xf4]));
+        // exit(main(...)), and close(open(...))
+        assert!(exits(&[
+            0x89, 0xc7, 0xe8, 1, 2, 3, 4, 0x66, 0x2e, 0x0f, 0x1f
+        ]));
+        assert!(is_exit(&[0, 0x89, 0xc7, 0xe8, 1, 2, 3, 4], &[0x0f, 0x1f]));
+        assert!(!exits(&[0x89, 0xc7, 0xe8, 1, 2, 3, 4, 0x48, 0x89, 0xc7]));
+        assert!(!exits(&[0x89, 0xc7, 0x31, 0xc0, 0xc3]));
+        assert!(!exits(&[0x0f, 5, 0xb0, 60]), "the wrong order");
+        assert!(!exits(&[]));
+    }
+}

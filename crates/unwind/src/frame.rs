@@ -1,0 +1,170 @@
+//! What comes out: [`Frame`]s, and the [`End`] they came to.
+
+/// One frame of an unwound stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// For the first frame, and one that a signal interrupted, the next instruction; for
+    /// all others the return address, as it was recorded but without a signature. An AVMA.
+    pub address: u64,
+    /// The stack pointer in this frame: at the time of the sample, or after the call returns.
+    /// On x86-64 that is the canonical frame address of the frame before.
+    pub sp: u64,
+    /// Where the address was read from; 0 if it was in a register.
+    pub slot: u64,
+    /// What the address is.
+    pub kind: FrameKind,
+    /// How the frame was found.
+    pub by: FoundBy,
+}
+
+/// What the address of a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FrameKind {
+    /// Where the sample was taken.
+    Sampled,
+    /// A return address: the instruction behind a call.
+    Caller,
+    /// Where a signal interrupted the thread.
+    Interrupted,
+}
+
+/// How a frame was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FoundBy {
+    /// It is where the registers were.
+    Registers,
+    /// Call frame information of the frame before.
+    Cfi,
+    /// The frame pointer, where the frame before has no call frame information.
+    FramePointer,
+    /// The frame before has no call frame information, but its code was followed to its return.
+    Code,
+    /// The return address was where a call puts it, and nothing had been pushed yet: a PLT
+    /// entry, a leaf function in assembly, a call of something that is not there.
+    JustCalled,
+    /// The registers that the kernel stored when it delivered a signal.
+    SignalContext,
+    /// Remembered from an earlier sample of the thread: see [`ThreadStacks`](crate::ThreadStacks).
+    Memory,
+}
+
+impl Frame {
+    /// The frame at which unwinding starts.
+    #[must_use]
+    pub const fn sampled(ip: u64, sp: u64) -> Self {
+        Self {
+            address: ip,
+            sp,
+            slot: 0,
+            kind: FrameKind::Sampled,
+            by: FoundBy::Registers,
+        }
+    }
+
+    /// The address to look functions up with: inside of the call for callers, since a call may be
+    /// the last instruction of its function.
+    #[must_use]
+    pub const fn lookup_address(&self) -> u64 {
+        match self.kind {
+            FrameKind::Caller => self.address.wrapping_sub(1),
+            FrameKind::Sampled | FrameKind::Interrupted => self.address,
+        }
+    }
+}
+
+/// Where unwinding came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum End {
+    /// The outermost frame: the stack is complete.
+    Root(Root),
+    /// The stack bytes ended, and what follows was known from the thread's stack before. The
+    /// stack is complete, counted apart.
+    Joined(Root),
+    /// Somewhere before the root.
+    Truncated(Cause),
+}
+
+impl End {
+    /// Whether all frames are there.
+    #[must_use]
+    pub const fn is_complete(&self) -> bool {
+        !matches!(self, Self::Truncated(_))
+    }
+}
+
+/// What shows that a frame is the outermost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Root {
+    /// Call frame information says that there is no return address: `_start`, `clone` and
+    /// `__start_context` of glibc, `runtime.goexit` and `runtime.rt0_go` of Go.
+    UndefinedReturnAddress,
+    /// The return address is 0. By call frame information, as at the bottom of
+    /// coroutines; or by a frame pointer, if the frame pointer saved beside it is 0 too.
+    NullReturnAddress,
+    /// A chain of frame pointers ended with 0, as the psABI wants it (section 3.4.1), after at
+    /// least one frame had been found by it.
+    NullFramePointer,
+    /// The code at the image's entry point, without call frame information: `_start` of musl and
+    /// of dynamic linkers.
+    EntryPoint,
+    /// Code without call frame information that ends the thread or the process when the call
+    /// returns: the start of threads in musl, or what calls `main` there; Go's `goexit`.
+    ExitFollows,
+}
+
+/// Why unwinding ended before the root. Addresses are AVMAs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The stack bytes did not reach far enough.
+    #[error("the stack dump ends before {address:#x}")]
+    StackEnded {
+        /// What would have been read.
+        address: u64,
+    },
+    /// Nothing tells how to unwind the code here, and its frame pointer is none.
+    #[error("no unwind information for {address:#x}")]
+    NoUnwindInfo {
+        /// The frame that could not be unwound.
+        address: u64,
+    },
+    /// The call frame information is damaged, or says something that is not supported.
+    #[error("unusable call frame information for {address:#x}")]
+    BadCfi {
+        /// The frame that could not be unwound.
+        address: u64,
+    },
+    /// A rule needs a register whose value is not known.
+    #[error("the value of register {register} is not known at {address:#x}")]
+    MissingRegister {
+        /// The frame that could not be unwound.
+        address: u64,
+        /// DWARF number.
+        register: u8,
+    },
+    /// A rule led to memory that is not the stack, and that is not known.
+    #[error("cannot read memory at {address:#x}")]
+    BadMemory {
+        /// What would have been read.
+        address: u64,
+    },
+    /// The return address is not one: nothing executable is mapped there.
+    #[error("return address {address:#x} is not in any code")]
+    NotMapped {
+        /// The return address.
+        address: u64,
+    },
+    /// The caller's stack pointer is not above that of the frame it called.
+    #[error("the stack does not grow at {address:#x}")]
+    NotProgressing {
+        /// The frame whose caller made no sense.
+        address: u64,
+    },
+    /// There are more frames than were asked for.
+    #[error("too many frames")]
+    TooDeep,
+}
+
+// Many are kept: see `ThreadStacks`.
+const _: () = assert!(size_of::<Frame>() == 32);

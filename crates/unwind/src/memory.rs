@@ -1,0 +1,94 @@
+//! [`Memory`]: what the unwinder reads stacks from.
+
+/// Memory of the process that is unwound.
+///
+/// The unwinder only reads whole words of the stack, and whatever address it asks for
+/// may be nonsense.
+pub trait Memory {
+    /// The eight bytes at this address, as a number in the order of the process. `None` if they
+    /// are not known.
+    fn read_u64(&self, avma: u64) -> Option<u64>;
+}
+
+impl<M: Memory + ?Sized> Memory for &M {
+    #[inline]
+    fn read_u64(&self, avma: u64) -> Option<u64> {
+        (**self).read_u64(avma)
+    }
+}
+
+/// The stack bytes of a sample: `bytes` lay at `base` and above.
+#[derive(Debug, Clone, Copy)]
+pub struct StackDump<'a> {
+    base: u64,
+    bytes: &'a [u8],
+}
+
+impl<'a> StackDump<'a> {
+    /// A dump that starts at `base_sp`, the stack pointer at the time of the sample.
+    #[must_use]
+    pub const fn new(base_sp: u64, bytes: &'a [u8]) -> Self {
+        Self {
+            base: base_sp,
+            bytes,
+        }
+    }
+
+    /// First address after the dump.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        self.base.saturating_add(self.bytes.len() as u64)
+    }
+}
+
+impl Memory for StackDump<'_> {
+    #[inline]
+    fn read_u64(&self, avma: u64) -> Option<u64> {
+        let offset = usize::try_from(avma.checked_sub(self.base)?).ok()?;
+        let bytes = self.bytes.get(offset..)?.first_chunk()?;
+        Some(u64::from_le_bytes(*bytes))
+    }
+}
+
+/// A dump, and another source for what is not in it: the memory of the process that still runs,
+/// say. The function is only called for addresses that the dump does not have.
+#[derive(Debug, Clone, Copy)]
+pub struct WithFallback<M, F> {
+    first: M,
+    fallback: F,
+}
+
+impl<M: Memory, F: Fn(u64) -> Option<u64>> WithFallback<M, F> {
+    /// Reads from `first`, and where it has nothing, from `fallback`.
+    pub const fn new(first: M, fallback: F) -> Self {
+        Self { first, fallback }
+    }
+}
+
+impl<M: Memory, F: Fn(u64) -> Option<u64>> Memory for WithFallback<M, F> {
+    #[inline]
+    fn read_u64(&self, avma: u64) -> Option<u64> {
+        self.first.read_u64(avma).or_else(|| (self.fallback)(avma))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_words_inside() {
+        let bytes: Vec<u8> = (0..20).collect();
+        let dump = StackDump::new(0x1000, &bytes);
+        assert_eq!(dump.read_u64(0x1000), Some(0x0706_0504_0302_0100));
+        assert_eq!(dump.read_u64(0x1003), Some(0x0a09_0807_0605_0403));
+        assert!(dump.read_u64(0x100c).is_some());
+        assert_eq!(dump.read_u64(0x100d), None);
+        assert_eq!(dump.read_u64(0xfff), None);
+        assert_eq!(dump.read_u64(u64::MAX), None);
+        assert_eq!(StackDump::new(u64::MAX, &bytes).read_u64(2), None);
+        let both = WithFallback::new(dump, Some);
+        assert_eq!(both.read_u64(0x100d), Some(0x100d));
+        assert_eq!(both.read_u64(0x1000), dump.read_u64(0x1000));
+    }
+}

@@ -1,0 +1,38 @@
+//! [`Modules`]: the code of a process, as the unwinder asks for it.
+
+use crate::UnwindTable;
+
+/// What is known of the code around an address.
+#[derive(Debug, Clone, Copy)]
+pub struct Module<'a> {
+    /// The call frame information of the image. `None` if there is no image (code made at run
+    /// time) or it cannot be read: then frame pointers are what is left.
+    pub table: Option<&'a UnwindTable>,
+    /// AVMA minus SVMA of the image. Of no meaning without a table.
+    pub bias: u64,
+}
+
+/// The executable mappings of a process at the time of a sample.
+pub trait Modules {
+    /// The module mapped at this address. `None` where nothing executable is mapped, which
+    /// tells the unwinder that a word is no return address.
+    fn find(&self, avma: u64) -> Option<Module<'_>>;
+
+    /// Copies the code bytes from `avma` on into `into`; says how many, fewer than asked where
+    /// the mapping ends, 0 where they are not known. They are asked for only in code without
+    /// call frame information, where they make the difference between knowing and guessing.
+    fn code(&self, avma: u64, into: &mut [u8]) -> usize {
+        let _ = (avma, into);
+        0
+    }
+}
+
+impl<M: Modules + ?Sized> Modules for &M {
+    fn find(&self, avma: u64) -> Option<Module<'_>> {
+        (**self).find(avma)
+    }
+
+    fn code(&self, avma: u64, into: &mut [u8]) -> usize {
+        (**self).code(avma, into)
+    }
+}

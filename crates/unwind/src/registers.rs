@@ -1,0 +1,192 @@
+//! [`Registers`]: the general registers of one frame, and which of them are known.
+
+use crate::Arch;
+
+/// How many registers are kept: DWARF numbers 0 to 32.
+const COUNT: usize = 33;
+
+/// The general registers of a thread at one frame, by DWARF number, with the program
+/// counter and the stack pointer. A register whose value is not known is not zero but
+/// absent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Registers {
+    arch: Arch,
+    ip: u64,
+    valid: u64,
+    values: [u64; COUNT],
+}
+
+/// For each bit of `perf_event_attr.sample_regs_user` the DWARF number of the register; 0xff for
+/// those not kept, 0xfe for the program counter. Source: `arch/x86/include/uapi/asm/perf_regs.h`.
+const PERF_X86: [u8; 24] = [
+    0, 3, 2, 1, 4, 5, 6, 7, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 8, 9, 10, 11, 12, 13,
+    14, 15,
+];
+
+impl Registers {
+    /// Registers of which only program counter and stack pointer are known.
+    #[must_use]
+    pub const fn new(arch: Arch, ip: u64, sp: u64) -> Self {
+        let mut values = [0; COUNT];
+        values[arch.sp() as usize] = sp;
+        Self {
+            arch,
+            ip,
+            valid: 1 << arch.sp(),
+            values,
+        }
+    }
+
+    /// The user registers of a perf sample: `mask` is `sample_regs_user` of the event, `values` has
+    /// one word for each of its bits, lowest bit first. Bits of registers that are of no
+    /// use here are skipped.
+    ///
+    /// `None` without a program counter or a stack pointer, or if `values` is too short for those.
+    /// The caller makes sure that the sample's ABI is the 64-bit one.
+    ///
+    /// Source: `arch/{x86,arm64}/include/uapi/asm/perf_regs.h`.
+    #[must_use]
+    pub fn from_perf(arch: Arch, mask: u64, values: &[u64]) -> Option<Self> {
+        let mut registers = Self::new(arch, 0, 0);
+        registers.valid = 0;
+        let mut has_ip = false;
+        let mut bits = mask;
+        for &value in values {
+            if bits == 0 {
+                break;
+            }
+            let bit = bits.trailing_zeros();
+            bits &= bits - 1;
+            let number = match arch {
+                Arch::X86_64 => PERF_X86.get(bit as usize).copied().unwrap_or(0xff),
+                // x0 to x30, sp and pc have the numbers DWARF gives them.
+                Arch::Aarch64 if bit < 32 => bit as u8,
+                Arch::Aarch64 if bit == 32 => 0xfe,
+                Arch::Aarch64 => 0xff,
+            };
+            match number {
+                0xfe => {
+                    registers.ip = value;
+                    has_ip = true;
+                }
+                0xff => {}
+                number => registers.set(number, value),
+            }
+        }
+        (has_ip && registers.get(arch.sp()).is_some()).then_some(registers)
+    }
+
+    /// The architecture.
+    #[must_use]
+    pub const fn arch(&self) -> Arch {
+        self.arch
+    }
+
+    /// The program counter, an AVMA.
+    #[must_use]
+    pub const fn ip(&self) -> u64 {
+        self.ip
+    }
+
+    /// Sets the program counter.
+    pub const fn set_ip(&mut self, ip: u64) {
+        self.ip = ip;
+    }
+
+    /// The stack pointer, an AVMA.
+    #[must_use]
+    pub fn sp(&self) -> u64 {
+        self.values[self.arch.sp() as usize]
+    }
+
+    /// The register with this DWARF number, if its value is known.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, register: u8) -> Option<u64> {
+        let value = *self.values.get(usize::from(register))?;
+        (self.valid >> register & 1 != 0).then_some(value)
+    }
+
+    /// Sets the register with this DWARF number. Numbers that are not kept are passed over.
+    #[inline]
+    pub fn set(&mut self, register: u8, value: u64) {
+        if let Some(slot) = self.values.get_mut(usize::from(register)) {
+            *slot = value;
+            self.valid |= 1 << register;
+        }
+    }
+
+    /// Forgets the value of one register.
+    #[inline]
+    pub fn forget(&mut self, register: u8) {
+        if usize::from(register) < COUNT {
+            self.valid &= !(1 << register);
+        }
+    }
+
+    /// Forgets all but the registers in `mask`.
+    #[inline]
+    pub(crate) fn keep(&mut self, mask: u64) {
+        self.valid &= mask;
+    }
+
+    /// The frame pointer, if known.
+    #[inline]
+    pub(crate) fn fp(&self) -> Option<u64> {
+        self.get(self.arch.fp())
+    }
+}
+
+impl std::fmt::Debug for Registers {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{:?} ip={:#x}", self.arch, self.ip)?;
+        for register in 0..COUNT as u8 {
+            if let Some(value) = self.get(register) {
+                write!(formatter, " {register}={value:#x}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn perf_order_on_x86_64() {
+        // AX BX CX DX SI DI BP SP IP FLAGS CS SS, R8 to R15: what perf asks for.
+        let mask = 0xff_0fff;
+        let values: Vec<u64> = (100..120).collect();
+        let registers = Registers::from_perf(Arch::X86_64, mask, &values).unwrap();
+        assert_eq!((registers.ip(), registers.sp()), (108, 107));
+        assert_eq!(registers.get(0), Some(100));
+        assert_eq!(registers.get(x86_64::RBX), Some(101));
+        assert_eq!(registers.get(2), Some(102), "rcx has number 2");
+        assert_eq!(registers.get(1), Some(103), "rdx has number 1");
+        assert_eq!(registers.get(x86_64::RBP), Some(106));
+        assert_eq!(registers.get(8), Some(112));
+        assert_eq!(registers.get(15), Some(119));
+        assert_eq!(registers.get(16), None);
+    }
+
+    #[test]
+    fn perf_order_on_aarch64() {
+        let values: Vec<u64> = (0..33).map(|number| number + 1000).collect();
+        let registers = Registers::from_perf(Arch::Aarch64, (1 << 33) - 1, &values).unwrap();
+        assert_eq!((registers.ip(), registers.sp()), (1032, 1031));
+        assert_eq!(registers.get(30), Some(1030));
+    }
+
+    #[test]
+    fn nothing_without_ip_and_sp() {
+        for arch in [Arch::X86_64, Arch::Aarch64] {
+            assert_eq!(Registers::from_perf(arch, 0, &[]), None);
+            assert_eq!(Registers::from_perf(arch, 1 << 7, &[1]), None);
+            assert_eq!(Registers::from_perf(arch, u64::MAX, &[1]), None);
+            assert!(Registers::from_perf(arch, u64::MAX, &[1; 64]).is_some());
+        }
+    }
+
+    use crate::arch::x86_64;
+}

@@ -1,0 +1,80 @@
+//! Signal frames by their contents, where no call frame information describes the code that a
+//! handler returns to: musl's `__restore_rt`, and AArch64's, whose description is lacking.
+
+use crate::arch::{aarch64, x86_64};
+use crate::{Arch, Memory, Modules, Registers};
+
+/// The registers that a signal interrupted, if `sp` points at what the kernel stores for them.
+///
+/// `sp` is the stack pointer after the handler returned. That it is a signal frame is told
+/// by words that hardly occur together otherwise.
+pub(crate) fn interrupted<M: Memory + ?Sized, P: Modules + ?Sized>(
+    arch: Arch,
+    sp: u64,
+    memory: &M,
+    modules: &P,
+) -> Option<Registers> {
+    match arch {
+        Arch::X86_64 => interrupted_x86_64(sp, memory, modules),
+        Arch::Aarch64 => interrupted_aarch64(sp, memory, modules),
+    }
+}
+
+/// Numbers of the registers in `struct sigcontext` in its order, rip left out.
+/// Source: `arch/x86/include/uapi/asm/sigcontext.h`.
+const ORDER_X86_64: [u8; 16] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7];
+
+/// `struct ucontext` starts at `sp`: flags, link, stack (3 words), then the registers.
+fn interrupted_x86_64<M: Memory + ?Sized, P: Modules + ?Sized>(
+    sp: u64,
+    memory: &M,
+    modules: &P,
+) -> Option<Registers> {
+    let word = |number: u64| memory.read_u64(sp.wrapping_add(number * 8));
+    // Segments: cs is that of 64-bit user code; ss that of data, or 0 with old kernels.
+    let segments = word(23)?;
+    let flags = word(22)?;
+    let plausible = segments & 0xffff == 0x33
+        && matches!(segments >> 48, 0x2b | 0)
+        && flags & 2 != 0
+        && flags < 1 << 22
+        && word(0)? < 8;
+    let ip = word(21)?;
+    if !plausible || (ip != 0 && modules.find(ip).is_none()) {
+        return None;
+    }
+    let mut registers = Registers::new(Arch::X86_64, ip, 0);
+    for (register, number) in ORDER_X86_64.into_iter().zip(5..) {
+        registers.set(register, word(number)?);
+    }
+    debug_assert!(registers.get(x86_64::RBX).is_some());
+    Some(registers)
+}
+
+/// `struct rt_sigframe` starts at `sp`: siginfo (128 bytes), then ucontext, whose registers
+/// follow 176 bytes in. Source: `arch/arm64/kernel/signal.c`, `uapi/asm/sigcontext.h`.
+fn interrupted_aarch64<M: Memory + ?Sized, P: Modules + ?Sized>(
+    sp: u64,
+    memory: &M,
+    modules: &P,
+) -> Option<Registers> {
+    let read = |offset: u64| memory.read_u64(sp.wrapping_add(offset));
+    const REGISTERS: u64 = 128 + 176 + 8;
+    let ip = read(REGISTERS + 8 * 32)?;
+    let state = read(REGISTERS + 8 * 33)?;
+    let signal = read(0)? & 0xffff_ffff;
+    let plausible = (1..=64).contains(&signal)
+        && read(128)? == 0
+        // User mode, 64 bits; nothing above the flags.
+        && state & 0x1f == 0
+        && state >> 32 == 0
+        && ip.is_multiple_of(4);
+    if !plausible || (ip != 0 && modules.find(ip).is_none()) {
+        return None;
+    }
+    let mut registers = Registers::new(Arch::Aarch64, ip, 0);
+    for register in 0..=aarch64::SP {
+        registers.set(register, read(REGISTERS + 8 * u64::from(register))?);
+    }
+    Some(registers)
+}

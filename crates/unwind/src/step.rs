@@ -1,0 +1,103 @@
+//! One step by call frame information: a rule applied to registers and memory.
+
+use crate::expression::{Fault, evaluate};
+use crate::table::{Cfa, RuleRef, Value};
+use crate::{Arch, Memory, Registers, arch};
+
+/// The caller, as a rule found it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Caller {
+    /// `None`: there is no caller.
+    pub(crate) return_address: Option<u64>,
+    /// Where it was read; 0 if in a register.
+    pub(crate) slot: u64,
+    /// Whether the caller did not call but was interrupted.
+    pub(crate) interrupted: bool,
+}
+
+/// Turns the registers of a frame into those of its caller, except for the program counter.
+/// After an error they are as they were.
+#[inline]
+pub(crate) fn apply<M: Memory + ?Sized>(
+    rule: RuleRef<'_>,
+    registers: &mut Registers,
+    memory: &M,
+) -> Result<Caller, Fault> {
+    let arch = registers.arch();
+    let cfa = match rule.rule.cfa {
+        Cfa::Register(register, offset) => registers
+            .get(register)
+            .ok_or(Fault::Register(register))?
+            .wrapping_add_signed(offset.into()),
+        Cfa::Expression(index) => {
+            let code = rule.expression(index).ok_or(Fault::Bad)?;
+            evaluate(code, None, registers, memory)?
+        }
+        Cfa::Bad => return Err(Fault::Bad),
+    };
+    let value = |value: Value, default: Option<u8>| match value {
+        Value::Default | Value::Same => {
+            let register = default.ok_or(Fault::Bad)?;
+            let value = registers.get(register).ok_or(Fault::Register(register))?;
+            Ok((value, 0))
+        }
+        Value::AtCfa(offset) => {
+            let slot = cfa.wrapping_add_signed(offset.into());
+            Ok((memory.read_u64(slot).ok_or(Fault::Memory(slot))?, slot))
+        }
+        Value::CfaPlus(offset) => Ok((cfa.wrapping_add_signed(offset.into()), 0)),
+        Value::Register(register) => {
+            let value = registers.get(register).ok_or(Fault::Register(register))?;
+            Ok((value, 0))
+        }
+        Value::At(index) => {
+            let code = rule.expression(index).ok_or(Fault::Bad)?;
+            let slot = evaluate(code, Some(cfa), registers, memory)?;
+            Ok((memory.read_u64(slot).ok_or(Fault::Memory(slot))?, slot))
+        }
+        Value::Expression(index) => {
+            let code = rule.expression(index).ok_or(Fault::Bad)?;
+            Ok((evaluate(code, Some(cfa), registers, memory)?, 0))
+        }
+        Value::Undefined | Value::Bad => Err(Fault::Bad),
+    };
+
+    // In AArch64 code that saved nothing the return address is still in its register.
+    let default = match arch {
+        Arch::X86_64 => None,
+        Arch::Aarch64 => Some(arch::aarch64::LR),
+    };
+    let (return_address, slot) = match rule.rule.return_address {
+        Value::Undefined => (None, 0),
+        other => {
+            let (address, slot) = value(other, default)?;
+            (Some(address), slot)
+        }
+    };
+
+    let mut caller = *registers;
+    caller.set(arch.sp(), cfa);
+    if !rule.rule.signal {
+        caller.keep(arch.callee_saved());
+    }
+    for saved in rule.saved() {
+        // A register that cannot be had matters only if somebody needs it.
+        match value(saved.value, Some(saved.register)) {
+            Ok((value, _)) => caller.set(saved.register, value),
+            Err(_) => caller.forget(saved.register),
+        }
+    }
+    if caller.get(arch.sp()).is_none() {
+        return Err(Fault::Bad);
+    }
+    if arch == Arch::Aarch64 && !rule.rule.signal {
+        // The call overwrote it.
+        caller.forget(arch::aarch64::LR);
+    }
+    *registers = caller;
+    Ok(Caller {
+        return_address,
+        slot,
+        interrupted: rule.rule.signal,
+    })
+}

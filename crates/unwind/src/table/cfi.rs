@@ -1,0 +1,216 @@
+//! [`Cfi`]: one section of call frame information, compiled as it is used.
+
+use super::block::{self, Block, Compiler, InBlock};
+use super::elf::{Elf, Section};
+use super::index::{Cies, Slice, Walk};
+use super::rule::{Rule, Saved};
+use crate::Arch;
+use gimli::{BaseAddresses, DebugFrame, EhFrame, LittleEndian, Vendor};
+use std::sync::OnceLock;
+
+/// A copy of a section's bytes, an index of its FDEs, and the rows of those that were asked
+/// for. FDEs are compiled sixteen at a time, by the first thread that needs one of them; later
+/// lookups take no lock.
+#[derive(Debug)]
+pub(crate) struct Cfi {
+    arch: Arch,
+    eh: bool,
+    base: u64,
+    bases: BaseAddresses,
+    bytes: Box<[u8]>,
+    /// Offset in the section of each FDE, in order of addresses.
+    offsets: Box<[u32]>,
+    /// Start of the first FDE of each block.
+    starts: Box<[u32]>,
+    blocks: Box<[OnceLock<Block>]>,
+}
+
+/// What a section has for an address.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Found<'a> {
+    Rule(RuleRef<'a>),
+    /// The section says nothing of this code.
+    NoFde,
+    /// It does, but that cannot be read.
+    Bad,
+}
+
+/// A rule and what belongs to it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RuleRef<'a> {
+    pub(crate) rule: &'a Rule,
+    block: &'a Block,
+    bytes: &'a [u8],
+}
+
+impl<'a> RuleRef<'a> {
+    #[inline]
+    pub(crate) fn saved(&self) -> &'a [Saved] {
+        self.block.saved(self.rule)
+    }
+
+    /// The bytes of an expression.
+    pub(crate) fn expression(&self, index: u32) -> Option<&'a [u8]> {
+        let span = self.block.span(index)?;
+        self.bytes
+            .get(span.offset as usize..)?
+            .get(..span.len as usize)
+    }
+}
+
+impl Cfi {
+    /// Adds the code that the section describes to `described`, as ranges of SVMAs.
+    pub(crate) fn new(
+        elf: &Elf<'_>,
+        section: Section<'_>,
+        eh: bool,
+        base: u64,
+        described: &mut Vec<(u64, u64)>,
+    ) -> Self {
+        let bytes: Box<[u8]> = section.bytes.into();
+        let mut bases = BaseAddresses::default();
+        if eh {
+            bases = bases.set_eh_frame(section.svma);
+        }
+        if let Some(text) = elf.text {
+            bases = bases.set_text(text);
+        }
+        if let Some(got) = elf.got {
+            bases = bases.set_got(got);
+        }
+        let walk = Walk {
+            bytes: &bytes,
+            eh,
+            count: section.count,
+            base,
+            segments: &elf.segments,
+        };
+        let fdes = if eh {
+            walk.run(&eh_frame(&bytes, elf.arch), &bases)
+        } else {
+            walk.run(&debug_frame(&bytes, elf.arch), &bases)
+        };
+        let starts: Box<[u32]> = fdes
+            .chunks(block::FDES)
+            .filter_map(|chunk| chunk.first())
+            .map(|fde| fde.start)
+            .collect();
+        let offsets: Box<[u32]> = fdes.iter().map(|fde| fde.offset).collect();
+        let svma = |relative: u32| base.wrapping_add(relative.into());
+        described.extend(fdes.iter().map(|fde| (svma(fde.start), svma(fde.end))));
+        drop(fdes);
+        Self {
+            arch: elf.arch,
+            eh,
+            base,
+            bases,
+            blocks: starts.iter().map(|_| OnceLock::new()).collect(),
+            starts,
+            offsets,
+            bytes,
+        }
+    }
+
+    /// The row for an address relative to the table's base.
+    #[inline]
+    pub(crate) fn find(&self, address: u32) -> Found<'_> {
+        let behind = self.starts.partition_point(|&start| start <= address);
+        let Some(block) = behind.checked_sub(1).and_then(|number| self.block(number)) else {
+            return Found::NoFde;
+        };
+        self.found(block, block.find(address))
+    }
+
+    #[inline]
+    pub(crate) fn found<'a>(&'a self, block: &'a Block, found: InBlock<'a>) -> Found<'a> {
+        match found {
+            InBlock::Rule(rule) => Found::Rule(RuleRef {
+                rule,
+                block,
+                bytes: &self.bytes,
+            }),
+            InBlock::NoFde => Found::NoFde,
+            InBlock::Bad => Found::Bad,
+        }
+    }
+
+    /// The block of this number, compiled now if it was not yet.
+    pub(crate) fn block(&self, number: usize) -> Option<&Block> {
+        let cell = self.blocks.get(number)?;
+        Some(match cell.get() {
+            Some(block) => block,
+            None => cell.get_or_init(|| self.compile(number)),
+        })
+    }
+
+    #[cold]
+    fn compile(&self, number: usize) -> Block {
+        let first = number * block::FDES;
+        let last = (first + block::FDES).min(self.offsets.len());
+        let offsets = self.offsets.get(first..last).unwrap_or(&[]);
+        let end = self.starts.get(number + 1).copied().unwrap_or(u32::MAX);
+        if self.eh {
+            let section = eh_frame(&self.bytes, self.arch);
+            Compiler {
+                section: &section,
+                bases: &self.bases,
+                arch: self.arch,
+                base: self.base,
+                cies: Cies::new(),
+            }
+            .block(offsets, end)
+        } else {
+            let section = debug_frame(&self.bytes, self.arch);
+            Compiler {
+                section: &section,
+                bases: &self.bases,
+                arch: self.arch,
+                base: self.base,
+                cies: Cies::new(),
+            }
+            .block(offsets, end)
+        }
+    }
+
+    pub(crate) fn fdes(&self) -> usize {
+        self.offsets.len()
+    }
+
+    pub(crate) fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Blocks that were compiled already.
+    pub(crate) fn compiled(&self) -> impl Iterator<Item = &Block> {
+        self.blocks.iter().filter_map(OnceLock::get)
+    }
+
+    /// Bytes of memory, apart from compiled blocks.
+    pub(crate) fn index_size(&self) -> usize {
+        self.bytes.len()
+            + size_of_val(&*self.offsets)
+            + size_of_val(&*self.starts)
+            + size_of_val(&*self.blocks)
+    }
+}
+
+fn eh_frame(bytes: &[u8], arch: Arch) -> EhFrame<Slice<'_>> {
+    let mut section = EhFrame::new(bytes, LittleEndian);
+    section.set_address_size(8);
+    section.set_vendor(vendor(arch));
+    section
+}
+
+fn debug_frame(bytes: &[u8], arch: Arch) -> DebugFrame<Slice<'_>> {
+    let mut section = DebugFrame::new(bytes, LittleEndian);
+    section.set_address_size(8);
+    section.set_vendor(vendor(arch));
+    section
+}
+
+fn vendor(arch: Arch) -> Vendor {
+    match arch {
+        Arch::X86_64 => Vendor::Default,
+        Arch::Aarch64 => Vendor::AArch64,
+    }
+}

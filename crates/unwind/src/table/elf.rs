@@ -1,0 +1,203 @@
+//! What a table takes from an ELF file: segments, entry point, the sections with call frame
+//! information.
+
+use super::segments::{Load, Segments};
+use crate::{Arch, TableError};
+use gimli::{BaseAddresses, EhFrameHdr, LittleEndian, Pointer};
+use object::elf::{EM_AARCH64, EM_X86_64, FileHeader64, PT_GNU_EH_FRAME, PT_LOAD};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+use object::{CompressedData, CompressionFormat};
+use std::borrow::Cow;
+
+/// Largest call frame section that is decompressed. The largest seen in the wild have some 50 MB.
+const MAX_DECOMPRESSED: u64 = 1 << 30;
+
+type Header = FileHeader64<object::LittleEndian>;
+
+/// The parts of an ELF file that matter here.
+pub(crate) struct Elf<'a> {
+    pub(crate) arch: Arch,
+    pub(crate) entry: u64,
+    pub(crate) segments: Segments,
+    pub(crate) eh_frame: Option<Section<'a>>,
+    pub(crate) debug_frame: Option<Section<'a>>,
+    /// Whether the Go compiler made it, whose code keeps frame pointers.
+    pub(crate) is_go: bool,
+    /// Address ranges of procedure linkage tables.
+    pub(crate) plts: Vec<(u64, u64)>,
+    /// For pointers relative to those sections.
+    pub(crate) text: Option<u64>,
+    pub(crate) got: Option<u64>,
+}
+
+pub(crate) struct Section<'a> {
+    pub(crate) bytes: Cow<'a, [u8]>,
+    pub(crate) svma: u64,
+    /// How many FDEs there are, where the section's own end is not known.
+    pub(crate) count: Option<usize>,
+}
+
+impl<'a> Elf<'a> {
+    pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, TableError> {
+        let header = header(bytes)?;
+        let endian = object::LittleEndian;
+        let arch = match header.e_machine(endian) {
+            EM_X86_64 => Arch::X86_64,
+            EM_AARCH64 => Arch::Aarch64,
+            other => return Err(TableError::WrongMachine(other.0)),
+        };
+        let program_headers = header
+            .program_headers(endian, bytes)
+            .map_err(|_| TableError::Damaged)?;
+        let loads = program_headers
+            .iter()
+            .filter(|segment| segment.p_type(endian) == PT_LOAD)
+            .map(|segment| Load {
+                offset: segment.p_offset(endian),
+                svma: segment.p_vaddr(endian),
+                file_size: segment.p_filesz(endian),
+                memory_size: segment.p_memsz(endian),
+                executable: segment.p_flags(endian).contains(object::elf::PF_X),
+            })
+            .collect();
+        let mut elf = Self {
+            arch,
+            entry: header.e_entry(endian),
+            segments: Segments::new(loads),
+            eh_frame: None,
+            debug_frame: None,
+            is_go: false,
+            plts: Vec::new(),
+            text: None,
+            got: None,
+        };
+        elf.take_sections(header, bytes);
+        if elf.eh_frame.is_none() {
+            let hdr = program_headers
+                .iter()
+                .find(|segment| segment.p_type(endian) == PT_GNU_EH_FRAME);
+            if let Some(segment) = hdr {
+                elf.eh_frame = elf.eh_frame_behind(bytes, segment.p_vaddr(endian));
+            }
+        }
+        Ok(elf)
+    }
+
+    /// Section headers that are missing or damaged leave everything as it was.
+    fn take_sections(&mut self, header: &Header, bytes: &'a [u8]) {
+        let endian = object::LittleEndian;
+        let Ok(sections) = header.sections(endian, bytes) else {
+            return;
+        };
+        for section in sections.iter() {
+            let Ok(name) = sections.section_name(endian, section) else {
+                continue;
+            };
+            let svma = section.sh_addr(endian);
+            let data = || {
+                let bytes = contents(section, bytes, name)?;
+                (!bytes.is_empty()).then_some(Section {
+                    bytes,
+                    svma,
+                    count: None,
+                })
+            };
+            match name {
+                b".eh_frame" if self.eh_frame.is_none() => self.eh_frame = data(),
+                b".debug_frame" | b".zdebug_frame" if self.debug_frame.is_none() => {
+                    self.debug_frame = data();
+                }
+                b".gopclntab" | b".data.rel.ro.gopclntab" => self.is_go = true,
+                b".text" => self.text = Some(svma),
+                b".got" => self.got = Some(svma),
+                b".plt" | b".plt.sec" | b".plt.got" | b".iplt" => {
+                    let end = svma.saturating_add(section.sh_size(endian));
+                    self.plts.push((svma, end));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// `.eh_frame` as `.eh_frame_hdr` at `svma` tells where it is. Its end is not known: entries
+    /// are read up to the terminator, or as many as the header's table has.
+    fn eh_frame_behind(&self, bytes: &'a [u8], svma: u64) -> Option<Section<'a>> {
+        let hdr = self.mapped(bytes, svma)?;
+        let bases = BaseAddresses::default().set_eh_frame_hdr(svma);
+        let hdr = EhFrameHdr::new(hdr, LittleEndian).parse(&bases, 8).ok()?;
+        let Pointer::Direct(svma) = hdr.eh_frame_ptr() else {
+            return None;
+        };
+        let count = hdr.table().map(|table| table.iter(&bases).size_hint().0);
+        Some(Section {
+            bytes: Cow::Borrowed(self.mapped(bytes, svma)?),
+            svma,
+            count,
+        })
+    }
+
+    /// The bytes mapped at this address, up to the end of the segment.
+    fn mapped(&self, bytes: &'a [u8], svma: u64) -> Option<&'a [u8]> {
+        let (offset, left) = self.segments.offset_of_svma(svma)?;
+        let bytes = bytes.get(usize::try_from(offset).ok()?..)?;
+        let len = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
+        bytes.get(..len)
+    }
+}
+
+fn header(bytes: &[u8]) -> Result<&Header, TableError> {
+    if !bytes.starts_with(&object::elf::ELFMAG) {
+        return Err(TableError::NotAnElf);
+    }
+    // EI_CLASS and EI_DATA: 64 bits, little endian.
+    if bytes.get(4..6) != Some(&[2, 1]) {
+        return Err(TableError::WrongClass);
+    }
+    Header::parse(bytes).map_err(|_| TableError::NotAnElf)
+}
+
+/// The bytes of a section, decompressed if need be. `None` if they do not lie in the file (as in
+/// debug files, which keep the headers only) or do not decompress.
+fn contents<'a>(
+    section: &object::elf::SectionHeader64<object::LittleEndian>,
+    bytes: &'a [u8],
+    name: &[u8],
+) -> Option<Cow<'a, [u8]>> {
+    let endian = object::LittleEndian;
+    if section.sh_type(endian) == object::elf::SHT_NOBITS {
+        return None;
+    }
+    let data = section.data(endian, bytes).ok()?;
+    let compressed = match section.compression(endian, bytes).ok()? {
+        Some((header, offset, size)) => {
+            use object::read::elf::CompressionHeader;
+            let start = usize::try_from(offset).ok()?;
+            let end = start.checked_add(usize::try_from(size).ok()?)?;
+            let format = match header.ch_type(endian) {
+                object::elf::ELFCOMPRESS_ZLIB => CompressionFormat::Zlib,
+                object::elf::ELFCOMPRESS_ZSTD => CompressionFormat::Zstandard,
+                _ => return None,
+            };
+            CompressedData {
+                format,
+                data: bytes.get(start..end)?,
+                uncompressed_size: header.ch_size(endian),
+            }
+        }
+        // The form before SHF_COMPRESSED: "ZLIB", the size in big-endian order, the stream.
+        None if name.starts_with(b".z") => {
+            let rest = data.strip_prefix(b"ZLIB")?;
+            let (size, data) = rest.split_first_chunk()?;
+            CompressedData {
+                format: CompressionFormat::Zlib,
+                data,
+                uncompressed_size: u64::from_be_bytes(*size),
+            }
+        }
+        None => return Some(Cow::Borrowed(data)),
+    };
+    if compressed.uncompressed_size > MAX_DECOMPRESSED {
+        return None;
+    }
+    compressed.decompress().ok()
+}

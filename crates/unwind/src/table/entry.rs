@@ -1,0 +1,75 @@
+//! How far the code at an image's entry point reaches.
+
+use crate::{Arch, code};
+use iced_x86::{Decoder, DecoderOptions, FlowControl};
+
+/// The longest seen, that of glibc's dynamic linker, has some 70 bytes.
+const MAX_LEN: usize = 256;
+
+/// The length in bytes of the function that `code` starts with: up to a jump that is always taken,
+/// a return, something that is no instruction, or a call with padding behind it.
+///
+/// It need not be a function as others: `_start` is written in assembly, calls or jumps to C, and
+/// is never returned from.
+pub(crate) fn len(arch: Arch, code: &[u8]) -> u64 {
+    let code = code.get(..MAX_LEN).unwrap_or(code);
+    match arch {
+        Arch::X86_64 => x86_64(code),
+        Arch::Aarch64 => aarch64(code),
+    }
+}
+
+fn x86_64(code: &[u8]) -> u64 {
+    let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
+    while decoder.can_decode() {
+        let instruction = decoder.decode();
+        if instruction.is_invalid() {
+            break;
+        }
+        let at = decoder.position();
+        match instruction.flow_control() {
+            FlowControl::Next | FlowControl::ConditionalBranch => {}
+            FlowControl::Call | FlowControl::IndirectCall => {
+                // A return address is the address behind the call.
+                if code.get(at..).is_some_and(code::is_padding) {
+                    return at as u64 + 1;
+                }
+            }
+            _ => return at as u64,
+        }
+    }
+    decoder.position() as u64
+}
+
+/// Instructions: A64 `b`, `br`, `ret`, `udf`.
+fn aarch64(code: &[u8]) -> u64 {
+    let ends = |word: &[u8; 4]| {
+        let word = u32::from_le_bytes(*word);
+        word >> 26 == 0b00_0101 || word & 0xff9f_fc1f == 0xd61f_0000 || word >> 16 == 0
+    };
+    let (words, _) = code.as_chunks();
+    let len = words.iter().position(ends).map_or(words.len(), |at| at + 1);
+    len as u64 * 4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_musl() {
+        // xor rbp, rbp; mov rdi, rsp; and rsp, -16; call; nop; another function
+        let code = [
+            0x48, 0x31, 0xed, 0x48, 0x89, 0xe7, 0x48, 0x83, 0xe4, 0xf0, 0xe8, 4, 0, 0, 0, 0x0f,
+            0x1f, 0x40, 0, 0x55, 0x53, 0xc3,
+        ];
+        assert_eq!(len(Arch::X86_64, &code), 16, "up to the return address");
+        // mov x29, #0; mov x0, sp; b
+        let code = [
+            0x1d, 0, 0x80, 0xd2, 0xe0, 3, 0, 0x91, 1, 0, 0, 0x14, 0xfd, 0x7b, 0xbf, 0xa9,
+        ];
+        assert_eq!(len(Arch::Aarch64, &code), 12);
+        assert_eq!(len(Arch::Aarch64, &[]), 0);
+        assert_eq!(len(Arch::X86_64, &[]), 0);
+    }
+}

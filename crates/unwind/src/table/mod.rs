@@ -1,0 +1,208 @@
+//! [`UnwindTable`]: the call frame information of one image.
+
+mod block;
+mod cfi;
+mod elf;
+mod entry;
+mod index;
+mod rows;
+mod rule;
+mod segments;
+mod undescribed;
+
+pub use rows::{CfaRule, RegisterRule, Row, Rows};
+
+pub(crate) use cfi::{Found, RuleRef};
+pub(crate) use rule::{Cfa, Value};
+
+use crate::{Arch, TableError};
+use cfi::Cfi;
+use elf::Elf;
+use segments::Segments;
+use undescribed::UndescribedCode;
+
+/// The call frame information of one ELF image, ready for lookups by SVMA (stated address).
+///
+/// Made once for each image and shared by all threads and all processes that map it. It
+/// keeps copies of what it needs; the file may go away or be truncated.
+///
+/// `.eh_frame` is asked first, then `.debug_frame`, decompressed if need be. Without section
+/// headers `.eh_frame` is found through `PT_GNU_EH_FRAME`.
+#[derive(Debug)]
+pub struct UnwindTable {
+    arch: Arch,
+    entry: u64,
+    is_go: bool,
+    /// How long the code at the entry point is, if it is not described.
+    entry_len: u64,
+    base: u64,
+    segments: Segments,
+    plts: Box<[(u64, u64)]>,
+    undescribed: UndescribedCode,
+    eh_frame: Option<Cfi>,
+    debug_frame: Option<Cfi>,
+}
+
+/// Figures of a table, for reports and measurements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct TableStats {
+    /// FDEs in the index, which is about one for each function.
+    pub fdes: usize,
+    /// Rows of FDEs that were compiled so far.
+    pub rows: usize,
+    /// Distinct rules of those, counted block by block.
+    pub rules: usize,
+    /// Bytes of memory: the copies of the sections and the index.
+    pub index_bytes: usize,
+    /// Bytes of memory: compiled rows and rules.
+    pub row_bytes: usize,
+    /// Bytes of memory: copies of the code that no FDE describes.
+    pub code_bytes: usize,
+}
+
+impl UnwindTable {
+    /// Reads an ELF image, whose bytes are those of the file (or of the vdso as it is mapped).
+    ///
+    /// Takes some 100 ns for each function of the image; rows are compiled when asked for.
+    ///
+    /// # Errors
+    ///
+    /// Only for images that are of no use at all; see [`TableError`]. Without call frame
+    /// information the table is empty, which [`has_cfi`](Self::has_cfi) tells. Entries that are
+    /// damaged are left out.
+    pub fn parse(bytes: &[u8]) -> Result<Self, TableError> {
+        let mut elf = Elf::parse(bytes)?;
+        let base = elf.segments.code_start();
+        let eh_frame = elf.eh_frame.take();
+        let debug_frame = elf.debug_frame.take();
+        let mut described = Vec::new();
+        let mut cfi = |section, eh| Cfi::new(&elf, section, eh, base, &mut described);
+        let eh_frame = eh_frame.map(|section| cfi(section, true));
+        let debug_frame = debug_frame.map(|section| cfi(section, false));
+        let some = |cfi: &Cfi| cfi.fdes() != 0;
+        let undescribed = UndescribedCode::new(bytes, &elf.segments, described);
+        Ok(Self {
+            entry_len: match undescribed.at(elf.entry) {
+                Some(code) if elf.entry != 0 => entry::len(elf.arch, code),
+                _ => 0,
+            },
+            undescribed,
+            arch: elf.arch,
+            entry: elf.entry,
+            is_go: elf.is_go,
+            base,
+            eh_frame: eh_frame.filter(some),
+            debug_frame: debug_frame.filter(some),
+            plts: elf.plts.into(),
+            segments: elf.segments,
+        })
+    }
+
+    /// The processor that the image is for.
+    #[must_use]
+    pub const fn arch(&self) -> Arch {
+        self.arch
+    }
+
+    /// Whether there is call frame information for any code at all.
+    #[must_use]
+    pub const fn has_cfi(&self) -> bool {
+        self.eh_frame.is_some() || self.debug_frame.is_some()
+    }
+
+    /// The SVMA of the byte at this offset of the file, as far as a segment has it.
+    #[must_use]
+    pub fn svma_of_offset(&self, file_offset: u64) -> Option<u64> {
+        self.segments.svma_of_offset(file_offset)
+    }
+
+    /// The bias of an image of which the byte at `file_offset` is mapped at `avma`: the start of
+    /// a mapping and its offset, as in `/proc/PID/maps` or an MMAP record. May be "negative",
+    /// then it wraps, as all arithmetic with it does.
+    #[must_use]
+    pub fn bias(&self, avma: u64, file_offset: u64) -> Option<u64> {
+        Some(avma.wrapping_sub(self.svma_of_offset(file_offset)?))
+    }
+
+    /// Whether there is call frame information for the instruction at this SVMA.
+    #[must_use]
+    pub fn covers(&self, svma: u64) -> bool {
+        !matches!(self.find(svma), Found::NoFde)
+    }
+
+    /// Figures. Counts only what was compiled so far.
+    #[must_use]
+    pub fn stats(&self) -> TableStats {
+        let mut stats = TableStats {
+            code_bytes: self.undescribed.size(),
+            ..TableStats::default()
+        };
+        for cfi in self.sections() {
+            stats.fdes += cfi.fdes();
+            stats.index_bytes += cfi.index_size();
+            for block in cfi.compiled() {
+                stats.rows += block.starts.len();
+                stats.rules += block.rules();
+                stats.row_bytes += block.heap_size();
+            }
+        }
+        stats
+    }
+
+    /// All rows in order of addresses, those of `.eh_frame` before those of `.debug_frame`. For
+    /// tests and tools; compiles everything.
+    #[must_use]
+    pub fn rows(&self) -> Rows<'_> {
+        Rows::new(self)
+    }
+
+    /// The rule for the instruction at this SVMA.
+    #[inline]
+    pub(crate) fn find(&self, svma: u64) -> Found<'_> {
+        let Some(relative) = svma
+            .checked_sub(self.base)
+            .and_then(|relative| u32::try_from(relative).ok())
+        else {
+            return Found::NoFde;
+        };
+        let mut last = Found::NoFde;
+        for cfi in self.sections() {
+            match cfi.find(relative) {
+                Found::Rule(rule) => return Found::Rule(rule),
+                Found::Bad => last = Found::Bad,
+                Found::NoFde => {}
+            }
+        }
+        last
+    }
+
+    /// Whether this address lies in the code at the image's entry point, which is called by nobody.
+    /// True only where there is no call frame information, as that would say so itself.
+    pub(crate) fn is_entry_code(&self, svma: u64) -> bool {
+        let within = svma.checked_sub(self.entry);
+        within.is_some_and(|within| within < self.entry_len)
+    }
+
+    /// Whether code without description keeps frame pointers for sure: that of Go does, and has many
+    /// functions that do not return.
+    pub(crate) const fn keeps_frame_pointers(&self) -> bool {
+        self.is_go
+    }
+
+    /// Code without description, from this SVMA on.
+    pub(crate) fn undescribed_code(&self, svma: u64) -> Option<&[u8]> {
+        self.undescribed.at(svma)
+    }
+
+    /// Whether this SVMA is in a procedure linkage table.
+    pub(crate) fn is_plt(&self, svma: u64) -> bool {
+        self.plts
+            .iter()
+            .any(|&(start, end)| start <= svma && svma < end)
+    }
+
+    fn sections(&self) -> impl Iterator<Item = &Cfi> {
+        self.eh_frame.iter().chain(&self.debug_frame)
+    }
+}

@@ -1,0 +1,72 @@
+//! The code of an image that no FDE describes, of which the unwinder reads what it does.
+
+use super::segments::Segments;
+
+/// Most bytes that are kept of one image. Images with more are those without any call frame
+/// information: stripped Go programs, which keep frame pointers.
+const MAX_KEPT: u64 = 4 << 20;
+
+/// Shorter stretches are padding between functions.
+const MIN_STRETCH: u64 = 17;
+
+/// Copies of stretches of code, sorted by address.
+#[derive(Debug, Default)]
+pub(crate) struct UndescribedCode {
+    stretches: Box<[(u64, Box<[u8]>)]>,
+}
+
+impl UndescribedCode {
+    /// What of the executable segments is not in `described`, ranges of SVMAs in any order.
+    pub(crate) fn new(bytes: &[u8], segments: &Segments, mut described: Vec<(u64, u64)>) -> Self {
+        described.sort_unstable();
+        let mut gaps: Vec<(u64, u64)> = Vec::new();
+        for (start, end) in segments.code() {
+            let mut at = start;
+            let first = described.partition_point(|&(_, end)| end <= start);
+            for &(low, high) in described.get(first..).unwrap_or(&[]) {
+                if low >= end {
+                    break;
+                }
+                if low > at {
+                    gaps.push((at, low));
+                }
+                at = at.max(high);
+            }
+            if at < end {
+                gaps.push((at, end));
+            }
+        }
+        gaps.retain(|(start, end)| end - start >= MIN_STRETCH);
+        let total = gaps
+            .iter()
+            .fold(0_u64, |sum, (start, end)| sum.saturating_add(end - start));
+        if total > MAX_KEPT {
+            return Self::default();
+        }
+        let copy = |&(start, end): &(u64, u64)| {
+            let (offset, left) = segments.offset_of_svma(start)?;
+            let offset = usize::try_from(offset).ok()?;
+            let len = usize::try_from(left.min(end - start)).ok()?;
+            let bytes = bytes.get(offset..)?;
+            Some((start, bytes.get(..len).unwrap_or(bytes).into()))
+        };
+        let mut stretches: Vec<(u64, Box<[u8]>)> = gaps.iter().filter_map(copy).collect();
+        stretches.sort_unstable_by_key(|(start, _)| *start);
+        Self {
+            stretches: stretches.into(),
+        }
+    }
+
+    /// The bytes from this SVMA on, to the end of the stretch.
+    pub(crate) fn at(&self, svma: u64) -> Option<&[u8]> {
+        let behind = self.stretches.partition_point(|(start, _)| *start <= svma);
+        let (start, bytes) = self.stretches.get(behind.checked_sub(1)?)?;
+        bytes.get(usize::try_from(svma - start).ok()?..)
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn size(&self) -> usize {
+        let bytes = self.stretches.iter().map(|(_, bytes)| bytes.len());
+        bytes.sum::<usize>() + size_of_val(&*self.stretches)
+    }
+}

@@ -1,0 +1,205 @@
+//! [`Unwinder`]: from frame to frame until the root.
+
+use crate::expression::Fault;
+use crate::step::{self, Caller};
+use crate::table::Found;
+use crate::without_cfi::{Context, Outcome};
+use crate::{
+    Arch, Cause, End, FoundBy, Frame, FrameKind, Memory, Module, Modules, Registers, Root,
+    signal_context,
+};
+
+/// How often in one stack the stack pointer may fail to grow: handlers run on stacks of their
+/// own, and some programs (rustc, Go) switch stacks inside of a call.
+const MAX_SWITCHES: usize = 16;
+
+/// How far above the stack pointer memory is still taken for the stack, so that its absence
+/// means the dump was short.
+const MAX_STACK: u64 = 1 << 30;
+
+/// Unwinds stacks of one architecture. Cheap to make; has no state between stacks but settings.
+#[derive(Debug, Clone)]
+pub struct Unwinder {
+    arch: Arch,
+    mask: u64,
+}
+
+impl Unwinder {
+    /// An unwinder with the usual settings.
+    #[must_use]
+    pub const fn new(arch: Arch) -> Self {
+        Self {
+            arch,
+            mask: arch.default_address_mask(),
+        }
+    }
+
+    /// Which bits of a return address are the address, where others may be a signature
+    /// (AArch64 pointer authentication). The lower 48 unless set.
+    #[must_use]
+    pub const fn address_mask(mut self, mask: u64) -> Self {
+        self.mask = mask;
+        self
+    }
+
+    /// Finds the frames of a stack, the innermost first, at most `limit` of them, which replace
+    /// what is in `frames`. The first is always the one that the registers are of, unless `limit`
+    /// is 0.
+    ///
+    /// Takes at most `limit` steps, each of bounded work, whatever registers, memory and tables
+    /// hold. Registers of another architecture than the unwinder's give one frame.
+    pub fn unwind<M, P>(
+        &mut self,
+        registers: &Registers,
+        memory: &M,
+        modules: &P,
+        limit: usize,
+        frames: &mut Vec<Frame>,
+    ) -> End
+    where
+        M: Memory + ?Sized,
+        P: Modules + ?Sized,
+    {
+        frames.clear();
+        if limit == 0 {
+            return End::Truncated(Cause::TooDeep);
+        }
+        let mut frame = Frame::sampled(registers.ip(), registers.sp());
+        frames.push(frame);
+        if registers.arch() != self.arch {
+            return End::Truncated(Cause::BadCfi {
+                address: frame.address,
+            });
+        }
+        let mut registers = *registers;
+        let mut module = modules.find(registers.ip());
+        let mut switches = MAX_SWITCHES;
+        loop {
+            let (caller, by) = match self.step(frame, module, &mut registers, memory, modules) {
+                Ok(found) => found,
+                Err(end) => return end,
+            };
+            let Some(address) = caller.return_address else {
+                return End::Root(Root::UndefinedReturnAddress);
+            };
+            let address = address & self.mask;
+            let kind = if caller.interrupted {
+                FrameKind::Interrupted
+            } else {
+                FrameKind::Caller
+            };
+            if address == 0 && kind == FrameKind::Caller {
+                return End::Root(Root::NullReturnAddress);
+            }
+            // Code that saved nothing can return with the stack pointer it has, on AArch64.
+            let sp = registers.sp();
+            let grows = sp > frame.sp || (sp == frame.sp && frame.kind != FrameKind::Caller);
+            if !grows {
+                let same = sp == frame.sp && address == frame.address;
+                if same || switches == 0 {
+                    return End::Truncated(Cause::NotProgressing {
+                        address: frame.address,
+                    });
+                }
+                switches -= 1;
+            }
+            frame = Frame {
+                address,
+                sp,
+                slot: caller.slot,
+                kind,
+                by,
+            };
+            module = modules.find(frame.lookup_address());
+            if module.is_none() && kind == FrameKind::Caller {
+                return End::Truncated(Cause::NotMapped { address });
+            }
+            if frames.len() >= limit {
+                return End::Truncated(Cause::TooDeep);
+            }
+            registers.set_ip(address);
+            frames.push(frame);
+        }
+    }
+
+    /// The caller of `frame`, whose registers become the caller's.
+    #[inline]
+    fn step<M, P>(
+        &self,
+        frame: Frame,
+        module: Option<Module<'_>>,
+        registers: &mut Registers,
+        memory: &M,
+        modules: &P,
+    ) -> Result<(Caller, FoundBy), End>
+    where
+        M: Memory + ?Sized,
+        P: Modules + ?Sized,
+    {
+        let address = frame.address;
+        if let Some(module) = module
+            && let Some(table) = module.table
+        {
+            match table.find(frame.lookup_address().wrapping_sub(module.bias)) {
+                Found::Rule(rule) => {
+                    // The description of AArch64's signal frames, where there is one, leads to
+                    // the caller of the interrupted function.
+                    if rule.rule.signal
+                        && self.arch == Arch::Aarch64
+                        && let Some(interrupted) =
+                            signal_context::interrupted(self.arch, registers.sp(), memory, modules)
+                    {
+                        *registers = interrupted;
+                        let caller = Caller {
+                            return_address: Some(interrupted.ip()),
+                            slot: 0,
+                            interrupted: true,
+                        };
+                        return Ok((caller, FoundBy::SignalContext));
+                    }
+                    let sp = registers.sp();
+                    return match step::apply(rule, registers, memory) {
+                        Ok(caller) => Ok((caller, FoundBy::Cfi)),
+                        Err(fault) => Err(End::Truncated(cause(fault, address, sp))),
+                    };
+                }
+                Found::Bad => return Err(End::Truncated(Cause::BadCfi { address })),
+                Found::NoFde => {}
+            }
+        }
+        let context = Context {
+            memory,
+            modules,
+            module,
+            exact: frame.kind != FrameKind::Caller,
+            by: frame.by,
+            mask: self.mask,
+        };
+        let sp = registers.sp();
+        match context.step(registers) {
+            Outcome::Caller(caller, by) => Ok((caller, by)),
+            Outcome::Root(root) => Err(End::Root(root)),
+            Outcome::Unreadable(at) => Err(End::Truncated(cause(Fault::Memory(at), address, sp))),
+            Outcome::Nothing if module.is_none() => {
+                Err(End::Truncated(Cause::NotMapped { address }))
+            }
+            Outcome::Nothing => Err(End::Truncated(Cause::NoUnwindInfo { address })),
+        }
+    }
+}
+
+/// What a fault means for the frame at `address`, whose stack pointer is `sp`.
+fn cause(fault: Fault, address: u64, sp: u64) -> Cause {
+    match fault {
+        Fault::Bad => Cause::BadCfi { address },
+        Fault::Register(register) => Cause::MissingRegister { address, register },
+        Fault::Memory(at) => {
+            let above = at.checked_sub(sp).is_some_and(|above| above <= MAX_STACK);
+            if above {
+                Cause::StackEnded { address: at }
+            } else {
+                Cause::BadMemory { address: at }
+            }
+        }
+    }
+}

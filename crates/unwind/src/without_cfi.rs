@@ -1,0 +1,268 @@
+//! Frames of code without call frame information: what can be known, and what can be guessed
+//! with a check.
+//!
+//! The order, and why:
+//!
+//! 1. A signal frame, which is told by its contents.
+//! 2. The root: code at the entry point, or code that exits behind the call.
+//!    In Go, frame pointers come next, unless in the first frame: its code keeps them.
+//! 3. The way out that the code itself shows, where its bytes are known (x86-64; the table keeps
+//!    those of most images, for the rest [`Modules::code`] is asked).
+//! 4. In the first frame only (or one that a signal interrupted), and only if the image describes
+//!    its other functions: nothing was pushed yet, and the return address is where a call
+//!    puts it. Such images have frame pointers rarely, and the frame pointer there is
+//!    often the caller's, which would be skipped.
+//! 5. The frame pointer, if it leads up the stack, is aligned, and a return address is beside it.
+//! 6. In code of no image, what 4. does, as the last resort.
+//!
+//! Nothing is scanned for: a stack is full of stale return addresses.
+
+use crate::code::MadeUp;
+use crate::signal_context;
+use crate::step::Caller;
+use crate::walk::{self, Exit};
+use crate::{Arch, FoundBy, Memory, Module, Modules, Registers, Root, UnwindTable, arch, code};
+
+/// Farthest that a frame pointer may lie above the stack pointer: more than any frame has.
+const MAX_FRAME: u64 = 16 << 20;
+
+/// How many bytes before a return address are looked at: the longest call.
+const BEFORE: usize = 7;
+
+/// Code around a return address.
+#[derive(Default)]
+struct Around {
+    bytes: [u8; BEFORE + code::LEN],
+    len: usize,
+}
+
+impl std::ops::Deref for Around {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or(&[])
+    }
+}
+
+/// Outcome of a step without call frame information.
+pub(crate) enum Outcome {
+    Caller(Caller, FoundBy),
+    Root(Root),
+    /// Nothing fits.
+    Nothing,
+    /// The way is known, but what it leads to is not there.
+    Unreadable(u64),
+}
+
+/// All that a step is decided by.
+pub(crate) struct Context<'a, M: ?Sized, P: ?Sized> {
+    pub(crate) memory: &'a M,
+    pub(crate) modules: &'a P,
+    /// `None`: the address is not mapped.
+    pub(crate) module: Option<Module<'a>>,
+    /// Whether the frame did not make a call: it was sampled, or interrupted.
+    pub(crate) exact: bool,
+    /// How the frame was found.
+    pub(crate) by: FoundBy,
+    /// Which bits of a return address are the address.
+    pub(crate) mask: u64,
+}
+
+impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
+    pub(crate) fn step(&self, registers: &mut Registers) -> Outcome {
+        if !self.exact
+            && let Some(interrupted) = self.interrupted(registers)
+        {
+            let caller = Caller {
+                return_address: Some(interrupted.ip()),
+                slot: 0,
+                interrupted: true,
+            };
+            *registers = interrupted;
+            return Outcome::Caller(caller, FoundBy::SignalContext);
+        }
+        if let Some(root) = self.root(registers) {
+            return Outcome::Root(root);
+        }
+        let keeps = self.module.and_then(|module| module.table);
+        if !self.exact && keeps.is_some_and(UnwindTable::keeps_frame_pointers) {
+            match self.frame_pointer(registers) {
+                Outcome::Nothing => {}
+                outcome => return outcome,
+            }
+        }
+        let mut unreadable = None;
+        match walk::out(registers, self.memory, self) {
+            Exit::Return { address, slot } => {
+                return Outcome::Caller(called(address, slot), FoundBy::Code);
+            }
+            Exit::End => return Outcome::Root(Root::ExitFollows),
+            Exit::Unreadable(address) => unreadable = Some(address),
+            Exit::Lost => {}
+        }
+        let described = self
+            .module
+            .is_none_or(|module| module.table.is_some_and(UnwindTable::has_cfi));
+        if self.exact
+            && described
+            && let Some(caller) = self.just_called(registers)
+        {
+            return Outcome::Caller(caller, FoundBy::JustCalled);
+        }
+        match self.frame_pointer(registers) {
+            Outcome::Nothing if self.exact => match self.just_called(registers) {
+                Some(caller) => Outcome::Caller(caller, FoundBy::JustCalled),
+                None => unreadable.map_or(Outcome::Nothing, Outcome::Unreadable),
+            },
+            Outcome::Nothing => unreadable.map_or(Outcome::Nothing, Outcome::Unreadable),
+            outcome => outcome,
+        }
+    }
+
+    fn interrupted(&self, registers: &Registers) -> Option<Registers> {
+        let (arch, sp) = (registers.arch(), registers.sp());
+        signal_context::interrupted(arch, sp, self.memory, self.modules)
+    }
+
+    fn root(&self, registers: &Registers) -> Option<Root> {
+        let ip = registers.ip();
+        if let Some(module) = self.module
+            && let Some(table) = module.table
+            && table.is_entry_code(ip.wrapping_sub(module.bias))
+        {
+            return Some(Root::EntryPoint);
+        }
+        if self.exact || registers.arch() != Arch::X86_64 {
+            return None;
+        }
+        let around = self.around(ip, |avma, into| walk::Code::read(self, avma, into));
+        let (before, behind) = around.split_at_checked(BEFORE)?;
+        let ends = code::exits(behind)
+            || code::is_exit(before, behind)
+            || code::made_up(before, behind) == Some(MadeUp::GoExit);
+        ends.then_some(Root::ExitFollows)
+    }
+
+    /// The code before and behind a return address, empty if not all of the former is known.
+    fn around(&self, address: u64, read: impl Fn(u64, &mut [u8]) -> usize) -> Around {
+        let mut around = Around::default();
+        let start = address.wrapping_sub(BEFORE as u64);
+        let len = read(start, &mut around.bytes).min(around.bytes.len());
+        around.len = if len < BEFORE { 0 } else { len };
+        around
+    }
+
+    /// The first frame, if nothing was pushed since the call.
+    fn just_called(&self, registers: &mut Registers) -> Option<Caller> {
+        let arch = registers.arch();
+        let (address, slot) = match arch {
+            Arch::Aarch64 => (registers.get(arch::aarch64::LR)? & self.mask, 0),
+            Arch::X86_64 => {
+                // The first entry of a PLT is jumped to with one word pushed, and pushes another.
+                let in_plt = self.module.is_some_and(|module| {
+                    let svma = registers.ip().wrapping_sub(module.bias);
+                    module.table.is_some_and(|table| table.is_plt(svma))
+                });
+                (0..=if in_plt { 2 } else { 0 }).find_map(|words| {
+                    let slot = registers.sp().wrapping_add(words * 8);
+                    let address = self.memory.read_u64(slot)?;
+                    self.is_return(address).then_some((address, slot))
+                })?
+            }
+        };
+        if !self.is_return(address) {
+            return None;
+        }
+        registers.keep(arch.callee_saved());
+        if slot != 0 {
+            registers.set(arch.sp(), slot.wrapping_add(8));
+        }
+        Some(called(address, slot))
+    }
+
+    fn frame_pointer(&self, registers: &mut Registers) -> Outcome {
+        let Some(fp) = registers.fp() else {
+            return Outcome::Nothing;
+        };
+        if fp == 0 && self.by == FoundBy::FramePointer {
+            return Outcome::Root(Root::NullFramePointer);
+        }
+        let above = fp.wrapping_sub(registers.sp());
+        if fp % 8 != 0 || fp < registers.sp() || above > MAX_FRAME {
+            return Outcome::Nothing;
+        }
+        let slot = fp.wrapping_add(8);
+        let (Some(saved), Some(address)) = (self.memory.read_u64(fp), self.memory.read_u64(slot))
+        else {
+            return Outcome::Unreadable(slot);
+        };
+        let address = address & self.mask;
+        if address == 0 && saved == 0 {
+            return Outcome::Root(Root::NullReturnAddress);
+        }
+        if !self.is_return(address) {
+            return Outcome::Nothing;
+        }
+        // What such code does with the other registers is not known.
+        registers.keep(0);
+        registers.set(registers.arch().sp(), fp.wrapping_add(16));
+        registers.set(registers.arch().fp(), saved);
+        Outcome::Caller(called(address, slot), FoundBy::FramePointer)
+    }
+
+    /// Whether this is mapped, and follows a call as far as that can be seen.
+    fn is_return(&self, address: u64) -> bool {
+        let Some(inside) = address.checked_sub(1) else {
+            return false;
+        };
+        if self.modules.find(inside).is_none() {
+            return false;
+        }
+        if self.mask != u64::MAX {
+            return true;
+        }
+        let around = self.around(address, |avma, into| self.modules.code(avma, into));
+        match around.split_at_checked(BEFORE) {
+            None => true,
+            Some((before, behind)) => {
+                code::ends_with_call(before) || code::made_up(before, behind).is_some()
+            }
+        }
+    }
+}
+
+impl<M: Memory + ?Sized, P: Modules + ?Sized> walk::Code for Context<'_, M, P> {
+    fn read(&self, avma: u64, into: &mut [u8]) -> usize {
+        let kept = self.module.and_then(|module| {
+            let svma = avma.wrapping_sub(module.bias);
+            module.table?.undescribed_code(svma)
+        });
+        let Some(kept) = kept else {
+            return self.modules.code(avma, into);
+        };
+        let len = kept.len().min(into.len());
+        if let (Some(into), Some(kept)) = (into.get_mut(..len), kept.get(..len)) {
+            into.copy_from_slice(kept);
+        }
+        len
+    }
+
+    fn is_described(&self, avma: u64) -> bool {
+        self.module.is_some_and(|module| {
+            let svma = avma.wrapping_sub(module.bias);
+            module.table.is_some_and(|table| table.covers(svma))
+        })
+    }
+
+    fn is_return_address(&self, avma: u64) -> bool {
+        self.is_return(avma)
+    }
+}
+
+fn called(address: u64, slot: u64) -> Caller {
+    Caller {
+        return_address: Some(address),
+        slot,
+        interrupted: false,
+    }
+}

@@ -1,0 +1,158 @@
+//! AArch64, by call frame information that is made up: link register, signed return addresses,
+//! frame records, signal frames.
+
+use crate::image::{eh_frame, image};
+use rprof_unwind::{
+    Arch, Cause, End, FoundBy, Frame, FrameKind, Module, Modules, Registers, Root, StackDump,
+    UnwindTable, Unwinder,
+};
+
+const BIAS: u64 = 0x5500_0000_0000;
+const STACK: u64 = 0x7ff0_0000_0000;
+
+struct Process {
+    table: UnwindTable,
+}
+
+impl Modules for Process {
+    fn find(&self, avma: u64) -> Option<Module<'_>> {
+        let svma = avma.wrapping_sub(BIAS);
+        // Behind the image, code that was made at run time.
+        (0x1000..0x30000).contains(&svma).then_some(Module {
+            table: (svma < 0x11000).then_some(&self.table),
+            bias: BIAS,
+        })
+    }
+}
+
+/// 0x2000: a leaf that touches nothing. 0x3000: saves x29 and x30 (signed) in 32 bytes, and from
+/// 0x3010 on uses x29. 0x4000: has no caller.
+fn process() -> Process {
+    let sections = eh_frame(
+        "",
+        30,
+        &[0x0c, 31, 0],
+        &[
+            (0x2000, 0x100, &[]),
+            (
+                0x3000,
+                0x100,
+                &[
+                    0x2d, 0x44, // negate_ra_state, advance 4
+                    0x0e, 32, 0x9d, 4, 0x9e, 3, // CFA sp+32, x29 at -32, x30 at -24
+                    0x4c, 0x0d, 29, // advance 12, CFA by x29
+                ],
+            ),
+            (0x4000, 0x100, &[0x07, 30]),
+        ],
+    );
+    let image = image(183, &[(".eh_frame", 0x8000, &sections)]);
+    let table = UnwindTable::parse(&image).unwrap();
+    assert_eq!(table.arch(), Arch::Aarch64);
+    Process { table }
+}
+
+fn unwind(registers: &Registers, words: &[u64]) -> (Vec<Frame>, End) {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let memory = StackDump::new(STACK, &bytes);
+    let mut frames = Vec::new();
+    let end = Unwinder::new(Arch::Aarch64).unwind(registers, &memory, &process(), 50, &mut frames);
+    (frames, end)
+}
+
+fn registers(svma: u64, lr: u64, fp: u64) -> Registers {
+    let mut registers = Registers::new(Arch::Aarch64, BIAS + svma, STACK);
+    registers.set(30, lr);
+    registers.set(29, fp);
+    registers
+}
+
+/// As if pointer authentication had signed it.
+fn signed(svma: u64) -> u64 {
+    (BIAS + svma) | 0x5a7f << 48
+}
+
+#[test]
+fn from_a_leaf_to_the_root() {
+    let words = [STACK + 32, signed(0x4010), 0, 0, 0, 0];
+    let (frames, end) = unwind(&registers(0x2010, signed(0x3020), STACK), &words);
+    let found: Vec<(u64, u64)> = frames
+        .iter()
+        .map(|frame| (frame.address - BIAS, frame.sp))
+        .collect();
+    assert_eq!(
+        found,
+        [(0x2010, STACK), (0x3020, STACK), (0x4010, STACK + 32)]
+    );
+    assert_eq!(end, End::Root(Root::UndefinedReturnAddress));
+    assert_eq!(frames[1].slot, 0, "the link register");
+    assert_eq!(frames[2].slot, STACK + 8);
+}
+
+#[test]
+fn every_place_of_a_prologue() {
+    // Nothing was stored yet.
+    let (frames, end) = unwind(&registers(0x3000, signed(0x4010), 1), &[]);
+    assert_eq!(
+        (frames.len(), end),
+        (2, End::Root(Root::UndefinedReturnAddress))
+    );
+    // It was, and x29 is still the caller's.
+    let (frames, _) = unwind(&registers(0x3004, 7, 1), &[0, signed(0x4010), 0, 0]);
+    assert_eq!(frames[1].address, BIAS + 0x4010);
+}
+
+/// What the link register has in a caller was overwritten by the call.
+#[test]
+fn link_register_serves_once() {
+    let (frames, end) = unwind(&registers(0x2010, BIAS + 0x2020, 0), &[]);
+    assert_eq!(frames.len(), 2);
+    let address = BIAS + 0x2020;
+    assert_eq!(
+        end,
+        End::Truncated(Cause::MissingRegister {
+            address,
+            register: 30
+        })
+    );
+}
+
+#[test]
+fn frame_records_without_description() {
+    let words = [0, 0, STACK + 48, signed(0x20100), 0, 0, 0, 0];
+    let (frames, end) = unwind(&registers(0x20000, 9, STACK + 16), &words);
+    assert_eq!(frames[1].by, FoundBy::FramePointer);
+    assert_eq!(frames[1].address, BIAS + 0x20100);
+    assert_eq!(end, End::Root(Root::NullReturnAddress), "a record of zeros");
+}
+
+/// The kernel's signal frame above a handler: siginfo, ucontext, registers.
+#[test]
+fn through_a_signal() {
+    let mut words = vec![0; 80];
+    words[0] = STACK + 32;
+    words[1] = BIAS + 0x21000;
+    let context = &mut words[4..];
+    context[0] = 11;
+    let registers_at = (128 + 176 + 8) / 8;
+    context[registers_at + 30] = BIAS + 0x4010;
+    context[registers_at + 31] = STACK + 0x800;
+    context[registers_at + 32] = BIAS + 0x2040;
+    context[registers_at + 33] = 0x6000_0000;
+    let (frames, end) = unwind(&registers(0x3020, 0, STACK), &words);
+    let found: Vec<(u64, FrameKind)> = frames
+        .iter()
+        .map(|frame| (frame.address - BIAS, frame.kind))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (0x3020, FrameKind::Sampled),
+            (0x21000, FrameKind::Caller),
+            (0x2040, FrameKind::Interrupted),
+            (0x4010, FrameKind::Caller),
+        ]
+    );
+    assert_eq!(frames[2].sp, STACK + 0x800);
+    assert_eq!(end, End::Root(Root::UndefinedReturnAddress));
+}

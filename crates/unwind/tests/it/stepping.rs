@@ -1,0 +1,306 @@
+//! The processor as the oracle: a program is executed one instruction at a time, its calls and
+//! returns are written down as they happen, and after each instruction the unwinder must find
+//! just those calls. Prologues, epilogues, PLT entries, lazy binding, the dynamic linker, signal
+//! handlers and the C library's start and exit are all among them.
+
+use crate::process::{Stop, Traced};
+use crate::tools;
+use rprof_unwind::{Arch, Cause, End, Frame, FrameKind, Root, Unwinder};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A call that has not returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Call {
+    /// Where it returns to.
+    address: u64,
+    /// Where that is stored. For an interruption, where the kernel put what it stored.
+    slot: u64,
+    interrupted: bool,
+}
+
+#[derive(Default)]
+struct Tally {
+    steps: usize,
+    right: usize,
+    /// True as far as they go, and known to be incomplete.
+    short: usize,
+    /// Inside of longjmp, or of what throws exceptions just before it jumps.
+    jumping: usize,
+    /// Stacks that differ, by the place of the instruction: how often, and the first.
+    wrong: BTreeMap<String, (usize, String)>,
+    roots: BTreeMap<String, usize>,
+}
+
+/// Executes a program to its end, or `limit` instructions of it.
+fn run(program: &Path, arguments: &[&str], limit: usize) -> Tally {
+    run_from(Traced::start(program, arguments), limit)
+}
+
+fn run_from(mut process: Traced, limit: usize) -> Tally {
+    let mut unwinder = Unwinder::new(Arch::X86_64);
+    let mut calls: Vec<Call> = Vec::new();
+    let mut frames = Vec::new();
+    let mut tally = Tally::default();
+    let mut registers = process.registers();
+    while tally.steps < limit {
+        let (ip, sp) = (registers.ip(), registers.sp());
+        let mut code = [0; 16];
+        process.bytes(ip, &mut code);
+        let mut stop = process.step(0);
+        if let Stop::Signal(signal) = stop {
+            // Not yet delivered: the next step ends at the handler's first instruction.
+            stop = process.step(signal);
+            if matches!(stop, Stop::Gone) {
+                break;
+            }
+            registers = process.registers();
+            let restorer = rprof_unwind::Memory::read_u64(&process, registers.sp()).unwrap();
+            calls.push(Call {
+                address: ip,
+                slot: registers.sp() + 8,
+                interrupted: true,
+            });
+            calls.push(Call {
+                address: restorer,
+                slot: registers.sp(),
+                interrupted: false,
+            });
+        } else if matches!(stop, Stop::Stepped) {
+            registers = process.registers();
+        }
+        if !matches!(stop, Stop::Stepped) {
+            break;
+        }
+        // A system call may have mapped something.
+        if code[..2] == [0x0f, 0x05] {
+            process.look_at_maps();
+        }
+        let now = registers.sp();
+        if code[..2] == [0x0f, 0x05] && registers.sp() != sp {
+            // rt_sigreturn, the only system call that changes it: the handler's frames go away.
+            let interrupted = calls.iter().rposition(|call| call.interrupted);
+            calls.truncate(interrupted.unwrap_or(0));
+        }
+        // Handlers may run on a stack elsewhere, below or above.
+        while calls
+            .last()
+            .is_some_and(|call| call.slot < now && now - call.slot < 1 << 24)
+        {
+            calls.pop();
+        }
+        if now == sp.wrapping_sub(8) {
+            let address = rprof_unwind::Memory::read_u64(&process, now).unwrap();
+            let is_call = (2..=8).contains(&address.wrapping_sub(ip)) && registers.ip() != address
+                || code[0] == 0xe8;
+            if is_call {
+                calls.push(Call {
+                    address,
+                    slot: now,
+                    interrupted: false,
+                });
+            }
+        }
+        tally.steps += 1;
+        process.read_stack(registers.sp());
+        let end = unwinder.unwind(&registers, &process, &process, 1000, &mut frames);
+        check(&process, &calls, &frames, end, &mut tally);
+    }
+    tally
+}
+
+fn check(process: &Traced, calls: &[Call], frames: &[Frame], end: End, tally: &mut Tally) {
+    let found = frames.iter().skip(1).map(|frame| Call {
+        address: frame.address,
+        slot: frame.slot,
+        interrupted: frame.kind == FrameKind::Interrupted,
+    });
+    let same = |call: &Call, found: &Call| {
+        call.address == found.address
+            && call.interrupted == found.interrupted
+            && (call.interrupted || call.slot == found.slot)
+    };
+    // Code that ends the process is not left by a return, so its caller, `_start`, is not found.
+    let missing = usize::from(end == End::Root(Root::ExitFollows));
+    let agree = found.clone().count() + missing == calls.len()
+        && calls
+            .iter()
+            .rev()
+            .zip(found.clone())
+            .all(|(call, found)| same(call, &found));
+    if agree && matches!(end, End::Root(_)) {
+        tally.right += 1;
+        *tally.roots.entry(format!("{end:?}")).or_default() += 1;
+        return;
+    }
+    let prefix = calls
+        .iter()
+        .rev()
+        .zip(found.clone())
+        .all(|(call, found)| same(call, &found));
+    if prefix && matches!(end, End::Truncated(_)) {
+        tally.short += 1;
+        *tally.roots.entry(place_of(process, end)).or_default() += 1;
+        return;
+    }
+    // longjmp's description says where it goes to, not who called it: the return address is in a
+    // register. That is on purpose.
+    if frames
+        .get(1)
+        .is_some_and(|frame| frame.slot == 0 && frame.kind == FrameKind::Caller)
+    {
+        tally.jumping += 1;
+        return;
+    }
+    // When an exception has found where it is caught, the unwinder of libgcc writes that into its own
+    // frame, in place of its return address: it will not return.
+    let overwritten = |call: &Call| {
+        !call.interrupted
+            && rprof_unwind::Memory::read_u64(process, call.slot) != Some(call.address)
+    };
+    if calls.iter().any(overwritten) {
+        tally.jumping += 1;
+        return;
+    }
+    let place = process.place(frames[0].address);
+    let entry = tally.wrong.entry(place).or_default();
+    entry.0 += 1;
+    if entry.1.is_empty() {
+        entry.1 = format!("{end:x?}\n  true:");
+        for call in calls.iter().rev().take(12) {
+            entry.1 += &format!(" {}@{:x}", process.place(call.address), call.slot);
+        }
+        entry.1 += "\n  found:";
+        for (frame, call) in frames.iter().skip(1).zip(found).take(12) {
+            entry.1 += &format!(
+                " {}@{:x}:{:?}",
+                process.place(call.address),
+                call.slot,
+                frame.by
+            );
+        }
+    }
+}
+
+/// The end of an incomplete stack, for messages.
+fn place_of(process: &Traced, end: End) -> String {
+    match end {
+        End::Truncated(Cause::NoUnwindInfo { address }) => {
+            format!("no unwind information: {}", process.place(address))
+        }
+        end => format!("{end:x?}"),
+    }
+}
+
+fn report(what: &str, tally: &Tally) {
+    let wrong: usize = tally.wrong.values().map(|(count, _)| count).sum();
+    eprintln!(
+        "{what}: {} steps, {} right, {} short, {} jumping, {wrong} wrong; {:#?}",
+        tally.steps, tally.right, tally.short, tally.jumping, tally.roots
+    );
+    for (place, (count, example)) in tally.wrong.iter().take(20) {
+        eprintln!("{count} at {place}: {example}");
+    }
+}
+
+fn expect_all_right(what: &str, program: &Path) {
+    let tally = run(program, &[], 400_000);
+    report(what, &tally);
+    assert!(tally.steps > 1000, "{what} ended early");
+    assert!(tally.wrong.is_empty() && tally.short == 0, "{what}");
+}
+
+#[test]
+fn every_instruction_of_a_program() {
+    if !tools::present("gcc") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    for flags in [
+        &["-O2", "-fomit-frame-pointer"][..],
+        &["-O1", "-no-pie", "-Wl,-z,lazy"],
+        &[
+            "-O3",
+            "-fomit-frame-pointer",
+            "-static",
+            "-Wl,--no-eh-frame-hdr",
+        ],
+        // .debug_frame alone, compressed.
+        &[
+            "-Os",
+            "-g",
+            "-gz=zlib",
+            "-fno-asynchronous-unwind-tables",
+            "-static",
+        ],
+    ] {
+        let program = tools::compile("gcc", "calls.c", flags, directory.path()).unwrap();
+        expect_all_right(&format!("gcc {flags:?}"), &program);
+    }
+}
+
+#[test]
+fn every_instruction_of_exceptions() {
+    if !tools::present("g++") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let flags = ["-O2", "-fomit-frame-pointer", "-no-pie"];
+    let program = tools::compile("g++", "throw.cc", &flags, directory.path()).unwrap();
+    let mut process = Traced::start(&program, &[]);
+    // The dynamic linker has a million instructions to go before.
+    let entry = std::fs::read(&program).unwrap()[0x18..0x20]
+        .try_into()
+        .unwrap();
+    process.run_to(u64::from_le_bytes(entry));
+    let tally = run_from(process, 1_000_000);
+    report("exceptions", &tally);
+    assert!(tally.steps > 10_000 && tally.jumping > 0);
+    assert!(tally.wrong.is_empty() && tally.short == 0);
+}
+
+#[test]
+fn every_instruction_as_clang_compiles_it() {
+    if !tools::present("clang") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let flags = [
+        "-O2",
+        "-fomit-frame-pointer",
+        "-static",
+        "-Wno-unknown-attributes",
+    ];
+    let program = tools::compile("clang", "calls.c", &flags, directory.path()).unwrap();
+    expect_all_right("clang", &program);
+}
+
+/// musl has no call frame information, nor frame pointers: the code is all there is. Stacks with
+/// functions in them that do not return (`exit`) cannot be completed, but what is found of them
+/// must be true.
+#[test]
+fn every_instruction_with_musl() {
+    if !tools::present("musl-gcc") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let flags = ["-O2", "-static", "-fasynchronous-unwind-tables"];
+    let program = tools::compile("musl-gcc", "calls.c", &flags, directory.path()).unwrap();
+    let tally = run(&program, &[], 400_000);
+    report("musl", &tally);
+    assert!(tally.wrong.is_empty());
+    assert!(tally.right > 1000 && tally.short * 5 < tally.right);
+}
+
+/// For looking at a program by hand: `PROGRAM=/bin/ls cargo test --release -p rprof-unwind --test
+/// it -- --ignored --nocapture any_program`. Also `ARGUMENTS`, and `LIMIT` instructions.
+#[test]
+#[ignore = "needs a program"]
+fn any_program() {
+    let program = std::env::var("PROGRAM").unwrap();
+    let arguments = std::env::var("ARGUMENTS").unwrap_or_default();
+    let arguments: Vec<&str> = arguments.split_whitespace().collect();
+    let limit = std::env::var("LIMIT").map_or(1_000_000, |limit| limit.parse().unwrap());
+    let tally = run(Path::new(&program), &arguments, limit);
+    report(&program, &tally);
+}

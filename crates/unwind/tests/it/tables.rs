@@ -1,0 +1,144 @@
+//! Where call frame information is found: with and without section headers, `.eh_frame_hdr`,
+//! compression.
+
+use crate::image::{eh_frame, image};
+use crate::tools;
+use rprof_unwind::table::{CfaRule, RegisterRule};
+use rprof_unwind::{TableError, UnwindTable};
+use std::process::Command;
+
+/// CFA rsp+8, return address below it.
+const X86_64: [u8; 5] = [0x0c, 7, 8, 0x90, 1];
+
+#[test]
+fn section_headers_are_not_needed() {
+    for path in tools::system_images() {
+        let mut bytes = std::fs::read(&path).unwrap();
+        if bytes.len() > 16 << 20 {
+            continue;
+        }
+        let with = UnwindTable::parse(&bytes).unwrap();
+        // e_shoff, e_shnum, e_shstrndx
+        bytes[0x28..0x30].fill(0);
+        bytes[0x3c..0x40].fill(0);
+        let without = UnwindTable::parse(&bytes).unwrap();
+        assert_eq!(
+            with.stats().fdes,
+            without.stats().fdes,
+            "{}",
+            path.display()
+        );
+        assert!(with.rows().eq(without.rows()), "{}", path.display());
+    }
+}
+
+#[test]
+fn compressed_sections() {
+    if !tools::present("gcc") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let plain = ["-O2", "-g", "-fno-asynchronous-unwind-tables"];
+    let table = |extra: &[&str]| {
+        let flags = [&plain, extra].concat();
+        let program = tools::compile("gcc", "calls.c", &flags, directory.path()).unwrap();
+        let bytes = std::fs::read(program).unwrap();
+        UnwindTable::parse(&bytes).unwrap()
+    };
+    let one = table(&["-gz=none"]);
+    assert!(one.rows().count() > 40);
+    for form in ["-gz=zlib", "-gz=zlib-gnu", "-gz=zstd"] {
+        let supported = Command::new("gcc")
+            .args([form, "-x", "c", "-c", "/dev/null", "-o"])
+            .arg(directory.path().join("nothing.o"))
+            .output()
+            .unwrap();
+        if !supported.status.success() {
+            eprintln!("skipped: gcc without {form}");
+            continue;
+        }
+        assert!(one.rows().eq(table(&[form]).rows()), "{form}");
+    }
+}
+
+#[test]
+fn gaps_overlaps_and_removed_functions() {
+    let section = eh_frame(
+        "",
+        16,
+        &X86_64,
+        &[
+            (0x3000, 0x10, &[]),
+            (0x2000, 0x100, &[0x48, 0x0e, 16]),
+            // Inside of the one before.
+            (0x2080, 0x10, &[0x0e, 24]),
+            // A second one for the same code.
+            (0x3000, 0x80, &[0x0e, 32]),
+            // Of functions that the linker removed.
+            (0, 0x5000, &[]),
+            (u64::MAX - 1, 0x10, &[]),
+            (0x4000, 0, &[]),
+        ],
+    );
+    let table = UnwindTable::parse(&image(62, &[(".eh_frame", 0x8000, &section)])).unwrap();
+    let rows: Vec<(u64, u64, CfaRule<'_>)> = table
+        .rows()
+        .map(|row| (row.start, row.end, row.rule.unwrap().cfa))
+        .collect();
+    let sp = |offset| CfaRule::Register(7, offset);
+    assert_eq!(
+        rows,
+        [
+            (0x2000, 0x2008, sp(8)),
+            (0x2008, 0x2080, sp(16)),
+            (0x2080, 0x2090, sp(24)),
+            (0x3000, 0x3010, sp(8)),
+        ]
+    );
+    for (svma, covered) in [
+        (0x1fff, false),
+        (0x2000, true),
+        (0x208f, true),
+        (0x3010, false),
+    ] {
+        assert_eq!(table.covers(svma), covered, "{svma:#x}");
+    }
+}
+
+/// The linker's terminator in the middle, and `.debug_frame` where `.eh_frame` has nothing.
+#[test]
+fn both_sections() {
+    let fde = |start| eh_frame("", 16, &X86_64, &[(start, 0x10, &[])]);
+    let mut eh = fde(0x2000);
+    eh.extend([0; 4]);
+    // The reference to the CIE is a distance, so it stays right.
+    eh.extend(fde(0x3000));
+    let mut debug = eh_frame("", 16, &[0x0c, 7, 64, 0x90, 1], &[(0x2000, 0x8000, &[])]);
+    debug[4..8].fill(0xff);
+    let pointer_at = u32::from_le_bytes(debug[..4].try_into().unwrap()) as usize + 8;
+    debug[pointer_at..pointer_at + 4].fill(0);
+    let image = image(
+        62,
+        &[(".eh_frame", 0x8000, &eh), (".debug_frame", 0, &debug)],
+    );
+    let table = UnwindTable::parse(&image).unwrap();
+    assert_eq!(table.stats().fdes, 3);
+    let rows: Vec<_> = table.rows().collect();
+    assert_eq!(rows.len(), 3);
+    let rule = rows[2].rule.as_ref().unwrap();
+    assert_eq!(rule.return_address, RegisterRule::AtCfa(-8));
+    assert_eq!(rule.cfa, CfaRule::Register(7, 64));
+}
+
+#[test]
+fn no_image() {
+    let error = |bytes: &[u8]| UnwindTable::parse(bytes).map(drop).unwrap_err();
+    assert_eq!(error(b""), TableError::NotAnElf);
+    assert_eq!(error(b"#!/bin/sh\n"), TableError::NotAnElf);
+    assert_eq!(error(b"\x7fELF\x01\x01"), TableError::WrongClass);
+    assert_eq!(error(b"\x7fELF\x02\x02"), TableError::WrongClass);
+    assert_eq!(error(&image(40, &[])), TableError::WrongMachine(40));
+    let empty = UnwindTable::parse(&image(62, &[])).unwrap();
+    assert!(!empty.has_cfi());
+    assert_eq!(empty.bias(0x7000, 0x1000), Some(0x6000));
+}

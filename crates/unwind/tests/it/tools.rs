@@ -1,0 +1,74 @@
+//! Compilers and other tools, images of the system.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Whether a tool is there. Fails if it must be, says so if it is not.
+pub(crate) fn present(tool: &str) -> bool {
+    let found = Command::new(tool).arg("--version").output().is_ok();
+    missing_unless(found, tool)
+}
+
+fn missing_unless(found: bool, what: &str) -> bool {
+    let required = std::env::var_os("RPROF_REQUIRE_TOOLS").is_some_and(|value| value == "1");
+    assert!(found || !required, "{what} is required and missing");
+    if !found {
+        eprintln!("skipped: no {what}");
+    }
+    found
+}
+
+/// Compiles a source of `tests/fixtures` into `directory`.
+pub(crate) fn compile(
+    compiler: &str,
+    source: &str,
+    flags: &[&str],
+    directory: &Path,
+) -> Option<PathBuf> {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let output = directory.join(format!(
+        "{source}{}",
+        flags
+            .concat()
+            .replace(|c: char| !c.is_ascii_alphanumeric(), "_")
+    ));
+    let result = Command::new(compiler)
+        .arg(fixtures.join(source))
+        .args(flags)
+        .arg("-o")
+        .arg(&output)
+        .output()
+        .ok()?;
+    let said = String::from_utf8_lossy(&result.stderr);
+    assert!(
+        result.status.success(),
+        "{compiler} {source} {flags:?}: {said}"
+    );
+    Some(output)
+}
+
+/// Images of the system to read, those that are there: libraries and programs of different
+/// linkers and compilers.
+pub(crate) fn system_images() -> Vec<PathBuf> {
+    let names = [
+        "/lib/x86_64-linux-gnu/libc.so.6",
+        "/lib/x86_64-linux-gnu/libm.so.6",
+        "/lib64/ld-linux-x86-64.so.2",
+        "/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
+        "/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
+        "/usr/bin/perf",
+        "/usr/bin/git",
+        "/usr/bin/python3",
+        "/bin/bash",
+        "/usr/bin/node",
+    ];
+    let found: Vec<PathBuf> = names
+        .iter()
+        .map(PathBuf::from)
+        .filter(|path| path.exists())
+        .collect();
+    if found.is_empty() {
+        missing_unless(false, "image of the system");
+    }
+    found
+}
