@@ -543,6 +543,7 @@ fn files() -> Result<Vec<(String, Vec<u8>)>> {
         }
     }
     files.push(("tracepoint".into(), tracepoint_file()?));
+    files.push(("group".into(), group_file()?));
     // A recorder that was killed.
     let mut out = Cursor::new(Vec::new());
     let mut writer = FileWriter::create(&mut out, descriptions())?;
@@ -552,6 +553,37 @@ fn files() -> Result<Vec<(String, Vec<u8>)>> {
     drop(writer);
     files.push(("killed".into(), out.into_inner()));
     Ok(files)
+}
+
+/// A recording of a group, whose first event reads the counts of both.
+fn group_file() -> Result<Vec<u8>> {
+    let mut events = descriptions();
+    for event in &mut events {
+        event.attr.sample_type = usual() | SampleType::READ;
+        event.attr.read_format = ReadFormat::GROUP | ReadFormat::ID;
+    }
+    events[1].attr.period_or_freq = 0;
+    let layout = SampleLayout::new(&events[0].attr, Endian::NATIVE);
+    let mut records = Vec::new();
+    for (time, counts) in [
+        (2, [(1, 50), (3, 5)]),
+        (1, [(1, 20), (3, 5)]),
+        (3, [(2, 9), (4, 1)]),
+    ] {
+        let mut sample = sample(time, 0x2000, vec![-512i64 as u64, 0x2000]);
+        let value = |(id, value)| ReadValue {
+            value,
+            id: Some(id),
+            lost: None,
+        };
+        sample.read.values = counts.map(value).to_vec();
+        sample.encode(Misc::USER, &layout, &mut records)?;
+    }
+    let mut out = Cursor::new(Vec::new());
+    let mut writer = FileWriter::create(&mut out, events)?;
+    writer.write_records(&records)?;
+    writer.finish(sections(Endian::NATIVE))?;
+    Ok(out.into_inner())
 }
 
 /// The records in two COMPRESSED records, cut where no record ends.

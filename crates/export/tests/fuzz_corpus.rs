@@ -1,0 +1,12 @@
+//! The fuzz targets of this crate over the inputs that were found, without a fuzzer: see
+//! `fuzz/README.md`.
+
+#[path = "../../../fuzz/targets/analyse.rs"]
+mod analyse;
+#[path = "../../../fuzz/targets/replay.rs"]
+mod replay;
+
+#[test]
+fn analyse_over_its_corpus() {
+    replay::replay("analyse", analyse::run);
+}

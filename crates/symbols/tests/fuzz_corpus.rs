@@ -1,0 +1,26 @@
+//! The fuzz targets of this crate over the inputs that were found, without a fuzzer: see
+//! `fuzz/README.md`.
+
+#[path = "../../../fuzz/targets/demangle.rs"]
+mod demangle;
+#[path = "../../../fuzz/targets/elf_symbols.rs"]
+mod elf_symbols;
+#[path = "../../../fuzz/targets/kallsyms.rs"]
+mod kallsyms;
+#[path = "../../../fuzz/targets/replay.rs"]
+mod replay;
+
+#[test]
+fn elf_symbols_over_its_corpus() {
+    replay::replay("elf_symbols", elf_symbols::run);
+}
+
+#[test]
+fn kallsyms_over_its_corpus() {
+    replay::replay("kallsyms", kallsyms::run);
+}
+
+#[test]
+fn demangle_over_its_corpus() {
+    replay::replay("demangle", demangle::run);
+}
