@@ -88,7 +88,7 @@ mod view;
 pub use builder::{NewMapping, ProcessMapBuilder};
 pub use ids::{CommId, ImageId, MapState, Pid, SpaceId, Tid, Time};
 pub use image::{BuildId, Image, ImageIdentity, ImageKind};
-pub use live::{LiveMap, LiveMapping};
+pub use live::{LiveMap, LiveMapping, find as find_live};
 pub use process::{Process, Thread};
 pub use timeline::{Stats, Timeline};
 pub use view::{MapView, Mapping, Resolved};

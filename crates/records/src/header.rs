@@ -162,6 +162,9 @@ impl Misc {
     pub const SWITCH_OUT_PREEMPT: Misc = Misc(1 << 14);
     /// SAMPLE: the address is exact.
     pub const EXACT_IP: Misc = Misc(1 << 14);
+    /// SAMPLE, in what rprof wrote: the user's stack was unwound, and ends before its root. The
+    /// kernel leaves the bit unused for samples, and readers look at their CPU mode only.
+    pub const TRUNCATED_STACK: Misc = Misc(1 << 13);
     /// MMAP2: the build-id form.
     pub const MMAP_BUILD_ID: Misc = Misc(1 << 14);
     /// Synthesised MMAP2: reading /proc/PID/maps took too long.

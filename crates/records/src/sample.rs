@@ -443,6 +443,12 @@ impl<'a> Sample<'a> {
         })
     }
 
+    /// Where in the body the field of the user's stack begins: its length, the bytes, and
+    /// how many of them are real.
+    pub fn stack_user_offset(&self) -> Option<usize> {
+        self.offset(F::StackUser)
+    }
+
     /// Cost, as one word. With [`SampleType::WEIGHT_STRUCT`] it is three values:
     /// bits 0 to 31, 32 to 47, 48 to 63.
     pub fn weight(&self) -> Option<u64> {
