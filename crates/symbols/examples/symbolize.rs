@@ -1,4 +1,4 @@
-//! Names the functions at offsets of an ELF file, as `perf script -F ip` prints them for
+//! Names the functions at offsets of an ELF file, the calls inlined there, and the lines, as `perf script -F ip` prints them for
 //! libraries. Debug files that are installed are found:
 //!
 //! ```sh
@@ -27,10 +27,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         .zip(symbolizer.resolve_image(&image, &offsets))
     {
         match lookup {
-            // Names may hold anything, so they are escaped for the terminal.
             Ok(frames) => {
-                let name = frames.symbol().name.escape_debug();
-                println!("{offset:#x} {name}+{:#x}", frames.offset());
+                println!("{offset:#x} {:#x} behind the start of", frames.offset());
+                for frame in frames.iter() {
+                    // Names may hold anything, so they are escaped for the terminal.
+                    let line = frame
+                        .line
+                        .map(|line| format!(" {}:{}", line.file, line.line));
+                    let line = line.unwrap_or_default();
+                    println!("    {}{}", frame.name.escape_debug(), line.escape_debug());
+                }
             }
             Err(reason) => println!("{offset:#x} [unknown: {reason}]"),
         }

@@ -1,40 +1,46 @@
-//! [`ElfImage`]: an ELF image together with the debug file that completes it.
+//! [`ElfImage`]: an ELF image together with the files that complete it.
 
-use crate::debug_file::DebugFiles;
+use crate::debug::{DebugFile, DebugFiles, Links, SharedFile, mini_symbols};
+use crate::dwarf::{DebugInfo, DwarfFile, SplitFiles};
 use crate::elf::{ElfError, ElfSymbol, ElfSymbols};
 use crate::image::ImageKey;
 use crate::vdso::vdso_image;
 use crate::{BuildId, Reason, file};
 use memmap2::Mmap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// An image, and once a symbol is asked for and it has no `.symtab`, its debug file.
+/// An image, and once something is asked for that it does not have, its debug file.
 ///
 /// The image translates file offsets to SVMAs; both have the same SVMAs. As in `perf`
-/// (found by experiment with 6.1), a debug file takes the place of the image's own
-/// symbols, `.dynsym` included, and only PLT entries still come from the image.
+/// (found by experiment with 6.1), the symbols of a debug file take the place of the image's
+/// own, `.dynsym` included, and only PLT entries still come from the image.
 ///
 /// Where `perf` 6.1 is wrong, this is not: if the image has no `.dynsym` (a static program),
 /// `perf` translates with the program headers of the debug file, and names other functions.
 #[derive(Debug)]
 pub(crate) struct ElfImage<D> {
     image: ElfSymbols<D>,
-    /// Looked for when first needed: recorders ask images for nothing but their build-id.
-    debug: OnceLock<Option<ElfSymbols<Mmap>>>,
+    /// Where it was found. `None` for the vdso, for which no files are looked for.
+    path: Option<PathBuf>,
+    /// Everything below is found when first needed.
+    links: OnceLock<Links>,
+    debug: OnceLock<Option<DebugFile>>,
+    mini: OnceLock<Option<ElfSymbols<Vec<u8>>>>,
+    dwarf: OnceLock<Option<DwarfFile>>,
+    shared: OnceLock<Option<SharedFile>>,
+    split: OnceLock<SplitFiles>,
 }
 
 impl ElfImage<Mmap> {
     /// Opens the file, or what the cache of `perf` has kept of it, if it is the right one.
     pub(crate) fn open(key: &ImageKey, path: &Path, places: &DebugFiles) -> Result<Self, Reason> {
-        let image = open_file(key, path).or_else(|reason| {
+        let path = places.place(path);
+        let image = open_file(key, &path, places).or_else(|reason| {
             let kept = key.build_id().and_then(|build_id| places.image(build_id));
             kept.ok_or(reason)
         })?;
-        Ok(Self {
-            image,
-            debug: OnceLock::new(),
-        })
+        Ok(Self::new(image, Some(path)))
     }
 }
 
@@ -44,71 +50,143 @@ impl ElfImage<Vec<u8>> {
         let bytes = vdso_image().ok_or(Reason::ForeignVdso)?;
         let image = ElfSymbols::parse(bytes).map_err(|_| Reason::ForeignVdso)?;
         check(key, image.build_id(), Reason::ForeignVdso)?;
-        Ok(Self {
-            image,
-            debug: OnceLock::from(None),
-        })
+        Ok(Self::new(image, None))
     }
 }
 
 impl<D: AsRef<[u8]>> ElfImage<D> {
-    /// The build-id of the image.
-    pub(crate) fn build_id(&self) -> Option<&BuildId> {
-        self.image.build_id()
+    fn new(image: ElfSymbols<D>, path: Option<PathBuf>) -> Self {
+        Self {
+            image,
+            path,
+            links: OnceLock::new(),
+            debug: OnceLock::new(),
+            mini: OnceLock::new(),
+            dwarf: OnceLock::new(),
+            shared: OnceLock::new(),
+            split: OnceLock::new(),
+        }
     }
 
-    /// The symbol at a file offset, and how far into it the offset lies.
-    pub(crate) fn lookup(
-        &self,
-        offset: u64,
-        places: &DebugFiles,
-    ) -> Result<(ElfSymbol<'_>, u64), Reason> {
-        let svma = self
-            .image
+    /// The SVMA of a file offset.
+    pub(crate) fn svma(&self, offset: u64) -> Result<u64, Reason> {
+        self.image
             .file_offset_to_svma(offset)
-            .ok_or(Reason::OutsideImage)?;
-        let debug = self.debug(places);
-        let found = match debug {
-            None => self.image.lookup_svma(svma),
-            Some(debug) => {
-                // As in one table: the last to start, and at the same start the symbol.
-                match (debug.lookup_svma(svma), self.image.lookup_plt(svma, debug)) {
-                    (Some(found), Some(entry)) if entry.start() > found.start() => Some(entry),
-                    (found, entry) => found.or(entry),
-                }
+            .ok_or(Reason::OutsideImage)
+    }
+
+    /// The symbol that covers an SVMA, from the tables alone.
+    pub(crate) fn symbol(&self, svma: u64, places: &DebugFiles) -> Option<ElfSymbol<'_>> {
+        // As in one table: the last to start, and at the same start the symbol.
+        fn later<'s>(a: Option<ElfSymbol<'s>>, b: Option<ElfSymbol<'s>>) -> Option<ElfSymbol<'s>> {
+            match (a, b) {
+                (Some(found), Some(entry)) if entry.start() > found.start() => Some(entry),
+                (found, entry) => found.or(entry),
             }
-        };
-        if let Some(symbol) = found {
-            return Ok((symbol, svma - symbol.start()));
         }
-        Err(if !self.image.contains_svma(svma) {
+        if let Some(debug) = self.debug(places)
+            && debug.symbols.has_symtab()
+        {
+            let plt = self.image.lookup_plt(svma, &debug.symbols);
+            return later(debug.symbols.lookup_svma(svma), plt);
+        }
+        // It has those symbols that are not in `.dynsym`.
+        let mini = self.mini().and_then(|mini| mini.lookup_svma(svma));
+        later(mini, self.image.lookup_svma(svma))
+    }
+
+    /// Why an SVMA that no symbol and no debug information covers has no name.
+    pub(crate) fn reason(&self, svma: u64, places: &DebugFiles) -> Reason {
+        let has_symtab = self.image.has_symtab()
+            || self.mini().is_some()
+            || (self.debug(places)).is_some_and(|debug| debug.symbols.has_symtab());
+        if !self.image.contains_svma(svma) {
             Reason::OutsideImage
-        } else if debug.is_some() || self.image.has_symtab() {
+        } else if has_symtab {
             Reason::NoSymbolAtAddress
         } else {
             Reason::Stripped
+        }
+    }
+
+    /// The debug information of the image, from wherever it is.
+    pub(crate) fn debug_info(&self, places: &DebugFiles) -> Option<DebugInfo<'_>> {
+        let debug = match self.links().has_dwarf {
+            true => None,
+            false => self.debug(places),
+        };
+        let bytes = debug.map_or(self.image.bytes(), |debug| debug.symbols.bytes());
+        let dwarf = self.dwarf.get_or_init(|| DwarfFile::find(bytes)).as_ref()?;
+        let (links, path) = match debug {
+            Some(debug) => (&debug.links, Some(&debug.path)),
+            None => (self.links(), self.path.as_ref()),
+        };
+        let shared = self.shared.get_or_init(|| places.shared(path?, links));
+        let split = self.split.get_or_init(|| {
+            let images = self.path.iter().chain(debug.map(|debug| &debug.path));
+            SplitFiles::new(images.cloned().collect(), places.root.clone())
+        });
+        Some(DebugInfo {
+            main: (dwarf, bytes),
+            shared: shared
+                .as_ref()
+                .map(|shared| (&shared.dwarf, &shared.bytes[..])),
+            split,
         })
     }
 
-    fn debug(&self, places: &DebugFiles) -> Option<&ElfSymbols<Mmap>> {
+    fn links(&self) -> &Links {
+        self.links.get_or_init(|| Links::read(self.image.bytes()))
+    }
+
+    /// The debug file, where the image does not have everything. A symbol table alone proves
+    /// nothing: some are cut down to a few symbols.
+    fn debug(&self, places: &DebugFiles) -> Option<&DebugFile> {
         let find = || {
-            let build_id = self.image.build_id().filter(|_| !self.image.has_symtab())?;
-            places.symbols(build_id)
+            let path = self.path.as_ref()?;
+            let links = self.links();
+            if self.image.has_symtab() && links.has_dwarf {
+                return None;
+            }
+            places.debug_file(path, self.image.build_id(), links)
         };
         self.debug.get_or_init(find).as_ref()
     }
+
+    fn mini(&self) -> Option<&ElfSymbols<Vec<u8>>> {
+        let find = || match self.image.has_symtab() {
+            true => None,
+            false => mini_symbols(self.image.bytes()),
+        };
+        self.mini.get_or_init(find).as_ref()
+    }
 }
 
-fn open_file(key: &ImageKey, path: &Path) -> Result<ElfSymbols<Mmap>, Reason> {
+/// The file, if it is the one that is meant.
+pub(crate) fn right_file(
+    key: &ImageKey,
+    path: &Path,
+    places: &DebugFiles,
+) -> Result<file::ImageFile, Reason> {
     let file = file::open(path)?;
-    if key.build_id().is_none() && key.inode().is_some_and(|inode| inode != file.inode) {
+    // Below another root, files are copies.
+    let is_here = places.root.is_none() && key.build_id().is_none();
+    if is_here && key.inode().is_some_and(|inode| inode != file.inode) {
         return Err(Reason::FileChanged);
     }
+    if key.build_id().is_some() {
+        let found = crate::elf::build_id_of(&file.bytes);
+        check(key, found.as_ref(), Reason::BuildIdMismatch)?;
+    }
+    Ok(file)
+}
+
+fn open_file(key: &ImageKey, path: &Path, places: &DebugFiles) -> Result<ElfSymbols<Mmap>, Reason> {
+    let file = right_file(key, path, places)?;
     let image = ElfSymbols::parse(file.bytes).map_err(|error| match error {
         ElfError::NotElf | ElfError::NotLoadable(_) => Reason::NotAnElf,
         ElfError::Damaged(_) => Reason::DamagedElf,
     })?;
-    check(key, image.build_id(), Reason::BuildIdMismatch)?;
     Ok(image)
 }
 

@@ -7,9 +7,34 @@ use std::io::{Error, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-pub(crate) struct ImageFile {
+/// An image file, mapped.
+#[derive(Debug)]
+pub struct ImageFile {
     pub(crate) bytes: Mmap,
     pub(crate) inode: u64,
+}
+
+impl ImageFile {
+    /// Opens and maps a file; nothing but a regular one, and without waiting for anything.
+    ///
+    /// # Errors
+    /// [`Reason`], of those that concern files.
+    pub fn open(path: &Path) -> Result<Self, Reason> {
+        open(path)
+    }
+
+    /// Its bytes. They may change while the file is written to, and reading them ends
+    /// in SIGBUS when it is cut short: copy what is to be kept.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Its inode number.
+    #[must_use]
+    pub fn inode(&self) -> u64 {
+        self.inode
+    }
 }
 
 /// Maps the file. The path comes from recorded data and may lead anywhere, so:

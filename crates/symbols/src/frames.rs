@@ -7,8 +7,8 @@ use std::sync::Arc;
 pub struct Symbol {
     /// The name to show: demangled in the style that the symbolizer was built with.
     pub name: Box<str>,
-    /// The name as in the symbol table, with invalid UTF-8 replaced. Entries of the
-    /// procedure linkage table have `@plt` appended, as in `name`.
+    /// The name as in the symbol table or debug information, with invalid UTF-8 replaced.
+    /// Entries of the procedure linkage table have `@plt` appended, as in `name`.
     pub raw: Box<str>,
     /// Where it starts: SVMA in an ELF image; AVMA of the running kernel for kernel
     /// and modules.
@@ -20,23 +20,73 @@ pub struct Symbol {
     pub module: Option<Box<str>>,
 }
 
-/// The frames at one address: the function, and (once debug information is read)
-/// the calls inlined there.
-///
-/// Today this is always one frame. It is a list in its interface so that callers
-/// need not change when inlined calls appear.
+/// A line of source code.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SourceLine {
+    /// The file's path as the compiler stated it, made absolute with the folder of the
+    /// compilation. It may hold any character, and need not exist here.
+    pub file: Arc<str>,
+    /// The line, from 1; 0 where the compiler made code that belongs to no line.
+    pub line: u32,
+    /// The column, from 1; 0 where it is unknown.
+    pub column: u32,
+}
+
+/// One frame at an address: the function there, or a call that was inlined into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// The name to show.
+    pub name: &'a str,
+    /// The name as in the file.
+    pub raw: &'a str,
+    /// Where in this function: the line of the next inlined call, or for the innermost frame that
+    /// of the address itself. `None` where debug information does not tell, or was not asked.
+    pub line: Option<&'a SourceLine>,
+    /// Whether it was inlined into the frame before.
+    pub inlined: bool,
+}
+
+/// A function that was inlined somewhere: its names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct InlinedName {
+    pub(crate) name: Box<str>,
+    pub(crate) raw: Arc<str>,
+}
+
+/// An inlined call, and where in the function that was called the address lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Inlined {
+    pub(crate) function: Arc<InlinedName>,
+    pub(crate) line: Option<SourceLine>,
+}
+
+/// The frames at one address: the function that lies there, and the calls inlined there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frames {
     symbol: Arc<Symbol>,
     offset: u64,
+    line: Option<SourceLine>,
+    inlined: Box<[Inlined]>,
 }
 
 impl Frames {
     pub(crate) fn new(symbol: Arc<Symbol>, offset: u64) -> Self {
-        Self { symbol, offset }
+        Self {
+            symbol,
+            offset,
+            line: None,
+            inlined: Box::default(),
+        }
     }
 
-    /// The function of the symbol table that the address lies in: the outermost frame.
+    /// With what debug information tells besides.
+    pub(crate) fn with(mut self, line: Option<SourceLine>, inlined: Box<[Inlined]>) -> Self {
+        self.line = line;
+        self.inlined = inlined;
+        self
+    }
+
+    /// The function that the address lies in: the outermost frame.
     #[must_use]
     pub fn symbol(&self) -> &Arc<Symbol> {
         &self.symbol
@@ -48,8 +98,39 @@ impl Frames {
         self.offset
     }
 
+    /// All frames, outermost first: [`Frames::symbol`], then the calls inlined into it, each
+    /// into the one before. Never empty.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Frame<'_>> + ExactSizeIterator {
+        (0..1 + self.inlined.len()).map(|index| match index.checked_sub(1) {
+            None => Frame {
+                name: &self.symbol.name,
+                raw: &self.symbol.raw,
+                line: self.line.as_ref(),
+                inlined: false,
+            },
+            Some(index) => {
+                let Inlined { function, line } = &self.inlined[index];
+                Frame {
+                    name: &function.name,
+                    raw: &function.raw,
+                    line: line.as_ref(),
+                    inlined: true,
+                }
+            }
+        })
+    }
+
     /// Names of the frames, outermost first. Never empty.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(&*self.symbol.name)
+        self.iter().map(|frame| frame.name)
+    }
+
+    /// The line of the address itself: that of the innermost frame.
+    #[must_use]
+    pub fn line(&self) -> Option<&SourceLine> {
+        match self.inlined.last() {
+            Some(innermost) => innermost.line.as_ref(),
+            None => self.line.as_ref(),
+        }
     }
 }

@@ -1,7 +1,7 @@
-//! Image and offset in, function name out.
+//! Image and offset in, functions and lines out.
 //!
 //! This crate answers one question: which function lies at this offset of this
-//! image? An image is an ELF file, the running kernel, one of its modules, or the
+//! image, which calls were inlined there, and which line is it? An image is an ELF file, the running kernel, one of its modules, or the
 //! vdso. The crate knows nothing of perf records, samples or processes; whoever
 //! does turns an address into (image, offset) first and asks here.
 //!
@@ -10,8 +10,10 @@
 //! | [`symbolizer`] | [`Symbolizer`]: opens each image once, checks that it is the right one, resolves batches |
 //! | [`image`] | [`ImageKey`]: which image is meant, and how to know it again |
 //! | [`elf`] | [`ElfSymbols`]: the symbol table of one ELF file |
-//! | `elf_image` | an ELF image together with its debug file |
-//! | `debug_file` | the places where debug files are looked for |
+//! | `elf_image` | an ELF image together with the files that complete it |
+//! | `debug` | the search for these files |
+//! | `dwarf` | functions, inlined calls and lines from debug information |
+//! | `reconcile` | symbol table and debug information, made one answer |
 //! | [`kernel`] | [`KernelSymbols`]: `/proc/kallsyms`, and the identity of kernel and modules |
 //! | [`vdso`] | the bytes of this process's own vdso |
 //! | [`demangle`] | Rust and C++ names, bounded in time and length |
@@ -36,15 +38,18 @@ pub mod reason;
 pub mod symbolizer;
 pub mod vdso;
 
-mod debug_file;
+mod debug;
+mod dwarf;
 mod elf_image;
 mod file;
 mod once;
+mod reconcile;
 
 pub use build_id::BuildId;
 pub use demangle::Style;
 pub use elf::{ElfError, ElfSymbol, ElfSymbols};
-pub use frames::{Frames, Symbol};
+pub use file::ImageFile;
+pub use frames::{Frame, Frames, SourceLine, Symbol};
 pub use image::{ImageKey, ImageKind};
 pub use kernel::{KernelError, KernelSymbol, KernelSymbols};
 pub use reason::Reason;

@@ -1,11 +1,15 @@
 //! [`Symbolizer`]: many images, each opened and parsed once.
 
-use crate::debug_file::DebugFiles;
-use crate::elf_image::{ElfImage, check};
+use crate::debug::DebugFiles;
+use crate::dwarf::Wish;
+use crate::elf_image::{ElfImage, check, right_file};
+use crate::file::ImageFile;
 use crate::image::{ImageKey, ImageKind};
 use crate::kernel::{self, KernelSymbols};
 use crate::once::Once;
-use crate::{BuildId, Frames, Reason, Style, Symbol, demangle};
+use crate::reconcile::Reconciler;
+use crate::vdso::vdso_image;
+use crate::{BuildId, Frames, Reason, Style, Symbol, demangle, elf, file};
 use memmap2::Mmap;
 use rustc_hash::FxHashMap;
 use std::path::PathBuf;
@@ -35,6 +39,8 @@ pub type Lookup = Result<Frames, Reason>;
 #[derive(Debug)]
 pub struct Symbolizer {
     style: Style,
+    wish: Wish,
+    threads: usize,
     debug_files: DebugFiles,
     images: Once<ImageKey, Image>,
     kernel: OnceLock<Result<KernelSymbols, Reason>>,
@@ -46,6 +52,8 @@ pub struct Symbolizer {
 #[derive(Debug, Clone, Default)]
 pub struct SymbolizerBuilder {
     style: Style,
+    wish: Wish,
+    threads: usize,
     debug_files: DebugFiles,
     kernel_list: Option<Vec<u8>>,
 }
@@ -55,6 +63,38 @@ impl SymbolizerBuilder {
     #[must_use]
     pub fn style(mut self, style: Style) -> Self {
         self.style = style;
+        self
+    }
+
+    /// Whether calls that the compiler inlined are frames of their own, as debug information
+    /// tells them. `true` unless set.
+    #[must_use]
+    pub fn inlines(mut self, wanted: bool) -> Self {
+        self.wish.inlines = wanted;
+        self
+    }
+
+    /// Whether frames have source lines, from debug information. `true` unless set. They take
+    /// about as long again as inlined calls do.
+    #[must_use]
+    pub fn lines(mut self, wanted: bool) -> Self {
+        self.wish.lines = wanted;
+        self
+    }
+
+    /// On how many threads a batch of addresses of one image is worked off where debug
+    /// information is read. As many as there are cores unless set, or for 0.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// A folder that stands for `/`: images are looked for below it, debug files there first.
+    /// Files in it are taken for copies, so inodes are not compared.
+    #[must_use]
+    pub fn root(mut self, root: Option<PathBuf>) -> Self {
+        self.debug_files.root = root;
         self
     }
 
@@ -92,8 +132,15 @@ impl SymbolizerBuilder {
             let symbols = KernelSymbols::parse(&list[..]).map_err(|error| Reason::from(&error));
             kernel.get_or_init(|| symbols);
         }
+        let cores = || std::thread::available_parallelism().map_or(1, Into::into);
         Symbolizer {
             style: self.style,
+            wish: self.wish,
+            threads: if self.threads == 0 {
+                cores()
+            } else {
+                self.threads
+            },
             debug_files: self.debug_files,
             images: Once::default(),
             kernel,
@@ -128,24 +175,39 @@ impl Symbolizer {
     }
 
     /// The build-id that the image has now, whatever one is expected. `None` if it
-    /// cannot be opened or has none. No debug file is looked for.
+    /// cannot be opened or has none. Nothing but its notes is read.
     #[must_use]
     pub fn build_id(&self, image: &ImageKey) -> Option<BuildId> {
         match image.kind() {
             ImageKind::Kernel => kernel::running_kernel_build_id(),
             ImageKind::KernelModule(name) => kernel::module_build_id(name),
-            ImageKind::File(_) | ImageKind::Vdso => {
-                let any = match image.kind() {
-                    ImageKind::File(path) => ImageKey::file(path),
-                    _ => ImageKey::vdso(),
-                };
-                match &*self.images.get(&any, || self.open(&any)) {
-                    Ok(Image::File(symbols)) => symbols.build_id().copied(),
-                    Ok(Image::Vdso(symbols)) => symbols.build_id().copied(),
-                    _ => None,
-                }
+            ImageKind::File(path) => {
+                let file = file::open(&self.debug_files.place(path)).ok()?;
+                elf::build_id_of(&file.bytes)
             }
+            ImageKind::Vdso => elf::build_id_of(&vdso_image()?),
         }
+    }
+
+    /// The file of an image, if it is the right one: for those who read more of it than
+    /// names.
+    ///
+    /// # Errors
+    /// Why not; also for images that are no files.
+    pub fn image_file(&self, image: &ImageKey) -> Result<ImageFile, Reason> {
+        match image.kind() {
+            ImageKind::File(path) => {
+                let path = self.debug_files.place(path);
+                right_file(image, &path, &self.debug_files)
+            }
+            _ => Err(Reason::SpecialMapping),
+        }
+    }
+
+    /// Whether images are looked for below a folder that was [set](SymbolizerBuilder::root).
+    #[must_use]
+    pub fn has_root(&self) -> bool {
+        self.debug_files.root.is_some()
     }
 
     /// Closes an image that will not be asked for again. Resolving it later opens it anew.
@@ -201,25 +263,32 @@ impl Symbolizer {
     }
 
     fn resolve_elf<D: AsRef<[u8]>>(&self, image: &ElfImage<D>, offsets: &[u64]) -> Vec<Lookup> {
-        let mut names = Names::default();
-        let resolve = |&offset: &u64| {
-            let (found, within) = image.lookup(offset, &self.debug_files)?;
-            let symbol = names.get((found.start(), found.is_plt()), || {
-                let mut raw = String::from_utf8_lossy(found.raw()).into_owned();
-                if found.is_plt() {
-                    raw.push_str("@plt");
-                }
-                Symbol {
-                    name: found.name(self.style).into(),
-                    raw: raw.into(),
-                    start: found.start(),
-                    size: found.size(),
-                    module: None,
-                }
-            });
-            Ok(Frames::new(symbol, within))
+        let places = &self.debug_files;
+        let svmas: Vec<_> = offsets.iter().map(|&offset| image.svma(offset)).collect();
+        let mut sorted: Vec<u64> = svmas.iter().filter_map(|svma| svma.ok()).collect();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let debug = match self.wish.inlines || self.wish.lines {
+            true => image.debug_info(places),
+            false => None,
         };
-        offsets.iter().map(resolve).collect()
+        let found = debug.map(|debug| debug.resolve(&sorted, self.wish, self.threads));
+        let mut found = found.unwrap_or_default().into_iter();
+        let mut names = Reconciler::new(self.style);
+        let lookup = |&svma: &u64| {
+            let symbol = image.symbol(svma, places);
+            let frames = names.frames(svma, symbol, found.next().flatten());
+            frames.ok_or_else(|| image.reason(svma, places))
+        };
+        let lookups: Vec<Lookup> = sorted.iter().map(lookup).collect();
+        let resolve = |svma: Result<u64, Reason>| {
+            let index = sorted.binary_search(&svma?).unwrap_or(usize::MAX);
+            lookups
+                .get(index)
+                .cloned()
+                .unwrap_or(Err(Reason::OutsideImage))
+        };
+        svmas.into_iter().map(resolve).collect()
     }
 
     fn resolve_kernel(&self, image: &ImageKey, shift: u64, offsets: &[u64]) -> Vec<Lookup> {
@@ -240,7 +309,7 @@ impl Symbolizer {
             if wanted.is_some() && found.module != wanted {
                 return Err(Reason::ForeignModule);
             }
-            let symbol = names.get((found.start, false), || Symbol {
+            let symbol = names.get(found.start, || Symbol {
                 name: demangle::demangle(found.name, self.style).into(),
                 raw: found.name.into(),
                 start: found.start,
@@ -274,13 +343,12 @@ fn shift(today: Option<u64>, image: &ImageKey) -> u64 {
     }
 }
 
-/// Shares one [`Symbol`] among the addresses in it. The key is its start, and whether it is
-/// a PLT entry: those come from another table where there is a debug file.
+/// Shares one [`Symbol`] among the addresses in it. The key is its start.
 #[derive(Default)]
-struct Names(FxHashMap<(u64, bool), Arc<Symbol>>);
+struct Names(FxHashMap<u64, Arc<Symbol>>);
 
 impl Names {
-    fn get(&mut self, key: (u64, bool), make: impl FnOnce() -> Symbol) -> Arc<Symbol> {
+    fn get(&mut self, key: u64, make: impl FnOnce() -> Symbol) -> Arc<Symbol> {
         Arc::clone(self.0.entry(key).or_insert_with(|| Arc::new(make())))
     }
 }

@@ -22,6 +22,7 @@ pub(super) fn demangle(raw: &str, style: Style) -> Option<String> {
     match style {
         Style::NoParameters => plain(function, style).or_else(|| without_return_type(function)),
         Style::Full => plain(raw, style),
+        Style::Mangled => None,
     }
 }
 

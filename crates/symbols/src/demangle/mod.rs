@@ -29,6 +29,8 @@ pub enum Style {
     /// `perf script` prints, and `c++filt --no-verbose --no-params`.
     #[default]
     NoParameters,
+    /// `_ZN2ns1fIiEEiT_`: as in the file, but for its version.
+    Mangled,
     /// `int ns::f<int>(int) [clone .cold]`: what `c++filt --no-verbose` prints.
     /// (Verbose, it writes out `std::string` as the template that it stands for.)
     Full,
@@ -47,7 +49,7 @@ pub fn demangle(raw: &str, style: Style) -> Cow<'_, str> {
         };
     }
     let raw = without_version(raw);
-    if raw.len() > MAX_INPUT {
+    if style == Style::Mangled || raw.len() > MAX_INPUT {
         return Cow::Borrowed(raw);
     }
     // Rust first: its legacy names are valid C++ names as well.

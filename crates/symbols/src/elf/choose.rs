@@ -16,6 +16,8 @@ pub(super) struct Candidate {
     pub(super) name: u32,
     pub(super) origin: Origin,
     pub(super) untyped: bool,
+    /// Whether it has a version that is kept for old programs alone.
+    pub(super) is_old: bool,
     pub(super) weak: bool,
     pub(super) global: bool,
     /// End of its section, where a symbol without size ends at the latest.
@@ -75,6 +77,9 @@ impl<'a> Chooser<'a> {
         }
         if a.global != b.global {
             return a.global;
+        }
+        if a.is_old != b.is_old {
+            return b.is_old;
         }
         let (a_name, b_name) = (self.name(a), self.name(b));
         let underscores = |name: &str| name.bytes().take_while(|&byte| byte == b'_').count();

@@ -21,13 +21,18 @@
 //! - It counts PLT entries off against relocations, which misnames `.plt.sec` and
 //!   leaves `.plt.got` nameless. Here the jump in each entry is decoded. The PLT header is
 //!   `.plt`, as in later versions of `perf`.
+//! - It takes the longest of several names, and so calls `free` after an alias that is kept for
+//!   old programs, `cfree@GLIBC_2.2.5`. Here symbols of old versions come last.
 //! - It shows `foo@@GLIBC_2.2`, which some older linkers wrote into `.symtab`; here the version is cut.
 
 mod choose;
+mod find;
 mod plt;
 mod read;
 mod segments;
 mod table;
+
+pub use find::{FindError, function_offset};
 
 use crate::BuildId;
 use crate::demangle::{self, Style};
@@ -36,6 +41,13 @@ use segments::Segments;
 use std::borrow::Cow;
 use std::ops::Range;
 use table::{Entry, Origin, Table};
+
+/// The build-id of an ELF file, from its notes: nothing else of the file is read. `None` if it
+/// is no ELF file, or has none.
+#[must_use]
+pub fn build_id_of(data: &[u8]) -> Option<BuildId> {
+    read::build_id(data)
+}
 
 /// Why a file has no [`ElfSymbols`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -89,6 +101,11 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
             indirect: parts.indirect,
             has_symtab: parts.has_symtab,
         })
+    }
+
+    /// The bytes of the file.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.data.as_ref()
     }
 
     /// The build-id of the file, if the linker wrote one.

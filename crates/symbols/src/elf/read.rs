@@ -4,7 +4,7 @@ use super::choose::{Candidate, Chooser};
 use super::plt::{self, Indirect};
 use super::segments::{Segment, Segments};
 use super::table::{Entry, Origin, Table};
-use super::{ElfError, Strings};
+use super::{ElfError, MAX_NAME, Strings};
 use crate::BuildId;
 use object::Endianness;
 use object::elf;
@@ -25,6 +25,26 @@ pub(super) fn parse(data: &[u8]) -> Result<Parts, ElfError> {
         Some(&[0x7f, b'E', b'L', b'F', 1]) => parse_class::<elf::FileHeader32<Endianness>>(data),
         Some(&[0x7f, b'E', b'L', b'F', 2]) => parse_class::<elf::FileHeader64<Endianness>>(data),
         _ => Err(ElfError::NotElf),
+    }
+}
+
+/// The build-id, and nothing else: symbol tables are not looked at.
+pub(super) fn build_id(data: &[u8]) -> Option<BuildId> {
+    fn of<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> Option<BuildId> {
+        let header = E::parse(data).ok()?;
+        let endian = header.endian().ok()?;
+        let file = File {
+            data,
+            endian,
+            machine: header.e_machine(endian).0,
+            sections: &header.sections(endian, data).unwrap_or_default(),
+        };
+        file.build_id(header.program_headers(endian, data).unwrap_or_default())
+    }
+    match data.get(..5)? {
+        [0x7f, b'E', b'L', b'F', 1] => of::<elf::FileHeader32<Endianness>>(data),
+        [0x7f, b'E', b'L', b'F', 2] => of::<elf::FileHeader64<Endianness>>(data),
+        _ => None,
     }
 }
 
@@ -104,6 +124,14 @@ struct SectionInfo {
     end: u64,
 }
 
+/// `cfree@GLIBC_2.2.5`, as linkers write names of old versions into `.symtab`; with `@@` it is
+/// today's.
+fn is_old_version(name: &[u8]) -> bool {
+    let name = &name[..name.len().min(MAX_NAME)];
+    let at = name.iter().position(|&byte| byte == b'@');
+    at.is_some_and(|at| at > 0 && name.get(at + 1) != Some(&b'@'))
+}
+
 /// The open file, as the readers of its parts share it.
 pub(super) struct File<'data, 'a, E: FileHeader<Endian = Endianness>> {
     pub(super) data: &'data [u8],
@@ -165,6 +193,10 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         infos: &[SectionInfo],
         candidates: &mut Vec<Candidate>,
     ) {
+        let versions = match origin {
+            Origin::Dynsym => self.versions(),
+            _ => &[],
+        };
         for (index, symbol) in table.enumerate() {
             let name = symbol.st_name(self.endian);
             let Ok(Some(section)) = table.symbol_section(self.endian, symbol, index) else {
@@ -187,8 +219,13 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
             if self.machine == elf::EM_ARM.0 && symbol.st_type() == elf::STT_FUNC {
                 start &= !1; // Thumb code
             }
+            let is_old = match origin {
+                Origin::Dynsym => self.is_hidden(versions, index.0),
+                _ => table.strings().get(name).is_ok_and(is_old_version),
+            };
             candidates.push(Candidate {
                 start,
+                is_old,
                 size: symbol.st_size(self.endian).into(),
                 name,
                 origin,
@@ -198,6 +235,26 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
                 limit: if start < info.end { info.end } else { u64::MAX },
             });
         }
+    }
+
+    /// The versions of the symbols in `.dynsym`, two bytes each (`.gnu.version`).
+    fn versions(&self) -> &'data [u8] {
+        let mut sections = self.sections.iter();
+        let found = sections.find(|section| section.sh_type(self.endian) == elf::SHT_GNU_VERSYM);
+        found.map_or(&[], |section| self.section_bytes(section))
+    }
+
+    /// Whether programs that are linked today get another symbol of that name, or none
+    /// (Linux Standard Base, "Symbol Version Table").
+    fn is_hidden(&self, versions: &[u8], index: usize) -> bool {
+        let bytes = versions
+            .get(2 * index..)
+            .and_then(|rest| rest.first_chunk());
+        let version = bytes.map(|&bytes| match self.endian {
+            Endianness::Little => u16::from_le_bytes(bytes),
+            Endianness::Big => u16::from_be_bytes(bytes),
+        });
+        version.is_some_and(|version| version & 0x8000 != 0)
     }
 
     /// `$x`, `$d` and the like mark code and data on ARM (ELF for the Arm Architecture,

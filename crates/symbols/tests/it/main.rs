@@ -6,8 +6,11 @@
 mod debug_files;
 mod demangling;
 mod hostile;
+mod hostile_dwarf;
 mod images;
+mod inlines;
 mod nm;
+mod others;
 mod perf;
 mod perf_debug;
 mod perf_tool;

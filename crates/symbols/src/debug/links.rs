@@ -1,0 +1,119 @@
+//! What an ELF file says of files that belong to it.
+
+use crate::BuildId;
+use object::read::elf::{ElfFile, FileHeader};
+use object::{Endianness, Object, ObjectSection};
+
+/// Longest file name in a link.
+const MAX_NAME: usize = 4096;
+
+/// The links of one file. All of them are claims of the file, to be checked.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Links {
+    /// `.gnu_debuglink`: the name of the debug file, and its CRC-32 (GDB manual, "Debugging
+    /// Information in Separate Files").
+    pub(crate) debug: Option<(Vec<u8>, u32)>,
+    /// `.gnu_debugaltlink`, or `.debug_sup` (DWARF 5, section 7.3.6): the path of the file that
+    /// `dwz` made for several, and its build-id.
+    pub(crate) shared: Option<(Vec<u8>, BuildId)>,
+    /// Whether it has `.debug_info` with anything in it.
+    pub(crate) has_dwarf: bool,
+}
+
+impl Links {
+    /// Those of the file with these bytes.
+    pub(crate) fn read(bytes: &[u8]) -> Self {
+        let links = match bytes.get(4) {
+            Some(1) => Self::of::<object::elf::FileHeader32<Endianness>>(bytes),
+            _ => Self::of::<object::elf::FileHeader64<Endianness>>(bytes),
+        };
+        links.unwrap_or_default()
+    }
+
+    fn of<E: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<Self> {
+        let file = ElfFile::<E>::parse(bytes).ok()?;
+        let debug = file.gnu_debuglink().ok().flatten();
+        let debug = debug
+            .filter(|(name, _)| is_plain(name))
+            .map(|(name, crc)| (name.to_vec(), crc));
+        let path = |name: &[u8]| (1..=MAX_NAME).contains(&name.len()).then(|| name.to_vec());
+        let shared = match file.gnu_debugaltlink().ok().flatten() {
+            Some((name, id)) => path(name).zip(BuildId::new(id)),
+            None => (file.section_by_name(".debug_sup"))
+                .and_then(|section| supplementary(section.data().ok()?, file.endian()))
+                .and_then(|(name, id)| path(name).zip(BuildId::new(id))),
+        };
+        let has_dwarf = file
+            .section_by_name(".debug_info")
+            .is_some_and(|info| info.file_range().is_some_and(|(_, len)| len > 0));
+        Some(Self {
+            debug,
+            shared,
+            has_dwarf,
+        })
+    }
+}
+
+/// The bytes of `.gnu_debugdata`, compressed as they are.
+pub(crate) fn debugdata(bytes: &[u8]) -> Option<&[u8]> {
+    fn of<E: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<&[u8]> {
+        let file = ElfFile::<E>::parse(bytes).ok()?;
+        file.section_by_name(".gnu_debugdata")?.data().ok()
+    }
+    match bytes.get(4)? {
+        1 => of::<object::elf::FileHeader32<Endianness>>(bytes),
+        _ => of::<object::elf::FileHeader64<Endianness>>(bytes),
+    }
+}
+
+/// A name and not a path.
+fn is_plain(name: &[u8]) -> bool {
+    !matches!(name, b"" | b"." | b"..") && name.len() <= 255 && !name.contains(&b'/')
+}
+
+/// Path and checksum of `.debug_sup`: version (2), whether it is the shared file itself (1),
+/// path, length, checksum.
+fn supplementary(section: &[u8], endian: Endianness) -> Option<(&[u8], &[u8])> {
+    let (version, rest) = section.split_first_chunk::<2>()?;
+    let version = match endian {
+        Endianness::Little => u16::from_le_bytes(*version),
+        Endianness::Big => u16::from_be_bytes(*version),
+    };
+    let (&is_shared, rest) = rest.split_first()?;
+    if !(2..=5).contains(&version) || is_shared != 0 {
+        return None;
+    }
+    let end = rest.iter().position(|&byte| byte == 0)?;
+    let (path, rest) = rest.split_at(end);
+    // The length takes one byte up to 127, and checksums have 20.
+    let (&len, rest) = rest.get(1..)?.split_first()?;
+    Some((path, rest.get(..usize::from(len))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_sup() {
+        let section = b"\x05\x00\x00/x/y.debug\0\x04abcd";
+        let read = |bytes| supplementary(bytes, Endianness::Little);
+        assert_eq!(read(section), Some((&b"/x/y.debug"[..], &b"abcd"[..])));
+        for cut in 0..section.len() {
+            assert_eq!(read(&section[..cut]), None);
+        }
+        assert_eq!(
+            read(b"\x05\x00\x01/x\0\x01a"),
+            None,
+            "the shared file itself"
+        );
+    }
+
+    #[test]
+    fn names_only() {
+        for name in [&b""[..], b"..", b"../x", b"/etc/x", b"a/b"] {
+            assert!(!is_plain(name));
+        }
+        assert!(is_plain(b"x.debug"));
+    }
+}

@@ -1,0 +1,168 @@
+//! The search for files that complete an image: symbols, debug information, what `dwz` moved.
+//!
+//! In this order, the first that is right is taken:
+//!
+//! 1. the image itself;
+//! 2. by its build-id, `DIR/.build-id/xx/yyyy.debug` in the debug folders;
+//! 3. by the name in `.gnu_debuglink`, beside the image, in `.debug`, and in the debug folders;
+//! 4. by its build-id in the cache of `perf`;
+//! 5. from debuginfod servers, if that was asked for.
+//!
+//! `.gnu_debugdata` has symbols only, and serves where none of these is found.
+//!
+//! A file is right if it has the build-id of the image. Where one of the two has none, the
+//! CRC-32 in `.gnu_debuglink` decides. Names that an image states lead nowhere but to
+//! the folders above.
+//!
+//! A debug file (`objcopy --only-keep-debug`, `eu-strip -f`) has the sections of its image by
+//! address, but not their contents (`SHT_NOBITS`), and file offsets that mean nothing. So it
+//! is asked by SVMA, and never to translate an offset: see [`crate::elf_image`].
+
+mod links;
+mod mini;
+mod places;
+
+pub(crate) use links::Links;
+pub(crate) use mini::symbols as mini_symbols;
+
+use crate::dwarf::DwarfFile;
+use crate::elf::ElfSymbols;
+use crate::{BuildId, file};
+use memmap2::Mmap;
+use std::path::{Path, PathBuf};
+
+/// The roots of the places to look at.
+#[derive(Debug, Clone)]
+pub(crate) struct DebugFiles {
+    /// Folders with a `.build-id` in them.
+    pub(crate) dirs: Vec<PathBuf>,
+    /// The cache that `perf record` fills. It is only read.
+    pub(crate) perf_cache: Option<PathBuf>,
+    /// What stands for `/`: paths of images and debug files are looked for below it.
+    pub(crate) root: Option<PathBuf>,
+}
+
+impl Default for DebugFiles {
+    fn default() -> Self {
+        let home = std::env::var_os("HOME").filter(|home| Path::new(home).is_absolute());
+        Self {
+            dirs: vec![PathBuf::from("/usr/lib/debug")],
+            perf_cache: home.map(|home| Path::new(&home).join(".debug")),
+            root: None,
+        }
+    }
+}
+
+/// A file with the symbols or the debug information of an image.
+#[derive(Debug)]
+pub(crate) struct DebugFile {
+    pub(crate) path: PathBuf,
+    pub(crate) symbols: ElfSymbols<Mmap>,
+    pub(crate) links: Links,
+}
+
+/// The file that `dwz` made for several.
+#[derive(Debug)]
+pub(crate) struct SharedFile {
+    pub(crate) bytes: Mmap,
+    pub(crate) dwarf: DwarfFile,
+}
+
+impl DebugFiles {
+    /// Where an image lies here, that has `path` where it was recorded.
+    pub(crate) fn place(&self, path: &Path) -> PathBuf {
+        match (&self.root, path.strip_prefix("/")) {
+            (Some(root), Ok(inside)) => root.join(inside),
+            _ => path.to_path_buf(),
+        }
+    }
+
+    /// Debug folders: those below the root come first.
+    fn dirs(&self) -> Vec<PathBuf> {
+        let mut dirs: Vec<PathBuf> = Vec::new();
+        if self.root.is_some() {
+            dirs.extend(self.dirs.iter().map(|dir| self.place(dir)));
+        }
+        dirs.extend(self.dirs.iter().cloned());
+        dirs
+    }
+
+    /// The debug file of an image, whose bytes state `links`.
+    pub(crate) fn debug_file(
+        &self,
+        image: &Path,
+        build_id: Option<&BuildId>,
+        links: &Links,
+    ) -> Option<DebugFile> {
+        let dirs = self.dirs();
+        let useful = |file: &DebugFile| file.symbols.has_symtab() || file.links.has_dwarf;
+        let by_id = |paths: Vec<PathBuf>| {
+            let id = build_id?;
+            let open = |path: PathBuf| DebugFile::open(path, |file, _| file.has(id));
+            paths.into_iter().filter_map(open).find(useful)
+        };
+        let in_dirs = build_id.map_or_else(Vec::new, |id| places::by_build_id(&dirs, id));
+        let in_cache = build_id.map_or_else(Vec::new, |id| {
+            places::in_perf_cache(self.perf_cache.as_deref(), id)
+        });
+        by_id(in_dirs)
+            .or_else(|| {
+                let (name, crc) = links.debug.as_ref()?;
+                let root = self.root.as_deref();
+                let right =
+                    |file: &DebugFile, bytes: &[u8]| match (build_id, file.symbols.build_id()) {
+                        (Some(ours), Some(theirs)) => ours.matches(theirs),
+                        _ => crc32fast::hash(bytes) == *crc,
+                    };
+                places::by_name(&dirs, image, root, name)
+                    .into_iter()
+                    .filter_map(|path| DebugFile::open(path, right))
+                    .find(useful)
+            })
+            .or_else(|| by_id(in_cache))
+    }
+
+    /// What `dwz` moved out of the file at `from`, which states `links`.
+    pub(crate) fn shared(&self, from: &Path, links: &Links) -> Option<SharedFile> {
+        let (path, build_id) = links.shared.as_ref()?;
+        let dirs = self.dirs();
+        let stated = places::stated(&dirs, from, self.root.as_deref(), path);
+        stated
+            .into_iter()
+            .chain(places::by_build_id(&dirs, build_id))
+            .find_map(|path| {
+                let bytes = file::open(&path).ok()?.bytes;
+                let found = crate::elf::build_id_of(&bytes)?;
+                if !found.matches(build_id) {
+                    return None;
+                }
+                let dwarf = DwarfFile::find(&bytes)?;
+                Some(SharedFile { bytes, dwarf })
+            })
+    }
+
+    /// A copy of the image itself, for one that is gone or was replaced.
+    pub(crate) fn image(&self, build_id: &BuildId) -> Option<ElfSymbols<Mmap>> {
+        let path = places::image_in_perf_cache(self.perf_cache.as_deref()?, build_id)?;
+        let symbols = ElfSymbols::parse(file::open(&path).ok()?.bytes).ok()?;
+        (symbols.build_id()?.matches(build_id)).then_some(symbols)
+    }
+}
+
+impl DebugFile {
+    /// The file, if it is a regular one, ELF, and `right`.
+    fn open(path: PathBuf, right: impl FnOnce(&Self, &[u8]) -> bool) -> Option<Self> {
+        let symbols = ElfSymbols::parse(file::open(&path).ok()?.bytes).ok()?;
+        let links = Links::read(symbols.bytes());
+        let file = Self {
+            path,
+            symbols,
+            links,
+        };
+        right(&file, file.symbols.bytes()).then_some(file)
+    }
+
+    fn has(&self, build_id: &BuildId) -> bool {
+        (self.symbols.build_id()).is_some_and(|found| found.matches(build_id))
+    }
+}

@@ -1,0 +1,168 @@
+//! The addresses that lie in one unit; and the next unit, for all that one thread is given.
+
+use super::head::Head;
+use super::home::{Home, Open, Which};
+use super::lines::{FileNames, Row, rows};
+use super::names::Names;
+use super::sections::Slice;
+use super::texts::Texts;
+use super::units::Units;
+use super::walk::{Walk, Wanted};
+use super::{DebugInfo, Found, FoundFrame, Wish};
+use crate::frames::SourceLine;
+use gimli::{DebugInfoOffset, Dwarf};
+use std::rc::Rc;
+
+/// What one thread keeps from unit to unit.
+pub(super) struct Batch<'a> {
+    info: DebugInfo<'a>,
+    wish: Wish,
+    open: Open<'a>,
+    names: Names<'a>,
+    texts: Texts,
+}
+
+impl<'a> Batch<'a> {
+    pub(super) fn new(info: DebugInfo<'a>, wish: Wish) -> Self {
+        let (file, bytes) = info.main;
+        let mut dwarf = file.sections.dwarf(bytes);
+        let shared = info.shared.map(|(file, bytes)| {
+            dwarf.set_sup(file.sections.dwarf(bytes));
+            (file.sections.dwarf(bytes), file.units(bytes, 1))
+        });
+        Self {
+            info,
+            wish,
+            open: Open::new((dwarf, file.units(bytes, 1)), shared),
+            names: Names::default(),
+            texts: Texts::default(),
+        }
+    }
+
+    /// Looks up `svmas`, sorted, in the unit at `offset`. One result for each, in that order.
+    pub(super) fn unit(&mut self, offset: DebugInfoOffset, svmas: &[u64]) -> Vec<Found> {
+        let Ok(head) = self.open.head(offset) else {
+            return vec![Found::default(); svmas.len()];
+        };
+        let Head {
+            unit, lines, split, ..
+        } = head;
+        let home = Home {
+            which: Which::Main,
+            dwarf: Rc::clone(self.open.main()),
+            unit: Rc::new(unit),
+        };
+        let mut files = (self.wish.lines)
+            .then(|| FileNames::of(&home.dwarf, &home.unit, lines?))
+            .flatten();
+        let lines = files.as_ref().map(|files| rows(files.program(), svmas));
+
+        let mut found = match self.wish.inlines {
+            true => self.functions(&home, split, svmas, files.as_mut()),
+            false => vec![Found::default(); svmas.len()],
+        };
+        if let (Some(lines), Some(files)) = (lines, &mut files) {
+            for (found, row) in found.iter_mut().zip(lines) {
+                found.line = row.and_then(|row| source_line(files, &mut self.texts, row));
+            }
+        }
+        found
+    }
+
+    fn functions(
+        &mut self,
+        home: &Home<'a>,
+        split: Option<Slice<'a>>,
+        svmas: &[u64],
+        files: Option<&mut FileNames<'a>>,
+    ) -> Vec<Found> {
+        let texts = &mut self.texts;
+        if let Some(split) = self.info.split.find(&home.unit, split)
+            && let Some((dwarf, head)) = split.head(&home.dwarf, &home.unit)
+        {
+            // What is in there lives no longer than the file, so nothing is kept of it.
+            let units = Units::default();
+            let mut open = Open::new((Dwarf::default(), &units), None);
+            let mut names = Names::default();
+            let home = Home {
+                which: Which::Split,
+                dwarf: Rc::new(dwarf),
+                unit: Rc::new(head.unit),
+            };
+            let mut own = (self.wish.lines)
+                .then(|| FileNames::of(&home.dwarf, &home.unit, head.lines?))
+                .flatten();
+            // Its numbers of files count in its own list, or else in that of the image's unit.
+            return match &mut own {
+                Some(own) => look_up(&mut open, &mut names, texts, &home, svmas, Some(own)),
+                None => look_up(&mut open, &mut names, texts, &home, svmas, files),
+            };
+        }
+        let (open, names) = (&mut self.open, &mut self.names);
+        look_up(open, names, texts, home, svmas, files)
+    }
+}
+
+fn look_up<'u>(
+    open: &mut Open<'u>,
+    names: &mut Names<'u>,
+    texts: &mut Texts,
+    home: &Home<'u>,
+    svmas: &[u64],
+    mut files: Option<&mut FileNames<'_>>,
+) -> Vec<Found> {
+    let mut wanted: Vec<Wanted<'u>> = svmas.iter().map(|&svma| Wanted::at(svma)).collect();
+    // Damage ends the search; what was found stands.
+    let _ = Walk::new(&home.dwarf, &home.unit, &mut wanted).run(false);
+    let mut missing: Vec<Wanted<'u>> = (wanted.iter())
+        .filter(|wanted| wanted.function.is_none())
+        .map(|wanted| Wanted::at(wanted.svma))
+        .collect();
+    if !missing.is_empty() {
+        let _ = Walk::new(&home.dwarf, &home.unit, &mut missing).run(true);
+        let mut missing = missing.into_iter();
+        for wanted in &mut wanted {
+            if wanted.function.is_none()
+                && let Some(found) = missing.next()
+            {
+                *wanted = found;
+            }
+        }
+    }
+    let finish = |wanted: Wanted<'u>| {
+        let mut found = Found::default();
+        let Some(function) = wanted.function else {
+            return found;
+        };
+        let name = names.of(open, home, function.entry);
+        found.range = function.range;
+        found.frames.push(FoundFrame {
+            name: name.and_then(|name| texts.get(name)),
+            call: None,
+        });
+        for call in wanted.calls {
+            let origin = call.origin.as_ref();
+            let name = origin.and_then(|origin| names.referred(open, home, origin));
+            let row = Row {
+                file: call.file,
+                line: call.line,
+                column: call.column,
+            };
+            let files = files.as_deref_mut();
+            found.frames.push(FoundFrame {
+                name: name.and_then(|name| texts.get(name)),
+                call: files.and_then(|files| source_line(files, texts, row)),
+            });
+        }
+        found
+    };
+    wanted.into_iter().map(finish).collect()
+}
+
+fn source_line(files: &mut FileNames<'_>, texts: &mut Texts, row: Row) -> Option<SourceLine> {
+    Some(SourceLine {
+        file: files.path(row.file, texts)?,
+        line: row.line,
+        column: row.column,
+    })
+}

@@ -1,0 +1,154 @@
+//! The root entry of a unit, and no more of it than lookups need.
+
+use super::ranges::Pcs;
+use super::sections::Slice;
+use gimli::{
+    Abbreviations, AttributeValue, DebugAbbrev, DebugLineOffset, Dwarf, EndianSlice, Reader,
+    Section, Unit, UnitHeader, UnitType,
+};
+use std::sync::Arc;
+
+/// A unit whose root entry was read.
+pub(super) struct Head<'a> {
+    /// Without its name and its line program, which gimli would read along.
+    pub(super) unit: Unit<Slice<'a>>,
+    pub(super) pcs: Pcs<'a>,
+    /// Where its line program is, in `.debug_line`.
+    pub(super) lines: Option<DebugLineOffset>,
+    /// The file with the rest of it (DWARF 5, section 3.1.2), relative to its folder.
+    pub(super) split: Option<Slice<'a>>,
+    /// Whether it is but a part that others import, and has no code.
+    pub(super) is_partial: bool,
+}
+
+impl<'a> Head<'a> {
+    /// Reads the root entry. `abbreviations` are those of the unit, or just the root's.
+    pub(super) fn read(
+        dwarf: &Dwarf<Slice<'a>>,
+        header: UnitHeader<Slice<'a>>,
+        abbreviations: Arc<Abbreviations>,
+    ) -> gimli::Result<Self> {
+        let encoding = header.encoding();
+        let mut unit = Unit {
+            abbreviations,
+            name: None,
+            comp_dir: None,
+            low_pc: 0,
+            str_offsets_base: gimli::DebugStrOffsetsBase::default_for_encoding_and_file(
+                encoding,
+                dwarf.file_type,
+            ),
+            addr_base: gimli::DebugAddrBase(0),
+            loclists_base: gimli::DebugLocListsBase(0),
+            rnglists_base: gimli::DebugRngListsBase::default_for_encoding_and_file(
+                encoding,
+                dwarf.file_type,
+            ),
+            line_program: None,
+            dwo_id: match header.type_() {
+                UnitType::Skeleton(id) | UnitType::SplitCompilation(id) => Some(id),
+                _ => None,
+            },
+            header,
+        };
+        let (mut pcs, mut lines) = (Pcs::default(), None);
+        let (mut folder, mut split, mut low_pc) = (None, None, None);
+        let mut is_partial = false;
+        {
+            let mut entries = unit.header.entries_raw(&unit.abbreviations, None)?;
+            let root = entries
+                .read_abbreviation()?
+                .ok_or(gimli::Error::MissingUnitDie)?;
+            is_partial |= root.tag() == gimli::DW_TAG_partial_unit;
+            for spec in root.attributes() {
+                let attribute = entries.read_attribute(*spec)?;
+                pcs.note(&attribute);
+                match (attribute.name(), attribute.value()) {
+                    (gimli::DW_AT_comp_dir, value) => folder = Some(value),
+                    (gimli::DW_AT_low_pc, value) => low_pc = Some(value),
+                    (gimli::DW_AT_dwo_name | gimli::DW_AT_GNU_dwo_name, value) => {
+                        split = Some(value);
+                    }
+                    (gimli::DW_AT_stmt_list, AttributeValue::DebugLineRef(at)) => lines = Some(at),
+                    (gimli::DW_AT_str_offsets_base, AttributeValue::DebugStrOffsetsBase(base)) => {
+                        unit.str_offsets_base = base;
+                    }
+                    (
+                        gimli::DW_AT_addr_base | gimli::DW_AT_GNU_addr_base,
+                        AttributeValue::DebugAddrBase(base),
+                    ) => unit.addr_base = base,
+                    (
+                        gimli::DW_AT_rnglists_base | gimli::DW_AT_GNU_ranges_base,
+                        AttributeValue::DebugRngListsBase(base),
+                    ) => unit.rnglists_base = base,
+                    (gimli::DW_AT_GNU_dwo_id, AttributeValue::DwoId(id)) => {
+                        unit.dwo_id.get_or_insert(id);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        unit.comp_dir = folder.and_then(|value| dwarf.attr_string(&unit, value).ok());
+        let split = split.and_then(|value| dwarf.attr_string(&unit, value).ok());
+        if let Some(value) = low_pc {
+            unit.low_pc = dwarf.attr_address(&unit, value)?.unwrap_or(0);
+        }
+        Ok(Self {
+            unit,
+            pcs,
+            lines,
+            split,
+            is_partial,
+        })
+    }
+
+    /// Reads the root entry with nothing but its own abbreviation, which mostly comes first
+    /// of hundreds. `budget` is how many bytes of abbreviations may still be read over.
+    pub(super) fn read_alone(
+        dwarf: &Dwarf<Slice<'a>>,
+        header: UnitHeader<Slice<'a>>,
+        budget: &mut usize,
+    ) -> Option<Self> {
+        let code = header
+            .range_from(header.root_offset()..)
+            .ok()?
+            .read_uleb128()
+            .ok()?;
+        let section = dwarf.debug_abbrev.reader();
+        let mut at = *section;
+        at.skip(header.debug_abbrev_offset().0).ok()?;
+        loop {
+            let start = at;
+            let found = at.read_uleb128().ok()?;
+            if found == 0 {
+                return None;
+            }
+            skip_abbreviation(&mut at).ok()?;
+            let len = start.len() - at.len();
+            *budget = budget.checked_sub(len)?;
+            if found == code {
+                let own = EndianSlice::new(&start.slice()[..len], section.endian());
+                let abbreviations = DebugAbbrev::from(own)
+                    .abbreviations(gimli::DebugAbbrevOffset(0))
+                    .ok()?;
+                return Self::read(dwarf, header, Arc::new(abbreviations)).ok();
+            }
+        }
+    }
+}
+
+/// Reads over an abbreviation, behind its code (DWARF 5, section 7.5.3).
+fn skip_abbreviation(at: &mut Slice<'_>) -> gimli::Result<()> {
+    at.read_uleb128()?;
+    at.read_u8()?;
+    loop {
+        let name = at.read_uleb128()?;
+        let form = at.read_uleb128()?;
+        if form == u64::from(gimli::DW_FORM_implicit_const.0) {
+            at.read_sleb128()?;
+        }
+        if name == 0 && form == 0 {
+            return Ok(());
+        }
+    }
+}

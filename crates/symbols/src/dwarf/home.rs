@@ -1,0 +1,133 @@
+//! Entries that are elsewhere: in another unit, or in the file that several others share.
+
+use super::head::Head;
+use super::sections::Slice;
+use super::units::Units;
+use gimli::{
+    Abbreviations, AttributeValue, DebugAbbrevOffset, DebugInfoOffset, Dwarf, Unit, UnitOffset,
+};
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Which file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Which {
+    /// The image's own, or its debug file.
+    Main,
+    /// What `dwz` moved out of several files (DWARF 5, section 7.3.6).
+    Shared,
+    /// The `.dwo` of a unit.
+    Split,
+}
+
+/// The unit in which an entry is.
+#[derive(Clone)]
+pub(super) struct Home<'a> {
+    pub(super) which: Which,
+    pub(super) dwarf: Rc<Dwarf<Slice<'a>>>,
+    pub(super) unit: Rc<Unit<Slice<'a>>>,
+}
+
+/// Units that are open in one thread.
+pub(super) struct Open<'a> {
+    main: (Rc<Dwarf<Slice<'a>>>, &'a Units),
+    shared: Option<(Rc<Dwarf<Slice<'a>>>, &'a Units)>,
+    units: FxHashMap<(Which, DebugInfoOffset), Rc<Unit<Slice<'a>>>>,
+    abbreviations: FxHashMap<(Which, DebugAbbrevOffset), Arc<Abbreviations>>,
+}
+
+/// So many units, and tables of abbreviations, are kept open.
+const MAX_OPEN: usize = 256;
+
+impl<'a> Open<'a> {
+    pub(super) fn new(
+        main: (Dwarf<Slice<'a>>, &'a Units),
+        shared: Option<(Dwarf<Slice<'a>>, &'a Units)>,
+    ) -> Self {
+        let rc = |(dwarf, units)| (Rc::new(dwarf), units);
+        Self {
+            main: rc(main),
+            shared: shared.map(rc),
+            units: FxHashMap::default(),
+            abbreviations: FxHashMap::default(),
+        }
+    }
+
+    /// The file itself.
+    pub(super) fn main(&self) -> &Rc<Dwarf<Slice<'a>>> {
+        &self.main.0
+    }
+
+    /// Opens the unit that begins at `offset` of the main file, with what its root tells.
+    pub(super) fn head(&mut self, offset: DebugInfoOffset) -> gimli::Result<Head<'a>> {
+        let dwarf = Rc::clone(&self.main.0);
+        self.head_of(Which::Main, &dwarf, offset)
+    }
+
+    fn head_of(
+        &mut self,
+        which: Which,
+        dwarf: &Dwarf<Slice<'a>>,
+        offset: DebugInfoOffset,
+    ) -> gimli::Result<Head<'a>> {
+        let header = dwarf.unit_header(offset)?;
+        let key = (which, header.debug_abbrev_offset());
+        let abbreviations = match self.abbreviations.get(&key) {
+            Some(known) => Arc::clone(known),
+            None => {
+                if self.abbreviations.len() >= MAX_OPEN {
+                    self.abbreviations.clear();
+                }
+                let read = Arc::new(header.abbreviations(&dwarf.debug_abbrev)?);
+                self.abbreviations.insert(key, Arc::clone(&read));
+                read
+            }
+        };
+        Head::read(dwarf, header, abbreviations)
+    }
+
+    /// Follows a reference from an entry of `home`.
+    pub(super) fn follow(
+        &mut self,
+        home: &Home<'a>,
+        to: &AttributeValue<Slice<'a>>,
+    ) -> Option<(Home<'a>, UnitOffset)> {
+        match to {
+            AttributeValue::UnitRef(offset) => Some((home.clone(), *offset)),
+            AttributeValue::DebugInfoRef(offset) => {
+                if let Some(inside) = offset.to_unit_offset(&home.unit.header) {
+                    return Some((home.clone(), inside));
+                }
+                self.find(home.which, *offset)
+            }
+            AttributeValue::DebugInfoRefSup(offset) => self.find(Which::Shared, *offset),
+            _ => None,
+        }
+    }
+
+    fn find(&mut self, which: Which, offset: DebugInfoOffset) -> Option<(Home<'a>, UnitOffset)> {
+        let (dwarf, units) = match which {
+            Which::Main => (Rc::clone(&self.main.0), self.main.1),
+            Which::Shared => {
+                let (dwarf, units) = self.shared.as_ref()?;
+                (Rc::clone(dwarf), *units)
+            }
+            Which::Split => return None,
+        };
+        let start = units.containing(offset)?;
+        let unit = match self.units.get(&(which, start)) {
+            Some(unit) => Rc::clone(unit),
+            None => {
+                if self.units.len() >= MAX_OPEN {
+                    self.units.clear();
+                }
+                let unit = Rc::new(self.head_of(which, &dwarf, start).ok()?.unit);
+                self.units.insert((which, start), Rc::clone(&unit));
+                unit
+            }
+        };
+        let inside = offset.to_unit_offset(&unit.header)?;
+        Some((Home { which, dwarf, unit }, inside))
+    }
+}

@@ -1,0 +1,177 @@
+//! Functions, inlined calls and lines from debug information (DWARF 2 to 5).
+//!
+//! Lookups come in batches, and a batch is worked off unit by unit, on several threads: a
+//! unit is read once for all addresses in it, and nothing of it is kept. So time depends
+//! on the units that are asked for, and memory on the answers, not on the file.
+//!
+//! | module | idea |
+//! |---|---|
+//! | `sections` | the debug sections, decompressed |
+//! | `units` | which unit describes an address; read once, then shared |
+//! | `head` | the root entry of a unit |
+//! | `ranges` | the addresses of an entry |
+//! | `walk` | functions and inlined calls of a unit |
+//! | `names` | what they are called |
+//! | `home` | entries in other units and files |
+//! | `lines` | the line program of a unit |
+//! | `batch` | all of these, for the addresses in one unit |
+//! | `texts` | names and paths, each kept once |
+//! | `split` | `.dwo` and `.dwp` files |
+//! | `share` | work for several threads |
+
+mod batch;
+mod head;
+mod home;
+mod lines;
+mod names;
+mod ranges;
+mod sections;
+mod share;
+mod split;
+mod texts;
+mod units;
+mod walk;
+
+pub(crate) use split::SplitFiles;
+
+use crate::frames::SourceLine;
+use batch::Batch;
+use sections::{Naming, Sections};
+use share::share;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+use units::Units;
+
+/// The debug information of one file, whose bytes are kept elsewhere: each method is handed the
+/// same bytes again.
+#[derive(Debug)]
+pub(crate) struct DwarfFile {
+    sections: Sections,
+    units: OnceLock<Units>,
+}
+
+impl DwarfFile {
+    /// `None` if the file has no debug information.
+    pub(crate) fn find(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            sections: Sections::find(bytes, Naming::Usual)?,
+            units: OnceLock::new(),
+        })
+    }
+
+    fn units(&self, bytes: &[u8], threads: usize) -> &Units {
+        self.units
+            .get_or_init(|| Units::read(&self.sections.dwarf(bytes), threads))
+    }
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wish {
+    /// Inlined calls, and with them the names of functions.
+    pub(crate) inlines: bool,
+    /// Files and lines.
+    pub(crate) lines: bool,
+}
+
+impl Default for Wish {
+    fn default() -> Self {
+        Self {
+            inlines: true,
+            lines: true,
+        }
+    }
+}
+
+/// What debug information says of an address.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The function and the calls inlined there, outermost first. Empty if no function covers
+    /// the address; a name is missing where there is none.
+    pub(crate) frames: Vec<FoundFrame>,
+    /// The addresses of the function, those in one piece with the address asked for.
+    pub(crate) range: Range<u64>,
+    /// The line of the address itself.
+    pub(crate) line: Option<SourceLine>,
+}
+
+/// A function, or an inlined call of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FoundFrame {
+    /// The linkage name, or else the plain one.
+    pub(crate) name: Option<Arc<str>>,
+    /// From where it was called, for an inlined call.
+    pub(crate) call: Option<SourceLine>,
+}
+
+/// The files that belong to an image, opened.
+#[derive(Clone, Copy)]
+pub(crate) struct DebugInfo<'a> {
+    /// The file with the units, and its bytes.
+    pub(crate) main: (&'a DwarfFile, &'a [u8]),
+    /// What `dwz` moved out of it.
+    pub(crate) shared: Option<(&'a DwarfFile, &'a [u8])>,
+    /// Where its `.dwo` and `.dwp` files are.
+    pub(crate) split: &'a SplitFiles,
+}
+
+/// So many units are asked about one address: those that claim it.
+const MAX_CLAIMS: usize = 8;
+
+impl DebugInfo<'_> {
+    /// Looks up `svmas`, which are sorted. One result for each, on up to `threads` threads.
+    pub(crate) fn resolve(&self, svmas: &[u64], wish: Wish, threads: usize) -> Vec<Option<Found>> {
+        let mut results: Vec<Option<Found>> = vec![None; svmas.len()];
+        let units = self.main.0.units(self.main.1, threads);
+        if let Some((file, bytes)) = self.shared {
+            file.units(bytes, threads);
+        }
+        let claims: Vec<Vec<u32>> = svmas
+            .iter()
+            .map(|&svma| units.at(svma).take(MAX_CLAIMS).collect())
+            .collect();
+        // Mostly one unit claims an address. Where several do and the first knows no
+        // function there, the next is asked.
+        for round in 0..MAX_CLAIMS {
+            let mut asked: Vec<(u32, usize)> = Vec::new();
+            for (index, claims) in claims.iter().enumerate() {
+                let done = (results[index].as_ref()).is_some_and(|found| !found.frames.is_empty());
+                if let Some(&unit) = claims.get(round)
+                    && !done
+                {
+                    asked.push((unit, index));
+                }
+            }
+            if asked.is_empty() {
+                break;
+            }
+            asked.sort_unstable();
+            let groups: Vec<&[(u32, usize)]> = asked.chunk_by(|a, b| a.0 == b.0).collect();
+            let piece = groups.len().div_ceil(threads.max(1) * 16).max(1);
+            let found = share(threads, &groups, piece, |groups| {
+                let mut batch = Batch::new(*self, wish);
+                let mut found = Vec::new();
+                for group in groups {
+                    let Some(&(unit, _)) = group.first() else {
+                        continue;
+                    };
+                    let svmas: Vec<u64> = group.iter().map(|&(_, index)| svmas[index]).collect();
+                    let offset = units.offset(unit);
+                    let indexes = group.iter().map(|&(_, index)| index);
+                    found.extend(indexes.zip(batch.unit(offset, &svmas)));
+                }
+                found
+            });
+            for (index, found) in found.into_iter().flatten() {
+                let known = results[index].get_or_insert_with(Found::default);
+                if known.line.is_none() || !found.frames.is_empty() && found.line.is_some() {
+                    known.line = found.line;
+                }
+                if known.frames.is_empty() {
+                    (known.frames, known.range) = (found.frames, found.range);
+                }
+            }
+        }
+        results
+    }
+}

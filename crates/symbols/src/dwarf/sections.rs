@@ -1,0 +1,154 @@
+//! The debug sections of one file: found, and decompressed where they are compressed.
+
+use gimli::{Dwarf, EndianSlice, RunTimeEndian, SectionId};
+use object::read::elf::ElfFile;
+use object::{CompressionFormat, Endianness, Object, ObjectSection};
+use std::ops::Range;
+
+/// How DWARF is read: slices of the file, in the file's byte order.
+pub(crate) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
+
+/// Decompressed sections of one file take at most this many bytes in memory. Ratios prove
+/// nothing (string tables of honest files shrink to a hundredth), so the bound is absolute.
+const MAX_INFLATED: u64 = 4 << 30;
+
+/// The sections that lookups need; location lists, macros and indexes by name stay where they are.
+const NEEDED: [SectionId; 13] = [
+    SectionId::DebugAbbrev,
+    SectionId::DebugAddr,
+    SectionId::DebugAranges,
+    SectionId::DebugInfo,
+    SectionId::DebugLine,
+    SectionId::DebugLineStr,
+    SectionId::DebugStr,
+    SectionId::DebugStrOffsets,
+    SectionId::DebugRanges,
+    SectionId::DebugRngLists,
+    SectionId::DebugTypes,
+    SectionId::DebugCuIndex,
+    SectionId::DebugTuIndex,
+];
+
+/// What gimli wants of packages besides: it cuts the part of a unit out of each.
+const NEEDED_OF_PACKAGES: [SectionId; 4] = [
+    SectionId::DebugLoc,
+    SectionId::DebugLocLists,
+    SectionId::DebugMacinfo,
+    SectionId::DebugMacro,
+];
+
+/// Where the bytes of a section are.
+#[derive(Debug)]
+enum Part {
+    /// In the file.
+    Mapped(Range<usize>),
+    /// Here: they were compressed.
+    Inflated(Vec<u8>),
+}
+
+/// Which names sections have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// `.debug_info`, or `.zdebug_info` in the old compressed form.
+    Usual,
+    /// `.debug_info.dwo`: split DWARF (DWARF 5, section 7.3.2).
+    Split,
+}
+
+/// The debug sections of a file whose bytes are kept elsewhere: each method is handed
+/// the same bytes again.
+#[derive(Debug)]
+pub(crate) struct Sections {
+    parts: Vec<(SectionId, Part)>,
+    endian: RunTimeEndian,
+}
+
+impl Sections {
+    /// Finds and decompresses the sections. `None` if `bytes` are no ELF file with debug
+    /// information. A section that is damaged counts as absent.
+    ///
+    /// Compressed are those with `SHF_COMPRESSED` (zlib or zstd; System V ABI, "Section
+    /// Compression") and `.zdebug_*` (binutils before 2.26).
+    pub(crate) fn find(bytes: &[u8], naming: Naming) -> Option<Self> {
+        match bytes.get(4)? {
+            1 => Self::find_in(
+                &ElfFile::<object::elf::FileHeader32<Endianness>>::parse(bytes).ok()?,
+                naming,
+            ),
+            _ => Self::find_in(
+                &ElfFile::<object::elf::FileHeader64<Endianness>>::parse(bytes).ok()?,
+                naming,
+            ),
+        }
+    }
+
+    fn find_in<'data>(file: &impl Object<'data>, naming: Naming) -> Option<Self> {
+        let endian = match file.is_little_endian() {
+            true => RunTimeEndian::Little,
+            false => RunTimeEndian::Big,
+        };
+        let mut room = MAX_INFLATED;
+        let mut parts = Vec::new();
+        let more = match naming {
+            Naming::Usual => &[][..],
+            Naming::Split => &NEEDED_OF_PACKAGES,
+        };
+        for &id in NEEDED.iter().chain(more) {
+            let name = match naming {
+                Naming::Usual => Some(id.name()),
+                Naming::Split => id.dwo_name(),
+            };
+            let part = name
+                .and_then(|name| file.section_by_name(name))
+                .and_then(|section| part(&section, &mut room));
+            parts.extend(part.map(|part| (id, part)));
+        }
+        let found = Self { parts, endian };
+        found.has_info().then_some(found)
+    }
+
+    fn has_info(&self) -> bool {
+        let is_some = |part: &Part| match part {
+            Part::Mapped(range) => !range.is_empty(),
+            Part::Inflated(bytes) => !bytes.is_empty(),
+        };
+        self.parts
+            .iter()
+            .any(|(id, part)| *id == SectionId::DebugInfo && is_some(part))
+    }
+
+    /// A section's bytes; none where there is no such section.
+    pub(crate) fn get<'a>(&'a self, bytes: &'a [u8], id: SectionId) -> Slice<'a> {
+        let found = self.parts.iter().find(|(part, _)| *part == id);
+        let slice = match found {
+            Some((_, Part::Mapped(range))) => bytes.get(range.clone()).unwrap_or_default(),
+            Some((_, Part::Inflated(bytes))) => bytes,
+            None => &[],
+        };
+        EndianSlice::new(slice, self.endian)
+    }
+
+    /// The byte order of the file.
+    pub(crate) fn endian(&self) -> RunTimeEndian {
+        self.endian
+    }
+
+    /// The sections together. Costs nothing: all are slices.
+    pub(crate) fn dwarf<'a>(&'a self, bytes: &'a [u8]) -> Dwarf<Slice<'a>> {
+        let load = |id| Ok::<_, std::convert::Infallible>(self.get(bytes, id));
+        let Ok(dwarf) = Dwarf::load(load);
+        dwarf
+    }
+}
+
+fn part<'data>(section: &impl ObjectSection<'data>, room: &mut u64) -> Option<Part> {
+    let range = section.compressed_file_range().ok()?;
+    if range.format == CompressionFormat::None {
+        let start = usize::try_from(range.offset).ok()?;
+        let len = usize::try_from(range.uncompressed_size).ok()?;
+        return Some(Part::Mapped(start..start.checked_add(len)?));
+    }
+    *room = room.checked_sub(range.uncompressed_size)?;
+    let inflated = section.compressed_data().ok()?.decompress().ok()?;
+    Some(Part::Inflated(inflated.into_owned()))
+}

@@ -1,0 +1,203 @@
+//! Which unit describes an address.
+
+use super::head::Head;
+use super::sections::Slice;
+use super::share::share;
+use gimli::{DebugInfoOffset, Dwarf, Section, UnitType};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A range of code, and the unit that describes it.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    begin: u64,
+    end: u64,
+    /// The highest end of this span and all that begin before it.
+    highest: u64,
+    unit: u32,
+}
+
+/// All units of a file by offset, and those with code by address.
+#[derive(Debug, Default)]
+pub(crate) struct Units {
+    /// Offsets in `.debug_info`, rising.
+    offsets: Vec<usize>,
+    spans: Vec<Span>,
+}
+
+/// So many spans are looked at for an address: in honest files few overlap.
+const MAX_OVERLAP: usize = 256;
+
+impl Units {
+    /// Reads the head of every unit. Time and memory are linear in the size of the sections.
+    pub(crate) fn read(dwarf: &Dwarf<Slice<'_>>, threads: usize) -> Self {
+        let mut offsets = Vec::new();
+        let mut headers = Vec::new();
+        let mut list = dwarf.units();
+        while let Ok(Some(header)) = list.next() {
+            let Some(DebugInfoOffset(offset)) = header.debug_info_offset() else {
+                continue;
+            };
+            if matches!(
+                header.type_(),
+                UnitType::Compilation | UnitType::Skeleton(_)
+            ) {
+                headers.push((offsets.len() as u32, header));
+            }
+            offsets.push(offset);
+        }
+        // No honest file has more ranges than its sections have room for. Without a bound, every
+        // unit could point to the same long list.
+        let budget = dwarf.ranges.debug_rnglists().reader().len() / 2
+            + dwarf.ranges.debug_ranges().reader().len() / 8
+            + dwarf.debug_info.reader().len() / 8
+            + 64;
+        let budget = AtomicUsize::new(budget.min(1 << 26));
+        let abbreviations = (64 << 10) + 16 * dwarf.debug_abbrev.reader().len();
+        let abbreviations = AtomicUsize::new(abbreviations);
+        let spend = |budget: &AtomicUsize, used| {
+            let rest = |left: usize| Some(left.saturating_sub(used));
+            let _ = budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
+        };
+        let found = share(threads, &headers, 64, |headers| {
+            let mut spans = Vec::new();
+            let mut rest = Vec::new();
+            for (index, header) in headers {
+                let before = abbreviations.load(Ordering::Relaxed);
+                let mut after = before;
+                let head = Head::read_alone(dwarf, *header, &mut after);
+                spend(&abbreviations, before - after);
+                let Some(head) = head else { continue };
+                if head.is_partial {
+                    continue;
+                }
+                if !head.pcs.is_some() {
+                    rest.push(*index);
+                }
+                let before = budget.load(Ordering::Relaxed);
+                let mut after = before;
+                head.pcs.each(dwarf, &head.unit, &mut after, |range| {
+                    spans.push((range, *index));
+                });
+                spend(&budget, before - after);
+            }
+            (spans, rest)
+        });
+        let (mut spans, mut rest) = (Vec::new(), Vec::new());
+        for (some, without) in found {
+            spans.extend(some);
+            rest.extend(without);
+        }
+        let mut units = Self {
+            offsets,
+            spans: Vec::new(),
+        };
+        if !rest.is_empty() {
+            units.add_aranges(dwarf, &rest, &mut spans);
+        }
+        units.spans = sorted(spans);
+        units
+    }
+
+    /// Units that do not say what they cover: `.debug_aranges` may know (DWARF 5, section 6.1.2).
+    fn add_aranges(
+        &self,
+        dwarf: &Dwarf<Slice<'_>>,
+        rest: &[u32],
+        spans: &mut Vec<(Range<u64>, u32)>,
+    ) {
+        let by_offset: FxHashMap<usize, u32> = rest
+            .iter()
+            .map(|&index| (self.offsets[index as usize], index))
+            .collect();
+        let mut headers = dwarf.debug_aranges.headers();
+        while let Ok(Some(header)) = headers.next() {
+            let Some(&unit) = by_offset.get(&header.debug_info_offset().0) else {
+                continue;
+            };
+            let mut entries = header.entries();
+            while let Ok(Some(entry)) = entries.next() {
+                let range = entry.range();
+                if range.begin != 0 && range.begin < range.end {
+                    spans.push((range.begin..range.end, unit));
+                }
+            }
+        }
+    }
+
+    /// Units that say they cover the address, each by its number, the narrowest claim first.
+    pub(crate) fn at(&self, svma: u64) -> impl Iterator<Item = u32> {
+        let after = self.spans.partition_point(|span| span.begin <= svma);
+        let mut found: Vec<&Span> = self.spans[..after]
+            .iter()
+            .rev()
+            .take(MAX_OVERLAP)
+            .take_while(|span| span.highest > svma)
+            .filter(|span| svma < span.end)
+            .collect();
+        found.sort_by_key(|span| span.end - span.begin);
+        found.into_iter().map(|span| span.unit)
+    }
+
+    /// Where a unit begins in `.debug_info`.
+    pub(crate) fn offset(&self, unit: u32) -> DebugInfoOffset {
+        DebugInfoOffset(
+            self.offsets
+                .get(unit as usize)
+                .copied()
+                .unwrap_or(usize::MAX),
+        )
+    }
+
+    /// The unit in which an offset of `.debug_info` lies.
+    pub(crate) fn containing(&self, offset: DebugInfoOffset) -> Option<DebugInfoOffset> {
+        let after = self.offsets.partition_point(|&start| start <= offset.0);
+        Some(DebugInfoOffset(*self.offsets.get(after.checked_sub(1)?)?))
+    }
+}
+
+fn sorted(mut found: Vec<(Range<u64>, u32)>) -> Vec<Span> {
+    found.sort_unstable_by_key(|(range, unit)| (range.start, range.end, *unit));
+    let mut highest = 0;
+    found
+        .into_iter()
+        .map(|(range, unit)| {
+            highest = range.end.max(highest);
+            Span {
+                begin: range.start,
+                end: range.end,
+                highest,
+                unit,
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlapping_spans() {
+        let units = Units {
+            offsets: vec![0, 10, 30],
+            spans: sorted(vec![(10..100, 0), (20..30, 1), (50..60, 2), (200..300, 1)]),
+        };
+        let at = |svma| units.at(svma).collect::<Vec<_>>();
+        assert_eq!(at(25), [1, 0]);
+        assert_eq!(at(30), [0]);
+        assert_eq!(at(99), [0]);
+        assert_eq!(at(100), []);
+        assert_eq!(at(9), []);
+        assert_eq!(at(299), [1]);
+        assert_eq!(
+            units.containing(DebugInfoOffset(29)),
+            Some(DebugInfoOffset(10))
+        );
+        assert_eq!(
+            units.containing(DebugInfoOffset(31)),
+            Some(DebugInfoOffset(30))
+        );
+    }
+}

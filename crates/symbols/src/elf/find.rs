@@ -1,0 +1,159 @@
+//! The way back: from a function's name to where its code lies in the file.
+//!
+//! The lookup table is of no use for it, as it keeps one name for each address: `malloc` and
+//! `__libc_malloc` are one function.
+
+use super::ElfError;
+use crate::demangle::{self, Style};
+use object::Endianness;
+use object::elf;
+use object::read::elf::{FileHeader, ProgramHeader, Sym};
+
+/// Why a function's code was not found.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FindError {
+    /// The file.
+    #[error(transparent)]
+    Elf(#[from] ElfError),
+    /// It has no symbols at all.
+    #[error("it has no symbols")]
+    NoSymbols,
+    /// No function is called this.
+    #[error("it has no function of this name")]
+    NotFound,
+    /// Several are.
+    #[error("several functions are called this, at file offsets {}", offsets(.0))]
+    Ambiguous(Vec<u64>),
+}
+
+fn offsets(offsets: &[u64]) -> String {
+    let shown: Vec<String> = offsets
+        .iter()
+        .take(8)
+        .map(|at| format!("{at:#x}"))
+        .collect();
+    shown.join(", ")
+}
+
+/// The file offset at which a function's code begins, as uprobes want it.
+///
+/// The name is one of the symbol table, without version; if there is no such one, it is
+/// compared with demangled names, without parameters. Local functions count as well.
+///
+/// # Errors
+/// [`FindError`].
+pub fn function_offset(data: &[u8], name: &str) -> Result<u64, FindError> {
+    match data.get(..5) {
+        Some(&[0x7f, b'E', b'L', b'F', 1]) => find::<elf::FileHeader32<Endianness>>(data, name),
+        Some(&[0x7f, b'E', b'L', b'F', 2]) => find::<elf::FileHeader64<Endianness>>(data, name),
+        _ => Err(ElfError::NotElf.into()),
+    }
+}
+
+fn find<E: FileHeader<Endian = Endianness>>(data: &[u8], name: &str) -> Result<u64, FindError> {
+    let damaged = |e: object::read::Error| ElfError::Damaged(e.to_string().into());
+    let header = E::parse(data).map_err(|_| ElfError::NotElf)?;
+    let endian = header.endian().map_err(|_| ElfError::NotElf)?;
+    let segments = header.program_headers(endian, data).map_err(damaged)?;
+    let sections = header.sections(endian, data).map_err(damaged)?;
+    // The lowest bit of an ARM function's address tells which instruction set it is in.
+    let mask = match header.e_machine(endian) {
+        elf::EM_ARM => !1,
+        _ => u64::MAX,
+    };
+    let offset_of = |svma: u64| {
+        segments.iter().find_map(|segment| {
+            let inside = svma.checked_sub(segment.p_vaddr(endian).into())?;
+            let code = segment.p_type(endian) == elf::PT_LOAD
+                && segment.p_flags(endian).contains(elf::PF_X);
+            (code && inside < segment.p_filesz(endian).into())
+                .then(|| segment.p_offset(endian).into().checked_add(inside))?
+        })
+    };
+    let (mut exact, mut demangled) = (Vec::new(), Vec::new());
+    let mut any = false;
+    for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
+        let Ok(table) = sections.symbols(endian, data, kind) else {
+            continue;
+        };
+        for symbol in table.iter() {
+            let of_code = matches!(
+                symbol.st_type(),
+                elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_NOTYPE
+            );
+            if !of_code || symbol.is_undefined(endian) {
+                continue;
+            }
+            let Ok(raw) = symbol.name(endian, table.strings()) else {
+                continue;
+            };
+            any = true;
+            let raw = raw.split(|b| *b == b'@').next().unwrap_or_default();
+            let found = if raw == name.as_bytes() {
+                &mut exact
+            } else if may_be_demangled(raw, name)
+                && demangle::demangle_bytes(raw, Style::NoParameters) == name
+            {
+                &mut demangled
+            } else {
+                continue;
+            };
+            found.extend(offset_of(symbol.st_value(endian).into() & mask));
+        }
+    }
+    let mut found = if exact.is_empty() { demangled } else { exact };
+    found.sort_unstable();
+    found.dedup();
+    match found[..] {
+        [offset] => Ok(offset),
+        [] if !any => Err(FindError::NoSymbols),
+        [] => Err(FindError::NotFound),
+        _ => Err(FindError::Ambiguous(found)),
+    }
+}
+
+/// Whether it is worth while to demangle: a mangled name has the last part of the name in it.
+fn may_be_demangled(raw: &[u8], name: &str) -> bool {
+    let last = name.rsplit("::").next().unwrap_or(name);
+    let word = last
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .next();
+    let word = word.unwrap_or_default().as_bytes();
+    let mangled = raw.starts_with(b"_Z") || raw.starts_with(b"_R");
+    mangled && (word.is_empty() || raw.windows(word.len()).any(|part| part == word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_program() {
+        let data = std::fs::read("/proc/self/exe").unwrap();
+        let name = "rprof_symbols::elf::find::function_offset";
+        let offset = function_offset(&data, name).unwrap();
+        // The lookup table leads back to it.
+        let symbols = super::super::ElfSymbols::parse(&data).unwrap();
+        let symbol = symbols.lookup_offset(offset).unwrap();
+        assert_eq!(symbol.name(Style::NoParameters), name);
+        assert_eq!(symbols.file_offset_to_svma(offset), Some(symbol.start()));
+        assert_eq!(
+            function_offset(&data, std::str::from_utf8(symbol.raw()).unwrap()),
+            Ok(offset)
+        );
+        assert_eq!(function_offset(&data, "no::such"), Err(FindError::NotFound));
+    }
+
+    #[test]
+    fn damage_is_no_panic() {
+        let data = std::fs::read("/proc/self/exe").unwrap();
+        for len in [0, 4, 5, 16, 63, 64, 100, 1000, 4096] {
+            assert!(function_offset(&data[..len], "main").is_err());
+        }
+        assert_eq!(
+            function_offset(b"#!/bin/sh\n", "main"),
+            Err(FindError::Elf(ElfError::NotElf))
+        );
+    }
+}

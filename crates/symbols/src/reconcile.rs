@@ -1,0 +1,134 @@
+//! Symbol table and debug information, made one answer.
+//!
+//! Both name the function at an address, and they need not agree. The rule:
+//!
+//! - A PLT entry is what the table says; debug information knows nothing of it.
+//! - The symbol that covers the address names the function, as in `perf` and LLVM's tools, so that
+//!   one function has one name whether or not a call is inlined at an address. This decides among
+//!   aliases (`malloc`, `__libc_malloc`), keeps parts of functions apart (`f.cold`, `f.part.0`,
+//!   `f.isra.0`, `f.constprop.0`: debug information calls all of them `f`), and shows the name of
+//!   an indirect function's symbol rather than that of the resolver.
+//! - But a symbol that began before the function did, and only reaches here because it states no
+//!   size or a wrong one (labels, data in text), gives way to debug information.
+//! - Without a symbol, debug information names the function.
+//! - Without debug information there is the symbol, and neither line nor inlined call.
+//!
+//! Inlined calls come from debug information, by linkage name where there is one.
+//! Names of PLT entries end in `@plt`; versions (`f@@V1`) are cut from names. The lowest bit
+//! of Thumb addresses is no part of an address on either side.
+
+use crate::demangle::{Style, demangle};
+use crate::dwarf::Found;
+use crate::elf::ElfSymbol;
+use crate::frames::{Frames, Inlined, InlinedName, Symbol};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Names that many addresses share, each demangled once.
+pub(crate) struct Reconciler {
+    style: Style,
+    /// By start, and whether it is a PLT entry: those come from another table where there
+    /// is a debug file.
+    symbols: FxHashMap<(u64, bool), Arc<Symbol>>,
+    /// Functions that only debug information names, by start and name.
+    functions: FxHashMap<(u64, Arc<str>), Arc<Symbol>>,
+    inlined: FxHashMap<Arc<str>, Arc<InlinedName>>,
+}
+
+impl Reconciler {
+    pub(crate) fn new(style: Style) -> Self {
+        Self {
+            style,
+            symbols: FxHashMap::default(),
+            functions: FxHashMap::default(),
+            inlined: FxHashMap::default(),
+        }
+    }
+
+    /// The answer for an SVMA. `None` if neither side knows a function there.
+    pub(crate) fn frames(
+        &mut self,
+        svma: u64,
+        symbol: Option<ElfSymbol<'_>>,
+        found: Option<Found>,
+    ) -> Option<Frames> {
+        let found = found.filter(|_| symbol.is_none_or(|symbol| !symbol.is_plt()));
+        let found = found.unwrap_or_default();
+        let function = found.frames.first();
+        let symbol = match (symbol, function.and_then(|function| function.name.as_ref())) {
+            (Some(symbol), Some(name)) if symbol.start() < found.range.start => {
+                self.function(name, &found)
+            }
+            (Some(symbol), _) => self.symbol(&symbol),
+            (None, Some(name)) => self.function(name, &found),
+            (None, None) => return None,
+        };
+        let offset = svma.wrapping_sub(symbol.start);
+        // Each frame is at the line where it called the next.
+        let mut calls = found.frames.into_iter();
+        calls.next();
+        let mut inlined: Vec<Inlined> = Vec::new();
+        let mut outermost = None;
+        for call in calls {
+            match inlined.last_mut() {
+                Some(last) => last.line = call.call,
+                None => outermost = call.call,
+            }
+            inlined.push(Inlined {
+                function: self.inlined(call.name),
+                line: None,
+            });
+        }
+        match inlined.last_mut() {
+            Some(last) => last.line = found.line,
+            None => outermost = found.line,
+        }
+        Some(Frames::new(symbol, offset).with(outermost, inlined.into()))
+    }
+
+    fn symbol(&mut self, found: &ElfSymbol<'_>) -> Arc<Symbol> {
+        let style = self.style;
+        let make = || {
+            let mut raw = String::from_utf8_lossy(found.raw()).into_owned();
+            if found.is_plt() {
+                raw.push_str("@plt");
+            }
+            Arc::new(Symbol {
+                name: found.name(style).into(),
+                raw: raw.into(),
+                start: found.start(),
+                size: found.size(),
+                module: None,
+            })
+        };
+        let key = (found.start(), found.is_plt());
+        Arc::clone(self.symbols.entry(key).or_insert_with(make))
+    }
+
+    fn function(&mut self, name: &Arc<str>, found: &Found) -> Arc<Symbol> {
+        let style = self.style;
+        let range = &found.range;
+        let make = || {
+            Arc::new(Symbol {
+                name: demangle(name, style).into(),
+                raw: (**name).into(),
+                start: range.start,
+                size: range.end - range.start,
+                module: None,
+            })
+        };
+        let key = (range.start, Arc::clone(name));
+        Arc::clone(self.functions.entry(key).or_insert_with(make))
+    }
+
+    fn inlined(&mut self, raw: Option<Arc<str>>) -> Arc<InlinedName> {
+        let raw = raw.unwrap_or_else(|| "??".into());
+        let style = self.style;
+        let make = || {
+            let name = demangle(&raw, style).into();
+            let raw = Arc::clone(&raw);
+            Arc::new(InlinedName { name, raw })
+        };
+        Arc::clone(self.inlined.entry(Arc::clone(&raw)).or_insert_with(make))
+    }
+}

@@ -1,0 +1,307 @@
+//! Inlined calls and lines beside llvm-symbolizer and eu-addr2line: all frames by name, file,
+//! line and column, at random addresses of programs that were built in every way.
+
+use crate::debug_files::debug_path;
+use crate::others::{Agreement, Places};
+use crate::tools::{Scratch, have, run};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const TOOLS: &[&str] = &["gcc", "g++", "objcopy", "llvm-symbolizer", "eu-addr2line"];
+
+/// Looks up some addresses of `path`; where the others, asked about `reference`, give one answer, so
+/// must we. Returns that number of addresses.
+fn check(path: &Path, reference: &Path, dir: Option<&Path>) -> usize {
+    let places = Places {
+        dir: dir.map(Path::to_path_buf),
+        reference: Some(reference.to_path_buf()),
+    };
+    let sum = Agreement::of(path, &places, 400, 11);
+    let name = path.file_name().unwrap().display();
+    eprintln!(
+        "{name}: {} addresses, {} as llvm, {} as elfutils, {} of {} as both",
+        sum.all, sum.with_llvm, sum.with_elfutils, sum.with_both, sum.both
+    );
+    assert_eq!(
+        sum.with_both,
+        sum.both,
+        "{name}: {:#?}\n{}",
+        sum.classes,
+        sum.examples.join("\n")
+    );
+    // elfutils is wrong at times (it takes calls that only overlap for nested ones); llvm seldom.
+    assert!(
+        sum.with_llvm * 100 >= sum.all * 99,
+        "{name}: {:#?}",
+        sum.classes
+    );
+    sum.both
+}
+
+/// The program in C++, with debug information.
+fn build(scratch: &Scratch, compiler: &str, name: &str, options: &[&str]) -> PathBuf {
+    let mut all = vec!["-O2", "-g", "-Wl,--build-id"];
+    all.extend(options);
+    let source = if compiler == "gcc" {
+        "program.c"
+    } else {
+        "program.cpp"
+    };
+    scratch.compile(compiler, source, name, &all)
+}
+
+fn objcopy(arguments: &[&str], from: &Path, to: &Path) {
+    run(
+        Command::new("objcopy").args(arguments).arg(from).arg(to),
+        "",
+    );
+}
+
+#[test]
+fn versions_and_compilers() {
+    if !have(TOOLS) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let mut both = 0;
+    for version in ["2", "3", "4", "5"] {
+        let option = format!("-gdwarf-{version}");
+        for compiler in ["gcc", "g++"] {
+            let name = format!("{compiler}-{version}");
+            let path = build(&scratch, compiler, &name, &[&option]);
+            both += check(&path, &path, None);
+        }
+    }
+    let lto = build(&scratch, "g++", "lto", &["-flto"]);
+    both += check(&lto, &lto, None);
+    let wide = build(&scratch, "g++", "dwarf64", &["-gdwarf64"]);
+    both += check(&wide, &wide, None);
+    assert!(both > 1000, "{both}");
+}
+
+#[test]
+fn rust() {
+    if !have(TOOLS) || !have(&["rustc"]) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/program.rs");
+    for (name, options) in [
+        ("legacy", &["-Csymbol-mangling-version=legacy"][..]),
+        (
+            "v0-lto",
+            &[
+                "-Csymbol-mangling-version=v0",
+                "-Clto=fat",
+                "-Ccodegen-units=1",
+            ],
+        ),
+    ] {
+        let path = scratch.path().join(name);
+        let mut command = Command::new("rustc");
+        command.args(["--edition=2024", "-O", "-g"]).args(options);
+        // An unstable scheme on stable compilers of old.
+        command
+            .env("RUSTC_BOOTSTRAP", "1")
+            .arg("-Zunstable-options");
+        run(command.arg(&source).arg("-o").arg(&path), "");
+        check(&path, &path, None);
+    }
+}
+
+#[test]
+fn compressed_sections() {
+    if !have(TOOLS) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let path = build(&scratch, "g++", "plain", &[]);
+    for form in ["zlib", "zlib-gnu", "zstd"] {
+        let to = scratch.path().join(form);
+        objcopy(&[&format!("--compress-debug-sections={form}")], &path, &to);
+        check(&to, &path, None);
+    }
+}
+
+#[test]
+fn debug_files_by_every_way() {
+    if !have(TOOLS) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let path = build(&scratch, "g++", "whole", &[]);
+    let nowhere = scratch.path().join("nowhere");
+    let dir = scratch.path().join("debug");
+    let hex = run(Command::new("readelf").arg("-n").arg(&path), "");
+    let hex = hex
+        .split("Build ID: ")
+        .nth(1)
+        .unwrap()
+        .lines()
+        .next()
+        .unwrap()
+        .trim();
+    let build_id = rprof_symbols::BuildId::from_hex(hex).unwrap();
+    objcopy(&["--only-keep-debug"], &path, &debug_path(&dir, &build_id));
+    let stripped = scratch.path().join("by-build-id");
+    objcopy(&["--strip-all"], &path, &stripped);
+    check(&stripped, &path, Some(&dir));
+
+    // By the name in .gnu_debuglink: beside it, below .debug, in the debug folder. Without
+    // a build-id the CRC decides.
+    for has_id in [true, false] {
+        let without = ["--remove-section=.note.gnu.build-id"];
+        let remove = if has_id { &[][..] } else { &without };
+        for place in ["linked", ".debug/linked", "global"] {
+            let folder = scratch
+                .path()
+                .join(format!("{}-{has_id}", place.replace('/', "-")));
+            let global = scratch.path().join("global-debug");
+            let debug = match place {
+                "global" => global
+                    .join(folder.strip_prefix("/").unwrap())
+                    .join("linked.debug"),
+                _ => folder.join(place).with_extension("debug"),
+            };
+            std::fs::create_dir_all(debug.parent().unwrap()).unwrap();
+            std::fs::create_dir_all(&folder).unwrap();
+            objcopy(&[&["--only-keep-debug"], remove].concat(), &path, &debug);
+            let image = folder.join("linked");
+            let link = format!("--add-gnu-debuglink={}", debug.display());
+            objcopy(&[&["--strip-all", &link], remove].concat(), &path, &image);
+            let dir = if place == "global" { &global } else { &nowhere };
+            check(&image, &path, Some(dir));
+            if !has_id {
+                let mut bytes = std::fs::read(&debug).unwrap();
+                bytes.push(0);
+                std::fs::write(&debug, bytes).unwrap();
+                let found = crate::others::ours(
+                    &image,
+                    &Places {
+                        dir: Some(dir.clone()),
+                        reference: None,
+                    },
+                    &crate::others::addresses(&path, 50, 1),
+                );
+                assert!(
+                    found.iter().flatten().all(|frame| frame.line == 0),
+                    "wrong CRC: {found:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn split_units() {
+    if !have(TOOLS) {
+        return;
+    }
+    let scratch = Scratch::new();
+    for version in ["4", "5"] {
+        let dwarf = format!("-gdwarf-{version}");
+        // In two steps: the compiler's folder is where the .dwo is.
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/program.cpp");
+        let make = |name: &str, split: &[&str]| {
+            let folder = scratch.path().join(format!("{name}-{version}"));
+            std::fs::create_dir_all(&folder).unwrap();
+            let mut command = Command::new("g++");
+            command
+                .current_dir(&folder)
+                .args(["-O2", "-g", &dwarf])
+                .args(split);
+            run(command.arg("-c").arg(&source), "");
+            let mut command = Command::new("g++");
+            run(
+                command.current_dir(&folder).args(["program.o", "-o", name]),
+                "",
+            );
+            folder.join(name)
+        };
+        let whole = make("whole", &[]);
+        let split = make("split", &["-gsplit-dwarf"]);
+        check(&split, &whole, None);
+        if version == "4" && have(&["dwp"]) {
+            let package = split.with_extension("dwp");
+            let mut command = Command::new("dwp");
+            command
+                .current_dir(split.parent().unwrap())
+                .arg("-e")
+                .arg(&split);
+            run(command.arg("-o").arg(&package), "");
+            std::fs::remove_file(split.with_file_name("program.dwo")).unwrap();
+            check(&split, &whole, None);
+        }
+        if version == "5" {
+            // Another unit's file is not taken.
+            let other = scratch.path().join("split-4/program.dwo");
+            let own = split.with_file_name("program.dwo");
+            if other.exists() {
+                std::fs::copy(&other, &own).unwrap();
+            } else {
+                std::fs::remove_file(&own).unwrap();
+            }
+            let addresses = crate::others::addresses(&split, 100, 1);
+            let found = crate::others::ours(&split, &Places::default(), &addresses);
+            assert!(found.iter().all(|chain| chain.len() <= 1), "not its own");
+        }
+    }
+}
+
+#[test]
+fn shared_by_dwz() {
+    if !have(TOOLS) || !have(&["dwz"]) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let path = build(&scratch, "g++", "alone", &["-gdwarf-4"]);
+    let alone = scratch.path().join("alone-dwz");
+    std::fs::copy(&path, &alone).unwrap();
+    run(Command::new("dwz").arg(&alone), "");
+    check(&alone, &path, None);
+    let (a, b) = (scratch.path().join("a"), scratch.path().join("b"));
+    let other = build(&scratch, "g++", "other", &["-gdwarf-4", "-O1"]);
+    std::fs::copy(&path, &a).unwrap();
+    std::fs::copy(&other, &b).unwrap();
+    let mut command = Command::new("dwz");
+    command
+        .current_dir(scratch.path())
+        .args(["-m", "common.debug", "-r", "a", "b"]);
+    run(&mut command, "");
+    assert!(scratch.path().join("common.debug").exists());
+    check(&a, &path, None);
+    check(&b, &other, None);
+}
+
+/// The symbols that `.gnu_debugdata` has are found; it has nothing else.
+#[test]
+fn mini_debug_information() {
+    if !have(TOOLS) || !have(&["xz"]) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let path = build(&scratch, "g++", "whole", &[]);
+    let table = scratch.path().join("table");
+    objcopy(&["--only-keep-debug"], &path, &scratch.path().join("debug"));
+    objcopy(&["--strip-debug"], &scratch.path().join("debug"), &table);
+    run(Command::new("xz").arg(&table), "");
+    let image = scratch.path().join("image");
+    let add = format!("--add-section=.gnu_debugdata={}.xz", table.display());
+    objcopy(&["--strip-all", &add], &path, &image);
+    let addresses = crate::others::addresses(&path, 300, 5);
+    let nowhere = Places {
+        dir: Some("/nowhere".into()),
+        reference: None,
+    };
+    let whole = crate::others::ours(&path, &nowhere, &addresses);
+    let mini = crate::others::ours(&image, &nowhere, &addresses);
+    let mut named = 0;
+    for (whole, mini) in whole.iter().zip(&mini) {
+        let outermost =
+            |chain: &[crate::others::Frame]| chain.last().map(|frame| frame.name.clone());
+        assert_eq!(outermost(whole), outermost(mini));
+        assert!(mini.len() <= 1);
+        named += mini.len();
+    }
+    assert!(named > 200, "{named}");
+}

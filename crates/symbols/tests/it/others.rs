@@ -1,0 +1,380 @@
+//! The answers of llvm-symbolizer and eu-addr2line beside ours.
+
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
+use rprof_symbols::{ImageKey, Symbolizer};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A frame: name as in the file, path, line, column.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Frame {
+    pub(crate) name: String,
+    pub(crate) file: String,
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+}
+
+impl fmt::Display for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            name,
+            file,
+            line,
+            column,
+        } = self;
+        write!(f, "{name} {file}:{line}:{column}")
+    }
+}
+
+/// Frames at an address, innermost first.
+pub(crate) type Chain = Vec<Frame>;
+
+/// Where to look.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Places {
+    /// For debug files, instead of the usual places.
+    pub(crate) dir: Option<PathBuf>,
+    /// The file that the others are asked about: one with the same code.
+    pub(crate) reference: Option<PathBuf>,
+}
+
+/// Random addresses in `.text`, sorted: SVMA and file offset.
+pub(crate) fn addresses(path: &Path, count: usize, seed: u64) -> Vec<(u64, u64)> {
+    let bytes = std::fs::read(path).unwrap();
+    let file = object::File::parse(&bytes[..]).unwrap();
+    let text = file.section_by_name(".text").unwrap();
+    let mut state = seed | 1;
+    let mut random = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 20) % text.size()
+    };
+    let mut found: Vec<(u64, u64)> = (0..count)
+        .filter_map(|_| {
+            let svma = text.address() + random();
+            let segment = file
+                .segments()
+                .find(|s| (s.address()..s.address() + s.size()).contains(&svma))?;
+            Some((svma, svma - segment.address() + segment.file_range().0))
+        })
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// Our answers.
+pub(crate) fn ours(path: &Path, places: &Places, addresses: &[(u64, u64)]) -> Vec<Chain> {
+    let mut builder = Symbolizer::builder();
+    if let Some(dir) = &places.dir {
+        builder = builder.debug_dirs(vec![dir.clone()]);
+    }
+    let offsets: Vec<u64> = addresses.iter().map(|&(_, offset)| offset).collect();
+    let lookups = builder
+        .build()
+        .resolve_image(&ImageKey::file(path), &offsets);
+    let chain = |frames: rprof_symbols::Frames| {
+        let frame = |frame: rprof_symbols::Frame<'_>| Frame {
+            name: frame.raw.to_owned(),
+            file: frame.line.map(|line| plain(&line.file)).unwrap_or_default(),
+            line: frame.line.map_or(0, |line| line.line),
+            column: frame.line.map_or(0, |line| line.column),
+        };
+        frames.iter().rev().map(frame).collect()
+    };
+    lookups
+        .into_iter()
+        .map(|lookup| lookup.map(chain).unwrap_or_default())
+        .collect()
+}
+
+pub(crate) fn llvm(path: &Path, places: &Places, addresses: &[(u64, u64)]) -> Vec<Chain> {
+    let mut command = Command::new("llvm-symbolizer");
+    command.args(["--inlines", "--functions=linkage", "--no-demangle"]);
+    command.arg(format!("--obj={}", path.display()));
+    if let Some(dir) = &places.dir {
+        command.arg(format!("--debug-file-directory={}", dir.display()));
+    }
+    let text = answer(&mut command, addresses);
+    let blocks = text.split("\n\n").filter(|block| !block.trim().is_empty());
+    blocks.map(|block| frames(block.trim().lines())).collect()
+}
+
+pub(crate) fn elfutils(path: &Path, places: &Places, addresses: &[(u64, u64)]) -> Vec<Chain> {
+    let mut command = Command::new("eu-addr2line");
+    command.args(["-a", "-i", "-f", "-e"]).arg(path);
+    if let Some(dir) = &places.dir {
+        command.arg(format!("--debuginfo-path=:.debug:{}", dir.display()));
+    }
+    command.env_remove("DEBUGINFOD_URLS");
+    let text = answer(&mut command, addresses);
+    let mut chains: Vec<Vec<&str>> = Vec::new();
+    for line in text.lines() {
+        match line.starts_with("0x") {
+            true => chains.push(Vec::new()),
+            false => chains.last_mut().unwrap().push(line),
+        }
+    }
+    chains
+        .into_iter()
+        .map(|lines| frames(lines.into_iter()))
+        .collect()
+}
+
+fn answer(command: &mut Command, addresses: &[(u64, u64)]) -> String {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input: String = addresses
+        .iter()
+        .map(|(svma, _)| format!("{svma:#x}\n"))
+        .collect();
+    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Pairs of lines: a name, and where.
+fn frames<'a>(mut lines: impl Iterator<Item = &'a str>) -> Chain {
+    let mut chain = Vec::new();
+    while let (Some(name), Some(place)) = (lines.next(), lines.next()) {
+        let name = name.split(" inlined at ").next().unwrap();
+        let mut parts = place.rsplitn(3, ':');
+        let (last, middle, first) = (parts.next().unwrap(), parts.next(), parts.next());
+        let number = |text: &str| text.split(' ').next().unwrap().parse().unwrap_or(0);
+        // elfutils leaves a column out that is 0.
+        let (file, line, column) = match (first, middle) {
+            (Some(file), Some(line)) => (file, number(line), number(last)),
+            (_, Some(file)) => (file, number(last), 0),
+            _ => ("", 0, 0),
+        };
+        chain.push(Frame {
+            name: if name.starts_with("??") {
+                String::new()
+            } else {
+                name.to_owned()
+            },
+            file: if file.starts_with("??") {
+                String::new()
+            } else {
+                plain(file)
+            },
+            line,
+            column,
+        });
+    }
+    // A line without any name is no answer.
+    if chain.iter().all(|frame| frame.name.is_empty()) {
+        chain.clear();
+    }
+    chain
+}
+
+/// Functions with several names: by name, where they are.
+#[derive(Default)]
+pub(crate) struct Aliases(BTreeMap<String, BTreeSet<u64>>);
+
+impl Aliases {
+    /// Those of both symbol tables of these files.
+    pub(crate) fn read(paths: &[PathBuf]) -> Self {
+        let mut found = Self::default();
+        for bytes in paths.iter().filter_map(|path| std::fs::read(path).ok()) {
+            let Ok(file) = object::File::parse(&bytes[..]) else {
+                continue;
+            };
+            for symbol in file.symbols().chain(file.dynamic_symbols()) {
+                if let Ok(name) = symbol.name() {
+                    let name = name.split('@').next().unwrap().to_owned();
+                    found.0.entry(name).or_default().insert(symbol.address());
+                }
+            }
+        }
+        found
+    }
+
+    fn same(&self, a: &str, b: &str) -> bool {
+        let (Some(a), Some(b)) = (self.0.get(a), self.0.get(b)) else {
+            return false;
+        };
+        !a.is_disjoint(b)
+    }
+}
+
+/// The path without `.` and `..`.
+fn plain(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            ".." if parts.len() > 1 => {
+                parts.pop();
+            }
+            "." => {}
+            "" if !parts.is_empty() => {}
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// How our answers compare.
+#[derive(Debug, Default)]
+pub(crate) struct Agreement {
+    pub(crate) all: usize,
+    pub(crate) with_llvm: usize,
+    pub(crate) with_elfutils: usize,
+    /// Where the two give the same answer, and how often we do too.
+    pub(crate) both: usize,
+    pub(crate) with_both: usize,
+    /// What differs, by kind.
+    pub(crate) classes: BTreeMap<String, usize>,
+    pub(crate) examples: Vec<String>,
+}
+
+impl Agreement {
+    pub(crate) fn of(path: &Path, places: &Places, count: usize, seed: u64) -> Self {
+        let addresses = addresses(path, count, seed);
+        let theirs = places.reference.as_deref().unwrap_or(path);
+        let ours = ours(path, places, &addresses);
+        let llvm = llvm(theirs, places, &addresses);
+        let eu = elfutils(theirs, places, &addresses);
+        assert_eq!(llvm.len(), addresses.len(), "{}", path.display());
+        assert_eq!(eu.len(), addresses.len(), "{}", path.display());
+        let aliases = Aliases::read(&[path.to_path_buf(), theirs.to_path_buf()]);
+        let alike = |a, b| aliases.alike(a, b);
+        let mut sum = Self {
+            all: addresses.len(),
+            ..Self::default()
+        };
+        for (i, (svma, _)) in addresses.iter().enumerate() {
+            let (o, l, e) = (&ours[i], &llvm[i], &eu[i]);
+            let (as_llvm, as_eu, same) = (alike(o, l), alike(o, e), alike(l, e));
+            sum.with_llvm += usize::from(as_llvm);
+            sum.with_elfutils += usize::from(as_eu);
+            sum.both += usize::from(same);
+            sum.with_both += usize::from(same && as_llvm);
+            if !as_llvm || !as_eu {
+                let class = class(&aliases, o, l, e);
+                let seen = sum.classes.entry(class.clone()).or_default();
+                *seen += 1;
+                if *seen == 1 {
+                    let show = |chain: &Chain| {
+                        chain
+                            .iter()
+                            .map(|f| format!("\n      {f}"))
+                            .collect::<String>()
+                    };
+                    sum.examples.push(format!(
+                        "{svma:#x} {class}\n    ours{}\n    llvm{}\n    elfutils{}",
+                        show(o),
+                        show(l),
+                        show(e)
+                    ));
+                }
+            }
+        }
+        sum
+    }
+}
+
+/// The name without what compilers append to parts and clones of a function.
+fn stem(name: &str) -> &str {
+    let end = [
+        ".cold",
+        ".part.",
+        ".isra.",
+        ".constprop.",
+        ".llvm.",
+        ".lto_priv.",
+    ]
+    .iter()
+    .filter_map(|mark| name.find(mark))
+    .min();
+    &name[..end.unwrap_or(name.len())]
+}
+
+fn unversioned(frame: &Frame) -> &str {
+    stem(frame.name.split('@').next().unwrap_or(""))
+}
+
+fn same_line(a: &Frame, b: &Frame) -> bool {
+    // Without a line, what the file is called means nothing.
+    (a.line, a.column) == (b.line, b.column) && (a.file == b.file || a.line == 0)
+}
+
+impl Aliases {
+    /// Whether two answers are the same. Versions, parts and aliases of the outermost function
+    /// count as that function.
+    pub(crate) fn alike(&self, a: &Chain, b: &Chain) -> bool {
+        let outermost = a.len().saturating_sub(1);
+        let same_name = |(i, (a, b)): (usize, (&Frame, &Frame))| {
+            let (a, b) = (unversioned(a), unversioned(b));
+            a == b || i == outermost && self.same(a, b)
+        };
+        a.len() == b.len()
+            && a.iter().zip(b).enumerate().all(same_name)
+            && a.iter().zip(b).all(|(a, b)| same_line(a, b))
+    }
+}
+
+fn class(aliases: &Aliases, ours: &Chain, llvm: &Chain, eu: &Chain) -> String {
+    let what = |other: &Chain| -> &'static str {
+        if aliases.alike(ours, other) {
+            return "=";
+        }
+        if ours.is_empty() {
+            return "we know nothing";
+        }
+        if other.is_empty() {
+            return "it knows nothing";
+        }
+        if ours.len() != other.len() {
+            return "length";
+        }
+        let names = ours
+            .iter()
+            .zip(other)
+            .all(|(a, b)| stem(&a.name) == stem(&b.name));
+        let lines = ours
+            .iter()
+            .zip(other)
+            .all(|(a, b)| a.line == b.line && (a.file == b.file || a.line == 0));
+        let outermost = ours
+            .last()
+            .zip(other.last())
+            .is_some_and(|(a, b)| stem(&a.name) != stem(&b.name));
+        let inner = ours
+            .iter()
+            .zip(other)
+            .rev()
+            .skip(1)
+            .all(|(a, b)| stem(&a.name) == stem(&b.name));
+        match (names, lines) {
+            (true, true) => "column",
+            (true, false) => {
+                if ours.iter().zip(other).all(|(a, b)| a.line == b.line) {
+                    "file"
+                } else {
+                    "line"
+                }
+            }
+            (false, true) if outermost && inner => "outermost name",
+            (false, true) => "name",
+            (false, false) => "name and line",
+        }
+    };
+    let same = if aliases.alike(llvm, eu) {
+        " (they agree)"
+    } else {
+        ""
+    };
+    format!("llvm: {}, elfutils: {}{same}", what(llvm), what(eu))
+}
