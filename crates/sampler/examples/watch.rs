@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use rprof_records::{Endian, Header, RawBytes, RecordType};
-use rprof_sampler::{Batch, Launcher, Session, SessionError, Stream};
+use rprof_sampler::{Batch, Child, Launcher, Session, SessionError, Stream};
 use std::collections::BTreeMap;
 
 fn main() -> Result<(), SessionError> {
@@ -35,7 +35,7 @@ fn main() -> Result<(), SessionError> {
         }
         counts
     });
-    let status = session.child_mut().wait();
+    let status = session.child_mut().map(Child::wait);
     let lost = session.stop().lost_samples();
     for (cpu, samples) in counting.join().unwrap_or_default() {
         println!("CPU {cpu:3}: {samples} samples");
@@ -44,7 +44,7 @@ fn main() -> Result<(), SessionError> {
         "lost: {}",
         lost.map_or("unknown".to_owned(), |n| n.to_string())
     );
-    if let Ok(status) = status {
+    if let Some(Ok(status)) = status {
         println!("{status}");
     }
     Ok(())

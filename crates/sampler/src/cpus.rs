@@ -24,6 +24,14 @@ pub enum CpuListError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// CPUs were named that are not there, or not online.
+    #[error("CPU {cpu} cannot be watched: only {online} are online")]
+    Offline {
+        /// The first of them.
+        cpu: u32,
+        /// Those that are online, as a list.
+        online: String,
+    },
     /// The text is not a list of CPU numbers and ranges.
     #[error("`{text}` is not a list of CPU numbers such as 0-3,8")]
     Malformed {
@@ -42,6 +50,28 @@ pub fn online() -> Result<Vec<u32>, CpuListError> {
         source,
     })?;
     parse_list(&text)
+}
+
+/// These CPUs in ascending order, or, for an empty list, all that are online.
+///
+/// # Errors
+/// [`CpuListError`], also when one of them is not online.
+pub fn select(wanted: &[u32]) -> Result<Vec<u32>, CpuListError> {
+    let online = online()?;
+    if wanted.is_empty() {
+        return Ok(online);
+    }
+    if let Some(cpu) = wanted.iter().find(|cpu| !online.contains(cpu)) {
+        let online: Vec<String> = online.iter().map(u32::to_string).collect();
+        return Err(CpuListError::Offline {
+            cpu: *cpu,
+            online: online.join(","),
+        });
+    }
+    let mut wanted = wanted.to_vec();
+    wanted.sort_unstable();
+    wanted.dedup();
+    Ok(wanted)
 }
 
 /// Reads a kernel CPU list such as `0-3,8,10-11`: ascending, without repeats.
@@ -100,6 +130,15 @@ mod tests {
         ] {
             assert!(parse_list(text).is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn cpus_that_are_not_online_are_refused() {
+        let online = online().unwrap();
+        assert_eq!(select(&[]).unwrap(), online);
+        assert_eq!(select(&[online[0], online[0]]).unwrap(), [online[0]]);
+        let error = select(&[online[0], MAX_CPU]).unwrap_err();
+        assert!(error.to_string().contains("CPU 65536"), "{error}");
     }
 
     #[test]

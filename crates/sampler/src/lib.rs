@@ -14,13 +14,19 @@
 //! |---|---|
 //! | [`session`] | [`Session`]: a recording from the first event to the last count |
 //! | [`event`] | [`Event`]: names and numbers of events |
+//! | [`target`] | [`Target`]: what is watched |
+//! | [`pmu`], [`tracefs`] | where names are looked up |
 //! | [`options`] | [`SamplingOptions`]: what to sample and how |
 //! | [`open`] | [`PerfFd`], [`Degradation`], [`OpenError`]: opening, and steps down |
 //! | [`ring`] | [`Ring`]: one ring buffer |
 //! | [`drain`] | [`Batch`], [`Recycler`]: from rings to batches |
+//! | [`sieve`] | [`Sieve`]: samples that are not to be counted |
+//! | [`maps`] | [`MapsReader`]: what a process that runs already has mapped |
 //! | [`launch`] | [`Launcher`], [`Child`]: the program to be watched |
 //! | [`cpus`] | which CPUs there are |
 //! | [`limits`] | what the administrator allows |
+//! | [`wall_clock`] | the time, for names of files |
+//! | [`probe`] | [`probe()`](probe::probe): may this user profile here? |
 //! | [`errno`] | [`Errno`]: the kernel's error numbers |
 //!
 //! The reference is perf_event_open(2) and `include/uapi/linux/perf_event.h`.
@@ -31,19 +37,29 @@ pub mod errno;
 pub mod event;
 pub mod launch;
 pub mod limits;
+pub mod maps;
 pub mod open;
 pub mod options;
+pub mod pmu;
+pub mod probe;
 pub mod ring;
 pub mod session;
+pub mod sieve;
 mod sys;
+pub mod target;
+pub mod tracefs;
+pub mod wall_clock;
 
 pub use drain::{Batch, DrainCounts, Recycler, Stream};
 pub use errno::Errno;
-pub use event::{Event, EventError, Modifiers};
+pub use event::{Event, EventError, EventParser, EventStacks, Modifiers, Resolver};
 pub use launch::{Child, ExecError, LaunchError, Launcher, Waited};
 pub use limits::Limits;
-pub use open::{Count, Degradation, EventIds, Feature, OpenError, PerfFd, Role};
+pub use maps::{ExistingMapping, MapsReader};
+pub use open::{Count, Degradation, EventIds, Feature, OpenError, PerfFd, Role, Subject};
 pub use options::{DrainOptions, Rate, SamplingOptions};
 pub use ring::Ring;
 pub use session::{CpuCounts, FinalCounts, Session, SessionBuilder, SessionError};
-pub use sys::{monotonic_ns, signal_is_ignored};
+pub use sieve::Sieve;
+pub use sys::{monotonic_ns, page_size, run_soon, signal_is_ignored};
+pub use target::{Attached, CgroupError, Target};

@@ -17,12 +17,34 @@ pub struct Limits {
     pub mlock_kib: Option<u64>,
     /// `perf_event_max_stack`: most addresses in a callchain.
     pub max_stack: Option<u16>,
+    /// Whether a seccomp filter is in force for this process (`Seccomp: 2` in proc_pid_status(5)),
+    /// as it is in most containers.
+    pub seccomp: bool,
+    /// Whether the settings do not bind this process, as it has CAP_PERFMON or CAP_SYS_ADMIN.
+    pub privileged: bool,
 }
+
+/// Bits of the effective capabilities that lift the limits (linux/capability.h).
+const CAP_PERFMON: u64 = 1 << 38;
+const CAP_SYS_ADMIN: u64 = 1 << 21;
 
 impl Limits {
     /// Reads the settings as they are now.
     pub fn read() -> Limits {
-        Limits::read_from(Path::new("/proc/sys/kernel"))
+        let status = std::fs::read("/proc/self/status").unwrap_or_default();
+        let status = String::from_utf8_lossy(&status);
+        Limits {
+            seccomp: has_filter(&status),
+            privileged: is_privileged(&status),
+            ..Limits::read_from(Path::new("/proc/sys/kernel"))
+        }
+    }
+
+    /// Whether the setting alone may be why an event for one's own processes (or, `by_cpu`, for
+    /// whole CPUs) is refused.
+    pub(crate) fn explains(&self, by_cpu: bool) -> bool {
+        let most = if by_cpu { 0 } else { 2 };
+        !self.privileged && self.paranoid.is_some_and(|level| level > most)
     }
 
     fn read_from(folder: &Path) -> Limits {
@@ -35,13 +57,46 @@ impl Limits {
             max_sample_rate: value(folder, "perf_event_max_sample_rate"),
             mlock_kib: value(folder, "perf_event_mlock_kb"),
             max_stack: value(folder, "perf_event_max_stack"),
+            seccomp: false,
+            privileged: false,
         }
     }
+}
+
+/// Whether a process's status tells of a filter.
+fn has_filter(status: &str) -> bool {
+    field(status, "Seccomp:") == Some("2")
+}
+
+/// Whether a process's status tells of capabilities that lift the limits.
+fn is_privileged(status: &str) -> bool {
+    let bits = field(status, "CapEff:").and_then(|bits| u64::from_str_radix(bits, 16).ok());
+    bits.is_some_and(|bits| bits & (CAP_PERFMON | CAP_SYS_ADMIN) != 0)
+}
+
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    let value = status.lines().find_map(|line| line.strip_prefix(name));
+    value.map(str::trim)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn capabilities_are_seen() {
+        assert!(is_privileged("CapEff:\t000001ffffffffff\n"));
+        assert!(is_privileged("CapEff:\t0000004000000000\n"));
+        assert!(!is_privileged(
+            "CapPrm:\t000001ffffffffff\nCapEff:\t00000000a80425fb\n"
+        ));
+    }
+
+    #[test]
+    fn a_filter_is_seen() {
+        assert!(has_filter("Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t1\n"));
+        assert!(!has_filter("Name:\tSeccomp: 2\nSeccomp:\t0\n"));
+    }
 
     #[test]
     fn missing_and_odd_files_are_no_value() {

@@ -1,5 +1,6 @@
 //! What to sample and how, as the caller puts it.
 
+use crate::target::Target;
 use std::time::Duration;
 
 /// How often an event is sampled.
@@ -18,6 +19,9 @@ pub enum Rate {
 pub struct SamplingOptions {
     /// How often. Default: 999 a second, not 1000, so as not to beat with the kernel's timer tick.
     pub rate: Rate,
+    /// Whether nobody asked for that rate: then each tracepoint, probe and breakpoint is a
+    /// sample (as in perf), and only what happens too often for that has the rate. Default: yes.
+    pub rate_is_default: bool,
     /// Fail when the kernel does not allow the frequency, in place of lowering it. Default: no.
     pub strict_frequency: bool,
     /// Record callchains. Default: yes.
@@ -35,6 +39,21 @@ pub struct SamplingOptions {
     pub ring_bytes: Option<usize>,
     /// Bytes of sideband ring for each CPU, rounded as the other.
     pub sideband_ring_bytes: Option<usize>,
+    /// What to watch. Default: the command.
+    pub target: Target,
+    /// The CPUs to watch; none means all that are online. Default: none.
+    pub cpus: Vec<u32>,
+    /// Whether sampling begins with the command (or at [`Session::start`](crate::Session::start)
+    /// where there is none), or only at [`Session::enable`](crate::Session::enable). Default: yes.
+    pub enabled_from_start: bool,
+    /// Leave this process itself out. Default: no.
+    pub exclude_self: bool,
+    /// Bytes of the user's stack to copy into each sample, with the user's registers, in
+    /// place of the user part of the callchain. Default: none.
+    pub user_stack: Option<u32>,
+    /// Take `user_stack` for the most, and copy fewer bytes where the ring would not hold
+    /// enough samples. Default: no.
+    pub fit_user_stack: bool,
     /// How the drain threads work.
     pub drain: DrainOptions,
 }
@@ -43,6 +62,7 @@ impl Default for SamplingOptions {
     fn default() -> Self {
         SamplingOptions {
             rate: Rate::Frequency(999),
+            rate_is_default: true,
             strict_frequency: false,
             callchains: true,
             max_stack: None,
@@ -51,6 +71,12 @@ impl Default for SamplingOptions {
             inherit: true,
             ring_bytes: None,
             sideband_ring_bytes: None,
+            target: Target::Command,
+            cpus: Vec::new(),
+            enabled_from_start: true,
+            exclude_self: false,
+            user_stack: None,
+            fit_user_stack: false,
             drain: DrainOptions::default(),
         }
     }
@@ -65,7 +91,7 @@ pub struct DrainOptions {
     /// Bytes in a batch of samples, at least one record's 64 KiB. Default: 128 KiB.
     pub batch_bytes: usize,
     /// Sample buffers for each CPU. With all of them in the receiver's hands, samples stay in
-    /// the ring until it is full. Default: 8.
+    /// the ring until it is full. Default: 16.
     pub sample_buffers: usize,
     /// Sideband buffers for each CPU, of up to 64 KiB. Default: 256, so that at least 4 MiB of
     /// sideband (and up to 16 MiB), some 40,000 mappings, can wait for a receiver that stands still.
@@ -76,8 +102,11 @@ pub struct DrainOptions {
     /// writing a record there, since the kernel does that with preemption off. A watermark is then
     /// exact, and it is memory of its own node that the thread copies.
     pub pin: bool,
-    /// Nice value for the drain threads, where asked for. Default: unchanged.
+    /// Nice value for the drain threads. Default: a low one where that is allowed.
     pub nice: Option<i32>,
+    /// Run the drain threads under SCHED_FIFO (sched(7)) with this priority, 1 to 99, so that
+    /// nothing but a higher one keeps them waiting. Default: no.
+    pub realtime: Option<u8>,
 }
 
 impl Default for DrainOptions {
@@ -85,10 +114,11 @@ impl Default for DrainOptions {
         DrainOptions {
             idle: Duration::from_millis(100),
             batch_bytes: 128 << 10,
-            sample_buffers: 8,
+            sample_buffers: 16,
             sideband_buffers: 256,
             pin: true,
             nice: None,
+            realtime: None,
         }
     }
 }

@@ -15,6 +15,17 @@ pub fn monotonic_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
+/// The time since the machine was started, with the time it slept (`CLOCK_BOOTTIME`).
+pub(crate) fn since_boot() -> Duration {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `now` is a valid timespec; the call only writes to it.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut now) };
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
 /// Whether this process ignores a signal, as one does that was started by nohup(1).
 pub fn signal_is_ignored(signal: i32) -> bool {
     // SAFETY: sigaction is plain data, and with no new action the call only writes the
@@ -27,7 +38,7 @@ pub fn signal_is_ignored(signal: i32) -> bool {
 }
 
 /// Bytes of a page of memory.
-pub(crate) fn page_size() -> usize {
+pub fn page_size() -> usize {
     // SAFETY: sysconf has no preconditions.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(size).unwrap_or(4096)
@@ -115,6 +126,14 @@ pub(crate) fn pidfd(pid: libc::pid_t) -> Result<OwnedFd, Errno> {
     owned(RawFd::try_from(fd).unwrap_or(-1))
 }
 
+/// The same for one thread (`PIDFD_THREAD`, Linux 6.9).
+pub(crate) fn thread_fd(tid: u32) -> Result<OwnedFd, Errno> {
+    // `PIDFD_THREAD` is O_EXCL (linux/pidfd.h).
+    // SAFETY: the call takes two integers.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, tid, libc::O_EXCL) };
+    owned(RawFd::try_from(fd).unwrap_or(-1))
+}
+
 /// Reads into `out` until it is full or the other end is closed; says how much came.
 pub(crate) fn read_full(fd: BorrowedFd<'_>, out: &mut [u8]) -> Result<usize, Errno> {
     let mut got = 0;
@@ -195,10 +214,31 @@ pub(crate) fn pin_to(cpu: u32) -> bool {
     }
 }
 
+/// Lets the calling thread run before others, where that is allowed. For threads that must not be
+/// kept waiting by what they watch, and need little time.
+pub fn run_soon() {
+    let _ = renice(SOON);
+}
+
+/// The nice value of such threads.
+const SOON: i32 = -15;
+
 /// Sets the nice value of the calling thread (on Linux a thread's own, sched(7)).
 pub(crate) fn renice(nice: i32) -> Result<(), Errno> {
     // SAFETY: integers only; 0 names the calling thread.
     match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) } {
+        0 => Ok(()),
+        _ => Err(Errno::last()),
+    }
+}
+
+/// Puts the calling thread under SCHED_FIFO, 1 being the lowest priority (sched(7)).
+pub(crate) fn make_realtime(priority: u8) -> Result<(), Errno> {
+    let parameter = libc::sched_param {
+        sched_priority: priority.into(),
+    };
+    // SAFETY: a valid parameter that the call only reads; 0 names the calling thread.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) } {
         0 => Ok(()),
         _ => Err(Errno::last()),
     }

@@ -2,6 +2,7 @@
 
 use super::batch::{Batch, Stream};
 use super::buffers::Stock;
+use super::trim::{Dumps, trim};
 use crate::open::{CpuEvents, CpuRings};
 use crate::ring::Ring;
 use crate::sys::{self, StopFlag};
@@ -35,6 +36,8 @@ pub struct DrainCounts {
     pub damaged_bytes: u64,
     /// Bytes thrown away because the receiver was gone.
     pub unsent_bytes: u64,
+    /// Whether the CPU went offline, so that there is nothing more to drain.
+    pub cpu_went_offline: bool,
 }
 
 /// The state of a drain thread.
@@ -59,6 +62,7 @@ pub(super) struct Drainer {
 pub(super) struct Layouts {
     pub(super) samples: SampleLayout,
     pub(super) sideband: SampleLayout,
+    pub(super) dumps: Arc<Dumps>,
 }
 
 /// What a round left behind, and so how long to wait for the next.
@@ -75,7 +79,7 @@ enum Left {
 impl Drainer {
     /// Drains until stopped; afterwards both rings are empty and everything is sent.
     pub(super) fn run(mut self) -> DrainCounts {
-        let ring_fds = [self.events.samples[0].as_fd(), self.events.sideband.as_fd()];
+        let ring_fds = [self.events.samples.as_fd(), self.events.sideband.as_fd()];
         let [samples, sideband] = ring_fds.map(|fd| sys::readable(fd.as_raw_fd()));
         let mut fds = [sys::readable(self.stop.fd()), samples, sideband];
         let mut left = Left::Nothing;
@@ -92,10 +96,14 @@ impl Drainer {
             if fds[0].revents != 0 {
                 break;
             }
+            if self.events.watches_cpu && fds[1..].iter().any(has_hung_up) {
+                self.counts.cpu_went_offline = true;
+                break;
+            }
             for fd in &mut fds[1..] {
                 // Once every watched task has ended, POLLHUP is there for good: left in the
                 // list, it would turn this into a busy loop. What is in the ring is read below.
-                if fd.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0 {
+                if has_hung_up(fd) {
                     fd.fd = -1;
                 }
             }
@@ -148,11 +156,11 @@ impl Drainer {
             let mut left = self.ring(stream).unread();
             while left > 0 {
                 let mut bytes = self.stock(stream).take().unwrap_or_default();
-                self.drain(stream, &mut bytes);
+                let drained = self.drain(stream, &mut bytes);
                 if bytes.is_empty() {
                     break;
                 }
-                left = left.saturating_sub(bytes.len());
+                left = left.saturating_sub(drained);
                 self.send(stream, bytes, self.watermark);
             }
         }
@@ -210,17 +218,32 @@ impl Drainer {
         Some(bytes)
     }
 
-    fn drain(&mut self, stream: Stream, bytes: &mut Vec<u8>) {
+    /// Fills a buffer from a ring; answers how many bytes left the ring.
+    fn drain(&mut self, stream: Stream, bytes: &mut Vec<u8>) -> usize {
         let limit = match stream {
             Stream::Samples => self.batch_bytes,
             Stream::Sideband => SIDEBAND_BATCH,
         };
-        let drained = self.ring(stream).drain_into(bytes, limit);
-        self.counts.damaged_bytes += drained.damaged as u64;
-        match stream {
-            Stream::Samples => self.counts.sample_bytes += drained.copied as u64,
-            Stream::Sideband => self.counts.sideband_bytes += drained.copied as u64,
+        let mut copied = 0;
+        loop {
+            let start = bytes.len();
+            let drained = self.ring(stream).drain_into(bytes, limit);
+            copied += drained.copied;
+            self.counts.damaged_bytes += drained.damaged as u64;
+            if stream == Stream::Sideband || self.layouts.dumps.is_empty() {
+                break;
+            }
+            trim(bytes, start, &self.layouts.dumps);
+            // Little is left of much: there is room for more.
+            if drained.left == 0 || bytes.len() > limit / 2 {
+                break;
+            }
         }
+        match stream {
+            Stream::Samples => self.counts.sample_bytes += copied as u64,
+            Stream::Sideband => self.counts.sideband_bytes += copied as u64,
+        }
+        copied
     }
 
     fn ring(&mut self, stream: Stream) -> &mut Ring {
@@ -261,6 +284,11 @@ impl Drainer {
             self.send(Stream::Samples, Vec::new(), watermark);
         }
     }
+}
+
+/// Whether nothing more will come of an event: what it watches is gone.
+fn has_hung_up(fd: &libc::pollfd) -> bool {
+    fd.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0
 }
 
 /// The time of a record.

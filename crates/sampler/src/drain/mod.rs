@@ -27,11 +27,13 @@
 //! | `buffers` | the bounded stock of buffers |
 //! | `drainer` | the loop of a thread |
 //! | `threads` | starting and stopping all of them |
+//! | `trim` | copies of stacks, cut to what is in them |
 
 mod batch;
 mod buffers;
 mod drainer;
 mod threads;
+mod trim;
 
 pub use batch::{Batch, Stream};
 pub use buffers::Recycler;

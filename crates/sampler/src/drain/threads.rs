@@ -3,6 +3,7 @@
 use super::batch::Batch;
 use super::buffers::{self, Recycler};
 use super::drainer::{DrainCounts, Drainer, Layouts, SIDEBAND_BATCH};
+use super::trim::Dumps;
 use crate::errno::Errno;
 use crate::open::{CpuEvents, CpuRings};
 use crate::options::DrainOptions;
@@ -22,6 +23,8 @@ pub(crate) struct Start {
     pub(crate) cpus: Vec<(Arc<CpuEvents>, CpuRings)>,
     pub(crate) samples: SampleLayout,
     pub(crate) sideband: SampleLayout,
+    /// Of the samples with a copy of the stack.
+    pub(crate) dumps: Dumps,
     pub(crate) options: DrainOptions,
 }
 
@@ -32,6 +35,8 @@ pub(crate) struct DrainThreads {
     handles: Vec<JoinHandle<DrainCounts>>,
     /// First error from asking for another priority.
     pub(crate) nice_refused: Option<Errno>,
+    /// First error from asking for real-time scheduling.
+    pub(crate) realtime_refused: Option<Errno>,
     /// Whether every thread is bound to its CPU.
     pub(crate) pinned: bool,
 }
@@ -46,8 +51,10 @@ impl DrainThreads {
             cpus,
             samples,
             sideband,
+            dumps,
             options,
         } = start;
+        let dumps = Arc::new(dumps);
         let stop = Arc::new(StopFlag::new()?);
         let batch_bytes = options.batch_bytes.max(MAX_RECORD);
         let sample_buffers = options.sample_buffers.max(1);
@@ -72,6 +79,7 @@ impl DrainThreads {
             stop: Arc::clone(&stop),
             handles: Vec::with_capacity(cpus.len()),
             nice_refused: None,
+            realtime_refused: None,
             pinned: true,
         };
         for ((events, rings), stocks) in cpus.into_iter().zip(stocks) {
@@ -83,6 +91,7 @@ impl DrainThreads {
                 layouts: Layouts {
                     samples: samples.clone(),
                     sideband: sideband.clone(),
+                    dumps: Arc::clone(&dumps),
                 },
                 sender: sender.clone(),
                 stop: Arc::clone(&stop),
@@ -93,7 +102,7 @@ impl DrainThreads {
                 counts: DrainCounts::default(),
             };
             let ready = ready.clone();
-            let (pin, nice) = (options.pin, options.nice);
+            let (pin, nice, realtime) = (options.pin, options.nice, options.realtime);
             let handle = std::thread::Builder::new()
                 // The kernel keeps 15 bytes of a thread's name.
                 .name(format!("rprof-cpu{cpu}"))
@@ -101,15 +110,24 @@ impl DrainThreads {
                     let mut drainer = drainer;
                     block_signals();
                     drainer.counts.pinned = pin && sys::pin_to(cpu);
-                    let reniced = nice.map_or(Ok(()), sys::renice);
-                    let _ = ready.send((drainer.counts.pinned, reniced));
+                    let reniced = match nice {
+                        Some(nice) => sys::renice(nice),
+                        // Whoever may not be served first does without.
+                        None => {
+                            sys::run_soon();
+                            Ok(())
+                        }
+                    };
+                    let raised = realtime.map_or(Ok(()), sys::make_realtime);
+                    let _ = ready.send((drainer.counts.pinned, reniced, raised));
                     drop(ready);
                     drainer.run()
                 })?;
             threads.handles.push(handle);
         }
         drop(ready);
-        for (pinned, reniced) in all_ready {
+        for (pinned, reniced, raised) in all_ready {
+            threads.realtime_refused = threads.realtime_refused.or(raised.err());
             threads.pinned &= pinned;
             threads.nice_refused = threads.nice_refused.or(reniced.err());
         }
@@ -138,4 +156,79 @@ impl Drop for DrainThreads {
 /// Signals are for the program's own threads: a handler has no business here.
 fn block_signals() {
     crate::launch::block_all_signals();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::open::PerfFd;
+    use crate::ring::Ring;
+    use rprof_records::{Attr, AttrFlags, Endian, EventKind};
+    use std::os::fd::AsFd;
+    use std::time::Duration;
+
+    /// An event of this thread that never says anything; `None` where there are no events.
+    fn quiet() -> Option<PerfFd> {
+        let attr = Attr {
+            kind: EventKind::SOFTWARE,
+            // PERF_COUNT_SW_DUMMY.
+            config: 9,
+            flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
+            ..Attr::default()
+        };
+        PerfFd::open(&attr, 0, Some(0)).ok()
+    }
+
+    /// The rings of quiet events, polled by `samples`, or as the events themselves.
+    fn cpu(number: u32, samples: Option<PerfFd>) -> Option<(Arc<CpuEvents>, CpuRings)> {
+        let (a, b) = (quiet()?, quiet()?);
+        let map = |fd: &PerfFd| Ring::map(fd.as_fd(), 8 * sys::page_size()).ok();
+        let rings = CpuRings {
+            samples: map(&a)?,
+            sideband: map(&b)?,
+        };
+        let events = CpuEvents {
+            cpu: number,
+            samples: Arc::new(samples.unwrap_or(a)),
+            sideband: Arc::new(b),
+            watches_cpu: true,
+        };
+        Some((Arc::new(events), rings))
+    }
+
+    #[test]
+    fn a_cpu_that_goes_away_ends_its_thread_alone() {
+        // A pipe without a writer hangs up as an event does whose CPU went offline.
+        let (read, write) = sys::pipe().unwrap();
+        drop(write);
+        let (Some(gone), Some(stays)) = (cpu(0, Some(PerfFd::of(read))), cpu(1, None)) else {
+            return;
+        };
+        let layout = SampleLayout::new(&Attr::default(), Endian::NATIVE);
+        let start = Start {
+            cpus: vec![gone, stays],
+            samples: layout.clone(),
+            sideband: layout,
+            dumps: Dumps::new(),
+            options: DrainOptions {
+                idle: Duration::from_millis(5),
+                pin: false,
+                ..DrainOptions::default()
+            },
+        };
+        let (mut threads, batches, _) = DrainThreads::start(start).unwrap();
+        let last = batches.iter().find(|batch| batch.watermark == u64::MAX);
+        assert_eq!(last.map(|batch| batch.cpu), Some(0));
+        // The other one goes on telling the time.
+        for _ in 0..3 {
+            let batch = batches.recv().unwrap();
+            assert!(batch.cpu == 1 && batch.watermark < u64::MAX);
+        }
+        let counts = threads.stop();
+        let offline: Vec<bool> = counts
+            .iter()
+            .map(|counts| counts.cpu_went_offline)
+            .collect();
+        assert_eq!(offline, [true, false]);
+    }
 }

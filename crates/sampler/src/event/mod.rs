@@ -1,18 +1,56 @@
-//! Event names: from what a user types to what the kernel takes, and back.
+//! Events: from what a user types to what the kernel takes, and back.
+//!
+//! The syntax is that of `perf record -e` (perf-list(1)), and the attrs that come of it equal
+//! perf's. Names that only this machine knows are looked up where the kernel lists them:
+//! [`pmu`](crate::pmu) and [`tracefs`](crate::tracefs).
+//!
+//! | written | is |
+//! |---|---|
+//! | `cycles`, `page-faults`, `L1-dcache-load-misses` | a generic event |
+//! | `r1a8` | a code of the CPU's own PMU |
+//! | `cpu/event=0xa8,umask=1/`, `msr/tsc/`, `tsc` | an event of a PMU, by terms or by name |
+//! | `sched:sched_switch`, `sched:sched_*` | tracepoints |
+//! | `mem:0x601040/8:rw` | a breakpoint on an address |
+//! | `uprobe:/usr/bin/x:main+4`, `uretprobe:/usr/bin/x:0x1234` | a probe on a program's code |
+//! | `kprobe:do_nanosleep`, `kretprobe:do_nanosleep` | a probe on the kernel's code |
+//! | `2:314` | type and config as numbers |
+//! | `{cycles,instructions}:S` | a group, counted together |
+//!
+//! Letters behind a colon, or behind the second slash, are [`Modifiers`] and [`Qualifiers`]. Terms
+//! between slashes that are no PMU's are [`Settings`], as in `cpu-clock/freq=100/`.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `names` | the generic names of perf-list(1) and their numbers |
-//! | `modifiers` | `:u`, `:k`, `:h` |
+//! | `parse` | the syntax |
+//! | [`list`] | what this machine has |
+//! | `names`, `cache` | generic names and their numbers |
+//! | `modifiers` | the letters |
+//! | `settings` | terms for any event |
+//! | `probe`, `breakpoint` | `uprobe:` and `kprobe:`, `mem:` |
+//! | `attr` | into `perf_event_attr` |
 //! | `near` | "did you mean" |
 
+mod attr;
+mod breakpoint;
+mod cache;
+mod error;
+pub mod list;
 mod modifiers;
 mod names;
 mod near;
+mod parse;
+mod probe;
+mod settings;
 
-pub use modifiers::Modifiers;
+pub use error::EventError;
+pub use modifiers::{Modifiers, Qualifiers};
+pub use parse::EventParser;
+pub use probe::Resolver;
+pub use settings::{EventStacks, Settings};
 
+use crate::pmu::WORDS;
 use rprof_records::EventKind;
+use std::ffi::CString;
 use std::fmt;
 
 /// An event to count or to sample.
@@ -20,75 +58,59 @@ use std::fmt;
 pub struct Event {
     name: String,
     kind: EventKind,
-    config: u64,
+    /// `config`, `config1` to `config4`.
+    words: [u64; WORDS],
+    bp_type: u32,
     modifiers: Modifiers,
+    qualifiers: Qualifiers,
+    settings: Settings,
+    group: Option<u32>,
+    leads: bool,
+    origin: Origin,
+    cpus: Option<Vec<u32>>,
 }
 
-/// What makes an event name unusable.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum EventError {
-    /// No event has this name.
-    #[error("there is no event `{name}`{}", near::suggest(near))]
-    Unknown {
-        /// The name without its modifiers.
+/// What there is to know of an event beyond its numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Origin {
+    #[default]
+    Plain,
+    Tracepoint {
+        system: String,
         name: String,
-        /// Names much like it, the nearest first; may be empty.
-        near: Vec<String>,
     },
-    /// What follows the colon is not a modifier.
-    #[error(
-        "`{modifier}` in `{event}` is not a modifier; there are u (user), k (kernel) and h (hypervisor)"
-    )]
-    Modifier {
-        /// The whole text.
-        event: String,
-        /// The letter, or the whole part after the colon when it is empty.
-        modifier: String,
-    },
+    /// What `uprobe_path` or `kprobe_func` is to point to; nothing for an address in the kernel.
+    Probe(Option<CString>),
 }
 
 impl Event {
-    /// Reads one event, such as `cycles`, `page-faults:u` or `r01c2`.
+    /// Reads one event, such as `cycles`, `page-faults:u` or `sched:sched_switch`.
     ///
-    /// Names are those of perf-list(1), in any case: generic hardware events, software events,
-    /// generic cache events, and raw events as `r` with hexadecimal digits.
+    /// Generic names may be in any letter case.
     ///
     /// # Errors
-    /// [`EventError`] with names near the one asked for.
+    /// [`EventError`], with names near the one asked for; also when the text stands for several
+    /// events or for none.
     pub fn parse(text: &str) -> Result<Event, EventError> {
-        let text = text.trim();
-        let (name, modifiers) = match text.split_once(':') {
-            Some((name, letters)) => (
-                name,
-                Modifiers::parse(letters).map_err(|modifier| EventError::Modifier {
-                    event: text.to_owned(),
-                    modifier,
-                })?,
-            ),
-            None => (text, Modifiers::default()),
-        };
-        let known = names::find(name).ok_or_else(|| EventError::Unknown {
-            name: name.to_owned(),
-            near: near::names_near(name, names::all()),
-        })?;
-        Ok(Event {
-            name: known.name,
-            kind: known.kind,
-            config: known.config,
-            modifiers,
-        })
+        EventParser::new().parse(text)
     }
 
     /// Reads a list of events with commas between them; empty parts are skipped.
     ///
+    /// Probes on functions of programs need a [`Resolver`], see [`EventParser`].
+    ///
     /// # Errors
     /// As [`Event::parse`], for the first part that fails.
     pub fn parse_list(text: &str) -> Result<Vec<Event>, EventError> {
-        text.split(',')
-            .filter(|part| !part.trim().is_empty())
-            .map(Event::parse)
-            .collect()
+        EventParser::new().parse_list(text)
+    }
+
+    /// As [`parse_list`](Self::parse_list), with somebody who finds functions in programs.
+    ///
+    /// # Errors
+    /// As [`Event::parse_list`].
+    pub fn parse_with(text: &str, resolver: &dyn Resolver) -> Result<Vec<Event>, EventError> {
+        EventParser::new().resolver(resolver).parse_list(text)
     }
 
     /// Processor cycles: what a profiler samples unless told otherwise.
@@ -110,8 +132,15 @@ impl Event {
         Event {
             name: name.to_owned(),
             kind,
-            config,
+            words: [config, 0, 0, 0, 0],
+            bp_type: 0,
             modifiers: Modifiers::default(),
+            qualifiers: modifiers::Letters::default().qualifiers,
+            settings: Settings::default(),
+            group: None,
+            leads: true,
+            origin: Origin::Plain,
+            cpus: None,
         }
     }
 
@@ -120,9 +149,39 @@ impl Event {
         Event { modifiers, ..self }
     }
 
+    /// The same event with another precision, 0 to 3.
+    ///
+    /// For stepping down: a PMU that cannot do what was asked for answers `EOPNOTSUPP` or
+    /// `EINVAL`. Perf too goes down one at a time where `P` was asked for.
+    pub fn with_precise(mut self, precise: u8) -> Event {
+        self.qualifiers.precise = precise.min(3);
+        self.qualifiers.most_precise = false;
+        self
+    }
+
+    /// The same event, counting in guests too.
+    ///
+    /// For stepping down: PMUs that cannot leave anything out (`PERF_PMU_CAP_NO_EXCLUDE`, such as
+    /// `msr`) answer `EINVAL` to an event that leaves out guests, which is the default.
+    pub fn including_guests(mut self) -> Event {
+        self.qualifiers.exclude_guest = false;
+        self
+    }
+
+    /// The same event outside of a group, for a weak group that cannot be opened.
+    pub fn ungrouped(mut self) -> Event {
+        self.group = None;
+        self.leads = true;
+        self.qualifiers.sample_read = false;
+        self
+    }
+
     /// Canonical name without modifiers: `faults` gives `page-faults`.
     pub fn name(&self) -> &str {
-        &self.name
+        match &self.settings.name {
+            Some(name) => name,
+            None => &self.name,
+        }
     }
 
     /// `perf_event_attr.type`.
@@ -132,7 +191,7 @@ impl Event {
 
     /// `perf_event_attr.config`.
     pub fn config(&self) -> u64 {
-        self.config
+        self.words[0]
     }
 
     /// Which sides of the machine it counts.
@@ -140,7 +199,50 @@ impl Event {
         self.modifiers
     }
 
-    /// The name for a file's event description: canonical name and modifiers, as `cycles:u`.
+    /// What its letters say beyond that.
+    pub fn qualifiers(&self) -> Qualifiers {
+        self.qualifiers
+    }
+
+    /// What its terms say about how it is sampled.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The number of its group in the list it was read from; `None` outside of groups.
+    ///
+    /// Events of a group stand behind each other, and the first is the leader.
+    pub fn group(&self) -> Option<u32> {
+        self.group
+    }
+
+    /// Whether it is the leader of a group, or in none.
+    pub fn is_leader(&self) -> bool {
+        self.leads
+    }
+
+    /// The CPUs to open it on, among those that are watched; `None` for all.
+    ///
+    /// PMUs of a whole package count on one CPU of each.
+    pub fn cpus(&self) -> Option<&[u32]> {
+        self.cpus.as_deref()
+    }
+
+    /// System and name of a tracepoint.
+    pub fn tracepoint(&self) -> Option<(&str, &str)> {
+        match &self.origin {
+            Origin::Tracepoint { system, name } => Some((system, name)),
+            _ => None,
+        }
+    }
+
+    /// A tracepoint's number, by which the description of its payload is found: its config.
+    pub fn format_id(&self) -> Option<u64> {
+        (self.kind == EventKind::TRACEPOINT).then_some(self.words[0])
+    }
+
+    /// The name for a file's event description, with its letters: `cycles:u`, `msr/tsc/u`.
+    /// A name that the user gave stands alone.
     pub fn describe(&self) -> String {
         self.to_string()
     }
@@ -148,7 +250,14 @@ impl Event {
 
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.name, self.modifiers)
+        if let Some(given) = &self.settings.name {
+            return f.write_str(given);
+        }
+        let letters = modifiers::all_letters(self.modifiers, self.qualifiers);
+        match letters.is_empty() || self.name.ends_with('/') {
+            true => write!(f, "{}{letters}", self.name),
+            false => write!(f, "{}:{letters}", self.name),
+        }
     }
 }
 
@@ -165,62 +274,4 @@ pub fn known_names() -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn numbers(text: &str) -> (u32, u64) {
-        let event = Event::parse(text).unwrap();
-        (event.kind().0, event.config())
-    }
-
-    #[test]
-    fn generic_names() {
-        assert_eq!(numbers("cycles"), (0, 0));
-        assert_eq!(numbers("cpu-cycles"), (0, 0));
-        assert_eq!(numbers("CACHE-MISSES"), (0, 3));
-        assert_eq!(numbers("cpu-clock"), (1, 0));
-        assert_eq!(numbers("faults"), (1, 2));
-        assert_eq!(numbers("cs"), (1, 3));
-        assert_eq!(numbers("r1a8"), (4, 0x1a8));
-        assert_eq!(numbers("L1-dcache-load-misses"), (3, 0x1_0000));
-        assert_eq!(numbers("LLC-stores"), (3, 0x0_0102));
-    }
-
-    #[test]
-    fn the_canonical_name_is_kept_with_its_modifiers() {
-        let describe = |text| Event::parse(text).unwrap().describe();
-        assert_eq!(describe("faults"), "page-faults");
-        assert_eq!(describe("cpu-cycles:u"), "cycles:u");
-        assert_eq!(describe("cycles:ku"), "cycles:uk");
-        assert_eq!(describe(" cs "), "context-switches");
-    }
-
-    #[test]
-    fn errors_name_what_is_near() {
-        let Err(EventError::Unknown { near, .. }) = Event::parse("cache-mises") else {
-            panic!("should not be known");
-        };
-        assert_eq!(near[0], "cache-misses");
-        let shown = Event::parse("cpuclock").unwrap_err().to_string();
-        assert!(shown.contains("cpu-clock"), "{shown}");
-        let shown = Event::parse("cycles:q").unwrap_err().to_string();
-        assert!(shown.contains("`q`"), "{shown}");
-        assert!(Event::parse("cycles:").is_err());
-        assert!(Event::parse("").is_err());
-        assert!(Event::parse("rxyz").is_err());
-    }
-
-    #[test]
-    fn every_listed_name_is_found_under_itself() {
-        for name in known_names() {
-            assert_eq!(Event::parse(&name).unwrap().name(), name);
-        }
-    }
-
-    #[test]
-    fn lists() {
-        let events = Event::parse_list("cycles:u, faults,").unwrap();
-        let names: Vec<_> = events.iter().map(Event::describe).collect();
-        assert_eq!(names, ["cycles:u", "page-faults"]);
-    }
-}
+mod tests;

@@ -1,6 +1,7 @@
 //! The generic event names of perf-list(1) and their numbers in
 //! `include/uapi/linux/perf_event.h`.
 
+use super::cache;
 use perf_event_open_sys::bindings as abi;
 use rprof_records::EventKind;
 
@@ -8,6 +9,9 @@ use rprof_records::EventKind;
 pub(super) const SW_CPU_CLOCK: u64 = abi::PERF_COUNT_SW_CPU_CLOCK as u64;
 /// `PERF_COUNT_SW_DUMMY`.
 pub(super) const SW_DUMMY: u64 = abi::PERF_COUNT_SW_DUMMY as u64;
+
+/// `PERF_COUNT_SW_BPF_OUTPUT`.
+pub(super) const SW_BPF_OUTPUT: u64 = abi::PERF_COUNT_SW_BPF_OUTPUT as u64;
 
 /// A name and what it stands for.
 pub(super) struct Known {
@@ -64,51 +68,6 @@ const SOFTWARE: &[Row] = &[
     (&["cgroup-switches"], abi::PERF_COUNT_SW_CGROUP_SWITCHES),
 ];
 
-/// `PERF_TYPE_HW_CACHE`: the cache, its number, and which operations (read, write,
-/// prefetch) make sense there, as the perf tool lists them.
-const CACHES: &[(&str, u32, [bool; 3])] = &[
-    (
-        "L1-dcache",
-        abi::PERF_COUNT_HW_CACHE_L1D,
-        [true, true, true],
-    ),
-    (
-        "L1-icache",
-        abi::PERF_COUNT_HW_CACHE_L1I,
-        [true, false, true],
-    ),
-    ("LLC", abi::PERF_COUNT_HW_CACHE_LL, [true, true, true]),
-    ("dTLB", abi::PERF_COUNT_HW_CACHE_DTLB, [true, true, true]),
-    ("iTLB", abi::PERF_COUNT_HW_CACHE_ITLB, [true, false, false]),
-    ("branch", abi::PERF_COUNT_HW_CACHE_BPU, [true, false, false]),
-    ("node", abi::PERF_COUNT_HW_CACHE_NODE, [true, true, true]),
-];
-
-/// Operation by number: name of its accesses, name of its misses.
-const OPERATIONS: [(&str, &str); 3] = [
-    ("loads", "load-misses"),
-    ("stores", "store-misses"),
-    ("prefetches", "prefetch-misses"),
-];
-
-/// Every cache event with `cache | operation << 8 | result << 16`, perf_event_open(2).
-fn cache_events() -> impl Iterator<Item = (String, u64)> {
-    CACHES.iter().flat_map(|(cache, number, operations)| {
-        let kept = OPERATIONS
-            .iter()
-            .enumerate()
-            .filter(|(op, _)| operations[*op]);
-        kept.flat_map(move |(op, (accesses, misses))| {
-            let base = u64::from(*number) | (op as u64) << 8;
-            // "branch-misses" is the generic event's name; the cache form is distinct.
-            [
-                (format!("{cache}-{accesses}"), base),
-                (format!("{cache}-{misses}"), base | 1 << 16),
-            ]
-        })
-    })
-}
-
 /// Finds what a name stands for; letter case does not count.
 pub(super) fn find(name: &str) -> Option<Known> {
     for (rows, kind) in [
@@ -126,8 +85,7 @@ pub(super) fn find(name: &str) -> Option<Known> {
             });
         }
     }
-    let cache = cache_events().find(|(known, _)| known.eq_ignore_ascii_case(name));
-    if let Some((name, config)) = cache {
+    if let Some((name, config)) = cache::find(name) {
         return Some(Known {
             name,
             kind: EventKind::HW_CACHE,
@@ -139,21 +97,45 @@ pub(super) fn find(name: &str) -> Option<Known> {
 
 /// `r` and up to 16 hexadecimal digits: a code of the CPU's own PMU.
 fn raw(name: &str) -> Option<Known> {
-    let digits = name.strip_prefix('r')?;
-    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return None;
-    }
     Some(Known {
         name: name.to_ascii_lowercase(),
         kind: EventKind::RAW,
-        config: u64::from_str_radix(digits, 16).ok()?,
+        config: raw_code(name)?,
     })
+}
+
+/// The number in `r1a8` or `r0x1a8`.
+pub(super) fn raw_code(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix('r')?;
+    let digits = digits.strip_prefix("0x").unwrap_or(digits);
+    match digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        // An empty text is no number, and one that is too long neither.
+        true => u64::from_str_radix(digits, 16).ok(),
+        false => None,
+    }
+}
+
+/// Events with a fixed name, by kind: canonical name, other names, number.
+pub(super) fn fixed(kind: EventKind) -> Vec<(&'static str, &'static [&'static str], u64)> {
+    let rows = match kind {
+        EventKind::HARDWARE => HARDWARE,
+        EventKind::SOFTWARE => SOFTWARE,
+        _ => &[],
+    };
+    (rows.iter())
+        .map(|(names, config)| (names[0], &names[1..], u64::from(*config)))
+        .collect()
 }
 
 /// All canonical names.
 pub(super) fn all() -> Vec<String> {
     (HARDWARE.iter().chain(SOFTWARE))
         .map(|(names, _)| names[0].to_owned())
-        .chain(cache_events().map(|(name, _)| name))
+        .chain(cache::all().map(|(name, _)| name))
         .collect()
+}
+
+/// What perf stat counts in user space under names of events.
+pub(super) fn is_counted_by_the_tool(name: &str) -> bool {
+    matches!(name, "duration_time" | "user_time" | "system_time")
 }

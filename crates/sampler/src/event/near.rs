@@ -43,7 +43,15 @@ fn edits(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// The end of an error message.
+/// A part of an error message that may be empty.
+pub(super) fn suggest_only(near: &[String]) -> String {
+    match near {
+        [] => String::new(),
+        near => suggest(near),
+    }
+}
+
+/// A part of an error message, with common names where none is near.
 pub(super) fn suggest(near: &[String]) -> String {
     match near {
         [] => "; `cycles`, `cpu-clock` and `page-faults` are common ones".to_owned(),

@@ -38,6 +38,9 @@ struct Gate {
 pub enum Waited {
     /// The program ended.
     Exited(ExitStatus),
+    /// Every process or thread that was attached to has ended (only
+    /// [`Session::wait_or`](crate::Session::wait_or) tells it).
+    TargetsGone,
     /// The other descriptor became readable.
     Other,
     /// Neither, within the time allowed.

@@ -1,15 +1,17 @@
-//! The attrs of the two kinds of events.
+//! The attrs of the kinds of events.
 //!
 //! *Sample* events sample and say nothing else. The *sideband* event is a dummy that
 //! never samples and tells who runs and what is mapped. Each has a ring of its own, so
-//! that no flood of samples can displace a mapping.
+//! that no flood of samples can displace a mapping. An *anchor* does neither: where threads
+//! come and go it holds the ring that their events share. A *probe* is opened to learn whether
+//! a process may be watched at all.
 
-use super::plan::Plan;
-use crate::event::Event;
+use super::plan::{Plan, Watching};
+use crate::event::{Event, EventStacks};
 use crate::options::Rate;
 use rprof_records::{Attr, AttrFlags, ReadFormat, SampleType};
 
-/// Sample fields of both, so that the trailer of every record has its time and CPU, and the
+/// Sample fields of all, so that the trailer of every record has its time and CPU, and the
 /// event id stands in the same place whichever event a record is of.
 const COMMON: SampleType = SampleType::IDENTIFIER
     .union(SampleType::IP)
@@ -17,13 +19,25 @@ const COMMON: SampleType = SampleType::IDENTIFIER
     .union(SampleType::TIME)
     .union(SampleType::CPU);
 
-/// What both have in common.
+/// The registers that unwinding may want: on x86-64 all but the segments that its kernel does
+/// not give (`PERF_REGS_MASK` in perf, `asm/perf_regs.h`).
+#[cfg(target_arch = "x86_64")]
+pub(super) const USER_REGISTERS: u64 = 0x00ff_0fff;
+/// The registers that unwinding may want: x0 to x29, lr, sp and pc (`asm/perf_regs.h`).
+#[cfg(target_arch = "aarch64")]
+pub(super) const USER_REGISTERS: u64 = (1 << 33) - 1;
+/// None are known.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub(super) const USER_REGISTERS: u64 = 0;
+
+/// Most bytes of user stack in a sample: a multiple of 8 that, with the rest of the record,
+/// stays below the 64 KiB that a record can have (`PERF_SAMPLE_STACK_USER`).
+const MOST_STACK: u32 = 65_528;
+
+/// What they have in common.
 fn base(plan: &Plan, event: &Event, ring_bytes: usize) -> Attr {
-    let mut flags = AttrFlags::DISABLED
-        | AttrFlags::ENABLE_ON_EXEC
-        | AttrFlags::SAMPLE_ID_ALL
-        | AttrFlags::WATERMARK;
-    flags.set(AttrFlags::INHERIT, plan.options.inherit);
+    let mut flags = AttrFlags::DISABLED | AttrFlags::SAMPLE_ID_ALL | AttrFlags::WATERMARK;
+    flags.set(AttrFlags::INHERIT, plan.inherits());
     flags.set(AttrFlags::USE_CLOCKID, plan.features.clock_id);
     let mut read_format = ReadFormat::ID;
     read_format.set(ReadFormat::LOST, plan.features.read_lost);
@@ -47,21 +61,18 @@ fn base(plan: &Plan, event: &Event, ring_bytes: usize) -> Attr {
 pub(super) fn sampling(plan: &Plan, event: &Event) -> Attr {
     let mut attr = base(plan, event, plan.rings.samples);
     let options = &plan.options;
+    let on_exec = plan.watching == Watching::Command && options.enabled_from_start;
+    attr.flags.set(AttrFlags::ENABLE_ON_EXEC, on_exec);
     attr.sample_type |= SampleType::PERIOD;
-    attr.sample_type
-        .set(SampleType::CALLCHAIN, options.callchains);
-    if options.callchains {
-        attr.sample_max_stack = plan.max_stack.unwrap_or(0);
-    }
     attr.read_format |= ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING;
-    match options.rate {
-        Rate::Frequency(_) => {
+    match plan.rate_of(event) {
+        Rate::Frequency(frequency) => {
             attr.flags |= AttrFlags::FREQ;
-            attr.period_or_freq = plan.frequency;
+            attr.period_or_freq = frequency;
         }
         Rate::Period(period) => attr.period_or_freq = period,
     }
-    attr.flags |= event.modifiers().exclude_flags();
+    event.apply(&mut attr);
     if plan.excludes_kernel() {
         attr.flags |= AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;
     }
@@ -69,16 +80,48 @@ pub(super) fn sampling(plan: &Plan, event: &Event) -> Attr {
         AttrFlags::EXCLUDE_USER,
         options.exclude_user || attr.flags.contains(AttrFlags::EXCLUDE_USER),
     );
-    // What the user may not sample he may not see in callchains either.
-    if attr.flags.contains(AttrFlags::EXCLUDE_KERNEL) && options.callchains {
-        attr.flags |= AttrFlags::EXCLUDE_CALLCHAIN_KERNEL;
-    }
+    stacks(plan, event, &mut attr);
     attr
+}
+
+/// Callchains, and copies of stacks.
+fn stacks(plan: &Plan, event: &Event, attr: &mut Attr) {
+    let settings = event.settings();
+    let (callchain, dump) = match settings.stacks {
+        None => (plan.options.callchains, plan.user_stack()),
+        Some(EventStacks::None) => (false, None),
+        Some(EventStacks::Dwarf) => {
+            let bytes = settings.stack_size.or(plan.user_stack());
+            (true, Some(bytes.unwrap_or(8192)))
+        }
+        Some(_) => (true, None),
+    };
+    let dump = dump.filter(|bytes| *bytes > 0 && USER_REGISTERS != 0);
+    attr.sample_type.set(SampleType::CALLCHAIN, callchain);
+    if callchain {
+        let depth = settings.max_stack.or(plan.max_stack);
+        attr.sample_max_stack = match plan.features.max_stack {
+            true => depth.unwrap_or(0),
+            false => 0,
+        };
+        // What the user may not sample he may not see in callchains either.
+        if attr.flags.contains(AttrFlags::EXCLUDE_KERNEL) {
+            attr.flags |= AttrFlags::EXCLUDE_CALLCHAIN_KERNEL;
+        }
+    }
+    if let Some(bytes) = dump {
+        attr.sample_type |= SampleType::REGS_USER | SampleType::STACK_USER;
+        attr.sample_regs_user = USER_REGISTERS;
+        attr.sample_stack_user = bytes.next_multiple_of(8).min(MOST_STACK);
+        attr.flags |= AttrFlags::EXCLUDE_CALLCHAIN_USER;
+    }
 }
 
 /// The attr of the sideband event.
 pub(super) fn sideband(plan: &Plan) -> Attr {
     let mut attr = base(plan, &Event::dummy(), plan.rings.sideband);
+    let on_exec = plan.watching == Watching::Command;
+    attr.flags.set(AttrFlags::ENABLE_ON_EXEC, on_exec);
     attr.flags |= AttrFlags::MMAP
         | AttrFlags::MMAP2
         | AttrFlags::COMM
@@ -94,4 +137,22 @@ pub(super) fn sideband(plan: &Plan) -> Attr {
     attr.flags
         .set(AttrFlags::BPF_EVENT, plan.features.kernel_symbols);
     attr
+}
+
+/// The attr of an event that only holds a ring, woken as that ring is to be.
+pub(super) fn anchor(plan: &Plan, ring_bytes: usize) -> Attr {
+    let mut attr = base(plan, &Event::dummy(), ring_bytes);
+    attr.flags.remove(AttrFlags::INHERIT);
+    attr.flags |= AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;
+    attr
+}
+
+/// The attr that asks for least.
+pub(super) fn probe() -> Attr {
+    Attr {
+        kind: Event::dummy().kind(),
+        config: Event::dummy().config(),
+        flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
+        ..Attr::default()
+    }
 }

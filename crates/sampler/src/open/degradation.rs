@@ -54,6 +54,59 @@ pub enum Degradation {
         /// Why.
         errno: Errno,
     },
+    /// Addresses of samples may be further off than asked for.
+    PrecisionLowered {
+        /// The event as it was asked for.
+        wanted: String,
+        /// As it is sampled.
+        used: String,
+        /// Why.
+        errno: Errno,
+    },
+    /// The events of a group are counted one by one.
+    GroupTakenApart {
+        /// An event of the group that could not be opened in it.
+        event: String,
+        /// Why.
+        errno: Errno,
+    },
+    /// A process or thread that was named had ended before it could be watched.
+    TargetGone {
+        /// Its number.
+        id: u32,
+        /// Whether it was named as a thread.
+        is_thread: bool,
+    },
+    /// Processes of a user may not be watched.
+    ProcessesRefused {
+        /// How many.
+        count: usize,
+        /// One of them.
+        example: u32,
+        /// Why.
+        errno: Errno,
+    },
+    /// The mappings of processes that ran before may not be read.
+    MapsRefused {
+        /// How many processes.
+        count: usize,
+        /// One of them.
+        example: u32,
+    },
+    /// A CPU went offline while it was watched.
+    CpuLost {
+        /// Its number.
+        cpu: u32,
+    },
+    /// The drain threads do not have the real-time priority asked for.
+    RealtimeRefused {
+        /// The priority asked for.
+        wanted: u8,
+        /// Why.
+        errno: Errno,
+    },
+    /// User stacks are not copied, as their registers are not known on this architecture.
+    NoUserStack,
     /// A CPU went offline while events were opened.
     CpuSkipped {
         /// Its number.
@@ -166,6 +219,53 @@ impl fmt::Display for Degradation {
             Degradation::CpuSkipped { cpu } => write!(
                 f,
                 "CPU {cpu} is not watched: it went offline. Record again to include it"
+            ),
+            Degradation::PrecisionLowered {
+                wanted,
+                used,
+                errno,
+            } => write!(
+                f,
+                "`{used}` is sampled, not `{wanted}`: this processor is not that precise ({errno:?}).                  Addresses may lie some instructions behind; ask for fewer `p` to leave this note out"
+            ),
+            Degradation::GroupTakenApart { event, errno } => write!(
+                f,
+                "the events of the group with `{event}` are counted one by one, as the kernel does not \
+                 take them together ({errno:?}). A smaller group may fit the counters there are"
+            ),
+            Degradation::TargetGone { id, is_thread } => write!(
+                f,
+                "{} {id} is not watched: there is none, or it ended before it could be. What else was \
+                 named is",
+                if *is_thread { "thread" } else { "process" }
+            ),
+            Degradation::ProcessesRefused {
+                count,
+                example,
+                errno,
+            } => write!(
+                f,
+                "{count} processes of the user are not watched (such as {example}): {errno}. Those that \
+                 raised their privileges are for root and CAP_PERFMON only"
+            ),
+            Degradation::MapsRefused { count, example } => write!(
+                f,
+                "code of {count} processes that ran before (such as {example}) stays without names: what they \
+                 have mapped is for their own user to read. Root, or CAP_SYS_PTRACE, may as well"
+            ),
+            Degradation::CpuLost { cpu } => write!(
+                f,
+                "CPU {cpu} went offline while recording; what it ran before is in the recording.                  Record again to include it"
+            ),
+            Degradation::RealtimeRefused { wanted, errno } => write!(
+                f,
+                "the recorder's threads keep their priority: real-time priority {wanted} was refused \
+                 ({errno}). It takes CAP_SYS_NICE or `ulimit -r`"
+            ),
+            Degradation::NoUserStack => write!(
+                f,
+                "stacks are followed by frame pointers only: which registers unwinding takes is not \
+                 known on this architecture. `--call-graph fp` asks for just that"
             ),
             Degradation::PriorityUnchanged { wanted, errno } => write!(
                 f,

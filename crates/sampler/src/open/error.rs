@@ -32,6 +32,39 @@ pub enum OpenError {
         /// What to do about it: a sentence.
         remedy: String,
     },
+    /// A process or thread may not be watched.
+    #[error("cannot watch process {pid}: {errno}. {remedy}")]
+    Process {
+        /// The process.
+        pid: u32,
+        /// What the kernel said.
+        errno: Errno,
+        /// What to do about it: a sentence.
+        remedy: String,
+    },
+    /// Nothing is there of what was to be watched.
+    #[error("{what} cannot be watched: {}", gone(*had))]
+    TargetsGone {
+        /// What was asked for, as `process 123`.
+        what: String,
+        /// How many threads there had been.
+        had: usize,
+    },
+    /// More descriptors are needed than may be open.
+    #[error(
+        "watching {threads} threads on {cpus} CPUs takes {needed} file descriptors, and {limit} may be \
+         open. Raise the limit (`ulimit -Hn`, or LimitNOFILE= of the service), watch fewer CPUs (-C) or          threads (-t), or everything (-a), which takes few for each CPU"
+    )]
+    TooManyFiles {
+        /// Threads to watch.
+        threads: usize,
+        /// CPUs to watch them on.
+        cpus: usize,
+        /// Descriptors that takes.
+        needed: usize,
+        /// Most descriptors that may be open.
+        limit: u64,
+    },
     /// The frequency is above the kernel's limit, and was asked for strictly.
     #[error(
         "{wanted} samples a second are more than the kernel allows ({limit}). \
@@ -48,13 +81,26 @@ pub enum OpenError {
     ZeroRate,
 }
 
+fn gone(had: usize) -> &'static str {
+    match had {
+        0 => "there is no such thing running here. `ps -eLf` lists what is",
+        _ => "it ended before it could be",
+    }
+}
+
 fn on(cpu: Option<u32>) -> String {
     cpu.map_or_else(String::new, |cpu| format!(" on CPU {cpu}"))
 }
 
 /// What to do when an event cannot be opened.
-pub(super) fn remedy(event: &str, errno: Errno, limits: &Limits) -> String {
+///
+/// `by_cpu`: the event was to watch whole CPUs.
+pub(super) fn remedy(event: &str, errno: Errno, limits: &Limits, by_cpu: bool) -> String {
     match errno.0 {
+        libc::EACCES | libc::EPERM | libc::ENOSYS if limits.seccomp && !limits.explains(by_cpu) => {
+            SECCOMP.to_owned()
+        }
+        libc::EACCES | libc::EPERM if by_cpu => whole_system(limits),
         libc::EACCES | libc::EPERM => permission(limits),
         libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::EOPNOTSUPP => format!(
             "This machine has no such event: `{event}` needs hardware counters, which virtual machines \
@@ -90,23 +136,57 @@ pub(super) fn remedy(event: &str, errno: Errno, limits: &Limits) -> String {
                 .to_owned()
         }
         libc::ESRCH => "The process has ended before it could be watched".to_owned(),
+        libc::EBADF if by_cpu => {
+            "It is no control group of a hierarchy that can be watched".to_owned()
+        }
         libc::ENOMEM => "The kernel is out of memory; free some, or watch fewer events".to_owned(),
         _ => "See perf_event_open(2), section ERRORS".to_owned(),
     }
+}
+
+/// What to do when a sandbox is in the way.
+const SECCOMP: &str = "A seccomp filter is in force for this process, and perf_event_paranoid would allow     the call, so the filter forbids it. In a container: `--cap-add PERFMON`, or a profile that     allows perf_event_open (`--security-opt seccomp=FILE`)";
+
+/// What to do when whole CPUs may not be watched.
+fn whole_system(limits: &Limits) -> String {
+    let level = match limits.paranoid {
+        Some(level) => format!("kernel.perf_event_paranoid is {level}"),
+        None => "the kernel's setting is unknown".to_owned(),
+    };
+    format!(
+        "Watching whole CPUs shows what all users run, and {level}. Allow it with `sysctl \
+         kernel.perf_event_paranoid=0` (-1 with tracepoints), or give rprof CAP_PERFMON (`setcap \
+         cap_perfmon+ep`; in a container `--cap-add PERFMON`); one's own processes take neither (-p)"
+    )
+}
+
+/// What to do when a process may not be watched, though this user may watch his own.
+pub(super) fn process_remedy(limits: &Limits) -> String {
+    let seccomp = match limits.seccomp {
+        true => " A seccomp filter is in force here as well",
+        false => "",
+    };
+    format!(
+        "It belongs to another user or has raised its privileges (setuid, file capabilities, \
+         PR_SET_DUMPABLE), and such processes are for root, or with CAP_PERFMON (`setcap \
+         cap_perfmon+ep`; in a container `--cap-add PERFMON`){seccomp}"
+    )
 }
 
 /// The sentence for `EACCES` and `EPERM`.
 fn permission(limits: &Limits) -> String {
     match limits.paranoid {
         Some(level) if level > 2 => format!(
-            "kernel.perf_event_paranoid is {level}, which shuts out all users without privileges. Allow it \
-             with `sysctl kernel.perf_event_paranoid=2` (user side) or `=1` (kernel as well), or run with \
-             CAP_PERFMON"
+            "kernel.perf_event_paranoid is {level}, which on many distributions shuts out all users without \
+             privileges. Allow it with `sysctl kernel.perf_event_paranoid=2` (user side) or `=1` (kernel \
+             as well), or run with CAP_PERFMON (in a container, `--cap-add PERFMON`, which also lifts \
+             the usual seccomp filter)"
         ),
         Some(level) if level > 1 => format!(
             "kernel.perf_event_paranoid is {level}, which leaves users without privileges the user side of \
              their own processes. Ask for less (`:u`), or allow more with `sysctl \
-             kernel.perf_event_paranoid=1` or CAP_PERFMON"
+             kernel.perf_event_paranoid=1` or CAP_PERFMON. If it is no more than that, a sandbox \
+             (seccomp; in a container, `--cap-add PERFMON`) is in the way"
         ),
         Some(level) => format!(
             "kernel.perf_event_paranoid is {level} and would allow it, so something else forbids it: the \
@@ -147,7 +227,7 @@ mod tests {
                 paranoid,
                 ..Limits::default()
             };
-            remedy("cycles", Errno(errno), &limits)
+            remedy("cycles", Errno(errno), &limits, false)
         };
         assert!(said(libc::EACCES, Some(4)).contains("perf_event_paranoid is 4"));
         assert!(said(libc::EPERM, Some(2)).contains("CAP_PERFMON"));
@@ -157,5 +237,31 @@ mod tests {
         assert!(said(libc::EBUSY, None).contains("watchdog"));
         assert!(said(libc::E2BIG, None).contains("too old"));
         assert!(said(12345, None).contains("perf_event_open(2)"));
+    }
+
+    #[test]
+    fn a_refusal_names_what_stands_in_the_way() {
+        let said = |paranoid, seccomp, by_cpu, errno| {
+            let limits = Limits {
+                paranoid: Some(paranoid),
+                seccomp,
+                ..Limits::default()
+            };
+            remedy("cycles", Errno(errno), &limits, by_cpu)
+        };
+        for errno in [libc::EPERM, libc::EACCES, libc::ENOSYS] {
+            assert!(said(2, true, false, errno).contains("seccomp filter"));
+            assert!(said(-1, true, true, errno).contains("--cap-add PERFMON"));
+        }
+        // The setting is enough of an explanation, whatever filter there is.
+        assert!(said(4, true, false, libc::EACCES).contains("perf_event_paranoid is 4"));
+        let system = said(2, true, true, libc::EACCES);
+        for named in [
+            "kernel.perf_event_paranoid=0",
+            "setcap cap_perfmon+ep",
+            "--cap-add",
+        ] {
+            assert!(system.contains(named), "{system}");
+        }
     }
 }

@@ -14,12 +14,14 @@
 //! | module | holds |
 //! |---|---|
 //! | `fd` | one open event: the system call, ioctls, counter reads |
-//! | `attrs` | the attrs of sample and sideband events |
+//! | `attrs` | the attrs of sample, sideband and other events |
 //! | `ring_sizes` | how large the rings are, and why |
-//! | `plan` | what is to be opened, and the steps down |
+//! | `plan`, `steps` | what is to be opened, and the steps down |
 //! | `degradation` | the steps as values |
 //! | `error` | errors with remedies |
 //! | `opened` | the attempt and its result |
+//! | `watch` | the events that watch one thing |
+//! | `threads` | attaching to threads that run |
 
 mod attrs;
 mod degradation;
@@ -28,11 +30,16 @@ mod fd;
 mod opened;
 mod plan;
 pub mod ring_sizes;
+mod steps;
+mod threads;
+mod watch;
 
 pub use degradation::{Degradation, Feature};
 pub use error::OpenError;
-pub use fd::{Count, PerfFd};
+pub use fd::{Count, PerfFd, Subject};
 pub use opened::{EventIds, Role};
 
-pub(crate) use opened::{CpuEvents, CpuRings, open};
+pub(crate) use opened::{CpuEvents, CpuRings, Opened, Scope, open};
 pub(crate) use plan::Plan;
+pub(crate) use threads::{Threads, open_threads};
+pub(crate) use watch::Watch;

@@ -3,13 +3,15 @@
 use super::attrs;
 use super::degradation::Degradation;
 use super::error::OpenError;
-use super::fd::{Count, PerfFd};
+use super::fd::{PerfFd, Subject};
 use super::plan::{Plan, Refusal, Stage};
+use super::watch::Watch;
 use crate::cpus;
 use crate::errno::Errno;
 use crate::limits::Limits;
 use crate::ring::Ring;
 use crate::sys;
+use crate::target::Cgroup;
 use rprof_records::Attr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -32,35 +34,20 @@ pub struct EventIds {
     pub attr: Attr,
     /// The name for the file's event description, as `cpu-clock:u`.
     pub name: String,
-    /// The id of the event on each CPU, in the order of [`Session::cpus`](crate::Session::cpus).
+    /// Every id its records can have: those for the first thing watched (the command, a thread, a
+    /// control group) on each CPU, in the order of [`Session::cpus`](crate::Session::cpus), then
+    /// those for the next. An event that is not for all CPUs has fewer.
     pub ids: Vec<u64>,
 }
 
-/// The descriptors of one CPU.
+/// The descriptors whose rings a CPU's drain thread reads.
 #[derive(Debug)]
 pub(crate) struct CpuEvents {
     pub(crate) cpu: u32,
-    /// Sample events; the first has the ring.
-    pub(crate) samples: Vec<PerfFd>,
-    pub(crate) sideband: PerfFd,
-}
-
-impl CpuEvents {
-    /// Stops all events. An event that cannot be stopped goes with its descriptor.
-    pub(crate) fn disable(&self) {
-        for fd in self.samples.iter().chain([&self.sideband]) {
-            let _ = fd.disable();
-        }
-    }
-
-    /// Readings of the sample events in order, and of the sideband event.
-    pub(crate) fn counts(&self) -> (Vec<Count>, Count) {
-        let read = |fd: &PerfFd| fd.read().unwrap_or_default();
-        (
-            self.samples.iter().map(read).collect(),
-            read(&self.sideband),
-        )
-    }
+    pub(crate) samples: Arc<PerfFd>,
+    pub(crate) sideband: Arc<PerfFd>,
+    /// Whether the kernel hangs up on the descriptors only when the CPU goes away.
+    pub(crate) watches_cpu: bool,
 }
 
 /// The rings of one CPU.
@@ -70,27 +57,42 @@ pub(crate) struct CpuRings {
     pub(crate) sideband: Ring,
 }
 
+/// What to open the events for.
+#[derive(Debug)]
+pub(crate) enum Scope {
+    /// A process that waits for its exec.
+    Command(libc::pid_t),
+    /// Threads that run: to begin with, only the rings.
+    Threads,
+    /// Everything.
+    All,
+    /// Control groups.
+    Cgroups(Vec<Cgroup>),
+}
+
 /// Everything, open.
 #[derive(Debug)]
 pub(crate) struct Opened {
     /// Sample events first, in the order they were asked for; the sideband event last.
     pub(crate) events: Vec<EventIds>,
-    pub(crate) cpus: Vec<(Arc<CpuEvents>, CpuRings)>,
-    pub(crate) degradations: Vec<Degradation>,
+    pub(crate) cpus: Vec<Arc<CpuEvents>>,
+    /// The rings of the same CPUs.
+    pub(crate) rings: Vec<CpuRings>,
+    pub(crate) watches: Vec<Watch>,
 }
 
-/// Opens the plan for process `pid` on each of `cpus`, stepping down as needed.
+/// Opens the plan on each of `cpus`, stepping down as needed.
 ///
 /// # Errors
 /// When no step is left.
 pub(crate) fn open(
-    mut plan: Plan,
-    pid: libc::pid_t,
-    mut cpus: Vec<u32>,
+    plan: &mut Plan,
+    scope: &Scope,
+    cpus: &mut Vec<u32>,
 ) -> Result<Opened, OpenError> {
     let mut files_raised = false;
     loop {
-        let refusal = match attempt(&plan, pid, &cpus) {
+        let refusal = match attempt(plan, scope, cpus) {
             Ok(opened) => return Ok(opened),
             Err(refusal) => refusal,
         };
@@ -100,22 +102,35 @@ pub(crate) fn open(
                 continue;
             }
         }
-        if refusal.errno.0 == libc::ENODEV && cpus.len() > 1 && went_offline(refusal.cpu) {
-            cpus.retain(|cpu| *cpu != refusal.cpu);
-            plan.degradations
-                .push(Degradation::CpuSkipped { cpu: refusal.cpu });
-            continue;
-        }
-        plan.limits = Limits::read();
-        plan.step_down(refusal)?;
+        react(plan, cpus, refusal)?;
     }
+}
+
+/// Changes what is asked for so that the next attempt may do better.
+///
+/// # Errors
+/// When nothing is left to change.
+pub(super) fn react(
+    plan: &mut Plan,
+    cpus: &mut Vec<u32>,
+    refusal: Refusal,
+) -> Result<(), OpenError> {
+    if refusal.errno.0 == libc::ENODEV && cpus.len() > 1 && went_offline(refusal.cpu) {
+        cpus.retain(|cpu| *cpu != refusal.cpu);
+        plan.degradations
+            .push(Degradation::CpuSkipped { cpu: refusal.cpu });
+        return Ok(());
+    }
+    plan.limits = Limits::read();
+    plan.step_down(refusal)
 }
 
 fn went_offline(cpu: u32) -> bool {
     cpus::online().is_ok_and(|online| !online.contains(&cpu))
 }
 
-fn attempt(plan: &Plan, pid: libc::pid_t, cpus: &[u32]) -> Result<Opened, Refusal> {
+/// The events of a plan, without ids.
+fn events(plan: &Plan) -> Vec<EventIds> {
     let mut events: Vec<EventIds> = (plan.events.iter())
         .map(|event| EventIds {
             role: Role::Samples,
@@ -131,54 +146,99 @@ fn attempt(plan: &Plan, pid: libc::pid_t, cpus: &[u32]) -> Result<Opened, Refusa
         name: "dummy:u".to_owned(),
         ids: Vec::new(),
     });
-    let mut opened = Vec::new();
-    for cpu in cpus {
-        opened.push(attempt_cpu(plan, pid, *cpu, &mut events)?);
-    }
-    Ok(Opened {
-        events,
-        cpus: opened,
-        degradations: plan.degradations.clone(),
-    })
+    events
 }
 
-fn attempt_cpu(
+fn attempt(plan: &Plan, scope: &Scope, cpus: &[u32]) -> Result<Opened, Refusal> {
+    let mut opened = Opened {
+        events: events(plan),
+        cpus: Vec::new(),
+        rings: Vec::new(),
+        watches: Vec::new(),
+    };
+    let subject = match scope {
+        Scope::Command(pid) => Some(Subject::Thread(*pid)),
+        Scope::All | Scope::Cgroups(_) => Some(Subject::All),
+        Scope::Threads => None,
+    };
+    // Of control groups only samples are taken: a process may come into one later.
+    let samples_of_subject = !matches!(scope, Scope::Cgroups(_));
+    for (place, cpu) in cpus.iter().enumerate() {
+        let mut watch = Watch::new(place);
+        if let Some(subject) = subject {
+            watch.open_sideband(&mut opened.events, subject, *cpu)?;
+        }
+        if let Some(subject) = subject.filter(|_| samples_of_subject) {
+            watch.open_samples(plan, &mut opened.events, subject, *cpu)?;
+        }
+        let (events, rings) = map_rings(plan, scope, &watch, *cpu)?;
+        watch.redirect_samples(&events)?;
+        opened.cpus.push(events);
+        opened.rings.push(rings);
+        if subject.is_some() {
+            opened.watches.push(watch);
+        }
+    }
+    if let Scope::Cgroups(groups) = scope {
+        for group in groups {
+            for (place, rings) in opened.cpus.iter().enumerate() {
+                let mut watch = Watch::new(place);
+                let subject = Subject::Cgroup(group.as_fd());
+                watch.open_samples(plan, &mut opened.events, subject, rings.cpu)?;
+                watch.redirect_samples(rings)?;
+                opened.watches.push(watch);
+            }
+        }
+    }
+    if plan.sideband_from_start() {
+        for watch in &opened.watches {
+            watch.enable_sideband()?;
+        }
+    }
+    Ok(opened)
+}
+
+/// Maps the rings of a CPU: of the first events there, or of anchors.
+///
+/// An event hangs up when what it watches is gone, and with it the ring could not be waited for
+/// any more. The anchors of threads are therefore this process's own.
+fn map_rings(
     plan: &Plan,
-    pid: libc::pid_t,
+    scope: &Scope,
+    first: &Watch,
     cpu: u32,
-    events: &mut [EventIds],
 ) -> Result<(Arc<CpuEvents>, CpuRings), Refusal> {
     let at = |stage| move |errno: Errno| Refusal { stage, cpu, errno };
-    let mut fds: Vec<PerfFd> = Vec::with_capacity(events.len());
-    for (index, event) in events.iter_mut().enumerate() {
-        let stage = match event.role {
-            Role::Samples => Stage::Sampling(index),
-            Role::Sideband => Stage::Sideband,
+    let anchor = |bytes, stage| {
+        let subject = match scope {
+            Scope::Command(pid) => Subject::Thread(*pid),
+            // The first thread lives as long as the process.
+            Scope::Threads => Subject::Thread(std::process::id() as libc::pid_t),
+            Scope::All | Scope::Cgroups(_) => Subject::All,
         };
-        let fd = PerfFd::open(&event.attr, pid, Some(cpu)).map_err(at(stage))?;
-        event.ids.push(fd.id().map_err(at(stage))?);
-        fds.push(fd);
-    }
-    let map = |fd: &PerfFd, bytes| Ring::map(fd.as_fd(), bytes).map_err(at(Stage::Ring(bytes)));
-    // The list ends with the sideband event and has at least one before it.
-    let (samples, sideband) = match (fds.pop(), fds) {
-        (Some(sideband), samples) if !samples.is_empty() => (samples, sideband),
-        _ => return Err(at(Stage::Sideband)(Errno(libc::EINVAL))),
+        let attr = attrs::anchor(plan, bytes);
+        (PerfFd::open_for(&attr, subject, Some(cpu), None, None))
+            .map(Arc::new)
+            .map_err(at(stage))
     };
+    let samples = match first.samples.first() {
+        Some(Some(fd)) => Arc::clone(fd),
+        _ => anchor(plan.rings.samples, Stage::Sideband)?,
+    };
+    let sideband = match &first.sideband {
+        Some(fd) => Arc::clone(fd),
+        None => anchor(plan.rings.sideband, Stage::Sideband)?,
+    };
+    let map = |fd: &PerfFd, bytes| Ring::map(fd.as_fd(), bytes).map_err(at(Stage::Ring(bytes)));
     let rings = CpuRings {
-        samples: map(&samples[0], plan.rings.samples)?,
+        samples: map(&samples, plan.rings.samples)?,
         sideband: map(&sideband, plan.rings.sideband)?,
     };
-    for (index, further) in samples.iter().enumerate().skip(1) {
-        // Only into a ring that is mapped already.
-        further
-            .redirect_to(&samples[0])
-            .map_err(at(Stage::Sampling(index)))?;
-    }
     let events = CpuEvents {
         cpu,
         samples,
         sideband,
+        watches_cpu: matches!(scope, Scope::All | Scope::Cgroups(_)),
     };
     Ok((Arc::new(events), rings))
 }

@@ -1,12 +1,15 @@
 //! What is to be opened, and how it steps down when the kernel refuses.
 
-use super::degradation::{Degradation, Feature};
-use super::error::{self, OpenError};
-use super::ring_sizes::{RingSizes, UNPRIVILEGED};
+use super::attrs;
+use super::degradation::Degradation;
+use super::error::OpenError;
+use super::ring_sizes::{self, RingSizes};
+use crate::cpus;
 use crate::errno::Errno;
-use crate::event::{Event, Modifiers};
+use crate::event::{Event, EventStacks, Modifiers};
 use crate::limits::Limits;
 use crate::options::{Rate, SamplingOptions};
+use crate::target::Target;
 
 /// The state that attempts are made from.
 #[derive(Clone, Debug)]
@@ -14,16 +17,35 @@ pub(crate) struct Plan {
     pub(super) options: SamplingOptions,
     pub(super) events: Vec<Event>,
     /// Whether the user named the events.
-    explicit: bool,
+    pub(super) explicit: bool,
     pub(super) rings: RingSizes,
     pub(super) features: Features,
     /// Samples a second, where the rate is one.
     pub(super) frequency: u64,
+    /// Samples a second that no event of its own rate exceeds.
+    pub(super) own_limit: u64,
     pub(super) max_stack: Option<u16>,
-    kernel_refused: bool,
+    /// How each event was described before any step.
+    pub(super) described_at_first: Vec<String>,
+    /// Whether of an event any precision will do.
+    pub(super) precision_is_open: Vec<bool>,
+    pub(super) kernel_refused: bool,
+    /// What kind of thing is watched.
+    pub(super) watching: Watching,
     pub(super) limits: Limits,
     /// Steps taken so far.
-    pub(super) degradations: Vec<Degradation>,
+    pub(crate) degradations: Vec<Degradation>,
+}
+
+/// What kind of thing is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Watching {
+    /// A process that has not begun: its exec starts the events.
+    Command,
+    /// Threads that run.
+    Threads,
+    /// Whole CPUs.
+    Cpus,
 }
 
 /// Which of the newer parts of the attr are asked for.
@@ -33,6 +55,7 @@ pub(super) struct Features {
     pub(super) build_id: bool,
     pub(super) kernel_symbols: bool,
     pub(super) clock_id: bool,
+    pub(super) max_stack: bool,
 }
 
 /// Where an attempt came to an end.
@@ -78,22 +101,89 @@ impl Plan {
                 false => vec![Event::cycles()],
             },
             explicit,
-            rings: RingSizes::first(options.ring_bytes, options.sideband_ring_bytes),
+            rings: RingSizes::first(
+                (options.ring_bytes).or(options
+                    .user_stack
+                    .map(|_| ring_sizes::with_stacks(cpus::online().map_or(1, |all| all.len())))),
+                options.sideband_ring_bytes,
+            ),
             features: Features {
                 read_lost: true,
                 build_id: true,
                 kernel_symbols: !options.exclude_kernel,
                 clock_id: true,
+                max_stack: true,
             },
             frequency,
+            own_limit: u64::MAX,
+            described_at_first: Vec::new(),
+            precision_is_open: Vec::new(),
             max_stack: options.max_stack,
             kernel_refused: false,
+            watching: match options.target {
+                Target::Command => Watching::Command,
+                Target::System | Target::Cgroups(_) => Watching::Cpus,
+                Target::Processes(_) | Target::Threads(_) | Target::User(_) => Watching::Threads,
+            },
             limits,
             degradations: Vec::new(),
             options,
         };
+        plan.described_at_first = plan.events.iter().map(Event::describe).collect();
+        plan.precision_is_open = vec![false; plan.events.len()];
+        let takes_stacks = plan
+            .events
+            .iter()
+            .any(|event| match event.settings().stacks {
+                Some(stacks) => stacks == EventStacks::Dwarf,
+                None => plan.options.user_stack.is_some(),
+            });
+        if takes_stacks && attrs::USER_REGISTERS == 0 {
+            plan.degradations.push(Degradation::NoUserStack);
+        }
         plan.lower_frequency()?;
         Ok(plan)
+    }
+
+    /// Whether events go over to what the watched threads start.
+    pub(super) fn inherits(&self) -> bool {
+        let one_thread = matches!(self.options.target, Target::Threads(_));
+        self.options.inherit && !one_thread && self.watching != Watching::Cpus
+    }
+
+    /// Whether processes are followed before sampling begins.
+    pub(super) fn sideband_from_start(&self) -> bool {
+        self.watching != Watching::Command
+    }
+
+    /// How often an event is sampled: as it says itself, else as was asked for the recording.
+    pub(super) fn rate_of(&self, event: &Event) -> Rate {
+        match (event.rate(), event.default_period(), self.options.rate) {
+            (Some(Rate::Frequency(wanted)), ..) => Rate::Frequency(wanted.min(self.own_limit)),
+            (Some(rate), ..) => rate,
+            (None, Some(period), _) if self.options.rate_is_default => Rate::Period(period),
+            (None, _, Rate::Frequency(_)) => Rate::Frequency(self.frequency),
+            (None, _, rate) => rate,
+        }
+    }
+
+    /// Bytes of the user's stack in each sample.
+    ///
+    /// The kernel needs room for all of them, however short the stack is. Where that is left
+    /// to us, the ring holds the samples of 50 ms at least.
+    pub(super) fn user_stack(&self) -> Option<u32> {
+        let wanted = self.options.user_stack?;
+        if !self.options.fit_user_stack {
+            return Some(wanted);
+        }
+        let a_second = match self.options.rate {
+            Rate::Frequency(_) => self.frequency.max(1),
+            // Nobody knows; events that come in bursts are counted like this.
+            Rate::Period(_) => 10_000,
+        };
+        let fitting = self.rings.samples as u64 * 20 / a_second;
+        let fitting = u32::try_from(fitting).unwrap_or(u32::MAX);
+        Some(wanted.min(fitting.max(ring_sizes::SHORTEST_STACK)))
     }
 
     /// Whether samples in the kernel are left out.
@@ -120,193 +210,6 @@ impl Plan {
             false => event.clone(),
         }
         .describe()
-    }
-
-    /// Changes the plan so that the next attempt may do better.
-    ///
-    /// # Errors
-    /// When nothing is left to change.
-    pub(super) fn step_down(&mut self, refusal: Refusal) -> Result<(), OpenError> {
-        let Refusal { stage, cpu, errno } = refusal;
-        let stepped = match stage {
-            Stage::Sampling(index) => self.step_down_sampling(index, errno)?,
-            Stage::Sideband => self.step_down_sideband(errno),
-            Stage::Ring(_) => self.step_down_rings(errno),
-        };
-        if stepped {
-            return Ok(());
-        }
-        let event = match stage {
-            Stage::Sampling(index) => self.describe(&self.events[index]),
-            Stage::Sideband => "dummy".to_owned(),
-            Stage::Ring(bytes) => {
-                return Err(OpenError::Ring {
-                    cpu,
-                    bytes,
-                    errno,
-                    remedy: error::ring_remedy(errno, &self.limits),
-                });
-            }
-        };
-        Err(OpenError::Event {
-            remedy: error::remedy(&event, errno, &self.limits),
-            event,
-            cpu: Some(cpu),
-            errno,
-        })
-    }
-
-    fn step_down_sampling(&mut self, index: usize, errno: Errno) -> Result<bool, OpenError> {
-        if errno.is_missing_event() && !self.explicit && self.events[index] == Event::cycles() {
-            self.events[index] = Event::cpu_clock();
-            self.degradations.push(Degradation::EventReplaced {
-                wanted: Event::cycles().describe(),
-                used: Event::cpu_clock().describe(),
-                errno,
-            });
-            return Ok(true);
-        }
-        if errno.is_refusal() {
-            // Who asked for the kernel by name does not want to go without it.
-            let by_name = self.events.iter().any(|event| event.modifiers().kernel);
-            if self.excludes_kernel() || by_name || self.options.exclude_user {
-                return Ok(false);
-            }
-            self.kernel_refused = true;
-            self.features.kernel_symbols = false;
-            self.degradations.push(Degradation::KernelExcluded {
-                paranoid: self.limits.paranoid,
-            });
-            return Ok(true);
-        }
-        match errno.0 {
-            libc::EOVERFLOW => Ok(self.lower_max_stack()),
-            libc::EINVAL => {
-                // The kernel lowers its limit by itself while it runs.
-                if self.lower_frequency()? {
-                    return Ok(true);
-                }
-                let features = [Feature::ReadLost, Feature::MaxStack, Feature::ClockId];
-                Ok(self.drop_one_of(&features, errno))
-            }
-            _ => Ok(false),
-        }
-    }
-
-    fn step_down_sideband(&mut self, errno: Errno) -> bool {
-        if errno.is_refusal() {
-            return self.drop_one_of(&[Feature::KernelSymbols], errno);
-        }
-        let features = [
-            Feature::ReadLost,
-            Feature::BuildId,
-            Feature::KernelSymbols,
-            Feature::ClockId,
-        ];
-        errno.0 == libc::EINVAL && self.drop_one_of(&features, errno)
-    }
-
-    /// Drops the first feature that is still asked for. Kernels gained them in this
-    /// order reversed, so one that lacks a later one of the list lacks all before it too.
-    fn drop_one_of(&mut self, features: &[Feature], errno: Errno) -> bool {
-        for feature in features {
-            let dropped = match feature {
-                Feature::ReadLost => std::mem::take(&mut self.features.read_lost),
-                Feature::BuildId => std::mem::take(&mut self.features.build_id),
-                Feature::KernelSymbols => std::mem::take(&mut self.features.kernel_symbols),
-                Feature::ClockId => std::mem::take(&mut self.features.clock_id),
-                Feature::MaxStack => self.max_stack.take().is_some(),
-            };
-            if dropped {
-                let feature = *feature;
-                self.degradations
-                    .push(Degradation::FeatureDropped { feature, errno });
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Brings the frequency under the kernel's limit; says whether it was above.
-    fn lower_frequency(&mut self) -> Result<bool, OpenError> {
-        let limit = match self.limits.max_sample_rate {
-            Some(limit) if limit > 0 && self.frequency > limit => limit,
-            _ => return Ok(false),
-        };
-        let Rate::Frequency(wanted) = self.options.rate else {
-            return Ok(false);
-        };
-        if self.options.strict_frequency {
-            return Err(OpenError::Frequency { wanted, limit });
-        }
-        self.frequency = limit;
-        self.degradations
-            .retain(|step| !matches!(step, Degradation::FrequencyLowered { .. }));
-        self.degradations.push(Degradation::FrequencyLowered {
-            wanted,
-            used: limit,
-        });
-        Ok(true)
-    }
-
-    fn lower_max_stack(&mut self) -> bool {
-        match (self.max_stack, self.limits.max_stack) {
-            (Some(wanted), Some(used)) if wanted > used => {
-                self.max_stack = Some(used);
-                self.degradations
-                    .push(Degradation::StackDepthLowered { wanted, used });
-                true
-            }
-            _ => false,
-        }
-    }
-
-    fn step_down_rings(&mut self, errno: Errno) -> bool {
-        if !matches!(errno.0, libc::EPERM | libc::ENOMEM | libc::EACCES) {
-            return false;
-        }
-        let modest = self.modest_rings();
-        if modest != self.rings && modest.samples <= self.rings.samples && self.shrunk().is_none() {
-            self.rings = modest;
-            return true;
-        }
-        let Some(halved) = self.rings.halved() else {
-            return false;
-        };
-        let total = |rings: RingSizes| rings.samples + rings.sideband;
-        let wanted = self.shrunk().unwrap_or(total(self.rings));
-        self.rings = halved;
-        // Several halvings are one step to the user.
-        self.degradations
-            .retain(|step| !matches!(step, Degradation::RingShrunk { .. }));
-        self.degradations.push(Degradation::RingShrunk {
-            wanted,
-            used: total(halved),
-            errno,
-        });
-        true
-    }
-
-    /// The rings with every size that the user left open at its smaller default.
-    fn modest_rings(&self) -> RingSizes {
-        RingSizes {
-            samples: match self.options.ring_bytes {
-                Some(_) => self.rings.samples,
-                None => self.rings.samples.min(UNPRIVILEGED.samples),
-            },
-            sideband: match self.options.sideband_ring_bytes {
-                Some(_) => self.rings.sideband,
-                None => self.rings.sideband.min(UNPRIVILEGED.sideband),
-            },
-        }
-    }
-
-    /// Bytes wanted, if rings were halved already.
-    fn shrunk(&self) -> Option<usize> {
-        self.degradations.iter().find_map(|step| match step {
-            Degradation::RingShrunk { wanted, .. } => Some(*wanted),
-            _ => None,
-        })
     }
 }
 

@@ -1,7 +1,8 @@
 //! The steps down, decided without a kernel.
 
 use super::super::attrs;
-use super::super::ring_sizes::{PRIVILEGED, SMALLEST};
+use super::super::degradation::Feature;
+use super::super::ring_sizes::{PRIVILEGED, SMALLEST, UNPRIVILEGED};
 use super::*;
 use rprof_records::{AttrFlags, ReadFormat, SampleType};
 
@@ -10,6 +11,8 @@ const LIMITS: Limits = Limits {
     max_sample_rate: Some(100_000),
     mlock_kib: Some(516),
     max_stack: Some(127),
+    seccomp: false,
+    privileged: false,
 };
 
 fn plan_for(events: &str, change: impl FnOnce(&mut SamplingOptions)) -> Plan {
@@ -225,6 +228,78 @@ fn attrs_keep_samples_and_sideband_apart() {
             attr.sample_type
                 .contains(SampleType::IDENTIFIER | SampleType::TIME)
         );
+    }
+}
+
+#[test]
+fn precision_goes_down_a_step_at_a_time_and_is_told_once() {
+    let mut plan = plan_for("cycles:ppp", |_| {});
+    for precise in [2, 1, 0] {
+        refuse(&mut plan, Stage::Sampling(0), libc::EOPNOTSUPP).unwrap();
+        assert_eq!(plan.events[0].precise(), precise);
+        assert_eq!(plan.degradations.len(), 1);
+    }
+    let told = plan.degradations[0].to_string();
+    assert!(
+        told.contains("`cycles` is sampled, not `cycles:ppp`"),
+        "{told}"
+    );
+    assert!(refuse(&mut plan, Stage::Sampling(0), libc::EOPNOTSUPP).is_err());
+    // Who asked for as much as there is has nothing to be told.
+    let mut plan = plan_for("cycles:P", |_| {});
+    while refuse(&mut plan, Stage::Sampling(0), libc::EOPNOTSUPP).is_ok() {}
+    assert_eq!((plan.events[0].precise(), plan.degradations.len()), (0, 0));
+}
+
+#[test]
+fn an_events_own_rate_goes_first() {
+    let plan = plan_for("cycles,cpu-clock/freq=250000/,cs/period=7/", |o| {
+        o.rate = Rate::Frequency(500);
+        o.rate_is_default = false;
+    });
+    let rates: Vec<Rate> = plan
+        .events
+        .iter()
+        .map(|event| plan.rate_of(event))
+        .collect();
+    assert_eq!(
+        rates,
+        [
+            Rate::Frequency(500),
+            Rate::Frequency(100_000),
+            Rate::Period(7)
+        ]
+    );
+    let told = plan.degradations[0].to_string();
+    assert!(told.contains("100000 times a second, not 250000"), "{told}");
+}
+
+#[test]
+fn only_what_can_be_inherited_is() {
+    let inherits = |target, inherit| {
+        plan_for("", |o| {
+            o.target = target;
+            o.inherit = inherit;
+        })
+        .inherits()
+    };
+    assert!(inherits(Target::Command, true) && inherits(Target::Processes(vec![1]), true));
+    assert!(inherits(Target::User(1), true) && !inherits(Target::User(1), false));
+    assert!(!inherits(Target::Threads(vec![1]), true) && !inherits(Target::System, true));
+}
+
+#[test]
+fn user_stacks_take_the_place_of_user_callchains() {
+    let plan = plan_for("cycles", |o| o.user_stack = Some(1001));
+    let attr = attrs::sampling(&plan, &plan.events[0]);
+    let both = SampleType::REGS_USER | SampleType::STACK_USER;
+    assert_eq!(
+        attr.sample_type.contains(both | SampleType::CALLCHAIN),
+        attrs::USER_REGISTERS != 0
+    );
+    if attrs::USER_REGISTERS != 0 {
+        assert_eq!(attr.sample_stack_user, 1008);
+        assert!(attr.flags.contains(AttrFlags::EXCLUDE_CALLCHAIN_USER));
     }
 }
 

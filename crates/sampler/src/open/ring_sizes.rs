@@ -38,6 +38,16 @@ pub const UNPRIVILEGED: RingSizes = RingSizes {
     sideband: 128 << 10,
 };
 
+/// Samples, where they have copies of stacks in them, and nobody asked for another size: some 130 of
+/// the longest. Less where there are so many CPUs that it would be 256 MiB in all.
+pub fn with_stacks(cpus: usize) -> usize {
+    let fair = (256 << 20) / cpus.max(1);
+    fair.clamp(1 << 20, 8 << 20).next_power_of_two()
+}
+
+/// Least bytes of a stack that are copied, however many samples there are a second.
+pub const SHORTEST_STACK: u32 = 4 << 10;
+
 /// No ring becomes smaller than this in bytes: a record can be 64 KiB long.
 pub const SMALLEST: usize = 64 << 10;
 

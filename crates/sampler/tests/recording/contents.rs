@@ -10,7 +10,7 @@ fn samples_and_sideband_of_a_shell_loop() {
     let Some(session) = launch(cpu_clock().frequency(999), &sh(LOOP)) else {
         return;
     };
-    let pid = session.child().pid();
+    let pid = session.child().unwrap().pid();
     let (build_ids, cpus) = (has_build_ids(&session), session.cpus().to_vec());
     let ids: HashSet<u64> = session.events()[0].ids.iter().copied().collect();
     assert_eq!(ids.len(), cpus.len(), "an id for each CPU");
@@ -98,7 +98,7 @@ fn children_are_watched_and_told() {
     let Some(session) = launch(cpu_clock().frequency(4000), &sh(script)) else {
         return;
     };
-    let pid = session.child().pid();
+    let pid = session.child().unwrap().pid();
     let recorded = record(session);
     let tasks = |kind| -> HashSet<i32> {
         (recorded.of(kind))

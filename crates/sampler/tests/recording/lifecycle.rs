@@ -23,7 +23,7 @@ fn a_program_that_cannot_be_executed_is_an_error_and_leaves_nothing() {
         let Some(mut session) = launch(cpu_clock(), &command) else {
             return;
         };
-        let pid = session.child().pid();
+        let pid = session.child().unwrap().pid();
         let error = session.start().unwrap_err();
         assert_eq!((error.errno, error.exit_code()), (Errno(errno), code));
         assert!(error.to_string().contains(program), "{error}");
@@ -41,7 +41,7 @@ fn dropping_an_unstarted_session_ends_child_and_threads() {
     let Some(session) = launch(cpu_clock(), &sh("exit 3")) else {
         return;
     };
-    let (pid, batches) = (session.child().pid(), session.batches().clone());
+    let (pid, batches) = (session.child().unwrap().pid(), session.batches().clone());
     assert!(exists(pid));
     drop(session);
     assert!(!exists(pid));
@@ -55,7 +55,7 @@ fn dropping_a_running_session_ends_the_threads_and_not_the_program() {
         return;
     };
     session.start().unwrap();
-    let (pid, batches) = (session.child().pid(), session.batches().clone());
+    let (pid, batches) = (session.child().unwrap().pid(), session.batches().clone());
     drop(session);
     assert!(batches.iter().count() > 0);
     assert!(exists(pid));
@@ -74,7 +74,10 @@ fn stopping_early_leaves_the_program_unwatched() {
     };
     session.start().unwrap();
     drop(write);
-    let waited = session.child_mut().wait_or(Some(read.as_fd()), None);
+    let waited = session
+        .child_mut()
+        .unwrap()
+        .wait_or(Some(read.as_fd()), None);
     assert_eq!(waited.unwrap(), Waited::Other);
     let counts = session.stop();
     assert_eq!(counts, session.stop(), "told again");
@@ -84,11 +87,11 @@ fn stopping_early_leaves_the_program_unwatched() {
     let last = ended.iter().filter(|watermark| **watermark == u64::MAX);
     assert_eq!(last.count(), session.cpus().len());
     assert!(
-        session.child_mut().try_wait().unwrap().is_none(),
+        session.child_mut().unwrap().try_wait().unwrap().is_none(),
         "still runs"
     );
-    session.child().signal(libc::SIGKILL).unwrap();
-    assert!(!session.child_mut().wait().unwrap().success());
+    session.child().unwrap().signal(libc::SIGKILL).unwrap();
+    assert!(!session.child_mut().unwrap().wait().unwrap().success());
 }
 
 #[test]
@@ -97,7 +100,10 @@ fn exit_codes_are_the_programs() {
         return;
     };
     session.start().unwrap();
-    assert_eq!(session.child_mut().wait().unwrap().code(), Some(41));
+    assert_eq!(
+        session.child_mut().unwrap().wait().unwrap().code(),
+        Some(41)
+    );
 }
 
 #[test]

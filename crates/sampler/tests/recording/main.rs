@@ -8,6 +8,7 @@
     reason = "tests tell figures, and that they were skipped"
 )]
 
+mod attach;
 mod contents;
 mod lifecycle;
 mod order;

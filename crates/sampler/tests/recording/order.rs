@@ -128,5 +128,5 @@ fn idle_cpus_publish_watermarks() {
     }
     let mut open = std::fs::OpenOptions::new().write(true).open(&gate).unwrap();
     open.write_all(b"go\n").unwrap();
-    assert!(session.child_mut().wait().unwrap().success());
+    assert!(session.child_mut().unwrap().wait().unwrap().success());
 }

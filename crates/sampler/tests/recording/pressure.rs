@@ -51,7 +51,7 @@ fn samples_are_dropped_and_counted_but_sideband_is_complete() {
     }
     let mut open = std::fs::OpenOptions::new().write(true).open(&gate).unwrap();
     open.write_all(b"go\n").unwrap();
-    assert!(session.child_mut().wait().unwrap().success());
+    assert!(session.child_mut().unwrap().wait().unwrap().success());
     // Nobody receives while it stops, either.
     let counts = session.stop();
     for batch in session.batches() {
@@ -94,7 +94,7 @@ fn a_receiver_that_never_comes_blocks_nothing() {
         return;
     };
     session.start().unwrap();
-    assert!(session.child_mut().wait().unwrap().success());
+    assert!(session.child_mut().unwrap().wait().unwrap().success());
     let counts = session.stop();
     assert!(counts.cpus.iter().all(|cpu| cpu.drain.unsent_bytes == 0));
     // Samples that no LOST record tells of: their ring stayed full to the end.
@@ -138,7 +138,7 @@ fn a_receiver_that_holds_batches_until_they_are_released_does_not_deadlock() {
         }
         (released, held.len())
     });
-    assert!(session.child_mut().wait().unwrap().success());
+    assert!(session.child_mut().unwrap().wait().unwrap().success());
     let counts = session.stop();
     let (released, held) = receiving.join().unwrap();
     println!(

@@ -23,7 +23,12 @@ pub(crate) fn cpu_clock() -> SessionBuilder {
 
 /// Launches, or says that the test is skipped.
 pub(crate) fn launch(builder: SessionBuilder, command: &Launcher) -> Option<Session> {
-    match builder.launch(command) {
+    permitted(builder.launch(command))
+}
+
+/// The session, unless this user may not have it.
+pub(crate) fn permitted(session: Result<Session, SessionError>) -> Option<Session> {
+    match session {
         Ok(session) => Some(session),
         // A ring is refused to users without privileges when recordings at the same time,
         // such as other tests, have used up their allowance.
@@ -138,7 +143,7 @@ pub(crate) fn record(mut session: Session) -> Recorded {
         }
         recorded
     });
-    let status = session.child_mut().wait().unwrap();
+    let status = session.child_mut().unwrap().wait().unwrap();
     assert!(status.success(), "{status}");
     let counts = session.stop();
     let mut recorded = receiving.join().unwrap();

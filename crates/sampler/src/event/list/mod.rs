@@ -1,0 +1,289 @@
+//! What this machine has.
+//!
+//! [`Catalog`] goes through everything an event can be, in the order of perf-list(1), and
+//! tries to open each, so that it can be told what would work for this user.
+
+mod trial;
+
+pub use trial::Availability;
+
+use super::{Event, EventParser, cache, names};
+use crate::pmu::{EVENT_SOURCES, Pmu};
+use crate::tracefs::{Tracefs, TracefsError};
+use rprof_records::EventKind;
+use std::path::{Path, PathBuf};
+use trial::Trials;
+
+/// A kind of event, as a user tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ListKind {
+    /// Generic events of the CPU's counters.
+    Hardware,
+    /// Events of the kernel.
+    Software,
+    /// Generic events of caches.
+    Cache,
+    /// Codes of the CPU's own.
+    Raw,
+    /// Events of PMUs, by name or by terms.
+    Pmu,
+    /// Tracepoints.
+    Tracepoint,
+    /// Breakpoints on addresses.
+    Breakpoint,
+    /// Probes on code.
+    Probe,
+}
+
+impl ListKind {
+    /// All of them, in the order of a listing.
+    pub const ALL: [ListKind; 8] = [
+        ListKind::Hardware,
+        ListKind::Software,
+        ListKind::Cache,
+        ListKind::Raw,
+        ListKind::Pmu,
+        ListKind::Tracepoint,
+        ListKind::Breakpoint,
+        ListKind::Probe,
+    ];
+
+    /// Its name, in lower case.
+    pub fn name(self) -> &'static str {
+        self.names()[0]
+    }
+
+    /// Its names; the short ones are perf list's.
+    fn names(self) -> &'static [&'static str] {
+        match self {
+            ListKind::Hardware => &["hardware", "hw"],
+            ListKind::Software => &["software", "sw"],
+            ListKind::Cache => &["cache", "hwcache"],
+            ListKind::Raw => &["raw"],
+            ListKind::Pmu => &["pmu"],
+            ListKind::Tracepoint => &["tracepoint"],
+            ListKind::Breakpoint => &["breakpoint"],
+            ListKind::Probe => &["probe"],
+        }
+    }
+
+    /// The kind with this name, such as `hw`.
+    pub fn named(name: &str) -> Option<ListKind> {
+        let is = |kind: &&ListKind| kind.names().iter().any(|n| n.eq_ignore_ascii_case(name));
+        ListKind::ALL.iter().find(is).copied()
+    }
+}
+
+/// An event, or the form of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Listed {
+    /// Kind.
+    pub kind: ListKind,
+    /// What to type. Parts in capitals are to be filled in.
+    pub name: String,
+    /// What may be typed instead.
+    pub aliases: Vec<String>,
+    /// What it stands for, such as a PMU's terms; may be empty.
+    pub detail: String,
+    /// Whether it works here.
+    pub availability: Availability,
+}
+
+/// All there is of some kinds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Catalog {
+    /// In the order of [`ListKind::ALL`]; within a kind generic events in that of perf-list(1),
+    /// others by name.
+    pub events: Vec<Listed>,
+    /// Why tracepoints are not among them, where they were asked for.
+    pub no_tracepoints: Option<TracefsError>,
+}
+
+impl Catalog {
+    /// What this machine has of these kinds. Works for every user, and changes nothing.
+    pub fn read(kinds: &[ListKind]) -> Catalog {
+        let reader = Reader {
+            pmus: PathBuf::from(EVENT_SOURCES),
+            tracefs: Tracefs::find(),
+            trials: Trials::on_this_machine(),
+        };
+        reader.read(kinds)
+    }
+
+    /// As [`read`](Self::read), of other folders and without trying anything.
+    pub fn read_from(kinds: &[ListKind], pmus: &Path, tracefs: &Path) -> Catalog {
+        let reader = Reader {
+            pmus: pmus.to_owned(),
+            tracefs: Tracefs::at(tracefs),
+            trials: Trials::none(),
+        };
+        reader.read(kinds)
+    }
+}
+
+/// Where it is all found.
+struct Reader {
+    pmus: PathBuf,
+    tracefs: Result<Tracefs, TracefsError>,
+    trials: Trials,
+}
+
+impl Reader {
+    fn read(&self, kinds: &[ListKind]) -> Catalog {
+        let mut catalog = Catalog::default();
+        for kind in ListKind::ALL.into_iter().filter(|k| kinds.contains(k)) {
+            let events = match kind {
+                ListKind::Hardware => self.fixed(kind, EventKind::HARDWARE),
+                ListKind::Software => self.fixed(kind, EventKind::SOFTWARE),
+                ListKind::Cache => self.caches(),
+                ListKind::Raw => vec![self.form(kind, "rHEX", "r0", "code of the CPU's own PMU")],
+                ListKind::Pmu => self.pmus(),
+                ListKind::Tracepoint => {
+                    catalog.no_tracepoints = self.tracefs.as_ref().err().cloned();
+                    self.tracepoints()
+                }
+                ListKind::Breakpoint => vec![self.form(
+                    kind,
+                    "mem:ADDRESS[/LENGTH][:rwx]",
+                    "mem:0x1000/8:rw",
+                    "access to an address",
+                )],
+                ListKind::Probe => self.probes(),
+            };
+            catalog.events.extend(events);
+        }
+        catalog
+    }
+
+    fn fixed(&self, kind: ListKind, number: EventKind) -> Vec<Listed> {
+        let rows = names::fixed(number).into_iter();
+        rows.map(|(name, aliases, config)| Listed {
+            kind,
+            name: name.to_owned(),
+            aliases: aliases.iter().map(|name| (*name).to_owned()).collect(),
+            detail: String::new(),
+            availability: (self.trials).of(&Event::numbered(name, number, config)),
+        })
+        .collect()
+    }
+
+    fn caches(&self) -> Vec<Listed> {
+        let all = cache::all().map(|(name, config)| Listed {
+            kind: ListKind::Cache,
+            availability: (self.trials).of(&Event::numbered(&name, EventKind::HW_CACHE, config)),
+            name,
+            aliases: Vec::new(),
+            detail: String::new(),
+        });
+        all.collect()
+    }
+
+    /// The form of events that cannot be listed, with an example to try.
+    fn form(&self, kind: ListKind, form: &str, example: &str, detail: &str) -> Listed {
+        Listed {
+            kind,
+            name: form.to_owned(),
+            aliases: Vec::new(),
+            detail: detail.to_owned(),
+            availability: self.try_text(example),
+        }
+    }
+
+    fn try_text(&self, text: &str) -> Availability {
+        match EventParser::new().pmus(&self.pmus).parse(text) {
+            Ok(event) => self.trials.of(&event),
+            Err(_) => Availability::Unknown,
+        }
+    }
+
+    /// Each PMU's named events, and the terms it takes.
+    fn pmus(&self) -> Vec<Listed> {
+        let mut listed = Vec::new();
+        for pmu in Pmu::all(&self.pmus) {
+            let name = pmu.name();
+            // These are kinds of their own.
+            if ["uprobe", "kprobe"].contains(&name) {
+                continue;
+            }
+            for event in pmu.events() {
+                let text = format!("{name}/{event}/");
+                listed.push(Listed {
+                    kind: ListKind::Pmu,
+                    detail: pmu.event(&event).unwrap_or_default(),
+                    availability: self.try_text(&text),
+                    name: text,
+                    aliases: vec![event],
+                });
+            }
+            let terms = pmu.terms();
+            if !terms.is_empty() {
+                let form: Vec<String> = terms.iter().map(|term| format!("{term}=N")).collect();
+                listed.push(Listed {
+                    kind: ListKind::Pmu,
+                    name: format!("{name}/{}/", form.join(",")),
+                    aliases: Vec::new(),
+                    detail: "any of these terms".to_owned(),
+                    availability: Availability::Unknown,
+                });
+            }
+        }
+        listed
+    }
+
+    fn tracepoints(&self) -> Vec<Listed> {
+        let Ok(tracefs) = &self.tracefs else {
+            return Vec::new();
+        };
+        let mut listed = Vec::new();
+        for system in tracefs.systems() {
+            for name in tracefs.events(&system) {
+                let availability = match tracefs.id(&system, &name) {
+                    Ok(Some(id)) => self.trials.tracepoint(id),
+                    // Without a number it cannot be opened by anybody.
+                    Ok(None) => continue,
+                    Err(TracefsError::Denied { .. }) => Availability::Denied,
+                    Err(_) => Availability::Unknown,
+                };
+                listed.push(Listed {
+                    kind: ListKind::Tracepoint,
+                    name: format!("{system}:{name}"),
+                    aliases: Vec::new(),
+                    detail: String::new(),
+                    availability,
+                });
+            }
+        }
+        listed
+    }
+
+    fn probes(&self) -> Vec<Listed> {
+        let forms = [
+            (
+                "uprobe",
+                "uprobe:/PATH:FUNCTION[+OFFSET]",
+                "a function of a program begins",
+            ),
+            ("uprobe", "uretprobe:/PATH:FUNCTION", "it returns"),
+            (
+                "kprobe",
+                "kprobe:FUNCTION[+OFFSET]",
+                "a function of the kernel begins",
+            ),
+            ("kprobe", "kretprobe:FUNCTION", "it returns"),
+        ];
+        let listed = forms.into_iter().map(|(pmu, form, detail)| Listed {
+            kind: ListKind::Probe,
+            name: form.to_owned(),
+            aliases: Vec::new(),
+            detail: detail.to_owned(),
+            availability: match Pmu::named(&self.pmus, pmu) {
+                Some(pmu) => self.trials.probe(pmu.kind()),
+                None => Availability::Missing,
+            },
+        });
+        listed.collect()
+    }
+}

@@ -1,0 +1,200 @@
+//! From a list to the text of each event.
+
+use super::super::EventError;
+use super::super::probe::is_probe;
+
+/// The text of one event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part<'a> {
+    pub(super) text: &'a str,
+    /// Number of its group.
+    pub(super) group: Option<u32>,
+    /// Letters behind the group.
+    pub(super) group_letters: Option<&'a str>,
+}
+
+/// Splits a list at its commas, but not within braces and slashes.
+pub(super) fn split(text: &str) -> Result<Vec<Part<'_>>, EventError> {
+    let mut parts: Vec<Part<'_>> = Vec::new();
+    let mut groups = 0;
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start_matches(|c: char| c == ',' || c.is_whitespace());
+        if rest.is_empty() {
+            return Ok(parts);
+        }
+        let Some(inner) = group_start(rest) else {
+            let (event, behind) = take_event(rest, false)?;
+            parts.push(Part {
+                text: event,
+                group: None,
+                group_letters: None,
+            });
+            rest = behind;
+            continue;
+        };
+        let first = parts.len();
+        rest = take_group(inner, groups, &mut parts)?;
+        let letters;
+        (letters, rest) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
+        let letters = letters.trim();
+        if !letters.is_empty() {
+            let letters = letters.strip_prefix(':').ok_or_else(|| EventError::Syntax {
+                event: text.to_owned(),
+                why: "behind the brace that closes a group, only a colon and modifiers can follow",
+            })?;
+            for part in &mut parts[first..] {
+                part.group_letters = Some(letters);
+            }
+        }
+        groups += 1;
+    }
+}
+
+/// What stands behind the brace, if the text begins with a group; a name may stand before it.
+fn group_start(text: &str) -> Option<&str> {
+    let at = text.find(['{', ',', '}', '/', ':'])?;
+    text[at..].strip_prefix('{')
+}
+
+/// Takes events up to the closing brace; answers what is behind it.
+fn take_group<'a>(
+    text: &'a str,
+    group: u32,
+    parts: &mut Vec<Part<'a>>,
+) -> Result<&'a str, EventError> {
+    let first = parts.len();
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start_matches(|c: char| c == ',' || c.is_whitespace());
+        let wrong = |why| EventError::Syntax {
+            event: format!("{{{text}"),
+            why,
+        };
+        if rest.is_empty() {
+            return Err(wrong("a group is not closed: } is missing"));
+        }
+        if let Some(behind) = rest.strip_prefix('}') {
+            return match parts.len() > first {
+                true => Ok(behind),
+                false => Err(wrong("a group needs at least one event")),
+            };
+        }
+        if rest.starts_with('{') {
+            return Err(wrong("a group cannot hold another"));
+        }
+        let event;
+        (event, rest) = take_event(rest, true)?;
+        parts.push(Part {
+            text: event,
+            group: Some(group),
+            group_letters: None,
+        });
+    }
+}
+
+/// The text of an event, and what is behind it.
+fn take_event(text: &str, in_group: bool) -> Result<(&str, &str), EventError> {
+    // Their slashes do not come in pairs.
+    let plain = is_probe(text) || text.starts_with("mem:");
+    let (mut in_terms, mut quoted, mut slashes) = (false, false, 0);
+    let mut end = text.len();
+    for (at, c) in text.char_indices() {
+        match c {
+            '\'' if in_terms => quoted = !quoted,
+            _ if quoted => {}
+            '/' if !plain && slashes < 2 => {
+                slashes += 1;
+                in_terms = !in_terms;
+            }
+            _ if in_terms => {}
+            ',' => {
+                end = at;
+                break;
+            }
+            '}' if in_group => {
+                end = at;
+                break;
+            }
+            '{' | '}' if !plain => {
+                return Err(EventError::Syntax {
+                    event: text.to_owned(),
+                    why: "a brace stands where no group is",
+                });
+            }
+            _ => {}
+        }
+    }
+    if in_terms {
+        return Err(EventError::Syntax {
+            event: text.to_owned(),
+            why: "the terms of a PMU or event stand between two slashes, and the second is missing",
+        });
+    }
+    Ok((text[..end].trim(), &text[end..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(list: &str) -> Vec<&str> {
+        split(list).unwrap().iter().map(|part| part.text).collect()
+    }
+
+    #[test]
+    fn commas_within_terms_do_not_split() {
+        assert_eq!(
+            texts("cpu/event=1,umask=2/u, cycles ,,msr/tsc/,"),
+            ["cpu/event=1,umask=2/u", "cycles", "msr/tsc/"]
+        );
+        assert_eq!(
+            texts("cpu/event=1,name='a/b,c'/,cs"),
+            ["cpu/event=1,name='a/b,c'/", "cs"]
+        );
+        assert_eq!(
+            texts("mem:0x10/8:rw,uprobe:/bin/a/b:main,cs"),
+            ["mem:0x10/8:rw", "uprobe:/bin/a/b:main", "cs"]
+        );
+        assert!(texts("").is_empty() && texts(" , ,").is_empty());
+    }
+
+    #[test]
+    fn groups_have_numbers_and_letters() {
+        let parts = split("cs,{cycles,cpu/event=1,umask=2/}:Su,named{faults},{mem:1,cs}").unwrap();
+        let shown: Vec<_> = (parts.iter())
+            .map(|p| (p.text, p.group, p.group_letters))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("cs", None, None),
+                ("cycles", Some(0), Some("Su")),
+                ("cpu/event=1,umask=2/", Some(0), Some("Su")),
+                ("faults", Some(1), None),
+                ("mem:1", Some(2), None),
+                ("cs", Some(2), None),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_does_not_close_is_told() {
+        for list in [
+            "{cycles",
+            "{",
+            "{}",
+            "cycles}",
+            "cycles/freq=1",
+            "{{cs}}",
+            "{cs}x",
+            "cs{",
+            "a/'/",
+        ] {
+            assert!(
+                matches!(split(list), Err(EventError::Syntax { .. })),
+                "{list}"
+            );
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Terms that say how an event is sampled, and are no PMU's: `/freq=100,call-graph=no/`.
+
+use super::EventError;
+use crate::options::Rate;
+
+/// How an event's stacks are recorded, by its own term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EventStacks {
+    /// `call-graph=no`: none.
+    None,
+    /// `call-graph=fp`: by frame pointers.
+    FramePointers,
+    /// `call-graph=dwarf`: by unwinding tables.
+    Dwarf,
+    /// `call-graph=lbr`: by the CPU's branch records.
+    Lbr,
+}
+
+/// What an event's terms say about how it is sampled; goes before what is asked for the
+/// whole recording (perf-record(1), `-e`, "a symbolically formed event").
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Settings {
+    /// `name=`: what it is called in the file.
+    pub name: Option<String>,
+    /// `freq=` or `period=`, the last of them.
+    pub rate: Option<Rate>,
+    /// `call-graph=`.
+    pub stacks: Option<EventStacks>,
+    /// `stack-size=`: bytes of user stack in a sample, for unwinding.
+    pub stack_size: Option<u32>,
+    /// `max-stack=`: most addresses in a callchain.
+    pub max_stack: Option<u16>,
+    /// `inherit` or `no-inherit`.
+    pub inherit: Option<bool>,
+    /// `time=`: whether samples have their time. rprof's always do.
+    pub time: Option<bool>,
+    /// `percore`: counts of a core's threads belong together (perf stat).
+    pub percore: bool,
+}
+
+/// Names of these terms, for messages.
+pub(super) const TERMS: [&str; 15] = [
+    "config",
+    "config1",
+    "config2",
+    "config3",
+    "name",
+    "period",
+    "freq",
+    "call-graph",
+    "stack-size",
+    "max-stack",
+    "inherit",
+    "no-inherit",
+    "no-overwrite",
+    "time",
+    "percore",
+];
+
+/// A term as it was typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Term<'a> {
+    pub(super) name: &'a str,
+    pub(super) value: Option<&'a str>,
+}
+
+impl Term<'_> {
+    pub(super) fn bad(&self, why: impl Into<String>) -> EventError {
+        EventError::TermValue {
+            term: self.name.to_owned(),
+            value: self.value.unwrap_or_default().to_owned(),
+            why: why.into(),
+        }
+    }
+
+    /// The value as a number, decimal or hexadecimal after `0x`; 1 where there is none.
+    pub(super) fn number(&self) -> Result<u64, EventError> {
+        match self.value {
+            None => Ok(1),
+            Some(text) => number(text).ok_or_else(|| {
+                self.bad("a number of at most 64 bits is wanted, decimal or after 0x hexadecimal")
+            }),
+        }
+    }
+
+    fn number_up_to<T: TryFrom<u64>>(&self, most: &str) -> Result<T, EventError> {
+        if self.value.is_none() {
+            return Err(self.bad("a number is wanted"));
+        }
+        T::try_from(self.number()?).map_err(|_| self.bad(format!("more than {most}")))
+    }
+}
+
+/// A number, decimal or hexadecimal after `0x`.
+pub(super) fn number(text: &str) -> Option<u64> {
+    let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None => (text, 10),
+    };
+    match digits.starts_with('+') {
+        true => None,
+        false => u64::from_str_radix(digits, radix).ok(),
+    }
+}
+
+impl Settings {
+    /// Takes a term; says whether it is one of these.
+    pub(super) fn take(&mut self, term: &Term<'_>) -> Result<bool, EventError> {
+        match term.name {
+            "name" => match term.value {
+                Some(name) if !name.is_empty() => self.name = Some(name.to_owned()),
+                _ => return Err(term.bad("a name is wanted")),
+            },
+            "period" => self.rate = Some(Rate::Period(rate(term)?)),
+            "freq" => self.rate = Some(Rate::Frequency(rate(term)?)),
+            "call-graph" => self.stacks = Some(stacks(term)?),
+            "stack-size" => self.stack_size = Some(term.number_up_to("4 GiB")?),
+            "max-stack" => self.max_stack = Some(term.number_up_to("65535")?),
+            "inherit" => self.inherit = Some(term.number()? != 0),
+            "no-inherit" => self.inherit = Some(term.number()? == 0),
+            "time" => self.time = Some(term.number()? != 0),
+            "percore" => self.percore = term.number()? != 0,
+            "no-overwrite" if term.number()? != 0 => {}
+            "overwrite" | "no-overwrite" => {
+                return Err(term.bad("rings that overwrite themselves are not supported"));
+            }
+            "aux-output" | "aux-sample-size" => {
+                return Err(term.bad("AUX areas are not recorded"));
+            }
+            "branch_type" => return Err(term.bad("branches are not recorded by event")),
+            "nr" => return Err(term.bad("a number of events is a setting of perf trace")),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+fn rate(term: &Term<'_>) -> Result<u64, EventError> {
+    match (term.value, term.number()?) {
+        (None, _) => Err(term.bad("a number is wanted")),
+        (Some(_), 0) => Err(term.bad("at least 1 is wanted")),
+        (Some(_), rate) => Ok(rate),
+    }
+}
+
+fn stacks(term: &Term<'_>) -> Result<EventStacks, EventError> {
+    match term.value.unwrap_or_default() {
+        "no" => Ok(EventStacks::None),
+        "fp" => Ok(EventStacks::FramePointers),
+        "dwarf" => Ok(EventStacks::Dwarf),
+        "lbr" => Ok(EventStacks::Lbr),
+        _ => Err(term.bad("there are no, fp, dwarf and lbr")),
+    }
+}

@@ -1,0 +1,276 @@
+//! The steps down: what to ask for once the kernel has refused.
+
+use super::degradation::{Degradation, Feature};
+use super::error::{self, OpenError};
+use super::plan::{Plan, Refusal, Stage, Watching};
+use super::ring_sizes::{RingSizes, UNPRIVILEGED};
+use crate::errno::Errno;
+use crate::event::Event;
+use crate::options::Rate;
+use rprof_records::EventKind;
+
+impl Plan {
+    /// Changes the plan so that the next attempt may do better.
+    ///
+    /// # Errors
+    /// When nothing is left to change.
+    pub(super) fn step_down(&mut self, refusal: Refusal) -> Result<(), OpenError> {
+        let Refusal { stage, cpu, errno } = refusal;
+        let stepped = match stage {
+            Stage::Sampling(index) => self.step_down_sampling(index, errno)?,
+            Stage::Sideband => self.step_down_sideband(errno),
+            Stage::Ring(_) => self.step_down_rings(errno),
+        };
+        if stepped {
+            return Ok(());
+        }
+        let event = match stage {
+            Stage::Sampling(index) => self.describe(&self.events[index]),
+            // What keeps the sideband from being had keeps the samples from it as well.
+            Stage::Sideband if errno.is_refusal() => self.describe(&self.events[0]),
+            Stage::Sideband => "dummy".to_owned(),
+            Stage::Ring(bytes) => {
+                return Err(OpenError::Ring {
+                    cpu,
+                    bytes,
+                    errno,
+                    remedy: error::ring_remedy(errno, &self.limits),
+                });
+            }
+        };
+        let by_cpu = self.watching == Watching::Cpus;
+        Err(OpenError::Event {
+            remedy: error::remedy(&event, errno, &self.limits, by_cpu),
+            event,
+            cpu: Some(cpu),
+            errno,
+        })
+    }
+
+    fn step_down_sampling(&mut self, index: usize, errno: Errno) -> Result<bool, OpenError> {
+        if errno.is_missing_event() && !self.explicit && self.events[index] == Event::cycles() {
+            self.events[index] = Event::cpu_clock();
+            self.degradations.push(Degradation::EventReplaced {
+                wanted: Event::cycles().describe(),
+                used: Event::cpu_clock().describe(),
+                errno,
+            });
+            return Ok(true);
+        }
+        if errno.is_refusal() {
+            // Who asked for the kernel by name does not want to go without it.
+            let by_name = self.events.iter().any(|event| event.modifiers().kernel);
+            if self.excludes_kernel() || by_name || self.options.exclude_user {
+                return Ok(false);
+            }
+            self.kernel_refused = true;
+            self.features.kernel_symbols = false;
+            self.degradations.push(Degradation::KernelExcluded {
+                paranoid: self.limits.paranoid,
+            });
+            return Ok(true);
+        }
+        match errno.0 {
+            libc::EOVERFLOW => Ok(self.lower_max_stack()),
+            libc::EOPNOTSUPP => Ok(self.lower_precision(index, errno)),
+            libc::EINVAL => {
+                // The kernel lowers its limit by itself while it runs.
+                if self.lower_frequency()? || self.lower_precision(index, errno) {
+                    return Ok(true);
+                }
+                if self.include_guests(index) || self.take_group_apart(index, errno) {
+                    return Ok(true);
+                }
+                let features = [Feature::ReadLost, Feature::MaxStack, Feature::ClockId];
+                Ok(self.drop_one_of(&features, errno))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Asks for one step less of precision; says whether there was one.
+    fn lower_precision(&mut self, index: usize, errno: Errno) -> bool {
+        let event = &self.events[index];
+        let Some(used) = event.precise().checked_sub(1) else {
+            return false;
+        };
+        let wanted = self.described_at_first[index].clone();
+        let any_will_do = event.any_precise() || self.precision_is_open[index];
+        self.precision_is_open[index] = any_will_do;
+        self.events[index] = event.clone().with_precise(used);
+        if any_will_do {
+            return true;
+        }
+        let used = self.describe(&self.events[index]);
+        // Several steps are one to the user.
+        (self.degradations).retain(
+            |step| !matches!(step, Degradation::PrecisionLowered { wanted: w, .. } if *w == wanted),
+        );
+        self.degradations.push(Degradation::PrecisionLowered {
+            wanted,
+            used,
+            errno,
+        });
+        true
+    }
+
+    /// Counts in guests as well, for PMUs that can leave nothing out. Without a word: who did
+    /// not ask for guests to be left out does not miss it.
+    fn include_guests(&mut self, index: usize) -> bool {
+        let event = &self.events[index];
+        let has_own_pmu = event.kind().0 > EventKind::BREAKPOINT.0;
+        if !has_own_pmu || !event.qualifiers().exclude_guest {
+            return false;
+        }
+        self.events[index] = event.clone().including_guests();
+        true
+    }
+
+    /// Takes a weak group apart.
+    fn take_group_apart(&mut self, index: usize, errno: Errno) -> bool {
+        let Some(group) = self.events[index].group() else {
+            return false;
+        };
+        let of_group = |event: &&mut Event| event.group() == Some(group);
+        let is_weak = |event: &Event| event.group() == Some(group) && event.qualifiers().weak;
+        if !self.events.iter().any(is_weak) {
+            return false;
+        }
+        let event = self.describe(&self.events[index]);
+        for event in self.events.iter_mut().filter(of_group) {
+            *event = event.clone().ungrouped();
+        }
+        self.degradations
+            .push(Degradation::GroupTakenApart { event, errno });
+        true
+    }
+
+    fn step_down_sideband(&mut self, errno: Errno) -> bool {
+        if errno.is_refusal() {
+            return self.drop_one_of(&[Feature::KernelSymbols], errno);
+        }
+        let features = [
+            Feature::ReadLost,
+            Feature::BuildId,
+            Feature::KernelSymbols,
+            Feature::ClockId,
+        ];
+        errno.0 == libc::EINVAL && self.drop_one_of(&features, errno)
+    }
+
+    /// Drops the first feature that is still asked for. Kernels gained them in this
+    /// order reversed, so one that lacks a later one of the list lacks all before it too.
+    fn drop_one_of(&mut self, features: &[Feature], errno: Errno) -> bool {
+        for feature in features {
+            let dropped = match feature {
+                Feature::ReadLost => std::mem::take(&mut self.features.read_lost),
+                Feature::BuildId => std::mem::take(&mut self.features.build_id),
+                Feature::KernelSymbols => std::mem::take(&mut self.features.kernel_symbols),
+                Feature::ClockId => std::mem::take(&mut self.features.clock_id),
+                Feature::MaxStack => {
+                    let of_event = |event: &Event| event.settings().max_stack.is_some();
+                    let is_asked = self.max_stack.is_some() || self.events.iter().any(of_event);
+                    is_asked && std::mem::take(&mut self.features.max_stack)
+                }
+            };
+            if dropped {
+                let feature = *feature;
+                self.degradations
+                    .push(Degradation::FeatureDropped { feature, errno });
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Brings frequencies under the kernel's limit; says whether one was above.
+    pub(super) fn lower_frequency(&mut self) -> Result<bool, OpenError> {
+        let Some(limit) = self.limits.max_sample_rate.filter(|limit| *limit > 0) else {
+            return Ok(false);
+        };
+        let of_recording = match self.options.rate {
+            Rate::Frequency(wanted) => Some((wanted, self.frequency)),
+            Rate::Period(_) => None,
+        };
+        let of_events = self.events.iter().filter_map(|event| match event.rate() {
+            Some(Rate::Frequency(wanted)) => Some((wanted, self.own_limit.min(wanted))),
+            _ => None,
+        });
+        let above = |(_, used): &(u64, u64)| *used > limit;
+        let Some((wanted, _)) = of_events.chain(of_recording).filter(above).max() else {
+            return Ok(false);
+        };
+        if self.options.strict_frequency {
+            return Err(OpenError::Frequency { wanted, limit });
+        }
+        self.frequency = self.frequency.min(limit);
+        self.own_limit = limit;
+        self.degradations
+            .retain(|step| !matches!(step, Degradation::FrequencyLowered { .. }));
+        self.degradations.push(Degradation::FrequencyLowered {
+            wanted,
+            used: limit,
+        });
+        Ok(true)
+    }
+
+    fn lower_max_stack(&mut self) -> bool {
+        match (self.max_stack, self.limits.max_stack) {
+            (Some(wanted), Some(used)) if wanted > used => {
+                self.max_stack = Some(used);
+                self.degradations
+                    .push(Degradation::StackDepthLowered { wanted, used });
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn step_down_rings(&mut self, errno: Errno) -> bool {
+        if !matches!(errno.0, libc::EPERM | libc::ENOMEM | libc::EACCES) {
+            return false;
+        }
+        let modest = self.modest_rings();
+        if modest != self.rings && modest.samples <= self.rings.samples && self.shrunk().is_none() {
+            self.rings = modest;
+            return true;
+        }
+        let Some(halved) = self.rings.halved() else {
+            return false;
+        };
+        let total = |rings: RingSizes| rings.samples + rings.sideband;
+        let wanted = self.shrunk().unwrap_or(total(self.rings));
+        self.rings = halved;
+        // Several halvings are one step to the user.
+        self.degradations
+            .retain(|step| !matches!(step, Degradation::RingShrunk { .. }));
+        self.degradations.push(Degradation::RingShrunk {
+            wanted,
+            used: total(halved),
+            errno,
+        });
+        true
+    }
+
+    /// The rings with every size that the user left open at its smaller default.
+    fn modest_rings(&self) -> RingSizes {
+        RingSizes {
+            samples: match self.options.ring_bytes {
+                Some(_) => self.rings.samples,
+                None => self.rings.samples.min(UNPRIVILEGED.samples),
+            },
+            sideband: match self.options.sideband_ring_bytes {
+                Some(_) => self.rings.sideband,
+                None => self.rings.sideband.min(UNPRIVILEGED.sideband),
+            },
+        }
+    }
+
+    /// Bytes wanted, if rings were halved already.
+    fn shrunk(&self) -> Option<usize> {
+        self.degradations.iter().find_map(|step| match step {
+            Degradation::RingShrunk { wanted, .. } => Some(*wanted),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,295 @@
+//! Attaching to threads that run, without stopping them.
+//!
+//! # None missing, none twice
+//!
+//! An event is for one thread; with inherit, it goes over to every thread and process that its
+//! thread starts from then on. While events are opened one after another, threads go on starting
+//! threads. What becomes of a thread T depends on one moment: that in which the kernel copies the events
+//! of its creator C to it, early in clone(2). T can be seen in /proc only after that.
+//!
+//! | C at that moment | T |
+//! |---|---|
+//! | had no event yet | has none, and is found by the next look at /proc |
+//! | had all its events | has them all: nothing to be done |
+//! | was just being opened | has some of them |
+//!
+//! Nothing tells these apart from outside: no call says which events a thread has inherited. So:
+//!
+//! 1. The threads are listed before the first event is opened. Those have inherited nothing.
+//! 2. Each gets its events, all of them disabled. They are listed again, and each thread that was not
+//!    there before gets events too, whether or not it inherited some; and so on until
+//!    a look finds nobody new. The last look is at least a few milliseconds later than
+//!    the last opening, since a thread that is still within clone(2) cannot be seen.
+//! 3. A thread of step 2 may thus have two events for one. Its own are kept: samples in which it
+//!    appears under another's id are left out by the [`Sieve`](crate::Sieve). The same holds for
+//!    what it starts in turn, which inherits both; FORK records tell of that. They tell of
+//!    every such thread: a creator's sideband is opened on all CPUs before its first sample event.
+//!
+//! A program that starts threads without end shows new ones at every look. The looks end after
+//! [`MOST_LOOKS`]: somebody could be missed then only if his creator, and that one's creator,
+//! and so on back through every look, each came between a look and an opening.
+
+use super::attrs;
+use super::degradation::Degradation;
+use super::error::{self, OpenError};
+use super::fd::{PerfFd, Subject};
+use super::opened::{Opened, Scope, open, react};
+use super::plan::{Plan, Refusal};
+use super::watch::open_thread;
+use crate::errno::Errno;
+use crate::limits::Limits;
+use crate::sys;
+use crate::target::{Attached, Selection};
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+/// Most looks at /proc.
+const MOST_LOOKS: usize = 12;
+
+/// Least time between the last opening and the last look.
+const SETTLE: Duration = Duration::from_millis(4);
+
+/// Descriptors that are set aside for all else that this process opens.
+const SPARE_FILES: usize = 64;
+
+/// Threads that are watched.
+#[derive(Debug, Default)]
+pub(crate) struct Threads {
+    pub(crate) attached: Vec<Attached>,
+    /// Those that may have inherited events as well, with the ids of their own.
+    pub(crate) suspects: BTreeMap<u32, Vec<u64>>,
+    /// Processes that may not be watched, and why.
+    refused: BTreeMap<u32, Errno>,
+    /// Processes that may.
+    admitted: HashSet<u32>,
+    /// Threads that were found, the ones that are gone among them.
+    known: HashSet<u32>,
+}
+
+impl Threads {
+    /// The threads before the first event is opened.
+    ///
+    /// # Errors
+    /// When there is none, or one that was named may not be watched.
+    pub(crate) fn first_look(selection: &Selection) -> Result<(Threads, Vec<Attached>), OpenError> {
+        sys::raise_open_file_limit();
+        let limits = Limits::read();
+        let mut threads = Threads::default();
+        // What keeps this process from watching itself is nothing to do with the others.
+        if let Err(errno) = probe(0) {
+            return Err(OpenError::Event {
+                event: "dummy".to_owned(),
+                cpu: None,
+                remedy: error::remedy("dummy", errno, &limits, false),
+                errno,
+            });
+        }
+        let mut found = selection.list();
+        threads.admit(selection, &mut found, &limits)?;
+        match threads.refused.iter().next() {
+            Some((pid, errno)) if found.is_empty() => Err(OpenError::Process {
+                pid: *pid,
+                errno: *errno,
+                remedy: error::process_remedy(&limits),
+            }),
+            None if found.is_empty() => Err(OpenError::TargetsGone {
+                what: selection.describe(),
+                had: 0,
+            }),
+            _ => Ok((threads, found)),
+        }
+    }
+
+    /// Leaves out the threads of processes that are gone or may not be watched.
+    fn admit(
+        &mut self,
+        selection: &Selection,
+        found: &mut Vec<Attached>,
+        limits: &Limits,
+    ) -> Result<(), OpenError> {
+        for thread in found.iter() {
+            if self.admitted.contains(&thread.pid) || self.refused.contains_key(&thread.pid) {
+                continue;
+            }
+            match probe(thread.tid as libc::pid_t) {
+                Err(errno) if errno.is_refusal() && selection.is_by_number() => {
+                    return Err(OpenError::Process {
+                        pid: thread.pid,
+                        errno,
+                        remedy: error::process_remedy(limits),
+                    });
+                }
+                Err(errno) if errno.is_refusal() => {
+                    self.refused.insert(thread.pid, errno);
+                }
+                // Whatever else is wrong is told when the events are opened.
+                _ => {
+                    self.admitted.insert(thread.pid);
+                }
+            }
+        }
+        found.retain(|thread| !self.refused.contains_key(&thread.pid));
+        Ok(())
+    }
+
+    /// Opens the events of all threads: those found by the first look, and those that later
+    /// looks find.
+    fn open_all(
+        &mut self,
+        plan: &Plan,
+        selection: &Selection,
+        mut found: Vec<Attached>,
+        opened: &mut Opened,
+    ) -> Result<(), Stop> {
+        for look in 0..MOST_LOOKS {
+            found.retain(|thread| self.known.insert(thread.tid));
+            let news = found.len();
+            check_files(plan, news, opened)?;
+            for thread in found {
+                // What was there before the first event has inherited nothing.
+                self.open_one(plan, thread, look > 0 && plan.inherits(), opened)?;
+            }
+            let is_last = news == 0 && look > 0;
+            if is_last || matches!(selection, Selection::Threads(_)) {
+                break;
+            }
+            std::thread::sleep(SETTLE);
+            found = selection.list();
+            self.admit(selection, &mut found, &plan.limits)?;
+        }
+        match self.attached.is_empty() {
+            true => Err(Stop::Failed(OpenError::TargetsGone {
+                what: selection.describe(),
+                had: self.known.len(),
+            })),
+            false => Ok(()),
+        }
+    }
+
+    fn open_one(
+        &mut self,
+        plan: &Plan,
+        thread: Attached,
+        is_suspect: bool,
+        opened: &mut Opened,
+    ) -> Result<(), Stop> {
+        let before: Vec<usize> = opened.events.iter().map(|event| event.ids.len()).collect();
+        match open_thread(plan, opened, thread.tid as libc::pid_t) {
+            Ok(watches) => {
+                if is_suspect {
+                    let new = opened.events.iter().zip(before);
+                    let ids = new.flat_map(|(event, before)| &event.ids[before..]);
+                    self.suspects.insert(thread.tid, ids.copied().collect());
+                }
+                opened.watches.extend(watches);
+                self.attached.push(thread);
+                Ok(())
+            }
+            Err(refusal) => match refusal.errno.0 {
+                // It has ended meanwhile.
+                libc::ESRCH => Ok(()),
+                libc::EMFILE | libc::ENFILE => Err(too_many(plan, self.known.len(), opened)),
+                // A process can raise its privileges at any moment.
+                libc::EACCES | libc::EPERM if !self.attached.is_empty() => {
+                    self.refused.insert(thread.pid, refusal.errno);
+                    Ok(())
+                }
+                _ => Err(Stop::Refused(refusal)),
+            },
+        }
+    }
+
+    /// Adds what was left out to the steps down.
+    fn tell(&self, plan: &mut Plan, selection: &Selection) {
+        let named: (&[u32], bool) = match selection {
+            Selection::Processes(pids) => (pids, false),
+            Selection::Threads(tids) => (tids, true),
+            Selection::User { .. } => (&[], false),
+        };
+        for id in named.0 {
+            let is_it = |thread: &Attached| match named.1 {
+                true => thread.tid == *id,
+                false => thread.pid == *id,
+            };
+            if !self.attached.iter().any(is_it) && !self.refused.contains_key(id) {
+                plan.degradations.push(Degradation::TargetGone {
+                    id: *id,
+                    is_thread: named.1,
+                });
+            }
+        }
+        if let Some((example, errno)) = self.refused.iter().next() {
+            plan.degradations.push(Degradation::ProcessesRefused {
+                count: self.refused.len(),
+                example: *example,
+                errno: *errno,
+            });
+        }
+    }
+}
+
+/// Why threads could not be opened.
+enum Stop {
+    /// The kernel refused an event of one; a step down may help, and all begins anew.
+    Refused(Refusal),
+    /// No step would help.
+    Failed(OpenError),
+}
+
+impl From<OpenError> for Stop {
+    fn from(error: OpenError) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+/// Opens the events of all threads of a selection on each of `cpus`, stepping down as needed.
+///
+/// # Errors
+/// When no step is left, when nothing is there to be watched, and when what was named may not be.
+pub(crate) fn open_threads(
+    plan: &mut Plan,
+    selection: &Selection,
+    cpus: &mut Vec<u32>,
+) -> Result<(Opened, Threads), OpenError> {
+    loop {
+        let (mut threads, found) = Threads::first_look(selection)?;
+        let mut opened = open(plan, &Scope::Threads, cpus)?;
+        match threads.open_all(plan, selection, found, &mut opened) {
+            Ok(()) => {
+                threads.tell(plan, selection);
+                return Ok((opened, threads));
+            }
+            Err(Stop::Failed(error)) => return Err(error),
+            Err(Stop::Refused(refusal)) => react(plan, cpus, refusal)?,
+        }
+    }
+}
+
+/// Whether a process may be watched, by the event that asks for least.
+fn probe(tid: libc::pid_t) -> Result<(), Errno> {
+    PerfFd::open_for(&attrs::probe(), Subject::Thread(tid), None, None, None).map(drop)
+}
+
+/// Whether the descriptors for so many more threads can be had.
+fn check_files(plan: &Plan, more: usize, opened: &Opened) -> Result<(), Stop> {
+    let threads = opened.watches.len() / opened.cpus.len().max(1) + more;
+    match files(plan, threads, opened) as u64 > sys::open_file_limit() {
+        true => Err(too_many(plan, threads, opened)),
+        false => Ok(()),
+    }
+}
+
+/// Descriptors for so many threads.
+fn files(plan: &Plan, threads: usize, opened: &Opened) -> usize {
+    let each = plan.events.len() + 1;
+    opened.cpus.len() * (threads * each + 2) + SPARE_FILES
+}
+
+fn too_many(plan: &Plan, threads: usize, opened: &Opened) -> Stop {
+    Stop::Failed(OpenError::TooManyFiles {
+        threads,
+        cpus: opened.cpus.len(),
+        needed: files(plan, threads, opened),
+        limit: sys::open_file_limit(),
+    })
+}

@@ -1,0 +1,109 @@
+//! Where a term of an event goes: the files under a PMU's `format/`.
+
+/// Words of `perf_event_attr` that terms are written into: `config`, `config1` to `config4`.
+pub const WORDS: usize = 5;
+
+/// Bits of one word that hold a term's value, such as `config:0-7,32-35`
+/// (`Documentation/ABI/testing/sysfs-bus-event_source-devices-format`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Format {
+    /// Which word: 0 is `config`, 1 is `config1`, and so on.
+    pub word: usize,
+    /// The bits of it. The value's lowest bit goes into the lowest of them.
+    pub mask: u64,
+}
+
+impl Format {
+    /// Reads a format file. `None` where it is none, or of a newer kernel with other words.
+    pub fn parse(text: &str) -> Option<Format> {
+        let (word, bits) = text.trim().split_once(':')?;
+        let word = word_index(word.trim())?;
+        let mut mask = 0;
+        for part in bits.split(',') {
+            let part = part.trim();
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+            if first > last || last > 63 {
+                return None;
+            }
+            mask |= u64::MAX >> (63 - (last - first)) << first;
+        }
+        Some(Format { word, mask })
+    }
+
+    /// How many bits the value may have.
+    pub fn width(self) -> u32 {
+        self.mask.count_ones()
+    }
+
+    /// The word's bits for a value; `None` when it does not fit.
+    pub fn place(self, value: u64) -> Option<u64> {
+        if self.width() < 64 && value >> self.width() != 0 {
+            return None;
+        }
+        let mut left = self.mask;
+        let mut value = value;
+        let mut placed = 0;
+        while value != 0 {
+            let lowest = left & left.wrapping_neg();
+            if value & 1 == 1 {
+                placed |= lowest;
+            }
+            left &= !lowest;
+            value >>= 1;
+        }
+        Some(placed)
+    }
+}
+
+/// The number of a word by its name in sysfs and in event terms.
+pub(crate) fn word_index(name: &str) -> Option<usize> {
+    ["config", "config1", "config2", "config3", "config4"]
+        .iter()
+        .position(|word| *word == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scattered_bits_are_filled_from_the_lowest() {
+        // AMD's event select.
+        let event = Format::parse("config:0-7,32-35\n").unwrap();
+        assert_eq!((event.word, event.width()), (0, 12));
+        assert_eq!(event.place(0x28f), Some(0x2_0000_008f));
+        assert_eq!(event.place(0x1000), None);
+        // Order as written does not count, as in perf.
+        assert_eq!(
+            Format::parse("config:32-35,0-7"),
+            Format::parse("config:0-7,32-35")
+        );
+    }
+
+    #[test]
+    fn whole_words_and_single_bits() {
+        let all = Format::parse("config1:0-63").unwrap();
+        assert_eq!(all.place(u64::MAX), Some(u64::MAX));
+        let bit = Format::parse("config2:21").unwrap();
+        assert_eq!(
+            (bit.word, bit.place(1), bit.place(2)),
+            (2, Some(1 << 21), None)
+        );
+    }
+
+    #[test]
+    fn nonsense_is_no_format() {
+        for text in [
+            "",
+            "config",
+            "config:",
+            "config:1-",
+            "config:3-1",
+            "config:64",
+            "other:0",
+        ] {
+            assert_eq!(Format::parse(text), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! What facts and tries mean, and what to do: pure functions, tested without a kernel.
+
+use super::facts::{Facts, IPC_LOCK, PERFMON, SYS_ADMIN, SYS_NICE, SYSLOG};
+use super::tries::Tries;
+use super::{Check, State};
+use crate::errno::Errno;
+use crate::open::ring_sizes::{SMALLEST, UNPRIVILEGED};
+
+/// Samples a second unless asked otherwise.
+const USUAL_RATE: u64 = 999;
+
+/// For this program alone, and nothing else that the user runs.
+const SETCAP: &str = "sudo setcap cap_perfmon=ep \"$(command -v rprof)\"";
+
+/// All checks: what was tried first, then what explains it.
+pub(super) fn all(facts: &Facts, tries: &Tries) -> Vec<Check> {
+    let checks = [
+        Some(own_user(facts, tries)),
+        Some(stacks(facts, tries)),
+        Some(ring(facts, tries)),
+        Some(own_kernel(facts, tries)),
+        Some(system(facts, tries)),
+        Some(counters(facts, tries)),
+        Some(paranoid(facts, tries)),
+        Some(capabilities(facts, tries)),
+        Some(seccomp(facts, tries)),
+        namespace(facts, tries),
+        Some(open_files(facts)),
+        Some(kernel_names(facts)),
+        Some(tracefs(facts)),
+        Some(rate(facts)),
+        Some(depth(facts)),
+        ptrace(facts),
+        watchdog(facts),
+        Some(debuginfod(facts)),
+    ];
+    checks.into_iter().flatten().collect()
+}
+
+fn check(id: &'static str, what: &'static str, state: State, found: impl Into<String>) -> Check {
+    Check {
+        id,
+        what,
+        state,
+        found: found.into(),
+        fix: None,
+    }
+}
+
+impl Check {
+    fn fix(self, fix: impl Into<String>) -> Check {
+        Check {
+            fix: Some(fix.into()),
+            ..self
+        }
+    }
+}
+
+/// Why the kernel refuses what it was asked for, and the least that helps. `level` is
+/// the highest `perf_event_paranoid` that allows it without privileges.
+fn refusal(facts: &Facts, errno: Errno, level: i32) -> String {
+    let paranoid = facts.limits.paranoid;
+    if !errno.is_refusal() {
+        return match errno.0 {
+            libc::ENOSYS => "the kernel was built without perf events (CONFIG_PERF_EVENTS), or a \
+                             sandbox hides them; in a container: --cap-add PERFMON"
+                .to_owned(),
+            libc::EMFILE => "raise `ulimit -n`".to_owned(),
+            _ => "see perf_event_open(2), section ERRORS".to_owned(),
+        };
+    }
+    if paranoid.is_some_and(|set| set > level) && !facts.may_all() {
+        let container = match facts.container {
+            Some(_) => "in the container: --cap-add PERFMON; else ",
+            None => "",
+        };
+        return format!("{container}{SETCAP}; or sudo sysctl kernel.perf_event_paranoid={level}");
+    }
+    if facts.seccomp.is_some_and(|mode| mode != 0) {
+        return "no setting forbids it, so a seccomp filter does; in a container: --cap-add \
+                PERFMON, or a seccomp profile that allows perf_event_open"
+            .to_owned();
+    }
+    "no setting forbids it, so a security module (SELinux, Landlock, a BPF LSM) does: ask who \
+     administers this machine"
+        .to_owned()
+}
+
+fn failed(errno: Errno) -> String {
+    format!("perf_event_open: {errno}")
+}
+
+fn own_user(facts: &Facts, tries: &Tries) -> Check {
+    let what = "own programs";
+    match tries.own_user {
+        Ok(()) => check(
+            "own-user",
+            what,
+            State::Ok,
+            "their user side can be sampled",
+        ),
+        Err(errno) => {
+            check("own-user", what, State::Blocked, failed(errno)).fix(refusal(facts, errno, 2))
+        }
+    }
+}
+
+fn stacks(facts: &Facts, tries: &Tries) -> Check {
+    let what = "call stacks";
+    match tries.stacks {
+        Ok(()) => check("stacks", what, State::Ok, "can be recorded"),
+        Err(errno) => {
+            check("stacks", what, State::Blocked, failed(errno)).fix(refusal(facts, errno, 2))
+        }
+    }
+}
+
+fn ring(facts: &Facts, tries: &Tries) -> Check {
+    let what = "ring buffers";
+    let setting = match (facts.limits.mlock_kib, facts.locked_memory) {
+        (Some(kib), Some(u64::MAX)) => format!("perf_event_mlock_kb is {kib}, ulimit -l unlimited"),
+        (Some(kib), Some(bytes)) => {
+            format!(
+                "perf_event_mlock_kb is {kib}, ulimit -l {} KiB",
+                bytes >> 10
+            )
+        }
+        _ => "limits unknown".to_owned(),
+    };
+    match tries.ring {
+        Ok(()) => check("ring", what, State::Ok, setting),
+        // Where no event opens, that is said already.
+        Err(errno) if tries.own_user.is_err() => check("ring", what, State::Blocked, failed(errno)),
+        Err(errno) => {
+            let found = format!("{} KiB: {errno}; {setting}", UNPRIVILEGED.samples >> 10);
+            let wanted = (UNPRIVILEGED.samples + UNPRIVILEGED.sideband + 2 * SMALLEST) >> 10;
+            let fix = match facts.has(IPC_LOCK) {
+                true => "end other recordings".to_owned(),
+                false => format!(
+                    "end other recordings of yours, or sudo sysctl kernel.perf_event_mlock_kb={wanted}"
+                ),
+            };
+            check("ring", what, State::Blocked, found).fix(fix)
+        }
+    }
+}
+
+fn own_kernel(facts: &Facts, tries: &Tries) -> Check {
+    let what = "the kernel's side";
+    match tries.own_kernel {
+        Ok(()) => check("own-kernel", what, State::Ok, "can be sampled"),
+        Err(errno) => {
+            check("own-kernel", what, State::Limited, failed(errno)).fix(refusal(facts, errno, 1))
+        }
+    }
+}
+
+fn system(facts: &Facts, tries: &Tries) -> Check {
+    let what = "the whole system";
+    match tries.system {
+        Ok(()) => check("system", what, State::Ok, "can be sampled (-a, -C, -G)"),
+        Err(errno) => {
+            check("system", what, State::Limited, failed(errno)).fix(refusal(facts, errno, 0))
+        }
+    }
+}
+
+fn counters(facts: &Facts, tries: &Tries) -> Check {
+    let what = "hardware counters";
+    match tries.cycles {
+        Ok(()) => check("counters", what, State::Ok, "CPU cycles can be sampled"),
+        Err(errno) if errno.is_missing_event() => {
+            let found = match facts.pmus.is_empty() {
+                true => "there is no PMU; the CPU clock is sampled instead",
+                false => "the PMU has no cycles; the CPU clock is sampled instead",
+            };
+            check("counters", what, State::Limited, found)
+                .fix("in a virtual machine: give it a virtual PMU; the CPU clock works everywhere")
+        }
+        Err(errno) => check("counters", what, State::Limited, failed(errno)),
+    }
+}
+
+fn paranoid(facts: &Facts, tries: &Tries) -> Check {
+    let what = "kernel.perf_event_paranoid";
+    let Some(level) = facts.limits.paranoid else {
+        let found = "not there: no perf events in this kernel, or no /proc";
+        return check("paranoid", what, State::Limited, found);
+    };
+    let meaning = match level {
+        ..=-1 => "everybody may sample everything",
+        0 => "everybody may sample the whole system, but no raw tracepoints",
+        1 => "everybody may sample their own programs and the kernel under them",
+        2 => "everybody may sample the user side of their own programs",
+        _ => "on kernels of distributions, nobody may without privileges",
+    };
+    let state = match level {
+        _ if facts.may_all() => State::Ok,
+        ..=1 => State::Ok,
+        _ if tries.own_user.is_ok() => State::Limited,
+        _ => State::Blocked,
+    };
+    let found = match facts.may_all() {
+        true => format!("{level}, which does not bind this process"),
+        false => format!("{level}: {meaning}"),
+    };
+    let check = check("paranoid", what, state, found);
+    match state {
+        State::Ok => check,
+        _ => check.fix(format!(
+            "{SETCAP}; or, for everybody, sudo sysctl kernel.perf_event_paranoid=1"
+        )),
+    }
+}
+
+fn capabilities(facts: &Facts, tries: &Tries) -> Check {
+    let what = "capabilities";
+    let names = [
+        ("CAP_PERFMON", PERFMON),
+        ("CAP_SYS_ADMIN", SYS_ADMIN),
+        ("CAP_IPC_LOCK", IPC_LOCK),
+        ("CAP_SYS_NICE", SYS_NICE),
+        ("CAP_SYSLOG", SYSLOG),
+    ];
+    let held: Vec<&str> = (names.iter())
+        .filter(|(_, number)| facts.has(*number))
+        .map(|(name, _)| *name)
+        .collect();
+    let found = match held.is_empty() {
+        true => "none that matters here".to_owned(),
+        false => held.join(", "),
+    };
+    let enough = facts.may_all() || tries.system.is_ok();
+    let state = if enough { State::Ok } else { State::Limited };
+    let check = check("capabilities", what, state, found);
+    match (enough, facts.in_user_namespace && !held.is_empty()) {
+        (true, _) => check,
+        (false, true) => {
+            check.fix("they are those of a user namespace, which count for nothing here")
+        }
+        (false, false) => check.fix(SETCAP),
+    }
+}
+
+fn seccomp(facts: &Facts, tries: &Tries) -> Check {
+    let what = "seccomp";
+    match facts.seccomp {
+        Some(0) => check("seccomp", what, State::Ok, "no filter"),
+        None => check("seccomp", what, State::Ok, "not in this kernel"),
+        Some(_) if tries.own_user.is_ok() => check(
+            "seccomp",
+            what,
+            State::Ok,
+            "a filter, which lets perf_event_open pass",
+        ),
+        Some(_) => {
+            let found = "a filter, which may be what forbids perf_event_open";
+            check("seccomp", what, State::Blocked, found).fix(
+                "in a container: --cap-add PERFMON, or --security-opt seccomp=PROFILE with \
+                 perf_event_open allowed",
+            )
+        }
+    }
+}
+
+fn namespace(facts: &Facts, tries: &Tries) -> Option<Check> {
+    let found = match (facts.in_user_namespace, &facts.container) {
+        (false, None) => return None,
+        (true, None) => "in a user namespace: its root has no rights over the kernel".to_owned(),
+        (false, Some(name)) => format!("in a container ({name})"),
+        (true, Some(name)) => format!("in a container ({name}) with a user namespace"),
+    };
+    let state = match tries.system {
+        Ok(()) => State::Ok,
+        Err(_) => State::Limited,
+    };
+    let check = check("container", "container", state, found);
+    Some(match state {
+        State::Ok => check,
+        _ => check.fix("profile from outside, or give the container CAP_PERFMON"),
+    })
+}
+
+fn open_files(facts: &Facts) -> Check {
+    let what = "open files";
+    let Some((soft, hard)) = facts.open_files else {
+        return check("open-files", what, State::Ok, "unknown");
+    };
+    // Two events for each CPU, and what a program has open anyway.
+    let needed = facts.cpus as u64 * 2 + 40;
+    let found = format!("ulimit -n is {soft} (at most {hard}); one command needs {needed}");
+    match needed <= hard {
+        true => check("open-files", what, State::Ok, found),
+        false => check("open-files", what, State::Blocked, found).fix(format!(
+            "raise the hard limit: ulimit -Hn {needed}, as root"
+        )),
+    }
+}
+
+fn kernel_names(facts: &Facts) -> Check {
+    let what = "kernel names";
+    if facts.kernel_addresses {
+        return check(
+            "kernel-names",
+            what,
+            State::Ok,
+            "/proc/kallsyms shows addresses",
+        );
+    }
+    let setting = match facts.kptr_restrict {
+        Some(set) => format!("kernel.kptr_restrict is {set}"),
+        None => "no kernel.kptr_restrict".to_owned(),
+    };
+    let found = format!("/proc/kallsyms hides addresses ({setting}): kernel frames have no names");
+    let fix = match facts.kptr_restrict {
+        Some(2..) => "sudo sysctl kernel.kptr_restrict=1, and CAP_SYSLOG",
+        _ => "CAP_SYSLOG, or sudo sysctl kernel.kptr_restrict=0 kernel.perf_event_paranoid=1",
+    };
+    check("kernel-names", what, State::Limited, found).fix(fix)
+}
+
+fn tracefs(facts: &Facts) -> Check {
+    let what = "tracepoints";
+    match &facts.tracefs {
+        None => check("tracefs", what, State::Ok, "not looked for"),
+        Some(Ok(root)) => {
+            let found = format!("listed in {}", root.display());
+            check("tracefs", what, State::Ok, found)
+        }
+        Some(Err(error)) => {
+            let text = error.to_string();
+            match text.split_once("; ") {
+                Some((found, fix)) => check("tracefs", what, State::Limited, found).fix(fix),
+                None => check("tracefs", what, State::Limited, text),
+            }
+        }
+    }
+}
+
+fn rate(facts: &Facts) -> Check {
+    let what = "sampling rate";
+    let share = match facts.cpu_time_percent {
+        Some(percent @ 1..=99) => format!("; lowered when samples take over {percent} % of a CPU"),
+        _ => String::new(),
+    };
+    match facts.limits.max_sample_rate {
+        None => check("rate", what, State::Ok, "no limit known"),
+        Some(limit) => {
+            let found = format!("at most {limit} samples a second and CPU{share}");
+            match limit >= USUAL_RATE {
+                true => check("rate", what, State::Ok, found),
+                false => check("rate", what, State::Limited, found)
+                    .fix("sudo sysctl kernel.perf_event_max_sample_rate=100000"),
+            }
+        }
+    }
+}
+
+fn depth(facts: &Facts) -> Check {
+    let what = "stack depth";
+    match facts.limits.max_stack {
+        None => check("depth", what, State::Ok, "no limit known"),
+        Some(limit @ 127..) => check(
+            "depth",
+            what,
+            State::Ok,
+            format!("at most {limit} frames by frame pointers"),
+        ),
+        Some(limit) => {
+            let found = format!("at most {limit} frames by frame pointers");
+            check("depth", what, State::Limited, found)
+                .fix("sudo sysctl kernel.perf_event_max_stack=127, while nothing is recorded")
+        }
+    }
+}
+
+fn ptrace(facts: &Facts) -> Option<Check> {
+    let scope = facts.ptrace_scope?;
+    // perf_event_open checks PTRACE_MODE_READ, and Yama only restricts attaching.
+    let found = format!("kernel.yama.ptrace_scope is {scope}, which does not bind profiling");
+    Some(check("ptrace", "attaching", State::Ok, found))
+}
+
+fn watchdog(facts: &Facts) -> Option<Check> {
+    if !facts.nmi_watchdog || facts.pmus.is_empty() {
+        return None;
+    }
+    let found = "holds one hardware counter of each CPU";
+    Some(check("watchdog", "NMI watchdog", State::Ok, found))
+}
+
+fn debuginfod(facts: &Facts) -> Check {
+    let found = match &facts.debuginfod {
+        Some(urls) => format!("DEBUGINFOD_URLS is {urls}; asked only when told to"),
+        None => "DEBUGINFOD_URLS is not set: debug files are those on this machine".to_owned(),
+    };
+    check("debuginfod", "debuginfod", State::Ok, found)
+}
+
+#[cfg(test)]
+#[path = "checks_tests.rs"]
+mod tests;

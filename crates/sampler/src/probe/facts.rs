@@ -1,0 +1,202 @@
+//! What files tell of rights, settings and limits.
+
+use crate::cpus;
+use crate::limits::Limits;
+use crate::tracefs::{Tracefs, TracefsError};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Numbers of capabilities (capabilities(7)).
+pub(super) const SYS_ADMIN: u32 = 21;
+pub(super) const IPC_LOCK: u32 = 14;
+pub(super) const SYS_NICE: u32 = 23;
+pub(super) const SYSLOG: u32 = 34;
+pub(super) const PERFMON: u32 = 38;
+
+/// What there is to know without trying. `None` where it could not be found out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The running kernel, as `uname -r` has it.
+    pub kernel: Option<String>,
+    /// Effective user.
+    pub user: Option<u32>,
+    /// Effective capabilities, one bit for each.
+    pub capabilities: u64,
+    /// Mode of seccomp: 0 for none, 1 strict, 2 a filter.
+    pub seccomp: Option<u32>,
+    /// Whether this is a user namespace of its own, where capabilities do not count for
+    /// perf events.
+    pub in_user_namespace: bool,
+    /// What looks like a container.
+    pub container: Option<String>,
+    /// Settings of the kernel for perf events.
+    pub limits: Limits,
+    /// `perf_cpu_time_max_percent`: share of CPU time that samples may take.
+    pub cpu_time_percent: Option<u32>,
+    /// Bytes of memory that may be locked; `u64::MAX` for no limit.
+    pub locked_memory: Option<u64>,
+    /// Files that may be open: soft and hard limit.
+    pub open_files: Option<(u64, u64)>,
+    /// `kptr_restrict`.
+    pub kptr_restrict: Option<i32>,
+    /// Whether /proc/kallsyms shows addresses to this user.
+    pub kernel_addresses: bool,
+    /// Where tracefs is, or why it cannot be read; `None` when nobody looked.
+    pub tracefs: Option<Result<PathBuf, TracefsError>>,
+    /// Yama's `ptrace_scope`; `None` without Yama.
+    pub ptrace_scope: Option<i32>,
+    /// Whether the NMI watchdog holds a hardware counter.
+    pub nmi_watchdog: bool,
+    /// The CPUs' own PMUs, by their names in sysfs.
+    pub pmus: Vec<String>,
+    /// How many CPUs are online.
+    pub cpus: usize,
+    /// `DEBUGINFOD_URLS`.
+    pub debuginfod: Option<String>,
+}
+
+impl Facts {
+    /// Finds out what can be found out.
+    pub fn read() -> Facts {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+        Facts {
+            kernel: line("/proc/sys/kernel/osrelease"),
+            user: (field(&status, "Uid:")).and_then(|ids| ids.get(1)?.parse().ok()),
+            capabilities: (field(&status, "CapEff:"))
+                .and_then(|caps| u64::from_str_radix(caps.first()?, 16).ok())
+                .unwrap_or(0),
+            seccomp: field(&status, "Seccomp:").and_then(|mode| mode.first()?.parse().ok()),
+            in_user_namespace: line("/proc/self/uid_map").is_some_and(|map| !is_whole(&map)),
+            container: container(),
+            limits: Limits::read(),
+            cpu_time_percent: number("/proc/sys/kernel/perf_cpu_time_max_percent"),
+            locked_memory: limit(&limits, "Max locked memory").map(|(soft, _)| soft),
+            open_files: limit(&limits, "Max open files"),
+            kptr_restrict: number("/proc/sys/kernel/kptr_restrict"),
+            kernel_addresses: kernel_addresses(),
+            tracefs: Some(Tracefs::find().map(|found| found.root().to_owned())),
+            ptrace_scope: number("/proc/sys/kernel/yama/ptrace_scope"),
+            nmi_watchdog: number::<i32>("/proc/sys/kernel/nmi_watchdog") == Some(1),
+            pmus: cpu_pmus(Path::new("/sys/bus/event_source/devices")),
+            cpus: cpus::online().map_or(0, |cpus| cpus.len()),
+            debuginfod: (std::env::var("DEBUGINFOD_URLS").ok())
+                .filter(|urls| !urls.trim().is_empty()),
+        }
+    }
+
+    /// Whether this process has a capability.
+    pub(super) fn has(&self, capability: u32) -> bool {
+        self.capabilities >> capability & 1 == 1
+    }
+
+    /// Whether it may sample whatever it wants, as far as capabilities go.
+    pub(super) fn may_all(&self) -> bool {
+        !self.in_user_namespace && (self.has(PERFMON) || self.has(SYS_ADMIN))
+    }
+}
+
+/// The first line of a file.
+fn line(path: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    Some(text.lines().next()?.trim().to_owned())
+}
+
+fn number<T: std::str::FromStr>(path: &str) -> Option<T> {
+    line(path)?.parse().ok()
+}
+
+/// The words behind a name in /proc/PID/status.
+fn field<'a>(status: &'a str, name: &str) -> Option<Vec<&'a str>> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.split_whitespace().collect())
+}
+
+/// Soft and hard limit in /proc/PID/limits.
+fn limit(limits: &str, name: &str) -> Option<(u64, u64)> {
+    let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
+    let mut words = line.split_whitespace();
+    let mut next = || match words.next()? {
+        "unlimited" => Some(u64::MAX),
+        number => number.parse().ok(),
+    };
+    Some((next()?, next()?))
+}
+
+/// Whether a line of uid_map maps every user to itself, as it is where there is no
+/// user namespace (user_namespaces(7)).
+fn is_whole(map: &str) -> bool {
+    map.split_whitespace().eq(["0", "0", "4294967295"])
+}
+
+/// What looks like a container, by the traces that their managers leave.
+fn container() -> Option<String> {
+    if Path::new("/.dockerenv").exists() {
+        return Some("Docker".to_owned());
+    }
+    if Path::new("/run/.containerenv").exists() {
+        return Some("Podman".to_owned());
+    }
+    if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() {
+        return Some("Kubernetes".to_owned());
+    }
+    std::env::var("container")
+        .ok()
+        .filter(|name| !name.is_empty())
+}
+
+/// Whether the list of kernel symbols has addresses and not just zeros.
+fn kernel_addresses() -> bool {
+    use std::io::{BufRead, BufReader};
+    let Ok(file) = fs::File::open("/proc/kallsyms") else {
+        return false;
+    };
+    let lines = BufReader::with_capacity(4096, file).lines();
+    (lines.take(20).map_while(Result::ok)).any(|line| {
+        let address = line.split(' ').next().unwrap_or_default();
+        address.bytes().any(|digit| digit != b'0')
+    })
+}
+
+/// PMUs of the processor itself: `cpu` on x86, several of other names elsewhere, each
+/// of which lists its CPUs.
+fn cpu_pmus(devices: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(devices) else {
+        return Vec::new();
+    };
+    let mut names: Vec<String> = (entries.flatten())
+        .filter(|entry| entry.file_name() == "cpu" || entry.path().join("cpus").exists())
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_proc_are_read() {
+        let status = "Name:\trprof\nUid:\t1000\t1001\t0\t0\nCapEff:\t0000004000000000\n";
+        assert_eq!(field(status, "Uid:").unwrap()[1], "1001");
+        assert_eq!(field(status, "Seccomp:"), None);
+        let limits = "Max open files            1024                 unlimited            files \n";
+        assert_eq!(limit(limits, "Max open files"), Some((1024, u64::MAX)));
+        assert_eq!(limit(limits, "Max locked memory"), None);
+        assert!(is_whole("         0          0 4294967295"));
+        assert!(!is_whole("         0       1000          1"));
+        let facts = Facts {
+            capabilities: 1 << PERFMON,
+            ..Facts::default()
+        };
+        assert!(facts.may_all() && !facts.has(SYS_ADMIN));
+    }
+
+    #[test]
+    fn this_machine_tells_something() {
+        let facts = Facts::read();
+        assert!(facts.cpus > 0 && facts.kernel.is_some() && facts.user.is_some());
+        assert!(facts.open_files.is_some() && facts.locked_memory.is_some());
+    }
+}

@@ -1,0 +1,75 @@
+//! Events that are opened to see whether they can be.
+
+use crate::errno::Errno;
+use crate::open::PerfFd;
+use crate::open::ring_sizes::UNPRIVILEGED;
+use crate::ring::Ring;
+use rprof_records::{Attr, AttrFlags, EventKind, SampleType};
+use std::os::fd::AsFd;
+
+/// What came of opening events; nothing is sampled by them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tries {
+    /// This process, its user side.
+    pub own_user: Result<(), Errno>,
+    /// This process, with the kernel.
+    pub own_kernel: Result<(), Errno>,
+    /// Everything on the first CPU.
+    pub system: Result<(), Errno>,
+    /// This process with callchains, with the kernel if that is allowed.
+    pub stacks: Result<(), Errno>,
+    /// CPU cycles by hardware counters.
+    pub cycles: Result<(), Errno>,
+    /// A ring of the size that recording takes where it may lock little memory.
+    pub ring: Result<(), Errno>,
+}
+
+/// PERF_COUNT_SW_CPU_CLOCK, and PERF_COUNT_HW_CPU_CYCLES as well.
+const FIRST_OF_ITS_KIND: u64 = 0;
+
+impl Tries {
+    /// Tries them all.
+    pub fn make() -> Tries {
+        let first_cpu = crate::cpus::online()
+            .ok()
+            .and_then(|cpus| cpus.first().copied());
+        let user = attr(EventKind::SOFTWARE, true);
+        let kernel = attr(EventKind::SOFTWARE, false);
+        let own = |attr: &Attr| PerfFd::open(attr, 0, None).map(drop);
+        let own_kernel = own(&kernel);
+        let mut stacks = if own_kernel.is_ok() {
+            kernel.clone()
+        } else {
+            user.clone()
+        };
+        stacks.sample_type |= SampleType::CALLCHAIN;
+        let mut cycles = user.clone();
+        cycles.kind = EventKind::HARDWARE;
+        let ring = || {
+            let fd = PerfFd::open(&user, 0, None)?;
+            Ring::map(fd.as_fd(), UNPRIVILEGED.samples).map(drop)
+        };
+        Tries {
+            own_user: own(&user),
+            own_kernel,
+            system: PerfFd::open(&kernel, -1, Some(first_cpu.unwrap_or(0))).map(drop),
+            stacks: own(&stacks),
+            cycles: own(&cycles),
+            ring: ring(),
+        }
+    }
+}
+
+fn attr(kind: EventKind, user_only: bool) -> Attr {
+    let mut flags = AttrFlags::DISABLED | AttrFlags::FREQ;
+    flags.set(AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV, user_only);
+    Attr {
+        kind,
+        config: FIRST_OF_ITS_KIND,
+        // As low as can be, so that no limit is in the way.
+        period_or_freq: 1,
+        sample_type: SampleType::IP | SampleType::TID | SampleType::TIME,
+        flags,
+        ..Attr::default()
+    }
+}

@@ -1,0 +1,288 @@
+//! From what is asked for to a session.
+
+use super::{Session, SessionError};
+use crate::cpus;
+use crate::drain::{DrainThreads, Start};
+use crate::event::Event;
+use crate::launch::{Child, Launcher};
+use crate::limits::Limits;
+use crate::open::{self, Degradation, Opened, Plan, Role, Scope, Threads};
+use crate::options::{Rate, SamplingOptions};
+use crate::sieve::Sieve;
+use crate::sys;
+use crate::target::{Cgroup, Living, Selection, Target};
+use rprof_records::{Endian, SampleLayout, SampleType};
+use std::time::Duration;
+
+/// What to record and how: a sentence that ends in [`launch`](Self::launch).
+///
+/// ```no_run
+/// use rprof_sampler::{Launcher, Session};
+///
+/// let mut session = Session::builder()
+///     .frequency(999)
+///     .callchains(true)
+///     .launch(&Launcher::new("make").arg("-j4"))?;
+/// for step in session.degradations() {
+///     println!("note: {step}");
+/// }
+/// session.start()?;
+/// # Ok::<(), rprof_sampler::SessionError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct SessionBuilder {
+    events: Vec<Event>,
+    options: SamplingOptions,
+}
+
+impl SessionBuilder {
+    /// Adds an event to sample. Without any, it is cycles, or cpu-clock where there are none.
+    pub fn event(mut self, event: Event) -> Self {
+        self.events.push(event);
+        self
+    }
+
+    /// Adds events.
+    pub fn events(mut self, events: impl IntoIterator<Item = Event>) -> Self {
+        self.events.extend(events);
+        self
+    }
+
+    /// Samples a second on each busy CPU. Without this and [`period`](Self::period), it is 999, and
+    /// of tracepoints, probes and breakpoints each is a sample.
+    pub fn frequency(mut self, hertz: u64) -> Self {
+        self.options.rate = Rate::Frequency(hertz);
+        self.options.rate_is_default = false;
+        self
+    }
+
+    /// One sample for so many events.
+    pub fn period(mut self, events: u64) -> Self {
+        self.options.rate = Rate::Period(events);
+        self.options.rate_is_default = false;
+        self
+    }
+
+    /// Fail when the frequency is above the kernel's limit, in place of lowering it.
+    pub fn strict_frequency(mut self, strict: bool) -> Self {
+        self.options.strict_frequency = strict;
+        self
+    }
+
+    /// Whether to record callchains.
+    pub fn callchains(mut self, on: bool) -> Self {
+        self.options.callchains = on;
+        self
+    }
+
+    /// Most addresses in a callchain.
+    pub fn max_stack(mut self, addresses: u16) -> Self {
+        self.options.max_stack = Some(addresses);
+        self
+    }
+
+    /// Leave out samples in the kernel.
+    pub fn exclude_kernel(mut self, exclude: bool) -> Self {
+        self.options.exclude_kernel = exclude;
+        self
+    }
+
+    /// Leave out samples in user mode.
+    pub fn exclude_user(mut self, exclude: bool) -> Self {
+        self.options.exclude_user = exclude;
+        self
+    }
+
+    /// Whether to watch what the program starts as well.
+    pub fn inherit(mut self, inherit: bool) -> Self {
+        self.options.inherit = inherit;
+        self
+    }
+
+    /// Bytes of sample ring for each CPU; rounded up to a power of two of pages.
+    pub fn ring_bytes(mut self, bytes: usize) -> Self {
+        self.options.ring_bytes = Some(bytes);
+        self
+    }
+
+    /// Bytes of sideband ring for each CPU; rounded up to a power of two of pages.
+    pub fn sideband_ring_bytes(mut self, bytes: usize) -> Self {
+        self.options.sideband_ring_bytes = Some(bytes);
+        self
+    }
+
+    /// What to watch; the command, unless set.
+    pub fn target(mut self, target: Target) -> Self {
+        self.options.target = target;
+        self
+    }
+
+    /// The CPUs to watch; without a [target](Self::target) and a command, everything on them.
+    pub fn cpus(mut self, cpus: Vec<u32>) -> Self {
+        self.options.cpus = cpus;
+        self
+    }
+
+    /// With `false`, nothing is sampled before [`Session::enable`]. Processes are
+    /// followed from the start all the same.
+    pub fn enabled_from_start(mut self, enabled: bool) -> Self {
+        self.options.enabled_from_start = enabled;
+        self
+    }
+
+    /// Leave this process itself out of what is watched.
+    pub fn exclude_self(mut self, exclude: bool) -> Self {
+        self.options.exclude_self = exclude;
+        self
+    }
+
+    /// Run the drain threads under SCHED_FIFO with this priority, 1 to 99.
+    pub fn realtime(mut self, priority: u8) -> Self {
+        self.options.drain.realtime = Some(priority);
+        self
+    }
+
+    /// Copy so many bytes of the user's stack into each sample, with the user's registers,
+    /// in place of the user part of the callchain.
+    pub fn user_stack(mut self, bytes: Option<u32>) -> Self {
+        self.options.user_stack = bytes;
+        self
+    }
+
+    /// Take the bytes of [`user_stack`](Self::user_stack) for the most, and copy fewer where the
+    /// ring would not hold enough samples.
+    pub fn fit_user_stack(mut self, fit: bool) -> Self {
+        self.options.fit_user_stack = fit;
+        self
+    }
+
+    /// Changes any setting, those of the drain threads among them.
+    pub fn configure(mut self, change: impl FnOnce(&mut SamplingOptions)) -> Self {
+        change(&mut self.options);
+        self
+    }
+
+    /// Prepares the program, and opens the events. Nothing runs before [`Session::start`].
+    ///
+    /// With the target [`Target::Command`], the program is what is watched; with any other,
+    /// it runs unwatched, unless the target includes it, and its end ends the recording.
+    ///
+    /// # Errors
+    /// [`SessionError`]; the prepared child is gone then.
+    pub fn launch(self, command: &Launcher) -> Result<Session, SessionError> {
+        // Before the child, so that it is no open file more to it.
+        let plan = Plan::new(self.events.clone(), self.options.clone(), Limits::read())?;
+        let child = command.spawn()?;
+        self.open(plan, Some(child))
+    }
+
+    /// Opens the events for what runs already. Nothing is sampled before [`Session::start`].
+    ///
+    /// # Errors
+    /// [`SessionError`]; [`SessionError::NoTarget`] when the target is [`Target::Command`] and
+    /// no CPUs were named.
+    pub fn attach(mut self) -> Result<Session, SessionError> {
+        if self.options.target == Target::Command {
+            if self.options.cpus.is_empty() {
+                return Err(SessionError::NoTarget);
+            }
+            self.options.target = Target::System;
+        }
+        let plan = Plan::new(self.events.clone(), self.options.clone(), Limits::read())?;
+        self.open(plan, None)
+    }
+
+    fn open(self, mut plan: Plan, child: Option<Child>) -> Result<Session, SessionError> {
+        // A process's start is rounded down to a tick of 10 ms.
+        let opened_at = sys::since_boot().saturating_sub(Duration::from_millis(10));
+        let target = &self.options.target;
+        let mut cpus = cpus::select(&self.options.cpus)?;
+        let selection = Selection::of(target, self.options.exclude_self);
+        let (opened, threads) = match (&selection, &child, target) {
+            (Some(selection), ..) => open::open_threads(&mut plan, selection, &mut cpus)?,
+            (None, Some(child), Target::Command) => {
+                let scope = Scope::Command(child.pid());
+                (
+                    open::open(&mut plan, &scope, &mut cpus)?,
+                    Threads::default(),
+                )
+            }
+            (None, _, Target::Cgroups(names)) => {
+                let scope = Scope::Cgroups(Cgroup::open_all(names)?);
+                (
+                    open::open(&mut plan, &scope, &mut cpus)?,
+                    Threads::default(),
+                )
+            }
+            (None, ..) => (
+                open::open(&mut plan, &Scope::All, &mut cpus)?,
+                Threads::default(),
+            ),
+        };
+        let Opened {
+            events,
+            cpus,
+            rings,
+            watches,
+        } = opened;
+        let layout = |role| {
+            let of_role = events.iter().find(|event| event.role == role);
+            let attr = of_role.map(|event| event.attr.clone()).unwrap_or_default();
+            SampleLayout::new(&attr, Endian::NATIVE)
+        };
+        let (samples, sideband) = (layout(Role::Samples), layout(Role::Sideband));
+        let excluded = self.options.exclude_self.then(std::process::id);
+        let sieve = Sieve::new(
+            samples.clone(),
+            sideband.clone(),
+            &threads.suspects,
+            excluded,
+        );
+        let ring_bytes = (rings.first()).map_or((0, 0), |rings| {
+            (rings.samples.size(), rings.sideband.size())
+        });
+        let dumps = (events.iter())
+            .filter(|event| event.attr.sample_type.contains(SampleType::STACK_USER))
+            .flat_map(|event| {
+                let layout = SampleLayout::new(&event.attr, Endian::NATIVE);
+                event.ids.iter().map(move |id| (*id, layout.clone()))
+            })
+            .collect();
+        let start = Start {
+            cpus: cpus.iter().cloned().zip(rings).collect(),
+            samples,
+            sideband,
+            dumps,
+            options: self.options.drain.clone(),
+        };
+        let (running, batches, recycler) =
+            DrainThreads::start(start).map_err(SessionError::Threads)?;
+        let mut degradations = plan.degradations;
+        let drain = &self.options.drain;
+        if let (Some(wanted), Some(errno)) = (drain.nice, running.nice_refused) {
+            degradations.push(Degradation::PriorityUnchanged { wanted, errno });
+        }
+        if let (Some(wanted), Some(errno)) = (drain.realtime, running.realtime_refused) {
+            degradations.push(Degradation::RealtimeRefused { wanted, errno });
+        }
+        Ok(Session {
+            numbers: cpus.iter().map(|events| events.cpu).collect(),
+            threads: running,
+            cpus,
+            watches,
+            child,
+            living: selection.map(|selection| Living::new(selection, &threads.attached)),
+            attached: threads.attached,
+            target: self.options.target,
+            enabled_from_start: self.options.enabled_from_start,
+            sieve,
+            opened_at,
+            events,
+            degradations,
+            batches,
+            recycler,
+            ring_bytes,
+            counts: None,
+        })
+    }
+}

@@ -1,0 +1,272 @@
+//! Samples that are not to be counted: those taken twice, and the recorder's own.
+//!
+//! A thread that was attached to while its creator was may have two events for one
+//! (`open/threads.rs` says how): what it inherited, and its own. Both write their ids into
+//! every record, so:
+//!
+//! - a thread that was attached to late counts under the ids of its own events only;
+//! - what such a thread starts inherits both, and counts under the ids of its creator;
+//! - every other thread has but one event, and all of its samples count.
+
+use crate::Stream;
+use rprof_records::{
+    Endian, Misc, RawBytes, RawRecord, Record, RecordType, SampleId, SampleLayout, SampleType,
+};
+use std::collections::{BTreeMap, HashMap};
+
+/// Tells which samples count. Takes records in the order of time.
+#[derive(Clone, Debug)]
+pub struct Sieve {
+    samples: SampleLayout,
+    sideband: SampleLayout,
+    /// Whose event has this id, of threads that were attached to late.
+    owner_of_id: HashMap<u64, u32>,
+    /// Under whose ids a thread counts. Others count under any.
+    owner_of_thread: HashMap<u32, u32>,
+    /// The process whose samples are left out.
+    excluded: Option<u32>,
+    /// Thread and time of the last exec that an owner was taken from.
+    last_exec: (u32, u64),
+    left_out: u64,
+}
+
+impl Sieve {
+    pub(crate) fn new(
+        samples: SampleLayout,
+        sideband: SampleLayout,
+        suspects: &BTreeMap<u32, Vec<u64>>,
+        excluded: Option<u32>,
+    ) -> Sieve {
+        let ids = |(tid, ids): (&u32, &Vec<u64>)| -> Vec<(u64, u32)> {
+            ids.iter().map(|id| (*id, *tid)).collect()
+        };
+        Sieve {
+            samples,
+            sideband,
+            owner_of_id: suspects.iter().flat_map(ids).collect(),
+            owner_of_thread: suspects.keys().map(|tid| (*tid, *tid)).collect(),
+            excluded,
+            last_exec: (0, 0),
+            left_out: 0,
+        }
+    }
+
+    /// Whether it lets everything pass.
+    pub fn is_open(&self) -> bool {
+        self.owner_of_thread.is_empty() && self.excluded.is_none()
+    }
+
+    /// Samples left out so far.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// Whether a record counts. All that are not samples do.
+    pub fn takes(&mut self, stream: Stream, record: &[u8]) -> bool {
+        if self.is_open() {
+            return true;
+        }
+        let Some(raw) = RawRecord::parse(RawBytes::from(record), Endian::NATIVE) else {
+            return true;
+        };
+        match raw.kind {
+            RecordType::SAMPLE => {
+                let takes = self.takes_sample(&raw.body);
+                self.left_out += u64::from(!takes);
+                takes
+            }
+            RecordType::FORK | RecordType::EXIT | RecordType::COMM
+                if stream == Stream::Sideband && !self.owner_of_thread.is_empty() =>
+            {
+                let layout = self.sideband.clone();
+                let id = layout.sample_id(&raw.body);
+                if let Ok(record) = Record::decode(&raw, Some(&layout)) {
+                    self.follow(&record, raw.misc, &id);
+                }
+                true
+            }
+            _ => true,
+        }
+    }
+
+    /// Only fields that stand in the same place whichever event the sample is of.
+    fn takes_sample(&self, body: &RawBytes<'_>) -> bool {
+        let ids = self.samples.fixed_offset(SampleType::TID);
+        let number = |at: usize| body.u32(at, Endian::NATIVE);
+        let (pid, tid) = (ids.and_then(number), ids.and_then(|at| number(at + 4)));
+        if self.excluded.is_some() && pid == self.excluded {
+            return false;
+        }
+        let at = self.samples.sample_id_offset();
+        let id = at.and_then(|at| body.u64(at, Endian::NATIVE));
+        let owner = tid.and_then(|tid| self.owner_of_thread.get(&tid));
+        match (owner, id) {
+            (Some(owner), Some(id)) => self.owner_of_id.get(&id) == Some(owner),
+            _ => true,
+        }
+    }
+
+    /// Keeps track of who counts under whose ids.
+    fn follow(&mut self, record: &Record<'_>, misc: Misc, id: &SampleId) {
+        match record {
+            // Made up, for a thread that was there: who its creator is was not known.
+            Record::Fork(_) if misc.has(Misc::COMM_EXEC) => {}
+            Record::Fork(task) => {
+                let (tid, creator) = (task.tid as u32, task.ptid as u32);
+                let attached = self.owner_of_thread.get(&tid) == Some(&tid);
+                match self.owner_of_thread.get(&creator) {
+                    // Attached to by itself, and told of by its creator only now.
+                    _ if attached => {}
+                    Some(owner) => {
+                        self.owner_of_thread.insert(tid, *owner);
+                    }
+                    None => {
+                        self.owner_of_thread.remove(&tid);
+                    }
+                }
+            }
+            Record::Exit(task) => {
+                self.owner_of_thread.remove(&(task.tid as u32));
+            }
+            // The thread that execs goes on under the number of the first one (execve(2)).
+            Record::Comm(comm) if misc.has(Misc::COMM_EXEC) => {
+                let (tid, time) = (comm.tid as u32, id.time.unwrap_or(0));
+                match id.id.and_then(|id| self.owner_of_id.get(&id)) {
+                    Some(owner) => {
+                        self.owner_of_thread.insert(tid, *owner);
+                        self.last_exec = (tid, time);
+                    }
+                    // Both events of a thread tell of the exec; that of another comes later.
+                    None if self.last_exec.0 == tid
+                        && time.abs_diff(self.last_exec.1) < SAME_EXEC => {}
+                    None => {
+                        self.owner_of_thread.remove(&tid);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Nanoseconds within which two records tell of the same exec.
+const SAME_EXEC: u64 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rprof_records::{Attr, AttrFlags, Comm, Task};
+
+    fn attr() -> Attr {
+        Attr {
+            sample_type: SampleType::IDENTIFIER | SampleType::TID | SampleType::TIME,
+            flags: AttrFlags::SAMPLE_ID_ALL,
+            ..Attr::default()
+        }
+    }
+
+    /// A sieve for threads that were attached to late, each with the id 100 above its number.
+    fn sieve(late: &[u32], excluded: Option<u32>) -> Sieve {
+        let layout = SampleLayout::new(&attr(), Endian::NATIVE);
+        let suspects = late
+            .iter()
+            .map(|tid| (*tid, vec![u64::from(tid + 100)]))
+            .collect();
+        Sieve::new(layout.clone(), layout, &suspects, excluded)
+    }
+
+    fn takes(sieve: &mut Sieve, pid: i32, tid: i32, id: u64) -> bool {
+        let mut record = Vec::new();
+        let words = [id, u64::from(pid as u32) | u64::from(tid as u32) << 32, 5];
+        record.extend(9u32.to_ne_bytes());
+        record.extend([2, 0, 32, 0]);
+        record.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
+        sieve.takes(Stream::Samples, &record)
+    }
+
+    fn tell(sieve: &mut Sieve, record: &Record<'_>, misc: Misc, id: u64, time: u64) {
+        let layout = SampleLayout::new(&attr(), Endian::NATIVE);
+        let trailer = SampleId {
+            id: Some(id),
+            time: Some(time),
+            ..SampleId::default()
+        };
+        let mut out = Vec::new();
+        record.encode(misc, &layout, &trailer, &mut out).unwrap();
+        assert!(sieve.takes(Stream::Sideband, &out));
+    }
+
+    fn fork(tid: i32, ptid: i32) -> Record<'static> {
+        Record::Fork(Task {
+            pid: 1,
+            ppid: 1,
+            tid,
+            ptid,
+            time: 0,
+        })
+    }
+
+    #[test]
+    fn a_late_thread_counts_under_its_own_ids() {
+        let mut sieve = sieve(&[7], None);
+        assert!(takes(&mut sieve, 1, 7, 107));
+        assert!(!takes(&mut sieve, 1, 7, 50), "inherited from another");
+        assert!(takes(&mut sieve, 1, 8, 50) && takes(&mut sieve, 1, 8, 60));
+        assert_eq!(sieve.left_out(), 1);
+    }
+
+    #[test]
+    fn what_a_late_thread_starts_counts_under_its_ids() {
+        let mut sieve = sieve(&[7, 9], None);
+        tell(&mut sieve, &fork(8, 7), Misc(0), 50, 1);
+        tell(&mut sieve, &fork(9, 7), Misc(0), 50, 1);
+        tell(&mut sieve, &fork(10, 8), Misc(0), 50, 1);
+        for (tid, id, counts) in [
+            (8, 107, true),
+            (8, 50, false),
+            (10, 107, true),
+            (10, 50, false),
+        ] {
+            assert_eq!(takes(&mut sieve, 1, tid, id), counts, "{tid} {id}");
+        }
+        assert!(takes(&mut sieve, 1, 9, 109) && !takes(&mut sieve, 1, 9, 107));
+        // Its number is somebody else's later.
+        let Record::Fork(task) = fork(8, 7) else {
+            return;
+        };
+        tell(&mut sieve, &Record::Exit(task), Misc(0), 107, 2);
+        assert!(takes(&mut sieve, 1, 8, 50));
+        tell(&mut sieve, &fork(10, 3), Misc(0), 50, 3);
+        assert!(takes(&mut sieve, 1, 10, 50));
+    }
+
+    #[test]
+    fn an_exec_takes_the_first_threads_number() {
+        let exec = |tid| {
+            Record::Comm(Comm {
+                pid: 7,
+                tid,
+                name: b"x".into(),
+            })
+        };
+        // The late thread 8 execs, and becomes 7; its two events tell of it in either order.
+        for order in [[108, 50], [50, 108]] {
+            let mut sieve = sieve(&[7, 8], None);
+            for (place, id) in order.into_iter().enumerate() {
+                tell(&mut sieve, &exec(7), Misc::COMM_EXEC, id, 10 + place as u64);
+            }
+            assert!(takes(&mut sieve, 7, 7, 108) && !takes(&mut sieve, 7, 7, 50));
+        }
+        // One that was there from the start does.
+        let mut sieve = sieve(&[7, 8], None);
+        tell(&mut sieve, &exec(7), Misc::COMM_EXEC, 50, 10);
+        assert!(takes(&mut sieve, 7, 7, 50));
+    }
+
+    #[test]
+    fn the_recorder_itself_is_left_out() {
+        let mut sieve = sieve(&[], Some(3));
+        assert!(!sieve.is_open());
+        assert!(!takes(&mut sieve, 3, 4, 50) && takes(&mut sieve, 4, 4, 50));
+    }
+}

@@ -1,0 +1,271 @@
+//! What runs already.
+
+use super::support::*;
+use rprof_records::{AttrFlags, Record, RecordType};
+use rprof_sampler::{
+    Errno, Launcher, OpenError, Session, SessionBuilder, SessionError, Stream, Target, Waited,
+};
+use std::collections::HashSet;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A process that is ended with the test.
+struct Program(Child);
+
+impl Program {
+    fn sh(script: &str) -> Program {
+        let mut command = Command::new("sh");
+        Program(
+            command
+                .args(["-c", script])
+                .stdin(Stdio::null())
+                .spawn()
+                .unwrap(),
+        )
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    fn end(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Attaches, or says that the test is skipped.
+fn attach(builder: SessionBuilder) -> Option<Session> {
+    permitted(builder.attach())
+}
+
+/// Receives until the session is stopped after this long.
+fn record_for(mut session: Session, time: Duration) -> Recorded {
+    session.start().unwrap();
+    let waited = session.wait_or(None, Some(time)).unwrap();
+    assert_eq!(waited, Waited::Timeout);
+    stopped(session)
+}
+
+fn stopped(mut session: Session) -> Recorded {
+    let mut recorded = Recorded::new(session.events());
+    recorded.counts = session.stop();
+    for batch in session.batches() {
+        recorded.add(&batch);
+    }
+    recorded
+}
+
+fn pids(recorded: &Recorded) -> HashSet<u32> {
+    let pid = |got| match recorded.decoded(got) {
+        Record::Sample(sample) => sample.pid().map(|pid| pid as u32),
+        _ => None,
+    };
+    recorded.of(RecordType::SAMPLE).filter_map(pid).collect()
+}
+
+#[test]
+fn a_process_and_what_it_starts_is_followed() {
+    let program =
+        Program::sh("while :; do ( i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done ); done");
+    let target = Target::Processes(vec![program.pid()]);
+    let Some(session) = attach(cpu_clock().target(target)) else {
+        return;
+    };
+    assert_eq!(session.attached()[0].pid, program.pid());
+    let flags = session.events()[0].attr.flags;
+    assert!(flags.contains(AttrFlags::INHERIT) && !flags.contains(AttrFlags::ENABLE_ON_EXEC));
+    let recorded = record_for(session, Duration::from_millis(500));
+    let born: HashSet<u32> = (recorded.of(RecordType::FORK))
+        .filter_map(|got| match recorded.decoded(got) {
+            Record::Fork(task) => Some(task.pid as u32),
+            _ => None,
+        })
+        .collect();
+    assert!(!born.is_empty());
+    let sampled = pids(&recorded);
+    assert!(!sampled.is_disjoint(&born), "{sampled:?} {born:?}");
+    assert!(
+        sampled
+            .iter()
+            .all(|pid| *pid == program.pid() || born.contains(pid))
+    );
+}
+
+#[test]
+fn without_inherit_only_the_process_is() {
+    let program =
+        Program::sh("while :; do ( i=0; while [ $i -lt 99 ]; do i=$((i+1)); done ); done");
+    let target = Target::Processes(vec![program.pid()]);
+    let Some(session) = attach(cpu_clock().target(target).inherit(false).frequency(4000)) else {
+        return;
+    };
+    let recorded = record_for(session, Duration::from_millis(500));
+    assert_eq!(pids(&recorded), HashSet::from([program.pid()]));
+}
+
+#[test]
+fn the_end_of_all_targets_is_told() {
+    let mut programs = [(); 2].map(|()| Program::sh("exec sleep 100"));
+    let target = Target::Processes(programs.iter().map(Program::pid).collect());
+    let Some(mut session) = attach(cpu_clock().target(target)) else {
+        return;
+    };
+    session.start().unwrap();
+    programs[0].end();
+    let nap = Some(Duration::from_millis(100));
+    assert_eq!(session.wait_or(None, nap).unwrap(), Waited::Timeout);
+    programs[1].end();
+    assert_eq!(session.wait_or(None, None).unwrap(), Waited::TargetsGone);
+    let exits = stopped(session);
+    assert!(exits.of(RecordType::EXIT).count() >= 2);
+}
+
+#[test]
+fn nothing_is_sampled_before_it_is_enabled_nor_when_disabled() {
+    let program = Program::sh("while :; do :; done");
+    let target = Target::Processes(vec![program.pid()]);
+    let builder = cpu_clock().target(target).enabled_from_start(false);
+    let Some(mut session) = attach(builder) else {
+        return;
+    };
+    session.start().unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    let count = |session: &Session| {
+        let batches = session.batches().try_iter();
+        let samples =
+            batches.filter(|batch| batch.stream == Stream::Samples && !batch.bytes.is_empty());
+        samples.count()
+    };
+    assert_eq!(count(&session), 0);
+    session.enable();
+    while count(&session) == 0 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    session.disable();
+    // What was in the rings by then is sent within two looks.
+    std::thread::sleep(Duration::from_millis(400));
+    count(&session);
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(count(&session), 0);
+}
+
+#[test]
+fn errors_name_what_is_not_there() {
+    let mut program = Program::sh("exit");
+    let pid = program.pid();
+    program.0.wait().unwrap();
+    for target in [Target::Processes(vec![pid]), Target::Threads(vec![pid])] {
+        match cpu_clock().target(target).attach() {
+            Err(SessionError::Open(OpenError::TargetsGone { what, .. })) => {
+                assert!(what.contains(&pid.to_string()), "{what}");
+            }
+            Err(SessionError::Open(OpenError::Event { .. })) => return,
+            other => panic!("{other:?}"),
+        }
+    }
+    let nothing = cpu_clock().attach();
+    assert!(matches!(nothing, Err(SessionError::NoTarget)));
+    let cgroup = cpu_clock()
+        .target(Target::Cgroups(vec!["no/such".into()]))
+        .attach();
+    assert!(matches!(cgroup, Err(SessionError::Cgroup(_))));
+    let cpu = cpu_clock().cpus(vec![60_000]).attach();
+    assert!(matches!(cpu, Err(SessionError::Cpus(_))));
+}
+
+#[test]
+fn the_system_is_watched_while_a_program_runs() {
+    let other = Program::sh("while :; do :; done");
+    let built = cpu_clock().target(Target::System).launch(&sh(LOOP));
+    let Some(session) = permitted(built) else {
+        return;
+    };
+    let child = session.child().unwrap().pid() as u32;
+    let recorded = record(session);
+    let sampled = pids(&recorded);
+    assert!(
+        sampled.contains(&child) && sampled.contains(&other.pid()),
+        "{sampled:?}"
+    );
+}
+
+#[test]
+fn cpus_can_be_chosen() {
+    let Some(session) = permitted(cpu_clock().cpus(vec![0]).attach()) else {
+        return;
+    };
+    assert_eq!(
+        (session.cpus(), session.target()),
+        (&[0][..], &Target::System)
+    );
+    let Some(session) = launch(cpu_clock().cpus(vec![0]), &Launcher::new("true")) else {
+        return;
+    };
+    assert_eq!(
+        (session.cpus(), session.target()),
+        (&[0][..], &Target::Command)
+    );
+}
+
+#[test]
+fn stacks_of_users_are_copied() {
+    let Some(session) = launch(cpu_clock().user_stack(Some(1000)), &sh(LOOP)) else {
+        return;
+    };
+    let recorded = record(session);
+    let mut full = 0;
+    for got in recorded.of(RecordType::SAMPLE) {
+        let Record::Sample(sample) = recorded.decoded(got) else {
+            panic!("a sample");
+        };
+        let stack = sample.stack_user().unwrap();
+        // 0 where there is no user side.
+        assert!(
+            [0, 1000].contains(&stack.bytes.len()),
+            "{}",
+            stack.bytes.len()
+        );
+        full += usize::from(!stack.bytes.is_empty() && sample.regs_user().is_some());
+    }
+    assert!(full > 10, "{full}");
+}
+
+#[test]
+fn too_few_descriptors_are_told_with_figures() {
+    // In a process of its own, as the limit is one of the process.
+    if std::env::var_os("RPROF_TEST_FEW_FILES").is_none() {
+        let own = std::env::current_exe().unwrap();
+        let script =
+            "ulimit -n 70; exec \"$0\" --exact attach::too_few_descriptors_are_told_with_figures";
+        let status = (Command::new("sh").args(["-c", script]).arg(own))
+            .env("RPROF_TEST_FEW_FILES", "1")
+            .stdout(Stdio::null())
+            .status();
+        assert!(status.unwrap().success());
+        return;
+    }
+    let programs: Vec<Program> = (0..4).map(|_| Program::sh("exec sleep 100")).collect();
+    let target = Target::Processes(programs.iter().map(Program::pid).collect());
+    match cpu_clock().target(target).attach() {
+        Err(SessionError::Open(error @ OpenError::TooManyFiles { .. })) => {
+            let told = error.to_string();
+            assert!(
+                told.contains("4 threads") && told.contains("70 may be"),
+                "{told}"
+            );
+        }
+        Err(SessionError::Open(OpenError::Event { errno, .. })) => {
+            assert!(
+                [Errno(libc::EACCES), Errno(libc::EPERM), Errno(libc::ENOSYS)].contains(&errno)
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+}
