@@ -127,6 +127,11 @@ impl Merge {
         }
     }
 
+    /// The time before which everything was handed out.
+    pub fn reached(&self) -> u64 {
+        self.last_bound
+    }
+
     /// Hands out, in order, all records that no other can precede any more.
     /// Answers whether there were any.
     ///

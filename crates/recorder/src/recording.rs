@@ -1,101 +1,48 @@
 //! A recording, from start to summary.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
-use std::process::ExitStatus;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rprof_perfdata::output::{OutputError, OutputFile};
-use rprof_perfdata::{EventDescription, FeatureSections, FileWriter, WriteOptions};
-use rprof_records::{Endian, SampleLayout};
-use rprof_sampler::{
-    Degradation, ExecError, Launcher, Role, Session, SessionBuilder, SessionError, Waited,
-};
+use rprof_perfdata::output::OutputFile;
+use rprof_perfdata::{EventDescription, FileWriter, WriteOptions};
+use rprof_records::{AttrFlags, Endian, SampleLayout};
+use rprof_sampler::{Degradation, Launcher, Role, Session, SessionBuilder};
 
+use crate::existing;
+use crate::files::{Files, How};
 use crate::merge::Merge;
+use crate::options::{Output, RecordError, RecordOptions, Stopped};
 use crate::sink::Sink;
-use crate::summary::{Live, Progress, Summary};
+use crate::summary::{Live, Progress, Summary, WriterState};
+use crate::throttling::Throttling;
+use crate::tracing_data;
+use crate::unwinding::{StackTally, Unwinding, is_to_unwind};
 use crate::writing::{Writing, Written, start_features};
 
 /// Nanoseconds by which a watermark may run ahead where drain threads are not
 /// bound to their CPUs.
 const SLACK: u64 = 1_000_000;
 
-/// What keeps a recording from being made, or from being finished.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RecordError {
-    /// The events could not be opened, or the command not be prepared.
-    #[error(transparent)]
-    Session(#[from] SessionError),
-    /// The command could not be executed. No file was written.
-    #[error(transparent)]
-    Exec(#[from] ExecError),
-    /// The output file could not be made.
-    #[error(transparent)]
-    Output(#[from] OutputError),
-    /// Writing failed. The records before are in the file and can be read.
-    #[error("cannot write {}: {source}; what was recorded before is in the file and can be read", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Waiting for the command failed.
-    #[error("cannot wait for the command: {0}")]
-    Wait(#[source] io::Error),
-    /// The thread that writes could not be started, or ended early.
-    #[error("the thread that writes the file failed: {0}")]
-    Thread(#[source] io::Error),
-}
-
-/// Where a recording goes.
-#[derive(Debug)]
-pub enum Output {
-    /// A file of this name; one that exists makes room.
-    File(PathBuf),
-    /// A stream in pipe mode. Nothing else must be written to it.
-    Stream(File),
-}
-
-/// Where to record to, and how.
-#[derive(Debug)]
-pub struct RecordOptions {
-    /// Where.
-    pub output: Output,
-    /// Level at which zstd compresses the records, 1 to 22; `None` for not at all.
-    pub compression: Option<i32>,
-    /// The recorder's own command line, for the file's header.
-    pub command_line: Vec<String>,
-}
-
-/// Why [`Recording::wait`] came back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stopped {
-    /// The command ended.
-    Exited(ExitStatus),
-    /// A stop was asked for; the command may still run.
-    Asked,
-}
-
-/// A command under watch.
+/// What is under watch.
 #[derive(Debug)]
 pub struct Recording {
     session: Session,
     writer: Option<JoinHandle<Written>>,
     live: Arc<Live>,
-    features: FeatureSections,
     path: PathBuf,
     started: Instant,
+    /// Whether what the command starts is watched as well.
+    inherits: bool,
 }
 
 impl Recording {
-    /// Starts the command and records it.
+    /// Starts the command and records it, or records what the builder's target names for as
+    /// long as the command runs.
     ///
     /// # Errors
     /// [`RecordError`]. When the command cannot be executed no file is left, and
@@ -105,7 +52,26 @@ impl Recording {
         command: &Launcher,
         options: RecordOptions,
     ) -> Result<Recording, RecordError> {
-        let mut session = builder.launch(command)?;
+        Recording::begin(builder.launch(command)?, options)
+    }
+
+    /// Records what runs already: what the builder's target names.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub fn attach(
+        builder: SessionBuilder,
+        options: RecordOptions,
+    ) -> Result<Recording, RecordError> {
+        Recording::begin(builder.attach()?, options)
+    }
+
+    fn begin(mut session: Session, options: RecordOptions) -> Result<Recording, RecordError> {
+        // Processes are followed since the session was made, and not yet sampled.
+        let existing = existing::read(&session);
+        if let Some(step) = existing.degradation() {
+            session.add_degradation(step);
+        }
         let (output, stream, path) = match options.output {
             Output::File(path) => {
                 let output = OutputFile::create(&path)?;
@@ -113,13 +79,16 @@ impl Recording {
             }
             Output::Stream(file) => (None, Some(file), PathBuf::from("standard output")),
         };
-        let write = |source| RecordError::Write {
-            path: path.clone(),
-            source,
+        let unwinding = match options.unwind {
+            true => Unwinding::new(session.events()),
+            false => None,
         };
         let events: Vec<_> = (session.events().iter())
             .map(|e| EventDescription {
-                attr: e.attr.clone(),
+                attr: match unwinding.is_some() && is_to_unwind(&e.attr) {
+                    true => e.attr.unwound(),
+                    false => e.attr.clone(),
+                },
                 name: e.name.clone(),
                 ids: e.ids.clone(),
             })
@@ -136,40 +105,71 @@ impl Recording {
             SLACK
         };
         let live = Arc::new(Live::default());
-        let features = start_features(&options.command_line, session.cpus().len() as u32);
-        let how = WriteOptions {
-            compression: options.compression,
-            ..WriteOptions::default()
+        let mut features = start_features(&options.command_line, session.cpus().len() as u32);
+        if let Err(source) = tracing_data::add(&mut features, session.events()) {
+            discard(output);
+            return Err(RecordError::TracingData(source));
+        }
+        let how = How {
+            events,
+            write: WriteOptions {
+                compression: options.compression,
+                ..WriteOptions::default()
+            },
+            features,
+            notes: (session.degradations().iter())
+                .map(|step| ("degraded".to_owned(), step.to_string()))
+                .collect(),
+            samples: samples.clone(),
+            sideband: sideband.clone(),
+            path: output.as_ref().map(|output| output.path.clone()),
+            switch: options.switch.filter(|_| output.is_some()),
+            max_bytes: options.max_bytes,
+            sieve: session.sieve(),
         };
         let sink = match (&output, stream) {
             (Some(output), _) => (output.file.try_clone())
-                .and_then(|file| FileWriter::create_with(file, events, how))
+                .and_then(|file| FileWriter::create_with(file, how.events.clone(), how.write))
                 .map(Sink::File),
-            (None, Some(stream)) => Sink::stream(stream, events, &features, how),
+            (None, Some(stream)) => {
+                Sink::stream(stream, how.events.clone(), &how.features, how.write)
+            }
             (None, None) => Err(io::Error::other("nowhere to write to")),
-        }
-        .map_err(write)?;
+        };
+        let sink = match sink {
+            Ok(sink) => sink,
+            Err(source) => {
+                discard(output);
+                return Err(write_error(&path)(source));
+            }
+        };
+        let inherits =
+            (session.events().iter()).any(|event| event.attr.flags.contains(AttrFlags::INHERIT));
+        let mut merge = Merge::new(session.cpus(), samples, sideband, slack);
+        merge.push(&existing.into_batch());
         let writing = Writing {
             batches: session.batches().clone(),
             recycler: session.recycler(),
-            merge: Merge::new(session.cpus(), samples.clone(), sideband.clone(), slack),
-            sink,
+            merge,
+            sieve: session.sieve(),
+            files: Files::new(how, sink, Arc::clone(&live)),
+            unwinding,
             live: Arc::clone(&live),
-            samples,
-            sideband,
+            notify: options.notify,
         };
         let writer = std::thread::Builder::new()
             .name("rprof-writer".into())
-            .spawn(move || writing.run())
+            .spawn(move || {
+                rprof_sampler::run_soon();
+                writing.run()
+            })
             .map_err(RecordError::Thread)?;
         let started = Instant::now();
         if let Err(e) = session.start() {
             drop(session);
             // With the session gone no more batches come, and the thread ends.
             drop(writer.join());
-            if let Some(output) = output {
-                output.discard();
-            }
+            discard(output);
             return Err(e.into());
         }
         Ok(Recording {
@@ -177,8 +177,8 @@ impl Recording {
             writer: Some(writer),
             live,
             path,
-            features,
             started,
+            inherits,
         })
     }
 
@@ -197,14 +197,28 @@ impl Recording {
         stop: Option<BorrowedFd<'_>>,
         timeout: Option<Duration>,
     ) -> Result<Option<Stopped>, RecordError> {
-        let child = self.session.child_mut();
-        Ok(
-            match child.wait_or(stop, timeout).map_err(RecordError::Wait)? {
-                Waited::Exited(status) => Some(Stopped::Exited(status)),
-                Waited::Other => Some(Stopped::Asked),
-                Waited::Timeout => None,
-            },
-        )
+        let waited = self.session.wait_or(stop, timeout);
+        Ok(Stopped::of(waited.map_err(RecordError::Wait)?))
+    }
+
+    /// The same, for the command alone: after the end of the recording.
+    ///
+    /// # Errors
+    /// [`RecordError::Wait`], and where there is no command.
+    pub fn wait_for_command(
+        &mut self,
+        stop: Option<BorrowedFd<'_>>,
+        timeout: Option<Duration>,
+    ) -> Result<Option<Stopped>, RecordError> {
+        let none = || RecordError::Wait(io::ErrorKind::NotFound.into());
+        let child = self.session.child_mut().ok_or_else(none)?;
+        let waited = child.wait_or(stop, timeout).map_err(RecordError::Wait)?;
+        Ok(Stopped::of(waited))
+    }
+
+    /// The session: what was opened and how.
+    pub fn session(&self) -> &Session {
+        &self.session
     }
 
     /// Counts so far.
@@ -212,9 +226,28 @@ impl Recording {
         self.live.progress(self.started.elapsed())
     }
 
+    /// How the writing goes. Once it is not [`WriterState::Writing`] any more, the
+    /// recording had better be finished: what still comes is not written.
+    pub fn writer(&self) -> WriterState {
+        self.live.state()
+    }
+
+    /// Begins to sample, where the session did not from the start.
+    pub fn enable(&self) {
+        self.session.enable();
+    }
+
+    /// Goes on in another file from now on, where [`RecordOptions::switch`] is set.
+    pub fn switch(&self) {
+        let now = rprof_sampler::monotonic_ns();
+        self.live.switch.store(now, Ordering::Relaxed);
+    }
+
     /// Sends the command a signal. One that has ended is left alone.
     pub fn signal_command(&self, signal: i32) {
-        self.session.child().signal(signal).ok();
+        if let Some(child) = self.session.child() {
+            child.signal(signal).ok();
+        }
     }
 
     /// Ends the recording and finishes the file. The command, if it still runs,
@@ -232,10 +265,7 @@ impl Recording {
         let mut written = writer.join().map_err(|_| {
             RecordError::Thread(io::Error::other("it panicked; please report this"))
         })?;
-        let write = |source| RecordError::Write {
-            path: self.path.clone(),
-            source,
-        };
+        let write = write_error(&self.path);
         if let Some(source) = written.failure.take() {
             return Err(write(source));
         }
@@ -245,31 +275,71 @@ impl Recording {
             // All events of a CPU share its ring; the first one's id stands for them.
             let lost = cpu.events.iter().filter_map(|count| count.lost).sum();
             let id = sampled.first().and_then(|e| e.ids.get(place));
-            written
+            (written.files)
                 .settle_lost(cpu.cpu, id.copied().unwrap_or(0), lost)
-                .map_err(write)?;
+                .map_err(&write)?;
         }
+        (written.files).settle_lost_sideband(counts.lost_sideband().unwrap_or(0));
+        let total = written.files.total();
+        let drains = || counts.cpus.iter().map(|cpu| &cpu.drain);
         let mut summary = Summary {
             path: self.path.clone(),
             events: sampled.iter().map(|e| e.name.clone()).collect(),
-            samples: written.tally.samples,
+            samples: total.samples,
             duration,
-            lost: std::mem::take(&mut written.tally.lost),
-            lost_sideband: counts.lost_sideband().unwrap_or(0),
-            throttled: written.tally.throttled,
+            lost: total.lost.clone().into_iter().collect(),
+            dropped: total.dropped.clone().into_iter().collect(),
+            lagged: drains().map(|d| d.starved + d.sideband_starved).sum(),
+            lost_sideband: total.lost_sideband,
+            throttling: Throttling::of(&total, events, &counts, duration.as_secs_f64()),
             late: written.late,
             damaged_bytes: written.damaged_bytes
-                + counts
-                    .cpus
-                    .iter()
-                    .map(|c| c.drain.damaged_bytes)
-                    .sum::<u64>(),
+                + (drains().map(|d| d.damaged_bytes + d.unsent_bytes)).sum::<u64>(),
+            left_running: self.left_running(&written.files),
             degradations: self.session.degradations().to_vec(),
-            file_bytes: 0,
+            stacks: written.stacks.take(),
+            ..Summary::default()
         };
-        summary.lost.sort_unstable();
-        let features = std::mem::take(&mut self.features);
-        summary.file_bytes = written.finish(features, &summary.notes()).map_err(write)?;
+        let mut notes = total.notes();
+        notes.push(("late".into(), summary.late.to_string()));
+        notes.push(("duration.ns".into(), duration.as_nanos().to_string()));
+        notes.extend(
+            (summary.degradations.iter()).map(|step| ("degraded".into(), step.to_string())),
+        );
+        notes.extend(summary.stacks.iter().flat_map(StackTally::notes));
+        let finished = written.files.finish(&notes).map_err(&write)?;
+        summary.file_bytes = finished.file_bytes;
+        summary.files = finished.files;
         Ok(summary)
+    }
+
+    /// Processes of the command that have outlived it.
+    fn left_running(&self, files: &Files) -> Vec<i32> {
+        let Some(child) = self.session.child().filter(|_| self.inherits) else {
+            return Vec::new();
+        };
+        let is_there = |pid: &i32| Path::new("/proc").join(pid.to_string()).exists();
+        let mut left: Vec<i32> = (files.unfinished())
+            .filter(|pid| *pid != child.pid())
+            .filter(is_there)
+            .collect();
+        left.sort_unstable();
+        left
+    }
+}
+
+/// Takes a file away that was made for nothing.
+fn discard(output: Option<OutputFile>) {
+    if let Some(output) = output {
+        output.discard();
+    }
+}
+
+/// An error of writing to this file.
+fn write_error(path: &Path) -> impl Fn(io::Error) -> RecordError {
+    let path = path.to_owned();
+    move |source| RecordError::Write {
+        path: path.clone(),
+        source,
     }
 }

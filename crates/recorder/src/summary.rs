@@ -1,10 +1,14 @@
 //! What there is to tell, during a recording and after it.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rprof_sampler::Degradation;
+
+use crate::unwinding::StackTally;
+
+use crate::throttling::Throttling;
 
 /// Counts while recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,12 +23,28 @@ pub struct Progress {
     pub elapsed: Duration,
 }
 
+/// How the writer fares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum WriterState {
+    /// It writes.
+    Writing,
+    /// There are as many bytes as were wanted; what comes now is not written.
+    Full,
+    /// It could not write; [`Recording::finish`](crate::Recording::finish) says why.
+    Failed,
+}
+
 /// The counts as the writer thread keeps them and others look at them.
 #[derive(Debug, Default)]
 pub(crate) struct Live {
     pub(crate) samples: AtomicU64,
     pub(crate) lost: AtomicU64,
     pub(crate) bytes: AtomicU64,
+    /// A [`WriterState`].
+    pub(crate) state: AtomicU8,
+    /// From which time on records belong to the next file; 0 if none was asked for.
+    pub(crate) switch: AtomicU64,
 }
 
 impl Live {
@@ -37,58 +57,58 @@ impl Live {
             elapsed,
         }
     }
+
+    pub(crate) fn state(&self) -> WriterState {
+        match self.state.load(Ordering::SeqCst) {
+            0 => WriterState::Writing,
+            1 => WriterState::Full,
+            _ => WriterState::Failed,
+        }
+    }
 }
 
 /// What a finished recording holds.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// The file.
+    /// The file; with several, what their names begin with.
     pub path: PathBuf,
-    /// Its length in bytes.
+    /// The files that are kept, oldest first, where there may be several.
+    pub files: Vec<PathBuf>,
+    /// Length of the last file in bytes.
     pub file_bytes: u64,
     /// Events sampled, by the names in the file.
     pub events: Vec<String>,
-    /// Samples in the file.
+    /// Samples in the file, or in all of them.
     pub samples: u64,
     /// From start to end of recording.
     pub duration: Duration,
     /// Samples lost in full rings, by CPU; CPUs that lost none are left out.
     pub lost: Vec<(u32, u64)>,
+    /// Samples that the processor itself dropped, by CPU.
+    pub dropped: Vec<(u32, u64)>,
+    /// How often samples had to stay in a ring because the writer lagged behind.
+    pub lagged: u64,
     /// Sideband records lost: names or mappings are missing.
     pub lost_sideband: u64,
-    /// How often the kernel throttled sampling.
-    pub throttled: u64,
+    /// How often the kernel throttled sampling, and how to avoid it.
+    pub throttling: Option<Throttling>,
     /// Records that came after a later one had been written.
     pub late: u64,
-    /// Bytes in a ring that were no records.
+    /// Bytes in a ring that were no records, or were not taken.
     pub damaged_bytes: u64,
-    /// Steps down that were taken.
+    /// Processes that the command had started and that outlived it: not recorded any more.
+    pub left_running: Vec<i32>,
+    /// Steps down that were taken, those of the end among them.
     pub degradations: Vec<Degradation>,
+    /// What became of the stacks, where rprof unwound them.
+    pub stacks: Option<StackTally>,
 }
 
 impl Summary {
-    /// The quality of the recording as pairs of key and value, for the file.
-    pub(crate) fn notes(&self) -> Vec<(String, String)> {
-        let note = |key: &str, value: String| (key.to_owned(), value);
-        let mut notes = vec![
-            note("samples", self.samples.to_string()),
-            note("lost", self.lost_samples().to_string()),
-            note("lost.sideband", self.lost_sideband.to_string()),
-            note("throttled", self.throttled.to_string()),
-            note("late", self.late.to_string()),
-            note("duration.ns", self.duration.as_nanos().to_string()),
-        ];
-        for (cpu, lost) in &self.lost {
-            notes.push((format!("lost.cpu{cpu}"), lost.to_string()));
-        }
-        for step in &self.degradations {
-            notes.push(note("degraded", step.to_string()));
-        }
-        notes
-    }
-
-    /// Samples lost on all CPUs.
+    /// Samples lost on all CPUs, for whatever reason.
     pub fn lost_samples(&self) -> u64 {
-        self.lost.iter().map(|(_, n)| n).sum()
+        (self.lost.iter().chain(&self.dropped))
+            .map(|(_, n)| n)
+            .sum()
     }
 }

@@ -1,0 +1,294 @@
+//! Records that say what was there before the recording.
+//!
+//! The kernel tells of processes, names and mappings as they come about. What came about before
+//! is read from /proc and put into the same records, while the processes run on:
+//!
+//! ```text
+//!   sideband on --> stamp, read process A --> stamp, read process B --> ... --> sampling on
+//!       |                 |
+//!       | a change here   | a change here has a record with a later time,
+//!       | is read below   | and so goes before what was read, whichever it was that was read
+//! ```
+//!
+//! - A record gets the time at which the reading of its process began. Whatever happens later
+//!   has a later record; whatever happened before is in what is read. An exec meanwhile
+//!   discards what was read, and tells of its mappings itself.
+//! - The kernel's records are on already, sampling is not yet: no sample is without its mapping.
+//! - A process that is forked meanwhile gets its parent's mappings by a FORK record that may come
+//!   before those were read. So whoever was born since the beginning is read as well, as
+//!   long as there are new ones.
+//!
+//! They go through the merge as if another CPU had sent them, and so into the file in
+//! their place. FORK records carry `PERF_RECORD_MISC_FORK_EXEC`, as perf's made-up ones do: the child's
+//! mappings are its own, not copies.
+
+mod proc;
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::io;
+use std::time::{Duration, Instant};
+
+use proc::{Proc, Stat};
+use rprof_records::{
+    AttrFlags, Comm, Endian, Misc, Mmap2, MmapIdentity, Record, SampleId, SampleLayout, Task,
+};
+use rprof_sampler::{
+    Batch, Degradation, ExistingMapping, MapsReader, Role, Session, Stream, Target, monotonic_ns,
+};
+
+/// Most looks for processes that were born meanwhile.
+const MOST_LOOKS: usize = 8;
+
+/// `PERF_RECORD_MISC_FORK_EXEC`: the mappings of the child are its own.
+const FORK_EXEC: Misc = Misc::COMM_EXEC;
+
+/// The CPU that these records are from: none that there is.
+pub const NO_CPU: u32 = u32::MAX;
+
+/// Longest build-id in a record.
+const BUILD_ID: usize = 20;
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Existing {
+    /// The records, one after another, in the order of time.
+    pub records: Vec<u8>,
+    /// Processes read.
+    pub processes: usize,
+    /// Threads named.
+    pub threads: usize,
+    /// Mappings told.
+    pub mappings: usize,
+    /// Processes that ended while they were read.
+    pub vanished: usize,
+    /// Processes whose mappings this user may not see.
+    pub refused: Vec<u32>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl Existing {
+    /// What the session is to tell of it.
+    pub fn degradation(&self) -> Option<Degradation> {
+        let example = *self.refused.first()?;
+        Some(Degradation::MapsRefused {
+            count: self.refused.len(),
+            example,
+        })
+    }
+
+    /// The records as a batch for the merge, with a promise of nothing.
+    pub fn into_batch(self) -> Batch {
+        Batch {
+            cpu: NO_CPU,
+            stream: Stream::Sideband,
+            bytes: self.records,
+            watermark: 0,
+        }
+    }
+}
+
+/// Reads what a session watches, and ran before it: for whole CPUs all processes, for
+/// a command nothing. Between the making of the session and its start.
+pub fn read(session: &Session) -> Existing {
+    let of_role = |event: &&rprof_sampler::EventIds| event.role == Role::Sideband;
+    let Some(sideband) = session.events().iter().find(of_role) else {
+        return Existing::default();
+    };
+    let scope = match session.target() {
+        Target::Command => return Existing::default(),
+        target if target.is_by_cpu() => Scope::All,
+        _ => {
+            let mut pids: Vec<u32> = session.attached().iter().map(|thread| thread.pid).collect();
+            pids.sort_unstable();
+            pids.dedup();
+            Scope::These {
+                pids,
+                since: session.opened_at(),
+                inherit: sideband.attr.flags.contains(AttrFlags::INHERIT),
+            }
+        }
+    };
+    let layout = SampleLayout::new(&sideband.attr, Endian::NATIVE);
+    let build_ids = sideband.attr.flags.contains(AttrFlags::BUILD_ID);
+    Reading::new(Proc::default(), layout, build_ids).run(&scope)
+}
+
+/// Which processes to read.
+#[derive(Clone, Debug)]
+enum Scope {
+    /// All that there are.
+    All,
+    /// These and, with `inherit`, what they started since, in ticks of
+    /// the clock that /proc has.
+    These {
+        pids: Vec<u32>,
+        since: Duration,
+        inherit: bool,
+    },
+}
+
+struct Reading {
+    proc: Proc,
+    maps: MapsReader,
+    layout: SampleLayout,
+    build_ids: bool,
+    found: Existing,
+    done: HashSet<u32>,
+    mappings: Vec<ExistingMapping>,
+}
+
+impl Reading {
+    fn new(proc: Proc, layout: SampleLayout, build_ids: bool) -> Reading {
+        Reading {
+            proc,
+            maps: MapsReader::new(),
+            layout,
+            build_ids,
+            found: Existing::default(),
+            done: HashSet::new(),
+            mappings: Vec::new(),
+        }
+    }
+
+    fn run(mut self, scope: &Scope) -> Existing {
+        let began = Instant::now();
+        for look in 0..MOST_LOOKS {
+            let mut pids = match scope {
+                Scope::All => self.proc.pids(),
+                Scope::These { pids, .. } if look == 0 => pids.clone(),
+                Scope::These { inherit: false, .. } => break,
+                Scope::These { since, .. } => self.born_since(*since),
+            };
+            pids.retain(|pid| self.done.insert(*pid));
+            if pids.is_empty() {
+                break;
+            }
+            for pid in pids {
+                self.process(pid);
+            }
+        }
+        self.found.took = began.elapsed();
+        self.found
+    }
+
+    /// What processes that were read have started since.
+    fn born_since(&self, since: Duration) -> Vec<u32> {
+        let is_new = |pid: &u32| {
+            let stat = self.proc.stat(*pid);
+            stat.is_some_and(|stat| self.done.contains(&stat.parent) && stat.started >= since)
+        };
+        let mut pids = self.proc.pids();
+        pids.retain(|pid| !self.done.contains(pid) && is_new(pid));
+        pids
+    }
+
+    /// Reads a process. One that ends meanwhile leaves what was read of it.
+    fn process(&mut self, pid: u32) {
+        let time = monotonic_ns();
+        let Some(stat) = self.proc.stat(pid) else {
+            self.found.vanished += 1;
+            return;
+        };
+        self.found.processes += 1;
+        self.threads(pid, &stat, time);
+        self.mappings.clear();
+        let mut mappings = std::mem::take(&mut self.mappings);
+        match self.maps.read(pid, &mut mappings) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                self.found.refused.push(pid);
+            }
+            // Gone.
+            Err(_) => self.found.vanished += 1,
+        }
+        for mapping in &mappings {
+            self.mapping(pid, mapping, time);
+        }
+        self.mappings = mappings;
+    }
+
+    fn threads(&mut self, pid: u32, stat: &Stat, time: u64) {
+        let mut tids = self.proc.threads(pid);
+        // The first thread's records come first: the others' refer to its process.
+        tids.sort_unstable_by_key(|tid| (*tid != pid, *tid));
+        for tid in tids {
+            let name = match tid == pid {
+                true => Some(stat.name.clone()),
+                false => self.proc.name(pid, tid),
+            };
+            let Some(name) = name else {
+                continue;
+            };
+            let parent = if tid == pid { stat.parent } else { pid };
+            let fork = Record::Fork(Task {
+                pid: pid as i32,
+                ppid: parent as i32,
+                tid: tid as i32,
+                ptid: parent as i32,
+                time,
+            });
+            self.put(&fork, FORK_EXEC, pid, tid, time);
+            let comm = Record::Comm(Comm {
+                pid: pid as i32,
+                tid: tid as i32,
+                name: Cow::Owned(name),
+            });
+            self.put(&comm, Misc(0), pid, tid, time);
+            self.found.threads += 1;
+        }
+    }
+
+    fn mapping(&mut self, pid: u32, mapping: &ExistingMapping, time: u64) {
+        let build_id = mapping.build_id.as_deref();
+        let build_id = build_id.filter(|id| self.build_ids && id.len() <= BUILD_ID);
+        let identity = match build_id {
+            Some(id) => {
+                let mut bytes = [0; BUILD_ID];
+                bytes[..id.len()].copy_from_slice(id);
+                MmapIdentity::BuildId {
+                    len: id.len() as u8,
+                    bytes,
+                }
+            }
+            None => MmapIdentity::Inode {
+                major: mapping.device.0,
+                minor: mapping.device.1,
+                inode: mapping.inode,
+                generation: 0,
+            },
+        };
+        let record = Record::Mmap2(Mmap2 {
+            pid: pid as i32,
+            tid: pid as i32,
+            start: mapping.start,
+            len: mapping.end.saturating_sub(mapping.start),
+            pgoff: mapping.offset,
+            identity,
+            prot: mapping.prot,
+            flags: mapping.flags,
+            path: Cow::Borrowed(&mapping.path),
+        });
+        self.put(&record, Misc::USER, pid, pid, time);
+        self.found.mappings += 1;
+    }
+
+    /// Appends a record with the trailer that the sideband event's own have. The id is 0, that of
+    /// made-up records.
+    fn put(&mut self, record: &Record<'_>, misc: Misc, pid: u32, tid: u32, time: u64) {
+        let id = SampleId {
+            pid: Some(pid as i32),
+            tid: Some(tid as i32),
+            time: Some(time),
+            ..SampleId::default()
+        };
+        // A path has 4,095 bytes at most, so all of it fits into a record.
+        record
+            .encode(misc, &self.layout, &id, &mut self.found.records)
+            .ok();
+    }
+}
+
+#[cfg(test)]
+mod tests;

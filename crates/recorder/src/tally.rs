@@ -1,0 +1,152 @@
+//! Counts of what went into a file.
+
+use std::collections::BTreeMap;
+
+use rprof_records::{RawRecord, Record, RecordType, SampleLayout};
+use rprof_sampler::Stream;
+use rustc_hash::FxHashMap;
+
+use crate::merge::Released;
+
+/// Counts of one file, or of all files of a recording.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) samples: u64,
+    /// Lost samples told by LOST records, by CPU.
+    pub(crate) lost: BTreeMap<u32, u64>,
+    /// Samples that the processor dropped (LOST_SAMPLES), by CPU.
+    pub(crate) dropped: BTreeMap<u32, u64>,
+    /// Lost records of names and mappings, as LOST records tell.
+    pub(crate) lost_sideband: u64,
+    /// How often an event was throttled, by its id.
+    pub(crate) throttled: FxHashMap<u64, u64>,
+    pub(crate) first_sample: Option<u64>,
+    pub(crate) last_sample: u64,
+    /// Time of the last record.
+    pub(crate) last: u64,
+}
+
+impl Tally {
+    /// Whether a record counts that is no sample.
+    pub(crate) fn wants(kind: RecordType) -> bool {
+        matches!(
+            kind,
+            RecordType::LOST | RecordType::LOST_SAMPLES | RecordType::THROTTLE
+        )
+    }
+
+    pub(crate) fn take_sample(&mut self, time: u64) {
+        self.samples += 1;
+        self.first_sample.get_or_insert(time);
+        self.last_sample = self.last_sample.max(time);
+        self.last = self.last.max(time);
+    }
+
+    /// Takes in any other record.
+    pub(crate) fn take(
+        &mut self,
+        released: &Released<'_>,
+        raw: &RawRecord<'_>,
+        layout: &SampleLayout,
+    ) {
+        self.last = self.last.max(released.time);
+        if !Tally::wants(raw.kind) {
+            return;
+        }
+        match (Record::decode(raw, Some(layout)), released.stream) {
+            (Ok(Record::Lost(lost)), Stream::Samples) => self.add_lost(released.cpu, lost.lost),
+            (Ok(Record::Lost(lost)), Stream::Sideband) => self.lost_sideband += lost.lost,
+            (Ok(Record::LostSamples { lost }), _) => {
+                *self.dropped.entry(released.cpu).or_default() += lost;
+            }
+            (Ok(Record::Throttle { id, .. }), _) => *self.throttled.entry(id).or_default() += 1,
+            _ => {}
+        }
+    }
+
+    pub(crate) fn add_lost(&mut self, cpu: u32, lost: u64) {
+        *self.lost.entry(cpu).or_default() += lost;
+    }
+
+    pub(crate) fn lost_on(&self, cpu: u32) -> u64 {
+        self.lost.get(&cpu).copied().unwrap_or(0)
+    }
+
+    /// Samples lost, for whatever reason.
+    pub(crate) fn all_lost(&self) -> u64 {
+        self.lost.values().chain(self.dropped.values()).sum()
+    }
+
+    pub(crate) fn times_throttled(&self) -> u64 {
+        self.throttled.values().sum()
+    }
+
+    /// Adds the counts of a later file.
+    pub(crate) fn add(&mut self, later: &Tally) {
+        self.samples += later.samples;
+        self.lost_sideband += later.lost_sideband;
+        for (cpu, lost) in &later.lost {
+            self.add_lost(*cpu, *lost);
+        }
+        for (cpu, dropped) in &later.dropped {
+            *self.dropped.entry(*cpu).or_default() += dropped;
+        }
+        for (id, times) in &later.throttled {
+            *self.throttled.entry(*id).or_default() += times;
+        }
+        self.first_sample = self.first_sample.or(later.first_sample);
+        self.last_sample = self.last_sample.max(later.last_sample);
+        self.last = self.last.max(later.last);
+    }
+
+    /// As pairs of key and value, for the file.
+    pub(crate) fn notes(&self) -> Vec<(String, String)> {
+        let note = |key: &str, value: u64| (key.to_owned(), value.to_string());
+        let mut notes = vec![
+            note("samples", self.samples),
+            note("lost", self.all_lost()),
+            note("lost.sideband", self.lost_sideband),
+            note("throttled", self.times_throttled()),
+        ];
+        for (cpu, lost) in &self.lost {
+            notes.push(note(&format!("lost.cpu{cpu}"), *lost));
+        }
+        for (cpu, dropped) in &self.dropped {
+            notes.push(note(&format!("dropped.cpu{cpu}"), *dropped));
+        }
+        notes
+    }
+}
+
+/// What the command started, and has not ended.
+#[derive(Debug, Default)]
+pub(crate) struct Tasks {
+    /// Threads of each process of which the beginning was seen.
+    threads: FxHashMap<i32, u32>,
+}
+
+impl Tasks {
+    pub(crate) fn wants(kind: RecordType) -> bool {
+        matches!(kind, RecordType::FORK | RecordType::EXIT)
+    }
+
+    pub(crate) fn take(&mut self, record: &Record<'_>) {
+        match record {
+            Record::Fork(task) => *self.threads.entry(task.pid).or_default() += 1,
+            Record::Exit(task) => {
+                if let Some(threads) = self.threads.get_mut(&task.pid) {
+                    *threads = threads.saturating_sub(1);
+                    if *threads == 0 {
+                        self.threads.remove(&task.pid);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Processes that have not ended.
+    pub(crate) fn processes(&self) -> impl Iterator<Item = i32> + '_ {
+        self.threads.keys().copied()
+    }
+}

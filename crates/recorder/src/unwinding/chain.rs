@@ -1,0 +1,33 @@
+//! Callchains as they are written.
+
+use rprof_records::{ContextMarker, CpuMode, Misc, Sample};
+use rprof_unwind::Frame;
+
+/// Set on a SAMPLE whose user stack ends before its root. For samples the kernel leaves this
+/// bit unused (it is `PERF_RECORD_MISC_MMAP_DATA`, `COMM_EXEC` and so on elsewhere), and
+/// readers look at the CPU mode only.
+pub(super) fn truncated(misc: Misc) -> Misc {
+    Misc(misc.0 | Misc::TRUNCATED_STACK.0)
+}
+
+/// What the kernel recorded of itself.
+pub(super) fn kernel_part(sample: &Sample<'_>, chain: &mut Vec<u64>) {
+    chain.clear();
+    let entries = sample.callchain().into_iter().flat_map(|c| c.iter());
+    let user = [ContextMarker::USER.0, ContextMarker::USER_DEFERRED.0];
+    chain.extend(entries.take_while(|entry| !user.contains(entry)));
+}
+
+/// The user's side of which nothing is known but where the sample was taken.
+pub(super) fn append_ip_only(sample: &Sample<'_>, misc: Misc, chain: &mut Vec<u64>) {
+    if misc.cpu_mode() == CpuMode::User {
+        chain.push(ContextMarker::USER.0);
+        chain.extend(sample.ip());
+    }
+}
+
+/// The user's side, unwound.
+pub(super) fn append_frames(frames: &[Frame], chain: &mut Vec<u64>) {
+    chain.push(ContextMarker::USER.0);
+    chain.extend(frames.iter().map(|frame| frame.address));
+}

@@ -1,0 +1,101 @@
+//! The unwind tables of what is mapped: each image opened once, while it is there.
+
+use std::cell::OnceCell;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rprof_processes::{Image, ImageIdentity, ImageKind, LiveMapping, Pid};
+use rprof_symbols::ImageFile;
+use rprof_unwind::UnwindTable;
+
+/// Tables by image. One that cannot be had is not asked for again, so that a
+/// file that is gone costs one attempt.
+#[derive(Debug, Default)]
+pub(crate) struct Tables {
+    tables: Vec<OnceCell<Option<Box<UnwindTable>>>>,
+}
+
+impl Tables {
+    /// Makes room for so many images.
+    pub(crate) fn extend_to(&mut self, images: usize) {
+        if self.tables.len() < images {
+            self.tables.resize_with(images, OnceCell::new);
+        }
+    }
+
+    /// The table of an image that `pid` has mapped there. `None` where the image cannot be
+    /// read, or is no ELF file, or is memory.
+    pub(crate) fn get(
+        &self,
+        images: &[Image],
+        mapping: &LiveMapping,
+        pid: Pid,
+    ) -> Option<&UnwindTable> {
+        let number = mapping.image.0 as usize;
+        let table = self.tables.get(number)?.get_or_init(|| {
+            let image = images.get(number)?;
+            open(image, mapping, pid).map(Box::new)
+        });
+        table.as_deref()
+    }
+}
+
+fn open(image: &Image, mapping: &LiveMapping, pid: Pid) -> Option<UnwindTable> {
+    match image.kind {
+        ImageKind::Vdso => UnwindTable::parse(&rprof_symbols::vdso::vdso_image()?).ok(),
+        // Memory with a file descriptor may well hold an ELF image.
+        ImageKind::File | ImageKind::Deleted | ImageKind::Memfd => {
+            let file = places(image, mapping, pid).find_map(|place| place.open(image))?;
+            UnwindTable::parse(file.bytes()).ok()
+        }
+        _ => None,
+    }
+}
+
+/// A path under which the image may be found.
+struct Place {
+    path: PathBuf,
+    /// Whether it is the very file that is mapped, whatever its name leads to by now.
+    is_mapped: bool,
+}
+
+/// The mapping itself; the name as the process sees it, in its container; the name as
+/// it is here, for a process that has ended.
+fn places(image: &Image, mapping: &LiveMapping, pid: Pid) -> impl Iterator<Item = Place> {
+    let proc = PathBuf::from(format!("/proc/{}", pid.0));
+    let range = format!("{:x}-{:x}", mapping.start, mapping.end);
+    let name = Path::new(OsStr::from_bytes(image.path_without_deleted()));
+    let inside = (name.strip_prefix("/").ok()).map(|inside| proc.join("root").join(inside));
+    let mapped = Place {
+        path: proc.join("map_files").join(range),
+        is_mapped: true,
+    };
+    let named = [inside, Some(name.to_owned())].into_iter().flatten();
+    let named = named.map(|path| Place {
+        path,
+        is_mapped: false,
+    });
+    std::iter::once(mapped).chain(named)
+}
+
+impl Place {
+    fn open(&self, image: &Image) -> Option<ImageFile> {
+        // A name that does not begin at the root leads to nowhere in particular.
+        if !self.path.is_absolute() {
+            return None;
+        }
+        let file = ImageFile::open(&self.path).ok()?;
+        let is_right = self.is_mapped
+            || match image.identity {
+                ImageIdentity::BuildId(wanted) => {
+                    let found = rprof_symbols::elf::build_id_of(file.bytes());
+                    found.is_some_and(|id| id.as_bytes().starts_with(wanted.as_bytes()))
+                }
+                // Device numbers do not compare on overlay file systems and btrfs.
+                ImageIdentity::Inode { inode, .. } => file.inode() == inode,
+                ImageIdentity::PathOnly => true,
+            };
+        is_right.then_some(file)
+    }
+}

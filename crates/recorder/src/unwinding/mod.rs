@@ -1,0 +1,369 @@
+//! Stacks, unwound while recording.
+//!
+//! ```text
+//!   sideband --> LiveMap (what is mapped now) --+
+//!                                               v
+//!   sample: kernel callchain, user registers, stack bytes --> Unwinder --> sample: callchain
+//!                                               ^
+//!   images, opened while they are mapped -------+
+//! ```
+//!
+//! Records come in the order of time, so the map is that of the moment of each sample. The
+//! stack bytes never reach the file. Where they end before the root, the rest comes from what
+//! the same thread's stack was before, or from the process's memory, which is some
+//! milliseconds older than the sample: it is taken only where the frames that both have agree.
+
+mod chain;
+mod images;
+mod process_memory;
+mod tally;
+
+pub use tally::{StackCause, StackTally};
+
+use rprof_processes::{ImageIdentity, LiveMap, LiveMapping, NewMapping, Pid, Tid};
+use rprof_records::{
+    Attr, CpuMode, Endian, Misc, MmapIdentity, RawBytes, RawRecord, Record, RecordType, Sample,
+    SampleLayout, SampleType,
+};
+use rprof_sampler::EventIds;
+use rprof_unwind::{
+    Arch, Cause, End, Frame, Memory, Module, Modules, Registers, StackDump, ThreadStacks, Unwinder,
+};
+use rustc_hash::FxHashMap;
+
+use crate::merge::Released;
+use images::Tables;
+use process_memory::{ProcessMemories, StackMemory};
+
+/// `PERF_SAMPLE_REGS_ABI_64`.
+const ABI_64: u64 = 2;
+
+/// `PROT_EXEC`.
+const PROT_EXEC: u32 = 4;
+
+/// Most frames of a stack. A record holds some 8,000 addresses, the kernel's among them.
+const MOST_FRAMES: usize = 7_500;
+
+/// Frames next to the end of a dump that must stand in the process's memory as they do in
+/// the dump, for that memory to be believed.
+const WITNESSES: usize = 2;
+
+/// Or so many bytes at the very end of the dump, in a frame as large as the dump.
+const RIM: usize = 256;
+
+/// Unwinds samples against the process map as it is at their time.
+#[derive(Debug)]
+pub(crate) struct Unwinding {
+    /// Layout of each event's samples, and which registers they have.
+    layouts: Vec<(SampleLayout, u64)>,
+    /// Place in `layouts` by the id that a sample begins with.
+    by_id: FxHashMap<u64, usize>,
+    arch: Arch,
+    unwinder: Unwinder,
+    map: LiveMap,
+    tables: Tables,
+    memory: ProcessMemories,
+    stacks: ThreadStacks,
+    tally: StackTally,
+    frames: Vec<Frame>,
+    chain: Vec<u64>,
+    values: Vec<u64>,
+}
+
+impl Unwinding {
+    /// For samples of these events. `None` where none of them has user registers and stack,
+    /// or this machine's processor is none that can be unwound.
+    pub(crate) fn new(events: &[EventIds]) -> Option<Unwinding> {
+        let (mut layouts, mut by_id) = (Vec::new(), FxHashMap::default());
+        for event in events {
+            if is_to_unwind(&event.attr) {
+                by_id.extend(event.ids.iter().map(|id| (*id, layouts.len())));
+                let layout = SampleLayout::new(&event.attr, Endian::NATIVE);
+                layouts.push((layout, event.attr.sample_regs_user));
+            }
+        }
+        if layouts.is_empty() {
+            return None;
+        }
+        let arch = match std::env::consts::ARCH {
+            "x86_64" => Arch::X86_64,
+            "aarch64" => Arch::Aarch64,
+            _ => return None,
+        };
+        Some(Unwinding {
+            layouts,
+            by_id,
+            arch,
+            unwinder: Unwinder::new(arch),
+            map: LiveMap::new(),
+            tables: Tables::default(),
+            memory: ProcessMemories::default(),
+            stacks: ThreadStacks::new(),
+            tally: StackTally::default(),
+            frames: Vec::new(),
+            chain: Vec::new(),
+            values: Vec::new(),
+        })
+    }
+
+    /// What became of the stacks.
+    pub(crate) fn into_tally(self) -> StackTally {
+        self.tally
+    }
+
+    /// Takes in the next record in time. Answers whether it is to be replaced by the one that
+    /// is then in `unwound`.
+    pub(crate) fn take(&mut self, released: &Released<'_>, unwound: &mut Vec<u8>) -> bool {
+        let Some(raw) = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE) else {
+            return false;
+        };
+        if raw.kind == RecordType::SAMPLE {
+            return self.rewrite(&raw, unwound);
+        }
+        // Without a layout the trailer is not looked at.
+        if let Ok(record) = Record::decode(&raw, None) {
+            self.follow(&raw, &record);
+        }
+        false
+    }
+
+    /// Takes in a record of the sideband.
+    fn follow(&mut self, raw: &RawRecord<'_>, record: &Record<'_>) {
+        match record {
+            Record::Comm(comm) => {
+                let (pid, tid) = (Pid(comm.pid), Tid(comm.tid));
+                match raw.misc.has(Misc::COMM_EXEC) {
+                    true => {
+                        self.forget(pid, tid);
+                        self.map.handle_exec(pid, tid);
+                    }
+                    false => self.map.handle_thread(pid, tid),
+                }
+            }
+            // Made up for a thread that was there: its process's mappings are its own.
+            Record::Fork(task) if raw.misc.has(Misc::COMM_EXEC) => {
+                self.map.handle_thread(Pid(task.pid), Tid(task.tid));
+            }
+            Record::Fork(task) => {
+                let (pid, parent) = (Pid(task.pid), Pid(task.ppid));
+                self.map.handle_fork(pid, Tid(task.tid), parent);
+            }
+            Record::Exit(task) => {
+                let (pid, tid) = (Pid(task.pid), Tid(task.tid));
+                self.map.handle_exit(pid, tid);
+                self.forget(pid, tid);
+            }
+            Record::Mmap2(m) if m.pid >= 0 => {
+                let identity = match m.identity {
+                    MmapIdentity::BuildId { len, bytes } => {
+                        let id = bytes.get(..usize::from(len)).unwrap_or(&[]);
+                        let id = rprof_processes::BuildId::new(id);
+                        id.map_or(ImageIdentity::PathOnly, ImageIdentity::BuildId)
+                    }
+                    MmapIdentity::Inode {
+                        major,
+                        minor,
+                        inode,
+                        generation,
+                    } => ImageIdentity::Inode {
+                        major,
+                        minor,
+                        inode,
+                        generation,
+                    },
+                };
+                let new = NewMapping {
+                    start: m.start,
+                    len: m.len,
+                    file_offset: m.pgoff,
+                    path: &m.path,
+                    identity,
+                    executable: m.prot & PROT_EXEC != 0,
+                };
+                self.map.handle_mmap(Pid(m.pid), &new);
+            }
+            _ => {}
+        }
+    }
+
+    /// What was known of a thread's stack, and of its process's memory, holds no more.
+    fn forget(&mut self, pid: Pid, tid: Tid) {
+        self.memory.forget(pid);
+        self.stacks.forget(thread(tid.0));
+    }
+
+    /// The sample with its stack unwound, as a record in `out`, whose contents it
+    /// replaces. Answers whether that is so: not for samples of events without stacks, and for
+    /// those that make no sense.
+    fn rewrite(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> bool {
+        out.clear();
+        let id = raw.body.u64(0, Endian::NATIVE).unwrap_or(0);
+        let Some(place) = self.by_id.get(&id).copied() else {
+            return false;
+        };
+        // Borrowed by the sample, while the rest of `self` works.
+        let (layout, registers) = self.layouts[place].clone();
+        let Ok(sample) = Sample::parse(raw.body, &layout) else {
+            return false;
+        };
+        let misc = self.unwind(&sample, raw.misc, registers);
+        sample.put_unwound(misc, &self.chain, out).is_ok()
+    }
+
+    /// Puts the sample's callchain together; answers the record's new misc bits.
+    fn unwind(&mut self, sample: &Sample<'_>, misc: Misc, mask: u64) -> Misc {
+        chain::kernel_part(sample, &mut self.chain);
+        let Some(registers) = sample.regs_user().filter(|r| r.abi != 0) else {
+            // A kernel thread, or one that is just being born or has gone.
+            self.tally.kernel_only += 1;
+            return misc;
+        };
+        self.values.clear();
+        self.values.extend(registers.iter().map(|(_, value)| value));
+        let whole = Registers::from_perf(self.arch, mask, &self.values);
+        let Some(whole) = whole.filter(|_| registers.abi == ABI_64) else {
+            // The first register of 32-bit processes stands elsewhere; the sample's own
+            // address is all there is, if it is one of user mode.
+            self.tally.count(None, Some(StackCause::Compat), None);
+            chain::append_ip_only(sample, misc, &mut self.chain);
+            return chain::truncated(misc);
+        };
+        let pid = Pid(sample.pid().unwrap_or(-1));
+        let bytes = sample.stack_user().map(|dump| dump.bytes.to_cow());
+        let bytes = bytes.as_deref().unwrap_or(&[]);
+        if bytes.is_empty() && misc.cpu_mode() == CpuMode::Kernel {
+            // An exec or an exit has just taken the stack away: there is no user side.
+            self.tally.kernel_only += 1;
+            return misc;
+        }
+        let dump = StackDump::new(whole.sp(), bytes);
+
+        self.tables.extend_to(self.map.images().len());
+        let code = Code {
+            pid,
+            map: &self.map,
+            mappings: self.map.mappings(pid),
+            tables: &self.tables,
+            memory: &self.memory,
+        };
+        let frames = &mut self.frames;
+        let mut end = self
+            .unwinder
+            .unwind(&whole, &dump, &code, MOST_FRAMES, frames);
+        let thread = thread(sample.tid().unwrap_or(-1));
+        end = (self.stacks).complete(thread, frames, end, MOST_FRAMES, |_| None);
+        if let End::Truncated(Cause::StackEnded { .. }) = end {
+            end = self.go_on_in_memory(pid, &whole, &dump, bytes, end);
+            if let End::Joined(root) = end {
+                self.stacks.remember(thread, &self.frames, root);
+            }
+        }
+        chain::append_frames(&self.frames, &mut self.chain);
+        let outermost = self.frames.last().map(Frame::lookup_address);
+        let image = outermost.and_then(|address| {
+            let mapping = self.map.find(pid, address)?;
+            self.map.images().get(mapping.image.0 as usize)
+        });
+        self.tally.count_end(end, image);
+        match end.is_complete() {
+            true => misc,
+            false => chain::truncated(misc),
+        }
+    }
+
+    /// The dump ended before the root: reads on in the process's memory, if that is still as
+    /// it was.
+    fn go_on_in_memory(
+        &mut self,
+        pid: Pid,
+        registers: &Registers,
+        dump: &StackDump<'_>,
+        bytes: &[u8],
+        end: End,
+    ) -> End {
+        let Some(memory) = self.memory.stack(pid) else {
+            return end;
+        };
+        let witnesses = self.frames.iter().rev().filter(|frame| frame.slot != 0);
+        let mut witnesses = witnesses.take(WITNESSES).peekable();
+        let agrees = witnesses.peek().is_some()
+            && witnesses.all(|frame| {
+                let now = memory.read_u64(frame.slot);
+                now.is_some() && now == dump.read_u64(frame.slot)
+            });
+        let rim = &bytes[bytes.len().saturating_sub(RIM)..];
+        let rim_at = dump.end().saturating_sub(rim.len() as u64);
+        if !agrees && (rim.is_empty() || !memory.has(rim_at, rim)) {
+            return end;
+        }
+        let code = Code {
+            pid,
+            map: &self.map,
+            mappings: self.map.mappings(pid),
+            tables: &self.tables,
+            memory: &self.memory,
+        };
+        let both = Both(dump, &memory);
+        let mut frames = Vec::new();
+        let whole = (self.unwinder).unwind(registers, &both, &code, MOST_FRAMES, &mut frames);
+        match whole {
+            // What does not lead to a root is no more to be believed than nothing.
+            End::Root(root) => {
+                self.frames = frames;
+                End::Joined(root)
+            }
+            _ => end,
+        }
+    }
+}
+
+/// Whether samples of this event have what it takes.
+pub(crate) fn is_to_unwind(attr: &Attr) -> bool {
+    (attr.sample_type).contains(SampleType::REGS_USER | SampleType::STACK_USER)
+}
+
+/// What [`ThreadStacks`] knows a thread by.
+fn thread(tid: i32) -> u64 {
+    u64::from(tid.cast_unsigned())
+}
+
+/// The dump, and behind its end the process's memory.
+struct Both<'a>(&'a StackDump<'a>, &'a StackMemory);
+
+impl Memory for Both<'_> {
+    fn read_u64(&self, avma: u64) -> Option<u64> {
+        let known = self.0.read_u64(avma);
+        known.or_else(|| match avma >= self.0.end() {
+            true => self.1.read_u64(avma),
+            false => None,
+        })
+    }
+}
+
+/// The code of a process, as the unwinder asks for it.
+struct Code<'a> {
+    pid: Pid,
+    map: &'a LiveMap,
+    mappings: &'a [LiveMapping],
+    tables: &'a Tables,
+    memory: &'a ProcessMemories,
+}
+
+impl Modules for Code<'_> {
+    fn find(&self, avma: u64) -> Option<Module<'_>> {
+        let mapping = rprof_processes::find_live(self.mappings, avma)?;
+        if !mapping.executable {
+            return None;
+        }
+        let table = self.tables.get(self.map.images(), mapping, self.pid);
+        let bias = table.and_then(|table| table.bias(mapping.start, mapping.file_offset));
+        Some(Module {
+            table: table.filter(|_| bias.is_some()),
+            bias: bias.unwrap_or(0),
+        })
+    }
+
+    fn code(&self, avma: u64, into: &mut [u8]) -> usize {
+        self.memory.copy(self.pid, avma, into)
+    }
+}

@@ -1,0 +1,113 @@
+//! What became of the stacks of a recording.
+
+use std::collections::BTreeMap;
+
+use rprof_processes::Image;
+use rprof_unwind::{Cause, End};
+
+/// Why a stack is not complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum StackCause {
+    /// The stack bytes ended before the root.
+    StackEnded,
+    /// An image, or code made at run time, has no unwind information, and no frame pointer.
+    NoUnwindInfo,
+    /// Unwind information that cannot be used.
+    BadUnwindInfo,
+    /// A register or memory that the unwind information needs is not known.
+    BadMemory,
+    /// A return address led to where there is no code.
+    NotMapped,
+    /// More frames than a record can hold.
+    TooDeep,
+    /// A 32-bit process.
+    Compat,
+}
+
+impl StackCause {
+    /// A stable `snake_case` word, for the file.
+    pub fn key(self) -> &'static str {
+        match self {
+            StackCause::StackEnded => "stack_ended",
+            StackCause::NoUnwindInfo => "no_unwind_info",
+            StackCause::BadUnwindInfo => "bad_unwind_info",
+            StackCause::BadMemory => "bad_memory",
+            StackCause::NotMapped => "not_mapped",
+            StackCause::TooDeep => "too_deep",
+            StackCause::Compat => "32_bit",
+        }
+    }
+}
+
+impl From<Cause> for StackCause {
+    fn from(cause: Cause) -> StackCause {
+        match cause {
+            Cause::StackEnded { .. } => StackCause::StackEnded,
+            Cause::NoUnwindInfo { .. } => StackCause::NoUnwindInfo,
+            Cause::BadMemory { .. } | Cause::MissingRegister { .. } => StackCause::BadMemory,
+            Cause::NotMapped { .. } => StackCause::NotMapped,
+            Cause::TooDeep => StackCause::TooDeep,
+            _ => StackCause::BadUnwindInfo,
+        }
+    }
+}
+
+/// Counts of stacks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StackTally {
+    /// Samples with a user side, unwound.
+    pub total: u64,
+    /// Those that reach their root, joined ones among them.
+    pub complete: u64,
+    /// Those of which a part was known from elsewhere than the sample.
+    pub joined: u64,
+    /// The others, by cause and by the name of the image of the outermost frame.
+    pub truncated: BTreeMap<(StackCause, String), u64>,
+    /// Samples with no user side: kernel threads.
+    pub kernel_only: u64,
+}
+
+impl StackTally {
+    /// As pairs of key and value, for the file: readers find a truncated stack by its bit, and
+    /// the causes here.
+    pub(crate) fn notes(&self) -> Vec<(String, String)> {
+        let note = |key: &str, value: u64| (key.to_owned(), value.to_string());
+        let mut notes = vec![
+            note("stacks.total", self.total),
+            note("stacks.complete", self.complete),
+            note("stacks.joined", self.joined),
+        ];
+        for ((cause, image), count) in &self.truncated {
+            let key = format!("stacks.truncated.{}", cause.key());
+            notes.push((key, format!("{count} {image}")));
+        }
+        notes
+    }
+
+    pub(super) fn count_end(&mut self, end: End, image: Option<&Image>) {
+        match end {
+            End::Root(_) => self.count(Some(false), None, image),
+            End::Joined(_) => self.count(Some(true), None, image),
+            End::Truncated(cause) => self.count(None, Some(cause.into()), image),
+        }
+    }
+
+    /// `complete` says whether it was joined.
+    pub(super) fn count(
+        &mut self,
+        complete: Option<bool>,
+        cause: Option<StackCause>,
+        image: Option<&Image>,
+    ) {
+        self.total += 1;
+        if let Some(joined) = complete {
+            self.complete += 1;
+            self.joined += u64::from(joined);
+        }
+        if let Some(cause) = cause {
+            let name = image.map_or("[unknown]".into(), |i| String::from_utf8_lossy(&i.path));
+            *self.truncated.entry((cause, name.into())).or_default() += 1;
+        }
+    }
+}
