@@ -108,11 +108,35 @@ pub fn write(
     Ok(())
 }
 
-/// What the periods of an event count.
+/// What the periods of an event count: `ns`, a generic event's name, or `events`.
 pub fn unit(event: &str) -> &str {
-    match event.split(':').next().unwrap_or(event) {
+    let (name, rest) = event.split_at(event.find([':', '/']).unwrap_or(event.len()));
+    match name {
         // The clock events count the time that passed.
         "cpu-clock" | "task-clock" => "ns",
-        name => name,
+        // A name, with modifiers at most; `sched:sched_switch` and `cpu/event=1/` are more.
+        name if rest.trim_start_matches(':').len() < 4 && !rest.contains('/') => name,
+        _ => "events",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unit;
+
+    #[test]
+    fn units() {
+        for (event, expected) in [
+            ("cpu-clock:u", "ns"),
+            ("cpu-clock/freq=99/u", "ns"),
+            ("page-faults", "page-faults"),
+            ("cycles:ppp", "cycles"),
+            ("sched:sched_switch", "events"),
+            ("cpu/event=0x3c/", "events"),
+            ("mem:0x1000/8:w", "events"),
+            ("uprobe:/bin/ls:main", "events"),
+        ] {
+            assert_eq!(unit(event), expected, "{event}");
+        }
     }
 }

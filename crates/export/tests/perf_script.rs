@@ -68,7 +68,7 @@ fn of_perf(path: &Path, arguments: &str) -> Vec<String> {
 fn ours(path: &Path, options: &Options) -> Vec<String> {
     let data = PerfData::open(path).unwrap();
     let script = Script::new(&data, options).unwrap();
-    let symbolizer = Symbolizer::builder().build();
+    let symbolizer = Symbolizer::builder().inlines(false).lines(false).build();
     let samples = Samples::read_with(&data, &symbolizer, &Default::default(), &script.details());
     let mut out = Vec::new();
     script.write(&samples, &mut out).unwrap();

@@ -13,6 +13,7 @@ use crate::quality::{Quality, StackTally};
 use crate::resolve::{Amount, Group, IDLE, Keep, Resolved, resolve};
 use crate::symbolize::{Symbols, symbolize};
 use crate::threads;
+use crate::unwind::StackEnd;
 
 /// How to analyse.
 #[derive(Clone, Debug, Default)]
@@ -46,24 +47,32 @@ impl Profile {
             tasks: options.by_task,
             rows: false,
         };
-        let resolved = resolve(&index, &options.filter, keep, n);
+        let resolved = resolve(&index, symbolizer, &options.filter, keep, n);
         let symbols = symbolize(&index, resolved.locations.as_slice(), symbolizer, n);
         assemble(&index, &resolved, symbols, options)
     }
 }
 
-/// Whether the leaf of a stack is one that the filter asks for.
-fn leaf_wanted(filter: &Filter, leaf: Option<FunctionId>, symbols: &Symbols) -> bool {
+/// Whether the leaf of a stack is one that the filter asks for: the function there, or a
+/// call inlined into it.
+fn leaf_wanted(filter: &Filter, leaf: Option<u32>, symbols: &Symbols) -> bool {
     if filter.objects.is_empty() && filter.symbols.is_empty() {
         return true;
     }
     let Some(leaf) = leaf else { return false };
-    let function = &symbols.functions[leaf.0 as usize];
-    let object = &symbols.objects[function.object.0 as usize];
+    let mut functions = symbols
+        .frames(leaf)
+        .iter()
+        .map(|frame| &symbols.functions[frame.function.0 as usize]);
+    let object = &symbols.objects[symbols.functions[symbols.outermost(leaf).0 as usize]
+        .object
+        .0 as usize];
     let object_ok = filter.objects.is_empty()
         || (filter.objects.iter()).any(|o| **o == *object.name || o == object.base_name());
     let symbol_ok = filter.symbols.is_empty()
-        || (function.name.as_ref()).is_ok_and(|n| filter.symbols.iter().any(|s| **s == **n));
+        || functions.any(|function| {
+            (function.name.as_ref()).is_ok_and(|n| filter.symbols.iter().any(|s| **s == **n))
+        });
     object_ok && symbol_ok
 }
 
@@ -80,8 +89,9 @@ fn assemble(
     let stack_of: Vec<u32> = (0..resolved.stacks.len() as u32)
         .map(|s| {
             scratch.clear();
-            let functions = resolved.stacks.get(s).iter().rev();
-            scratch.extend(functions.map(|l| symbols.symbolized[*l as usize].function.0));
+            let frames = resolved.stacks.get(s).iter().rev();
+            let frames = frames.flat_map(|l| symbols.frames(*l));
+            scratch.extend(frames.map(|frame| frame.function.0));
             stacks.intern(&scratch).0
         })
         .collect();
@@ -102,15 +112,15 @@ fn assemble(
     };
     let mut frames = FxHashMap::default();
     for (group, amount) in &resolved.groups {
-        let leaf = (resolved.stacks.get(group.stack).first())
-            .map(|l| symbols.symbolized[*l as usize].function);
+        let leaf = resolved.stacks.get(group.stack).first().copied();
         if !leaf_wanted(filter, leaf, &symbols) {
             continue;
         }
         tally(&mut quality.stacks, resolved, group, amount, &symbols);
         for location in resolved.stacks.get(group.stack) {
-            let function = symbols.symbolized[*location as usize].function;
-            *frames.entry(function).or_insert(0u64) += amount.samples;
+            for frame in symbols.frames(*location) {
+                *frames.entry(frame.function).or_insert(0u64) += amount.samples;
+            }
         }
         let event = &mut events[group.event as usize];
         event.samples += amount.samples;
@@ -179,8 +189,18 @@ fn tally(
         return;
     }
     stacks.total += amount.samples;
+    match group.end {
+        StackEnd::Unknown => {}
+        StackEnd::Root => stacks.complete += amount.samples,
+        StackEnd::Cut => stacks.truncated += amount.samples,
+        StackEnd::NoUnwindInfo => stacks.no_unwind_info += amount.samples,
+        StackEnd::Other => stacks.other += amount.samples,
+    }
+    if group.end != StackEnd::Unknown {
+        return;
+    }
     let mut from_root = resolved.stacks.get(group.stack).iter().rev().map(|l| {
-        let function = symbols.symbolized[*l as usize].function;
+        let function = symbols.outermost(*l);
         let place = resolved.locations.as_slice()[*l as usize].place;
         (place, &symbols.functions[function.0 as usize])
     });

@@ -2,9 +2,12 @@
 
 use std::borrow::Cow;
 
-use rprof_perfdata::{Block, Damage, PerfData};
+use rprof_perfdata::{Block, Damage, PerfData, Walk};
 use rprof_processes::{BuildId, ImageIdentity, NewMapping, Pid, ProcessMapBuilder, Tid, Timeline};
 use rprof_records::{CpuMode, Misc, Mmap, Mmap2, MmapIdentity, RawRecord, Record, RecordType};
+
+use crate::reads::{Counts, Reads};
+use crate::resolve::place_in;
 
 /// What pass one found out.
 #[derive(Debug)]
@@ -21,6 +24,8 @@ pub struct Index<'a> {
     pub unreadable: u64,
     /// Where reading ended early, if it did.
     pub damage: Option<Damage>,
+    /// What members of groups counted.
+    pub(crate) reads: Reads,
     /// The blocks, where they are borrowed from the file and so cost nothing to keep,
     /// or where they were asked for.
     blocks: Option<Vec<Block<'a>>>,
@@ -29,7 +34,7 @@ pub struct Index<'a> {
 /// Counts of one event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventTally {
-    /// Samples.
+    /// SAMPLE records: a sample that reads the counts of a group is one.
     pub samples: u64,
     /// Records that were dropped because a ring was full (LOST), or samples that
     /// the hardware dropped (LOST_SAMPLES).
@@ -53,27 +58,24 @@ impl<'a> Index<'a> {
             events: vec![EventTally::default(); data.events().list().len()],
             samples_of_unknown_events: 0,
             unreadable: 0,
+            counts: Counts::default(),
             builder: ProcessMapBuilder::new(),
         };
         let mut blocks = data.blocks();
         let mut kept = Some(Vec::new());
         let mut sideband: Vec<Sideband<'_>> = Vec::new();
-        for block in blocks.by_ref() {
+        for (number, block) in blocks.by_ref().enumerate() {
             match block.bytes {
                 Cow::Borrowed(bytes) => {
-                    let walk = rprof_perfdata::Walk::new(bytes, block.offset, data.endian());
-                    for walked in walk {
-                        sideband.extend(pass.take(&walked.record));
-                    }
+                    let walk = Walk::new(bytes, block.offset, data.endian());
+                    pass.take_all(walk, number, |one| sideband.push(one));
                     if let Some(kept) = &mut kept {
                         kept.push(block);
                     }
                 }
                 Cow::Owned(_) => {
                     kept = None;
-                    for walked in block.walk() {
-                        sideband.extend(pass.take(&walked.record).map(Sideband::into_owned));
-                    }
+                    pass.take_all(block.walk(), number, |one| sideband.push(one.into_owned()));
                 }
             }
         }
@@ -90,6 +92,7 @@ impl<'a> Index<'a> {
             samples_of_unknown_events: pass.samples_of_unknown_events,
             unreadable: pass.unreadable,
             damage: blocks.damage().cloned(),
+            reads: pass.counts.finish(),
             blocks: kept,
         }
     }
@@ -115,12 +118,27 @@ struct Pass<'a> {
     events: Vec<EventTally>,
     samples_of_unknown_events: u64,
     unreadable: u64,
+    counts: Counts,
     builder: ProcessMapBuilder,
 }
 
 impl<'a> Pass<'a> {
+    /// Counts the records of a block, and hands on those that are sideband.
+    fn take_all<'r>(&mut self, mut walk: Walk<'r>, block: usize, mut to: impl FnMut(Sideband<'r>))
+    where
+        'a: 'r,
+    {
+        loop {
+            let place = place_in(block, walk.consumed());
+            let Some(walked) = walk.next() else { break };
+            if let Some(one) = self.take(&walked.record, place) {
+                to(one);
+            }
+        }
+    }
+
     /// Counts a record; answers it if it is sideband.
-    fn take<'r>(&mut self, raw: &RawRecord<'r>) -> Option<Sideband<'r>>
+    fn take<'r>(&mut self, raw: &RawRecord<'r>, place: u64) -> Option<Sideband<'r>>
     where
         'a: 'r,
     {
@@ -128,7 +146,10 @@ impl<'a> Pass<'a> {
         match raw.kind {
             RecordType::SAMPLE => {
                 match events.of_sample(raw) {
-                    Some(event) => self.events[event].samples += 1,
+                    Some(event) => {
+                        self.events[event].samples += 1;
+                        self.counts.take(events, event, raw, place);
+                    }
                     None => self.samples_of_unknown_events += 1,
                 }
                 None

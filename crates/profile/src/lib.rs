@@ -13,6 +13,7 @@
 //! |---|---|
 //! | [`filter`] | [`Filter`]: which samples count |
 //! | [`index`] | [`Index`]: pass one, the sideband and the tallies |
+//! | `reads` | what the members of groups counted, a sample for each |
 //! | [`location`] | [`Location`]: an address, by image and offset |
 //! | `resolve` | pass two: callchains to locations, interned |
 //! | [`symbolize`] | locations to [`Function`]s, images in parallel |
@@ -29,21 +30,23 @@ mod intern;
 pub mod location;
 pub mod model;
 pub mod quality;
+mod reads;
 mod resolve;
 pub mod samples;
 pub mod symbolize;
 mod threads;
 pub mod top;
 pub mod tracepoint;
+mod unwind;
 
 pub use analyse::Options;
 pub use filter::Filter;
 pub use index::Index;
 pub use location::Location;
 pub use model::{
-    Entry, EventSummary, Function, FunctionId, Object, ObjectId, Profile, StackId, Start,
+    Entry, EventSummary, FileId, Function, FunctionId, Object, ObjectId, Profile, StackId, Start,
 };
 pub use quality::{Quality, StackTally};
 pub use samples::{Details, Item, RecordView, SampleFrame, SampleView, Samples};
-pub use symbolize::{Symbolized, Symbols};
+pub use symbolize::{Frame, Line, Symbolized, Symbols};
 pub use top::{Keys, RowKey, TopFunctions, TopRow, Weight};

@@ -15,6 +15,10 @@ pub struct FunctionId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectId(pub u32);
 
+/// A source file: an index into [`Symbols::files`](crate::Symbols::files).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId(pub u32);
+
 /// An interned stack: see [`Profile::stack`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StackId(pub u32);
@@ -118,7 +122,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The functions of a stack, root first, leaf last.
+    /// The functions of a stack, root first, leaf last. Calls that were inlined are among them.
     pub fn stack(&self, id: StackId) -> impl DoubleEndedIterator<Item = FunctionId> + '_ {
         self.stacks.get(id.0).iter().map(|f| FunctionId(*f))
     }

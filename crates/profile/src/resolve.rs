@@ -7,6 +7,7 @@ use hashbrown::HashTable;
 use rprof_perfdata::Block;
 use rprof_processes::{CommId, MapState, Pid, SpaceId, Tid};
 use rprof_records::{Callchain, ContextMarker, CpuMode, Misc, RawRecord, RecordType, Sample};
+use rprof_symbols::Symbolizer;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::filter::Filter;
@@ -14,6 +15,7 @@ use crate::index::Index;
 use crate::intern::{Lists, Values};
 use crate::location::{Context, Location, addresses};
 use crate::threads;
+use crate::unwind::{StackEnd, Stacks, Unwinding, has_dumps};
 
 /// What the idle task is called, of which no recorder tells.
 pub(crate) const IDLE: &str = "swapper";
@@ -26,6 +28,7 @@ pub(crate) struct Group {
     pub(crate) pid: i32,
     pub(crate) tid: i32,
     pub(crate) stack: u32,
+    pub(crate) end: StackEnd,
 }
 
 /// How much of what.
@@ -82,7 +85,16 @@ pub(crate) struct Keep {
 }
 
 /// Resolves all samples that `filter` wants.
-pub(crate) fn resolve(index: &Index<'_>, filter: &Filter, keep: Keep, n: usize) -> Resolved {
+pub(crate) fn resolve(
+    index: &Index<'_>,
+    symbolizer: &Symbolizer,
+    filter: &Filter,
+    keep: Keep,
+    n: usize,
+) -> Resolved {
+    let unwinding = Unwinding::new(index, symbolizer);
+    let notes = index.data.features().private().unwrap_or_default();
+    let tells_ends = notes.iter().any(|(key, _)| key == "stacks.total");
     let events = index.data.events().list();
     let wanted: Vec<bool> = events.iter().map(|e| filter.wants_event(&e.name)).collect();
     let new_worker = || Worker {
@@ -90,6 +102,9 @@ pub(crate) fn resolve(index: &Index<'_>, filter: &Filter, keep: Keep, n: usize) 
         filter,
         wanted: &wanted,
         keep,
+        unwinding: unwinding.as_ref(),
+        stacks: unwinding.as_ref().map(Stacks::new),
+        tells_ends,
         raw: RawStacks::default(),
         scratch: Vec::new(),
         out: Resolved::default(),
@@ -172,11 +187,11 @@ fn callchain<'a>(sample: &Sample<'a>) -> Option<Callchain<'a>> {
     (sample.callchain()).filter(|c| c.iter().any(|e| !ContextMarker::is_marker(e)))
 }
 
-/// Raw callchains, each with the stack it resolved to. The key is the bytes
+/// Raw callchains, each with the stack it resolved to. The key is its words
 /// and whatever decides what they mean.
 #[derive(Default)]
 struct RawStacks {
-    bytes: Vec<u8>,
+    words: Vec<u64>,
     entries: Vec<RawStack>,
     table: HashTable<u32>,
 }
@@ -199,23 +214,23 @@ struct RawStack {
 }
 
 impl RawStacks {
-    fn hash(key: &RawKey, bytes: &[u8]) -> u64 {
-        FxBuildHasher.hash_one((key, bytes))
+    fn hash(key: &RawKey, words: &[u64]) -> u64 {
+        FxBuildHasher.hash_one((key, words))
     }
 
-    fn find(&self, hash: u64, key: &RawKey, bytes: &[u8]) -> Option<u32> {
+    fn find(&self, hash: u64, key: &RawKey, words: &[u64]) -> Option<u32> {
         let found = self.table.find(hash, |i| {
             let e = &self.entries[*i as usize];
-            e.key == *key && self.bytes[e.start..e.end] == *bytes
+            e.key == *key && self.words[e.start..e.end] == *words
         })?;
         Some(self.entries[*found as usize].stack)
     }
 
-    fn insert(&mut self, hash: u64, key: RawKey, bytes: &[u8], stack: u32) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(bytes);
+    fn insert(&mut self, hash: u64, key: RawKey, words: &[u64], stack: u32) {
+        let start = self.words.len();
+        self.words.extend_from_slice(words);
         let RawStacks {
-            bytes,
+            words,
             entries,
             table,
         } = self;
@@ -223,12 +238,12 @@ impl RawStacks {
         entries.push(RawStack {
             key,
             start,
-            end: bytes.len(),
+            end: words.len(),
             stack,
         });
         table.insert_unique(hash, index, |i| {
             let e = &entries[*i as usize];
-            Self::hash(&e.key, &bytes[e.start..e.end])
+            Self::hash(&e.key, &words[e.start..e.end])
         });
     }
 }
@@ -238,6 +253,11 @@ struct Worker<'a> {
     filter: &'a Filter,
     wanted: &'a [bool],
     keep: Keep,
+    /// Where samples have stack dumps.
+    unwinding: Option<&'a Unwinding<'a>>,
+    stacks: Option<Stacks>,
+    /// Whether the recorder has marked the stacks that do not reach their root.
+    tells_ends: bool,
     raw: RawStacks,
     scratch: Vec<u32>,
     out: Resolved,
@@ -246,6 +266,9 @@ struct Worker<'a> {
 impl Worker<'_> {
     fn take_block(&mut self, block: &Block<'_>, number: usize) {
         let mut walk = block.walk();
+        if let Some(stacks) = &mut self.stacks {
+            stacks.begin_block();
+        }
         loop {
             let at = walk.consumed();
             let Some(walked) = walk.next() else { break };
@@ -256,11 +279,18 @@ impl Worker<'_> {
     }
 
     fn take_sample(&mut self, record: &RawRecord<'_>, order: u64) {
-        let events = self.index.data.events();
+        let index = self.index;
+        let events = index.data.events();
         let Some(event) = events.of_sample(record) else {
             return;
         };
-        if !self.wanted[event] {
+        let wanted = self.wanted;
+        let wants = |event: usize| wanted.get(event).is_some_and(|wanted| *wanted);
+        let members = index.reads.of(order);
+        if !members.map_or_else(
+            || wants(event),
+            |all| all.iter().any(|m| wants(m.event as usize)),
+        ) {
             return;
         }
         let layout = &events.list()[event].layout;
@@ -268,7 +298,7 @@ impl Worker<'_> {
             self.out.unreadable += 1;
             return;
         };
-        let timeline = &self.index.timeline;
+        let timeline = &index.timeline;
         let (pid, tid) = (sample.pid().unwrap_or(-1), sample.tid().unwrap_or(-1));
         let time = sample.time().unwrap_or(u64::MAX);
         // Thread 0 is the idle task, whichever process the sample names.
@@ -289,7 +319,7 @@ impl Worker<'_> {
             let (first, last) = self.out.time.unwrap_or((time, time));
             self.out.time = Some((first.min(time), last.max(time)));
         }
-        let stack = self.stack(&sample, record.misc, pid, time);
+        let (stack, end) = self.stack(&sample, record.misc, event, time);
         let group = Group {
             event: event as u32,
             comm,
@@ -301,6 +331,7 @@ impl Worker<'_> {
                 0
             },
             stack,
+            end,
         };
         // Without a period in the sample, it is what the event was opened with;
         // a frequency says nothing of it.
@@ -312,36 +343,74 @@ impl Worker<'_> {
                     true => 1,
                     false => attr.period_or_freq.max(1),
                 });
-        let sum = self.out.groups.entry(group).or_default();
-        sum.samples += 1;
-        sum.weight = sum.weight.saturating_add(weight);
-        if self.keep.rows {
-            self.out.rows.push(Row {
-                time: sample.time().unwrap_or(0),
-                order,
-                group,
-                cpu: sample.cpu(),
-                period: weight,
-                ip: sample.ip().unwrap_or(0),
-                has_chain: callchain(&sample).is_some(),
+        let row = Row {
+            time: sample.time().unwrap_or(0),
+            order,
+            group,
+            cpu: sample.cpu(),
+            period: weight,
+            ip: sample.ip().unwrap_or(0),
+            has_chain: self.keep.rows && callchain(&sample).is_some(),
+        };
+        let Some(members) = members else {
+            self.count(row);
+            return;
+        };
+        for member in members.iter().filter(|m| wants(m.event as usize)) {
+            let event = member.event;
+            self.count(Row {
+                group: Group { event, ..group },
+                period: member.period,
+                ..row
             });
         }
     }
 
+    fn count(&mut self, row: Row) {
+        let sum = self.out.groups.entry(row.group).or_default();
+        sum.samples += 1;
+        sum.weight = sum.weight.saturating_add(row.period);
+        if self.keep.rows {
+            self.out.rows.push(row);
+        }
+    }
+
     /// The interned stack of a sample.
-    fn stack(&mut self, sample: &Sample<'_>, misc: Misc, pid: i32, time: u64) -> u32 {
+    fn stack(
+        &mut self,
+        sample: &Sample<'_>,
+        misc: Misc,
+        event: usize,
+        time: u64,
+    ) -> (u32, StackEnd) {
         let timeline = &self.index.timeline;
-        let chain = callchain(sample);
-        self.out.has_callchains |= sample.callchain().is_some();
-        let ip;
-        let raw = match &chain {
-            Some(chain) => chain.raw().to_cow(),
+        let pid = sample.pid().unwrap_or(-1);
+        let space = timeline.space(Pid(pid), time);
+        let user = timeline.view(space.unwrap_or(SpaceId(u32::MAX)), time);
+        let attr = &self.index.data.events().list()[event].attr;
+        let unwound = match (self.unwinding, &mut self.stacks) {
+            (Some(shared), Some(stacks)) if has_dumps(attr) => {
+                stacks.unwind(shared, sample, attr, user)
+            }
+            _ => None,
+        };
+        let recorded;
+        let chain: Option<&[u64]> = match unwound {
+            Some((chain, _)) => Some(chain),
             None => {
-                ip = sample.ip().unwrap_or(0).to_ne_bytes();
-                std::borrow::Cow::Borrowed(&ip[..])
+                recorded = callchain(sample).map(|c| c.iter().collect::<Vec<u64>>());
+                recorded.as_deref()
             }
         };
-        let space = timeline.space(Pid(pid), time);
+        let end = match unwound {
+            Some((_, end)) => end,
+            None if !self.tells_ends => StackEnd::Unknown,
+            None if misc.has(Misc::TRUNCATED_STACK) => StackEnd::Cut,
+            None => StackEnd::Root,
+        };
+        self.out.has_callchains |= sample.callchain().is_some() || unwound.is_some();
+        let ip = [sample.ip().unwrap_or(0)];
+        let raw = chain.unwrap_or(&ip);
         let nowhere = MapState {
             space: SpaceId(u32::MAX),
             epoch: 0,
@@ -353,13 +422,13 @@ impl Worker<'_> {
             mode: (misc.0 & 7) as u8,
             chain: chain.is_some(),
         };
-        let hash = RawStacks::hash(&key, &raw);
-        if let Some(stack) = self.raw.find(hash, &key, &raw) {
-            return stack;
+        let hash = RawStacks::hash(&key, raw);
+        if let Some(stack) = self.raw.find(hash, &key, raw) {
+            return (stack, end);
         }
         let context = Context {
             timeline,
-            user: timeline.view(space.unwrap_or(SpaceId(u32::MAX)), time),
+            user,
             kernel: timeline.view(SpaceId::KERNEL, time),
             pid,
         };
@@ -369,12 +438,14 @@ impl Worker<'_> {
             let location = context.locate(address, mode, caller);
             self.scratch.push(self.out.locations.intern(location));
         };
-        match &chain {
-            Some(chain) => addresses(chain.iter(), mode).for_each(|(a, m, c)| add(a, m, c)),
+        match chain {
+            Some(chain) => {
+                addresses(chain.iter().copied(), mode).for_each(|(a, m, c)| add(a, m, c));
+            }
             None => add(sample.ip().unwrap_or(0), mode, false),
         }
         let (stack, _) = self.out.stacks.intern(&self.scratch);
-        self.raw.insert(hash, key, &raw, stack);
-        stack
+        self.raw.insert(hash, key, raw, stack);
+        (stack, end)
     }
 }

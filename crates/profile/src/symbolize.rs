@@ -6,22 +6,45 @@ use std::os::unix::ffi::OsStringExt;
 
 use rprof_perfdata::{Feature, PerfData};
 use rprof_processes::{Image, ImageIdentity, ImageKind, SpaceId, Timeline};
-use rprof_symbols::{BuildId, ImageKey, Reason, Symbolizer};
+use rprof_symbols::{BuildId, ImageKey, Lookup, Reason, SourceLine, Symbolizer};
 use rustc_hash::FxHashMap;
 
 use crate::index::Index;
 use crate::intern::Values;
 use crate::location::{Location, Place};
-use crate::model::{Function, FunctionId, Object, ObjectId, Start};
+use crate::model::{FileId, Function, FunctionId, Object, ObjectId, Start};
 use crate::threads;
 
-/// What a location turned out to be.
+/// A frame at a location: a function, and where in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Symbolized {
+pub struct Frame {
     /// The function.
     pub function: FunctionId,
-    /// Distance of the lookup address from the function's start, in bytes; 0
-    /// where the function has no name.
+    /// The line: that of the next inlined call, or for the innermost frame that of the
+    /// location itself.
+    pub line: Option<Line>,
+    /// Whether it was inlined into the frame before.
+    pub inlined: bool,
+}
+
+/// A line of source code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Line {
+    /// The file.
+    pub file: FileId,
+    /// The line, from 1; 0 where the compiler made code that belongs to none.
+    pub line: u32,
+    /// The column, from 1; 0 where it is unknown.
+    pub column: u32,
+}
+
+/// What a location turned out to be: see [`Symbols::frames`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Symbolized {
+    first: u32,
+    count: u32,
+    /// Distance of the lookup address from the start of the outermost function, in bytes; 0
+    /// where that has no name.
     pub offset: u64,
 }
 
@@ -32,12 +55,29 @@ pub struct Symbols {
     pub functions: Vec<Function>,
     /// Distinct objects.
     pub objects: Vec<Object>,
+    /// Distinct source files, by path. May hold any character: escape it before showing it.
+    pub files: Vec<Box<str>>,
     /// For each location what it is, in the order they were given.
     pub symbolized: Vec<Symbolized>,
+    frames: Vec<Frame>,
+}
+
+impl Symbols {
+    /// The frames at a location, outermost first: the function that lies there, and the calls
+    /// inlined into it. Never empty.
+    pub fn frames(&self, location: u32) -> &[Frame] {
+        let found = &self.symbolized[location as usize];
+        &self.frames[found.first as usize..][..found.count as usize]
+    }
+
+    /// The function that lies at a location.
+    pub fn outermost(&self, location: u32) -> FunctionId {
+        self.frames(location)[0].function
+    }
 }
 
 /// Which image to ask about a location, or why none.
-type Target = Result<ImageKey, Reason>;
+pub(crate) type Target = Result<ImageKey, Reason>;
 
 /// Looks up all locations, the images in parallel.
 pub(crate) fn symbolize(
@@ -46,7 +86,7 @@ pub(crate) fn symbolize(
     symbolizer: &Symbolizer,
     threads: usize,
 ) -> Symbols {
-    let origin = Origin::of(index.data);
+    let origin = Origin::of(index.data, symbolizer.has_root());
     let mut by_place: FxHashMap<Place, Vec<u32>> = FxHashMap::default();
     for (i, location) in locations.iter().enumerate() {
         by_place.entry(location.place).or_default().push(i as u32);
@@ -78,54 +118,115 @@ pub(crate) fn symbolize(
     let mut results: Vec<_> = results.into_iter().flatten().collect();
     results.sort_unstable_by_key(|(piece, _)| *piece);
 
-    let (mut functions, mut objects) = (Values::default(), Values::default());
     let nothing = Symbolized {
-        function: FunctionId(0),
+        first: 0,
+        count: 0,
         offset: 0,
     };
-    let mut symbolized = vec![nothing; locations.len()];
+    let mut building = Building {
+        symbolized: vec![nothing; locations.len()],
+        ..Building::default()
+    };
     for (piece, found) in results {
         let (place, _, list) = &work[piece];
         let object_name = object_name(*place, &index.timeline);
         for (i, lookup) in list.iter().zip(found) {
             let made = kernel_symbol(*place, locations[*i as usize].lookup, &index.timeline);
-            let (object, name, offset, start) = match (&lookup, made) {
-                (_, Some((name, offset))) => (object_name.clone(), Ok(name), offset, Start::Inner),
-                (Ok(frames), None) => {
-                    let symbol = frames.symbol();
-                    let object = match &symbol.module {
-                        Some(module) => format!("[{module}]"),
-                        None => object_name.clone(),
-                    };
-                    (
-                        object,
-                        Ok(symbol.name.clone()),
-                        frames.offset(),
-                        start_of(&symbol.raw),
-                    )
-                }
-                (Err(reason), None) => (object_name.clone(), Err(*reason), 0, Start::Inner),
-            };
-            let is_kernel = matches!(place, Place::Kernel(_));
-            let object = objects.intern(Object {
-                name: object.into(),
-                is_kernel,
-            });
-            let function = functions.intern(Function {
-                name,
-                object: ObjectId(object),
-                start,
-            });
-            symbolized[*i as usize] = Symbolized {
-                function: FunctionId(function),
-                offset,
-            };
+            building.location(*i, *place, &object_name, &lookup, made);
         }
     }
     Symbols {
-        functions: functions.into_vec(),
-        objects: objects.into_vec(),
-        symbolized,
+        functions: building.functions.into_vec(),
+        objects: building.objects.into_vec(),
+        files: building.files.into_vec(),
+        symbolized: building.symbolized,
+        frames: building.frames,
+    }
+}
+
+/// [`Symbols`] in the making.
+#[derive(Default)]
+struct Building {
+    functions: Values<Function>,
+    objects: Values<Object>,
+    files: Values<Box<str>>,
+    symbolized: Vec<Symbolized>,
+    frames: Vec<Frame>,
+}
+
+impl Building {
+    fn location(
+        &mut self,
+        location: u32,
+        place: Place,
+        object_name: &str,
+        lookup: &Lookup,
+        made: Option<(Box<str>, u64)>,
+    ) {
+        let is_kernel = matches!(place, Place::Kernel(_));
+        let module = match lookup {
+            Ok(frames) if made.is_none() => frames.symbol().module.as_deref(),
+            _ => None,
+        };
+        let object = ObjectId(self.objects.intern(Object {
+            name: match module {
+                Some(module) => format!("[{module}]").into(),
+                None => object_name.into(),
+            },
+            is_kernel,
+        }));
+        let first = self.frames.len() as u32;
+        let offset = match (lookup, made) {
+            (_, Some((name, offset))) => {
+                self.frame(object, Ok(name), Start::Inner, None, false);
+                offset
+            }
+            (Ok(frames), None) => {
+                for frame in frames.iter() {
+                    let line = frame.line.map(|line| self.line(line));
+                    let (name, start) = (Ok(frame.name.into()), start_of(frame.raw));
+                    self.frame(object, name, start, line, frame.inlined);
+                }
+                frames.offset()
+            }
+            (Err(reason), None) => {
+                self.frame(object, Err(*reason), Start::Inner, None, false);
+                0
+            }
+        };
+        self.symbolized[location as usize] = Symbolized {
+            first,
+            count: self.frames.len() as u32 - first,
+            offset,
+        };
+    }
+
+    fn frame(
+        &mut self,
+        object: ObjectId,
+        name: Result<Box<str>, Reason>,
+        start: Start,
+        line: Option<Line>,
+        inlined: bool,
+    ) {
+        let function = FunctionId(self.functions.intern(Function {
+            name,
+            object,
+            start,
+        }));
+        self.frames.push(Frame {
+            function,
+            line,
+            inlined,
+        });
+    }
+
+    fn line(&mut self, line: &SourceLine) -> Line {
+        Line {
+            file: FileId(self.files.intern((*line.file).into())),
+            line: line.line,
+            column: line.column,
+        }
     }
 }
 
@@ -208,15 +309,17 @@ fn recorded_kernel_start(timeline: &Timeline) -> Option<u64> {
 }
 
 /// What is known of where a recording was made.
-struct Origin {
+pub(crate) struct Origin {
     /// Build-ids by path.
     build_ids: FxHashMap<Vec<u8>, BuildId>,
     /// Whether host and kernel release are those of this machine.
     is_here: bool,
+    /// Whether files are looked for below a root that the user named, and vouches for.
+    has_root: bool,
 }
 
 impl Origin {
-    fn of(data: &PerfData) -> Origin {
+    pub(crate) fn of(data: &PerfData, has_root: bool) -> Origin {
         let features = data.features();
         let build_ids = (features.build_ids().unwrap_or_default().into_iter())
             .filter_map(|e| Some((e.path, BuildId::new(&e.build_id)?)))
@@ -230,6 +333,7 @@ impl Origin {
             build_ids,
             is_here: same(Feature::HOSTNAME, "/proc/sys/kernel/hostname")
                 && same(Feature::OSRELEASE, "/proc/sys/kernel/osrelease"),
+            has_root,
         }
     }
 
@@ -240,7 +344,12 @@ impl Origin {
         }
     }
 
-    fn target(&self, place: Place, timeline: &Timeline, kernel_start: Option<u64>) -> Target {
+    pub(crate) fn target(
+        &self,
+        place: Place,
+        timeline: &Timeline,
+        kernel_start: Option<u64>,
+    ) -> Target {
         let image = |id| timeline.image(id).ok_or(Reason::Unmapped);
         match place {
             Place::Unmapped => Err(Reason::Unmapped),
@@ -293,7 +402,9 @@ impl Origin {
     }
 
     fn file(&self, image: &Image, build_id: Option<BuildId>) -> Target {
-        self.known_here(build_id, Reason::Unidentified)?;
+        if !self.has_root {
+            self.known_here(build_id, Reason::Unidentified)?;
+        }
         let path = image.path_without_deleted().to_vec();
         // A relative path would be looked for in the current folder, which is not
         // where the recording was made.

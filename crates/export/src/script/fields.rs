@@ -40,12 +40,13 @@ pub enum Field {
     Raw,
     Stack,
     Misc,
+    SrcLine,
 }
 
 use Field as F;
 
 /// Names, what a sample must have for the field, and perf's name for that.
-const FIELDS: [(&str, Field, SampleType, &str); 33] = [
+const FIELDS: [(&str, Field, SampleType, &str); 34] = [
     ("comm", F::Comm, SampleType::empty(), ""),
     ("tid", F::Tid, SampleType::TID, "TID"),
     ("pid", F::Pid, SampleType::TID, "TID"),
@@ -129,6 +130,7 @@ const FIELDS: [(&str, Field, SampleType, &str); 33] = [
     ("raw", F::Raw, SampleType::RAW, "RAW"),
     ("stack", F::Stack, SampleType::STACK_USER, "STACK_USER"),
     ("misc", F::Misc, SampleType::empty(), ""),
+    ("srcline", F::SrcLine, SampleType::empty(), ""),
 ];
 
 impl Field {

@@ -31,7 +31,7 @@ pub(super) fn write(
     }
     if !plan.callchain {
         // Of a callchain that is hidden, the leaf.
-        let frame = view.frames().next();
+        let frame = view.leaf();
         if fields.has(Field::Ip) {
             write!(out, " {:16x}", view.ip)?;
         }
@@ -44,7 +44,7 @@ pub(super) fn write(
     };
     // Where the callchain is empty (the user side was left to an unwinder), the one
     // frame is where the sample was taken.
-    for frame in view.frames().take(most) {
+    for frame in view.frames_of(most) {
         match fields.has(Field::Ip) {
             true => write!(out, "\t{:16x}", frame.address)?,
             false => write!(out, "\t")?,
@@ -55,7 +55,8 @@ pub(super) fn write(
     Ok(())
 }
 
-/// ` function+offset (object)`, as far as the fields ask for it.
+/// ` function+offset (object)`, as far as the fields ask for it; ` (inlined)` for an
+/// inlined call, instead of the object.
 pub(super) fn write_names(
     frame: Option<&SampleFrame<'_>>,
     fields: FieldSet,
@@ -65,9 +66,19 @@ pub(super) fn write_names(
         write!(out, " ")?;
         write_symbol(frame, fields.has(Field::SymOff), out)?;
     }
-    if fields.has(Field::Dso) {
+    let inlined = frame.is_some_and(|frame| frame.inlined);
+    if fields.has(Field::Dso) && !inlined {
         write!(out, " ")?;
         write_object(frame, out)?;
+    }
+    if fields.has(Field::SrcLine)
+        && let Some(line) = frame.and_then(|frame| frame.line)
+    {
+        let name = line.file.rsplit('/').next().unwrap_or_default();
+        write!(out, "\n  {}:{}", clean(name), line.line)?;
+    }
+    if inlined {
+        write!(out, " (inlined)")?;
     }
     Ok(())
 }

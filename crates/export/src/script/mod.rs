@@ -123,6 +123,12 @@ impl<'o> Script<'o> {
         })
     }
 
+    /// Whether frames are shown with their source lines.
+    pub fn shows_lines(&self) -> bool {
+        let mut events = self.plan.events.iter();
+        events.any(|event| event.fields.has(Field::SrcLine))
+    }
+
     /// What [`Samples::read_with`] has to read for it.
     pub fn details(&self) -> Details {
         self.plan.details(self.options.side)

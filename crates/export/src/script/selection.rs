@@ -140,9 +140,6 @@ impl FieldList {
 }
 
 fn field(name: &str) -> Result<Field, String> {
-    if name == "srcline" {
-        return Err("rprof does not read source lines, so that there is no srcline".into());
-    }
     Field::by_name(name).ok_or_else(|| {
         let names: Vec<&str> = Field::names().collect();
         format!("there is no field {name:?}; there are {}", names.join(", "))
@@ -208,7 +205,7 @@ mod tests {
             of(&["sw:comm", "+misc"]),
             both("comm,misc", &format!("{tracepoint},misc"))
         );
-        for bad in ["foo", "comm,+ip", "x:comm", "srcline", "+"] {
+        for bad in ["foo", "comm,+ip", "x:comm", "srclines", "+"] {
             assert!(FieldList::parse(bad).is_err(), "{bad}");
         }
     }

@@ -27,7 +27,7 @@ use crate::symbolize::{Symbols, symbolize};
 
 pub use side::{Item, RecordView};
 pub use trace::{Trace, event_names};
-pub use view::{SampleFrame, SampleView};
+pub use view::{FrameLine, SampleFrame, SampleView};
 
 /// What to have at hand besides samples and their stacks.
 #[derive(Clone, Debug, Default)]
@@ -90,8 +90,8 @@ impl<'a> Samples<'a> {
             tasks: true,
             rows: true,
         };
-        let mut resolved = resolve(&index, &options.filter, keep, n);
-        resolved.rows.sort_unstable_by_key(|r| (r.time, r.order));
+        let mut resolved = resolve(&index, symbolizer, &options.filter, keep, n);
+        (resolved.rows).sort_unstable_by_key(|r| (r.time, r.order, r.group.event));
         let trace = details.trace.then(|| Trace::of(data)).flatten();
         further_locations(&index, &mut resolved, details, trace.as_ref());
         let symbols = symbolize(&index, resolved.locations.as_slice(), symbolizer, n);
@@ -149,18 +149,27 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// What a location was found to be.
-    fn frame(&self, location: u32) -> SampleFrame<'_> {
+    /// The frames at a location, innermost first.
+    fn frames(&self, location: u32) -> impl DoubleEndedIterator<Item = SampleFrame<'_>> {
         let at: &Location = &self.resolved.locations.as_slice()[location as usize];
         let symbolized = self.symbols.symbolized[location as usize];
-        let function = &self.symbols.functions[symbolized.function.0 as usize];
         let back = u64::from(at.caller);
-        SampleFrame {
-            address: at.lookup.wrapping_add(back),
-            function,
-            offset: symbolized.offset.wrapping_add(back),
-            object: &self.symbols.objects[function.object.0 as usize],
-        }
+        let frames = self.symbols.frames(location).iter().rev();
+        frames.map(move |frame| {
+            let function = &self.symbols.functions[frame.function.0 as usize];
+            SampleFrame {
+                address: at.lookup.wrapping_add(back),
+                function,
+                offset: symbolized.offset.wrapping_add(back),
+                object: &self.symbols.objects[function.object.0 as usize],
+                inlined: frame.inlined,
+                line: frame.line.map(|line| FrameLine {
+                    file: &self.symbols.files[line.file.0 as usize],
+                    line: line.line,
+                    column: line.column,
+                }),
+            }
+        })
     }
 }
 
@@ -174,8 +183,8 @@ fn record_at<'s>(index: &'s Index<'_>, place: u64) -> Option<RawRecord<'s>> {
 /// A row's sample, where blocks are kept.
 fn sample_of<'s>(index: &'s Index<'_>, row: &Row) -> Option<(RawRecord<'s>, Sample<'s>)> {
     let record = record_at(index, row.order)?;
-    let event = index.data.events().list().get(row.group.event as usize)?;
-    let sample = Sample::parse(record.body, &event.layout).ok()?;
+    let layout = index.data.events().layout_of(&record)?;
+    let sample = Sample::parse(record.body, layout).ok()?;
     Some((record, sample))
 }
 

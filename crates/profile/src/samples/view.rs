@@ -42,10 +42,26 @@ pub struct SampleFrame<'s> {
     pub address: u64,
     /// The function.
     pub function: &'s Function,
-    /// Distance of `address` from the function's start, in bytes.
+    /// Distance of `address` from the start of the function that lies there, in bytes; for
+    /// inlined calls that is the function they were inlined into.
     pub offset: u64,
     /// What it lies in.
     pub object: &'s Object,
+    /// Whether the call was inlined into the frame behind.
+    pub inlined: bool,
+    /// Where in the function, if known and asked for.
+    pub line: Option<FrameLine<'s>>,
+}
+
+/// A line of source code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameLine<'s> {
+    /// Path of the file. May hold any character: escape it before showing it.
+    pub file: &'s str,
+    /// The line, from 1; 0 where the code belongs to none.
+    pub line: u32,
+    /// The column, from 1; 0 where it is unknown.
+    pub column: u32,
 }
 
 /// The time at which a sample's addresses are meant.
@@ -59,11 +75,32 @@ pub(super) fn is_kernel(address: u64) -> bool {
 }
 
 impl<'s> SampleView<'s> {
-    /// The frames, leaf first.
+    /// The frames, leaf first. Each call that was inlined is one.
     pub fn frames(&self) -> impl Iterator<Item = SampleFrame<'s>> + use<'s> {
+        self.frames_of(usize::MAX)
+    }
+
+    /// The frames at the first `most` addresses of the stack, leaf first.
+    pub fn frames_of(&self, most: usize) -> impl Iterator<Item = SampleFrame<'s>> + use<'s> {
         let samples = self.samples;
         let stack = samples.resolved.stacks.get(self.row.group.stack);
-        stack.iter().map(move |l| samples.frame(*l))
+        stack
+            .iter()
+            .take(most)
+            .flat_map(move |l| samples.frames(*l))
+    }
+
+    /// The function at the sample's own address, without calls inlined there; its line is that
+    /// of the address.
+    pub fn leaf(&self) -> Option<SampleFrame<'s>> {
+        let stack = self.samples.resolved.stacks.get(self.row.group.stack);
+        let mut frames = self.samples.frames(*stack.first()?);
+        let innermost = frames.next()?;
+        let outermost = frames.next_back().unwrap_or(innermost);
+        Some(SampleFrame {
+            line: innermost.line,
+            ..outermost
+        })
     }
 
     /// The sample as it was recorded, with the bits of its header. `None` unless
@@ -74,11 +111,12 @@ impl<'s> SampleView<'s> {
     }
 
     /// What lies at an address of the sample's process: at ADDR, or at an end of a
-    /// branch, where the details asked for these.
+    /// branch, where the details asked for these. Calls inlined there are left out.
     pub fn locate(&self, sample: &Sample<'_>, address: u64) -> Option<SampleFrame<'s>> {
         let samples = self.samples;
         let location = locate(&samples.index, self.pid, lookup_time(sample), address);
-        Some(samples.frame(samples.resolved.locations.find(&location)?))
+        let found = samples.resolved.locations.find(&location)?;
+        samples.frames(found).next_back()
     }
 
     /// Appends the sample's tracepoint as text: `false` where it is none, or the

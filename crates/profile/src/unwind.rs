@@ -1,0 +1,197 @@
+//! Recordings with registers and stack bytes in their samples (`perf record --call-graph
+//! dwarf`, simpleperf): unwound on reading, by all cores.
+//!
+//! Images are opened as for symbols: only the right ones, by build-id or inode. Their tables
+//! are shared by all workers, each compiled when first used.
+
+use std::sync::OnceLock;
+
+use rprof_perfdata::Feature;
+use rprof_processes::{Image, ImageId, ImageKind, MapView};
+use rprof_records::{Attr, ContextMarker, Sample, SampleType};
+use rprof_symbols::{ImageFile, Symbolizer};
+use rprof_unwind::{
+    Arch, Cause, End, Frame, Module, Modules, Registers, StackDump, ThreadStacks, UnwindTable,
+    Unwinder,
+};
+
+use crate::index::Index;
+use crate::location::Place;
+use crate::symbolize::Origin;
+
+/// `PERF_SAMPLE_REGS_ABI_64`.
+const ABI_64: u64 = 2;
+
+/// Most frames of a stack; as many as a record could hold.
+const MOST_FRAMES: usize = 8_000;
+
+/// Where a stack ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum StackEnd {
+    /// Nobody unwound it: the names of its frames tell.
+    #[default]
+    Unknown,
+    /// At its root.
+    Root,
+    /// Before, as the stack bytes did.
+    Cut,
+    /// Before: an image has no unwind information.
+    NoUnwindInfo,
+    /// Before, for another reason.
+    Other,
+}
+
+impl From<End> for StackEnd {
+    fn from(end: End) -> StackEnd {
+        match end {
+            End::Root(_) | End::Joined(_) => StackEnd::Root,
+            End::Truncated(Cause::StackEnded { .. } | Cause::TooDeep) => StackEnd::Cut,
+            End::Truncated(Cause::NoUnwindInfo { .. }) => StackEnd::NoUnwindInfo,
+            End::Truncated(_) => StackEnd::Other,
+        }
+    }
+}
+
+/// Whether samples of this event have what it takes.
+pub(crate) fn has_dumps(attr: &Attr) -> bool {
+    (attr.sample_type).contains(SampleType::REGS_USER | SampleType::STACK_USER)
+}
+
+/// What the workers share.
+pub(crate) struct Unwinding<'a> {
+    arch: Arch,
+    images: &'a [Image],
+    tables: Vec<OnceLock<Option<UnwindTable>>>,
+    origin: Origin,
+    symbolizer: &'a Symbolizer,
+    index: &'a Index<'a>,
+}
+
+impl<'a> Unwinding<'a> {
+    /// `None` where no event has stack dumps, or the recording is of a processor that
+    /// cannot be unwound.
+    pub(crate) fn new(index: &'a Index<'a>, symbolizer: &'a Symbolizer) -> Option<Self> {
+        let events = index.data.events().list();
+        if !events.iter().any(|event| has_dumps(&event.attr)) {
+            return None;
+        }
+        let arch = index.data.features().string(Feature::ARCH);
+        let arch = match arch.as_deref().unwrap_or(std::env::consts::ARCH) {
+            "x86_64" => Arch::X86_64,
+            "aarch64" | "arm64" => Arch::Aarch64,
+            _ => return None,
+        };
+        let images = index.timeline.images();
+        Some(Unwinding {
+            arch,
+            images,
+            tables: images.iter().map(|_| OnceLock::new()).collect(),
+            origin: Origin::of(index.data, symbolizer.has_root()),
+            symbolizer,
+            index,
+        })
+    }
+
+    fn table(&self, image: ImageId) -> Option<&UnwindTable> {
+        let open = || {
+            let key = self
+                .origin
+                .target(Place::Image(image), &self.index.timeline, None);
+            let key = key.ok()?;
+            if self.images.get(image.0 as usize)?.kind == ImageKind::Vdso {
+                let bytes = rprof_symbols::vdso::vdso_image()?;
+                let id = rprof_symbols::elf::build_id_of(&bytes);
+                let is_right = match (key.build_id(), id) {
+                    (Some(wanted), Some(found)) => wanted.matches(&found),
+                    (wanted, _) => wanted.is_none(),
+                };
+                return UnwindTable::parse(&bytes).ok().filter(|_| is_right);
+            }
+            let file: ImageFile = self.symbolizer.image_file(&key).ok()?;
+            UnwindTable::parse(file.bytes()).ok()
+        };
+        let slot = self.tables.get(image.0 as usize)?;
+        slot.get_or_init(open).as_ref()
+    }
+}
+
+/// What each worker has for itself.
+pub(crate) struct Stacks {
+    unwinder: Unwinder,
+    threads: ThreadStacks,
+    frames: Vec<Frame>,
+    values: Vec<u64>,
+    chain: Vec<u64>,
+}
+
+impl Stacks {
+    pub(crate) fn new(unwinding: &Unwinding<'_>) -> Stacks {
+        Stacks {
+            unwinder: Unwinder::new(unwinding.arch),
+            threads: ThreadStacks::new(),
+            frames: Vec::new(),
+            values: Vec::new(),
+            chain: Vec::new(),
+        }
+    }
+
+    /// What was remembered of threads does not reach from one block into the next, which
+    /// another worker may have: the result is the same each time.
+    pub(crate) fn begin_block(&mut self) {
+        self.threads = ThreadStacks::new();
+    }
+
+    /// The whole callchain of a sample, leaf first, with markers. `None` for one without a
+    /// stack dump, or of a 32-bit process.
+    pub(crate) fn unwind(
+        &mut self,
+        shared: &Unwinding<'_>,
+        sample: &Sample<'_>,
+        attr: &Attr,
+        map: MapView<'_>,
+    ) -> Option<(&[u64], StackEnd)> {
+        let (registers, dump) = (sample.regs_user()?, sample.stack_user()?);
+        if registers.abi != ABI_64 {
+            return None;
+        }
+        self.values.clear();
+        self.values.extend(registers.iter().map(|(_, value)| value));
+        let mask = attr.sample_regs_user;
+        let registers = Registers::from_perf(shared.arch, mask, &self.values)?;
+        let bytes = dump.bytes.to_cow();
+        let dump = StackDump::new(registers.sp(), &bytes);
+        let code = Code { shared, map };
+        let frames = &mut self.frames;
+        let end = (self.unwinder).unwind(&registers, &dump, &code, MOST_FRAMES, frames);
+        let thread = u64::from(sample.tid().unwrap_or(-1).cast_unsigned());
+        let end = (self.threads).complete(thread, frames, end, MOST_FRAMES, |_| None);
+
+        self.chain.clear();
+        let user = [ContextMarker::USER.0, ContextMarker::USER_DEFERRED.0];
+        let recorded = sample.callchain().into_iter().flat_map(|c| c.iter());
+        self.chain
+            .extend(recorded.take_while(|entry| !user.contains(entry)));
+        self.chain.push(ContextMarker::USER.0);
+        self.chain
+            .extend(self.frames.iter().map(|frame| frame.address));
+        Some((&self.chain, end.into()))
+    }
+}
+
+/// The code of a process at one moment.
+struct Code<'a> {
+    shared: &'a Unwinding<'a>,
+    map: MapView<'a>,
+}
+
+impl Modules for Code<'_> {
+    fn find(&self, avma: u64) -> Option<Module<'_>> {
+        let mapping = self.map.mapping_at(avma).filter(|m| m.executable)?;
+        let table = self.shared.table(mapping.image);
+        let bias = table.and_then(|table| table.bias(mapping.start, mapping.file_offset));
+        Some(Module {
+            table: table.filter(|_| bias.is_some()),
+            bias: bias.unwrap_or(0),
+        })
+    }
+}

@@ -1,0 +1,208 @@
+//! Read, write, read: in whatever way a recording is written, its profile is the same.
+
+mod made;
+
+use std::io::{Cursor, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use rprof_perfdata::{
+    Event, EventDescription, Feature, FeatureSections, FileWriter, PerfData, Walked, WriteOptions,
+    rewrite, rewrite_pipe,
+};
+use rprof_profile::{EventSummary, Options, Profile, Quality};
+use rprof_records::{Endian, Record, SampleFields, SampleLayout, SampleType};
+use rprof_symbols::Symbolizer;
+
+use crate::made::{Made, any_made, file};
+
+const KERNEL: &[u8] = b"\
+ffffffff81000000 T _text
+ffffffff81000000 T f
+ffffffff81000800 t g
+ffffffff82000000 T _etext
+";
+
+fn symbolizer() -> Symbolizer {
+    let builder = Symbolizer::builder().kernel_list(KERNEL.to_vec());
+    builder.debug_dirs(Vec::new()).perf_cache(None).build()
+}
+
+/// A profile without the numbers that only it has.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    events: Vec<EventSummary>,
+    /// Event, thread name, process, thread, stack, samples, weight.
+    entries: Vec<(usize, String, i32, i32, String, u64, u64)>,
+    quality: Quality,
+    time: Option<(u64, u64)>,
+    has_callchains: bool,
+}
+
+fn seen(data: &PerfData, symbolizer: &Symbolizer) -> Seen {
+    let options = Options {
+        by_task: true,
+        threads: 1,
+        ..Options::default()
+    };
+    let profile = Profile::analyse(data, symbolizer, &options);
+    let frame = |id| {
+        let function = profile.function(id);
+        let object = profile.object(function.object);
+        format!("{:?} {:?} {object:?}", function.name, function.start)
+    };
+    let mut entries: Vec<_> = (profile.entries.iter())
+        .map(|e| {
+            let stack: Vec<_> = profile.stack(e.stack).map(frame).collect();
+            let comm = profile.comms[e.comm as usize].clone();
+            let stack = stack.join(";");
+            (e.event, comm, e.pid, e.tid, stack, e.samples, e.weight)
+        })
+        .collect();
+    entries.sort();
+    Seen {
+        events: profile.events,
+        entries,
+        quality: profile.quality,
+        time: profile.time,
+        has_callchains: profile.has_callchains,
+    }
+}
+
+/// Writes it anew in each of the ways; all must be seen as it is.
+fn check(data: &PerfData, symbolizer: &Symbolizer, with_warnings: bool) {
+    let see = |data: &PerfData| {
+        let mut seen = seen(data, symbolizer);
+        if !with_warnings {
+            seen.quality.warnings.clear();
+        }
+        seen
+    };
+    let expected = see(data);
+    let again = |way: &str, bytes: &[u8]| {
+        let again = PerfData::read(bytes, data.path()).expect("as it was written");
+        let name = data.path().display();
+        assert_eq!(see(&again), expected, "{name} as {way}");
+    };
+    for (way, compression) in [("plain", None), ("compressed", Some(1))] {
+        let mut out = Cursor::new(Vec::new());
+        rewrite(data, &mut out, compression).expect("memory takes all");
+        again(&format!("a {way} file"), out.get_ref());
+        let mut out = Vec::new();
+        match rewrite_pipe(data, &mut out, compression) {
+            Ok(_) => again(&format!("a {way} stream"), &out),
+            // An event with more ids than a record of a stream can hold.
+            Err(e) => assert_eq!(e.kind(), ErrorKind::InvalidInput, "{e}"),
+        }
+    }
+    // The bytes of a dumped stack have the order of their machine.
+    let has_dumps = |event: &Event| event.attr.sample_type.contains(SampleType::STACK_USER);
+    if !data.events().list().iter().any(has_dumps) {
+        again("a file in the other byte order", &swapped(data));
+    }
+}
+
+/// The recording as a machine of the other byte order would write it, as far as the
+/// profile depends on it: records of the kernel, build-ids, where it was made.
+fn swapped(data: &PerfData) -> Vec<u8> {
+    let endian = match data.endian() {
+        Endian::Little => Endian::Big,
+        Endian::Big => Endian::Little,
+    };
+    let events = (data.events().list().iter())
+        .map(|event| EventDescription {
+            attr: event.attr.clone(),
+            name: event.name.clone(),
+            ids: event.ids.clone(),
+        })
+        .collect();
+    let options = WriteOptions {
+        endian,
+        compression: None,
+    };
+    let mut out = Cursor::new(Vec::new());
+    let mut writer = FileWriter::create_with(&mut out, events, options).expect("memory");
+    for block in data.blocks() {
+        for walked in block.walk().filter(|w| !w.record.kind.is_user()) {
+            let records = swapped_record(data, &walked, endian);
+            writer.write_records(&records).expect("memory");
+        }
+    }
+    let mut features = FeatureSections::new(endian);
+    features.insert_build_ids(&data.features().build_ids().unwrap_or_default());
+    for feature in [Feature::HOSTNAME, Feature::OSRELEASE] {
+        if let Some(text) = data.features().string(feature) {
+            features.insert_string(feature, &text);
+        }
+    }
+    writer.finish(features).expect("memory");
+    out.into_inner()
+}
+
+/// Nothing where the record cannot be read.
+fn swapped_record(data: &PerfData, walked: &Walked<'_>, endian: Endian) -> Vec<u8> {
+    let record = &walked.record;
+    let mut out = Vec::new();
+    let layout = data.events().layout_of(record);
+    let event = (data.events().list().iter()).find(|e| Some(&e.layout) == layout);
+    let (Some(event), Ok(decoded)) = (event, Record::decode(record, layout)) else {
+        return out;
+    };
+    let other = SampleLayout::new(&event.attr, endian);
+    let id = event.layout.sample_id(&record.body);
+    let encoded = match &decoded {
+        Record::Sample(sample) => SampleFields::from(sample).encode(record.misc, &other, &mut out),
+        _ => decoded.encode(record.misc, &other, &id, &mut out),
+    };
+    encoded.expect("no longer than it was");
+    out
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(96) })]
+
+    #[test]
+    fn a_made_up_recording_has_the_same_profile_however_it_is_written(
+        all in prop::collection::vec((0..50u64, any_made()), 1..60),
+        count in 1..4usize,
+        here in any::<bool>(),
+        compress in any::<bool>(),
+    ) {
+        let symbolizer = symbolizer();
+        let read = |endian| {
+            let compression = compress.then_some(1);
+            let bytes = file(count, &all, here, WriteOptions { endian, compression });
+            PerfData::read(&bytes[..], Path::new("made up")).expect("as it was written")
+        };
+        let (little, big) = (read(Endian::Little), read(Endian::Big));
+        let (first, second) = (seen(&little, &symbolizer), seen(&big, &symbolizer));
+        prop_assert_eq!(&first, &second);
+        let samples = all.iter().filter(|(_, m)| matches!(m, Made::Sample { .. })).count() as u64;
+        prop_assert_eq!(first.events.iter().map(|e| e.samples).sum::<u64>(), samples);
+        check(&little, &symbolizer, true);
+        check(&big, &symbolizer, true);
+    }
+}
+
+/// The captures beside the workspace, if they are there.
+fn captures() -> Vec<PathBuf> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/perfdata");
+    let mut files: Vec<PathBuf> = (std::fs::read_dir(corpus).into_iter().flatten())
+        .filter_map(|origin| std::fs::read_dir(origin.ok()?.path()).ok())
+        .flatten()
+        .filter_map(|file| Some(file.ok()?.path()))
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn a_capture_has_the_same_profile_however_it_is_written() {
+    let symbolizer = symbolizer();
+    for path in captures() {
+        if let Ok(data) = PerfData::open(&path) {
+            // Damage is told with its place, and what is written anew has none.
+            check(&data, &symbolizer, false);
+        }
+    }
+}
