@@ -7,8 +7,8 @@
 use std::path::Path;
 
 use crate::support::{
-    Comparison, Folded, Here, PERF_REPORT, c, c_with, cxx, fold_samples, folded, legible_samples,
-    legible_stacks, perf_samples, perf_self_samples, rust,
+    Comparison, Folded, Here, PERF_REPORT, PERF_SCRIPT, c, c_with, cxx, fold_samples, folded,
+    legible_samples, legible_stacks, perf_samples, perf_self_samples, rust,
 };
 
 /// Everything about perf.data of this folder.
@@ -17,10 +17,10 @@ fn assert_agreement(here: &Here, what: &str) {
         .ok()
         .says_nothing()
         .prints("sample_type: ");
-    let script = here.perf("script --no-inline").ok();
+    let script = here.perf(PERF_SCRIPT).ok();
     script.says_nothing();
     let by_perf = perf_samples(&script);
-    let by_rprof = perf_samples(&here.rprof("script").ok());
+    let by_rprof = perf_samples(&here.rprof("script --no-inline").ok());
     let report = here.report("--no-children");
     assert!(!by_perf.is_empty(), "{what}: no samples");
     assert_eq!(
@@ -51,7 +51,7 @@ fn assert_agreement(here: &Here, what: &str) {
 
     // Stack by stack, in weight.
     let by_perf = fold_samples(&legible_samples(comparison.corrected));
-    let by_rprof = legible_stacks(folded(&here.rprof("collapse").ok()));
+    let by_rprof = legible_stacks(folded(&here.rprof("collapse --no-inline").ok()));
     assert_eq!(by_rprof, by_perf, "{what}: folded stacks");
     show(&format!(
         "{what}: {} samples, {:?}",
@@ -176,10 +176,10 @@ fn on_a_compiler() {
 
 /// As [`assert_agreement`], but 2 % of the weight may differ without explanation.
 fn assert_near_agreement(here: &Here, what: &str) {
-    let script = here.perf("script --no-inline").ok();
+    let script = here.perf(PERF_SCRIPT).ok();
     script.says_nothing();
     let theirs = perf_samples(&script);
-    let ours = perf_samples(&here.rprof("script").ok());
+    let ours = perf_samples(&here.rprof("script --no-inline").ok());
     let report = here.report("");
     assert_eq!(ours.len(), theirs.len(), "{what}: samples");
     assert_eq!(report.samples(), theirs.len() as u64, "{what}: samples");
@@ -189,7 +189,7 @@ fn assert_near_agreement(here: &Here, what: &str) {
     let by_perf = comparison.correct(by_perf);
     let functions = difference(&by_perf, &report.only().self_samples());
 
-    let stacks = folded(&here.rprof("collapse").ok());
+    let stacks = folded(&here.rprof("collapse --no-inline").ok());
     let raw = difference(&fold_samples(&theirs), &stacks);
     let corrected = fold_samples(&legible_samples(comparison.corrected));
     let rest = difference(&corrected, &legible_stacks(stacks));

@@ -4,21 +4,36 @@
 //! shell (see [`support`]); the programs that are recorded are compiled from `fixtures/`. Nothing
 //! asserts how long something takes, and nothing waits for a fixed time.
 
+#![allow(
+    clippy::print_stdout,
+    reason = "figures, for those who run with --nocapture"
+)]
+
 #[macro_use]
 mod support;
 
 mod agreement;
+mod attach;
 mod collapse;
 mod corpus;
+mod corpus_table;
 mod demo;
+mod doctor;
+mod events;
 mod exit_status;
+mod faults;
 mod flamegraph;
 mod header;
 mod kernel;
+mod list;
+mod matrix;
 mod names;
 mod record;
 mod report;
+mod rotation;
 mod script;
 mod shares;
 mod signals;
+mod storm;
+mod truth;
 mod usage;

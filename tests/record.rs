@@ -2,7 +2,9 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use crate::support::{Here, Report, Shell, assert_share, c};
+use rustix::process::Signal;
+
+use crate::support::{Here, Report, Row, Running, Shell, assert_share, c, wait_until};
 
 #[test]
 fn makes_a_file_that_only_its_owner_reads() {
@@ -268,4 +270,170 @@ fn by_mode_keeps_to_that_mode() {
             row.object
         );
     }
+}
+
+/// Something that runs already: the process, and its number.
+fn endless(here: &Here) -> (Running, String) {
+    let mut running = here.command(c("endless.c")).start();
+    let pid = running.line();
+    (running, pid)
+}
+
+/// The share of samples in `endless`.
+fn share_of_endless(report: &Report) -> f64 {
+    let rows = &report.only().rows;
+    let of_it = |row: &&Row| row.symbol == "work_on" && row.comm == "endless";
+    let samples: u64 = rows.iter().filter(of_it).map(|row| row.self_samples).sum();
+    samples as f64 / report.samples().max(1) as f64
+}
+
+#[test]
+fn attaches_until_what_it_watches_has_ended() {
+    needs!(PerfEvents);
+    for letter in ["-p", "-t"] {
+        let here = Here::new();
+        let (running, pid) = endless(&here);
+        let rprof = here
+            .rprof("record -F 999 -g -e cpu-clock")
+            .arg(letter)
+            .arg(&pid)
+            .start();
+        let length = || here.path("perf.data").metadata().map_or(0, |m| m.len());
+        wait_until("samples are in the file", || length() > 10_000);
+        running.signal(Signal::TERM);
+        running.end();
+        // Without a command there is no status to pass on.
+        let run = rprof.end();
+        run.exits(0)
+            .says("samples of cpu-clock")
+            .says("lost 0 samples");
+        assert!(
+            share_of_endless(&here.report("--sort comm,symbol")) > 0.9,
+            "{run}"
+        );
+    }
+}
+
+#[test]
+fn attaches_for_as_long_as_a_command_runs() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let (running, pid) = endless(&here);
+    let run = (here
+        .rprof("record -F 999 -g -e cpu-clock -p")
+        .arg(&pid)
+        .arg("--"))
+    .arg("sh")
+    .arg("-c")
+    .arg("\"$0\" 0.3; exit 4")
+    .arg(c("shares.c"))
+    .exits(4);
+    let report = here.report("--sort comm,symbol");
+    // The command bounds the time, and is not watched itself.
+    assert!(
+        report.only().rows.iter().all(|row| row.comm == "endless"),
+        "{run}"
+    );
+    assert!(share_of_endless(&report) > 0.9, "{run}");
+    // A target that ends first ends the recording, and the command goes on.
+    let run = (here
+        .rprof("record -e cpu-clock -p")
+        .arg(&pid)
+        .words("-- sh -c"))
+    .arg("kill -KILL $0; until [ -e go ]; do sleep 0.01; done; exit 4")
+    .arg(&pid)
+    .start();
+    running.end();
+    std::fs::write(here.path("go"), "").unwrap();
+    run.end().exits(4);
+}
+
+#[test]
+fn everything_is_watched_when_that_is_asked_for() {
+    needs!(PerfEvents, Kernel, Root);
+    for target in ["-a", "-C 0-1023", "-u 0", "-G /"] {
+        let here = Here::new();
+        let target = match target {
+            // All that there are.
+            "-C 0-1023" => {
+                let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
+                format!("-C {}", online.trim())
+            }
+            target => target.to_owned(),
+        };
+        let (running, _) = endless(&here);
+        let run = (here
+            .rprof("record -F 999 -g -e cpu-clock")
+            .words(&target)
+            .arg("--"))
+        .arg(c("shares.c"))
+        .arg("0.3")
+        .run();
+        drop(running);
+        if target == "-G /" && run.code() != Some(0) {
+            // Where there is no such hierarchy, it is said.
+            run.exits(1).says("cgroup");
+            continue;
+        }
+        run.exits(0);
+        let report = here.report("--sort comm,symbol");
+        let has = |comm: &str, symbol: &str| {
+            let rows = &report.only().rows;
+            rows.iter()
+                .any(|row| row.comm == comm && row.symbol == symbol)
+        };
+        assert!(has("endless", "work_on"), "{target}: {run}");
+        assert!(has("shares", "burn_seventy"), "{target}: {run}");
+    }
+}
+
+#[test]
+fn rprof_itself_is_left_out_when_asked_to() {
+    needs!(PerfEvents, Kernel, Root);
+    let samples_of_itself = |option: &str| {
+        let here = Here::new();
+        // Many samples, so that it has something to do.
+        let mut rprof = (here
+            .rprof("record -q -F 9999 -g -e cpu-clock -a")
+            .words(option))
+        .arg("--")
+        .arg(c("endless.c"))
+        .start();
+        let pid = rprof.pid().as_raw_nonzero();
+        rprof.line();
+        rprof.signal(Signal::TERM);
+        rprof.end();
+        let script = here.rprof(&format!("script --pid {pid} -F pid")).ok();
+        script.out().lines().count()
+    };
+    assert!(samples_of_itself("") > 0);
+    assert_eq!(samples_of_itself("--exclude-perf"), 0);
+}
+
+#[test]
+fn a_flag_is_taken_back_by_no() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.rprof("record --quiet --no-quiet -- true")
+        .ok()
+        .says("samples of");
+    here.rprof("record --no-quiet --quiet -- true")
+        .ok()
+        .says_nothing();
+    here.rprof("record -q --all-user --no-all-user --all-kernel -- true")
+        .ok();
+    here.rprof("record -q -a --no-all-cpus -- true").ok();
+    here.rprof("record -a --no-all-cpus")
+        .exits(2)
+        .says("COMMAND");
+}
+
+#[test]
+fn verbosely_says_how() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let run = here.rprof("record -v -F 99 -e cpu-clock:u -- true").ok();
+    run.says("event cpu-clock:u")
+        .says("99 a second")
+        .says("rings of each CPU");
 }

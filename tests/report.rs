@@ -151,7 +151,7 @@ fn filters() {
         .sum();
     assert_eq!(object.only().samples, own);
     // Each sample is on one side or the other of a moment.
-    let script = here.rprof("script").ok();
+    let script = here.rprof("script --no-inline").ok();
     let samples = perf_samples(&script);
     let time = samples[samples.len() / 2].head.clone();
     let time = time

@@ -51,6 +51,29 @@ fn has_one_line_a_sample_without_stacks() {
 }
 
 #[test]
+fn counts_each_member_of_a_group_as_perf_does() {
+    needs!(PerfEvents, Perf);
+    let here = Here::new();
+    let events = "-e {cpu-clock,page-faults,minor-faults}:S";
+    // The first sample has the faults of the program's start.
+    here.perf_record(events, &c("recursion.c"), "1000 0.3");
+    let fields = "script -F comm,tid,time,period,event";
+    let [by_perf, by_rprof] = [here.perf(fields), here.rprof(fields)].map(|shell| {
+        let text = shell.ok().out();
+        let one = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        text.lines().map(one).collect::<Vec<_>>()
+    });
+    for event in ["cpu-clock:", "page-faults:", "minor-faults:"] {
+        assert!(
+            by_perf.iter().any(|line| line.ends_with(event)),
+            "no {event}"
+        );
+    }
+    assert_eq!(by_rprof, by_perf);
+    assert_eq!(here.report("").samples(), by_perf.len() as u64);
+}
+
+#[test]
 fn ends_quietly_when_its_reader_does() {
     needs!(PerfEvents);
     let here = Here::new();

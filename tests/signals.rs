@@ -120,3 +120,56 @@ fn to_the_command_are_its_own() {
     rprof.end().exits(128 + 15);
     assert_complete(&here);
 }
+
+#[test]
+fn of_the_terminal_reach_the_command_once() {
+    needs!(PerfEvents, Terminal);
+    let here = Here::new();
+    // It counts how often it is interrupted, and goes on until it is told to end.
+    let command = "trap 'echo INT >>ints' INT; touch ready; \
+                   until [ -e go ]; do sleep 0.01; done; exit 3";
+    std::fs::write(here.path("command.sh"), command).unwrap();
+    let inner = format!(
+        "{} record -e cpu-clock -- sh command.sh",
+        env!("CARGO_BIN_EXE_rprof")
+    );
+    // Ctrl-C is typed once, into the terminal that script makes.
+    let typing = "(until [ -e ready ]; do sleep 0.01; done; printf '\\003'; \
+                  until [ -e go ]; do sleep 0.01; done) | script -qec \"$0\" /dev/null";
+    let shell = here.command("sh").arg("-c").arg(typing).arg(inner).start();
+    wait_until("the file is finished", || is_finished(&here));
+    std::fs::write(here.path("go"), "").unwrap();
+    shell.end().exits(3);
+    let ints = std::fs::read_to_string(here.path("ints")).unwrap();
+    assert_eq!(ints, "INT\n");
+    here.rprof("report").ok();
+}
+
+#[test]
+fn that_kill_the_command_are_told() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let (rprof, command) = recording(&here, "");
+    kill_process(command, Signal::KILL).expect("the command runs");
+    rprof.end().exits(128 + 9).says("samples of cpu-clock");
+    assert_complete(&here);
+}
+
+#[test]
+fn end_what_has_no_command() {
+    needs!(PerfEvents, Kernel);
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let here = Here::new();
+        let mut running = here.command(c("endless.c")).start();
+        running.line();
+        let rprof = here.rprof("record -F 999 -g -e cpu-clock -a").start();
+        let length = || here.path("perf.data").metadata().map_or(0, |m| m.len());
+        wait_until("samples are in the file", || length() > 100_000);
+        rprof.signal(signal);
+        // What was watched is not told of it.
+        let run = rprof.end();
+        run.exits(0).says("samples of cpu-clock");
+        assert!(kill_process(running.pid(), Signal::CONT).is_ok(), "{run}");
+        assert!(is_finished(&here), "{run}");
+    }
+}

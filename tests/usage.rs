@@ -2,13 +2,15 @@
 
 use crate::support::Here;
 
-const COMMANDS: [&str; 9] = [
+const COMMANDS: [&str; 11] = [
     "record",
     "report",
     "flamegraph",
     "collapse",
     "script",
     "header",
+    "list",
+    "doctor",
     "demo",
     "completions",
     "man",
@@ -31,6 +33,21 @@ const FLAGS: [(&str, &[&str]); 5] = [
             "--strict-freq",
             "--all-user",
             "--all-kernel",
+            "-a, --all-cpus",
+            "-p, --pid",
+            "-t, --tid",
+            "-C, --cpu",
+            "-G, --cgroup",
+            "-u, --uid",
+            "-D, --delay",
+            "-d, --duration",
+            "-z, --compression-level",
+            "--max-size",
+            "--switch-output",
+            "--switch-max-files",
+            "--exclude-perf",
+            "--realtime",
+            "-v, --verbose",
         ],
     ),
     (

@@ -11,8 +11,8 @@ use super::perf::{PerfFrame, PerfSample};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
     /// A call that does not return is the last instruction of its function, so the return
-    /// address is the start of the next one. perf looks that address up; we look up
-    /// the call.
+    /// address is the start of the next one, or of nothing. perf looks that address up; we
+    /// look up the call.
     NextFunction,
     /// perf 6.1 gives an entry of the PLT the name of whatever stands before it,
     /// or of another entry.
@@ -44,7 +44,8 @@ fn explain(by_perf: &PerfFrame, by_rprof: &PerfFrame, is_leaf: bool) -> Option<C
     if by_perf.name.split('@').next() == Some(&by_rprof.name) && by_perf.offset == by_rprof.offset {
         return Some(Class::Version);
     }
-    let is_next = !is_leaf && by_perf.offset == "0" && by_perf.name != by_rprof.name;
+    let is_next = by_perf.offset == "0" || by_perf.name == "[unknown]";
+    let is_next = !is_leaf && is_next && by_perf.name != by_rprof.name;
     is_next.then_some(Class::NextFunction)
 }
 

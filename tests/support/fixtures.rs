@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::call_tree::Language;
+
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures");
 
 /// Frame pointers, by which the kernel walks stacks.
@@ -47,6 +49,28 @@ pub(crate) fn rust(source: &str, flags: &[&str]) -> PathBuf {
         source,
         &[&common, flags].concat(),
     )
+}
+
+/// A program of which the test made the text, with these flags and no others.
+pub(crate) fn generated(name: &str, text: &str, language: Language, flags: &[&str]) -> PathBuf {
+    let (compiler, extension, common): (_, _, &[&str]) = match language {
+        Language::C => (env_or("CC", "cc"), "c", &["-w", "-pthread"]),
+        Language::Cxx => (cxx_compiler(), "cpp", &["-w", "-pthread"]),
+        Language::Rust => (
+            env_or("RUSTC", "rustc"),
+            "rs",
+            &["--edition=2024", "-Awarnings"],
+        ),
+    };
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("generated");
+    let folder = folder.join(format!("{:016x}", hasher.finish()));
+    std::fs::create_dir_all(&folder).expect("cannot make a folder for a generated program");
+    let source = folder.join(format!("{name}.{extension}"));
+    std::fs::write(&source, text).expect("cannot write a generated program");
+    let source = source.to_str().expect("paths here are UTF-8");
+    compile(&compiler, source, &[common, flags].concat())
 }
 
 fn env_or(name: &str, default: &str) -> String {

@@ -3,6 +3,7 @@
 
 #[macro_use]
 mod need;
+mod call_tree;
 mod compare;
 mod fixtures;
 mod folded;
@@ -14,11 +15,12 @@ mod stats;
 mod wait;
 mod xml;
 
+pub(crate) use call_tree::{CallTree, Language};
 pub(crate) use compare::{Comparison, legible_samples, legible_stacks};
-pub(crate) use fixtures::{c, c_with, cxx, rust};
+pub(crate) use fixtures::{c, c_with, cxx, generated, rust};
 pub(crate) use folded::{Folded, folded};
 pub(crate) use need::{Need, has};
-pub(crate) use perf::{PERF_REPORT, fold_samples, perf_samples, perf_self_samples};
+pub(crate) use perf::{PERF_REPORT, PERF_SCRIPT, fold_samples, perf_samples, perf_self_samples};
 pub(crate) use report::{Report, Row};
 pub(crate) use run::Run;
 pub(crate) use shell::{Here, Running, Shell};

@@ -22,6 +22,14 @@ pub(crate) enum Need {
     Cxx,
     /// GCC: the program, as something to record.
     Gcc,
+    /// tracefs, mounted and readable.
+    Tracepoints,
+    /// Permission to put probes into programs.
+    Uprobes,
+    /// To be root, with the rights of root over mounts and settings.
+    Root,
+    /// `script`, which makes a terminal.
+    Terminal,
 }
 
 impl fmt::Display for Need {
@@ -35,6 +43,12 @@ impl fmt::Display for Need {
             Need::Perf => "perf",
             Need::Cxx => "a C++ compiler",
             Need::Gcc => "gcc",
+            Need::Root => "root",
+            Need::Terminal => "script (of util-linux)",
+            Need::Tracepoints => {
+                "tracefs, mounted and readable (mount -t tracefs tracefs /sys/kernel/tracing)"
+            }
+            Need::Uprobes => "uprobes (CONFIG_UPROBE_EVENTS) and CAP_PERFMON",
         })
     }
 }
@@ -54,6 +68,15 @@ pub(crate) fn has(need: Need) -> bool {
         Need::Perf => runs("perf"),
         Need::Cxx => runs(&fixtures::cxx_compiler()),
         Need::Gcc => runs("gcc"),
+        Need::Root => is_root(),
+        Need::Terminal => runs("script"),
+        Need::Tracepoints => {
+            std::fs::read("/sys/kernel/tracing/events/sched/sched_switch/format").is_ok()
+        }
+        Need::Uprobes => {
+            Path::new("/sys/bus/event_source/devices/uprobe").exists()
+                && rustix::process::geteuid().is_root()
+        }
     };
     if !has {
         let required = std::env::var_os("RPROF_REQUIRE_TOOLS").is_some_and(|v| v == "1");
@@ -64,6 +87,14 @@ pub(crate) fn has(need: Need) -> bool {
         writeln!(std::io::stderr(), "{test} skipped: needs {need}").ok();
     }
     has
+}
+
+/// Whether this is root, and not one whom a container took the rights from.
+fn is_root() -> bool {
+    let mut command = Command::new("unshare");
+    command.args(["-m", "true"]).stdin(Stdio::null());
+    rustix::process::geteuid().is_root()
+        && command.output().is_ok_and(|output| output.status.success())
 }
 
 fn runs(program: &str) -> bool {

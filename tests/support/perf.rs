@@ -130,6 +130,10 @@ fn fold_script(script: &str) -> Folded {
     stacks
 }
 
+/// `perf script` without inlined calls, and with the stacks whole: it shows 127 frames unless told
+/// otherwise.
+pub(crate) const PERF_SCRIPT: &str = "script --no-inline --max-stack 9000";
+
 /// The options by which `perf report` prints what [`perf_self_samples`] reads.
 pub(crate) const PERF_REPORT: &str = "report --no-children --stdio -F sample,sym -g none";
 

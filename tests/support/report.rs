@@ -23,6 +23,7 @@ pub(crate) struct Event {
 }
 
 /// One row; names are empty where the rows are not told apart by them.
+#[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) symbol: String,
     pub(crate) object: String,

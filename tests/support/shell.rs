@@ -80,9 +80,10 @@ impl Here {
         shell.arg(program).words(args).ok();
     }
 
-    /// What `rprof report --format json` says of perf.data.
+    /// What `rprof report --format json` says of perf.data, by function as in perf.
     pub(crate) fn report(&self, options: &str) -> Report {
-        Report::parse(&self.rprof("report --format json").words(options).ok())
+        let report = self.rprof("report --format json --no-inline");
+        Report::parse(&report.words(options).ok())
     }
 }
 
@@ -105,6 +106,12 @@ impl Shell {
 
     pub(crate) fn env(mut self, name: &str, value: &str) -> Shell {
         self.command.env(name, value);
+        self
+    }
+
+    /// Makes it a job as of a shell: a process group of its own.
+    pub(crate) fn own_group(mut self) -> Shell {
+        std::os::unix::process::CommandExt::process_group(&mut self.command, 0);
         self
     }
 

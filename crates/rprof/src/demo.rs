@@ -10,14 +10,17 @@ use rprof_export::svg::SvgOptions;
 use rprof_export::table::{self, TableOptions};
 use rprof_profile::{Keys, Options, Profile, TopFunctions, Weight};
 use rprof_sampler::Session;
+use rprof_symbols::Symbolizer;
 
 use crate::Outcome;
 use crate::cli::{Color, DemoArgs};
 use crate::flamegraph::draw_to;
-use crate::input::{analyse, open, write_to};
+use crate::input::{open, write_to};
 use crate::messages::say;
-use crate::record::{Destination, exit_status, record, tell};
+use crate::record::{Destination, Job, record};
 use crate::report::wants_color;
+use crate::summary::tell;
+use crate::watching::Times;
 use crate::workload::SHARES;
 
 pub(crate) fn run(args: &DemoArgs) -> Outcome {
@@ -31,15 +34,25 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
     ];
     say("recording a program with two threads, as `rprof record -F 999 -g -- PROGRAM` would");
     let builder = Session::builder().frequency(999).callchains(true);
-    let recorded = record(builder, &command, Destination::file(&file), false)?;
+    let recorded = record(Job {
+        builder,
+        command,
+        to: Destination::file(&file),
+        times: Times::default(),
+        quiet: false,
+        verbose: false,
+        tells_summary: false,
+        unwinds: true,
+    })?;
     let mut summary = recorded.summary?;
-    let status = exit_status(recorded.status);
-    if status != 0 {
-        return Ok(status);
+    if recorded.status != 0 {
+        return Ok(recorded.status);
     }
     summary.path = "a temporary file".into();
     tell(&summary);
-    let profile = analyse(&open(&file)?, &Options::default());
+    // The shares are those of functions, whatever the compiler inlined into them.
+    let symbolizer = Symbolizer::builder().inlines(false).lines(false).build();
+    let profile = Profile::analyse(&open(&file)?, &symbolizer, &Options::default());
     write_to(Path::new("-"), |out| {
         let options = TableOptions {
             rows: RowOptions {

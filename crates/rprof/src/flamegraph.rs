@@ -10,24 +10,28 @@ use crate::Outcome;
 use crate::cli::FlamegraphArgs;
 use crate::input::{analyse, check_events, open, warn, write_to};
 use crate::messages::{Failure, say};
-use crate::record::{Destination, exit_status, record, session, tell};
+use crate::record::{Destination, Job, record};
+use crate::summary::tell;
 
 pub(crate) fn run(args: &FlamegraphArgs) -> Outcome {
-    match args.command.is_empty() {
+    match args.command.is_empty() && !args.target.is_given() {
         true => from_file(args),
-        false => of_command(args),
+        false => of_recording(args),
     }
 }
 
 fn from_file(args: &FlamegraphArgs) -> Outcome {
     let data = open(&args.input)?;
-    let events: Vec<String> = args.sampling.event.iter().cloned().collect();
+    let events: Vec<String> = (args.sampling.event.iter())
+        .flat_map(|list| list.split(','))
+        .map(str::to_owned)
+        .collect();
     check_events(&data, &events)?;
     let options = Options {
         filter: args.filter.filter(&events),
         ..Options::default()
     };
-    let profile = analyse(&data, &options);
+    let profile = analyse(&data, &args.filter.symbols, &options);
     warn(&profile, args.sampling.quiet);
     let command = data.features().command_line().unwrap_or_default().join(" ");
     draw(args, &profile, &command)?;
@@ -35,7 +39,7 @@ fn from_file(args: &FlamegraphArgs) -> Outcome {
 }
 
 /// Records, draws, and keeps the command's exit status, whatever it is.
-fn of_command(args: &FlamegraphArgs) -> Outcome {
+fn of_recording(args: &FlamegraphArgs) -> Outcome {
     let file = tempfile::Builder::new()
         .prefix("rprof-")
         .suffix(".data")
@@ -44,21 +48,22 @@ fn of_command(args: &FlamegraphArgs) -> Outcome {
     let quiet = args.sampling.quiet;
     // A flame graph is of stacks, unless they were refused.
     let stacks = args.sampling.call_graph.is_none() || args.sampling.wants_stacks();
-    let builder = session(&args.sampling, stacks)?.inherit(!args.no_inherit);
     // The recorder makes its own file; what stood there becomes FILE.old.
     let path = file.into_temp_path();
     let old = path.with_extension("data.old");
-    let recorded = record(builder, &args.command, Destination::file(&path), quiet);
+    let to = Destination::file(&path);
+    let job = Job::new(&args.target, &args.sampling, stacks, &args.command, to);
+    let recorded = job.and_then(record);
     std::fs::remove_file(&old).ok();
     let recorded = recorded?;
     let mut summary = recorded.summary?;
-    let status = exit_status(recorded.status);
+    let status = recorded.status;
     let data = open(&path)?;
     let options = Options {
         filter: args.filter.filter(&[]),
         ..Options::default()
     };
-    let profile = analyse(&data, &options);
+    let profile = analyse(&data, &args.filter.symbols, &options);
     warn(&profile, quiet);
     if !quiet {
         summary.path = "a temporary file".into();

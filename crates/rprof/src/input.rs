@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use rprof_perfdata::PerfData;
 use rprof_profile::{Filter, Options, Profile, Weight};
-use rprof_symbols::Symbolizer;
+use rprof_symbols::{Style, Symbolizer};
 
-use crate::cli::{FilterArgs, InputArgs, WeightArg};
+use crate::cli::{DemangleArg, FilterArgs, InputArgs, SymbolArgs, WeightArg};
 use crate::messages::{Failure, say};
 
 /// Opens a recording; `-` is standard input.
@@ -69,7 +69,7 @@ impl InputArgs {
             by_task,
             ..self.options()
         };
-        Ok(analyse(&data, &options))
+        Ok(analyse(&data, &self.filter.symbols, &options))
     }
 }
 
@@ -94,9 +94,25 @@ pub(crate) fn check_events(data: &PerfData, wanted: &[String]) -> Result<(), Fai
     Ok(())
 }
 
-/// Analyses a recording with the default symbolizer.
-pub(crate) fn analyse(data: &PerfData, options: &Options) -> Profile {
-    Profile::analyse(data, &Symbolizer::builder().build(), options)
+/// Analyses a recording.
+pub(crate) fn analyse(data: &PerfData, names: &SymbolArgs, options: &Options) -> Profile {
+    Profile::analyse(data, &names.symbolizer(false), options)
+}
+
+impl SymbolArgs {
+    /// What gives addresses names; and lines, which take time, only where they are shown.
+    pub(crate) fn symbolizer(&self, lines: bool) -> Symbolizer {
+        Symbolizer::builder()
+            .style(match self.demangle {
+                DemangleArg::Full => Style::Full,
+                DemangleArg::Short => Style::NoParameters,
+                DemangleArg::None => Style::Mangled,
+            })
+            .inlines(!self.no_inline)
+            .lines(lines)
+            .root(self.symfs.clone())
+            .build()
+    }
 }
 
 /// Says what is wrong with a recording, on stderr.

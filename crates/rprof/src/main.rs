@@ -6,27 +6,33 @@
 mod cli;
 mod collapse;
 mod demo;
+mod doctor;
 mod flamegraph;
 mod header;
 mod input;
+mod list;
 mod messages;
 mod pages;
+mod probes;
 mod progress;
 mod record;
 mod report;
 mod script;
 mod signals;
+mod summary;
+mod target;
+mod terminal;
+mod verbose;
+mod watching;
 mod workload;
 
 use std::process::ExitCode;
-
-use clap::Parser;
 
 use cli::{Cli, Command};
 use messages::Failure;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::from_arguments();
     let result = match cli.command {
         Command::Record(args) => record::run(&args),
         Command::Report(args) => report::run(&args),
@@ -34,6 +40,8 @@ fn main() -> ExitCode {
         Command::Collapse(args) => collapse::run(&args),
         Command::Script(args) => script::run(&args),
         Command::Header(args) => header::run(&args),
+        Command::List(args) => list::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Completions(args) => pages::completions(&args),
         Command::Man(args) => pages::man(&args),

@@ -40,7 +40,7 @@ impl Failure {
     /// Says what failed, and answers the exit status. `None` when there is nothing
     /// to say: whoever read our output has had enough of it.
     pub(crate) fn report(&self) -> Option<u8> {
-        if is_broken_pipe(&self.error) {
+        if is_broken_pipe(self.error.as_ref()) {
             return None;
         }
         say(full_text(&self.error));
@@ -68,8 +68,10 @@ fn full_text(error: &anyhow::Error) -> String {
     text
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    (error.chain()).any(|cause| {
+/// Whether the end of a pipe is why it failed: whoever read it went away.
+pub(crate) fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.into_iter().any(|cause| {
         (cause.downcast_ref::<io::Error>()).is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
     })
 }

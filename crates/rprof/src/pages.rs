@@ -3,23 +3,21 @@
 use std::io;
 use std::path::Path;
 
-use clap::CommandFactory;
-
 use crate::Outcome;
-use crate::cli::{Cli, CompletionsArgs, ManArgs};
+use crate::cli::{self, CompletionsArgs, ManArgs};
 use crate::input::write_to;
 use crate::messages::Failure;
 
 pub(crate) fn completions(args: &CompletionsArgs) -> Outcome {
     // Into memory first: the generator cannot tell of a closed pipe.
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "rprof", &mut script);
+    clap_complete::generate(args.shell, &mut cli::command(), "rprof", &mut script);
     write_to(Path::new("-"), |out| Ok(out.write_all(&script)?))?;
     Ok(0)
 }
 
 pub(crate) fn man(args: &ManArgs) -> Outcome {
-    let mut command = Cli::command();
+    let mut command = cli::command();
     command.build();
     let page = match &args.command {
         None => clap_mangen::Man::new(command),

@@ -8,62 +8,85 @@ use std::path::Path;
 use std::process::ExitStatus;
 
 use anyhow::Context;
-use indicatif::{BinaryBytes, HumanCount};
-use rprof_recorder::{Output, RecordError, RecordOptions, Recording, Stopped, Summary};
+use rprof_recorder::{Output, RecordError, RecordOptions, Recording, Summary, Switch};
 use rprof_sampler::{Event, Launcher, Limits, Session, SessionBuilder, SessionError};
 
 use crate::Outcome;
-use crate::cli::{Frequency, RecordArgs, SamplingArgs};
-use crate::messages::{Failure, say};
-use crate::progress::{ProgressLine, TICK};
-use crate::signals::{StopSignals, terminal_signals_command};
-
-/// Samples a second unless said otherwise: not 1000, so as not to run in step
-/// with what happens a thousand times a second.
-const FREQUENCY: u64 = 999;
+use crate::cli::{Frequency, OutputArgs, RecordArgs, SamplingArgs, SwitchAt, TargetArgs};
+use crate::messages::{Failure, is_broken_pipe, say};
+use crate::probes::ProgramFunctions;
+use crate::signals::Signals;
+use crate::summary::tell;
+use crate::terminal::Terminal;
+use crate::watching::{End, Times, wait_for_command, watch};
 
 pub(crate) fn run(args: &RecordArgs) -> Outcome {
-    let builder = session(&args.sampling, args.sampling.wants_stacks())?.inherit(!args.no_inherit);
-    let quiet = args.sampling.quiet;
-    let to = Destination {
-        output: output(&args.output)?,
-        compression: args.compression_level,
-    };
-    let recorded = record(builder, &args.command, to, quiet)?;
-    match recorded.summary {
-        Ok(summary) => {
-            if !quiet {
-                tell(&summary);
-            }
-            Ok(exit_status(recorded.status))
+    let to = destination(&args.output)?;
+    let stacks = args.sampling.wants_stacks();
+    let mut job = Job::new(&args.target, &args.sampling, stacks, &args.command, to)?;
+    job.tells_summary = !args.sampling.quiet;
+    let recorded = record(job)?;
+    recorded.summary?;
+    Ok(recorded.status)
+}
+
+/// What to record, how, and where to.
+pub(crate) struct Job {
+    pub(crate) builder: SessionBuilder,
+    pub(crate) command: Vec<OsString>,
+    pub(crate) to: Destination,
+    pub(crate) times: Times,
+    pub(crate) quiet: bool,
+    pub(crate) verbose: bool,
+    /// Whether to tell the summary as soon as there is one.
+    pub(crate) tells_summary: bool,
+    /// Whether stacks are unwound while recording.
+    pub(crate) unwinds: bool,
+}
+
+impl Job {
+    /// By the arguments.
+    pub(crate) fn new(
+        target: &TargetArgs,
+        sampling: &SamplingArgs,
+        stacks: bool,
+        command: &[OsString],
+        to: Destination,
+    ) -> Result<Job, Failure> {
+        if command.is_empty() && !target.is_given() {
+            let message = "nothing to record: give a COMMAND (rprof record -g -- COMMAND), a process \
+                           that runs (-p PID, -t TID, -u USER, -G CGROUP), or the whole system (-a)";
+            return Err(Failure::with_status(2, anyhow::anyhow!(message)));
         }
-        Err(error) => Err(error.into()),
+        let times = Times {
+            delay: sampling.delay,
+            duration: sampling.duration,
+        };
+        Ok(Job {
+            builder: target.apply(session(sampling, stacks)?)?,
+            command: command.to_vec(),
+            to,
+            times,
+            quiet: sampling.quiet,
+            verbose: sampling.verbose,
+            tells_summary: false,
+            unwinds: sampling.unwinds(),
+        })
     }
 }
 
-/// A file, or for `-` standard output, if that is no terminal.
-fn output(path: &Path) -> Result<Output, Failure> {
-    if path != Path::new("-") {
-        return Ok(Output::File(path.to_owned()));
-    }
-    if std::io::stdout().is_terminal() {
-        let message = "standard output is a terminal, and a recording is not text; \
-                       pipe it on (rprof record -o - … | rprof report -i -), or name a file";
-        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
-    }
-    let stdout = std::io::stdout().as_fd().try_clone_to_owned();
-    Ok(Output::Stream(
-        stdout.context("cannot use standard output")?.into(),
-    ))
-}
-
-/// What to record, by the arguments.
-pub(crate) fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilder, Failure> {
+/// How to sample, by the arguments.
+fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilder, Failure> {
     let mut builder = Session::builder()
         .callchains(stacks)
+        .user_stack(args.dump_bytes().filter(|_| stacks))
+        .fit_user_stack(args.unwinds())
         .strict_frequency(args.strict_freq)
         .exclude_kernel(args.all_user)
-        .exclude_user(args.all_kernel);
+        .exclude_user(args.all_kernel)
+        .inherit(!args.no_inherit)
+        .enabled_from_start(args.delay.is_none())
+        .exclude_self(args.exclude_perf);
     builder = match (args.count, args.freq) {
         (Some(count), _) => builder.period(count),
         (None, Some(Frequency::Hertz(hertz))) => builder.frequency(hertz),
@@ -71,22 +94,28 @@ pub(crate) fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilde
             let max = Limits::read().max_sample_rate;
             builder.frequency(max.context("cannot read kernel.perf_event_max_sample_rate")?)
         }
-        (None, None) => builder.frequency(FREQUENCY),
+        (None, None) => builder,
     };
-    if let Some(event) = &args.event {
-        let event = Event::parse(event).map_err(|e| Failure::with_status(2, e))?;
-        builder = builder.event(event);
+    if !args.event.is_empty() {
+        // One list, so that each group has a number of its own.
+        let events = Event::parse_with(&args.event.join(","), &ProgramFunctions);
+        builder = builder.events(events.map_err(|e| Failure::with_status(2, e))?);
     }
     if let Some(bytes) = args.mmap_pages {
         builder = builder.ring_bytes(bytes);
+    }
+    if let Some(priority) = args.realtime {
+        builder = builder.realtime(priority);
     }
     Ok(builder)
 }
 
 /// Where a recording goes, and how it is written.
 pub(crate) struct Destination {
-    pub(crate) output: Output,
-    pub(crate) compression: Option<i32>,
+    output: Output,
+    compression: Option<i32>,
+    switch: Option<Switch>,
+    max_bytes: Option<u64>,
 }
 
 impl Destination {
@@ -95,81 +124,149 @@ impl Destination {
         Destination {
             output: Output::File(path.to_owned()),
             compression: None,
+            switch: None,
+            max_bytes: None,
         }
     }
 }
 
-/// A command that was run and recorded.
+/// By the arguments: a file, or for `-` standard output, if that is no terminal.
+fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
+    let usage = |message: &'static str| Failure::with_status(2, anyhow::anyhow!(message));
+    let switch = args.switch_output.map(|at| Switch {
+        every: match at {
+            SwitchAt::Time(time) => Some(time),
+            _ => None,
+        },
+        bytes: match at {
+            SwitchAt::Bytes(bytes) => Some(bytes),
+            _ => None,
+        },
+        keep: args.switch_max_files,
+    });
+    let mut to = Destination {
+        compression: args.compression_level,
+        switch,
+        max_bytes: args.max_size,
+        ..Destination::file(&args.output)
+    };
+    if args.output != Path::new("-") {
+        return Ok(to);
+    }
+    if switch.is_some() {
+        return Err(usage(
+            "--switch-output makes several files; name them with -o FILE, not `-`",
+        ));
+    }
+    if std::io::stdout().is_terminal() {
+        return Err(usage(
+            "standard output is a terminal, and a recording is not text; \
+             pipe it on (rprof record -o - … | rprof report -i -), or name a file",
+        ));
+    }
+    let stdout = std::io::stdout().as_fd().try_clone_to_owned();
+    to.output = Output::Stream(stdout.context("cannot use standard output")?.into());
+    Ok(to)
+}
+
+/// What was recorded.
 pub(crate) struct Recorded {
-    /// How the command ended.
-    pub(crate) status: ExitStatus,
+    /// The exit status: the command's own, where there was one.
+    pub(crate) status: u8,
     /// What was recorded, or why not.
     pub(crate) summary: Result<Summary, RecordError>,
 }
 
-/// Runs a command to its end and records it, until it ends or a signal comes.
-pub(crate) fn record(
-    builder: SessionBuilder,
-    command: &[OsString],
-    to: Destination,
-    quiet: bool,
-) -> Result<Recorded, Failure> {
-    let Some((program, args)) = command.split_first() else {
-        return Err(anyhow::anyhow!("no command to record").into());
-    };
-    let signals = StopSignals::listen().context("cannot listen for signals")?;
+/// Records to the end: of the command or of what is watched, by a signal, after the
+/// time, or when there is enough.
+pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
+    let signals = Signals::listen(job.to.switch.is_some()).context("cannot listen for signals")?;
+    let terminal = Terminal::remember();
     // What the command prints must not get into the stream.
-    let is_stream = matches!(to.output, Output::Stream(_));
-    let launcher = Launcher::new(program)
-        .args(args)
-        .stdout_to_stderr(is_stream);
+    let is_stream = matches!(job.to.output, Output::Stream(_));
+    let command_line = (std::env::args_os())
+        .map(|arg| arg.to_string_lossy().into_owned())
+        .collect();
     let options = RecordOptions {
-        output: to.output,
-        compression: to.compression,
-        command_line: (std::env::args_os())
-            .map(|arg| arg.to_string_lossy().into_owned())
-            .collect(),
+        compression: job.to.compression,
+        switch: job.to.switch,
+        max_bytes: job.to.max_bytes,
+        unwind: job.unwinds,
+        notify: Some(signals.waker().context("cannot make a socket")?),
+        ..RecordOptions::new(job.to.output, command_line)
     };
-    let mut recording = Recording::start(builder, &launcher, options).map_err(failed_start)?;
-    if !quiet {
+    let started = match job.command.split_first() {
+        None => Recording::attach(job.builder, options),
+        Some((program, args)) => {
+            let launcher = (Launcher::new(program).args(args)).stdout_to_stderr(is_stream);
+            Recording::start(job.builder, &launcher, options)
+        }
+    };
+    let mut recording = started.map_err(failed_start)?;
+    if !job.quiet {
         for step in recording.degradations() {
             say(step);
         }
     }
-    let line = ProgressLine::new(quiet);
-    let stopped = loop {
-        let tick = line.is_shown().then_some(TICK);
-        let stopped = recording.wait(Some(signals.fd()), tick)?;
-        if let Some(stopped) = stopped {
-            break stopped;
+    if job.verbose {
+        crate::verbose::describe(&recording);
+    }
+    let is_endless = job.command.is_empty() && job.times.duration.is_none();
+    if is_endless && !job.quiet && std::io::stderr().is_terminal() {
+        say("recording; Ctrl-C ends it");
+    }
+    let end = watch(&mut recording, &signals, job.times, job.quiet)?;
+    let mut summary = recording.finish();
+    if let (Ok(summary), false) = (&mut summary, matches!(end, End::Exited(_))) {
+        // Nothing has outlived the command, which goes on itself.
+        summary.left_running.clear();
+    }
+    if let (Ok(summary), true) = (&summary, job.tells_summary) {
+        tell(summary);
+    }
+    let status = match end {
+        End::Exited(status) => Some(status),
+        end => {
+            let has_command = !job.command.is_empty();
+            if !job.quiet {
+                explain(&end, &summary, has_command);
+            }
+            match has_command {
+                true => Some(wait_for_command(&mut recording, &signals, &end)?),
+                false => None,
+            }
         }
-        line.show(&recording.progress());
     };
-    line.clear();
-    let summary = recording.finish();
-    let status = match stopped {
-        Stopped::Exited(status) => status,
-        Stopped::Asked => wait_after_stop(&mut recording, &signals)?,
-    };
-    Ok(Recorded { status, summary })
+    if status.is_some_and(|status| status.signal().is_some()) {
+        terminal.restore();
+    }
+    let status = status.map_or(0, exit_status);
+    match summary {
+        // Whoever read the stream has had enough of it; that is no failure.
+        Err(error) if is_stream && is_broken_pipe(&error) => Ok(Recorded {
+            status,
+            summary: Ok(Summary::default()),
+        }),
+        summary => Ok(Recorded { status, summary }),
+    }
 }
 
-/// After a stop the file is finished, and the command ends in its own time; a
-/// second signal does not wait for it.
-fn wait_after_stop(
-    recording: &mut Recording,
-    signals: &StopSignals,
-) -> Result<ExitStatus, Failure> {
-    if let Some(signal) = signals.last() {
-        let by_terminal = signal == signal_hook::consts::SIGINT && terminal_signals_command();
-        if !by_terminal {
-            recording.signal_command(signal);
+/// Says why the recording has ended, where nobody asked for that, or before the command.
+fn explain(end: &End, summary: &Result<Summary, RecordError>, has_command: bool) {
+    let goes_on = match has_command {
+        true => "; the command goes on, and rprof waits for it",
+        false => "",
+    };
+    match (end, summary) {
+        (_, Err(error)) if is_broken_pipe(error) => {}
+        // The failure itself is told at the end too, when many lines may have passed.
+        (_, Err(error)) if has_command => say(format_args!("{error}{goes_on}")),
+        (End::Full, Ok(_)) => say(format_args!("--max-size is reached{goes_on}")),
+        (End::Duration, Ok(_)) if has_command => say(format_args!("the time is over{goes_on}")),
+        (End::TargetsGone, Ok(_)) if has_command => {
+            say(format_args!("all that was watched has ended{goes_on}"));
         }
-    }
-    loop {
-        if let Some(Stopped::Exited(status)) = recording.wait(None, None)? {
-            return Ok(status);
-        }
+        _ => {}
     }
 }
 
@@ -185,65 +282,11 @@ fn failed_start(error: RecordError) -> Failure {
 }
 
 /// The exit status by which a shell tells how a command ended.
-pub(crate) fn exit_status(status: ExitStatus) -> u8 {
+fn exit_status(status: ExitStatus) -> u8 {
     let code = match (status.code(), status.signal()) {
         (Some(code), _) => code,
         (None, Some(signal)) => 128 + signal,
         (None, None) => 1,
     };
     u8::try_from(code).unwrap_or(u8::MAX)
-}
-
-/// The closing summary.
-pub(crate) fn tell(summary: &Summary) {
-    say(format_args!(
-        "{} samples of {} in {:.3} s, in {} ({})",
-        HumanCount(summary.samples),
-        summary.events.join(", "),
-        summary.duration.as_secs_f64(),
-        summary.path.display(),
-        BinaryBytes(summary.file_bytes)
-    ));
-    let lost = summary.lost_samples();
-    if lost > 0 {
-        let cpus: Vec<String> = (summary.lost.iter())
-            .map(|(cpu, n)| format!("CPU {cpu}: {}", HumanCount(*n)))
-            .collect();
-        say(format_args!(
-            "lost {} samples ({}): shares may be off; lower -F, or enlarge the ring with -m",
-            HumanCount(lost),
-            cpus.join(", ")
-        ));
-    } else {
-        say("lost 0 samples");
-    }
-    if summary.lost_sideband > 0 {
-        say(format_args!(
-            "lost {} records of names and mappings: some frames will have no name",
-            HumanCount(summary.lost_sideband)
-        ));
-    }
-    if summary.throttled > 0 {
-        say(format_args!(
-            "throttled: {} times the kernel paused sampling; lower -F",
-            HumanCount(summary.throttled)
-        ));
-    }
-    if summary.late > 0 {
-        say(format_args!(
-            "{} records are out of order in the file",
-            HumanCount(summary.late)
-        ));
-    }
-    if summary.damaged_bytes > 0 {
-        say(format_args!(
-            "{} bytes in a ring were no records and are left out; please report this",
-            HumanCount(summary.damaged_bytes)
-        ));
-    }
-    if summary.samples == 0 {
-        say(
-            "no sample was taken: the command was too short, or waited all the time; try a higher -F",
-        );
-    }
 }

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use rprof_export::script::{Options, Script, Selection, SideRecords};
 use rprof_profile::Samples;
-use rprof_symbols::Symbolizer;
 
 use crate::Outcome;
 use crate::cli::ScriptArgs;
@@ -40,7 +39,7 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
     let data = open(&args.input.input)?;
     let options = args.options();
     let script = Script::new(&data, &options)?;
-    let symbolizer = Symbolizer::builder().build();
+    let symbolizer = args.input.filter.symbols.symbolizer(script.shows_lines());
     let filter = args.input.options();
     let samples = Samples::read_with(&data, &symbolizer, &filter, &script.details());
     if !args.input.quiet {

@@ -37,6 +37,8 @@ pub enum FoundBy {
     Cfi,
     /// The frame pointer, where the frame before has no call frame information.
     FramePointer,
+    /// The frame's size, which HotSpot (Java) keeps beside its code.
+    FrameSize,
     /// The frame before has no call frame information, but its code was followed to its return.
     Code,
     /// The return address was where a call puts it, and nothing had been pushed yet: a PLT
@@ -111,6 +113,9 @@ pub enum Root {
     /// Code without call frame information that ends the thread or the process when the call
     /// returns: the start of threads in musl, or what calls `main` there; Go's `goexit`.
     ExitFollows,
+    /// Go's runtime switched to a stack of its own just before the call, at whose beginning it is:
+    /// `systemstack`, `mcall`, `morestack`. What called those is on the goroutine's stack.
+    SwitchedStack,
 }
 
 /// Why unwinding ended before the root. Addresses are AVMAs.

@@ -33,6 +33,7 @@
 //! | `step` | one step by call frame information |
 //! | `expression` | DWARF expressions |
 //! | `without_cfi` | one step where there is none: frame pointers, leaf functions, PLT entries |
+//! | `hotspot` | one step out of what Java's compilers and interpreter made |
 //! | `signal_context` | signal frames by their contents |
 //! | `walk` | the way out of a function, as its code shows it |
 //! | `code` | calls and exits, as code shows them |
@@ -95,6 +96,7 @@ mod code;
 mod error;
 mod expression;
 mod frame;
+mod hotspot;
 mod join;
 mod memory;
 mod modules;

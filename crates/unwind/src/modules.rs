@@ -25,6 +25,13 @@ pub trait Modules {
         let _ = (avma, into);
         0
     }
+
+    /// A number for the process, such as its pid. What is learnt of the code that a process makes
+    /// at run time is kept for its later stacks, and holds when its memory cannot be read
+    /// any more. `None` unless implemented: then each stack is by itself.
+    fn process(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl<M: Modules + ?Sized> Modules for &M {
@@ -34,5 +41,9 @@ impl<M: Modules + ?Sized> Modules for &M {
 
     fn code(&self, avma: u64, into: &mut [u8]) -> usize {
         (**self).code(avma, into)
+    }
+
+    fn process(&self) -> Option<u64> {
+        (**self).process()
     }
 }

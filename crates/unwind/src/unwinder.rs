@@ -1,6 +1,7 @@
 //! [`Unwinder`]: from frame to frame until the root.
 
 use crate::expression::Fault;
+use crate::hotspot::Blobs;
 use crate::step::{self, Caller};
 use crate::table::Found;
 use crate::without_cfi::{Context, Outcome};
@@ -8,6 +9,7 @@ use crate::{
     Arch, Cause, End, FoundBy, Frame, FrameKind, Memory, Module, Modules, Registers, Root,
     signal_context,
 };
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 /// How often in one stack the stack pointer may fail to grow: handlers run on stacks of their
 /// own, and some programs (rustc, Go) switch stacks inside of a call.
@@ -17,11 +19,16 @@ const MAX_SWITCHES: usize = 16;
 /// means the dump was short.
 const MAX_STACK: u64 = 1 << 30;
 
-/// Unwinds stacks of one architecture. Cheap to make; has no state between stacks but settings.
+/// Most processes of which something is kept.
+const MAX_PROCESSES: usize = 256;
+
+/// Unwinds stacks of one architecture. Cheap to make. Between stacks it keeps nothing but settings
+/// and, if [`Modules::process`] tells processes apart, where their run-time code lies.
 #[derive(Debug, Clone)]
 pub struct Unwinder {
     arch: Arch,
     mask: u64,
+    processes: FxHashMap<u64, Blobs>,
 }
 
 impl Unwinder {
@@ -31,6 +38,7 @@ impl Unwinder {
         Self {
             arch,
             mask: arch.default_address_mask(),
+            processes: FxHashMap::with_hasher(FxBuildHasher),
         }
     }
 
@@ -64,21 +72,54 @@ impl Unwinder {
         if limit == 0 {
             return End::Truncated(Cause::TooDeep);
         }
-        let mut frame = Frame::sampled(registers.ip(), registers.sp());
+        let frame = Frame::sampled(registers.ip(), registers.sp());
         frames.push(frame);
         if registers.arch() != self.arch {
             return End::Truncated(Cause::BadCfi {
                 address: frame.address,
             });
         }
+        let process = modules.process();
+        let known = process.and_then(|process| self.processes.remove(&process));
+        let blobs = known.unwrap_or_default();
+        blobs.begin_stack();
+        let end = self.follow(frame, registers, memory, modules, limit, frames, &blobs);
+        if let Some(process) = process
+            && blobs.is_used()
+        {
+            if self.processes.len() >= MAX_PROCESSES {
+                self.processes.clear();
+            }
+            self.processes.insert(process, blobs);
+        }
+        end
+    }
+
+    /// From the first frame to the end.
+    #[allow(clippy::too_many_arguments)]
+    fn follow<M, P>(
+        &self,
+        mut frame: Frame,
+        registers: &Registers,
+        memory: &M,
+        modules: &P,
+        limit: usize,
+        frames: &mut Vec<Frame>,
+        blobs: &Blobs,
+    ) -> End
+    where
+        M: Memory + ?Sized,
+        P: Modules + ?Sized,
+    {
         let mut registers = *registers;
         let mut module = modules.find(registers.ip());
         let mut switches = MAX_SWITCHES;
         loop {
-            let (caller, by) = match self.step(frame, module, &mut registers, memory, modules) {
-                Ok(found) => found,
-                Err(end) => return end,
-            };
+            let (caller, by) =
+                match self.step(frame, module, &mut registers, memory, modules, blobs) {
+                    Ok(found) => found,
+                    Err(end) => return end,
+                };
             let Some(address) = caller.return_address else {
                 return End::Root(Root::UndefinedReturnAddress);
             };
@@ -131,6 +172,7 @@ impl Unwinder {
         registers: &mut Registers,
         memory: &M,
         modules: &P,
+        blobs: &Blobs,
     ) -> Result<(Caller, FoundBy), End>
     where
         M: Memory + ?Sized,
@@ -140,6 +182,11 @@ impl Unwinder {
         if let Some(module) = module
             && let Some(table) = module.table
         {
+            if frame.kind == FrameKind::Caller
+                && table.switches_stack(address.wrapping_sub(module.bias))
+            {
+                return Err(End::Root(Root::SwitchedStack));
+            }
             match table.find(frame.lookup_address().wrapping_sub(module.bias)) {
                 Found::Rule(rule) => {
                     // The description of AArch64's signal frames, where there is one, leads to
@@ -174,6 +221,7 @@ impl Unwinder {
             exact: frame.kind != FrameKind::Caller,
             by: frame.by,
             mask: self.mask,
+            blobs,
         };
         let sp = registers.sp();
         match context.step(registers) {

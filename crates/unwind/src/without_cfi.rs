@@ -6,6 +6,7 @@
 //! 1. A signal frame, which is told by its contents.
 //! 2. The root: code at the entry point, or code that exits behind the call.
 //!    In Go, frame pointers come next, unless in the first frame: its code keeps them.
+//!    In code of no image, what HotSpot says of it does: see [`hotspot`].
 //! 3. The way out that the code itself shows, where its bytes are known (x86-64; the table keeps
 //!    those of most images, for the rest [`Modules::code`] is asked).
 //! 4. In the first frame only (or one that a signal interrupted), and only if the image describes
@@ -18,6 +19,7 @@
 //! Nothing is scanned for: a stack is full of stale return addresses.
 
 use crate::code::MadeUp;
+use crate::hotspot::{self, Blobs};
 use crate::signal_context;
 use crate::step::Caller;
 use crate::walk::{self, Exit};
@@ -66,6 +68,8 @@ pub(crate) struct Context<'a, M: ?Sized, P: ?Sized> {
     pub(crate) by: FoundBy,
     /// Which bits of a return address are the address.
     pub(crate) mask: u64,
+    /// What is known of Java's code in this stack.
+    pub(crate) blobs: &'a Blobs,
 }
 
 impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
@@ -83,6 +87,13 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         }
         if let Some(root) = self.root(registers) {
             return Outcome::Root(root);
+        }
+        if self.module.is_some_and(|module| module.table.is_none()) {
+            match hotspot::step(self.blobs, registers, self.memory, self, self.exact) {
+                hotspot::Outcome::Caller(caller, by) => return Outcome::Caller(caller, by),
+                hotspot::Outcome::Nothing => return Outcome::Nothing,
+                hotspot::Outcome::NotMine => {}
+            }
         }
         let keeps = self.module.and_then(|module| module.table);
         if !self.exact && keeps.is_some_and(UnwindTable::keeps_frame_pointers) {
@@ -215,9 +226,9 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         let Some(inside) = address.checked_sub(1) else {
             return false;
         };
-        if self.modules.find(inside).is_none() {
+        let Some(module) = self.modules.find(inside) else {
             return false;
-        }
+        };
         if self.mask != u64::MAX {
             return true;
         }
@@ -225,7 +236,10 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         match around.split_at_checked(BEFORE) {
             None => true,
             Some((before, behind)) => {
-                code::ends_with_call(before) || code::made_up(before, behind).is_some()
+                let read = |avma, into: &mut [u8]| self.modules.code(avma, into);
+                code::ends_with_call(before)
+                    || code::made_up(before, behind).is_some()
+                    || (module.table.is_none() && self.blobs.is_return(address, read))
             }
         }
     }

@@ -8,6 +8,7 @@ mod index;
 mod rows;
 mod rule;
 mod segments;
+mod switches;
 mod undescribed;
 
 pub use rows::{CfaRule, RegisterRule, Row, Rows};
@@ -38,6 +39,8 @@ pub struct UnwindTable {
     base: u64,
     segments: Segments,
     plts: Box<[(u64, u64)]>,
+    /// Where Go's runtime calls on another stack.
+    switches: Box<[u64]>,
     undescribed: UndescribedCode,
     eh_frame: Option<Cfi>,
     debug_frame: Option<Cfi>,
@@ -95,6 +98,10 @@ impl UnwindTable {
             eh_frame: eh_frame.filter(some),
             debug_frame: debug_frame.filter(some),
             plts: elf.plts.into(),
+            switches: match elf.arch {
+                Arch::X86_64 if elf.is_go => switches::find(bytes, &elf.segments),
+                _ => Box::default(),
+            },
             segments: elf.segments,
         })
     }
@@ -188,6 +195,11 @@ impl UnwindTable {
     /// functions that do not return.
     pub(crate) const fn keeps_frame_pointers(&self) -> bool {
         self.is_go
+    }
+
+    /// Whether the call before this SVMA is made on a stack that was just switched to.
+    pub(crate) fn switches_stack(&self, svma: u64) -> bool {
+        self.switches.binary_search(&svma).is_ok()
     }
 
     /// Code without description, from this SVMA on.

@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr)]
 
 mod aarch64;
+mod attached;
 mod framehop;
 mod hostile;
 mod image;

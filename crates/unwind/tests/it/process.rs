@@ -2,7 +2,7 @@
 
 use rprof_unwind::{Arch, Memory, Module, Modules, Registers, UnwindTable};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
@@ -12,7 +12,12 @@ use std::rc::Rc;
 
 /// A child that stops after every instruction.
 pub(crate) struct Traced {
-    child: Child,
+    /// `None` if somebody else started it.
+    child: Option<Child>,
+    pid: i32,
+    /// The thread that is stopped.
+    tid: i32,
+    seized: HashSet<i32>,
     memory: File,
     maps: Vec<Mapping>,
     tables: HashMap<String, Option<Rc<UnwindTable>>>,
@@ -56,15 +61,7 @@ impl Traced {
         let child = command.spawn().unwrap();
         let pid = child.id();
         let memory = File::open(format!("/proc/{pid}/mem")).unwrap();
-        let mut traced = Self {
-            child,
-            memory,
-            maps: Vec::new(),
-            tables: HashMap::new(),
-            words: RefCell::default(),
-            words_at: 0,
-            stack_len: 1 << 14,
-        };
+        let mut traced = Self::new(pid as i32, memory, Some(child));
         // It stops at the first instruction of the new program.
         assert!(matches!(traced.wait(), Stop::Stepped));
         traced.memory = File::open(format!("/proc/{pid}/mem")).unwrap();
@@ -72,8 +69,66 @@ impl Traced {
         traced
     }
 
+    fn new(pid: i32, memory: File, child: Option<Child>) -> Self {
+        Self {
+            child,
+            pid,
+            tid: pid,
+            seized: HashSet::new(),
+            memory,
+            maps: Vec::new(),
+            tables: HashMap::new(),
+            words: RefCell::default(),
+            words_at: 0,
+            stack_len: 1 << 14,
+        }
+    }
+
+    /// A process that runs already.
+    pub(crate) fn of(pid: i32) -> Self {
+        let memory = File::open(format!("/proc/{pid}/mem")).unwrap();
+        Self::new(pid, memory, None)
+    }
+
+    /// Stops one thread of a process that runs already. False if it has gone.
+    pub(crate) fn stop(&mut self, tid: i32) -> bool {
+        self.tid = tid;
+        self.words.get_mut().clear();
+        // SAFETY: no memory is passed; a thread that is not ours is refused.
+        let seized = self.seized.contains(&tid)
+            || unsafe { libc::ptrace(libc::PTRACE_SEIZE, tid, 0, 0) } == 0;
+        // SAFETY: as above.
+        if !seized || unsafe { libc::ptrace(libc::PTRACE_INTERRUPT, tid, 0, 0) } != 0 {
+            return false;
+        }
+        self.seized.insert(tid);
+        loop {
+            let mut status = 0;
+            // SAFETY: `status` is a valid place for the status of a thread that is traced.
+            let waited = unsafe { libc::waitpid(tid, &raw mut status, libc::__WALL) };
+            if waited != tid || !libc::WIFSTOPPED(status) {
+                return false;
+            }
+            if status >> 16 == libc::PTRACE_EVENT_STOP {
+                return true;
+            }
+            // A signal came first: it is delivered.
+            let signal = libc::WSTOPSIG(status);
+            // SAFETY: the thread is stopped and traced; no memory is passed.
+            unsafe { libc::ptrace(libc::PTRACE_CONT, tid, 0, signal) };
+        }
+    }
+
+    /// Lets a thread go that [`stop`](Self::stop) stopped.
+    pub(crate) fn go_on(&mut self, tid: i32) {
+        // SAFETY: the thread is stopped and traced; no memory is passed. Detached, it takes its
+        // signals itself.
+        unsafe { libc::ptrace(libc::PTRACE_DETACH, tid, 0, 0) };
+        self.seized.remove(&tid);
+    }
+
     fn pid(&self) -> i32 {
-        self.child.id() as i32
+        self.pid
     }
 
     fn wait(&mut self) -> Stop {
@@ -152,7 +207,7 @@ impl Traced {
         // SAFETY: all-zero bytes are a valid user_regs_struct.
         let mut user: libc::user_regs_struct = unsafe { std::mem::zeroed() };
         // SAFETY: the child is stopped and ours; `user` is what the request fills.
-        let done = unsafe { libc::ptrace(libc::PTRACE_GETREGS, self.pid(), 0, &raw mut user) };
+        let done = unsafe { libc::ptrace(libc::PTRACE_GETREGS, self.tid, 0, &raw mut user) };
         assert_eq!(done, 0);
         let mut registers = Registers::new(Arch::X86_64, user.rip, user.rsp);
         let general = [
@@ -238,8 +293,10 @@ impl Traced {
 
 impl Drop for Traced {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 

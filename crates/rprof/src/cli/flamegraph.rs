@@ -1,0 +1,67 @@
+//! Arguments of `rprof flamegraph`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use super::reading::FilterArgs;
+use super::record::SamplingArgs;
+use super::target::TargetArgs;
+
+/// Draws a flame graph, from a recording or of a command.
+///
+/// With a COMMAND it is recorded first, with call stacks, and its exit status is kept:
+/// `rprof flamegraph -- make` is one line for CI. With -p, -a or another target that is
+/// recorded, until Ctrl-C or for --duration.
+#[derive(Debug, Args)]
+pub(crate) struct FlamegraphArgs {
+    /// SVG file to write; `-` is standard output
+    #[arg(short, long, value_name = "FILE", default_value = "flamegraph.svg", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+
+    /// Recording to read when there is no COMMAND; `-` is standard input
+    #[arg(short, long, value_name = "FILE", default_value = "perf.data", value_hint = ValueHint::FilePath)]
+    pub(crate) input: PathBuf,
+
+    /// Title at the top [default: the command]
+    #[arg(long)]
+    pub(crate) title: Option<String>,
+
+    /// Line under the title
+    #[arg(long)]
+    pub(crate) subtitle: Option<String>,
+
+    /// Grow downwards
+    #[arg(long)]
+    pub(crate) inverted: bool,
+
+    /// Merge from the leaves instead of the roots
+    #[arg(long)]
+    pub(crate) reverse: bool,
+
+    /// Palette, such as hot, rust, java, aqua
+    #[arg(long, value_name = "PALETTE", default_value = "hot")]
+    pub(crate) colors: String,
+
+    /// Leave out frames narrower than this share of the width
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.01)]
+    pub(crate) min_width: f64,
+
+    /// Width in pixels [default: that of the window]
+    #[arg(long, value_name = "PIXELS")]
+    pub(crate) width: Option<usize>,
+
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+
+    #[command(flatten)]
+    pub(crate) sampling: SamplingArgs,
+
+    /// The command to record, with its arguments
+    #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+}

@@ -1,0 +1,192 @@
+//! Sizes, times and lists as they are typed.
+
+use std::time::Duration;
+
+/// A value of `-F`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Frequency {
+    Hertz(u64),
+    Max,
+}
+
+/// How stacks are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallGraph {
+    /// Copied a little, unwound while recording.
+    Auto,
+    /// By frame pointers, followed by the kernel.
+    Fp,
+    /// So many bytes of each copied into the file.
+    Dwarf(u32),
+    /// Not at all.
+    None,
+}
+
+/// When the recording goes on in another file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SwitchAt {
+    /// On SIGUSR2 only.
+    Signal,
+    /// Once a file has so many bytes of records.
+    Bytes(u64),
+    /// After so long.
+    Time(Duration),
+}
+
+/// CPUs as the kernel lists them; a type of its own, as clap takes a `Vec` for many values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CpuList(pub(crate) Vec<u32>);
+
+pub(super) fn frequency(text: &str) -> Result<Frequency, String> {
+    match text {
+        "max" => Ok(Frequency::Max),
+        _ => match text.parse() {
+            Ok(0) => Err("0 samples a second are none".into()),
+            Ok(n) => Ok(Frequency::Hertz(n)),
+            Err(_) => Err("neither a number nor `max`".into()),
+        },
+    }
+}
+
+pub(super) fn call_graph(text: &str) -> Result<CallGraph, String> {
+    match text.split_once(',') {
+        None if text == "dwarf" => Ok(CallGraph::Dwarf(8192)),
+        Some(("dwarf", size)) => match size.parse() {
+            // What a record has room for, as in perf.
+            Ok(bytes @ 8..=65_528) => Ok(CallGraph::Dwarf(bytes)),
+            _ => Err("the size of a stack copy is from 8 to 65528 bytes".into()),
+        },
+        _ => match text {
+            "auto" => Ok(CallGraph::Auto),
+            "fp" => Ok(CallGraph::Fp),
+            "none" | "no" => Ok(CallGraph::None),
+            "lbr" => Err("branch records of the processor are not read yet; try auto".into()),
+            _ => Err("there are auto, fp, dwarf[,BYTES] and none".into()),
+        },
+    }
+}
+
+/// A number with a unit behind it, and the unit; without one, `plain` is its size.
+fn bytes(text: &str, plain: u64) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: u64 = digits.parse().map_err(|_| "not a number".to_owned())?;
+    let unit = match &text[digits.len()..] {
+        "" => plain,
+        "B" => 1,
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        "G" => 1 << 30,
+        _ => return Err("units are B, K, M and G".into()),
+    };
+    match number.checked_mul(unit) {
+        Some(0) => Err("0 bytes hold nothing".into()),
+        Some(bytes) => Ok(bytes),
+        None => Err("too large".into()),
+    }
+}
+
+/// Bytes of a ring: a number of pages, or of bytes with a unit.
+pub(super) fn ring_size(text: &str) -> Result<usize, String> {
+    match bytes(text, rustix::param::page_size() as u64)? {
+        size if size <= 1 << 32 => Ok(size as usize),
+        _ => Err("larger than 4 GiB".into()),
+    }
+}
+
+/// Bytes of a file.
+pub(super) fn file_size(text: &str) -> Result<u64, String> {
+    bytes(text, 1)
+}
+
+/// Seconds, with a fraction, or with a unit.
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "" | "s" => 1.0,
+        "ms" => 1e-3,
+        "m" => 60.0,
+        "h" => 3600.0,
+        "d" => 86400.0,
+        _ => return Err("units are ms, s, m, h and d".into()),
+    };
+    match digits.parse::<f64>() {
+        // Up to a thousand years.
+        Ok(n) if n.is_finite() && n > 0.0 && n * unit < 3e10 => {
+            Ok(Duration::from_secs_f64(n * unit))
+        }
+        Ok(_) => Err("a time above 0 is wanted".into()),
+        Err(_) => Err("not a number of seconds".into()),
+    }
+}
+
+/// Milliseconds of a delay.
+pub(super) fn delay(text: &str) -> Result<Duration, String> {
+    match text.parse::<i64>() {
+        Ok(-1) => Err(
+            "-1 starts with events off until a --control command, which rprof lacks; \
+                       give a number of milliseconds"
+                .into(),
+        ),
+        Ok(ms) if ms >= 0 => Ok(Duration::from_millis(ms as u64)),
+        _ => Err("not a number of milliseconds".into()),
+    }
+}
+
+/// `signal`, a size or a time.
+pub(super) fn switch_at(text: &str) -> Result<SwitchAt, String> {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    match unit {
+        "signal" => Ok(SwitchAt::Signal),
+        "B" | "K" | "M" | "G" => bytes(text, 1).map(SwitchAt::Bytes),
+        "ms" | "s" | "m" | "h" | "d" => seconds(text).map(SwitchAt::Time),
+        _ => Err("neither `signal`, nor a size such as 100M, nor a time such as 30s".into()),
+    }
+}
+
+/// CPU numbers and ranges.
+pub(super) fn cpus(text: &str) -> Result<CpuList, String> {
+    (rprof_sampler::cpus::parse_list(text).map(CpuList)).map_err(|e| e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(file_size("100"), Ok(100));
+        assert_eq!(file_size("2K"), Ok(2048));
+        assert_eq!(file_size("1G"), Ok(1 << 30));
+        assert_eq!(ring_size("2"), Ok(2 * rustix::param::page_size()));
+        for text in ["", "K", "0", "0M", "1T", "1k", "-1", "1.5M", "99999999999G"] {
+            assert!(file_size(text).is_err(), "{text:?}");
+        }
+        assert!(ring_size("5G").is_err());
+    }
+
+    #[test]
+    fn times_have_units_and_fractions() {
+        assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
+        assert_eq!(seconds("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(seconds("2m"), Ok(Duration::from_secs(120)));
+        for text in ["", "0", "-1", "nan", "inf", "1e300", "1w", "s"] {
+            assert!(seconds(text).is_err(), "{text:?}");
+        }
+        assert_eq!(delay("20"), Ok(Duration::from_millis(20)));
+        assert!(delay("-1").unwrap_err().contains("--control"));
+    }
+
+    #[test]
+    fn a_switch_is_by_signal_size_or_time() {
+        assert_eq!(switch_at("signal"), Ok(SwitchAt::Signal));
+        assert_eq!(switch_at("1M"), Ok(SwitchAt::Bytes(1 << 20)));
+        assert_eq!(switch_at("1m"), Ok(SwitchAt::Time(Duration::from_secs(60))));
+        assert_eq!(
+            switch_at("1.5s"),
+            Ok(SwitchAt::Time(Duration::from_millis(1500)))
+        );
+        for text in ["", "5", "0s", "0K", "M", "SIGUSR1"] {
+            assert!(switch_at(text).is_err(), "{text:?}");
+        }
+    }
+}

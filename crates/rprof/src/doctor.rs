@@ -1,0 +1,103 @@
+//! `rprof doctor`.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use rprof_export::clean::clean;
+use rprof_sampler::probe::{self, Check, Probe, State};
+use serde::Serialize;
+
+use crate::Outcome;
+use crate::cli::{DoctorArgs, HeaderFormat};
+use crate::input::write_to;
+use crate::report::wants_color;
+
+/// Columns of the text: the state, and what it is of.
+const STATE_WIDTH: usize = 8;
+const WHAT_WIDTH: usize = 27;
+
+pub(crate) fn run(args: &DoctorArgs) -> Outcome {
+    let found = probe::probe();
+    write_to(Path::new("-"), |out| {
+        match args.format {
+            HeaderFormat::Text => write_text(&found, wants_color(args.color), out)?,
+            HeaderFormat::Json => {
+                serde_json::to_writer_pretty(&mut *out, &Json::of(&found))?;
+                writeln!(out)?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(u8::from(!found.can_record))
+}
+
+/// The stable form.
+#[derive(Serialize)]
+struct Json<'p> {
+    version: u32,
+    /// Whether `rprof record -g` of one's own command would work.
+    can_record: bool,
+    checks: Vec<JsonCheck<'p>>,
+}
+
+#[derive(Serialize)]
+struct JsonCheck<'p> {
+    id: &'p str,
+    what: &'p str,
+    state: &'p str,
+    found: &'p str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<&'p str>,
+}
+
+impl Json<'_> {
+    fn of(found: &Probe) -> Json<'_> {
+        let checks = found.checks.iter().map(|check| JsonCheck {
+            id: check.id,
+            what: check.what,
+            state: check.state.name(),
+            found: &check.found,
+            fix: check.fix.as_deref(),
+        });
+        Json {
+            version: 1,
+            can_record: found.can_record,
+            checks: checks.collect(),
+        }
+    }
+}
+
+fn write_text(found: &Probe, color: bool, out: &mut dyn Write) -> io::Result<()> {
+    for check in &found.checks {
+        write_check(check, color, out)?;
+    }
+    writeln!(out)?;
+    let limited = found.checks.iter().any(|c| c.state != State::Ok);
+    let verdict = match (found.can_record, limited) {
+        (true, false) => "`rprof record -g` works here, and nothing stands in its way",
+        (true, true) => "`rprof record -g` works here, with the limits above",
+        (false, _) => "`rprof record -g` does not work here: see what is blocked above",
+    };
+    writeln!(out, "{verdict}")
+}
+
+fn write_check(check: &Check, color: bool, out: &mut dyn Write) -> io::Result<()> {
+    let (on, off) = match (color, check.state) {
+        (false, _) => ("", ""),
+        (true, State::Ok) => ("\x1b[32m", "\x1b[0m"),
+        (true, State::Limited) => ("\x1b[33m", "\x1b[0m"),
+        (true, State::Blocked) => ("\x1b[31m", "\x1b[0m"),
+    };
+    writeln!(
+        out,
+        "{on}{:STATE_WIDTH$}{off} {:WHAT_WIDTH$} {}",
+        check.state.name(),
+        check.what,
+        clean(&check.found)
+    )?;
+    if let Some(fix) = &check.fix {
+        let indent = STATE_WIDTH + 1 + WHAT_WIDTH + 1;
+        writeln!(out, "{:indent$}-> {}", "", clean(fix))?;
+    }
+    Ok(())
+}

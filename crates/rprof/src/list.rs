@@ -1,0 +1,178 @@
+//! `rprof list`.
+
+use std::io::Write;
+use std::path::Path;
+
+use clap::Args;
+use rprof_export::clean::clean;
+use rprof_sampler::event::list::{Availability, Catalog, ListKind, Listed};
+use rprof_sampler::pmu;
+use rprof_sampler::tracefs::TracefsError;
+use serde::Serialize;
+
+use crate::Outcome;
+use crate::cli::HeaderFormat;
+use crate::input::write_to;
+use crate::messages::{Failure, say};
+
+/// Lists the events that can be recorded, and whether they work here.
+///
+/// Words are kinds (hardware, software, cache, raw, pmu, tracepoint, breakpoint, probe),
+/// patterns such as `sched:*`, or parts of names; of several kinds or names, either will do.
+///
+/// HERE is `yes` for what can be sampled, `count` for what can only be counted (by perf stat),
+/// `denied` for what this user may not, `no` for what this machine does not have, and `-` where
+/// that depends on what is filled in.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Kinds, patterns, or parts of names; without any, everything
+    #[arg(value_name = "WORD")]
+    pub(crate) words: Vec<String>,
+
+    /// Only what can be sampled here
+    #[arg(long)]
+    pub(crate) available: bool,
+
+    /// Form of the output
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) format: HeaderFormat,
+}
+
+/// What is asked for.
+struct Filter {
+    kinds: Vec<ListKind>,
+    names: Vec<String>,
+    available: bool,
+}
+
+impl Filter {
+    fn new(args: &ListArgs) -> Filter {
+        let mut filter = Filter {
+            kinds: Vec::new(),
+            names: Vec::new(),
+            available: args.available,
+        };
+        for word in &args.words {
+            match ListKind::named(word) {
+                Some(kind) => filter.kinds.push(kind),
+                None => filter.names.push(word.to_lowercase()),
+            }
+        }
+        if filter.kinds.is_empty() {
+            filter.kinds = ListKind::ALL.to_vec();
+        }
+        filter
+    }
+
+    fn admits(&self, listed: &Listed) -> bool {
+        let named = |word: &String| {
+            let mut names = listed.aliases.iter().chain([&listed.name]);
+            names.any(|name| {
+                let name = name.to_lowercase();
+                name.contains(word.as_str()) || pmu::matches(word, &name)
+            })
+        };
+        let by_name = self.names.is_empty() || self.names.iter().any(named);
+        let works = !self.available || listed.availability == Availability::Sampled;
+        by_name && works
+    }
+}
+
+pub(crate) fn run(args: &ListArgs) -> Outcome {
+    let filter = Filter::new(args);
+    let mut catalog = Catalog::read(&filter.kinds);
+    catalog.events.retain(|listed| filter.admits(listed));
+    if catalog.events.is_empty() {
+        return Err(nothing(&filter, catalog.no_tracepoints.as_ref()));
+    }
+    write_to(Path::new("-"), |out| {
+        match args.format {
+            HeaderFormat::Json => json(out, &catalog)?,
+            HeaderFormat::Text => text(out, &catalog.events)?,
+        }
+        Ok(())
+    })?;
+    if let (Some(why), HeaderFormat::Text) = (&catalog.no_tracepoints, args.format) {
+        say(why);
+    }
+    Ok(0)
+}
+
+/// Why there is nothing to list.
+fn nothing(filter: &Filter, no_tracepoints: Option<&TracefsError>) -> Failure {
+    let mut message = match filter.names.as_slice() {
+        [] => "there are no such events here".to_owned(),
+        names => format!("there is no event here called `{}`", names.join("` or `")),
+    };
+    if let Some(why) = no_tracepoints {
+        message = format!("{message}; {why}");
+    }
+    anyhow::anyhow!(message).into()
+}
+
+fn text(out: &mut dyn Write, events: &[Listed]) -> std::io::Result<()> {
+    writeln!(out, "{:<11} {:<7} {:<38} NOTE", "KIND", "HERE", "EVENT")?;
+    for listed in events {
+        let line = format!(
+            "{:<11} {:<7} {:<38} {}",
+            listed.kind.name(),
+            listed.availability.word(),
+            clean(&listed.name),
+            clean(&note(listed))
+        );
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// What else there is to say, in a line.
+fn note(listed: &Listed) -> String {
+    let mut parts = Vec::new();
+    if !listed.aliases.is_empty() {
+        parts.push(format!("also {}", listed.aliases.join(", ")));
+    }
+    if !listed.detail.is_empty() {
+        parts.push(listed.detail.clone());
+    }
+    if let Availability::Refused(errno) = listed.availability {
+        parts.push(errno.to_string());
+    }
+    parts.join("; ")
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    version: u32,
+    events: Vec<JsonEvent<'a>>,
+    /// Why tracepoints are not among them.
+    no_tracepoints: Option<String>,
+}
+
+#[derive(Serialize)]
+struct JsonEvent<'a> {
+    kind: &'static str,
+    name: &'a str,
+    aliases: &'a [String],
+    detail: &'a str,
+    here: &'static str,
+    reason: String,
+}
+
+fn json(out: &mut dyn Write, catalog: &Catalog) -> anyhow::Result<()> {
+    let events = catalog.events.iter().map(|listed| JsonEvent {
+        kind: listed.kind.name(),
+        name: &listed.name,
+        aliases: &listed.aliases,
+        detail: &listed.detail,
+        here: listed.availability.word(),
+        reason: listed.availability.to_string(),
+    });
+    let json = Json {
+        version: 1,
+        events: events.collect(),
+        no_tracepoints: catalog.no_tracepoints.as_ref().map(ToString::to_string),
+    };
+    serde_json::to_writer_pretty(&mut *out, &json)?;
+    writeln!(out)?;
+    Ok(())
+}

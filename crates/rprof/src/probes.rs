@@ -1,0 +1,19 @@
+//! Functions of programs, for probes on them.
+
+use std::path::Path;
+
+use rprof_sampler::Resolver;
+use rprof_symbols::ImageFile;
+use rprof_symbols::elf::function_offset;
+
+/// Looks functions up in the symbol tables of programs.
+pub(crate) struct ProgramFunctions;
+
+impl Resolver for ProgramFunctions {
+    fn file_offset(&self, program: &Path, function: &str) -> Result<u64, String> {
+        let shown = program.display();
+        let file = ImageFile::open(program).map_err(|why| format!("cannot use {shown}: {why}"))?;
+        function_offset(file.bytes(), function)
+            .map_err(|why| format!("no place for a probe on `{function}` in {shown}: {why}"))
+    }
+}

@@ -1,0 +1,132 @@
+//! The closing summary of a recording.
+
+use indicatif::{BinaryBytes, HumanCount};
+use rprof_recorder::{SlowEnough, Summary, Throttling};
+use rprof_sampler::Degradation;
+
+use crate::messages::say;
+
+/// Says what was recorded, and what is missing.
+pub(crate) fn tell(summary: &Summary) {
+    let duration = summary.duration.as_secs_f64();
+    let samples = HumanCount(summary.samples);
+    let events = summary.events.join(", ");
+    match &summary.files[..] {
+        [] => say(format_args!(
+            "{samples} samples of {events} in {duration:.3} s, in {} ({})",
+            summary.path.display(),
+            BinaryBytes(summary.file_bytes)
+        )),
+        [.., last] => say(format_args!(
+            "{samples} samples of {events} in {duration:.3} s; {} kept, the last is {} ({})",
+            files(summary.files.len()),
+            last.display(),
+            BinaryBytes(summary.file_bytes)
+        )),
+    }
+    tell_loss(summary);
+    if let Some(throttling) = &summary.throttling {
+        say(throttled(throttling));
+    }
+    let late_steps = |step: &&Degradation| matches!(step, Degradation::CpuLost { .. });
+    for step in summary.degradations.iter().filter(late_steps) {
+        say(step);
+    }
+    if summary.late > 0 {
+        let late = HumanCount(summary.late);
+        say(format_args!("{late} records are out of order in the file"));
+    }
+    if summary.damaged_bytes > 0 {
+        say(format_args!(
+            "{} bytes in a ring were no records and are left out; please report this",
+            HumanCount(summary.damaged_bytes)
+        ));
+    }
+    if !summary.left_running.is_empty() {
+        let some: Vec<_> = (summary.left_running.iter().take(5))
+            .map(ToString::to_string)
+            .collect();
+        let more = if summary.left_running.len() > 5 {
+            ", …"
+        } else {
+            ""
+        };
+        let left = match summary.left_running.len() {
+            1 => "1 process that the command started still runs, and is".to_owned(),
+            n => format!("{n} processes that the command started still run, and are"),
+        };
+        say(format_args!(
+            "{left} not recorded any more: {}{more}",
+            some.join(", ")
+        ));
+    }
+    if summary.samples == 0 && summary.lost_samples() == 0 {
+        say(
+            "no sample was taken: what was watched ran too short, or waited all the time; try a higher -F",
+        );
+    }
+}
+
+fn tell_loss(summary: &Summary) {
+    let by_cpu = |losses: &[(u32, u64)]| {
+        let cpus: Vec<String> = (losses.iter())
+            .map(|(cpu, n)| format!("CPU {cpu}: {}", HumanCount(*n)))
+            .collect();
+        cpus.join(", ")
+    };
+    let sum = |losses: &[(u32, u64)]| HumanCount(losses.iter().map(|(_, n)| n).sum());
+    if summary.lost_samples() == 0 {
+        say("lost 0 samples");
+    }
+    if !summary.lost.is_empty() {
+        let why = match summary.lagged {
+            0 => "",
+            _ => " as the disk or the CPU did not keep up",
+        };
+        say(format_args!(
+            "lost {} samples{why} ({}): shares may be off; lower -F, or enlarge the ring with -m",
+            sum(&summary.lost),
+            by_cpu(&summary.lost)
+        ));
+    }
+    if !summary.dropped.is_empty() {
+        say(format_args!(
+            "the processor itself dropped {} samples ({}); lower -F",
+            sum(&summary.dropped),
+            by_cpu(&summary.dropped)
+        ));
+    }
+    if summary.lost_sideband > 0 {
+        say(format_args!(
+            "lost {} records of names and mappings: some frames will have no name",
+            HumanCount(summary.lost_sideband)
+        ));
+    }
+}
+
+fn throttled(throttling: &Throttling) -> String {
+    let limit = match throttling.limit {
+        Some(limit) => format!(
+            ", whose limit (kernel.perf_event_max_sample_rate) is {} a second now",
+            HumanCount(limit)
+        ),
+        None => String::new(),
+    };
+    let rate = match throttling.slow_enough {
+        Some(SlowEnough::Frequency(hertz)) => format!("-F {hertz} would not be"),
+        Some(SlowEnough::Period(period)) => format!("-c {period} would not be"),
+        None => "a lower -F or higher -c helps".to_owned(),
+    };
+    format!(
+        "throttled: {} times the kernel{limit} paused sampling of {}; {rate}",
+        HumanCount(throttling.times),
+        throttling.event
+    )
+}
+
+fn files(n: usize) -> String {
+    match n {
+        1 => "1 file is".to_owned(),
+        n => format!("{n} files are"),
+    }
+}

@@ -1,0 +1,42 @@
+//! What `-v` says of a recording.
+
+use indicatif::BinaryBytes;
+use rprof_recorder::Recording;
+use rprof_records::AttrFlags;
+
+use crate::messages::say;
+
+/// Says what was opened and how.
+pub(crate) fn describe(recording: &Recording) {
+    let session = recording.session();
+    for event in session.events() {
+        let attr = &event.attr;
+        let rate = match attr.flags.contains(AttrFlags::FREQ) {
+            true => format!("{} a second", attr.period_or_freq),
+            false if attr.period_or_freq == 0 => "no samples".to_owned(),
+            false => format!("every {}", attr.period_or_freq),
+        };
+        say(format_args!(
+            "event {}: type {}, config {:#x}, {rate}, opened {} times",
+            event.name,
+            attr.kind.0,
+            attr.config,
+            event.ids.len()
+        ));
+    }
+    let cpus: Vec<_> = session.cpus().iter().map(ToString::to_string).collect();
+    say(format_args!("CPUs: {}", cpus.join(", ")));
+    let (samples, sideband) = session.ring_bytes();
+    say(format_args!(
+        "rings of each CPU: {} for samples, {} for names and mappings",
+        BinaryBytes(samples as u64),
+        BinaryBytes(sideband as u64)
+    ));
+    if !session.has_exact_watermarks() {
+        say("the threads that read them are not bound to their CPUs: order is kept to within 1 ms");
+    }
+    let attached = session.attached().len();
+    if attached > 0 {
+        say(format_args!("attached to {attached} threads"));
+    }
+}

@@ -1,0 +1,325 @@
+//! Headers of HotSpot's code, found in memory.
+
+use super::MAX_FRAME;
+use crate::code::LEN;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+/// Farthest that code is from its header: more than the interpreter and most methods have.
+const MAX_DISTANCE: u64 = 256 << 10;
+/// How much is read at a time, first and later.
+const PAGE: u64 = 4096;
+/// What of a header is looked at.
+const HEADER: usize = 112;
+/// What of it stays as it is while the code lives.
+const UNCHANGING: usize = 80;
+/// Most blobs that are kept of a process.
+const MAX_KEPT: usize = 4096;
+/// After so many searches in vain a process is taken for one without such code, and asked rarely.
+const MAX_MISSES: usize = 8;
+
+/// Code with a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Blob {
+    pub(super) code_start: u64,
+    pub(super) code_end: u64,
+    /// From here on the frame is there.
+    pub(super) complete: u64,
+    /// In bytes, with return address and saved frame pointer; 0 for none.
+    pub(super) frame: u64,
+    pub(super) is_interpreter: bool,
+    /// Polls of loops end up here, by a signal: it was not called.
+    pub(super) is_safepoint: bool,
+}
+
+/// The blobs that the stacks of a process, or one stack, went through.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Blobs {
+    /// By where their code starts.
+    found: RefCell<BTreeMap<u64, Known>>,
+    /// Searches in vain, of this stack and of all.
+    misses: Cell<(usize, usize)>,
+    stack: Cell<usize>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    blob: Blob,
+    at: u64,
+    header: [u8; UNCHANGING],
+    /// The stack for which it was last looked at.
+    stack: usize,
+}
+
+impl Blobs {
+    /// Prepares for another stack. What was found is looked at again before it is used.
+    pub(crate) fn begin_stack(&self) {
+        self.stack.set(self.stack.get().wrapping_add(1));
+        self.misses.set((0, self.misses.get().1));
+        let mut found = self.found.borrow_mut();
+        if found.len() > MAX_KEPT {
+            found.clear();
+        }
+    }
+
+    /// Whether anything was searched for.
+    pub(crate) fn is_used(&self) -> bool {
+        self.misses.get().1 > 0 || !self.found.borrow().is_empty()
+    }
+
+    /// Whether this address is in code that was found before.
+    pub(super) fn has(&self, avma: u64) -> bool {
+        let found = self.found.borrow();
+        let below = found.range(..=avma).next_back();
+        below.is_some_and(|(_, known)| avma < known.blob.code_end)
+    }
+
+    /// The blob with the code at this address. `read` copies memory. What was found before
+    /// holds if its header is as it was, or if the process's memory cannot be read any more.
+    pub(super) fn find(&self, avma: u64, read: impl Fn(u64, &mut [u8]) -> usize) -> Option<Blob> {
+        let mut found = self.found.borrow_mut();
+        let below = found.range_mut(..=avma).next_back();
+        if let Some((&start, known)) = below.filter(|(_, known)| avma < known.blob.code_end) {
+            let mut now = [0; UNCHANGING];
+            let is_same = known.stack == self.stack.get()
+                || read(known.at, &mut now) < now.len()
+                || now == known.header;
+            if is_same {
+                known.stack = self.stack.get();
+                return Some(known.blob);
+            }
+            found.remove(&start);
+        }
+        // Code of others has no headers, and looking for them takes time.
+        let (misses, all) = self.misses.get();
+        let is_other = found.is_empty() && all > MAX_MISSES && !self.stack.get().is_multiple_of(64);
+        if is_other || misses > found.len() {
+            return None;
+        }
+        let Some((blob, at, header)) = search(avma, read) else {
+            self.misses.set((misses + 1, all.saturating_add(1)));
+            return None;
+        };
+        let stack = self.stack.get();
+        let known = Known {
+            blob,
+            at,
+            header,
+            stack,
+        };
+        found.insert(blob.code_start, known);
+        Some(blob)
+    }
+
+    /// Whether code of HotSpot may return to this address though no call is before it: the
+    /// interpreter, or where a method is left for it (`SharedRuntime::deopt_blob`).
+    pub(crate) fn is_return(&self, avma: u64, read: impl Fn(u64, &mut [u8]) -> usize) -> bool {
+        let Some(blob) = self.find(avma, &read) else {
+            return false;
+        };
+        let mut code = [0; LEN];
+        let len = read(avma, &mut code);
+        blob.is_interpreter || (blob.frame != 0 && is_deoptimization(code.get(..len)))
+    }
+}
+
+/// The handler pushes its own address and jumps: by a call of the next instruction (C2), or
+/// as a constant (C1).
+fn is_deoptimization(code: Option<&[u8]>) -> bool {
+    matches!(
+        code,
+        Some(
+            [0xe8, 0, 0, 0, 0, 0x48, 0x83, 0x2c, 0x24, 5, 0xe9, ..]
+                | [0x49, 0xba, _, _, _, _, _, _, _, _, 0x41, 0x52, 0xe9, ..]
+        )
+    )
+}
+
+/// The blob, where its header is, and the header.
+fn search(
+    avma: u64,
+    read: impl Fn(u64, &mut [u8]) -> usize,
+) -> Option<(Blob, u64, [u8; UNCHANGING])> {
+    let mut end = avma & !15;
+    let floor = avma.saturating_sub(MAX_DISTANCE);
+    let mut bytes = Vec::new();
+    let mut size = PAGE;
+    while end > floor {
+        let start = end.saturating_sub(size) & !(PAGE - 1);
+        // The last header that begins in this piece may reach into the one above.
+        let len = usize::try_from(end - start).ok()? + HEADER;
+        bytes.resize(len, 0);
+        if read(start, &mut bytes) < len - HEADER {
+            if size == PAGE {
+                return None;
+            }
+            size = PAGE;
+            continue;
+        }
+        for at in (0..len - HEADER).step_by(16).rev() {
+            let header: &[u8; HEADER] = bytes.get(at..).and_then(<[u8]>::first_chunk)?;
+            let avma_of = start + at as u64;
+            if let Some(blob) = parse(avma_of, header, avma, &read) {
+                return Some((blob, avma_of, *header.first_chunk()?));
+            }
+        }
+        end = start;
+        size = 4 * PAGE;
+    }
+    None
+}
+
+/// The header at `at`, if it is one whose code has `avma`.
+fn parse(
+    at: u64,
+    header: &[u8; HEADER],
+    avma: u64,
+    read: impl Fn(u64, &mut [u8]) -> usize,
+) -> Option<Blob> {
+    let word = |offset: usize| -> Option<u64> {
+        let bytes = header.get(offset..)?.first_chunk()?;
+        Some(u64::from_le_bytes(*bytes))
+    };
+    let (code_start, code_end) = (word(32)?, word(40)?);
+    if code_start <= at || avma < code_start || code_end <= avma {
+        return None;
+    }
+    let int = |offset: usize| -> Option<i32> {
+        let bytes = header.get(offset..)?.first_chunk()?;
+        Some(i32::from_le_bytes(*bytes))
+    };
+    let size = u64::try_from(int(12)?).ok()?;
+    let header_size = u64::try_from(int(16)?).ok()?;
+    let complete = int(20)?;
+    let data = u64::try_from(int(24)?).ok()?;
+    let frame = int(28)?;
+    let (content, data_end) = (word(48)?, word(56)?);
+    let (relocation, relocation_end) = (word(64)?, word(72)?);
+    let end = at.checked_add(size)?;
+    let fits = (80..=1024).contains(&header_size)
+        && relocation == at.checked_add(header_size)?
+        && relocation <= relocation_end
+        && relocation_end <= content
+        && content <= code_start
+        && code_end <= data_end
+        && data_end <= end
+        && data <= size
+        && frame >= -1
+        && complete >= -1;
+    if !fits {
+        return None;
+    }
+    let frame = u64::try_from(frame).unwrap_or(0) * 8;
+    // JDK 11 has another word before the name.
+    let is_named = |name: &[u8]| {
+        [96, 104].into_iter().any(|offset| {
+            let mut found = [0; 14];
+            let len = read(word(offset).unwrap_or(0), &mut found).min(found.len());
+            found
+                .get(..len)
+                .is_some_and(|found| found.starts_with(name))
+        })
+    };
+    Some(Blob {
+        code_start,
+        code_end,
+        // The frame of a stub that does not say so is there when it calls.
+        complete: code_start.wrapping_add_signed(complete.max(0).into()),
+        frame: if frame <= MAX_FRAME { frame } else { 0 },
+        is_interpreter: frame == 0 && is_named(b"Interpreter\0"),
+        is_safepoint: frame != 0 && is_named(b"SafepointBlob\0"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: u64 = 0x7f00_0000_2010;
+
+    /// A page of memory with a header in it, as JDK 17 writes it, and its code.
+    fn memory(change: impl Fn(&mut [u8])) -> impl Fn(u64, &mut [u8]) -> usize {
+        let mut header = vec![0; 0x100];
+        let mut put = |at: usize, bytes: &[u8]| {
+            header[at..at + bytes.len()].copy_from_slice(bytes);
+        };
+        // Size, size of the header, frame complete, data, frame in words.
+        for (number, value) in (3..).zip([0x200_i32, 0x70, 12, 0x1c0, 6]) {
+            put(number * 4, &value.to_le_bytes());
+        }
+        // Code, content to data's end, relocation.
+        for (number, offset) in (4..).zip([0x100, 0x1c0, 0x100, 0x200, 0x70, 0x100]) {
+            put(number * 8, &(AT + offset).to_le_bytes());
+        }
+        change(&mut header);
+        move |avma, into| {
+            let mut len = 0;
+            for (avma, into) in (avma..).zip(&mut *into) {
+                if avma < 0x7f00_0000_0000 {
+                    break;
+                }
+                let at = avma.checked_sub(AT).and_then(|at| header.get(at as usize));
+                *into = at.copied().unwrap_or(0xcc);
+                len += 1;
+            }
+            len
+        }
+    }
+
+    #[test]
+    fn a_header_counts_if_all_of_it_fits() {
+        let (blob, at, _) = search(AT + 0x130, memory(|_| {})).unwrap();
+        assert_eq!(at, AT);
+        assert_eq!((blob.code_start, blob.code_end), (AT + 0x100, AT + 0x1c0));
+        assert_eq!((blob.complete, blob.frame), (AT + 0x10c, 48));
+        assert!(!blob.is_interpreter && !blob.is_safepoint);
+        assert_eq!(search(AT + 0x1c0, memory(|_| {})), None, "behind the code");
+        assert_eq!(search(AT + 0xff, memory(|_| {})), None, "before it");
+        for place in [15, 16, 25, 31, 48, 57, 64, 73] {
+            let changed = memory(|header| header[place] ^= 0x88);
+            assert_eq!(search(AT + 0x130, changed), None, "{place}");
+        }
+    }
+
+    #[test]
+    fn other_code_is_searched_once() {
+        let blobs = Blobs::default();
+        let reads = Cell::new(0);
+        for avma in [0x7f00_0800_0000, 0x7f00_0800_1000, 0x7f00_0900_0000] {
+            let found = blobs.find(avma, |_, into: &mut [u8]| {
+                reads.set(reads.get() + 1);
+                into.fill(0);
+                into.len()
+            });
+            assert_eq!(found, None);
+        }
+        assert!(reads.get() < 40, "{}", reads.get());
+    }
+
+    #[test]
+    fn kept_while_the_header_stays_as_it_is() {
+        let blobs = Blobs::default();
+        let at = AT + 0x130;
+        assert!(blobs.find(at, memory(|_| {})).is_some());
+        blobs.begin_stack();
+        assert!(blobs.has(at) && blobs.is_used());
+        let gone = |_, _: &mut [u8]| 0;
+        assert!(blobs.find(at, gone).is_some(), "the process has ended");
+        blobs.begin_stack();
+        let other = memory(|header| header[28] = 9);
+        assert_eq!(blobs.find(at, other).unwrap().frame, 72, "another method");
+        blobs.begin_stack();
+        assert_eq!(blobs.find(at, memory(|header| header.fill(0))), None);
+        assert!(!blobs.has(at));
+    }
+
+    #[test]
+    fn where_methods_are_left_for_the_interpreter() {
+        let c2 = [
+            0xe8, 0, 0, 0, 0, 0x48, 0x83, 0x2c, 0x24, 5, 0xe9, 1, 2, 3, 4,
+        ];
+        assert!(is_deoptimization(Some(&c2)));
+        assert!(!is_deoptimization(Some(&c2[1..])));
+        assert!(!is_deoptimization(None));
+    }
+}

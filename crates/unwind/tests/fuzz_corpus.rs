@@ -1,0 +1,12 @@
+//! The fuzz targets of this crate over the inputs that were found, without a fuzzer: see
+//! `fuzz/README.md`.
+
+#[path = "../../../fuzz/targets/replay.rs"]
+mod replay;
+#[path = "../../../fuzz/targets/unwind.rs"]
+mod unwind;
+
+#[test]
+fn unwind_over_its_corpus() {
+    replay::replay("unwind", unwind::run);
+}

@@ -1,0 +1,198 @@
+//! Stacks of a process whose image, registers, memory and code are the input.
+//!
+//! Input: flags, the length of the image in two bytes, two bytes for each of 34 registers
+//! (the last is the program counter), the image, and what remains as the stack, which is the
+//! code of the process outside of the image as well.
+
+use std::cell::Cell;
+
+use rprof_unwind::{
+    Arch, End, Frame, FrameKind, Memory, Module, Modules, Registers, StackDump, ThreadStacks,
+    UnwindTable, Unwinder,
+};
+
+/// Where the image is mapped, the code of no image, and the stack.
+const IMAGE: u64 = 0x5555_0000_0000;
+const CODE: u64 = 0x7f00_0000_0000;
+const STACK: u64 = 0x7ffc_0000_0000;
+
+/// Registers in the input.
+const REGISTERS: usize = 34;
+
+/// Most frames.
+const LIMIT: usize = 100;
+
+/// More reads than a step needs: the walk looks at 2,000 instructions, each reading a few
+/// words; a search for a header reads pages.
+const READS: usize = 10_000;
+
+struct Process<'a> {
+    table: Option<&'a UnwindTable>,
+    bytes: &'a [u8],
+    reads: Cell<usize>,
+}
+
+impl Process<'_> {
+    fn count(&self) {
+        self.reads.set(self.reads.get() + 1);
+    }
+}
+
+impl Modules for Process<'_> {
+    fn find(&self, avma: u64) -> Option<Module<'_>> {
+        let is_code = (CODE..CODE + (1 << 16)).contains(&avma);
+        let is_image = (IMAGE..IMAGE + (1 << 32)).contains(&avma);
+        (is_code || is_image).then_some(Module {
+            table: self.table.filter(|_| is_image),
+            bias: IMAGE,
+        })
+    }
+
+    fn code(&self, avma: u64, into: &mut [u8]) -> usize {
+        self.count();
+        let at = avma
+            .checked_sub(CODE)
+            .and_then(|at| usize::try_from(at).ok());
+        let bytes = at.and_then(|at| self.bytes.get(at..)).unwrap_or(&[]);
+        let len = bytes.len().min(into.len());
+        into[..len].copy_from_slice(&bytes[..len]);
+        len
+    }
+
+    fn process(&self) -> Option<u64> {
+        Some(1)
+    }
+}
+
+/// The stack. Words whose uppermost byte says so are addresses.
+struct Stack<'a>(&'a Process<'a>);
+
+impl Memory for Stack<'_> {
+    fn read_u64(&self, avma: u64) -> Option<u64> {
+        self.0.count();
+        let word = StackDump::new(STACK, self.0.bytes).read_u64(avma)?;
+        Some(address(word).unwrap_or(word))
+    }
+}
+
+fn address(word: u64) -> Option<u64> {
+    let base = match word >> 56 {
+        0xf1 => IMAGE,
+        0xf2 => CODE,
+        0xf3 => STACK,
+        _ => return None,
+    };
+    Some(base + (word & 0xffff))
+}
+
+fn registers(arch: Arch, bytes: &[u8]) -> Registers {
+    let mut registers = Registers::new(arch, 0, STACK);
+    for (number, pair) in (0..).zip(bytes.chunks_exact(2)) {
+        let (kind, offset) = (pair[0] & 7, u64::from(pair[1]));
+        let offset = offset << (pair[0] >> 3 & 7);
+        let value = match kind {
+            0 => IMAGE + offset,
+            1 => CODE + offset,
+            2 | 3 => STACK + offset,
+            4 => offset,
+            5 => u64::MAX - offset,
+            _ => continue,
+        };
+        if usize::from(number) + 1 == REGISTERS {
+            registers.set_ip(value);
+        } else {
+            registers.set(number, value);
+        }
+    }
+    registers
+}
+
+pub(crate) fn run(data: &[u8]) {
+    let Some((head, rest)) = data.split_at_checked(3 + 2 * REGISTERS) else {
+        return;
+    };
+    let flags = head[0];
+    let len = usize::from(u16::from_le_bytes([head[1], head[2]]));
+    let (image, bytes) = rest.split_at(len.min(rest.len()));
+    let table = UnwindTable::parse(image);
+    if let Err(e) = &table {
+        assert!(!e.to_string().is_empty());
+    }
+    let table = table.ok();
+    if let Some(table) = &table {
+        look_at(table, image);
+    }
+    let arch = match flags & 1 {
+        0 => Arch::X86_64,
+        _ => Arch::Aarch64,
+    };
+    let process = Process {
+        table: table.as_ref(),
+        bytes,
+        reads: Cell::new(0),
+    };
+    let registers = registers(arch, &head[3..]);
+    let limit = if flags & 2 == 0 { LIMIT } else { 3 };
+    let mut threads = ThreadStacks::new().agreeing(usize::from(flags >> 2 & 3));
+    threads = threads.max_frames(if flags & 16 == 0 { 1000 } else { 4 });
+    let mut unwinder = Unwinder::new(arch);
+    let mut frames = Vec::new();
+    // The whole stack, then the same cut shorter and shorter, as dumps are.
+    let whole = unwinder.unwind(&registers, &Stack(&process), &process, limit, &mut frames);
+    check(&process, &registers, &frames, whole, limit);
+    let complete = frames.clone();
+    threads.complete(1, &mut frames, whole, limit, |_| None);
+    for cut in [2, 4, 8] {
+        let process = Process {
+            bytes: &bytes[..bytes.len() / cut],
+            reads: Cell::new(0),
+            ..process
+        };
+        let end = unwinder.unwind(&registers, &Stack(&process), &process, limit, &mut frames);
+        check(&process, &registers, &frames, end, limit);
+        let thread = u64::from(flags >> 5) / cut as u64;
+        let verify = |avma| (flags & 32 != 0).then_some(avma);
+        let end = threads.complete(thread, &mut frames, end, limit, verify);
+        assert!(frames.len() <= limit && threads.remembered_frames() <= 1000);
+        if let (End::Joined(_), 1) = (end, thread) {
+            assert!(frames.len() <= complete.len().max(limit));
+        }
+        if cut == 4 {
+            threads.forget(thread);
+        }
+    }
+}
+
+/// What is true of every stack.
+fn check(process: &Process<'_>, registers: &Registers, frames: &[Frame], end: End, limit: usize) {
+    assert!(!frames.is_empty() && frames.len() <= limit);
+    assert_eq!(frames[0], Frame::sampled(registers.ip(), registers.sp()));
+    for frame in &frames[1..] {
+        assert_ne!(frame.kind, FrameKind::Sampled);
+        let found = process.find(frame.lookup_address());
+        assert!(found.is_some() || frame.kind == FrameKind::Interrupted);
+    }
+    assert!(process.reads.get() <= (frames.len() + 1) * READS);
+    if let End::Truncated(cause) = end {
+        assert!(!cause.to_string().is_empty());
+    }
+}
+
+/// All of a table.
+fn look_at(table: &UnwindTable, image: &[u8]) {
+    let mut rows = 0;
+    for row in table.rows().take(10_000) {
+        assert!(row.start <= row.end);
+        rows += 1;
+    }
+    let stats = table.stats();
+    assert!(table.has_cfi() == (stats.fdes > 0));
+    assert!(stats.fdes <= image.len() && stats.code_bytes <= 8 * image.len());
+    assert!(rows <= 10_000);
+    for offset in (0..image.len() as u64).step_by(16).chain([u64::MAX]) {
+        let svma = table.svma_of_offset(offset);
+        let bias = table.bias(IMAGE, offset);
+        assert_eq!(bias, svma.map(|svma| IMAGE.wrapping_sub(svma)));
+        let _ = table.covers(offset);
+    }
+}

@@ -1,0 +1,351 @@
+//! Recordings of what runs already.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use rustix::process::Signal;
+
+use crate::support::{Here, Running, Shell, c, c_with, wait_until};
+
+/// A program that works until it is told to end.
+fn endless(here: &Here) -> Running {
+    let mut running = here.command(c("endless.c")).start();
+    running.line();
+    running
+}
+
+fn number(running: &Running) -> u32 {
+    running.pid().as_raw_nonzero().get() as u32
+}
+
+/// How many samples of each thread perf.data has.
+fn by_thread(here: &Here) -> BTreeMap<u32, usize> {
+    let mut counts = BTreeMap::new();
+    for (tid, _) in samples(here) {
+        *counts.entry(tid).or_default() += 1;
+    }
+    counts
+}
+
+/// Thread and time of each sample in perf.data.
+fn samples(here: &Here) -> Vec<(u32, u64)> {
+    let run = here.rprof("script -G --ns -F tid,time").ok();
+    let parse = |line: &str| {
+        let (tid, time) = line.trim().split_once(char::is_whitespace)?;
+        let (seconds, rest) = time.trim().trim_end_matches(':').split_once('.')?;
+        let seconds: u64 = seconds.parse().ok()?;
+        Some((
+            tid.parse().ok()?,
+            seconds * 1_000_000_000 + rest.parse::<u64>().ok()?,
+        ))
+    };
+    let lines = run.out();
+    let lines = lines.lines().filter(|line| !line.trim().is_empty());
+    lines
+        .map(|line| parse(line).unwrap_or_else(|| panic!("{line:?}")))
+        .collect()
+}
+
+/// Every sample's address lay in a mapping.
+fn assert_all_mapped(here: &Here) {
+    let quality = here.report("").quality;
+    let unmapped = &quality["frames"]["unnamed_by_reason"]["unmapped"];
+    assert!(unmapped.is_null(), "{quality:#}");
+}
+
+/// A thread's CPU time by the clock: what it had used at which time.
+type Moments = BTreeMap<u32, Vec<(u64, u64)>>;
+
+fn moments(path: &Path) -> Moments {
+    let text = std::fs::read_to_string(path).expect("what the crowd did");
+    let mut moments = Moments::new();
+    for line in text.lines() {
+        let words: Vec<u64> = line.split(' ').map(|word| word.parse().unwrap()).collect();
+        moments
+            .entry(words[0] as u32)
+            .or_default()
+            .push((words[1], words[2]));
+    }
+    moments
+}
+
+#[test]
+fn a_crowd_is_recorded_whole_and_once() {
+    needs!(PerfEvents);
+    const PERIOD: u64 = 50_000;
+    let here = Here::new();
+    let plugin = c_with("plugin.c", &["-shared", "-fPIC"]);
+    let plugins: Vec<PathBuf> = (0..20)
+        .map(|i| {
+            let copy = here.path(format!("plugin{i}.so"));
+            std::fs::copy(&plugin, &copy).unwrap();
+            copy
+        })
+        .collect();
+    let done = here.path("moments");
+    let mut crowd = here.command(c("crowd.c")).arg(&done).words("200 2");
+    for plugin in &plugins {
+        crowd = crowd.arg(plugin);
+    }
+    let mut crowd = crowd.start();
+    assert_eq!(crowd.line(), "ready");
+    here.rprof(&format!(
+        "record -q -e cpu-clock -c {PERIOD} -d 3 -p {}",
+        number(&crowd)
+    ))
+    .ok();
+    crowd.signal(Signal::TERM);
+    crowd.end().exits(0);
+    assert_all_mapped(&here);
+
+    let (moments, samples) = (moments(&done), samples(&here));
+    let mut times: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+    for (tid, time) in &samples {
+        times.entry(*tid).or_default().push(*time);
+    }
+    // Events are started and stopped one after the other, which on a busy machine takes a while.
+    const EDGE: u64 = 400_000_000;
+    let (first, last) = match (samples.first(), samples.last()) {
+        (Some((_, first)), Some((_, last))) => (*first + EDGE, *last - EDGE),
+        _ => panic!("no samples"),
+    };
+    assert!(first < last);
+    let (mut threads, mut missing, mut all_expected, mut all_counted) = (0, Vec::new(), 0, 0);
+    for (tid, moments) in &moments {
+        let within: Vec<_> = (moments.iter())
+            .filter(|(t, _)| (first..=last).contains(t))
+            .collect();
+        let (Some((begin, cpu)), Some((end, cpu_at_end))) = (within.first(), within.last()) else {
+            continue;
+        };
+        let expected = (cpu_at_end - cpu) / PERIOD;
+        let of_thread = times.get(tid).map(Vec::as_slice).unwrap_or_default();
+        let counted = of_thread
+            .iter()
+            .filter(|t| (begin..=end).contains(t))
+            .count() as u64;
+        threads += 1;
+        all_expected += expected;
+        all_counted += counted;
+        // The timer goes off once in each period of the thread's running; twice would be two.
+        assert!(
+            counted <= expected * 3 / 2 + 3,
+            "{tid}: {counted} for {expected} periods"
+        );
+        if counted == 0 && expected >= 5 {
+            missing.push(*tid);
+        }
+    }
+    println!(
+        "{threads} threads worked, {} were missed; {all_counted} samples for {all_expected} periods",
+        missing.len()
+    );
+    assert!(threads >= 200, "{threads}");
+    assert!(missing.is_empty(), "{missing:?}");
+    // Where a virtual machine stands still the time is the thread's, and the timer goes off once.
+    assert!(all_counted * 10 >= all_expected * 7);
+    let strangers: Vec<_> = times
+        .keys()
+        .filter(|tid| !moments.contains_key(tid))
+        .collect();
+    assert!(
+        strangers.len() <= 3,
+        "{strangers:?} but for the first thread and the starters"
+    );
+}
+
+#[test]
+fn one_thread_is_recorded_alone() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let threads = here.command(c("threads.c")).arg("100").start();
+    let folder = format!("/proc/{}/task", number(&threads));
+    let mut found = None;
+    wait_until("the thread is there", || {
+        let tasks = std::fs::read_dir(&folder).unwrap();
+        let mut tids = tasks.map(|task| task.unwrap().file_name().into_string().unwrap());
+        found = tids.find(|tid| {
+            let comm = std::fs::read_to_string(format!("{folder}/{tid}/comm"));
+            comm.is_ok_and(|comm| comm.trim() == "busy-left")
+        });
+        found.is_some()
+    });
+    let tid: u32 = found.unwrap().parse().unwrap();
+    here.rprof(&format!("record -q -e cpu-clock -F 999 -d 0.5 -t {tid}"))
+        .ok();
+    let counts = by_thread(&here);
+    assert_eq!(counts.keys().collect::<Vec<_>>(), [&tid]);
+    let comms = here.rprof("script -G -F comm").ok().out();
+    assert!(comms.lines().all(|line| line.trim() == "busy-left"));
+    assert_all_mapped(&here);
+    threads.signal(Signal::KILL);
+    threads.end();
+}
+
+#[test]
+fn several_processes_are_recorded_until_the_last_ends() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let (one, two) = (endless(&here), endless(&here));
+    let pids = [number(&one), number(&two)];
+    let recording = (here.rprof(&format!(
+        "record -e cpu-clock -F 999 -p {},{},4194303",
+        pids[0], pids[1]
+    )))
+    .start();
+    wait_until("there is a file with samples", || {
+        std::fs::metadata(here.path("perf.data")).is_ok_and(|file| file.len() > 20_000)
+    });
+    for program in [one, two] {
+        program.signal(Signal::KILL);
+        program.end();
+    }
+    let run = recording.end();
+    run.exits(0).says("4194303");
+    let counts = by_thread(&here);
+    assert_eq!(counts.keys().copied().collect::<BTreeSet<_>>(), pids.into());
+    assert_all_mapped(&here);
+}
+
+#[test]
+fn what_is_gone_cannot_be_recorded() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    for target in ["-p 4194303", "-t 4194303"] {
+        let run = here.rprof(&format!("record {target}")).exits(1);
+        run.says("4194303").says("ps -eLf");
+        assert!(!here.path("perf.data").exists());
+    }
+}
+
+#[test]
+fn the_whole_system_is_recorded_while_a_command_runs() {
+    needs!(Kernel);
+    let here = Here::new();
+    let program = endless(&here);
+    here.rprof("record -q -e cpu-clock -F 999 -a -- sleep 0.5")
+        .ok();
+    let counts = by_thread(&here);
+    assert!(counts.contains_key(&number(&program)), "{counts:?}");
+    let comms = here.rprof("script -G -F comm,tid").ok().out();
+    assert!(comms.lines().any(|line| line.trim().starts_with("endless")));
+    // A name that is a number is that of a thread without one.
+    assert!(
+        !comms.lines().any(|line| line.trim().starts_with(':')),
+        "{comms}"
+    );
+    program.signal(Signal::KILL);
+    program.end();
+}
+
+/// The directory in which groups for tests can be made, if there is one.
+fn cgroup_mount() -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
+    let mut mounts = mounts
+        .lines()
+        .map(|line| line.split(' ').collect::<Vec<_>>());
+    let found = mounts.find(|words| words.get(2) == Some(&"cgroup2"))?;
+    Some(PathBuf::from(found[1]))
+}
+
+#[test]
+fn a_control_group_is_recorded_alone() {
+    needs!(Kernel);
+    let here = Here::new();
+    let name = format!("rprof-test-{}", std::process::id());
+    let Some(group) = cgroup_mount().map(|mount| mount.join(&name)) else {
+        return println!("skipped: cgroup v2 is not mounted here");
+    };
+    if std::fs::create_dir_all(group.join("below")).is_err() {
+        return println!("skipped: no control group can be made here");
+    }
+    let (inside, outside) = (endless(&here), endless(&here));
+    std::fs::write(
+        group.join("below/cgroup.procs"),
+        number(&inside).to_string(),
+    )
+    .unwrap();
+    let run = (here.rprof("record -q -e cpu-clock -F 999 -d 0.5 -G"))
+        .arg(format!("{name},{name}/below"))
+        .run();
+    let missing = here.rprof("record -d 0.1 -G no-such-group").run();
+    for program in [inside, outside] {
+        program.signal(Signal::KILL);
+        let pid = number(&program);
+        program.end();
+        if group.exists() && run.code() == Some(0) {
+            let counts = by_thread(&here);
+            println!("{pid}: {counts:?}");
+        }
+    }
+    wait_until("the group is empty", || {
+        std::fs::remove_dir(group.join("below")).is_ok()
+    });
+    std::fs::remove_dir(&group).unwrap();
+    run.exits(0);
+    missing.exits(1).says("no-such-group");
+    let counts = by_thread(&here);
+    assert_eq!(counts.len(), 1, "{counts:?}");
+    assert_all_mapped(&here);
+}
+
+#[test]
+fn a_user_is_recorded_alone() {
+    needs!(Kernel);
+    let here = Here::new();
+    // A user that nobody else uses.
+    const USER: u32 = 64_321;
+    let as_user = |program: PathBuf| -> Shell {
+        let shell = here.command("setpriv");
+        shell
+            .words(&format!("--reuid {USER} --clear-groups"))
+            .arg(program)
+    };
+    let program = here.path("endless");
+    std::fs::copy(c("endless.c"), &program).unwrap();
+    if as_user("true".into()).run().code() != Some(0) {
+        return println!("skipped: this user cannot become another");
+    }
+    let mut run_by_user = as_user(program).start();
+    run_by_user.line();
+    let other = endless(&here);
+    here.rprof(&format!("record -q -e cpu-clock -F 999 -d 0.5 -u {USER}"))
+        .ok();
+    let counts = by_thread(&here);
+    assert_eq!(counts.keys().collect::<Vec<_>>(), [&number(&run_by_user)]);
+    assert_all_mapped(&here);
+    for program in [run_by_user, other] {
+        program.signal(Signal::KILL);
+        program.end();
+    }
+    here.rprof(&format!("record -u {USER}"))
+        .exits(1)
+        .says("user 64321");
+}
+
+#[test]
+fn a_program_that_execs_and_forks_all_the_time_is_followed() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    // Each shell starts a child, works, and becomes another shell.
+    let script = here.path("again.sh");
+    let text = "sh -c 'i=0; while [ $i -lt 500 ]; do i=$((i+1)); done' &\n\
+                i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done; wait; exec sh \"$0\"\n";
+    std::fs::write(&script, text).unwrap();
+    let program = here.command("sh").arg(&script).start();
+    for _ in 0..5 {
+        here.rprof(&format!(
+            "record -q -e cpu-clock -F 5000 -d 0.3 -p {}",
+            number(&program)
+        ))
+        .ok();
+        assert_all_mapped(&here);
+        let comms = here.rprof("script -G -F comm").ok().out();
+        assert!(
+            !comms.lines().any(|line| line.trim().starts_with(':')),
+            "{comms}"
+        );
+    }
+    program.signal(Signal::KILL);
+    program.end();
+}

@@ -1,0 +1,325 @@
+//! Target kind x event kind x privilege: what happens, with which exit status, and what is said.
+//!
+//! Run with `--nocapture` it prints the table. The levels of kernel.perf_event_paranoid are
+//! set for the time of the test, and set back whatever happens; other tests that run meanwhile
+//! as root are not bound by them.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{Here, Run, Running, Shell, c};
+
+const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
+
+/// Somebody without privileges.
+const NOBODY: &str = "65534";
+
+/// The level as it was, set back when this goes.
+struct Level(String);
+
+impl Level {
+    fn remember() -> Level {
+        Level(std::fs::read_to_string(PARANOID).expect("the level"))
+    }
+
+    /// Does something at this level. Should somebody else have changed the level
+    /// meanwhile, it is done again.
+    fn at<T>(level: Option<i32>, mut what: impl FnMut() -> T) -> T {
+        let Some(level) = level else {
+            return what();
+        };
+        for _ in 0..20 {
+            std::fs::write(PARANOID, level.to_string()).expect("root may set it");
+            let result = what();
+            let now = std::fs::read_to_string(PARANOID).expect("the level");
+            if now.trim() == level.to_string() {
+                return result;
+            }
+        }
+        panic!("somebody else keeps changing {PARANOID}");
+    }
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        std::fs::write(PARANOID, &self.0).ok();
+    }
+}
+
+/// Who records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Who {
+    Root,
+    /// Without privileges, at this level.
+    Nobody(i32),
+    /// Without privileges, where a seccomp filter forbids perf_event_open.
+    Denied,
+}
+
+impl Who {
+    fn name(self) -> String {
+        match self {
+            Who::Root => "root".to_owned(),
+            Who::Nobody(level) => format!("user at {level}"),
+            Who::Denied => "user, seccomp".to_owned(),
+        }
+    }
+}
+
+const WHO: [Who; 6] = [
+    Who::Root,
+    Who::Nobody(0),
+    Who::Nobody(1),
+    Who::Nobody(2),
+    Who::Nobody(3),
+    Who::Denied,
+];
+
+/// What is watched, as options; `PID` stands for a process of the one who records.
+const TARGETS: [&str; 8] = [
+    "", "-p PID", "-t PID", "-u USER", "-a", "-C 0", "-G GROUP", "-i",
+];
+
+/// What is sampled.
+const EVENTS: [&str; 6] = [
+    "",
+    "-e cpu-clock",
+    "-e cpu-clock:u",
+    "-e page-faults",
+    "-e cycles",
+    "-e sched:sched_switch",
+];
+
+/// A folder that everybody may enter, with programs that everybody may run.
+struct Programs {
+    folder: tempfile::TempDir,
+}
+
+impl Programs {
+    fn new() -> Programs {
+        let folder = tempfile::tempdir().expect("a folder");
+        let open = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        open(folder.path(), 0o755);
+        let programs = [
+            (PathBuf::from(env!("CARGO_BIN_EXE_rprof")), "rprof"),
+            (c("deny.c"), "deny"),
+            (c("shares.c"), "shares"),
+            (c("endless.c"), "endless"),
+        ];
+        for (from, name) in programs {
+            let to = folder.path().join(name);
+            std::fs::copy(from, &to).expect("a copy");
+            open(&to, 0o755);
+        }
+        let out = folder.path().join("out");
+        std::fs::create_dir(&out).unwrap();
+        open(&out, 0o777);
+        Programs { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A command as this one would run it.
+    fn as_who(&self, here: &Here, who: Who) -> Shell {
+        let shell = here.command("env").arg("-C").arg(self.path("out"));
+        let nobody = |shell: Shell| {
+            let ids = format!("--reuid {NOBODY} --regid {NOBODY} --clear-groups --inh-caps=-all");
+            shell.arg("setpriv").words(&ids)
+        };
+        match who {
+            Who::Root => shell,
+            Who::Nobody(_) => nobody(shell),
+            Who::Denied => nobody(shell).arg(self.path("deny")),
+        }
+    }
+
+    /// Something that runs already, as the one who will record it.
+    fn running(&self, here: &Here, who: Who) -> (Running, i32) {
+        let mut running = self.as_who(here, who).arg(self.path("endless")).start();
+        let pid = running.line().parse().expect("the number of a process");
+        (running, pid)
+    }
+}
+
+/// One cell: what came of it.
+struct Outcome {
+    run: Run,
+    file: bool,
+    samples: Option<u64>,
+}
+
+impl Outcome {
+    fn of(here: &Here, programs: &Programs, who: Who, options: &str) -> Outcome {
+        let file = programs.path("out/perf.data");
+        std::fs::remove_file(&file).ok();
+        std::fs::remove_file(programs.path("out/perf.data.old")).ok();
+        let shell = programs.as_who(here, who).arg(programs.path("rprof"));
+        // A command bounds the time, whatever is watched.
+        let run = (shell.words("record -F 999 -g").words(options).arg("--"))
+            .arg(programs.path("shares"))
+            .arg("0.03")
+            .run();
+        let exists = file.exists();
+        let samples = exists.then(|| {
+            let header = here.rprof("header --format json -i").arg(&file).ok();
+            let header: serde_json::Value = serde_json::from_slice(header.bytes()).unwrap();
+            let quality = header["quality"]
+                .as_array()
+                .expect("what the recorder noted");
+            let samples = quality.iter().find(|pair| pair[0] == "samples");
+            samples
+                .and_then(|pair| pair[1].as_str()?.parse().ok())
+                .expect("a number")
+        });
+        Outcome {
+            run,
+            file: exists,
+            samples,
+        }
+    }
+
+    /// A word for the table.
+    fn word(&self) -> String {
+        let steps = self.run.err();
+        let user_only = steps.contains("only user-mode code is sampled");
+        match (self.run.code(), self.samples) {
+            (Some(0), Some(n)) => {
+                let few = if n == 0 { "no samples" } else { "ok" };
+                format!("{few}{}", if user_only { ", user side" } else { "" })
+            }
+            (Some(code), _) => format!("{code}: {}", self.reason()),
+            (None, _) => "killed".to_owned(),
+        }
+    }
+
+    /// The remedy that the message names.
+    fn reason(&self) -> String {
+        let said = self.run.err();
+        let known = [
+            ("seccomp", "seccomp, --cap-add PERFMON"),
+            ("perf_event_paranoid=", "perf_event_paranoid, CAP_PERFMON"),
+            ("perf_event_paranoid", "perf_event_paranoid"),
+            ("has no such event", "no such event"),
+            ("only root may read", "tracefs is for root"),
+            ("tracefs", "tracefs"),
+            ("not permitted", "not permitted"),
+        ];
+        let found = known.iter().find(|(text, _)| said.contains(text));
+        match found {
+            Some((_, word)) => (*word).to_owned(),
+            None => said
+                .lines()
+                .last()
+                .unwrap_or_default()
+                .chars()
+                .take(80)
+                .collect(),
+        }
+    }
+}
+
+#[allow(
+    clippy::print_stdout,
+    reason = "what a test prints is kept by the harness"
+)]
+fn print(text: &str) {
+    println!("{text}");
+}
+
+#[test]
+fn of_targets_events_and_privileges() {
+    needs!(PerfEvents, Root);
+    let (here, programs) = (Here::new(), Programs::new());
+    let _level = Level::remember();
+    print("| who | target | event | what comes of it |\n|---|---|---|---|");
+    for who in WHO {
+        let level = match who {
+            Who::Root => None,
+            Who::Nobody(level) => Some(level),
+            Who::Denied => Some(2),
+        };
+        let (running, pid) = programs.running(&here, who);
+        for target in TARGETS {
+            let user = if who == Who::Root { "0" } else { NOBODY };
+            let options = target
+                .replace("PID", &pid.to_string())
+                .replace("USER", user);
+            let options = options.replace("GROUP", "/");
+            for event in EVENTS {
+                let options = format!("{options} {event}");
+                let outcome = Level::at(level, || Outcome::of(&here, &programs, who, &options));
+                check(who, target, event, &outcome);
+                let target = if target.is_empty() { "COMMAND" } else { target };
+                let event = if event.is_empty() {
+                    "(none given)"
+                } else {
+                    event
+                };
+                print(&format!(
+                    "| {} | `{target}` | `{event}` | {} |",
+                    who.name(),
+                    outcome.word()
+                ));
+            }
+        }
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).ok();
+        running.end();
+    }
+}
+
+/// What holds for any cell, and what is known of this one.
+fn check(who: Who, target: &str, event: &str, outcome: &Outcome) {
+    let run = &outcome.run;
+    let of = format!("{} {target} {event}", who.name());
+    // Recorded, or one message that says what is in the way; and no file then.
+    match run.code() {
+        Some(0) => assert!(outcome.file, "{of}: no file by\n{run}"),
+        Some(1 | 2) => {
+            assert!(!outcome.file, "{of}: a file is left by\n{run}");
+            assert!(
+                run.err().lines().count() <= 4,
+                "{of}: one message is enough: {run}"
+            );
+        }
+        _ => panic!("{of}: {run}"),
+    }
+    let refused = run.code() != Some(0);
+    let own = matches!(target, "" | "-p PID" | "-t PID" | "-i" | "-u USER");
+    let clock = matches!(event, "" | "-e cpu-clock" | "-e cpu-clock:u");
+    match who {
+        // Root may do everything; this machine may lack hardware events.
+        Who::Root if event != "-e cycles" && event != "-e sched:sched_switch" => {
+            assert!(!refused || target == "-G GROUP", "{of}: {run}");
+        }
+        // Own programs, their user side.
+        Who::Nobody(0..=2) if own && clock => assert!(!refused, "{of}: {run}"),
+        // Everybody's programs are for the privileged.
+        Who::Nobody(1..) if !own && clock => {
+            assert!(refused, "{of}: {run}");
+            let said = run.err();
+            assert!(
+                said.contains("perf_event_paranoid") && said.contains("CAP_PERFMON"),
+                "{of}: {run}"
+            );
+        }
+        Who::Denied => {
+            assert!(refused, "{of}: {run}");
+            let early = event == "-e sched:sched_switch" || target == "-G GROUP";
+            // Without the right to watch it, that is said; else that a sandbox is in the way.
+            let told = if own { "seccomp" } else { "CAP_PERFMON" };
+            assert!(early || run.err().contains(told), "{of}: {run}");
+        }
+        _ => {}
+    }
+    if own && clock && !refused {
+        let user_side = matches!(who, Who::Nobody(2..)) && event != "-e cpu-clock:u";
+        let told = run.err().contains("only user-mode code is sampled");
+        assert_eq!(told, user_side, "{of}: {run}");
+    }
+}

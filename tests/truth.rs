@@ -1,0 +1,211 @@
+//! Programs whose true stacks are known, compiled without frame pointers: every complete
+//! stack must be the right one.
+//!
+//! `RPROF_TRUTH_SECONDS=60 cargo test truth -- --nocapture` runs each for longer, at the highest
+//! frequency that the system allows, and prints the counts.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::support::{CallTree, Here, Language, folded, generated};
+
+/// How a program is made, and how deep its stacks are.
+struct Variant {
+    name: &'static str,
+    language: Language,
+    flags: &'static [&'static str],
+    depth: usize,
+}
+
+const fn c(name: &'static str, depth: usize, flags: &'static [&'static str]) -> Variant {
+    Variant {
+        name,
+        language: Language::C,
+        flags,
+        depth,
+    }
+}
+
+const fn cxx(name: &'static str, depth: usize, flags: &'static [&'static str]) -> Variant {
+    Variant {
+        name,
+        language: Language::Cxx,
+        flags,
+        depth,
+    }
+}
+
+const fn rust(name: &'static str, depth: usize, flags: &'static [&'static str]) -> Variant {
+    Variant {
+        name,
+        language: Language::Rust,
+        flags,
+        depth,
+    }
+}
+
+/// Those that every run tries.
+const FEW: [Variant; 4] = [
+    c("C -O2", 40, &["-O2", "-fomit-frame-pointer"]),
+    c("C -O3, deep", 400, &["-O3", "-fomit-frame-pointer"]),
+    cxx("C++ -O2", 60, &["-O2", "-fomit-frame-pointer"]),
+    rust(
+        "Rust -O",
+        60,
+        &["-Copt-level=3", "-Cforce-frame-pointers=no"],
+    ),
+];
+
+/// Those of a long run.
+const MORE: [Variant; 15] = [
+    c("C -O0", 60, &["-O0", "-fomit-frame-pointer"]),
+    c("C -O1", 60, &["-O1", "-fomit-frame-pointer"]),
+    c("C -Os", 60, &["-Os", "-fomit-frame-pointer"]),
+    c(
+        "C -O2, frame pointers",
+        60,
+        &["-O2", "-fno-omit-frame-pointer"],
+    ),
+    c(
+        "C -O2, no PIE",
+        60,
+        &["-O2", "-fomit-frame-pointer", "-no-pie"],
+    ),
+    c(
+        "C -O2, static",
+        60,
+        &["-O2", "-fomit-frame-pointer", "-static"],
+    ),
+    c(
+        "C -O2, static PIE",
+        60,
+        &["-O2", "-fomit-frame-pointer", "-static-pie"],
+    ),
+    c("C -O2, LTO", 60, &["-O2", "-fomit-frame-pointer", "-flto"]),
+    c(
+        "C -O2, stripped",
+        60,
+        &["-O2", "-fomit-frame-pointer", "-g"],
+    ),
+    c(
+        "C -O2, .debug_frame",
+        60,
+        &[
+            "-O2",
+            "-fomit-frame-pointer",
+            "-g",
+            "-fno-asynchronous-unwind-tables",
+        ],
+    ),
+    c(
+        "C -O2, .debug_frame, compressed",
+        60,
+        &[
+            "-O2",
+            "-fomit-frame-pointer",
+            "-g",
+            "-fno-asynchronous-unwind-tables",
+            "-gz",
+        ],
+    ),
+    c(
+        "C -O2, no .eh_frame_hdr",
+        60,
+        &["-O2", "-fomit-frame-pointer", "-Wl,--no-eh-frame-hdr"],
+    ),
+    cxx("C++ -O0", 60, &["-O0", "-fomit-frame-pointer"]),
+    cxx(
+        "C++ -O3, LTO",
+        400,
+        &["-O3", "-fomit-frame-pointer", "-flto"],
+    ),
+    rust(
+        "Rust, not optimized",
+        60,
+        &["-Copt-level=0", "-Cforce-frame-pointers=no"],
+    ),
+];
+
+/// What came of one program.
+#[derive(Debug, Default)]
+struct Counts {
+    samples: u64,
+    right: u64,
+    wrong: BTreeMap<String, u64>,
+    /// Samples outside of the tree: at start and end, and in the loop that chooses.
+    outside: u64,
+    truncated: u64,
+}
+
+fn run(here: &Here, tree: &CallTree, program: &Path, options: &str, seconds: &str) -> Counts {
+    let shell = here
+        .rprof("record -q -g")
+        .words(options)
+        .arg("--")
+        .arg(program);
+    shell.words(seconds).ok();
+    let mut counts = Counts::default();
+    for (stack, samples) in folded(&here.rprof("collapse --weight samples").ok()) {
+        counts.samples += samples;
+        let is_complete = ["_start", "__libc_start_main", "__libc_start_call_main"];
+        let frames: Vec<&str> = stack.split(';').skip(1).collect();
+        if !frames.iter().take(3).any(|f| is_complete.contains(f)) && frames.contains(&"n_0") {
+            counts.truncated += samples;
+            continue;
+        }
+        match tree.is_right(frames.iter().copied()) {
+            Some(true) => counts.right += samples,
+            Some(false) => *counts.wrong.entry(stack).or_default() += samples,
+            None => counts.outside += samples,
+        }
+    }
+    counts
+}
+
+fn check(variant: &Variant, options: &str, seconds: &str) {
+    let here = Here::new();
+    let tree = CallTree::new(1500, variant.depth);
+    let source = tree.source(variant.language);
+    let program = generated("tree", &source, variant.language, variant.flags);
+    let counts = run(&here, &tree, &program, options, seconds);
+    println!(
+        "{:32} {:8} samples {:8} right {:3} wrong {:4} truncated {:5} outside",
+        variant.name,
+        counts.samples,
+        counts.right,
+        counts.wrong.values().sum::<u64>(),
+        counts.truncated,
+        counts.outside
+    );
+    assert!(
+        counts.wrong.is_empty(),
+        "{}: {:#?}",
+        variant.name,
+        counts.wrong
+    );
+    assert!(counts.right > 0, "{}: {counts:?}", variant.name);
+    // The tree is where the program spends its time.
+    assert!(
+        counts.right * 2 > counts.samples,
+        "{}: {counts:?}",
+        variant.name
+    );
+}
+
+#[test]
+fn every_complete_stack_is_the_right_one() {
+    needs!(PerfEvents, Cxx);
+    let long = std::env::var("RPROF_TRUTH_SECONDS").ok();
+    let (options, seconds) = match &long {
+        Some(seconds) => ("-F max", format!("{seconds} 500")),
+        None => ("-F 4999", "0.4 500".into()),
+    };
+    for variant in &FEW {
+        check(variant, options, &seconds);
+    }
+    if long.is_some() {
+        for variant in &MORE {
+            check(variant, options, &seconds);
+        }
+    }
+}
