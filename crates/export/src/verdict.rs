@@ -14,9 +14,9 @@ pub fn lines(profile: &Profile) -> Vec<String> {
     if s.total > 0 {
         let complete = percent(s.complete, s.total);
         let mut line = format!("stacks: {complete:.1}% reach their root");
-        if complete < 90.0 {
+        if complete < 90.0 && s.unwound == 0 {
             line.push_str(
-                "; the others break off where code was built without frame pointers (-fno-omit-frame-pointer keeps them)",
+                "; the others break off where code was built without frame pointers: `rprof record -g` needs none",
             );
         }
         lines.push(line);

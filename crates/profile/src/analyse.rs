@@ -197,6 +197,7 @@ fn tally(
         StackEnd::Other => stacks.other += amount.samples,
     }
     if group.end != StackEnd::Unknown {
+        stacks.unwound += amount.samples;
         return;
     }
     let mut from_root = resolved.stacks.get(group.stack).iter().rev().map(|l| {

@@ -18,6 +18,9 @@ pub struct StackTally {
     pub no_unwind_info: u64,
     /// Those that end for another reason.
     pub other: u64,
+    /// Of how many it is known how they end, since rprof unwound them; of the others names
+    /// and frame pointers tell.
+    pub unwound: u64,
 }
 
 /// The quality verdict.

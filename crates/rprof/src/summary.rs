@@ -1,7 +1,8 @@
 //! The closing summary of a recording.
 
 use indicatif::{BinaryBytes, HumanCount};
-use rprof_recorder::{SlowEnough, Summary, Throttling};
+use rprof_export::clean::clean;
+use rprof_recorder::{SlowEnough, StackTally, Summary, Throttling};
 use rprof_sampler::Degradation;
 
 use crate::messages::say;
@@ -25,6 +26,9 @@ pub(crate) fn tell(summary: &Summary) {
         )),
     }
     tell_loss(summary);
+    if let Some(stacks) = &summary.stacks {
+        tell_stacks(stacks);
+    }
     if let Some(throttling) = &summary.throttling {
         say(throttled(throttling));
     }
@@ -64,6 +68,33 @@ pub(crate) fn tell(summary: &Summary) {
         say(
             "no sample was taken: what was watched ran too short, or waited all the time; try a higher -F",
         );
+    }
+}
+
+/// How many stacks reach their root, and where the others end.
+fn tell_stacks(stacks: &StackTally) {
+    if stacks.total == 0 {
+        return;
+    }
+    let share = 100.0 * stacks.complete as f64 / stacks.total as f64;
+    // What is rounded up to all is not all.
+    let share = match stacks.complete == stacks.total {
+        true => "100".to_owned(),
+        false => format!("{:.2}", share.min(99.99)),
+    };
+    say(format_args!("stacks: {share}% reach their root"));
+    let mut worst: Vec<_> = stacks.truncated.iter().collect();
+    worst.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    for ((cause, image), count) in worst.into_iter().take(3) {
+        let share = 100.0 * *count as f64 / stacks.total as f64;
+        if share < 0.1 {
+            break;
+        }
+        let remedy = cause.remedy().map_or(String::new(), |r| format!("; {r}"));
+        let image = clean(image);
+        say(format_args!(
+            "  {share:.2}% end in {image}: {cause}{remedy}"
+        ));
     }
 }
 
