@@ -4,6 +4,9 @@ use crate::expression::{Fault, evaluate};
 use crate::table::{Cfa, RuleRef, Value};
 use crate::{Arch, Memory, Registers, arch};
 
+/// How far below the stack pointer popped registers lie: callee-saved ones are at most 12.
+const MAX_POPPED: u64 = 256;
+
 /// The caller, as a rule found it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Caller {
@@ -84,6 +87,9 @@ pub(crate) fn apply<M: Memory + ?Sized>(
         // A register that cannot be had matters only if somebody needs it.
         match value(saved.value, Some(saved.register)) {
             Ok((value, _)) => caller.set(saved.register, value),
+            // In an epilogue: it was popped, which compilers do not describe, as the stack below
+            // the stack pointer has the same value. But that is not in a dump.
+            Err(Fault::Memory(slot)) if is_popped(slot, registers) => {}
             Err(_) => caller.forget(saved.register),
         }
     }
@@ -100,4 +106,10 @@ pub(crate) fn apply<M: Memory + ?Sized>(
         slot,
         interrupted: rule.rule.signal,
     })
+}
+
+/// Whether the slot lies just below the stack pointer.
+fn is_popped(slot: u64, registers: &Registers) -> bool {
+    let below = registers.sp().wrapping_sub(slot);
+    (8..=MAX_POPPED).contains(&below)
 }

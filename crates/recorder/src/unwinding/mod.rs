@@ -366,4 +366,8 @@ impl Modules for Code<'_> {
     fn code(&self, avma: u64, into: &mut [u8]) -> usize {
         self.memory.copy(self.pid, avma, into)
     }
+
+    fn process(&self) -> Option<u64> {
+        Some(thread(self.pid.0))
+    }
 }
