@@ -13,7 +13,7 @@ use rprof_sampler::Session;
 use rprof_symbols::Symbolizer;
 
 use crate::Outcome;
-use crate::cli::{Color, DemoArgs};
+use crate::cli::{Color, DUMP_BYTES, DemoArgs};
 use crate::flamegraph::draw_to;
 use crate::input::{open, write_to};
 use crate::messages::say;
@@ -33,7 +33,9 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         args.seconds.to_string().into(),
     ];
     say("recording a program with two threads, as `rprof record -F 999 -g -- PROGRAM` would");
-    let builder = Session::builder().frequency(999).callchains(true);
+    let builder = (Session::builder().frequency(999).callchains(true))
+        .user_stack(Some(DUMP_BYTES))
+        .fit_user_stack(true);
     let recorded = record(Job {
         builder,
         command,

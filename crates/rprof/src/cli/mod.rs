@@ -21,7 +21,7 @@ pub(crate) use reading::{
     CollapseArgs, Color, FilterArgs, Format, HeaderArgs, HeaderFormat, InputArgs, ReportArgs,
     RowArgs, ScriptArgs, SortKey, WeightArg,
 };
-pub(crate) use record::{OutputArgs, RecordArgs, SamplingArgs};
+pub(crate) use record::{DUMP_BYTES, OutputArgs, RecordArgs, SamplingArgs};
 pub(crate) use symbols::{DemangleArg, SymbolArgs};
 pub(crate) use target::TargetArgs;
 pub(crate) use values::{Frequency, SwitchAt};

@@ -63,7 +63,7 @@ pub(crate) struct OutputArgs {
 
 /// Most bytes of stack that are copied into each sample when rprof unwinds: what fits into a
 /// record together with the rest of it. What is beyond is known from the stack before.
-const DUMP_BYTES: u32 = 60 << 10;
+pub(crate) const DUMP_BYTES: u32 = 60 << 10;
 
 /// What to sample and how.
 #[derive(Debug, Args)]
