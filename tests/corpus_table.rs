@@ -110,10 +110,10 @@ const DIFFERENT: [Different; 15] = [
     ),
 ];
 
-/// Recordings whose stacks perf finds in another way.
+/// Recordings whose stacks perf gets wrong.
 const OTHER_STACKS: [(&str, &str); 1] = [(
     "perfparser/vector_static_gcc.perf.lbr.data",
-    "perf takes the user's side from the processor's record of branches",
+    "where the processor had no record of calls, perf takes what stands behind it for an address",
 )];
 
 /// What rprof counts: samples by event; none where it refuses, with one clear message.

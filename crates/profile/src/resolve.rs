@@ -398,7 +398,8 @@ impl Worker<'_> {
         let chain: Option<&[u64]> = match unwound {
             Some((chain, _)) => Some(chain),
             None => {
-                recorded = callchain(sample).map(|c| c.iter().collect::<Vec<u64>>());
+                recorded = crate::lbr::chain(sample, attr)
+                    .or_else(|| callchain(sample).map(|c| c.iter().collect::<Vec<u64>>()));
                 recorded.as_deref()
             }
         };

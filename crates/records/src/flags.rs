@@ -96,6 +96,10 @@ bitflags! {
         const ANY = 1 << 3;
         /// Call stack from the last branch records.
         const CALL_STACK = 1 << 11;
+        /// Flags of branches need not be filled in.
+        const NO_FLAGS = 1 << 14;
+        /// Nor their cycles.
+        const NO_CYCLES = 1 << 15;
         /// A word with the hardware index stands before the entries.
         const HW_INDEX = 1 << 17;
         /// A word of counters for each entry stands behind the entries.

@@ -6,13 +6,16 @@ use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use anyhow::Context;
 use rprof_recorder::{Output, RecordError, RecordOptions, Recording, Summary, Switch};
 use rprof_sampler::{Event, Launcher, Limits, Session, SessionBuilder, SessionError};
 
 use crate::Outcome;
-use crate::cli::{Frequency, OutputArgs, RecordArgs, SamplingArgs, SwitchAt, TargetArgs};
+use crate::cli::{
+    CallGraph, Frequency, OutputArgs, RecordArgs, SamplingArgs, SwitchAt, TargetArgs,
+};
 use crate::messages::{Failure, is_broken_pipe, say};
 use crate::probes::ProgramFunctions;
 use crate::signals::Signals;
@@ -81,12 +84,17 @@ fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilder, Failure>
         .callchains(stacks)
         .user_stack(args.dump_bytes().filter(|_| stacks))
         .fit_user_stack(args.unwinds())
+        .branch_call_stacks(args.call_graph == Some(CallGraph::Lbr))
         .strict_frequency(args.strict_freq)
         .exclude_kernel(args.all_user)
         .exclude_user(args.all_kernel)
         .inherit(!args.no_inherit)
         .enabled_from_start(args.delay.is_none())
         .exclude_self(args.exclude_perf);
+    if stacks && args.unwinds() {
+        // Memory of a process is of use as long as it lives, and images are opened best then.
+        builder = builder.configure(|options| options.drain.idle = UNWINDING_IDLE);
+    }
     builder = match (args.count, args.freq) {
         (Some(count), _) => builder.period(count),
         (None, Some(Frequency::Hertz(hertz))) => builder.frequency(hertz),
@@ -109,6 +117,9 @@ fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilder, Failure>
     }
     Ok(builder)
 }
+
+/// Longest time between two looks at a ring while stacks are unwound.
+const UNWINDING_IDLE: Duration = Duration::from_millis(20);
 
 /// Where a recording goes, and how it is written.
 pub(crate) struct Destination {

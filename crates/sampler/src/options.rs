@@ -51,6 +51,9 @@ pub struct SamplingOptions {
     /// Bytes of the user's stack to copy into each sample, with the user's registers, in
     /// place of the user part of the callchain. Default: none.
     pub user_stack: Option<u32>,
+    /// Take the user's side of callchains from the processor's record of branches, where it keeps
+    /// one of calls (Intel's LBR, since Haswell). Default: no.
+    pub branch_call_stacks: bool,
     /// Take `user_stack` for the most, and copy fewer bytes where the ring would not hold
     /// enough samples. Default: no.
     pub fit_user_stack: bool,
@@ -76,6 +79,7 @@ impl Default for SamplingOptions {
             enabled_from_start: true,
             exclude_self: false,
             user_stack: None,
+            branch_call_stacks: false,
             fit_user_stack: false,
             drain: DrainOptions::default(),
         }

@@ -24,7 +24,7 @@ pub(crate) use reading::{
 pub(crate) use record::{DUMP_BYTES, OutputArgs, RecordArgs, SamplingArgs};
 pub(crate) use symbols::{DemangleArg, SymbolArgs};
 pub(crate) use target::TargetArgs;
-pub(crate) use values::{Frequency, SwitchAt};
+pub(crate) use values::{CallGraph, Frequency, SwitchAt};
 
 use std::path::PathBuf;
 

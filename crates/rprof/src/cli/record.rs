@@ -91,7 +91,7 @@ pub(crate) struct SamplingArgs {
 
     /// How to record call stacks; implies -g: `auto` unwinds while recording, `fp` follows
     /// frame pointers, `dwarf[,BYTES]` copies the stack into the file, to be unwound by
-    /// readers; or `none` [default: auto]
+    /// readers; `lbr` takes the processor's record of calls; or `none` [default: auto]
     #[arg(long, value_name = "HOW", value_parser = values::call_graph)]
     pub(crate) call_graph: Option<CallGraph>,
 
@@ -155,7 +155,7 @@ impl SamplingArgs {
             _ if self.all_kernel => None,
             CallGraph::Auto => Some(DUMP_BYTES),
             CallGraph::Dwarf(bytes) => Some(bytes),
-            CallGraph::Fp | CallGraph::None => None,
+            CallGraph::Fp | CallGraph::Lbr | CallGraph::None => None,
         }
     }
 

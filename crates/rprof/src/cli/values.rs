@@ -18,6 +18,8 @@ pub(crate) enum CallGraph {
     Fp,
     /// So many bytes of each copied into the file.
     Dwarf(u32),
+    /// By the processor's record of calls.
+    Lbr,
     /// Not at all.
     None,
 }
@@ -60,8 +62,8 @@ pub(super) fn call_graph(text: &str) -> Result<CallGraph, String> {
             "auto" => Ok(CallGraph::Auto),
             "fp" => Ok(CallGraph::Fp),
             "none" | "no" => Ok(CallGraph::None),
-            "lbr" => Err("branch records of the processor are not read yet; try auto".into()),
-            _ => Err("there are auto, fp, dwarf[,BYTES] and none".into()),
+            "lbr" => Ok(CallGraph::Lbr),
+            _ => Err("there are auto, fp, dwarf[,BYTES], lbr and none".into()),
         },
     }
 }

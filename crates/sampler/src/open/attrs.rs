@@ -9,7 +9,7 @@
 use super::plan::{Plan, Watching};
 use crate::event::{Event, EventStacks};
 use crate::options::Rate;
-use rprof_records::{Attr, AttrFlags, ReadFormat, SampleType};
+use rprof_records::{Attr, AttrFlags, BranchSampleType, ReadFormat, SampleType};
 
 /// Sample fields of all, so that the trailer of every record has its time and CPU, and the
 /// event id stands in the same place whichever event a record is of.
@@ -108,6 +108,18 @@ fn stacks(plan: &Plan, event: &Event, attr: &mut Attr) {
         if attr.flags.contains(AttrFlags::EXCLUDE_KERNEL) {
             attr.flags |= AttrFlags::EXCLUDE_CALLCHAIN_KERNEL;
         }
+    }
+    let branches = match settings.stacks {
+        None => plan.options.callchains && plan.options.branch_call_stacks,
+        Some(stacks) => stacks == EventStacks::Lbr,
+    };
+    if branches {
+        attr.sample_type |= SampleType::BRANCH_STACK;
+        // As perf asks for it.
+        attr.branch_sample_type = BranchSampleType::USER
+            | BranchSampleType::CALL_STACK
+            | BranchSampleType::NO_CYCLES
+            | BranchSampleType::NO_FLAGS;
     }
     if let Some(bytes) = dump {
         attr.sample_type |= SampleType::REGS_USER | SampleType::STACK_USER;

@@ -149,6 +149,12 @@ impl SessionBuilder {
         self
     }
 
+    /// Take the user's side of callchains from the processor's record of branches.
+    pub fn branch_call_stacks(mut self, on: bool) -> Self {
+        self.options.branch_call_stacks = on;
+        self
+    }
+
     /// Take the bytes of [`user_stack`](Self::user_stack) for the most, and copy fewer where the
     /// ring would not hold enough samples.
     pub fn fit_user_stack(mut self, fit: bool) -> Self {

@@ -1,0 +1,68 @@
+//! Callchains of the processor's own (`--call-graph lbr`): its record of calls that have not
+//! returned, innermost first, stands for the user's side.
+
+use rprof_records::{Attr, BranchSampleType, ContextMarker, Sample};
+
+/// The whole callchain of such a sample, leaf first, with markers. `None` where the event has no
+/// such record, or the sample none of the user's side; it is then as recorded.
+///
+/// As perf has it (`resolve_lbr_callchain_sample` of its `util/machine.c`): the kernel's side
+/// as recorded; then where the last call led, and from where each call came.
+pub(crate) fn chain(sample: &Sample<'_>, attr: &Attr) -> Option<Vec<u64>> {
+    if !(attr.branch_sample_type).contains(BranchSampleType::CALL_STACK) {
+        return None;
+    }
+    let recorded = sample.callchain()?;
+    let kernel = recorded
+        .iter()
+        .position(|entry| entry == ContextMarker::USER.0)?;
+    let branches = sample.branch_stack()?;
+    let leaf = branches.iter().next()?.to;
+    let mut chain: Vec<u64> = recorded.iter().take(kernel + 1).collect();
+    chain.push(leaf);
+    chain.extend(branches.iter().map(|branch| branch.from));
+    Some(chain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rprof_records::{
+        BranchEntry, Endian, Misc, RawBytes, RawRecord, SampleFields, SampleLayout, SampleType,
+    };
+
+    fn chain_of(attr: &Attr, callchain: &[u64], branches: &[(u64, u64)]) -> Option<Vec<u64>> {
+        let layout = SampleLayout::new(attr, Endian::NATIVE);
+        let fields = SampleFields {
+            callchain: callchain.to_vec(),
+            branches: (branches.iter())
+                .map(|&(from, to)| BranchEntry { from, to, flags: 0 })
+                .collect(),
+            ..SampleFields::default()
+        };
+        let mut bytes = Vec::new();
+        fields.encode(Misc::USER, &layout, &mut bytes).unwrap();
+        let raw = RawRecord::parse(RawBytes::from(&bytes[..]), Endian::NATIVE).unwrap();
+        chain(&Sample::parse(raw.body, &layout).unwrap(), attr)
+    }
+
+    #[test]
+    fn calls_stand_for_the_users_side() {
+        let (kernel, user) = (ContextMarker::KERNEL.0, ContextMarker::USER.0);
+        let mut attr = Attr {
+            sample_type: SampleType::CALLCHAIN | SampleType::BRANCH_STACK,
+            branch_sample_type: BranchSampleType::USER | BranchSampleType::CALL_STACK,
+            ..Attr::default()
+        };
+        let recorded = [kernel, 1, 2, user, 3, 4];
+        let calls = [(20, 31), (10, 21)];
+        let whole = vec![kernel, 1, 2, user, 31, 20, 10];
+        assert_eq!(chain_of(&attr, &recorded, &calls), Some(whole));
+        // Without a record of calls, or a user's side, it stays as it is.
+        assert_eq!(chain_of(&attr, &recorded, &[]), None);
+        assert_eq!(chain_of(&attr, &recorded[..3], &calls), None);
+        // Branches that are not calls are no stack.
+        attr.branch_sample_type = BranchSampleType::USER | BranchSampleType::ANY;
+        assert_eq!(chain_of(&attr, &recorded, &calls), None);
+    }
+}
