@@ -10,8 +10,9 @@
 //!
 //! Records come in the order of time, so the map is that of the moment of each sample. The
 //! stack bytes never reach the file. Where they end before the root, the rest comes from what
-//! the same thread's stack was before, or from the process's memory, which is some
-//! milliseconds older than the sample: it is taken only where the frames that both have agree.
+//! the same thread's stack was before. The process's memory would tell more, but some
+//! milliseconds later than the sample: programs whose true stacks are known have shown that it
+//! gives wrong ones, a piece of a stack that was left with the callers of another.
 
 mod chain;
 mod images;
@@ -26,14 +27,12 @@ use rprof_records::{
     SampleLayout, SampleType,
 };
 use rprof_sampler::EventIds;
-use rprof_unwind::{
-    Arch, Cause, End, Frame, Memory, Module, Modules, Registers, StackDump, ThreadStacks, Unwinder,
-};
+use rprof_unwind::{Arch, Frame, Module, Modules, Registers, StackDump, ThreadStacks, Unwinder};
 use rustc_hash::FxHashMap;
 
 use crate::merge::Released;
 use images::Tables;
-use process_memory::{ProcessMemories, StackMemory};
+use process_memory::ProcessMemories;
 
 /// `PERF_SAMPLE_REGS_ABI_64`.
 const ABI_64: u64 = 2;
@@ -43,13 +42,6 @@ const PROT_EXEC: u32 = 4;
 
 /// Most frames of a stack. A record holds some 8,000 addresses, the kernel's among them.
 const MOST_FRAMES: usize = 7_500;
-
-/// Frames next to the end of a dump that must stand in the process's memory as they do in
-/// the dump, for that memory to be believed.
-const WITNESSES: usize = 2;
-
-/// Or so many bytes at the very end of the dump, in a frame as large as the dump.
-const RIM: usize = 256;
 
 /// Unwinds samples against the process map as it is at their time.
 #[derive(Debug)]
@@ -252,12 +244,6 @@ impl Unwinding {
             .unwind(&whole, &dump, &code, MOST_FRAMES, frames);
         let thread = thread(sample.tid().unwrap_or(-1));
         end = (self.stacks).complete(thread, frames, end, MOST_FRAMES, |_| None);
-        if let End::Truncated(Cause::StackEnded { .. }) = end {
-            end = self.go_on_in_memory(pid, &whole, &dump, bytes, end);
-            if let End::Joined(root) = end {
-                self.stacks.remember(thread, &self.frames, root);
-            }
-        }
         chain::append_frames(&self.frames, &mut self.chain);
         let outermost = self.frames.last().map(Frame::lookup_address);
         let image = outermost.and_then(|address| {
@@ -270,51 +256,6 @@ impl Unwinding {
             false => chain::truncated(misc),
         }
     }
-
-    /// The dump ended before the root: reads on in the process's memory, if that is still as
-    /// it was.
-    fn go_on_in_memory(
-        &mut self,
-        pid: Pid,
-        registers: &Registers,
-        dump: &StackDump<'_>,
-        bytes: &[u8],
-        end: End,
-    ) -> End {
-        let Some(memory) = self.memory.stack(pid) else {
-            return end;
-        };
-        let witnesses = self.frames.iter().rev().filter(|frame| frame.slot != 0);
-        let mut witnesses = witnesses.take(WITNESSES).peekable();
-        let agrees = witnesses.peek().is_some()
-            && witnesses.all(|frame| {
-                let now = memory.read_u64(frame.slot);
-                now.is_some() && now == dump.read_u64(frame.slot)
-            });
-        let rim = &bytes[bytes.len().saturating_sub(RIM)..];
-        let rim_at = dump.end().saturating_sub(rim.len() as u64);
-        if !agrees && (rim.is_empty() || !memory.has(rim_at, rim)) {
-            return end;
-        }
-        let code = Code {
-            pid,
-            map: &self.map,
-            mappings: self.map.mappings(pid),
-            tables: &self.tables,
-            memory: &self.memory,
-        };
-        let both = Both(dump, &memory);
-        let mut frames = Vec::new();
-        let whole = (self.unwinder).unwind(registers, &both, &code, MOST_FRAMES, &mut frames);
-        match whole {
-            // What does not lead to a root is no more to be believed than nothing.
-            End::Root(root) => {
-                self.frames = frames;
-                End::Joined(root)
-            }
-            _ => end,
-        }
-    }
 }
 
 /// Whether samples of this event have what it takes.
@@ -325,19 +266,6 @@ pub(crate) fn is_to_unwind(attr: &Attr) -> bool {
 /// What [`ThreadStacks`] knows a thread by.
 fn thread(tid: i32) -> u64 {
     u64::from(tid.cast_unsigned())
-}
-
-/// The dump, and behind its end the process's memory.
-struct Both<'a>(&'a StackDump<'a>, &'a StackMemory);
-
-impl Memory for Both<'_> {
-    fn read_u64(&self, avma: u64) -> Option<u64> {
-        let known = self.0.read_u64(avma);
-        known.or_else(|| match avma >= self.0.end() {
-            true => self.1.read_u64(avma),
-            false => None,
-        })
-    }
 }
 
 /// The code of a process, as the unwinder asks for it.
