@@ -28,6 +28,9 @@ pub(crate) enum Class {
     Garbage,
     /// perf shows the version of a symbol, `clock_gettime@@GLIBC_2.17`; we do not.
     Version,
+    /// Of two names for one function perf took that of an old version, `cfree@GLIBC_2.2.5`, which
+    /// nothing can be linked to any more; we take the other, `free`.
+    OldVersion,
 }
 
 /// How a frame that perf prints in one way and we in another is to be explained.
@@ -43,6 +46,10 @@ fn explain(by_perf: &PerfFrame, by_rprof: &PerfFrame, is_leaf: bool) -> Option<C
     }
     if by_perf.name.split('@').next() == Some(&by_rprof.name) && by_perf.offset == by_rprof.offset {
         return Some(Class::Version);
+    }
+    let is_old = by_perf.name.contains('@') && !by_perf.name.contains("@@");
+    if is_old && by_perf.offset == by_rprof.offset && by_rprof.name != "[unknown]" {
+        return Some(Class::OldVersion);
     }
     let is_next = by_perf.offset == "0" || by_perf.name == "[unknown]";
     let is_next = !is_leaf && is_next && by_perf.name != by_rprof.name;
