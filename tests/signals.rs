@@ -129,19 +129,22 @@ fn of_the_terminal_reach_the_command_once() {
     let command = "trap 'echo INT >>ints' INT; touch ready; \
                    until [ -e go ]; do sleep 0.01; done; exit 3";
     std::fs::write(here.path("command.sh"), command).unwrap();
+    // The shell between says how rprof ended: the status of script(1) is also its own.
     let inner = format!(
-        "{} record -e cpu-clock -- sh command.sh",
+        "trap : INT; {} record -e cpu-clock -- sh command.sh; echo $? >status",
         env!("CARGO_BIN_EXE_rprof")
     );
     // Ctrl-C is typed once, into the terminal that script makes.
     let typing = "(until [ -e ready ]; do sleep 0.01; done; printf '\\003'; \
-                  until [ -e go ]; do sleep 0.01; done) | script -qec \"$0\" /dev/null";
+                  until [ -e go ]; do sleep 0.01; done) | script -qfc \"$0\" typescript";
     let shell = here.command("sh").arg("-c").arg(typing).arg(inner).start();
     wait_until("the file is finished", || is_finished(&here));
     std::fs::write(here.path("go"), "").unwrap();
-    shell.end().exits(3);
-    let ints = std::fs::read_to_string(here.path("ints")).unwrap();
-    assert_eq!(ints, "INT\n");
+    let run = shell.end();
+    let read = |name| std::fs::read_to_string(here.path(name)).unwrap_or_default();
+    let seen = read("typescript");
+    assert_eq!(read("ints"), "INT\n", "{run}{seen}");
+    assert_eq!(read("status"), "3\n", "{run}{seen}");
     here.rprof("report").ok();
 }
 
