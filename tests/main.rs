@@ -17,6 +17,7 @@ mod attach;
 mod collapse;
 mod corpus;
 mod corpus_table;
+mod deep;
 mod demo;
 mod doctor;
 mod events;

@@ -227,9 +227,12 @@ fn same(one: &Frame, other: &Frame) -> bool {
 
 /// Whether the return addresses are still where they were, as far as that is known.
 fn holds(frames: &[Frame], mut verify: impl FnMut(u64) -> Option<u64>) -> bool {
-    frames.iter().filter(|frame| frame.slot != 0).all(|frame| {
-        let now = verify(frame.slot);
-        // The upper bits may be a signature.
-        now.is_none_or(|now| now == frame.address || now << 16 == frame.address << 16)
-    })
+    let mut slots = frames.iter().filter(|frame| frame.slot != 0);
+    slots.all(|frame| verify(frame.slot).is_none_or(|now| is_return_to(frame, now)))
+}
+
+/// Whether a word of the stack is the return address to this frame. The upper bits may be a
+/// signature.
+pub(crate) const fn is_return_to(frame: &Frame, word: u64) -> bool {
+    word << 16 == frame.address << 16
 }

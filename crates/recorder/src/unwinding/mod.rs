@@ -10,11 +10,11 @@
 //!
 //! Records come in the order of time, so the map is that of the moment of each sample. The
 //! stack bytes never reach the file. Where they end before the root, the rest comes from what
-//! the same thread's stack was before. The process's memory would tell more, but some
-//! milliseconds later than the sample: programs whose true stacks are known have shown that it
-//! gives wrong ones, a piece of a stack that was left with the callers of another.
+//! the same thread's stack was before, or from the process's memory where that has stayed the
+//! same for long: see `deep`.
 
 mod chain;
+mod deep;
 mod images;
 mod process_memory;
 mod tally;
@@ -27,7 +27,10 @@ use rprof_records::{
     SampleLayout, SampleType,
 };
 use rprof_sampler::EventIds;
-use rprof_unwind::{Arch, Frame, Module, Modules, Registers, StackDump, ThreadStacks, Unwinder};
+use rprof_unwind::{
+    Arch, Cause, End, Frame, Module, Modules, OuterFrames, Registers, StackDump, ThreadStacks,
+    Unwinder,
+};
 use rustc_hash::FxHashMap;
 
 use crate::merge::Released;
@@ -56,6 +59,7 @@ pub(crate) struct Unwinding {
     tables: Tables,
     memory: ProcessMemories,
     stacks: ThreadStacks,
+    outer: OuterFrames,
     tally: StackTally,
     frames: Vec<Frame>,
     chain: Vec<u64>,
@@ -91,6 +95,7 @@ impl Unwinding {
             tables: Tables::default(),
             memory: ProcessMemories::default(),
             stacks: ThreadStacks::new(),
+            outer: OuterFrames::new(),
             tally: StackTally::default(),
             frames: Vec::new(),
             chain: Vec::new(),
@@ -182,6 +187,7 @@ impl Unwinding {
     fn forget(&mut self, pid: Pid, tid: Tid) {
         self.memory.forget(pid);
         self.stacks.forget(thread(tid.0));
+        self.outer.forget(thread(tid.0));
     }
 
     /// The sample with its stack unwound, as a record in `out`, whose contents it
@@ -244,6 +250,10 @@ impl Unwinding {
             .unwind(&whole, &dump, &code, MOST_FRAMES, frames);
         let thread = thread(sample.tid().unwrap_or(-1));
         end = (self.stacks).complete(thread, frames, end, MOST_FRAMES, |_| None);
+        if let End::Truncated(Cause::StackEnded { .. }) = end {
+            let time = sample.time().unwrap_or(0);
+            end = self.go_on_in_memory(pid, thread, time, &whole, &dump, end);
+        }
         chain::append_frames(&self.frames, &mut self.chain);
         let outermost = self.frames.last().map(Frame::lookup_address);
         let image = outermost.and_then(|address| {

@@ -1,11 +1,19 @@
-//! Memory of processes that still run: code that was made at run time.
+//! Memory of processes that still run: code that was made at run time, and stacks where a
+//! dump was too short.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use rprof_processes::Pid;
+use rprof_unwind::Memory;
+
+/// Bytes read at once, from a place that is a multiple of it.
+const PAGE: usize = 4 << 10;
+
+/// Pages read for one stack: there is a page or two to a frame, and frames may be large.
+const MOST_PAGES: u32 = 256;
 
 /// Processes whose memory is kept open.
 const MOST_OPEN: usize = 16;
@@ -42,9 +50,46 @@ impl ProcessMemories {
         file.map_or(0, |file| file.read_at(into, avma).unwrap_or(0))
     }
 
+    /// A process's memory, for one stack.
+    pub(crate) fn stack(&self, pid: Pid) -> Option<StackMemory> {
+        Some(StackMemory {
+            file: self.of(pid)?,
+            page: RefCell::new((0, [0; PAGE], 0)),
+            reads_left: Cell::new(MOST_PAGES),
+        })
+    }
+
     /// Forgets a process: it ended, or has another memory now.
     pub(crate) fn forget(&mut self, pid: Pid) {
         self.open.get_mut().retain(|(known, _)| *known != pid);
+    }
+}
+
+/// A stack as it is now, read by the page.
+#[derive(Debug)]
+pub(crate) struct StackMemory {
+    file: Arc<File>,
+    /// Where it starts, its bytes, and how many of them there are.
+    page: RefCell<(u64, [u8; PAGE], usize)>,
+    reads_left: Cell<u32>,
+}
+
+impl Memory for StackMemory {
+    fn read_u64(&self, avma: u64) -> Option<u64> {
+        // The words of a stack are aligned.
+        if !avma.is_multiple_of(8) {
+            return None;
+        }
+        let mut page = self.page.borrow_mut();
+        let (start, bytes, len) = &mut *page;
+        let within = (avma % PAGE as u64) as usize;
+        if *len == 0 || *start != avma - within as u64 {
+            self.reads_left.set(self.reads_left.get().checked_sub(1)?);
+            *start = avma - within as u64;
+            *len = self.file.read_at(bytes, *start).unwrap_or(0);
+        }
+        let word = bytes.get(..*len)?.get(within..)?.first_chunk()?;
+        Some(u64::from_le_bytes(*word))
     }
 }
 
@@ -65,6 +110,25 @@ mod tests {
         }
         assert_eq!(memories.copy(own, 8, &mut bytes), 0);
         assert_eq!(memories.copy(own, u64::MAX, &mut bytes), 0);
+    }
+
+    #[test]
+    fn stacks_are_read_up_to_a_bound() {
+        let here: Vec<u64> = (0..10_000).collect();
+        let at = |n: usize| &raw const here[n] as u64;
+        let memories = ProcessMemories::default();
+        let own = Pid(std::process::id().cast_signed());
+        let stack = memories.stack(own).unwrap();
+        for n in [0, 1, 9_999, 4, 5_000] {
+            assert_eq!(stack.read_u64(at(n)), Some(n as u64));
+        }
+        for nowhere in [0, 8, at(1) + 1, u64::MAX, u64::MAX - 7] {
+            assert_eq!(stack.read_u64(nowhere), None);
+        }
+        // However often it is asked for something far away.
+        let far = (0..400).filter(|n| stack.read_u64(at(n % 2 * 9_000)).is_some());
+        assert!(far.count() < 300);
+        assert!(memories.stack(Pid(i32::MAX)).is_none());
     }
 
     #[test]

@@ -1,0 +1,61 @@
+//! Stacks that no copy reaches across, and what the process's memory tells of them.
+
+use crate::support::{Here, Need, c_with, folded};
+
+/// Complete stacks with the right way, with the wrong one, and those cut short.
+#[derive(Debug, Default)]
+struct Counts {
+    right: u64,
+    wrong: u64,
+    short: u64,
+}
+
+fn record(hertz: u32, args: &str) -> Counts {
+    let here = Here::new();
+    let program = c_with("ways.c", &["-O2", "-fomit-frame-pointer"]);
+    let options = format!("-e cpu-clock:u -F {hertz} -g");
+    here.record(&options, &program, args);
+    let mut counts = Counts::default();
+    for (stack, samples) in folded(&here.rprof("collapse --weight samples").ok()) {
+        let frames: Vec<&str> = stack.split(';').collect();
+        let has = |name: &str| frames.contains(&name);
+        // Elsewhere it is not for long.
+        if !has("wide") {
+            continue;
+        }
+        let (a, b) = (has("way_a"), has("way_b"));
+        match has("main") {
+            false => counts.short += samples,
+            true if a != b && a == has("leaf_a") && b == has("leaf_b") => counts.right += samples,
+            true => counts.wrong += samples,
+        }
+    }
+    println!("{hertz} Hz, ways {args}: {counts:?}");
+    counts
+}
+
+#[test]
+fn are_complete_where_they_stay() {
+    needs!(PerfEvents);
+    for hertz in [999, 9_999] {
+        let counts = record(hertz, "1 0 0");
+        assert_eq!(counts.wrong, 0);
+        // Until the memory has been the same for a while, stacks are cut short.
+        assert!(counts.right > counts.short * 2, "{counts:?}");
+    }
+}
+
+#[test]
+fn are_cut_where_the_way_cannot_be_known() {
+    needs!(PerfEvents);
+    for hertz in [999, 9_999] {
+        // Faster than samples come, as fast, and slower than memory is read.
+        for args in ["1 20 400", "1 300 3000", "2 4000 60000"] {
+            let counts = record(hertz, args);
+            assert!(
+                counts.wrong * 200 <= counts.right + counts.short,
+                "{counts:?}"
+            );
+        }
+    }
+}
