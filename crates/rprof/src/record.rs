@@ -119,7 +119,7 @@ fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilder, Failure>
 }
 
 /// Longest time between two looks at a ring while stacks are unwound.
-const UNWINDING_IDLE: Duration = Duration::from_millis(20);
+const UNWINDING_IDLE: Duration = Duration::from_millis(10);
 
 /// Where a recording goes, and how it is written.
 pub(crate) struct Destination {

@@ -115,7 +115,7 @@ pub use frame::{Cause, End, FoundBy, Frame, FrameKind, Root};
 pub use join::ThreadStacks;
 pub use memory::{Memory, StackDump, WithFallback};
 pub use modules::{Module, Modules};
-pub use outer::OuterFrames;
+pub use outer::{Callers, OuterFrames};
 pub use registers::Registers;
 pub use table::{TableStats, UnwindTable};
 pub use unwinder::Unwinder;

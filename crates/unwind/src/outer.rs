@@ -11,23 +11,20 @@
 //! - four reads in a row, apart in time, found the very same activations (stack pointer and return
 //!   address) from the root up to the first one outside of the dump: the first of them three
 //!   milliseconds before the sample at least, the last one after it, so that they enclose it;
-//! - and no read ever found other callers behind the dump's outermost frame, at the same depth.
-//!   A frame of which that was seen is doubtful from then on: a function that is called from here
-//!   and there at the same depth, whose true caller no read can tell.
+//! - and no read ever found other callers of the same function at the same place. A function of
+//!   which that was seen is doubtful there from then on: it is called from here and there
+//!   at the same depth, and no read can tell which caller a sample had.
 //!
 //! Samples come in batches, so a thread has often left what the dump ends with when its sample's
-//! turn comes, though not what lies further out. What was confirmed [`KNOWN`] times is then taken
-//! as it is known ([`OuterFrames::known`]), if the memory still has all of it.
+//! turn comes, though not what lies further out. Then it is asked which callers were last
+//! read at the place of the return address ([`OuterFrames::callers_at`]), and whether they still stand
+//! there ([`OuterFrames::still`]) for the same function.
 
-use crate::join::is_return_to;
 use crate::{FoundBy, Frame, Root};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Reads that must have found a frame before it is believed.
 const READS: u32 = 4;
-
-/// Reads after which it is believed without another one.
-const KNOWN: u32 = 16;
 
 /// Time from the first of the reads to the sample, in ns.
 const BEFORE: u64 = 3_000_000;
@@ -54,12 +51,26 @@ struct Seen {
     chain: Vec<Outer>,
     /// What shows that it ends there.
     root: Option<Root>,
-    /// Frames whose callers are not always the same.
-    doubtful: FxHashSet<Activation>,
+    /// Where callers are not always the same.
+    doubtful: FxHashSet<Place>,
+}
+
+/// What [`OuterFrames`] knows of a return address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Callers {
+    /// The frame that was called from there.
+    pub called: Frame,
+    /// The callers, the innermost first.
+    pub frames: Vec<Frame>,
+    /// What shows that the last of them is the outermost.
+    pub root: Root,
 }
 
 /// Stack pointer and address.
 type Activation = (u64, u64);
+
+/// Where a return address is, and the function that was called from there.
+type Place = (u64, u64);
 
 #[derive(Debug, Clone, Copy)]
 struct Outer {
@@ -79,20 +90,23 @@ impl OuterFrames {
 
     /// Takes in a chain of which the first `from_dump` frames, the innermost, come from the bytes of
     /// a sample taken at `sampled`, and the others, up to `root`, from a read of memory at `now`, in ns of
-    /// the same clock. Answers whether they are the sample's.
+    /// the same clock. `function` is whatever tells the function apart of which the last frame of the dump
+    /// is. Answers whether they are the sample's.
     ///
     /// To be called in the order of time. A chain without frames of either kind is not believed.
     pub fn confirm(
         &mut self,
         thread: u64,
         (frames, from_dump): (&[Frame], usize),
+        function: u64,
         root: Root,
         (sampled, now): (u64, u64),
     ) -> bool {
         let (dumped, read) = frames.split_at(from_dump.min(frames.len()));
-        let (Some(joint), false) = (dumped.last().map(activation), read.is_empty()) else {
+        let (Some(joint), Some(caller)) = (dumped.last().map(activation), read.first()) else {
             return false;
         };
+        let place = (caller.slot, function);
         if self.frames > MAX_FRAMES {
             self.threads.clear();
             self.frames = 0;
@@ -105,15 +119,12 @@ impl OuterFrames {
             .count();
         // The place of the joint, if its callers are what they were.
         if common < read.len() && (seen.chain.iter()).any(|known| known.is(joint)) {
-            seen.doubt(joint);
+            seen.doubt(place);
         }
         seen.root = Some(root);
         seen.chain.truncate(common);
         for known in &mut seen.chain {
-            if now.saturating_sub(known.last) >= APART {
-                known.reads = known.reads.saturating_add(1);
-                known.last = now;
-            }
+            known.count(now);
         }
         let new = frames.iter().rev().skip(common).map(|frame| Outer {
             frame: Frame {
@@ -127,35 +138,45 @@ impl OuterFrames {
         seen.chain.extend(new);
         self.frames += seen.chain.len();
         // Whatever is outside of a frame was found as often as the frame itself.
-        let innermost = &seen.chain[read.len() - 1];
-        innermost.reads >= READS
-            && sampled.saturating_sub(innermost.since) >= BEFORE
-            && !seen.doubtful.contains(&joint)
+        seen.chain[read.len() - 1].encloses(sampled) && !seen.doubtful.contains(&place)
     }
 
-    /// The callers of the last of these frames, the innermost first, and the root they lead to, where
-    /// the memory cannot be read for this sample because the thread has gone on. `read` gives a
-    /// word of the memory as it is now: should other callers stand in it, they are in doubt.
-    pub fn known(
+    /// What was read last behind the return address in this slot.
+    #[must_use]
+    pub fn callers_at(&self, thread: u64, slot: u64) -> Option<Callers> {
+        let seen = self.threads.get(&thread)?;
+        let place = seen.at(slot)?;
+        let frames = seen.chain[..=place].iter().rev();
+        Some(Callers {
+            called: seen.chain.get(place + 1)?.frame,
+            frames: frames.map(|outer| outer.frame).collect(),
+            root: seen.root?,
+        })
+    }
+
+    /// Takes in whether these callers stood in the memory at `now`, for a sample of this function that
+    /// was taken at `sampled`. Answers whether they are the sample's.
+    pub fn still(
         &mut self,
         thread: u64,
-        frames: &[Frame],
-        mut read: impl FnMut(u64) -> Option<u64>,
-    ) -> Option<(Vec<Frame>, Root)> {
-        let joint = activation(frames.last()?);
-        let seen = self.threads.get_mut(&thread)?;
-        let place = seen.chain.iter().position(|known| known.is(joint))?;
-        if place == 0 || seen.chain[place].reads < KNOWN || seen.doubtful.contains(&joint) {
-            return None;
+        slot: u64,
+        function: u64,
+        stand: bool,
+        (sampled, now): (u64, u64),
+    ) -> bool {
+        let Some(seen) = self.threads.get_mut(&thread) else {
+            return false;
+        };
+        if !stand {
+            seen.doubt((slot, function));
         }
-        for Outer { frame, .. } in seen.chain[..place].iter().rev() {
-            if frame.slot != 0 && !is_return_to(frame, read(frame.slot)?) {
-                seen.doubt(joint);
-                return None;
-            }
+        let Some(place) = seen.at(slot).filter(|_| stand) else {
+            return false;
+        };
+        for outer in &mut seen.chain[..=place] {
+            outer.count(now);
         }
-        let callers = seen.chain[..place].iter().rev();
-        Some((callers.map(|known| known.frame).collect(), seen.root?))
+        seen.chain[place].encloses(sampled) && !seen.doubtful.contains(&(slot, function))
     }
 
     /// Forgets a thread, because it ended or executes another program.
@@ -167,15 +188,31 @@ impl OuterFrames {
 }
 
 impl Seen {
-    fn doubt(&mut self, joint: Activation) {
+    /// The caller whose return address is in this slot.
+    fn at(&self, slot: u64) -> Option<usize> {
+        self.chain.iter().position(|outer| outer.frame.slot == slot)
+    }
+
+    fn doubt(&mut self, place: Place) {
         if self.doubtful.len() >= MAX_DOUBTFUL {
             self.doubtful.clear();
         }
-        self.doubtful.insert(joint);
+        self.doubtful.insert(place);
     }
 }
 
 impl Outer {
+    fn count(&mut self, now: u64) {
+        if now.saturating_sub(self.last) >= APART {
+            self.reads = self.reads.saturating_add(1);
+            self.last = now;
+        }
+    }
+
+    fn encloses(&self, sampled: u64) -> bool {
+        self.reads >= READS && sampled.saturating_sub(self.since) >= BEFORE
+    }
+
     fn is(&self, other: Activation) -> bool {
         activation(&self.frame) == other
     }
@@ -218,12 +255,7 @@ mod tests {
 
     fn confirm(outer: &mut OuterFrames, frames: &[Frame], ms: u64) -> bool {
         let times = (ms * MS, ms * MS + MS / 2);
-        outer.confirm(7, (frames, 2), ROOT, times)
-    }
-
-    /// The memory as it is while these frames live.
-    fn memory(stack: &[Frame]) -> impl Fn(u64) -> Option<u64> {
-        |slot| stack.iter().find(|f| f.slot == slot).map(|f| f.address)
+        outer.confirm(7, (frames, 2), 5, ROOT, times)
     }
 
     #[test]
@@ -247,7 +279,7 @@ mod tests {
     fn reads_at_once_are_one() {
         let mut outer = OuterFrames::new();
         let stack = chain(&[9, 8, 3, 2, 1]);
-        let mut at = |sampled, now| outer.confirm(7, (&stack, 2), ROOT, (sampled, now));
+        let mut at = |sampled, now| outer.confirm(7, (&stack, 2), 5, ROOT, (sampled, now));
         // A batch of samples a millisecond apart, whose turn comes at the end.
         assert!((0..100).all(|n| !at(n * MS, 100 * MS + n * 1000)));
         // The first read that counts was not long before these.
@@ -275,9 +307,9 @@ mod tests {
         let stack = chain(&[3, 2, 1]);
         for ms in 0..20 {
             let times = (ms * MS, ms * MS);
-            assert!(!outer.confirm(7, (&stack, 3), ROOT, times));
-            assert!(!outer.confirm(7, (&stack, 0), ROOT, times));
-            assert!(!outer.confirm(7, (&[], 1), ROOT, times));
+            assert!(!outer.confirm(7, (&stack, 3), 5, ROOT, times));
+            assert!(!outer.confirm(7, (&stack, 0), 5, ROOT, times));
+            assert!(!outer.confirm(7, (&[], 1), 5, ROOT, times));
         }
     }
 
@@ -286,42 +318,40 @@ mod tests {
         let stack = chain(&(0..10_000).collect::<Vec<_>>());
         let mut outer = OuterFrames::new();
         for thread in 0..100 {
-            outer.confirm(thread, (&stack, 10), ROOT, (0, 0));
+            outer.confirm(thread, (&stack, 10), 5, ROOT, (0, 0));
             assert!(outer.frames <= MAX_FRAMES + stack.len());
         }
         let before = outer.frames;
         outer.forget(99);
         assert_eq!(outer.frames, before - stack.len());
-        assert!(outer.known(99, &stack[..10], |_| None).is_none());
+        assert_eq!(outer.callers_at(99, stack[10].slot), None);
     }
 
     #[test]
-    fn is_known_without_another_read_after_many() {
+    fn callers_are_known_by_their_place() {
         let stack = chain(&[9, 8, 3, 2, 1]);
         let mut outer = OuterFrames::new();
-        for ms in 0..40 {
-            let known = outer.known(7, &stack[..2], memory(&stack));
-            match ms {
-                0..16 => assert_eq!(known, None),
-                _ => {
-                    let (callers, root) = known.unwrap();
-                    assert_eq!(root, ROOT);
-                    assert!(callers.iter().all(|f| f.by == FoundBy::Memory));
-                    let addresses: Vec<u64> = callers.iter().map(|f| f.address).collect();
-                    assert_eq!(addresses, [3, 2, 1]);
-                }
-            }
-            confirm(&mut outer, &stack, ms);
-        }
-        // Of another thread, another frame, and of what cannot be read, nothing is.
-        let other = chain(&[9, 7, 3, 2, 1]);
-        assert_eq!(outer.known(8, &stack[..2], memory(&stack)), None);
-        assert_eq!(outer.known(7, &other[..2], memory(&stack)), None);
-        assert_eq!(outer.known(7, &stack[..2], |_| None), None);
-        assert!(outer.known(7, &stack[..2], memory(&stack)).is_some());
-        // Other callers now: never again.
-        let now = chain(&[9, 8, 4, 2, 1]);
-        assert_eq!(outer.known(7, &stack[..2], memory(&now)), None);
-        assert_eq!(outer.known(7, &stack[..2], memory(&stack)), None);
+        assert!(!confirm(&mut outer, &stack, 0));
+        let slot = stack[2].slot;
+        let callers = outer.callers_at(7, slot).unwrap();
+        assert_eq!((callers.called.address, callers.root), (8, ROOT));
+        assert!(callers.frames.iter().all(|f| f.by == FoundBy::Memory));
+        let addresses: Vec<u64> = callers.frames.iter().map(|f| f.address).collect();
+        assert_eq!(addresses, [3, 2, 1]);
+        // Of another thread and another place nothing is.
+        assert_eq!(outer.callers_at(8, slot), None);
+        assert_eq!(outer.callers_at(7, slot + 8), None);
+        // They are believed after as many reads.
+        let mut at = |ms| outer.still(7, slot, 5, true, (ms * MS, ms * MS + MS / 2));
+        assert_eq!(
+            [1, 2, 3, 4, 5].map(&mut at),
+            [false, false, false, true, true]
+        );
+        // For this function never again, once others stood there.
+        let times = (9 * MS, 9 * MS);
+        assert!(!outer.still(7, slot, 5, false, times));
+        assert!(!outer.still(7, slot, 5, true, times));
+        assert!(outer.still(7, slot, 6, true, times));
+        assert!(!outer.still(8, slot, 6, true, times));
     }
 }

@@ -1,7 +1,9 @@
 //! Stacks that are deeper than what is copied of them.
 
+use std::time::Duration;
+
 use rprof_processes::Pid;
-use rprof_unwind::{End, Memory, Registers, StackDump};
+use rprof_unwind::{End, Frame, Memory, Modules, Registers, Root, StackDump};
 
 use super::process_memory::StackMemory;
 use super::{Code, MOST_FRAMES, Unwinding};
@@ -10,37 +12,121 @@ use super::{Code, MOST_FRAMES, Unwinding};
 /// as they do in the dump.
 const WITNESSES: usize = 2;
 
+/// How often memory is read again for a stack that is new.
+const NAPS: u32 = 3;
+
+/// Time between those reads. Many samples fit into the rings meanwhile.
+const NAP: Duration = Duration::from_millis(1);
+
+/// Time between two stacks for which that is done, in ns.
+const BETWEEN_NAPS: u64 = 50_000_000;
+
+/// A sample whose stack is cut short.
+pub(super) struct Cut {
+    pub(super) pid: Pid,
+    pub(super) thread: u64,
+    /// When it was taken.
+    pub(super) time: u64,
+    /// Where the return address is that comes next.
+    pub(super) slot: u64,
+}
+
 impl Unwinding {
     /// The dump ended before the root, and nothing that is remembered goes on from there: reads on
-    /// in the process's memory. What that shows is believed if it has long been so. It is not
+    /// in the process's memory, and adds the frames if what that shows has long been so. They are not
     /// remembered as a stack that was whole at one moment is: the next sample is to be read as well.
     pub(super) fn go_on_in_memory(
         &mut self,
-        pid: Pid,
-        thread: u64,
-        time: u64,
+        cut: &Cut,
         registers: &Registers,
         dump: &StackDump<'_>,
-        end: End,
-    ) -> End {
-        let Some(memory) = self.memory.stack(pid) else {
-            return end;
-        };
+    ) -> Option<Root> {
+        let memory = self.memory.stack(cut.pid)?;
+        let function = self.function_of(cut.pid, self.frames.last()?)?;
+        if let Some(root) = self.as_last_read(cut, function, &memory) {
+            return Some(root);
+        }
         let mut slots = (self.frames.iter().rev().map(|frame| frame.slot))
             .filter(|slot| *slot != 0)
             .take(WITNESSES)
             .peekable();
         let stands = |slot| memory.read_u64(slot) == dump.read_u64(slot);
-        if slots.peek().is_none() || !slots.all(stands) {
-            let read = |slot| memory.read_u64(slot);
-            return match self.outer.known(thread, &self.frames, read) {
-                Some((callers, root)) => {
-                    self.frames.extend(callers);
-                    End::Joined(root)
-                }
-                None => end,
-            };
+        match slots.peek().is_some() && slots.all(stands) {
+            true => self.read_on(cut, function, registers, &Both(dump, &memory)),
+            false => None,
         }
+    }
+
+    /// Unwinds in dump and memory, which agree where they meet.
+    fn read_on(
+        &mut self,
+        cut: &Cut,
+        function: u64,
+        registers: &Registers,
+        both: &Both<'_>,
+    ) -> Option<Root> {
+        let code = Code {
+            pid: cut.pid,
+            map: &self.map,
+            mappings: self.map.mappings(cut.pid),
+            tables: &self.tables,
+            memory: &self.memory,
+        };
+        let mut frames = Vec::new();
+        let end = (self.unwinder).unwind(registers, both, &code, MOST_FRAMES, &mut frames);
+        // What does not lead to a root is no more to be believed than nothing.
+        let (End::Root(root), true) = (end, frames.starts_with(&self.frames)) else {
+            return None;
+        };
+        let chain = (frames.as_slice(), self.frames.len());
+        let times = (cut.time, rprof_sampler::monotonic_ns());
+        if self.outer.confirm(cut.thread, chain, function, root, times) {
+            self.frames = frames;
+            return Some(root);
+        }
+        self.read_again(cut);
+        None
+    }
+
+    /// The callers are those that were read last, if they had called the same function, and
+    /// still stand in the memory. It does not matter whether what the dump ends with does.
+    fn as_last_read(&mut self, cut: &Cut, function: u64, memory: &StackMemory) -> Option<Root> {
+        let callers = self.outer.callers_at(cut.thread, cut.slot)?;
+        if self.function_of(cut.pid, &callers.called) != Some(function) {
+            return None;
+        }
+        let stand = are_in(memory, &callers.frames);
+        let times = (cut.time, rprof_sampler::monotonic_ns());
+        if !(self.outer).still(cut.thread, cut.slot, function, stand, times) {
+            return None;
+        }
+        self.frames.extend(callers.frames);
+        Some(callers.root)
+    }
+
+    /// Reads the callers that were just found for the first time a few times more, so that the
+    /// next samples can be sure of them.
+    fn read_again(&mut self, cut: &Cut) {
+        let now = rprof_sampler::monotonic_ns();
+        let callers = self.outer.callers_at(cut.thread, cut.slot);
+        let (Some(callers), true) = (callers, now - self.last_nap >= BETWEEN_NAPS) else {
+            return;
+        };
+        self.last_nap = now;
+        for _ in 0..NAPS {
+            std::thread::sleep(NAP);
+            let memory = self.memory.stack(cut.pid);
+            if !memory.is_some_and(|memory| are_in(&memory, &callers.frames)) {
+                return;
+            }
+            let now = rprof_sampler::monotonic_ns();
+            // Of no sample: it only counts.
+            (self.outer).still(cut.thread, cut.slot, 0, true, (0, now));
+        }
+    }
+
+    /// Where the function of a frame starts.
+    fn function_of(&self, pid: Pid, frame: &Frame) -> Option<u64> {
         let code = Code {
             pid,
             map: &self.map,
@@ -48,21 +134,17 @@ impl Unwinding {
             tables: &self.tables,
             memory: &self.memory,
         };
-        let both = Both(dump, &memory);
-        let mut frames = Vec::new();
-        let whole = (self.unwinder).unwind(registers, &both, &code, MOST_FRAMES, &mut frames);
-        // What does not lead to a root is no more to be believed than nothing.
-        let (End::Root(root), true) = (whole, frames.starts_with(&self.frames)) else {
-            return end;
-        };
-        let chain = (frames.as_slice(), self.frames.len());
-        let times = (time, rprof_sampler::monotonic_ns());
-        if !self.outer.confirm(thread, chain, root, times) {
-            return end;
-        }
-        self.frames = frames;
-        End::Joined(root)
+        let module = code.find(frame.lookup_address())?;
+        let svma = frame.lookup_address().wrapping_sub(module.bias);
+        let start = module.table?.function_start(svma)?;
+        Some(start.wrapping_add(module.bias))
     }
+}
+
+/// Whether the return addresses stand in the memory.
+fn are_in(memory: &StackMemory, frames: &[Frame]) -> bool {
+    let mut slots = frames.iter().filter(|frame| frame.slot != 0);
+    slots.all(|frame| memory.read_u64(frame.slot) == Some(frame.address))
 }
 
 /// The dump, and behind its end the process's memory.

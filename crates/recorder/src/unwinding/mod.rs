@@ -34,6 +34,7 @@ use rprof_unwind::{
 use rustc_hash::FxHashMap;
 
 use crate::merge::Released;
+use deep::Cut;
 use images::Tables;
 use process_memory::ProcessMemories;
 
@@ -60,6 +61,8 @@ pub(crate) struct Unwinding {
     memory: ProcessMemories,
     stacks: ThreadStacks,
     outer: OuterFrames,
+    /// When memory was last read several times for one sample.
+    last_nap: u64,
     tally: StackTally,
     frames: Vec<Frame>,
     chain: Vec<u64>,
@@ -96,6 +99,7 @@ impl Unwinding {
             memory: ProcessMemories::default(),
             stacks: ThreadStacks::new(),
             outer: OuterFrames::new(),
+            last_nap: 0,
             tally: StackTally::default(),
             frames: Vec::new(),
             chain: Vec::new(),
@@ -250,9 +254,15 @@ impl Unwinding {
             .unwind(&whole, &dump, &code, MOST_FRAMES, frames);
         let thread = thread(sample.tid().unwrap_or(-1));
         end = (self.stacks).complete(thread, frames, end, MOST_FRAMES, |_| None);
-        if let End::Truncated(Cause::StackEnded { .. }) = end {
-            let time = sample.time().unwrap_or(0);
-            end = self.go_on_in_memory(pid, thread, time, &whole, &dump, end);
+        if let End::Truncated(Cause::StackEnded { address }) = end {
+            let cut = Cut {
+                pid,
+                thread,
+                time: sample.time().unwrap_or(0),
+                slot: address,
+            };
+            let root = self.go_on_in_memory(&cut, &whole, &dump);
+            end = root.map_or(end, End::Joined);
         }
         chain::append_frames(&self.frames, &mut self.chain);
         let outermost = self.frames.last().map(Frame::lookup_address);

@@ -5,7 +5,7 @@ use super::elf::{Elf, Section};
 use super::index::{Cies, Slice, Walk};
 use super::rule::{Rule, Saved};
 use crate::Arch;
-use gimli::{BaseAddresses, DebugFrame, EhFrame, LittleEndian, Vendor};
+use gimli::{BaseAddresses, DebugFrame, EhFrame, LittleEndian, UnwindSection, Vendor};
 use std::sync::OnceLock;
 
 /// A copy of a section's bytes, an index of its FDEs, and the rows of those that were asked
@@ -143,6 +143,30 @@ impl Cfi {
         })
     }
 
+    /// Where the FDE of an address starts, both relative to the table's base.
+    pub(crate) fn function_start(&self, address: u32) -> Option<u32> {
+        let behind = self.starts.partition_point(|&start| start <= address);
+        let first = behind.checked_sub(1)? * block::FDES;
+        let last = (first + block::FDES).min(self.offsets.len());
+        let offsets = self.offsets.get(first..last)?;
+        let svma = self.base.checked_add(address.into())?;
+        let start = match self.eh {
+            true => start_of(
+                &eh_frame(&self.bytes, self.arch),
+                &self.bases,
+                offsets,
+                svma,
+            ),
+            false => start_of(
+                &debug_frame(&self.bytes, self.arch),
+                &self.bases,
+                offsets,
+                svma,
+            ),
+        };
+        u32::try_from(start?.checked_sub(self.base)?).ok()
+    }
+
     #[cold]
     fn compile(&self, number: usize) -> Block {
         let first = number * block::FDES;
@@ -192,6 +216,22 @@ impl Cfi {
             + size_of_val(&*self.starts)
             + size_of_val(&*self.blocks)
     }
+}
+
+/// The start of the FDE, among those at these offsets, that has this address.
+fn start_of<'a, S: UnwindSection<Slice<'a>>>(
+    section: &S,
+    bases: &BaseAddresses,
+    offsets: &[u32],
+    svma: u64,
+) -> Option<u64> {
+    let mut cies = Cies::new();
+    offsets.iter().find_map(|&offset| {
+        let offset = S::Offset::from(offset as usize);
+        let get = |section: &_, bases: &_, offset| cies.get(section, bases, offset);
+        let fde = section.fde_from_offset(bases, offset, get).ok()?;
+        fde.contains(svma).then(|| fde.initial_address())
+    })
 }
 
 fn eh_frame(bytes: &[u8], arch: Arch) -> EhFrame<Slice<'_>> {

@@ -138,6 +138,17 @@ impl UnwindTable {
         !matches!(self.find(svma), Found::NoFde)
     }
 
+    /// The SVMA at which the function starts that the instruction at this one belongs to, as call frame
+    /// information has it: a part that was split off (`.cold`) is a function of its own.
+    ///
+    /// Takes some microseconds: for a few questions, not for every frame.
+    #[must_use]
+    pub fn function_start(&self, svma: u64) -> Option<u64> {
+        let relative = u32::try_from(svma.checked_sub(self.base)?).ok()?;
+        let mut starts = (self.sections()).filter_map(|cfi| cfi.function_start(relative));
+        starts.next().map(|start| self.base + u64::from(start))
+    }
+
     /// Figures. Counts only what was compiled so far.
     #[must_use]
     pub fn stats(&self) -> TableStats {
