@@ -201,6 +201,14 @@ impl<'a> RawBytes<'a> {
         }
     }
 
+    /// Appends all bytes to `out`.
+    #[inline]
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        out.reserve(self.len());
+        out.extend_from_slice(self.head);
+        out.extend_from_slice(self.tail);
+    }
+
     /// The bytes from `start` up to the first NUL, or to the end.
     pub fn c_str(&self, start: usize) -> Option<Cow<'a, [u8]>> {
         let rest = self.get_from(start)?;
@@ -229,6 +237,9 @@ mod tests {
             assert_eq!(raw.u64(usize::MAX, Endian::Little), None);
             assert_eq!(raw.get(3..20).unwrap().to_cow(), &bytes[3..20]);
             assert_eq!(raw.get(20..25), None);
+            let mut all = vec![0];
+            raw.append_to(&mut all);
+            assert_eq!(all[1..], bytes);
         }
     }
 

@@ -46,9 +46,8 @@ impl Sample<'_> {
         put_record(out, RecordType::SAMPLE, misc, endian, |out| {
             self.append(0, before_chain, out);
             out.extend(endian.put_u64(chain.len() as u64));
-            for address in chain {
-                out.extend(endian.put_u64(*address));
-            }
+            out.reserve(size_of_val(chain));
+            out.extend(chain.iter().flat_map(|address| endian.put_u64(*address)));
             self.append(after_chain, before_registers, out);
             self.append(after_stack, self.body.len(), out);
         })
@@ -64,7 +63,7 @@ impl Sample<'_> {
     fn append(&self, from: usize, to: usize, out: &mut Vec<u8>) {
         let piece: Option<RawBytes<'_>> = self.body.get(from..to);
         if let Some(piece) = piece {
-            out.extend_from_slice(&piece.to_cow());
+            piece.append_to(out);
         }
     }
 }

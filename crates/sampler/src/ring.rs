@@ -18,6 +18,7 @@ mod memory;
 
 use crate::errno::Errno;
 use memory::Memory;
+use rprof_records::{Endian, RawBytes};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 
@@ -89,79 +90,103 @@ impl Ring {
     /// At most `limit` bytes are copied (and never fewer than one whole record, whatever the limit).
     /// A record that wraps comes out in one piece.
     pub fn drain_into(&mut self, out: &mut Vec<u8>, limit: usize) -> Drained {
-        let head = self.head();
-        let unread = head.wrapping_sub(self.tail);
-        if unread == 0 {
-            return Drained::default();
-        }
-        if unread > self.size() as u64 {
-            self.give_back(head);
-            return Drained {
-                damaged: self.size(),
-                ..Drained::default()
-            };
-        }
-        let unread = unread as usize;
+        let unread = match self.to_read() {
+            Ok(0) => return Drained::default(),
+            Ok(unread) => unread,
+            Err(damaged) => return damaged,
+        };
         let take = unread.min(limit.max(MAX_RECORD));
-        let start = out.len();
-        self.memory.copy(self.tail, take, out);
-        let (whole, damage) = whole_records(&out[start..]);
-        out.truncate(start + whole);
+        let bytes = self.memory.bytes(self.tail, take);
+        let (whole, damage) = whole_records(&bytes);
+        bytes
+            .get(0..whole)
+            .iter()
+            .for_each(|whole| whole.append_to(out));
         // A record cut off by the limit is read next time; one cut off by the head
         // claims bytes that were never written.
-        if damage || (take == unread && whole < take) {
-            self.give_back(head);
-            return Drained {
-                copied: whole,
-                left: 0,
-                damaged: unread - whole,
+        self.done(unread, whole, damage || (take == unread && whole < take))
+    }
+
+    /// Hands whole records, one after another, to `put`, and gives the room of those that it
+    /// took back to the kernel. It ends with the first that `put` does not take.
+    pub fn drain_with(&mut self, mut put: impl FnMut(RawBytes<'_>) -> bool) -> Drained {
+        let unread = match self.to_read() {
+            Ok(unread) => unread,
+            Err(damaged) => return damaged,
+        };
+        let mut rest = self.memory.bytes(self.tail, unread);
+        let mut damage = false;
+        while !rest.is_empty() {
+            let Some(record) = first_record(&rest) else {
+                damage = true;
+                break;
             };
+            if !put(record) {
+                break;
+            }
+            rest = rest.get_from(record.len()).unwrap_or(rest);
         }
-        self.give_back(self.tail.wrapping_add(whole as u64));
+        let taken = unread - rest.len();
+        self.done(unread, taken, damage)
+    }
+
+    /// Bytes that may be read; all are given up where the head is impossible.
+    fn to_read(&mut self) -> Result<usize, Drained> {
+        let head = self.head();
+        let unread = head.wrapping_sub(self.tail);
+        if unread > self.size() as u64 {
+            self.give_back(head);
+            return Err(Drained {
+                damaged: self.size(),
+                ..Drained::default()
+            });
+        }
+        Ok(unread as usize)
+    }
+
+    /// Of `unread` bytes `copied` are done with, and so is the rest where it is damaged.
+    fn done(&mut self, unread: usize, copied: usize, damage: bool) -> Drained {
+        let left = unread - copied;
+        let gone = if damage { unread } else { copied };
+        self.give_back(self.tail.wrapping_add(gone as u64));
         Drained {
-            copied: whole,
-            left: unread - whole,
-            damaged: 0,
+            copied,
+            left: if damage { 0 } else { left },
+            damaged: if damage { left } else { 0 },
         }
     }
 
-    /// Copies the oldest unread record into `out`, replacing what was there, without
-    /// giving its room back. Says whether there was one.
-    pub fn peek(&self, out: &mut Vec<u8>) -> bool {
-        out.clear();
+    /// The oldest unread record, if there is one.
+    pub fn peek(&self) -> Option<RawBytes<'_>> {
         let unread = self.unread();
-        if unread < HEADER || unread > self.size() {
-            return false;
+        if unread > self.size() {
+            return None;
         }
-        self.memory.copy(self.tail, HEADER, out);
-        let size = record_size(out);
-        if size < HEADER || size > unread {
-            return false;
-        }
-        out.clear();
-        self.memory.copy(self.tail, size, out);
-        true
+        first_record(&self.memory.bytes(self.tail, unread))
     }
 }
 
-/// The size that a record's header states.
-fn record_size(record: &[u8]) -> usize {
-    usize::from(u16::from_ne_bytes([record[6], record[7]]))
+/// The size that a record's header states; `None` without a header, or if it is impossible.
+fn record_size(bytes: &RawBytes<'_>) -> Option<usize> {
+    let size = usize::from(bytes.get(0..HEADER)?.u16(6, Endian::NATIVE)?);
+    (size >= HEADER && size.is_multiple_of(8)).then_some(size)
+}
+
+/// The record that `bytes` begin with, if it is whole.
+fn first_record<'a>(bytes: &RawBytes<'a>) -> Option<RawBytes<'a>> {
+    bytes.get(0..record_size(bytes)?)
 }
 
 /// How many bytes at the start of `bytes` are whole records, and whether a record with an
 /// impossible size comes next.
-fn whole_records(bytes: &[u8]) -> (usize, bool) {
+fn whole_records(bytes: &RawBytes<'_>) -> (usize, bool) {
     let mut at = 0;
-    while let Some(record) = bytes.get(at..).filter(|rest| rest.len() >= HEADER) {
-        let size = record_size(record);
-        if size < HEADER || !size.is_multiple_of(8) {
-            return (at, true);
+    while let Some(rest) = bytes.get_from(at).filter(|rest| rest.len() >= HEADER) {
+        match record_size(&rest) {
+            None => return (at, true),
+            Some(size) if size > rest.len() => break,
+            Some(size) => at += size,
         }
-        if size > record.len() {
-            break;
-        }
-        at += size;
     }
     (at, false)
 }

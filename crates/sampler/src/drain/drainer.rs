@@ -2,7 +2,7 @@
 
 use super::batch::{Batch, Stream};
 use super::buffers::Stock;
-use super::trim::{Dumps, trim};
+use super::trim::{self, Dumps};
 use crate::open::{CpuEvents, CpuRings};
 use crate::ring::Ring;
 use crate::sys::{self, StopFlag};
@@ -184,14 +184,8 @@ impl Drainer {
             Stream::Samples => (&self.rings.samples, &self.layouts.samples),
             Stream::Sideband => (&self.rings.sideband, &self.layouts.sideband),
         };
-        if ring.unread() == 0 {
-            return None;
-        }
-        let mut record = Vec::new();
-        if !ring.peek(&mut record) {
-            // Damage: the next drain throws it away.
-            return None;
-        }
+        // Without one there may be damage: the next drain throws it away.
+        let record = ring.peek()?;
         Some(time_of(&record, layout).unwrap_or(0))
     }
 
@@ -224,21 +218,21 @@ impl Drainer {
             Stream::Samples => self.batch_bytes,
             Stream::Sideband => SIDEBAND_BATCH,
         };
-        let mut copied = 0;
-        loop {
-            let start = bytes.len();
-            let drained = self.ring(stream).drain_into(bytes, limit);
-            copied += drained.copied;
-            self.counts.damaged_bytes += drained.damaged as u64;
-            if stream == Stream::Sideband || self.layouts.dumps.is_empty() {
-                break;
+        let drained = match stream {
+            Stream::Samples if !self.layouts.dumps.is_empty() => {
+                // A buffer that grew by doubling would keep twice the room.
+                bytes.reserve_exact(limit);
+                let dumps = Arc::clone(&self.layouts.dumps);
+                self.rings.samples.drain_with(|record| {
+                    let room = limit - bytes.len().min(limit);
+                    let room = if bytes.is_empty() { usize::MAX } else { room };
+                    trim::put(record, &dumps, bytes, room)
+                })
             }
-            trim(bytes, start, &self.layouts.dumps);
-            // Little is left of much: there is room for more.
-            if drained.left == 0 || bytes.len() > limit / 2 {
-                break;
-            }
-        }
+            _ => self.ring(stream).drain_into(bytes, limit),
+        };
+        let copied = drained.copied;
+        self.counts.damaged_bytes += drained.damaged as u64;
         match stream {
             Stream::Samples => self.counts.sample_bytes += copied as u64,
             Stream::Sideband => self.counts.sideband_bytes += copied as u64,
@@ -292,9 +286,8 @@ fn has_hung_up(fd: &libc::pollfd) -> bool {
 }
 
 /// The time of a record.
-fn time_of(record: &[u8], layout: &SampleLayout) -> Option<u64> {
-    let record = RawBytes::from(record);
-    let header = Header::parse(&record, layout.endian())?;
+fn time_of(record: &RawBytes<'_>, layout: &SampleLayout) -> Option<u64> {
+    let header = Header::parse(record, layout.endian())?;
     let body = record.get_from(Header::SIZE)?;
     match header.kind {
         RecordType::SAMPLE => layout.sample_time(&body),

@@ -9,42 +9,33 @@ use std::collections::HashMap;
 /// Layouts of the samples that have a copy of the stack, by the id that each begins with.
 pub(crate) type Dumps = HashMap<u64, SampleLayout>;
 
-/// Shortens the records from `start` on in place.
-pub(super) fn trim(bytes: &mut Vec<u8>, start: usize, dumps: &Dumps) {
-    let (mut read, mut write) = (start, start);
-    while let Some(rest) = bytes.get(read..).filter(|rest| !rest.is_empty()) {
-        let Some(record) = RawRecord::parse(RawBytes::from(rest), Endian::NATIVE) else {
-            // What is no record goes on as it is: whoever reads it counts it.
-            bytes.copy_within(read.., write);
-            write += bytes.len() - read;
-            break;
-        };
-        let size = record.size();
-        let cut = Cut::of(&record, dumps);
-        match cut {
-            None => {
-                bytes.copy_within(read..read + size, write);
-                write += size;
-            }
-            Some(cut) => {
-                let kept = cut.at + 8 + cut.reserved;
-                bytes.copy_within(read..read + kept, write);
-                // A copy of no bytes has no length behind it.
-                let length = (cut.real as u64).to_ne_bytes();
-                let length = if cut.reserved == 0 { &[][..] } else { &length };
-                let whole = kept + length.len();
-                let mut put = |at: usize, word: &[u8]| {
-                    bytes[write + at..write + at + word.len()].copy_from_slice(word);
-                };
-                put(6, &(whole as u16).to_ne_bytes());
-                put(cut.at, &(cut.reserved as u64).to_ne_bytes());
-                put(kept, length);
-                write += whole;
-            }
+/// Appends a record without what is not worth carrying on, if that takes no more than `room`
+/// bytes. Answers whether it does.
+pub(super) fn put(record: RawBytes<'_>, dumps: &Dumps, out: &mut Vec<u8>, room: usize) -> bool {
+    let raw = RawRecord::parse(record, Endian::NATIVE);
+    let Some(cut) = raw.and_then(|raw| Cut::of(&raw, dumps)) else {
+        let fits = record.len() <= room;
+        if fits {
+            record.append_to(out);
         }
-        read += size;
+        return fits;
+    };
+    // A copy of no bytes has no length behind it.
+    let behind = if cut.reserved == 0 { 0 } else { 8 };
+    let size = cut.at + 8 + cut.reserved + behind;
+    if size > room {
+        return false;
     }
-    bytes.truncate(write);
+    let start = out.len();
+    let words = |from: usize, to: usize| record.get(from..to).into_iter();
+    words(0, cut.at).for_each(|head| head.append_to(out));
+    out[start + 6..start + 8].copy_from_slice(&(size as u16).to_ne_bytes());
+    out.extend((cut.reserved as u64).to_ne_bytes());
+    words(cut.at + 8, cut.at + 8 + cut.reserved).for_each(|copy| copy.append_to(out));
+    if behind != 0 {
+        out.extend((cut.real as u64).to_ne_bytes());
+    }
+    true
 }
 
 /// What is left of the copy in one record.
@@ -111,6 +102,27 @@ mod tests {
         }
     }
 
+    /// What becomes of the records after 24 other bytes, wherever in them the ring ends.
+    fn trimmed(bytes: &[u8], dumps: &Dumps) -> Vec<u8> {
+        let (mut results, mut at) = (vec![bytes[..24].to_vec(); 3], 24);
+        while at < bytes.len() {
+            let size = usize::from(u16::from_ne_bytes([bytes[at + 6], bytes[at + 7]]));
+            let record = &bytes[at..at + size];
+            for (result, end) in results.iter_mut().zip([0, size / 2, 8]) {
+                let (head, tail) = record.split_at(end);
+                let record = RawBytes::split(head, tail);
+                let mut out = Vec::new();
+                assert!(put(record, dumps, &mut out, usize::MAX));
+                assert!(!put(record, dumps, result, out.len() - 1));
+                assert!(put(record, dumps, result, out.len()));
+                assert!(result.ends_with(&out));
+            }
+            at += size;
+        }
+        assert!(results.iter().all(|result| *result == results[0]));
+        results.remove(0)
+    }
+
     #[test]
     fn only_the_room_that_was_not_used_goes() {
         let layout = layout(SampleType::empty());
@@ -123,7 +135,7 @@ mod tests {
                 .unwrap();
         }
         let long = bytes.len();
-        trim(&mut bytes, 24, &dumps);
+        let bytes = trimmed(&bytes, &dumps);
         assert_eq!(bytes[..24], [7; 24]);
         assert!(bytes.len() < long - 4096 - 4000 - 3000);
         let mut at = 24;
@@ -159,15 +171,7 @@ mod tests {
         sample(1, 8)
             .encode(Misc::USER, &layout, &mut bytes)
             .unwrap();
-        let before = bytes.clone();
-        trim(&mut bytes, 0, &Dumps::from([(1, layout)]));
-        assert_eq!(bytes, before);
-    }
-
-    #[test]
-    fn what_is_no_record_goes_on() {
-        let mut bytes = vec![0; 40];
-        trim(&mut bytes, 0, &Dumps::new());
-        assert_eq!(bytes, [0; 40]);
+        bytes.splice(0..0, [0; 24]);
+        assert_eq!(trimmed(&bytes, &Dumps::from([(1, layout)])), bytes);
     }
 }

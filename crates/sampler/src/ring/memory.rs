@@ -3,6 +3,7 @@
 use crate::errno::Errno;
 use crate::sys;
 use perf_event_open_sys::bindings::perf_event_mmap_page;
+use rprof_records::RawBytes;
 use std::mem::offset_of;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
@@ -126,25 +127,24 @@ impl Memory {
         unsafe { self.tail.as_ref() }
     }
 
-    /// Appends `length` bytes (at most the ring's size) to `out`, from counter value
-    /// `position` on, around the end.
+    /// `length` bytes (at most the ring's size) from counter value `position` on, in two pieces
+    /// where they go on around the end.
     ///
-    /// The caller has seen the head beyond them, so the kernel leaves them alone
-    /// until the tail passes them.
-    pub(super) fn copy(&self, position: u64, length: usize, out: &mut Vec<u8>) {
+    /// The caller has seen the head beyond them, so the kernel leaves them alone until the
+    /// tail passes them; and it does not move the tail while it holds what this answers.
+    pub(super) fn bytes(&self, position: u64, length: usize) -> RawBytes<'_> {
         assert!(length <= self.size, "more bytes than the ring holds");
         let start = (position & (self.size as u64 - 1)) as usize;
         let first = length.min(self.size - start);
-        out.reserve(length);
-        // SAFETY: start + first <= size and length - first <= start <= size, so both sources lie
-        // in the data; `out` has room for `length` bytes and is other memory.
-        // Afterwards these bytes are initialised.
+        // SAFETY: start + first <= size and length - first <= start <= size, so both pieces lie in
+        // the data, which is initialised (by the kernel, with zeroes at first) and stays mapped
+        // as long as `self`. Nobody writes between tail and head.
         unsafe {
-            let target = out.as_mut_ptr().add(out.len());
             let data = self.data.as_ptr();
-            std::ptr::copy_nonoverlapping(data.add(start), target, first);
-            std::ptr::copy_nonoverlapping(data, target.add(first), length - first);
-            out.set_len(out.len() + length);
+            RawBytes::split(
+                std::slice::from_raw_parts(data.add(start), first),
+                std::slice::from_raw_parts(data, length - first),
+            )
         }
     }
 }

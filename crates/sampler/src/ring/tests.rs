@@ -57,7 +57,7 @@ fn an_empty_ring_gives_nothing() {
     let mut ring = ring(4096, 0);
     let mut out = Vec::new();
     assert_eq!(ring.drain_into(&mut out, 1 << 20), Drained::default());
-    assert!(!ring.peek(&mut out));
+    assert_eq!(ring.peek(), None);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_record_that_wraps_comes_out_whole() {
     let wrapped = record(64, 7);
     assert!(ring.write(&wrapped));
     let mut out = vec![1, 2, 3];
-    assert!(ring.peek(&mut Vec::new()));
+    assert_eq!(ring.peek(), Some(RawBytes::from(&*wrapped)));
     let drained = ring.drain_into(&mut out, 1 << 20);
     assert_eq!(drained.copied, 64);
     assert_eq!(out[..3], [1, 2, 3], "what was in the buffer stays");
@@ -124,7 +124,7 @@ fn a_record_that_reaches_past_the_head_is_damage() {
     let mut lie = record(24, 2);
     lie[6..8].copy_from_slice(&u16::to_ne_bytes(800));
     assert!(ring.write(&lie));
-    assert!(!ring.peek(&mut Vec::new()));
+    assert_eq!(ring.peek(), None);
     let drained = ring.drain_into(&mut Vec::new(), 1 << 20);
     assert_eq!((drained.copied, drained.damaged), (0, 24));
 }
@@ -133,7 +133,7 @@ fn a_record_that_reaches_past_the_head_is_damage() {
 fn a_head_beyond_the_size_is_damage() {
     let mut ring = ring(4096, 0);
     ring.memory.head().store(4104, Ordering::Relaxed);
-    assert!(!ring.peek(&mut Vec::new()));
+    assert_eq!(ring.peek(), None);
     assert_eq!(ring.drain_into(&mut Vec::new(), 64).damaged, 4096);
     assert_eq!(ring.unread(), 0);
 }
@@ -144,6 +144,7 @@ proptest! {
     #[test]
     fn everything_comes_out_once_and_in_order(
         start in 0u64..1 << 20,
+        one_by_one in any::<bool>(),
         steps in prop::collection::vec((1u16..600, any::<bool>(), 0usize..3000), 1..200),
     ) {
         let mut ring = ring(4096, start * 8);
@@ -156,14 +157,22 @@ proptest! {
                 prop_assert!(ring.unread() + bytes.len() > 4096);
             }
             if reads {
-                let mut peeked = Vec::new();
-                let had = ring.peek(&mut peeked);
+                let peeked = ring.peek().map(|record| record.to_cow().into_owned());
                 let before = read.len();
-                let drained = ring.drain_into(&mut read, limit);
+                let drained = match one_by_one {
+                    true => ring.drain_with(|record| {
+                        let fits = read.len() == before || record.len() + read.len() - before <= limit;
+                        if fits {
+                            record.append_to(&mut read);
+                        }
+                        fits
+                    }),
+                    false => ring.drain_into(&mut read, limit),
+                };
                 prop_assert_eq!(drained.damaged, 0);
                 prop_assert_eq!(drained.left, ring.unread());
-                prop_assert_eq!(had, drained.copied > 0);
-                prop_assert!(read[before..].starts_with(&peeked));
+                prop_assert_eq!(peeked.is_some(), drained.copied > 0);
+                prop_assert!(read[before..].starts_with(&peeked.unwrap_or_default()));
             }
         }
         ring.drain_into(&mut read, 1 << 20);
@@ -172,15 +181,27 @@ proptest! {
 
     /// No bytes, however wrong, make the reader panic, stall or leave the ring full.
     #[test]
-    fn arbitrary_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 8..4096)) {
+    fn arbitrary_bytes_do_no_harm(
+        bytes in prop::collection::vec(any::<u8>(), 8..4096),
+        one_by_one in any::<bool>(),
+    ) {
         let mut ring = ring(4096, 4000);
         let whole = bytes.len() / 8 * 8;
         prop_assert!(ring.write(&bytes[..whole]));
-        let mut out = Vec::new();
-        ring.peek(&mut out);
-        out.clear();
-        let drained = ring.drain_into(&mut out, 1 << 20);
+        let first = ring.peek().map(|record| record.len());
+        let mut taken = Vec::new();
+        let drained = match one_by_one {
+            true => ring.drain_with(|record| {
+                taken.push(record.len());
+                true
+            }),
+            false => ring.drain_into(&mut Vec::new(), 1 << 20),
+        };
         prop_assert_eq!(drained.copied + drained.damaged, whole);
+        if one_by_one {
+            prop_assert_eq!(taken.first().copied(), first);
+            prop_assert_eq!(taken.iter().sum::<usize>(), drained.copied);
+        }
         prop_assert_eq!(ring.unread(), 0);
     }
 }
