@@ -34,6 +34,8 @@ type Mappings = Arc<Vec<LiveMapping>>;
 #[derive(Debug, Default)]
 struct LiveProcess {
     mappings: Mappings,
+    /// Number of what is in `mappings`.
+    generation: u64,
     threads: HashSet<i32>,
 }
 
@@ -44,6 +46,8 @@ struct LiveProcess {
 pub struct LiveMap {
     processes: HashMap<i32, LiveProcess>,
     images: ImageTable,
+    /// The last number given to the mappings of a process. 0 is that of none.
+    generations: u64,
 }
 
 impl LiveMap {
@@ -65,7 +69,9 @@ impl LiveMap {
             image: self.images.intern(Side::User, new.path, new.identity),
             executable: new.executable,
         };
+        self.generations += 1;
         let process = self.processes.entry(pid.0).or_default();
+        process.generation = self.generations;
         insert(Arc::make_mut(&mut process.mappings), mapping);
     }
 
@@ -74,6 +80,7 @@ impl LiveMap {
     pub fn handle_exec(&mut self, pid: Pid, tid: Tid) {
         let process = self.processes.entry(pid.0).or_default();
         process.mappings = Mappings::default();
+        process.generation = 0;
         // Only the thread that called exec is left, and it has the process's number.
         process.threads.clear();
         process.threads.insert(tid.0);
@@ -83,9 +90,10 @@ impl LiveMap {
     /// its parent's mappings.
     pub fn handle_fork(&mut self, pid: Pid, tid: Tid, parent: Pid) {
         if pid != parent {
-            let mappings = self.processes.get(&parent.0).map(|p| p.mappings.clone());
+            let parent = self.processes.get(&parent.0);
             let born = LiveProcess {
-                mappings: mappings.unwrap_or_default(),
+                mappings: parent.map(|p| p.mappings.clone()).unwrap_or_default(),
+                generation: parent.map_or(0, |p| p.generation),
                 threads: HashSet::new(),
             };
             self.processes.insert(pid.0, born);
@@ -117,6 +125,12 @@ impl LiveMap {
     pub fn mappings(&self, pid: Pid) -> &[LiveMapping] {
         let process = self.processes.get(&pid.0);
         process.map_or(&[], |process| &process.mappings[..])
+    }
+
+    /// A number for what a process has mapped. While it is the same, so are the mappings; processes
+    /// that have the same number have the same mappings.
+    pub fn generation(&self, pid: Pid) -> u64 {
+        (self.processes.get(&pid.0)).map_or(0, |process| process.generation)
     }
 
     /// The mapping that covers an address.

@@ -31,6 +31,7 @@
 //! | `memory` | [`Memory`]: what stacks are read from |
 //! | `modules` | [`Modules`]: which image is mapped at an address |
 //! | `step` | one step by call frame information |
+//! | `cache` | the steps taken lately, by address |
 //! | `expression` | DWARF expressions |
 //! | `without_cfi` | one step where there is none: frame pointers, leaf functions, PLT entries |
 //! | `hotspot` | one step out of what Java's compilers and interpreter made |
@@ -92,6 +93,7 @@
 #![forbid(unsafe_code)]
 
 mod arch;
+mod cache;
 mod code;
 mod error;
 mod expression;

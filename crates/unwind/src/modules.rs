@@ -26,6 +26,13 @@ pub trait Modules {
         0
     }
 
+    /// A number for what [`find`](Self::find) answers: as long as it is the same, and not `None`,
+    /// every address has the same table with the same bias, in whichever processes. What is
+    /// found is then kept from stack to stack. `None` unless implemented.
+    fn generation(&self) -> Option<u64> {
+        None
+    }
+
     /// A number for the process, such as its pid. What is learnt of the code that a process makes
     /// at run time is kept for its later stacks, and holds when its memory cannot be read
     /// any more. `None` unless implemented: then each stack is by itself.
@@ -41,6 +48,10 @@ impl<M: Modules + ?Sized> Modules for &M {
 
     fn code(&self, avma: u64, into: &mut [u8]) -> usize {
         (**self).code(avma, into)
+    }
+
+    fn generation(&self) -> Option<u64> {
+        (**self).generation()
     }
 
     fn process(&self) -> Option<u64> {

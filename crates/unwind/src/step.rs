@@ -89,7 +89,7 @@ pub(crate) fn apply<M: Memory + ?Sized>(
             Ok((value, _)) => caller.set(saved.register, value),
             // In an epilogue: it was popped, which compilers do not describe, as the stack below
             // the stack pointer has the same value. But that is not in a dump.
-            Err(Fault::Memory(slot)) if is_popped(slot, registers) => {}
+            Err(Fault::Memory(slot)) if is_popped(slot, registers.sp()) => {}
             Err(_) => caller.forget(saved.register),
         }
     }
@@ -109,7 +109,8 @@ pub(crate) fn apply<M: Memory + ?Sized>(
 }
 
 /// Whether the slot lies just below the stack pointer.
-fn is_popped(slot: u64, registers: &Registers) -> bool {
-    let below = registers.sp().wrapping_sub(slot);
+#[inline]
+pub(crate) fn is_popped(slot: u64, sp: u64) -> bool {
+    let below = sp.wrapping_sub(slot);
     (8..=MAX_POPPED).contains(&below)
 }

@@ -1,5 +1,6 @@
 //! [`Unwinder`]: from frame to frame until the root.
 
+use crate::cache::{PlainRule, RuleCache};
 use crate::expression::Fault;
 use crate::hotspot::Blobs;
 use crate::step::{self, Caller};
@@ -22,13 +23,24 @@ const MAX_STACK: u64 = 1 << 30;
 /// Most processes of which something is kept.
 const MAX_PROCESSES: usize = 256;
 
-/// Unwinds stacks of one architecture. Cheap to make. Between stacks it keeps nothing but settings
-/// and, if [`Modules::process`] tells processes apart, where their run-time code lies.
+/// Unwinds stacks of one architecture. Cheap to make. Between stacks it keeps settings; if
+/// [`Modules::process`] tells processes apart, where their run-time code lies; if
+/// [`Modules::generation`] tells states of their mappings apart, the rules used lately.
 #[derive(Debug, Clone)]
 pub struct Unwinder {
     arch: Arch,
     mask: u64,
     processes: FxHashMap<u64, Blobs>,
+    cache: RuleCache,
+}
+
+/// What is known of the code at a frame.
+#[derive(Clone, Copy)]
+enum Code<'a> {
+    /// There is a table, and this is its rule.
+    Plain(PlainRule),
+    /// What is mapped there.
+    Module(Option<Module<'a>>),
 }
 
 impl Unwinder {
@@ -39,6 +51,7 @@ impl Unwinder {
             arch,
             mask: arch.default_address_mask(),
             processes: FxHashMap::with_hasher(FxBuildHasher),
+            cache: RuleCache::new(),
         }
     }
 
@@ -83,7 +96,12 @@ impl Unwinder {
         let known = process.and_then(|process| self.processes.remove(&process));
         let blobs = known.unwrap_or_default();
         blobs.begin_stack();
-        let end = self.follow(frame, registers, memory, modules, limit, frames, &blobs);
+        // Out of `self` while the stack is followed.
+        let mut cache = std::mem::take(&mut self.cache);
+        let end = self.follow(
+            frame, registers, memory, modules, limit, frames, &blobs, &mut cache,
+        );
+        self.cache = cache;
         if let Some(process) = process
             && blobs.is_used()
         {
@@ -106,20 +124,44 @@ impl Unwinder {
         limit: usize,
         frames: &mut Vec<Frame>,
         blobs: &Blobs,
+        cache: &mut RuleCache,
     ) -> End
     where
         M: Memory + ?Sized,
         P: Modules + ?Sized,
     {
         let mut registers = *registers;
-        let mut module = modules.find(registers.ip());
+        let generation = modules.generation();
+        let code_at = |address: u64, cache: &RuleCache| match generation
+            .and_then(|generation| cache.get(generation, address))
+        {
+            Some(rule) => Code::Plain(*rule),
+            None => Code::Module(modules.find(address)),
+        };
+        let mut code = code_at(registers.ip(), cache);
         let mut switches = MAX_SWITCHES;
         loop {
-            let (caller, by) =
-                match self.step(frame, module, &mut registers, memory, modules, blobs) {
-                    Ok(found) => found,
-                    Err(end) => return end,
-                };
+            let stepped = match code {
+                Code::Plain(rule) => {
+                    let sp = registers.sp();
+                    match rule.apply(&mut registers, memory) {
+                        Ok(caller) => Ok((caller, FoundBy::Cfi)),
+                        Err(fault) => Err(End::Truncated(cause(fault, frame.address, sp))),
+                    }
+                }
+                Code::Module(module) => {
+                    if let (Some(generation), Some(module)) = (generation, module)
+                        && let Some(rule) = self.plain_rule(frame, module)
+                    {
+                        cache.put(generation, frame.lookup_address(), rule);
+                    }
+                    self.step(frame, module, &mut registers, memory, modules, blobs)
+                }
+            };
+            let (caller, by) = match stepped {
+                Ok(found) => found,
+                Err(end) => return end,
+            };
             let Some(address) = caller.return_address else {
                 return End::Root(Root::UndefinedReturnAddress);
             };
@@ -151,8 +193,8 @@ impl Unwinder {
                 kind,
                 by,
             };
-            module = modules.find(frame.lookup_address());
-            if module.is_none() && kind == FrameKind::Caller {
+            code = code_at(frame.lookup_address(), cache);
+            if matches!(code, Code::Module(None)) && kind == FrameKind::Caller {
                 return End::Truncated(Cause::NotMapped { address });
             }
             if frames.len() >= limit {
@@ -160,6 +202,19 @@ impl Unwinder {
             }
             registers.set_ip(address);
             frames.push(frame);
+        }
+    }
+
+    /// The rule for a frame, where it is one that can be kept by address alone, whatever kind of
+    /// frame comes to be there.
+    fn plain_rule(&self, frame: Frame, module: Module<'_>) -> Option<PlainRule> {
+        let table = module.table?;
+        let svma = frame.lookup_address().wrapping_sub(module.bias);
+        match table.find(svma) {
+            Found::Rule(rule) if !table.switches_stack(svma.wrapping_add(1)) => {
+                PlainRule::new(rule, self.arch)
+            }
+            _ => None,
         }
     }
 

@@ -245,6 +245,7 @@ impl Unwinding {
             pid,
             map: &self.map,
             mappings: self.map.mappings(pid),
+            generation: self.map.generation(pid),
             tables: &self.tables,
             memory: &self.memory,
         };
@@ -293,6 +294,7 @@ struct Code<'a> {
     pid: Pid,
     map: &'a LiveMap,
     mappings: &'a [LiveMapping],
+    generation: u64,
     tables: &'a Tables,
     memory: &'a ProcessMemories,
 }
@@ -313,6 +315,10 @@ impl Modules for Code<'_> {
 
     fn code(&self, avma: u64, into: &mut [u8]) -> usize {
         self.memory.copy(self.pid, avma, into)
+    }
+
+    fn generation(&self) -> Option<u64> {
+        Some(self.generation)
     }
 
     fn process(&self) -> Option<u64> {

@@ -1,0 +1,186 @@
+//! [`RuleCache`]: the steps that were taken lately, by address.
+//!
+//! A program spends its time in few places, and has even fewer callers. For such an address the
+//! way from mapping to image, from image to row and from row to rule is the same each time, and
+//! most rules are plain: a canonical frame address out of one register, and some registers saved
+//! below it. Such a rule is kept beside the address in one cache line.
+//!
+//! An entry holds for one state of one process's mappings ([`Modules::generation`]): whatever is
+//! mapped later has another number, so that no entry can outlive what it was made of.
+//!
+//! [`Modules::generation`]: crate::Modules::generation
+
+use crate::expression::Fault;
+use crate::step::{self, Caller};
+use crate::table::{Cfa, RuleRef, Value};
+use crate::{Arch, Memory, Registers, arch};
+
+/// Entries; a power of two. 256 KiB, once there is anything to keep.
+const ENTRIES: usize = 4096;
+
+/// Most registers of a plain rule: all that x86-64 functions must save.
+const MOST_SAVED: usize = 7;
+
+/// A rule by which the canonical frame address is a register plus an offset, and the return
+/// address and all registers with a rule lie in memory at an offset from that.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlainRule {
+    cfa_offset: i32,
+    cfa_register: u8,
+    count: u8,
+    return_address: i16,
+    saved: [(u8, i16); MOST_SAVED],
+}
+
+impl PlainRule {
+    /// `None` for rules of other kinds.
+    pub(crate) fn new(rule: RuleRef<'_>, arch: Arch) -> Option<Self> {
+        let Cfa::Register(cfa_register, cfa_offset) = rule.rule.cfa else {
+            return None;
+        };
+        let at_cfa = |value| match value {
+            Value::AtCfa(offset) => i16::try_from(offset).ok(),
+            _ => None,
+        };
+        let all = rule.saved();
+        if rule.rule.signal || all.len() > MOST_SAVED {
+            return None;
+        }
+        let mut saved = [(0, 0); MOST_SAVED];
+        for (slot, one) in saved.iter_mut().zip(all) {
+            if one.register == arch.sp() {
+                return None;
+            }
+            *slot = (one.register, at_cfa(one.value)?);
+        }
+        Some(Self {
+            cfa_offset,
+            cfa_register,
+            count: all.len() as u8,
+            return_address: at_cfa(rule.rule.return_address)?,
+            saved,
+        })
+    }
+
+    /// Does what [`step::apply`] does with the rule it was made of.
+    #[inline]
+    pub(crate) fn apply<M: Memory + ?Sized>(
+        &self,
+        registers: &mut Registers,
+        memory: &M,
+    ) -> Result<Caller, Fault> {
+        let arch = registers.arch();
+        let cfa = registers
+            .get(self.cfa_register)
+            .ok_or(Fault::Register(self.cfa_register))?
+            .wrapping_add_signed(self.cfa_offset.into());
+        let slot = cfa.wrapping_add_signed(self.return_address.into());
+        let return_address = memory.read_u64(slot).ok_or(Fault::Memory(slot))?;
+        let sp = registers.sp();
+        registers.set(arch.sp(), cfa);
+        registers.keep(arch.callee_saved());
+        for &(register, offset) in self.saved.iter().take(usize::from(self.count)) {
+            let slot = cfa.wrapping_add_signed(offset.into());
+            match memory.read_u64(slot) {
+                Some(value) => registers.set(register, value),
+                None if step::is_popped(slot, sp) => {}
+                None => registers.forget(register),
+            }
+        }
+        if arch == Arch::Aarch64 {
+            registers.forget(arch::aarch64::LR);
+        }
+        Ok(Caller {
+            return_address: Some(return_address),
+            slot,
+            interrupted: false,
+        })
+    }
+}
+
+/// The rule of one address in one state of the mappings.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    generation: u64,
+    address: u64,
+    rule: PlainRule,
+}
+
+const _: () = assert!(size_of::<Entry>() <= 64);
+
+/// Rules by address, each in the one place that it can have.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RuleCache {
+    entries: Vec<Option<Entry>>,
+}
+
+impl RuleCache {
+    pub(crate) const fn new() -> Self {
+        Self {
+            entries: Vec::new(),
+        }
+    }
+
+    /// The rule for the instruction at `address`, a lookup address.
+    #[inline]
+    pub(crate) fn get(&self, generation: u64, address: u64) -> Option<&PlainRule> {
+        let entry = self.entries.get(place(generation, address))?.as_ref()?;
+        (entry.address == address && entry.generation == generation).then_some(&entry.rule)
+    }
+
+    /// Keeps a rule in place of whichever was there.
+    pub(crate) fn put(&mut self, generation: u64, address: u64, rule: PlainRule) {
+        if self.entries.is_empty() {
+            self.entries.resize(ENTRIES, None);
+        }
+        if let Some(entry) = self.entries.get_mut(place(generation, address)) {
+            *entry = Some(Entry {
+                generation,
+                address,
+                rule,
+            });
+        }
+    }
+}
+
+/// Fibonacci hashing: the upper bits of the product depend on all bits.
+#[inline]
+fn place(generation: u64, address: u64) -> usize {
+    let mixed = (address ^ generation.rotate_right(16)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> (64 - ENTRIES.trailing_zeros())) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(offset: i32) -> PlainRule {
+        PlainRule {
+            cfa_offset: offset,
+            cfa_register: 7,
+            count: 0,
+            return_address: -8,
+            saved: [(0, 0); MOST_SAVED],
+        }
+    }
+
+    #[test]
+    fn an_entry_holds_for_its_address_and_state_only() {
+        let mut cache = RuleCache::new();
+        assert!(cache.get(0, 0).is_none(), "nothing was put there");
+        for address in 0..10_000 {
+            cache.put(address % 7, address, rule(address as i32));
+        }
+        let mut kept = 0;
+        for address in 0..10_000 {
+            for generation in 0..7 {
+                if let Some(found) = cache.get(generation, address) {
+                    assert_eq!(generation, address % 7);
+                    assert_eq!(found.cfa_offset, address as i32);
+                    kept += 1;
+                }
+            }
+        }
+        assert!(kept > ENTRIES / 2 && kept <= ENTRIES, "{kept}");
+    }
+}
