@@ -43,7 +43,7 @@ fn merge(c: &mut Criterion) {
             let mut merge = Merge::new(&[0, 1], layout.clone(), layout.clone(), 0);
             let mut bytes = 0;
             for batch in &batches {
-                merge.push(batch);
+                merge.push(batch.clone());
                 let count = |r: rprof_recorder::merge::Released<'_>| {
                     bytes += r.bytes.len();
                     Ok::<(), ()>(())

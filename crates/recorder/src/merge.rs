@@ -9,12 +9,18 @@
 //!   CPU 1  -----b--------|      watermark 7      min(9, 7) = 7, sorted
 //! ```
 
+use std::collections::VecDeque;
+
 use rprof_records::{Endian, RawBytes, RawRecord, RecordType, SampleLayout};
 use rprof_sampler::{Batch, Stream};
 
 /// Bytes that may wait before the oldest are released regardless of watermarks.
 /// Reached only when a drain thread does not run for seconds.
 const MOST_PENDING: usize = 64 << 20;
+
+/// Batches of one ring whose records may wait where they are. Those of further ones are copied, so
+/// that the drain thread gets its buffers back however long another CPU says nothing.
+const MOST_HELD: usize = 4;
 
 /// Merges batches by (time, sideband first, CPU, sequence).
 #[derive(Debug)]
@@ -25,9 +31,15 @@ pub struct Merge {
     slack: u64,
     /// Watermark of each CPU.
     watermarks: Vec<(u32, u64)>,
-    bytes: Vec<u8>,
+    /// Batches with records that wait, in the order in which they came.
+    held: VecDeque<Held>,
+    /// The number of the first of these; batches are numbered as they come.
+    first_held: usize,
+    /// Batches without any, to be recycled.
+    done: Vec<Batch>,
     pending: Vec<Pending>,
-    spare: Vec<u8>,
+    /// Bytes of the records that wait.
+    pending_bytes: usize,
     sequence: u64,
     /// The bound of the last release.
     last_bound: u64,
@@ -40,8 +52,19 @@ pub struct Merge {
 struct Pending {
     /// Time, then sideband before samples, then CPU, then sequence.
     key: (u64, bool, u32, u64),
+    /// Number of its batch.
+    batch: usize,
     start: usize,
     len: u16,
+}
+
+/// A batch, as long as records of it wait.
+#[derive(Debug)]
+struct Held {
+    batch: Batch,
+    waiting: usize,
+    /// Whether the buffer went back, and this is a copy.
+    is_copy: bool,
 }
 
 /// A released record.
@@ -67,9 +90,11 @@ impl Merge {
             sideband,
             slack,
             watermarks: cpus.iter().map(|cpu| (*cpu, 0)).collect(),
-            bytes: Vec::new(),
+            held: VecDeque::new(),
+            first_held: 0,
+            done: Vec::new(),
             pending: Vec::new(),
-            spare: Vec::new(),
+            pending_bytes: 0,
             sequence: 0,
             last_bound: 0,
             released: 0,
@@ -78,12 +103,15 @@ impl Merge {
         }
     }
 
-    /// Takes a batch's records and watermark; the batch can be recycled then.
-    pub fn push(&mut self, batch: &Batch) {
+    /// Takes a batch's records and watermark. The batch comes back by way of
+    /// [`take_done`](Self::take_done).
+    pub fn push(&mut self, batch: Batch) {
         let layout = match batch.stream {
             Stream::Samples => &self.samples,
             Stream::Sideband => &self.sideband,
         };
+        let number = self.first_held + self.held.len();
+        let before = self.pending.len();
         let mut at = 0;
         while at < batch.bytes.len() {
             let rest = RawBytes::from(&batch.bytes[at..]);
@@ -105,18 +133,56 @@ impl Merge {
                     batch.cpu,
                     self.sequence,
                 ),
-                start: self.bytes.len() + at,
+                batch: number,
+                start: at,
                 len: record.size() as u16,
             });
             self.sequence += 1;
             at += record.size();
         }
-        self.bytes.extend_from_slice(&batch.bytes[..at]);
+        self.pending_bytes += at;
         for (cpu, watermark) in &mut self.watermarks {
             if *cpu == batch.cpu {
                 *watermark = batch.watermark.max(*watermark);
             }
         }
+        match self.pending.len() - before {
+            0 => self.done.push(batch),
+            waiting => {
+                self.let_go(&batch);
+                self.held.push_back(Held {
+                    batch,
+                    waiting,
+                    is_copy: false,
+                });
+            }
+        }
+    }
+
+    /// Copies the oldest batch of the ring that `batch` is of, where too many are held.
+    fn let_go(&mut self, batch: &Batch) {
+        let ring = |held: &&mut Held| {
+            !held.is_copy
+                && held.waiting != 0
+                && (held.batch.cpu, held.batch.stream) == (batch.cpu, batch.stream)
+        };
+        let mut held = self.held.iter_mut().rev().filter(ring);
+        if let Some(oldest) = held.nth(MOST_HELD - 1) {
+            let copy = oldest.batch.bytes.as_slice().to_vec();
+            let bytes = std::mem::replace(&mut oldest.batch.bytes, copy);
+            oldest.is_copy = true;
+            self.done.push(Batch {
+                bytes,
+                cpu: batch.cpu,
+                stream: batch.stream,
+                watermark: batch.watermark,
+            });
+        }
+    }
+
+    /// Batches of which all records were handed out, or copied: their buffers can be recycled.
+    pub fn take_done(&mut self) -> impl Iterator<Item = Batch> {
+        self.done.drain(..)
     }
 
     /// The time before which nothing more will come.
@@ -142,7 +208,7 @@ impl Merge {
         mut sink: impl FnMut(Released<'_>) -> Result<(), E>,
     ) -> Result<bool, E> {
         let mut bound = self.bound();
-        let full = self.bytes.len() > MOST_PENDING;
+        let full = self.pending_bytes > MOST_PENDING;
         // Until some CPU's watermark moves there is nothing new to hand out; what
         // came late goes out when one does.
         if bound == self.last_bound && bound != u64::MAX && !full {
@@ -161,32 +227,38 @@ impl Merge {
         }
         let mut result = Ok(true);
         for p in self.pending.drain(..n) {
+            let Some(held) = self.held.get_mut(p.batch - self.first_held) else {
+                continue;
+            };
+            let len = usize::from(p.len);
+            self.pending_bytes -= len;
+            held.waiting -= 1;
             if result.is_ok() {
-                let (time, is_sample, cpu, _) = p.key;
+                let (time, ..) = p.key;
                 self.released = self.released.max(time);
-                let stream = match is_sample {
-                    true => Stream::Samples,
-                    false => Stream::Sideband,
-                };
-                let bytes = &self.bytes[p.start..p.start + usize::from(p.len)];
+                let bytes = &held.batch.bytes[p.start..p.start + len];
                 result = sink(Released {
                     time,
-                    cpu,
-                    stream,
+                    cpu: held.batch.cpu,
+                    stream: held.batch.stream,
                     bytes,
                 })
                 .map(|()| true);
             }
+            if held.waiting == 0 {
+                // Its place stays until those before it are done with, too.
+                let bytes = std::mem::take(&mut held.batch.bytes);
+                if !held.is_copy {
+                    self.done.push(Batch {
+                        bytes,
+                        ..held.batch
+                    });
+                }
+            }
         }
-        // What is left moves to the front of the other buffer.
-        self.spare.clear();
-        for p in &mut self.pending {
-            let start = self.spare.len();
-            self.spare
-                .extend_from_slice(&self.bytes[p.start..p.start + usize::from(p.len)]);
-            p.start = start;
+        while self.held.pop_front_if(|held| held.waiting == 0).is_some() {
+            self.first_held += 1;
         }
-        std::mem::swap(&mut self.bytes, &mut self.spare);
         result
     }
 
@@ -290,13 +362,18 @@ mod tests {
                 out.push((r.time, r.stream == Stream::Samples, r.cpu));
                 Ok::<(), ()>(())
             };
-            let mut pick = picks.iter().cycle();
+            let (mut pick, mut pushed) = (picks.iter().cycle(), 0);
             while queues.iter().any(|q| !q.is_empty()) {
                 let n = pick.next().unwrap() % queues.len();
                 let n = (n..n + queues.len()).map(|i| i % queues.len()).find(|i| !queues[*i].is_empty()).unwrap();
-                merge.push(&queues[n].pop().unwrap());
+                merge.push(queues[n].pop().unwrap());
+                pushed += 1;
                 merge.release(&mut take).unwrap();
+                pushed -= merge.take_done().count();
+                // Buffers go back, whoever is waited for.
+                prop_assert!(pushed <= streams.len() * 2 * (MOST_HELD + 1));
             }
+            prop_assert_eq!(pushed, 0);
             all.sort();
             prop_assert_eq!(out, all);
             prop_assert_eq!(merge.late(), 0);
@@ -308,7 +385,7 @@ mod tests {
         let mut merge = Merge::new(&[0], layout(), layout(), 0);
         let mut bytes = record(5, 1, Stream::Samples);
         bytes.extend([0; 16]);
-        merge.push(&Batch {
+        merge.push(Batch {
             cpu: 0,
             stream: Stream::Samples,
             bytes,
@@ -328,7 +405,7 @@ mod tests {
         let mut merge = Merge::new(&[0], layout(), layout(), 0);
         let mut times = Vec::new();
         for (time, watermark) in [(10, 20), (5, u64::MAX)] {
-            merge.push(&Batch {
+            merge.push(Batch {
                 cpu: 0,
                 stream: Stream::Samples,
                 bytes: record(time, 0, Stream::Samples),

@@ -146,7 +146,7 @@ impl Recording {
         let inherits =
             (session.events().iter()).any(|event| event.attr.flags.contains(AttrFlags::INHERIT));
         let mut merge = Merge::new(session.cpus(), samples, sideband, slack);
-        merge.push(&existing.into_batch());
+        merge.push(existing.into_batch());
         let writing = Writing {
             batches: session.batches().clone(),
             recycler: session.recycler(),

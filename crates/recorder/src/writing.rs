@@ -52,15 +52,16 @@ impl Writing {
         let mut failure = self.files.begin().err();
         let mut round = Instant::now();
         while let Ok(batch) = self.batches.recv() {
-            self.merge.push(&batch);
-            self.recycler.recycle(batch);
+            self.merge.push(batch);
             // A batch that waits already is taken in before anything is released.
             while let Ok(batch) = self.batches.try_recv() {
-                self.merge.push(&batch);
-                self.recycler.recycle(batch);
+                self.merge.push(batch);
             }
             let was_good = failure.is_none() && !self.files.is_full();
             let wrote = self.release(failure.is_none());
+            for batch in self.merge.take_done() {
+                self.recycler.recycle(batch);
+            }
             let ended = match wrote {
                 Ok(()) if failure.is_none() && round.elapsed() >= ROUND => {
                     round = Instant::now();

@@ -5,6 +5,9 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Bytes beyond which a buffer is not kept.
+const MOST_KEPT: usize = 1 << 20;
+
 /// The buffers of one ring, as its drain thread sees them.
 #[derive(Debug)]
 pub(super) struct Stock {
@@ -47,6 +50,10 @@ impl Recycler {
             return;
         }
         bytes.clear();
+        // Larger than any batch of a drain thread: it is somebody else's.
+        if bytes.capacity() > MOST_KEPT {
+            bytes = Vec::new();
+        }
         if let Some(home) = self.homes.get(&(cpu, stream)) {
             // A full stock means a buffer made for the last round; it is not needed any more.
             let _ = home.try_send(bytes);
