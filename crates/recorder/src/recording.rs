@@ -80,7 +80,7 @@ impl Recording {
             Output::Stream(file) => (None, Some(file), PathBuf::from("standard output")),
         };
         let unwinding = match options.unwind {
-            true => Unwinding::new(session.events()),
+            true => Unwinding::new(session.events(), session.stack_tops()),
             false => None,
         };
         let events: Vec<_> = (session.events().iter())

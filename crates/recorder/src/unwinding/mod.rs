@@ -26,10 +26,10 @@ use rprof_records::{
     Attr, CpuMode, Endian, Misc, MmapIdentity, RawBytes, RawRecord, Record, RecordType, Sample,
     SampleLayout, SampleType,
 };
-use rprof_sampler::EventIds;
+use rprof_sampler::{EventIds, StackTops};
 use rprof_unwind::{
-    Arch, Cause, End, Frame, Module, Modules, OuterFrames, Registers, StackDump, ThreadStacks,
-    Unwinder,
+    Arch, Cause, End, Frame, Module, Modules, OuterFrames, Registers, Root, StackDump,
+    ThreadStacks, Unwinder,
 };
 use rustc_hash::FxHashMap;
 
@@ -63,6 +63,7 @@ pub(crate) struct Unwinding {
     outer: OuterFrames,
     /// When memory was last read several times for one sample.
     last_nap: u64,
+    tops: StackTops,
     tally: StackTally,
     frames: Vec<Frame>,
     chain: Vec<u64>,
@@ -72,7 +73,7 @@ pub(crate) struct Unwinding {
 impl Unwinding {
     /// For samples of these events. `None` where none of them has user registers and stack,
     /// or this machine's processor is none that can be unwound.
-    pub(crate) fn new(events: &[EventIds]) -> Option<Unwinding> {
+    pub(crate) fn new(events: &[EventIds], tops: &StackTops) -> Option<Unwinding> {
         let (mut layouts, mut by_id) = (Vec::new(), FxHashMap::default());
         for event in events {
             if is_to_unwind(&event.attr) {
@@ -100,6 +101,7 @@ impl Unwinding {
             stacks: ThreadStacks::new(),
             outer: OuterFrames::new(),
             last_nap: 0,
+            tops: tops.clone(),
             tally: StackTally::default(),
             frames: Vec::new(),
             chain: Vec::new(),
@@ -192,6 +194,7 @@ impl Unwinding {
         self.memory.forget(pid);
         self.stacks.forget(thread(tid.0));
         self.outer.forget(thread(tid.0));
+        self.tops.forget(tid.0.cast_unsigned());
     }
 
     /// The sample with its stack unwound, as a record in `out`, whose contents it
@@ -253,6 +256,7 @@ impl Unwinding {
         let mut end = self
             .unwinder
             .unwind(&whole, &dump, &code, MOST_FRAMES, frames);
+        learn_top(&self.tops, sample, end, frames);
         let thread = thread(sample.tid().unwrap_or(-1));
         end = (self.stacks).complete(thread, frames, end, MOST_FRAMES, |_| None);
         if let End::Truncated(Cause::StackEnded { address }) = end {
@@ -276,6 +280,32 @@ impl Unwinding {
             true => misc,
             false => chain::truncated(misc),
         }
+    }
+}
+
+/// How far above the outermost frame's stack pointer copies are kept: nothing was seen to need it.
+const ABOVE_OUTERMOST: u64 = 256;
+
+/// Tells the drain threads where the stack of a sample's thread begins, if that is beyond doubt.
+fn learn_top(tops: &StackTops, sample: &Sample<'_>, end: End, frames: &[Frame]) {
+    let (Some(tid), Some(outermost)) = (sample.tid().map(i32::cast_unsigned), frames.last()) else {
+        return;
+    };
+    match end {
+        // Others may be the beginning of a stack within the thread's.
+        End::Root(Root::UndefinedReturnAddress | Root::EntryPoint | Root::ExitFollows) => {
+            tops.learn(tid, outermost.sp.saturating_add(ABOVE_OUTERMOST));
+        }
+        // So it was, after all, and the copy was cut too short.
+        End::Truncated(Cause::StackEnded { address })
+            if tops
+                .get(tid)
+                .is_some_and(|top| address.saturating_add(8) > top) =>
+        {
+            tops.never(tid);
+        }
+        End::Truncated(Cause::MissingRegister { .. }) => tops.never(tid),
+        _ => {}
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::batch::{Batch, Stream};
 use super::buffers::Stock;
+use super::tops::StackTops;
 use super::trim::{self, Dumps};
 use crate::open::{CpuEvents, CpuRings};
 use crate::ring::Ring;
@@ -63,6 +64,7 @@ pub(super) struct Layouts {
     pub(super) samples: SampleLayout,
     pub(super) sideband: SampleLayout,
     pub(super) dumps: Arc<Dumps>,
+    pub(super) tops: StackTops,
 }
 
 /// What a round left behind, and so how long to wait for the next.
@@ -222,11 +224,11 @@ impl Drainer {
             Stream::Samples if !self.layouts.dumps.is_empty() => {
                 // A buffer that grew by doubling would keep twice the room.
                 bytes.reserve_exact(limit);
-                let dumps = Arc::clone(&self.layouts.dumps);
+                let Layouts { dumps, tops, .. } = &self.layouts;
                 self.rings.samples.drain_with(|record| {
                     let room = limit - bytes.len().min(limit);
                     let room = if bytes.is_empty() { usize::MAX } else { room };
-                    trim::put(record, &dumps, bytes, room)
+                    trim::put(record, dumps, tops, bytes, room)
                 })
             }
             _ => self.ring(stream).drain_into(bytes, limit),

@@ -27,15 +27,18 @@
 //! | `buffers` | the bounded stock of buffers |
 //! | `drainer` | the loop of a thread |
 //! | `threads` | starting and stopping all of them |
+//! | `tops` | where stacks begin, as the receiver tells |
 //! | `trim` | copies of stacks, cut to what is in them |
 
 mod batch;
 mod buffers;
 mod drainer;
 mod threads;
+mod tops;
 mod trim;
 
 pub use batch::{Batch, Stream};
 pub use buffers::Recycler;
 pub use drainer::DrainCounts;
 pub(crate) use threads::{DrainThreads, Start};
+pub use tops::StackTops;

@@ -3,6 +3,7 @@
 use super::batch::Batch;
 use super::buffers::{self, Recycler};
 use super::drainer::{DrainCounts, Drainer, Layouts, SIDEBAND_BATCH};
+use super::tops::StackTops;
 use super::trim::Dumps;
 use crate::errno::Errno;
 use crate::open::{CpuEvents, CpuRings};
@@ -25,6 +26,7 @@ pub(crate) struct Start {
     pub(crate) sideband: SampleLayout,
     /// Of the samples with a copy of the stack.
     pub(crate) dumps: Dumps,
+    pub(crate) tops: StackTops,
     pub(crate) options: DrainOptions,
 }
 
@@ -52,6 +54,7 @@ impl DrainThreads {
             samples,
             sideband,
             dumps,
+            tops,
             options,
         } = start;
         let dumps = Arc::new(dumps);
@@ -92,6 +95,7 @@ impl DrainThreads {
                     samples: samples.clone(),
                     sideband: sideband.clone(),
                     dumps: Arc::clone(&dumps),
+                    tops: tops.clone(),
                 },
                 sender: sender.clone(),
                 stop: Arc::clone(&stop),
@@ -210,6 +214,7 @@ mod tests {
             samples: layout.clone(),
             sideband: layout,
             dumps: Dumps::new(),
+            tops: StackTops::default(),
             options: DrainOptions {
                 idle: Duration::from_millis(5),
                 pin: false,

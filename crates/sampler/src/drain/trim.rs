@@ -1,8 +1,10 @@
 //! Cuts copies of stacks to the bytes that are there.
 //!
 //! The kernel reserves as many bytes in each sample as were asked for, and says at their end how
-//! many it could copy: most stacks are much shorter. What is behind is not worth carrying on.
+//! many it could copy: most stacks are much shorter. What is behind is not worth carrying on, and
+//! neither is what lies above the outermost frame, where that is known ([`StackTops`]).
 
+use super::tops::StackTops;
 use rprof_records::{Endian, RawBytes, RawRecord, RecordType, Sample, SampleLayout};
 use std::collections::HashMap;
 
@@ -11,9 +13,15 @@ pub(crate) type Dumps = HashMap<u64, SampleLayout>;
 
 /// Appends a record without what is not worth carrying on, if that takes no more than `room`
 /// bytes. Answers whether it does.
-pub(super) fn put(record: RawBytes<'_>, dumps: &Dumps, out: &mut Vec<u8>, room: usize) -> bool {
+pub(super) fn put(
+    record: RawBytes<'_>,
+    dumps: &Dumps,
+    tops: &StackTops,
+    out: &mut Vec<u8>,
+    room: usize,
+) -> bool {
     let raw = RawRecord::parse(record, Endian::NATIVE);
-    let Some(cut) = raw.and_then(|raw| Cut::of(&raw, dumps)) else {
+    let Some(cut) = raw.and_then(|raw| Cut::of(&raw, dumps, tops)) else {
         let fits = record.len() <= room;
         if fits {
             record.append_to(out);
@@ -38,6 +46,10 @@ pub(super) fn put(record: RawBytes<'_>, dumps: &Dumps, out: &mut Vec<u8>, room: 
     true
 }
 
+/// Number of the stack pointer among the user's registers. Source:
+/// `arch/{x86,arm64}/include/uapi/asm/perf_regs.h`.
+const STACK_POINTER: u32 = if cfg!(target_arch = "x86_64") { 7 } else { 31 };
+
 /// What is left of the copy in one record.
 struct Cut {
     /// Where the field begins in the record.
@@ -50,20 +62,32 @@ struct Cut {
 
 impl Cut {
     /// `None` where there is nothing to cut, or the copy is not the last field.
-    fn of(record: &RawRecord<'_>, dumps: &Dumps) -> Option<Cut> {
+    fn of(record: &RawRecord<'_>, dumps: &Dumps, tops: &StackTops) -> Option<Cut> {
         if record.kind != RecordType::SAMPLE {
             return None;
         }
         let layout = dumps.get(&record.body.u64(0, Endian::NATIVE)?)?;
         let sample = Sample::parse(record.body, layout).ok()?;
         let dump = sample.stack_user()?;
-        let real = dump.bytes.len();
+        let real = dump.bytes.len().min(Cut::needed(&sample, tops));
         let reserved = real.next_multiple_of(8);
         let old = usize::try_from(dump.reserved).ok()?;
         // Behind the copy is only its length.
         let at = record.size().checked_sub(old.checked_add(16)?)?;
         let is_last = sample.rest().is_empty() && sample.stack_user_offset()? + 8 == at;
         (is_last && reserved < old).then_some(Cut { at, reserved, real })
+    }
+
+    /// How many bytes of a copy are of use at most.
+    fn needed(sample: &Sample<'_>, tops: &StackTops) -> usize {
+        let tid = sample.tid().map(i32::cast_unsigned);
+        let top = tid.and_then(|tid| tops.get(tid));
+        let sp = sample.regs_user().and_then(|r| r.get(STACK_POINTER));
+        match (top, sp) {
+            // Another stack of the thread may lie above.
+            (Some(top), Some(sp)) if sp < top => usize::try_from(top - sp).unwrap_or(usize::MAX),
+            _ => usize::MAX,
+        }
     }
 }
 
@@ -103,7 +127,7 @@ mod tests {
     }
 
     /// What becomes of the records after 24 other bytes, wherever in them the ring ends.
-    fn trimmed(bytes: &[u8], dumps: &Dumps) -> Vec<u8> {
+    fn trimmed(bytes: &[u8], dumps: &Dumps, tops: &StackTops) -> Vec<u8> {
         let (mut results, mut at) = (vec![bytes[..24].to_vec(); 3], 24);
         while at < bytes.len() {
             let size = usize::from(u16::from_ne_bytes([bytes[at + 6], bytes[at + 7]]));
@@ -112,9 +136,9 @@ mod tests {
                 let (head, tail) = record.split_at(end);
                 let record = RawBytes::split(head, tail);
                 let mut out = Vec::new();
-                assert!(put(record, dumps, &mut out, usize::MAX));
-                assert!(!put(record, dumps, result, out.len() - 1));
-                assert!(put(record, dumps, result, out.len()));
+                assert!(put(record, dumps, tops, &mut out, usize::MAX));
+                assert!(!put(record, dumps, tops, result, out.len() - 1));
+                assert!(put(record, dumps, tops, result, out.len()));
                 assert!(result.ends_with(&out));
             }
             at += size;
@@ -135,7 +159,7 @@ mod tests {
                 .unwrap();
         }
         let long = bytes.len();
-        let bytes = trimmed(&bytes, &dumps);
+        let bytes = trimmed(&bytes, &dumps, &StackTops::default());
         assert_eq!(bytes[..24], [7; 24]);
         assert!(bytes.len() < long - 4096 - 4000 - 3000);
         let mut at = 24;
@@ -165,6 +189,50 @@ mod tests {
     }
 
     #[test]
+    fn what_lies_above_the_outermost_frame_goes_too() {
+        let attr = Attr {
+            sample_type: SampleType::IDENTIFIER
+                | SampleType::TID
+                | SampleType::REGS_USER
+                | SampleType::STACK_USER,
+            sample_regs_user: 1 << STACK_POINTER,
+            sample_stack_user: 4096,
+            ..Attr::default()
+        };
+        let layout = SampleLayout::new(&attr, Endian::NATIVE);
+        let dumps = Dumps::from([(1, layout.clone())]);
+        let tops = StackTops::default();
+        tops.learn(9, 0x1_0000);
+        tops.never(8);
+        // Thread, stack pointer, bytes copied and kept.
+        let kept = [
+            (9, 0xff00, 4096, 256),
+            (9, 0xff08, 100, 100),
+            (9, 0xff08, 4096, 248),
+            (9, 0x1_0000, 4096, 4096),
+            (9, 0x100, 4096, 4096),
+            (8, 0xff00, 4096, 4096),
+        ];
+        for (tid, sp, real, wanted) in kept {
+            let fields = SampleFields {
+                tid,
+                regs_user: RegisterValues {
+                    abi: 2,
+                    values: vec![sp],
+                },
+                ..sample(1, real)
+            };
+            let mut bytes = vec![0; 24];
+            fields.encode(Misc::USER, &layout, &mut bytes).unwrap();
+            let bytes = trimmed(&bytes, &dumps, &tops);
+            let raw = RawRecord::parse(RawBytes::from(&bytes[24..]), Endian::NATIVE).unwrap();
+            let parsed = Sample::parse(raw.body, &layout).unwrap();
+            let dump = parsed.stack_user().unwrap();
+            assert_eq!(*dump.bytes.to_cow(), fields.stack_user[..wanted]);
+        }
+    }
+
+    #[test]
     fn a_copy_with_fields_behind_it_stays() {
         let layout = layout(SampleType::WEIGHT);
         let mut bytes = Vec::new();
@@ -172,6 +240,7 @@ mod tests {
             .encode(Misc::USER, &layout, &mut bytes)
             .unwrap();
         bytes.splice(0..0, [0; 24]);
-        assert_eq!(trimmed(&bytes, &Dumps::from([(1, layout)])), bytes);
+        let dumps = Dumps::from([(1, layout)]);
+        assert_eq!(trimmed(&bytes, &dumps, &StackTops::default()), bytes);
     }
 }

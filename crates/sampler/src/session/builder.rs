@@ -2,7 +2,7 @@
 
 use super::{Session, SessionError};
 use crate::cpus;
-use crate::drain::{DrainThreads, Start};
+use crate::drain::{DrainThreads, StackTops, Start};
 use crate::event::Event;
 use crate::launch::{Child, Launcher};
 use crate::limits::Limits;
@@ -254,11 +254,13 @@ impl SessionBuilder {
                 event.ids.iter().map(move |id| (*id, layout.clone()))
             })
             .collect();
+        let stack_tops = StackTops::default();
         let start = Start {
             cpus: cpus.iter().cloned().zip(rings).collect(),
             samples,
             sideband,
             dumps,
+            tops: stack_tops.clone(),
             options: self.options.drain.clone(),
         };
         let (running, batches, recycler) =
@@ -287,6 +289,7 @@ impl SessionBuilder {
             degradations,
             batches,
             recycler,
+            stack_tops,
             ring_bytes,
             counts: None,
         })

@@ -12,7 +12,7 @@ pub use builder::SessionBuilder;
 pub use counts::{CpuCounts, FinalCounts};
 
 use crate::cpus::CpuListError;
-use crate::drain::{Batch, DrainThreads, Recycler};
+use crate::drain::{Batch, DrainThreads, Recycler, StackTops};
 use crate::launch::{Child, ExecError, LaunchError, Waited};
 use crate::open::{Count, CpuEvents, Degradation, EventIds, OpenError, Watch};
 use crate::sieve::Sieve;
@@ -76,6 +76,7 @@ pub struct Session {
     degradations: Vec<Degradation>,
     batches: Receiver<Batch>,
     recycler: Recycler,
+    stack_tops: StackTops,
     ring_bytes: (usize, usize),
     counts: Option<FinalCounts>,
 }
@@ -233,6 +234,11 @@ impl Session {
     /// What gives buffers back from another thread.
     pub fn recycler(&self) -> Recycler {
         self.recycler.clone()
+    }
+
+    /// Where to tell how much of each thread's stack is of use.
+    pub fn stack_tops(&self) -> &StackTops {
+        &self.stack_tops
     }
 
     /// Ends the recording: no event counts any more, and everything recorded is in
