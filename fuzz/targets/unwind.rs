@@ -29,10 +29,21 @@ const READS: usize = 10_000;
 struct Process<'a> {
     table: Option<&'a UnwindTable>,
     bytes: &'a [u8],
+    /// Whether rules may be kept.
+    is_kept: bool,
     reads: Cell<usize>,
 }
 
 impl Process<'_> {
+    /// The same, where each row is looked up anew.
+    fn without_keeping(&self) -> Process<'_> {
+        Process {
+            is_kept: false,
+            reads: Cell::new(0),
+            ..*self
+        }
+    }
+
     fn count(&self) {
         self.reads.set(self.reads.get() + 1);
     }
@@ -57,6 +68,10 @@ impl Modules for Process<'_> {
         let len = bytes.len().min(into.len());
         into[..len].copy_from_slice(&bytes[..len]);
         len
+    }
+
+    fn generation(&self) -> Option<u64> {
+        self.is_kept.then_some(1)
     }
 
     fn process(&self) -> Option<u64> {
@@ -129,6 +144,7 @@ pub(crate) fn run(data: &[u8]) {
     let process = Process {
         table: table.as_ref(),
         bytes,
+        is_kept: true,
         reads: Cell::new(0),
     };
     let registers = registers(arch, &head[3..]);
@@ -136,10 +152,18 @@ pub(crate) fn run(data: &[u8]) {
     let mut threads = ThreadStacks::new().agreeing(usize::from(flags >> 2 & 3));
     threads = threads.max_frames(if flags & 16 == 0 { 1000 } else { 4 });
     let mut unwinder = Unwinder::new(arch);
+    let mut forgetful = Unwinder::new(arch);
     let mut frames = Vec::new();
     // The whole stack, then the same cut shorter and shorter, as dumps are.
     let whole = unwinder.unwind(&registers, &Stack(&process), &process, limit, &mut frames);
     check(&process, &registers, &frames, whole, limit);
+    let mut compare = |process: Process<'_>, frames: &[Frame], end| {
+        let mut cold = Vec::new();
+        let stack = Stack(&process);
+        let cold_end = forgetful.unwind(&registers, &stack, &process, limit, &mut cold);
+        assert_eq!((&*cold, cold_end), (frames, end), "rules that were kept");
+    };
+    compare(process.without_keeping(), &frames, whole);
     let complete = frames.clone();
     threads.complete(1, &mut frames, whole, limit, |_| None);
     for cut in [2, 4, 8] {
@@ -150,6 +174,7 @@ pub(crate) fn run(data: &[u8]) {
         };
         let end = unwinder.unwind(&registers, &Stack(&process), &process, limit, &mut frames);
         check(&process, &registers, &frames, end, limit);
+        compare(process.without_keeping(), &frames, end);
         let thread = u64::from(flags >> 5) / cut as u64;
         let verify = |avma| (flags & 32 != 0).then_some(avma);
         let end = threads.complete(thread, &mut frames, end, limit, verify);

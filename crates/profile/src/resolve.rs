@@ -387,10 +387,15 @@ impl Worker<'_> {
         let pid = sample.pid().unwrap_or(-1);
         let space = timeline.space(Pid(pid), time);
         let user = timeline.view(space.unwrap_or(SpaceId(u32::MAX)), time);
+        let nowhere = MapState {
+            space: SpaceId(u32::MAX),
+            epoch: 0,
+        };
+        let state = space.map_or(nowhere, |s| timeline.state(s, time));
         let attr = &self.index.data.events().list()[event].attr;
         let unwound = match (self.unwinding, &mut self.stacks) {
             (Some(shared), Some(stacks)) if has_dumps(attr) => {
-                stacks.unwind(shared, sample, attr, user)
+                stacks.unwind(shared, sample, attr, (user, state))
             }
             _ => None,
         };
@@ -412,12 +417,8 @@ impl Worker<'_> {
         self.out.has_callchains |= sample.callchain().is_some() || unwound.is_some();
         let ip = [sample.ip().unwrap_or(0)];
         let raw = chain.unwrap_or(&ip);
-        let nowhere = MapState {
-            space: SpaceId(u32::MAX),
-            epoch: 0,
-        };
         let key = RawKey {
-            user: space.map_or(nowhere, |s| timeline.state(s, time)),
+            user: state,
             kernel: timeline.state(SpaceId::KERNEL, time),
             pid,
             mode: (misc.0 & 7) as u8,

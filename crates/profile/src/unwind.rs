@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 
 use rprof_perfdata::Feature;
-use rprof_processes::{Image, ImageId, ImageKind, MapView};
+use rprof_processes::{Image, ImageId, ImageKind, MapState, MapView};
 use rprof_records::{Attr, ContextMarker, Sample, SampleType};
 use rprof_symbols::{ImageFile, Symbolizer};
 use rprof_unwind::{
@@ -142,13 +142,13 @@ impl Stacks {
     }
 
     /// The whole callchain of a sample, leaf first, with markers. `None` for one without a
-    /// stack dump, or of a 32-bit process.
+    /// stack dump, or of a 32-bit process. `state` is that of the mappings in `map`.
     pub(crate) fn unwind(
         &mut self,
         shared: &Unwinding<'_>,
         sample: &Sample<'_>,
         attr: &Attr,
-        map: MapView<'_>,
+        (map, state): (MapView<'_>, MapState),
     ) -> Option<(&[u64], StackEnd)> {
         let (registers, dump) = (sample.regs_user()?, sample.stack_user()?);
         if registers.abi != ABI_64 {
@@ -160,7 +160,11 @@ impl Stacks {
         let registers = Registers::from_perf(shared.arch, mask, &self.values)?;
         let bytes = dump.bytes.to_cow();
         let dump = StackDump::new(registers.sp(), &bytes);
-        let code = Code { shared, map };
+        let code = Code {
+            shared,
+            map,
+            generation: u64::from(state.space.0) << 32 | u64::from(state.epoch),
+        };
         let frames = &mut self.frames;
         let end = (self.unwinder).unwind(&registers, &dump, &code, MOST_FRAMES, frames);
         let thread = u64::from(sample.tid().unwrap_or(-1).cast_unsigned());
@@ -182,6 +186,7 @@ impl Stacks {
 struct Code<'a> {
     shared: &'a Unwinding<'a>,
     map: MapView<'a>,
+    generation: u64,
 }
 
 impl Modules for Code<'_> {
@@ -193,5 +198,8 @@ impl Modules for Code<'_> {
             table: table.filter(|_| bias.is_some()),
             bias: bias.unwrap_or(0),
         })
+    }
+    fn generation(&self) -> Option<u64> {
+        Some(self.generation)
     }
 }

@@ -159,7 +159,13 @@ impl Registers<'_> {
 
     /// Number and value of every register that is there.
     pub fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        (0..64).filter_map(|number| Some((number, self.get(number)?)))
+        let mut mask = self.mask;
+        (0..self.bytes.len() / 8).map_while(move |index| {
+            let number = mask.trailing_zeros();
+            let value = self.bytes.u64(index * 8, self.endian)?;
+            mask = mask.checked_sub(1)? & mask;
+            Some((number, value))
+        })
     }
 }
 

@@ -15,8 +15,8 @@ use crate::step::{self, Caller};
 use crate::table::{Cfa, RuleRef, Value};
 use crate::{Arch, Memory, Registers, arch};
 
-/// Entries; a power of two. 256 KiB, once there is anything to keep.
-const ENTRIES: usize = 4096;
+/// Entries; a power of two. 1 MiB, once there is anything to keep.
+const ENTRIES: usize = 1 << 14;
 
 /// Most registers of a plain rule: all that x86-64 functions must save.
 const MOST_SAVED: usize = 7;
@@ -168,11 +168,11 @@ mod tests {
     fn an_entry_holds_for_its_address_and_state_only() {
         let mut cache = RuleCache::new();
         assert!(cache.get(0, 0).is_none(), "nothing was put there");
-        for address in 0..10_000 {
+        for address in 0..40_000 {
             cache.put(address % 7, address, rule(address as i32));
         }
         let mut kept = 0;
-        for address in 0..10_000 {
+        for address in 0..40_000 {
             for generation in 0..7 {
                 if let Some(found) = cache.get(generation, address) {
                     assert_eq!(generation, address % 7);

@@ -132,11 +132,21 @@ impl Unwinder {
     {
         let mut registers = *registers;
         let generation = modules.generation();
-        let code_at = |address: u64, cache: &RuleCache| match generation
-            .and_then(|generation| cache.get(generation, address))
-        {
-            Some(rule) => Code::Plain(*rule),
-            None => Code::Module(modules.find(address)),
+        let code_at = |address: u64, cache: &mut RuleCache| {
+            let Some(generation) = generation else {
+                return Code::Module(modules.find(address));
+            };
+            if let Some(rule) = cache.get(generation, address) {
+                return Code::Plain(*rule);
+            }
+            let module = modules.find(address);
+            match module.and_then(|module| self.plain_rule(address, module)) {
+                Some(rule) => {
+                    cache.put(generation, address, rule);
+                    Code::Plain(rule)
+                }
+                None => Code::Module(module),
+            }
         };
         let mut code = code_at(registers.ip(), cache);
         let mut switches = MAX_SWITCHES;
@@ -150,11 +160,6 @@ impl Unwinder {
                     }
                 }
                 Code::Module(module) => {
-                    if let (Some(generation), Some(module)) = (generation, module)
-                        && let Some(rule) = self.plain_rule(frame, module)
-                    {
-                        cache.put(generation, frame.lookup_address(), rule);
-                    }
                     self.step(frame, module, &mut registers, memory, modules, blobs)
                 }
             };
@@ -205,11 +210,10 @@ impl Unwinder {
         }
     }
 
-    /// The rule for a frame, where it is one that can be kept by address alone, whatever kind of
-    /// frame comes to be there.
-    fn plain_rule(&self, frame: Frame, module: Module<'_>) -> Option<PlainRule> {
+    /// The rule for a lookup address, where it is one that holds whatever kind of frame is there.
+    fn plain_rule(&self, address: u64, module: Module<'_>) -> Option<PlainRule> {
         let table = module.table?;
-        let svma = frame.lookup_address().wrapping_sub(module.bias);
+        let svma = address.wrapping_sub(module.bias);
         match table.find(svma) {
             Found::Rule(rule) if !table.switches_stack(svma.wrapping_add(1)) => {
                 PlainRule::new(rule, self.arch)
