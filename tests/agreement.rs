@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::support::{
     Comparison, Folded, Here, PERF_REPORT, PERF_SCRIPT, c, c_with, cxx, fold_samples, folded,
-    legible_samples, legible_stacks, perf_samples, perf_self_samples, rust,
+    large_source, legible_samples, legible_stacks, perf_samples, perf_self_samples, rust,
 };
 
 /// Everything about perf.data of this folder.
@@ -141,19 +141,6 @@ fn without_stacks() {
     let here = Here::new();
     here.record("-e cpu-clock -F 999", &c("shares.c"), "0.3");
     assert_agreement(&here, "without stacks");
-}
-
-/// A C file that keeps a compiler busy.
-fn large_source(functions: usize) -> String {
-    let mut source = String::from("int data[4096];\n");
-    for i in 0..functions {
-        source += &format!(
-            "int f{i}(int n, int *p) {{\n  int sum = {i};\n  for (int i = 0; i < n; i++)\n    \
-             switch (p[i] % 7) {{\n    case 0: sum += p[i] * {i}; break;\n    case 1: sum ^= p[sum & 4095]; break;\n    \
-             case 2: p[i] = sum / 3; break;\n    default: sum -= data[(i * {i}) & 4095];\n    }}\n  return sum;\n}}\n"
-        );
-    }
-    source
 }
 
 /// gcc was not built for us, and no frame of it is as we would like it: most of it has no frame

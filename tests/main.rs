@@ -37,4 +37,5 @@ mod shares;
 mod signals;
 mod storm;
 mod truth;
+mod unwound;
 mod usage;

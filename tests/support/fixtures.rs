@@ -131,3 +131,16 @@ fn hash(compiler: &str, source: &Path, flags: &[&str]) -> u64 {
     read(&Path::new(SOURCES).join("burn.h")).hash(&mut hasher);
     hasher.finish()
 }
+
+/// A C file that keeps a compiler busy.
+pub(crate) fn large_source(functions: usize) -> String {
+    let mut source = String::from("int data[4096];\n");
+    for i in 0..functions {
+        source += &format!(
+            "int f{i}(int n, int *p) {{\n  int sum = {i};\n  for (int i = 0; i < n; i++)\n    \
+             switch (p[i] % 7) {{\n    case 0: sum += p[i] * {i}; break;\n    case 1: sum ^= p[sum & 4095]; break;\n    \
+             case 2: p[i] = sum / 3; break;\n    default: sum -= data[(i * {i}) & 4095];\n    }}\n  return sum;\n}}\n"
+        );
+    }
+    source
+}

@@ -17,10 +17,12 @@ mod xml;
 
 pub(crate) use call_tree::{CallTree, Language};
 pub(crate) use compare::{Comparison, legible_samples, legible_stacks};
-pub(crate) use fixtures::{c, c_with, cxx, generated, rust};
+pub(crate) use fixtures::{c, c_with, cxx, generated, large_source, rust};
 pub(crate) use folded::{Folded, folded};
 pub(crate) use need::{Need, has};
-pub(crate) use perf::{PERF_REPORT, PERF_SCRIPT, fold_samples, perf_samples, perf_self_samples};
+pub(crate) use perf::{
+    PERF_REPORT, PERF_SCRIPT, PerfFrame, PerfSample, fold_samples, perf_samples, perf_self_samples,
+};
 pub(crate) use report::{Report, Row};
 pub(crate) use run::Run;
 pub(crate) use shell::{Here, Running, Shell};

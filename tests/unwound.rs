@@ -1,0 +1,223 @@
+//! Copies of stacks in perf's files: its unwinder and ours, frame by frame.
+//!
+//! Each stack must be the same, but for differences of a class that is known: those of
+//! `support/compare.rs`, which are about names, and the [`End`]s here.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::support::{
+    Comparison, Here, PERF_SCRIPT, PerfFrame, PerfSample, c, c_with, cxx, large_source,
+    perf_samples, rust,
+};
+
+/// Why one stack may have frames that the other has not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum End {
+    /// At the last word of the copy and past its end perf reads zeroes: a last frame, at the address
+    /// before 0. We stop, with the frame in that word if one is there.
+    PastTheCopy,
+    /// perf ends before the root, and we get there: the copy ended, and we remember what the same
+    /// thread's stack was; or its unwinder gave up, as in the vdso, in most of a static program, and
+    /// in processes that have just begun a program.
+    ShortOfRoot,
+    /// Both reach the root, but perf leaves out frames on the way: those that call `mmap`, mostly.
+    Skipped,
+}
+
+/// What was compared.
+#[derive(Default)]
+struct Unwound {
+    /// Stacks that end elsewhere.
+    ends: BTreeMap<End, usize>,
+    /// Frames of perf's that are there in both.
+    frames: usize,
+    names: Comparison,
+}
+
+impl Unwound {
+    fn of(theirs: Vec<PerfSample>, ours: Vec<PerfSample>) -> Unwound {
+        let mut unwound = Unwound::default();
+        let pairs = theirs.into_iter().zip(ours);
+        let (theirs, ours): (Vec<_>, Vec<_>) = pairs.map(|(a, b)| unwound.align(a, b)).unzip();
+        unwound.names = Comparison::of(&theirs, &ours);
+        unwound
+    }
+
+    /// The two stacks with the same end, where they differ in that for a known reason.
+    fn align(&mut self, mut theirs: PerfSample, mut ours: PerfSample) -> (PerfSample, PerfSample) {
+        let past = |frame: &PerfFrame| frame.address == "ffffffffffffffff";
+        let is_past = theirs.frames.last().is_some_and(past);
+        if is_past && !ours.frames.last().is_some_and(past) {
+            theirs.frames.pop();
+            self.count(End::PastTheCopy);
+            if ours.frames.len() == theirs.frames.len() + 1 {
+                ours.frames.pop();
+            }
+        }
+        let (long, short) = (ours.frames.len(), theirs.frames.len());
+        if long > short && short > 0 && reaches_root(&ours) && !reaches_root(&theirs) {
+            ours.frames.truncate(short);
+            self.count(End::ShortOfRoot);
+        }
+        if theirs.frames.len() < ours.frames.len() && reaches_root(&ours) && reaches_root(&theirs) {
+            let common = common(&theirs.frames, &ours.frames);
+            if common.len() == theirs.frames.len() {
+                ours.frames = common;
+                self.count(End::Skipped);
+            }
+        }
+        for (theirs, ours) in theirs.frames.iter_mut().zip(&ours.frames).skip(1) {
+            *theirs = as_return_address(theirs, ours);
+        }
+        self.frames += theirs.frames.len();
+        (theirs, ours)
+    }
+
+    fn count(&mut self, end: End) {
+        *self.ends.entry(end).or_default() += 1;
+    }
+
+    /// Frames, or whole stacks, that differ for no known reason.
+    fn unexplained(&self) -> &[String] {
+        &self.names.unexplained
+    }
+
+    fn tell(&self, what: &str) {
+        let others = self.unexplained();
+        let named: u64 = self.names.classes.values().sum();
+        let percent = |part: usize| part as f64 * 100.0 / self.frames as f64;
+        println!(
+            "{what}: {} samples, {} frames: {:.3} % the same, {:.3} % named otherwise for known \
+             reasons {:?}, {:.3} % for none; stacks that end elsewhere {:?}: {:#?}",
+            self.names.corrected.len(),
+            self.frames,
+            percent(self.frames - named as usize - others.len()),
+            percent(named as usize),
+            self.names.classes,
+            percent(others.len()),
+            self.ends,
+            &others[..others.len().min(10)],
+        );
+    }
+}
+
+/// Whether the outermost function is one that nobody calls.
+fn reaches_root(sample: &PerfSample) -> bool {
+    let roots = ["_start", "clone3", "__clone", "clone", "thread_start"];
+    (sample.frames.last()).is_some_and(|frame| roots.contains(&&*frame.name))
+}
+
+/// Those of our frames that are perf's, as far as all of perf's are there in order.
+fn common(theirs: &[PerfFrame], ours: &[PerfFrame]) -> Vec<PerfFrame> {
+    let mut rest = ours.iter();
+    let found = theirs.iter().map_while(|theirs| {
+        rest.find(|ours| as_return_address(theirs, ours).address == ours.address)
+    });
+    found.cloned().collect()
+}
+
+/// perf shows callers at the address before the one they return to, and so does the offset.
+fn as_return_address(theirs: &PerfFrame, ours: &PerfFrame) -> PerfFrame {
+    let next = |hex: &str| u64::from_str_radix(hex, 16).ok()?.checked_add(1);
+    if next(&theirs.address) != u64::from_str_radix(&ours.address, 16).ok() {
+        return theirs.clone();
+    }
+    let offset = next(&theirs.offset).map(|offset| format!("{offset:x}"));
+    PerfFrame {
+        address: ours.address.clone(),
+        offset: offset.unwrap_or_default(),
+        ..theirs.clone()
+    }
+}
+
+/// Records by perf with copies of stacks, and reads that with both.
+fn compare(program: &Path, args: &str, here: &Here) -> Unwound {
+    here.perf_record("-e cpu-clock --call-graph dwarf", program, args);
+    let theirs = perf_samples(&here.perf(PERF_SCRIPT).ok());
+    let ours = perf_samples(&here.rprof("script --no-inline").ok());
+    assert!(!theirs.is_empty(), "{}: no samples", program.display());
+    assert_eq!(ours.len(), theirs.len(), "{}: samples", program.display());
+    let unwound = Unwound::of(theirs, ours);
+    unwound.tell(&program.file_name().unwrap_or_default().to_string_lossy());
+    unwound
+}
+
+fn assert_same(program: &Path, args: &str) {
+    let unwound = compare(program, args, &Here::new());
+    let others = unwound.unexplained();
+    assert!(
+        others.is_empty(),
+        "{} of {} frames in {}: {:#?}",
+        others.len(),
+        unwound.frames,
+        program.display(),
+        &others[..others.len().min(10)],
+    );
+}
+
+const NO_FRAME_POINTERS: &str = "-fomit-frame-pointer";
+
+#[test]
+fn without_frame_pointers() {
+    needs!(PerfEvents, Perf);
+    assert_same(&c_with("shares.c", &["-O2", NO_FRAME_POINTERS]), "0.5");
+}
+
+#[test]
+fn of_a_static_program() {
+    needs!(PerfEvents, Perf);
+    assert_same(&c_with("shares.c", &["-static", NO_FRAME_POINTERS]), "0.3");
+}
+
+#[test]
+fn of_threads() {
+    needs!(PerfEvents, Perf);
+    assert_same(&c_with("threads.c", &[NO_FRAME_POINTERS]), "0.3");
+}
+
+#[test]
+fn of_system_calls() {
+    needs!(PerfEvents, Perf, Kernel);
+    assert_same(&c_with("syscalls.c", &[NO_FRAME_POINTERS]), "0.5");
+}
+
+#[test]
+fn deeper_than_the_copy() {
+    needs!(PerfEvents, Perf);
+    assert_same(&c("recursion.c"), "1000 0.2");
+}
+
+#[test]
+fn of_processes() {
+    needs!(PerfEvents, Perf);
+    let args = format!("0.2 {} 0.2", c("shares.c").display());
+    assert_same(&c_with("fork_exec.c", &[NO_FRAME_POINTERS]), &args);
+}
+
+#[test]
+fn of_cxx() {
+    needs!(PerfEvents, Perf, Cxx);
+    assert_same(&cxx("names.cpp"), "0.1");
+}
+
+#[test]
+fn of_rust() {
+    needs!(PerfEvents, Perf);
+    assert_same(&rust("names.rs", &["-Cforce-frame-pointers=no"]), "0.1");
+}
+
+/// Tens of thousands of frames in code that nobody prepared.
+#[test]
+fn of_a_compiler() {
+    needs!(PerfEvents, Perf, Gcc);
+    let here = Here::new();
+    std::fs::write(here.path("large.c"), large_source(150)).expect("a file");
+    let unwound = compare("gcc".as_ref(), "-O2 -c large.c -o large.o", &here);
+    let others = unwound.unexplained().len();
+    assert!(
+        others * 1000 < unwound.frames,
+        "{others} of {} frames",
+        unwound.frames
+    );
+}
