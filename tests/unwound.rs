@@ -56,7 +56,10 @@ impl Unwound {
             }
         }
         let (long, short) = (ours.frames.len(), theirs.frames.len());
-        if long > short && short > 0 && reaches_root(&ours) && !reaches_root(&theirs) {
+        // Stacks longer than the copy have no root in either.
+        let vdso = |frame: &PerfFrame| frame.object == "[vdso]";
+        let is_known = reaches_root(&ours) || theirs.frames.last().is_some_and(vdso);
+        if long > short && short > 0 && is_known && !reaches_root(&theirs) {
             ours.frames.truncate(short);
             self.count(End::ShortOfRoot);
         }
