@@ -90,7 +90,7 @@ impl Ring {
     /// At most `limit` bytes are copied (and never fewer than one whole record, whatever the limit).
     /// A record that wraps comes out in one piece.
     pub fn drain_into(&mut self, out: &mut Vec<u8>, limit: usize) -> Drained {
-        let unread = match self.to_read() {
+        let unread = match self.readable() {
             Ok(0) => return Drained::default(),
             Ok(unread) => unread,
             Err(damaged) => return damaged,
@@ -110,7 +110,7 @@ impl Ring {
     /// Hands whole records, one after another, to `put`, and gives the room of those that it
     /// took back to the kernel. It ends with the first that `put` does not take.
     pub fn drain_with(&mut self, mut put: impl FnMut(RawBytes<'_>) -> bool) -> Drained {
-        let unread = match self.to_read() {
+        let unread = match self.readable() {
             Ok(unread) => unread,
             Err(damaged) => return damaged,
         };
@@ -131,7 +131,7 @@ impl Ring {
     }
 
     /// Bytes that may be read; all are given up where the head is impossible.
-    fn to_read(&mut self) -> Result<usize, Drained> {
+    fn readable(&mut self) -> Result<usize, Drained> {
         let head = self.head();
         let unread = head.wrapping_sub(self.tail);
         if unread > self.size() as u64 {
