@@ -69,7 +69,7 @@ impl StackTops {
         }
     }
 
-    /// The address that was learnt of a thread, or one less than [`UNIT`] above it.
+    /// The address that was learnt of a thread, or one less than 64 bytes above it.
     pub fn get(&self, tid: u32) -> Option<u64> {
         let (place, tag) = self.place(tid)?;
         let known = place.load(Ordering::Relaxed);
