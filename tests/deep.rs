@@ -1,6 +1,6 @@
 //! Stacks that no copy reaches across, and what the process's memory tells of them.
 
-use crate::support::{Here, Need, c_with, folded};
+use crate::support::{Here, c_with, folded};
 
 /// Complete stacks with the right way, with the wrong one, and those cut short.
 #[derive(Debug, Default)]

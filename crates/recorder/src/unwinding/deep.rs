@@ -65,13 +65,7 @@ impl Unwinding {
         registers: &Registers,
         both: &Both<'_>,
     ) -> Option<Root> {
-        let code = Code {
-            pid: cut.pid,
-            map: &self.map,
-            mappings: self.map.mappings(cut.pid),
-            tables: &self.tables,
-            memory: &self.memory,
-        };
+        let code = Code::new(cut.pid, &self.map, &self.tables, &self.memory);
         let mut frames = Vec::new();
         let end = (self.unwinder).unwind(registers, both, &code, MOST_FRAMES, &mut frames);
         // What does not lead to a root is no more to be believed than nothing.
@@ -127,13 +121,7 @@ impl Unwinding {
 
     /// Where the function of a frame starts.
     fn function_of(&self, pid: Pid, frame: &Frame) -> Option<u64> {
-        let code = Code {
-            pid,
-            map: &self.map,
-            mappings: self.map.mappings(pid),
-            tables: &self.tables,
-            memory: &self.memory,
-        };
+        let code = Code::new(pid, &self.map, &self.tables, &self.memory);
         let module = code.find(frame.lookup_address())?;
         let svma = frame.lookup_address().wrapping_sub(module.bias);
         let start = module.table?.function_start(svma)?;

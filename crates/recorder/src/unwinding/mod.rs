@@ -244,14 +244,7 @@ impl Unwinding {
         let dump = StackDump::new(whole.sp(), bytes);
 
         self.tables.extend_to(self.map.images().len());
-        let code = Code {
-            pid,
-            map: &self.map,
-            mappings: self.map.mappings(pid),
-            generation: self.map.generation(pid),
-            tables: &self.tables,
-            memory: &self.memory,
-        };
+        let code = Code::new(pid, &self.map, &self.tables, &self.memory);
         let frames = &mut self.frames;
         let mut end = self
             .unwinder
@@ -327,6 +320,24 @@ struct Code<'a> {
     generation: u64,
     tables: &'a Tables,
     memory: &'a ProcessMemories,
+}
+
+impl<'a> Code<'a> {
+    fn new(
+        pid: Pid,
+        map: &'a LiveMap,
+        tables: &'a Tables,
+        memory: &'a ProcessMemories,
+    ) -> Code<'a> {
+        Code {
+            pid,
+            map,
+            mappings: map.mappings(pid),
+            generation: map.generation(pid),
+            tables,
+            memory,
+        }
+    }
 }
 
 impl Modules for Code<'_> {
