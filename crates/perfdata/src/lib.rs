@@ -40,7 +40,7 @@ pub mod writer;
 pub use blocks::{Block, Blocks};
 pub use error::{Damage, Error};
 pub use events::{Event, Events};
-pub use features::{BuildIdEntry, Feature, FeatureSections};
+pub use features::{BuildIdEntry, Feature, FeatureSections, KeptFile, KeptKind};
 pub use output::OutputFile;
 pub use pipe_writer::PipeWriter;
 pub use reader::{Mode, PerfData};

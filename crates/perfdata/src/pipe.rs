@@ -14,6 +14,9 @@ use crate::walk::{Walk, Walked, tracing_data};
 /// HEADER_FEATURE records with features of our own, are refused by perf 6.1.)
 pub(crate) const PRIVATE_MARK: u64 = u64::from_be_bytes(*b"rprofpvt");
 
+/// The same for a piece of the section of files that are kept, which is too long for one.
+pub(crate) const KEPT_MARK: u64 = u64::from_be_bytes(*b"rprofkpt");
+
 /// Collects what a stream says of itself.
 pub(crate) struct PipeHeader {
     pub(crate) events: Events,
@@ -27,6 +30,8 @@ struct Scan {
     updates: Vec<(u64, EventUpdate)>,
     build_ids: Vec<BuildIdEntry>,
     features: FeatureSections,
+    /// The section of files that are kept, as far as it has come.
+    kept: Vec<u8>,
 }
 
 impl PipeHeader {
@@ -42,6 +47,9 @@ impl PipeHeader {
         }
         if !scan.build_ids.is_empty() {
             scan.features.insert_build_ids(&scan.build_ids);
+        }
+        if !scan.kept.is_empty() {
+            scan.features.insert(Feature::RPROF_FILES, scan.kept);
         }
         let mut events = name_events(scan.attrs, &scan.event_types, &scan.features);
         for (id, update) in scan.updates {
@@ -74,6 +82,11 @@ impl Scan {
                 let bytes = body.get_from(8).map(|bytes| bytes.to_cow().into_owned());
                 self.features
                     .insert(Feature::RPROF, bytes.unwrap_or_default());
+            }
+            RecordType::HEADER_EVENT_TYPE if body.u64(0, endian) == Some(KEPT_MARK) => {
+                if let Some(bytes) = body.get_from(8) {
+                    self.kept.extend_from_slice(&bytes.to_cow());
+                }
             }
             RecordType::HEADER_EVENT_TYPE => self.event_types.extend(event_type(&body, endian)),
             RecordType::EVENT_UPDATE => self.updates.extend(EventUpdate::decode(record)),

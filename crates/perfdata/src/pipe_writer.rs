@@ -7,8 +7,11 @@ use rprof_records::{Endian, Misc, RecordType, put_record};
 use crate::compress::Compressor;
 use crate::features::{BuildIdEntry, Feature, FeatureSections, put_build_id};
 use crate::header::PIPE_HEADER_SIZE;
-use crate::pipe::PRIVATE_MARK;
+use crate::pipe::{KEPT_MARK, PRIVATE_MARK};
 use crate::writer::{EventDescription, WriteOptions, attr_size, encode_attr, magic};
+
+/// Bytes of a longer section in one record: a multiple of eight, so that nothing comes between.
+const PIECE: usize = 65_000;
 
 /// `type` of an EVENT_UPDATE that has a name.
 const NAME: u64 = 2;
@@ -123,6 +126,7 @@ impl<W: Write> PipeWriter<W> {
                         self.left_out.push(feature);
                     }
                 }
+                Feature::RPROF_FILES => put_pieces(&mut out, bytes, endian)?,
                 Feature(number) if number > Feature::PMU_CAPS.0 => self.left_out.push(feature),
                 Feature(number) => {
                     let put = |out: &mut Vec<u8>| {
@@ -211,6 +215,18 @@ impl<W: Write> PipeWriter<W> {
         self.written += bytes.len() as u64;
         Ok(())
     }
+}
+
+/// A section that is too long for a record, in pieces.
+fn put_pieces(out: &mut Vec<u8>, bytes: &[u8], endian: Endian) -> io::Result<()> {
+    for piece in bytes.chunks(PIECE) {
+        put_record(out, RecordType::HEADER_EVENT_TYPE, Misc(0), endian, |out| {
+            out.extend(endian.put_u64(KEPT_MARK));
+            out.extend_from_slice(piece);
+        })
+        .map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))?;
+    }
+    Ok(())
 }
 
 /// An event: its attr, then its ids.

@@ -56,7 +56,12 @@ impl Sink {
             Sink::File(file) => file.finish(features),
             Sink::Stream(mut stream) => {
                 let mut late = FeatureSections::new(features.endian());
-                for feature in [Feature::BUILD_ID, Feature::SAMPLE_TIME, Feature::RPROF] {
+                for feature in [
+                    Feature::BUILD_ID,
+                    Feature::SAMPLE_TIME,
+                    Feature::RPROF,
+                    Feature::RPROF_FILES,
+                ] {
                     if let Some(bytes) = features.get(feature) {
                         late.insert(feature, bytes.to_vec());
                     }

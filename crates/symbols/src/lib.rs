@@ -16,6 +16,7 @@
 //! | `reconcile` | symbol table and debug information, made one answer |
 //! | [`kernel`] | [`KernelSymbols`]: `/proc/kallsyms`, and the identity of kernel and modules |
 //! | [`vdso`] | the bytes of this process's own vdso |
+//! | [`jit`] | code made at run time: perf maps and jitdumps |
 //! | [`demangle`] | Rust and C++ names, bounded in time and length |
 //! | [`frames`] | the answer: [`Frames`] around a [`Symbol`] |
 //! | [`reason`] | [`Reason`]: why there is no answer |
@@ -33,6 +34,7 @@ pub mod demangle;
 pub mod elf;
 pub mod frames;
 pub mod image;
+pub mod jit;
 pub mod kernel;
 pub mod reason;
 pub mod symbolizer;
@@ -51,6 +53,7 @@ pub use elf::{ElfError, ElfSymbol, ElfSymbols};
 pub use file::ImageFile;
 pub use frames::{Frame, Frames, SourceLine, Symbol};
 pub use image::{ImageKey, ImageKind};
+pub use jit::{JitDump, JitFunction, PerfMap};
 pub use kernel::{KernelError, KernelSymbol, KernelSymbols};
 pub use reason::Reason;
 pub use symbolizer::{Lookup, Symbolizer, SymbolizerBuilder};

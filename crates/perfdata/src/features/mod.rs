@@ -13,7 +13,7 @@
 //! | [`run`] | SAMPLE_TIME, CLOCKID, CLOCK_DATA, COMPRESSED, DIR_FORMAT, AUXTRACE |
 //! | [`bpf`] | BPF_PROG_INFO, BPF_BTF |
 //! | [`simpleperf`] | simpleperf's META_INFO |
-//! | [`private`] | rprof's own |
+//! | [`private`], [`kept`] | rprof's own |
 //!
 //! BRANCH_STACK and STAT are empty: [`FeatureSections::has`] tells. TRACING_DATA
 //! and what is not named here stays bytes.
@@ -31,6 +31,7 @@ pub mod build_ids;
 mod codec;
 pub mod domains;
 pub mod events;
+pub mod kept;
 pub mod machine;
 pub mod memory;
 pub mod numbers;
@@ -42,6 +43,7 @@ pub mod topology;
 
 pub use build_ids::BuildIdEntry;
 pub use events::{DescribedEvent, EventGroup};
+pub use kept::{KeptFile, KeptKind};
 pub use numbers::Feature;
 
 pub(crate) use build_ids::{build_id_entry, put_build_id};
@@ -216,6 +218,7 @@ mod tests {
         f.bpf_btf();
         f.simpleperf_meta_info();
         f.private();
+        f.kept_files();
     }
 
     #[test]

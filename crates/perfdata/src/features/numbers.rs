@@ -103,6 +103,10 @@ features! {
     ///
     /// [`FeatureSections::insert_private`]: super::FeatureSections::insert_private
     RPROF = 200;
+    /// rprof: what [`FeatureSections::insert_kept_files`] keeps.
+    ///
+    /// [`FeatureSections::insert_kept_files`]: super::FeatureSections::insert_kept_files
+    RPROF_FILES = 201;
 }
 
 impl Feature {

@@ -1,0 +1,177 @@
+//! Header and records, in either byte order.
+
+use super::DumpError;
+
+/// `JiTD` as a number, in the order of the machine that wrote it.
+const MAGIC: u32 = 0x4a69_5444;
+
+/// `JITDUMP_FLAGS_ARCH_TIMESTAMP`.
+const ARCH_TIMESTAMP: u64 = 1;
+
+/// Bytes of the header: `magic, version, total_size, elf_mach, pad, pid: u32; timestamp,
+/// flags: u64`.
+pub(super) const HEADER: usize = 40;
+
+/// Bytes before the body of a record: `id, total_size: u32; timestamp: u64`.
+pub(super) const PREFIX: usize = 16;
+
+/// Where in a record its length stands.
+pub(super) const SIZE_AT: usize = 4;
+
+/// Reads from front to back; `None` past the end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reader<'a> {
+    rest: &'a [u8],
+    big: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (taken, rest) = self.rest.split_first_chunk()?;
+        self.rest = rest;
+        Some(*taken)
+    }
+
+    pub(super) fn u32(&mut self) -> Option<u32> {
+        let bytes = self.take()?;
+        Some(match self.big {
+            true => u32::from_be_bytes(bytes),
+            false => u32::from_le_bytes(bytes),
+        })
+    }
+
+    pub(super) fn u64(&mut self) -> Option<u64> {
+        let bytes = self.take()?;
+        Some(match self.big {
+            true => u64::from_be_bytes(bytes),
+            false => u64::from_le_bytes(bytes),
+        })
+    }
+
+    pub(super) fn skip(&mut self, bytes: usize) -> Option<()> {
+        self.rest = self.rest.get(bytes..)?;
+        Some(())
+    }
+
+    /// Up to a NUL, which has to be there.
+    pub(super) fn c_string(&mut self) -> Option<&'a [u8]> {
+        let end = self.rest.iter().position(|byte| *byte == 0)?;
+        let (text, rest) = self.rest.split_at(end);
+        self.rest = &rest[1..];
+        Some(text)
+    }
+
+    /// Bytes that are left.
+    pub(super) fn left(&self) -> usize {
+        self.rest.len()
+    }
+}
+
+/// What of the header matters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Header {
+    pub(super) big: bool,
+    /// Bytes up to the first record.
+    pub(super) len: usize,
+    pub(super) has_other_clock: bool,
+}
+
+impl Header {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, DumpError> {
+        let big = match bytes.first_chunk() {
+            Some(magic) if u32::from_le_bytes(*magic) == MAGIC => false,
+            Some(magic) if u32::from_be_bytes(*magic) == MAGIC => true,
+            _ => return Err(DumpError::NotAJitDump),
+        };
+        let mut reader = Reader { rest: bytes, big };
+        let mut read = || {
+            reader.skip(8)?;
+            let len = reader.u32()? as usize;
+            reader.skip(4 + 4 + 4 + 8)?;
+            Some((len, reader.u64()?))
+        };
+        let (len, flags) = read().ok_or(DumpError::DamagedHeader)?;
+        if len < HEADER || len > bytes.len() {
+            return Err(DumpError::DamagedHeader);
+        }
+        Ok(Self {
+            big,
+            len,
+            has_other_clock: flags & ARCH_TIMESTAMP != 0,
+        })
+    }
+
+    pub(super) fn records<'a>(&self, bytes: &'a [u8]) -> Records<'a> {
+        Records {
+            bytes,
+            at: self.len,
+            big: self.big,
+            is_cut: false,
+        }
+    }
+}
+
+/// A record.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawRecord<'a> {
+    pub(super) kind: u32,
+    pub(super) time: u64,
+    pub(super) body: Reader<'a>,
+    /// All of it.
+    pub(super) bytes: &'a [u8],
+}
+
+/// The records, up to the end or to the first that is not there as a whole.
+#[derive(Debug)]
+pub(super) struct Records<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    big: bool,
+    is_cut: bool,
+}
+
+impl<'a> Records<'a> {
+    /// Where they stopped before the end of the file.
+    pub(super) fn cut_at(&self) -> Option<u64> {
+        self.is_cut.then_some(self.at as u64)
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = RawRecord<'a>;
+
+    fn next(&mut self) -> Option<RawRecord<'a>> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        if rest.is_empty() || self.is_cut {
+            return None;
+        }
+        let read = || {
+            let mut reader = Reader {
+                rest,
+                big: self.big,
+            };
+            let (kind, size, time) = (reader.u32()?, reader.u32()? as usize, reader.u64()?);
+            let bytes = rest.get(..size)?;
+            let body = Reader {
+                rest: bytes.get(PREFIX..)?,
+                big: self.big,
+            };
+            Some(RawRecord {
+                kind,
+                time,
+                body,
+                bytes,
+            })
+        };
+        match read() {
+            Some(record) => {
+                self.at += record.bytes.len();
+                Some(record)
+            }
+            None => {
+                self.is_cut = true;
+                None
+            }
+        }
+    }
+}

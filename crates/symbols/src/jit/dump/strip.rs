@@ -1,0 +1,38 @@
+//! A jitdump without the code itself, which is most of it and not needed for names.
+
+use super::reader::{Header, SIZE_AT};
+use super::{DumpError, kind};
+
+/// The same file without the machine code and without unwinding information: it reads to the
+/// same [`JitDump`](super::JitDump).
+///
+/// # Errors
+/// As [`JitDump::parse`](super::JitDump::parse).
+pub fn without_code(bytes: &[u8]) -> Result<Vec<u8>, DumpError> {
+    let header = Header::parse(bytes)?;
+    let mut out = bytes[..header.len].to_vec();
+    for record in header.records(bytes) {
+        match record.kind {
+            kind::LOAD => {
+                let mut body = record.body;
+                // pid, tid, vma, address, size, index.
+                let read = body.skip(4 + 4 + 4 * 8).and_then(|()| body.c_string());
+                if read.is_none() {
+                    continue;
+                }
+                let kept = record.bytes.len() - body.left();
+                let begins = out.len();
+                out.extend_from_slice(&record.bytes[..kept]);
+                let size = kept as u32;
+                let size = match header.big {
+                    true => size.to_be_bytes(),
+                    false => size.to_le_bytes(),
+                };
+                out[begins + SIZE_AT..][..4].copy_from_slice(&size);
+            }
+            kind::MOVE | kind::DEBUG_INFO | kind::CLOSE => out.extend_from_slice(record.bytes),
+            _ => {}
+        }
+    }
+    Ok(out)
+}

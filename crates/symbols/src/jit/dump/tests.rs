@@ -1,0 +1,183 @@
+use super::*;
+
+/// Writes a jitdump, in either byte order.
+struct Maker {
+    big: bool,
+    bytes: Vec<u8>,
+}
+
+impl Maker {
+    fn new(big: bool, flags: u64) -> Maker {
+        let mut maker = Maker {
+            big,
+            bytes: Vec::new(),
+        };
+        for word in [0x4a69_5444, 1, 40, 62, 0, 7] {
+            maker.u32(word);
+        }
+        maker.u64(0);
+        maker.u64(flags);
+        maker
+    }
+
+    fn u32(&mut self, value: u32) {
+        self.bytes.extend(match self.big {
+            true => value.to_be_bytes(),
+            false => value.to_le_bytes(),
+        });
+    }
+
+    fn u64(&mut self, value: u64) {
+        self.bytes.extend(match self.big {
+            true => value.to_be_bytes(),
+            false => value.to_le_bytes(),
+        });
+    }
+
+    fn record(&mut self, kind: u32, time: u64, words: &[u64], rest: &[u8]) {
+        self.u32(kind);
+        self.u32((16 + 8 * words.len() + rest.len()) as u32);
+        self.u64(time);
+        words.iter().for_each(|word| self.u64(*word));
+        self.bytes.extend(rest);
+    }
+
+    /// The first word stands for pid and tid.
+    fn load(&mut self, time: u64, start: u64, size: u64, index: u64, name: &str) {
+        let code = vec![0xcc; size as usize];
+        let rest = [name.as_bytes(), &[0], &code].concat();
+        self.record(0, time, &[0, start, start, size, index], &rest);
+    }
+
+    fn moved(&mut self, time: u64, from: u64, to: u64, size: u64, index: u64) {
+        self.record(1, time, &[0, to, from, to, size, index], &[]);
+    }
+
+    fn lines(&mut self, time: u64, start: u64, entries: &[(u64, u32, &[u8])]) {
+        let from = self.bytes.len();
+        self.record(2, time, &[start, entries.len() as u64], &[]);
+        for (address, line, name) in entries {
+            self.u64(*address);
+            self.u32(*line);
+            self.u32(0);
+            self.bytes.extend(*name);
+            self.bytes.push(0);
+        }
+        let size = (self.bytes.len() - from) as u32;
+        let size = match self.big {
+            true => size.to_be_bytes(),
+            false => size.to_le_bytes(),
+        };
+        self.bytes[from + 4..from + 8].copy_from_slice(&size);
+    }
+}
+
+fn made(big: bool) -> Vec<u8> {
+    let mut maker = Maker::new(big, 0);
+    maker.lines(
+        90,
+        0x1000,
+        &[
+            (0x1000, 3, b"a.js"),
+            (0x1008, 4, b"\xff"),
+            (0x100c, 9, b"b.js"),
+        ],
+    );
+    maker.load(100, 0x1000, 0x20, 1, "first one");
+    // Unwinding information, and a record of a kind that is yet to come.
+    maker.record(4, 150, &[1, 2, 3], b"table");
+    maker.record(77, 160, &[], b"?");
+    maker.moved(200, 0x1000, 0x2000, 0x20, 1);
+    maker.load(300, 0x1010, 0x20, 2, "second");
+    maker.record(3, 400, &[], &[]);
+    maker.bytes
+}
+
+fn named(dump: &JitDump, avma: u64, time: u64) -> Option<String> {
+    dump.lookup(avma, time).map(|found| found.name.into_owned())
+}
+
+fn check(dump: &JitDump) {
+    for (avma, time, name) in [
+        (0x1000, 99, None),
+        (0x1000, 100, Some("first one")),
+        (0x101f, 199, Some("first one")),
+        (0x1020, 199, None),
+        (0x1000, 200, None),
+        (0x1010, 250, None),
+        (0x2000, 199, None),
+        (0x2000, 200, Some("first one")),
+        (0x1010, 300, Some("second")),
+        (0x2010, u64::MAX, Some("first one")),
+    ] {
+        let at = format!("{avma:#x} at {time}");
+        assert_eq!(named(dump, avma, time).as_deref(), name, "{at}");
+    }
+    let line = |avma, time| {
+        let line = dump.line(dump.find(avma, time)?, avma)?;
+        Some((line.file.to_owned(), line.line))
+    };
+    assert_eq!(line(0x1004, 100), Some(("a.js".into(), 3)));
+    assert_eq!(line(0x1008, 100), Some(("a.js".into(), 4)));
+    assert_eq!(line(0x2010, 200), Some(("b.js".into(), 9)));
+    assert_eq!(line(0x1010, 300), None);
+    assert_eq!(dump.cut_at(), None);
+    assert!(!dump.has_other_clock());
+    assert_eq!((dump.epoch(99), dump.epoch(u64::MAX)), (0, 4));
+}
+
+#[test]
+fn both_byte_orders_with_and_without_code() {
+    for big in [false, true] {
+        let bytes = made(big);
+        check(&JitDump::parse(&bytes).unwrap());
+        let stripped = without_code(&bytes).unwrap();
+        assert!(stripped.len() < bytes.len());
+        check(&JitDump::parse(&stripped).unwrap());
+    }
+}
+
+#[test]
+fn cut_anywhere_keeps_what_stands_before() {
+    let bytes = made(false);
+    assert_eq!(JitDump::parse(b"ELF?").unwrap_err(), DumpError::NotAJitDump);
+    let mut last = 0;
+    for len in 4..bytes.len() {
+        match JitDump::parse(&bytes[..len]) {
+            Err(error) => assert!(len < 40 && error == DumpError::DamagedHeader),
+            Ok(dump) => {
+                assert!(dump.len() >= last, "{len}");
+                last = dump.len();
+                assert!(without_code(&bytes[..len]).is_ok());
+            }
+        }
+    }
+    assert_eq!(last, 4);
+    let cut = JitDump::parse(&bytes[..bytes.len() - 1]).unwrap();
+    assert_eq!(cut.cut_at(), Some(bytes.len() as u64 - 16));
+}
+
+#[test]
+fn sizes_that_lie_end_it() {
+    let mut maker = Maker::new(false, 1);
+    maker.load(1, 0x10, 0x10, 1, "good");
+    let good = maker.bytes.len() as u64;
+    maker.record(0, 2, &[], &[]);
+    let at = good as usize + 4;
+    maker.bytes[at..at + 4].copy_from_slice(&3u32.to_le_bytes());
+    maker.load(3, 0x20, 0x10, 2, "never seen");
+    let dump = JitDump::parse(&maker.bytes).unwrap();
+    assert!(dump.has_other_clock());
+    assert_eq!(named(&dump, 0x10, 5).as_deref(), Some("good"));
+    assert_eq!((dump.len(), dump.cut_at()), (1, Some(good)));
+}
+
+#[test]
+fn the_end_of_memory_and_moves_of_nothing() {
+    let mut maker = Maker::new(false, 0);
+    maker.record(0, 1, &[0, 0, u64::MAX - 1, u64::MAX, 1], b"top\0");
+    maker.moved(2, 0x100, 0x200, 0x10, 99);
+    let dump = JitDump::parse(&maker.bytes).unwrap();
+    assert_eq!(named(&dump, u64::MAX - 1, 1).as_deref(), Some("top"));
+    assert_eq!(named(&dump, 0x200, 2), None);
+}

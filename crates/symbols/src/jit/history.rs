@@ -1,0 +1,116 @@
+//! Who lay at an address at a time.
+
+/// Ranges of addresses, each from a time on; where several cover an address, the latest that
+/// is not later than the time asked for holds there.
+///
+/// A tree over the distinct ends of the ranges. Each range stands at the few nodes that make
+/// it up, by its number; numbers ascend with time. A lookup goes from a leaf to the root and
+/// searches each node on its way, so it takes the square of a logarithm whatever the ranges
+/// look like, and so does a range in memory: some tens of numbers at most.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    /// Ends of ranges, ascending: leaf `i` is from `points[i]` up to `points[i + 1]`.
+    points: Vec<u64>,
+    /// Node `i` has `numbers[firsts[i]..firsts[i + 1]]`.
+    firsts: Vec<u32>,
+    numbers: Vec<u32>,
+}
+
+impl History {
+    /// Of ranges (start, end behind it) in order of time. Empty ones cover nothing.
+    pub(super) fn new(ranges: &[(u64, u64)]) -> Self {
+        let ends = |&(start, end): &(u64, u64)| [start, end];
+        let mut points: Vec<u64> = ranges.iter().flat_map(ends).collect();
+        points.sort_unstable();
+        points.dedup();
+        let leaves = points.len();
+        let mut firsts = vec![0u32; 2 * leaves + 2];
+        for range in ranges {
+            each_node(&points, range, |node| firsts[node + 2] += 1);
+        }
+        for i in 1..firsts.len() {
+            firsts[i] += firsts[i - 1];
+        }
+        let mut numbers = vec![0; firsts[firsts.len() - 1] as usize];
+        // Moved on while filling, after which each stands where the next one began.
+        for (number, range) in (0u32..).zip(ranges) {
+            each_node(&points, range, |node| {
+                numbers[firsts[node + 1] as usize] = number;
+                firsts[node + 1] += 1;
+            });
+        }
+        Self {
+            points,
+            firsts,
+            numbers,
+        }
+    }
+
+    /// The number of the latest range at an address, of those below `limit`.
+    pub(super) fn latest(&self, address: u64, limit: u32) -> Option<u32> {
+        let after = self.points.partition_point(|point| *point <= address);
+        let mut node = after.checked_sub(1)? + self.points.len();
+        let mut latest = None;
+        while node > 0 {
+            let (from, to) = (self.firsts[node] as usize, self.firsts[node + 1] as usize);
+            let here = self.numbers.get(from..to)?;
+            let early = here.partition_point(|number| *number < limit);
+            latest = latest.max(early.checked_sub(1).map(|last| here[last]));
+            node /= 2;
+        }
+        latest
+    }
+}
+
+/// The nodes that make up a range.
+fn each_node(points: &[u64], range: &(u64, u64), mut take: impl FnMut(usize)) {
+    let place = |end| points.partition_point(|point| *point < end) + points.len();
+    let (mut from, mut to) = (place(range.0), place(range.1));
+    while from < to {
+        if from % 2 == 1 {
+            take(from);
+            from += 1;
+        }
+        if to % 2 == 1 {
+            to -= 1;
+            take(to);
+        }
+        from /= 2;
+        to /= 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agrees_with_a_list() {
+        // Ranges that overlap in every way, made by a small generator of numbers.
+        let mut seed = 1u64;
+        let mut next = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) % below
+        };
+        for count in 0..60 {
+            let ranges: Vec<(u64, u64)> = (0..count)
+                .map(|_| {
+                    let start = next(50);
+                    (start, start + next(20))
+                })
+                .collect();
+            let history = History::new(&ranges);
+            for address in 0..75 {
+                for limit in 0..=count as u32 {
+                    let covers = |i: &u32| {
+                        let (start, end) = ranges[*i as usize];
+                        start <= address && address < end
+                    };
+                    let expected = (0..limit).rev().find(covers);
+                    let found = history.latest(address, limit);
+                    assert_eq!(found, expected, "{address} below {limit} of {ranges:?}");
+                }
+            }
+        }
+    }
+}

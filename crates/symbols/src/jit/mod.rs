@@ -1,0 +1,58 @@
+//! Code that was made at run time: which function lies where, and since when.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`perf_map`] | [`PerfMap`]: `/tmp/perf-PID.map`, a line of text for each function |
+//! | [`dump`] | [`JitDump`]: `jit-PID.dump`, records with times, moves and lines |
+//! | `history` | who lay at an address at a time |
+//! | [`source`] | [`MapFile`]: opening these files, which anybody may have put there |
+//!
+//! Both are written by the program that was recorded, so whatever stands in them is taken for
+//! data of a stranger: a bad line or record costs itself and no other, and what is kept of a
+//! file is bounded by its length.
+
+pub mod dump;
+mod history;
+pub mod perf_map;
+pub mod source;
+
+pub use dump::{DumpError, JitDump};
+pub use perf_map::PerfMap;
+pub use source::{MapFile, Refusal};
+
+use std::borrow::Cow;
+
+/// Longest name that is shown, in bytes. What runtimes write stays far below.
+const LONGEST_NAME: usize = 4096;
+
+/// A function that was made at run time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JitFunction<'a> {
+    /// Its name as the runtime wrote it, bytes that are no UTF-8 replaced. It may hold any
+    /// character: escape it before showing it.
+    pub name: Cow<'a, str>,
+    /// Where it starts: AVMA.
+    pub start: u64,
+    /// Its length in bytes.
+    pub size: u64,
+}
+
+/// A line of source code, as a jitdump tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JitLine<'a> {
+    /// The file's name, as the runtime wrote it.
+    pub file: &'a str,
+    /// The line, from 1.
+    pub line: u32,
+}
+
+/// A name as text, cut where it is too long.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    match bytes.len() > LONGEST_NAME {
+        true => Cow::Owned(format!(
+            "{}…",
+            String::from_utf8_lossy(&bytes[..LONGEST_NAME])
+        )),
+        false => String::from_utf8_lossy(bytes),
+    }
+}

@@ -1,0 +1,281 @@
+//! [`PerfMap`]: the text file in which a runtime lists the functions that it made.
+//!
+//! The format is that of `tools/perf/Documentation/jit-interface.txt` in the kernel's source:
+//! `START SIZE NAME`, a line each, the numbers hexadecimal, the name everything up to the end
+//! of the line. Where two entries overlap the later one holds, for it was written later; what
+//! the earlier one covers besides stays its own.
+
+use super::{JitFunction, text};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Most functions of a file that are taken in.
+const MOST_ENTRIES: usize = 4 << 20;
+
+/// How far an entry of no size reaches at most, as in perf: to the end of the page after.
+const PAGE: u64 = 4096;
+
+/// The functions of one process, by address.
+#[derive(Debug, Default)]
+pub struct PerfMap {
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+    /// By address, none overlapping another.
+    spans: Vec<Span>,
+    bad_lines: u64,
+    left_out: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    start: u64,
+    size: u64,
+    /// In `bytes`.
+    name: Range<usize>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    start: u64,
+    /// The last address, so that the end of memory can be said.
+    last: u64,
+    entry: u32,
+}
+
+impl PerfMap {
+    /// Reads the text. Lines that make no sense are counted and left out.
+    #[must_use]
+    pub fn parse(bytes: Vec<u8>) -> Self {
+        let mut map = Self {
+            bytes,
+            ..Self::default()
+        };
+        let mut at = 0;
+        for line in map.bytes.split(|byte| *byte == b'\n') {
+            let begins = at;
+            at += line.len() + 1;
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if line.is_empty() {
+                continue;
+            }
+            match Entry::parse(line, begins) {
+                Some(_) if map.entries.len() == MOST_ENTRIES => map.left_out += 1,
+                Some(entry) => map.entries.push(entry),
+                None => map.bad_lines += 1,
+            }
+        }
+        map.give_sizes();
+        map.spans = flatten(&map.entries);
+        map
+    }
+
+    /// The number of the function at an address: for [`function`](Self::function).
+    #[must_use]
+    pub fn find(&self, avma: u64) -> Option<u32> {
+        let after = self.spans.partition_point(|span| span.start <= avma);
+        let span = self.spans.get(after.checked_sub(1)?)?;
+        (avma <= span.last).then_some(span.entry)
+    }
+
+    /// A function by its number.
+    #[must_use]
+    pub fn function(&self, number: u32) -> Option<JitFunction<'_>> {
+        let entry = self.entries.get(number as usize)?;
+        Some(JitFunction {
+            name: text(self.bytes.get(entry.name.clone())?),
+            start: entry.start,
+            size: entry.size,
+        })
+    }
+
+    /// The function at an address.
+    #[must_use]
+    pub fn lookup(&self, avma: u64) -> Option<JitFunction<'_>> {
+        self.function(self.find(avma)?)
+    }
+
+    /// How many functions there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Lines that were no entries.
+    #[must_use]
+    pub fn bad_lines(&self) -> u64 {
+        self.bad_lines
+    }
+
+    /// Entries that were left out, there being too many.
+    #[must_use]
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// An entry of no size reaches to the next one.
+    fn give_sizes(&mut self) {
+        if self.entries.iter().all(|entry| entry.size > 0) {
+            return;
+        }
+        let mut starts: Vec<u64> = self.entries.iter().map(|entry| entry.start).collect();
+        starts.sort_unstable();
+        for entry in self.entries.iter_mut().filter(|entry| entry.size == 0) {
+            let next = starts.partition_point(|start| *start <= entry.start);
+            let most = (entry.start | (PAGE - 1)).saturating_add(PAGE);
+            let end = starts.get(next).map_or(most, |next| most.min(*next));
+            entry.size = (end - entry.start).max(1);
+        }
+    }
+}
+
+impl Entry {
+    fn parse(line: &[u8], begins: usize) -> Option<Self> {
+        let first = line.iter().position(|byte| *byte == b' ')?;
+        let rest = &line[first + 1..];
+        let second = first + 1 + rest.iter().position(|byte| *byte == b' ')?;
+        let (start, size) = (hex(&line[..first])?, hex(&line[first + 1..second])?);
+        let name = second + 1;
+        if line[name..].iter().all(u8::is_ascii_whitespace) {
+            return None;
+        }
+        // What reaches beyond the end of memory ends there.
+        let size = size.min((u64::MAX - start).saturating_add(1));
+        Some(Self {
+            start,
+            size,
+            name: begins + name..begins + line.len(),
+        })
+    }
+
+    fn last(&self) -> u64 {
+        self.start.saturating_add(self.size - 1)
+    }
+}
+
+/// A number of 64 bits at most; some runtimes write `0x` in front.
+fn hex(digits: &[u8]) -> Option<u64> {
+    let digits = digits.strip_prefix(b"0x").unwrap_or(digits);
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |number, digit| {
+        let digit = char::from(*digit).to_digit(16)?;
+        (number >> 60 == 0).then_some(number << 4 | u64::from(digit))
+    })
+}
+
+/// Later entries cut earlier ones.
+fn flatten(entries: &[Entry]) -> Vec<Span> {
+    let mut spans: BTreeMap<u64, (u64, u32)> = BTreeMap::new();
+    let mut covered = Vec::new();
+    for (number, entry) in (0u32..).zip(entries) {
+        let (start, last) = (entry.start, entry.last());
+        let before = spans.range(..start).next_back();
+        if let Some((&from, &(to, owner))) = before
+            && to >= start
+        {
+            spans.insert(from, (start - 1, owner));
+            if to > last {
+                spans.insert(last + 1, (to, owner));
+            }
+        }
+        covered.clear();
+        covered.extend(spans.range(start..=last).map(|(from, span)| (*from, *span)));
+        for &(from, (to, owner)) in &covered {
+            spans.remove(&from);
+            if to > last {
+                spans.insert(last + 1, (to, owner));
+            }
+        }
+        spans.insert(start, (last, number));
+    }
+    let span = |(start, (last, entry))| Span { start, last, entry };
+    spans.into_iter().map(span).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(map: &PerfMap, avma: u64) -> Option<String> {
+        map.lookup(avma).map(|found| found.name.into_owned())
+    }
+
+    #[test]
+    fn later_entries_win_and_leave_the_rest() {
+        let map = PerfMap::parse(b"1000 100 old one\n1040 10 new\n0x1080 0x10 next\n".to_vec());
+        for (avma, name) in [
+            (0xfff, None),
+            (0x1000, Some("old one")),
+            (0x103f, Some("old one")),
+            (0x1040, Some("new")),
+            (0x104f, Some("new")),
+            (0x1050, Some("old one")),
+            (0x1080, Some("next")),
+            (0x1090, Some("old one")),
+            (0x10ff, Some("old one")),
+            (0x1100, None),
+        ] {
+            assert_eq!(named(&map, avma).as_deref(), name, "{avma:#x}");
+        }
+        let found = map.lookup(0x10a0).unwrap();
+        assert_eq!((found.start, found.size), (0x1000, 0x100));
+    }
+
+    #[test]
+    fn an_entry_that_covers_several_hides_them() {
+        let map = PerfMap::parse(b"10 10 a\n20 10 b\n30 10 c\n18 20 over\n".to_vec());
+        let names: Vec<_> = [0x17, 0x18, 0x28, 0x37, 0x38]
+            .map(|avma| named(&map, avma).unwrap())
+            .to_vec();
+        assert_eq!(names, ["a", "over", "over", "over", "c"]);
+    }
+
+    #[test]
+    fn a_bad_line_costs_itself() {
+        let text = b"\n1000 10 good\nnonsense\n10000000000000000 10 too far\n\
+            g000 10 no number\n2000 10\n2000 10 \n3000  two spaces\n\
+            4000 10 caf\xe9 \x1b[2J\r\n5000 10 cut of"
+            .to_vec();
+        let map = PerfMap::parse(text);
+        assert_eq!(named(&map, 0x1000).as_deref(), Some("good"));
+        assert_eq!(named(&map, 0x4000).as_deref(), Some("caf\u{fffd} \x1b[2J"));
+        assert_eq!(named(&map, 0x5000).as_deref(), Some("cut of"));
+        assert_eq!((map.len(), map.bad_lines()), (3, 6));
+    }
+
+    #[test]
+    fn the_end_of_memory_is_an_end() {
+        let map = PerfMap::parse(b"fffffffffffff000 ffffffffffffffff top\n0 1 null\n".to_vec());
+        assert_eq!(named(&map, u64::MAX).as_deref(), Some("top"));
+        assert_eq!(named(&map, 0).as_deref(), Some("null"));
+        assert_eq!(named(&map, 1), None);
+        let map = PerfMap::parse(b"ffffffffffffffff 0 last\n0 ffffffffffffffff all\n".to_vec());
+        assert_eq!(named(&map, u64::MAX).as_deref(), Some("last"));
+        assert_eq!(named(&map, u64::MAX - 1).as_deref(), Some("all"));
+    }
+
+    #[test]
+    fn no_size_reaches_to_the_next() {
+        let map = PerfMap::parse(b"1000 0 a\n1010 0 b\n".to_vec());
+        assert_eq!(named(&map, 0x100f).as_deref(), Some("a"));
+        assert_eq!(named(&map, 0x1010).as_deref(), Some("b"));
+        assert_eq!(named(&map, 0x1ffe).as_deref(), Some("b"));
+        assert_eq!(named(&map, 0x9000), None);
+    }
+
+    #[test]
+    fn a_long_name_is_cut() {
+        let line = [b"10 10 ".to_vec(), vec![b'x'; 1 << 20]].concat();
+        let map = PerfMap::parse(line);
+        assert!(map.lookup(0x10).unwrap().name.len() < LONGEST_NAME_SHOWN);
+    }
+
+    const LONGEST_NAME_SHOWN: usize = 5000;
+}

@@ -1,0 +1,216 @@
+//! [`MapFile`]: opening a file that a stranger may have put there.
+//!
+//! `/tmp` is anybody's, and within a container all is. So the path is resolved within the
+//! process's own root, its last part is no symbolic link, and what it leads to is looked at
+//! before it is opened: a FIFO would hang us, and opening a device can have effects.
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Longest file that is read, in bytes.
+pub const MOST_BYTES: u64 = 256 << 20;
+
+/// Why a file that is there is not used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Where it leads is for whoever made it to say.
+    #[error("it is a symbolic link")]
+    SymbolicLink,
+    /// A folder, FIFO, socket or device.
+    #[error("it is not a regular file")]
+    NotARegularFile,
+    /// Somebody else could give the process names of their choice.
+    #[error("it belongs to user {0}, who is neither that of the process, nor root, nor us")]
+    ForeignOwner(u32),
+    /// Somebody may have made a second name for a file that was not meant for us.
+    #[error("it has {0} names (hard links)")]
+    SeveralNames(u64),
+    /// Too long, be it with holes.
+    #[error("it has {0} bytes, and at most {MOST_BYTES} are read")]
+    TooLong(u64),
+    /// The system said no.
+    #[error("it cannot be read: {0}")]
+    Unreadable(io::Error),
+}
+
+/// A file of names, opened, and found to be one that may be used.
+#[derive(Debug)]
+pub struct MapFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl MapFile {
+    /// Opens `path`, which is absolute, as a process sees it whose root is `root`
+    /// (`/proc/PID/root`, or `/`). Its owner has to be one of `owners`, or root, or whoever
+    /// runs this. `None` where there is nothing of that name.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn open(root: &Path, path: &Path, owners: &[u32]) -> Result<Option<Self>, Refusal> {
+        let place = match resolve(root, path) {
+            Ok(place) => place,
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(None),
+            Err(error) => return Err(Refusal::Unreadable(error.into())),
+        };
+        let metadata = place.metadata().map_err(Refusal::Unreadable)?;
+        if metadata.is_symlink() {
+            return Err(Refusal::SymbolicLink);
+        }
+        if !metadata.is_file() {
+            return Err(Refusal::NotARegularFile);
+        }
+        let uid = metadata.uid();
+        let us = rustix::process::geteuid().as_raw();
+        if uid != 0 && uid != us && !owners.contains(&uid) {
+            return Err(Refusal::ForeignOwner(uid));
+        }
+        // One without a name any more is as good as one with one.
+        if metadata.nlink() > 1 {
+            return Err(Refusal::SeveralNames(metadata.nlink()));
+        }
+        if metadata.len() > MOST_BYTES {
+            return Err(Refusal::TooLong(metadata.len()));
+        }
+        // The very file that was looked at.
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC)
+            .open(format!("/proc/self/fd/{}", place.as_raw_fd()))
+            .map_err(Refusal::Unreadable)?;
+        let path = path.to_owned();
+        Ok(Some(Self { file, path }))
+    }
+
+    /// The path, as the process sees it.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What stands in it by now.
+    ///
+    /// # Errors
+    /// [`Refusal`]: it may have grown since it was opened.
+    pub fn read(&self) -> Result<Vec<u8>, Refusal> {
+        let len = self.file.metadata().map_err(Refusal::Unreadable)?.len();
+        if len > MOST_BYTES {
+            return Err(Refusal::TooLong(len));
+        }
+        // Not longer than it was: a file that grows as fast as it is read has no end.
+        let mut bytes = vec![0; len as usize];
+        let mut have = 0;
+        while have < bytes.len() {
+            match self.file.read_at(&mut bytes[have..], have as u64) {
+                Ok(0) => break,
+                Ok(more) => have += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Refusal::Unreadable(error)),
+            }
+        }
+        bytes.truncate(have);
+        Ok(bytes)
+    }
+}
+
+/// The place that a path leads to, not opened for reading.
+fn resolve(root: &Path, path: &Path) -> rustix::io::Result<File> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root_fd = rustix::fs::open(root, folder, Mode::empty())?;
+    let inside = path.strip_prefix("/").unwrap_or(path);
+    // Links on the way, such as /tmp itself, lead to where they lead for the process.
+    let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    match rustix::fs::openat2(&root_fd, inside, flags, Mode::empty(), within) {
+        // Linux before 5.6, or a filter of system calls: by the names alone, and none of them
+        // a link.
+        Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {
+            let mut at = root_fd;
+            for part in inside.components() {
+                let name = part.as_os_str();
+                if name.as_bytes() == b".." {
+                    return Err(rustix::io::Errno::NOENT);
+                }
+                at = rustix::fs::openat(&at, name, flags, Mode::empty())?;
+            }
+            Ok(at.into())
+        }
+        found => found.map(File::from),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn why(root: &Path, path: &str) -> String {
+        match MapFile::open(root, Path::new(path), &[]) {
+            Ok(None) => "nothing".into(),
+            Ok(Some(file)) => String::from_utf8(file.read().unwrap()).unwrap(),
+            Err(refusal) => refusal.to_string(),
+        }
+    }
+
+    #[test]
+    fn only_what_may_be_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let tmp = root.join("tmp");
+        std::fs::create_dir_all(&tmp).unwrap();
+        std::fs::write(tmp.join("good"), "map").unwrap();
+        symlink(tmp.join("good"), tmp.join("link")).unwrap();
+        symlink("/nowhere", tmp.join("dangling")).unwrap();
+        symlink("/tmp", root.join("other")).unwrap();
+        symlink("/etc", root.join("host")).unwrap();
+        std::fs::create_dir(tmp.join("folder")).unwrap();
+        std::fs::write(tmp.join("one"), "").unwrap();
+        std::fs::hard_link(tmp.join("one"), tmp.join("two")).unwrap();
+        let sparse = File::create(tmp.join("sparse")).unwrap();
+        sparse.set_len(10 << 30).unwrap();
+        let fifo = tmp.join("fifo");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &fifo,
+            rustix::fs::FileType::Fifo,
+            Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+        for (path, expected) in [
+            ("/tmp/good", "map"),
+            // A folder that is a link leads to where it leads within the root.
+            ("/other/good", "map"),
+            ("/host/passwd", "nothing"),
+            ("/tmp/../../../../../../tmp/good", "map"),
+            ("/tmp/none", "nothing"),
+            ("/tmp/good/x", "nothing"),
+            ("/tmp/link", "it is a symbolic link"),
+            ("/tmp/dangling", "it is a symbolic link"),
+            ("/tmp/folder", "it is not a regular file"),
+            ("/tmp/fifo", "it is not a regular file"),
+            ("/tmp/one", "it has 2 names (hard links)"),
+        ] {
+            assert_eq!(why(root, path), expected, "{path}");
+        }
+        assert!(why(root, "/tmp/sparse").contains("10737418240 bytes"));
+    }
+
+    #[test]
+    fn what_is_deleted_is_still_held() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("map");
+        std::fs::write(&path, "1 ").unwrap();
+        let held = MapFile::open(folder.path(), Path::new("/map"), &[]);
+        let held = held.unwrap().unwrap();
+        std::fs::write(&path, "1 2 three").unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(held.read().unwrap(), b"1 2 three");
+    }
+}
