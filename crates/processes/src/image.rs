@@ -105,7 +105,8 @@ pub enum ImageKind {
 const DELETED: &[u8] = b" (deleted)";
 
 impl ImageKind {
-    fn of_user(path: &[u8]) -> Self {
+    /// Of what a process has mapped under a name.
+    pub fn of_user(path: &[u8]) -> Self {
         let deleted = path.strip_suffix(DELETED);
         let name = deleted.unwrap_or(path);
         match name {

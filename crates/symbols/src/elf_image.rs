@@ -45,6 +45,12 @@ impl ElfImage<Mmap> {
 }
 
 impl ElfImage<Vec<u8>> {
+    /// A copy of an image that had `path`, where others that complete it may still be.
+    pub(crate) fn of_copy(bytes: Vec<u8>, path: PathBuf) -> Result<Self, Reason> {
+        let image = ElfSymbols::parse(bytes).map_err(|error| not_an_image(&error))?;
+        Ok(Self::new(image, Some(path)))
+    }
+
     /// This process's vdso, if it is the right one. No debug file is looked for.
     pub(crate) fn open_vdso(key: &ImageKey) -> Result<Self, Reason> {
         let bytes = vdso_image().ok_or(Reason::ForeignVdso)?;
@@ -55,7 +61,7 @@ impl ElfImage<Vec<u8>> {
 }
 
 impl<D: AsRef<[u8]>> ElfImage<D> {
-    fn new(image: ElfSymbols<D>, path: Option<PathBuf>) -> Self {
+    pub(crate) fn new(image: ElfSymbols<D>, path: Option<PathBuf>) -> Self {
         Self {
             image,
             path,
@@ -183,11 +189,14 @@ pub(crate) fn right_file(
 
 fn open_file(key: &ImageKey, path: &Path, places: &DebugFiles) -> Result<ElfSymbols<Mmap>, Reason> {
     let file = right_file(key, path, places)?;
-    let image = ElfSymbols::parse(file.bytes).map_err(|error| match error {
+    ElfSymbols::parse(file.bytes).map_err(|error| not_an_image(&error))
+}
+
+fn not_an_image(error: &ElfError) -> Reason {
+    match error {
         ElfError::NotElf | ElfError::NotLoadable(_) => Reason::NotAnElf,
         ElfError::Damaged(_) => Reason::DamagedElf,
-    })?;
-    Ok(image)
+    }
 }
 
 /// Wrong symbols are worse than none: where a build-id is expected, a file without one

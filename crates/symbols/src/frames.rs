@@ -1,5 +1,6 @@
 //! The answer to a lookup.
 
+use crate::jit::{JitFunction, JitLine};
 use std::sync::Arc;
 
 /// A function of an image, by name and place.
@@ -77,6 +78,25 @@ impl Frames {
             line: None,
             inlined: Box::default(),
         }
+    }
+
+    /// The one frame of code that was made at run time, at an address in it.
+    #[must_use]
+    pub fn made(function: &JitFunction<'_>, avma: u64, line: Option<JitLine<'_>>) -> Self {
+        let name: Box<str> = (*function.name).into();
+        let symbol = Symbol {
+            raw: name.clone(),
+            name,
+            start: function.start,
+            size: function.size,
+            module: None,
+        };
+        let line = line.map(|line| SourceLine {
+            file: line.file.into(),
+            line: line.line,
+            column: 0,
+        });
+        Self::new(Arc::new(symbol), avma.wrapping_sub(function.start)).with(line, Box::default())
     }
 
     /// With what debug information tells besides.

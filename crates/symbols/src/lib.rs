@@ -10,6 +10,7 @@
 //! | [`symbolizer`] | [`Symbolizer`]: opens each image once, checks that it is the right one, resolves batches |
 //! | [`image`] | [`ImageKey`]: which image is meant, and how to know it again |
 //! | [`elf`] | [`ElfSymbols`]: the symbol table of one ELF file |
+//! | `archive` | ELF files within a zip file |
 //! | `elf_image` | an ELF image together with the files that complete it |
 //! | `debug` | the search for these files |
 //! | `dwarf` | functions, inlined calls and lines from debug information |
@@ -40,6 +41,7 @@ pub mod reason;
 pub mod symbolizer;
 pub mod vdso;
 
+mod archive;
 mod debug;
 mod dwarf;
 mod elf_image;

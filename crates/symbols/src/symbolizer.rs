@@ -1,5 +1,6 @@
 //! [`Symbolizer`]: many images, each opened and parsed once.
 
+use crate::archive::Archive;
 use crate::debug::DebugFiles;
 use crate::dwarf::Wish;
 use crate::elf_image::{ElfImage, check, right_file};
@@ -12,7 +13,7 @@ use crate::vdso::vdso_image;
 use crate::{BuildId, Frames, Reason, Style, Symbol, demangle, elf, file};
 use memmap2::Mmap;
 use rustc_hash::FxHashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 /// What became of one address.
@@ -169,8 +170,20 @@ impl Symbolizer {
         match &*opened {
             Err(reason) => vec![Err(*reason); offsets.len()],
             Ok(Image::File(symbols)) => self.resolve_elf(symbols, offsets),
+            Ok(Image::Archive(archive)) => self.resolve_archive(archive, offsets),
             Ok(Image::Vdso(symbols)) => self.resolve_elf(symbols, offsets),
             Ok(Image::Kernel { shift }) => self.resolve_kernel(image, *shift, offsets),
+        }
+    }
+
+    /// Resolves addresses of an image of which the caller has a copy, `offsets` being into
+    /// its file: as [`resolve_image`](Self::resolve_image). Debug files are looked for as for
+    /// an image at `path`. Nothing of the copy is kept.
+    #[must_use]
+    pub fn resolve_copy(&self, bytes: Vec<u8>, path: &Path, offsets: &[u64]) -> Vec<Lookup> {
+        match ElfImage::of_copy(bytes, self.debug_files.place(path)) {
+            Ok(image) => self.resolve_elf(&image, offsets),
+            Err(reason) => vec![Err(reason); offsets.len()],
         }
     }
 
@@ -218,7 +231,11 @@ impl Symbolizer {
     fn open(&self, image: &ImageKey) -> Result<Image, Reason> {
         match image.kind() {
             ImageKind::File(path) => {
-                ElfImage::open(image, path, &self.debug_files).map(Image::File)
+                let opened = ElfImage::open(image, path, &self.debug_files);
+                match opened {
+                    Err(Reason::NotAnElf) => self.open_archive(image).ok_or(Reason::NotAnElf),
+                    opened => opened.map(Image::File),
+                }
             }
             ImageKind::Vdso => ElfImage::open_vdso(image).map(Image::Vdso),
             ImageKind::Kernel => {
@@ -291,6 +308,34 @@ impl Symbolizer {
         svmas.into_iter().map(resolve).collect()
     }
 
+    fn open_archive(&self, image: &ImageKey) -> Option<Image> {
+        let path = self.debug_files.place(image.path()?);
+        let file = right_file(image, &path, &self.debug_files).ok()?;
+        Archive::open(file.bytes, &path).map(Image::Archive)
+    }
+
+    fn resolve_archive(&self, archive: &Archive, offsets: &[u64]) -> Vec<Lookup> {
+        let mut lookups = vec![Err(Reason::OutsideImage); offsets.len()];
+        let mut by_image: FxHashMap<usize, (Vec<usize>, Vec<u64>)> = FxHashMap::default();
+        for (place, offset) in offsets.iter().enumerate() {
+            if let Some((number, offset)) = archive.image_at(*offset) {
+                let (places, inside) = by_image.entry(number).or_default();
+                places.push(place);
+                inside.push(offset);
+            }
+        }
+        for (number, (places, inside)) in by_image {
+            let found = match archive.image(number) {
+                Ok(image) => self.resolve_elf(image, &inside),
+                Err(reason) => vec![Err(reason); inside.len()],
+            };
+            for (place, found) in places.into_iter().zip(found) {
+                lookups[place] = found;
+            }
+        }
+        lookups
+    }
+
     fn resolve_kernel(&self, image: &ImageKey, shift: u64, offsets: &[u64]) -> Vec<Lookup> {
         let symbols = match self.kernel_symbols() {
             Ok(symbols) => symbols,
@@ -326,6 +371,8 @@ impl Symbolizer {
 #[derive(Debug)]
 enum Image {
     File(ElfImage<Mmap>),
+    /// Several, at offsets of one file.
+    Archive(Archive),
     Vdso(ElfImage<Vec<u8>>),
     /// The kernel or a module; add `shift` to recorded addresses.
     Kernel {

@@ -87,7 +87,7 @@ impl JitDump {
             ..Making::default()
         };
         let mut records = header.records(bytes);
-        while let Some(record) = records.next() {
+        for record in records.by_ref() {
             let taken = match record.kind {
                 kind::LOAD => making.load(record.time, record.body),
                 kind::MOVE => making.moved(record.time, record.body),
@@ -142,10 +142,12 @@ impl JitDump {
         self.function(self.find(avma, time)?)
     }
 
-    /// How much had happened by a time. While it is the same, so is every answer.
+    /// How much had happened by a time: all of it, where times are of
+    /// [another clock](Self::has_other_clock). While it is the same, so is every answer.
     #[must_use]
     pub fn epoch(&self, time: u64) -> u32 {
-        self.codes.partition_point(|code| code.time <= time) as u32
+        let is_over = |code: &Code| self.has_other_clock || code.time <= time;
+        self.codes.partition_point(is_over) as u32
     }
 
     /// How many pieces of code there are, each at each place it was at.
@@ -161,6 +163,7 @@ impl JitDump {
     }
 
     /// Whether times are of a clock that nothing here can be compared with: the processor's.
+    /// Lookups then answer what holds at the end.
     #[must_use]
     pub fn has_other_clock(&self) -> bool {
         self.has_other_clock
@@ -279,11 +282,13 @@ impl Making {
     }
 
     fn put(&mut self, time: u64, start: u64, size: u64, function: Option<Arc<Function>>) {
+        // What reaches beyond the end of memory ends there.
+        let size = size.min(u64::MAX - start);
         if size > 0 {
             self.dump.codes.push(Code {
                 time,
                 start,
-                size: size.min(u64::MAX - start),
+                size,
                 function,
             });
         }

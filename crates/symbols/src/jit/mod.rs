@@ -5,6 +5,7 @@
 //! | [`perf_map`] | [`PerfMap`]: `/tmp/perf-PID.map`, a line of text for each function |
 //! | [`dump`] | [`JitDump`]: `jit-PID.dump`, records with times, moves and lines |
 //! | `history` | who lay at an address at a time |
+//! | [`places`] | where these files are |
 //! | [`source`] | [`MapFile`]: opening these files, which anybody may have put there |
 //!
 //! Both are written by the program that was recorded, so whatever stands in them is taken for
@@ -14,6 +15,7 @@
 pub mod dump;
 mod history;
 pub mod perf_map;
+pub mod places;
 pub mod source;
 
 pub use dump::{DumpError, JitDump};
