@@ -269,6 +269,7 @@ fn warnings(index: &Index<'_>, resolved: &Resolved, filter: &Filter) -> Vec<Stri
     );
     count(index.unreadable, "records are damaged and left out");
     count(resolved.unreadable, "samples are damaged and left out");
+    warnings.extend(index.runtimes.told());
     for comm in filter.unknown_comms(&index.timeline) {
         warnings.push(format!("no thread of the recording is called {comm:?}"));
     }

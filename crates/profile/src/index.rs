@@ -6,6 +6,7 @@ use rprof_perfdata::{Block, Damage, PerfData, Walk};
 use rprof_processes::{BuildId, ImageIdentity, NewMapping, Pid, ProcessMapBuilder, Tid, Timeline};
 use rprof_records::{CpuMode, Misc, Mmap, Mmap2, MmapIdentity, RawRecord, Record, RecordType};
 
+use crate::jit::{Runtimes, Seen};
 use crate::reads::{Counts, Reads};
 use crate::resolve::place_in;
 
@@ -26,6 +27,8 @@ pub struct Index<'a> {
     pub damage: Option<Damage>,
     /// What members of groups counted.
     pub(crate) reads: Reads,
+    /// Names of code that was made at run time.
+    pub(crate) runtimes: Runtimes<'a>,
     /// The blocks, where they are borrowed from the file and so cost nothing to keep,
     /// or where they were asked for.
     blocks: Option<Vec<Block<'a>>>,
@@ -60,6 +63,7 @@ impl<'a> Index<'a> {
             unreadable: 0,
             counts: Counts::default(),
             builder: ProcessMapBuilder::new(),
+            seen: Seen::default(),
         };
         let mut blocks = data.blocks();
         let mut kept = Some(Vec::new());
@@ -93,8 +97,15 @@ impl<'a> Index<'a> {
             unreadable: pass.unreadable,
             damage: blocks.damage().cloned(),
             reads: pass.counts.finish(),
+            runtimes: Runtimes::new(data, pass.seen),
             blocks: kept,
         }
+    }
+
+    /// What there is to say of files that name code made at run time, in sentences: those that
+    /// were refused or are damaged. Known once the samples are resolved.
+    pub fn told_of_runtimes(&self) -> Vec<String> {
+        self.runtimes.told()
     }
 
     /// Keeps all blocks from now on, decompressed ones too: takes memory for all that
@@ -120,6 +131,7 @@ struct Pass<'a> {
     unreadable: u64,
     counts: Counts,
     builder: ProcessMapBuilder,
+    seen: Seen,
 }
 
 impl<'a> Pass<'a> {
@@ -195,6 +207,7 @@ impl<'a> Pass<'a> {
 
     fn apply(&mut self, one: &Sideband<'_>) {
         let Sideband { time, misc, record } = one;
+        self.seen.take(record, *misc);
         let kernel = matches!(misc.cpu_mode(), CpuMode::Kernel);
         let map = &mut self.builder;
         match record {

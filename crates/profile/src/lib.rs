@@ -14,6 +14,7 @@
 //! | [`filter`] | [`Filter`]: which samples count |
 //! | [`index`] | [`Index`]: pass one, the sideband and the tallies |
 //! | `reads` | what the members of groups counted, a sample for each |
+//! | `jit` | names of code that was made at run time |
 //! | [`location`] | [`Location`]: an address, by image and offset |
 //! | `resolve` | pass two: callchains to locations, interned |
 //! | [`symbolize`] | locations to [`Function`]s, images in parallel |
@@ -27,6 +28,7 @@ mod analyse;
 pub mod filter;
 pub mod index;
 mod intern;
+mod jit;
 mod lbr;
 pub mod location;
 pub mod model;
@@ -43,6 +45,7 @@ mod unwind;
 pub use analyse::Options;
 pub use filter::Filter;
 pub use index::Index;
+pub use jit::JitCode;
 pub use location::Location;
 pub use model::{
     Entry, EventSummary, FileId, Function, FunctionId, Object, ObjectId, Profile, StackId, Start,

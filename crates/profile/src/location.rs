@@ -3,6 +3,8 @@
 use rprof_processes::{ImageId, ImageKind, MapView, Timeline};
 use rprof_records::{ContextMarker, CpuMode};
 
+use crate::jit::{JitCode, Runtimes, may_be_made};
+
 /// Where an address of a callchain lies, and what to look up there. Equal
 /// locations have equal names, in whichever process they were seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,6 +30,8 @@ pub enum Place {
         /// The memory's name.
         image: ImageId,
     },
+    /// Code that was made at run time, and of which its runtime has told.
+    Made(JitCode),
     /// The kernel or one of its modules, with the image that was recorded for
     /// the address, if any.
     Kernel(Option<ImageId>),
@@ -48,6 +52,8 @@ pub(crate) struct Context<'a> {
     pub(crate) user: MapView<'a>,
     pub(crate) kernel: MapView<'a>,
     pub(crate) pid: i32,
+    pub(crate) time: u64,
+    pub(crate) runtimes: &'a Runtimes<'a>,
 }
 
 impl Context<'_> {
@@ -68,19 +74,27 @@ impl Context<'_> {
                 let found = self.kernel.resolve(lookup);
                 at(Place::Kernel(found.map(|r| r.image)), lookup)
             }
-            CpuMode::User | CpuMode::Unknown => match self.user.resolve(lookup) {
-                None => at(Place::Unmapped, lookup),
-                Some(r) => match self.timeline.image(r.image).map(|i| i.kind) {
-                    Some(ImageKind::Anonymous | ImageKind::Memfd) => at(
+            CpuMode::User | CpuMode::Unknown => {
+                let found = self.user.resolve(lookup);
+                let image = found.and_then(|r| self.timeline.image(r.image));
+                let kind = image.map(|image| image.kind);
+                if kind.is_none_or(may_be_made)
+                    && let Some(code) = self.runtimes.find(self.pid, self.time, lookup)
+                {
+                    return at(Place::Made(code), lookup);
+                }
+                match (found, kind) {
+                    (None, _) => at(Place::Unmapped, lookup),
+                    (Some(r), Some(ImageKind::Anonymous)) => at(
                         Place::Anonymous {
                             pid: self.pid,
                             image: r.image,
                         },
                         lookup,
                     ),
-                    _ => at(Place::Image(r.image), r.offset_in_file),
-                },
-            },
+                    (Some(r), _) => at(Place::Image(r.image), r.offset_in_file),
+                }
+            }
             CpuMode::Hypervisor => at(Place::Hypervisor, lookup),
             CpuMode::GuestKernel => at(Place::GuestKernel, lookup),
             CpuMode::GuestUser => at(Place::GuestUser, lookup),

@@ -202,6 +202,8 @@ struct RawKey {
     kernel: MapState,
     /// Anonymous memory is told apart by process.
     pid: i32,
+    /// What its runtime had told by then.
+    made: u64,
     mode: u8,
     chain: bool,
 }
@@ -421,6 +423,7 @@ impl Worker<'_> {
             user: state,
             kernel: timeline.state(SpaceId::KERNEL, time),
             pid,
+            made: self.index.runtimes.epoch(pid, time),
             mode: (misc.0 & 7) as u8,
             chain: chain.is_some(),
         };
@@ -433,6 +436,8 @@ impl Worker<'_> {
             user,
             kernel: timeline.view(SpaceId::KERNEL, time),
             pid,
+            time,
+            runtimes: &self.index.runtimes,
         };
         self.scratch.clear();
         let mode = misc.cpu_mode();

@@ -107,11 +107,8 @@ pub(crate) fn symbolize(
         while let Some(piece) = queue.next() {
             let (_, target, list) = &work[piece];
             let lookups: Vec<u64> = list.iter().map(|i| locations[*i as usize].lookup).collect();
-            let found = match target {
-                Ok(key) => symbolizer.resolve_image(key, &lookups),
-                Err(reason) => vec![Err(*reason); lookups.len()],
-            };
-            done.push((piece, found));
+            let place = work[piece].0;
+            done.push((piece, resolve(index, symbolizer, place, target, &lookups)));
         }
         done
     });
@@ -141,6 +138,38 @@ pub(crate) fn symbolize(
         files: building.files.into_vec(),
         symbolized: building.symbolized,
         frames: building.frames,
+    }
+}
+
+/// Looks up addresses at one place.
+fn resolve(
+    index: &Index<'_>,
+    symbolizer: &Symbolizer,
+    place: Place,
+    target: &Target,
+    lookups: &[u64],
+) -> Vec<Lookup> {
+    let runtimes = &index.runtimes;
+    match (place, target) {
+        (Place::Made(code), _) => (lookups.iter())
+            .map(|avma| (runtimes.frames(code, *avma)).ok_or(Reason::JitWithoutMap))
+            .collect(),
+        (Place::Image(id), target) => {
+            let image = index.timeline.image(id);
+            // What was kept was kept since the path did not lead to it.
+            let kept = image.and_then(|image| runtimes.contents(runtimes.image(image)?));
+            match (kept, image, target) {
+                (Some(bytes), Some(image), _) => {
+                    let path = image.path_without_deleted().to_vec();
+                    let path = PathBuf::from(std::ffi::OsString::from_vec(path));
+                    symbolizer.resolve_copy(bytes, &path, lookups)
+                }
+                (_, _, Ok(key)) => symbolizer.resolve_image(key, lookups),
+                (_, _, Err(reason)) => vec![Err(*reason); lookups.len()],
+            }
+        }
+        (_, Ok(key)) => symbolizer.resolve_image(key, lookups),
+        (_, Err(reason)) => vec![Err(*reason); lookups.len()],
     }
 }
 
@@ -292,6 +321,7 @@ fn object_name(place: Place, timeline: &Timeline) -> String {
             Some(ImageKind::Anonymous) => format!("/tmp/perf-{pid}.map"),
             _ => path(image),
         },
+        Place::Made(code) => format!("/tmp/perf-{}.map", code.pid),
         Place::Unmapped => "[unknown]".into(),
         Place::Hypervisor => "[hypervisor]".into(),
         Place::GuestKernel => "[guest.kernel]".into(),
@@ -306,6 +336,17 @@ fn recorded_kernel_start(timeline: &Timeline) -> Option<u64> {
         let path = &timeline.image(m.image)?.path;
         (path.ends_with(b"]_text") && m.file_offset != 0).then_some(m.file_offset)
     })
+}
+
+/// Whether host and kernel release of a recording are those of this machine.
+pub(crate) fn is_of_this_machine(data: &PerfData) -> bool {
+    let same = |feature, file| {
+        let here = std::fs::read_to_string(file).unwrap_or_default();
+        let there = data.features().string(feature);
+        there.is_some_and(|there| there == here.trim_end() && !there.is_empty())
+    };
+    same(Feature::HOSTNAME, "/proc/sys/kernel/hostname")
+        && same(Feature::OSRELEASE, "/proc/sys/kernel/osrelease")
 }
 
 /// What is known of where a recording was made.
@@ -324,15 +365,9 @@ impl Origin {
         let build_ids = (features.build_ids().unwrap_or_default().into_iter())
             .filter_map(|e| Some((e.path, BuildId::new(&e.build_id)?)))
             .collect();
-        let same = |feature, file| {
-            let here = std::fs::read_to_string(file).unwrap_or_default();
-            let there = features.string(feature);
-            there.is_some_and(|there| there == here.trim_end() && !there.is_empty())
-        };
         Origin {
             build_ids,
-            is_here: same(Feature::HOSTNAME, "/proc/sys/kernel/hostname")
-                && same(Feature::OSRELEASE, "/proc/sys/kernel/osrelease"),
+            is_here: is_of_this_machine(data),
             has_root,
         }
     }
@@ -354,7 +389,7 @@ impl Origin {
         match place {
             Place::Unmapped => Err(Reason::Unmapped),
             Place::Hypervisor | Place::GuestKernel | Place::GuestUser => Err(Reason::Guest),
-            Place::Anonymous { .. } => Err(Reason::JitWithoutMap),
+            Place::Anonymous { .. } | Place::Made(_) => Err(Reason::JitWithoutMap),
             Place::Kernel(id) => {
                 let module = id.and_then(|id| timeline.image(id));
                 match module.filter(|i| i.kind == ImageKind::KernelModule) {
@@ -386,6 +421,7 @@ impl Origin {
                         self.known_here(build_id, Reason::ForeignVdso)?;
                         Ok(ImageKey::vdso().with_build_id(build_id))
                     }
+                    ImageKind::Memfd => Err(Reason::JitWithoutMap),
                     ImageKind::Heap | ImageKind::Stack => Err(Reason::AnonymousMemory),
                     _ => Err(Reason::SpecialMapping),
                 }

@@ -94,11 +94,16 @@ impl<'a> Unwinding<'a> {
 
     fn table(&self, image: ImageId) -> Option<&UnwindTable> {
         let open = || {
+            let one = self.images.get(image.0 as usize)?;
+            let runtimes = &self.index.runtimes;
+            if let Some(bytes) = runtimes.image(one).and_then(|kept| runtimes.contents(kept)) {
+                return UnwindTable::parse(&bytes).ok();
+            }
             let key = self
                 .origin
                 .target(Place::Image(image), &self.index.timeline, None);
             let key = key.ok()?;
-            if self.images.get(image.0 as usize)?.kind == ImageKind::Vdso {
+            if one.kind == ImageKind::Vdso {
                 let bytes = rprof_symbols::vdso::vdso_image()?;
                 let id = rprof_symbols::elf::build_id_of(&bytes);
                 let is_right = match (key.build_id(), id) {

@@ -52,6 +52,9 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
                 "warning: {path} is {damage}; what stands before is shown"
             ));
         }
+        for warning in samples.index().told_of_runtimes() {
+            say(format_args!("warning: {warning}"));
+        }
     }
     write_to(Path::new("-"), |out| Ok(script.write(&samples, out)?))?;
     Ok(0)

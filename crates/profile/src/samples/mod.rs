@@ -198,6 +198,8 @@ fn locate(index: &Index<'_>, pid: i32, time: u64, address: u64) -> Location {
         user: timeline.view(space, time),
         kernel: timeline.view(SpaceId::KERNEL, time),
         pid,
+        time,
+        runtimes: &index.runtimes,
     };
     let mode = match view::is_kernel(address) {
         true => CpuMode::Kernel,
