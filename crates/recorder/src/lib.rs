@@ -17,6 +17,7 @@
 //! | `tally` | counts of what went into a file |
 //! | [`kernel_maps`] | records that say where the kernel and its modules lie |
 //! | [`images`] | the build-ids of what was mapped |
+//! | `keeping` | files that a report needs and that will be gone by then |
 //! | [`machine`] | what the file's header says of this machine |
 //! | [`summary`] | [`Summary`] and [`Progress`]: what there is to tell |
 //! | [`tracing_data`] | what readers need to understand tracepoints |
@@ -27,6 +28,7 @@
 pub mod existing;
 pub mod files;
 pub mod images;
+mod keeping;
 pub mod kernel_maps;
 pub mod machine;
 pub mod merge;

@@ -310,6 +310,7 @@ impl Recording {
         let finished = written.files.finish(&notes).map_err(&write)?;
         summary.file_bytes = finished.file_bytes;
         summary.files = finished.files;
+        summary.kept = finished.told;
         Ok(summary)
     }
 

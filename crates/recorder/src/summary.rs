@@ -102,6 +102,9 @@ pub struct Summary {
     pub degradations: Vec<Degradation>,
     /// What became of the stacks, where rprof unwound them.
     pub stacks: Option<StackTally>,
+    /// What there is to say of files that reports will need and that are kept in the
+    /// recording, or could not be.
+    pub kept: Vec<String>,
 }
 
 impl Summary {

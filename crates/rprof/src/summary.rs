@@ -36,6 +36,9 @@ pub(crate) fn tell(summary: &Summary) {
     for step in summary.degradations.iter().filter(late_steps) {
         say(step);
     }
+    for told in &summary.kept {
+        say(told);
+    }
     if summary.late > 0 {
         let late = HumanCount(summary.late);
         say(format_args!("{late} records are out of order in the file"));

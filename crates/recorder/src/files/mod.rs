@@ -24,6 +24,7 @@ use rprof_records::{
 use rprof_sampler::{Sieve, Stream};
 
 use crate::images::Images;
+use crate::keeping::Keeper;
 use crate::kernel_maps;
 use crate::merge::Released;
 use crate::sink::Sink;
@@ -67,6 +68,7 @@ pub(crate) struct Files {
     pub(crate) how: How,
     sink: Option<Sink>,
     images: Images,
+    keeper: Keeper,
     /// Of this file.
     tally: Tally,
     /// Of those before it.
@@ -90,6 +92,8 @@ pub(crate) struct Finished {
     pub(crate) file_bytes: u64,
     /// All files that are kept, where there may be several.
     pub(crate) files: Vec<PathBuf>,
+    /// What there is to say of files that were kept, or not.
+    pub(crate) told: Vec<String>,
 }
 
 impl Files {
@@ -99,6 +103,7 @@ impl Files {
             how,
             sink: Some(sink),
             images: Images::default(),
+            keeper: Keeper::default(),
             tally: Tally::default(),
             before: Tally::default(),
             bytes_before: 0,
@@ -153,6 +158,7 @@ impl Files {
     /// Ends a round: readers may then sort and release what they hold. What was
     /// written so far survives if this process is killed.
     pub(crate) fn end_round(&mut self) -> io::Result<()> {
+        self.keeper.round();
         let mut round = Vec::new();
         put_record(
             &mut round,
@@ -229,6 +235,7 @@ impl Files {
         Ok(Finished {
             file_bytes,
             files: self.finished.into(),
+            told: self.keeper.into_told(),
         })
     }
 
@@ -262,6 +269,7 @@ impl Files {
         }
         if let Ok(record) = Record::decode(&raw, Some(layout)) {
             self.images.take(&record);
+            self.keeper.take(&record, raw.misc, released.time);
             self.tasks.take(&record);
             if let Some(state) = &mut self.state {
                 state.take(&raw, &record, released.bytes);

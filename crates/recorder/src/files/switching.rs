@@ -72,6 +72,10 @@ impl Files {
         let first = self.tally.first_sample.unwrap_or(0);
         features.insert_words(Feature::SAMPLE_TIME, &[first, self.tally.last_sample]);
         features.insert_private(notes);
+        let kept = self.keeper.files();
+        if !kept.is_empty() {
+            features.insert_kept_files(&kept);
+        }
         match self.sink.take() {
             Some(sink) => sink.finish(features),
             None => Ok(0),

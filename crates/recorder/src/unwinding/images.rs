@@ -46,7 +46,8 @@ fn open(image: &Image, mapping: &LiveMapping, pid: Pid) -> Option<UnwindTable> {
         ImageKind::Vdso => UnwindTable::parse(&rprof_symbols::vdso::vdso_image()?).ok(),
         // Memory with a file descriptor may well hold an ELF image.
         ImageKind::File | ImageKind::Deleted | ImageKind::Memfd => {
-            let file = places(image, mapping, pid).find_map(|place| place.open(image))?;
+            let file = places(image, (mapping.start, mapping.end), pid)
+                .find_map(|place| place.open(image))?;
             UnwindTable::parse(file.bytes()).ok()
         }
         _ => None,
@@ -54,24 +55,35 @@ fn open(image: &Image, mapping: &LiveMapping, pid: Pid) -> Option<UnwindTable> {
 }
 
 /// A path under which the image may be found.
-struct Place {
-    path: PathBuf,
+pub(crate) struct Place {
+    pub(crate) path: PathBuf,
     /// Whether it is the very file that is mapped, whatever its name leads to by now.
     is_mapped: bool,
 }
 
-/// The mapping itself; the name as the process sees it, in its container; the name as
-/// it is here, for a process that has ended.
-fn places(image: &Image, mapping: &LiveMapping, pid: Pid) -> impl Iterator<Item = Place> {
+/// The mapping itself; the program that runs, which needs no privilege even where it was deleted;
+/// the name as the process sees it, in its container; the name as it is here, for a process
+/// that has ended.
+pub(crate) fn places(
+    image: &Image,
+    (start, end): (u64, u64),
+    pid: Pid,
+) -> impl Iterator<Item = Place> {
     let proc = PathBuf::from(format!("/proc/{}", pid.0));
-    let range = format!("{:x}-{:x}", mapping.start, mapping.end);
+    let range = format!("{start:x}-{end:x}");
     let name = Path::new(OsStr::from_bytes(image.path_without_deleted()));
     let inside = (name.strip_prefix("/").ok()).map(|inside| proc.join("root").join(inside));
     let mapped = Place {
         path: proc.join("map_files").join(range),
         is_mapped: true,
     };
-    let named = [inside, Some(name.to_owned())].into_iter().flatten();
+    // A name that is gone, or that never was one, leads elsewhere if anywhere.
+    let named = [inside, Some(name.to_owned())]
+        .into_iter()
+        .filter(|_| image.kind != ImageKind::Memfd);
+    // Which of its images that is, only their identities tell.
+    let exe = (image.identity != ImageIdentity::PathOnly).then(|| proc.join("exe"));
+    let named = [exe].into_iter().chain(named).flatten();
     let named = named.map(|path| Place {
         path,
         is_mapped: false,
@@ -80,7 +92,8 @@ fn places(image: &Image, mapping: &LiveMapping, pid: Pid) -> impl Iterator<Item 
 }
 
 impl Place {
-    fn open(&self, image: &Image) -> Option<ImageFile> {
+    /// The file there, if it is the image.
+    pub(crate) fn open(&self, image: &Image) -> Option<ImageFile> {
         // A name that does not begin at the root leads to nowhere in particular.
         if !self.path.is_absolute() {
             return None;

@@ -15,7 +15,7 @@
 
 mod chain;
 mod deep;
-mod images;
+pub(crate) mod images;
 mod process_memory;
 mod tally;
 

@@ -1,0 +1,209 @@
+//! Programs and libraries that nobody will find by their path.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+use rprof_perfdata::features::kept::compress;
+use rprof_perfdata::{KeptFile, KeptKind};
+use rprof_processes::{BuildId, Image, ImageIdentity, ImageKind, Pid};
+use rprof_records::{Mmap2, MmapIdentity};
+use rprof_symbols::ImageFile;
+
+use super::{Told, shown};
+use crate::unwinding::images::places;
+
+/// Most images that are looked at.
+const MOST_SEEN: usize = 16_384;
+
+/// Most files held open.
+const MOST_HELD: usize = 192;
+
+/// Longest image that is kept, in bytes.
+const LONGEST: u64 = 64 << 20;
+
+/// Most bytes of images that are kept.
+const MOST_BYTES: u64 = 128 << 20;
+
+/// Images as they were mapped.
+#[derive(Debug, Default)]
+pub(super) struct Images {
+    seen: HashSet<(Box<[u8]>, ImageIdentity)>,
+    held: Vec<Held>,
+}
+
+/// An image of which the file is held open.
+#[derive(Debug)]
+struct Held {
+    image: Image,
+    file: File,
+    device: (u32, u32),
+    inode: u64,
+    /// Whether its path leads to it from here, as far as was seen last.
+    is_here: bool,
+}
+
+impl Images {
+    /// Takes hold of what is mapped, while it is there.
+    pub(super) fn mapped(&mut self, map: &Mmap2<'_>) {
+        let kind = ImageKind::of_user(&map.path);
+        if !matches!(
+            kind,
+            ImageKind::File | ImageKind::Deleted | ImageKind::Memfd
+        ) || self.seen.len() == MOST_SEEN
+        {
+            return;
+        }
+        let (identity, device, inode) = identity(&map.identity);
+        if !self.seen.insert(((*map.path).into(), identity)) {
+            return;
+        }
+        let image = Image {
+            path: (*map.path).into(),
+            identity,
+            kind,
+        };
+        let range = (map.start, map.start.saturating_add(map.len));
+        let Some(file) = open(&image, range, Pid(map.pid)) else {
+            return;
+        };
+        let mut held = Held {
+            image,
+            file,
+            device,
+            inode,
+            is_here: true,
+        };
+        held.is_here = held.is_still_here();
+        if self.held.len() == MOST_HELD {
+            // Those that are where they should be may well stay there.
+            let replaceable = self.held.iter().position(|other| other.is_here);
+            match replaceable {
+                Some(place) if !held.is_here => {
+                    self.held.swap_remove(place);
+                }
+                _ => return,
+            }
+        }
+        self.held.push(held);
+    }
+
+    /// Those that their path does not lead to any more, or never did.
+    pub(super) fn files(&mut self, told: &mut Told) -> Vec<KeptFile<'static>> {
+        let (mut files, mut bytes) = (Vec::new(), 0);
+        for held in &mut self.held {
+            held.is_here = held.is_still_here();
+            if held.is_here {
+                continue;
+            }
+            let path = shown(&held.image.path).into_owned();
+            let len = held.file.metadata().map_or(0, |metadata| metadata.len());
+            if len > LONGEST || bytes + len > MOST_BYTES {
+                told.tell(format!(
+                    "{path} cannot be found by its path, and is too long to be kept in the \
+                     recording ({len} bytes): its functions may have no names in reports"
+                ));
+                continue;
+            }
+            if let Some(file) = held.keep(len) {
+                bytes += len;
+                files.push(file);
+            }
+        }
+        if let [first, ..] = &files[..] {
+            let path = shown(&first.path);
+            let and_more = match files.len() - 1 {
+                0 => String::new(),
+                n => format!(" and {n} more"),
+            };
+            told.tell(format!(
+                "{path}{and_more} cannot be found by path from here, and is kept in the \
+                 recording ({} KiB before compression)",
+                bytes.div_ceil(1024)
+            ));
+        }
+        files
+    }
+}
+
+impl Held {
+    /// Whether its path leads to it from here.
+    fn is_still_here(&self) -> bool {
+        if self.image.kind != ImageKind::File {
+            return false;
+        }
+        let path = Path::new(OsStr::from_bytes(&self.image.path));
+        let (Ok(here), Ok(ours)) = (std::fs::metadata(path), self.file.metadata()) else {
+            return false;
+        };
+        if (here.dev(), here.ino()) == (ours.dev(), ours.ino()) {
+            return true;
+        }
+        // Another file with the same build-id is the same build.
+        let ImageIdentity::BuildId(wanted) = self.image.identity else {
+            return false;
+        };
+        let file = ImageFile::open(path).ok();
+        let id = file.and_then(|file| rprof_symbols::elf::build_id_of(file.bytes()));
+        id.is_some_and(|id| id.as_bytes().starts_with(wanted.as_bytes()))
+    }
+
+    fn keep(&self, len: u64) -> Option<KeptFile<'static>> {
+        let mut bytes = vec![0; len as usize];
+        self.file.read_exact_at(&mut bytes, 0).ok()?;
+        let build_id = match self.image.identity {
+            ImageIdentity::BuildId(id) => id.as_bytes().to_vec(),
+            _ => Vec::new(),
+        };
+        Some(KeptFile {
+            kind: KeptKind::IMAGE,
+            pid: -1,
+            since: 0,
+            device: self.device,
+            inode: self.inode,
+            build_id: Cow::Owned(build_id),
+            path: Cow::Owned(self.image.path.to_vec()),
+            len,
+            compressed: Cow::Owned(compress(&bytes).ok()?),
+        })
+    }
+}
+
+fn identity(identity: &MmapIdentity) -> (ImageIdentity, (u32, u32), u64) {
+    match *identity {
+        MmapIdentity::BuildId { len, bytes } => {
+            let id = bytes.get(..usize::from(len)).unwrap_or(&[]);
+            let id = BuildId::new(id).map_or(ImageIdentity::PathOnly, ImageIdentity::BuildId);
+            (id, (0, 0), 0)
+        }
+        MmapIdentity::Inode {
+            major,
+            minor,
+            inode,
+            generation,
+        } => {
+            let id = ImageIdentity::Inode {
+                major,
+                minor,
+                inode,
+                generation,
+            };
+            (id, (major, minor), inode)
+        }
+    }
+}
+
+/// The file that is mapped there.
+fn open(image: &Image, range: (u64, u64), pid: Pid) -> Option<File> {
+    places(image, range, pid).find_map(|place| {
+        // Looked at before it is opened for reading.
+        let checked = place.open(image)?;
+        let file = File::open(&place.path).ok()?;
+        let is_same = file.metadata().is_ok_and(|m| m.ino() == checked.inode());
+        is_same.then_some(file)
+    })
+}
