@@ -19,7 +19,7 @@ pub(crate) use call_tree::{CallTree, Language};
 pub(crate) use compare::{Comparison, legible_samples, legible_stacks};
 pub(crate) use fixtures::{c, c_with, cxx, generated, large_source, rust};
 pub(crate) use folded::{Folded, folded};
-pub(crate) use need::{Need, has};
+pub(crate) use need::{Need, has, python_with_trampolines};
 pub(crate) use perf::{
     PERF_REPORT, PERF_SCRIPT, PerfFrame, PerfSample, fold_samples, perf_samples, perf_self_samples,
 };

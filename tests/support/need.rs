@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
@@ -20,6 +20,10 @@ pub(crate) enum Need {
     Perf,
     /// A C++ compiler.
     Cxx,
+    /// Node.js.
+    Node,
+    /// A Java compiler and machine, from 17 on, which can write a perf map.
+    Java,
     /// GCC: the program, as something to record.
     Gcc,
     /// tracefs, mounted and readable.
@@ -43,6 +47,8 @@ impl fmt::Display for Need {
             Need::Perf => "perf",
             Need::Cxx => "a C++ compiler",
             Need::Gcc => "gcc",
+            Need::Node => "node",
+            Need::Java => "java and javac, from 17 on",
             Need::Root => "root",
             Need::Terminal => "script (of util-linux)",
             Need::Tracepoints => {
@@ -68,6 +74,8 @@ pub(crate) fn has(need: Need) -> bool {
         Need::Perf => runs("perf"),
         Need::Cxx => runs(&fixtures::cxx_compiler()),
         Need::Gcc => runs("gcc"),
+        Need::Node => runs("node"),
+        Need::Java => runs("javac") && java_maps(),
         Need::Root => is_root(),
         Need::Terminal => runs("script"),
         Need::Tracepoints => {
@@ -87,6 +95,31 @@ pub(crate) fn has(need: Need) -> bool {
         writeln!(std::io::stderr(), "{test} skipped: needs {need}").ok();
     }
     has
+}
+
+/// Whether the Java machine can write a perf map at its end.
+fn java_maps() -> bool {
+    let mut command = Command::new("java");
+    command.args(["-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit"]);
+    command.arg("-version").stdin(Stdio::null());
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+/// A Python with trampolines for perf: that of the path, or one beside it.
+pub(crate) fn python_with_trampolines() -> Option<PathBuf> {
+    let candidates = ["python3", "python3.14", "python3.13", "python3.12"];
+    candidates.iter().find_map(|name| {
+        // Where versions are switched by a wrapper, one may stand there without being in force.
+        let mut command = Command::new(name);
+        let ask = "import sys; sys.activate_stack_trampoline('perf'); print(sys.executable)";
+        let output = command
+            .args(["-c", ask])
+            .stdin(Stdio::null())
+            .output()
+            .ok()?;
+        let path = String::from_utf8(output.stdout).ok()?;
+        output.status.success().then(|| PathBuf::from(path.trim()))
+    })
 }
 
 /// Whether this is root, and not one whom a container took the rights from.

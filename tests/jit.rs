@@ -1,0 +1,371 @@
+//! Code that was made at run time, named by what its runtime writes: at the right time, and
+//! never by what a stranger put there.
+
+use std::io::Write;
+use std::path::Path;
+
+use crate::support::{Here, Report, c, perf_samples, python_with_trampolines};
+
+/// What the map of `jit.c` names, and what is unnamed.
+fn shares(report: &Report) -> (f64, f64) {
+    let only = report.only();
+    (
+        only.self_share("made one"),
+        only.self_share("made::two(int, int)"),
+    )
+}
+
+fn assert_is_about(share: f64, expected: f64, what: &str) {
+    assert!(
+        (share - expected).abs() < 0.08,
+        "{share} instead of {expected} in {what}"
+    );
+}
+
+/// The map is gone when the report is made.
+#[test]
+fn the_recorder_takes_hold_of_a_perf_map() {
+    needs!(PerfEvents);
+    for options in [
+        "-F 999 -e cpu-clock",
+        "-F 999 -e cpu-clock -g",
+        "-e cpu-clock -z",
+    ] {
+        let here = Here::new();
+        here.record(options, &c("jit.c"), "map 0.4");
+        let (one, two) = shares(&here.report(""));
+        assert_is_about(one, 0.75, options);
+        assert_is_about(two, 0.25, options);
+    }
+}
+
+#[test]
+fn a_stream_has_the_map_as_well() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let record = here.rprof("record -q -e cpu-clock -o - --").arg(c("jit.c"));
+    let report = here.rprof("report --format json -i -");
+    let run = record.words("map 0.4").pipe(report);
+    let (one, two) = shares(&Report::parse(&run));
+    assert_is_about(one, 0.75, "a stream");
+    assert_is_about(two, 0.25, "a stream");
+}
+
+#[test]
+fn each_file_of_a_rotation_has_the_map() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let options = "-F 1999 -e cpu-clock --switch-output=16K -o x.data";
+    here.record(options, &c("jit.c"), "map 1");
+    let mut files = 0;
+    for entry in std::fs::read_dir(here.path(".")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if !name.starts_with("x.data.") {
+            continue;
+        }
+        let report = here.report(&format!("-i {name}"));
+        if report.samples() < 50 {
+            continue;
+        }
+        files += 1;
+        let (one, two) = shares(&report);
+        assert!(one + two > 0.8, "{one} and {two} in {name}");
+    }
+    assert!(files >= 3, "{files} files");
+}
+
+/// As of a file that perf made, which has no maps in it. (Without `-B`, perf 6.1 fails an
+/// assertion over the build-id of a perf map.)
+#[test]
+fn a_map_in_tmp_is_read_for_the_report_as_by_perf() {
+    needs!(PerfEvents, Perf);
+    let here = Here::new();
+    let record = here
+        .perf("record -q -N -B -F 999 -e cpu-clock --")
+        .arg(c("jit.c"));
+    let run = record.words("map 0.4 keep").ok();
+    let map = run.out().trim().to_owned();
+    let by_perf = here.perf("script -F comm,time,event,ip,sym").run();
+    let by_rprof = here.rprof("script -F comm,time,event,ip,sym").ok();
+    std::fs::remove_file(Path::new(&map)).unwrap();
+    let named = |text: &str| {
+        // What has no size has no name in perf, where nothing comes behind it.
+        let all = text.lines().filter(|line| line.contains("made one"));
+        all.map(|l| l.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect::<Vec<_>>()
+    };
+    let expected = named(&by_perf.out());
+    assert!(expected.len() > 200, "{by_perf}");
+    assert_eq!(named(&by_rprof.out()), expected);
+    // Gone, it names nothing.
+    let (one, two) = shares(&here.report(""));
+    assert_eq!((one, two), (0.0, 0.0));
+}
+
+/// Time and function of each sample in code that was made.
+fn moments(script: &str) -> Vec<(u64, String)> {
+    let one = |line: &str| {
+        let (time, name) = line.trim().split_once(' ')?;
+        let (seconds, nanos) = time.trim_end_matches(':').split_once('.')?;
+        let time = seconds.parse::<u64>().ok()? * 1_000_000_000 + nanos.parse::<u64>().ok()?;
+        let name = name.trim().split_once(' ')?.1.trim();
+        let is_made = ["first come", "late comer"].contains(&name);
+        is_made.then(|| (time, name.to_owned()))
+    };
+    script.lines().filter_map(one).collect()
+}
+
+#[test]
+fn code_that_moves_is_named_by_the_time() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let folder = here.path(".").display().to_string();
+    let record = here
+        .rprof("record -q -F 999 -e cpu-clock --")
+        .arg(c("jit.c"));
+    let run = record.words(&format!("dump 0.8 {folder}")).ok();
+    let said = run.out();
+    let mut times = said.split_whitespace().map(|n| n.parse::<u64>().unwrap());
+    let [left, came, back] = [(); 3].map(|()| times.next().unwrap());
+    // What the runtime wrote is in the recording.
+    for entry in std::fs::read_dir(here.path(".")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|e| e == "dump") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    let script = here.rprof("script --ns -F time,ip,sym").ok();
+    let moments = moments(&script.out());
+    let mut counts = [0; 3];
+    for (time, name) in &moments {
+        let (phase, expected) = match *time {
+            time if time < left => (0, "first come"),
+            time if time < came => continue,
+            time if time < back => (1, "late comer"),
+            _ => (2, "first come"),
+        };
+        counts[phase] += 1;
+        assert_eq!(name, expected, "at {time}: {left} {came} {back}");
+    }
+    assert!(counts.iter().all(|count| *count > 100), "{counts:?}");
+    let lines = here.rprof("script -F ip,sym,srcline").ok();
+    lines.prints("first come\n  made.x:12");
+}
+
+#[test]
+fn moves_are_seen_as_perf_inject_sees_them() {
+    needs!(PerfEvents, Perf);
+    let here = Here::new();
+    let folder = here.path(".").display().to_string();
+    let record = here.perf("record -q -N -k mono -F 999 -e cpu-clock -o p.data --");
+    let record = record.arg(c("jit.c"));
+    record.words(&format!("dump 0.8 {folder}")).ok();
+    here.perf("inject --jit -i p.data -o injected.data").ok();
+    let by_perf = here
+        .perf("script --ns -F time,ip,sym -i injected.data")
+        .ok();
+    let expected = moments(&by_perf.out());
+    let late = expected.iter().filter(|(_, name)| name == "late comer");
+    assert!(expected.len() > 600 && late.count() > 100, "{by_perf}");
+    // Both from the dump, and from the images that perf made of it.
+    for file in ["p.data", "injected.data"] {
+        let script = here.rprof("script --ns -F time,ip,sym -i").arg(file).ok();
+        assert_eq!(moments(&script.out()), expected, "{file}");
+    }
+    // Of another clock, the times say nothing; that is told.
+    let record = here.perf("record -q -N -F 999 -e cpu-clock -o q.data --");
+    let record = record.arg(c("jit.c"));
+    record.words(&format!("dump 0.3 {folder}")).ok();
+    let report = here.rprof("report -i q.data").ok();
+    report.prints("perf record needs -k mono");
+}
+
+#[test]
+fn maps_that_nobody_should_trust_are_refused_and_told() {
+    needs!(PerfEvents, Root);
+    for (kind, why) in [
+        ("symlink", "it is a symbolic link"),
+        ("sparse", "it has 10737418240 bytes"),
+        ("fifo", "it is not a regular file"),
+        ("foreign", "it belongs to user 12345"),
+        ("link", "it has 2 names"),
+    ] {
+        let here = Here::new();
+        let record = here.rprof("record -F 999 -e cpu-clock --").arg(c("jit.c"));
+        let run = record.words(&format!("{kind} 0.3")).ok();
+        run.says("perf-").says(".map is not kept: ").says(why);
+        let told = run.err().matches(".map is not kept").count();
+        assert_eq!(told, 1, "{run}");
+        let report = here.report("");
+        assert_eq!(shares(&report), (0.0, 0.0), "{kind}");
+        let reasons = &report.quality["frames"]["unnamed_by_reason"];
+        assert!(reasons["jit_without_map"].as_u64() > Some(200), "{reasons}");
+    }
+}
+
+/// The same at the time of the report.
+#[test]
+fn a_report_trusts_them_as_little() {
+    needs!(PerfEvents, Perf, Root);
+    let here = Here::new();
+    let record = here
+        .perf("record -q -N -B -F 999 -e cpu-clock --")
+        .arg(c("jit.c"));
+    let run = record.words("map 0.3 keep").ok();
+    let map = run.out().trim().to_owned();
+    for (make, why) in [
+        ("mv $0 $0.other; ln -s $0.other $0", "it is a symbolic link"),
+        ("truncate -s 10G $0", "it has 10737418240 bytes"),
+        // Which perf record would wait for, with the program still running.
+        ("mkfifo $0", "it is not a regular file"),
+        ("mkdir $0", "it is not a regular file"),
+        ("chown 12345 $0", "it belongs to user 12345"),
+        ("ln $0 $0.other", "it has 2 names"),
+    ] {
+        let is_new = make.starts_with("mk");
+        here.sh(&format!(
+            "cp $0 $0.good; {}{make}",
+            if is_new { "rm $0; " } else { "" }
+        ))
+        .arg(&map)
+        .ok();
+        let report = here.rprof("report --format json").run();
+        let text = here.rprof("script -F ip,sym").run();
+        here.sh("rm -rf $0 $0.other; mv $0.good $0").arg(&map).ok();
+        let message = format!("{map} is not used: {why}");
+        report.exits(0).prints(&message);
+        text.exits(0).says(&message);
+        assert_eq!(shares(&Report::parse(&report)), (0.0, 0.0), "{make}");
+    }
+    // It was only ever that.
+    let (one, _) = shares(&here.report(""));
+    std::fs::remove_file(Path::new(&map)).unwrap();
+    assert_is_about(one, 0.75, "a good map");
+}
+
+#[test]
+fn bad_lines_cost_themselves_and_control_characters_go() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.record("-F 999 -e cpu-clock", &c("jit.c"), "control 0.4");
+    let report = here.report("");
+    let (_, two) = shares(&report);
+    assert_is_about(two, 0.25, "a map with bad lines");
+    let evil = "evil \u{fffd}[2J\u{fffd};<script>\u{fffd} one";
+    assert_is_about(report.only().self_share(evil), 0.75, "an evil name");
+    for command in ["report", "collapse", "script", "flamegraph -o -"] {
+        here.rprof(command).ok().is_clean();
+    }
+    let svg = here.rprof("flamegraph -o -").ok();
+    assert!(!svg.out().contains("<script>\u{fffd}"), "{svg}");
+    let warned = here.rprof("report").ok();
+    warned.prints("3 lines are no entries and are left out");
+}
+
+const NODE: &str = "
+function hot_loop(n) { let s = 0; for (let i = 0; i < n; i++) { s = (s * 31 + i) | 0; } return s; }
+const end = process.cpuUsage().user + 1e6;
+let x = 0;
+while (process.cpuUsage().user < end) x ^= hot_loop(1e6);
+console.log(x & 1);
+";
+
+#[test]
+fn node_names_its_functions_in_either_way() {
+    needs!(PerfEvents, Node);
+    for flag in ["--perf-basic-prof", "--perf-prof"] {
+        let here = Here::new();
+        std::fs::write(here.path("hot.js"), NODE).unwrap();
+        let record = here.rprof("record -q -F 999 -g -e cpu-clock -- node");
+        record.arg(flag).arg("hot.js").ok();
+        let report = here.report("");
+        let rows = report.only().rows.iter();
+        let hot = rows.filter(|row| row.symbol.contains("hot_loop"));
+        let share = hot.map(|row| row.own).sum::<u64>() as f64 / report.only().weight as f64;
+        assert!(share > 0.6, "{share} with {flag}");
+        let frames = &report.quality["frames"];
+        let (named, total) = (frames["named"].as_f64(), frames["total"].as_f64());
+        let named = named.unwrap() / total.unwrap();
+        assert!(named > 0.99, "{named} with {flag}: {frames}");
+    }
+}
+
+const PYTHON: &str = "
+import time
+def inner_work(n):
+    s = 0
+    for i in range(n): s += i * i
+    return s
+def outer_work():
+    end = time.process_time() + 0.6
+    while time.process_time() < end: inner_work(1000)
+outer_work()
+";
+
+#[test]
+fn python_names_its_functions() {
+    needs!(PerfEvents);
+    // Newer than what the oldest systems have that the tests run on: wanted, not needed.
+    let Some(python) = python_with_trampolines() else {
+        writeln!(std::io::stderr(), "skipped: no python3 from 3.12 on").ok();
+        return;
+    };
+    let here = Here::new();
+    std::fs::write(here.path("hot.py"), PYTHON).unwrap();
+    let record = here
+        .rprof("record -q -F 999 -g -e cpu-clock --")
+        .arg(python);
+    record.words("-X perf hot.py").ok();
+    let report = here.report("");
+    for name in ["inner_work", "outer_work"] {
+        let rows = report.only().rows.iter();
+        let row = rows.filter(|row| row.symbol.starts_with(&format!("py::{name}:")));
+        let share = row.map(|row| row.total).sum::<u64>() as f64 / report.only().weight as f64;
+        assert!(share > 0.7, "{share} in {name}");
+    }
+}
+
+const JAVA: &str = "
+public class Hot {
+    static int hotLoop(int n) { int s = 0; for (int i = 0; i < n; i++) s = s * 31 + i; return s; }
+    public static void main(String[] a) {
+        long end = System.nanoTime() + 2000000000L;
+        int x = 0;
+        while (System.nanoTime() < end) x ^= hotLoop(1000000);
+        System.out.println(x & 1);
+    }
+}
+";
+
+/// The map that a JVM from 17 on writes at its end.
+#[test]
+fn java_names_its_methods() {
+    needs!(PerfEvents, Java);
+    let here = Here::new();
+    std::fs::write(here.path("Hot.java"), JAVA).unwrap();
+    here.command("javac").arg("Hot.java").ok();
+    let record = here.rprof("record -q -F 499 -g -e cpu-clock -- java");
+    let flags = "-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -XX:+PreserveFramePointer";
+    record.words(flags).arg("Hot").ok();
+    let report = here.report("");
+    let rows = report.only().rows.iter();
+    let hot =
+        rows.filter(|row| row.symbol.contains("Hot.hotLoop") || row.symbol.contains("Hot.main"));
+    let share = hot.map(|row| row.own).sum::<u64>() as f64 / report.only().weight as f64;
+    assert!(share > 0.5, "{share}");
+}
+
+/// Each sample has one frame, or a stack; times are those of the records.
+#[test]
+fn stacks_through_made_code_are_whole() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.record("-F 999 -g -e cpu-clock", &c("jit.c"), "map 0.3");
+    let samples = perf_samples(&here.rprof("script").ok());
+    let whole = samples.iter().filter(|sample| {
+        let names: Vec<_> = sample.frames.iter().map(|f| f.name.as_str()).collect();
+        names.windows(2).any(|pair| pair == ["made one", "work"])
+    });
+    let share = whole.count() as f64 / samples.len() as f64;
+    assert_is_about(share, 0.75, "stacks");
+}
