@@ -23,6 +23,9 @@ use rprof_records::{
     RecordType, RegisterValues, SampleFields, SampleId, SampleLayout, SampleType, Task, put_record,
 };
 
+#[path = "seeds/jit.rs"]
+mod jit;
+
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 const ORDERS: [Endian; 2] = [Endian::Little, Endian::Big];
@@ -55,6 +58,8 @@ fn main() -> Result<()> {
     elf_symbols(&Seeds::new(&root, "elf_symbols")?)?;
     kallsyms(&Seeds::new(&root, "kallsyms")?)?;
     demangle(&Seeds::new(&root, "demangle")?)?;
+    jit::perf_maps(&Seeds::new(&root, "perf_map")?)?;
+    jit::jitdumps(&Seeds::new(&root, "jitdump")?)?;
     Ok(())
 }
 
