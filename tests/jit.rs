@@ -69,7 +69,10 @@ fn each_file_of_a_rotation_has_the_map() {
         }
         files += 1;
         let (one, two) = shares(&report);
-        assert!(one + two > 0.8, "{one} and {two} in {name}");
+        // The first has the start of the program as well.
+        assert!(one + two > 0.3, "{one} and {two} in {name}");
+        let reasons = &report.quality["frames"]["unnamed_by_reason"];
+        assert!(reasons["jit_without_map"].is_null(), "{reasons} in {name}");
     }
     assert!(files >= 3, "{files} files");
 }

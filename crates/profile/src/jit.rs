@@ -82,7 +82,7 @@ pub(crate) fn may_be_made(kind: ImageKind) -> bool {
     )
 }
 
-/// A function that was made at run time: for [`Runtimes::frames`].
+/// A function that was made at run time, by the file that tells of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct JitCode {
     /// The process whose files tell of it.
