@@ -21,6 +21,20 @@ pub fn vdso_image() -> Option<Vec<u8>> {
     Some(bytes.to_vec())
 }
 
+/// The function at an address of the vsyscall page of x86-64, and the distance from its start. The
+/// page is at the same place in each process; no file or mapping tells of it.
+///
+/// Source: `arch/x86/entry/vsyscall/vsyscall_emu_64.S`, and the names of its targets in kernels
+/// before 3.1.
+#[must_use]
+pub fn vsyscall(address: u64) -> Option<(&'static str, u64)> {
+    const PAGE: u64 = 0xffff_ffff_ff60_0000;
+    const FUNCTIONS: [&str; 3] = ["vgettimeofday", "vtime", "vgetcpu"];
+    let inside = address.checked_sub(PAGE)?;
+    let index = usize::try_from(inside / 1024).ok()?;
+    Some((FUNCTIONS.get(index)?, inside % 1024))
+}
+
 /// Length of the readable `[vdso]` mapping that starts at `start`.
 fn mapping_len(maps: &str, start: u64) -> Option<usize> {
     let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
@@ -50,6 +64,16 @@ mod tests {
             symbols.lookup_svma(found.start() + 1).unwrap().start(),
             found.start()
         );
+    }
+
+    #[test]
+    fn vsyscall_page() {
+        assert_eq!(vsyscall(0xffff_ffff_ff60_0009), Some(("vgettimeofday", 9)));
+        assert_eq!(vsyscall(0xffff_ffff_ff60_0400), Some(("vtime", 0)));
+        assert_eq!(vsyscall(0xffff_ffff_ff60_0bff), Some(("vgetcpu", 0x3ff)));
+        assert_eq!(vsyscall(0xffff_ffff_ff60_0c00), None);
+        assert_eq!(vsyscall(0xffff_ffff_ff5f_ffff), None);
+        assert_eq!(vsyscall(u64::MAX), None);
     }
 
     #[test]
