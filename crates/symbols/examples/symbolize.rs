@@ -1,5 +1,6 @@
 //! Names the functions at offsets of an ELF file, the calls inlined there, and the lines, as `perf script -F ip` prints them for
-//! libraries. Debug files that are installed are found:
+//! libraries. Debug files that are installed are found. Without offsets, they are read from standard
+//! input, one a line.
 //!
 //! ```sh
 //! cargo run --example symbolize -- /lib/x86_64-linux-gnu/libc.so.6 0x98930 0xf82ad
@@ -15,7 +16,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         .next()
         .ok_or("usage: symbolize ELF-FILE HEX-OFFSET...")?;
     let parse = |argument: String| u64::from_str_radix(argument.trim_start_matches("0x"), 16);
-    let offsets = arguments.map(parse).collect::<Result<Vec<u64>, _>>()?;
+    let mut offsets = arguments.map(parse).collect::<Result<Vec<u64>, _>>()?;
+    if offsets.is_empty() {
+        let input = std::io::read_to_string(std::io::stdin())?;
+        offsets = input
+            .lines()
+            .map(str::to_owned)
+            .map(parse)
+            .collect::<Result<_, _>>()?;
+    }
 
     let symbolizer = Symbolizer::builder().style(Style::NoParameters).build();
     let image = ImageKey::file(&path);
