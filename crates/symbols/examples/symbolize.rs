@@ -8,7 +8,9 @@
 #![allow(clippy::print_stdout)]
 
 use rprof_symbols::{ImageKey, Style, Symbolizer};
+use std::borrow::Cow;
 use std::error::Error;
+use std::io::Write;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -31,24 +33,36 @@ fn main() -> Result<(), Box<dyn Error>> {
     if let Some(build_id) = symbolizer.build_id(&image) {
         println!("{path}: build-id {build_id}");
     }
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for (offset, lookup) in offsets
         .iter()
         .zip(symbolizer.resolve_image(&image, &offsets))
     {
         match lookup {
             Ok(frames) => {
-                println!("{offset:#x} {:#x} behind the start of", frames.offset());
+                writeln!(
+                    out,
+                    "{offset:#x} {:#x} behind the start of",
+                    frames.offset()
+                )?;
                 for frame in frames.iter() {
-                    // Names may hold anything, so they are escaped for the terminal.
-                    let line = frame
-                        .line
-                        .map(|line| format!(" {}:{}", line.file, line.line));
-                    let line = line.unwrap_or_default();
-                    println!("    {}{}", frame.name.escape_debug(), line.escape_debug());
+                    write!(out, "    {}", escaped(frame.name))?;
+                    match frame.line {
+                        Some(line) => writeln!(out, " {}:{}", escaped(&line.file), line.line)?,
+                        None => writeln!(out)?,
+                    }
                 }
             }
-            Err(reason) => println!("{offset:#x} [unknown: {reason}]"),
+            Err(reason) => writeln!(out, "{offset:#x} [unknown: {reason}]")?,
         }
     }
-    Ok(())
+    Ok(out.flush()?)
+}
+
+/// Names may hold anything, so they are escaped for the terminal.
+fn escaped(name: &str) -> Cow<'_, str> {
+    match name.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        true => name.into(),
+        false => name.escape_debug().to_string().into(),
+    }
 }

@@ -3,6 +3,7 @@
 use crate::debug::{DebugFile, DebugFiles, Links, SharedFile, mini_symbols};
 use crate::dwarf::{DebugInfo, DwarfFile, SplitFiles};
 use crate::elf::{ElfError, ElfSymbol, ElfSymbols};
+use crate::file::Pages;
 use crate::image::ImageKey;
 use crate::vdso::vdso_image;
 use crate::{BuildId, Reason, file};
@@ -55,7 +56,7 @@ impl ElfImage<Vec<u8>> {
     }
 }
 
-impl<D: AsRef<[u8]>> ElfImage<D> {
+impl<D: Pages> ElfImage<D> {
     pub(crate) fn new(image: ElfSymbols<D>, path: Option<PathBuf>) -> Self {
         Self {
             image,
@@ -117,6 +118,10 @@ impl<D: AsRef<[u8]>> ElfImage<D> {
             false => self.debug(places),
         };
         let bytes = debug.map_or(self.image.bytes(), |debug| debug.symbols.bytes());
+        let pages: &dyn Pages = match debug {
+            Some(debug) => debug.symbols.data(),
+            None => self.image.data(),
+        };
         let dwarf = self.dwarf.get_or_init(|| DwarfFile::find(bytes)).as_ref()?;
         let (links, path) = match debug {
             Some(debug) => (&debug.links, Some(&debug.path)),
@@ -129,6 +134,7 @@ impl<D: AsRef<[u8]>> ElfImage<D> {
         });
         Some(DebugInfo {
             main: (dwarf, bytes),
+            pages,
             shared: shared
                 .as_ref()
                 .map(|shared| (&shared.dwarf, &shared.bytes[..])),

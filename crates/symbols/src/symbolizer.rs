@@ -3,7 +3,7 @@
 use crate::debug::DebugFiles;
 use crate::dwarf::Wish;
 use crate::elf_image::{ElfImage, check, right_file};
-use crate::file::ImageFile;
+use crate::file::{ImageFile, Pages};
 use crate::image::{ImageKey, ImageKind};
 use crate::kernel::{self, KernelSymbols, Vmlinux, VmlinuxError};
 use crate::once::Once;
@@ -342,12 +342,12 @@ impl Symbolizer {
             .map_err(|reason| *reason)
     }
 
-    fn resolve_elf<D: AsRef<[u8]>>(&self, image: &ElfImage<D>, offsets: &[u64]) -> Vec<Lookup> {
+    fn resolve_elf<D: Pages>(&self, image: &ElfImage<D>, offsets: &[u64]) -> Vec<Lookup> {
         let svmas = offsets.iter().map(|&offset| image.svma(offset)).collect();
         self.resolve_svmas(image, svmas)
     }
 
-    fn resolve_svmas<D: AsRef<[u8]>>(
+    fn resolve_svmas<D: Pages>(
         &self,
         image: &ElfImage<D>,
         svmas: Vec<Result<u64, Reason>>,
@@ -361,8 +361,9 @@ impl Symbolizer {
             false => None,
         };
         let found = debug.map(|debug| debug.resolve(&sorted, self.wish, self.threads));
-        let mut found = found.unwrap_or_default().into_iter();
-        let mut names = Reconciler::new(self.style);
+        let found = found.unwrap_or_default();
+        let mut names = Reconciler::new(self.style, &found, self.threads);
+        let mut found = found.into_iter();
         let lookup = |&svma: &u64| {
             let symbol = image.symbol(svma, places);
             let frames = names.frames(svma, symbol, found.next().flatten());

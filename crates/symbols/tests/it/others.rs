@@ -294,6 +294,7 @@ fn stem(name: &str) -> &str {
         ".constprop.",
         ".llvm.",
         ".lto_priv.",
+        ".localalias",
     ]
     .iter()
     .filter_map(|mark| name.find(mark))
