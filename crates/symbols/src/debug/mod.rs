@@ -159,8 +159,7 @@ impl DebugFiles {
         let stated = places::stated(&dirs, from, self.root.as_deref(), path);
         let open = |path: &Path| {
             let bytes = file::open(path).ok()?.bytes;
-            let found = crate::elf::build_id_of(&bytes)?;
-            if !found.matches(build_id) {
+            if !links::shared_id(&bytes)?.matches(build_id) {
                 return None;
             }
             let dwarf = DwarfFile::find(&bytes)?;
