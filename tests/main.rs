@@ -26,6 +26,7 @@ mod faults;
 mod flamegraph;
 mod header;
 mod hostile_names;
+mod inlines;
 mod kernel;
 mod lines;
 mod list;
