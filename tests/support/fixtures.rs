@@ -33,12 +33,7 @@ pub(crate) fn c_with(source: &str, flags: &[&str]) -> PathBuf {
 
 /// A C++ program with frame pointers.
 pub(crate) fn cxx(source: &str) -> PathBuf {
-    cxx_with(source, &[])
-}
-
-/// A C++ program with further flags for the compiler.
-pub(crate) fn cxx_with(source: &str, flags: &[&str]) -> PathBuf {
-    compile(&cxx_compiler(), source, &[C_FLAGS, flags].concat())
+    compile(&cxx_compiler(), source, C_FLAGS)
 }
 
 /// The C++ compiler.

@@ -17,7 +17,7 @@ mod xml;
 
 pub(crate) use call_tree::{CallTree, Language};
 pub(crate) use compare::{Comparison, legible_samples, legible_stacks};
-pub(crate) use fixtures::{c, c_with, cxx, cxx_with, generated, rust};
+pub(crate) use fixtures::{c, c_with, cxx, generated, rust};
 pub(crate) use folded::{Folded, folded};
 pub(crate) use need::{Need, has};
 pub(crate) use perf::{PERF_REPORT, PERF_SCRIPT, fold_samples, perf_samples, perf_self_samples};
