@@ -85,7 +85,8 @@ impl Cache {
     /// Remembers that servers do not have it.
     pub(crate) fn keep_missing(&self, build_id: &BuildId, kind: RemoteKind) -> io::Result<()> {
         let file = self.begin(build_id, kind)?;
-        file.as_file().set_permissions(Permissions::from_mode(0))?;
+        file.as_file()
+            .set_permissions(Permissions::from_mode(0o000))?;
         let path = self.path(build_id, kind);
         file.persist(path).map(drop).map_err(|error| error.error)
     }

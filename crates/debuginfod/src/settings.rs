@@ -70,7 +70,7 @@ impl Settings {
     /// # Errors
     /// Why nobody can be asked.
     pub fn from_environment() -> Result<Self, SettingsError> {
-        Self::from_variables(|name| std::env::var_os(name))
+        Self::from_variables(std::env::var_os)
     }
 
     /// [`Settings::from_environment`], with another environment.

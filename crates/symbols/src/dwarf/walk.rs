@@ -111,10 +111,12 @@ impl<'w, 'a> Walk<'w, 'a> {
             let is_function = tag == gimli::DW_TAG_subprogram;
             let is_call = tag == gimli::DW_TAG_inlined_subroutine && !self.scopes.is_empty();
             let has_code = (is_function || is_call) && has_pcs(abbreviation);
-            let is_done = match is_function || is_call {
-                // Declarations, and functions that are only inlined: most of them.
-                true => !has_code && !(is_function && nested),
-                false => holds_no_code(tag, nested),
+            // Whether its children are of no interest. Declarations, and functions that are only
+            // inlined, are most of all functions. Types are skipped only where that is for
+            // nothing: functions in them would have to be looked for a second time.
+            let is_done = match tag {
+                gimli::DW_TAG_subprogram => !nested,
+                _ => is_call || holds_no_code(tag, nested) && states_sibling(abbreviation),
             };
             if !has_code {
                 let next = match is_done && abbreviation.has_children() {
@@ -283,6 +285,12 @@ fn has_pcs(abbreviation: &Abbreviation) -> bool {
         .attributes()
         .iter()
         .any(|spec| tells(spec.name()))
+}
+
+/// Whether entries of this form say where their next sibling is (GCC's do).
+fn states_sibling(abbreviation: &Abbreviation) -> bool {
+    let mut attributes = abbreviation.attributes().iter();
+    attributes.any(|spec| spec.name() == gimli::DW_AT_sibling)
 }
 
 /// Whether nothing within an entry can be a function with code. In some languages functions are
