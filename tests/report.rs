@@ -196,7 +196,7 @@ fn limits_its_rows() {
 fn as_csv_has_the_same_rows() {
     needs!(PerfEvents);
     let here = recorded();
-    let csv = here.rprof("report --format csv").ok();
+    let csv = here.rprof("report --format csv --no-inline").ok();
     let report = here.report("");
     let rows = csv.out().lines().count() - 1;
     assert_eq!(rows, report.only().rows.len(), "{csv}");

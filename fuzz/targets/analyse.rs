@@ -50,6 +50,7 @@ pub(crate) fn run(data: &[u8]) {
         .build();
     let analysis = Options {
         by_task: data.len() % 2 == 1,
+        by_line: data.len() % 3 == 1,
         threads: 1,
         ..Options::default()
     };
@@ -148,6 +149,7 @@ fn exports(profile: &Profile) {
             tid: true,
             object: true,
             symbol: true,
+            line: true,
         },
         ..RowOptions::default()
     };

@@ -34,6 +34,10 @@ pub(crate) enum Need {
     Root,
     /// `script`, which makes a terminal.
     Terminal,
+    /// Debian's `debuginfod` server and its client, and `objcopy`.
+    Debuginfod,
+    /// An assembler for x86-64.
+    X86Assembler,
 }
 
 impl fmt::Display for Need {
@@ -51,6 +55,8 @@ impl fmt::Display for Need {
             Need::Java => "java and javac, from 17 on",
             Need::Root => "root",
             Need::Terminal => "script (of util-linux)",
+            Need::Debuginfod => "debuginfod, debuginfod-find and objcopy",
+            Need::X86Assembler => "x86-64, and as",
             Need::Tracepoints => {
                 "tracefs, mounted and readable (mount -t tracefs tracefs /sys/kernel/tracing)"
             }
@@ -78,6 +84,8 @@ pub(crate) fn has(need: Need) -> bool {
         Need::Java => runs("javac") && java_maps(),
         Need::Root => is_root(),
         Need::Terminal => runs("script"),
+        Need::Debuginfod => runs("debuginfod") && runs("debuginfod-find") && runs("objcopy"),
+        Need::X86Assembler => cfg!(target_arch = "x86_64") && runs("as"),
         Need::Tracepoints => {
             std::fs::read("/sys/kernel/tracing/events/sched/sched_switch/format").is_ok()
         }

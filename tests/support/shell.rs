@@ -36,7 +36,14 @@ impl Here {
 
     /// `rprof`, with arguments that have no spaces in them.
     pub(crate) fn rprof(&self, args: &str) -> Shell {
-        self.command(env!("CARGO_BIN_EXE_rprof")).words(args)
+        // Not that of whoever runs the tests, where perf may have kept copies of these programs.
+        let rprof = self.command(env!("CARGO_BIN_EXE_rprof"));
+        rprof
+            .env(
+                "HOME",
+                self.0.path().to_str().expect("paths here are UTF-8"),
+            )
+            .words(args)
     }
 
     /// `perf`, with no settings but those of the command line.

@@ -24,6 +24,7 @@ pub fn write(profile: &Profile, options: &RowOptions, out: &mut dyn Write) -> io
         "self_samples",
         "symbol",
         "object",
+        "srcline",
     ])?;
     for (index, event) in profile.events.iter().enumerate() {
         let (whole, rows) = rows(profile, index, options);
@@ -41,6 +42,7 @@ pub fn write(profile: &Profile, options: &RowOptions, out: &mut dyn Write) -> io
                 &row.top.self_samples.to_string(),
                 row.symbol.as_deref().unwrap_or(""),
                 row.object.as_deref().unwrap_or(""),
+                row.line.as_deref().unwrap_or(""),
             ])?;
         }
     }

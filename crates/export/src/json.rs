@@ -38,6 +38,8 @@ struct Row {
     symbol: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     object: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    srcline: Option<String>,
     #[serde(rename = "self")]
     own: u64,
     total: u64,
@@ -93,6 +95,7 @@ pub fn write(profile: &Profile, options: &RowOptions, out: &mut dyn Write) -> io
                         tid: row.top.key.tid,
                         symbol: row.symbol,
                         object: row.object,
+                        srcline: row.line,
                         own: row.top.self_weight,
                         total: row.top.total_weight,
                         self_samples: row.top.self_samples,

@@ -40,6 +40,8 @@ pub struct Row {
     pub symbol: Option<String>,
     /// Object.
     pub object: Option<String>,
+    /// Path and line, `path:12`, or `??:0` as perf has it.
+    pub line: Option<String>,
     /// Sums; its key has process and thread.
     pub top: TopRow,
 }
@@ -65,6 +67,13 @@ pub fn rows(profile: &Profile, event: usize, options: &RowOptions) -> (u64, Vec<
                 Err(_) => "[unknown]".into(),
             }),
             object: (top.key.object).map(|o| clean(&profile.object(o).name).into_owned()),
+            line: (top.key.line).map(|line| match line {
+                Some(line) => {
+                    let file = &profile.files[line.file.0 as usize];
+                    format!("{}:{}", clean(file), line.line)
+                }
+                None => "??:0".into(),
+            }),
             top,
         })
         .collect();

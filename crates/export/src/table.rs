@@ -106,10 +106,13 @@ type Text = fn(&Row) -> Option<String>;
 
 /// The columns that the rows have: heading, width, text.
 fn columns(rows: &[Row]) -> Vec<(&'static str, usize, Text)> {
-    let all: [(&str, Text); 5] = [
+    let all: [(&str, Text); 6] = [
         ("comm", |r| r.comm.clone()),
         ("pid", |r| r.top.key.pid.map(|p| p.to_string())),
         ("tid", |r| r.top.key.tid.map(|t| t.to_string())),
+        ("source:line", |r| {
+            r.line.as_deref().map(|line| base_name(line).into())
+        }),
         ("symbol", |r| r.symbol.clone()),
         ("object", |r| r.object.clone()),
     ];
@@ -120,6 +123,11 @@ fn columns(rows: &[Row]) -> Vec<(&'static str, usize, Text)> {
             Some((heading, widths.max()?.clamp(heading.len(), 80), text))
         })
         .collect()
+}
+
+/// As in perf, the path is left out.
+fn base_name(line: &str) -> &str {
+    line.rsplit('/').next().unwrap_or(line)
 }
 
 fn put_column(out: &mut dyn Write, text: &str, width: usize, last: bool) -> io::Result<()> {

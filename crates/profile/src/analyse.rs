@@ -22,6 +22,8 @@ pub struct Options {
     pub filter: Filter,
     /// Tell samples apart by process and thread, not by thread name alone.
     pub by_task: bool,
+    /// Tell functions apart by line as well, where the symbolizer tells lines.
+    pub by_line: bool,
     /// Threads to use; 0 for as many as there are cores.
     pub threads: usize,
 }
@@ -48,8 +50,11 @@ impl Profile {
             rows: false,
         };
         let resolved = resolve(&index, symbolizer, &options.filter, keep, n);
-        let symbols = symbolize(&index, resolved.locations.as_slice(), symbolizer, n);
-        assemble(&index, &resolved, symbols, options)
+        let symbols = symbolize(&index, &resolved, symbolizer, options.by_line, n);
+        let mut profile = assemble(&index, &resolved, symbols, options);
+        let refused = symbolizer.refused_vmlinux();
+        (profile.quality.warnings).extend(refused.map(ToString::to_string));
+        profile
     }
 }
 
@@ -168,6 +173,7 @@ fn assemble(
         events,
         comms,
         functions: symbols.functions,
+        files: symbols.files,
         objects: symbols.objects,
         entries,
         quality,

@@ -35,6 +35,8 @@ pub enum Place {
     /// The kernel or one of its modules, with the image that was recorded for
     /// the address, if any.
     Kernel(Option<ImageId>),
+    /// The page for system calls of old programs on x86-64, which is no mapping.
+    Vsyscall,
     /// No mapping in this process.
     Unmapped,
     /// The hypervisor, of which nothing is known.
@@ -73,6 +75,9 @@ impl Context<'_> {
             CpuMode::Kernel => {
                 let found = self.kernel.resolve(lookup);
                 at(Place::Kernel(found.map(|r| r.image)), lookup)
+            }
+            CpuMode::User | CpuMode::Unknown if rprof_symbols::vdso::vsyscall(lookup).is_some() => {
+                at(Place::Vsyscall, lookup)
             }
             CpuMode::User | CpuMode::Unknown => {
                 let found = self.user.resolve(lookup);

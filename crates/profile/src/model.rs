@@ -6,6 +6,7 @@ use rprof_symbols::Reason;
 
 use crate::intern::Lists;
 use crate::quality::Quality;
+use crate::symbolize::Line;
 
 /// A function: an index into [`Profile::functions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,6 +51,9 @@ pub struct Function {
     pub object: ObjectId,
     /// Where it stands in the life of a thread.
     pub start: Start,
+    /// The line in it, without the column: only where functions were told apart
+    /// [by line](crate::Options::by_line), and the line is known.
+    pub line: Option<Line>,
 }
 
 /// Where a function stands in the life of a thread.
@@ -110,6 +114,8 @@ pub struct Profile {
     pub functions: Vec<Function>,
     /// Distinct objects.
     pub objects: Vec<Object>,
+    /// Distinct source files, by path, of the lines of functions. May hold any character.
+    pub files: Vec<Box<str>>,
     /// The samples, grouped. In a fixed order for the same recording.
     pub entries: Vec<Entry>,
     /// How much is known.

@@ -144,6 +144,17 @@ pub(crate) fn resolve(
 }
 
 impl Resolved {
+    /// For each location, in how many samples it is.
+    pub(crate) fn samples_by_location(&self) -> Vec<u64> {
+        let mut samples = vec![0; self.locations.as_slice().len()];
+        for (group, amount) in &self.groups {
+            for location in self.stacks.get(group.stack) {
+                samples[*location as usize] += amount.samples;
+            }
+        }
+        samples
+    }
+
     fn merge(&mut self, other: &Resolved) {
         let locations: Vec<u32> = (other.locations.as_slice().iter())
             .map(|l| self.locations.intern(*l))

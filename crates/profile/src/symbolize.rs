@@ -11,8 +11,9 @@ use rustc_hash::FxHashMap;
 
 use crate::index::Index;
 use crate::intern::Values;
-use crate::location::{Location, Place};
+use crate::location::Place;
 use crate::model::{FileId, Function, FunctionId, Object, ObjectId, Start};
+use crate::resolve::Resolved;
 use crate::threads;
 
 /// A frame at a location: a function, and where in it.
@@ -28,7 +29,7 @@ pub struct Frame {
 }
 
 /// A line of source code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Line {
     /// The file.
     pub file: FileId,
@@ -79,13 +80,16 @@ impl Symbols {
 /// Which image to ask about a location, or why none.
 pub(crate) type Target = Result<ImageKey, Reason>;
 
-/// Looks up all locations, the images in parallel.
+/// Looks up all locations, the images in parallel. Functions are told apart `by_line` as well,
+/// where the symbolizer tells lines.
 pub(crate) fn symbolize(
     index: &Index<'_>,
-    locations: &[Location],
+    resolved: &Resolved,
     symbolizer: &Symbolizer,
+    by_line: bool,
     threads: usize,
 ) -> Symbols {
+    let locations = resolved.locations.as_slice();
     let origin = Origin::of(index.data, symbolizer.has_root());
     let mut by_place: FxHashMap<Place, Vec<u32>> = FxHashMap::default();
     for (i, location) in locations.iter().enumerate() {
@@ -102,6 +106,13 @@ pub(crate) fn symbolize(
     // The largest first, so that none is left running alone at the end; places
     // of the same size in a fixed order, so that numbers are the same each time.
     work.sort_by_key(|(_, _, list)| (usize::MAX - list.len(), list[0]));
+    if symbolizer.has_remote() {
+        // What is fetched takes longer than anything else, and time for it is limited: the hottest
+        // first.
+        let samples = resolved.samples_by_location();
+        let heat = |list: &[u32]| list.iter().map(|i| samples[*i as usize]).sum::<u64>();
+        work.sort_by_cached_key(|(_, _, list)| u64::MAX - heat(list));
+    }
     let results = threads::run(threads, work.len(), |queue| {
         let mut done = Vec::new();
         while let Some(piece) = queue.next() {
@@ -121,6 +132,7 @@ pub(crate) fn symbolize(
         offset: 0,
     };
     let mut building = Building {
+        by_line,
         symbolized: vec![nothing; locations.len()],
         ..Building::default()
     };
@@ -128,7 +140,7 @@ pub(crate) fn symbolize(
         let (place, _, list) = &work[piece];
         let object_name = object_name(*place, &index.timeline);
         for (i, lookup) in list.iter().zip(found) {
-            let made = kernel_symbol(*place, locations[*i as usize].lookup, &index.timeline);
+            let made = made_name(*place, locations[*i as usize].lookup, &index.timeline);
             building.location(*i, *place, &object_name, &lookup, made);
         }
     }
@@ -176,6 +188,7 @@ fn resolve(
 /// [`Symbols`] in the making.
 #[derive(Default)]
 struct Building {
+    by_line: bool,
     functions: Values<Function>,
     objects: Values<Object>,
     files: Values<Box<str>>,
@@ -238,11 +251,16 @@ impl Building {
         line: Option<Line>,
         inlined: bool,
     ) {
-        let function = FunctionId(self.functions.intern(Function {
-            name,
-            object,
-            start,
-        }));
+        let function = FunctionId(
+            self.functions.intern(Function {
+                name,
+                object,
+                start,
+                line: line
+                    .filter(|_| self.by_line)
+                    .map(|line| Line { column: 0, ..line }),
+            }),
+        );
         self.frames.push(Frame {
             function,
             line,
@@ -259,9 +277,13 @@ impl Building {
     }
 }
 
-/// Name and offset in a function that the kernel made at run time: the recording
-/// itself tells them.
-fn kernel_symbol(place: Place, lookup: u64, timeline: &Timeline) -> Option<(Box<str>, u64)> {
+/// Name and offset in a function of which no file tells: one that the kernel made at run time,
+/// as the recording itself tells, or one of the vsyscall page.
+fn made_name(place: Place, lookup: u64, timeline: &Timeline) -> Option<(Box<str>, u64)> {
+    if place == Place::Vsyscall {
+        let (name, offset) = rprof_symbols::vdso::vsyscall(lookup)?;
+        return Some((name.into(), offset));
+    }
     let Place::Kernel(Some(id)) = place else {
         return None;
     };
@@ -322,6 +344,7 @@ fn object_name(place: Place, timeline: &Timeline) -> String {
             _ => path(image),
         },
         Place::Made(code) => format!("/tmp/perf-{}.map", code.pid),
+        Place::Vsyscall => "[vsyscall]".into(),
         Place::Unmapped => "[unknown]".into(),
         Place::Hypervisor => "[hypervisor]".into(),
         Place::GuestKernel => "[guest.kernel]".into(),
@@ -387,6 +410,7 @@ impl Origin {
     ) -> Target {
         let image = |id| timeline.image(id).ok_or(Reason::Unmapped);
         match place {
+            Place::Vsyscall => Err(Reason::SpecialMapping),
             Place::Unmapped => Err(Reason::Unmapped),
             Place::Hypervisor | Place::GuestKernel | Place::GuestUser => Err(Reason::Guest),
             Place::Anonymous { .. } | Place::Made(_) => Err(Reason::JitWithoutMap),

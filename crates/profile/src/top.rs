@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::model::{Entry, FunctionId, ObjectId, Profile};
+use crate::symbolize::Line;
 
 /// What a sample counts for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct Keys {
     pub object: bool,
     /// Function.
     pub symbol: bool,
+    /// Line. Needs a profile that was analysed [by line](crate::Options::by_line).
+    pub line: bool,
 }
 
 impl Keys {
@@ -38,6 +41,7 @@ impl Keys {
         tid: false,
         object: true,
         symbol: true,
+        line: false,
     };
 }
 
@@ -54,6 +58,8 @@ pub struct RowKey {
     pub object: Option<ObjectId>,
     /// Function.
     pub function: Option<FunctionId>,
+    /// Line; `Some(None)` where it is unknown.
+    pub line: Option<Option<Line>>,
 }
 
 /// A row: what it is about, and what it cost.
@@ -139,5 +145,6 @@ fn key(profile: &Profile, entry: &Entry, function: FunctionId, keys: Keys) -> Ro
         tid: keys.tid.then_some(entry.tid),
         object: keys.object.then(|| profile.function(function).object),
         function: keys.symbol.then_some(function),
+        line: keys.line.then(|| profile.function(function).line),
     }
 }

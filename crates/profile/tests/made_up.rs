@@ -127,6 +127,7 @@ impl Made {
         let options = Options {
             filter,
             by_task: false,
+            by_line: false,
             threads,
         };
         Profile::analyse(&self.data(), &Symbolizer::builder().build(), &options)

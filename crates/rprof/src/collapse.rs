@@ -1,6 +1,7 @@
 //! `rprof collapse`.
 
 use rprof_export::folded;
+use rprof_profile::Keys;
 
 use crate::Outcome;
 use crate::cli::CollapseArgs;
@@ -8,7 +9,7 @@ use crate::input::{warn, write_to};
 use crate::messages::say;
 
 pub(crate) fn run(args: &CollapseArgs) -> Outcome {
-    let profile = args.input.profile(false)?;
+    let profile = args.input.profile(&Keys::FUNCTIONS)?;
     warn(&profile, args.input.quiet);
     let Some(event) = profile.main_event() else {
         if !args.input.quiet {

@@ -31,8 +31,9 @@ fn from_file(args: &FlamegraphArgs) -> Outcome {
         filter: args.filter.filter(&events),
         ..Options::default()
     };
-    let profile = analyse(&data, &args.filter.symbols, &options);
-    warn(&profile, args.sampling.quiet);
+    let quiet = args.sampling.quiet;
+    let profile = analyse(&data, &args.filter.symbols, &options, quiet)?;
+    warn(&profile, quiet);
     let command = data.features().command_line().unwrap_or_default().join(" ");
     draw(args, &profile, &command)?;
     Ok(0)
@@ -63,7 +64,7 @@ fn of_recording(args: &FlamegraphArgs) -> Outcome {
         filter: args.filter.filter(&[]),
         ..Options::default()
     };
-    let profile = analyse(&data, &args.filter.symbols, &options);
+    let profile = analyse(&data, &args.filter.symbols, &options, quiet)?;
     warn(&profile, quiet);
     if !quiet {
         summary.path = "a temporary file".into();

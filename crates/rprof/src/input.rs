@@ -4,10 +4,11 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use rprof_perfdata::PerfData;
-use rprof_profile::{Filter, Options, Profile, Weight};
+use rprof_profile::{Filter, Keys, Options, Profile, Weight};
 use rprof_symbols::{Style, Symbolizer};
 
 use crate::cli::{DemangleArg, FilterArgs, InputArgs, SymbolArgs, WeightArg};
+use crate::downloads::Downloads;
 use crate::messages::{Failure, say};
 
 /// Opens a recording; `-` is standard input.
@@ -62,14 +63,15 @@ impl InputArgs {
     }
 
     /// Opens and analyses the recording.
-    pub(crate) fn profile(&self, by_task: bool) -> Result<Profile, Failure> {
+    pub(crate) fn profile(&self, keys: &Keys) -> Result<Profile, Failure> {
         let data = open(&self.input)?;
         check_events(&data, &self.event)?;
         let options = Options {
-            by_task,
+            by_task: keys.pid || keys.tid,
+            by_line: keys.line,
             ..self.options()
         };
-        Ok(analyse(&data, &self.filter.symbols, &options))
+        analyse(&data, &self.filter.symbols, &options, self.quiet)
     }
 }
 
@@ -95,13 +97,24 @@ pub(crate) fn check_events(data: &PerfData, wanted: &[String]) -> Result<(), Fai
 }
 
 /// Analyses a recording.
-pub(crate) fn analyse(data: &PerfData, names: &SymbolArgs, options: &Options) -> Profile {
-    Profile::analyse(data, &names.symbolizer(false), options)
+pub(crate) fn analyse(
+    data: &PerfData,
+    names: &SymbolArgs,
+    options: &Options,
+    quiet: bool,
+) -> Result<Profile, Failure> {
+    let downloads = names.downloads(quiet)?;
+    let symbolizer = names.symbolizer(options.by_line, downloads.as_ref());
+    let profile = Profile::analyse(data, &symbolizer, options);
+    if let Some(downloads) = downloads {
+        downloads.tell();
+    }
+    Ok(profile)
 }
 
 impl SymbolArgs {
     /// What gives addresses names; and lines, which take time, only where they are shown.
-    pub(crate) fn symbolizer(&self, lines: bool) -> Symbolizer {
+    pub(crate) fn symbolizer(&self, lines: bool, downloads: Option<&Downloads>) -> Symbolizer {
         Symbolizer::builder()
             .style(match self.demangle {
                 DemangleArg::Full => Style::Full,
@@ -111,7 +124,17 @@ impl SymbolArgs {
             .inlines(!self.no_inline)
             .lines(lines)
             .root(self.symfs.clone())
+            .vmlinux(self.vmlinux.clone())
+            .remote(downloads.map(Downloads::remote))
             .build()
+    }
+
+    /// What fetches debug files, if that was asked for.
+    pub(crate) fn downloads(&self, quiet: bool) -> Result<Option<Downloads>, Failure> {
+        match self.debuginfod && !self.no_debuginfod {
+            true => Downloads::new(quiet).map(Some),
+            false => Ok(None),
+        }
     }
 }
 

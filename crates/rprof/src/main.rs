@@ -7,6 +7,7 @@ mod cli;
 mod collapse;
 mod demo;
 mod doctor;
+mod downloads;
 mod flamegraph;
 mod header;
 mod input;

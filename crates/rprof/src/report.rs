@@ -13,7 +13,7 @@ use crate::input::{warn, write_to};
 
 pub(crate) fn run(args: &ReportArgs) -> Outcome {
     let keys = keys(&args.rows.sort);
-    let profile = args.input.profile(keys.pid || keys.tid)?;
+    let profile = args.input.profile(&keys)?;
     // The table has the warnings above it.
     warn(&profile, args.input.quiet || args.format == Format::Text);
     let rows = RowOptions {
@@ -58,6 +58,7 @@ fn keys(sort: &[SortKey]) -> Keys {
         tid: has(SortKey::Tid),
         object: has(SortKey::Dso),
         symbol: has(SortKey::Symbol),
+        line: has(SortKey::SrcLine),
     }
 }
 

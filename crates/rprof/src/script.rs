@@ -39,10 +39,18 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
     let data = open(&args.input.input)?;
     let options = args.options();
     let script = Script::new(&data, &options)?;
-    let symbolizer = args.input.filter.symbols.symbolizer(script.shows_lines());
+    let names = &args.input.filter.symbols;
+    let downloads = names.downloads(args.input.quiet)?;
+    let symbolizer = names.symbolizer(script.shows_lines(), downloads.as_ref());
     let filter = args.input.options();
     let samples = Samples::read_with(&data, &symbolizer, &filter, &script.details());
+    if let Some(downloads) = downloads {
+        downloads.tell();
+    }
     if !args.input.quiet {
+        if let Some(error) = symbolizer.refused_vmlinux() {
+            say(format_args!("warning: {error}"));
+        }
         for warning in data.warnings() {
             say(format_args!("warning: {warning}"));
         }

@@ -7,6 +7,7 @@
 use crate::Reason;
 use crate::elf::ElfSymbols;
 use crate::elf_image::ElfImage;
+use crate::file::Pages;
 use memmap2::Mmap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,14 @@ pub(crate) struct Part {
 impl AsRef<[u8]> for Part {
     fn as_ref(&self) -> &[u8] {
         self.file.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+impl Pages for Part {
+    fn release(&self, range: Range<usize>) {
+        let start = self.range.start.saturating_add(range.start);
+        let end = self.range.start.saturating_add(range.end);
+        self.file.release(start..end.min(self.range.end));
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::debug::{DebugFile, DebugFiles, Links, SharedFile, mini_symbols};
 use crate::dwarf::{DebugInfo, DwarfFile, SplitFiles};
 use crate::elf::{ElfError, ElfSymbol, ElfSymbols};
+use crate::file::Pages;
 use crate::image::ImageKey;
 use crate::vdso::vdso_image;
 use crate::{BuildId, Reason, file};
@@ -21,7 +22,7 @@ use std::sync::OnceLock;
 #[derive(Debug)]
 pub(crate) struct ElfImage<D> {
     image: ElfSymbols<D>,
-    /// Where it was found. `None` for the vdso, for which no files are looked for.
+    /// Where it was found. `None` for the vdso, which is no file.
     path: Option<PathBuf>,
     /// Everything below is found when first needed.
     links: OnceLock<Links>,
@@ -37,7 +38,7 @@ impl ElfImage<Mmap> {
     pub(crate) fn open(key: &ImageKey, path: &Path, places: &DebugFiles) -> Result<Self, Reason> {
         let path = places.place(path);
         let image = open_file(key, &path, places).or_else(|reason| {
-            let kept = key.build_id().and_then(|build_id| places.image(build_id));
+            let kept = key.build_id().and_then(|id| places.image(id, &path));
             kept.ok_or(reason)
         })?;
         Ok(Self::new(image, Some(path)))
@@ -51,7 +52,8 @@ impl ElfImage<Vec<u8>> {
         Ok(Self::new(image, Some(path)))
     }
 
-    /// This process's vdso, if it is the right one. No debug file is looked for.
+    /// This process's vdso, if it is the right one. Its debug file, which comes with that of the
+    /// kernel, is found by build-id alone.
     pub(crate) fn open_vdso(key: &ImageKey) -> Result<Self, Reason> {
         let bytes = vdso_image().ok_or(Reason::ForeignVdso)?;
         let image = ElfSymbols::parse(bytes).map_err(|_| Reason::ForeignVdso)?;
@@ -60,7 +62,7 @@ impl ElfImage<Vec<u8>> {
     }
 }
 
-impl<D: AsRef<[u8]>> ElfImage<D> {
+impl<D: Pages> ElfImage<D> {
     pub(crate) fn new(image: ElfSymbols<D>, path: Option<PathBuf>) -> Self {
         Self {
             image,
@@ -122,6 +124,10 @@ impl<D: AsRef<[u8]>> ElfImage<D> {
             false => self.debug(places),
         };
         let bytes = debug.map_or(self.image.bytes(), |debug| debug.symbols.bytes());
+        let pages: &dyn Pages = match debug {
+            Some(debug) => debug.symbols.data(),
+            None => self.image.data(),
+        };
         let dwarf = self.dwarf.get_or_init(|| DwarfFile::find(bytes)).as_ref()?;
         let (links, path) = match debug {
             Some(debug) => (&debug.links, Some(&debug.path)),
@@ -134,6 +140,7 @@ impl<D: AsRef<[u8]>> ElfImage<D> {
         });
         Some(DebugInfo {
             main: (dwarf, bytes),
+            pages,
             shared: shared
                 .as_ref()
                 .map(|shared| (&shared.dwarf, &shared.bytes[..])),
@@ -149,12 +156,11 @@ impl<D: AsRef<[u8]>> ElfImage<D> {
     /// nothing: some are cut down to a few symbols.
     fn debug(&self, places: &DebugFiles) -> Option<&DebugFile> {
         let find = || {
-            let path = self.path.as_ref()?;
             let links = self.links();
             if self.image.has_symtab() && links.has_dwarf {
                 return None;
             }
-            places.debug_file(path, self.image.build_id(), links)
+            places.debug_file(self.path.as_deref(), self.image.build_id(), links)
         };
         self.debug.get_or_init(find).as_ref()
     }

@@ -1,9 +1,10 @@
 //! Opening an image file: regular files only, whatever the path leads to.
 
 use crate::Reason;
-use memmap2::Mmap;
+use memmap2::{Mmap, UncheckedAdvice};
 use std::fs::OpenOptions;
 use std::io::{Error, ErrorKind};
+use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -35,6 +36,30 @@ impl ImageFile {
     pub fn inode(&self) -> u64 {
         self.inode
     }
+}
+
+/// Bytes of a file in memory, of which parts can be given back once they were read.
+pub(crate) trait Pages: AsRef<[u8]> + Sync {
+    /// Memory for this range is not needed any more for now. The bytes stay what they are.
+    fn release(&self, range: Range<usize>);
+}
+
+impl Pages for Mmap {
+    fn release(&self, range: Range<usize>) {
+        let range = range.start.min(self.len())..range.end.min(self.len());
+        // SAFETY: the mapping is of a file and read-only, as `open` makes it and nothing else does
+        // here, so that no page of it differs from the file: what is dropped is read from there
+        // again when next touched, by whichever thread.
+        let advised = unsafe {
+            self.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.len())
+        };
+        // Memory is used for longer then, and nothing else happens.
+        drop(advised);
+    }
+}
+
+impl Pages for Vec<u8> {
+    fn release(&self, _: Range<usize>) {}
 }
 
 /// Maps the file. The path comes from recorded data and may lead anywhere, so:
@@ -85,6 +110,15 @@ pub(crate) fn reason(error: &Error) -> Reason {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn released_pages_are_read_again() {
+        let bytes = open(Path::new("/proc/self/exe")).unwrap().bytes;
+        let before = bytes.to_vec();
+        bytes.release(4097..bytes.len());
+        bytes.release(usize::MAX - 1..usize::MAX);
+        assert!(before == bytes[..]);
+    }
 
     #[test]
     fn only_regular_files() {

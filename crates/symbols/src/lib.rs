@@ -15,12 +15,13 @@
 //! | `debug` | the search for these files |
 //! | `dwarf` | functions, inlined calls and lines from debug information |
 //! | `reconcile` | symbol table and debug information, made one answer |
-//! | [`kernel`] | [`KernelSymbols`]: `/proc/kallsyms`, and the identity of kernel and modules |
-//! | [`vdso`] | the bytes of this process's own vdso |
+//! | [`kernel`] | [`KernelSymbols`]: `/proc/kallsyms`, a given `vmlinux`, and the identity of kernel and modules |
+//! | [`vdso`] | the bytes of this process's own vdso, and its predecessor, the vsyscall page |
 //! | [`jit`] | code made at run time: perf maps and jitdumps |
 //! | [`demangle`] | Rust and C++ names, bounded in time and length |
 //! | [`frames`] | the answer: [`Frames`] around a [`Symbol`] |
 //! | [`reason`] | [`Reason`]: why there is no answer |
+//! | [`remote`] | [`RemoteFiles`]: whoever can get files that are not on this machine |
 //! | [`build_id`] | [`BuildId`], the identity of an ELF file |
 //!
 //! Which of several symbols names an address follows what `perf` does, so that
@@ -38,6 +39,7 @@ pub mod image;
 pub mod jit;
 pub mod kernel;
 pub mod reason;
+pub mod remote;
 pub mod symbolizer;
 pub mod vdso;
 
@@ -56,6 +58,7 @@ pub use file::ImageFile;
 pub use frames::{Frame, Frames, SourceLine, Symbol};
 pub use image::{ImageKey, ImageKind};
 pub use jit::{JitDump, JitFunction, PerfMap};
-pub use kernel::{KernelError, KernelSymbol, KernelSymbols};
+pub use kernel::{KernelError, KernelSymbol, KernelSymbols, VmlinuxError};
 pub use reason::Reason;
+pub use remote::{RemoteFile, RemoteFiles, RemoteKind};
 pub use symbolizer::{Lookup, Symbolizer, SymbolizerBuilder};

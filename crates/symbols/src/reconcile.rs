@@ -18,10 +18,10 @@
 //! of Thumb addresses is no part of an address on either side.
 
 use crate::demangle::{Style, demangle};
-use crate::dwarf::Found;
+use crate::dwarf::{Found, share};
 use crate::elf::ElfSymbol;
 use crate::frames::{Frames, Inlined, InlinedName, Symbol};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// Names that many addresses share, each demangled once.
@@ -36,12 +36,27 @@ pub(crate) struct Reconciler {
 }
 
 impl Reconciler {
-    pub(crate) fn new(style: Style) -> Self {
+    /// Demangles the names of inlined calls at once, on up to `threads` threads: that is what
+    /// takes longest.
+    pub(crate) fn new(style: Style, found: &[Option<Found>], threads: usize) -> Self {
+        let frames = found
+            .iter()
+            .flatten()
+            .flat_map(|found| found.frames.iter().skip(1));
+        let raw: FxHashSet<&Arc<str>> = frames.filter_map(|frame| frame.name.as_ref()).collect();
+        let raw: Vec<&Arc<str>> = raw.into_iter().collect();
+        let named = share(threads, &raw, 64, |some| {
+            let name = |raw: &&Arc<str>| {
+                let (name, raw) = (demangle(raw, style).into(), Arc::clone(raw));
+                (Arc::clone(&raw), Arc::new(InlinedName { name, raw }))
+            };
+            some.iter().map(name).collect::<Vec<_>>()
+        });
         Self {
             style,
             symbols: FxHashMap::default(),
             functions: FxHashMap::default(),
-            inlined: FxHashMap::default(),
+            inlined: named.into_iter().flatten().collect(),
         }
     }
 

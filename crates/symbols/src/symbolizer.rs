@@ -4,13 +4,13 @@ use crate::archive::Archive;
 use crate::debug::DebugFiles;
 use crate::dwarf::Wish;
 use crate::elf_image::{ElfImage, check, right_file};
-use crate::file::ImageFile;
+use crate::file::{ImageFile, Pages};
 use crate::image::{ImageKey, ImageKind};
-use crate::kernel::{self, KernelSymbols};
+use crate::kernel::{self, KernelSymbols, Vmlinux, VmlinuxError};
 use crate::once::Once;
 use crate::reconcile::Reconciler;
 use crate::vdso::vdso_image;
-use crate::{BuildId, Frames, Reason, Style, Symbol, demangle, elf, file};
+use crate::{BuildId, Frames, Reason, RemoteFiles, Style, Symbol, demangle, elf, file};
 use memmap2::Mmap;
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
@@ -47,6 +47,9 @@ pub struct Symbolizer {
     kernel: OnceLock<Result<KernelSymbols, Reason>>,
     /// Whether `kernel` was given by the user instead of being that of this machine.
     kernel_given: bool,
+    vmlinux: Option<Result<Vmlinux, VmlinuxError>>,
+    /// Why the `vmlinux` that was given is not used.
+    refused: OnceLock<VmlinuxError>,
 }
 
 /// Settings of a [`Symbolizer`].
@@ -57,6 +60,7 @@ pub struct SymbolizerBuilder {
     threads: usize,
     debug_files: DebugFiles,
     kernel_list: Option<Vec<u8>>,
+    vmlinux: Option<PathBuf>,
 }
 
 impl SymbolizerBuilder {
@@ -115,6 +119,13 @@ impl SymbolizerBuilder {
         self
     }
 
+    /// Whom to ask for debug files that are nowhere on this machine. Nobody unless set.
+    #[must_use]
+    pub fn remote(mut self, remote: Option<Arc<dyn RemoteFiles>>) -> Self {
+        self.debug_files.remote = remote;
+        self
+    }
+
     /// Takes kernel symbols from this text, in the form of `/proc/kallsyms`, for instance
     /// one that was saved along with a recording. It is trusted to be of the kernel that
     /// was recorded: build-ids of kernel and modules are not checked.
@@ -124,7 +135,15 @@ impl SymbolizerBuilder {
         self
     }
 
-    /// The symbolizer. Opens nothing yet.
+    /// The kernel as ELF file, for names, inlined calls and lines. It is used for kernels of its
+    /// build-id only; modules, and what it does not name, still go by `/proc/kallsyms`.
+    #[must_use]
+    pub fn vmlinux(mut self, path: Option<PathBuf>) -> Self {
+        self.vmlinux = path;
+        self
+    }
+
+    /// The symbolizer. Opens nothing yet, but for a `vmlinux`.
     #[must_use]
     pub fn build(self) -> Symbolizer {
         let kernel = OnceLock::new();
@@ -146,6 +165,8 @@ impl SymbolizerBuilder {
             images: Once::default(),
             kernel,
             kernel_given,
+            vmlinux: self.vmlinux.map(|path| Vmlinux::open(&path)),
+            refused: OnceLock::new(),
         }
     }
 }
@@ -172,7 +193,19 @@ impl Symbolizer {
             Ok(Image::File(symbols)) => self.resolve_elf(symbols, offsets),
             Ok(Image::Archive(archive)) => self.resolve_archive(archive, offsets),
             Ok(Image::Vdso(symbols)) => self.resolve_elf(symbols, offsets),
-            Ok(Image::Kernel { shift }) => self.resolve_kernel(image, *shift, offsets),
+            Ok(Image::Kernel { shift, vmlinux }) => {
+                let mut found = self.resolve_kernel(image, *shift, offsets);
+                if let (Some(shift), Some(Ok(vmlinux))) = (vmlinux, &self.vmlinux) {
+                    let svmas = offsets.iter().map(|avma| Ok(avma.wrapping_add(*shift)));
+                    let known = self.resolve_svmas(&vmlinux.image, svmas.collect());
+                    for (found, known) in found.iter_mut().zip(known) {
+                        if known.is_ok() {
+                            *found = known;
+                        }
+                    }
+                }
+                found
+            }
         }
     }
 
@@ -223,6 +256,13 @@ impl Symbolizer {
         self.debug_files.root.is_some()
     }
 
+    /// Whether files that this machine lacks are asked for [elsewhere](SymbolizerBuilder::remote),
+    /// so that it matters which image comes first.
+    #[must_use]
+    pub fn has_remote(&self) -> bool {
+        self.debug_files.remote.is_some()
+    }
+
     /// Closes an image that will not be asked for again. Resolving it later opens it anew.
     pub fn forget(&self, image: &ImageKey) {
         self.images.forget(image);
@@ -239,18 +279,11 @@ impl Symbolizer {
             }
             ImageKind::Vdso => ElfImage::open_vdso(image).map(Image::Vdso),
             ImageKind::Kernel => {
-                if !self.kernel_given {
-                    check(
-                        image,
-                        kernel::running_kernel_build_id().as_ref(),
-                        Reason::ForeignKernel,
-                    )?;
+                let vmlinux = self.vmlinux_shift(image);
+                match (self.kernel_shift(image), vmlinux) {
+                    (Err(reason), None) => Err(reason),
+                    (shift, vmlinux) => Ok(Image::Kernel { shift, vmlinux }),
                 }
-                let symbols = self.kernel_symbols()?;
-                let today = symbols.text_range().map(|text| text.start);
-                Ok(Image::Kernel {
-                    shift: shift(today, image),
-                })
             }
             ImageKind::KernelModule(name) => {
                 if !self.kernel_given {
@@ -265,10 +298,57 @@ impl Symbolizer {
                     .into_iter()
                     .find(|module| module.name == *name);
                 Ok(Image::Kernel {
-                    shift: shift(module.map(|module| module.start), image),
+                    shift: Ok(shift(module.map(|module| module.start), image)),
+                    vmlinux: None,
                 })
             }
         }
+    }
+
+    /// What to add to addresses of a kernel for `/proc/kallsyms`, if it is of that kernel.
+    fn kernel_shift(&self, image: &ImageKey) -> Result<u64, Reason> {
+        if !self.kernel_given {
+            let running = kernel::running_kernel_build_id();
+            check(image, running.as_ref(), Reason::ForeignKernel)?;
+        }
+        let symbols = self.kernel_symbols()?;
+        let today = symbols.text_range().map(|text| text.start);
+        Ok(shift(today, image))
+    }
+
+    /// What to add to addresses of a kernel to get SVMAs of the `vmlinux`, if it is of that kernel.
+    fn vmlinux_shift(&self, image: &ImageKey) -> Option<u64> {
+        let running = || kernel::running_kernel_build_id();
+        // Whoever asks for a kernel without saying which means the one that runs.
+        let expected = image.build_id().copied().or_else(running);
+        let today = || {
+            let is_here = expected.is_some() && expected == running();
+            let symbols = self.kernel_symbols().ok().filter(|_| is_here)?;
+            symbols.text_range().map(|text| text.start)
+        };
+        let start = image.recorded_start().or_else(today);
+        let vmlinux = self.vmlinux.as_ref()?.as_ref();
+        match vmlinux.map(|vmlinux| vmlinux.shift(expected.as_ref(), start)) {
+            Ok(Ok(shift)) => Some(shift),
+            Ok(Err(error)) => {
+                self.refused.get_or_init(|| error);
+                None
+            }
+            Err(error) => {
+                self.refused.get_or_init(|| error.clone());
+                None
+            }
+        }
+    }
+
+    /// Why the `vmlinux` that was given was not used for a kernel that was asked for.
+    #[must_use]
+    pub fn refused_vmlinux(&self) -> Option<&VmlinuxError> {
+        let unusable = self
+            .vmlinux
+            .as_ref()
+            .and_then(|opened| opened.as_ref().err());
+        self.refused.get().or(unusable)
     }
 
     fn kernel_symbols(&self) -> Result<&KernelSymbols, Reason> {
@@ -279,9 +359,17 @@ impl Symbolizer {
             .map_err(|reason| *reason)
     }
 
-    fn resolve_elf<D: AsRef<[u8]>>(&self, image: &ElfImage<D>, offsets: &[u64]) -> Vec<Lookup> {
+    fn resolve_elf<D: Pages>(&self, image: &ElfImage<D>, offsets: &[u64]) -> Vec<Lookup> {
+        let svmas = offsets.iter().map(|&offset| image.svma(offset)).collect();
+        self.resolve_svmas(image, svmas)
+    }
+
+    fn resolve_svmas<D: Pages>(
+        &self,
+        image: &ElfImage<D>,
+        svmas: Vec<Result<u64, Reason>>,
+    ) -> Vec<Lookup> {
         let places = &self.debug_files;
-        let svmas: Vec<_> = offsets.iter().map(|&offset| image.svma(offset)).collect();
         let mut sorted: Vec<u64> = svmas.iter().filter_map(|svma| svma.ok()).collect();
         sorted.sort_unstable();
         sorted.dedup();
@@ -290,8 +378,9 @@ impl Symbolizer {
             false => None,
         };
         let found = debug.map(|debug| debug.resolve(&sorted, self.wish, self.threads));
-        let mut found = found.unwrap_or_default().into_iter();
-        let mut names = Reconciler::new(self.style);
+        let found = found.unwrap_or_default();
+        let mut names = Reconciler::new(self.style, &found, self.threads);
+        let mut found = found.into_iter();
         let lookup = |&svma: &u64| {
             let symbol = image.symbol(svma, places);
             let frames = names.frames(svma, symbol, found.next().flatten());
@@ -336,8 +425,14 @@ impl Symbolizer {
         lookups
     }
 
-    fn resolve_kernel(&self, image: &ImageKey, shift: u64, offsets: &[u64]) -> Vec<Lookup> {
-        let symbols = match self.kernel_symbols() {
+    fn resolve_kernel(
+        &self,
+        image: &ImageKey,
+        shift: Result<u64, Reason>,
+        offsets: &[u64],
+    ) -> Vec<Lookup> {
+        let symbols = shift.and_then(|shift| Ok((shift, self.kernel_symbols()?)));
+        let (shift, symbols) = match symbols {
             Ok(symbols) => symbols,
             Err(reason) => return vec![Err(reason); offsets.len()],
         };
@@ -374,9 +469,12 @@ enum Image {
     /// Several, at offsets of one file.
     Archive(Archive),
     Vdso(ElfImage<Vec<u8>>),
-    /// The kernel or a module; add `shift` to recorded addresses.
+    /// The kernel or a module.
     Kernel {
-        shift: u64,
+        /// Add this to recorded addresses for those of `/proc/kallsyms`, if that is of this kernel.
+        shift: Result<u64, Reason>,
+        /// And this for SVMAs of the `vmlinux`, if that is.
+        vmlinux: Option<u64>,
     },
 }
 

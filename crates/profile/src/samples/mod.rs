@@ -94,7 +94,7 @@ impl<'a> Samples<'a> {
         (resolved.rows).sort_unstable_by_key(|r| (r.time, r.order, r.group.event));
         let trace = details.trace.then(|| Trace::of(data)).flatten();
         further_locations(&index, &mut resolved, details, trace.as_ref());
-        let symbols = symbolize(&index, resolved.locations.as_slice(), symbolizer, n);
+        let symbols = symbolize(&index, &resolved, symbolizer, false, n);
         let mut names = Values::default();
         let name_of = (resolved.rows.iter())
             .map(|row| {

@@ -155,6 +155,9 @@ pub(crate) enum SortKey {
     /// Function
     #[value(alias = "sym")]
     Symbol,
+    /// Source file and line, from debug information
+    #[value(name = "srcline")]
+    SrcLine,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -23,6 +23,18 @@ pub(crate) struct SymbolArgs {
     /// Look for programs, libraries and their debug files below this folder
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) symfs: Option<PathBuf>,
+
+    /// Name the kernel by this file, which has its symbols and debug information
+    #[arg(short = 'k', long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) vmlinux: Option<PathBuf>,
+
+    /// Fetch debug files that this machine lacks from the servers in DEBUGINFOD_URLS
+    #[arg(long, overrides_with = "no_debuginfod")]
+    pub(crate) debuginfod: bool,
+
+    /// Fetch nothing; the default
+    #[arg(long, overrides_with = "debuginfod")]
+    pub(crate) no_debuginfod: bool,
 }
 
 /// How much of a mangled name is written out.

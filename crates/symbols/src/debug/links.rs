@@ -40,7 +40,7 @@ impl Links {
         let shared = match file.gnu_debugaltlink().ok().flatten() {
             Some((name, id)) => path(name).zip(BuildId::new(id)),
             None => (file.section_by_name(".debug_sup"))
-                .and_then(|section| supplementary(section.data().ok()?, file.endian()))
+                .and_then(|section| supplementary(section.data().ok()?, file.endian(), false))
                 .and_then(|(name, id)| path(name).zip(BuildId::new(id))),
         };
         let has_dwarf = file
@@ -71,16 +71,30 @@ fn is_plain(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..") && name.len() <= 255 && !name.contains(&b'/')
 }
 
+/// The identity of a file that `dwz` made for several: its build-id, or where it is one by DWARF 5,
+/// which needs none, the checksum in its `.debug_sup`.
+pub(super) fn shared_id(bytes: &[u8]) -> Option<BuildId> {
+    fn of<E: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<BuildId> {
+        let file = ElfFile::<E>::parse(bytes).ok()?;
+        let section = file.section_by_name(".debug_sup")?.data().ok()?;
+        BuildId::new(supplementary(section, file.endian(), true)?.1)
+    }
+    crate::elf::build_id_of(bytes).or_else(|| match bytes.get(4)? {
+        1 => of::<object::elf::FileHeader32<Endianness>>(bytes),
+        _ => of::<object::elf::FileHeader64<Endianness>>(bytes),
+    })
+}
+
 /// Path and checksum of `.debug_sup`: version (2), whether it is the shared file itself (1),
-/// path, length, checksum.
-fn supplementary(section: &[u8], endian: Endianness) -> Option<(&[u8], &[u8])> {
+/// path, length, checksum. `None` if it is not that of the `shared` file, or is, as asked for.
+fn supplementary(section: &[u8], endian: Endianness, shared: bool) -> Option<(&[u8], &[u8])> {
     let (version, rest) = section.split_first_chunk::<2>()?;
     let version = match endian {
         Endianness::Little => u16::from_le_bytes(*version),
         Endianness::Big => u16::from_be_bytes(*version),
     };
     let (&is_shared, rest) = rest.split_first()?;
-    if !(2..=5).contains(&version) || is_shared != 0 {
+    if !(2..=5).contains(&version) || is_shared != u8::from(shared) {
         return None;
     }
     let end = rest.iter().position(|&byte| byte == 0)?;
@@ -97,7 +111,7 @@ mod tests {
     #[test]
     fn debug_sup() {
         let section = b"\x05\x00\x00/x/y.debug\0\x04abcd";
-        let read = |bytes| supplementary(bytes, Endianness::Little);
+        let read = |bytes| supplementary(bytes, Endianness::Little, false);
         assert_eq!(read(section), Some((&b"/x/y.debug"[..], &b"abcd"[..])));
         for cut in 0..section.len() {
             assert_eq!(read(&section[..cut]), None);
@@ -107,6 +121,9 @@ mod tests {
             None,
             "the shared file itself"
         );
+        let shared = supplementary(b"\x05\x00\x01\0\x02ab", Endianness::Little, true);
+        assert_eq!(shared, Some((&b""[..], &b"ab"[..])));
+        assert_eq!(supplementary(section, Endianness::Little, true), None);
     }
 
     #[test]

@@ -27,9 +27,10 @@ pub(crate) use mini::symbols as mini_symbols;
 
 use crate::dwarf::DwarfFile;
 use crate::elf::ElfSymbols;
-use crate::{BuildId, file};
+use crate::{BuildId, RemoteFile, RemoteFiles, RemoteKind, file};
 use memmap2::Mmap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The roots of the places to look at.
 #[derive(Debug, Clone)]
@@ -40,6 +41,8 @@ pub(crate) struct DebugFiles {
     pub(crate) perf_cache: Option<PathBuf>,
     /// What stands for `/`: paths of images and debug files are looked for below it.
     pub(crate) root: Option<PathBuf>,
+    /// Whom to ask for what is in none of these places.
+    pub(crate) remote: Option<Arc<dyn RemoteFiles>>,
 }
 
 impl Default for DebugFiles {
@@ -49,6 +52,7 @@ impl Default for DebugFiles {
             dirs: vec![PathBuf::from("/usr/lib/debug")],
             perf_cache: home.map(|home| Path::new(&home).join(".debug")),
             root: None,
+            remote: None,
         }
     }
 }
@@ -90,7 +94,7 @@ impl DebugFiles {
     /// The debug file of an image, whose bytes state `links`.
     pub(crate) fn debug_file(
         &self,
-        image: &Path,
+        image: Option<&Path>,
         build_id: Option<&BuildId>,
         links: &Links,
     ) -> Option<DebugFile> {
@@ -107,7 +111,7 @@ impl DebugFiles {
         });
         by_id(in_dirs)
             .or_else(|| {
-                let (name, crc) = links.debug.as_ref()?;
+                let (image, (name, crc)) = (image?, links.debug.as_ref()?);
                 let root = self.root.as_deref();
                 let right =
                     |file: &DebugFile, bytes: &[u8]| match (build_id, file.symbols.build_id()) {
@@ -120,6 +124,32 @@ impl DebugFiles {
                     .find(useful)
             })
             .or_else(|| by_id(in_cache))
+            .or_else(|| {
+                let open = |path: &Path| {
+                    let right =
+                        |file: &DebugFile, _: &[u8]| build_id.is_some_and(|id| file.has(id));
+                    DebugFile::open(path.to_owned(), right).filter(useful)
+                };
+                self.fetch(RemoteKind::DebugInfo, build_id?, image, open)
+            })
+    }
+
+    /// Asks for a file that this machine lacks; `open` it if it is the right one.
+    fn fetch<T>(
+        &self,
+        kind: RemoteKind,
+        build_id: &BuildId,
+        image: Option<&Path>,
+        open: impl Fn(&Path) -> Option<T>,
+    ) -> Option<T> {
+        let wanted = RemoteFile {
+            build_id,
+            kind,
+            image: image.unwrap_or(Path::new("[vdso]")),
+        };
+        let remote = self.remote.as_ref()?;
+        let path = remote.fetch(&wanted, &|path| open(path).is_some())?;
+        open(&path)
     }
 
     /// What `dwz` moved out of the file at `from`, which states `links`.
@@ -127,25 +157,31 @@ impl DebugFiles {
         let (path, build_id) = links.shared.as_ref()?;
         let dirs = self.dirs();
         let stated = places::stated(&dirs, from, self.root.as_deref(), path);
+        let open = |path: &Path| {
+            let bytes = file::open(path).ok()?.bytes;
+            if !links::shared_id(&bytes)?.matches(build_id) {
+                return None;
+            }
+            let dwarf = DwarfFile::find(&bytes)?;
+            Some(SharedFile { bytes, dwarf })
+        };
         stated
             .into_iter()
             .chain(places::by_build_id(&dirs, build_id))
-            .find_map(|path| {
-                let bytes = file::open(&path).ok()?.bytes;
-                let found = crate::elf::build_id_of(&bytes)?;
-                if !found.matches(build_id) {
-                    return None;
-                }
-                let dwarf = DwarfFile::find(&bytes)?;
-                Some(SharedFile { bytes, dwarf })
-            })
+            .find_map(|path| open(&path))
+            .or_else(|| self.fetch(RemoteKind::DebugInfo, build_id, Some(from), open))
     }
 
-    /// A copy of the image itself, for one that is gone or was replaced.
-    pub(crate) fn image(&self, build_id: &BuildId) -> Option<ElfSymbols<Mmap>> {
-        let path = places::image_in_perf_cache(self.perf_cache.as_deref()?, build_id)?;
-        let symbols = ElfSymbols::parse(file::open(&path).ok()?.bytes).ok()?;
-        (symbols.build_id()?.matches(build_id)).then_some(symbols)
+    /// A copy of the image itself, which was at `path`, for one that is gone or was replaced.
+    pub(crate) fn image(&self, build_id: &BuildId, path: &Path) -> Option<ElfSymbols<Mmap>> {
+        let open = |path: &Path| {
+            let symbols = ElfSymbols::parse(file::open(path).ok()?.bytes).ok()?;
+            (symbols.build_id()?.matches(build_id)).then_some(symbols)
+        };
+        let cache = self.perf_cache.as_deref();
+        let kept = cache.and_then(|cache| places::image_in_perf_cache(cache, build_id));
+        kept.and_then(|path| open(&path))
+            .or_else(|| self.fetch(RemoteKind::Executable, build_id, Some(path), open))
     }
 }
 

@@ -1,6 +1,7 @@
 //! From the name in the symbol table to the name people wrote.
 //!
-//! Rust (legacy and v0) and C++ (Itanium ABI); everything else is left as it is. Time,
+//! Rust (legacy and v0) and C++ (Itanium ABI); everything else is left as it is, D and Swift too:
+//! what demangles these (symbolic-demangle) compiles the C++ of Swift's own library. Time,
 //! stack and length are bounded, for names come from files that nobody vouches for: see [`MAX_INPUT`] and
 //! [`MAX_OUTPUT`].
 

@@ -10,7 +10,8 @@ use super::units::Units;
 use super::walk::{Walk, Wanted};
 use super::{DebugInfo, Found, FoundFrame, Wish};
 use crate::frames::SourceLine;
-use gimli::{DebugInfoOffset, Dwarf};
+use gimli::{DebugInfoOffset, Dwarf, SectionId};
+use std::ops::Range;
 use std::rc::Rc;
 
 /// What one thread keeps from unit to unit.
@@ -20,7 +21,12 @@ pub(super) struct Batch<'a> {
     open: Open<'a>,
     names: Names<'a>,
     texts: Texts,
+    /// What was read of `.debug_info` and not yet given back.
+    read: Range<usize>,
 }
+
+/// So much of `.debug_info` is given back at once.
+const RELEASE: usize = 1 << 20;
 
 impl<'a> Batch<'a> {
     pub(super) fn new(info: DebugInfo<'a>, wish: Wish) -> Self {
@@ -36,6 +42,24 @@ impl<'a> Batch<'a> {
             open: Open::new((dwarf, file.units(bytes, 1)), shared),
             names: Names::default(),
             texts: Texts::default(),
+            read: 0..0,
+        }
+    }
+
+    /// A unit was read to its end, and others follow it that are further on: memory for it is given
+    /// back, so that it does not grow with the file.
+    fn release(&mut self, unit: Range<usize>) {
+        if self.read.is_empty() || unit.start < self.read.end {
+            self.read = unit;
+        } else {
+            self.read.end = unit.end;
+        }
+        if self.read.len() >= RELEASE {
+            let read = std::mem::take(&mut self.read);
+            let (file, _) = self.info.main;
+            if let Some(place) = file.sections.place(SectionId::DebugInfo, read) {
+                self.info.pages.release(place);
+            }
         }
     }
 
@@ -66,6 +90,8 @@ impl<'a> Batch<'a> {
                 found.line = row.and_then(|row| source_line(files, &mut self.texts, row));
             }
         }
+        let len = home.unit.header.length_including_self();
+        self.release(offset.0..offset.0.saturating_add(len));
         found
     }
 

@@ -34,10 +34,12 @@ mod walk;
 
 pub(crate) use split::SplitFiles;
 
+use crate::file::Pages;
 use crate::frames::SourceLine;
 use batch::Batch;
+use gimli::SectionId;
 use sections::{Naming, Sections};
-use share::share;
+pub(crate) use share::share;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use units::Units;
@@ -109,6 +111,8 @@ pub(crate) struct FoundFrame {
 pub(crate) struct DebugInfo<'a> {
     /// The file with the units, and its bytes.
     pub(crate) main: (&'a DwarfFile, &'a [u8]),
+    /// What holds these bytes.
+    pub(crate) pages: &'a dyn Pages,
     /// What `dwz` moved out of it.
     pub(crate) shared: Option<(&'a DwarfFile, &'a [u8])>,
     /// Where its `.dwo` and `.dwp` files are.
@@ -122,7 +126,12 @@ impl DebugInfo<'_> {
     /// Looks up `svmas`, which are sorted. One result for each, on up to `threads` threads.
     pub(crate) fn resolve(&self, svmas: &[u64], wish: Wish, threads: usize) -> Vec<Option<Found>> {
         let mut results: Vec<Option<Found>> = vec![None; svmas.len()];
-        let units = self.main.0.units(self.main.1, threads);
+        let (file, bytes) = self.main;
+        let is_first = file.units.get().is_none();
+        let units = file.units(bytes, threads);
+        if is_first && let Some(all) = file.sections.place(SectionId::DebugInfo, 0..usize::MAX) {
+            self.pages.release(all);
+        }
         if let Some((file, bytes)) = self.shared {
             file.units(bytes, threads);
         }

@@ -128,6 +128,16 @@ impl Sections {
         EndianSlice::new(slice, self.endian)
     }
 
+    /// Where in the file a part of a section is, unless it was compressed.
+    pub(crate) fn place(&self, id: SectionId, part: Range<usize>) -> Option<Range<usize>> {
+        let (_, place) = self.parts.iter().find(|(found, _)| *found == id)?;
+        let Part::Mapped(whole) = place else {
+            return None;
+        };
+        let at = |offset: usize| whole.start.saturating_add(offset).min(whole.end);
+        Some(at(part.start)..at(part.end))
+    }
+
     /// The byte order of the file.
     pub(crate) fn endian(&self) -> RunTimeEndian {
         self.endian

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Cuts `list` into pieces of at most `piece` items and hands them to `work`, on up to
 /// `threads` threads; results come in the order of the list. With a short list, or
 /// one thread, no thread is started.
-pub(super) fn share<T: Sync, R: Send>(
+pub(crate) fn share<T: Sync, R: Send>(
     threads: usize,
     list: &[T],
     piece: usize,

@@ -6,7 +6,9 @@
 
 use super::ranges::Pcs;
 use super::sections::Slice;
-use gimli::{AttributeValue, Dwarf, EntriesRaw, Unit, UnitOffset};
+use gimli::{
+    Abbreviation, AttributeSpecification, AttributeValue, Dwarf, EntriesRaw, Unit, UnitOffset,
+};
 use std::ops::Range;
 
 /// Inlined calls at one address. In honest programs rarely more than thirty.
@@ -108,8 +110,32 @@ impl<'w, 'a> Walk<'w, 'a> {
             let tag = abbreviation.tag();
             let is_function = tag == gimli::DW_TAG_subprogram;
             let is_call = tag == gimli::DW_TAG_inlined_subroutine && !self.scopes.is_empty();
-            if !is_function && !is_call {
-                entries.skip_attributes(abbreviation.attributes())?;
+            let has_code = (is_function || is_call) && has_pcs(abbreviation);
+            // Whether its children are of no interest. Declarations, and functions that are only
+            // inlined, are most of all functions. Types are skipped only where that is for
+            // nothing: functions in them would have to be looked for a second time.
+            let is_done = match tag {
+                gimli::DW_TAG_subprogram => !nested,
+                _ => is_call || holds_no_code(tag, nested) && states_sibling(abbreviation),
+            };
+            if !has_code {
+                let next = match is_done && abbreviation.has_children() {
+                    true => to_sibling(&mut entries, abbreviation)?,
+                    false => {
+                        entries.skip_attributes(abbreviation.attributes())?;
+                        None
+                    }
+                };
+                match next {
+                    Some(next) if next > offset => {
+                        entries = self.unit.entries_raw(Some(next))?;
+                        base = depth;
+                    }
+                    _ if is_done && abbreviation.has_children() => {
+                        skip_children(&mut entries, depth - base)?;
+                    }
+                    _ => {}
+                }
                 continue;
             }
             let mut pcs = Pcs::default();
@@ -250,6 +276,61 @@ impl<'a> Call<'a> {
         }
         true
     }
+}
+
+/// Whether entries of this form say which addresses they cover.
+fn has_pcs(abbreviation: &Abbreviation) -> bool {
+    let tells = |name| matches!(name, gimli::DW_AT_low_pc | gimli::DW_AT_ranges);
+    abbreviation
+        .attributes()
+        .iter()
+        .any(|spec| tells(spec.name()))
+}
+
+/// Whether entries of this form say where their next sibling is (GCC's do).
+fn states_sibling(abbreviation: &Abbreviation) -> bool {
+    let mut attributes = abbreviation.attributes().iter();
+    attributes.any(|spec| spec.name() == gimli::DW_AT_sibling)
+}
+
+/// Whether nothing within an entry can be a function with code. In some languages functions are
+/// written within types; where these are to be found as well, everything is read (`nested`).
+fn holds_no_code(tag: gimli::DwTag, nested: bool) -> bool {
+    match tag {
+        gimli::DW_TAG_call_site
+        | gimli::DW_TAG_GNU_call_site
+        | gimli::DW_TAG_enumeration_type
+        | gimli::DW_TAG_subroutine_type
+        | gimli::DW_TAG_array_type => true,
+        gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type => {
+            !nested
+        }
+        _ => false,
+    }
+}
+
+/// Reads the attributes of an entry, whose next sibling is answered if the entry states it.
+fn to_sibling(
+    entries: &mut EntriesRaw<'_, Slice<'_>>,
+    abbreviation: &Abbreviation,
+) -> gimli::Result<Option<UnitOffset>> {
+    let attributes = abbreviation.attributes();
+    let is_sibling = |spec: &AttributeSpecification| spec.name() == gimli::DW_AT_sibling;
+    let Some(at) = attributes.iter().position(is_sibling) else {
+        entries.skip_attributes(attributes)?;
+        return Ok(None);
+    };
+    let (before, rest) = attributes.split_at(at);
+    entries.skip_attributes(before)?;
+    let Some((sibling, behind)) = rest.split_first() else {
+        return Ok(None);
+    };
+    let sibling = entries.read_attribute(*sibling)?.value();
+    entries.skip_attributes(behind)?;
+    Ok(match sibling {
+        AttributeValue::UnitRef(next) if next > entries.next_offset() => Some(next),
+        _ => None,
+    })
 }
 
 /// Reads up to the end of the children of an entry at `depth`, whose attributes were read.

@@ -103,6 +103,11 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         })
     }
 
+    /// What holds the bytes of the file.
+    pub(crate) fn data(&self) -> &D {
+        &self.data
+    }
+
     /// The bytes of the file.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.data.as_ref()

@@ -4,8 +4,12 @@
 //! reaches up to the next; of several at one address the last in the file wins.
 
 mod running;
+mod vmlinux;
 
 pub use running::{KernelModule, loaded_modules, module_build_id, running_kernel_build_id};
+pub use vmlinux::VmlinuxError;
+
+pub(crate) use vmlinux::Vmlinux;
 
 use crate::Reason;
 use rustc_hash::FxHashMap;

@@ -273,6 +273,50 @@ fn shared_by_dwz() {
     check(&b, &other, None);
 }
 
+/// The same in the words of DWARF 5: `.debug_sup`, `DW_FORM_ref_sup8`, `DW_FORM_strp_sup`.
+#[test]
+fn shared_by_the_standard() {
+    if !have(TOOLS) || !have(&["dwz", "readelf"]) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let one = build(&scratch, "g++", "one", &["-gdwarf-5"]);
+    let two = build(&scratch, "g++", "two", &["-gdwarf-5", "-O1"]);
+    for (from, to) in [(&one, "a"), (&two, "b")] {
+        std::fs::copy(from, scratch.path().join(to)).unwrap();
+    }
+    let mut command = Command::new("dwz");
+    command.current_dir(scratch.path());
+    run(
+        command.args(["-5", "-m", "common.debug", "-r", "a", "b"]),
+        "",
+    );
+    for (name, whole) in [("a", &one), ("b", &two)] {
+        let path = scratch.path().join(name);
+        let sections = run(Command::new("readelf").arg("-SW").arg(&path), "");
+        assert!(sections.contains(".debug_sup"), "{sections}");
+        check(&path, whole, None);
+    }
+    // What was moved out is needed; nothing else is taken for it, and nothing of it is made up.
+    let a = scratch.path().join("a");
+    let addresses = crate::others::addresses(&one, 300, 5);
+    let whole = crate::others::ours(&a, &Places::default(), &addresses);
+    std::fs::copy(&two, scratch.path().join("common.debug")).unwrap();
+    let without = crate::others::ours(&a, &Places::default(), &addresses);
+    assert!(whole != without, "nothing was moved out");
+    for (whole, without) in whole.iter().zip(&without) {
+        for frame in without
+            .iter()
+            .filter(|frame| !frame.name.is_empty() && frame.name != "??")
+        {
+            assert!(
+                whole.iter().any(|known| known.name == frame.name),
+                "{frame}"
+            );
+        }
+    }
+}
+
 /// The symbols that `.gnu_debugdata` has are found; it has nothing else.
 #[test]
 fn mini_debug_information() {

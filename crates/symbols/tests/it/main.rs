@@ -15,3 +15,4 @@ mod perf;
 mod perf_debug;
 mod perf_tool;
 mod tools;
+mod vmlinux;

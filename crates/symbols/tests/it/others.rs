@@ -209,6 +209,24 @@ impl Aliases {
     }
 }
 
+/// The debug file of an image, by its build-id.
+fn debug_file(path: &Path, places: &Places) -> Option<PathBuf> {
+    let bytes = std::fs::read(path).ok()?;
+    let id = object::File::parse(&bytes[..])
+        .ok()?
+        .build_id()
+        .ok()??
+        .to_vec();
+    let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let dir = places.dir.as_deref().unwrap_or(Path::new("/usr/lib/debug"));
+    let (folder, name) = hex.split_at_checked(2)?;
+    Some(
+        dir.join(".build-id")
+            .join(folder)
+            .join(format!("{name}.debug")),
+    )
+}
+
 /// The path without `.` and `..`.
 fn plain(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
@@ -248,7 +266,9 @@ impl Agreement {
         let eu = elfutils(theirs, places, &addresses);
         assert_eq!(llvm.len(), addresses.len(), "{}", path.display());
         assert_eq!(eu.len(), addresses.len(), "{}", path.display());
-        let aliases = Aliases::read(&[path.to_path_buf(), theirs.to_path_buf()]);
+        let mut with_symbols = vec![path.to_path_buf(), theirs.to_path_buf()];
+        with_symbols.extend(debug_file(path, places));
+        let aliases = Aliases::read(&with_symbols);
         let alike = |a, b| aliases.alike(a, b);
         let mut sum = Self {
             all: addresses.len(),
@@ -294,6 +314,7 @@ fn stem(name: &str) -> &str {
         ".constprop.",
         ".llvm.",
         ".lto_priv.",
+        ".localalias",
     ]
     .iter()
     .filter_map(|mark| name.find(mark))

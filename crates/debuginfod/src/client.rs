@@ -1,0 +1,205 @@
+//! [`Client`]: the cache first, then each server.
+
+use crate::cache::{Cache, Cached};
+use crate::outcome::{Failure, Outcome, Result};
+use crate::settings::Settings;
+use crate::transfer::{Limits, download};
+use rprof_symbols::{RemoteFile, RemoteFiles};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How a download goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress<'a> {
+    /// The image that lacks the file.
+    pub image: &'a Path,
+    /// Bytes received.
+    pub received: u64,
+    /// The size of the file in bytes, where the server tells.
+    pub expected: Option<u64>,
+}
+
+type OnProgress = Box<dyn Fn(Progress<'_>) + Send + Sync>;
+
+/// Asks servers for files that this machine lacks. Shared by reference: several threads may
+/// ask at the same time.
+pub struct Client {
+    settings: Settings,
+    cache: Cache,
+    cancelled: Arc<AtomicBool>,
+    on_progress: OnProgress,
+    /// From the first request on.
+    deadline: OnceLock<Instant>,
+    /// By server: whether it failed in a way that will not pass soon.
+    given_up: Vec<AtomicBool>,
+    outcomes: Mutex<Vec<Outcome>>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (f.debug_struct("Client"))
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// A client, which has asked for nothing yet.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            cache: Cache::new(settings.cache.clone()),
+            cancelled: Arc::default(),
+            on_progress: Box::new(|_| {}),
+            deadline: OnceLock::new(),
+            given_up: settings
+                .urls
+                .iter()
+                .map(|_| AtomicBool::new(false))
+                .collect(),
+            outcomes: Mutex::default(),
+            settings,
+        }
+    }
+
+    /// Downloads end, and none begins any more, once this is true.
+    #[must_use]
+    pub fn cancelled_by(mut self, flag: Arc<AtomicBool>) -> Self {
+        self.cancelled = flag;
+        self
+    }
+
+    /// Calls this some times a second while something is downloaded.
+    #[must_use]
+    pub fn on_progress(mut self, call: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Self {
+        self.on_progress = Box::new(call);
+        self
+    }
+
+    /// What came of each request so far, in the order in which they ended.
+    pub fn take_outcomes(&self) -> Vec<Outcome> {
+        std::mem::take(&mut self.outcomes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The file, and what came of the request.
+    fn get(
+        &self,
+        wanted: &RemoteFile<'_>,
+        is_right: &dyn Fn(&Path) -> bool,
+    ) -> (Option<PathBuf>, Result) {
+        match self.cache.look(wanted.build_id, wanted.kind) {
+            // What is wrong in the cache is fetched anew, and replaced.
+            Cached::File(path) if is_right(&path) => return (Some(path), Result::Cached),
+            Cached::Missing => return (None, Result::Missing),
+            Cached::File(_) | Cached::Unknown => {}
+        }
+        // Whoever comes first begins the time, and looks whether the cache is to be cleaned; where
+        // that cannot be done, it is no reason to do nothing.
+        let deadline = *self.deadline.get_or_init(|| {
+            self.cache.clean().ok();
+            Instant::now() + self.settings.total_time
+        });
+        let mut failure = None;
+        for (url, given_up) in self.settings.urls.iter().zip(&self.given_up) {
+            if self.cancelled.load(Ordering::Relaxed) {
+                return (None, Result::Failed(Failure::Cancelled));
+            }
+            if given_up.load(Ordering::Relaxed) {
+                failure = Some(Failure::Server {
+                    url: url.clone(),
+                    error: "it failed before and is not asked again".into(),
+                });
+                continue;
+            }
+            match self.fetch_from(url, wanted, is_right, deadline) {
+                Ok(Some((path, bytes))) => {
+                    let from = url.clone();
+                    return (Some(path), Result::Fetched { bytes, from });
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    if matches!(error, Failure::Slow { .. } | Failure::Server { .. }) {
+                        given_up.store(true, Ordering::Relaxed);
+                    }
+                    failure = Some(error);
+                }
+            }
+        }
+        match failure {
+            Some(failure) => (None, Result::Failed(failure)),
+            None => {
+                // Asking again next time is all that happens where this fails.
+                self.cache.keep_missing(wanted.build_id, wanted.kind).ok();
+                (None, Result::Missing)
+            }
+        }
+    }
+
+    /// Path and size, or `None` if the server does not have it.
+    fn fetch_from(
+        &self,
+        url: &str,
+        wanted: &RemoteFile<'_>,
+        is_right: &dyn Fn(&Path) -> bool,
+        deadline: Instant,
+    ) -> std::result::Result<Option<(PathBuf, u64)>, Failure> {
+        let cannot = |error| Failure::Cache {
+            path: self.cache.path(wanted.build_id, wanted.kind),
+            error,
+        };
+        let limits = Limits {
+            patience: self.settings.patience,
+            deadline,
+            total: self.settings.total_time,
+            max_size: self.settings.max_size,
+            cancelled: &self.cancelled,
+        };
+        let file = self
+            .cache
+            .begin(wanted.build_id, wanted.kind)
+            .map_err(cannot)?;
+        let into = file.as_file().try_clone().map_err(cannot)?;
+        let path = format!("buildid/{}/{}", wanted.build_id, wanted.kind.name());
+        let progress = |received, expected| {
+            (self.on_progress)(Progress {
+                image: wanted.image,
+                received,
+                expected,
+            });
+        };
+        let Some(bytes) = download(url, &path, into, &limits, &progress)? else {
+            return Ok(None);
+        };
+        if !is_right(file.path()) {
+            return Err(Failure::WrongFile { url: url.into() });
+        }
+        let kept = self.cache.keep(file, wanted.build_id, wanted.kind);
+        Ok(Some((kept.map_err(cannot)?, bytes)))
+    }
+
+    /// How long is left for downloads; all of it before the first.
+    #[must_use]
+    pub fn time_left(&self) -> Duration {
+        self.deadline.get().map_or(self.settings.total_time, |end| {
+            end.saturating_duration_since(Instant::now())
+        })
+    }
+}
+
+impl RemoteFiles for Client {
+    fn fetch(&self, wanted: &RemoteFile<'_>, is_right: &dyn Fn(&Path) -> bool) -> Option<PathBuf> {
+        let (path, result) = self.get(wanted, is_right);
+        let outcome = Outcome {
+            image: wanted.image.to_owned(),
+            build_id: *wanted.build_id,
+            kind: wanted.kind,
+            result,
+        };
+        let mut outcomes = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+        outcomes.push(outcome);
+        path
+    }
+}

@@ -1,0 +1,28 @@
+//! Debug files from [debuginfod](https://sourceware.org/elfutils/Debuginfod.html) servers, by build-id.
+//!
+//! [`Client`] is a [`RemoteFiles`](rprof_symbols::RemoteFiles): a
+//! [`Symbolizer`](rprof_symbols::Symbolizer) that is given one asks it for what this machine
+//! lacks. It asks the servers in `DEBUGINFOD_URLS`, and keeps what they have in the cache of the
+//! elfutils client, so that both share it.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`settings`] | [`Settings`]: servers, cache and limits, from the environment |
+//! | [`client`] | [`Client`]: cache first, then each server; what came of it |
+//! | `cache` | the folder that is shared with elfutils |
+//! | `transfer` | one file from one server, in bounded time and size |
+//! | [`outcome`] | [`Outcome`], [`Failure`]: what is told to the user |
+//!
+//! A server is not trusted: what it sends is bounded in size and time, is taken only if its
+//! build-id is the one that was asked for, and appears in the cache under its name only then.
+
+pub mod client;
+pub mod outcome;
+pub mod settings;
+
+mod cache;
+mod transfer;
+
+pub use client::{Client, Progress};
+pub use outcome::{Failure, Outcome, Result};
+pub use settings::{Settings, SettingsError};

@@ -1,0 +1,205 @@
+//! Servers, cache and limits.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why there is nobody to ask.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// `DEBUGINFOD_URLS` is not set, or empty.
+    #[error(
+        "DEBUGINFOD_URLS names no server; set it, for instance to https://debuginfod.elfutils.org/"
+    )]
+    NoServers,
+    /// Something in it is no address of a server.
+    #[error("DEBUGINFOD_URLS has {0:?}, which is not an http:// or https:// address")]
+    NotHttp(String),
+    /// It asks for checks that are not made here.
+    #[error(
+        "DEBUGINFOD_URLS has ima:enforcing, and rprof checks no IMA signatures; \
+         name servers that need none"
+    )]
+    Signatures,
+    /// A number is none.
+    #[error("{name} is {value:?}, which is not a number")]
+    NotANumber {
+        /// The variable.
+        name: &'static str,
+        /// What it is set to.
+        value: String,
+    },
+    /// Neither `XDG_CACHE_HOME` nor `HOME` is set.
+    #[error(
+        "there is no place for downloaded files; set DEBUGINFOD_CACHE_PATH, XDG_CACHE_HOME or HOME"
+    )]
+    NoCache,
+}
+
+/// Whom to ask, where to keep what comes, and how long and how much to wait for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Addresses of servers, without a slash at the end; asked in this order.
+    pub urls: Vec<String>,
+    /// The cache.
+    pub cache: PathBuf,
+    /// A server that does not begin to answer, or sends less than 100 KiB (or all), in this
+    /// time is not waited for, and not asked again.
+    pub patience: Duration,
+    /// All downloads together take no longer than this.
+    pub total_time: Duration,
+    /// No file is larger than this, in bytes.
+    pub max_size: u64,
+}
+
+impl Settings {
+    /// Default of [`Settings::patience`]. elfutils waits for 90 s, but there somebody has
+    /// asked for one file, and here for whatever is missing.
+    pub const PATIENCE: Duration = Duration::from_secs(20);
+    /// Default of [`Settings::total_time`].
+    pub const TOTAL_TIME: Duration = Duration::from_secs(180);
+    /// Default of [`Settings::max_size`]. The largest debug files of distributions (browsers,
+    /// LLVM) have 2 to 3 GiB.
+    pub const MAX_SIZE: u64 = 4 << 30;
+
+    /// Those of the environment: `DEBUGINFOD_URLS`, `DEBUGINFOD_CACHE_PATH` (else
+    /// `XDG_CACHE_HOME`, else `HOME`), `DEBUGINFOD_TIMEOUT`, `DEBUGINFOD_MAXTIME`,
+    /// `DEBUGINFOD_MAXSIZE`. Source: debuginfod-client-config(7).
+    ///
+    /// # Errors
+    /// Why nobody can be asked.
+    pub fn from_environment() -> Result<Self, SettingsError> {
+        Self::from_variables(std::env::var_os)
+    }
+
+    /// [`Settings::from_environment`], with another environment.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn from_variables(
+        get: impl Fn(&'static str) -> Option<OsString>,
+    ) -> Result<Self, SettingsError> {
+        let set = |name| get(name).filter(|value| !value.is_empty());
+        let text = |name| set(name).map(|value| value.to_string_lossy().into_owned());
+        let number = |name, default: u64| match text(name) {
+            // Negative numbers and 0 mean: no limit. There is always one here.
+            Some(value) => match value.trim().parse::<i64>() {
+                Ok(n) => Ok(u64::try_from(n).ok().filter(|n| *n > 0).unwrap_or(default)),
+                Err(_) => Err(SettingsError::NotANumber { name, value }),
+            },
+            None => Ok(default),
+        };
+        let urls = servers(&text("DEBUGINFOD_URLS").unwrap_or_default())?;
+        let cache = match (
+            set("DEBUGINFOD_CACHE_PATH"),
+            set("XDG_CACHE_HOME"),
+            set("HOME"),
+        ) {
+            (Some(cache), ..) => PathBuf::from(cache),
+            (_, Some(caches), _) => PathBuf::from(caches).join("debuginfod_client"),
+            (.., Some(home)) => {
+                let home = PathBuf::from(home);
+                let old = home.join(".debuginfod_client_cache");
+                match old.is_dir() {
+                    true => old,
+                    false => home.join(".cache").join("debuginfod_client"),
+                }
+            }
+            _ => return Err(SettingsError::NoCache),
+        };
+        // A relative path would be a cache in whatever folder one happens to be in.
+        if !cache.is_absolute() {
+            return Err(SettingsError::NoCache);
+        }
+        let patience = number("DEBUGINFOD_TIMEOUT", Self::PATIENCE.as_secs())?;
+        let total_time = number("DEBUGINFOD_MAXTIME", Self::TOTAL_TIME.as_secs())?;
+        const DAY: u64 = 86_400;
+        Ok(Self {
+            urls,
+            cache,
+            patience: Duration::from_secs(patience.min(DAY)),
+            total_time: Duration::from_secs(total_time.min(DAY)),
+            max_size: number("DEBUGINFOD_MAXSIZE", Self::MAX_SIZE)?,
+        })
+    }
+}
+
+/// The servers in a list, which may have policies for signatures between them.
+fn servers(list: &str) -> Result<Vec<String>, SettingsError> {
+    let mut urls: Vec<String> = Vec::new();
+    for word in list.split_whitespace() {
+        if let Some(policy) = word.strip_prefix("ima:") {
+            match policy {
+                "enforcing" => return Err(SettingsError::Signatures),
+                _ => continue,
+            }
+        }
+        let lower = word.to_ascii_lowercase();
+        if !lower.starts_with("http://") && !lower.starts_with("https://") {
+            return Err(SettingsError::NotHttp(word.into()));
+        }
+        let url = word.trim_end_matches('/').to_owned();
+        if !urls.contains(&url) {
+            urls.push(url);
+        }
+    }
+    match urls.is_empty() {
+        true => Err(SettingsError::NoServers),
+        false => Ok(urls),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(variables: &[(&str, &str)]) -> Result<Settings, SettingsError> {
+        Settings::from_variables(|name| {
+            let found = variables.iter().find(|(key, _)| *key == name);
+            found.map(|(_, value)| value.into())
+        })
+    }
+
+    const URLS: (&str, &str) = (
+        "DEBUGINFOD_URLS",
+        " https://a/ ima:ignore http://b:1/x  https://a ",
+    );
+
+    #[test]
+    fn as_elfutils_reads_them() {
+        let settings = of(&[URLS, ("HOME", "/h"), ("XDG_CACHE_HOME", "/c")]).unwrap();
+        assert_eq!(settings.urls, ["https://a", "http://b:1/x"]);
+        assert_eq!(settings.cache, PathBuf::from("/c/debuginfod_client"));
+        assert_eq!(settings.patience, Settings::PATIENCE);
+        let settings = of(&[URLS, ("HOME", "/h")]).unwrap();
+        assert_eq!(settings.cache, PathBuf::from("/h/.cache/debuginfod_client"));
+        let path = ("DEBUGINFOD_CACHE_PATH", "/p");
+        let limits = [("DEBUGINFOD_TIMEOUT", "3"), ("DEBUGINFOD_MAXTIME", "-1")];
+        let size = ("DEBUGINFOD_MAXSIZE", "1000");
+        let settings = of(&[URLS, path, limits[0], limits[1], size]).unwrap();
+        assert_eq!(settings.cache, PathBuf::from("/p"));
+        assert_eq!(settings.patience, Duration::from_secs(3));
+        assert_eq!(settings.total_time, Settings::TOTAL_TIME);
+        assert_eq!(settings.max_size, 1000);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let home = ("HOME", "/h");
+        let urls = |list| of(&[("DEBUGINFOD_URLS", list), home]).unwrap_err();
+        assert_eq!(of(&[home]).unwrap_err(), SettingsError::NoServers);
+        assert_eq!(urls("ima:ignore"), SettingsError::NoServers);
+        assert_eq!(
+            urls("file:///x"),
+            SettingsError::NotHttp("file:///x".into())
+        );
+        assert_eq!(urls("ima:enforcing https://a"), SettingsError::Signatures);
+        assert_eq!(of(&[URLS]).unwrap_err(), SettingsError::NoCache);
+        assert_eq!(
+            of(&[URLS, ("XDG_CACHE_HOME", "c")]).unwrap_err(),
+            SettingsError::NoCache
+        );
+        assert!(of(&[URLS, home, ("DEBUGINFOD_TIMEOUT", "soon")]).is_err());
+    }
+}

@@ -1,0 +1,218 @@
+//! One file from one server, in bounded time and size.
+//!
+//! The exchange runs on a thread of its own, which is left to itself when time is over: name
+//! resolution, a handshake or a read cannot be interrupted, but nobody has to wait for them.
+
+use crate::outcome::Failure;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+use ureq::{Agent, Timeout};
+
+/// What is allowed.
+pub(crate) struct Limits<'a> {
+    /// See [`Settings::patience`](crate::Settings::patience).
+    pub(crate) patience: Duration,
+    /// When all downloads must be over.
+    pub(crate) deadline: Instant,
+    /// How long that was at first.
+    pub(crate) total: Duration,
+    pub(crate) max_size: u64,
+    pub(crate) cancelled: &'a AtomicBool,
+}
+
+/// What the thread and those who wait for it share.
+#[derive(Default)]
+struct State {
+    received: AtomicU64,
+    /// 0 where the server does not say.
+    expected: AtomicU64,
+    stop: AtomicBool,
+}
+
+/// How the exchange ended.
+enum End {
+    Done(u64),
+    NotFound,
+    Failed(Failure),
+}
+
+/// Progress that counts as one, in bytes, in the time of [`Limits::patience`].
+const ENOUGH: u64 = 100 << 10;
+/// Between two looks at the clock.
+const TICK: Duration = Duration::from_millis(50);
+/// Servers send one to where the file lies, and some again to another name of that place.
+const MAX_REDIRECTS: u32 = 4;
+
+/// Downloads `url`/`path` into `file`. Answers its size in bytes, or `None` if the server does
+/// not have it. `progress` is told bytes received and, if known, expected.
+pub(crate) fn download(
+    url: &str,
+    path: &str,
+    file: File,
+    limits: &Limits<'_>,
+    progress: &dyn Fn(u64, Option<u64>),
+) -> Result<Option<u64>, Failure> {
+    let state = Arc::new(State::default());
+    let left = limits.deadline.saturating_duration_since(Instant::now());
+    let time_over = || Failure::TimeOver {
+        total: limits.total,
+    };
+    if left.is_zero() {
+        return Err(time_over());
+    }
+    let (sender, receiver) = mpsc::channel();
+    let job = Job {
+        server: url.to_owned(),
+        whole: format!("{url}/{path}"),
+        patience: limits.patience,
+        left,
+        max_size: limits.max_size,
+        state: Arc::clone(&state),
+    };
+    let thread = std::thread::Builder::new().name("debuginfod".into());
+    let spawned = thread.spawn(move || {
+        // Nobody listens any more where this took too long.
+        sender.send(job.run(file)).ok();
+    });
+    let server_error = |error: &str| Failure::Server {
+        url: url.into(),
+        error: error.into(),
+    };
+    spawned.map_err(|error| server_error(&error.to_string()))?;
+    // What was there when it was last enough, and when that was.
+    let mut mark = (0, Instant::now());
+    let failure = loop {
+        match receiver.recv_timeout(TICK) {
+            Ok(End::Done(bytes)) => return Ok(Some(bytes)),
+            Ok(End::NotFound) => return Ok(None),
+            Ok(End::Failed(failure)) => break failure,
+            Err(RecvTimeoutError::Disconnected) => break server_error("the download broke off"),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let received = state.received.load(Ordering::Relaxed);
+        let expected = state.expected.load(Ordering::Relaxed);
+        progress(received, (expected > 0).then_some(expected));
+        let now = Instant::now();
+        if received >= mark.0 + ENOUGH {
+            mark = (received, now);
+        }
+        if limits.cancelled.load(Ordering::Relaxed) {
+            break Failure::Cancelled;
+        }
+        if now >= limits.deadline {
+            break time_over();
+        }
+        if now.duration_since(mark.1) >= limits.patience {
+            break Failure::Slow {
+                url: url.into(),
+                patience: limits.patience,
+            };
+        }
+    };
+    state.stop.store(true, Ordering::Relaxed);
+    Err(failure)
+}
+
+/// What the thread does.
+struct Job {
+    server: String,
+    whole: String,
+    patience: Duration,
+    left: Duration,
+    max_size: u64,
+    state: Arc<State>,
+}
+
+impl Job {
+    fn run(&self, file: File) -> End {
+        self.try_run(file).unwrap_or_else(|failure| match failure {
+            Some(failure) => End::Failed(failure),
+            None => End::NotFound,
+        })
+    }
+
+    /// `None` as the error: there is no such file.
+    fn try_run(&self, mut file: File) -> Result<End, Option<Failure>> {
+        let agent = Agent::new_with_config(
+            Agent::config_builder()
+                // Never from https to http.
+                .https_only(self.server.to_ascii_lowercase().starts_with("https:"))
+                .http_status_as_error(false)
+                .max_redirects(MAX_REDIRECTS)
+                .timeout_global(Some(self.left))
+                .timeout_connect(Some(self.patience))
+                .timeout_recv_response(Some(self.patience))
+                .timeout_per_read(Some(self.patience))
+                .user_agent(concat!("rprof/", env!("CARGO_PKG_VERSION")))
+                .build(),
+        );
+        let response = agent
+            .get(&self.whole)
+            .call()
+            .map_err(|e| self.failure(&e))?;
+        match response.status().as_u16() {
+            200 => {}
+            404 | 410 => return Err(None),
+            status => {
+                let url = self.server.clone();
+                return Err(Some(Failure::Status { url, status }));
+            }
+        }
+        let too_large = || Failure::TooLarge {
+            url: self.server.clone(),
+            max: self.max_size,
+        };
+        let expected = response.body().content_length();
+        if expected.is_some_and(|bytes| bytes > self.max_size) {
+            return Err(Some(too_large()));
+        }
+        let expected = expected.unwrap_or(0);
+        self.state.expected.store(expected, Ordering::Relaxed);
+        let mut body = response.into_body().into_reader();
+        let mut buffer = vec![0; 64 << 10];
+        let mut received = 0;
+        loop {
+            let len = match body.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(len) => len,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(Some(self.failure(&ureq::Error::from(error)))),
+            };
+            received += len as u64;
+            if received > self.max_size {
+                return Err(Some(too_large()));
+            }
+            if self.state.stop.load(Ordering::Relaxed) {
+                return Err(Some(Failure::Cancelled));
+            }
+            let part = buffer.get(..len).unwrap_or_default();
+            file.write_all(part).map_err(|error| {
+                Some(Failure::Cache {
+                    path: "the download".into(),
+                    error,
+                })
+            })?;
+            self.state.received.store(received, Ordering::Relaxed);
+        }
+        Ok(End::Done(received))
+    }
+
+    fn failure(&self, error: &ureq::Error) -> Failure {
+        let url = self.server.clone();
+        match error {
+            ureq::Error::Timeout(Timeout::Global) => Failure::TimeOver { total: self.left },
+            ureq::Error::Timeout(_) => Failure::Slow {
+                url,
+                patience: self.patience,
+            },
+            error => Failure::Server {
+                url,
+                error: error.to_string(),
+            },
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Debug files from debuginfod servers: progress, Ctrl-C, and what is told at the end.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use indicatif::{BinaryBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rprof_debuginfod::{Client, Outcome, Progress, Result as Fetch, Settings};
+use rprof_symbols::RemoteFiles;
+use signal_hook::consts::SIGINT;
+
+use crate::messages::{Failure, say};
+
+/// Downloads for one command.
+pub(crate) struct Downloads {
+    client: Arc<Client>,
+    bar: Option<ProgressBar>,
+    /// Ctrl-C ends downloads while this is false, and rprof when it is true.
+    over: Arc<AtomicBool>,
+    quiet: bool,
+}
+
+impl Downloads {
+    /// As the environment has it.
+    pub(crate) fn new(quiet: bool) -> Result<Downloads, Failure> {
+        let settings = Settings::from_environment().map_err(|e| Failure::with_status(2, e))?;
+        let (over, cancelled) = (Arc::new(AtomicBool::new(false)), Arc::default());
+        if !rprof_sampler::signal_is_ignored(SIGINT) {
+            // In this order: a second Ctrl-C finds that the first one was there.
+            signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&over))?;
+            signal_hook::flag::register(SIGINT, Arc::clone(&over))?;
+            signal_hook::flag::register(SIGINT, Arc::clone(&cancelled))?;
+        }
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let bar = (!quiet && !dumb && std::io::stderr().is_terminal()).then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(4));
+            match ProgressStyle::with_template("rprof: fetching {msg} (Ctrl-C goes on without)") {
+                Ok(style) => bar.with_style(style),
+                Err(_) => bar,
+            }
+        });
+        let client = Client::new(settings).cancelled_by(cancelled);
+        let client = match bar.clone() {
+            Some(bar) => client.on_progress(move |progress| show(&bar, &progress)),
+            None => client,
+        };
+        Ok(Downloads {
+            client: Arc::new(client),
+            bar,
+            over,
+            quiet,
+        })
+    }
+
+    /// For the symbolizer.
+    pub(crate) fn remote(&self) -> Arc<dyn RemoteFiles> {
+        Arc::clone(&self.client) as Arc<dyn RemoteFiles>
+    }
+
+    /// Says once what was fetched, what no server has, and what failed.
+    pub(crate) fn tell(self) {
+        self.over.store(true, Ordering::SeqCst);
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+        if !self.quiet {
+            for line in summary(&self.client.take_outcomes()) {
+                say(line);
+            }
+        }
+    }
+}
+
+fn show(bar: &ProgressBar, progress: &Progress<'_>) {
+    let name = base_name(progress.image);
+    let of = progress
+        .expected
+        .map_or(String::new(), |all| format!(" of {}", BinaryBytes(all)));
+    let text = format!("{name}: {}{of}", BinaryBytes(progress.received));
+    // Names are as hostile here as in messages.
+    bar.set_message(rprof_export::clean::clean(&text).into_owned());
+    bar.tick();
+}
+
+fn summary(outcomes: &[Outcome]) -> Vec<String> {
+    let (mut fetched, mut bytes, mut missing) = (Vec::new(), 0, Vec::new());
+    let mut failed: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for outcome in outcomes {
+        let name = base_name(&outcome.image);
+        match &outcome.result {
+            Fetch::Fetched { bytes: size, .. } => {
+                bytes += size;
+                fetched.push(name);
+            }
+            Fetch::Missing => missing.push(name),
+            Fetch::Failed(failure) => failed.entry(failure.to_string()).or_default().push(name),
+            _ => {}
+        }
+    }
+    let mut lines = Vec::new();
+    if !fetched.is_empty() {
+        let bytes = BinaryBytes(bytes);
+        lines.push(format!(
+            "debuginfod: fetched {bytes} for {}",
+            listed(&fetched)
+        ));
+    }
+    if !missing.is_empty() {
+        lines.push(format!(
+            "debuginfod: no server has files for {}",
+            listed(&missing)
+        ));
+    }
+    for (failure, names) in failed {
+        lines.push(format!(
+            "debuginfod: nothing for {}: {failure}",
+            listed(&names)
+        ));
+    }
+    lines
+}
+
+/// Some of the names, and how many more there are.
+fn listed(names: &[String]) -> String {
+    const MOST: usize = 5;
+    let shown = names
+        .iter()
+        .take(MOST)
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(", ");
+    match names.len().checked_sub(MOST) {
+        None | Some(0) => shown,
+        Some(more) => format!("{shown} and {more} more"),
+    }
+}
+
+fn base_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
+}

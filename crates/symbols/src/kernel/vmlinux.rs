@@ -1,0 +1,111 @@
+//! A `vmlinux` that was given: the kernel as ELF file, with symbols and often debug information.
+
+use crate::elf_image::ElfImage;
+use crate::{BuildId, ElfSymbols, Reason, file};
+use memmap2::Mmap;
+use object::{Object, ObjectSection, ObjectSymbol};
+use std::path::{Path, PathBuf};
+
+/// Why a `vmlinux` is not used. Names of another kernel, or shifted ones, are never shown.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum VmlinuxError {
+    /// It cannot be opened, or is no ELF file.
+    #[error(
+        "{}: {reason}; an uncompressed vmlinux is wanted, as the kernel's debug package has it", path.display()
+    )]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: Reason,
+    },
+    /// It is of another kernel.
+    #[error("{} has build-id {found}, but the kernel that was recorded has {expected}: it is not used", path.display())]
+    Another {
+        /// The file.
+        path: PathBuf,
+        /// Its build-id, or `none`.
+        found: String,
+        /// The build-id of the kernel that was recorded.
+        expected: BuildId,
+    },
+    /// Nothing tells which kernel was recorded.
+    #[error("{} is not used: the recording has no build-id of its kernel to compare", path.display())]
+    Unidentified {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is not known by how much the kernel was moved at boot.
+    #[error(
+        "{} is not used: where the kernel was loaded is not known, as its addresses were hidden \
+         while recording; record as root, or with kernel.kptr_restrict=0", path.display()
+    )]
+    NoStart {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// An opened `vmlinux`.
+#[derive(Debug)]
+pub(crate) struct Vmlinux {
+    pub(crate) image: ElfImage<Mmap>,
+    build_id: Option<BuildId>,
+    /// The SVMA where code begins.
+    text: u64,
+    path: PathBuf,
+}
+
+impl Vmlinux {
+    pub(crate) fn open(path: &Path) -> Result<Self, VmlinuxError> {
+        let unusable = |reason| VmlinuxError::Unusable {
+            path: path.to_owned(),
+            reason,
+        };
+        let bytes = file::open(path).map_err(unusable)?.bytes;
+        let text = text_start(&bytes);
+        let elf = ElfSymbols::parse(bytes).map_err(|_| unusable(Reason::NotAnElf))?;
+        Ok(Self {
+            build_id: elf.build_id().copied(),
+            text: text.ok_or_else(|| unusable(Reason::Stripped))?,
+            image: ElfImage::new(elf, Some(path.to_owned())),
+            path: path.to_owned(),
+        })
+    }
+
+    /// What to add to addresses of a kernel to get SVMAs: one that has this build-id, and
+    /// whose `_text` was at `start`.
+    pub(crate) fn shift(
+        &self,
+        expected: Option<&BuildId>,
+        start: Option<u64>,
+    ) -> Result<u64, VmlinuxError> {
+        let path = || self.path.clone();
+        let expected = expected.ok_or_else(|| VmlinuxError::Unidentified { path: path() })?;
+        let found = self.build_id.as_ref();
+        if !found.is_some_and(|found| expected.matches(found)) {
+            return Err(VmlinuxError::Another {
+                path: path(),
+                found: found.map_or("none".into(), BuildId::to_string),
+                expected: *expected,
+            });
+        }
+        let start = start.filter(|start| *start != 0);
+        let start = start.ok_or_else(|| VmlinuxError::NoStart { path: path() })?;
+        Ok(self.text.wrapping_sub(start))
+    }
+}
+
+/// The SVMA of `_text`, or of `_stext` without one, or of the section: one that was stripped
+/// still says where its code begins. Not looked up among symbols by address, of which only one
+/// has its name.
+fn text_start(bytes: &[u8]) -> Option<u64> {
+    let file = object::File::parse(bytes).ok()?;
+    let start = |name: &str| {
+        let mut symbols = file.symbols();
+        Some(symbols.find(|symbol| symbol.name() == Ok(name))?.address())
+    };
+    let section = || Some(file.section_by_name(".text")?.address());
+    start("_text").or_else(|| start("_stext")).or_else(section)
+}

@@ -1,0 +1,80 @@
+//! Inlined calls, beside perf's: it shows them in stacks that it unwound itself.
+
+use std::path::Path;
+
+use crate::support::{Here, Run, c_with, rust};
+
+/// For each sample the functions from the leaf up to `main`, inlined ones marked; those that do not
+/// get that far are left out, since how far a stack was unwound is not what is compared.
+fn stacks(script: &Run) -> Vec<Option<Vec<(String, bool)>>> {
+    let text = script.out();
+    let samples = text
+        .split("\n\n")
+        .map(str::trim)
+        .filter(|block| !block.is_empty());
+    samples
+        .map(|block| {
+            let frames = block.lines().map(|line| {
+                let name = line.trim().split_once(' ').map_or("", |(_, name)| name);
+                match name.strip_suffix(" (inlined)") {
+                    Some(name) => (name.to_owned(), true),
+                    None => (name.to_owned(), false),
+                }
+            });
+            let mut stack = Vec::new();
+            for frame in frames {
+                // The C library's, which perf calls by an alias that is inlined into itself; and the
+                // PLT entry for it, which perf 6.1 calls after what stands before.
+                if frame.0.contains("clock_gettime") || frame.0 == "_init" {
+                    continue;
+                }
+                let is_main = frame.0 == "main" || frame.0.ends_with("::main");
+                stack.push(frame);
+                if is_main {
+                    return Some(stack);
+                }
+            }
+            None
+        })
+        .collect()
+}
+
+fn compare(program: &Path) {
+    let here = Here::new();
+    let record = here.perf("record -q -e cpu-clock:u -F 499 --call-graph dwarf,16384 --");
+    record.arg(program).arg("0.2").ok();
+    let theirs = stacks(&here.perf("script -F ip,sym --inline").ok());
+    let ours = stacks(&here.rprof("script -F ip,sym").ok());
+    let name = program.display();
+    assert_eq!(ours.len(), theirs.len(), "{name}");
+    let both = ours.iter().zip(&theirs);
+    let mut inlined = 0;
+    let mut compared = 0;
+    for (ours, theirs) in both.filter_map(|(ours, theirs)| ours.as_ref().zip(theirs.as_ref())) {
+        assert_eq!(ours, theirs, "{name}");
+        inlined += ours.iter().filter(|(_, inlined)| *inlined).count();
+        compared += 1;
+    }
+    println!(
+        "{name}: {compared} of {} stacks, {inlined} inlined calls",
+        ours.len()
+    );
+    assert!(
+        compared * 10 > ours.len() * 9,
+        "{name}: {compared} of {}",
+        ours.len()
+    );
+    assert!(
+        inlined * 2 > compared,
+        "{name}: {inlined} calls in {compared} stacks"
+    );
+}
+
+#[test]
+fn are_those_that_perf_shows() {
+    needs!(PerfEvents, Perf);
+    compare(&c_with("shares.c", &["-g"]));
+    // Not C++: addr2line of binutils, which perf asks, has the name of the symbol for the innermost
+    // call where that is a clone (`f.isra.0`). crates/symbols compares with LLVM and elfutils.
+    compare(&rust("names.rs", &["-g", "-Csymbol-mangling-version=v0"]));
+}

@@ -1,0 +1,94 @@
+//! Source lines.
+
+use crate::support::{Here, c_with};
+
+#[test]
+fn report_sorts_by_line_as_perf_does() {
+    needs!(PerfEvents, Perf);
+    let here = Here::new();
+    // Without inlined calls lines are told of one function only, and perf and rprof ask the same.
+    let program = c_with("recursion.c", &["-g", "-O1", "-fno-inline"]);
+    here.record("-F 999 -e cpu-clock:u", &program, "5 0.2");
+    let object = program.to_str().expect("UTF-8");
+    let ours = here
+        .rprof("report -q --no-inline --weight samples --sort srcline --dso")
+        .arg(object)
+        .ok();
+    // share, total, samples, file:line
+    let mut lines: Vec<(String, u64)> = (ours.out().lines())
+        .map(|line| {
+            let words: Vec<_> = line.split_whitespace().collect();
+            (words[3].to_owned(), words[2].parse().expect("a number"))
+        })
+        .collect();
+    let perf = here.perf("report --stdio -q -n -F sample,srcline -s srcline --no-inline --dsos");
+    let perf = perf.arg(object).ok();
+    let mut theirs: Vec<(String, u64)> = (perf.out().lines())
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| {
+            let words: Vec<_> = line.split_whitespace().collect();
+            (words[1].to_owned(), words[0].parse().expect("a number"))
+        })
+        .collect();
+    lines.sort();
+    theirs.sort();
+    assert!(lines.len() > 1, "{ours}");
+    assert_eq!(lines, theirs, "{ours}{perf}");
+}
+
+#[test]
+fn lines_with_functions_and_for_machines() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let program = c_with("shares.c", &["-g"]);
+    here.record("-F 999 -g -e cpu-clock:u", &program, "0.2");
+    // What it works at is a line of burn.h, inlined into three functions.
+    let by_both = here
+        .rprof("report --sort symbol,srcline --no-children")
+        .ok();
+    by_both.prints("source:line").prints("burn.h:");
+    let json = here.rprof("report --sort srcline --format json").ok();
+    let json: serde_json::Value = serde_json::from_slice(json.bytes()).expect("JSON");
+    let rows = json["events"][0]["rows"].as_array().expect("rows");
+    let hottest = rows
+        .iter()
+        .max_by_key(|row| row["self"].as_u64())
+        .expect("a row");
+    let line = hottest["srcline"].as_str().expect("a line");
+    assert!(line.contains("fixtures/burn.h:"), "with its path: {line}");
+    let sum: u64 = rows.iter().filter_map(|row| row["self"].as_u64()).sum();
+    assert_eq!(Some(sum), json["events"][0]["weight_total"].as_u64());
+    let csv = here.rprof("report --sort srcline --format csv").ok();
+    csv.prints(",srcline\n").prints(line);
+    // Without debug information there is none.
+    let plain = c_with("shares.c", &["-s"]);
+    here.record("-F 999 -e cpu-clock:u", &plain, "0.1");
+    here.rprof("report --sort srcline").ok().prints("??:0");
+}
+
+/// A copy of the program's folder is taken for `/`; without one, a program that is gone has no names.
+#[test]
+fn symfs_is_another_root() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let program = here.path("gone");
+    std::fs::copy(c_with("shares.c", &["-g"]), &program).expect("copied");
+    here.record("-F 999 -g -e cpu-clock:u", &program, "0.1");
+    let root = here.path("root");
+    let inside = program.strip_prefix("/").expect("absolute");
+    let moved = root.join(inside);
+    std::fs::create_dir_all(moved.parent().expect("a folder")).expect("made");
+    std::fs::rename(&program, &moved).expect("moved");
+    let unnamed = here.rprof("report").ok();
+    assert!(!unnamed.out().contains("burn_seventy"), "{unnamed}");
+    unnamed.prints("no such file");
+    let options = "report --symfs root --sort symbol,srcline";
+    here.rprof(options)
+        .ok()
+        .prints("burn_seventy")
+        .prints("burn.h:");
+    // Another file of that name there is not taken for it.
+    std::fs::copy(c_with("recursion.c", &["-g"]), &moved).expect("copied");
+    let wrong = here.rprof("report --symfs root").ok();
+    wrong.prints("build-id differs");
+}
