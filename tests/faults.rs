@@ -202,7 +202,9 @@ fn job_control_stops_and_continues_both() {
 
 /// Environment, nice value, signals, files, limits, terminal: what a program can see of whoever
 /// started it.
-const SURROUNDINGS: &str = "env | grep -v '^_=' | sort; \
+///
+/// The tests give rprof a home of its own, so that is left out.
+const SURROUNDINGS: &str = "env | grep -v -e '^_=' -e '^HOME=' | sort; \
     grep -E 'Sig(Ign|Blk|Cgt)|NoNewPrivs|Cpus_allowed_list|Cap' /proc/self/status; \
     cat /proc/self/oom_score_adj /proc/self/limits /proc/self/personality; \
     ls -l /proc/self/fd | wc -l; cut -d' ' -f 5,6,7,18,19 /proc/$$/stat; umask; pwd; ulimit -a";
