@@ -1,0 +1,329 @@
+//! One of the threads of pass two: samples of its blocks to groups.
+
+use rprof_perfdata::Block;
+use rprof_processes::{Moment, Pid, SpaceId, Tid};
+use rprof_records::{
+    AttrFlags, Callchain, ContextMarker, Misc, RawRecord, RecordType, Sample,
+};
+
+use crate::filter::Filter;
+use crate::identity::{Identities, Identity};
+use crate::index::Index;
+use crate::location::{Context, addresses, leaf};
+use crate::resolve::{Group, IDLE, Keep, Resolved, Row, place_in};
+use crate::seen::{Numbers, Seen};
+use crate::tasks::Tasks;
+use crate::unwind::{StackEnd, Stacks, Unwinding, has_dumps};
+
+/// What the workers have in common.
+pub(crate) struct Shared<'a> {
+    pub(crate) index: &'a Index<'a>,
+    pub(crate) filter: &'a Filter,
+    /// By event, whether it is wanted.
+    pub(crate) wanted: &'a [bool],
+    pub(crate) keep: Keep,
+    /// Where samples have stack dumps.
+    pub(crate) unwinding: Option<&'a Unwinding<'a>>,
+    /// Whether the recorder has marked the stacks that do not reach their root.
+    pub(crate) tells_ends: bool,
+    pub(crate) identities: Identities,
+}
+
+/// Keeps what it has found out so far.
+pub(crate) struct Worker<'a> {
+    shared: &'a Shared<'a>,
+    stacks: Option<Box<Stacks>>,
+    tasks: Tasks,
+    seen: Seen,
+    /// Numbers of lists of callers.
+    callers: Numbers,
+    words: Vec<u64>,
+    list: Vec<u32>,
+    out: Resolved,
+}
+
+/// The callchain of a sample: what it was found in decides how its words are read.
+enum Chain<'c> {
+    /// As recorded.
+    Recorded(Callchain<'c>),
+    /// As found out.
+    Words(&'c [u64]),
+    /// None: where the sample was taken.
+    Ip(u64),
+}
+
+impl Chain<'_> {
+    #[inline]
+    fn identity(&self, identities: &Identities, seed: u64) -> Identity {
+        match self {
+            Chain::Recorded(chain) => match chain.raw().in_one_piece() {
+                Some(bytes) => {
+                    let (words, _) = bytes.as_chunks::<8>();
+                    identities.of(seed, words.iter().map(|w| u64::from_ne_bytes(*w)))
+                }
+                None => identities.of(seed, chain.iter()),
+            },
+            Chain::Words(words) => identities.of(seed, words.iter().copied()),
+            Chain::Ip(ip) => identities.of(seed, std::iter::once(*ip)),
+        }
+    }
+}
+
+/// A sample's thread and stack, as far as they decide where it is counted.
+struct Taken<'c> {
+    chain: Chain<'c>,
+    moment: Moment,
+    pid: i32,
+    tid: i32,
+    misc: Misc,
+    end: StackEnd,
+    time: u64,
+    /// Number of all that is the same for many samples of the thread.
+    task: u32,
+}
+
+impl<'a> Worker<'a> {
+    pub(crate) fn new(shared: &'a Shared<'a>) -> Worker<'a> {
+        Worker {
+            shared,
+            stacks: shared.unwinding.map(|u| Box::new(Stacks::new(u))),
+            tasks: Tasks::new(shared.keep.tasks),
+            seen: Seen::default(),
+            callers: Numbers::default(),
+            words: Vec::new(),
+            list: Vec::new(),
+            out: Resolved::default(),
+        }
+    }
+
+    /// What it found.
+    pub(crate) fn finish(mut self) -> Resolved {
+        self.out.groups = self.seen.finish();
+        self.out
+    }
+
+    /// Takes all samples of a block.
+    pub(crate) fn take_block(&mut self, block: &Block<'_>, number: usize) {
+        let mut walk = block.walk();
+        if let Some(stacks) = &mut self.stacks {
+            stacks.begin_block();
+        }
+        loop {
+            let at = walk.consumed();
+            let Some(walked) = walk.next() else { break };
+            if walked.record.kind == RecordType::SAMPLE {
+                self.take_sample(&walked.record, place_in(number, at));
+            }
+        }
+    }
+
+    fn take_sample(&mut self, record: &RawRecord<'_>, order: u64) {
+        let shared = self.shared;
+        let index = shared.index;
+        let events = index.data.events();
+        let Some(event) = events.of_sample(record) else {
+            return;
+        };
+        let wants = |event: usize| shared.wanted.get(event).is_some_and(|wanted| *wanted);
+        let members = index.reads.of(order);
+        if !members.map_or_else(
+            || wants(event),
+            |all| all.iter().any(|m| wants(m.event as usize)),
+        ) {
+            return;
+        }
+        let described = &events.list()[event];
+        let Ok(sample) = Sample::parse(record.body, &described.layout) else {
+            self.out.unreadable += 1;
+            return;
+        };
+        let (pid, tid) = (sample.pid().unwrap_or(-1), sample.tid().unwrap_or(-1));
+        let time = sample.time().unwrap_or(u64::MAX);
+        let (task, moment) = self.tasks.at(&index.timeline, Pid(pid), Tid(tid), time);
+        if shared.filter.is_by_sample() {
+            let name = match tid {
+                0 => Some(IDLE.as_bytes()),
+                _ => moment.comm.and_then(|c| index.timeline.comm_name(c)),
+            };
+            if !shared.filter.wants(&sample, name) {
+                return;
+            }
+        }
+        if let Some(time) = sample.time() {
+            let (first, last) = self.out.time.unwrap_or((time, time));
+            self.out.time = Some((first.min(time), last.max(time)));
+        }
+        // Without a period in the sample, it is what the event was opened with;
+        // a frequency says nothing of it.
+        let attr = &described.attr;
+        let weight = sample.period().unwrap_or_else(|| {
+            match attr.flags.contains(AttrFlags::FREQ) {
+                true => 1,
+                false => attr.period_or_freq.max(1),
+            }
+        });
+
+        // Out of `self` while the chain borrows from it.
+        let mut stacks = self.stacks.take();
+        let unwound = match (shared.unwinding, &mut stacks) {
+            (Some(unwinding), Some(stacks)) if has_dumps(attr) => {
+                let space = moment.space.unwrap_or(SpaceId(u32::MAX));
+                let map = index.timeline.view(space, time);
+                stacks.unwind(unwinding, &sample, attr, map)
+            }
+            _ => None,
+        };
+        let from_branches;
+        let recorded = callchain(&sample);
+        let (chain, end) = match unwound {
+            Some((words, end)) => (Chain::Words(words), end),
+            None => {
+                from_branches = crate::lbr::chain(&sample, attr);
+                let chain = match (&from_branches, recorded) {
+                    (Some(words), _) => Chain::Words(words),
+                    (None, Some(chain)) => Chain::Recorded(chain),
+                    (None, None) => Chain::Ip(sample.ip().unwrap_or(0)),
+                };
+                let end = match record.misc.has(Misc::TRUNCATED_STACK) {
+                    _ if !shared.tells_ends => StackEnd::Unknown,
+                    true => StackEnd::Cut,
+                    false => StackEnd::Root,
+                };
+                (chain, end)
+            }
+        };
+        self.out.has_callchains |= sample.callchain().is_some() || unwound.is_some();
+        let taken = Taken {
+            chain,
+            moment,
+            pid,
+            tid,
+            misc: record.misc,
+            end,
+            time,
+            task,
+        };
+        let mut row = shared.keep.rows.then(|| Row {
+            time: sample.time().unwrap_or(0),
+            order,
+            group: Group::default(),
+            cpu: sample.cpu(),
+            period: weight,
+            ip: sample.ip().unwrap_or(0),
+            has_chain: recorded.is_some(),
+        });
+        match members {
+            None => self.count(&taken, event as u32, weight, row.as_mut()),
+            Some(members) => {
+                for member in members.iter().filter(|m| wants(m.event as usize)) {
+                    self.count(&taken, member.event, member.period, row.as_mut());
+                }
+            }
+        }
+        self.stacks = stacks;
+    }
+
+    /// Counts a sample, and keeps its row, if there is one.
+    #[inline]
+    fn count(&mut self, taken: &Taken<'_>, event: u32, weight: u64, row: Option<&mut Row>) {
+        let kind = match taken.chain {
+            Chain::Ip(_) => 0,
+            Chain::Recorded(_) | Chain::Words(_) => 1,
+        };
+        let seed = u64::from(taken.task) << 32
+            | u64::from(event & 0xff_ffff) << 8
+            | u64::from(taken.misc.0 & 7) << 5
+            | (taken.end as u64) << 1
+            | kind;
+        let identity = taken.chain.identity(&self.shared.identities, seed);
+        let group = match self.seen.count(identity, weight) {
+            Some(group) => *group,
+            None => {
+                let group = self.group(taken, event);
+                self.seen.insert(identity, group, weight);
+                group
+            }
+        };
+        if let Some(row) = row {
+            (row.group, row.period) = (group, weight);
+            self.out.rows.push(*row);
+        }
+    }
+
+    /// The group of a sample that was not seen before.
+    #[cold]
+    fn group(&mut self, taken: &Taken<'_>, event: u32) -> Group {
+        let keep = self.shared.keep;
+        let comm = taken.moment.comm;
+        Group {
+            event,
+            comm,
+            pid: if keep.tasks { taken.pid } else { 0 },
+            // A thread without a name is called by its number.
+            tid: if keep.tasks || comm.is_none() {
+                taken.tid
+            } else {
+                0
+            },
+            stack: self.stack(taken),
+            end: taken.end,
+        }
+    }
+
+    fn stack(&mut self, taken: &Taken<'_>) -> u32 {
+        let timeline = &self.shared.index.timeline;
+        let space = taken.moment.space.unwrap_or(SpaceId(u32::MAX));
+        let context = Context {
+            timeline,
+            user: timeline.view(space, taken.time),
+            kernel: timeline.view(SpaceId::KERNEL, taken.time),
+            pid: taken.pid,
+        };
+        let Worker {
+            words,
+            callers,
+            list,
+            out,
+            ..
+        } = self;
+        let mode = taken.misc.cpu_mode();
+        let words = match taken.chain {
+            Chain::Recorded(chain) => {
+                words.clear();
+                words.extend(chain.iter());
+                &words[..]
+            }
+            Chain::Words(words) => words,
+            Chain::Ip(ip) => {
+                let leaf = out.locations.intern(context.locate(ip, mode, false));
+                let nobody = out.stacks.intern_callers(&[]);
+                return out.stacks.intern(Some(leaf), nobody);
+            }
+        };
+        let Some((address, mode, rest)) = leaf(words, mode) else {
+            let nobody = out.stacks.intern_callers(&[]);
+            return out.stacks.intern(None, nobody);
+        };
+        let leaf = out.locations.intern(context.locate(address, mode, false));
+        // The same callers under other leaves are resolved once.
+        let words = &words[rest..];
+        let seed = u64::from(taken.task) << 32 | mode as u64;
+        let identity = self.shared.identities.of(seed, words.iter().copied());
+        let callers = callers.get_or_insert_with(identity, || {
+            list.clear();
+            for (address, mode, caller) in addresses(words.iter().copied(), mode, true) {
+                let location = context.locate(address, mode, caller);
+                list.push(out.locations.intern(location));
+            }
+            out.stacks.intern_callers(list)
+        });
+        out.stacks.intern(Some(leaf), callers)
+    }
+}
+
+/// The callchain, if it has an address. Where an unwinder shall find the user side, the
+/// kernel writes a marker and nothing behind it.
+#[inline]
+fn callchain<'a>(sample: &Sample<'a>) -> Option<Callchain<'a>> {
+    (sample.callchain()).filter(|c| c.iter().any(|e| !ContextMarker::is_marker(e)))
+}
