@@ -9,6 +9,7 @@ use rprof_records::{
 use crate::filter::Filter;
 use crate::identity::{Identities, Identity};
 use crate::index::Index;
+use crate::lbr::has_branch_calls;
 use crate::location::{Context, addresses, leaf};
 use crate::resolve::{Group, IDLE, Keep, Resolved, Row, place_in};
 use crate::seen::{Numbers, Seen};
@@ -69,6 +70,18 @@ impl Chain<'_> {
     }
 }
 
+/// Samples that are looked up together: the memory that each waits for is then on its way for
+/// all of them.
+const TOGETHER: usize = 32;
+
+/// A sample that is to be counted.
+struct Waiting<'c> {
+    taken: Taken<'c>,
+    event: u32,
+    weight: u64,
+    identity: Identity,
+}
+
 /// A sample's thread and stack, as far as they decide where it is counted.
 struct Taken<'c> {
     chain: Chain<'c>,
@@ -80,6 +93,22 @@ struct Taken<'c> {
     time: u64,
     /// Number of all that is the same for many samples of the thread.
     task: u32,
+}
+
+impl Taken<'_> {
+    #[inline]
+    fn identity(&self, identities: &Identities, event: u32) -> Identity {
+        let kind = match self.chain {
+            Chain::Ip(_) => 0,
+            Chain::Recorded(_) | Chain::Words(_) => 1,
+        };
+        let seed = u64::from(self.task) << 32
+            | u64::from(event & 0xff_ffff) << 8
+            | u64::from(self.misc.0 & 7) << 5
+            | (self.end as u64) << 1
+            | kind;
+        self.chain.identity(identities, seed)
+    }
 }
 
 impl<'a> Worker<'a> {
@@ -105,6 +134,7 @@ impl<'a> Worker<'a> {
     /// Takes all samples of a block.
     pub(crate) fn take_block(&mut self, block: &Block<'_>, number: usize) {
         let mut walk = block.walk();
+        let mut waiting = Vec::with_capacity(TOGETHER);
         if let Some(stacks) = &mut self.stacks {
             stacks.begin_block();
         }
@@ -112,12 +142,20 @@ impl<'a> Worker<'a> {
             let at = walk.consumed();
             let Some(walked) = walk.next() else { break };
             if walked.record.kind == RecordType::SAMPLE {
-                self.take_sample(&walked.record, place_in(number, at));
+                self.take_sample(&walked.record, place_in(number, at), &mut waiting);
             }
         }
+        self.count_all(&mut waiting);
     }
 
-    fn take_sample(&mut self, record: &RawRecord<'_>, order: u64) {
+    fn take_sample<'b>(
+        &mut self,
+        record: &RawRecord<'b>,
+        order: u64,
+        waiting: &mut Vec<Waiting<'b>>,
+    ) where
+        'a: 'b,
+    {
         let shared = self.shared;
         let index = shared.index;
         let events = index.data.events();
@@ -163,6 +201,36 @@ impl<'a> Worker<'a> {
             }
         });
 
+        let recorded = callchain(&sample);
+        let is_plain = members.is_none() && !shared.keep.rows && !has_branch_calls(attr);
+        if is_plain && !(shared.unwinding.is_some() && has_dumps(attr)) {
+            self.out.has_callchains |= sample.callchain().is_some();
+            let taken = Taken {
+                chain: match recorded {
+                    Some(chain) => Chain::Recorded(chain),
+                    None => Chain::Ip(sample.ip().unwrap_or(0)),
+                },
+                moment,
+                pid,
+                tid,
+                misc: record.misc,
+                end: self.recorded_end(record.misc),
+                time,
+                task,
+            };
+            let event = event as u32;
+            waiting.push(Waiting {
+                identity: taken.identity(&shared.identities, event),
+                taken,
+                event,
+                weight,
+            });
+            if waiting.len() >= TOGETHER {
+                self.count_all(waiting);
+            }
+            return;
+        }
+
         // Out of `self` while the chain borrows from it.
         let mut stacks = self.stacks.take();
         let unwound = match (shared.unwinding, &mut stacks) {
@@ -174,7 +242,6 @@ impl<'a> Worker<'a> {
             _ => None,
         };
         let from_branches;
-        let recorded = callchain(&sample);
         let (chain, end) = match unwound {
             Some((words, end)) => (Chain::Words(words), end),
             None => {
@@ -184,12 +251,7 @@ impl<'a> Worker<'a> {
                     (None, Some(chain)) => Chain::Recorded(chain),
                     (None, None) => Chain::Ip(sample.ip().unwrap_or(0)),
                 };
-                let end = match record.misc.has(Misc::TRUNCATED_STACK) {
-                    _ if !shared.tells_ends => StackEnd::Unknown,
-                    true => StackEnd::Cut,
-                    false => StackEnd::Root,
-                };
-                (chain, end)
+                (chain, self.recorded_end(record.misc))
             }
         };
         self.out.has_callchains |= sample.callchain().is_some() || unwound.is_some();
@@ -223,19 +285,32 @@ impl<'a> Worker<'a> {
         self.stacks = stacks;
     }
 
+    /// How a stack ends that was recorded as a callchain.
+    fn recorded_end(&self, misc: Misc) -> StackEnd {
+        match misc.has(Misc::TRUNCATED_STACK) {
+            _ if !self.shared.tells_ends => StackEnd::Unknown,
+            true => StackEnd::Cut,
+            false => StackEnd::Root,
+        }
+    }
+
+    /// Counts samples that wait.
+    fn count_all(&mut self, waiting: &mut Vec<Waiting<'_>>) {
+        // Those that were seen before, with nothing between one look-up and the next.
+        waiting.retain(|one| self.seen.count(one.identity, one.weight).is_none());
+        for one in waiting.drain(..) {
+            // One before it may have been the same.
+            if self.seen.count(one.identity, one.weight).is_none() {
+                let group = self.group(&one.taken, one.event);
+                self.seen.insert(one.identity, group, one.weight);
+            }
+        }
+    }
+
     /// Counts a sample, and keeps its row, if there is one.
     #[inline]
     fn count(&mut self, taken: &Taken<'_>, event: u32, weight: u64, row: Option<&mut Row>) {
-        let kind = match taken.chain {
-            Chain::Ip(_) => 0,
-            Chain::Recorded(_) | Chain::Words(_) => 1,
-        };
-        let seed = u64::from(taken.task) << 32
-            | u64::from(event & 0xff_ffff) << 8
-            | u64::from(taken.misc.0 & 7) << 5
-            | (taken.end as u64) << 1
-            | kind;
-        let identity = taken.chain.identity(&self.shared.identities, seed);
+        let identity = taken.identity(&self.shared.identities, event);
         let group = match self.seen.count(identity, weight) {
             Some(group) => *group,
             None => {
