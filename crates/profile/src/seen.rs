@@ -64,16 +64,23 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
+    /// The number of an identity that was met.
+    pub(crate) fn find(&self, identity: Identity) -> Option<u32> {
+        let Identity { hash, check } = identity;
+        let found = self.table.find(hash, |e| (e.0, e.1) == (hash, check))?;
+        Some(found.2)
+    }
+
     /// The number of an identity; `make` gives it one when it is first met.
     pub(crate) fn get_or_insert_with(
         &mut self,
         identity: Identity,
         make: impl FnOnce() -> u32,
     ) -> u32 {
-        let Identity { hash, check } = identity;
-        if let Some((_, _, number)) = self.table.find(hash, |e| (e.0, e.1) == (hash, check)) {
-            return *number;
+        if let Some(number) = self.find(identity) {
+            return number;
         }
+        let Identity { hash, check } = identity;
         let number = make();
         self.table.insert_unique(hash, (hash, check, number), |e| e.0);
         number

@@ -3,14 +3,14 @@
 use rprof_perfdata::Block;
 use rprof_processes::{Moment, Pid, SpaceId, Tid};
 use rprof_records::{
-    AttrFlags, Callchain, ContextMarker, Misc, RawRecord, RecordType, Sample,
+    AttrFlags, Callchain, ContextMarker, CpuMode, Misc, RawRecord, RecordType, Sample,
 };
 
 use crate::filter::Filter;
 use crate::identity::{Identities, Identity};
 use crate::index::Index;
 use crate::lbr::has_branch_calls;
-use crate::location::{Context, addresses, leaf};
+use crate::location::{Context, Location, addresses, leaf};
 use crate::resolve::{Group, IDLE, Keep, Resolved, Row, place_in};
 use crate::seen::{Numbers, Seen};
 use crate::tasks::Tasks;
@@ -38,6 +38,7 @@ pub(crate) struct Worker<'a> {
     seen: Seen,
     /// Numbers of lists of callers.
     callers: Numbers,
+    fresh: Vec<Fresh>,
     words: Vec<u64>,
     list: Vec<u32>,
     out: Resolved,
@@ -72,7 +73,7 @@ impl Chain<'_> {
 
 /// Samples that are looked up together: the memory that each waits for is then on its way for
 /// all of them.
-const TOGETHER: usize = 32;
+const TOGETHER: usize = 64;
 
 /// A sample that is to be counted.
 struct Waiting<'c> {
@@ -93,6 +94,29 @@ struct Taken<'c> {
     time: u64,
     /// Number of all that is the same for many samples of the thread.
     task: u32,
+}
+
+/// The process that addresses are meant in.
+#[derive(Clone, Copy)]
+struct Task {
+    space: SpaceId,
+    time: u64,
+    pid: i32,
+}
+
+/// A sample that was not seen before, on its way to a stack.
+struct Fresh {
+    leaf: Option<Location>,
+    /// Where its callers stand in the worker's words.
+    callers: std::ops::Range<usize>,
+    /// That of the callers.
+    identity: Identity,
+    task: Task,
+    /// The mode at the first of the callers.
+    mode: CpuMode,
+    /// The number of the callers' list, if it is known.
+    list: Option<u32>,
+    stack: u32,
 }
 
 impl Taken<'_> {
@@ -119,6 +143,7 @@ impl<'a> Worker<'a> {
             tasks: Tasks::new(shared.keep.tasks),
             seen: Seen::default(),
             callers: Numbers::default(),
+            fresh: Vec::new(),
             words: Vec::new(),
             list: Vec::new(),
             out: Resolved::default(),
@@ -298,10 +323,20 @@ impl<'a> Worker<'a> {
     fn count_all(&mut self, waiting: &mut Vec<Waiting<'_>>) {
         // Those that were seen before, with nothing between one look-up and the next.
         waiting.retain(|one| self.seen.count(one.identity, one.weight).is_none());
-        for one in waiting.drain(..) {
+        if waiting.is_empty() {
+            return;
+        }
+        self.fresh.clear();
+        self.words.clear();
+        for one in waiting.iter() {
+            let fresh = self.fresh(&one.taken);
+            self.fresh.push(fresh);
+        }
+        self.intern_fresh();
+        for (at, one) in waiting.drain(..).enumerate() {
             // One before it may have been the same.
             if self.seen.count(one.identity, one.weight).is_none() {
-                let group = self.group(&one.taken, one.event);
+                let group = self.group(&one.taken, one.event, self.fresh[at].stack);
                 self.seen.insert(one.identity, group, one.weight);
             }
         }
@@ -314,7 +349,12 @@ impl<'a> Worker<'a> {
         let group = match self.seen.count(identity, weight) {
             Some(group) => *group,
             None => {
-                let group = self.group(taken, event);
+                self.fresh.clear();
+                self.words.clear();
+                let fresh = self.fresh(taken);
+                self.fresh.push(fresh);
+                self.intern_fresh();
+                let group = self.group(taken, event, self.fresh[0].stack);
                 self.seen.insert(identity, group, weight);
                 group
             }
@@ -326,8 +366,7 @@ impl<'a> Worker<'a> {
     }
 
     /// The group of a sample that was not seen before.
-    #[cold]
-    fn group(&mut self, taken: &Taken<'_>, event: u32) -> Group {
+    fn group(&self, taken: &Taken<'_>, event: u32, stack: u32) -> Group {
         let keep = self.shared.keep;
         let comm = taken.moment.comm;
         Group {
@@ -340,20 +379,88 @@ impl<'a> Worker<'a> {
             } else {
                 0
             },
-            stack: self.stack(taken),
+            stack,
             end: taken.end,
         }
     }
 
-    fn stack(&mut self, taken: &Taken<'_>) -> u32 {
+    fn context(&self, taken: Task) -> Context<'a> {
         let timeline = &self.shared.index.timeline;
-        let space = taken.moment.space.unwrap_or(SpaceId(u32::MAX));
-        let context = Context {
+        Context {
             timeline,
-            user: timeline.view(space, taken.time),
+            user: timeline.view(taken.space, taken.time),
             kernel: timeline.view(SpaceId::KERNEL, taken.time),
             pid: taken.pid,
+        }
+    }
+
+    /// What a sample that was not seen before is to be known by; its words go into `words`.
+    fn fresh(&mut self, taken: &Taken<'_>) -> Fresh {
+        let task = Task {
+            space: taken.moment.space.unwrap_or(SpaceId(u32::MAX)),
+            time: taken.time,
+            pid: taken.pid,
         };
+        let context = self.context(task);
+        let mode = taken.misc.cpu_mode();
+        let start = self.words.len();
+        match &taken.chain {
+            Chain::Recorded(chain) => self.words.extend(chain.iter()),
+            Chain::Words(words) => self.words.extend_from_slice(words),
+            Chain::Ip(_) => {}
+        }
+        let (leaf, mode, callers) = match taken.chain {
+            // An address in the markers' range is one here.
+            Chain::Ip(ip) => (Some((ip, mode)), mode, start..start),
+            _ => match leaf(&self.words[start..], mode) {
+                Some((address, mode, rest)) => {
+                    let callers = start + rest..self.words.len();
+                    (Some((address, mode)), mode, callers)
+                }
+                None => (None, mode, start..start),
+            },
+        };
+        let seed = u64::from(taken.task) << 32 | mode as u64;
+        let words = self.words[callers.clone()].iter().copied();
+        Fresh {
+            leaf: leaf.map(|(address, mode)| context.locate(address, mode, false)),
+            identity: self.shared.identities.of(seed, words),
+            task,
+            mode,
+            callers,
+            list: None,
+            stack: 0,
+        }
+    }
+
+    /// Interns the stacks of what is fresh: step by step for all of them, as each step
+    /// waits for other memory.
+    fn intern_fresh(&mut self) {
+        let mut all = std::mem::take(&mut self.fresh);
+        for one in &mut all {
+            one.list = self.callers.find(one.identity);
+        }
+        for one in &mut all {
+            one.stack = match one.leaf {
+                Some(leaf) => self.out.locations.intern(leaf),
+                None => 0,
+            };
+        }
+        for one in &mut all {
+            let list = match one.list {
+                Some(list) => list,
+                None => self.resolve_callers(one),
+            };
+            let leaf = one.leaf.map(|_| one.stack);
+            one.stack = self.out.stacks.intern(leaf, list);
+        }
+        self.fresh = all;
+    }
+
+    /// Resolves callers that were not seen before.
+    #[cold]
+    fn resolve_callers(&mut self, one: &Fresh) -> u32 {
+        let context = self.context(one.task);
         let Worker {
             words,
             callers,
@@ -361,38 +468,15 @@ impl<'a> Worker<'a> {
             out,
             ..
         } = self;
-        let mode = taken.misc.cpu_mode();
-        let words = match taken.chain {
-            Chain::Recorded(chain) => {
-                words.clear();
-                words.extend(chain.iter());
-                &words[..]
-            }
-            Chain::Words(words) => words,
-            Chain::Ip(ip) => {
-                let leaf = out.locations.intern(context.locate(ip, mode, false));
-                let nobody = out.stacks.intern_callers(&[]);
-                return out.stacks.intern(Some(leaf), nobody);
-            }
-        };
-        let Some((address, mode, rest)) = leaf(words, mode) else {
-            let nobody = out.stacks.intern_callers(&[]);
-            return out.stacks.intern(None, nobody);
-        };
-        let leaf = out.locations.intern(context.locate(address, mode, false));
-        // The same callers under other leaves are resolved once.
-        let words = &words[rest..];
-        let seed = u64::from(taken.task) << 32 | mode as u64;
-        let identity = self.shared.identities.of(seed, words.iter().copied());
-        let callers = callers.get_or_insert_with(identity, || {
+        let words = words[one.callers.clone()].iter().copied();
+        callers.get_or_insert_with(one.identity, || {
             list.clear();
-            for (address, mode, caller) in addresses(words.iter().copied(), mode, true) {
+            for (address, mode, caller) in addresses(words, one.mode, true) {
                 let location = context.locate(address, mode, caller);
                 list.push(out.locations.intern(location));
             }
             out.stacks.intern_callers(list)
-        });
-        out.stacks.intern(Some(leaf), callers)
+        })
     }
 }
 
