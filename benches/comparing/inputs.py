@@ -43,33 +43,44 @@ def zipf(n, power):
     return list(itertools.accumulate(1 / (rank + 1) ** power for rank in range(n)))
 
 
+class Hot:
+    """The functions of an image, some of which are met more often than others."""
+
+    @staticmethod
+    def of(image, random_):
+        """Those of an image: the same for all who use it."""
+        if not hasattr(image, "hot"):
+            image.hot = Hot(image.functions, random_)
+        return image.hot
+
+    def __init__(self, functions, random_):
+        self.functions = list(functions)
+        random_.shuffle(self.functions)
+        self.cumulative = zipf(len(functions), 0.8)
+
+    def pick(self, random_):
+        at = bisect.bisect(self.cumulative, random_.random() * self.cumulative[-1])
+        return self.functions[min(at, len(self.functions) - 1)]
+
+
 class Program:
     """Call paths through images: a tree, grown at random, some branches hotter than others."""
 
     def __init__(self, name, images, kernel, random_, paths, depth, leaf_addresses, kernel_share):
         self.name, self.images, self.random = name, images, random_
         self.kernel, self.kernel_share = kernel, kernel_share
-        self.functions = [self.shuffled(image.functions) for image in images]
-        self.hot = [zipf(len(f), 0.8) for f in self.functions]
-        self.hot_kernel = zipf(len(kernel.functions), 0.9)
-        self.kernel_functions = self.shuffled(kernel.functions)
+        self.hot = [Hot.of(image, random_) for image in images]
+        self.hot_kernel = Hot.of(kernel, random_)
         self.paths = []
         for _ in range(paths):
             self.paths.append(self.path(depth))
         self.leaves = [self.leaf(path, leaf_addresses) for path in self.paths]
         self.cumulative = zipf(len(self.leaves), 0.75)
 
-    def shuffled(self, functions):
-        functions = list(functions)
-        self.random.shuffle(functions)
-        return functions
-
-    def pick(self, which, last=False):
+    def pick(self, which):
         """A place in a function of an image: (image, offset)."""
-        cumulative = self.hot[which]
-        at = bisect.bisect(cumulative, self.random.random() * cumulative[-1])
-        offset, size = self.functions[which][min(at, len(cumulative) - 1)]
-        return which, offset if last else offset + self.random.randrange(4, size)
+        offset, size = self.hot[which].pick(self.random)
+        return which, offset + self.random.randrange(4, size)
 
     def some_image(self):
         # Most of the time is spent in the program itself.
@@ -91,8 +102,7 @@ class Program:
         if self.random.random() < self.kernel_share:
             kernel = []
             for _ in range(self.random.randint(3, 7)):
-                at = bisect.bisect(self.hot_kernel, self.random.random() * self.hot_kernel[-1])
-                start, size = self.kernel_functions[min(at, len(self.kernel_functions) - 1)]
+                start, size = self.hot_kernel.pick(self.random)
                 kernel.append(start + self.random.randrange(4, size))
             return [(address, kernel) for address in self.around(kernel[0], addresses)]
         which, offset = path[-1]

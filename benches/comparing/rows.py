@@ -37,8 +37,8 @@ def rows(tools, inputs, folder):
     def ours(name, words, output, to_stdout=True):
         return Command(name, [[rprof, *words]], output, to_stdout)
 
-    def folded(work, input_):
-        words = ["collapse", NO_INLINE, "-q", "--weight", "samples", "-i", input_, "-o", "-"]
+    def folded(work, input_, weight="period"):
+        words = ["collapse", NO_INLINE, "-q", "--weight", weight, "-i", input_, "-o", "-"]
         return ours(f"rprof collapse {work}", words, out("ours.folded"))
 
     def perf_folded(work, input_):
@@ -50,23 +50,23 @@ def rows(tools, inputs, folder):
         graph = [[perf, "script", NO_INLINE, "-i", w1], [collapse], [draw]]
         made.append(Row(
             "W1 → flamegraph.svg", 25,
-            ours("rprof flamegraph", ["flamegraph", NO_INLINE, "-q", "--weight", "samples", "-i", w1, "-o", "-"], out("ours.svg")),
+            ours("rprof flamegraph", ["flamegraph", NO_INLINE, "-q", "-i", w1, "-o", "-"], out("ours.svg")),
             Command("perf script | inferno-collapse-perf | inferno-flamegraph", graph, out("peer.svg")),
             checks.svg, checks.svg))
     if w1 and perf:
-        for title, goal, mine, words in [
-            ("W1 → top functions", 15, [], []),
-            ("W1 → top functions, flat", 6, ["--no-children"], ["--no-children", "-g", "none"]),
+        for title, goal, mine, words, found in [
+            ("W1 → top functions", 15, [], [], checks.rprof_report),
+            ("W1 → top functions, flat", 6, ["--no-children"], ["--no-children", "-g", "none"], checks.rprof_flat),
         ]:
             made.append(Row(
                 title, goal,
                 ours(f"rprof report {' '.join(mine)}".strip(), ["report", NO_INLINE, "--format", "json", "-q", "-i", w1, *mine], out("ours.json")),
                 Command(f"perf report --stdio {' '.join(words)}".strip(), [[perf, "report", "--stdio", NO_INLINE, *words, "-i", w1]], out("peer.report")),
-                checks.rprof_report, checks.perf_report))
+                found, checks.perf_report))
     if w1 and samply:
         to = out("peer.samply.json")
         made.append(Row(
-            "W1, whole read and convert", 10, folded("W1", w1),
+            "W1, whole read and convert", 10, folded("W1", w1, "samples"),
             Command("samply import --save-only", [[samply, "import", "--save-only", "-o", to, w1]], to, False),
             checks.folded, checks.samply))
     for work, goal in [("W2", 25), ("W4", 25), ("W3", 8), ("W6", None)]:
@@ -76,7 +76,7 @@ def rows(tools, inputs, folder):
                             note="two unwinders: tops may differ" if work == "W3" else ""))
     if (w3 := inputs.get("W3")) and samply:
         to = out("peer.samply.json")
-        made.append(Row("W3, whole read and convert", 3, folded("W3", w3),
+        made.append(Row("W3, whole read and convert", 3, folded("W3", w3, "samples"),
                         Command("samply import --save-only", [[samply, "import", "--save-only", "-o", to, w3]], to, False),
                         checks.folded, checks.samply))
     if (w5 := inputs.get("W5")) and w1:

@@ -76,6 +76,24 @@ impl<'a> Walk<'a> {
         self.at
     }
 
+    /// Goes over ordinary records without looking at them, until `bytes` are behind it or
+    /// the next record is not ordinary: it has something behind it, is compressed, or damaged.
+    pub(crate) fn skip_ordinary(&mut self, bytes: usize) {
+        while self.at < bytes {
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            let Some(header) = Header::parse(&RawBytes::from(rest), self.endian) else {
+                return;
+            };
+            let size = usize::from(header.size);
+            // Below are the kernel's; see perf_event.h.
+            let is_kernels = header.kind.0 < 64 || header.kind == RecordType::FINISHED_ROUND;
+            if !is_kernels || size < Header::SIZE || size > rest.len() {
+                return;
+            }
+            self.at += size;
+        }
+    }
+
     /// Why the walk ended before the end of the bytes, if it did.
     pub fn damage(&self) -> Option<&Damage> {
         self.damage.as_ref()

@@ -39,7 +39,7 @@ pub(crate) struct Amount {
 pub(crate) struct Resolved {
     pub(crate) locations: Locations,
     pub(crate) stacks: StackTable,
-    /// How much of what; a group may stand there more than once.
+    /// How much of what; a group may stand there once for each worker.
     pub(crate) groups: Vec<(Group, Amount)>,
     /// Samples that could not be read.
     pub(crate) unreadable: u64,

@@ -3,6 +3,7 @@
 use hashbrown::HashTable;
 
 use crate::identity::Identity;
+use crate::intern::Values;
 use crate::resolve::{Amount, Group};
 
 /// One distinct sample. Counted in place, since a look-up has just brought it here.
@@ -18,7 +19,7 @@ struct Entry {
 #[derive(Default)]
 pub(crate) struct Seen {
     table: HashTable<Entry>,
-    groups: Vec<Group>,
+    groups: Values<Group>,
 }
 
 impl Seen {
@@ -29,29 +30,35 @@ impl Seen {
         let found = self.table.find_mut(identity.hash, same)?;
         found.amount.samples += 1;
         found.amount.weight = found.amount.weight.saturating_add(weight);
-        self.groups.get(found.group as usize)
+        self.groups.as_slice().get(found.group as usize)
     }
 
-    /// Takes a sample that was not seen before, and counts it.
-    pub(crate) fn insert(&mut self, identity: Identity, group: Group, weight: u64) {
+    /// The number of a group.
+    pub(crate) fn group(&mut self, group: Group) -> u32 {
+        self.groups.intern(group)
+    }
+
+    /// Takes a sample that was not seen before, of the group with this number, and counts it.
+    pub(crate) fn insert(&mut self, identity: Identity, group: u32, weight: u64) {
         let entry = Entry {
             hash: identity.hash,
             check: identity.check,
-            group: self.groups.len() as u32,
+            group,
             amount: Amount { samples: 1, weight },
         };
-        self.groups.push(group);
         self.table.insert_unique(entry.hash, entry, |e| e.hash);
     }
 
-    /// The groups in the order in which they were seen, each with what it came to. One may
-    /// stand there several times, if different samples belong to it.
+    /// The groups in the order in which they were seen, each with what it came to: different
+    /// samples may belong to one.
     pub(crate) fn finish(self) -> Vec<(Group, Amount)> {
-        let mut all: Vec<(Group, Amount)> = (self.groups.into_iter())
+        let mut all: Vec<(Group, Amount)> = (self.groups.into_vec().into_iter())
             .map(|group| (group, Amount::default()))
             .collect();
         for entry in &self.table {
-            all[entry.group as usize].1 = entry.amount;
+            let amount = &mut all[entry.group as usize].1;
+            amount.samples += entry.amount.samples;
+            amount.weight = amount.weight.saturating_add(entry.amount.weight);
         }
         all
     }
@@ -106,11 +113,15 @@ mod tests {
         // The second differs from the first in its check only.
         for (at, id) in [identity(5, 1), identity(5, 2)].into_iter().enumerate() {
             assert_eq!(seen.count(id, 10), None);
-            seen.insert(id, group(at as u32), 10);
+            let number = seen.group(group(at as u32));
+            seen.insert(id, number, 10);
         }
         assert_eq!(seen.count(identity(5, 2), u64::MAX), Some(&group(1)));
+        // Another sample of the first group.
+        let number = seen.group(group(0));
+        seen.insert(identity(6, 1), number, 3);
         let amount = |samples, weight| Amount { samples, weight };
-        let expected = [(group(0), amount(1, 10)), (group(1), amount(2, u64::MAX))];
+        let expected = [(group(0), amount(2, 13)), (group(1), amount(2, u64::MAX))];
         assert_eq!(seen.finish(), expected);
     }
 }

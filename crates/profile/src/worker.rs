@@ -41,6 +41,7 @@ pub(crate) struct Worker<'a> {
     fresh: Vec<Fresh>,
     words: Vec<u64>,
     list: Vec<u32>,
+    locations: Vec<Location>,
     out: Resolved,
 }
 
@@ -117,6 +118,7 @@ struct Fresh {
     /// The number of the callers' list, if it is known.
     list: Option<u32>,
     stack: u32,
+    group: u32,
 }
 
 impl Taken<'_> {
@@ -146,6 +148,7 @@ impl<'a> Worker<'a> {
             fresh: Vec::new(),
             words: Vec::new(),
             list: Vec::new(),
+            locations: Vec::new(),
             out: Resolved::default(),
         }
     }
@@ -333,11 +336,14 @@ impl<'a> Worker<'a> {
             self.fresh.push(fresh);
         }
         self.intern_fresh();
-        for (at, one) in waiting.drain(..).enumerate() {
+        for (at, one) in waiting.iter().enumerate() {
+            let group = self.group(&one.taken, one.event, self.fresh[at].stack);
+            self.fresh[at].group = self.seen.group(group);
+        }
+        for (one, fresh) in waiting.drain(..).zip(&self.fresh) {
             // One before it may have been the same.
             if self.seen.count(one.identity, one.weight).is_none() {
-                let group = self.group(&one.taken, one.event, self.fresh[at].stack);
-                self.seen.insert(one.identity, group, one.weight);
+                self.seen.insert(one.identity, fresh.group, one.weight);
             }
         }
     }
@@ -355,7 +361,8 @@ impl<'a> Worker<'a> {
                 self.fresh.push(fresh);
                 self.intern_fresh();
                 let group = self.group(taken, event, self.fresh[0].stack);
-                self.seen.insert(identity, group, weight);
+                let number = self.seen.group(group);
+                self.seen.insert(identity, number, weight);
                 group
             }
         };
@@ -430,6 +437,7 @@ impl<'a> Worker<'a> {
             callers,
             list: None,
             stack: 0,
+            group: 0,
         }
     }
 
@@ -465,16 +473,17 @@ impl<'a> Worker<'a> {
             words,
             callers,
             list,
+            locations,
             out,
             ..
         } = self;
         let words = words[one.callers.clone()].iter().copied();
         callers.get_or_insert_with(one.identity, || {
+            let locate = |(address, mode, caller)| context.locate(address, mode, caller);
+            locations.clear();
+            locations.extend(addresses(words, one.mode, true).map(locate));
             list.clear();
-            for (address, mode, caller) in addresses(words, one.mode, true) {
-                let location = context.locate(address, mode, caller);
-                list.push(out.locations.intern(location));
-            }
+            list.extend(locations.iter().map(|l| out.locations.intern(*l)));
             out.stacks.intern_callers(list)
         })
     }
