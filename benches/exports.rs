@@ -5,10 +5,10 @@ use std::io::Cursor;
 use std::path::Path;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use rprof_export::svg::{self, SvgOptions};
-use rprof_export::rows::RowOptions;
-use rprof_export::table::{self, TableOptions};
 use rprof_export::folded;
+use rprof_export::rows::RowOptions;
+use rprof_export::svg::{self, SvgOptions};
+use rprof_export::table::{self, TableOptions};
 use rprof_perfdata::{EventDescription, FileWriter, PerfData};
 use rprof_profile::{Options, Profile, Weight};
 use rprof_records::{
@@ -58,7 +58,7 @@ fn profile() -> Profile {
     }
     for i in 0..STACKS {
         // A tree: the outer functions are few.
-        let at = |depth: u64| start + (i * 7919 >> (depth * 2)) % 2000 * 64 + 8;
+        let at = |depth: u64| start + ((i * 7919) >> (depth * 2)) % 2000 * 64 + 8;
         let sample = SampleFields {
             ip: at(0),
             pid: 7,

@@ -37,6 +37,8 @@ impl Span {
     pub(crate) fn narrow(&mut self, since: Option<Time>, next: Option<Time>) {
         self.since = self.since.max(since.unwrap_or(0));
         // Nothing that follows can be at 0: it would have been found itself.
-        self.last = self.last.min(next.map_or(Time::MAX, |t| t.saturating_sub(1)));
+        self.last = self
+            .last
+            .min(next.map_or(Time::MAX, |t| t.saturating_sub(1)));
     }
 }

@@ -212,8 +212,7 @@ impl Timeline {
     }
 
     fn steady_comm(&self, pid: Pid, tid: Tid, time: Time, span: &mut Span) -> Option<CommId> {
-        let n = (self.by_pid)
-            .partition_point(|&(other, start, _)| (other, start) <= (pid, time));
+        let n = (self.by_pid).partition_point(|&(other, start, _)| (other, start) <= (pid, time));
         let of_pid = |n: Option<usize>| {
             let found = *self.by_pid.get(n?)?;
             (found.0 == pid).then_some((found.1, found.2))

@@ -259,12 +259,7 @@ pub(crate) fn thread_name(recorded: Option<&[u8]>, tid: i32) -> String {
 }
 
 /// Counts the frames that have names, and those that have none.
-fn tally_frames(
-    quality: &mut Quality,
-    samples_of: &[u64],
-    resolved: &Resolved,
-    symbols: &Symbols,
-) {
+fn tally_frames(quality: &mut Quality, samples_of: &[u64], resolved: &Resolved, symbols: &Symbols) {
     let mut at = vec![0u64; symbols.symbolized.len()];
     let mut called = vec![0u64; resolved.stacks.callers().len()];
     for (stack, samples) in (0..).zip(samples_of) {

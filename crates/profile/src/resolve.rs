@@ -142,10 +142,11 @@ impl Resolved {
             .map(|l| self.locations.intern(*l))
             .collect();
         let stacks = self.stacks.merge(&other.stacks, &locations);
-        self.groups.extend(other.groups.iter().map(|(group, amount)| {
-            let stack = stacks[group.stack as usize];
-            (Group { stack, ..*group }, *amount)
-        }));
+        self.groups
+            .extend(other.groups.iter().map(|(group, amount)| {
+                let stack = stacks[group.stack as usize];
+                (Group { stack, ..*group }, *amount)
+            }));
         self.rows.extend(other.rows.iter().map(|row| Row {
             group: Group {
                 stack: stacks[row.group.stack as usize],

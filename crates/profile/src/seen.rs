@@ -89,7 +89,8 @@ impl Numbers {
         }
         let Identity { hash, check } = identity;
         let number = make();
-        self.table.insert_unique(hash, (hash, check, number), |e| e.0);
+        self.table
+            .insert_unique(hash, (hash, check, number), |e| e.0);
         number
     }
 }

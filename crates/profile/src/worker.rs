@@ -222,12 +222,13 @@ impl<'a> Worker<'a> {
         // Without a period in the sample, it is what the event was opened with;
         // a frequency says nothing of it.
         let attr = &described.attr;
-        let weight = sample.period().unwrap_or_else(|| {
-            match attr.flags.contains(AttrFlags::FREQ) {
-                true => 1,
-                false => attr.period_or_freq.max(1),
-            }
-        });
+        let weight =
+            sample
+                .period()
+                .unwrap_or_else(|| match attr.flags.contains(AttrFlags::FREQ) {
+                    true => 1,
+                    false => attr.period_or_freq.max(1),
+                });
 
         let recorded = callchain(&sample);
         let is_plain = members.is_none() && !shared.keep.rows && !has_branch_calls(attr);
