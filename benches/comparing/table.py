@@ -40,8 +40,9 @@ def machine():
 
 
 def markdown(result):
+    time_ = {"wall": "wall time", "cpu": "CPU time"}[result["by"]]
     lines = [
-        f"{result['machine']}; {result['date']}. {result['versions']}. Medians of alternating runs; in brackets the",
+        f"{result['machine']}; {result['date']}. {result['versions']}. Medians of {time_} over alternating runs; in brackets the",
         "smallest and the largest ratio of two runs. Memory is the most anonymous memory of any process, without mapped files.",
         "",
         "| work | beside | rprof | peer | times | goal | met | memory | peer's |",
