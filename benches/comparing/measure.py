@@ -88,20 +88,19 @@ def run(command, watch=False, core=None, environment=None):
     return Taken(wall, cpu, rss, watcher.most if watcher else 0)
 
 
-def alternate(commands, runs, budget, core=None):
-    """Runs commands in turn, after a round that warms caches if that is cheap: `runs` times, fewer where
-    the time is not enough, but twice at least. A command that is much faster than the slowest has three
-    runs to its one."""
+def alternate(commands, runs, budget):
+    """Runs commands in turn, `runs` times, fewer where the seconds of `budget` are not enough, but once
+    at least. A command that is much faster than the slowest has three runs to its one."""
     begin = time.monotonic()
     for number in range(runs):
         took = time.monotonic() - begin
-        if number >= 2 and took + took / number > budget:
+        if number and took + took / number > budget:
             break
         slowest = max((c.runs[-1].wall for c in commands if c.runs), default=0)
         for command in commands:
-            quick = command.runs and command.runs[-1].wall < slowest / 5
-            for _ in range(3 if quick else 1):
-                command.runs.append(run(command, core=core))
+            quick = not command.runs or command.runs[-1].wall < slowest / 5
+            for _ in range(3 if quick and command is commands[0] else 1):
+                command.runs.append(run(command))
 
 
 def median(values):
