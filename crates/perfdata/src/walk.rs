@@ -222,6 +222,31 @@ mod tests {
     }
 
     #[test]
+    fn what_is_skipped_is_ordinary() {
+        let mut bytes = two_records();
+        bytes.extend([0; 8]);
+        let mut walk = Walk::new(&bytes, 0, Endian::Little);
+        walk.skip_ordinary(33);
+        assert_eq!(walk.consumed(), 64);
+        // A size of 0 is left to the walk, which tells.
+        walk.skip_ordinary(1000);
+        assert_eq!((walk.consumed(), walk.damage()), (64, None));
+        assert!(walk.next().is_none() && walk.damage().is_some());
+
+        for kind in [
+            RecordType::AUXTRACE,
+            RecordType::COMPRESSED,
+            RecordType(32777),
+        ] {
+            let mut bytes = two_records();
+            bytes[32..36].copy_from_slice(&kind.0.to_le_bytes());
+            let mut walk = Walk::new(&bytes, 0, Endian::Little);
+            walk.skip_ordinary(1000);
+            assert_eq!(walk.consumed(), 32, "{kind}");
+        }
+    }
+
+    #[test]
     fn tracepoint_formats_stand_behind_the_record_or_in_it() {
         for inside in [false, true] {
             let mut bytes = Vec::new();
