@@ -157,9 +157,15 @@ impl<'a> Blocks<'a> {
         };
         let base = self.data.base + self.at as u64;
         let mut walk = Walk::new(rest, base, self.endian);
-        let mut end = 0;
+        let mut end;
         let mut compressed = None;
-        while let Some(walked) = walk.next() {
+        loop {
+            walk.skip_ordinary(BLOCK);
+            end = walk.consumed();
+            if end >= BLOCK {
+                break;
+            }
+            let Some(walked) = walk.next() else { break };
             let kind = walked.record.kind;
             if matches!(kind, RecordType::COMPRESSED | RecordType::COMPRESSED2) {
                 compressed = Some((kind, walked.offset, walked.bytes));

@@ -76,6 +76,24 @@ impl<'a> Walk<'a> {
         self.at
     }
 
+    /// Goes over ordinary records without looking at them, until `bytes` are behind it or
+    /// the next record is not ordinary: it has something behind it, is compressed, or damaged.
+    pub(crate) fn skip_ordinary(&mut self, bytes: usize) {
+        while self.at < bytes {
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            let Some(header) = Header::parse(&RawBytes::from(rest), self.endian) else {
+                return;
+            };
+            let size = usize::from(header.size);
+            // Below are the kernel's; see perf_event.h.
+            let is_kernels = header.kind.0 < 64 || header.kind == RecordType::FINISHED_ROUND;
+            if !is_kernels || size < Header::SIZE || size > rest.len() {
+                return;
+            }
+            self.at += size;
+        }
+    }
+
     /// Why the walk ended before the end of the bytes, if it did.
     pub fn damage(&self) -> Option<&Damage> {
         self.damage.as_ref()
@@ -201,6 +219,31 @@ mod tests {
         let mut walk = Walk::new(&bytes, 0, Endian::Little);
         assert_eq!(walk.by_ref().count(), 1);
         assert_eq!(walk.damage().unwrap().offset, 32);
+    }
+
+    #[test]
+    fn what_is_skipped_is_ordinary() {
+        let mut bytes = two_records();
+        bytes.extend([0; 8]);
+        let mut walk = Walk::new(&bytes, 0, Endian::Little);
+        walk.skip_ordinary(33);
+        assert_eq!(walk.consumed(), 64);
+        // A size of 0 is left to the walk, which tells.
+        walk.skip_ordinary(1000);
+        assert_eq!((walk.consumed(), walk.damage()), (64, None));
+        assert!(walk.next().is_none() && walk.damage().is_some());
+
+        for kind in [
+            RecordType::AUXTRACE,
+            RecordType::COMPRESSED,
+            RecordType(32777),
+        ] {
+            let mut bytes = two_records();
+            bytes[32..36].copy_from_slice(&kind.0.to_le_bytes());
+            let mut walk = Walk::new(&bytes, 0, Endian::Little);
+            walk.skip_ordinary(1000);
+            assert_eq!(walk.consumed(), 32, "{kind}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::ids::{CommId, Pid, SpaceId, Tid, Time};
+use crate::moment::Span;
 
 /// One life of a process id, as far as it was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +67,17 @@ impl Thread {
     pub fn comm(&self, time: Time) -> Option<CommId> {
         let n = self.names.partition_point(|&(since, _)| since <= time);
         Some(self.names.get(n.checked_sub(1)?)?.1)
+    }
+}
+
+impl Thread {
+    /// As [`comm`](Self::comm); notes how long it holds.
+    pub(crate) fn steady_comm(&self, time: Time, span: &mut Span) -> Option<CommId> {
+        let n = self.names.partition_point(|&(since, _)| since <= time);
+        let found = n.checked_sub(1).map(|n| self.names[n]);
+        let next = self.names.get(n).map(|(since, _)| *since);
+        span.narrow(found.map(|(since, _)| since), next);
+        found.map(|(_, comm)| comm)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Address spaces: the history of one set of mappings.
 
 use crate::ids::{MapState, SpaceId, Time};
+use crate::moment::Span;
 use crate::tree::{Arena, NIL, Root};
 use crate::view::{MapView, Mapping, Resolved};
 
@@ -188,6 +189,14 @@ impl Space {
 
     pub(crate) fn state(&self, id: SpaceId, time: Time) -> MapState {
         self.state_after(id, self.epoch(time) as usize)
+    }
+
+    /// As [`state`](Self::state); notes how long it holds.
+    pub(crate) fn steady_state(&self, id: SpaceId, time: Time, span: &mut Span) -> MapState {
+        let n = self.changes.partition_point(|&change| change <= time);
+        let before = n.checked_sub(1).map(|n| self.changes[n]);
+        span.narrow(before, self.changes.get(n).copied());
+        self.state_after(id, n)
     }
 
     fn state_after(&self, id: SpaceId, changes: usize) -> MapState {

@@ -2,6 +2,7 @@
 
 use crate::ids::{CommId, ImageId, MapState, Pid, SpaceId, Tid, Time};
 use crate::image::Image;
+use crate::moment::{Moment, Span};
 use crate::process::{Process, ProcessTable, Thread};
 use crate::space::Space;
 use crate::tree::Arena;
@@ -172,6 +173,65 @@ impl Timeline {
     pub fn comm_id(&self, pid: Pid, tid: Tid, time: Time) -> Option<CommId> {
         let process = self.process_index(pid, time)?;
         let name = |tid| self.thread_in(process, tid, time)?.comm(time);
+        name(tid).or_else(|| name(pid.main_thread()))
+    }
+
+    /// All of [`space`](Self::space), [`state`](Self::state) and
+    /// [`comm_id`](Self::comm_id) at once, and how long the answers stay the same:
+    /// most samples of a thread lie in one such span.
+    pub fn moment(&self, pid: Pid, tid: Tid, time: Time) -> Moment {
+        let mut span = Span::ALWAYS;
+        let space = self.steady_space(pid, time, &mut span);
+        let found = space.and_then(|id| Some((id, self.spaces.get(id.0 as usize)?)));
+        let user = found.map(|(id, space)| space.steady_state(id, time, &mut span));
+        let kernel = match self.spaces.first() {
+            Some(kernel) => kernel.steady_state(SpaceId::KERNEL, time, &mut span),
+            None => self.state(SpaceId::KERNEL, time),
+        };
+        let comm = self.steady_comm(pid, tid, time, &mut span);
+        Moment {
+            space,
+            user,
+            kernel,
+            comm,
+            since: span.since,
+            last: span.last,
+        }
+    }
+
+    fn steady_space(&self, pid: Pid, time: Time, span: &mut Span) -> Option<SpaceId> {
+        let list = &self.spaces_by_pid;
+        let n = list.partition_point(|&(other, since, _)| (other, since) <= (pid, time));
+        let of_pid = |n: Option<usize>| {
+            let found = *list.get(n?)?;
+            (found.0 == pid).then_some((found.1, found.2))
+        };
+        let (found, next) = (of_pid(n.checked_sub(1)), of_pid(Some(n)));
+        span.narrow(found.map(|f| f.0), next.map(|f| f.0));
+        found.map(|f| f.1)
+    }
+
+    fn steady_comm(&self, pid: Pid, tid: Tid, time: Time, span: &mut Span) -> Option<CommId> {
+        let n = (self.by_pid).partition_point(|&(other, start, _)| (other, start) <= (pid, time));
+        let of_pid = |n: Option<usize>| {
+            let found = *self.by_pid.get(n?)?;
+            (found.0 == pid).then_some((found.1, found.2))
+        };
+        let (found, next) = (of_pid(n.checked_sub(1)), of_pid(Some(n)));
+        span.narrow(found.map(|f| f.0), next.map(|f| f.0));
+        let (_, process) = found?;
+        let mut name = |tid| {
+            let list = &self.by_tid;
+            let key = (process, tid, time);
+            let n = list.partition_point(|&(other, id, start, _)| (other, id, start) <= key);
+            let of_tid = |n: Option<usize>| {
+                let found = *list.get(n?)?;
+                ((found.0, found.1) == (process, tid)).then_some((found.2, found.3))
+            };
+            let (found, next) = (of_tid(n.checked_sub(1)), of_tid(Some(n)));
+            span.narrow(found.map(|f| f.0), next.map(|f| f.0));
+            self.threads.get(found?.1 as usize)?.steady_comm(time, span)
+        };
         name(tid).or_else(|| name(pid.main_thread()))
     }
 

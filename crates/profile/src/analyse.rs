@@ -8,7 +8,7 @@ use crate::filter::Filter;
 use crate::index::Index;
 use crate::intern::{Lists, Values};
 use crate::location::Place;
-use crate::model::{Entry, EventSummary, FunctionId, Profile, StackId, Start};
+use crate::model::{Entry, EventSummary, Profile, StackId, Start};
 use crate::quality::{Quality, StackTally};
 use crate::resolve::{Amount, Group, IDLE, Keep, Resolved, resolve};
 use crate::symbolize::{Symbols, symbolize};
@@ -88,18 +88,7 @@ fn assemble(
     options: &Options,
 ) -> Profile {
     let filter = &options.filter;
-    // Many stacks of locations are one stack of functions.
-    let mut stacks = Lists::default();
-    let mut scratch = Vec::new();
-    let stack_of: Vec<u32> = (0..resolved.stacks.len() as u32)
-        .map(|s| {
-            scratch.clear();
-            let frames = resolved.stacks.get(s).iter().rev();
-            let frames = frames.flat_map(|l| symbols.frames(*l));
-            scratch.extend(frames.map(|frame| frame.function.0));
-            stacks.intern(&scratch).0
-        })
-        .collect();
+    let (stacks, stack_of) = function_stacks(resolved, &symbols);
     let mut events: Vec<EventSummary> = (index.data.events().list().iter().zip(&index.events))
         .map(|(event, tally)| EventSummary {
             name: event.name.clone(),
@@ -115,18 +104,14 @@ fn assemble(
         warnings: warnings(index, resolved, filter),
         ..Quality::default()
     };
-    let mut frames = FxHashMap::default();
+    let mut samples_of = vec![0u64; resolved.stacks.len()];
     for (group, amount) in &resolved.groups {
-        let leaf = resolved.stacks.get(group.stack).first().copied();
+        let leaf = resolved.stacks.stack(group.stack).leaf();
         if !leaf_wanted(filter, leaf, &symbols) {
             continue;
         }
         tally(&mut quality.stacks, resolved, group, amount, &symbols);
-        for location in resolved.stacks.get(group.stack) {
-            for frame in symbols.frames(*location) {
-                *frames.entry(frame.function).or_insert(0u64) += amount.samples;
-            }
-        }
+        samples_of[group.stack as usize] += amount.samples;
         let event = &mut events[group.event as usize];
         event.samples += amount.samples;
         event.weight = event.weight.saturating_add(amount.weight);
@@ -138,7 +123,7 @@ fn assemble(
         sum.samples += amount.samples;
         sum.weight = sum.weight.saturating_add(amount.weight);
     }
-    tally_frames(&mut quality, &frames, &symbols);
+    tally_frames(&mut quality, &samples_of, resolved, &symbols);
     let mut entries: Vec<Entry> = (merged.into_iter())
         .map(|(group, amount)| {
             let name = group.comm.and_then(|c| index.timeline.comm_name(c));
@@ -183,6 +168,48 @@ fn assemble(
     }
 }
 
+/// Stacks of functions, root first, and for each stack of locations which one it is: many
+/// stacks of locations are one of functions.
+fn function_stacks(resolved: &Resolved, symbols: &Symbols) -> (Lists<u32>, Vec<u32>) {
+    let mut list = Vec::new();
+    // Callers, and the frames at a leaf, as lists of functions.
+    let mut parts: Lists<u32> = Lists::default();
+    let callers = resolved.stacks.callers();
+    let callers: Vec<u32> = (0..callers.len() as u32)
+        .map(|n| {
+            list.clear();
+            let frames = callers.get(n).iter().rev();
+            let frames = frames.flat_map(|l| symbols.frames(*l));
+            list.extend(frames.map(|frame| frame.function.0));
+            parts.intern(&list).0
+        })
+        .collect();
+    let leaves: Vec<u32> = (0..symbols.symbolized.len() as u32)
+        .map(|l| {
+            list.clear();
+            list.extend(symbols.frames(l).iter().map(|frame| frame.function.0));
+            parts.intern(&list).0
+        })
+        .collect();
+    let nothing = parts.intern(&[]).0;
+    let mut stacks = Lists::default();
+    let mut known: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+    let stack_of = (0..resolved.stacks.len() as u32)
+        .map(|s| {
+            let stack = resolved.stacks.stack(s);
+            let leaf = stack.leaf().map_or(nothing, |l| leaves[l as usize]);
+            let callers = callers[stack.callers as usize];
+            *known.entry((callers, leaf)).or_insert_with(|| {
+                list.clear();
+                list.extend_from_slice(parts.get(callers));
+                list.extend_from_slice(parts.get(leaf));
+                stacks.intern(&list).0
+            })
+        })
+        .collect();
+    (stacks, stack_of)
+}
+
 /// Counts whether the stacks of a group reach their root.
 fn tally(
     stacks: &mut StackTally,
@@ -206,9 +233,9 @@ fn tally(
         stacks.unwound += amount.samples;
         return;
     }
-    let mut from_root = resolved.stacks.get(group.stack).iter().rev().map(|l| {
-        let function = symbols.outermost(*l);
-        let place = resolved.locations.as_slice()[*l as usize].place;
+    let mut from_root = resolved.stacks.get(group.stack).rev().map(|l| {
+        let function = symbols.outermost(l);
+        let place = resolved.locations.as_slice()[l as usize].place;
         (place, &symbols.functions[function.0 as usize])
     });
     let complete = match (from_root.next(), from_root.next()) {
@@ -237,10 +264,31 @@ pub(crate) fn thread_name(recorded: Option<&[u8]>, tid: i32) -> String {
     }
 }
 
-fn tally_frames(quality: &mut Quality, frames: &FxHashMap<FunctionId, u64>, symbols: &Symbols) {
+/// Counts the frames that have names, and those that have none.
+fn tally_frames(quality: &mut Quality, samples_of: &[u64], resolved: &Resolved, symbols: &Symbols) {
+    let mut at = vec![0u64; symbols.symbolized.len()];
+    let mut called = vec![0u64; resolved.stacks.callers().len()];
+    for (stack, samples) in (0..).zip(samples_of) {
+        let stack = resolved.stacks.stack(stack);
+        called[stack.callers as usize] += samples;
+        if let Some(leaf) = stack.leaf() {
+            at[leaf as usize] += samples;
+        }
+    }
+    for (callers, samples) in (0..).zip(called) {
+        for location in resolved.stacks.callers().get(callers) {
+            at[*location as usize] += samples;
+        }
+    }
+    let mut of_function = vec![0u64; symbols.functions.len()];
+    for (location, samples) in (0..).zip(at) {
+        for frame in symbols.frames(location) {
+            of_function[frame.function.0 as usize] += samples;
+        }
+    }
     let mut worst = Vec::new();
-    for (function, count) in frames {
-        let function = &symbols.functions[function.0 as usize];
+    let seen = symbols.functions.iter().zip(&of_function);
+    for (function, count) in seen.filter(|(_, count)| **count > 0) {
         quality.frames += count;
         match &function.name {
             Ok(_) => quality.named += count,

@@ -3,13 +3,18 @@
 
 use rprof_records::{Attr, BranchSampleType, ContextMarker, Sample};
 
+/// Whether samples of this event have such a record.
+pub(crate) fn has_branch_calls(attr: &Attr) -> bool {
+    (attr.branch_sample_type).contains(BranchSampleType::CALL_STACK)
+}
+
 /// The whole callchain of such a sample, leaf first, with markers. `None` where the event has no
 /// such record, or the sample none of the user's side; it is then as recorded.
 ///
 /// As perf has it (`resolve_lbr_callchain_sample` of its `util/machine.c`): the kernel's side
 /// as recorded; then where the last call led, and from where each call came.
 pub(crate) fn chain(sample: &Sample<'_>, attr: &Attr) -> Option<Vec<u64>> {
-    if !(attr.branch_sample_type).contains(BranchSampleType::CALL_STACK) {
+    if !has_branch_calls(attr) {
         return None;
     }
     let recorded = sample.callchain()?;

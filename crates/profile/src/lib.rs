@@ -26,6 +26,7 @@
 
 mod analyse;
 pub mod filter;
+mod identity;
 pub mod index;
 mod intern;
 mod jit;
@@ -36,11 +37,15 @@ pub mod quality;
 mod reads;
 mod resolve;
 pub mod samples;
+mod seen;
+mod stacks;
 pub mod symbolize;
+mod tasks;
 mod threads;
 pub mod top;
 pub mod tracepoint;
 mod unwind;
+mod worker;
 
 pub use analyse::Options;
 pub use filter::Filter;

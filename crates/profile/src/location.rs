@@ -109,12 +109,14 @@ impl Context<'_> {
 
 /// Walks over a callchain: for each address the mode it is meant in, and
 /// whether it is a return address. Markers change the mode; the first address
-/// after one is where that side stood, not where it returns to.
+/// after one is where that side stood, not where it returns to. `caller` says whether the
+/// first address is a return address.
 pub(crate) fn addresses(
     chain: impl Iterator<Item = u64>,
     mode: CpuMode,
+    caller: bool,
 ) -> impl Iterator<Item = (u64, CpuMode, bool)> {
-    let (mut mode, mut caller) = (mode, false);
+    let (mut mode, mut caller) = (mode, caller);
     chain.filter_map(move |entry| match mode_after(entry) {
         Some(next) => {
             (mode, caller) = (next, false);
@@ -122,6 +124,18 @@ pub(crate) fn addresses(
         }
         None => Some((entry, mode, std::mem::replace(&mut caller, true))),
     })
+}
+
+/// The first address of a callchain, the mode it is meant in, and where those behind it begin.
+pub(crate) fn leaf(chain: &[u64], mode: CpuMode) -> Option<(u64, CpuMode, usize)> {
+    let mut mode = mode;
+    for (at, entry) in chain.iter().enumerate() {
+        match mode_after(*entry) {
+            Some(next) => mode = next,
+            None => return Some((*entry, mode, at + 1)),
+        }
+    }
+    None
 }
 
 /// The mode that a marker announces; `None` for an address.
@@ -158,7 +172,7 @@ mod tests {
             0x1000,
             0x2000,
         ];
-        let walked: Vec<_> = addresses(chain.into_iter(), CpuMode::User).collect();
+        let walked: Vec<_> = addresses(chain.into_iter(), CpuMode::User, false).collect();
         assert_eq!(
             walked,
             [
@@ -173,14 +187,14 @@ mod tests {
     #[test]
     fn garbage_in_the_markers_range_is_an_address() {
         let chain = [ContextMarker::USER.0, 0x1000, u64::MAX, 0x2000];
-        let walked: Vec<_> = addresses(chain.into_iter(), CpuMode::Kernel).collect();
+        let walked: Vec<_> = addresses(chain.into_iter(), CpuMode::Kernel, false).collect();
         assert_eq!(walked[1], (u64::MAX, CpuMode::User, true));
         assert_eq!(walked[2], (0x2000, CpuMode::User, true));
     }
 
     #[test]
     fn without_markers_the_samples_mode_holds() {
-        let walked: Vec<_> = addresses([1, 2].into_iter(), CpuMode::Kernel).collect();
+        let walked: Vec<_> = addresses([1, 2].into_iter(), CpuMode::Kernel, false).collect();
         assert_eq!(
             walked,
             [(1, CpuMode::Kernel, false), (2, CpuMode::Kernel, true)]

@@ -190,6 +190,12 @@ impl<'a> RawBytes<'a> {
         self.array(at).map(|b| endian.u64(b))
     }
 
+    /// All bytes, if they stand in one piece, as those of a file do.
+    #[inline]
+    pub fn in_one_piece(&self) -> Option<&'a [u8]> {
+        self.tail.is_empty().then_some(self.head)
+    }
+
     /// All bytes as one slice: borrowed unless they stand in two pieces.
     pub fn to_cow(&self) -> Cow<'a, [u8]> {
         if self.tail.is_empty() {

@@ -4,7 +4,9 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use rprof_processes::{MapState, NewMapping, Pid, ProcessMapBuilder, Resolved, Tid, Timeline};
+use rprof_processes::{
+    MapState, NewMapping, Pid, ProcessMapBuilder, Resolved, SpaceId, Tid, Timeline,
+};
 
 use crate::map;
 
@@ -268,6 +270,27 @@ proptest! {
                 let state = timeline.state(space, time);
                 let known = seen.entry(state).or_insert_with(|| mappings.clone());
                 prop_assert_eq!(&*known, &mappings);
+            }
+        }
+    }
+
+    /// A moment has the answers of the single questions, for as long as it says.
+    #[test]
+    fn moments_hold_as_long_as_they_say(ops in ops()) {
+        let (timeline, _) = build(&ops);
+        for pid in 0..PIDS {
+            for tid in [Tid(pid), Tid(99)] {
+                for time in 0..TIMES {
+                    let moment = timeline.moment(Pid(pid), tid, time);
+                    prop_assert!((moment.since..=moment.last).contains(&time));
+                    for t in [moment.since, time, moment.last.min(2 * TIMES)] {
+                        let space = timeline.space(Pid(pid), t);
+                        prop_assert_eq!(moment.space, space, "{} {}..{}", t, moment.since, moment.last);
+                        prop_assert_eq!(moment.user, space.map(|s| timeline.state(s, t)));
+                        prop_assert_eq!(moment.kernel, timeline.state(SpaceId::KERNEL, t));
+                        prop_assert_eq!(moment.comm, timeline.comm_id(Pid(pid), tid, t));
+                    }
+                }
             }
         }
     }

@@ -84,17 +84,14 @@ impl<'s> SampleView<'s> {
     pub fn frames_of(&self, most: usize) -> impl Iterator<Item = SampleFrame<'s>> + use<'s> {
         let samples = self.samples;
         let stack = samples.resolved.stacks.get(self.row.group.stack);
-        stack
-            .iter()
-            .take(most)
-            .flat_map(move |l| samples.frames(*l))
+        stack.take(most).flat_map(move |l| samples.frames(l))
     }
 
     /// The function at the sample's own address, without calls inlined there; its line is that
     /// of the address.
     pub fn leaf(&self) -> Option<SampleFrame<'s>> {
-        let stack = self.samples.resolved.stacks.get(self.row.group.stack);
-        let mut frames = self.samples.frames(*stack.first()?);
+        let stack = self.samples.resolved.stacks.stack(self.row.group.stack);
+        let mut frames = self.samples.frames(stack.leaf()?);
         let innermost = frames.next()?;
         let outermost = frames.next_back().unwrap_or(innermost);
         Some(SampleFrame {

@@ -1,0 +1,77 @@
+"""What a tool found, from what it wrote: did all do the same work?
+
+Each answers an amount and the set of functions at the top, of which there are several where they
+are level. Functions without a name are left out: perf has a row for each of their addresses.
+"""
+
+import json
+import re
+
+
+def folded(path):
+    """Sum of the weights, and the function in which most samples were taken."""
+    total, leaves = 0, {}
+    with open(path, errors="replace") as lines:
+        for line in lines:
+            stack, _, weight = line.rstrip("\n").rpartition(" ")
+            weight = int(weight)
+            leaf = stack.rsplit(";", 1)[-1]
+            total += weight
+            leaves[leaf] = leaves.get(leaf, 0) + weight
+    leaves = {name: weight for name, weight in leaves.items() if not name.startswith("[")}
+    most = max(leaves.values(), default=0)
+    return total, {name for name, weight in leaves.items() if weight == most}
+
+
+def svg(path):
+    """The number that the whole graph stands for, and its root."""
+    with open(path, errors="replace") as text:
+        found = re.search(r"<title>all \(([\d,]+) [\w.-]*", text.read())
+    return int(found[1].replace(",", "")) if found else None, set()
+
+
+def perf_report(path):
+    """Sum of the periods, and the first rows."""
+    total, most, top = None, None, set()
+    with open(path, errors="replace") as lines:
+        for line in lines:
+            if found := re.match(r"# Event count \(approx\.\): (\d+)", line):
+                total = int(found[1])
+            found = re.match(r"\s+([\d.]+)%(?:\s+[\d.]+%)?\s+\S.*?\s+\[[.kgH]\]\s+(.*\S)", line)
+            if not found or found[2].startswith("0x"):
+                continue
+            most = most or found[1]
+            if found[1] == most:
+                top.add(re.sub(r"\s+[-\d]+\s+[-\d]+$", "", found[2]))
+    return total, top
+
+
+def rprof_report(path, by="total"):
+    """Sum of the periods, and the first rows."""
+    with open(path) as text:
+        event = next(e for e in json.load(text)["events"] if e["samples"])
+    rows = [row for row in event["rows"] if row["symbol"] != "[unknown]"]
+    # As perf shows them: two digits.
+    share = lambda row: f"{100 * row[by] / event['weight_total']:.2f}"
+    most = max((row[by] for row in rows), default=0)
+    return event["weight_total"], {r["symbol"] for r in rows if share(r) == f"{100 * most / event['weight_total']:.2f}"}
+
+
+def rprof_flat(path):
+    """As `rprof_report`, by self time."""
+    return rprof_report(path, "self")
+
+
+def samply(path):
+    """Number of samples, which have weights; samply names functions when it shows them."""
+    import gzip
+
+    opened = gzip.open if open(path, "rb").read(2) == b"\x1f\x8b" else open
+    with opened(path, "rt") as text:
+        profile = json.load(text)
+    total = 0
+    for thread in profile["threads"]:
+        samples = thread["samples"]
+        weights = samples.get("weight")
+        total += sum(weights) if weights else samples["length"]
+    return total, set()

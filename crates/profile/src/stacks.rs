@@ -1,0 +1,210 @@
+//! Distinct locations, and distinct stacks of them.
+//!
+//! Most samples that are new are so by their leaf alone: it is another instruction of the same
+//! function, called by the same callers. So a stack is kept as a leaf and a list of callers, and
+//! neither the time nor the memory for one depends on its depth, unless its callers are new.
+
+use std::hash::BuildHasher;
+
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
+
+use crate::intern::{Lists, Values};
+use crate::location::{Location, Place};
+
+/// Distinct locations, each with a number.
+#[derive(Debug, Default)]
+pub(crate) struct Locations {
+    values: Vec<Location>,
+    places: Values<Place>,
+    table: HashTable<LocationKey>,
+}
+
+/// A location in 16 bytes: compared where it is found, without looking elsewhere.
+#[derive(Clone, Copy, Debug)]
+struct LocationKey {
+    lookup: u64,
+    /// Number of the place, and whether it is a caller.
+    place: u32,
+    number: u32,
+}
+
+impl LocationKey {
+    fn hash(&self) -> u64 {
+        FxBuildHasher.hash_one((self.place, self.lookup))
+    }
+
+    fn same(&self, other: &LocationKey) -> bool {
+        (self.lookup, self.place) == (other.lookup, other.place)
+    }
+}
+
+impl Locations {
+    /// All of them, by number.
+    pub(crate) fn as_slice(&self) -> &[Location] {
+        &self.values
+    }
+
+    /// The number of a location that was interned.
+    pub(crate) fn find(&self, location: &Location) -> Option<u32> {
+        let place = self.places.find(&location.place)?;
+        let key = Self::key(location, place, 0);
+        let found = self.table.find(key.hash(), |other| key.same(other))?;
+        Some(found.number)
+    }
+
+    /// The number of a location.
+    pub(crate) fn intern(&mut self, location: Location) -> u32 {
+        let place = self.places.intern(location.place);
+        let key = Self::key(&location, place, self.values.len() as u32);
+        let hash = key.hash();
+        if let Some(found) = self.table.find(hash, |other| key.same(other)) {
+            return found.number;
+        }
+        self.values.push(location);
+        self.table.insert_unique(hash, key, LocationKey::hash);
+        key.number
+    }
+
+    fn key(location: &Location, place: u32, number: u32) -> LocationKey {
+        LocationKey {
+            lookup: location.lookup,
+            place: place << 1 | u32::from(location.caller),
+            number,
+        }
+    }
+}
+
+/// Distinct stacks of numbers of locations, each with a number.
+#[derive(Debug, Default)]
+pub(crate) struct StackTable {
+    callers: Lists<u32>,
+    stacks: Vec<Stack>,
+    table: HashTable<(Stack, u32)>,
+}
+
+/// A stack: its leaf, and the number of the list of its callers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stack {
+    leaf: u32,
+    pub(crate) callers: u32,
+}
+
+/// Stands for the leaf of a stack without frames.
+const NO_LEAF: u32 = u32::MAX;
+
+impl Stack {
+    pub(crate) fn leaf(&self) -> Option<u32> {
+        (self.leaf != NO_LEAF).then_some(self.leaf)
+    }
+
+    fn hash(&self) -> u64 {
+        FxBuildHasher.hash_one(u64::from(self.leaf) << 32 | u64::from(self.callers))
+    }
+}
+
+impl StackTable {
+    pub(crate) fn len(&self) -> usize {
+        self.stacks.len()
+    }
+
+    pub(crate) fn stack(&self, number: u32) -> Stack {
+        self.stacks[number as usize]
+    }
+
+    /// The locations of a stack, leaf first.
+    pub(crate) fn get(&self, number: u32) -> impl DoubleEndedIterator<Item = u32> + use<'_> {
+        let stack = self.stack(number);
+        let callers = self.callers.get(stack.callers);
+        stack.leaf().into_iter().chain(callers.iter().copied())
+    }
+
+    /// The distinct lists of callers, innermost first, by number.
+    pub(crate) fn callers(&self) -> &Lists<u32> {
+        &self.callers
+    }
+
+    /// The number of a list of callers, innermost first.
+    pub(crate) fn intern_callers(&mut self, callers: &[u32]) -> u32 {
+        self.callers.intern(callers).0
+    }
+
+    /// The number of a stack.
+    pub(crate) fn intern(&mut self, leaf: Option<u32>, callers: u32) -> u32 {
+        let stack = Stack {
+            leaf: leaf.unwrap_or(NO_LEAF),
+            callers,
+        };
+        let hash = stack.hash();
+        if let Some((_, number)) = self.table.find(hash, |(other, _)| *other == stack) {
+            return *number;
+        }
+        let number = self.stacks.len() as u32;
+        self.stacks.push(stack);
+        (self.table).insert_unique(hash, (stack, number), |(other, _)| other.hash());
+        number
+    }
+
+    /// Takes the stacks of another table, whose locations have other numbers: answers the
+    /// number here of each stack there.
+    pub(crate) fn merge(&mut self, other: &StackTable, locations: &[u32]) -> Vec<u32> {
+        let mut list = Vec::new();
+        let callers: Vec<u32> = (0..other.callers.len() as u32)
+            .map(|n| {
+                list.clear();
+                list.extend(other.callers.get(n).iter().map(|l| locations[*l as usize]));
+                self.intern_callers(&list)
+            })
+            .collect();
+        (other.stacks.iter())
+            .map(|s| {
+                let leaf = s.leaf().map(|leaf| locations[leaf as usize]);
+                self.intern(leaf, callers[s.callers as usize])
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_locations_have_one_number() {
+        let mut locations = Locations::default();
+        let at = |lookup, caller| Location {
+            place: Place::Unmapped,
+            lookup,
+            caller,
+        };
+        assert_eq!(locations.intern(at(8, false)), 0);
+        assert_eq!(locations.intern(at(8, true)), 1);
+        assert_eq!(locations.intern(at(u64::MAX, true)), 2);
+        assert_eq!(locations.intern(at(8, false)), 0);
+        assert_eq!(locations.find(&at(8, true)), Some(1));
+        assert_eq!(locations.find(&at(9, true)), None);
+        assert_eq!(locations.as_slice()[2], at(u64::MAX, true));
+    }
+
+    #[test]
+    fn stacks_are_what_was_interned_after_a_merge_too() {
+        let mut a = StackTable::default();
+        let callers = a.intern_callers(&[1, 2]);
+        assert_eq!(a.intern(Some(0), callers), 0);
+        let none = a.intern_callers(&[]);
+        assert_eq!(a.intern(None, none), 1);
+        assert_eq!(a.intern(Some(0), callers), 0);
+
+        let mut b = StackTable::default();
+        let callers = b.intern_callers(&[5, 6]);
+        b.intern(Some(5), callers);
+        let callers = b.intern_callers(&[6, 7]);
+        b.intern(Some(5), callers);
+        let numbers = [9, 9, 9, 9, 9, 0, 1, 2];
+        assert_eq!(a.merge(&b, &numbers), [2, 0]);
+        assert_eq!(a.get(2).collect::<Vec<_>>(), [0, 0, 1]);
+        assert_eq!(a.get(0).rev().collect::<Vec<_>>(), [2, 1, 0]);
+        assert_eq!(a.get(1).count(), 0);
+        assert_eq!(a.len(), 3);
+    }
+}

@@ -1,0 +1,502 @@
+//! One of the threads of pass two: samples of its blocks to groups.
+
+use rprof_perfdata::Block;
+use rprof_processes::{MapState, Moment, Pid, SpaceId, Tid};
+use rprof_records::{
+    AttrFlags, Callchain, ContextMarker, CpuMode, Misc, RawRecord, RecordType, Sample,
+};
+
+use crate::filter::Filter;
+use crate::identity::{Identities, Identity};
+use crate::index::Index;
+use crate::lbr::has_branch_calls;
+use crate::location::{Context, Location, addresses, leaf};
+use crate::resolve::{Group, IDLE, Keep, Resolved, Row, place_in};
+use crate::seen::{Numbers, Seen};
+use crate::tasks::Tasks;
+use crate::unwind::{StackEnd, Stacks, Unwinding, has_dumps};
+
+/// What the workers have in common.
+pub(crate) struct Shared<'a> {
+    pub(crate) index: &'a Index<'a>,
+    pub(crate) filter: &'a Filter,
+    /// By event, whether it is wanted.
+    pub(crate) wanted: &'a [bool],
+    pub(crate) keep: Keep,
+    /// Where samples have stack dumps.
+    pub(crate) unwinding: Option<&'a Unwinding<'a>>,
+    /// Whether the recorder has marked the stacks that do not reach their root.
+    pub(crate) tells_ends: bool,
+    pub(crate) identities: Identities,
+}
+
+/// Keeps what it has found out so far.
+pub(crate) struct Worker<'a> {
+    shared: &'a Shared<'a>,
+    stacks: Option<Box<Stacks>>,
+    tasks: Tasks,
+    seen: Seen,
+    /// Numbers of lists of callers.
+    callers: Numbers,
+    fresh: Vec<Fresh>,
+    words: Vec<u64>,
+    list: Vec<u32>,
+    locations: Vec<Location>,
+    out: Resolved,
+}
+
+/// The callchain of a sample: what it was found in decides how its words are read.
+enum Chain<'c> {
+    /// As recorded.
+    Recorded(Callchain<'c>),
+    /// As found out.
+    Words(&'c [u64]),
+    /// None: where the sample was taken.
+    Ip(u64),
+}
+
+impl Chain<'_> {
+    #[inline]
+    fn identity(&self, identities: &Identities, seed: u64) -> Identity {
+        match self {
+            Chain::Recorded(chain) => match chain.raw().in_one_piece() {
+                Some(bytes) => {
+                    let (words, _) = bytes.as_chunks::<8>();
+                    identities.of(seed, words.iter().map(|w| u64::from_ne_bytes(*w)))
+                }
+                None => identities.of(seed, chain.iter()),
+            },
+            Chain::Words(words) => identities.of(seed, words.iter().copied()),
+            Chain::Ip(ip) => identities.of(seed, std::iter::once(*ip)),
+        }
+    }
+}
+
+/// Samples that are looked up together: the memory that each waits for is then on its way for
+/// all of them.
+const TOGETHER: usize = 64;
+
+/// A sample that is to be counted.
+struct Waiting<'c> {
+    taken: Taken<'c>,
+    event: u32,
+    weight: u64,
+    identity: Identity,
+}
+
+/// A sample's thread and stack, as far as they decide where it is counted.
+struct Taken<'c> {
+    chain: Chain<'c>,
+    moment: Moment,
+    pid: i32,
+    tid: i32,
+    misc: Misc,
+    end: StackEnd,
+    time: u64,
+    /// Number of all that is the same for many samples of the thread.
+    task: u32,
+}
+
+/// The process that addresses are meant in.
+#[derive(Clone, Copy)]
+struct Task {
+    space: SpaceId,
+    time: u64,
+    pid: i32,
+}
+
+/// A sample that was not seen before, on its way to a stack.
+struct Fresh {
+    leaf: Option<Location>,
+    /// Where its callers stand in the worker's words.
+    callers: std::ops::Range<usize>,
+    /// That of the callers.
+    identity: Identity,
+    task: Task,
+    /// The mode at the first of the callers.
+    mode: CpuMode,
+    /// The number of the callers' list, if it is known.
+    list: Option<u32>,
+    stack: u32,
+    group: u32,
+}
+
+impl Taken<'_> {
+    #[inline]
+    fn identity(&self, identities: &Identities, event: u32) -> Identity {
+        let kind = match self.chain {
+            Chain::Ip(_) => 0,
+            Chain::Recorded(_) | Chain::Words(_) => 1,
+        };
+        let seed = u64::from(self.task) << 32
+            | u64::from(event & 0xff_ffff) << 8
+            | u64::from(self.misc.0 & 7) << 5
+            | (self.end as u64) << 1
+            | kind;
+        self.chain.identity(identities, seed)
+    }
+}
+
+impl<'a> Worker<'a> {
+    pub(crate) fn new(shared: &'a Shared<'a>) -> Worker<'a> {
+        Worker {
+            shared,
+            stacks: shared.unwinding.map(|u| Box::new(Stacks::new(u))),
+            tasks: Tasks::new(shared.keep.tasks),
+            seen: Seen::default(),
+            callers: Numbers::default(),
+            fresh: Vec::new(),
+            words: Vec::new(),
+            list: Vec::new(),
+            locations: Vec::new(),
+            out: Resolved::default(),
+        }
+    }
+
+    /// What it found.
+    pub(crate) fn finish(mut self) -> Resolved {
+        self.out.groups = self.seen.finish();
+        self.out
+    }
+
+    /// Takes all samples of a block.
+    pub(crate) fn take_block(&mut self, block: &Block<'_>, number: usize) {
+        let mut walk = block.walk();
+        let mut waiting = Vec::with_capacity(TOGETHER);
+        if let Some(stacks) = &mut self.stacks {
+            stacks.begin_block();
+        }
+        loop {
+            let at = walk.consumed();
+            let Some(walked) = walk.next() else { break };
+            if walked.record.kind == RecordType::SAMPLE {
+                self.take_sample(&walked.record, place_in(number, at), &mut waiting);
+            }
+        }
+        self.count_all(&mut waiting);
+    }
+
+    fn take_sample<'b>(
+        &mut self,
+        record: &RawRecord<'b>,
+        order: u64,
+        waiting: &mut Vec<Waiting<'b>>,
+    ) where
+        'a: 'b,
+    {
+        let shared = self.shared;
+        let index = shared.index;
+        let events = index.data.events();
+        let Some(event) = events.of_sample(record) else {
+            return;
+        };
+        let wants = |event: usize| shared.wanted.get(event).is_some_and(|wanted| *wanted);
+        let members = index.reads.of(order);
+        if !members.map_or_else(
+            || wants(event),
+            |all| all.iter().any(|m| wants(m.event as usize)),
+        ) {
+            return;
+        }
+        let described = &events.list()[event];
+        let Ok(sample) = Sample::parse(record.body, &described.layout) else {
+            self.out.unreadable += 1;
+            return;
+        };
+        let (pid, tid) = (sample.pid().unwrap_or(-1), sample.tid().unwrap_or(-1));
+        let time = sample.time().unwrap_or(u64::MAX);
+        let (task, moment) =
+            (self.tasks).at(&index.timeline, &index.runtimes, Pid(pid), Tid(tid), time);
+        if shared.filter.is_by_sample() {
+            let name = match tid {
+                0 => Some(IDLE.as_bytes()),
+                _ => moment.comm.and_then(|c| index.timeline.comm_name(c)),
+            };
+            if !shared.filter.wants(&sample, name) {
+                return;
+            }
+        }
+        if let Some(time) = sample.time() {
+            let (first, last) = self.out.time.unwrap_or((time, time));
+            self.out.time = Some((first.min(time), last.max(time)));
+        }
+        // Without a period in the sample, it is what the event was opened with;
+        // a frequency says nothing of it.
+        let attr = &described.attr;
+        let weight =
+            sample
+                .period()
+                .unwrap_or_else(|| match attr.flags.contains(AttrFlags::FREQ) {
+                    true => 1,
+                    false => attr.period_or_freq.max(1),
+                });
+
+        let recorded = callchain(&sample);
+        let is_plain = members.is_none() && !shared.keep.rows && !has_branch_calls(attr);
+        if is_plain && !(shared.unwinding.is_some() && has_dumps(attr)) {
+            self.out.has_callchains |= sample.callchain().is_some();
+            let taken = Taken {
+                chain: match recorded {
+                    Some(chain) => Chain::Recorded(chain),
+                    None => Chain::Ip(sample.ip().unwrap_or(0)),
+                },
+                moment,
+                pid,
+                tid,
+                misc: record.misc,
+                end: self.recorded_end(record.misc),
+                time,
+                task,
+            };
+            let event = event as u32;
+            waiting.push(Waiting {
+                identity: taken.identity(&shared.identities, event),
+                taken,
+                event,
+                weight,
+            });
+            if waiting.len() >= TOGETHER {
+                self.count_all(waiting);
+            }
+            return;
+        }
+
+        // Out of `self` while the chain borrows from it.
+        let mut stacks = self.stacks.take();
+        let unwound = match (shared.unwinding, &mut stacks) {
+            (Some(unwinding), Some(stacks)) if has_dumps(attr) => {
+                let space = moment.space.unwrap_or(SpaceId(u32::MAX));
+                let state = moment.user.unwrap_or(MapState { space, epoch: 0 });
+                let map = index.timeline.view(space, time);
+                stacks.unwind(unwinding, &sample, attr, (map, state))
+            }
+            _ => None,
+        };
+        let from_branches;
+        let (chain, end) = match unwound {
+            Some((words, end)) => (Chain::Words(words), end),
+            None => {
+                from_branches = crate::lbr::chain(&sample, attr);
+                let chain = match (&from_branches, recorded) {
+                    (Some(words), _) => Chain::Words(words),
+                    (None, Some(chain)) => Chain::Recorded(chain),
+                    (None, None) => Chain::Ip(sample.ip().unwrap_or(0)),
+                };
+                (chain, self.recorded_end(record.misc))
+            }
+        };
+        self.out.has_callchains |= sample.callchain().is_some() || unwound.is_some();
+        let taken = Taken {
+            chain,
+            moment,
+            pid,
+            tid,
+            misc: record.misc,
+            end,
+            time,
+            task,
+        };
+        let mut row = shared.keep.rows.then(|| Row {
+            time: sample.time().unwrap_or(0),
+            order,
+            group: Group::default(),
+            cpu: sample.cpu(),
+            period: weight,
+            ip: sample.ip().unwrap_or(0),
+            has_chain: recorded.is_some(),
+        });
+        match members {
+            None => self.count(&taken, event as u32, weight, row.as_mut()),
+            Some(members) => {
+                for member in members.iter().filter(|m| wants(m.event as usize)) {
+                    self.count(&taken, member.event, member.period, row.as_mut());
+                }
+            }
+        }
+        self.stacks = stacks;
+    }
+
+    /// How a stack ends that was recorded as a callchain.
+    fn recorded_end(&self, misc: Misc) -> StackEnd {
+        match misc.has(Misc::TRUNCATED_STACK) {
+            _ if !self.shared.tells_ends => StackEnd::Unknown,
+            true => StackEnd::Cut,
+            false => StackEnd::Root,
+        }
+    }
+
+    /// Counts samples that wait.
+    fn count_all(&mut self, waiting: &mut Vec<Waiting<'_>>) {
+        // Those that were seen before, with nothing between one look-up and the next.
+        waiting.retain(|one| self.seen.count(one.identity, one.weight).is_none());
+        if waiting.is_empty() {
+            return;
+        }
+        self.fresh.clear();
+        self.words.clear();
+        for one in waiting.iter() {
+            let fresh = self.fresh(&one.taken);
+            self.fresh.push(fresh);
+        }
+        self.intern_fresh();
+        for (at, one) in waiting.iter().enumerate() {
+            let group = self.group(&one.taken, one.event, self.fresh[at].stack);
+            self.fresh[at].group = self.seen.group(group);
+        }
+        for (one, fresh) in waiting.drain(..).zip(&self.fresh) {
+            // One before it may have been the same.
+            if self.seen.count(one.identity, one.weight).is_none() {
+                self.seen.insert(one.identity, fresh.group, one.weight);
+            }
+        }
+    }
+
+    /// Counts a sample, and keeps its row, if there is one.
+    #[inline]
+    fn count(&mut self, taken: &Taken<'_>, event: u32, weight: u64, row: Option<&mut Row>) {
+        let identity = taken.identity(&self.shared.identities, event);
+        let group = match self.seen.count(identity, weight) {
+            Some(group) => *group,
+            None => {
+                self.fresh.clear();
+                self.words.clear();
+                let fresh = self.fresh(taken);
+                self.fresh.push(fresh);
+                self.intern_fresh();
+                let group = self.group(taken, event, self.fresh[0].stack);
+                let number = self.seen.group(group);
+                self.seen.insert(identity, number, weight);
+                group
+            }
+        };
+        if let Some(row) = row {
+            (row.group, row.period) = (group, weight);
+            self.out.rows.push(*row);
+        }
+    }
+
+    /// The group of a sample that was not seen before.
+    fn group(&self, taken: &Taken<'_>, event: u32, stack: u32) -> Group {
+        let keep = self.shared.keep;
+        let comm = taken.moment.comm;
+        Group {
+            event,
+            comm,
+            pid: if keep.tasks { taken.pid } else { 0 },
+            // A thread without a name is called by its number.
+            tid: if keep.tasks || comm.is_none() {
+                taken.tid
+            } else {
+                0
+            },
+            stack,
+            end: taken.end,
+        }
+    }
+
+    fn context(&self, taken: Task) -> Context<'a> {
+        let timeline = &self.shared.index.timeline;
+        Context {
+            timeline,
+            user: timeline.view(taken.space, taken.time),
+            kernel: timeline.view(SpaceId::KERNEL, taken.time),
+            pid: taken.pid,
+            time: taken.time,
+            runtimes: &self.shared.index.runtimes,
+        }
+    }
+
+    /// What a sample that was not seen before is to be known by; its words go into `words`.
+    fn fresh(&mut self, taken: &Taken<'_>) -> Fresh {
+        let task = Task {
+            space: taken.moment.space.unwrap_or(SpaceId(u32::MAX)),
+            time: taken.time,
+            pid: taken.pid,
+        };
+        let context = self.context(task);
+        let mode = taken.misc.cpu_mode();
+        let start = self.words.len();
+        match &taken.chain {
+            Chain::Recorded(chain) => self.words.extend(chain.iter()),
+            Chain::Words(words) => self.words.extend_from_slice(words),
+            Chain::Ip(_) => {}
+        }
+        let (leaf, mode, callers) = match taken.chain {
+            // An address in the markers' range is one here.
+            Chain::Ip(ip) => (Some((ip, mode)), mode, start..start),
+            _ => match leaf(&self.words[start..], mode) {
+                Some((address, mode, rest)) => {
+                    let callers = start + rest..self.words.len();
+                    (Some((address, mode)), mode, callers)
+                }
+                None => (None, mode, start..start),
+            },
+        };
+        let seed = u64::from(taken.task) << 32 | mode as u64;
+        let words = self.words[callers.clone()].iter().copied();
+        Fresh {
+            leaf: leaf.map(|(address, mode)| context.locate(address, mode, false)),
+            identity: self.shared.identities.of(seed, words),
+            task,
+            mode,
+            callers,
+            list: None,
+            stack: 0,
+            group: 0,
+        }
+    }
+
+    /// Interns the stacks of what is fresh: step by step for all of them, as each step
+    /// waits for other memory.
+    fn intern_fresh(&mut self) {
+        let mut all = std::mem::take(&mut self.fresh);
+        for one in &mut all {
+            one.list = self.callers.find(one.identity);
+        }
+        for one in &mut all {
+            one.stack = match one.leaf {
+                Some(leaf) => self.out.locations.intern(leaf),
+                None => 0,
+            };
+        }
+        for one in &mut all {
+            let list = match one.list {
+                Some(list) => list,
+                None => self.resolve_callers(one),
+            };
+            let leaf = one.leaf.map(|_| one.stack);
+            one.stack = self.out.stacks.intern(leaf, list);
+        }
+        self.fresh = all;
+    }
+
+    /// Resolves callers that were not seen before.
+    #[cold]
+    fn resolve_callers(&mut self, one: &Fresh) -> u32 {
+        let context = self.context(one.task);
+        let Worker {
+            words,
+            callers,
+            list,
+            locations,
+            out,
+            ..
+        } = self;
+        let words = words[one.callers.clone()].iter().copied();
+        callers.get_or_insert_with(one.identity, || {
+            let locate = |(address, mode, caller)| context.locate(address, mode, caller);
+            locations.clear();
+            locations.extend(addresses(words, one.mode, true).map(locate));
+            list.clear();
+            list.extend(locations.iter().map(|l| out.locations.intern(*l)));
+            out.stacks.intern_callers(list)
+        })
+    }
+}
+
+/// The callchain, if it has an address. Where an unwinder shall find the user side, the
+/// kernel writes a marker and nothing behind it.
+#[inline]
+fn callchain<'a>(sample: &Sample<'a>) -> Option<Callchain<'a>> {
+    (sample.callchain()).filter(|c| c.iter().any(|e| !ContextMarker::is_marker(e)))
+}
