@@ -81,6 +81,9 @@ impl<'a> Chooser<'a> {
         if a.is_old != b.is_old {
             return b.is_old;
         }
+        if same_rank(self.raw_name(a), self.raw_name(b)) {
+            return true;
+        }
         let (a_name, b_name) = (self.name(a), self.name(b));
         let underscores = |name: &str| name.bytes().take_while(|&byte| byte == b'_').count();
         let by_underscores = underscores(&b_name).cmp(&underscores(&a_name));
@@ -91,19 +94,58 @@ impl<'a> Chooser<'a> {
             .is_gt()
     }
 
+    fn raw_name(&self, candidate: &Candidate) -> &'a [u8] {
+        let raw = (self.strings).get(self.data, candidate.origin, candidate.name);
+        // Enough to tell names apart, and a bound on the work for each alias.
+        &raw[..raw.len().min(4096)]
+    }
+
     /// The name that counts is the one that is shown.
     fn name(&mut self, candidate: &Candidate) -> Cow<'a, str> {
-        let raw = self
-            .strings
-            .get(self.data, candidate.origin, candidate.name);
-        // Enough to tell names apart, and a bound on the work for each alias.
-        let raw = &raw[..raw.len().min(4096)];
+        let raw = self.raw_name(candidate);
         if self.demangle_budget == 0 {
             return Cow::Borrowed(str::from_utf8(raw).unwrap_or_default());
         }
         self.demangle_budget -= 1;
         demangle_bytes(raw, Style::NoParameters)
     }
+}
+
+/// Whether two names rank the same once they are demangled, as far as that shows without
+/// demangling them: nearly all aliases of honest files are one name in two tables, or the
+/// variants of one constructor or destructor.
+fn same_rank(a: &[u8], b: &[u8]) -> bool {
+    let (a, b) = (without_version(a), without_version(b));
+    // The one beginning that counts beside length and underscores: left to the long way.
+    let settled = |name: &[u8]| !name.windows(3).any(|part| part == b"SyS");
+    (a == b || variants_of_one(a, b)) && settled(a) && settled(b)
+}
+
+/// As the demangler cuts it; what ends in `@plt` stays whole.
+fn without_version(name: &[u8]) -> &[u8] {
+    match name.iter().position(|&byte| byte == b'@') {
+        Some(at) if at > 0 && !name.ends_with(b"@plt") => &name[..at],
+        _ => name,
+    }
+}
+
+/// Whether two mangled names differ in the digits of `C1` to `C3` or `D0` to `D2` alone
+/// (Itanium C++ ABI, "Constructors and Destructors"), which are not shown. Where it is an
+/// identifier that has them (`fC1`, `fC2`), the names are different and as long as each other.
+fn variants_of_one(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() || !a.starts_with(b"_ZN") || !b.starts_with(b"_ZN") {
+        return false;
+    }
+    let pairs = a.windows(2).zip(b.windows(2));
+    let mut differing = pairs.filter(|(a, b)| a[1] != b[1]);
+    differing.all(|(a, b)| {
+        let digits = match a[0] {
+            b'C' => b'1'..=b'3',
+            b'D' => b'0'..=b'2',
+            _ => return false,
+        };
+        a[0] == b[0] && digits.contains(&a[1]) && digits.contains(&b[1])
+    })
 }
 
 impl From<&Candidate> for Entry {
@@ -114,5 +156,51 @@ impl From<&Candidate> for Entry {
             candidate.origin,
             candidate.name,
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the short way takes for the same has to be so by the long way too.
+    #[test]
+    fn equal_rank_without_demangling_is_equal_rank() {
+        let same: [(&str, &str); 7] = [
+            ("_ZN1AC1Ev", "_ZN1AC2Ev"),
+            ("_ZN1AD0Ev", "_ZN1AD2Ev"),
+            ("_ZN1AD1Ev@@V_1", "_ZN1AD2Ev"),
+            (
+                "_ZNSt12out_of_rangeC1ERKSs@@GLIBCXX_3.4",
+                "_ZNSt12out_of_rangeC2ERKSs",
+            ),
+            ("_ZN1A3fC1Ev", "_ZN1A3fC2Ev"),
+            ("_ZN4llvm5TwineC1ERKS0_S2_", "_ZN4llvm5TwineC3ERKS0_S2_"),
+            ("memcpy@@GLIBC_2.14", "memcpy"),
+        ];
+        let rank = |name: &str| {
+            let shown = demangle_bytes(name.as_bytes(), Style::NoParameters).into_owned();
+            let underscores = shown.bytes().take_while(|&byte| byte == b'_').count();
+            (underscores, shown.len(), shown.starts_with("SyS"))
+        };
+        for (a, b) in same {
+            assert!(same_rank(a.as_bytes(), b.as_bytes()), "{a} {b}");
+            assert_eq!(rank(a), rank(b), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn names_that_may_rank_otherwise_go_the_long_way() {
+        for (a, b) in [
+            ("_ZN1AC1Ev", "_ZN1AD1Ev"),
+            ("_ZN1AC1Ev", "_ZN1AC1Ei"),
+            ("_ZN1AD1Ev", "_ZN1AD4Ev"),
+            ("_ZN3SySC1Ev", "_ZN3SySC2Ev"),
+            ("SyS_read", "SyS_read"),
+            ("f@plt", "f"),
+            ("C1", "C2"),
+        ] {
+            assert!(!same_rank(a.as_bytes(), b.as_bytes()), "{a} {b}");
+        }
     }
 }
