@@ -197,6 +197,7 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
             Origin::Dynsym => self.versions(),
             _ => &[],
         };
+        candidates.reserve(table.len());
         for (index, symbol) in table.enumerate() {
             let name = symbol.st_name(self.endian);
             let Ok(Some(section)) = table.symbol_section(self.endian, symbol, index) else {
