@@ -82,7 +82,7 @@ pub struct TopRow {
 pub struct TopFunctions {
     /// Sum over all samples: what shares are shares of.
     pub weight_total: u64,
-    /// Rows, unsorted but in a fixed order.
+    /// Rows, in the order of their names until they are sorted.
     pub rows: Vec<TopRow>,
 }
 
@@ -121,12 +121,21 @@ impl TopFunctions {
             }
         }
         let mut rows: Vec<TopRow> = rows.into_values().collect();
-        rows.sort_by_key(|r| r.key);
+        // Numbers depend on which thread came first; names do not.
+        let names = |row: &TopRow| {
+            let function = row.key.function.map(|id| &profile.function(id).name);
+            (
+                row.key.comm.and_then(|id| profile.comms.get(id as usize)),
+                function.and_then(|name| name.as_deref().ok()),
+                row.key.object.map(|id| &*profile.object(id).name),
+            )
+        };
+        rows.sort_by(|a, b| names(a).cmp(&names(b)).then(a.key.cmp(&b.key)));
         TopFunctions { weight_total, rows }
     }
 
     /// Sorts by total or by self weight, the heaviest first; ties by the other
-    /// weight, then in the fixed order.
+    /// weight, then by name.
     pub fn sort(&mut self, by_total: bool) {
         self.rows.sort_by_key(|r| {
             let (a, b) = match by_total {
