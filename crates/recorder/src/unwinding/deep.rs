@@ -21,6 +21,10 @@ const NAP: Duration = Duration::from_millis(1);
 /// Time between two stacks for which that is done, in ns.
 const BETWEEN_NAPS: u64 = 50_000_000;
 
+/// Bytes asked for of each stack from which on what lies outside of them is taken to be old. Programs whose true
+/// stacks are known show wrong ones where copies are short: callers near the leaf change all the time.
+pub(super) const LARGE: u32 = 32 << 10;
+
 /// A sample whose stack is cut short.
 pub(super) struct Cut {
     pub(super) pid: Pid,
@@ -72,6 +76,10 @@ impl Unwinding {
         let (End::Root(root), true) = (end, frames.starts_with(&self.frames)) else {
             return None;
         };
+        let caller = frames.get(self.frames.len())?;
+        if !self.may_call(cut.pid, caller, function) {
+            return None;
+        }
         let chain = (frames.as_slice(), self.frames.len());
         let times = (cut.time, rprof_sampler::monotonic_ns());
         if self.outer.confirm(cut.thread, chain, function, root, times) {
@@ -86,7 +94,10 @@ impl Unwinding {
     /// still stand in the memory. It does not matter whether what the dump ends with does.
     fn as_last_read(&mut self, cut: &Cut, function: u64, memory: &StackMemory) -> Option<Root> {
         let callers = self.outer.callers_at(cut.thread, cut.slot)?;
-        if self.function_of(cut.pid, &callers.called) != Some(function) {
+        let is_called = |caller| self.may_call(cut.pid, caller, function);
+        if self.function_of(cut.pid, &callers.called) != Some(function)
+            || !callers.frames.first().is_some_and(is_called)
+        {
             return None;
         }
         let stand = are_in(memory, &callers.frames);
@@ -117,6 +128,29 @@ impl Unwinding {
             // Of no sample: it only counts.
             (self.outer).still(cut.thread, cut.slot, 0, true, (0, now));
         }
+    }
+
+    /// Whether the call before this frame's return address may be one of the function: a direct call of
+    /// another one (x86-64 `call rel32`) is not, unless its target goes on elsewhere.
+    fn may_call(&self, pid: Pid, caller: &Frame, function: u64) -> bool {
+        let mut call = [0; 5];
+        let at = caller.address.wrapping_sub(5);
+        let is_direct = cfg!(target_arch = "x86_64")
+            && self.memory.copy(pid, at, &mut call) == call.len()
+            && call[0] == 0xe8;
+        if !is_direct {
+            return true;
+        }
+        let [_, offset @ ..] = call;
+        let offset = i64::from(i32::from_le_bytes(offset));
+        let target = caller.address.wrapping_add_signed(offset);
+        let mut code = [0; 6];
+        let len = self.memory.copy(pid, target, &mut code);
+        let code = &code[..len.min(code.len())];
+        let code = code.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(code);
+        let code = code.strip_prefix(&[0xf2]).unwrap_or(code);
+        // `jmp *GOT` of a PLT entry, and a plain jump.
+        target == function || matches!(code, [0xff, ..] | [0xe9, ..] | [0xeb, ..])
     }
 
     /// Where the function of a frame starts.

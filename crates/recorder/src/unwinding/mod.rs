@@ -50,8 +50,8 @@ const MOST_FRAMES: usize = 7_500;
 /// Unwinds samples against the process map as it is at their time.
 #[derive(Debug)]
 pub(crate) struct Unwinding {
-    /// Layout of each event's samples, and which registers they have.
-    layouts: Vec<(SampleLayout, u64)>,
+    /// Layout of each event's samples, which registers they have, and how many bytes of stack at most.
+    layouts: Vec<(SampleLayout, u64, u32)>,
     /// Place in `layouts` by the id that a sample begins with.
     by_id: FxHashMap<u64, usize>,
     arch: Arch,
@@ -79,7 +79,8 @@ impl Unwinding {
             if is_to_unwind(&event.attr) {
                 by_id.extend(event.ids.iter().map(|id| (*id, layouts.len())));
                 let layout = SampleLayout::new(&event.attr, Endian::NATIVE);
-                layouts.push((layout, event.attr.sample_regs_user));
+                let attr = &event.attr;
+                layouts.push((layout, attr.sample_regs_user, attr.sample_stack_user));
             }
         }
         if layouts.is_empty() {
@@ -207,16 +208,16 @@ impl Unwinding {
             return false;
         };
         // Borrowed by the sample, while the rest of `self` works.
-        let (layout, registers) = self.layouts[place].clone();
+        let (layout, registers, stack) = self.layouts[place].clone();
         let Ok(sample) = Sample::parse(raw.body, &layout) else {
             return false;
         };
-        let misc = self.unwind(&sample, raw.misc, registers);
+        let misc = self.unwind(&sample, raw.misc, registers, stack);
         sample.put_unwound(misc, &self.chain, out).is_ok()
     }
 
     /// Puts the sample's callchain together; answers the record's new misc bits.
-    fn unwind(&mut self, sample: &Sample<'_>, misc: Misc, mask: u64) -> Misc {
+    fn unwind(&mut self, sample: &Sample<'_>, misc: Misc, mask: u64, stack: u32) -> Misc {
         chain::kernel_part(sample, &mut self.chain);
         let Some(registers) = sample.regs_user().filter(|r| r.abi != 0) else {
             // A kernel thread, or one that is just being born or has gone.
@@ -252,7 +253,9 @@ impl Unwinding {
         learn_top(&self.tops, sample, end, frames);
         let thread = thread(sample.tid().unwrap_or(-1));
         end = (self.stacks).complete(thread, frames, end, MOST_FRAMES, |_| None);
-        if let End::Truncated(Cause::StackEnded { address }) = end {
+        if let End::Truncated(Cause::StackEnded { address }) = end
+            && stack >= deep::LARGE
+        {
             let cut = Cut {
                 pid,
                 thread,
