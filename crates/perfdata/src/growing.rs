@@ -10,14 +10,14 @@
 //! for it. So the header names more data than there is, up to `limit`, where the table
 //! stands. From the last record on, gaps fill the data: HEADER_EVENT_TYPE records, which
 //! every perf since 3.10 passes over. They cost nothing but their headers, one at each
-//! multiple of [`GRID`] bytes; what lies between was never written.
+//! multiple of 32 KiB; what lies between was never written.
 //!
 //! Records are put where a gap is: first all but the header of the first, while readers still
 //! pass over it, then that header, eight bytes that are written at once. When the gaps are
 //! used up, the next are made behind the table, with a table of their own at their end; then
 //! the last gap is made to lead to them, and the header is told. Between these two writes,
 //! and between the last two of all, the last gap reaches over the end of the data, and perf
-//! may refuse the file: some microseconds in each [`RESERVE`] bytes. The sections themselves
+//! may refuse the file: some microseconds in each half MiB. The sections themselves
 //! stand before the records, and never move.
 
 use std::fs::File;
