@@ -16,7 +16,7 @@
 //! pass over it, then that header, eight bytes that are written at once. When the gaps are
 //! used up, the next are made behind the table, with a table of their own at their end; then
 //! the last gap is made to lead to them, and the header is told. Between these two writes,
-//! and between the last two of all, the last gap reaches over the end of the data, and perf
+//! and between two of the last, the last gap reaches over the end of the data, and perf
 //! may refuse the file: some microseconds in each half MiB. The sections themselves
 //! stand before the records, and never move.
 
@@ -140,7 +140,8 @@ impl<W: Storage> GrowingWriter<W> {
         writer.put_at(HEADER_SIZE as u64, &body[HEADER_SIZE..])?;
         writer.put_gap(data_start, next(data_start) - data_start)?;
         writer.extend()?;
-        let header = (writer.front).header(data_start, writer.limit - data_start, &writer.features);
+        let named = writer.features.iter().map(|(feature, _)| feature);
+        let header = (writer.front).header(data_start, writer.limit - data_start, named);
         writer.put_at(0, &header)?;
         Ok(writer)
     }
@@ -206,18 +207,23 @@ impl<W: Storage> GrowingWriter<W> {
         self.reserve(room)?;
         self.put_gap(room, next(room) - room)?;
         self.put_gap(self.end, LONGEST_GAP)?;
-        let mut near = data_end + ENTRY * features.len() as u64;
-        let mut far = self.limit + ENTRY * self.places.len() as u64;
+        let table_end = data_end + ENTRY * features.len() as u64;
+        let (mut near, far) = (table_end, self.limit + ENTRY * self.places.len() as u64);
+        let mut behind = far;
         let mut table = Vec::new();
+        let mut left = None;
         for (feature, bytes) in features.iter() {
             let len = bytes.len() as u64;
             let at = match self.standing(feature, bytes) {
                 Some(at) => at,
+                None if near + len > room && feature == Feature::RPROF_FILES => {
+                    left = Some(bytes);
+                    continue;
+                }
                 None => {
-                    let place = if near + len <= room {
-                        &mut near
-                    } else {
-                        &mut far
+                    let place = match near + len <= room {
+                        true => &mut near,
+                        false => &mut behind,
                     };
                     let at = *place;
                     *place += len;
@@ -225,31 +231,65 @@ impl<W: Storage> GrowingWriter<W> {
                     at
                 }
             };
-            table.extend(
-                [at, len]
-                    .into_iter()
-                    .flat_map(|n| self.front.endian.put_u64(n)),
-            );
+            table.push((feature, at, len));
         }
-        self.put_at(data_end, &table)?;
-        // All at once: the data ends before the table, and these sections are in it.
-        let header = (self.front).header(self.data_start, data_end - self.data_start, &features);
-        self.put_at(0, &header)?;
-        self.put_gap(self.end, Header::SIZE as u64)?;
-        let len = match far > self.limit + ENTRY * self.places.len() as u64 {
-            true => far,
+        let mut end = match behind > far {
+            true => behind,
             false => near,
         };
-        self.out.cut(len)?;
+        match left {
+            None => self.commit(data_end, &table)?,
+            Some(bytes) => {
+                // Until all is there, the file says that it was not finished.
+                let begun = self.place(Feature::RPROF);
+                let notes = (table.iter().copied().enumerate())
+                    .find(|(_, (feature, ..))| *feature == Feature::RPROF);
+                if let (Some((n, (feature, ..))), Some((at, len))) = (notes, begun) {
+                    table[n] = (feature, at, len);
+                }
+                self.commit(data_end, &table)?;
+                self.put_at(end, bytes)?;
+                table.push((Feature::RPROF_FILES, end, bytes.len() as u64));
+                end += bytes.len() as u64;
+                self.commit(data_end, &table)?;
+                if let Some((n, (_, at, len))) = notes {
+                    let entry = [at, len].map(|n| self.front.endian.put_u64(n)).concat();
+                    self.put_at(data_end + ENTRY * n as u64, &entry)?;
+                }
+            }
+        }
+        self.out.cut(end)?;
         self.out.flush()?;
-        Ok(len)
+        Ok(end)
     }
 
-    /// Where a section stands since the start, if it is as it was.
-    fn standing(&self, feature: Feature, bytes: &[u8]) -> Option<u64> {
+    /// Ends the data, and has these sections in the file: number, place, length.
+    fn commit(&mut self, data_end: u64, table: &[(Feature, u64, u64)]) -> io::Result<()> {
+        let endian = self.front.endian;
+        let entries = (table.iter())
+            .flat_map(|(_, at, len)| [*at, *len])
+            .flat_map(|n| endian.put_u64(n))
+            .collect::<Vec<u8>>();
+        self.put_at(data_end, &entries)?;
+        let data_len = data_end - self.data_start;
+        let named = table.iter().map(|(feature, ..)| *feature);
+        let header = self.front.header(self.data_start, data_len, named);
+        // All at once: the data ends before the table, and these sections are in it.
+        self.put_at(0, &header)?;
+        self.put_gap(self.end, Header::SIZE as u64)
+    }
+
+    /// Where a section stands since the start, and its length.
+    fn place(&self, feature: Feature) -> Option<(u64, u64)> {
         (self.features.iter().zip(&self.places))
-            .find(|((known, was), _)| *known == feature && *was == bytes)
-            .map(|(_, (at, _))| *at)
+            .find(|((known, _), _)| *known == feature)
+            .map(|(_, place)| *place)
+    }
+
+    /// Where it stands, if it is as it was.
+    fn standing(&self, feature: Feature, bytes: &[u8]) -> Option<u64> {
+        let same = self.features.get(feature) == Some(bytes);
+        self.place(feature).filter(|_| same).map(|(at, _)| at)
     }
 
     /// Remembers a failure: who writes on after a gap of its own cannot be read.

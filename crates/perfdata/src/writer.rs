@@ -89,10 +89,10 @@ impl Front {
         &self,
         data_start: u64,
         data_len: u64,
-        features: &FeatureSections,
+        features: impl Iterator<Item = Feature>,
     ) -> Vec<u8> {
         let mut bitmap = [0u64; Feature::MAX as usize / 64];
-        for (feature, _) in features.iter() {
+        for feature in features {
             if let Some(word) = bitmap.get_mut(feature.0 as usize / 64) {
                 *word |= 1 << (feature.0 % 64);
             }
@@ -292,6 +292,7 @@ impl<W: Write + Seek> FileWriter<W> {
     }
 
     fn header(&self, data_len: u64, features: &FeatureSections) -> Vec<u8> {
+        let features = features.iter().map(|(feature, _)| feature);
         self.front.header(self.data_start, data_len, features)
     }
 }
