@@ -4,6 +4,7 @@ import os
 import re
 import resource
 import subprocess
+import sys
 
 from .measure import Command, alternate, median
 
@@ -89,7 +90,7 @@ def deep(tools, folder, runs, seconds=5):
                 cpu, size, said = recorded(lines[name], os.path.join(folder, "deep.data"), command, folder)
             except RuntimeError as error:
                 # samply wants kernel.perf_event_paranoid at 1.
-                print(f"compare: {error}")
+                print(f"compare: {error}", file=sys.stderr)
                 lines.pop(name)
                 taken.pop(name)
                 continue
