@@ -30,6 +30,7 @@ mod header;
 mod hostile_names;
 mod inlines;
 mod jit;
+mod jit_unwinding;
 mod kernel;
 mod lines;
 mod list;
