@@ -29,6 +29,7 @@ mod flamegraph;
 mod header;
 mod hostile_names;
 mod inlines;
+mod java;
 mod jit;
 mod jit_unwinding;
 mod kernel;
