@@ -12,6 +12,7 @@
 #[macro_use]
 mod support;
 
+mod aarch64;
 mod agreement;
 mod attach;
 mod collapse;

@@ -1,5 +1,6 @@
 //! [`UnwindTable`]: the call frame information of one image.
 
+mod augmentation;
 mod block;
 mod cfi;
 mod elf;
@@ -270,6 +271,16 @@ impl UnwindTable {
         self.plts
             .iter()
             .any(|&(start, end)| start <= svma && svma < end)
+    }
+
+    /// Whether this SVMA is in the first entry of a procedure linkage table, behind its first
+    /// instruction, on AArch64: there it is 32 bytes long.
+    pub(crate) fn is_plt_header(&self, svma: u64) -> bool {
+        let mut headers = self
+            .plts
+            .iter()
+            .map(|&(start, end)| (start, end.min(start.saturating_add(32))));
+        headers.any(|(start, end)| start < svma && svma < end)
     }
 
     fn sections(&self) -> impl Iterator<Item = &Cfi> {
