@@ -38,6 +38,7 @@ mod lines;
 mod list;
 mod matrix;
 mod names;
+mod overlay;
 mod record;
 mod report;
 mod rotation;

@@ -32,6 +32,8 @@ pub(crate) enum Need {
     Uprobes,
     /// To be root, with the rights of root over mounts and settings.
     Root,
+    /// To be root, and overlay file systems.
+    Overlay,
     /// `script`, which makes a terminal.
     Terminal,
     /// Debian's `debuginfod` server and its client, and `objcopy`.
@@ -54,6 +56,7 @@ impl fmt::Display for Need {
             Need::Node => "node",
             Need::Java => "java and javac, from 17 on",
             Need::Root => "root",
+            Need::Overlay => "root, and overlay file systems (CONFIG_OVERLAY_FS)",
             Need::Terminal => "script (of util-linux)",
             Need::Debuginfod => "debuginfod, debuginfod-find and objcopy",
             Need::X86Assembler => "x86-64, and as",
@@ -83,6 +86,7 @@ pub(crate) fn has(need: Need) -> bool {
         Need::Node => runs("node"),
         Need::Java => runs("javac") && java_maps(),
         Need::Root => is_root(),
+        Need::Overlay => is_root() && overlays(),
         Need::Terminal => runs("script"),
         Need::Debuginfod => runs("debuginfod") && runs("debuginfod-find") && runs("objcopy"),
         Need::X86Assembler => cfg!(target_arch = "x86_64") && runs("as"),
@@ -128,6 +132,17 @@ pub(crate) fn python_with_trampolines() -> Option<PathBuf> {
         let path = String::from_utf8(output.stdout).ok()?;
         output.status.success().then(|| PathBuf::from(path.trim()))
     })
+}
+
+/// Whether an overlay file system can be mounted, in a namespace of its own.
+fn overlays() -> bool {
+    let script = "mount -t tmpfs none /mnt && cd /mnt && mkdir l u w m && \
+        mount -t overlay none -o lowerdir=l,upperdir=u,workdir=w m";
+    let mut command = Command::new("unshare");
+    command
+        .args(["-m", "sh", "-c", script])
+        .stdin(Stdio::null());
+    command.output().is_ok_and(|output| output.status.success())
 }
 
 /// Whether this is root, and not one whom a container took the rights from.
