@@ -14,6 +14,7 @@ mod support;
 
 mod aarch64;
 mod agreement;
+mod archive;
 mod attach;
 mod collapse;
 mod containers;
