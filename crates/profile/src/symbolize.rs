@@ -357,8 +357,23 @@ fn recorded_kernel_start(timeline: &Timeline) -> Option<u64> {
     let end = timeline.view(SpaceId::KERNEL, u64::MAX);
     end.mappings().find_map(|m| {
         let path = &timeline.image(m.image)?.path;
-        (path.ends_with(b"]_text") && m.file_offset != 0).then_some(m.file_offset)
+        let is_start = path.ends_with(b"]_text") || path.ends_with(b"]_stext");
+        (is_start && m.file_offset != 0).then_some(m.file_offset)
     })
+}
+
+/// Whether a file is older than what this machine runs since: the kernel may have been put
+/// elsewhere then (KASLR), also where it is the same build.
+fn is_from_before_boot(path: &std::path::Path) -> bool {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let boot = stat.lines().find_map(|line| line.strip_prefix("btime "));
+    let boot: Option<u64> = boot.and_then(|seconds| seconds.trim().parse().ok());
+    let written = std::fs::metadata(path).and_then(|metadata| metadata.modified());
+    let written = written.ok().and_then(|time| {
+        let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
+        Some(since.as_secs())
+    });
+    matches!((boot, written), (Some(boot), Some(written)) if written + 5 < boot)
 }
 
 /// Whether host and kernel release of a recording are those of this machine.
@@ -380,6 +395,8 @@ pub(crate) struct Origin {
     is_here: bool,
     /// Whether files are looked for below a root that the user named, and vouches for.
     has_root: bool,
+    /// Whether this machine was booted since.
+    is_from_before_boot: bool,
 }
 
 impl Origin {
@@ -392,6 +409,7 @@ impl Origin {
             build_ids,
             is_here: is_of_this_machine(data),
             has_root,
+            is_from_before_boot: is_from_before_boot(data.path()),
         }
     }
 
@@ -426,6 +444,9 @@ impl Origin {
                     None => {
                         let build_id = self.build_ids.get(&b"[kernel.kallsyms]"[..]).copied();
                         self.known_here(build_id, Reason::ForeignKernel)?;
+                        if kernel_start.is_none() && self.is_from_before_boot {
+                            return Err(Reason::ForeignKernel);
+                        }
                         Ok(ImageKey::kernel()
                             .with_build_id(build_id)
                             .with_recorded_start(kernel_start))
