@@ -138,14 +138,13 @@ fn look_up<'u>(
     mut files: Option<&mut FileNames<'_>>,
 ) -> Vec<Found> {
     let mut wanted: Vec<Wanted<'u>> = svmas.iter().map(|&svma| Wanted::at(svma)).collect();
-    // Damage ends the search; what was found stands.
-    let _ = Walk::new(&home.dwarf, &home.unit, &mut wanted).run(false);
+    Walk::new(&home.dwarf, &home.unit, &mut wanted).run(false);
     let mut missing: Vec<Wanted<'u>> = (wanted.iter())
         .filter(|wanted| wanted.function.is_none())
         .map(|wanted| Wanted::at(wanted.svma))
         .collect();
     if !missing.is_empty() {
-        let _ = Walk::new(&home.dwarf, &home.unit, &mut missing).run(true);
+        Walk::new(&home.dwarf, &home.unit, &mut missing).run(true);
         let mut missing = missing.into_iter();
         for wanted in &mut wanted {
             if wanted.function.is_none()

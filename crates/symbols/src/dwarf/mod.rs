@@ -11,6 +11,8 @@
 //! | `head` | the root entry of a unit |
 //! | `ranges` | the addresses of an entry |
 //! | `walk` | functions and inlined calls of a unit |
+//! | `cursor` | going over entries |
+//! | `layout` | what entries look like, by abbreviation |
 //! | `names` | what they are called |
 //! | `home` | entries in other units and files |
 //! | `lines` | the line program of a unit |
@@ -20,8 +22,10 @@
 //! | `share` | work for several threads |
 
 mod batch;
+mod cursor;
 mod head;
 mod home;
+mod layout;
 mod lines;
 mod names;
 mod ranges;
