@@ -8,6 +8,7 @@
 mod bounded;
 mod cpp;
 mod rust;
+mod short;
 
 use bounded::Bounded;
 use std::borrow::Cow;

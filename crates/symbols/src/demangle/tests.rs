@@ -1,4 +1,5 @@
 use super::*;
+use std::process::Command;
 
 fn full(raw: &str) -> Cow<'_, str> {
     demangle(raw, Style::Full)
@@ -124,5 +125,83 @@ fn what_the_libraries_cannot_read() {
     assert_eq!(
         short("_ZN3std4main4MAIN17h0f23456789abcdeaE.0"),
         "std::main::MAIN"
+    );
+}
+
+/// Names that are written in one pass are those that the library writes, wherever there are any.
+#[test]
+fn short_way_is_the_long_way() {
+    let folders = [
+        "/usr/lib/x86_64-linux-gnu",
+        "/usr/lib/gcc/x86_64-linux-gnu/12",
+        "/lib64",
+    ];
+    let known = [
+        "libstdc++",
+        "libLLVM",
+        "libclang-cpp",
+        "cc1plus",
+        "libboost",
+        "libicu",
+        "libgmpxx",
+    ];
+    let mut files = std::env::var_os("RPROF_NAMES_OF").map_or(Vec::new(), |paths| {
+        std::env::split_paths(&paths).collect::<Vec<_>>()
+    });
+    for entry in folders
+        .iter()
+        .filter_map(|folder| std::fs::read_dir(folder).ok())
+        .flatten()
+    {
+        let path = entry.unwrap().path();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if known.iter().any(|known| name.starts_with(known)) && !name.ends_with(".a") {
+            files.push(path);
+        }
+    }
+    let mut names: Vec<String> = Vec::new();
+    for path in files {
+        let Ok(Ok(symbols)) = std::fs::read(&path).map(crate::ElfSymbols::parse) else {
+            continue;
+        };
+        let raw = symbols
+            .iter()
+            .map(|symbol| String::from_utf8_lossy(symbol.raw()).into_owned());
+        names.extend(raw.filter(|raw| raw.starts_with("_Z") && !raw.contains(['.', '@'])));
+    }
+    names.sort();
+    names.dedup();
+    // Debug builds of the library are slow.
+    let every = names.len().div_ceil(40_000).max(1);
+    let (mut all, mut written, mut differ) = (0, 0, Vec::new());
+    for raw in names.iter().step_by(every) {
+        all += 1;
+        let Some(name) = short::name(raw) else {
+            continue;
+        };
+        written += 1;
+        if cpp::long(raw, Style::NoParameters).is_some_and(|long| long != name) {
+            differ.push((raw, name));
+        }
+    }
+    eprintln!("{written} of {all} names are written in one pass");
+    assert!(written * 2 >= all, "{written} of {all}");
+    // The library is wrong at times: about members of what was named behind a pointer, for one.
+    for (raw, name) in differ.iter().take(500) {
+        let judge = Command::new("c++filt").args(["-p", raw]).output();
+        let Ok(judge) = judge else { return };
+        assert_eq!(
+            *name,
+            String::from_utf8_lossy(&judge.stdout).trim(),
+            "{raw}"
+        );
+    }
+    eprintln!(
+        "{} of them otherwise than by the library, and as c++filt has it",
+        differ.len()
     );
 }
