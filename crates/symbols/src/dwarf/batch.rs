@@ -2,8 +2,9 @@
 
 use super::head::Head;
 use super::home::{Home, Open, Which};
-use super::lines::{FileNames, Row, rows};
+use super::lines::FileNames;
 use super::names::Names;
+use super::rows::{Row, rows};
 use super::sections::Slice;
 use super::texts::Texts;
 use super::units::Units;
@@ -79,7 +80,7 @@ impl<'a> Batch<'a> {
         let mut files = (self.wish.lines)
             .then(|| FileNames::of(&home.dwarf, &home.unit, lines?))
             .flatten();
-        let lines = files.as_ref().map(|files| rows(files.program(), svmas));
+        let lines = files.as_ref().map(|files| rows(files.header(), svmas));
 
         let mut found = match self.wish.inlines {
             true => self.functions(&home, split, svmas, files.as_mut()),

@@ -15,7 +15,8 @@
 //! | `layout` | what entries look like, by abbreviation |
 //! | `names` | what they are called |
 //! | `home` | entries in other units and files |
-//! | `lines` | the line program of a unit |
+//! | `lines` | the files of a line program |
+//! | `rows` | the line program of a unit |
 //! | `batch` | all of these, for the addresses in one unit |
 //! | `texts` | names and paths, each kept once |
 //! | `split` | `.dwo` and `.dwp` files |
@@ -29,6 +30,7 @@ mod layout;
 mod lines;
 mod names;
 mod ranges;
+mod rows;
 mod sections;
 mod share;
 mod split;
