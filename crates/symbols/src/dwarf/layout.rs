@@ -64,7 +64,8 @@ impl Layout {
             tag,
             gimli::DW_TAG_subprogram | gimli::DW_TAG_inlined_subroutine
         );
-        let (mut skip, mut steps): (Vec<Skip>, Vec<Step>) = (Vec::new(), Vec::new());
+        let mut skip: Vec<Skip> = Vec::with_capacity(parts.len());
+        let mut steps: Vec<Step> = Vec::with_capacity(parts.len());
         for &(spec, part) in parts {
             match (skip.last_mut(), part) {
                 (Some(Skip::Fixed(sum)), Skip::Fixed(len)) => *sum = sum.saturating_add(len),
