@@ -373,6 +373,7 @@ impl Symbolizer {
         let mut sorted: Vec<u64> = svmas.iter().filter_map(|svma| svma.ok()).collect();
         sorted.sort_unstable();
         sorted.dedup();
+        image.prepare(&sorted, places);
         let debug = match self.wish.inlines || self.wish.lines {
             true => image.debug_info(places),
             false => None,
