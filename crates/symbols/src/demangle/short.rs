@@ -161,7 +161,7 @@ impl Short<'_> {
     fn function(&mut self) -> Option<()> {
         match self.peek()? {
             b'N' => self.nested(true),
-            _ => self.unscoped().map(|_| ()),
+            _ => self.unscoped(true),
         }
     }
 
@@ -278,9 +278,9 @@ impl Short<'_> {
         Some(())
     }
 
-    /// A name of the outermost level or of `std`, or a reference to one, with template arguments.
-    /// Returns whether it was but a reference.
-    fn unscoped(&mut self) -> Option<bool> {
+    /// A name of the outermost level or of `std`, or a reference to one, with template arguments. That of a
+    /// function is not referred to as a whole.
+    fn unscoped(&mut self, is_function: bool) -> Option<()> {
         let start = self.out.len();
         let mut is_reference = false;
         let name = match self.rest {
@@ -302,10 +302,10 @@ impl Short<'_> {
             self.arguments()?;
             is_reference = false;
         }
-        if !is_reference {
+        if !is_reference && !is_function {
             self.know(start, name);
         }
-        Some(is_reference)
+        Some(())
     }
 
     /// An identifier or operator. Returns where it is.
@@ -498,8 +498,8 @@ impl Short<'_> {
             }
             match letter {
                 b'N' => short.nested(false),
-                b'S' => short.unscoped().map(|_| ()),
-                b'0'..=b'9' => short.unscoped().map(|_| ()),
+                b'S' => short.unscoped(false),
+                b'0'..=b'9' => short.unscoped(false),
                 b'Z' => {
                     short.lambda()?;
                     short.know(start, (start, start));
