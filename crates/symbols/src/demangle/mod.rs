@@ -1,8 +1,9 @@
 //! From the name in the symbol table to the name people wrote.
 //!
 //! Rust (legacy and v0) and C++ (Itanium ABI); everything else is left as it is, D and Swift too:
-//! what demangles these (symbolic-demangle) compiles the C++ of Swift's own library. Time,
-//! stack and length are bounded, for names come from files that nobody vouches for: see [`MAX_INPUT`] and
+//! what demangles Swift (symbolic-demangle, swift-demangler, and macho-demangle by means of it) compiles the
+//! C++ of Swift's own library, or asks its runtime (swift-demangle, swift-runtime); for D there is nothing
+//! in Rust, only libiberty, LLVM and D's own runtime. Time, stack and length are bounded, for names come from files that nobody vouches for: see [`MAX_INPUT`] and
 //! [`MAX_OUTPUT`].
 
 mod bounded;
