@@ -180,12 +180,8 @@ fn short_way_is_the_long_way() {
         .iter()
         .filter_map(|raw| Some((raw, short::name(raw)?)))
         .collect();
-    eprintln!(
-        "{} of {} names are written in one pass",
-        short.len(),
-        names.len()
-    );
-    assert!(short.len() * 2 >= names.len());
+    let (written, all) = (short.len(), names.len());
+    assert!(written * 2 >= all, "{written} of {all} in one pass");
     // Debug builds of the library are slow. It is wrong at times: about members of what was named
     // behind a pointer, for one.
     let every = short.len().div_ceil(30_000).max(1);

@@ -224,7 +224,7 @@ impl<'a> Machine<'a> {
     #[inline]
     fn special(&self, opcode: u8) -> (u8, u8) {
         let value = opcode - self.opcode_base;
-        let operations = (u32::from(value) * self.reciprocal >> 16) as u8;
+        let operations = ((u32::from(value) * self.reciprocal) >> 16) as u8;
         (operations, value - operations * self.line_range)
     }
 

@@ -72,6 +72,9 @@ fn a_few_addresses_of_real_files() {
     assert!(had > 20, "{had}");
 }
 
+/// Kind, flags, address, link, entry size, bytes, and the name's place.
+type Section<'a> = (u32, u64, u64, u32, u64, &'a [u8], u32);
+
 /// An ELF file with random symbols: close together, nested, without size, with aliases.
 fn random_file(random: &mut impl FnMut(u64) -> u64) -> Vec<u8> {
     let names = b"\0_a\0b\0__c\0d@V1\0e@@V2\0SyS_f\0_ZN1AC1Ev\0_ZN1AC2Ev\0";
@@ -93,8 +96,7 @@ fn random_file(random: &mut impl FnMut(u64) -> u64) -> Vec<u8> {
         bytes
     };
     let (symtab, dynsym) = (table(random), table(random));
-    // Kind, flags, address, link, entry size, bytes, and the name's place.
-    let sections: [(u32, u64, u64, u32, u64, &[u8], u32); 6] = [
+    let sections: [Section<'_>; 6] = [
         (0, 0, 0, 0, 0, b"", 0),
         (8, 6, 0x1000, 0, 0, &[0; 0x1800], 1),
         (2, 0, 0, 4, 24, &symtab, 7),

@@ -7,7 +7,11 @@
 //! `cpp_demangle`, and so is whatever may be written differently there: a name that comes out
 //! here is the one that it would make, some ten times faster. Itanium C++ ABI, section 5.1.
 
+mod pass;
+mod words;
+
 use super::MAX_OUTPUT;
+use words::{OPERATORS, builtin};
 
 /// The name of the function, without its parameters and return type.
 pub(super) fn name(mangled: &str) -> Option<String> {
@@ -51,79 +55,6 @@ struct Short<'a> {
     /// What the last name that was read ends with.
     ends_with_arguments: bool,
     ends_with_constructor: bool,
-}
-
-/// Operators by their letters.
-const OPERATORS: [(&[u8; 2], &str); 46] = [
-    (b"nw", " new"),
-    (b"na", " new[]"),
-    (b"dl", " delete"),
-    (b"da", " delete[]"),
-    (b"ps", "+"),
-    (b"ng", "-"),
-    (b"ad", "&"),
-    (b"de", "*"),
-    (b"co", "~"),
-    (b"pl", "+"),
-    (b"mi", "-"),
-    (b"ml", "*"),
-    (b"dv", "/"),
-    (b"rm", "%"),
-    (b"an", "&"),
-    (b"or", "|"),
-    (b"eo", "^"),
-    (b"aS", "="),
-    (b"pL", "+="),
-    (b"mI", "-="),
-    (b"mL", "*="),
-    (b"dV", "/="),
-    (b"rM", "%="),
-    (b"aN", "&="),
-    (b"oR", "|="),
-    (b"eO", "^="),
-    (b"ls", "<<"),
-    (b"rs", ">>"),
-    (b"lS", "<<="),
-    (b"rS", ">>="),
-    (b"eq", "=="),
-    (b"ne", "!="),
-    (b"lt", "<"),
-    (b"gt", ">"),
-    (b"le", "<="),
-    (b"ge", ">="),
-    (b"nt", "!"),
-    (b"aa", "&&"),
-    (b"oo", "||"),
-    (b"pp", "++"),
-    (b"mm", "--"),
-    (b"cm", ","),
-    (b"pm", "->*"),
-    (b"pt", "->"),
-    (b"cl", "()"),
-    (b"ix", "[]"),
-];
-
-fn builtin(letter: u8) -> Option<&'static str> {
-    Some(match letter {
-        b'v' => "void",
-        b'w' => "wchar_t",
-        b'b' => "bool",
-        b'c' => "char",
-        b'a' => "signed char",
-        b'h' => "unsigned char",
-        b's' => "short",
-        b't' => "unsigned short",
-        b'i' => "int",
-        b'j' => "unsigned int",
-        b'l' => "long",
-        b'm' => "unsigned long",
-        b'x' => "long long",
-        b'y' => "unsigned long long",
-        b'f' => "float",
-        b'd' => "double",
-        b'e' => "long double",
-        _ => return None,
-    })
 }
 
 impl Short<'_> {
@@ -548,113 +479,5 @@ impl Short<'_> {
         let done = work(self);
         self.depth -= 1;
         done
-    }
-
-    /// Reads over a type.
-    fn pass_type(&mut self) -> Option<()> {
-        self.deeper(|short| {
-            while matches!(short.peek()?, b'K' | b'P' | b'R' | b'O' | b'V' | b'r') {
-                short.rest = &short.rest[1..];
-            }
-            match short.peek()? {
-                b'N' => {
-                    short.rest = &short.rest[1..];
-                    let mut any = false;
-                    while !short.take(b'E') {
-                        match short.peek()? {
-                            b'I' if any => short.pass_arguments()?,
-                            b'S' if !any => short.pass_reference()?,
-                            b'T' if !any => short.pass_reference()?,
-                            b'L' => short.rest = &short.rest[1..],
-                            _ => short.pass_identifier()?,
-                        }
-                        any = true;
-                    }
-                    return any.then_some(());
-                }
-                b'S' if short.rest.get(1) == Some(&b't') => {
-                    short.rest = &short.rest[2..];
-                    short.pass_identifier()?;
-                }
-                b'S' | b'T' => short.pass_reference()?,
-                b'0'..=b'9' => short.pass_identifier()?,
-                b'F' => {
-                    short.rest = &short.rest[1..];
-                    while !short.take(b'E') {
-                        short.pass_type()?;
-                    }
-                    return Some(());
-                }
-                b'D' if short.rest.get(1) == Some(&b'p') => {
-                    short.rest = &short.rest[2..];
-                    return short.pass_type();
-                }
-                // `decltype(nullptr)`, `auto` and `decltype(auto)`.
-                b'D' if matches!(short.rest.get(1), Some(b'n' | b'a' | b'c')) => {
-                    short.rest = &short.rest[2..];
-                    return Some(());
-                }
-                b'z' => {
-                    short.rest = &short.rest[1..];
-                    return Some(());
-                }
-                letter => {
-                    builtin(letter)?;
-                    short.rest = &short.rest[1..];
-                    return Some(());
-                }
-            }
-            match short.peek() {
-                Some(b'I') => short.pass_arguments(),
-                _ => Some(()),
-            }
-        })
-    }
-
-    fn pass_identifier(&mut self) -> Option<()> {
-        let len = self.number()?;
-        self.rest = self.rest.get(len..)?;
-        while self.take(b'B') {
-            let len = self.number()?;
-            self.rest = self.rest.get(len..)?;
-        }
-        (len > 0).then_some(())
-    }
-
-    /// `S_`, `S1_`, `T_`, `Sa`, ...
-    fn pass_reference(&mut self) -> Option<()> {
-        let kind = self.next()?;
-        let first = self.next()?;
-        if kind == b'S' && matches!(first, b't' | b'a' | b's' | b'b' | b'i' | b'o' | b'd') {
-            return Some(());
-        }
-        let mut letter = first;
-        while letter != b'_' {
-            if !letter.is_ascii_digit() && !letter.is_ascii_uppercase() {
-                return None;
-            }
-            letter = self.next()?;
-        }
-        Some(())
-    }
-
-    fn pass_arguments(&mut self) -> Option<()> {
-        self.rest = self.rest.get(1..)?;
-        self.deeper(|short| {
-            while !short.take(b'E') {
-                match short.peek()? {
-                    b'L' => {
-                        short.rest = &short.rest[1..];
-                        short.pass_type()?;
-                        short.take(b'n');
-                        short.number()?;
-                        short.take(b'E').then_some(())?;
-                    }
-                    b'J' => short.pass_arguments()?,
-                    _ => short.pass_type()?,
-                }
-            }
-            Some(())
-        })
     }
 }
