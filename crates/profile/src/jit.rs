@@ -18,7 +18,7 @@ use rprof_symbols::{Frames, JitDump, PerfMap};
 use rprof_unwind::{Arch, UnwindTable};
 use rustc_hash::FxHashMap;
 
-use crate::symbolize::is_of_this_machine;
+use crate::machine::is_of_this_machine;
 
 /// `CLOCK_MONOTONIC`.
 const MONOTONIC: i32 = 1;
