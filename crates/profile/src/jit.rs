@@ -18,13 +18,16 @@ use rprof_symbols::{Frames, JitDump, PerfMap};
 use rprof_unwind::{Arch, UnwindTable};
 use rustc_hash::FxHashMap;
 
-use crate::symbolize::is_of_this_machine;
+use crate::machine::is_of_this_machine;
 
 /// `CLOCK_MONOTONIC`.
 const MONOTONIC: i32 = 1;
 
 /// Most bytes of kept files that one analysis expands.
 const MOST_EXPANDED: u64 = 4 << 30;
+
+/// Most bytes of unwinding information, of code wherever it was, that are made into tables.
+const MOST_UNWINDING: u64 = 256 << 20;
 
 /// Most forebears that are asked.
 const MOST_FOREBEARS: usize = 8;
@@ -106,6 +109,8 @@ pub(crate) struct Runtimes<'a> {
     is_here: bool,
     /// Bytes that may yet be expanded.
     budget: AtomicU64,
+    /// Bytes that may yet be made into tables.
+    unwinding_budget: AtomicU64,
     told: Mutex<Vec<String>>,
     recording: &'a Path,
 }
@@ -155,6 +160,7 @@ impl<'a> Runtimes<'a> {
             is_monotonic,
             is_here: is_of_this_machine(data),
             budget: AtomicU64::new(MOST_EXPANDED),
+            unwinding_budget: AtomicU64::new(MOST_UNWINDING),
             told: Mutex::default(),
             recording: data.path(),
         }
@@ -186,6 +192,13 @@ impl<'a> Runtimes<'a> {
         let cell = tables.unwinding.get(table)?.get(code.number as usize)?;
         let make = || {
             let known = tables.dumps.get(table)?.unwinding(code.number)?;
+            let take = |left: u64| left.checked_sub(known.eh_frame.len() as u64);
+            let ordering = Ordering::Relaxed;
+            let taken = self.unwinding_budget.fetch_update(ordering, ordering, take);
+            if taken.is_err() {
+                self.tell("jitdumps have more unwinding information than is used".into());
+                return None;
+            }
             let (start, end) = (known.start, known.start.saturating_add(known.size));
             let at = start.wrapping_add(known.eh_frame_offset);
             let table = UnwindTable::of_made_code(arch, known.eh_frame, at, start..end);

@@ -32,6 +32,7 @@ mod intern;
 mod jit;
 mod lbr;
 pub mod location;
+mod machine;
 pub mod model;
 pub mod quality;
 mod reads;

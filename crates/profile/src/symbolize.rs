@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use std::os::unix::ffi::OsStringExt;
 
-use rprof_perfdata::{Feature, PerfData};
+use rprof_perfdata::PerfData;
 use rprof_processes::{Image, ImageIdentity, ImageKind, SpaceId, Timeline};
 use rprof_symbols::{BuildId, ImageKey, Lookup, Reason, SourceLine, Symbolizer};
 use rustc_hash::FxHashMap;
@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use crate::index::Index;
 use crate::intern::Values;
 use crate::location::Place;
+use crate::machine::{is_from_before_boot, is_of_this_machine};
 use crate::model::{FileId, Function, FunctionId, Object, ObjectId, Start};
 use crate::resolve::Resolved;
 use crate::threads;
@@ -360,31 +361,6 @@ fn recorded_kernel_start(timeline: &Timeline) -> Option<u64> {
         let is_start = path.ends_with(b"]_text") || path.ends_with(b"]_stext");
         (is_start && m.file_offset != 0).then_some(m.file_offset)
     })
-}
-
-/// Whether a file is older than what this machine runs since: the kernel may have been put
-/// elsewhere then (KASLR), also where it is the same build.
-fn is_from_before_boot(path: &std::path::Path) -> bool {
-    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    let boot = stat.lines().find_map(|line| line.strip_prefix("btime "));
-    let boot: Option<u64> = boot.and_then(|seconds| seconds.trim().parse().ok());
-    let written = std::fs::metadata(path).and_then(|metadata| metadata.modified());
-    let written = written.ok().and_then(|time| {
-        let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
-        Some(since.as_secs())
-    });
-    matches!((boot, written), (Some(boot), Some(written)) if written + 5 < boot)
-}
-
-/// Whether host and kernel release of a recording are those of this machine.
-pub(crate) fn is_of_this_machine(data: &PerfData) -> bool {
-    let same = |feature, file| {
-        let here = std::fs::read_to_string(file).unwrap_or_default();
-        let there = data.features().string(feature);
-        there.is_some_and(|there| there == here.trim_end() && !there.is_empty())
-    };
-    same(Feature::HOSTNAME, "/proc/sys/kernel/hostname")
-        && same(Feature::OSRELEASE, "/proc/sys/kernel/osrelease")
 }
 
 /// What is known of where a recording was made.

@@ -16,10 +16,11 @@ use rprof_unwind::{Arch, UnwindTable};
 use rustc_hash::FxHashMap;
 
 /// Most processes whose jitdumps are read.
-const MOST_PROCESSES: usize = 64;
+const MOST_PROCESSES: usize = 32;
 
-/// Most tables that are kept.
+/// Most tables that are kept of a process, and how many bytes of sections they may be of.
 const MOST_TABLES: usize = 1 << 16;
+const MOST_BYTES: usize = 16 << 20;
 
 /// Most forebears that are asked.
 const MOST_FOREBEARS: usize = 8;
@@ -39,6 +40,8 @@ struct Dump {
     read_at: u64,
     /// By the dump's number for the function, and its place.
     tables: FxHashMap<(u64, u64), Arc<UnwindTable>>,
+    /// Bytes of the sections that they are of.
+    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -106,6 +109,7 @@ impl Dump {
             source,
             read_at: 0,
             tables: FxHashMap::default(),
+            bytes: 0,
         }
     }
 
@@ -122,10 +126,13 @@ impl Dump {
         };
         let code = live.find(avma, time)?;
         let known = code.unwinding;
-        if self.tables.len() >= MOST_TABLES {
+        if self.tables.len() >= MOST_TABLES || self.bytes >= MOST_BYTES {
             self.tables.clear();
+            self.bytes = 0;
         }
+        let bytes = &mut self.bytes;
         let make = || {
+            *bytes += known.eh_frame.len();
             let (start, end) = (known.start, known.start.saturating_add(known.size));
             let at = start.wrapping_add(known.eh_frame_offset);
             let table = UnwindTable::of_made_code(arch, known.eh_frame, at, start..end);

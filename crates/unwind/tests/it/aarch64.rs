@@ -206,3 +206,42 @@ fn a_return_address_above_the_frame_address() {
     assert_eq!(found, [(0x2010, 0), (0x3010, 32), (0x4010, 48)]);
     assert_eq!(end, End::Root(Root::UndefinedReturnAddress));
 }
+
+/// The first entry of a PLT pushes x16 and x30, and has no description.
+#[test]
+fn in_the_first_entry_of_a_plt() {
+    let sections = eh_frame(
+        "",
+        30,
+        &[0x0c, 31, 0],
+        &[
+            (0x3000, 0x100, &[0x0e, 16, 0x9e, 1]),
+            (0x4000, 0x100, &[0x07, 30]),
+        ],
+    );
+    let plt = [0_u8; 64];
+    let image = image(
+        183,
+        &[(".eh_frame", 0x8000, &sections), (".plt", 0x9000, &plt)],
+    );
+    let table = UnwindTable::parse(&image).unwrap();
+    let process = Process { table };
+    // Before the push, behind it, and in a later entry, which pushes nothing.
+    let above = [7, BIAS + 0x4010];
+    let pushed = [16, BIAS + 0x3010, 7, BIAS + 0x4010];
+    for (at, words) in [(0x9000, &above[..]), (0x9008, &pushed), (0x9028, &above)] {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let memory = StackDump::new(STACK, &bytes);
+        let mut frames = Vec::new();
+        let end = Unwinder::new(Arch::Aarch64).unwind(
+            &registers(at, BIAS + 0x3010, 0),
+            &memory,
+            &process,
+            50,
+            &mut frames,
+        );
+        let found: Vec<u64> = frames.iter().map(|frame| frame.address - BIAS).collect();
+        assert_eq!(found, [at, 0x3010, 0x4010], "{end:?}");
+        assert_eq!(end, End::Root(Root::UndefinedReturnAddress));
+    }
+}

@@ -16,6 +16,9 @@ use crate::jit::{MapFile, Refusal};
 /// Bytes that are read at once; no longer record is looked at beyond its head.
 const AT_ONCE: usize = 1 << 20;
 
+/// Most bytes of tables that are kept. V8 has some 100 for each function.
+const MOST_KEPT: usize = 16 << 20;
+
 /// Most bytes that one call looks at.
 const MOST_AT_A_TIME: u64 = 32 << 20;
 
@@ -31,6 +34,8 @@ pub struct LiveDump {
     by_index: FxHashMap<u64, u64>,
     waiting: Option<Unwinding>,
     functions: u64,
+    /// Bytes of the tables in `codes`.
+    kept: usize,
 }
 
 /// Code that lies somewhere now.
@@ -76,6 +81,7 @@ impl LiveDump {
             by_index: FxHashMap::default(),
             waiting: None,
             functions: 0,
+            kept: 0,
         })))
     }
 
@@ -150,7 +156,7 @@ impl LiveDump {
                     return;
                 };
                 let from = self.by_index.remove(&index);
-                let known = from.and_then(|from| self.codes.remove(&from));
+                let known = from.and_then(|from| self.remove(from));
                 let size = known.as_ref().map_or(size, |known| known.size);
                 let moved = known.map(|known| Known {
                     since: time,
@@ -174,20 +180,29 @@ impl LiveDump {
             let Some(at) = overlaps.map(|(at, _)| *at) else {
                 break;
             };
-            let gone = self.codes.remove(&at);
+            let gone = self.remove(at);
             if let Some(index) = gone.map(|gone| gone.index)
                 && self.by_index.get(&index) == Some(&at)
             {
                 self.by_index.remove(&index);
             }
         }
+        let len = known.as_ref().map_or(0, |known| known.unwinding.len());
         if let Some(known) = known
             && self.codes.len() < MOST_CODES
+            && self.kept + len <= MOST_KEPT
         {
+            self.kept += len;
             // A number given twice means the later.
             self.by_index.insert(known.index, start);
             self.codes.insert(start, known);
         }
+    }
+
+    fn remove(&mut self, start: u64) -> Option<Known> {
+        let known = self.codes.remove(&start)?;
+        self.kept -= known.unwinding.len();
+        Some(known)
     }
 
     /// The code at an address, if it was there at this time already and has unwinding information.

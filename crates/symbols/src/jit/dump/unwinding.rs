@@ -60,6 +60,11 @@ impl Unwinding {
         }))
     }
 
+    /// Bytes of the table.
+    pub(super) fn len(&self) -> usize {
+        self.eh_frame.len()
+    }
+
     /// That of code at this place.
     pub(super) fn of(&self, start: u64, size: u64) -> JitUnwinding<'_> {
         JitUnwinding {
