@@ -1,6 +1,8 @@
 //! The fuzz targets of this crate over the inputs that were found, without a fuzzer: see
 //! `fuzz/README.md`.
 
+#[path = "../../../fuzz/targets/debug_info.rs"]
+mod debug_info;
 #[path = "../../../fuzz/targets/demangle.rs"]
 mod demangle;
 #[path = "../../../fuzz/targets/elf_symbols.rs"]
@@ -17,6 +19,11 @@ mod replay;
 #[test]
 fn elf_symbols_over_its_corpus() {
     replay::replay("elf_symbols", elf_symbols::run);
+}
+
+#[test]
+fn debug_info_over_its_corpus() {
+    replay::replay("debug_info", debug_info::run);
 }
 
 #[test]

@@ -243,6 +243,7 @@ fn in_one_pass() {
             "_Z1gIZN1A3runIiEEvvEUlT_RKT0_E0_EvS2_",
             "g<A::run<int>()::{lambda(auto:1, auto:2 const&)#2}>",
         ),
+        ("_Z1gIZ4mainEUlvE_EvT_", "g<main::{lambda()#1}>"),
         (
             "_Z1gIZNK1A3runEiEUlvE_EvT_",
             "g<A::run(int) const::{lambda()#1}>",

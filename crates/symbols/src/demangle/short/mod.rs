@@ -107,13 +107,16 @@ impl Short<'_> {
             return None;
         }
         self.function()?;
-        // Functions that are templates state what they return. It is not written here, so nothing can
-        // refer to it, unless it is of a kind that is not referred to.
+        // Those of C have a name only. Functions that are templates state what they return, which is not
+        // written here, so nothing can refer to it, unless it is of a kind that is not referred to.
         let (is_template, is_constructor) = (self.ends_with_arguments, self.ends_with_constructor);
+        let is_bare = !is_template && self.take(b'E');
         if is_template && (is_constructor || builtin(self.next()?).is_none()) {
             return None;
         }
-        self.parameters()?;
+        if !is_bare {
+            self.parameters()?;
+        }
         self.out.push_str(if is_constant {
             " const::{lambda"
         } else {
