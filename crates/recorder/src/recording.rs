@@ -17,6 +17,7 @@ use crate::existing;
 use crate::files::{Files, How};
 use crate::merge::Merge;
 use crate::options::{Output, RecordError, RecordOptions, Stopped};
+use crate::outgoing::Outgoing;
 use crate::sink::Sink;
 use crate::summary::{Live, Progress, Summary, WriterState};
 use crate::throttling::Throttling;
@@ -80,7 +81,7 @@ impl Recording {
             Output::Stream(file) => (None, Some(file), PathBuf::from("standard output")),
         };
         let unwinding = match options.unwind {
-            true => Unwinding::new(session.events(), session.stack_tops()),
+            true => Unwinding::new(session.events(), session.stack_tops(), session.haste()),
             false => None,
         };
         let events: Vec<_> = (session.events().iter())
@@ -153,6 +154,7 @@ impl Recording {
             merge,
             sieve: session.sieve(),
             files: Files::new(how, sink, Arc::clone(&live)),
+            outgoing: Outgoing::default(),
             unwinding,
             live: Arc::clone(&live),
             notify: options.notify,

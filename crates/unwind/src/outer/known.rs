@@ -1,0 +1,100 @@
+//! [`Known`]: what was seen of the callers at one place.
+
+use super::{APART, NEAR, READS};
+use crate::{FoundBy, Frame, Root};
+
+/// Most sightings that are kept of a place; those in the middle of a row of the same are not.
+const MOST_SEEN: usize = 64;
+
+/// What is known of a place.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// The callers that were found there, the innermost first; empty while there are none.
+    pub(super) callers: Vec<Frame>,
+    pub(super) root: Option<Root>,
+    /// Times at which these were found, apart from each other, and the last of them.
+    reads: u32,
+    counted: u64,
+    /// When somebody looked, in order, and whether these stood there.
+    seen: Vec<(u64, bool)>,
+    /// Others were found, too: no sighting tells which a sample had.
+    pub(super) doubtful: bool,
+    /// When a stack was last cut here.
+    pub(super) used: u64,
+}
+
+/// What becomes of a stack that was cut at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// It was seen before and after.
+    Enclosed,
+    /// It was seen on one side only, but soon.
+    Near,
+    Open,
+}
+
+impl Known {
+    /// These callers were found at `time`.
+    pub(super) fn found(&mut self, callers: &[Frame], root: Root, time: u64) {
+        if self.callers.is_empty() {
+            let memory = |frame: &Frame| Frame {
+                by: FoundBy::Memory,
+                ..*frame
+            };
+            self.callers.extend(callers.iter().map(memory));
+        } else if !are_same(&self.callers, callers) {
+            self.doubtful = true;
+            return;
+        }
+        self.root = Some(root);
+        self.stood(time, true);
+    }
+
+    /// Whether the callers that are known stood there at `time`.
+    pub(super) fn stood(&mut self, time: u64, stood: bool) {
+        if stood && (self.reads == 0 || time.abs_diff(self.counted) >= APART) {
+            self.reads = self.reads.saturating_add(1);
+            self.counted = time;
+        }
+        let at = self.seen.partition_point(|(seen, _)| *seen <= time);
+        let same = |at: Option<usize>| {
+            let neighbour = at.and_then(|at| self.seen.get(at));
+            neighbour.is_some_and(|(_, seen)| *seen == stood)
+        };
+        let (before, after) = (same(at.checked_sub(1)), same(Some(at)));
+        match before && after {
+            true => {}
+            // The end of a row moves on.
+            false if before && at == self.seen.len() && same(at.checked_sub(2)) => {
+                self.seen[at - 1].0 = time;
+            }
+            false => {
+                self.seen.insert(at, (time, stood));
+                if self.seen.len() > MOST_SEEN {
+                    self.seen.remove(0);
+                }
+            }
+        }
+    }
+
+    /// How a sample that was taken at `time` is seen.
+    pub(super) fn sight(&self, time: u64) -> Sight {
+        if self.doubtful || self.reads < READS {
+            return Sight::Open;
+        }
+        let at = self.seen.partition_point(|(seen, _)| *seen <= time);
+        let before = at.checked_sub(1).and_then(|at| self.seen.get(at));
+        let stood = |seen: Option<&(u64, bool)>| seen.filter(|s| s.1).map(|s| s.0);
+        match (stood(before), stood(self.seen.get(at))) {
+            (Some(_), Some(_)) => Sight::Enclosed,
+            (Some(seen), None) | (None, Some(seen)) if seen.abs_diff(time) <= NEAR => Sight::Near,
+            _ => Sight::Open,
+        }
+    }
+}
+
+/// Whether these are the same activations.
+fn are_same(one: &[Frame], other: &[Frame]) -> bool {
+    let activation = |frame: &Frame| (frame.sp, frame.address);
+    one.len() == other.len() && one.iter().map(activation).eq(other.iter().map(activation))
+}

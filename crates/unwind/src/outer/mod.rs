@@ -1,0 +1,277 @@
+//! [`OuterFrames`]: what lies outside of a copy that ends before the root.
+//!
+//! Whoever has such a copy knows a *place*: the slot where the next return address stands, and the
+//! function that was called from there. Who its callers were is known from other moments of the same
+//! thread only: from copies that did reach the root, and from looks into the memory of the process,
+//! where all that lies outside of the copy still stands if the thread has not returned to it.
+//!
+//! One such moment proves nothing about another. A function is called by one caller now and by
+//! another one a moment later, at the same depth and with the same return addresses inside of it, and
+//! nothing in the copy tells which. So a stack is completed only if
+//!
+//! - the callers were seen in four moments at least, half a millisecond apart, and never others at
+//!   this place;
+//! - they were seen before and after: the last look before the sample and the first one after it
+//!   found the very same activations (stack pointer and return address, up to the root);
+//! - or on one side only, within ten milliseconds, because the place is new then, or the thread
+//!   ended; and everything that was seen until a fifth of a second later speaks for it.
+//!
+//! For the last of these samples have to wait ([`Verdict::Wait`]), and waiting makes the first two
+//! better: what was seen *later* counts against a stack as well as for it. Where callers change,
+//! that shows sooner than four looks in a row can agree by chance; a function that was seen with
+//! several callers at several places is one of those that are called from everywhere (an interpreter's
+//! loop, a recursive walk), and is not believed on one side at all.
+//!
+//! What remains is a caller that nobody ever saw: one that came and went between two looks, while
+//! the other stood before and after it. `tests/deep.rs` has programs made to be like that.
+
+mod known;
+#[cfg(test)]
+mod tests;
+
+use crate::{Frame, Root};
+use known::{Known, Sight};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Looks that must have found the callers.
+const READS: u32 = 4;
+
+/// Time between two looks, in ns; those that come together count as one.
+const APART: u64 = 500_000;
+
+/// How far from a sample it was seen on the one side where it was, in ns.
+const NEAR: u64 = 10_000_000;
+
+/// How long a sample waits, in ns, to be sure that nothing speaks against it.
+const PATIENCE: u64 = 200_000_000;
+
+/// Most frames that are kept, of all threads together.
+const MAX_FRAMES: usize = 1 << 19;
+
+/// Most places of a thread.
+const MAX_PLACES: usize = 128;
+
+/// Most doubtful places and functions of a thread. One with more has a stack that is never quiet.
+const MAX_DOUBTFUL: usize = 1024;
+
+/// Doubtful places from which on a function is one of many callers.
+const SHIFTY: u32 = 2;
+
+/// Where a return address is, and whatever tells the function apart that was called from there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// Address of the slot.
+    pub slot: u64,
+    /// The function.
+    pub function: u64,
+}
+
+/// What becomes of a stack that was cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict<'a> {
+    /// These are its callers, the innermost first, and what shows that the last is the outermost.
+    Callers(&'a [Frame], Root),
+    /// Ask again later.
+    Wait,
+    /// It stays as it is.
+    Unknown,
+}
+
+/// A stack of which all or the outer part was seen.
+#[derive(Debug, Clone, Copy)]
+pub struct Sighting<'a> {
+    /// All frames, the innermost first.
+    pub frames: &'a [Frame],
+    /// The first of them that was seen at that time: 0, or behind the end of a copy.
+    pub from: usize,
+    /// What shows that the last frame is the outermost.
+    pub root: Root,
+    /// When, in ns.
+    pub time: u64,
+}
+
+/// What was seen of each thread's stack.
+#[derive(Debug, Default)]
+pub struct OuterFrames {
+    threads: FxHashMap<u64, Thread>,
+    frames: usize,
+}
+
+#[derive(Debug, Default)]
+struct Thread {
+    /// What was seen last.
+    last: Vec<Frame>,
+    last_from: usize,
+    last_time: u64,
+    last_root: Option<Root>,
+    places: FxHashMap<Place, Known>,
+    doubtful: FxHashSet<Place>,
+    /// Number of doubtful places of each function.
+    shifty: FxHashMap<u64, u32>,
+}
+
+impl OuterFrames {
+    /// Nothing was seen yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A stack of this thread was seen. `function_of` answers which function a frame is of.
+    pub fn saw(
+        &mut self,
+        thread: u64,
+        sighting: Sighting<'_>,
+        function_of: impl Fn(&Frame) -> Option<u64>,
+    ) {
+        if self.frames > MAX_FRAMES {
+            self.threads.clear();
+            self.frames = 0;
+        }
+        let thread = self.threads.entry(thread).or_default();
+        self.frames -= thread.frames();
+        let Thread {
+            places,
+            doubtful,
+            shifty,
+            ..
+        } = thread;
+        for (place, known) in places {
+            let was_doubtful = known.doubtful;
+            sighting.tell(*place, known, &function_of);
+            if known.doubtful && !was_doubtful {
+                if doubtful.len() >= MAX_DOUBTFUL {
+                    doubtful.clear();
+                    shifty.clear();
+                }
+                doubtful.insert(*place);
+                *shifty.entry(place.function).or_default() += 1;
+            }
+        }
+        thread.last.clear();
+        thread.last.extend_from_slice(sighting.frames);
+        thread.last_from = sighting.from;
+        thread.last_time = sighting.time;
+        thread.last_root = Some(sighting.root);
+        self.frames += thread.frames();
+    }
+
+    /// A stack of this thread was cut at a place, by a sample that was taken at `time`.
+    pub fn cut(
+        &mut self,
+        thread: u64,
+        place: Place,
+        time: u64,
+        function_of: impl Fn(&Frame) -> Option<u64>,
+    ) {
+        let thread = self.threads.entry(thread).or_default();
+        if let Some(known) = thread.places.get_mut(&place) {
+            known.used = time;
+            return;
+        }
+        self.frames -= thread.frames();
+        if thread.places.len() >= MAX_PLACES {
+            let old = time.saturating_sub(2 * PATIENCE);
+            thread.places.retain(|_, known| known.used >= old);
+        }
+        // One with so many at once goes from place to place too fast to be seen.
+        if thread.places.len() >= 4 * MAX_PLACES {
+            thread.places.clear();
+        }
+        let mut known = Known::default();
+        known.used = time;
+        known.doubtful = thread.doubtful.contains(&place);
+        if let Some(root) = thread.last_root {
+            let last = Sighting {
+                frames: &thread.last,
+                from: thread.last_from,
+                root,
+                time: thread.last_time,
+            };
+            last.tell(place, &mut known, &function_of);
+        }
+        thread.places.insert(place, known);
+        self.frames += thread.frames();
+    }
+
+    /// The callers that are known at a place, for a look whether they still stand there.
+    #[must_use]
+    pub fn callers_at(&self, thread: u64, place: Place) -> Option<&[Frame]> {
+        let known = self.threads.get(&thread)?.places.get(&place)?;
+        (!known.callers.is_empty()).then_some(&known.callers)
+    }
+
+    /// Whether [these](Self::callers_at) stood there at `time`.
+    pub fn stood(&mut self, thread: u64, place: Place, stood: bool, time: u64) {
+        let known =
+            (self.threads.get_mut(&thread)).and_then(|thread| thread.places.get_mut(&place));
+        if let Some(known) = known {
+            known.stood(time, stood);
+        }
+    }
+
+    /// What becomes of a stack that was [cut](Self::cut) at this place at `time`. `now` is a time of the
+    /// same clock up to which everything was seen; `u64::MAX` if nothing more will be.
+    #[must_use]
+    pub fn judge(&self, thread: u64, place: Place, time: u64, now: u64) -> Verdict<'_> {
+        let is_last = now.saturating_sub(time) >= PATIENCE;
+        let open = if is_last {
+            Verdict::Unknown
+        } else {
+            Verdict::Wait
+        };
+        let Some(thread) = self.threads.get(&thread) else {
+            return Verdict::Unknown;
+        };
+        let Some(known) = thread.places.get(&place) else {
+            return Verdict::Unknown;
+        };
+        let Some(root) = known.root else {
+            return open;
+        };
+        let is_shifty = (thread.shifty.get(&place.function)).is_some_and(|n| *n >= SHIFTY);
+        match known.sight(time) {
+            _ if known.doubtful => Verdict::Unknown,
+            Sight::Enclosed => Verdict::Callers(&known.callers, root),
+            Sight::Near if is_last && !is_shifty => Verdict::Callers(&known.callers, root),
+            Sight::Near | Sight::Open => open,
+        }
+    }
+
+    /// Forgets a thread, because it ended or executes another program.
+    pub fn forget(&mut self, thread: u64) {
+        if let Some(thread) = self.threads.remove(&thread) {
+            self.frames -= thread.frames();
+        }
+    }
+}
+
+impl Thread {
+    fn frames(&self) -> usize {
+        let places = self.places.values();
+        self.last.len() + places.map(|known| known.callers.len()).sum::<usize>()
+    }
+}
+
+impl Sighting<'_> {
+    /// Tells what it shows of a place.
+    fn tell(&self, place: Place, known: &mut Known, function_of: impl Fn(&Frame) -> Option<u64>) {
+        let Some(seen) = self.frames.get(self.from..).filter(|seen| !seen.is_empty()) else {
+            return;
+        };
+        match seen.iter().position(|frame| frame.slot == place.slot) {
+            Some(at) => {
+                let called = (self.from + at)
+                    .checked_sub(1)
+                    .and_then(|at| self.frames.get(at));
+                match called.and_then(function_of) == Some(place.function) {
+                    true => known.found(&seen[at..], self.root, self.time),
+                    false => known.stood(self.time, false),
+                }
+            }
+            // Something else lies there, or nothing any more.
+            None if self.from == 0 || place.slot > seen[0].slot => known.stood(self.time, false),
+            None => {}
+        }
+    }
+}
