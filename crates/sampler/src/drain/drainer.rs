@@ -135,6 +135,8 @@ impl Drainer {
         let watermark = self.reached(now);
         let left = match (self.rings.sideband.unread(), self.rings.samples.unread()) {
             _ if sideband.is_none() || samples.is_none() => Left::Starved,
+            // Large records fill a batch soon.
+            (_, samples) if samples > 0 && self.haste.is_on() => Left::More,
             // Little has come meanwhile; it can wait for its wake-up.
             (a, b) if a < self.rings.sideband.size() / 4 && b < self.rings.samples.size() / 4 => {
                 Left::Nothing

@@ -52,11 +52,16 @@ impl Haste {
 
     /// How long to wait at most where it would be `idle` otherwise.
     pub(super) fn wait(&self, idle: Duration) -> Duration {
-        let until = self.until.load(Ordering::Relaxed);
-        match until != 0 && sys::monotonic_ns() < until {
+        match self.is_on() {
             true => LOOKS.min(idle),
             false => idle,
         }
+    }
+
+    /// Whether its time is not over.
+    pub(super) fn is_on(&self) -> bool {
+        let until = self.until.load(Ordering::Relaxed);
+        until != 0 && sys::monotonic_ns() < until
     }
 }
 
