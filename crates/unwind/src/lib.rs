@@ -117,7 +117,7 @@ pub use frame::{Cause, End, FoundBy, Frame, FrameKind, Root};
 pub use join::ThreadStacks;
 pub use memory::{Memory, StackDump, WithFallback};
 pub use modules::{Module, Modules};
-pub use outer::{OuterFrames, Place, Sighting, Verdict};
+pub use outer::{Functions, OuterFrames, Place, Sighting, Verdict};
 pub use registers::Registers;
 pub use table::{TableStats, UnwindTable};
 pub use unwinder::Unwinder;

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use rprof_processes::Pid;
 use rprof_records::{Endian, Misc, RawBytes, RawRecord, Sample};
 use rprof_unwind::{
-    Cause, End, Frame, Memory, Modules, Place, Registers, Sighting, StackDump, Verdict,
+    Cause, End, Frame, Functions, Memory, Modules, Place, Registers, Sighting, StackDump, Verdict,
 };
 
 use super::process_memory::StackMemory;
@@ -73,8 +73,7 @@ impl Unwinding {
             root,
             time,
         };
-        self.outer
-            .saw(thread, sighting, |frame| code.function_of(frame));
+        self.outer.saw(thread, sighting, &code);
     }
 
     /// The dump ended before the root: looks into the process's memory, if that is to be done for this
@@ -93,7 +92,7 @@ impl Unwinding {
             slot: cut.slot,
             function: code.function_of(last)?,
         };
-        (self.outer).cut(cut.thread, place, cut.time, |frame| code.function_of(frame));
+        self.outer.cut(cut.thread, place, cut.time, &code);
         if self.layouts[layout].stack >= LARGE {
             self.haste
                 .until(rprof_sampler::monotonic_ns().saturating_add(HASTE));
@@ -151,7 +150,7 @@ impl Unwinding {
                 root,
                 time: rprof_sampler::monotonic_ns(),
             };
-            (self.outer).saw(cut.thread, sighting, |frame| code.function_of(frame));
+            self.outer.saw(cut.thread, sighting, &code);
         }
     }
 
@@ -256,13 +255,22 @@ impl Code<'_> {
         // `jmp *GOT` of a PLT entry, and a plain jump.
         target == function || matches!(code, [0xff, ..] | [0xe9, ..] | [0xeb, ..])
     }
+}
 
+impl Functions for Code<'_> {
     /// Where the function of a frame starts.
     fn function_of(&self, frame: &Frame) -> Option<u64> {
         let module = self.find(frame.lookup_address())?;
         let svma = frame.lookup_address().wrapping_sub(module.bias);
         let start = module.table?.function_start(svma)?;
         Some(start.wrapping_add(module.bias))
+    }
+
+    fn in_file(&self, address: u64) -> Option<(u64, u64)> {
+        let mapping = rprof_processes::find_live(self.mappings, address)?;
+        let offset = address.wrapping_sub(mapping.start);
+        let offset = offset.wrapping_add(mapping.file_offset);
+        Some((mapping.image.0.into(), offset))
     }
 }
 

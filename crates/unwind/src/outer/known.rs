@@ -1,6 +1,7 @@
 //! [`Known`]: what was seen of the callers at one place.
 
-use super::{APART, NEAR, READS};
+use super::APART;
+use super::model::Likeness;
 use crate::{FoundBy, Frame, Root};
 
 /// Most sightings that are kept of a place; those in the middle of a row of the same are not.
@@ -12,8 +13,10 @@ pub(super) struct Known {
     /// The callers that were found there, the innermost first; empty while there are none.
     pub(super) callers: Vec<Frame>,
     pub(super) root: Option<Root>,
+    /// What they have in common with those of other threads.
+    pub(super) likeness: Option<Likeness>,
     /// Times at which these were found, apart from each other, and the last of them.
-    reads: u32,
+    pub(super) reads: u32,
     counted: u64,
     /// When somebody looked, in order, and whether these stood there.
     seen: Vec<(u64, bool)>,
@@ -21,16 +24,6 @@ pub(super) struct Known {
     pub(super) doubtful: bool,
     /// When a stack was last cut here.
     pub(super) used: u64,
-}
-
-/// What becomes of a stack that was cut at a place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sight {
-    /// It was seen before and after.
-    Enclosed,
-    /// It was seen on one side only, but soon.
-    Near,
-    Open,
 }
 
 impl Known {
@@ -61,35 +54,30 @@ impl Known {
             let neighbour = at.and_then(|at| self.seen.get(at));
             neighbour.is_some_and(|(_, seen)| *seen == stood)
         };
-        let (before, after) = (same(at.checked_sub(1)), same(Some(at)));
-        match before && after {
-            true => {}
-            // The end of a row moves on.
-            false if before && at == self.seen.len() && same(at.checked_sub(2)) => {
-                self.seen[at - 1].0 = time;
-            }
-            false => {
-                self.seen.insert(at, (time, stood));
-                if self.seen.len() > MOST_SEEN {
-                    self.seen.remove(0);
-                }
-            }
+        let before = same(at.checked_sub(1));
+        if before && same(Some(at)) {
+            return;
+        }
+        // The end of a row moves on.
+        if before && at == self.seen.len() && same(at.checked_sub(2)) {
+            self.seen[at - 1].0 = time;
+            return;
+        }
+        self.seen.insert(at, (time, stood));
+        if self.seen.len() > MOST_SEEN {
+            self.seen.remove(0);
         }
     }
 
-    /// How a sample that was taken at `time` is seen.
-    pub(super) fn sight(&self, time: u64) -> Sight {
-        if self.doubtful || self.reads < READS {
-            return Sight::Open;
-        }
+    /// How long before `time` somebody looked last, and how long after it somebody did next: in ns,
+    /// where the callers stood there.
+    pub(super) fn around(&self, time: u64) -> (Option<u64>, Option<u64>) {
         let at = self.seen.partition_point(|(seen, _)| *seen <= time);
-        let before = at.checked_sub(1).and_then(|at| self.seen.get(at));
-        let stood = |seen: Option<&(u64, bool)>| seen.filter(|s| s.1).map(|s| s.0);
-        match (stood(before), stood(self.seen.get(at))) {
-            (Some(_), Some(_)) => Sight::Enclosed,
-            (Some(seen), None) | (None, Some(seen)) if seen.abs_diff(time) <= NEAR => Sight::Near,
-            _ => Sight::Open,
-        }
+        let stood = |at: Option<usize>| {
+            let (seen, stood) = self.seen.get(at?)?;
+            stood.then(|| seen.abs_diff(time))
+        };
+        (stood(at.checked_sub(1)), stood(Some(at)))
     }
 }
 

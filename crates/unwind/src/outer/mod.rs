@@ -14,7 +14,11 @@
 //! - they were seen before and after: the last look before the sample and the first one after it
 //!   found the very same activations (stack pointer and return address, up to the root);
 //! - or on one side only, within ten milliseconds, because the place is new then, or the thread
-//!   ended; and everything that was seen until a fifth of a second later speaks for it.
+//!   ended; and everything that was seen until a fifth of a second later speaks for it;
+//! - or once, within a second, where the same callers are believed in another thread: the same
+//!   return addresses in the same images, as far from the beginning of the stack, and never others at
+//!   that depth under the same function in any thread. Programs that are started again and again are
+//!   alike.
 //!
 //! For the last of these samples have to wait ([`Verdict::Wait`]), and waiting makes the first two
 //! better: what was seen *later* counts against a stack as well as for it. Where callers change,
@@ -26,11 +30,13 @@
 //! the other stood before and after it. `tests/deep.rs` has programs made to be like that.
 
 mod known;
+mod model;
 #[cfg(test)]
 mod tests;
 
 use crate::{Frame, Root};
-use known::{Known, Sight};
+use known::Known;
+use model::{Likeness, Models};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Looks that must have found the callers.
@@ -41,6 +47,9 @@ const APART: u64 = 500_000;
 
 /// How far from a sample it was seen on the one side where it was, in ns.
 const NEAR: u64 = 10_000_000;
+
+/// The same, in ns, where other threads are like it.
+const FAR: u64 = 1_000_000_000;
 
 /// How long a sample waits, in ns, to be sure that nothing speaks against it.
 const PATIENCE: u64 = 200_000_000;
@@ -94,7 +103,17 @@ pub struct Sighting<'a> {
 #[derive(Debug, Default)]
 pub struct OuterFrames {
     threads: FxHashMap<u64, Thread>,
+    models: Models,
     frames: usize,
+}
+
+/// What there is to know of code.
+pub trait Functions {
+    /// Whatever tells the function apart that a frame is of: its address.
+    fn function_of(&self, frame: &Frame) -> Option<u64>;
+
+    /// Which image an address is of, by a number that is the same for all processes, and where in it.
+    fn in_file(&self, address: u64) -> Option<(u64, u64)>;
 }
 
 #[derive(Debug, Default)]
@@ -117,18 +136,13 @@ impl OuterFrames {
         Self::default()
     }
 
-    /// A stack of this thread was seen. `function_of` answers which function a frame is of.
-    pub fn saw(
-        &mut self,
-        thread: u64,
-        sighting: Sighting<'_>,
-        function_of: impl Fn(&Frame) -> Option<u64>,
-    ) {
+    /// A stack of this thread was seen.
+    pub fn saw(&mut self, id: u64, sighting: Sighting<'_>, functions: &impl Functions) {
         if self.frames > MAX_FRAMES {
             self.threads.clear();
             self.frames = 0;
         }
-        let thread = self.threads.entry(thread).or_default();
+        let thread = self.threads.entry(id).or_default();
         self.frames -= thread.frames();
         let Thread {
             places,
@@ -138,7 +152,7 @@ impl OuterFrames {
         } = thread;
         for (place, known) in places {
             let was_doubtful = known.doubtful;
-            sighting.tell(*place, known, &function_of);
+            sighting.tell(*place, known, (id, &mut self.models), functions);
             if known.doubtful && !was_doubtful {
                 if doubtful.len() >= MAX_DOUBTFUL {
                     doubtful.clear();
@@ -157,14 +171,8 @@ impl OuterFrames {
     }
 
     /// A stack of this thread was cut at a place, by a sample that was taken at `time`.
-    pub fn cut(
-        &mut self,
-        thread: u64,
-        place: Place,
-        time: u64,
-        function_of: impl Fn(&Frame) -> Option<u64>,
-    ) {
-        let thread = self.threads.entry(thread).or_default();
+    pub fn cut(&mut self, id: u64, place: Place, time: u64, functions: &impl Functions) {
+        let thread = self.threads.entry(id).or_default();
         if let Some(known) = thread.places.get_mut(&place) {
             known.used = time;
             return;
@@ -188,7 +196,7 @@ impl OuterFrames {
                 root,
                 time: thread.last_time,
             };
-            last.tell(place, &mut known, &function_of);
+            last.tell(place, &mut known, (id, &mut self.models), functions);
         }
         thread.places.insert(place, known);
         self.frames += thread.frames();
@@ -207,20 +215,21 @@ impl OuterFrames {
             (self.threads.get_mut(&thread)).and_then(|thread| thread.places.get_mut(&place));
         if let Some(known) = known {
             known.stood(time, stood);
+            self.models.count(thread, known);
         }
     }
 
     /// What becomes of a stack that was [cut](Self::cut) at this place at `time`. `now` is a time of the
     /// same clock up to which everything was seen; `u64::MAX` if nothing more will be.
     #[must_use]
-    pub fn judge(&self, thread: u64, place: Place, time: u64, now: u64) -> Verdict<'_> {
+    pub fn judge(&self, id: u64, place: Place, time: u64, now: u64) -> Verdict<'_> {
         let is_last = now.saturating_sub(time) >= PATIENCE;
         let open = if is_last {
             Verdict::Unknown
         } else {
             Verdict::Wait
         };
-        let Some(thread) = self.threads.get(&thread) else {
+        let Some(thread) = self.threads.get(&id) else {
             return Verdict::Unknown;
         };
         let Some(known) = thread.places.get(&place) else {
@@ -230,11 +239,22 @@ impl OuterFrames {
             return open;
         };
         let is_shifty = (thread.shifty.get(&place.function)).is_some_and(|n| *n >= SHIFTY);
-        match known.sight(time) {
-            _ if known.doubtful => Verdict::Unknown,
-            Sight::Enclosed => Verdict::Callers(&known.callers, root),
-            Sight::Near if is_last && !is_shifty => Verdict::Callers(&known.callers, root),
-            Sight::Near | Sight::Open => open,
+        if known.doubtful {
+            return Verdict::Unknown;
+        }
+        let is_believed = known.reads >= READS;
+        let is_alike =
+            (known.likeness).is_some_and(|likeness| self.models.has_others(id, likeness));
+        let is_seen = match known.around(time) {
+            (Some(_), Some(_)) => is_believed || is_alike,
+            (Some(one), None) | (None, Some(one)) if is_last && !is_shifty => {
+                (is_believed && one <= NEAR) || (is_alike && one <= FAR)
+            }
+            _ => false,
+        };
+        match is_seen {
+            true => Verdict::Callers(&known.callers, root),
+            false => open,
         }
     }
 
@@ -255,7 +275,13 @@ impl Thread {
 
 impl Sighting<'_> {
     /// Tells what it shows of a place.
-    fn tell(&self, place: Place, known: &mut Known, function_of: impl Fn(&Frame) -> Option<u64>) {
+    fn tell(
+        &self,
+        place: Place,
+        known: &mut Known,
+        (thread, models): (u64, &mut Models),
+        functions: &impl Functions,
+    ) {
         let Some(seen) = self.frames.get(self.from..).filter(|seen| !seen.is_empty()) else {
             return;
         };
@@ -264,10 +290,19 @@ impl Sighting<'_> {
                 let called = (self.from + at)
                     .checked_sub(1)
                     .and_then(|at| self.frames.get(at));
-                match called.and_then(function_of) == Some(place.function) {
-                    true => known.found(&seen[at..], self.root, self.time),
-                    false => known.stood(self.time, false),
+                let called = called.and_then(|frame| functions.function_of(frame));
+                if called != Some(place.function) {
+                    known.stood(self.time, false);
+                    return;
                 }
+                let callers = &seen[at..];
+                if known.callers.is_empty() {
+                    known.likeness =
+                        Likeness::of(place, callers, |address| functions.in_file(address));
+                    known.likeness.inspect(|likeness| models.found(*likeness));
+                }
+                known.found(callers, self.root, self.time);
+                models.count(thread, known);
             }
             // Something else lies there, or nothing any more.
             None if self.from == 0 || place.slot > seen[0].slot => known.stood(self.time, false),
