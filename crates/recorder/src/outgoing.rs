@@ -65,6 +65,9 @@ impl Outgoing {
         unwinding: &mut Option<Unwinding>,
         files: &mut Files,
     ) -> io::Result<u64> {
+        if let (false, Some(unwinding)) = (self.records.is_empty(), unwinding.as_mut()) {
+            unwinding.look_again();
+        }
         while let Some(first) = self.records.front_mut() {
             if first.is_held
                 && let Some(unwinding) = unwinding

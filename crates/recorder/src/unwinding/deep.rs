@@ -25,6 +25,9 @@ const WITNESSES: usize = 2;
 /// For how long drain threads make haste after a deep stack, in ns.
 const HASTE: u64 = 1_000_000_000;
 
+/// Places that are looked at again at once.
+const MOST_LOOKS: usize = 32;
+
 /// Bytes asked for of each stack from which on what lies outside of them is looked for in the process's memory.
 /// Programs whose true stacks are known show wrong ones where copies are short: callers near the leaf
 /// change all the time.
@@ -43,6 +46,7 @@ pub(super) struct Cut {
 /// A sample that waits for the rest of its stack.
 #[derive(Debug)]
 pub(super) struct Held {
+    pid: Pid,
     thread: u64,
     place: Place,
     time: u64,
@@ -99,6 +103,7 @@ impl Unwinding {
             self.look(cut, place, registers, dump);
         }
         Some(Held {
+            pid: cut.pid,
             thread: cut.thread,
             place,
             time: cut.time,
@@ -130,6 +135,32 @@ impl Unwinding {
         let stands = |slot| memory.read_u64(slot) == dump.read_u64(slot);
         if slots.peek().is_some() && slots.all(stands) {
             self.read_on(cut, place, registers, &Both(dump, &memory));
+        }
+    }
+
+    /// Looks once more where the samples that wait were cut: what stands there now tells whether it
+    /// stays.
+    pub(crate) fn look_again(&mut self) {
+        let mut looked = 0;
+        for held in &self.waiting {
+            let now = rprof_sampler::monotonic_ns();
+            let is_new = held.settled.is_none() && self.layouts[held.layout].stack >= LARGE;
+            if !is_new || !self.outer.wants_look(held.thread, held.place, now) {
+                continue;
+            }
+            let (Some(memory), Some(callers)) = (
+                self.memory.stack(held.pid),
+                self.outer.callers_at(held.thread, held.place),
+            ) else {
+                continue;
+            };
+            let stand = are_in(&memory, callers);
+            let now = rprof_sampler::monotonic_ns();
+            self.outer.stood(held.thread, held.place, stand, now);
+            looked += 1;
+            if looked == MOST_LOOKS {
+                break;
+            }
         }
     }
 

@@ -22,6 +22,8 @@ pub(super) struct Known {
     seen: Vec<(u64, bool)>,
     /// Others were found, too: no sighting tells which a sample had.
     pub(super) doubtful: bool,
+    /// How many of the reads its model knows of.
+    pub(super) told: u32,
     /// When a stack was last cut here.
     pub(super) used: u64,
 }
@@ -67,6 +69,12 @@ impl Known {
         if self.seen.len() > MOST_SEEN {
             self.seen.remove(0);
         }
+    }
+
+    /// Whether it is worth looking at `now`.
+    pub(super) fn wants_look(&self, now: u64) -> bool {
+        let last = self.seen.last().map_or(0, |(seen, _)| *seen);
+        !self.callers.is_empty() && !self.doubtful && now.saturating_sub(last) >= APART
     }
 
     /// How long before `time` somebody looked last, and how long after it somebody did next: in ns,

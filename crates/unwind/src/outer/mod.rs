@@ -15,10 +15,10 @@
 //!   found the very same activations (stack pointer and return address, up to the root);
 //! - or on one side only, within ten milliseconds, because the place is new then, or the thread
 //!   ended; and everything that was seen until a fifth of a second later speaks for it;
-//! - or once, within a second, where the same callers are believed in another thread: the same
+//! - or once, within a second, where the four moments are of several threads that are alike: with the same
 //!   return addresses in the same images, as far from the beginning of the stack, and never others at
-//!   that depth under the same function in any thread. Programs that are started again and again are
-//!   alike.
+//!   that depth under the same function in any thread. So are programs that are started again and
+//!   again.
 //!
 //! For the last of these samples have to wait ([`Verdict::Wait`]), and waiting makes the first two
 //! better: what was seen *later* counts against a stack as well as for it. Where callers change,
@@ -209,6 +209,15 @@ impl OuterFrames {
         (!known.callers.is_empty()).then_some(&known.callers)
     }
 
+    /// Whether another look at this place would tell something at `now`: there are callers, and nobody looked
+    /// just before.
+    #[must_use]
+    pub fn wants_look(&self, thread: u64, place: Place, now: u64) -> bool {
+        let thread = self.threads.get(&thread);
+        let known = thread.and_then(|thread| thread.places.get(&place));
+        known.is_some_and(|known| known.wants_look(now))
+    }
+
     /// Whether [these](Self::callers_at) stood there at `time`.
     pub fn stood(&mut self, thread: u64, place: Place, stood: bool, time: u64) {
         let known =
@@ -243,8 +252,7 @@ impl OuterFrames {
             return Verdict::Unknown;
         }
         let is_believed = known.reads >= READS;
-        let is_alike =
-            (known.likeness).is_some_and(|likeness| self.models.has_others(id, likeness));
+        let is_alike = (known.likeness).is_some_and(|likeness| self.models.believes(likeness));
         let is_seen = match known.around(time) {
             (Some(_), Some(_)) => is_believed || is_alike,
             (Some(one), None) | (None, Some(one)) if is_last && !is_shifty => {

@@ -53,8 +53,10 @@ pub(super) struct Models {
 #[derive(Debug)]
 struct Model {
     callers: u64,
-    /// Threads in which they were seen often enough to be believed there.
-    believed_in: [Option<u64>; 2],
+    /// The last two threads in which they were seen.
+    threads: [Option<u64>; 2],
+    /// How often they were seen in all threads.
+    reads: u32,
     /// Others were seen at such a place.
     doubtful: bool,
 }
@@ -67,14 +69,15 @@ impl Models {
         }
         let model = self.by_place.entry(likeness.place).or_insert(Model {
             callers: likeness.callers,
-            believed_in: [None; 2],
+            threads: [None; 2],
+            reads: 0,
             doubtful: false,
         });
         model.doubtful |= model.callers != likeness.callers;
     }
 
     /// Something more is known of a place with these callers in this thread.
-    pub(super) fn count(&mut self, thread: u64, known: &Known) {
+    pub(super) fn count(&mut self, thread: u64, known: &mut Known) {
         let model = known.likeness.and_then(|likeness| {
             let model = self.by_place.get_mut(&likeness.place)?;
             (model.callers == likeness.callers).then_some(model)
@@ -83,16 +86,22 @@ impl Models {
             return;
         };
         model.doubtful |= known.doubtful;
-        if known.reads >= READS && !model.believed_in.contains(&Some(thread)) {
-            model.believed_in = [Some(thread), model.believed_in[0]];
+        if known.reads > known.told {
+            model.reads = model.reads.saturating_add(known.reads - known.told);
+            known.told = known.reads;
+            if model.threads[0] != Some(thread) {
+                model.threads = [Some(thread), model.threads[0]];
+            }
         }
     }
 
-    /// Whether these callers are believed in another thread than this one.
-    pub(super) fn has_others(&self, thread: u64, likeness: Likeness) -> bool {
+    /// Whether these callers were seen often enough, and in two threads at least.
+    pub(super) fn believes(&self, likeness: Likeness) -> bool {
         let model = self.by_place.get(&likeness.place);
-        let model = model.filter(|model| !model.doubtful && model.callers == likeness.callers);
-        let mut believed_in = model.into_iter().flat_map(|model| model.believed_in);
-        believed_in.any(|believed| believed.is_some_and(|other| other != thread))
+        model.is_some_and(|model| {
+            let is_of_several = model.threads.iter().all(Option::is_some);
+            let is_clear = !model.doubtful && model.callers == likeness.callers;
+            is_clear && is_of_several && model.reads >= READS
+        })
     }
 }
