@@ -15,7 +15,7 @@ pub(super) struct Known {
     pub(super) root: Option<Root>,
     /// What they have in common with those of other threads.
     pub(super) likeness: Option<Likeness>,
-    /// Times at which these were found, apart from each other, and the last of them.
+    /// Times at which these were found, between which the thread ran, and the last of them.
     pub(super) reads: u32,
     counted: u64,
     /// When somebody looked, in order, and whether these stood there.
@@ -30,7 +30,7 @@ pub(super) struct Known {
 
 impl Known {
     /// These callers were found at `time`.
-    pub(super) fn found(&mut self, callers: &[Frame], root: Root, time: u64) {
+    pub(super) fn found(&mut self, callers: &[Frame], root: Root, time: u64, ran: u64) {
         if self.callers.is_empty() {
             let memory = |frame: &Frame| Frame {
                 by: FoundBy::Memory,
@@ -42,12 +42,13 @@ impl Known {
             return;
         }
         self.root = Some(root);
-        self.stood(time, true);
+        self.stood(time, true, ran);
     }
 
-    /// Whether the callers that are known stood there at `time`.
-    pub(super) fn stood(&mut self, time: u64, stood: bool) {
-        if stood && (self.reads == 0 || time.abs_diff(self.counted) >= APART) {
+    /// Whether the callers that are known stood there at `time`. The thread is known to have run at `ran`.
+    pub(super) fn stood(&mut self, time: u64, stood: bool, ran: u64) {
+        let is_another = ran > self.counted && time.abs_diff(self.counted) >= APART;
+        if stood && (self.reads == 0 || is_another) {
             self.reads = self.reads.saturating_add(1);
             self.counted = time;
         }

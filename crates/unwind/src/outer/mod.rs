@@ -9,22 +9,22 @@
 //! another one a moment later, at the same depth and with the same return addresses inside of it, and
 //! nothing in the copy tells which. So a stack is completed only if
 //!
-//! - the callers were seen in four moments at least, half a millisecond apart, and never others at
+//! - the callers were seen in four moments at least, between which the thread ran, and never others at
 //!   this place;
 //! - they were seen before and after: the last look before the sample and the first one after it
 //!   found the very same activations (stack pointer and return address, up to the root);
 //! - or on one side only, within ten milliseconds, because the place is new then, or the thread
-//!   ended; and everything that was seen until a fifth of a second later speaks for it;
+//!   ended;
 //! - or once, within a second, where the four moments are of several threads that are alike: with the same
 //!   return addresses in the same images, as far from the beginning of the stack, and never others at
 //!   that depth under the same function in any thread. So are programs that are started again and
 //!   again.
 //!
-//! For the last of these samples have to wait ([`Verdict::Wait`]), and waiting makes the first two
-//! better: what was seen *later* counts against a stack as well as for it. Where callers change,
-//! that shows sooner than four looks in a row can agree by chance; a function that was seen with
-//! several callers at several places is one of those that are called from everywhere (an interpreter's
-//! loop, a recursive walk), and is not believed on one side at all.
+//! All samples wait for a fifth of a second ([`Verdict::Wait`]), or until their thread ends: what was seen
+//! *later* counts against a stack as well as for it. Where callers change, that shows in
+//! this time; a function that was seen with several callers at several places is one of those that
+//! are called from everywhere (an interpreter's loop, a recursive walk), and is not believed on one
+//! side at all.
 //!
 //! What remains is a caller that nobody ever saw: one that came and went between two looks, while
 //! the other stood before and after it. `tests/deep.rs` has programs made to be like that.
@@ -118,6 +118,8 @@ pub trait Functions {
 
 #[derive(Debug, Default)]
 struct Thread {
+    /// When it was sampled last: when it ran.
+    ran: u64,
     /// What was seen last.
     last: Vec<Frame>,
     last_from: usize,
@@ -144,7 +146,11 @@ impl OuterFrames {
         }
         let thread = self.threads.entry(id).or_default();
         self.frames -= thread.frames();
+        if sighting.from == 0 {
+            thread.ran = thread.ran.max(sighting.time);
+        }
         let Thread {
+            ran,
             places,
             doubtful,
             shifty,
@@ -152,7 +158,7 @@ impl OuterFrames {
         } = thread;
         for (place, known) in places {
             let was_doubtful = known.doubtful;
-            sighting.tell(*place, known, (id, &mut self.models), functions);
+            sighting.tell(*place, known, (id, *ran), &mut self.models, functions);
             if known.doubtful && !was_doubtful {
                 if doubtful.len() >= MAX_DOUBTFUL {
                     doubtful.clear();
@@ -173,6 +179,7 @@ impl OuterFrames {
     /// A stack of this thread was cut at a place, by a sample that was taken at `time`.
     pub fn cut(&mut self, id: u64, place: Place, time: u64, functions: &impl Functions) {
         let thread = self.threads.entry(id).or_default();
+        thread.ran = thread.ran.max(time);
         if let Some(known) = thread.places.get_mut(&place) {
             known.used = time;
             return;
@@ -196,7 +203,13 @@ impl OuterFrames {
                 root,
                 time: thread.last_time,
             };
-            last.tell(place, &mut known, (id, &mut self.models), functions);
+            last.tell(
+                place,
+                &mut known,
+                (id, thread.ran),
+                &mut self.models,
+                functions,
+            );
         }
         thread.places.insert(place, known);
         self.frames += thread.frames();
@@ -220,10 +233,11 @@ impl OuterFrames {
 
     /// Whether [these](Self::callers_at) stood there at `time`.
     pub fn stood(&mut self, thread: u64, place: Place, stood: bool, time: u64) {
-        let known =
-            (self.threads.get_mut(&thread)).and_then(|thread| thread.places.get_mut(&place));
-        if let Some(known) = known {
-            known.stood(time, stood);
+        let Some(of) = self.threads.get_mut(&thread) else {
+            return;
+        };
+        if let Some(known) = of.places.get_mut(&place) {
+            known.stood(time, stood, of.ran);
             self.models.count(thread, known);
         }
     }
@@ -232,12 +246,9 @@ impl OuterFrames {
     /// same clock up to which everything was seen; `u64::MAX` if nothing more will be.
     #[must_use]
     pub fn judge(&self, id: u64, place: Place, time: u64, now: u64) -> Verdict<'_> {
-        let is_last = now.saturating_sub(time) >= PATIENCE;
-        let open = if is_last {
-            Verdict::Unknown
-        } else {
-            Verdict::Wait
-        };
+        if now.saturating_sub(time) < PATIENCE {
+            return Verdict::Wait;
+        }
         let Some(thread) = self.threads.get(&id) else {
             return Verdict::Unknown;
         };
@@ -245,7 +256,7 @@ impl OuterFrames {
             return Verdict::Unknown;
         };
         let Some(root) = known.root else {
-            return open;
+            return Verdict::Unknown;
         };
         let is_shifty = (thread.shifty.get(&place.function)).is_some_and(|n| *n >= SHIFTY);
         if known.doubtful {
@@ -255,14 +266,14 @@ impl OuterFrames {
         let is_alike = (known.likeness).is_some_and(|likeness| self.models.believes(likeness));
         let is_seen = match known.around(time) {
             (Some(_), Some(_)) => is_believed || is_alike,
-            (Some(one), None) | (None, Some(one)) if is_last && !is_shifty => {
+            (Some(one), None) | (None, Some(one)) if !is_shifty => {
                 (is_believed && one <= NEAR) || (is_alike && one <= FAR)
             }
             _ => false,
         };
         match is_seen {
             true => Verdict::Callers(&known.callers, root),
-            false => open,
+            false => Verdict::Unknown,
         }
     }
 
@@ -287,7 +298,8 @@ impl Sighting<'_> {
         &self,
         place: Place,
         known: &mut Known,
-        (thread, models): (u64, &mut Models),
+        (thread, ran): (u64, u64),
+        models: &mut Models,
         functions: &impl Functions,
     ) {
         let Some(seen) = self.frames.get(self.from..).filter(|seen| !seen.is_empty()) else {
@@ -300,7 +312,7 @@ impl Sighting<'_> {
                     .and_then(|at| self.frames.get(at));
                 let called = called.and_then(|frame| functions.function_of(frame));
                 if called != Some(place.function) {
-                    known.stood(self.time, false);
+                    known.stood(self.time, false, ran);
                     return;
                 }
                 let callers = &seen[at..];
@@ -309,11 +321,13 @@ impl Sighting<'_> {
                         Likeness::of(place, callers, |address| functions.in_file(address));
                     known.likeness.inspect(|likeness| models.found(*likeness));
                 }
-                known.found(callers, self.root, self.time);
+                known.found(callers, self.root, self.time, ran);
                 models.count(thread, known);
             }
             // Something else lies there, or nothing any more.
-            None if self.from == 0 || place.slot > seen[0].slot => known.stood(self.time, false),
+            None if self.from == 0 || place.slot > seen[0].slot => {
+                known.stood(self.time, false, ran);
+            }
             None => {}
         }
     }
