@@ -29,6 +29,9 @@ use crate::writing::{Writing, Written, start_features};
 /// bound to their CPUs.
 const SLACK: u64 = 1_000_000;
 
+/// For how long drain threads make haste at the beginning of a recording with stacks, in ns.
+const HASTE: u64 = 1_000_000_000;
+
 /// What is under watch.
 #[derive(Debug)]
 pub struct Recording {
@@ -166,6 +169,11 @@ impl Recording {
                 writing.run()
             })
             .map_err(RecordError::Thread)?;
+        if options.unwind {
+            // What is deep shows itself now.
+            let now = rprof_sampler::monotonic_ns();
+            session.haste().until(now.saturating_add(HASTE));
+        }
         let started = Instant::now();
         if let Err(e) = session.start() {
             drop(session);

@@ -29,7 +29,7 @@ use rprof_sampler::{EventIds, Haste, StackTops};
 use rprof_unwind::{
     Arch, Cause, End, Frame, Module, Modules, OuterFrames, Registers, Root, StackDump, Unwinder,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::merge::Released;
 use deep::{Cut, Held, Waiting};
@@ -55,6 +55,8 @@ pub(crate) struct Unwinding {
     unwinder: Unwinder,
     map: LiveMap,
     tables: Tables,
+    /// Processes that began a program while they were watched.
+    begun: FxHashSet<Pid>,
     memory: ProcessMemories,
     outer: OuterFrames,
     /// Samples that wait for the rest of their stacks, in order.
@@ -121,6 +123,7 @@ impl Unwinding {
             unwinder: Unwinder::new(arch),
             map: LiveMap::new(),
             tables: Tables::default(),
+            begun: FxHashSet::default(),
             memory: ProcessMemories::default(),
             outer: OuterFrames::new(),
             waiting: Waiting::new(),
@@ -163,6 +166,7 @@ impl Unwinding {
                     true => {
                         self.forget(pid, tid);
                         self.map.handle_exec(pid, tid);
+                        self.begun.insert(pid);
                     }
                     false => self.map.handle_thread(pid, tid),
                 }
@@ -178,6 +182,9 @@ impl Unwinding {
             Record::Exit(task) => {
                 let (pid, tid) = (Pid(task.pid), Tid(task.tid));
                 self.map.handle_exit(pid, tid);
+                if pid.0 == tid.0 {
+                    self.begun.remove(&pid);
+                }
                 self.forget(pid, tid);
             }
             Record::Mmap2(m) if m.pid >= 0 => {
@@ -208,6 +215,12 @@ impl Unwinding {
                     executable: m.prot & PROT_EXEC != 0,
                 };
                 self.map.handle_mmap(Pid(m.pid), &new);
+                let pid = Pid(m.pid);
+                if self.begun.contains(&pid)
+                    && let Some(mapping) = self.map.find(pid, m.start)
+                {
+                    self.tables.mapped(self.map.images(), &mapping, pid);
+                }
             }
             _ => {}
         }
