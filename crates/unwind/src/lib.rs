@@ -41,6 +41,7 @@
 //! | `unwinder` | [`Unwinder`]: from step to step |
 //! | `frame` | [`Frame`], [`End`], [`Root`], [`Cause`] |
 //! | `join` | [`ThreadStacks`]: what is remembered of each thread |
+//! | `outer` | [`OuterFrames`]: what is believed of a stack that was cut, by what was seen before and after |
 //!
 //! It knows no perf records, no files and no names, and makes no system calls.
 //!

@@ -219,7 +219,7 @@ impl Unwinding {
                 if self.begun.contains(&pid)
                     && let Some(mapping) = self.map.find(pid, m.start)
                 {
-                    self.tables.mapped(self.map.images(), &mapping, pid);
+                    self.tables.mapped(self.map.images(), mapping, pid);
                 }
             }
             _ => {}
