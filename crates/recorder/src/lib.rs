@@ -11,6 +11,7 @@
 //! | [`recording`] | [`Recording`]: from start to summary |
 //! | [`options`] | [`RecordOptions`], [`RecordError`]: where to and how, and what can go wrong |
 //! | [`merge`] | [`Merge`]: batches of all CPUs into one order of time |
+//! | `outgoing` | records that wait for one before them |
 //! | [`existing`] | records that say what was there before the recording |
 //! | [`files`] | the file that is written, and those that follow it: [`Switch`] |
 //! | `state` | what lives, for the beginning of a further file |
@@ -33,6 +34,7 @@ pub mod kernel_maps;
 pub mod machine;
 pub mod merge;
 pub mod options;
+mod outgoing;
 pub mod recording;
 mod sink;
 mod state;

@@ -17,6 +17,7 @@ use crate::existing;
 use crate::files::{Files, How};
 use crate::merge::Merge;
 use crate::options::{Output, RecordError, RecordOptions, Stopped};
+use crate::outgoing::Outgoing;
 use crate::sink::Sink;
 use crate::summary::{Live, Progress, Summary, WriterState};
 use crate::throttling::Throttling;
@@ -27,6 +28,9 @@ use crate::writing::{Writing, Written, start_features};
 /// Nanoseconds by which a watermark may run ahead where drain threads are not
 /// bound to their CPUs.
 const SLACK: u64 = 1_000_000;
+
+/// For how long drain threads make haste at the beginning of a recording with stacks, in ns.
+const HASTE: u64 = 1_000_000_000;
 
 /// What is under watch.
 #[derive(Debug)]
@@ -80,7 +84,7 @@ impl Recording {
             Output::Stream(file) => (None, Some(file), PathBuf::from("standard output")),
         };
         let unwinding = match options.unwind {
-            true => Unwinding::new(session.events(), session.stack_tops()),
+            true => Unwinding::new(session.events(), session.stack_tops(), session.haste()),
             false => None,
         };
         let events: Vec<_> = (session.events().iter())
@@ -157,6 +161,7 @@ impl Recording {
             merge,
             sieve: session.sieve(),
             files: Files::new(how, sink, Arc::clone(&live)),
+            outgoing: Outgoing::default(),
             unwinding,
             live: Arc::clone(&live),
             notify: options.notify,
@@ -168,6 +173,11 @@ impl Recording {
                 writing.run()
             })
             .map_err(RecordError::Thread)?;
+        if options.unwind {
+            // What is deep shows itself now.
+            let now = rprof_sampler::monotonic_ns();
+            session.haste().until(now.saturating_add(HASTE));
+        }
         let started = Instant::now();
         if let Err(e) = session.start() {
             drop(session);

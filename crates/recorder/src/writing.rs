@@ -13,8 +13,9 @@ use rprof_sampler::{Batch, Recycler, Sieve};
 
 use crate::files::Files;
 use crate::merge::{Merge, Released};
+use crate::outgoing::Outgoing;
 use crate::summary::{Live, WriterState};
-use crate::unwinding::{StackTally, Unwinding};
+use crate::unwinding::{StackTally, Taken, Unwinding};
 
 /// Least time between two rounds.
 const ROUND: Duration = Duration::from_millis(100);
@@ -27,6 +28,7 @@ pub(crate) struct Writing {
     /// Leaves out samples that are not to be counted.
     pub(crate) sieve: Sieve,
     pub(crate) files: Files,
+    pub(crate) outgoing: Outgoing,
     /// Turns registers and stack bytes into callchains, where samples have them.
     pub(crate) unwinding: Option<Unwinding>,
     pub(crate) live: Arc<Live>,
@@ -75,6 +77,11 @@ impl Writing {
                 self.tell(failure.is_some());
             }
         }
+        if failure.is_none() {
+            // Nothing waits any more, whatever the last watermarks said.
+            let rest = (self.outgoing).go_on(u64::MAX, &mut self.unwinding, &mut self.files);
+            failure = rest.err();
+        }
         Written {
             late: self.merge.late(),
             damaged_bytes: self.merge.damaged_bytes(),
@@ -90,6 +97,7 @@ impl Writing {
             merge,
             sieve,
             files,
+            outgoing,
             unwinding,
             ..
         } = self;
@@ -98,22 +106,23 @@ impl Writing {
             if !good || !sieve.takes(record.stream, record.bytes) {
                 return Ok(());
             }
-            let rewritten = match unwinding {
+            files.notice(&record);
+            let taken = match unwinding {
                 Some(unwinding) => unwinding.take(&record, &mut unwound),
-                None => false,
+                None => Taken::AsItIs,
             };
-            match rewritten {
-                true => files.put(&Released {
-                    bytes: &unwound,
-                    ..record
-                }),
-                false => files.put(&record),
-            }
+            let bytes = match taken {
+                Taken::AsItIs => record.bytes,
+                Taken::Rewritten | Taken::Held => &unwound,
+            };
+            let record = Released { bytes, ..record };
+            outgoing.put(&record, taken == Taken::Held, files)
         })?;
-        match good {
-            true => files.reached(merge.reached()),
-            false => Ok(()),
+        if !good {
+            return Ok(());
         }
+        let reached = outgoing.go_on(merge.reached(), unwinding, files)?;
+        files.reached(reached)
     }
 
     /// Tells whoever waits that nothing more will be written.

@@ -50,7 +50,7 @@ pub mod target;
 pub mod tracefs;
 pub mod wall_clock;
 
-pub use drain::{Batch, DrainCounts, Recycler, StackTops, Stream};
+pub use drain::{Batch, DrainCounts, Haste, Recycler, StackTops, Stream};
 pub use errno::Errno;
 pub use event::{Event, EventError, EventParser, EventStacks, Modifiers, Resolver};
 pub use launch::{Child, ExecError, LaunchError, Launcher, Waited};

@@ -63,14 +63,14 @@ pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
     Ok((owned(fds[0])?, owned(fds[1])?))
 }
 
-/// A flag that threads can poll (eventfd(2)). Raised once, it stays up: nobody reads it.
+/// A flag that threads can poll (eventfd(2)). Raised, it stays up until somebody lowers it.
 #[derive(Debug)]
-pub(crate) struct StopFlag(OwnedFd);
+pub(crate) struct Flag(OwnedFd);
 
-impl StopFlag {
-    pub(crate) fn new() -> Result<StopFlag, Errno> {
+impl Flag {
+    pub(crate) fn new() -> Result<Flag, Errno> {
         // SAFETY: eventfd has no preconditions.
-        owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }).map(StopFlag)
+        owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }).map(Flag)
     }
 
     pub(crate) fn raise(&self) {
@@ -78,6 +78,13 @@ impl StopFlag {
         // SAFETY: eight readable bytes, as eventfd(2) wants. The one way for it to
         // fail, an overflowing counter, leaves the flag up as well.
         unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+    }
+
+    /// Takes it down, if it is up.
+    pub(crate) fn lower(&self) {
+        let mut count = [0; 8];
+        // SAFETY: eight writable bytes, as eventfd(2) wants; it does not block.
+        unsafe { libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
     }
 
     pub(crate) fn fd(&self) -> RawFd {
@@ -250,12 +257,15 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
-    fn a_raised_flag_stays_up() {
-        let flag = StopFlag::new().unwrap();
-        let ready = |flag: &StopFlag| poll(&mut [readable(flag.fd())], Some(Duration::ZERO));
+    fn a_raised_flag_stays_up_until_it_is_lowered() {
+        let flag = Flag::new().unwrap();
+        let ready = |flag: &Flag| poll(&mut [readable(flag.fd())], Some(Duration::ZERO));
         assert_eq!(ready(&flag), Ok(0));
         flag.raise();
         assert_eq!((ready(&flag), ready(&flag)), (Ok(1), Ok(1)));
+        flag.lower();
+        flag.lower();
+        assert_eq!(ready(&flag), Ok(0));
     }
 
     #[test]

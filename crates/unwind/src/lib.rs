@@ -41,6 +41,7 @@
 //! | `unwinder` | [`Unwinder`]: from step to step |
 //! | `frame` | [`Frame`], [`End`], [`Root`], [`Cause`] |
 //! | `join` | [`ThreadStacks`]: what is remembered of each thread |
+//! | `outer` | [`OuterFrames`]: what is believed of a stack that was cut, by what was seen before and after |
 //!
 //! It knows no perf records, no files and no names, and makes no system calls.
 //!
@@ -117,7 +118,7 @@ pub use frame::{Cause, End, FoundBy, Frame, FrameKind, Root};
 pub use join::ThreadStacks;
 pub use memory::{Memory, StackDump, WithFallback};
 pub use modules::{Module, Modules};
-pub use outer::{Callers, OuterFrames};
+pub use outer::{Functions, OuterFrames, Place, Sighting, Verdict};
 pub use registers::Registers;
 pub use table::{TableStats, UnwindTable};
 pub use unwinder::Unwinder;

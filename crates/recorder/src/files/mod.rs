@@ -125,6 +125,20 @@ impl Files {
         self.sink()?.write_records(&made_up)
     }
 
+    /// A record has come that will be [put](Self::put) in time: takes hold of the files that it speaks of,
+    /// which may not be there for long.
+    pub(crate) fn notice(&mut self, released: &Released<'_>) {
+        if self.full || released.stream == Stream::Samples {
+            return;
+        }
+        let raw = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE);
+        if let Some(raw) = raw.filter(|raw| Keeper::wants(raw.kind))
+            && let Ok(record) = Record::decode(&raw, Some(&self.how.sideband))
+        {
+            self.keeper.take(&record, raw.misc, released.time);
+        }
+    }
+
     /// Takes the next record.
     pub(crate) fn put(&mut self, released: &Released<'_>) -> io::Result<()> {
         if self.full || !self.how.sieve.takes(released.stream, released.bytes) {
@@ -269,7 +283,6 @@ impl Files {
         }
         if let Ok(record) = Record::decode(&raw, Some(layout)) {
             self.images.take(&record);
-            self.keeper.take(&record, raw.misc, released.time);
             self.tasks.take(&record);
             if let Some(state) = &mut self.state {
                 state.take(&raw, &record, released.bytes);

@@ -17,7 +17,7 @@ mod runtimes;
 use std::borrow::Cow;
 
 use rprof_perfdata::KeptFile;
-use rprof_records::{Misc, Mmap2, Record};
+use rprof_records::{Misc, Mmap2, Record, RecordType};
 
 use images::Images;
 use runtimes::Runtimes;
@@ -49,6 +49,11 @@ impl Told {
 }
 
 impl Keeper {
+    /// Whether records of this kind tell it anything.
+    pub(crate) fn wants(kind: RecordType) -> bool {
+        matches!(kind, RecordType::MMAP2 | RecordType::COMM)
+    }
+
     /// Takes in a record of the sideband.
     pub(crate) fn take(&mut self, record: &Record<'_>, misc: Misc, time: u64) {
         match record {

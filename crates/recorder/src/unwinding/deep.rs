@@ -1,9 +1,19 @@
 //! Stacks that are deeper than what is copied of them.
+//!
+//! A sample whose copy ends before the root is held, and with it all records behind it, until
+//! what is seen of its thread's stack tells who its callers were, or that nobody will: see
+//! [`rprof_unwind::OuterFrames`] for when that is believed. Seen are the thread's other
+//! stacks, where their copies did reach the root; and, where copies are large, the memory of its process,
+//! read when its samples come in. Those come soon after they were taken: drain threads make haste
+//! while there are deep stacks.
 
-use std::time::Duration;
+use std::collections::VecDeque;
 
 use rprof_processes::Pid;
-use rprof_unwind::{End, Frame, Memory, Modules, Registers, Root, StackDump};
+use rprof_records::{Endian, Misc, RawBytes, RawRecord, Sample};
+use rprof_unwind::{
+    Cause, End, Frame, Functions, Memory, Modules, Place, Registers, Sighting, StackDump, Verdict,
+};
 
 use super::process_memory::StackMemory;
 use super::{Code, MOST_FRAMES, Unwinding};
@@ -12,17 +22,15 @@ use super::{Code, MOST_FRAMES, Unwinding};
 /// as they do in the dump.
 const WITNESSES: usize = 2;
 
-/// How often memory is read again for a stack that is new.
-const NAPS: u32 = 3;
+/// For how long drain threads make haste after a deep stack, in ns.
+const HASTE: u64 = 1_000_000_000;
 
-/// Time between those reads. Many samples fit into the rings meanwhile.
-const NAP: Duration = Duration::from_millis(1);
+/// Places that are looked at again at once.
+const MOST_LOOKS: usize = 32;
 
-/// Time between two stacks for which that is done, in ns.
-const BETWEEN_NAPS: u64 = 50_000_000;
-
-/// Bytes asked for of each stack from which on what lies outside of them is taken to be old. Programs whose true
-/// stacks are known show wrong ones where copies are short: callers near the leaf change all the time.
+/// Bytes asked for of each stack from which on what lies outside of them is looked for in the process's memory.
+/// Programs whose true stacks are known show wrong ones where copies are short: callers near the leaf
+/// change all the time.
 pub(super) const LARGE: u32 = 32 << 10;
 
 /// A sample whose stack is cut short.
@@ -35,108 +43,234 @@ pub(super) struct Cut {
     pub(super) slot: u64,
 }
 
+/// A sample that waits for the rest of its stack.
+#[derive(Debug)]
+pub(super) struct Held {
+    pid: Pid,
+    thread: u64,
+    place: Place,
+    time: u64,
+    /// Which event's.
+    layout: usize,
+    /// Number of its frames so far.
+    frames: usize,
+    cause: Cause,
+    /// Number of the outermost frame's image.
+    image: Option<usize>,
+    /// What was found, once its thread is gone.
+    settled: Option<Option<Outer>>,
+}
+
+/// The addresses of callers, the innermost first, and what shows that they are all.
+type Outer = (Vec<u64>, rprof_unwind::Root);
+
+/// Samples that wait, in the order of the records.
+pub(super) type Waiting = VecDeque<Held>;
+
 impl Unwinding {
-    /// The dump ended before the root, and nothing that is remembered goes on from there: reads on
-    /// in the process's memory, and adds the frames if what that shows has long been so. They are not
-    /// remembered as a stack that was whole at one moment is: the next sample is to be read as well.
-    pub(super) fn go_on_in_memory(
+    /// The stack was complete: it tells of others of the thread.
+    pub(super) fn saw_all(&mut self, pid: Pid, thread: u64, time: u64, root: rprof_unwind::Root) {
+        let code = Code::new(pid, &self.map, &self.tables, &self.memory);
+        let sighting = Sighting {
+            frames: &self.frames,
+            from: 0,
+            root,
+            time,
+        };
+        self.outer.saw(thread, sighting, &code);
+    }
+
+    /// The dump ended before the root: looks into the process's memory, if that is to be done for this
+    /// event, and takes note. `None` if nothing will ever tell more.
+    pub(super) fn hold(
         &mut self,
         cut: &Cut,
+        cause: Cause,
+        layout: usize,
         registers: &Registers,
         dump: &StackDump<'_>,
-    ) -> Option<Root> {
-        let memory = self.memory.stack(cut.pid)?;
-        let function = self.function_of(cut.pid, self.frames.last()?)?;
-        if let Some(root) = self.as_last_read(cut, function, &memory) {
-            return Some(root);
+    ) -> Option<Held> {
+        let code = Code::new(cut.pid, &self.map, &self.tables, &self.memory);
+        let last = self.frames.last()?;
+        let place = Place {
+            slot: cut.slot,
+            function: code.function_of(last)?,
+        };
+        self.outer.cut(cut.thread, place, cut.time, &code);
+        if self.layouts[layout].stack >= LARGE {
+            self.haste
+                .until(rprof_sampler::monotonic_ns().saturating_add(HASTE));
+            self.look(cut, place, registers, dump);
+        }
+        Some(Held {
+            pid: cut.pid,
+            thread: cut.thread,
+            place,
+            time: cut.time,
+            layout,
+            frames: self.frames.len(),
+            cause,
+            image: None,
+            settled: None,
+        })
+    }
+
+    /// Looks into the process's memory.
+    fn look(&mut self, cut: &Cut, place: Place, registers: &Registers, dump: &StackDump<'_>) {
+        let Some(memory) = self.memory.stack(cut.pid) else {
+            return;
+        };
+        let callers = self.outer.callers_at(cut.thread, place);
+        if let Some(stand) = callers.map(|callers| are_in(&memory, callers)) {
+            let now = rprof_sampler::monotonic_ns();
+            self.outer.stood(cut.thread, place, stand, now);
+            if stand {
+                return;
+            }
         }
         let mut slots = (self.frames.iter().rev().map(|frame| frame.slot))
             .filter(|slot| *slot != 0)
             .take(WITNESSES)
             .peekable();
         let stands = |slot| memory.read_u64(slot) == dump.read_u64(slot);
-        match slots.peek().is_some() && slots.all(stands) {
-            true => self.read_on(cut, function, registers, &Both(dump, &memory)),
-            false => None,
+        if slots.peek().is_some() && slots.all(stands) {
+            self.read_on(cut, place, registers, &Both(dump, &memory));
+        }
+    }
+
+    /// Looks once more where the samples that wait were cut: what stands there now tells whether it
+    /// stays.
+    pub(crate) fn look_again(&mut self) {
+        let mut looked = 0;
+        for held in &self.waiting {
+            let now = rprof_sampler::monotonic_ns();
+            let is_new = held.settled.is_none() && self.layouts[held.layout].stack >= LARGE;
+            if !is_new || !self.outer.wants_look(held.thread, held.place, now) {
+                continue;
+            }
+            let (Some(memory), Some(callers)) = (
+                self.memory.stack(held.pid),
+                self.outer.callers_at(held.thread, held.place),
+            ) else {
+                continue;
+            };
+            let stand = are_in(&memory, callers);
+            let now = rprof_sampler::monotonic_ns();
+            self.outer.stood(held.thread, held.place, stand, now);
+            looked += 1;
+            if looked == MOST_LOOKS {
+                break;
+            }
         }
     }
 
     /// Unwinds in dump and memory, which agree where they meet.
-    fn read_on(
-        &mut self,
-        cut: &Cut,
-        function: u64,
-        registers: &Registers,
-        both: &Both<'_>,
-    ) -> Option<Root> {
+    fn read_on(&mut self, cut: &Cut, place: Place, registers: &Registers, both: &Both<'_>) {
         let code = Code::new(cut.pid, &self.map, &self.tables, &self.memory);
         let mut frames = Vec::new();
         let end = (self.unwinder).unwind(registers, both, &code, MOST_FRAMES, &mut frames);
+        let from = self.frames.len();
         // What does not lead to a root is no more to be believed than nothing.
-        let (End::Root(root), true) = (end, frames.starts_with(&self.frames)) else {
-            return None;
-        };
-        let caller = frames.get(self.frames.len())?;
-        if !self.may_call(cut.pid, caller, function) {
-            return None;
-        }
-        let chain = (frames.as_slice(), self.frames.len());
-        let times = (cut.time, rprof_sampler::monotonic_ns());
-        if self.outer.confirm(cut.thread, chain, function, root, times) {
-            self.frames = frames;
-            return Some(root);
-        }
-        self.read_again(cut);
-        None
-    }
-
-    /// The callers are those that were read last, if they had called the same function, and
-    /// still stand in the memory. It does not matter whether what the dump ends with does.
-    fn as_last_read(&mut self, cut: &Cut, function: u64, memory: &StackMemory) -> Option<Root> {
-        let callers = self.outer.callers_at(cut.thread, cut.slot)?;
-        let is_called = |caller| self.may_call(cut.pid, caller, function);
-        if self.function_of(cut.pid, &callers.called) != Some(function)
-            || !callers.frames.first().is_some_and(is_called)
+        if let (End::Root(root), true) = (end, frames.starts_with(&self.frames))
+            && let Some(caller) = frames.get(from)
+            && code.may_call(caller, place.function)
         {
-            return None;
+            let sighting = Sighting {
+                frames: &frames,
+                from,
+                root,
+                time: rprof_sampler::monotonic_ns(),
+            };
+            self.outer.saw(cut.thread, sighting, &code);
         }
-        let stand = are_in(memory, &callers.frames);
-        let times = (cut.time, rprof_sampler::monotonic_ns());
-        if !(self.outer).still(cut.thread, cut.slot, function, stand, times) {
-            return None;
-        }
-        self.frames.extend(callers.frames);
-        Some(callers.root)
     }
 
-    /// Reads the callers that were just found for the first time a few times more, so that the
-    /// next samples can be sure of them.
-    fn read_again(&mut self, cut: &Cut) {
-        let now = rprof_sampler::monotonic_ns();
-        let callers = self.outer.callers_at(cut.thread, cut.slot);
-        let (Some(callers), true) = (callers, now - self.last_nap >= BETWEEN_NAPS) else {
-            return;
-        };
-        self.last_nap = now;
-        for _ in 0..NAPS {
-            std::thread::sleep(NAP);
-            let memory = self.memory.stack(cut.pid);
-            if !memory.is_some_and(|memory| are_in(&memory, &callers.frames)) {
-                return;
+    /// A thread ended, or executes another program: what is known of its stack now is all.
+    pub(super) fn settle_thread(&mut self, thread: u64) {
+        for held in &mut self.waiting {
+            if held.thread == thread && held.settled.is_none() {
+                held.settled = Some(
+                    match self.outer.judge(thread, held.place, held.time, u64::MAX) {
+                        Verdict::Callers(callers, root) => Some(addresses(callers, root)),
+                        Verdict::Wait | Verdict::Unknown => None,
+                    },
+                );
             }
-            let now = rprof_sampler::monotonic_ns();
-            // Of no sample: it only counts.
-            (self.outer).still(cut.thread, cut.slot, 0, true, (0, now));
         }
+        self.outer.forget(thread);
     }
 
+    /// Completes the first of the samples that wait, `record`, if it is known by now what becomes of it.
+    /// Answers whether it is. Everything before `now` was [taken](Self::take); at `u64::MAX`, nothing more is to be
+    /// waited for.
+    pub(crate) fn settle(&mut self, now: u64, record: &mut Vec<u8>) -> bool {
+        let Some(held) = self.waiting.front_mut() else {
+            return true;
+        };
+        let outer = match held.settled.take() {
+            Some(settled) => settled,
+            None => match self.outer.judge(held.thread, held.place, held.time, now) {
+                Verdict::Wait => return false,
+                Verdict::Callers(callers, root) => Some(addresses(callers, root)),
+                Verdict::Unknown => None,
+            },
+        };
+        let Some(held) = self.waiting.pop_front() else {
+            return true;
+        };
+        let most = MOST_FRAMES.saturating_sub(held.frames);
+        let outer = outer.filter(|(callers, _)| callers.len() <= most);
+        let end = match outer.filter(|(callers, _)| self.append(held.layout, callers, record)) {
+            Some((_, root)) => End::Joined(root),
+            None => End::Truncated(held.cause),
+        };
+        let image = held.image.and_then(|image| self.map.images().get(image));
+        self.tally.count_end(end, image);
+        true
+    }
+
+    /// Appends callers to the callchain of a record. Answers whether they have room.
+    fn append(&mut self, layout: usize, callers: &[u64], record: &mut Vec<u8>) -> bool {
+        let layout = &self.layouts[layout].unwound;
+        let Some(raw) = RawRecord::parse(RawBytes::from(record.as_slice()), Endian::NATIVE) else {
+            return false;
+        };
+        let Ok(sample) = Sample::parse(raw.body, layout) else {
+            return false;
+        };
+        self.chain.clear();
+        self.chain.extend(
+            sample
+                .callchain()
+                .into_iter()
+                .flat_map(|chain| chain.iter()),
+        );
+        self.chain.extend_from_slice(callers);
+        let misc = Misc(raw.misc.0 & !Misc::TRUNCATED_STACK.0);
+        let mut out = Vec::new();
+        let fits = sample.put_unwound(misc, &self.chain, &mut out).is_ok();
+        if fits {
+            *record = out;
+        }
+        fits
+    }
+}
+
+impl Held {
+    /// With the number of its outermost frame's image.
+    pub(super) fn in_image(self, image: Option<usize>) -> Held {
+        Held { image, ..self }
+    }
+}
+
+impl Code<'_> {
     /// Whether the call before this frame's return address may be one of the function: a direct call of
     /// another one (x86-64 `call rel32`) is not, unless its target goes on elsewhere.
-    fn may_call(&self, pid: Pid, caller: &Frame, function: u64) -> bool {
+    fn may_call(&self, caller: &Frame, function: u64) -> bool {
         let mut call = [0; 5];
         let at = caller.address.wrapping_sub(5);
         let is_direct = cfg!(target_arch = "x86_64")
-            && self.memory.copy(pid, at, &mut call) == call.len()
+            && self.code(at, &mut call) == call.len()
             && call[0] == 0xe8;
         if !is_direct {
             return true;
@@ -145,22 +279,34 @@ impl Unwinding {
         let offset = i64::from(i32::from_le_bytes(offset));
         let target = caller.address.wrapping_add_signed(offset);
         let mut code = [0; 6];
-        let len = self.memory.copy(pid, target, &mut code);
+        let len = self.code(target, &mut code);
         let code = &code[..len.min(code.len())];
         let code = code.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(code);
         let code = code.strip_prefix(&[0xf2]).unwrap_or(code);
         // `jmp *GOT` of a PLT entry, and a plain jump.
         target == function || matches!(code, [0xff, ..] | [0xe9, ..] | [0xeb, ..])
     }
+}
 
+impl Functions for Code<'_> {
     /// Where the function of a frame starts.
-    fn function_of(&self, pid: Pid, frame: &Frame) -> Option<u64> {
-        let code = Code::new(pid, &self.map, &self.tables, &self.memory);
-        let module = code.find(frame.lookup_address())?;
+    fn function_of(&self, frame: &Frame) -> Option<u64> {
+        let module = self.find(frame.lookup_address())?;
         let svma = frame.lookup_address().wrapping_sub(module.bias);
         let start = module.table?.function_start(svma)?;
         Some(start.wrapping_add(module.bias))
     }
+
+    fn in_file(&self, address: u64) -> Option<(u64, u64)> {
+        let mapping = rprof_processes::find_live(self.mappings, address)?;
+        let offset = address.wrapping_sub(mapping.start);
+        let offset = offset.wrapping_add(mapping.file_offset);
+        Some((mapping.image.0.into(), offset))
+    }
+}
+
+fn addresses(callers: &[Frame], root: rprof_unwind::Root) -> Outer {
+    (callers.iter().map(|frame| frame.address).collect(), root)
 }
 
 /// Whether the return addresses stand in the memory.

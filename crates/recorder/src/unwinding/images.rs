@@ -1,31 +1,77 @@
 //! The unwind tables of what is mapped: each image opened once, while it is there.
 
-use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
+use crossbeam_channel::Sender;
 use rprof_processes::{Image, ImageIdentity, ImageKind, LiveMapping, Pid};
 use rprof_symbols::ImageFile;
 use rprof_unwind::UnwindTable;
 
 use super::made::MadeCodes;
 
+/// Bytes of a mapping from which on the image is opened as soon as it is mapped. A table takes time
+/// for each function (38 ms for rustc's compiler), in which samples would wait, and memory would change.
+const LARGE: u64 = 8 << 20;
+
+/// Most images that wait to be opened.
+const MOST_AHEAD: usize = 64;
+
 /// Tables by image. One that cannot be had is not asked for again, so that a
 /// file that is gone costs one attempt.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
-    tables: Vec<OnceCell<Option<Box<UnwindTable>>>>,
+    tables: Vec<Table>,
     /// Those of code that is no part of an image.
     pub(super) made: MadeCodes,
+    /// To the thread that opens large images ahead, once there is one.
+    ahead: Option<Sender<Ahead>>,
+}
+
+type Table = Arc<OnceLock<Option<Box<UnwindTable>>>>;
+
+/// An image to be opened.
+struct Ahead {
+    table: Table,
+    image: Image,
+    mapping: LiveMapping,
+    pid: Pid,
 }
 
 impl Tables {
     /// Makes room for so many images.
     pub(crate) fn extend_to(&mut self, images: usize) {
         if self.tables.len() < images {
-            self.tables.resize_with(images, OnceCell::new);
+            self.tables.resize_with(images, Table::default);
         }
+    }
+
+    /// A process has mapped an image: begins to open it, if it is large.
+    pub(crate) fn mapped(&mut self, images: &[Image], mapping: &LiveMapping, pid: Pid) {
+        self.extend_to(images.len());
+        let number = mapping.image.0 as usize;
+        let (Some(image), Some(table)) = (images.get(number), self.tables.get(number)) else {
+            return;
+        };
+        let is_large = mapping.executable && mapping.end.saturating_sub(mapping.start) >= LARGE;
+        if !is_large || table.get().is_some() {
+            return;
+        }
+        let ahead = self.ahead.get_or_insert_with(|| {
+            let (sender, receiver) = crossbeam_channel::bounded::<Ahead>(MOST_AHEAD);
+            // Without a thread they are opened when they are asked for.
+            let thread = std::thread::Builder::new().name("rprof-images".into());
+            let _ = thread.spawn(move || receiver.iter().for_each(Ahead::open));
+            sender
+        });
+        let _ = ahead.try_send(Ahead {
+            table: Arc::clone(table),
+            image: image.clone(),
+            mapping: *mapping,
+            pid,
+        });
     }
 
     /// The table of an image that `pid` has mapped there. `None` where the image cannot be
@@ -42,6 +88,13 @@ impl Tables {
             open(image, mapping, pid).map(Box::new)
         });
         table.as_deref()
+    }
+}
+
+impl Ahead {
+    fn open(self) {
+        let open = || open(&self.image, &self.mapping, self.pid).map(Box::new);
+        self.table.get_or_init(open);
     }
 }
 

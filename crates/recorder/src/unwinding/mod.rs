@@ -9,9 +9,8 @@
 //! ```
 //!
 //! Records come in the order of time, so the map is that of the moment of each sample. The
-//! stack bytes never reach the file. Where they end before the root, the rest comes from what
-//! the same thread's stack was before, or from the process's memory where that has stayed the
-//! same for long: see `deep`.
+//! stack bytes never reach the file. Where they end before the root, the sample waits until other
+//! moments of the same thread, or the process's memory, tell the rest: see `deep`.
 
 mod chain;
 mod deep;
@@ -27,16 +26,16 @@ use rprof_records::{
     Attr, CpuMode, Endian, Misc, MmapIdentity, RawBytes, RawRecord, Record, RecordType, Sample,
     SampleLayout, SampleType,
 };
-use rprof_sampler::{EventIds, StackTops};
+use rprof_sampler::{EventIds, Haste, StackTops};
 use rprof_unwind::{
-    Arch, Cause, End, Frame, Module, Modules, OuterFrames, Registers, Root, StackDump,
-    ThreadStacks, UnwindTable, Unwinder,
+    Arch, Cause, End, Frame, Module, Modules, OuterFrames, Registers, Root, StackDump, UnwindTable,
+    Unwinder,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 use crate::merge::Released;
-use deep::Cut;
+use deep::{Cut, Held, Waiting};
 use images::Tables;
 use process_memory::ProcessMemories;
 
@@ -61,37 +60,64 @@ const MOST_FRAMES: usize = 7_500;
 /// Unwinds samples against the process map as it is at their time.
 #[derive(Debug)]
 pub(crate) struct Unwinding {
-    /// Layout of each event's samples, which registers they have, and how many bytes of stack at most.
-    layouts: Vec<(SampleLayout, u64, u32)>,
+    layouts: Vec<Layout>,
     /// Place in `layouts` by the id that a sample begins with.
     by_id: FxHashMap<u64, usize>,
     arch: Arch,
     unwinder: Unwinder,
     map: LiveMap,
     tables: Tables,
+    /// Processes that began a program while they were watched.
+    begun: FxHashSet<Pid>,
     memory: ProcessMemories,
-    stacks: ThreadStacks,
     outer: OuterFrames,
-    /// When memory was last read several times for one sample.
-    last_nap: u64,
+    /// Samples that wait for the rest of their stacks, in order.
+    waiting: Waiting,
     tops: StackTops,
+    haste: Haste,
     tally: StackTally,
     frames: Vec<Frame>,
     chain: Vec<u64>,
     values: Vec<u64>,
 }
 
+/// Of one event's samples.
+#[derive(Clone, Debug)]
+struct Layout {
+    taken: SampleLayout,
+    /// As they are written.
+    unwound: SampleLayout,
+    /// Which registers they have.
+    registers: u64,
+    /// Bytes of stack at most.
+    stack: u32,
+}
+
+/// What is to become of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It stays as it is.
+    AsItIs,
+    /// Another one is to be written in its place.
+    Rewritten,
+    /// The same, but not before it is [settled](Unwinding::settle).
+    Held,
+}
+
 impl Unwinding {
     /// For samples of these events. `None` where none of them has user registers and stack,
     /// or this machine's processor is none that can be unwound.
-    pub(crate) fn new(events: &[EventIds], tops: &StackTops) -> Option<Unwinding> {
+    pub(crate) fn new(events: &[EventIds], tops: &StackTops, haste: &Haste) -> Option<Unwinding> {
         let (mut layouts, mut by_id) = (Vec::new(), FxHashMap::default());
         for event in events {
             if is_to_unwind(&event.attr) {
                 by_id.extend(event.ids.iter().map(|id| (*id, layouts.len())));
-                let layout = SampleLayout::new(&event.attr, Endian::NATIVE);
-                let attr = &event.attr;
-                layouts.push((layout, attr.sample_regs_user, attr.sample_stack_user));
+                layouts.push(Layout {
+                    taken: SampleLayout::new(&event.attr, Endian::NATIVE),
+                    unwound: SampleLayout::new(&event.attr.unwound(), Endian::NATIVE),
+                    registers: event.attr.sample_regs_user,
+                    stack: event.attr.sample_stack_user,
+                });
             }
         }
         if layouts.is_empty() {
@@ -105,11 +131,12 @@ impl Unwinding {
             unwinder: Unwinder::new(arch),
             map: LiveMap::new(),
             tables: Tables::default(),
+            begun: FxHashSet::default(),
             memory: ProcessMemories::default(),
-            stacks: ThreadStacks::new(),
             outer: OuterFrames::new(),
-            last_nap: 0,
+            waiting: Waiting::new(),
             tops: tops.clone(),
+            haste: haste.clone(),
             tally: StackTally::default(),
             frames: Vec::new(),
             chain: Vec::new(),
@@ -122,11 +149,11 @@ impl Unwinding {
         self.tally
     }
 
-    /// Takes in the next record in time. Answers whether it is to be replaced by the one that
-    /// is then in `unwound`.
-    pub(crate) fn take(&mut self, released: &Released<'_>, unwound: &mut Vec<u8>) -> bool {
+    /// Takes in the next record in time. The one to be written in its place, if one is, is then in
+    /// `unwound`.
+    pub(crate) fn take(&mut self, released: &Released<'_>, unwound: &mut Vec<u8>) -> Taken {
         let Some(raw) = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE) else {
-            return false;
+            return Taken::AsItIs;
         };
         if raw.kind == RecordType::SAMPLE {
             return self.rewrite(&raw, unwound);
@@ -135,7 +162,7 @@ impl Unwinding {
         if let Ok(record) = Record::decode(&raw, None) {
             self.follow(&raw, &record);
         }
-        false
+        Taken::AsItIs
     }
 
     /// Takes in a record of the sideband.
@@ -148,6 +175,7 @@ impl Unwinding {
                         self.forget(pid, tid);
                         self.tables.made.forget(pid);
                         self.map.handle_exec(pid, tid);
+                        self.begun.insert(pid);
                     }
                     false => self.map.handle_thread(pid, tid),
                 }
@@ -165,6 +193,7 @@ impl Unwinding {
                 let (pid, tid) = (Pid(task.pid), Tid(task.tid));
                 if self.map.handle_exit(pid, tid) {
                     self.tables.made.forget(pid);
+                    self.begun.remove(&pid);
                 }
                 self.forget(pid, tid);
             }
@@ -196,8 +225,14 @@ impl Unwinding {
                     executable: m.prot & PROT_EXEC != 0,
                 };
                 self.map.handle_mmap(Pid(m.pid), &new);
+                let pid = Pid(m.pid);
                 if new.executable {
-                    self.tables.made.mapped(Pid(m.pid), &m.path);
+                    self.tables.made.mapped(pid, &m.path);
+                }
+                if self.begun.contains(&pid)
+                    && let Some(mapping) = self.map.find(pid, m.start)
+                {
+                    self.tables.mapped(self.map.images(), mapping, pid);
                 }
             }
             _ => {}
@@ -207,46 +242,52 @@ impl Unwinding {
     /// What was known of a thread's stack, and of its process's memory, holds no more.
     fn forget(&mut self, pid: Pid, tid: Tid) {
         self.memory.forget(pid);
-        self.stacks.forget(thread(tid.0));
-        self.outer.forget(thread(tid.0));
+        self.settle_thread(thread(tid.0));
         self.tops.forget(tid.0.cast_unsigned());
     }
 
     /// The sample with its stack unwound, as a record in `out`, whose contents it
-    /// replaces. Answers whether that is so: not for samples of events without stacks, and for
-    /// those that make no sense.
-    fn rewrite(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> bool {
+    /// replaces. Samples of events without stacks stay as they are, and so do those that make no sense.
+    fn rewrite(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> Taken {
         out.clear();
         let id = raw.body.u64(0, Endian::NATIVE).unwrap_or(0);
         let Some(place) = self.by_id.get(&id).copied() else {
-            return false;
+            return Taken::AsItIs;
         };
         // Borrowed by the sample, while the rest of `self` works.
-        let (layout, registers, stack) = self.layouts[place].clone();
+        let layout = self.layouts[place].taken.clone();
         let Ok(sample) = Sample::parse(raw.body, &layout) else {
-            return false;
+            return Taken::AsItIs;
         };
-        let misc = self.unwind(&sample, raw.misc, registers, stack);
-        sample.put_unwound(misc, &self.chain, out).is_ok()
+        let (misc, held) = self.unwind(&sample, raw.misc, place);
+        match (sample.put_unwound(misc, &self.chain, out), held) {
+            (Err(_), _) => Taken::AsItIs,
+            (Ok(()), None) => Taken::Rewritten,
+            (Ok(()), Some(held)) => {
+                self.waiting.push_back(held);
+                Taken::Held
+            }
+        }
     }
 
-    /// Puts the sample's callchain together; answers the record's new misc bits.
-    fn unwind(&mut self, sample: &Sample<'_>, misc: Misc, mask: u64, stack: u32) -> Misc {
+    /// Puts the sample's callchain together; answers the record's new misc bits, and whether it waits
+    /// for more.
+    fn unwind(&mut self, sample: &Sample<'_>, misc: Misc, layout: usize) -> (Misc, Option<Held>) {
         chain::kernel_part(sample, &mut self.chain);
         let Some(registers) = sample.regs_user().filter(|r| r.abi != 0) else {
             // A kernel thread, or one that is just being born or has gone.
             self.tally.kernel_only += 1;
-            return misc;
+            return (misc, None);
         };
         self.values.clear();
         self.values.extend(registers.iter().map(|(_, value)| value));
-        let whole = Registers::from_perf(self.arch, mask, &self.values);
+        let whole = Registers::from_perf(self.arch, self.layouts[layout].registers, &self.values);
         let Some(whole) = whole.filter(|_| registers.abi == ABI_64) else {
             // The first register of 32-bit processes stands elsewhere; the sample's own
             // address is all there is, if it is one of user mode.
             self.tally.count(None, Some(StackCause::Compat), None);
             chain::append_ip_only(sample, misc, &mut self.chain);
-            return chain::truncated(misc);
+            return (chain::truncated(misc), None);
         };
         let pid = Pid(sample.pid().unwrap_or(-1));
         let bytes = sample.stack_user().map(|dump| dump.bytes.to_cow());
@@ -254,7 +295,7 @@ impl Unwinding {
         if bytes.is_empty() && misc.cpu_mode() == CpuMode::Kernel {
             // An exec or an exit has just taken the stack away: there is no user side.
             self.tally.kernel_only += 1;
-            return misc;
+            return (misc, None);
         }
         let dump = StackDump::new(whole.sp(), bytes);
 
@@ -262,34 +303,42 @@ impl Unwinding {
         self.tables.made.at(sample.time().unwrap_or(0));
         let code = Code::new(pid, &self.map, &self.tables, &self.memory);
         let frames = &mut self.frames;
-        let mut end = self
+        let end = self
             .unwinder
             .unwind(&whole, &dump, &code, MOST_FRAMES, frames);
         learn_top(&self.tops, sample, end, frames);
         let thread = thread(sample.tid().unwrap_or(-1));
-        end = (self.stacks).complete(thread, frames, end, MOST_FRAMES, |_| None);
-        if let End::Truncated(Cause::StackEnded { address }) = end
-            && stack >= deep::LARGE
-        {
-            let cut = Cut {
-                pid,
-                thread,
-                time: sample.time().unwrap_or(0),
-                slot: address,
-            };
-            let root = self.go_on_in_memory(&cut, &whole, &dump);
-            end = root.map_or(end, End::Joined);
-        }
+        let time = sample.time().unwrap_or(0);
         chain::append_frames(&self.frames, &mut self.chain);
+        let held = match end {
+            End::Root(root) | End::Joined(root) => {
+                self.saw_all(pid, thread, time, root);
+                None
+            }
+            End::Truncated(cause) => match cause {
+                Cause::StackEnded { address: slot } | Cause::BadMemory { address: slot } => {
+                    let cut = Cut {
+                        pid,
+                        thread,
+                        time,
+                        slot,
+                    };
+                    self.hold(&cut, cause, layout, &whole, &dump)
+                }
+                _ => None,
+            },
+        };
         let outermost = self.frames.last().map(Frame::lookup_address);
-        let image = outermost.and_then(|address| {
-            let mapping = self.map.find(pid, address)?;
-            self.map.images().get(mapping.image.0 as usize)
-        });
-        self.tally.count_end(end, image);
+        let mapping = outermost.and_then(|address| self.map.find(pid, address));
+        let image = mapping.map(|mapping| mapping.image.0 as usize);
+        let held = held.map(|held| held.in_image(image));
+        if held.is_none() {
+            let image = image.and_then(|image| self.map.images().get(image));
+            self.tally.count_end(end, image);
+        }
         match end.is_complete() {
-            true => misc,
-            false => chain::truncated(misc),
+            true => (misc, None),
+            false => (chain::truncated(misc), held),
         }
     }
 }
@@ -325,7 +374,7 @@ pub(crate) fn is_to_unwind(attr: &Attr) -> bool {
     (attr.sample_type).contains(SampleType::REGS_USER | SampleType::STACK_USER)
 }
 
-/// What [`ThreadStacks`] knows a thread by.
+/// What [`OuterFrames`] knows a thread by.
 fn thread(tid: i32) -> u64 {
     u64::from(tid.cast_unsigned())
 }

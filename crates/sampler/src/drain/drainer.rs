@@ -2,11 +2,12 @@
 
 use super::batch::{Batch, Stream};
 use super::buffers::Stock;
+use super::haste::Haste;
 use super::tops::StackTops;
 use super::trim::{self, Dumps};
 use crate::open::{CpuEvents, CpuRings};
 use crate::ring::Ring;
-use crate::sys::{self, StopFlag};
+use crate::sys::{self, Flag};
 use crossbeam_channel::{Sender, TrySendError};
 use rprof_records::{Header, RawBytes, RecordType, SampleLayout};
 use std::os::fd::{AsFd, AsRawFd};
@@ -48,9 +49,12 @@ pub(super) struct Drainer {
     pub(super) stocks: (Stock, Stock),
     pub(super) layouts: Layouts,
     pub(super) sender: Sender<Batch>,
-    pub(super) stop: Arc<StopFlag>,
+    pub(super) stop: Arc<Flag>,
     pub(super) batch_bytes: usize,
     pub(super) idle: Duration,
+    /// Its number there is `number`.
+    pub(super) haste: Haste,
+    pub(super) number: usize,
     /// Messages in the channel from which on no bare watermarks are added.
     pub(super) crowded: usize,
     /// The last watermark sent.
@@ -83,11 +87,14 @@ impl Drainer {
     pub(super) fn run(mut self) -> DrainCounts {
         let ring_fds = [self.events.samples.as_fd(), self.events.sideband.as_fd()];
         let [samples, sideband] = ring_fds.map(|fd| sys::readable(fd.as_raw_fd()));
-        let mut fds = [sys::readable(self.stop.fd()), samples, sideband];
+        // A negative descriptor is passed over.
+        let bell = self.haste.bell(self.number).map_or(-1, Flag::fd);
+        let flags = [self.stop.fd(), bell].map(sys::readable);
+        let mut fds = [flags[0], flags[1], samples, sideband];
         let mut left = Left::Nothing;
         loop {
             let timeout = match left {
-                Left::Nothing => self.idle,
+                Left::Nothing => self.haste.wait(self.idle),
                 Left::More => Duration::ZERO,
                 Left::Starved => STARVED.min(self.idle),
             };
@@ -98,11 +105,16 @@ impl Drainer {
             if fds[0].revents != 0 {
                 break;
             }
-            if self.events.watches_cpu && fds[1..].iter().any(has_hung_up) {
+            if fds[1].revents != 0
+                && let Some(bell) = self.haste.bell(self.number)
+            {
+                bell.lower();
+            }
+            if self.events.watches_cpu && fds[2..].iter().any(has_hung_up) {
                 self.counts.cpu_went_offline = true;
                 break;
             }
-            for fd in &mut fds[1..] {
+            for fd in &mut fds[2..] {
                 // Once every watched task has ended, POLLHUP is there for good: left in the
                 // list, it would turn this into a busy loop. What is in the ring is read below.
                 if has_hung_up(fd) {
@@ -123,6 +135,8 @@ impl Drainer {
         let watermark = self.reached(now);
         let left = match (self.rings.sideband.unread(), self.rings.samples.unread()) {
             _ if sideband.is_none() || samples.is_none() => Left::Starved,
+            // Large records fill a batch soon.
+            (_, samples) if samples > 0 && self.haste.is_on() => Left::More,
             // Little has come meanwhile; it can wait for its wake-up.
             (a, b) if a < self.rings.sideband.size() / 4 && b < self.rings.samples.size() / 4 => {
                 Left::Nothing

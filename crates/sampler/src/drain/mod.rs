@@ -26,6 +26,7 @@
 //! | `batch` | what is sent |
 //! | `buffers` | the bounded stock of buffers |
 //! | `drainer` | the loop of a thread |
+//! | `haste` | when they look more often |
 //! | `threads` | starting and stopping all of them |
 //! | `tops` | where stacks begin, as the receiver tells |
 //! | `trim` | copies of stacks, cut to what is in them |
@@ -33,6 +34,7 @@
 mod batch;
 mod buffers;
 mod drainer;
+mod haste;
 mod threads;
 mod tops;
 mod trim;
@@ -40,5 +42,6 @@ mod trim;
 pub use batch::{Batch, Stream};
 pub use buffers::Recycler;
 pub use drainer::DrainCounts;
+pub use haste::Haste;
 pub(crate) use threads::{DrainThreads, Start};
 pub use tops::StackTops;

@@ -3,13 +3,14 @@
 use super::batch::Batch;
 use super::buffers::{self, Recycler};
 use super::drainer::{DrainCounts, Drainer, Layouts, SIDEBAND_BATCH};
+use super::haste::Haste;
 use super::tops::StackTops;
 use super::trim::Dumps;
 use crate::errno::Errno;
 use crate::open::{CpuEvents, CpuRings};
 use crate::options::DrainOptions;
 use crate::ring::MAX_RECORD;
-use crate::sys::{self, StopFlag};
+use crate::sys::{self, Flag};
 use crossbeam_channel::{Receiver, bounded};
 use rprof_records::SampleLayout;
 use std::io;
@@ -33,8 +34,10 @@ pub(crate) struct Start {
 /// The running threads. Dropping it stops them.
 #[derive(Debug)]
 pub(crate) struct DrainThreads {
-    stop: Arc<StopFlag>,
+    stop: Arc<Flag>,
     handles: Vec<JoinHandle<DrainCounts>>,
+    /// When they are to look more often.
+    pub(crate) haste: Haste,
     /// First error from asking for another priority.
     pub(crate) nice_refused: Option<Errno>,
     /// First error from asking for real-time scheduling.
@@ -58,7 +61,7 @@ impl DrainThreads {
             options,
         } = start;
         let dumps = Arc::new(dumps);
-        let stop = Arc::new(StopFlag::new()?);
+        let stop = Arc::new(Flag::new()?);
         let batch_bytes = options.batch_bytes.max(MAX_RECORD);
         let sample_buffers = options.sample_buffers.max(1);
         let sideband_buffers = options.sideband_buffers.max(1);
@@ -78,14 +81,16 @@ impl DrainThreads {
         };
         let (sender, receiver) = bounded(cpus.iter().map(places).sum());
         let (ready, all_ready) = bounded(cpus.len());
+        let haste = Haste::new(cpus.len())?;
         let mut threads = DrainThreads {
             stop: Arc::clone(&stop),
+            haste: haste.clone(),
             handles: Vec::with_capacity(cpus.len()),
             nice_refused: None,
             realtime_refused: None,
             pinned: true,
         };
-        for ((events, rings), stocks) in cpus.into_iter().zip(stocks) {
+        for (number, ((events, rings), stocks)) in cpus.into_iter().zip(stocks).enumerate() {
             let cpu = events.cpu;
             let drainer = Drainer {
                 events,
@@ -101,6 +106,8 @@ impl DrainThreads {
                 stop: Arc::clone(&stop),
                 batch_bytes,
                 idle: options.idle,
+                haste: haste.clone(),
+                number,
                 crowded: WATERMARKS * numbers.len(),
                 watermark: 0,
                 counts: DrainCounts::default(),

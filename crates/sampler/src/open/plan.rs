@@ -181,7 +181,7 @@ impl Plan {
             // Nobody knows; events that come in bursts are counted like this.
             Rate::Period(_) => 10_000,
         };
-        let fitting = self.rings.samples as u64 * 20 / a_second;
+        let fitting = self.rings.samples as u64 * 40 / a_second;
         let fitting = u32::try_from(fitting).unwrap_or(u32::MAX);
         Some(wanted.min(fitting.max(ring_sizes::SHORTEST_STACK)))
     }

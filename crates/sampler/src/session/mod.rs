@@ -12,7 +12,7 @@ pub use builder::SessionBuilder;
 pub use counts::{CpuCounts, FinalCounts};
 
 use crate::cpus::CpuListError;
-use crate::drain::{Batch, DrainThreads, Recycler, StackTops};
+use crate::drain::{Batch, DrainThreads, Haste, Recycler, StackTops};
 use crate::launch::{Child, ExecError, LaunchError, Waited};
 use crate::open::{Count, CpuEvents, Degradation, EventIds, OpenError, Watch};
 use crate::sieve::Sieve;
@@ -239,6 +239,11 @@ impl Session {
     /// Where to tell how much of each thread's stack is of use.
     pub fn stack_tops(&self) -> &StackTops {
         &self.stack_tops
+    }
+
+    /// Where to say that samples are wanted soon after they are taken.
+    pub fn haste(&self) -> &Haste {
+        &self.threads.haste
     }
 
     /// Ends the recording: no event counts any more, and everything recorded is in
