@@ -43,14 +43,25 @@ impl Profile {
     /// Damage does not fail it: what stands before is analysed, and
     /// [`Quality::warnings`] tells.
     pub fn analyse(data: &PerfData, symbolizer: &Symbolizer, options: &Options) -> Profile {
-        let index = Index::build(data);
         let n = options.thread_count();
         let keep = Keep {
             tasks: options.by_task,
             rows: false,
         };
-        let resolved = resolve(&index, symbolizer, &options.filter, keep, n);
-        let symbols = symbolize(&index, &resolved, symbolizer, options.by_line, n);
+        let (index, resolved, symbols) = std::thread::scope(|scope| {
+            // The kernel's list takes as long as pass one, and waits for nothing.
+            let mut is_wanted = n > 1 && !options.filter.is_by_sample();
+            let index = Index::build_telling(data, || {
+                if std::mem::take(&mut is_wanted) {
+                    let thread = std::thread::Builder::new().name("rprof-kernel".into());
+                    // Without it, whoever asks first loads the list.
+                    drop(thread.spawn_scoped(scope, || symbolizer.load_kernel()));
+                }
+            });
+            let resolved = resolve(&index, symbolizer, &options.filter, keep, n);
+            let symbols = symbolize(&index, &resolved, symbolizer, options.by_line, n);
+            (index, resolved, symbols)
+        });
         let mut profile = assemble(&index, &resolved, symbols, options);
         let refused = symbolizer.refused_vmlinux();
         (profile.quality.warnings).extend(refused.map(ToString::to_string));

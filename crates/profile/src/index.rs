@@ -56,6 +56,11 @@ struct Sideband<'a> {
 impl<'a> Index<'a> {
     /// Reads all headers, and all of the sideband.
     pub fn build(data: &'a PerfData) -> Index<'a> {
+        Index::build_telling(data, || ())
+    }
+
+    /// As [`build`](Self::build); `of_kernel` is called when there is a sample of the kernel.
+    pub(crate) fn build_telling(data: &'a PerfData, of_kernel: impl FnMut()) -> Index<'a> {
         let mut pass = Pass {
             data,
             events: vec![EventTally::default(); data.events().list().len()],
@@ -64,6 +69,7 @@ impl<'a> Index<'a> {
             counts: Counts::default(),
             builder: ProcessMapBuilder::new(),
             seen: Seen::default(),
+            of_kernel,
         };
         let mut blocks = data.blocks();
         let mut kept = Some(Vec::new());
@@ -124,7 +130,7 @@ impl<'a> Index<'a> {
 /// `PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER`: the symbol went away.
 const KSYMBOL_UNREGISTER: u16 = 1;
 
-struct Pass<'a> {
+struct Pass<'a, F> {
     data: &'a PerfData,
     events: Vec<EventTally>,
     samples_of_unknown_events: u64,
@@ -132,9 +138,10 @@ struct Pass<'a> {
     counts: Counts,
     builder: ProcessMapBuilder,
     seen: Seen,
+    of_kernel: F,
 }
 
-impl<'a> Pass<'a> {
+impl<'a, F: FnMut()> Pass<'a, F> {
     /// Counts the records of a block, and hands on those that are sideband.
     fn take_all<'r>(&mut self, mut walk: Walk<'r>, block: usize, mut to: impl FnMut(Sideband<'r>))
     where
@@ -157,6 +164,9 @@ impl<'a> Pass<'a> {
         let events = self.data.events();
         match raw.kind {
             RecordType::SAMPLE => {
+                if raw.misc.cpu_mode() == CpuMode::Kernel {
+                    (self.of_kernel)();
+                }
                 match events.of_sample(raw) {
                     Some(event) => {
                         self.events[event].samples += 1;

@@ -16,6 +16,7 @@
 //! | `reads` | what the members of groups counted, a sample for each |
 //! | `jit` | names of code that was made at run time |
 //! | [`location`] | [`Location`]: an address, by image and offset |
+//! | `coarse` | addresses told apart only as far as names need it |
 //! | `resolve` | pass two: callchains to locations, interned |
 //! | [`symbolize`] | locations to [`Function`]s, images in parallel |
 //! | [`model`] | [`Profile`]: what an export is made from |
@@ -25,6 +26,7 @@
 //! | [`tracepoint`] | tracepoint payloads as text, by the descriptions in the recording |
 
 mod analyse;
+mod coarse;
 pub mod filter;
 mod identity;
 pub mod index;

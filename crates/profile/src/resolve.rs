@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use rprof_processes::CommId;
 use rprof_symbols::Symbolizer;
 
+use crate::coarse::Coarse;
 use crate::filter::Filter;
 use crate::identity::Identities;
 use crate::index::Index;
@@ -93,6 +94,11 @@ pub(crate) fn resolve(
     let tells_ends = notes.iter().any(|(key, _)| key == "stacks.total");
     let events = index.data.events().list();
     let wanted: Vec<bool> = events.iter().map(|e| filter.wants_event(&e.name)).collect();
+    // Rows tell addresses.
+    let coarse = match keep.rows {
+        true => None,
+        false => Coarse::new(index, symbolizer),
+    };
     let shared = Shared {
         index,
         filter,
@@ -100,6 +106,7 @@ pub(crate) fn resolve(
         keep,
         unwinding: unwinding.as_ref(),
         tells_ends,
+        coarse: coarse.as_ref(),
         identities: Identities::new(),
     };
     let parts = match index.kept_blocks() {

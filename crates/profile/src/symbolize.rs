@@ -353,7 +353,7 @@ fn object_name(place: Place, timeline: &Timeline) -> String {
 }
 
 /// Where `_text` was when the recording was made, if the recording tells.
-fn recorded_kernel_start(timeline: &Timeline) -> Option<u64> {
+pub(crate) fn recorded_kernel_start(timeline: &Timeline) -> Option<u64> {
     let end = timeline.view(SpaceId::KERNEL, u64::MAX);
     end.mappings().find_map(|m| {
         let path = &timeline.image(m.image)?.path;

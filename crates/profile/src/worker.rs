@@ -6,6 +6,7 @@ use rprof_records::{
     AttrFlags, Callchain, ContextMarker, CpuMode, Misc, RawRecord, RecordType, Sample,
 };
 
+use crate::coarse::Coarse;
 use crate::filter::Filter;
 use crate::identity::{Identities, Identity};
 use crate::index::Index;
@@ -27,6 +28,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) unwinding: Option<&'a Unwinding<'a>>,
     /// Whether the recorder has marked the stacks that do not reach their root.
     pub(crate) tells_ends: bool,
+    /// What stands for addresses, where these need not be kept.
+    pub(crate) coarse: Option<&'a Coarse<'a>>,
     pub(crate) identities: Identities,
 }
 
@@ -403,6 +406,7 @@ impl<'a> Worker<'a> {
             pid: taken.pid,
             time: taken.time,
             runtimes: &self.shared.index.runtimes,
+            coarse: self.shared.coarse,
         }
     }
 

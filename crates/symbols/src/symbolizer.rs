@@ -1,5 +1,9 @@
 //! [`Symbolizer`]: many images, each opened and parsed once.
 
+mod extents;
+
+pub use extents::Extents;
+
 use crate::archive::Archive;
 use crate::debug::DebugFiles;
 use crate::dwarf::Wish;

@@ -152,6 +152,20 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         self.lookup_svma(self.file_offset_to_svma(offset)?)
     }
 
+    /// The SVMAs at which the answer to a lookup may change, in no order.
+    pub(crate) fn bounds(&self) -> impl Iterator<Item = u64> {
+        let indirect = self.indirect.iter();
+        let indirect = indirect.flat_map(|e| [e.start, e.start.saturating_add(e.size)]);
+        let segments = self.segments.bounds();
+        self.table.bounds().chain(indirect).chain(segments)
+    }
+
+    /// As file offsets: sorted SVMAs, and where segments begin and end. `None` where that would
+    /// be more than `most`.
+    pub(crate) fn offset_bounds(&self, svmas: &[u64], most: usize) -> Option<Vec<u64>> {
+        self.segments.offset_bounds(svmas, most)
+    }
+
     /// All symbols that name some address, by rising start, no two with the same.
     pub fn iter(&self) -> impl Iterator<Item = ElfSymbol<'_>> {
         self.table.entries().iter().map(|entry| self.symbol(entry))
