@@ -121,10 +121,11 @@ impl<D: Pages> ElfImage<D> {
     /// no order. `None` where that would be more than `most`.
     pub(crate) fn bounds(&self, places: &DebugFiles, most: usize) -> Option<Vec<u64>> {
         let mut svmas: Vec<u64> = self.image.bounds().collect();
-        svmas.extend(self.mini().into_iter().flat_map(|mini| mini.bounds()));
+        svmas.extend(self.mini().into_iter().flat_map(ElfSymbols::bounds));
         let debug = self.debug(places).into_iter();
         svmas.extend(debug.flat_map(|debug| debug.symbols.bounds()));
-        svmas.sort_unstable();
+        // They come in sorted runs.
+        svmas.sort();
         svmas.dedup();
         self.image.offset_bounds(&svmas, most)
     }

@@ -152,12 +152,16 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         self.lookup_svma(self.file_offset_to_svma(offset)?)
     }
 
-    /// The SVMAs at which the answer to a lookup may change, in no order.
+    /// The SVMAs at which the answer to a lookup may change, in sorted runs or nearly so.
     pub(crate) fn bounds(&self) -> impl Iterator<Item = u64> {
-        let indirect = self.indirect.iter();
-        let indirect = indirect.flat_map(|e| [e.start, e.start.saturating_add(e.size)]);
+        let (table, indirect) = (&self.table, &self.indirect);
+        // Where an outer symbol shows again is an end of one within it.
+        let starts = table.entries().iter().map(Entry::start);
+        let ends = table.entries().iter().map(Entry::end);
+        let plt = indirect.iter();
+        let plt = plt.flat_map(|e| [e.start, e.start.saturating_add(e.size)]);
         let segments = self.segments.bounds();
-        self.table.bounds().chain(indirect).chain(segments)
+        starts.chain(ends).chain(plt).chain(segments)
     }
 
     /// As file offsets: sorted SVMAs, and where segments begin and end. `None` where that would

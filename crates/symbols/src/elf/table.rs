@@ -99,12 +99,6 @@ impl Table {
         &self.entries
     }
 
-    /// Where it may change which symbol covers an address, in no order.
-    pub(super) fn bounds(&self) -> impl Iterator<Item = u64> {
-        let entries = self.entries.iter().flat_map(|e| [e.start(), e.end()]);
-        entries.chain(self.tails.iter().flat_map(|t| [t.start, t.end]))
-    }
-
     /// Of the symbols that cover `svma`, the one that starts last.
     pub(super) fn lookup(&self, svma: u64) -> Option<&Entry> {
         let after = self.entries.partition_point(|entry| entry.start <= svma);

@@ -219,7 +219,7 @@ impl KernelSymbols {
         (0..self.entries.len()).filter_map(|index| self.symbol(index))
     }
 
-    /// The AVMAs at which the answer to a lookup may change, in no order.
+    /// The AVMAs at which the answer to a lookup may change, two sorted runs.
     pub(crate) fn bounds(&self) -> impl Iterator<Item = u64> {
         let ends = self.iter().map(|s| s.start.saturating_add(s.size));
         self.entries.iter().map(|entry| entry.start).chain(ends)

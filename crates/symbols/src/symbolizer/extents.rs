@@ -14,15 +14,18 @@ const MOST: usize = 1 << 24;
 /// Bounds that a search has to tell apart once it knows the bucket, on average.
 const IN_BUCKET: usize = 4;
 
+/// Bounds that are compared with an offset at a time.
+const AT_A_TIME: usize = 8;
+
 /// The offsets of an image at which the answer to a lookup may change.
 #[derive(Debug)]
 pub struct Extents {
     /// The first bound.
     base: u64,
-    /// Bounds as distances from `base`, ascending; the first is 0.
+    /// Bounds as distances from `base`, ascending; the first is 0. Behind the last, as many of
+    /// the largest value as are compared at a time.
     bounds: Box<[u32]>,
-    /// For each `1 << shift` bytes from `base` on, the number of bounds before them; one more
-    /// at the end.
+    /// For each `1 << shift` bytes from `base` on, the number of bounds before them.
     buckets: Box<[u32]>,
     shift: u32,
 }
@@ -35,12 +38,13 @@ impl Extents {
     }
 
     fn new(mut bounds: Vec<u64>) -> Extents {
-        bounds.sort_unstable();
+        // They come in sorted runs.
+        bounds.sort();
         bounds.dedup();
         let base = bounds.first().copied().unwrap_or(0);
         // Offsets that are further away stand for themselves.
         let near = bounds.iter().map_while(|b| u32::try_from(b - base).ok());
-        let bounds: Box<[u32]> = near.collect();
+        let mut bounds: Vec<u32> = near.filter(|b| *b < u32::MAX).collect();
         let span = bounds.last().map_or(0, |last| u64::from(*last)) + 1;
         let wanted = (bounds.len() / IN_BUCKET).max(1) as u64;
         let shift = span.div_ceil(wanted).next_power_of_two().ilog2();
@@ -51,10 +55,10 @@ impl Extents {
                 buckets.push(number);
             }
         }
-        buckets.push(bounds.len() as u32);
+        bounds.extend([u32::MAX; AT_A_TIME]);
         Extents {
             base,
-            bounds,
+            bounds: bounds.into(),
             buckets: buckets.into(),
             shift,
         }
@@ -66,16 +70,27 @@ impl Extents {
     #[must_use]
     pub fn representative(&self, offset: u64) -> u64 {
         let inside = offset.checked_sub(self.base);
-        let Some(inside) = inside.and_then(|inside| u32::try_from(inside).ok()) else {
+        let inside = inside.and_then(|inside| u32::try_from(inside).ok());
+        let Some(inside) = inside.filter(|inside| *inside < u32::MAX) else {
             return offset;
         };
-        let last = self.buckets.len() - 2;
-        let bucket = ((u64::from(inside) >> self.shift) as usize).min(last);
-        let (first, end) = (self.buckets[bucket], self.buckets[bucket + 1]);
-        let bounds = &self.bounds[first as usize..end as usize];
-        let before = first as usize + bounds.partition_point(|bound| *bound <= inside);
+        let bucket = (u64::from(inside) >> self.shift) as usize;
+        let bucket = self.buckets.get(bucket).or(self.buckets.last());
+        let mut before = bucket.map_or(0, |first| *first as usize);
+        // Counted, not searched for: how long a search goes on is not known before the bounds have
+        // come from memory, and nothing else would be asked for meanwhile.
+        while let Some(bounds) = self.bounds[before..].first_chunk::<AT_A_TIME>() {
+            let passed: u32 = bounds.iter().map(|bound| u32::from(*bound <= inside)).sum();
+            before += passed as usize;
+            if (passed as usize) < AT_A_TIME {
+                break;
+            }
+        }
         // The first bound is 0, so there is one before.
-        self.base + u64::from(self.bounds[before.saturating_sub(1)])
+        match before.checked_sub(1).and_then(|at| self.bounds.get(at)) {
+            Some(bound) => self.base + u64::from(*bound),
+            None => offset,
+        }
     }
 }
 
@@ -146,6 +161,9 @@ mod tests {
             }
         }
         assert_eq!(Extents::none().representative(u64::MAX), u64::MAX);
+        let end = u64::from(u32::MAX);
+        assert_eq!(Extents::new(vec![0, end]).representative(end), end);
+        assert_eq!(Extents::new(vec![0, end]).representative(end - 1), 0);
         assert_eq!(Extents::none().representative(77), 0);
         assert_eq!(Extents::new(Vec::new()).representative(7), 7);
     }
