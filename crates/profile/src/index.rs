@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use rprof_perfdata::{Block, Damage, PerfData, Walk};
 use rprof_processes::{BuildId, ImageIdentity, NewMapping, Pid, ProcessMapBuilder, Tid, Timeline};
-use rprof_records::{CpuMode, Misc, Mmap, Mmap2, MmapIdentity, RawRecord, Record, RecordType};
+use rprof_records::{
+    CpuMode, Misc, Mmap, Mmap2, MmapIdentity, RawRecord, Record, RecordType, SampleType,
+};
 
 use crate::jit::{Runtimes, Seen};
 use crate::reads::{Counts, Reads};
@@ -147,12 +149,31 @@ impl<'a, F: FnMut()> Pass<'a, F> {
     where
         'a: 'r,
     {
+        // Where there is but one event, its samples are only counted.
+        let only = match self.data.events().list() {
+            [only] => !only.attr.sample_type.contains(SampleType::READ),
+            _ => false,
+        };
         loop {
+            if only {
+                walk.skip_samples(|misc| {
+                    self.events[0].samples += 1;
+                    self.see(misc);
+                    true
+                });
+            }
             let place = place_in(block, walk.consumed());
             let Some(walked) = walk.next() else { break };
             if let Some(one) = self.take(&walked.record, place) {
                 to(one);
             }
+        }
+    }
+
+    #[inline]
+    fn see(&mut self, misc: Misc) {
+        if misc.cpu_mode() == CpuMode::Kernel {
+            (self.of_kernel)();
         }
     }
 
@@ -164,9 +185,7 @@ impl<'a, F: FnMut()> Pass<'a, F> {
         let events = self.data.events();
         match raw.kind {
             RecordType::SAMPLE => {
-                if raw.misc.cpu_mode() == CpuMode::Kernel {
-                    (self.of_kernel)();
-                }
+                self.see(raw.misc);
                 match events.of_sample(raw) {
                     Some(event) => {
                         self.events[event].samples += 1;

@@ -34,8 +34,10 @@ mod intern;
 mod jit;
 mod lbr;
 pub mod location;
+mod memo;
 pub mod model;
 pub mod quality;
+mod quick;
 mod reads;
 mod resolve;
 pub mod samples;
@@ -47,6 +49,7 @@ mod threads;
 pub mod top;
 pub mod tracepoint;
 mod unwind;
+mod waiting;
 mod worker;
 
 pub use analyse::Options;

@@ -3,7 +3,6 @@
 use rprof_processes::{ImageId, ImageKind, MapView, Timeline};
 use rprof_records::{ContextMarker, CpuMode};
 
-use crate::coarse::Coarse;
 use crate::jit::{JitCode, Runtimes, may_be_made};
 
 /// Where an address of a callchain lies, and what to look up there. Equal
@@ -57,21 +56,11 @@ pub(crate) struct Context<'a> {
     pub(crate) pid: i32,
     pub(crate) time: u64,
     pub(crate) runtimes: &'a Runtimes<'a>,
-    /// What stands for addresses, where these need not be kept.
-    pub(crate) coarse: Option<&'a Coarse<'a>>,
 }
 
 impl Context<'_> {
     /// What an address is.
     pub(crate) fn locate(&self, address: u64, mode: CpuMode, caller: bool) -> Location {
-        let location = self.locate_exactly(address, mode, caller);
-        match self.coarse {
-            Some(coarse) => coarse.of(location),
-            None => location,
-        }
-    }
-
-    fn locate_exactly(&self, address: u64, mode: CpuMode, caller: bool) -> Location {
         let lookup = if caller {
             address.wrapping_sub(1)
         } else {

@@ -9,6 +9,7 @@ use crate::coarse::Coarse;
 use crate::filter::Filter;
 use crate::identity::Identities;
 use crate::index::Index;
+use crate::quick::Quick;
 use crate::stacks::{Locations, StackTable};
 use crate::threads;
 use crate::unwind::{StackEnd, Unwinding};
@@ -94,6 +95,10 @@ pub(crate) fn resolve(
     let tells_ends = notes.iter().any(|(key, _)| key == "stacks.total");
     let events = index.data.events().list();
     let wanted: Vec<bool> = events.iter().map(|e| filter.wants_event(&e.name)).collect();
+    let quick: Vec<Option<Quick>> = match keep.rows || filter.is_by_sample() {
+        true => events.iter().map(|_| None).collect(),
+        false => events.iter().map(Quick::of).collect(),
+    };
     // Rows tell addresses.
     let coarse = match keep.rows {
         true => None,
@@ -103,6 +108,7 @@ pub(crate) fn resolve(
         index,
         filter,
         wanted: &wanted,
+        quick: &quick,
         keep,
         unwinding: unwinding.as_ref(),
         tells_ends,

@@ -189,6 +189,8 @@ fn resolve(
 #[derive(Default)]
 struct Building {
     by_line: bool,
+    /// The object of the place that was last looked at.
+    last_object: Option<(Place, ObjectId)>,
     functions: Values<Function>,
     objects: Values<Object>,
     files: Values<Box<str>>,
@@ -210,13 +212,19 @@ impl Building {
             Ok(frames) if made.is_none() => frames.symbol().module.as_deref(),
             _ => None,
         };
-        let object = ObjectId(self.objects.intern(Object {
-            name: match module {
-                Some(module) => format!("[{module}]").into(),
-                None => object_name.into(),
-            },
-            is_kernel,
-        }));
+        let object = match (module, self.last_object) {
+            (None, Some((last, object))) if last == place => object,
+            _ => ObjectId(self.objects.intern(Object {
+                name: match module {
+                    Some(module) => format!("[{module}]").into(),
+                    None => object_name.into(),
+                },
+                is_kernel,
+            })),
+        };
+        if module.is_none() {
+            self.last_object = Some((place, object));
+        }
         let first = self.frames.len() as u32;
         let offset = match (lookup, made) {
             (_, Some((name, offset))) => {

@@ -200,7 +200,6 @@ fn locate(index: &Index<'_>, pid: i32, time: u64, address: u64) -> Location {
         pid,
         time,
         runtimes: &index.runtimes,
-        coarse: None,
     };
     let mode = match view::is_kernel(address) {
         true => CpuMode::Kernel,
