@@ -47,10 +47,6 @@ fn a_full_disk_ends_the_recording_and_not_the_command() {
     run.says("full/perf.data")
         .says("No space left")
         .says("can be read");
-    assert!(
-        here.path("perf.data").metadata().unwrap().len() > 100_000,
-        "{run}"
-    );
     assert!(samples_by_both(&here, "perf.data") > 100, "{run}");
 }
 

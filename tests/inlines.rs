@@ -74,7 +74,8 @@ fn compare(program: &Path) {
 fn are_those_that_perf_shows() {
     needs!(PerfEvents, Perf);
     compare(&c_with("shares.c", &["-g"]));
-    // Not C++: addr2line of binutils, which perf asks, has the name of the symbol for the innermost
-    // call where that is a clone (`f.isra.0`). crates/symbols compares with LLVM and elfutils.
+    // Not C++: addr2line of binutils, which perf asks, lacks inner calls of clones (`f.isra.0`) and of
+    // much that Clang compiled. docs/design/0008-cold-symbols.md has the classes, each judged by LLVM;
+    // crates/symbols compares with LLVM and elfutils.
     compare(&rust("names.rs", &["-g", "-Csymbol-mangling-version=v0"]));
 }

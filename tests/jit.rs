@@ -276,20 +276,47 @@ console.log(x & 1);
 #[test]
 fn node_names_its_functions_in_either_way() {
     needs!(PerfEvents, Node);
-    for flag in ["--perf-basic-prof", "--perf-prof"] {
+    for flags in [
+        "--perf-basic-prof",
+        "--perf-prof",
+        "--perf-prof --perf-prof-unwinding-info",
+    ] {
         let here = Here::new();
         std::fs::write(here.path("hot.js"), NODE).unwrap();
         let record = here.rprof("record -q -F 999 -g -e cpu-clock -- node");
-        record.arg(flag).arg("hot.js").ok();
+        record.words(flags).arg("hot.js").ok();
         let report = here.report("");
         let rows = report.only().rows.iter();
         let hot = rows.filter(|row| row.symbol.contains("hot_loop"));
         let share = hot.map(|row| row.own).sum::<u64>() as f64 / report.only().weight as f64;
-        assert!(share > 0.6, "{share} with {flag}");
+        assert!(share > 0.6, "{share} with {flags}");
         let frames = &report.quality["frames"];
         let (named, total) = (frames["named"].as_f64(), frames["total"].as_f64());
         let named = named.unwrap() / total.unwrap();
-        assert!(named > 0.99, "{named} with {flag}: {frames}");
+        assert!(named > 0.99, "{named} with {flags}: {frames}");
+        let stacks = &report.quality["stacks"];
+        let complete = stacks["complete"].as_f64().unwrap() / stacks["total"].as_f64().unwrap();
+        assert!(complete > 0.99, "{complete} with {flags}: {stacks}");
+    }
+}
+
+/// What is interpreted has names too, if the interpreter is copied for each function.
+#[test]
+fn node_names_what_it_interprets() {
+    needs!(PerfEvents, Node);
+    let slow = NODE.replace("hot_loop(1e6)", "hot_loop(1e4)");
+    for flag in ["--perf-basic-prof", "--perf-prof"] {
+        let here = Here::new();
+        std::fs::write(here.path("slow.js"), &slow).unwrap();
+        let record = here.rprof("record -q -F 999 -g -e cpu-clock -- node --no-opt");
+        let record = record.words("--no-sparkplug --interpreted-frames-native-stack");
+        record.arg(flag).arg("slow.js").ok();
+        let report = here.report("");
+        // The tilde is V8's mark of what is interpreted.
+        let rows = report.only().rows.iter();
+        let row = rows.filter(|row| row.symbol.contains("~hot_loop "));
+        let share = row.map(|row| row.total).sum::<u64>() as f64 / report.only().weight as f64;
+        assert!(share > 0.6, "{share} with {flag}");
     }
 }
 
@@ -305,26 +332,37 @@ def outer_work():
 outer_work()
 ";
 
+/// By the perf map of its trampolines; and by the jitdump, which tells how they are unwound: they
+/// have neither frame pointers nor, in a recording with copies of stacks, bytes to look at.
 #[test]
 fn python_names_its_functions() {
     needs!(PerfEvents);
-    // Newer than what the oldest systems have that the tests run on: wanted, not needed.
-    let Some(python) = python_with_trampolines() else {
-        writeln!(std::io::stderr(), "skipped: no python3 from 3.12 on").ok();
-        return;
-    };
-    let here = Here::new();
-    std::fs::write(here.path("hot.py"), PYTHON).unwrap();
-    let record = here
-        .rprof("record -q -F 999 -g -e cpu-clock --")
-        .arg(python);
-    record.words("-X perf hot.py").ok();
-    let report = here.report("");
-    for name in ["inner_work", "outer_work"] {
-        let rows = report.only().rows.iter();
-        let row = rows.filter(|row| row.symbol.starts_with(&format!("py::{name}:")));
-        let share = row.map(|row| row.total).sum::<u64>() as f64 / report.only().weight as f64;
-        assert!(share > 0.7, "{share} in {name}");
+    for (kind, options) in [
+        ("perf", "-g"),
+        ("perf_jit", "-g"),
+        ("perf_jit", "--call-graph dwarf,32768"),
+    ] {
+        // Newer than what the oldest systems have that the tests run on: wanted, not needed.
+        let Some(python) = python_with_trampolines(kind) else {
+            writeln!(std::io::stderr(), "skipped: no python3 with -X {kind}").ok();
+            continue;
+        };
+        let here = Here::new();
+        std::fs::write(here.path("hot.py"), PYTHON).unwrap();
+        let record = here.rprof("record -q -F 999 -e cpu-clock").words(options);
+        let record = record.arg("--").arg(python);
+        record.words(&format!("-X {kind} hot.py")).ok();
+        let report = here.report("");
+        let what = format!("{kind} with {options}");
+        for name in ["inner_work", "outer_work"] {
+            let rows = report.only().rows.iter();
+            let row = rows.filter(|row| row.symbol.starts_with(&format!("py::{name}:")));
+            let share = row.map(|row| row.total).sum::<u64>() as f64 / report.only().weight as f64;
+            assert!(share > 0.7, "{share} in {name}, {what}");
+        }
+        let stacks = &report.quality["stacks"];
+        let complete = stacks["complete"].as_f64().unwrap() / stacks["total"].as_f64().unwrap();
+        assert!(complete > 0.97, "{complete} of the stacks, {what}");
     }
 }
 

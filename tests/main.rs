@@ -12,7 +12,9 @@
 #[macro_use]
 mod support;
 
+mod aarch64;
 mod agreement;
+mod archive;
 mod attach;
 mod collapse;
 mod containers;
@@ -29,12 +31,15 @@ mod flamegraph;
 mod header;
 mod hostile_names;
 mod inlines;
+mod java;
 mod jit;
+mod jit_unwinding;
 mod kernel;
 mod lines;
 mod list;
 mod matrix;
 mod names;
+mod overlay;
 mod record;
 mod report;
 mod rotation;

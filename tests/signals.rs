@@ -31,13 +31,6 @@ fn assert_complete(here: &Here) {
     }
 }
 
-/// Whether the file is finished: the bits of the header that tell of host name, build-ids
-/// and so on are set when these were written, at the end.
-fn is_finished(here: &Here) -> bool {
-    let bytes = std::fs::read(here.path("perf.data")).unwrap_or_default();
-    (bytes.get(72..104)).is_some_and(|bits| bits.iter().any(|b| *b != 0))
-}
-
 #[test]
 fn stop_and_finish_the_file() {
     needs!(PerfEvents);
@@ -62,7 +55,7 @@ fn finish_the_file_though_the_command_goes_on() {
     let here = Here::new();
     let (rprof, command) = recording(&here, "ignore");
     rprof.signal(Signal::INT);
-    wait_until("the file is finished", || is_finished(&here));
+    wait_until("the file is finished", || here.is_finished());
     kill_process(command, Signal::KILL).expect("the command still runs");
     rprof.end().exits(128 + 9).says("samples of cpu-clock");
     assert_complete(&here);
@@ -74,7 +67,7 @@ fn leave_at_once_the_second_time() {
     let here = Here::new();
     let (rprof, command) = recording(&here, "ignore");
     rprof.signal(Signal::INT);
-    wait_until("the file is finished", || is_finished(&here));
+    wait_until("the file is finished", || here.is_finished());
     rprof.signal(Signal::INT);
     rprof.end().exits(128 + 2);
     kill_process(command, Signal::KILL).expect("the command still runs");
@@ -86,9 +79,7 @@ fn that_kill_leave_what_was_written() {
     needs!(PerfEvents);
     let here = Here::new();
     let (rprof, command) = recording(&here, "");
-    let length = || here.path("perf.data").metadata().map_or(0, |m| m.len());
-    let at_first = length();
-    wait_until("samples are in the file", || length() > at_first + 10_000);
+    wait_until("samples are in the file", || here.samples_so_far() > 100);
     rprof.signal(Signal::KILL);
     rprof.end();
     kill_process(command, Signal::KILL).ok();
@@ -101,8 +92,7 @@ fn that_kill_leave_what_was_written() {
     here.rprof("header").ok();
     here.rprof("flamegraph -q -o -").ok();
     if has(Need::Perf) {
-        // Whether perf calls this a success depends on where the cut is.
-        let script = here.perf("script --no-inline").run();
+        let script = here.perf("script --no-inline").ok();
         assert_eq!(
             perf_samples(&script).len() as u64,
             report.samples(),
@@ -138,7 +128,7 @@ fn of_the_terminal_reach_the_command_once() {
     let typing = "(until [ -e ready ]; do sleep 0.01; done; printf '\\003'; \
                   until [ -e go ]; do sleep 0.01; done) | script -qfc \"$0\" typescript";
     let shell = here.command("sh").arg("-c").arg(typing).arg(inner).start();
-    wait_until("the file is finished", || is_finished(&here));
+    wait_until("the file is finished", || here.is_finished());
     std::fs::write(here.path("go"), "").unwrap();
     let run = shell.end();
     let read = |name| std::fs::read_to_string(here.path(name)).unwrap_or_default();
@@ -166,13 +156,12 @@ fn end_what_has_no_command() {
         let mut running = here.command(c("endless.c")).start();
         running.line();
         let rprof = here.rprof("record -F 999 -g -e cpu-clock -a").start();
-        let length = || here.path("perf.data").metadata().map_or(0, |m| m.len());
-        wait_until("samples are in the file", || length() > 100_000);
+        wait_until("samples are in the file", || here.samples_so_far() > 1000);
         rprof.signal(signal);
         // What was watched is not told of it.
         let run = rprof.end();
         run.exits(0).says("samples of cpu-clock");
         assert!(kill_process(running.pid(), Signal::CONT).is_ok(), "{run}");
-        assert!(is_finished(&here), "{run}");
+        assert!(here.is_finished(), "{run}");
     }
 }

@@ -2,6 +2,7 @@
 
 import mmap
 import os
+import random
 import struct
 
 LOAD, EXECUTABLE = 1, 1
@@ -88,3 +89,17 @@ class Kernel:
             raise SystemExit("compare: the kernel hides its addresses; run as root, or lower kernel.kptr_restrict")
         starts = sorted(a for a in set(starts) if self.text <= a < self.end)
         self.functions = [(a, b - a) for a, b in zip(starts, starts[1:]) if 16 <= b - a < 1 << 16]
+
+
+def random_text(program, count, folder):
+    """Random addresses of a program's code, the same each time, in two files: as offsets in the file, and
+    as its own addresses."""
+    offset, vaddr, size = Image(program).text
+    random_ = random.Random(7)
+    places = [random_.randrange(size) for _ in range(count)]
+    paths = []
+    for name, base in (("offsets", offset), ("addresses", vaddr)):
+        paths.append(os.path.join(folder, name))
+        with open(paths[-1], "w") as out:
+            out.writelines(f"{base + place:#x}\n" for place in places)
+    return paths

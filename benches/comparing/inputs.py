@@ -285,7 +285,7 @@ def make(name, path, tools, folder, scale):
         case "W1":
             wide(path, samples)
         case "W2":
-            wide(path, samples // 4, seed=8, depth=40, paths=1000, leaf_addresses=4)
+            wide(path, samples, seed=8, depth=40, paths=1000, leaf_addresses=4)
         case "W3":
             dumps(path, tools["perf"], folder, int(50_000 * scale))
         case "W4":
@@ -294,5 +294,10 @@ def make(name, path, tools, folder, scale):
             wide(path, samples, repeat=10)
         case "W6":
             own(path, tools["rprof"], folder)
+        case "big":
+            script = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "symbols", "big_target.py")
+            target = os.path.join(folder, "big-target")
+            quietly([sys.executable, script, target], "the big program")
+            os.replace(os.path.join(target, "big"), path)
         case "ten":
             wide(path, 10, processes=2, paths=4)

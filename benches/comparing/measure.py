@@ -27,6 +27,7 @@ class Command:
     stages: list
     output: str = os.devnull
     to_stdout: bool = True
+    source: str = os.devnull
     runs: list = field(default_factory=list)
 
     def line(self):
@@ -57,14 +58,13 @@ def run(command, watch=False, core=None, environment=None):
     memory that of the largest. Without `watch` nothing else runs meanwhile."""
     prefix = ["taskset", "-c", str(core)] if core is not None else []
     out = open(command.output if command.to_stdout else os.devnull, "wb")
-    children, source = [], subprocess.DEVNULL
+    children, source = [], open(command.source, "rb")
     begin = time.monotonic()
     for number, stage in enumerate(command.stages):
         last = number == len(command.stages) - 1
         child = subprocess.Popen(prefix + stage, stdin=source, stdout=out if last else subprocess.PIPE,
                                  stderr=subprocess.DEVNULL, env=environment)
-        if number:
-            source.close()
+        source.close()
         source = child.stdout
         children.append(child)
     watcher = Watch([c.pid for c in children]) if watch else None

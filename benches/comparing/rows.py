@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass, field
 
-from . import checks
+from . import checks, elf
 from .measure import Command
 
 NO_INLINE = "--no-inline"
@@ -25,6 +25,14 @@ class Row:
     at_most: bool = False
     note: str = ""
     result: dict = field(default_factory=dict)
+
+
+def symbols(tools, program, folder):
+    """10,000 addresses of a program with much debug information, with inlined calls and lines."""
+    offsets, addresses = elf.random_text(program, 10_000, folder)
+    ours = Command("symbolize", [[tools["symbolize"], program]], source=offsets)
+    peer = Command("llvm-symbolizer --inlines", [[tools["llvm-symbolizer"], "--inlines", f"--obj={program}"]], source=addresses)
+    return Row("10,000 addresses of 349 MB of DWARF", 5, ours, peer)
 
 
 def rows(tools, inputs, folder):
@@ -69,6 +77,8 @@ def rows(tools, inputs, folder):
             "W1, whole read and convert", 10, folded("W1", w1, "samples"),
             Command("samply import --save-only", [[samply, "import", "--save-only", "-o", to, w1]], to, False),
             checks.folded, checks.samply))
+    if (big := inputs.get("big")) and tools.get("llvm-symbolizer") and tools.get("symbolize"):
+        made.append(symbols(tools, big, folder))
     for work, goal in [("W2", 25), ("W4", 25), ("W3", 8), ("W6", None)]:
         if (input_ := inputs.get(work)) and perf and collapse:
             made.append(Row(f"{work} → folded", goal, folded(work, input_), perf_folded(work, input_),
@@ -83,13 +93,12 @@ def rows(tools, inputs, folder):
         made.append(Row("W5 beside W1 (ten times the samples)", 10.5, folded("W5", w5), folded("W1", w1), at_most=True,
                         about="as long"))
     if w1:
-        made.append(Row("W1 → folded beside cksum", 1.5, folded("W1", w1), Command("cksum", [["cksum", w1]]), at_most=True,
-                        about="as long"))
-        made.append(Row("W1 → folded beside cat", None, folded("W1", w1), Command("cat", [["cat", w1]]), at_most=True,
-                        about="as long"))
+        beside = lambda tool: Command(tool, [[tool, w1]])
         if tools.get("count"):
-            made.append(Row("W1, every record read, beside cksum", 1.5, Command("rprof-perfdata's reader", [[tools["count"], w1]]),
-                            Command("cksum", [["cksum", w1]]), at_most=True, about="as long"))
+            reader = lambda: Command("rprof-perfdata's reader", [[tools["count"], w1]])
+            made.append(Row("W1, every record read, beside cksum", 1.5, reader(), beside("cksum"), at_most=True, about="as long"))
+            made.append(Row("W1, every record read, beside cat", None, reader(), beside("cat"), at_most=True, about="as long"))
+        made.append(Row("W1 → folded beside cksum", None, folded("W1", w1), beside("cksum"), at_most=True, about="as long"))
     if (ten := inputs.get("ten")) and perf:
         made.append(Row("10 samples → top functions", 5,
                         ours("rprof report", ["report", NO_INLINE, "--format", "json", "-q", "-i", ten], out("ours.json")),

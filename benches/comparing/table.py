@@ -13,11 +13,19 @@ def seconds(value):
     return f"{value * 1000:.1f} ms" if value < 0.1 else f"{value:.2f} s"
 
 
+def amount(row, value):
+    """A row's figure in its unit."""
+    return size(value) if row.get("unit") == "bytes" else seconds(value)
+
+
 def size(value):
-    return f"{value / 1e6:.0f} MB" if value else ""
+    digits = 0 if value >= 1e7 else 1
+    return f"{value / 1e6:.{digits}f} MB" if value else ""
 
 
 def ratio(value):
+    if value < 0.1:
+        return f"{value:.4f}"
     return f"{value:.1f}" if value < 100 else f"{value:.0f}"
 
 
@@ -53,7 +61,7 @@ def markdown(result):
         goal = "" if row["goal"] is None else f"{'≤' if row['at_most'] else '≥'} {row['goal']}"
         note = f" ({row['same']})" if row["same"] not in ("", "same") else ""
         lines.append(
-            f"| {row['title']}{note} | `{row['peer']}` | {seconds(row['ours_s'])} | {seconds(row['peer_s'])} | {times} "
+            f"| {row['title']}{note} | `{row['peer']}` | {amount(row, row['ours_s'])} | {amount(row, row['peer_s'])} | {times} "
             f"| {goal} | {verdict(row)} | {size(row['ours_memory'])} | {size(row['peer_memory'])} |".replace(" | inferno", " \\| inferno"))
     lines += ["", result["binary"]]
     return "\n".join(lines)

@@ -29,6 +29,7 @@ pub(crate) fn run(data: &[u8]) {
     for number in 0..dump.len().min(64) as u32 {
         let function = dump.function(number);
         assert_eq!(function, stripped.function(number));
+        assert_eq!(dump.unwinding(number), stripped.unwinding(number));
         if let Some(function) = function {
             assert!(function.size > 0 && function.name.len() < 16_384);
             let end = function.start + function.size;

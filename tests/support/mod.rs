@@ -8,6 +8,7 @@ mod compare;
 mod fixtures;
 mod folded;
 mod perf;
+mod recording;
 mod report;
 mod run;
 mod shell;

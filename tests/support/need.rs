@@ -32,6 +32,8 @@ pub(crate) enum Need {
     Uprobes,
     /// To be root, with the rights of root over mounts and settings.
     Root,
+    /// To be root, and overlay file systems.
+    Overlay,
     /// `script`, which makes a terminal.
     Terminal,
     /// Debian's `debuginfod` server and its client, and `objcopy`.
@@ -54,6 +56,7 @@ impl fmt::Display for Need {
             Need::Node => "node",
             Need::Java => "java and javac, from 17 on",
             Need::Root => "root",
+            Need::Overlay => "root, and overlay file systems (CONFIG_OVERLAY_FS)",
             Need::Terminal => "script (of util-linux)",
             Need::Debuginfod => "debuginfod, debuginfod-find and objcopy",
             Need::X86Assembler => "x86-64, and as",
@@ -83,6 +86,7 @@ pub(crate) fn has(need: Need) -> bool {
         Need::Node => runs("node"),
         Need::Java => runs("javac") && java_maps(),
         Need::Root => is_root(),
+        Need::Overlay => is_root() && overlays(),
         Need::Terminal => runs("script"),
         Need::Debuginfod => runs("debuginfod") && runs("debuginfod-find") && runs("objcopy"),
         Need::X86Assembler => cfg!(target_arch = "x86_64") && runs("as"),
@@ -113,21 +117,40 @@ fn java_maps() -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }
 
-/// A Python with trampolines for perf: that of the path, or one beside it.
-pub(crate) fn python_with_trampolines() -> Option<PathBuf> {
-    let candidates = ["python3", "python3.14", "python3.13", "python3.12"];
-    candidates.iter().find_map(|name| {
-        // Where versions are switched by a wrapper, one may stand there without being in force.
+/// A Python with trampolines of this kind: that of the path, or one beside it. `perf` is there
+/// from 3.12 on, `perf_jit`, with a jitdump, from 3.13 on.
+pub(crate) fn python_with_trampolines(kind: &str) -> Option<PathBuf> {
+    let names = ["python3", "python3.14", "python3.13", "python3.12"];
+    // Where versions are switched by a wrapper, one may stand there without being in force.
+    let pyenv = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
+    let pyenv = pyenv.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pyenv")));
+    let versions = pyenv.and_then(|pyenv| std::fs::read_dir(pyenv.join("versions")).ok());
+    let versions = versions.into_iter().flatten().flatten();
+    let others = versions.map(|version| version.path().join("bin/python3"));
+    let candidates = names.map(PathBuf::from).into_iter().chain(others);
+    candidates.into_iter().find_map(|name| {
         let mut command = Command::new(name);
-        let ask = "import sys; sys.activate_stack_trampoline('perf'); print(sys.executable)";
+        let ask = "import sys; print(sys.is_stack_trampoline_active() and sys.executable or '')";
         let output = command
-            .args(["-c", ask])
+            .args(["-X", kind, "-c", ask])
             .stdin(Stdio::null())
             .output()
             .ok()?;
         let path = String::from_utf8(output.stdout).ok()?;
-        output.status.success().then(|| PathBuf::from(path.trim()))
+        let is_one = output.status.success() && !path.trim().is_empty();
+        is_one.then(|| PathBuf::from(path.trim()))
     })
+}
+
+/// Whether an overlay file system can be mounted, in a namespace of its own.
+fn overlays() -> bool {
+    let script = "mount -t tmpfs none /mnt && cd /mnt && mkdir l u w m && \
+        mount -t overlay none -o lowerdir=l,upperdir=u,workdir=w m";
+    let mut command = Command::new("unshare");
+    command
+        .args(["-m", "sh", "-c", script])
+        .stdin(Stdio::null());
+    command.output().is_ok_and(|output| output.status.success())
 }
 
 /// Whether this is root, and not one whom a container took the rights from.

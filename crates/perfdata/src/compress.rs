@@ -13,8 +13,8 @@ use crate::writer::WriteOptions;
 const TOGETHER: usize = 256 << 10;
 
 /// Most compressed bytes in a record, whose size has 16 bits; with the header a
-/// multiple of eight.
-const IN_A_RECORD: usize = 65_520;
+/// multiple of eight. There is room left to make a shorter one up to such a multiple.
+const IN_A_RECORD: usize = 65_504;
 
 /// What perf is told that a COMPRESSED record expands to at most, and allots: what
 /// is flushed together, and what zstd may hold back of the record before (a block

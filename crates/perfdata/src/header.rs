@@ -9,6 +9,7 @@ use rprof_records::{Attr, Endian, RawBytes};
 use crate::contents::Contents;
 use crate::error::Error;
 use crate::features::{Feature, FeatureSections};
+use crate::growing::UNFINISHED;
 
 pub(crate) const MAGIC: [u8; 8] = *b"PERFILE2";
 /// The magic of perf up to 2.6.3x, in this order of letters on every machine.
@@ -126,6 +127,15 @@ impl FileHeader {
                 &mut warnings,
             ),
         };
+        // rprof's own files say so themselves.
+        if (features.private().unwrap_or_default().iter()).any(|(key, _)| key == UNFINISHED) {
+            warnings.push(
+                "the recorder did not finish this file: what it would have said in the end, \
+                 such as the build-ids of the images, is missing, and what was recorded in the \
+                 last moment may be"
+                    .into(),
+            );
+        }
         Ok(FileHeader {
             attrs,
             event_types: read_event_types(bytes, endian),

@@ -11,7 +11,8 @@
 //! | [`events`] | [`Events`]: which record belongs to which event |
 //! | [`user_records`] | [`UserRecord`]: what recorders write themselves, typed |
 //! | [`features`] | [`Feature`] and the sections that rprof interprets |
-//! | [`writer`] | [`FileWriter`]: a file that stays readable if its writer dies |
+//! | [`writer`] | [`FileWriter`]: a file |
+//! | [`growing`] | [`GrowingWriter`]: a file that is whole whenever its writer dies |
 //! | [`pipe_writer`] | [`PipeWriter`]: a stream |
 //! | [`mod@rewrite`] | [`rewrite()`]: a recording written anew |
 //! | [`output`] | [`OutputFile`]: where a recording goes, without clobbering |
@@ -26,6 +27,7 @@ pub mod error;
 pub mod events;
 pub mod features;
 mod folder;
+pub mod growing;
 mod header;
 mod inflate;
 pub mod output;
@@ -41,6 +43,7 @@ pub use blocks::{Block, Blocks};
 pub use error::{Damage, Error};
 pub use events::{Event, Events};
 pub use features::{BuildIdEntry, Feature, FeatureSections, KeptFile, KeptKind};
+pub use growing::GrowingWriter;
 pub use output::OutputFile;
 pub use pipe_writer::PipeWriter;
 pub use reader::{Mode, PerfData};

@@ -16,7 +16,7 @@ pub type EventDescription = DescribedEvent;
 const ATTR_SIZE: usize = 128;
 
 /// Where the header has the length of the data.
-const DATA_LEN_AT: u64 = 48;
+pub(crate) const DATA_LEN_AT: u64 = 48;
 
 /// Bytes gathered before a write.
 const BUFFER: usize = 256 << 10;
@@ -40,21 +40,93 @@ impl Default for WriteOptions {
     }
 }
 
+/// What stands at the front of a file: the header, the attrs, and their ids.
+#[derive(Debug)]
+pub(crate) struct Front {
+    pub(crate) events: Vec<EventDescription>,
+    pub(crate) endian: Endian,
+    pub(crate) attr_size: usize,
+}
+
+impl Front {
+    pub(crate) fn new(events: Vec<EventDescription>, endian: Endian) -> Front {
+        Front {
+            attr_size: attr_size(&events),
+            events,
+            endian,
+        }
+    }
+
+    fn stride(&self) -> usize {
+        self.attr_size + 16
+    }
+
+    /// Bytes of all that comes before the data.
+    pub(crate) fn len(&self) -> usize {
+        let ids: usize = self.events.iter().map(|e| e.ids.len() * 8).sum();
+        HEADER_SIZE + self.stride() * self.events.len() + ids
+    }
+
+    /// The attrs, each with where its ids stand, then the ids: what follows the header.
+    pub(crate) fn encode(&self) -> io::Result<Vec<u8>> {
+        let endian = self.endian;
+        let mut body = Vec::new();
+        let mut ids_at = HEADER_SIZE + self.stride() * self.events.len();
+        for event in &self.events {
+            body.extend(encode_attr(&event.attr, self.attr_size, endian)?);
+            body.extend(endian.put_u64(ids_at as u64));
+            body.extend(endian.put_u64(event.ids.len() as u64 * 8));
+            ids_at += event.ids.len() * 8;
+        }
+        for event in &self.events {
+            body.extend(event.ids.iter().flat_map(|id| endian.put_u64(*id)));
+        }
+        Ok(body)
+    }
+
+    /// The header: where the data stands, and which sections follow it.
+    pub(crate) fn header(
+        &self,
+        data_start: u64,
+        data_len: u64,
+        features: impl Iterator<Item = Feature>,
+    ) -> Vec<u8> {
+        let mut bitmap = [0u64; Feature::MAX as usize / 64];
+        for feature in features {
+            if let Some(word) = bitmap.get_mut(feature.0 as usize / 64) {
+                *word |= 1 << (feature.0 % 64);
+            }
+        }
+        let stride = self.stride() as u64;
+        let words = [
+            HEADER_SIZE as u64,
+            stride,
+            HEADER_SIZE as u64,
+            stride * self.events.len() as u64,
+            data_start,
+            data_len,
+            0,
+            0,
+        ];
+        let mut header = magic(self.endian);
+        header.extend((words.into_iter().chain(bitmap)).flat_map(|word| self.endian.put_u64(word)));
+        header
+    }
+}
+
 /// Writes a perf.data file in file mode.
 ///
 /// The header says how much data there was at the last
 /// [`checkpoint`](Self::checkpoint), and before the first one 0, which readers take
-/// for "to the end of the file": a recorder that is killed leaves a file whose
-/// complete records read back. (Compressed ones are then beyond perf, which needs
-/// the COMPRESSED section that only [`finish`](Self::finish) writes; rprof reads them.)
+/// for "to the end of the file": a writer that is killed leaves a file whose
+/// complete records read back, without its sections, and so, if they are compressed,
+/// beyond perf. A recorder has [`GrowingWriter`](crate::GrowingWriter) for that.
 ///
 /// After an error nothing more is written: what went before stays readable.
 #[derive(Debug)]
 pub struct FileWriter<W: Write + Seek> {
     out: BufWriter<W>,
-    endian: Endian,
-    events: Vec<EventDescription>,
-    attr_size: usize,
+    front: Front,
     data_start: u64,
     data_len: u64,
     compressor: Option<Compressor>,
@@ -79,32 +151,17 @@ impl<W: Write + Seek> FileWriter<W> {
         events: Vec<EventDescription>,
         options: WriteOptions,
     ) -> io::Result<FileWriter<W>> {
-        let attr_size = attr_size(&events);
-        let stride = attr_size + 16;
-        let ids_start = HEADER_SIZE + stride * events.len();
-        let ids_len: usize = events.iter().map(|e| e.ids.len() * 8).sum();
-        let endian = options.endian;
+        let front = Front::new(events, options.endian);
         let mut writer = FileWriter {
             out: BufWriter::with_capacity(BUFFER, out),
-            endian,
-            attr_size,
-            data_start: (ids_start + ids_len) as u64,
+            data_start: front.len() as u64,
             data_len: 0,
             compressor: Compressor::for_options(&options)?,
-            events,
+            front,
             failed: false,
         };
         let mut body = writer.header(0, &FeatureSections::default());
-        let mut ids_at = ids_start;
-        for event in &writer.events {
-            body.extend(encode_attr(&event.attr, attr_size, endian)?);
-            body.extend(endian.put_u64(ids_at as u64));
-            body.extend(endian.put_u64(event.ids.len() as u64 * 8));
-            ids_at += event.ids.len() * 8;
-        }
-        for event in &writer.events {
-            body.extend(event.ids.iter().flat_map(|id| endian.put_u64(*id)));
-        }
+        body.extend(writer.front.encode()?);
         writer.out.write_all(&body)?;
         writer.out.flush()?;
         Ok(writer)
@@ -112,7 +169,7 @@ impl<W: Write + Seek> FileWriter<W> {
 
     /// The events, in the order of the file.
     pub fn events(&self) -> &[EventDescription] {
-        &self.events
+        &self.front.events
     }
 
     /// Appends whole records.
@@ -163,7 +220,8 @@ impl<W: Write + Seek> FileWriter<W> {
             this.out.flush()?;
             // The records first, the header after: it must not name what is not there.
             this.out.seek(SeekFrom::Start(DATA_LEN_AT))?;
-            this.out.write_all(&this.endian.put_u64(this.data_len))?;
+            this.out
+                .write_all(&this.front.endian.put_u64(this.data_len))?;
             let end = this.data_start + this.data_len;
             this.out.seek(SeekFrom::Start(end))?;
             Ok(())
@@ -183,16 +241,16 @@ impl<W: Write + Seek> FileWriter<W> {
         // The bitmap has no room for more.
         features.retain(|feature| feature.0 < Feature::MAX);
         if !features.has(Feature::EVENT_DESC) {
-            features.insert_event_descriptions(&self.events, self.attr_size);
+            features.insert_event_descriptions(&self.front.events, self.front.attr_size);
         }
         if let Some(compressor) = &self.compressor {
             features.insert_compression(&compressor.description());
         }
         let mut at = self.data_start + self.data_len + 16 * features.len() as u64;
         for (_, bytes) in features.iter() {
-            self.out.write_all(&self.endian.put_u64(at))?;
+            self.out.write_all(&self.front.endian.put_u64(at))?;
             self.out
-                .write_all(&self.endian.put_u64(bytes.len() as u64))?;
+                .write_all(&self.front.endian.put_u64(bytes.len() as u64))?;
             at += bytes.len() as u64;
         }
         for (_, bytes) in features.iter() {
@@ -234,26 +292,8 @@ impl<W: Write + Seek> FileWriter<W> {
     }
 
     fn header(&self, data_len: u64, features: &FeatureSections) -> Vec<u8> {
-        let stride = (self.attr_size + 16) as u64;
-        let mut bitmap = [0u64; Feature::MAX as usize / 64];
-        for (feature, _) in features.iter() {
-            if let Some(word) = bitmap.get_mut(feature.0 as usize / 64) {
-                *word |= 1 << (feature.0 % 64);
-            }
-        }
-        let words = [
-            HEADER_SIZE as u64,
-            stride,
-            HEADER_SIZE as u64,
-            stride * self.events.len() as u64,
-            self.data_start,
-            data_len,
-            0,
-            0,
-        ];
-        let mut header = magic(self.endian);
-        header.extend((words.into_iter().chain(bitmap)).flat_map(|word| self.endian.put_u64(word)));
-        header
+        let features = features.iter().map(|(feature, _)| feature);
+        self.front.header(self.data_start, data_len, features)
     }
 }
 

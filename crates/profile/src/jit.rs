@@ -8,22 +8,26 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use rprof_perfdata::{KeptFile, KeptKind, PerfData};
 use rprof_processes::{Image, ImageIdentity, ImageKind};
 use rprof_records::{AttrFlags, CpuMode, Misc, Record};
 use rprof_symbols::jit::{MapFile, Refusal, places};
 use rprof_symbols::{Frames, JitDump, PerfMap};
+use rprof_unwind::{Arch, UnwindTable};
 use rustc_hash::FxHashMap;
 
-use crate::symbolize::is_of_this_machine;
+use crate::machine::is_of_this_machine;
 
 /// `CLOCK_MONOTONIC`.
 const MONOTONIC: i32 = 1;
 
 /// Most bytes of kept files that one analysis expands.
 const MOST_EXPANDED: u64 = 4 << 30;
+
+/// Most bytes of unwinding information, of code wherever it was, that are made into tables.
+const MOST_UNWINDING: u64 = 256 << 20;
 
 /// Most forebears that are asked.
 const MOST_FOREBEARS: usize = 8;
@@ -105,6 +109,8 @@ pub(crate) struct Runtimes<'a> {
     is_here: bool,
     /// Bytes that may yet be expanded.
     budget: AtomicU64,
+    /// Bytes that may yet be made into tables.
+    unwinding_budget: AtomicU64,
     told: Mutex<Vec<String>>,
     recording: &'a Path,
 }
@@ -119,9 +125,14 @@ struct Runtime {
 #[derive(Debug, Default)]
 struct Tables {
     dumps: Vec<JitDump>,
+    /// Of each dump with unwinding information, by the numbers of its code.
+    unwinding: Vec<Box<[Unwound]>>,
     /// Each from a time on, ascending.
     maps: Vec<(u64, PerfMap)>,
 }
+
+/// The unwinding information of a piece of code, once it was asked for.
+type Unwound = OnceLock<Option<Arc<UnwindTable>>>;
 
 impl<'a> Runtimes<'a> {
     /// Reads no file yet.
@@ -149,6 +160,7 @@ impl<'a> Runtimes<'a> {
             is_monotonic,
             is_here: is_of_this_machine(data),
             budget: AtomicU64::new(MOST_EXPANDED),
+            unwinding_budget: AtomicU64::new(MOST_UNWINDING),
             told: Mutex::default(),
             recording: data.path(),
         }
@@ -161,6 +173,38 @@ impl<'a> Runtimes<'a> {
             let (table, number) = tables.find(avma, time)?;
             Some(JitCode { pid, table, number })
         })
+    }
+
+    /// What a jitdump has to say of how to unwind the code at an address, at a time.
+    pub(crate) fn unwinding(
+        &self,
+        arch: Arch,
+        pid: i32,
+        time: u64,
+        avma: u64,
+    ) -> Option<Arc<UnwindTable>> {
+        if !self.has_dumps {
+            return None;
+        }
+        let code = self.find(pid, time, avma)?;
+        let tables = self.by_pid.get(&code.pid)?.tables.get()?;
+        let table = usize::from(code.table);
+        let cell = tables.unwinding.get(table)?.get(code.number as usize)?;
+        let make = || {
+            let known = tables.dumps.get(table)?.unwinding(code.number)?;
+            let take = |left: u64| left.checked_sub(known.eh_frame.len() as u64);
+            let ordering = Ordering::Relaxed;
+            let taken = self.unwinding_budget.fetch_update(ordering, ordering, take);
+            if taken.is_err() {
+                self.tell("jitdumps have more unwinding information than is used".into());
+                return None;
+            }
+            let (start, end) = (known.start, known.start.saturating_add(known.size));
+            let at = start.wrapping_add(known.eh_frame_offset);
+            let table = UnwindTable::of_made_code(arch, known.eh_frame, at, start..end);
+            Some(Arc::new(table))
+        };
+        cell.get_or_init(make).clone()
     }
 
     /// How much had happened by a time: while it is the same, so is every answer for a process.
@@ -268,6 +312,11 @@ impl<'a> Runtimes<'a> {
         if self.is_here {
             self.look(pid, runtime, &mut tables);
         }
+        let cells = |dump: &JitDump| match dump.has_unwinding() {
+            true => (0..dump.len()).map(|_| Unwound::new()).collect(),
+            false => Box::default(),
+        };
+        tables.unwinding = tables.dumps.iter().map(cells).collect();
         tables
     }
 

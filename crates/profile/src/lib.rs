@@ -34,6 +34,7 @@ mod intern;
 mod jit;
 mod lbr;
 pub mod location;
+mod machine;
 mod memo;
 pub mod model;
 pub mod quality;

@@ -92,7 +92,7 @@ pub(crate) fn resolve(
 ) -> Resolved {
     let unwinding = Unwinding::new(index, symbolizer);
     let notes = index.data.features().private().unwrap_or_default();
-    let tells_ends = notes.iter().any(|(key, _)| key == "stacks.total");
+    let tells_ends = (notes.iter()).any(|(key, _)| key == "stacks.by" || key == "stacks.total");
     let events = index.data.events().list();
     let wanted: Vec<bool> = events.iter().map(|e| filter.wants_event(&e.name)).collect();
     let quick: Vec<Option<Quick>> = match keep.rows || filter.is_by_sample() {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use std::os::unix::ffi::OsStringExt;
 
-use rprof_perfdata::{Feature, PerfData};
+use rprof_perfdata::PerfData;
 use rprof_processes::{Image, ImageIdentity, ImageKind, SpaceId, Timeline};
 use rprof_symbols::{BuildId, ImageKey, Lookup, Reason, SourceLine, Symbolizer};
 use rustc_hash::FxHashMap;
@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use crate::index::Index;
 use crate::intern::Values;
 use crate::location::Place;
+use crate::machine::{is_from_before_boot, is_of_this_machine};
 use crate::model::{FileId, Function, FunctionId, Object, ObjectId, Start};
 use crate::resolve::Resolved;
 use crate::threads;
@@ -365,19 +366,9 @@ pub(crate) fn recorded_kernel_start(timeline: &Timeline) -> Option<u64> {
     let end = timeline.view(SpaceId::KERNEL, u64::MAX);
     end.mappings().find_map(|m| {
         let path = &timeline.image(m.image)?.path;
-        (path.ends_with(b"]_text") && m.file_offset != 0).then_some(m.file_offset)
+        let is_start = path.ends_with(b"]_text") || path.ends_with(b"]_stext");
+        (is_start && m.file_offset != 0).then_some(m.file_offset)
     })
-}
-
-/// Whether host and kernel release of a recording are those of this machine.
-pub(crate) fn is_of_this_machine(data: &PerfData) -> bool {
-    let same = |feature, file| {
-        let here = std::fs::read_to_string(file).unwrap_or_default();
-        let there = data.features().string(feature);
-        there.is_some_and(|there| there == here.trim_end() && !there.is_empty())
-    };
-    same(Feature::HOSTNAME, "/proc/sys/kernel/hostname")
-        && same(Feature::OSRELEASE, "/proc/sys/kernel/osrelease")
 }
 
 /// What is known of where a recording was made.
@@ -388,6 +379,8 @@ pub(crate) struct Origin {
     is_here: bool,
     /// Whether files are looked for below a root that the user named, and vouches for.
     has_root: bool,
+    /// Whether this machine was booted since.
+    is_from_before_boot: bool,
 }
 
 impl Origin {
@@ -400,6 +393,7 @@ impl Origin {
             build_ids,
             is_here: is_of_this_machine(data),
             has_root,
+            is_from_before_boot: is_from_before_boot(data.path()),
         }
     }
 
@@ -434,6 +428,9 @@ impl Origin {
                     None => {
                         let build_id = self.build_ids.get(&b"[kernel.kallsyms]"[..]).copied();
                         self.known_here(build_id, Reason::ForeignKernel)?;
+                        if kernel_start.is_none() && self.is_from_before_boot {
+                            return Err(Reason::ForeignKernel);
+                        }
                         Ok(ImageKey::kernel()
                             .with_build_id(build_id)
                             .with_recorded_start(kernel_start))

@@ -4,7 +4,7 @@
 //! Images are opened as for symbols: only the right ones, by build-id or inode. Their tables
 //! are shared by all workers, each compiled when first used.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use rprof_perfdata::Feature;
 use rprof_processes::{Image, ImageId, ImageKind, MapState, MapView};
@@ -168,6 +168,8 @@ impl Stacks {
         let code = Code {
             shared,
             map,
+            pid: sample.pid().unwrap_or(-1),
+            time: sample.time().unwrap_or(u64::MAX),
             generation: u64::from(state.space.0) << 32 | u64::from(state.epoch),
         };
         let frames = &mut self.frames;
@@ -191,6 +193,8 @@ impl Stacks {
 struct Code<'a> {
     shared: &'a Unwinding<'a>,
     map: MapView<'a>,
+    pid: i32,
+    time: u64,
     generation: u64,
 }
 
@@ -204,6 +208,12 @@ impl Modules for Code<'_> {
             bias: bias.unwrap_or(0),
         })
     }
+
+    fn made(&self, avma: u64) -> Option<Arc<UnwindTable>> {
+        let runtimes = &self.shared.index.runtimes;
+        runtimes.unwinding(self.shared.arch, self.pid, self.time, avma)
+    }
+
     fn generation(&self) -> Option<u64> {
         Some(self.generation)
     }

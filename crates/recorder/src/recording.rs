@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rprof_perfdata::output::OutputFile;
-use rprof_perfdata::{EventDescription, FileWriter, WriteOptions};
+use rprof_perfdata::{EventDescription, WriteOptions};
 use rprof_records::{AttrFlags, Endian, SampleLayout};
 use rprof_sampler::{Degradation, Launcher, Role, Session, SessionBuilder};
 
@@ -106,6 +106,9 @@ impl Recording {
         };
         let live = Arc::new(Live::default());
         let mut features = start_features(&options.command_line, session.cpus().len() as u32);
+        if unwinding.is_some() {
+            features.insert_private(&[StackTally::announced()]);
+        }
         if let Err(source) = tracing_data::add(&mut features, session.events()) {
             discard(output);
             return Err(RecordError::TracingData(source));
@@ -128,9 +131,10 @@ impl Recording {
             sieve: session.sieve(),
         };
         let sink = match (&output, stream) {
-            (Some(output), _) => (output.file.try_clone())
-                .and_then(|file| FileWriter::create_with(file, how.events.clone(), how.write))
-                .map(Sink::File),
+            (Some(output), _) => output
+                .file
+                .try_clone()
+                .and_then(|file| Sink::file(file, how.events.clone(), &how.features, how.write)),
             (None, Some(stream)) => {
                 Sink::stream(stream, how.events.clone(), &how.features, how.write)
             }

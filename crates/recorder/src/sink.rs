@@ -4,18 +4,28 @@ use std::fs::File;
 use std::io;
 
 use rprof_perfdata::{
-    EventDescription, Feature, FeatureSections, FileWriter, PipeWriter, WriteOptions,
+    EventDescription, Feature, FeatureSections, GrowingWriter, PipeWriter, WriteOptions,
 };
 
-/// A file that can be brought up to date and finished, or a stream that goes on
+/// A file that is whole at every checkpoint, or a stream that goes on
 /// as it comes.
 #[derive(Debug)]
 pub(crate) enum Sink {
-    File(FileWriter<File>),
+    File(GrowingWriter<File>),
     Stream(PipeWriter<File>),
 }
 
 impl Sink {
+    /// Begins a file; `features` as for a stream.
+    pub(crate) fn file(
+        out: File,
+        events: Vec<EventDescription>,
+        features: &FeatureSections,
+        options: WriteOptions,
+    ) -> io::Result<Sink> {
+        GrowingWriter::create(out, events, features, options).map(Sink::File)
+    }
+
     /// Begins a stream: `features` are those known at the start.
     pub(crate) fn stream(
         out: File,

@@ -61,7 +61,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Names may hold anything, so they are escaped for the terminal.
 fn escaped(name: &str) -> Cow<'_, str> {
-    match name.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+    // All bytes are looked at, many at a time.
+    let is_plain = name
+        .bytes()
+        .fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));
+    match is_plain {
         true => name.into(),
         false => name.escape_debug().to_string().into(),
     }

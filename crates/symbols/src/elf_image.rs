@@ -83,6 +83,14 @@ impl<D: Pages> ElfImage<D> {
             .ok_or(Reason::OutsideImage)
     }
 
+    /// Says which SVMAs will be asked for, sorted.
+    pub(crate) fn prepare(&self, svmas: &[u64], places: &DebugFiles) {
+        self.image.prepare(svmas);
+        if let Some(debug) = self.debug(places) {
+            debug.symbols.prepare(svmas);
+        }
+    }
+
     /// The symbol that covers an SVMA, from the tables alone.
     pub(crate) fn symbol(&self, svma: u64, places: &DebugFiles) -> Option<ElfSymbol<'_>> {
         // As in one table: the last to start, and at the same start the symbol.

@@ -161,7 +161,10 @@ impl Reason {
             Self::ForeignKernel => (
                 "foreign_kernel",
                 "another kernel",
-                Some("Report on the machine that was recorded, while the same kernel runs."),
+                Some(
+                    "Report on the machine that was recorded, while the same kernel runs; \
+                     or name its vmlinux (-k).",
+                ),
             ),
             Self::ForeignModule => (
                 "foreign_module",

@@ -33,6 +33,8 @@ pub(crate) struct Reconciler {
     /// Functions that only debug information names, by start and name.
     functions: FxHashMap<(u64, Arc<str>), Arc<Symbol>>,
     inlined: FxHashMap<Arc<str>, Arc<InlinedName>>,
+    /// The same by where the text is, which is faster to find and mostly known.
+    by_place: FxHashMap<usize, Arc<InlinedName>>,
 }
 
 impl Reconciler {
@@ -57,6 +59,7 @@ impl Reconciler {
             symbols: FxHashMap::default(),
             functions: FxHashMap::default(),
             inlined: named.into_iter().flatten().collect(),
+            by_place: FxHashMap::default(),
         }
     }
 
@@ -90,7 +93,7 @@ impl Reconciler {
                 None => outermost = call.call,
             }
             inlined.push(Inlined {
-                function: self.inlined(call.name),
+                function: self.inlined(call.name.as_ref()),
                 line: None,
             });
         }
@@ -136,14 +139,21 @@ impl Reconciler {
         Arc::clone(self.functions.entry(key).or_insert_with(make))
     }
 
-    fn inlined(&mut self, raw: Option<Arc<str>>) -> Arc<InlinedName> {
-        let raw = raw.unwrap_or_else(|| "??".into());
+    /// `raw` lives until all are named, so that no other text takes its place.
+    fn inlined(&mut self, raw: Option<&Arc<str>>) -> Arc<InlinedName> {
+        let place = raw.map_or(0, |raw| raw.as_ptr().addr());
+        if let Some(known) = self.by_place.get(&place) {
+            return Arc::clone(known);
+        }
+        let raw = raw.map_or_else(|| "??".into(), Arc::clone);
         let style = self.style;
         let make = || {
             let name = demangle(&raw, style).into();
             let raw = Arc::clone(&raw);
             Arc::new(InlinedName { name, raw })
         };
-        Arc::clone(self.inlined.entry(Arc::clone(&raw)).or_insert_with(make))
+        let name = Arc::clone(self.inlined.entry(Arc::clone(&raw)).or_insert_with(make));
+        self.by_place.insert(place, Arc::clone(&name));
+        name
     }
 }

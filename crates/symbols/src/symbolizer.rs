@@ -4,7 +4,6 @@ mod extents;
 mod names;
 
 pub use extents::Extents;
-use names::Names;
 
 use crate::archive::Archive;
 use crate::debug::DebugFiles;
@@ -379,6 +378,7 @@ impl Symbolizer {
         let mut sorted: Vec<u64> = svmas.iter().filter_map(|svma| svma.ok()).collect();
         sorted.sort_unstable();
         sorted.dedup();
+        image.prepare(&sorted, places);
         let debug = match self.wish.inlines || self.wish.lines {
             true => image.debug_info(places),
             false => None,
@@ -392,13 +392,17 @@ impl Symbolizer {
             let frames = names.frames(svma, symbol, found.next().flatten());
             frames.ok_or_else(|| image.reason(svma, places))
         };
-        let lookups: Vec<Lookup> = sorted.iter().map(lookup).collect();
+        let mut lookups: Vec<Lookup> = sorted.iter().map(lookup).collect();
+        // Mostly each address is asked for once, and its answer need not be copied.
+        let is_once = svmas.iter().filter(|svma| svma.is_ok()).count() == sorted.len();
         let resolve = |svma: Result<u64, Reason>| {
             let index = sorted.binary_search(&svma?).unwrap_or(usize::MAX);
-            lookups
-                .get(index)
-                .cloned()
-                .unwrap_or(Err(Reason::OutsideImage))
+            let outside = Err(Reason::OutsideImage);
+            match lookups.get_mut(index) {
+                Some(lookup) if is_once => std::mem::replace(lookup, outside),
+                Some(lookup) => lookup.clone(),
+                None => outside,
+            }
         };
         svmas.into_iter().map(resolve).collect()
     }
@@ -446,7 +450,7 @@ impl Symbolizer {
             ImageKind::KernelModule(name) => Some(&**name),
             _ => None,
         };
-        let mut names = Names::default();
+        let mut names = names::Names::default();
         let resolve = |&avma: &u64| {
             let avma = avma.wrapping_add(shift);
             let found = symbols.lookup(avma).ok_or(Reason::NoSymbolAtAddress)?;

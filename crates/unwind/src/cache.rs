@@ -53,11 +53,15 @@ impl PlainRule {
             }
             *slot = (one.register, at_cfa(one.value)?);
         }
+        let return_address = at_cfa(rule.rule.return_address)?;
+        if return_address >= 0 {
+            return None;
+        }
         Some(Self {
             cfa_offset,
             cfa_register,
             count: all.len() as u8,
-            return_address: at_cfa(rule.rule.return_address)?,
+            return_address,
             saved,
         })
     }

@@ -1,6 +1,7 @@
 //! [`Modules`]: the code of a process, as the unwinder asks for it.
 
 use crate::UnwindTable;
+use std::sync::Arc;
 
 /// What is known of the code around an address.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +27,15 @@ pub trait Modules {
         0
     }
 
+    /// What the process itself has told of the code at this address, which it made at run time: a
+    /// table whose addresses are AVMAs, such as [`UnwindTable::of_made_code`] makes. Asked for
+    /// where [`find`](Self::find) answers a module without table, and never kept, as such code
+    /// comes and goes. `None` unless implemented.
+    fn made(&self, avma: u64) -> Option<Arc<UnwindTable>> {
+        let _ = avma;
+        None
+    }
+
     /// A number for what [`find`](Self::find) answers: as long as it is the same, and not `None`,
     /// every address has the same table with the same bias, in whichever processes. What is
     /// found is then kept from stack to stack. `None` unless implemented.
@@ -48,6 +58,10 @@ impl<M: Modules + ?Sized> Modules for &M {
 
     fn code(&self, avma: u64, into: &mut [u8]) -> usize {
         (**self).code(avma, into)
+    }
+
+    fn made(&self, avma: u64) -> Option<Arc<UnwindTable>> {
+        (**self).made(avma)
     }
 
     fn generation(&self) -> Option<u64> {

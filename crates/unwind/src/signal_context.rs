@@ -51,8 +51,14 @@ fn interrupted_x86_64<M: Memory + ?Sized, P: Modules + ?Sized>(
     Some(registers)
 }
 
+/// What the registers of a signal frame are followed by: `FPSIMD_MAGIC`, and the size of the record.
+const FPSIMD_AARCH64: u64 = 0x210 << 32 | 0x4650_8001;
+
 /// `struct rt_sigframe` starts at `sp`: siginfo (128 bytes), then ucontext, whose registers
 /// follow 176 bytes in. Source: `arch/arm64/kernel/signal.c`, `uapi/asm/sigcontext.h`.
+///
+/// The siginfo is there only for handlers that asked for it (`SA_SIGINFO`); else it is what the
+/// stack had.
 fn interrupted_aarch64<M: Memory + ?Sized, P: Modules + ?Sized>(
     sp: u64,
     memory: &M,
@@ -62,13 +68,15 @@ fn interrupted_aarch64<M: Memory + ?Sized, P: Modules + ?Sized>(
     const REGISTERS: u64 = 128 + 176 + 8;
     let ip = read(REGISTERS + 8 * 32)?;
     let state = read(REGISTERS + 8 * 33)?;
-    let signal = read(0)? & 0xffff_ffff;
-    let plausible = (1..=64).contains(&signal)
-        && read(128)? == 0
+    let has_signal = || read(0).is_some_and(|word| (1..=64).contains(&(word & 0xffff_ffff)));
+    // Flags, and the context to go on with.
+    let plausible = read(128)? == 0
+        && read(136)? == 0
         // User mode, 64 bits; nothing above the flags.
         && state & 0x1f == 0
         && state >> 32 == 0
-        && ip.is_multiple_of(4);
+        && ip.is_multiple_of(4)
+        && (read(REGISTERS + 8 * 35) == Some(FPSIMD_AARCH64) || has_signal());
     if !plausible || (ip != 0 && modules.find(ip).is_none()) {
         return None;
     }

@@ -79,7 +79,7 @@ pub(crate) fn apply<M: Memory + ?Sized>(
     };
 
     let mut caller = *registers;
-    caller.set(arch.sp(), cfa);
+    caller.set(arch.sp(), caller_sp(arch, cfa, slot));
     if !rule.rule.signal {
         caller.keep(arch.callee_saved());
     }
@@ -106,6 +106,18 @@ pub(crate) fn apply<M: Memory + ?Sized>(
         slot,
         interrupted: rule.rule.signal,
     })
+}
+
+/// The caller's stack pointer, which is the CFA by definition. But glibc's `_dl_runtime_resolve`
+/// for AArch64 is jumped to from the PLT, which has pushed two words, the return address
+/// among them, and its description has the CFA below those. What was pushed lies
+/// below the caller's stack pointer, which is a multiple of 16.
+#[inline]
+fn caller_sp(arch: Arch, cfa: u64, slot: u64) -> u64 {
+    match arch == Arch::Aarch64 && slot >= cfa && slot != 0 {
+        true => (slot & !15).wrapping_add(16),
+        false => cfa,
+    }
 }
 
 /// Whether the slot lies just below the stack pointer.

@@ -8,7 +8,7 @@ use crate::table::Found;
 use crate::without_cfi::{Context, Outcome};
 use crate::{
     Arch, Cause, End, FoundBy, Frame, FrameKind, Memory, Module, Modules, Registers, Root,
-    signal_context,
+    UnwindTable, signal_context,
 };
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
@@ -246,31 +246,17 @@ impl Unwinder {
             {
                 return Err(End::Root(Root::SwitchedStack));
             }
-            match table.find(frame.lookup_address().wrapping_sub(module.bias)) {
-                Found::Rule(rule) => {
-                    // The description of AArch64's signal frames, where there is one, leads to
-                    // the caller of the interrupted function.
-                    if rule.rule.signal
-                        && self.arch == Arch::Aarch64
-                        && let Some(interrupted) =
-                            signal_context::interrupted(self.arch, registers.sp(), memory, modules)
-                    {
-                        *registers = interrupted;
-                        let caller = Caller {
-                            return_address: Some(interrupted.ip()),
-                            slot: 0,
-                            interrupted: true,
-                        };
-                        return Ok((caller, FoundBy::SignalContext));
-                    }
-                    let sp = registers.sp();
-                    return match step::apply(rule, registers, memory) {
-                        Ok(caller) => Ok((caller, FoundBy::Cfi)),
-                        Err(fault) => Err(End::Truncated(cause(fault, address, sp))),
-                    };
-                }
-                Found::Bad => return Err(End::Truncated(Cause::BadCfi { address })),
-                Found::NoFde => {}
+            let by_table = self.by_table(frame, table, module.bias, registers, memory, modules);
+            if let Some(outcome) = by_table {
+                return outcome;
+            }
+        }
+        if module.is_some_and(|module| module.table.is_none())
+            && let Some(table) = modules.made(frame.lookup_address())
+        {
+            let by_table = self.by_table(frame, &table, 0, registers, memory, modules);
+            if let Some(outcome) = by_table {
+                return outcome;
             }
         }
         let context = Context {
@@ -292,6 +278,48 @@ impl Unwinder {
             }
             Outcome::Nothing => Err(End::Truncated(Cause::NoUnwindInfo { address })),
         }
+    }
+
+    /// The caller by call frame information. `None` where the table has nothing for the frame.
+    fn by_table<M, P>(
+        &self,
+        frame: Frame,
+        table: &UnwindTable,
+        bias: u64,
+        registers: &mut Registers,
+        memory: &M,
+        modules: &P,
+    ) -> Option<Result<(Caller, FoundBy), End>>
+    where
+        M: Memory + ?Sized,
+        P: Modules + ?Sized,
+    {
+        let address = frame.address;
+        let rule = match table.find(frame.lookup_address().wrapping_sub(bias)) {
+            Found::Rule(rule) => rule,
+            Found::Bad => return Some(Err(End::Truncated(Cause::BadCfi { address }))),
+            Found::NoFde => return None,
+        };
+        // The description of AArch64's signal frames, where there is one, leads to
+        // the caller of the interrupted function.
+        if rule.rule.signal
+            && self.arch == Arch::Aarch64
+            && let Some(interrupted) =
+                signal_context::interrupted(self.arch, registers.sp(), memory, modules)
+        {
+            *registers = interrupted;
+            let caller = Caller {
+                return_address: Some(interrupted.ip()),
+                slot: 0,
+                interrupted: true,
+            };
+            return Some(Ok((caller, FoundBy::SignalContext)));
+        }
+        let sp = registers.sp();
+        Some(match step::apply(rule, registers, memory) {
+            Ok(caller) => Ok((caller, FoundBy::Cfi)),
+            Err(fault) => Err(End::Truncated(cause(fault, address, sp))),
+        })
     }
 }
 

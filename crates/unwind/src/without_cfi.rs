@@ -167,7 +167,20 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
     fn just_called(&self, registers: &mut Registers) -> Option<Caller> {
         let arch = registers.arch();
         let (address, slot) = match arch {
-            Arch::Aarch64 => (registers.get(arch::aarch64::LR)? & self.mask, 0),
+            Arch::Aarch64 => {
+                let address = registers.get(arch::aarch64::LR)? & self.mask;
+                // The first entry of a PLT begins with pushing x16 and x30.
+                let slot = registers.sp().wrapping_add(8);
+                let in_header = self.module.is_some_and(|module| {
+                    let svma = registers.ip().wrapping_sub(module.bias);
+                    module.table.is_some_and(|table| table.is_plt_header(svma))
+                });
+                let pushed = || self.memory.read_u64(slot).map(|word| word & self.mask);
+                match in_header && pushed() == Some(address) {
+                    true => (address, slot),
+                    false => (address, 0),
+                }
+            }
             Arch::X86_64 => {
                 // The first entry of a PLT is jumped to with one word pushed, and pushes another.
                 let in_plt = self.module.is_some_and(|module| {

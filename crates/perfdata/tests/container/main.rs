@@ -6,6 +6,7 @@ mod big_endian;
 mod corpus;
 mod damage;
 mod folder;
+mod growing;
 mod made;
 mod memory;
 mod perf;

@@ -11,7 +11,7 @@ use rprof_records::Endian;
 use crate::made;
 
 /// What perf prints, and what it complains of. `None` without perf.
-fn perf(args: &[&str], stdin: Option<&Path>) -> Option<(String, String)> {
+pub(crate) fn perf(args: &[&str], stdin: Option<&Path>) -> Option<(String, String)> {
     let stdin = stdin.map_or(Stdio::null(), |path| fs::File::open(path).unwrap().into());
     let out = Command::new("perf").args(args).stdin(stdin).output().ok()?;
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use rprof_perfdata::Feature;
 use rprof_perfdata::output::OutputFile;
-use rprof_perfdata::{Feature, FileWriter};
 use rprof_records::{Endian, RawBytes, RawRecord, Record};
 use rprof_sampler::wall_clock;
 
@@ -46,9 +46,9 @@ impl Files {
         self.before.add(&std::mem::take(&mut self.tally));
         self.set_end(rprof_sampler::monotonic_ns());
         let output = OutputFile::create(&path).map_err(io::Error::other)?;
-        let (events, write) = (self.how.events.clone(), self.how.write);
-        let file = FileWriter::create_with(output.file, events, write)?;
-        self.sink = Some(Sink::File(file));
+        let events = self.how.events.clone();
+        let sink = Sink::file(output.file, events, &self.how.features, self.how.write)?;
+        self.sink = Some(sink);
         self.begin()?;
         let mut living = Vec::new();
         if let Some(state) = &self.state {

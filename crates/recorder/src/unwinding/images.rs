@@ -9,11 +9,15 @@ use rprof_processes::{Image, ImageIdentity, ImageKind, LiveMapping, Pid};
 use rprof_symbols::ImageFile;
 use rprof_unwind::UnwindTable;
 
+use super::made::MadeCodes;
+
 /// Tables by image. One that cannot be had is not asked for again, so that a
 /// file that is gone costs one attempt.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
     tables: Vec<OnceCell<Option<Box<UnwindTable>>>>,
+    /// Those of code that is no part of an image.
+    pub(super) made: MadeCodes,
 }
 
 impl Tables {

@@ -16,6 +16,7 @@
 mod chain;
 mod deep;
 pub(crate) mod images;
+mod made;
 mod process_memory;
 mod tally;
 
@@ -29,9 +30,10 @@ use rprof_records::{
 use rprof_sampler::{EventIds, StackTops};
 use rprof_unwind::{
     Arch, Cause, End, Frame, Module, Modules, OuterFrames, Registers, Root, StackDump,
-    ThreadStacks, Unwinder,
+    ThreadStacks, UnwindTable, Unwinder,
 };
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 use crate::merge::Released;
 use deep::Cut;
@@ -43,6 +45,15 @@ const ABI_64: u64 = 2;
 
 /// `PROT_EXEC`.
 const PROT_EXEC: u32 = 4;
+
+/// This machine's processor, if it is one that can be unwound.
+const ARCH: Option<Arch> = if cfg!(target_arch = "x86_64") {
+    Some(Arch::X86_64)
+} else if cfg!(target_arch = "aarch64") {
+    Some(Arch::Aarch64)
+} else {
+    None
+};
 
 /// Most frames of a stack. A record holds some 8,000 addresses, the kernel's among them.
 const MOST_FRAMES: usize = 7_500;
@@ -86,11 +97,7 @@ impl Unwinding {
         if layouts.is_empty() {
             return None;
         }
-        let arch = match std::env::consts::ARCH {
-            "x86_64" => Arch::X86_64,
-            "aarch64" => Arch::Aarch64,
-            _ => return None,
-        };
+        let arch = ARCH?;
         Some(Unwinding {
             layouts,
             by_id,
@@ -139,6 +146,7 @@ impl Unwinding {
                 match raw.misc.has(Misc::COMM_EXEC) {
                     true => {
                         self.forget(pid, tid);
+                        self.tables.made.forget(pid);
                         self.map.handle_exec(pid, tid);
                     }
                     false => self.map.handle_thread(pid, tid),
@@ -151,10 +159,13 @@ impl Unwinding {
             Record::Fork(task) => {
                 let (pid, parent) = (Pid(task.pid), Pid(task.ppid));
                 self.map.handle_fork(pid, Tid(task.tid), parent);
+                self.tables.made.forked(pid, parent);
             }
             Record::Exit(task) => {
                 let (pid, tid) = (Pid(task.pid), Tid(task.tid));
-                self.map.handle_exit(pid, tid);
+                if self.map.handle_exit(pid, tid) {
+                    self.tables.made.forget(pid);
+                }
                 self.forget(pid, tid);
             }
             Record::Mmap2(m) if m.pid >= 0 => {
@@ -185,6 +196,9 @@ impl Unwinding {
                     executable: m.prot & PROT_EXEC != 0,
                 };
                 self.map.handle_mmap(Pid(m.pid), &new);
+                if new.executable {
+                    self.tables.made.mapped(Pid(m.pid), &m.path);
+                }
             }
             _ => {}
         }
@@ -245,6 +259,7 @@ impl Unwinding {
         let dump = StackDump::new(whole.sp(), bytes);
 
         self.tables.extend_to(self.map.images().len());
+        self.tables.made.at(sample.time().unwrap_or(0));
         let code = Code::new(pid, &self.map, &self.tables, &self.memory);
         let frames = &mut self.frames;
         let mut end = self
@@ -359,6 +374,10 @@ impl Modules for Code<'_> {
 
     fn code(&self, avma: u64, into: &mut [u8]) -> usize {
         self.memory.copy(self.pid, avma, into)
+    }
+
+    fn made(&self, avma: u64) -> Option<Arc<UnwindTable>> {
+        self.tables.made.find(ARCH?, self.pid, avma)
     }
 
     fn generation(&self) -> Option<u64> {

@@ -96,11 +96,18 @@ pub struct StackTally {
 }
 
 impl StackTally {
+    /// What a file says from the start: its callchains are unwound, and those that are cut
+    /// have the bit that tells so.
+    pub(crate) fn announced() -> (String, String) {
+        ("stacks.by".to_owned(), "rprof".to_owned())
+    }
+
     /// As pairs of key and value, for the file: readers find a truncated stack by its bit, and
     /// the causes here.
     pub(crate) fn notes(&self) -> Vec<(String, String)> {
         let note = |key: &str, value: u64| (key.to_owned(), value.to_string());
         let mut notes = vec![
+            StackTally::announced(),
             note("stacks.total", self.total),
             note("stacks.complete", self.complete),
             note("stacks.joined", self.joined),

@@ -1,6 +1,6 @@
 //! C++ names in the Itanium ABI.
 
-use super::{Bounded, Style};
+use super::{Bounded, Style, short};
 use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
 
 /// How deeply types and expressions may nest: far beyond what people or
@@ -12,6 +12,17 @@ pub(super) fn demangle(raw: &str, style: Style) -> Option<String> {
         return None;
     }
     // Clones (.cold, .part.0, .llvm.123) go by the name of the function.
+    let function = raw.split_once('.').map_or(raw, |(function, _)| function);
+    if style == Style::NoParameters
+        && let Some(name) = short::name(function)
+    {
+        return Some(name);
+    }
+    long(raw, style)
+}
+
+/// The name as `cpp_demangle` has it.
+pub(super) fn long(raw: &str, style: Style) -> Option<String> {
     let function = raw.split_once('.').map_or(raw, |(function, _)| function);
     if let Some((words, function)) = special(function)
         && let Some(name) = plain(&function, Style::Full)

@@ -1,13 +1,17 @@
 //! From the name in the symbol table to the name people wrote.
 //!
-//! Rust (legacy and v0) and C++ (Itanium ABI); everything else is left as it is, D and Swift too:
-//! what demangles these (symbolic-demangle) compiles the C++ of Swift's own library. Time,
-//! stack and length are bounded, for names come from files that nobody vouches for: see [`MAX_INPUT`] and
-//! [`MAX_OUTPUT`].
+//! Rust (legacy and v0) and C++ (Itanium ABI); everything else is left as it is, D and Swift too.
+//! What demangles Swift compiles the C++ of Swift's own library (symbolic-demangle, swift-demangler, and
+//! macho-demangle by means of it) or asks its runtime (swift-demangle, swift-runtime). For D nothing
+//! was found in Rust; libiberty, LLVM and D's own runtime do it.
+//!
+//! Time, stack and length are bounded, for names come from files that nobody vouches for: see
+//! [`MAX_INPUT`] and [`MAX_OUTPUT`].
 
 mod bounded;
 mod cpp;
 mod rust;
+mod short;
 
 use bounded::Bounded;
 use std::borrow::Cow;

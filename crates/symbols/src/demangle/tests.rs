@@ -1,4 +1,6 @@
 use super::*;
+use std::io::{Seek, Write};
+use std::process::Command;
 
 fn full(raw: &str) -> Cow<'_, str> {
     demangle(raw, Style::Full)
@@ -125,4 +127,147 @@ fn what_the_libraries_cannot_read() {
         short("_ZN3std4main4MAIN17h0f23456789abcdeaE.0"),
         "std::main::MAIN"
     );
+}
+
+/// Names that are written in one pass are those that the library writes, wherever there are any.
+#[test]
+fn short_way_is_the_long_way() {
+    let folders = [
+        "/usr/lib/x86_64-linux-gnu",
+        "/usr/lib/gcc/x86_64-linux-gnu/12",
+        "/lib64",
+    ];
+    let known = [
+        "libstdc++",
+        "libLLVM",
+        "libclang-cpp",
+        "cc1plus",
+        "libboost",
+        "libicu",
+        "libgmpxx",
+    ];
+    let mut files = std::env::var_os("RPROF_NAMES_OF").map_or(Vec::new(), |paths| {
+        std::env::split_paths(&paths).collect::<Vec<_>>()
+    });
+    for entry in folders
+        .iter()
+        .filter_map(|folder| std::fs::read_dir(folder).ok())
+        .flatten()
+    {
+        let path = entry.unwrap().path();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if known.iter().any(|known| name.starts_with(known)) && !name.ends_with(".a") {
+            files.push(path);
+        }
+    }
+    let mut names: Vec<String> = Vec::new();
+    for path in files {
+        let Ok(Ok(symbols)) = std::fs::read(&path).map(crate::ElfSymbols::parse) else {
+            continue;
+        };
+        let raw = symbols
+            .iter()
+            .map(|symbol| String::from_utf8_lossy(symbol.raw()).into_owned());
+        names.extend(raw.filter(|raw| raw.starts_with("_Z") && !raw.contains(['.', '@'])));
+    }
+    names.sort();
+    names.dedup();
+    let short: Vec<(&String, String)> = names
+        .iter()
+        .filter_map(|raw| Some((raw, short::name(raw)?)))
+        .collect();
+    let (written, all) = (short.len(), names.len());
+    assert!(written * 2 >= all, "{written} of {all} in one pass");
+    // Debug builds of the library are slow. It is wrong at times: about members of what was named
+    // behind a pointer, for one.
+    let every = short.len().div_ceil(30_000).max(1);
+    let differs = |(raw, name): &&(&String, String)| {
+        cpp::long(raw, Style::NoParameters).is_some_and(|long| long != *name)
+    };
+    let differing = short.iter().step_by(every).filter(differs).count();
+    assert!(differing * 1000 <= short.len(), "{differing}");
+    for (raw, name, expected) in by_cxxfilt(&short) {
+        assert_eq!(name, expected, "{raw}");
+    }
+}
+
+/// The names beside those of c++filt. Nothing where there is no such program.
+fn by_cxxfilt<'n>(names: &'n [(&'n String, String)]) -> Vec<(&'n str, &'n str, String)> {
+    let mut input = tempfile::tempfile().unwrap();
+    for (raw, _) in names {
+        writeln!(input, "{raw}").unwrap();
+    }
+    input.rewind().unwrap();
+    let output = Command::new("c++filt")
+        .args(["-i", "-p"])
+        .stdin(input)
+        .output();
+    let Ok(output) = output else {
+        return Vec::new();
+    };
+    let text = String::from_utf8(output.stdout).unwrap();
+    let pair = |((raw, name), expected): (&'n (&'n String, String), &str)| {
+        (raw.as_str(), name.as_str(), expected.to_owned())
+    };
+    names.iter().zip(text.lines()).map(pair).collect()
+}
+
+/// As c++filt has them.
+#[test]
+fn in_one_pass() {
+    let introsort = "_ZSt16__introsort_loopIN9__gnu_cxx17__normal_iteratorIP4ItemSt6vectorIS2_SaIS2_EEEElNS0_5__ops15_Iter_comp_iterIZL6round1iEUlRKS2_SB_E_EEEvT_SF_T0_T1_";
+    for (raw, expected) in [
+        ("_ZN3foo3barEi", "foo::bar"),
+        ("_ZNSaIcEC1Ev", "std::allocator<char>::allocator"),
+        (
+            "_ZN1AILj4ELb1ELln3ELN2ns1EE2EE1fEv",
+            "A<4u, true, -3l, (ns::E)2>::f",
+        ),
+        (
+            "_ZN12_GLOBAL__N_1L3fooB5cxx11Ev",
+            "(anonymous namespace)::foo[abi:cxx11]",
+        ),
+        ("_ZltIcEbRK1AIT_ES3_", "operator< <char>"),
+        ("_ZN1AIJEE1fEv", "A<>::f"),
+        ("_ZN1AIiJEE1fEv", "A<int>::f"),
+        ("_ZN1A1BIS_S0_E1fES0_", "A::B<A, A::B>::f"),
+        (
+            introsort,
+            "std::__introsort_loop<__gnu_cxx::__normal_iterator<Item*, std::vector<Item, std::allocator<Item> > >, long, __gnu_cxx::__ops::_Iter_comp_iter<round1(int)::{lambda(Item const&, Item const&)#1}> >",
+        ),
+        (
+            "_Z1gIZN1A3runIiEEvvEUlT_RKT0_E0_EvS2_",
+            "g<A::run<int>()::{lambda(auto:1, auto:2 const&)#2}>",
+        ),
+        (
+            "_Z1gIZNK1A3runEiEUlvE_EvT_",
+            "g<A::run(int) const::{lambda()#1}>",
+        ),
+    ] {
+        assert_eq!(short::name(raw).as_deref(), Some(expected), "{raw}");
+    }
+    for other in [
+        "_Z",
+        "_ZN",
+        "_ZNE",
+        "_Z3fo",
+        "_Z3foo$",
+        "_ZN3fooEv_",
+        "_ZTV3Foo",
+        "_ZN1AcvbEv",
+        "_ZZ1fvENKUlvE_clEv",
+        "_ZN1AIXsr1B1vEE1fEv",
+        "_ZN1AIFvvEE1fEv",
+        "_ZNSsC1Ev",
+        "_ZN1AI1S5_E1fEv",
+        "_ZN1AIS99999999999999999999_E1fEv",
+        "_ZN99999999999999999999999fEv",
+        "_ZN1AIRKRiE1fEv",
+    ] {
+        assert_eq!(short::name(other), None, "{other}");
+    }
 }

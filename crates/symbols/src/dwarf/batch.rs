@@ -2,8 +2,9 @@
 
 use super::head::Head;
 use super::home::{Home, Open, Which};
-use super::lines::{FileNames, Row, rows};
+use super::lines::FileNames;
 use super::names::Names;
+use super::rows::{Row, rows};
 use super::sections::Slice;
 use super::texts::Texts;
 use super::units::Units;
@@ -79,7 +80,7 @@ impl<'a> Batch<'a> {
         let mut files = (self.wish.lines)
             .then(|| FileNames::of(&home.dwarf, &home.unit, lines?))
             .flatten();
-        let lines = files.as_ref().map(|files| rows(files.program(), svmas));
+        let lines = files.as_ref().map(|files| rows(files.header(), svmas));
 
         let mut found = match self.wish.inlines {
             true => self.functions(&home, split, svmas, files.as_mut()),
@@ -138,14 +139,13 @@ fn look_up<'u>(
     mut files: Option<&mut FileNames<'_>>,
 ) -> Vec<Found> {
     let mut wanted: Vec<Wanted<'u>> = svmas.iter().map(|&svma| Wanted::at(svma)).collect();
-    // Damage ends the search; what was found stands.
-    let _ = Walk::new(&home.dwarf, &home.unit, &mut wanted).run(false);
+    Walk::new(&home.dwarf, &home.unit, &mut wanted).run(false);
     let mut missing: Vec<Wanted<'u>> = (wanted.iter())
         .filter(|wanted| wanted.function.is_none())
         .map(|wanted| Wanted::at(wanted.svma))
         .collect();
     if !missing.is_empty() {
-        let _ = Walk::new(&home.dwarf, &home.unit, &mut missing).run(true);
+        Walk::new(&home.dwarf, &home.unit, &mut missing).run(true);
         let mut missing = missing.into_iter();
         for wanted in &mut wanted {
             if wanted.function.is_none()

@@ -1,70 +1,13 @@
-//! The line program of a unit (DWARF 5, section 6.2), run once for all addresses that are asked for.
+//! The files that the line program of a unit names (DWARF 5, section 6.2.4).
 
 use super::sections::Slice;
 use super::texts::Texts;
-use gimli::{AttributeValue, ColumnType, DebugLineOffset, Dwarf, IncompleteLineProgram, Unit};
+use gimli::{
+    AttributeValue, DebugLineOffset, Dwarf, IncompleteLineProgram, LineProgramHeader, Unit,
+};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// A row of the line table: file by number, as the header counts; 0 for an unknown line or column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Row {
-    pub(super) file: u64,
-    pub(super) line: u32,
-    pub(super) column: u32,
-}
-
-/// Runs the program and returns the row for each of `svmas`, which are sorted. Damage ends it;
-/// what was found before stands.
-///
-/// Of several rows for one address the last holds, as for the other tools.
-pub(super) fn rows(program: &IncompleteLineProgram<Slice<'_>>, svmas: &[u64]) -> Vec<Option<Row>> {
-    let mut found = vec![None; svmas.len()];
-    let mut missing = svmas.len();
-    let mut rows = program.clone().rows();
-    // The row before, and the first address not yet behind it.
-    let mut before: Option<(u64, Row)> = None;
-    let mut next = 0;
-    while missing > 0
-        && let Ok(Some((_, row))) = rows.next_row()
-    {
-        let address = row.address();
-        if let Some((start, value)) = before {
-            // Rows rise within a sequence. What a linker threw away begins at 0.
-            if address > start && start != 0 {
-                while let Some(&svma) = svmas.get(next)
-                    && svma < address
-                {
-                    if svma >= start && found[next].is_none() {
-                        found[next] = Some(value);
-                        missing -= 1;
-                    }
-                    next += 1;
-                }
-            }
-        } else {
-            next = svmas.partition_point(|&svma| svma < address);
-        }
-        before = match row.end_sequence() {
-            true => None,
-            false => Some((address, read(row))),
-        };
-    }
-    found
-}
-
-fn read(row: &gimli::LineRow) -> Row {
-    let small = |value: u64| u32::try_from(value).unwrap_or(0);
-    Row {
-        file: row.file_index(),
-        line: row.line().map_or(0, |line| small(line.get())),
-        column: match row.column() {
-            ColumnType::LeftEdge => 0,
-            ColumnType::Column(column) => small(column.get()),
-        },
-    }
-}
 
 /// Longest path that is put together, and each part of it.
 const MAX_PATH: usize = 16 << 10;
@@ -94,9 +37,9 @@ impl<'a> FileNames<'a> {
         })
     }
 
-    /// The program.
-    pub(super) fn program(&self) -> &IncompleteLineProgram<Slice<'a>> {
-        &self.program
+    /// The header of the program.
+    pub(super) fn header(&self) -> &LineProgramHeader<Slice<'a>> {
+        self.program.header()
     }
 
     /// The path of a file: folder and name, behind the folder of the compilation where

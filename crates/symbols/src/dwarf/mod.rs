@@ -11,20 +11,26 @@
 //! | `head` | the root entry of a unit |
 //! | `ranges` | the addresses of an entry |
 //! | `walk` | functions and inlined calls of a unit |
+//! | `cursor` | going over entries |
+//! | `layout` | what entries look like, by abbreviation |
 //! | `names` | what they are called |
 //! | `home` | entries in other units and files |
-//! | `lines` | the line program of a unit |
+//! | `lines` | the files of a line program |
+//! | `rows` | the line program of a unit |
 //! | `batch` | all of these, for the addresses in one unit |
 //! | `texts` | names and paths, each kept once |
 //! | `split` | `.dwo` and `.dwp` files |
 //! | `share` | work for several threads |
 
 mod batch;
+mod cursor;
 mod head;
 mod home;
+mod layout;
 mod lines;
 mod names;
 mod ranges;
+mod rows;
 mod sections;
 mod share;
 mod split;

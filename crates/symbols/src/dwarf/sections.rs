@@ -158,7 +158,34 @@ fn part<'data>(section: &impl ObjectSection<'data>, room: &mut u64) -> Option<Pa
         let len = usize::try_from(range.uncompressed_size).ok()?;
         return Some(Part::Mapped(start..start.checked_add(len)?));
     }
+    if range.uncompressed_size > most(range.format, range.compressed_size) {
+        return None;
+    }
     *room = room.checked_sub(range.uncompressed_size)?;
     let inflated = section.compressed_data().ok()?.decompress().ok()?;
     Some(Part::Inflated(inflated.into_owned()))
+}
+
+/// What compressed bytes may become at most, whatever they claim: deflate writes 258 bytes for two bits, and
+/// a block of Zstandard is 128 KiB, from four bytes if all are the same (RFC 8878, section 3.1.1.2).
+/// Room for it is made before the first byte is looked at.
+fn most(format: CompressionFormat, compressed: u64) -> u64 {
+    let (ratio, least) = match format {
+        CompressionFormat::Zstandard => (32 << 10, 128 << 10),
+        _ => (1032, 1032),
+    };
+    compressed.saturating_mul(ratio).saturating_add(least)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claims_beyond_the_format() {
+        assert!(most(CompressionFormat::Zlib, 1000) >= 1_032_000);
+        assert!(most(CompressionFormat::Zlib, 400) < 256 << 20);
+        assert!(most(CompressionFormat::Zstandard, 1000) >= 250 * (128 << 10));
+        assert_eq!(most(CompressionFormat::Zlib, u64::MAX), u64::MAX);
+    }
 }

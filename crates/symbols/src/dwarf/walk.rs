@@ -4,11 +4,11 @@
 //! Nothing is kept of what no address lies in, so that memory does not depend on the size
 //! of a unit. Functions without an address in them are skipped with all that they hold.
 
+use super::cursor::Cursor;
+use super::layout::{Layout, Layouts, Step, What};
 use super::ranges::Pcs;
 use super::sections::Slice;
-use gimli::{
-    Abbreviation, AttributeSpecification, AttributeValue, Dwarf, EntriesRaw, Unit, UnitOffset,
-};
+use gimli::{Attribute, AttributeValue, Dwarf, Unit, UnitOffset};
 use std::ops::Range;
 
 /// Inlined calls at one address. In honest programs rarely more than thirty.
@@ -94,77 +94,82 @@ impl<'w, 'a> Walk<'w, 'a> {
     /// Functions may lie within functions (nested ones of GNU C, Ada or Fortran), outside of
     /// the outer one's addresses. They are only looked for if `nested`, as this
     /// means to read everything.
-    pub(super) fn run(mut self, nested: bool) -> gimli::Result<()> {
-        let mut entries = self.unit.entries_raw(None)?;
-        // The reader counts depth from where it began.
-        let mut base = 0;
-        while !entries.is_empty() && self.budget > 0 {
-            let offset = entries.next_offset();
-            let depth = base + entries.next_depth();
-            let Some(abbreviation) = entries.read_abbreviation()? else {
+    pub(super) fn run(mut self, nested: bool) {
+        let _ = self.entries(nested);
+    }
+
+    /// `None` at damage.
+    fn entries(&mut self, nested: bool) -> Option<()> {
+        let mut cursor = Cursor::new(self.unit)?;
+        let mut layouts = Layouts::new(self.unit);
+        while !cursor.is_at_end() && self.budget > 0 {
+            let (offset, depth) = (cursor.offset(), cursor.depth());
+            let code = cursor.code()?;
+            if code == 0 {
                 continue;
-            };
+            }
+            let layout = layouts.of(code)?;
+            let has_children = layout.has_children;
+            if has_children {
+                cursor.enter();
+            }
             while self.scopes.last().is_some_and(|scope| scope.depth >= depth) {
                 self.scopes.pop();
             }
-            let tag = abbreviation.tag();
+            let tag = layout.tag;
             let is_function = tag == gimli::DW_TAG_subprogram;
             let is_call = tag == gimli::DW_TAG_inlined_subroutine && !self.scopes.is_empty();
-            let has_code = (is_function || is_call) && has_pcs(abbreviation);
-            // Whether its children are of no interest. Declarations, and functions that are only
-            // inlined, are most of all functions. Types are skipped only where that is for
-            // nothing: functions in them would have to be looked for a second time.
-            let is_done = match tag {
-                gimli::DW_TAG_subprogram => !nested,
-                _ => is_call || holds_no_code(tag, nested) && states_sibling(abbreviation),
-            };
-            if !has_code {
-                let next = match is_done && abbreviation.has_children() {
-                    true => to_sibling(&mut entries, abbreviation)?,
-                    false => {
-                        entries.skip_attributes(abbreviation.attributes())?;
-                        None
-                    }
+            if !((is_function || is_call) && layout.has_pcs) {
+                // Whether its children are of no interest. Declarations, and functions that are only
+                // inlined, are most of all functions. Types are skipped only where that is for
+                // nothing: functions in them would have to be looked for a second time.
+                let is_done = match tag {
+                    gimli::DW_TAG_subprogram => !nested,
+                    _ => is_call || holds_no_code(tag, nested) && layout.has_sibling,
                 };
-                match next {
-                    Some(next) if next > offset => {
-                        entries = self.unit.entries_raw(Some(next))?;
-                        base = depth;
-                    }
-                    _ if is_done && abbreviation.has_children() => {
-                        skip_children(&mut entries, depth - base)?;
-                    }
-                    _ => {}
+                if !is_done || !has_children {
+                    cursor.skip_all(layout)?;
+                    continue;
+                }
+                match cursor.sibling(layout)? {
+                    Some(next) => cursor.jump(next, depth)?,
+                    None => cursor.skip_children(&mut layouts, depth)?,
                 }
                 continue;
             }
+            let attributes = cursor.offset();
             let mut pcs = Pcs::default();
             let mut sibling = None;
-            let mut call = Call::at(depth);
-            for spec in abbreviation.attributes() {
-                let attribute = entries.read_attribute(*spec)?;
-                match attribute.name() {
-                    gimli::DW_AT_sibling => sibling = Some(attribute.value()),
-                    _ if is_call && call.note(&attribute) => {}
-                    _ => pcs.note(&attribute),
+            for step in &layout.steps {
+                match step {
+                    Step::Read(spec, What::Pcs, _) => pcs.note(&cursor.read(*spec)?),
+                    Step::Read(spec, What::Sibling, _) => {
+                        sibling = Some(cursor.read(*spec)?.value());
+                    }
+                    Step::Read(_, What::Call, part) | Step::Skip(part) => cursor.skip(part)?,
                 }
             }
-            let is_inside = match is_function {
-                true => self.function(offset, depth, &pcs),
-                false => self.call(&call, &pcs),
+            let is_inside = if is_function {
+                self.function(offset, depth, &pcs)
+            } else if let Some(inside) = self.inside(&pcs) {
+                let behind = cursor.offset();
+                cursor.back(attributes);
+                let call = Call::read(&mut cursor, layout, depth)?;
+                cursor.back(behind);
+                self.call(&call, inside);
+                true
+            } else {
+                false
             };
-            if is_inside || !abbreviation.has_children() || is_function && nested {
+            if is_inside || !has_children || is_function && nested {
                 continue;
             }
-            match sibling {
-                Some(AttributeValue::UnitRef(next)) if next > entries.next_offset() => {
-                    entries = self.unit.entries_raw(Some(next))?;
-                    base = depth;
-                }
-                _ => skip_children(&mut entries, depth - base)?,
+            match sibling.and_then(|sibling| cursor.forward(sibling)) {
+                Some(next) => cursor.jump(next, depth)?,
+                None => cursor.skip_children(&mut layouts, depth)?,
             }
         }
-        Ok(())
+        Some(())
     }
 
     /// Whether any address lies in the function.
@@ -200,11 +205,10 @@ impl<'w, 'a> Walk<'w, 'a> {
         any
     }
 
-    /// Whether any address of the innermost scope lies in the call.
-    fn call(&mut self, call: &Call<'a>, pcs: &Pcs<'a>) -> bool {
-        let Some(scope) = self.scopes.last().filter(|_| self.scopes.len() < MAX_CALLS) else {
-            return false;
-        };
+    /// Which addresses of the innermost scope lie in a call, if any do.
+    fn inside(&mut self, pcs: &Pcs<'a>) -> Option<Vec<usize>> {
+        let few = |scopes: &[Scope]| scopes.len() < MAX_CALLS;
+        let scope = self.scopes.last().filter(|_| few(&self.scopes))?;
         let outside = &scope.inside;
         let mut inside = Vec::new();
         let mut budget = self.budget;
@@ -224,6 +228,11 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.budget = budget.saturating_sub(looked_at);
         inside.sort_unstable();
         inside.dedup();
+        (!inside.is_empty()).then_some(inside)
+    }
+
+    /// Takes note of a call with these addresses in it.
+    fn call(&mut self, call: &Call<'a>, inside: Vec<usize>) {
         for &index in &inside {
             let calls = &mut self.wanted[index].calls;
             // Neighbours that claim the same address: the last one has it, as for LLVM.
@@ -234,28 +243,31 @@ impl<'w, 'a> Walk<'w, 'a> {
                 calls.push(call.clone());
             }
         }
-        let any = !inside.is_empty();
-        if any {
-            let depth = call.depth;
-            self.scopes.push(Scope { depth, inside });
-        }
-        any
+        let depth = call.depth;
+        self.scopes.push(Scope { depth, inside });
     }
 }
 
 impl<'a> Call<'a> {
-    fn at(depth: isize) -> Self {
-        Self {
+    /// Reads the attributes of an entry that tell of the call. `None` at damage.
+    fn read(cursor: &mut Cursor<'_, 'a>, layout: &Layout, depth: isize) -> Option<Self> {
+        let mut call = Self {
             depth,
             origin: None,
             file: 0,
             line: 0,
             column: 0,
+        };
+        for step in &layout.steps {
+            match step {
+                Step::Read(spec, What::Call, _) => call.note(&cursor.read(*spec)?),
+                Step::Read(_, _, part) | Step::Skip(part) => cursor.skip(part)?,
+            }
         }
+        Some(call)
     }
 
-    /// Whether the attribute is one that tells of the call.
-    fn note(&mut self, attribute: &gimli::Attribute<Slice<'a>>) -> bool {
+    fn note(&mut self, attribute: &Attribute<Slice<'a>>) {
         let small = || {
             let value = attribute.udata_value();
             value
@@ -272,25 +284,9 @@ impl<'a> Call<'a> {
             }
             gimli::DW_AT_call_line => self.line = small(),
             gimli::DW_AT_call_column => self.column = small(),
-            _ => return false,
+            _ => {}
         }
-        true
     }
-}
-
-/// Whether entries of this form say which addresses they cover.
-fn has_pcs(abbreviation: &Abbreviation) -> bool {
-    let tells = |name| matches!(name, gimli::DW_AT_low_pc | gimli::DW_AT_ranges);
-    abbreviation
-        .attributes()
-        .iter()
-        .any(|spec| tells(spec.name()))
-}
-
-/// Whether entries of this form say where their next sibling is (GCC's do).
-fn states_sibling(abbreviation: &Abbreviation) -> bool {
-    let mut attributes = abbreviation.attributes().iter();
-    attributes.any(|spec| spec.name() == gimli::DW_AT_sibling)
 }
 
 /// Whether nothing within an entry can be a function with code. In some languages functions are
@@ -307,38 +303,4 @@ fn holds_no_code(tag: gimli::DwTag, nested: bool) -> bool {
         }
         _ => false,
     }
-}
-
-/// Reads the attributes of an entry, whose next sibling is answered if the entry states it.
-fn to_sibling(
-    entries: &mut EntriesRaw<'_, Slice<'_>>,
-    abbreviation: &Abbreviation,
-) -> gimli::Result<Option<UnitOffset>> {
-    let attributes = abbreviation.attributes();
-    let is_sibling = |spec: &AttributeSpecification| spec.name() == gimli::DW_AT_sibling;
-    let Some(at) = attributes.iter().position(is_sibling) else {
-        entries.skip_attributes(attributes)?;
-        return Ok(None);
-    };
-    let (before, rest) = attributes.split_at(at);
-    entries.skip_attributes(before)?;
-    let Some((sibling, behind)) = rest.split_first() else {
-        return Ok(None);
-    };
-    let sibling = entries.read_attribute(*sibling)?.value();
-    entries.skip_attributes(behind)?;
-    Ok(match sibling {
-        AttributeValue::UnitRef(next) if next > entries.next_offset() => Some(next),
-        _ => None,
-    })
-}
-
-/// Reads up to the end of the children of an entry at `depth`, whose attributes were read.
-fn skip_children(entries: &mut EntriesRaw<'_, Slice<'_>>, depth: isize) -> gimli::Result<()> {
-    while entries.next_depth() > depth && !entries.is_empty() {
-        if let Some(abbreviation) = entries.read_abbreviation()? {
-            entries.skip_attributes(abbreviation.attributes())?;
-        }
-    }
-    Ok(())
 }

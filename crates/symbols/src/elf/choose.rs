@@ -24,6 +24,23 @@ pub(super) struct Candidate {
     pub(super) limit: u64,
 }
 
+impl Candidate {
+    /// None that is kept: it marks that another symbol begins there.
+    pub(super) fn mark(start: u64) -> Self {
+        Self {
+            start,
+            size: 1,
+            name: 0,
+            origin: Origin::PltHeader,
+            untyped: false,
+            is_old: false,
+            weak: false,
+            global: false,
+            limit: u64::MAX,
+        }
+    }
+}
+
 /// Extends symbols without size and keeps one symbol for each address.
 pub(super) struct Chooser<'a> {
     data: &'a [u8],

@@ -36,11 +36,12 @@ pub use find::{FindError, function_offset};
 
 use crate::BuildId;
 use crate::demangle::{self, Style};
-use plt::Indirect;
+use read::Tables;
 use segments::Segments;
 use std::borrow::Cow;
 use std::ops::Range;
-use table::{Entry, Origin, Table};
+use std::sync::OnceLock;
+use table::{Entry, Origin};
 
 /// The build-id of an ELF file, from its notes: nothing else of the file is read. `None` if it
 /// is no ELF file, or has none.
@@ -75,13 +76,15 @@ pub struct ElfSymbols<D> {
     build_id: Option<BuildId>,
     segments: Segments,
     strings: Strings,
-    table: Table,
-    indirect: Vec<Indirect>,
     has_symtab: bool,
+    /// All symbols, once one is asked for.
+    all: OnceLock<Tables>,
+    /// Or only those that matter for some addresses.
+    some: OnceLock<Option<(Vec<u64>, Tables)>>,
 }
 
 impl<D: AsRef<[u8]>> ElfSymbols<D> {
-    /// Reads headers, build-id and symbol tables.
+    /// Reads headers and build-id; symbols are read when they are first asked for.
     ///
     /// Damage in single symbols or tables is skipped over; an error means that
     /// nothing could be read. Time and memory are linear in the length of `data`
@@ -97,10 +100,35 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
             build_id: parts.build_id,
             segments: parts.segments,
             strings: parts.strings,
-            table: parts.table,
-            indirect: parts.indirect,
             has_symtab: parts.has_symtab,
+            all: OnceLock::new(),
+            some: OnceLock::new(),
         })
+    }
+
+    /// Says what will be asked for, sorted: for a few addresses of a big file no table of all symbols
+    /// is made. Changes no answer.
+    pub(crate) fn prepare(&self, svmas: &[u64]) {
+        if self.all.get().is_none() {
+            self.some.get_or_init(|| {
+                let tables = read::tables(self.data.as_ref(), &self.strings, Some(svmas))?;
+                Some((svmas.to_vec(), tables))
+            });
+        }
+    }
+
+    fn all(&self) -> &Tables {
+        self.all.get_or_init(|| {
+            read::tables(self.data.as_ref(), &self.strings, None).unwrap_or_default()
+        })
+    }
+
+    /// The tables for lookups of an address.
+    fn tables(&self, svma: u64) -> &Tables {
+        match self.some.get() {
+            Some(Some((svmas, tables))) if svmas.binary_search(&svma).is_ok() => tables,
+            _ => self.all(),
+        }
     }
 
     /// What holds the bytes of the file.
@@ -143,7 +171,8 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
     /// The symbol that covers this SVMA.
     #[must_use]
     pub fn lookup_svma(&self, svma: u64) -> Option<ElfSymbol<'_>> {
-        self.table.lookup(svma).map(|entry| self.symbol(entry))
+        let found = self.tables(svma).table.lookup(svma);
+        found.map(|entry| self.symbol(entry))
     }
 
     /// The symbol that covers the byte at this file offset.
@@ -154,7 +183,7 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
 
     /// The SVMAs at which the answer to a lookup may change, in sorted runs or nearly so.
     pub(crate) fn bounds(&self) -> impl Iterator<Item = u64> {
-        let (table, indirect) = (&self.table, &self.indirect);
+        let Tables { table, indirect } = self.all();
         // Where an outer symbol shows again is an end of one within it.
         let starts = table.entries().iter().map(Entry::start);
         let ends = table.entries().iter().map(Entry::end);
@@ -172,7 +201,8 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
 
     /// All symbols that name some address, by rising start, no two with the same.
     pub fn iter(&self) -> impl Iterator<Item = ElfSymbol<'_>> {
-        self.table.entries().iter().map(|entry| self.symbol(entry))
+        let entries = self.all().table.entries();
+        entries.iter().map(|entry| self.symbol(entry))
     }
 
     /// The PLT entry or PLT header that covers this SVMA. Entries for indirect functions are
@@ -182,8 +212,9 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         svma: u64,
         debug: &'a ElfSymbols<T>,
     ) -> Option<ElfSymbol<'a>> {
-        let after = self.indirect.partition_point(|entry| entry.start <= svma);
-        let entry = after.checked_sub(1).map(|index| self.indirect[index]);
+        let indirect = &self.tables(svma).indirect;
+        let after = indirect.partition_point(|entry| entry.start <= svma);
+        let entry = after.checked_sub(1).map(|index| indirect[index]);
         let resolver = entry
             .filter(|entry| svma - entry.start < entry.size)
             .and_then(|entry| Some((entry, debug.lookup_svma(entry.resolver)?)));
@@ -284,3 +315,6 @@ impl Strings {
         bytes.split(|&byte| byte == 0).next().unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests;

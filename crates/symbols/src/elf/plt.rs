@@ -50,24 +50,14 @@ pub(super) fn append<'data, E: FileHeader<Endian = Endianness>>(
     if !x86_64 && !aarch64 {
         return indirect;
     }
-    let section = |name: &[u8]| {
-        file.sections
-            .section_by_name(file.endian, name)
-            .map(|(_, section)| section)
-    };
-    let sections = [
-        section(b".plt"),
-        section(b".plt.sec"),
-        section(b".plt.got"),
-        section(b".iplt"),
-    ];
-    if sections.iter().all(Option::is_none) {
+    let mut sections = plt_sections(file).peekable();
+    if sections.peek().is_none() {
         return indirect;
     }
     let slots = slots(file, dynsym);
     // Indirect functions are named after their resolver, which needs a lookup.
-    let symbols = Table::new(entries.clone());
-    for section in sections.into_iter().flatten() {
+    let mut symbols = None;
+    for section in sections {
         let svma: u64 = section.sh_addr(file.endian).into();
         let stated: u64 = section.sh_entsize(file.endian).into();
         let size = if matches!(stated, 8 | 16 | 24 | 32) {
@@ -93,6 +83,7 @@ pub(super) fn append<'data, E: FileHeader<Endian = Endianness>>(
                             size: size as u64,
                             resolver: svma,
                         });
+                        let symbols = symbols.get_or_insert_with(|| Table::new(entries.clone()));
                         symbols.lookup(svma).map(|symbol| match symbol.origin() {
                             Origin::Symtab => (Origin::PltSymtab, symbol.name()),
                             _ => (Origin::PltDynsym, symbol.name()),
@@ -108,6 +99,33 @@ pub(super) fn append<'data, E: FileHeader<Endian = Endianness>>(
     }
     indirect.sort_by_key(|entry| entry.start);
     indirect
+}
+
+/// The sections with PLT entries.
+fn plt_sections<'a, E: FileHeader<Endian = Endianness>>(
+    file: &File<'_, 'a, E>,
+) -> impl Iterator<Item = &'a E::SectionHeader> {
+    let names: [&[u8]; 4] = [b".plt", b".plt.sec", b".plt.got", b".iplt"];
+    names.into_iter().filter_map(|name| {
+        let found = file.sections.section_by_name(file.endian, name);
+        found.map(|(_, section)| section)
+    })
+}
+
+/// Whether any of `svmas`, which are sorted, may lie in a PLT entry.
+pub(super) fn any_in<E: FileHeader<Endian = Endianness>>(
+    file: &File<'_, '_, E>,
+    svmas: &[u64],
+) -> bool {
+    // The last entry may reach a little further than the section.
+    const LONGEST: u64 = 64;
+    plt_sections(file).any(|section| {
+        let start: u64 = section.sh_addr(file.endian).into();
+        let size: u64 = section.sh_size(file.endian).into();
+        let end = start.saturating_add(size).saturating_add(LONGEST);
+        let after = svmas.partition_point(|&svma| svma < start);
+        svmas.get(after).is_some_and(|&svma| svma < end)
+    })
 }
 
 fn slots<'data, E: FileHeader<Endian = Endianness>>(

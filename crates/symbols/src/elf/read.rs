@@ -15,11 +15,17 @@ pub(super) struct Parts {
     pub(super) build_id: Option<BuildId>,
     pub(super) segments: Segments,
     pub(super) strings: Strings,
-    pub(super) table: Table,
-    pub(super) indirect: Vec<Indirect>,
     pub(super) has_symtab: bool,
 }
 
+/// Symbols and PLT entries.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    pub(super) table: Table,
+    pub(super) indirect: Vec<Indirect>,
+}
+
+/// Everything but the symbols.
 pub(super) fn parse(data: &[u8]) -> Result<Parts, ElfError> {
     match data.get(..5) {
         Some(&[0x7f, b'E', b'L', b'F', 1]) => parse_class::<elf::FileHeader32<Endianness>>(data),
@@ -67,26 +73,6 @@ fn parse_class<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Parts,
 
     let symtab = file.symbols(elf::SHT_SYMTAB);
     let dynsym = file.symbols(elf::SHT_DYNSYM);
-    let strings = Strings {
-        symtab: file.string_range(symtab.as_ref()),
-        dynsym: file.string_range(dynsym.as_ref()),
-    };
-
-    let infos = file.section_infos();
-    let mut candidates = Vec::new();
-    let mut chooser = Chooser::new(data, &strings);
-    for (table, origin) in [(&symtab, Origin::Symtab), (&dynsym, Origin::Dynsym)] {
-        if let Some(table) = table {
-            file.collect(table, origin, &infos, &mut candidates);
-            chooser.settle(&mut candidates);
-        }
-    }
-    let has_symtab = symtab.as_ref().is_some_and(|table| !table.is_empty());
-    let mut entries: Vec<Entry> = candidates.iter().map(Entry::from).collect();
-    drop(candidates);
-    // Behind the symbols: a symbol at the very start of an entry keeps its name.
-    let indirect = plt::append(&file, dynsym.as_ref(), &mut entries);
-
     Ok(Parts {
         build_id: file.build_id(program_headers),
         segments: Segments::new(
@@ -95,11 +81,40 @@ fn parse_class<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Parts,
                 .filter_map(|header| segment::<E>(header, endian))
                 .collect(),
         ),
-        strings,
-        table: Table::new(entries),
-        indirect,
-        has_symtab,
+        strings: Strings {
+            symtab: file.string_range(symtab.as_ref()),
+            dynsym: file.string_range(dynsym.as_ref()),
+        },
+        has_symtab: symtab.is_some(),
     })
+}
+
+/// All symbols; or only what matters for lookups of `svmas`, which are sorted, if that is less work.
+/// Nothing where the file is damaged; `None` if it has to be everything.
+pub(super) fn tables(data: &[u8], strings: &Strings, svmas: Option<&[u64]>) -> Option<Tables> {
+    fn of<E: FileHeader<Endian = Endianness>>(
+        data: &[u8],
+        strings: &Strings,
+        svmas: Option<&[u64]>,
+    ) -> Option<Tables> {
+        let header = E::parse(data).ok()?;
+        let endian = header.endian().ok()?;
+        let sections = header.sections(endian, data).ok()?;
+        let file = File {
+            data,
+            endian,
+            machine: header.e_machine(endian).0,
+            sections: &sections,
+        };
+        match svmas {
+            None => Some(file.all_symbols(strings)),
+            Some(svmas) => file.some_symbols(strings, svmas),
+        }
+    }
+    match data.get(4)? {
+        1 => of::<elf::FileHeader32<Endianness>>(data, strings, svmas),
+        _ => of::<elf::FileHeader64<Endianness>>(data, strings, svmas),
+    }
 }
 
 fn segment<E: FileHeader<Endian = Endianness>>(
@@ -122,6 +137,16 @@ struct SectionInfo {
     /// Whether labels without a type in it count.
     labels: bool,
     end: u64,
+}
+
+/// A symbol that names something.
+#[derive(Clone, Copy)]
+struct Symbol {
+    index: usize,
+    start: u64,
+    size: u64,
+    untyped: bool,
+    limit: u64,
 }
 
 /// `cfree@GLIBC_2.2.5`, as linkers write names of old versions into `.symtab`; with `@@` it is
@@ -186,18 +211,102 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         self.sections.iter().map(info).collect()
     }
 
-    fn collect(
+    fn all_symbols(&self, strings: &Strings) -> Tables {
+        let dynsym = self.symbols(elf::SHT_DYNSYM);
+        let infos = self.section_infos();
+        let mut candidates = Vec::new();
+        let mut chooser = Chooser::new(self.data, strings);
+        let symtab = self.symbols(elf::SHT_SYMTAB);
+        for (table, origin) in [(&symtab, Origin::Symtab), (&dynsym, Origin::Dynsym)] {
+            if let Some(table) = table {
+                candidates.reserve(table.len());
+                self.collect(table, origin, &infos, |_| true, &mut candidates);
+                chooser.settle(&mut candidates);
+            }
+        }
+        let mut entries: Vec<Entry> = candidates.iter().map(Entry::from).collect();
+        drop(candidates);
+        // Behind the symbols: a symbol at the very start of an entry keeps its name.
+        let indirect = plt::append(self, dynsym.as_ref(), &mut entries);
+        Tables {
+            table: Table::new(entries),
+            indirect,
+        }
+    }
+
+    /// The symbols that decide what `svmas`, which are sorted, are called. `None` if it takes all of them.
+    ///
+    /// What covers an address began there or before: it is the last to begin, or states a size
+    /// that reaches so far. At such a start all aliases count. A symbol without size ends
+    /// where the next begins, in its own table, or in both for those of the second.
+    fn some_symbols(&self, strings: &Strings, svmas: &[u64]) -> Option<Tables> {
+        let symtab = self.symbols(elf::SHT_SYMTAB);
+        let dynsym = self.symbols(elf::SHT_DYNSYM);
+        let tables = [(symtab, Origin::Symtab), (dynsym, Origin::Dynsym)];
+        let len = |(table, _): &(Option<SymbolTable<'_, E>>, _)| {
+            table.as_ref().map_or(0, SymbolTable::len)
+        };
+        let all: usize = tables.iter().map(len).sum();
+        if all < 1024 || svmas.len() > all / 16 || plt::any_in(self, svmas) {
+            return None;
+        }
+        let infos = self.section_infos();
+        let mut starts = Vec::new();
+        for (table, _) in &tables {
+            let Some(table) = table else { continue };
+            let mut last = vec![None; svmas.len()];
+            self.each(table, &infos, |_, found| {
+                let at = svmas.partition_point(|&svma| svma < found.start);
+                if let Some(last) = last.get_mut(at) {
+                    *last = (*last).max(Some(found.start));
+                    if svmas[at] - found.start < found.size {
+                        starts.push(found.start);
+                    }
+                }
+            });
+            let mut before = None;
+            for last in last {
+                before = before.max(last);
+                starts.extend(before);
+            }
+            // The file may be made of symbols that cover everything.
+            starts.sort_unstable();
+            starts.dedup();
+            if starts.len() > all / 4 {
+                return None;
+            }
+        }
+        let mut candidates = Vec::new();
+        let mut chooser = Chooser::new(self.data, strings);
+        for (table, origin) in &tables {
+            let Some(table) = table else { continue };
+            let mut next: Vec<u64> = vec![u64::MAX; starts.len()];
+            let keep = |start: u64| {
+                let at = starts.partition_point(|&kept| kept < start);
+                if let Some(next) = at.checked_sub(1).and_then(|before| next.get_mut(before)) {
+                    *next = start.min(*next);
+                }
+                starts.get(at) == Some(&start)
+            };
+            self.collect(table, *origin, &infos, keep, &mut candidates);
+            next.retain(|next| *next != u64::MAX && starts.binary_search(next).is_err());
+            candidates.extend(next.into_iter().map(Candidate::mark));
+            chooser.settle(&mut candidates);
+        }
+        candidates.retain(|candidate| starts.binary_search(&candidate.start).is_ok());
+        Some(Tables {
+            table: Table::new(candidates.iter().map(Entry::from).collect()),
+            indirect: Vec::new(),
+        })
+    }
+
+    /// Hands over each symbol that names something, with its index.
+    fn each(
         &self,
         table: &SymbolTable<'data, E>,
-        origin: Origin,
         infos: &[SectionInfo],
-        candidates: &mut Vec<Candidate>,
+        mut take: impl FnMut(&E::Sym, Symbol),
     ) {
-        let versions = match origin {
-            Origin::Dynsym => self.versions(),
-            _ => &[],
-        };
-        candidates.reserve(table.len());
         for (index, symbol) in table.enumerate() {
             let name = symbol.st_name(self.endian);
             let Ok(Some(section)) = table.symbol_section(self.endian, symbol, index) else {
@@ -220,22 +329,51 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
             if self.machine == elf::EM_ARM.0 && symbol.st_type() == elf::STT_FUNC {
                 start &= !1; // Thumb code
             }
+            let found = Symbol {
+                index: index.0,
+                start,
+                size: symbol.st_size(self.endian).into(),
+                untyped,
+                limit: if start < info.end { info.end } else { u64::MAX },
+            };
+            take(symbol, found);
+        }
+    }
+
+    /// Adds the symbols at the starts that are to be kept.
+    fn collect(
+        &self,
+        table: &SymbolTable<'data, E>,
+        origin: Origin,
+        infos: &[SectionInfo],
+        mut keep: impl FnMut(u64) -> bool,
+        candidates: &mut Vec<Candidate>,
+    ) {
+        let versions = match origin {
+            Origin::Dynsym => self.versions(),
+            _ => &[],
+        };
+        self.each(table, infos, |symbol, found| {
+            if !keep(found.start) {
+                return;
+            }
+            let name = symbol.st_name(self.endian);
             let is_old = match origin {
-                Origin::Dynsym => self.is_hidden(versions, index.0),
+                Origin::Dynsym => self.is_hidden(versions, found.index),
                 _ => table.strings().get(name).is_ok_and(is_old_version),
             };
             candidates.push(Candidate {
-                start,
+                start: found.start,
                 is_old,
-                size: symbol.st_size(self.endian).into(),
+                size: found.size,
                 name,
                 origin,
-                untyped,
+                untyped: found.untyped,
                 weak: symbol.st_bind() == elf::STB_WEAK,
                 global: symbol.st_bind() == elf::STB_GLOBAL,
-                limit: if start < info.end { info.end } else { u64::MAX },
+                limit: found.limit,
             });
-        }
+        });
     }
 
     /// The versions of the symbols in `.dynsym`, two bytes each (`.gnu.version`).

@@ -1,7 +1,7 @@
 //! [`JitDump`]: the binary file in which a runtime writes what code it makes, when.
 //!
 //! The format is that of `tools/perf/Documentation/jitdump-specification.txt` in the kernel's
-//! source, version 1: a header, then records that say their length, in either byte order. The
+//! source, revision 2: a header, then records that say their length, in either byte order. The
 //! runtime maps a page of the file executably, by which recorders find it.
 //!
 //! Code is there from the time of its record on. Times are of `CLOCK_MONOTONIC`, unless the
@@ -12,11 +12,16 @@ use super::{JitFunction, JitLine, text};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
+mod live;
 mod reader;
 mod strip;
+mod unwinding;
 
+pub use live::{LiveCode, LiveDump};
 use reader::{Header, Reader};
 pub use strip::without_code;
+pub use unwinding::JitUnwinding;
+use unwinding::Unwinding;
 
 /// Most pieces of code of a file that are taken in.
 const MOST_CODES: usize = 1 << 20;
@@ -39,6 +44,7 @@ mod kind {
     pub(super) const MOVE: u32 = 1;
     pub(super) const DEBUG_INFO: u32 = 2;
     pub(super) const CLOSE: u32 = 3;
+    pub(super) const UNWINDING: u32 = 4;
 }
 
 /// The code of one process, by address and time.
@@ -49,6 +55,7 @@ pub struct JitDump {
     history: History,
     files: Vec<Box<str>>,
     has_other_clock: bool,
+    has_unwinding: bool,
     cut_at: Option<u64>,
     bad_records: u64,
     left_out: u64,
@@ -70,6 +77,7 @@ struct Function {
     name: Box<[u8]>,
     /// (offset from its start, file, line), ascending.
     lines: Vec<(u64, u32, u32)>,
+    unwinding: Option<Unwinding>,
 }
 
 impl JitDump {
@@ -92,8 +100,9 @@ impl JitDump {
                 kind::LOAD => making.load(record.time, record.body),
                 kind::MOVE => making.moved(record.time, record.body),
                 kind::DEBUG_INFO => making.lines(record.body),
+                kind::UNWINDING => making.unwinding(record.body),
                 kind::CLOSE => break,
-                // Unwinding information, and what is not known yet.
+                // What is not known yet.
                 _ => Some(()),
             };
             making.dump.bad_records += u64::from(taken.is_none());
@@ -134,6 +143,21 @@ impl JitDump {
             file: self.files.get(file as usize)?,
             line,
         })
+    }
+
+    /// Where code of this number starts, how long it is, and its unwinding information, if it has
+    /// any.
+    #[must_use]
+    pub fn unwinding(&self, number: u32) -> Option<JitUnwinding<'_>> {
+        let code = self.codes.get(number as usize)?;
+        let unwinding = code.function.as_ref()?.unwinding.as_ref()?;
+        Some(unwinding.of(code.start, code.size))
+    }
+
+    /// Whether there is unwinding information of any code.
+    #[must_use]
+    pub fn has_unwinding(&self) -> bool {
+        self.has_unwinding
     }
 
     /// The function at an address at a time.
@@ -197,6 +221,8 @@ struct Making {
     dump: JitDump,
     /// Lines come before the code that they are of: by its address.
     lines: FxHashMap<u64, Lines>,
+    /// So does unwinding information, which does not say of which: of the next.
+    unwinding: Option<Unwinding>,
     /// By the number that the runtime gave it: where it is now.
     by_index: FxHashMap<u64, (u64, u64, Arc<Function>)>,
     files: FxHashMap<Box<str>, u32>,
@@ -206,12 +232,18 @@ impl Making {
     /// `pid, tid: u32; vma, code_addr, code_size, code_index: u64; name: [u8; ..], 0;` the code.
     fn load(&mut self, time: u64, body: Reader<'_>) -> Option<()> {
         let mut body = body;
+        let unwinding = self.unwinding.take();
         body.skip(4 + 4 + 8)?;
         let (start, size, index) = (body.u64()?, body.u64()?, body.u64()?);
         let name = body.c_string()?.into();
         let lines = self.lines.remove(&start).unwrap_or_default();
-        let function = Arc::new(Function { name, lines });
+        let function = Arc::new(Function {
+            name,
+            lines,
+            unwinding,
+        });
         if self.has_room() {
+            self.dump.has_unwinding |= function.unwinding.is_some();
             self.by_index
                 .insert(index, (start, size, Arc::clone(&function)));
             self.put(time, start, size, Some(function));
@@ -236,6 +268,11 @@ impl Making {
                 self.put(time, to, size, Some(function));
             }
         }
+        Some(())
+    }
+
+    fn unwinding(&mut self, body: Reader<'_>) -> Option<()> {
+        self.unwinding = Unwinding::parse(body)?;
         Some(())
     }
 

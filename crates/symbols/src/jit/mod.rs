@@ -3,7 +3,7 @@
 //! | module | idea |
 //! |---|---|
 //! | [`perf_map`] | [`PerfMap`]: `/tmp/perf-PID.map`, a line of text for each function |
-//! | [`dump`] | [`JitDump`]: `jit-PID.dump`, records with times, moves and lines |
+//! | [`dump`] | [`JitDump`]: `jit-PID.dump`, records with times, moves, lines and unwinding information; [`LiveDump`]: the last while it is written |
 //! | `history` | who lay at an address at a time |
 //! | [`places`] | where these files are |
 //! | [`source`] | [`MapFile`]: opening these files, which anybody may have put there |
@@ -18,7 +18,7 @@ pub mod perf_map;
 pub mod places;
 pub mod source;
 
-pub use dump::{DumpError, JitDump};
+pub use dump::{DumpError, JitDump, JitUnwinding, LiveCode, LiveDump};
 pub use perf_map::PerfMap;
 pub use source::{MapFile, Refusal};
 

@@ -270,6 +270,24 @@ mod tests {
         assert_eq!(named(&map, 0x9000), None);
     }
 
+    /// As `DOTNET_PerfMapEnabled=1` has it (`PerfMap::LogMethod` in CoreCLR's `perfmap.cpp`): 16
+    /// capital digits, lower-case sizes, the tier behind the name, stubs between methods.
+    #[test]
+    fn of_dotnet() {
+        let text = b"00007F80D1E81F40 2a void [Program] Program::Main(string[])[Tier0]\n\
+            00007F80D1E81F80 18 stub<1> GenerateLookupStub\n\
+            00007F80D1E81FA0 1bc instance !0 [System.Private.CoreLib] \
+            System.Collections.Generic.List`1[System.__Canon]::get_Item(int32)[OptimizedTier1]\n";
+        let map = PerfMap::parse(text.to_vec());
+        assert_eq!((map.len(), map.bad_lines()), (3, 0));
+        let main = "void [Program] Program::Main(string[])[Tier0]";
+        assert_eq!(named(&map, 0x7f80_d1e8_1f69).as_deref(), Some(main));
+        let stub = named(&map, 0x7f80_d1e8_1f80);
+        assert_eq!(stub.as_deref(), Some("stub<1> GenerateLookupStub"));
+        let item = named(&map, 0x7f80_d1e8_215b).unwrap();
+        assert!(item.ends_with("List`1[System.__Canon]::get_Item(int32)[OptimizedTier1]"));
+    }
+
     #[test]
     fn a_long_name_is_cut() {
         let line = [b"10 10 ".to_vec(), vec![b'x'; 1 << 20]].concat();

@@ -94,26 +94,50 @@ impl MapFile {
         &self.path
     }
 
-    /// What stands in it by now.
+    /// How many bytes stand in it by now.
     ///
     /// # Errors
-    /// [`Refusal`]: it may have grown since it was opened.
-    pub fn read(&self) -> Result<Vec<u8>, Refusal> {
-        let len = self.file.metadata().map_err(Refusal::Unreadable)?.len();
-        if len > MOST_BYTES {
-            return Err(Refusal::TooLong(len));
+    /// [`Refusal`], also where there are too many.
+    pub fn len(&self) -> Result<u64, Refusal> {
+        match self.file.metadata().map_err(Refusal::Unreadable)?.len() {
+            len if len > MOST_BYTES => Err(Refusal::TooLong(len)),
+            len => Ok(len),
         }
-        // Not longer than it was: a file that grows as fast as it is read has no end.
-        let mut bytes = vec![0; len as usize];
+    }
+
+    /// Whether nothing stands in it by now.
+    ///
+    /// # Errors
+    /// As [`len`](Self::len).
+    pub fn is_empty(&self) -> Result<bool, Refusal> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Reads bytes from an offset on: fewer only where the file ends.
+    ///
+    /// # Errors
+    /// [`Refusal::Unreadable`].
+    pub fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<usize, Refusal> {
         let mut have = 0;
         while have < bytes.len() {
-            match self.file.read_at(&mut bytes[have..], have as u64) {
+            match self.file.read_at(&mut bytes[have..], offset + have as u64) {
                 Ok(0) => break,
                 Ok(more) => have += more,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(Refusal::Unreadable(error)),
             }
         }
+        Ok(have)
+    }
+
+    /// What stands in it by now.
+    ///
+    /// # Errors
+    /// [`Refusal`]: it may have grown since it was opened.
+    pub fn read(&self) -> Result<Vec<u8>, Refusal> {
+        // Not longer than it was: a file that grows as fast as it is read has no end.
+        let mut bytes = vec![0; self.len()? as usize];
+        let have = self.read_at(&mut bytes, 0)?;
         bytes.truncate(have);
         Ok(bytes)
     }

@@ -147,7 +147,9 @@ fn answer(command: &mut Command, addresses: &[(u64, u64)]) -> String {
 fn frames<'a>(mut lines: impl Iterator<Item = &'a str>) -> Chain {
     let mut chain = Vec::new();
     while let (Some(name), Some(place)) = (lines.next(), lines.next()) {
+        // What elfutils adds, by where it knows the place of the call from.
         let name = name.split(" inlined at ").next().unwrap();
+        let name = name.split(" inlined from ").next().unwrap();
         let mut parts = place.rsplitn(3, ':');
         let (last, middle, first) = (parts.next().unwrap(), parts.next(), parts.next());
         let number = |text: &str| text.split(' ').next().unwrap().parse().unwrap_or(0);
@@ -193,7 +195,7 @@ impl Aliases {
             };
             for symbol in file.symbols().chain(file.dynamic_symbols()) {
                 if let Ok(name) = symbol.name() {
-                    let name = name.split('@').next().unwrap().to_owned();
+                    let name = stem(name.split('@').next().unwrap()).to_owned();
                     found.0.entry(name).or_default().insert(symbol.address());
                 }
             }

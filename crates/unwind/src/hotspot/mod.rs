@@ -7,7 +7,8 @@
 //! that, and so does this one:
 //!
 //! - a method or a stub with a frame: the frame's size leads to the return address, below it lies
-//!   the caller's frame pointer;
+//!   the caller's frame pointer. Where the method was sampled in code that pushes (the comparison
+//!   of strings), up to some words further, if a call out of such code stands before the address;
 //! - the interpreter: a frame pointer, and below the saved one the caller's stack pointer. What
 //!   calls returns to code that no call stands before;
 //! - others (stubs without a frame, adapters): as any code.
@@ -29,6 +30,8 @@ use blobs::Blob;
 
 /// Largest frame, in bytes.
 pub(crate) const MAX_FRAME: u64 = 16 << 20;
+/// Words that code within a method pushes for itself, at most: multiplying large numbers takes five.
+const MOST_PUSHED: u64 = 8;
 /// Instructions of an epilogue, or what follows when a poll interrupts it.
 const EPILOGUE: usize = 8;
 /// Instructions of a prologue; that of the interpreter has some 60.
@@ -103,23 +106,32 @@ fn compiled<M: Memory + ?Sized, C: walk::Code>(
             return Some(caller(address, slot, FoundBy::Code));
         }
     }
-    let above = way.registers().sp().wrapping_add(blob.frame);
-    let (slot, saved) = (above.wrapping_sub(8), above.wrapping_sub(16));
-    let address = way.read(slot, memory)?;
-    let fp = way.read(saved, memory)?;
+    let framed = |pushed: u64| {
+        let above = way.registers().sp().wrapping_add(blob.frame + 8 * pushed);
+        let (slot, saved) = (above.wrapping_sub(8), above.wrapping_sub(16));
+        Some((above, way.read(slot, memory)?, way.read(saved, memory)?))
+    };
+    let read = |avma, into: &mut [u8]| text.read(avma, into);
+    let (mut above, mut address, mut fp) = framed(0)?;
     // A poll is an instruction anywhere in a method.
     let polls = |blob: Blob| blob.frame != 0 && blob.complete <= address;
-    let interrupted = !text.is_return_address(address);
-    if interrupted {
-        let read = |avma, into: &mut [u8]| text.read(avma, into);
+    let mut interrupted = false;
+    if !text.is_return_address(address) {
         let polled = blob
             .is_safepoint
             .then(|| blobs.find(address, read))
             .flatten();
-        if !polled.is_some_and(polls) {
-            return None;
+        interrupted = polled.is_some_and(polls);
+        if !interrupted {
+            // Comparing strings and the like is done by code that pushes some words meanwhile.
+            let calls = |at: u64| {
+                text.is_return_address(at) && blobs.find(at.wrapping_sub(1), read).is_some()
+            };
+            let mut more = (1..=MOST_PUSHED).filter_map(framed);
+            (above, address, fp) = more.find(|(_, at, _)| exact && calls(*at))?;
         }
     }
+    let slot = above.wrapping_sub(8);
     // Of a process that has ended there is less to go by.
     if text.read(address, &mut [0]) == 0 && !blobs.has(address) {
         return None;

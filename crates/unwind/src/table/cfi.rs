@@ -1,5 +1,6 @@
 //! [`Cfi`]: one section of call frame information, compiled as it is used.
 
+use super::augmentation;
 use super::block::{self, Block, Compiler, InBlock};
 use super::elf::{Elf, Section};
 use super::index::{Cies, Slice, Walk};
@@ -67,7 +68,10 @@ impl Cfi {
         base: u64,
         described: &mut Vec<(u64, u64)>,
     ) -> Self {
-        let bytes: Box<[u8]> = section.bytes.into();
+        let mut bytes: Box<[u8]> = section.bytes.into();
+        if elf.arch == Arch::Aarch64 {
+            augmentation::take_out(&mut bytes, eh);
+        }
         let mut bases = BaseAddresses::default();
         if eh {
             bases = bases.set_eh_frame(section.svma);

@@ -93,7 +93,7 @@ impl<'a> Walk<'a> {
                 at = entry.next;
                 continue;
             }
-            if entry.id != if self.eh { 0 } else { entry.debug_frame_cie } {
+            if !entry.is_cie(self.eh) {
                 let fde = section.fde_from_offset(
                     bases,
                     S::Offset::from(at),
@@ -128,16 +128,23 @@ impl<'a> Walk<'a> {
 }
 
 /// The head of a CIE or an FDE.
-struct Entry {
-    len: u64,
+pub(crate) struct Entry {
+    pub(crate) len: u64,
     id: u64,
     /// What `id` is in a CIE of `.debug_frame`.
     debug_frame_cie: u64,
-    next: usize,
+    /// Where what follows the id stands.
+    pub(crate) body: usize,
+    pub(crate) next: usize,
 }
 
 impl Entry {
-    fn read(bytes: &[u8], at: usize) -> Option<Self> {
+    /// Whether it is a CIE, in `.eh_frame` or else in `.debug_frame`.
+    pub(crate) fn is_cie(&self, eh: bool) -> bool {
+        self.len != 0 && self.id == if eh { 0 } else { self.debug_frame_cie }
+    }
+
+    pub(crate) fn read(bytes: &[u8], at: usize) -> Option<Self> {
         let rest = bytes.get(at..)?;
         let (word, rest) = rest.split_first_chunk()?;
         let short = u32::from_le_bytes(*word);
@@ -157,6 +164,7 @@ impl Entry {
                 len,
                 id: 0,
                 debug_frame_cie: 0,
+                body: next,
                 next,
             });
         }
@@ -167,10 +175,12 @@ impl Entry {
             let id = u32::from_le_bytes(*rest.first_chunk()?);
             (u64::from(id), u64::from(u32::MAX))
         };
+        let body = start + if wide { 8 } else { 4 };
         Some(Self {
             len,
             id,
             debug_frame_cie,
+            body,
             next,
         })
     }

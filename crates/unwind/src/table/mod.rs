@@ -1,5 +1,6 @@
 //! [`UnwindTable`]: the call frame information of one image.
 
+mod augmentation;
 mod block;
 mod cfi;
 mod elf;
@@ -18,8 +19,10 @@ pub(crate) use rule::{Cfa, Value};
 
 use crate::{Arch, TableError};
 use cfi::Cfi;
-use elf::Elf;
-use segments::Segments;
+use elf::{Elf, Section};
+use segments::{Load, Segments};
+use std::borrow::Cow;
+use std::ops::Range;
 use undescribed::UndescribedCode;
 
 /// The call frame information of one ELF image, ready for lookups by SVMA (stated address).
@@ -104,6 +107,51 @@ impl UnwindTable {
             },
             segments: elf.segments,
         })
+    }
+
+    /// The table of code that was made at run time, of which only `.eh_frame` is known: its bytes,
+    /// and its address `at`, from which relative pointers in it count. What it says of code outside
+    /// of `code` is left out. There is no bias: all addresses are AVMAs.
+    #[must_use]
+    pub fn of_made_code(arch: Arch, eh_frame: &[u8], at: u64, code: Range<u64>) -> Self {
+        let len = code.end.saturating_sub(code.start);
+        let load = Load {
+            offset: 0,
+            svma: code.start,
+            file_size: len,
+            memory_size: len,
+            executable: true,
+        };
+        let elf = Elf {
+            arch,
+            entry: 0,
+            segments: Segments::new(vec![load]),
+            eh_frame: None,
+            debug_frame: None,
+            is_go: false,
+            plts: Vec::new(),
+            text: None,
+            got: None,
+        };
+        let section = Section {
+            bytes: Cow::Borrowed(eh_frame),
+            svma: at,
+            count: None,
+        };
+        let cfi = Cfi::new(&elf, section, true, code.start, &mut Vec::new());
+        Self {
+            entry_len: 0,
+            undescribed: UndescribedCode::default(),
+            arch,
+            entry: 0,
+            is_go: false,
+            base: code.start,
+            eh_frame: (cfi.fdes() != 0).then_some(cfi),
+            debug_frame: None,
+            plts: Box::default(),
+            switches: Box::default(),
+            segments: elf.segments,
+        }
     }
 
     /// The processor that the image is for.
@@ -223,6 +271,16 @@ impl UnwindTable {
         self.plts
             .iter()
             .any(|&(start, end)| start <= svma && svma < end)
+    }
+
+    /// Whether this SVMA is in the first entry of a procedure linkage table, behind its first
+    /// instruction, on AArch64: there it is 32 bytes long.
+    pub(crate) fn is_plt_header(&self, svma: u64) -> bool {
+        let mut headers = self
+            .plts
+            .iter()
+            .map(|&(start, end)| (start, end.min(start.saturating_add(32))));
+        headers.any(|(start, end)| start < svma && svma < end)
     }
 
     fn sections(&self) -> impl Iterator<Item = &Cfi> {

@@ -126,33 +126,122 @@ fn frame_records_without_description() {
     assert_eq!(end, End::Root(Root::NullReturnAddress), "a record of zeros");
 }
 
-/// The kernel's signal frame above a handler: siginfo, ucontext, registers.
-#[test]
-fn through_a_signal() {
+/// The kernel's signal frame above a handler: siginfo where the handler asked for it, ucontext,
+/// registers, and the record of floating point registers.
+fn through_a_signal(signal: u64, record: u64) -> (Vec<Frame>, End) {
     let mut words = vec![0; 80];
     words[0] = STACK + 32;
     words[1] = BIAS + 0x21000;
     let context = &mut words[4..];
-    context[0] = 11;
+    context[0] = signal;
     let registers_at = (128 + 176 + 8) / 8;
     context[registers_at + 30] = BIAS + 0x4010;
     context[registers_at + 31] = STACK + 0x800;
     context[registers_at + 32] = BIAS + 0x2040;
     context[registers_at + 33] = 0x6000_0000;
-    let (frames, end) = unwind(&registers(0x3020, 0, STACK), &words);
-    let found: Vec<(u64, FrameKind)> = frames
-        .iter()
-        .map(|frame| (frame.address - BIAS, frame.kind))
-        .collect();
-    assert_eq!(
-        found,
-        [
-            (0x3020, FrameKind::Sampled),
-            (0x21000, FrameKind::Caller),
-            (0x2040, FrameKind::Interrupted),
-            (0x4010, FrameKind::Caller),
-        ]
+    context[registers_at + 35] = record;
+    unwind(&registers(0x3020, 0, STACK), &words)
+}
+
+#[test]
+fn handlers_with_and_without_siginfo() {
+    for (signal, record) in [(11, 0), (0xdead_beef, 0x210_4650_8001)] {
+        let (frames, end) = through_a_signal(signal, record);
+        let found: Vec<(u64, FrameKind)> = frames
+            .iter()
+            .map(|frame| (frame.address - BIAS, frame.kind))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (0x3020, FrameKind::Sampled),
+                (0x21000, FrameKind::Caller),
+                (0x2040, FrameKind::Interrupted),
+                (0x4010, FrameKind::Caller),
+            ]
+        );
+        assert_eq!(frames[2].sp, STACK + 0x800);
+        assert_eq!(end, End::Root(Root::UndefinedReturnAddress));
+    }
+    let (frames, end) = through_a_signal(0xdead_beef, 0);
+    assert!(
+        frames.len() < 3 && !end.is_complete(),
+        "{frames:x?} {end:?}"
     );
-    assert_eq!(frames[2].sp, STACK + 0x800);
+}
+
+/// glibc's `_dl_runtime_resolve`: the PLT has pushed two words before it was jumped to, and the
+/// frame address is below them.
+#[test]
+fn a_return_address_above_the_frame_address() {
+    let sections = eh_frame(
+        "",
+        30,
+        &[0x0c, 31, 0],
+        &[
+            // 16 bytes, the return address 8 above the CFA: offset_extended_sf.
+            (0x2000, 0x100, &[0x0e, 16, 0x11, 30, 0x7f]),
+            // In the caller, the return address lies 8 below its own.
+            (0x3000, 0x100, &[0x0e, 16, 0x9e, 1]),
+            (0x4000, 0x100, &[0x07, 30]),
+        ],
+    );
+    let image = image(183, &[(".eh_frame", 0x8000, &sections)]);
+    let table = UnwindTable::parse(&image).unwrap();
+    let words = [1, 2, 3, BIAS + 0x3010, 4, BIAS + 0x4010];
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let memory = StackDump::new(STACK, &bytes);
+    let mut frames = Vec::new();
+    let end = Unwinder::new(Arch::Aarch64).unwind(
+        &registers(0x2010, 7, 0),
+        &memory,
+        &Process { table },
+        50,
+        &mut frames,
+    );
+    let found: Vec<(u64, u64)> = frames
+        .iter()
+        .map(|frame| (frame.address - BIAS, frame.sp - STACK))
+        .collect();
+    assert_eq!(found, [(0x2010, 0), (0x3010, 32), (0x4010, 48)]);
     assert_eq!(end, End::Root(Root::UndefinedReturnAddress));
+}
+
+/// The first entry of a PLT pushes x16 and x30, and has no description.
+#[test]
+fn in_the_first_entry_of_a_plt() {
+    let sections = eh_frame(
+        "",
+        30,
+        &[0x0c, 31, 0],
+        &[
+            (0x3000, 0x100, &[0x0e, 16, 0x9e, 1]),
+            (0x4000, 0x100, &[0x07, 30]),
+        ],
+    );
+    let plt = [0_u8; 64];
+    let image = image(
+        183,
+        &[(".eh_frame", 0x8000, &sections), (".plt", 0x9000, &plt)],
+    );
+    let table = UnwindTable::parse(&image).unwrap();
+    let process = Process { table };
+    // Before the push, behind it, and in a later entry, which pushes nothing.
+    let above = [7, BIAS + 0x4010];
+    let pushed = [16, BIAS + 0x3010, 7, BIAS + 0x4010];
+    for (at, words) in [(0x9000, &above[..]), (0x9008, &pushed), (0x9028, &above)] {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let memory = StackDump::new(STACK, &bytes);
+        let mut frames = Vec::new();
+        let end = Unwinder::new(Arch::Aarch64).unwind(
+            &registers(at, BIAS + 0x3010, 0),
+            &memory,
+            &process,
+            50,
+            &mut frames,
+        );
+        let found: Vec<u64> = frames.iter().map(|frame| frame.address - BIAS).collect();
+        assert_eq!(found, [at, 0x3010, 0x4010], "{end:?}");
+        assert_eq!(end, End::Root(Root::UndefinedReturnAddress));
+    }
 }

@@ -142,3 +142,37 @@ fn no_image() {
     assert!(!empty.has_cfi());
     assert_eq!(empty.bias(0x7000, 0x1000), Some(0x6000));
 }
+
+/// What a runtime says of code that is not its own is left out, wherever its table lies.
+#[test]
+fn made_code_has_its_own_rows_only() {
+    let at = 0x7f00_0000_2000;
+    let section = eh_frame(
+        "",
+        16,
+        &X86_64,
+        &[
+            (at, 0x10, &[0x41, 0x0e, 16]),
+            (at + 0x10, 0x10, &[]),
+            (at + 0x20, 0x10, &[]),
+            (0x40_0000, 0x10, &[]),
+        ],
+    );
+    let code = at..at + 0x20;
+    let table = UnwindTable::of_made_code(rprof_unwind::Arch::X86_64, &section, at + 0x20, code);
+    let rows: Vec<_> = (table.rows())
+        .filter_map(|row| Some((row.start, row.end, row.rule?.cfa)))
+        .collect();
+    let rsp = |offset| CfaRule::Register(7, offset);
+    assert_eq!(
+        rows,
+        [
+            (at, at + 1, rsp(8)),
+            (at + 1, at + 0x10, rsp(16)),
+            (at + 0x10, at + 0x20, rsp(8)),
+        ]
+    );
+    assert!(table.covers(at + 0x1f) && !table.covers(at + 0x20) && !table.covers(0x40_0000));
+    let nothing = UnwindTable::of_made_code(rprof_unwind::Arch::X86_64, &section, 0, 8..8);
+    assert!(!nothing.has_cfi());
+}

@@ -53,6 +53,13 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
+    /// So many bytes.
+    pub(super) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(len)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
     /// Up to a NUL, which has to be there.
     pub(super) fn c_string(&mut self) -> Option<&'a [u8]> {
         let end = self.rest.iter().position(|byte| *byte == 0)?;
@@ -78,6 +85,15 @@ pub(super) struct Header {
 
 impl Header {
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, DumpError> {
+        let header = Self::parse_start(bytes)?;
+        match header.len > bytes.len() {
+            true => Err(DumpError::DamagedHeader),
+            false => Ok(header),
+        }
+    }
+
+    /// Reads the first [`HEADER`] bytes of a file, whatever follows.
+    pub(super) fn parse_start(bytes: &[u8]) -> Result<Self, DumpError> {
         let big = match bytes.first_chunk() {
             Some(magic) if u32::from_le_bytes(*magic) == MAGIC => false,
             Some(magic) if u32::from_be_bytes(*magic) == MAGIC => true,
@@ -91,7 +107,7 @@ impl Header {
             Some((len, reader.u64()?))
         };
         let (len, flags) = read().ok_or(DumpError::DamagedHeader)?;
-        if len < HEADER || len > bytes.len() {
+        if len < HEADER {
             return Err(DumpError::DamagedHeader);
         }
         Ok(Self {
@@ -101,11 +117,25 @@ impl Header {
         })
     }
 
+    /// For bytes of the same file.
+    pub(super) fn reader<'a>(&self, bytes: &'a [u8]) -> Reader<'a> {
+        Reader {
+            rest: bytes,
+            big: self.big,
+        }
+    }
+
+    /// Kind, length and time of the record that begins here.
+    pub(super) fn record(&self, bytes: &[u8]) -> Option<(u32, usize, u64)> {
+        let mut reader = self.reader(bytes);
+        Some((reader.u32()?, reader.u32()? as usize, reader.u64()?))
+    }
+
     pub(super) fn records<'a>(&self, bytes: &'a [u8]) -> Records<'a> {
         Records {
             bytes,
             at: self.len,
-            big: self.big,
+            header: *self,
             is_cut: false,
         }
     }
@@ -126,7 +156,7 @@ pub(super) struct RawRecord<'a> {
 pub(super) struct Records<'a> {
     bytes: &'a [u8],
     at: usize,
-    big: bool,
+    header: Header,
     is_cut: bool,
 }
 
@@ -146,16 +176,9 @@ impl<'a> Iterator for Records<'a> {
             return None;
         }
         let read = || {
-            let mut reader = Reader {
-                rest,
-                big: self.big,
-            };
-            let (kind, size, time) = (reader.u32()?, reader.u32()? as usize, reader.u64()?);
+            let (kind, size, time) = self.header.record(rest)?;
             let bytes = rest.get(..size)?;
-            let body = Reader {
-                rest: bytes.get(PREFIX..)?,
-                big: self.big,
-            };
+            let body = self.header.reader(bytes.get(PREFIX..)?);
             Some(RawRecord {
                 kind,
                 time,

@@ -3,7 +3,7 @@
 use super::reader::{Header, SIZE_AT};
 use super::{DumpError, kind};
 
-/// The same file without the machine code and without unwinding information: it reads to the
+/// The same file without the machine code: it reads to the
 /// same [`JitDump`](super::JitDump).
 ///
 /// # Errors
@@ -30,7 +30,9 @@ pub fn without_code(bytes: &[u8]) -> Result<Vec<u8>, DumpError> {
                 };
                 out[begins + SIZE_AT..][..4].copy_from_slice(&size);
             }
-            kind::MOVE | kind::DEBUG_INFO | kind::CLOSE => out.extend_from_slice(record.bytes),
+            kind::MOVE | kind::DEBUG_INFO | kind::CLOSE | kind::UNWINDING => {
+                out.extend_from_slice(record.bytes);
+            }
             _ => {}
         }
     }

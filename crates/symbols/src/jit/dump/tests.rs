@@ -1,4 +1,5 @@
 use super::*;
+use crate::jit::MapFile;
 
 /// Writes a jitdump, in either byte order.
 struct Maker {
@@ -84,8 +85,7 @@ fn made(big: bool) -> Vec<u8> {
         ],
     );
     maker.load(100, 0x1000, 0x20, 1, "first one");
-    // Unwinding information, and a record of a kind that is yet to come.
-    maker.record(4, 150, &[1, 2, 3], b"table");
+    // A record of a kind that is yet to come.
     maker.record(77, 160, &[], b"?");
     maker.moved(200, 0x1000, 0x2000, 0x20, 1);
     maker.load(300, 0x1010, 0x20, 2, "second");
@@ -180,4 +180,129 @@ fn the_end_of_memory_and_moves_of_nothing() {
     let dump = JitDump::parse(&maker.bytes).unwrap();
     assert_eq!(named(&dump, u64::MAX - 1, 1).as_deref(), Some("top"));
     assert_eq!(named(&dump, 0x200, 2), None);
+}
+
+/// Of code of 0x20 bytes: a table that was mapped, one that was not, and the order of the
+/// specification.
+fn unwound(big: bool) -> Vec<u8> {
+    let mut maker = Maker::new(big, 0);
+    maker.record(4, 90, &[10, 4, 10], b"EHFRAM\x01hdr");
+    maker.load(100, 0x1000, 0x1d, 1, "one");
+    maker.record(4, 140, &[4, 4, 0], b"\x01hdr");
+    maker.load(150, 0x2000, 0x20, 2, "by frame pointers");
+    maker.moved(200, 0x1000, 0x3000, 0x1d, 1);
+    maker.record(4, 240, &[10, 4, 10], b"\x01hdrEHFRAM");
+    maker.load(250, 0x1000, 0x20, 3, "three");
+    maker.load(260, 0x3010, 0x20, 4, "over the end of one");
+    maker.bytes
+}
+
+/// Start, offset of the table, its bytes.
+type Known = Option<(u64, u64, Vec<u8>)>;
+
+fn known(unwinding: JitUnwinding<'_>) -> (u64, u64, Vec<u8>) {
+    let JitUnwinding {
+        start,
+        eh_frame_offset,
+        eh_frame,
+        ..
+    } = unwinding;
+    (start, eh_frame_offset, eh_frame.to_vec())
+}
+
+#[test]
+fn unwinding_information_is_that_of_the_next_code() {
+    for big in [false, true] {
+        let bytes = unwound(big);
+        let stripped = without_code(&bytes).unwrap();
+        for bytes in [&bytes, &stripped] {
+            let dump = JitDump::parse(bytes).unwrap();
+            assert!(dump.has_unwinding());
+            assert_eq!((dump.cut_at(), dump.bad_records()), (None, 0));
+            let at = |avma, time| -> Known {
+                let number = dump.find(avma, time)?;
+                dump.unwinding(number).map(known)
+            };
+            let table = b"EHFRAM".to_vec();
+            assert_eq!(at(0x1004, 100), Some((0x1000, 0x20, table.clone())));
+            assert_eq!(at(0x2004, 150), None);
+            assert_eq!(at(0x1004, 200), None);
+            assert_eq!(at(0x3004, 200), Some((0x3000, 0x20, table.clone())));
+            assert_eq!(at(0x1004, 250), Some((0x1000, 0x24, table)));
+        }
+    }
+}
+
+#[test]
+fn unwinding_information_that_lies_costs_itself() {
+    for (words, table) in [
+        ([u64::MAX, 4, 4], &b"EHFRAM\x01hdr"[..]),
+        ([10, 11, 10], b"EHFRAM\x01hdr"),
+        ([11, 4, 10], b"EHFRAM\x01hdr"),
+    ] {
+        let mut maker = Maker::new(false, 0);
+        maker.record(4, 90, &words, table);
+        maker.load(100, 0x1000, 0x20, 1, "one");
+        let dump = JitDump::parse(&maker.bytes).unwrap();
+        assert!(!dump.has_unwinding() && dump.unwinding(0).is_none());
+        assert_eq!((dump.bad_records(), dump.len()), (1, 1));
+    }
+}
+
+#[test]
+fn a_dump_is_read_while_it_grows() {
+    use std::io::Write;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("jit-1.dump");
+    let open = || {
+        let opened = MapFile::open(std::path::Path::new("/"), &path, &[]).unwrap();
+        LiveDump::new(opened.unwrap()).unwrap()
+    };
+    let bytes = unwound(false);
+    let mut file = std::fs::File::create(&path).unwrap();
+    file.write_all(&bytes[..39]).unwrap();
+    assert!(open().is_none(), "not yet");
+    file.write_all(&bytes[39..45]).unwrap();
+    let mut dump = open().unwrap().unwrap();
+    let table = b"EHFRAM".to_vec();
+    let at = |dump: &LiveDump, avma, time| -> Known {
+        dump.find(avma, time).map(|code| known(code.unwinding))
+    };
+    let mut seen = Vec::new();
+    // However much of it is there, never more than what the whole has.
+    for at_byte in 45..bytes.len() {
+        file.write_all(&bytes[at_byte..=at_byte]).unwrap();
+        assert!(dump.read_on().unwrap());
+        let now = [0x1004, 0x2004, 0x3004, 0x3014].map(|avma| at(&dump, avma, 999));
+        if seen.last() != Some(&now) {
+            seen.push(now);
+        }
+    }
+    let one = |start| Some((start, 0x20, table.clone()));
+    let three = Some((0x1000, 0x24, table.clone()));
+    assert_eq!(
+        seen,
+        [
+            [None, None, None, None],
+            [one(0x1000), None, None, None],
+            [None, None, one(0x3000), one(0x3000)],
+            [three.clone(), None, one(0x3000), one(0x3000)],
+            // What lies over its end has ended it.
+            [three, None, None, None],
+        ]
+    );
+    assert_eq!(at(&dump, 0x1004, 249), None, "it came later");
+    let number = dump.find(0x1004, 250).unwrap().function;
+    // All at once, and with code that is longer than what is read at once.
+    let mut maker = Maker::new(false, 0);
+    maker.record(4, 1, &[10, 4, 10], b"EHFRAM\x01hdr");
+    maker.load(2, 0x10_0000, 3 << 20, 9, "long");
+    maker.bytes.extend(&bytes[40..]);
+    std::fs::write(&path, &maker.bytes).unwrap();
+    let mut other = open().unwrap().unwrap();
+    assert!(other.read_on().unwrap());
+    let found = other.find(0x1004, 250).unwrap();
+    assert_eq!(known(found.unwinding), (0x1000, 0x24, table));
+    assert_eq!(found.function, number + 1);
+    assert!(other.find(0x30_0000, 2).is_some());
 }

@@ -1,0 +1,115 @@
+"""Recording beside perf and samply: a command that does nothing, and two busy programs with deep stacks."""
+
+import os
+import re
+import resource
+import subprocess
+import sys
+
+from .measure import Command, alternate, median
+
+BUSY = """
+#include <stdlib.h>
+#include <time.h>
+static volatile unsigned long work;
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+static __attribute__((noinline)) void deep(int frames, double end) {
+  volatile char room[32];
+  if (frames > 0) deep(frames - 1, end);
+  else while (now() < end) for (int i = 0; i < 100000; i++) work += i;
+  room[0] = (char)work;
+}
+int main(int argc, char **argv) { (void)argc; deep(atoi(argv[1]), now() + atof(argv[2])); return 0; }
+"""
+HERTZ = "9999"
+
+
+def busy(folder, seconds):
+    """Two processes that compute 45 frames below main, built without frame pointers; None without a compiler."""
+    source, program = os.path.join(folder, "busy.c"), os.path.join(folder, "busy")
+    with open(source, "w") as out:
+        out.write(BUSY)
+    built = subprocess.run(["cc", "-O1", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-o", program, source],
+                           stderr=subprocess.DEVNULL)
+    return ["sh", "-c", f"{program} 45 {seconds} & {program} 45 {seconds}; wait"] if built.returncode == 0 else None
+
+
+def row(title, peer, goal, ours, theirs, at_most, about, unit, note="", command=""):
+    of = (lambda a, b: a / b) if at_most else (lambda a, b: b / a)
+    spread = [of(a, b) for a in ours for b in theirs]
+    mine, other = median(ours), median(theirs)
+    return {"title": title, "peer": peer, "goal": goal, "at_most": at_most, "about": about, "unit": unit,
+            "ours_s": mine, "peer_s": other, "ratio": of(mine, other), "low": min(spread), "high": max(spread),
+            "ours_memory": 0, "peer_memory": 0, "same": note, "commands": [command]}
+
+
+def nothing(tools, folder, runs):
+    """`record -- true`."""
+    commands = [Command(f"{name} record -- true",
+                        [[tools[name], "record", "-q", "-o", os.path.join(folder, "true.data"), "--", "true"]])
+                for name in ("rprof", "perf")]
+    alternate(commands, runs, 60)
+    walls = [[taken.wall for taken in command.runs] for command in commands]
+    return row("`record -- true`", commands[1].name, None, *walls, False, "faster", "seconds")
+
+
+def recorded(line, data, command, folder):
+    """CPU seconds of the recorder without the command, bytes of the file, and what it said."""
+    for name in (data, data + ".old"):
+        if os.path.exists(name):
+            os.remove(name)
+    times = os.path.join(folder, "times")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([*line, "-o", data, "--", "bash", "-c", f'"$@"; times >{times}', "bash", *command],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", cwd=folder)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if not os.path.exists(data):
+        raise RuntimeError(f"{line[0]} left no file: {done.stderr.strip()[-200:]}")
+    with open(times) as text:
+        own = sum(60 * float(m) + float(s) for m, s in re.findall(r"(\d+)m([\d.]+)s", text.read()))
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime - own
+    return max(cpu, 0.001), os.path.getsize(data), done.stderr
+
+
+def deep(tools, folder, runs, seconds=5):
+    """9,999 Hz, 45 frames, two processes: CPU time and size beside perf's dumps and samply."""
+    command = busy(folder, seconds)
+    if not command:
+        return []
+    lines = {
+        "rprof record -g": [tools["rprof"], "record", "-g", "-F", HERTZ],
+        "rprof record -g -z": [tools["rprof"], "record", "-g", "-z", "-F", HERTZ],
+        "perf record --call-graph dwarf": [tools["perf"], "record", "-q", "-N", "-e", "cpu-clock", "--call-graph", "dwarf,8192", "-F", HERTZ],
+    }
+    if tools.get("samply"):
+        lines["samply record"] = [tools["samply"], "record", "--save-only", "-r", HERTZ]
+    taken, lost = {name: [] for name in lines}, 0
+    for _ in range(runs):
+        for name in list(lines):
+            try:
+                cpu, size, said = recorded(lines[name], os.path.join(folder, "deep.data"), command, folder)
+            except RuntimeError as error:
+                # samply wants kernel.perf_event_paranoid at 1.
+                print(f"compare: {error}", file=sys.stderr)
+                lines.pop(name)
+                taken.pop(name)
+                continue
+            taken[name].append((cpu, size))
+            if found := re.search(r"lost ([\d,]+) samples", said):
+                lost += int(found[1].replace(",", ""))
+    made = []
+    mine = taken["rprof record -g"]
+    for peer in ("perf record --call-graph dwarf", "samply record"):
+        if taken.get(peer):
+            made.append(row("9,999 Hz `-g`, two programs of 45 frames: CPU", peer, 1, [c for c, _ in mine], [c for c, _ in taken[peer]],
+                            False, "less", "seconds", f"lost {lost:,}", f"{lines['rprof record -g']}"))
+    for ours in ("rprof record -g", "rprof record -g -z"):
+        made.append(row(f"the same: size of the file{', `-z`' if ours.endswith('z') else ''}", "perf record --call-graph dwarf", 0.02,
+                        [s for _, s in taken[ours]], [s for _, s in taken["perf record --call-graph dwarf"]],
+                        True, "as large", "bytes"))
+    return made
+
+
+def rows(tools, folder, runs):
+    """All of them, where perf is there."""
+    return [nothing(tools, folder, 2 * runs), *deep(tools, folder, max(runs // 2, 2))] if tools.get("perf") else []

@@ -1,0 +1,432 @@
+//! A recording that is whole at every moment, its header sections too.
+//!
+//! ```text
+//!   header | attrs | ids | sections | records ... gap gap gap | table | late sections
+//!                                            ^end              ^limit
+//! ```
+//!
+//! A recorder may be killed between any two writes, and readers look for the table of the
+//! feature sections right behind the data: as long as records are appended there is no place
+//! for it. So the header names more data than there is, up to `limit`, where the table
+//! stands. From the last record on, gaps fill the data: HEADER_EVENT_TYPE records, which
+//! every perf since 3.10 passes over. They cost nothing but their headers, one at each
+//! multiple of 32 KiB; what lies between was never written.
+//!
+//! Records are put where a gap is: first all but the header of the first, while readers still
+//! pass over it, then that header, eight bytes that are written at once. When the gaps are
+//! used up, the next are made behind the table, with a table of their own at their end; then
+//! the last gap is made to lead to them, and the header is told. Between these two writes,
+//! and between two of the last, the last gap reaches over the end of the data, and perf
+//! may refuse the file: some microseconds in each half MiB. The sections themselves
+//! stand before the records, and never move.
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
+
+use rprof_records::{Endian, Header, Misc, RawBytes, RecordType};
+
+use crate::compress::Compressor;
+use crate::features::{Feature, FeatureSections};
+use crate::header::HEADER_SIZE;
+use crate::writer::{DATA_LEN_AT, EventDescription, Front, WriteOptions};
+
+/// Gaps begin at its multiples.
+const GRID: u64 = 32 << 10;
+
+/// How much is made into gaps at a time.
+const RESERVE: u64 = 512 << 10;
+
+/// Length of the last gap, between the last multiple of [`GRID`] and the table.
+const LAST_GAP: u64 = 16;
+
+/// Most bytes of records that are put at once, unless one alone is longer.
+const PIECE: usize = 60 << 10;
+
+/// Longest gap, the size of a record having 16 bits.
+const LONGEST_GAP: u64 = 65_528;
+
+/// Bytes gathered before a write.
+const BUFFER: usize = 256 << 10;
+
+/// Bytes of an entry of the table of sections.
+const ENTRY: u64 = 16;
+
+/// rprof's note in a file that was not finished.
+pub(crate) const UNFINISHED: &str = "unfinished";
+
+/// What a recording is written to: it can be made shorter.
+pub trait Storage: Write + Seek {
+    /// Cuts off what lies behind so many bytes.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn cut(&mut self, len: u64) -> io::Result<()>;
+}
+
+impl Storage for File {
+    /// A device, such as `/dev/null`, has nothing to cut off.
+    fn cut(&mut self, len: u64) -> io::Result<()> {
+        match self.metadata()?.is_file() {
+            true => self.set_len(len),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Writes a perf.data file in file mode that can be read, by perf too, whenever its writer
+/// dies: with all records up to the last [`checkpoint`](Self::checkpoint), and with the
+/// sections that were known when it began.
+///
+/// After an error nothing more is written: what went before stays readable.
+#[derive(Debug)]
+pub struct GrowingWriter<W: Storage> {
+    out: W,
+    front: Front,
+    compressor: Option<Compressor>,
+    /// Those known at the start.
+    features: FeatureSections,
+    /// Where each of them stands, in their order.
+    places: Vec<(u64, u64)>,
+    /// Whole records that are not in the file yet.
+    pending: Vec<u8>,
+    data_start: u64,
+    /// Behind the last record; a multiple of eight.
+    end: u64,
+    /// Behind the last gap.
+    limit: u64,
+    failed: bool,
+}
+
+impl<W: Storage> GrowingWriter<W> {
+    /// Begins a file with these events, and the sections that are known: EVENT_DESC is added
+    /// unless it is among them, and so is COMPRESSED where records will be.
+    ///
+    /// # Errors
+    /// Those of the writer, and of zstd.
+    pub fn create(
+        out: W,
+        events: Vec<EventDescription>,
+        features: &FeatureSections,
+        options: WriteOptions,
+    ) -> io::Result<GrowingWriter<W>> {
+        let front = Front::new(events, options.endian);
+        let compressor = Compressor::for_options(&options)?;
+        let mut features = features.clone();
+        let mut notes = features.private().unwrap_or_default();
+        notes.push((UNFINISHED.to_owned(), String::new()));
+        features.insert_private(&notes);
+        complete(&mut features, &front, compressor.as_ref());
+        let mut body = vec![0; HEADER_SIZE];
+        body.extend(front.encode()?);
+        let mut places = Vec::new();
+        for (_, bytes) in features.iter() {
+            places.push((body.len() as u64, bytes.len() as u64));
+            body.extend_from_slice(bytes);
+        }
+        body.resize(body.len().next_multiple_of(8), 0);
+        let data_start = body.len() as u64;
+        let mut writer = GrowingWriter {
+            out,
+            front,
+            compressor,
+            features,
+            places,
+            pending: Vec::new(),
+            data_start,
+            end: data_start,
+            limit: data_start.next_multiple_of(GRID) + LAST_GAP,
+            failed: false,
+        };
+        writer.put_at(HEADER_SIZE as u64, &body[HEADER_SIZE..])?;
+        writer.put_gap(data_start, next(data_start) - data_start)?;
+        writer.extend()?;
+        let named = writer.features.iter().map(|(feature, _)| feature);
+        let header = (writer.front).header(data_start, writer.limit - data_start, named);
+        writer.put_at(0, &header)?;
+        Ok(writer)
+    }
+
+    /// The events, in the order of the file.
+    pub fn events(&self) -> &[EventDescription] {
+        &self.front.events
+    }
+
+    /// Appends whole records.
+    ///
+    /// # Errors
+    /// Those of the writer. What was written before remains readable.
+    pub fn write_records(&mut self, records: &[u8]) -> io::Result<()> {
+        self.guarded(|this| {
+            match &mut this.compressor {
+                None => this.pending.extend_from_slice(records),
+                Some(compressor) => {
+                    if compressor.push(records) {
+                        this.pending.extend_from_slice(compressor.take()?);
+                    }
+                }
+            }
+            match this.pending.len() < BUFFER {
+                true => Ok(()),
+                false => this.put_pending(),
+            }
+        })
+    }
+
+    /// Bytes of records so far, as they stand in the file.
+    pub fn data_len(&self) -> u64 {
+        self.end - self.data_start + self.pending.len() as u64
+    }
+
+    /// Puts what is gathered into the file: what was recorded up to here survives this
+    /// process.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn checkpoint(&mut self) -> io::Result<()> {
+        self.guarded(|this| {
+            if let Some(compressor) = &mut this.compressor {
+                this.pending.extend_from_slice(compressor.take()?);
+            }
+            this.put_pending()
+        })
+    }
+
+    /// Ends the file with these sections instead of those of the start; EVENT_DESC and
+    /// COMPRESSED are added as there. Answers the length of the file in bytes.
+    ///
+    /// # Errors
+    /// Those of the writer. The file is then as after the last checkpoint.
+    pub fn finish(mut self, mut features: FeatureSections) -> io::Result<u64> {
+        self.checkpoint()?;
+        // The bitmap has no room for more.
+        features.retain(|feature| feature.0 < Feature::MAX);
+        complete(&mut features, &self.front, self.compressor.as_ref());
+        // Table and sections come into a gap, of which the header alone becomes data.
+        let data_end = self.end + Header::SIZE as u64;
+        let room = self.end + LONGEST_GAP;
+        self.reserve(room)?;
+        self.put_gap(room, next(room) - room)?;
+        self.put_gap(self.end, LONGEST_GAP)?;
+        let table_end = data_end + ENTRY * features.len() as u64;
+        let (mut near, far) = (table_end, self.limit + ENTRY * self.places.len() as u64);
+        let mut behind = far;
+        let mut table = Vec::new();
+        let mut left = None;
+        for (feature, bytes) in features.iter() {
+            let len = bytes.len() as u64;
+            let at = match self.standing(feature, bytes) {
+                Some(at) => at,
+                None if near + len > room && feature == Feature::RPROF_FILES => {
+                    left = Some(bytes);
+                    continue;
+                }
+                None => {
+                    let place = match near + len <= room {
+                        true => &mut near,
+                        false => &mut behind,
+                    };
+                    let at = *place;
+                    *place += len;
+                    self.put_at(at, bytes)?;
+                    at
+                }
+            };
+            table.push((feature, at, len));
+        }
+        let mut end = match behind > far {
+            true => behind,
+            false => near,
+        };
+        match left {
+            None => self.commit(data_end, &table)?,
+            Some(bytes) => {
+                // Until all is there, the file says that it was not finished.
+                let begun = self.place(Feature::RPROF);
+                let notes = (table.iter().copied().enumerate())
+                    .find(|(_, (feature, ..))| *feature == Feature::RPROF);
+                if let (Some((n, (feature, ..))), Some((at, len))) = (notes, begun) {
+                    table[n] = (feature, at, len);
+                }
+                self.commit(data_end, &table)?;
+                self.put_at(end, bytes)?;
+                table.push((Feature::RPROF_FILES, end, bytes.len() as u64));
+                end += bytes.len() as u64;
+                self.commit(data_end, &table)?;
+                if let Some((n, (_, at, len))) = notes {
+                    let entry = [at, len].map(|n| self.front.endian.put_u64(n)).concat();
+                    self.put_at(data_end + ENTRY * n as u64, &entry)?;
+                }
+            }
+        }
+        self.out.cut(end)?;
+        self.out.flush()?;
+        Ok(end)
+    }
+
+    /// Ends the data, and has these sections in the file: number, place, length.
+    fn commit(&mut self, data_end: u64, table: &[(Feature, u64, u64)]) -> io::Result<()> {
+        let endian = self.front.endian;
+        let entries = (table.iter())
+            .flat_map(|(_, at, len)| [*at, *len])
+            .flat_map(|n| endian.put_u64(n))
+            .collect::<Vec<u8>>();
+        self.put_at(data_end, &entries)?;
+        let data_len = data_end - self.data_start;
+        let named = table.iter().map(|(feature, ..)| *feature);
+        let header = self.front.header(self.data_start, data_len, named);
+        // All at once: the data ends before the table, and these sections are in it.
+        self.put_at(0, &header)?;
+        self.put_gap(self.end, Header::SIZE as u64)
+    }
+
+    /// Where a section stands since the start, and its length.
+    fn place(&self, feature: Feature) -> Option<(u64, u64)> {
+        (self.features.iter().zip(&self.places))
+            .find(|((known, _), _)| *known == feature)
+            .map(|(_, place)| *place)
+    }
+
+    /// Where it stands, if it is as it was.
+    fn standing(&self, feature: Feature, bytes: &[u8]) -> Option<u64> {
+        let same = self.features.get(feature) == Some(bytes);
+        self.place(feature).filter(|_| same).map(|(at, _)| at)
+    }
+
+    /// Remembers a failure: who writes on after a gap of its own cannot be read.
+    fn guarded<T>(&mut self, write: impl FnOnce(&mut Self) -> io::Result<T>) -> io::Result<T> {
+        if self.failed {
+            return Err(io::Error::other("an earlier write to this file failed"));
+        }
+        let result = write(self);
+        self.failed = result.is_err();
+        result
+    }
+
+    fn put_pending(&mut self) -> io::Result<()> {
+        let mut pending = std::mem::take(&mut self.pending);
+        let mut rest = &pending[..];
+        while !rest.is_empty() {
+            let (piece, behind) = rest.split_at(piece(rest, self.front.endian));
+            self.append(piece)?;
+            rest = behind;
+        }
+        // The buffer is used again.
+        pending.clear();
+        self.pending = pending;
+        Ok(())
+    }
+
+    /// Puts records where a gap is; see the module's description for the order.
+    fn append(&mut self, piece: &[u8]) -> io::Result<()> {
+        let (first, rest) = piece.split_at(Header::SIZE.min(piece.len()));
+        let begin = self.end;
+        // What is compressed has any length: a short gap brings the next to a multiple of eight.
+        let ragged = begin + piece.len() as u64;
+        let end = match ragged % 8 {
+            0 => ragged,
+            _ => (ragged + Header::SIZE as u64).next_multiple_of(8),
+        };
+        self.reserve(end)?;
+        let (endian, onward) = (self.front.endian, next(end) - end);
+        let mut behind = rest.to_vec();
+        if end > ragged {
+            behind.extend(gap(end - ragged, endian));
+            behind.resize((end - begin) as usize - Header::SIZE, 0);
+        }
+        if end + Header::SIZE as u64 <= next(begin) {
+            behind.extend(gap(onward, endian));
+        } else {
+            // Over the beginnings of other gaps: nobody may come to them any more.
+            self.put_gap(end, onward)?;
+            self.put_gap(begin, end - begin)?;
+        }
+        self.put_at(begin + Header::SIZE as u64, &behind)?;
+        self.put_at(begin, first)?;
+        self.end = end;
+        Ok(())
+    }
+
+    /// Sees to gaps behind `end`.
+    fn reserve(&mut self, end: u64) -> io::Result<()> {
+        while end + Header::SIZE as u64 > self.limit - LAST_GAP {
+            self.extend()?;
+            let len = self.limit - self.data_start;
+            self.put_at(DATA_LEN_AT, &self.front.endian.put_u64(len))?;
+        }
+        Ok(())
+    }
+
+    /// Makes more gaps, and the table behind them; the last gap leads to them.
+    fn extend(&mut self) -> io::Result<()> {
+        let last = self.limit - LAST_GAP;
+        let limit = self.limit + RESERVE;
+        let table = (self.places.iter())
+            .flat_map(|(at, len)| [*at, *len])
+            .flat_map(|n| self.front.endian.put_u64(n))
+            .collect::<Vec<u8>>();
+        self.put_at(limit, &table)?;
+        let mut at = last + GRID;
+        while at < limit - LAST_GAP {
+            self.put_gap(at, GRID)?;
+            at += GRID;
+        }
+        self.put_gap(at, LAST_GAP)?;
+        self.put_gap(last, GRID)?;
+        self.limit = limit;
+        Ok(())
+    }
+
+    fn put_gap(&mut self, at: u64, len: u64) -> io::Result<()> {
+        self.put_at(at, &gap(len, self.front.endian))
+    }
+
+    fn put_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.out.seek(SeekFrom::Start(at))?;
+        self.out.write_all(bytes)
+    }
+}
+
+/// Adds what every file says.
+fn complete(features: &mut FeatureSections, front: &Front, compressor: Option<&Compressor>) {
+    if !features.has(Feature::EVENT_DESC) {
+        features.insert_event_descriptions(&front.events, front.attr_size);
+    }
+    if let Some(compressor) = compressor {
+        features.insert_compression(&compressor.description());
+    }
+}
+
+/// The header of a gap of so many bytes, at most [`LONGEST_GAP`].
+fn gap(len: u64, endian: Endian) -> [u8; Header::SIZE] {
+    let header = Header {
+        kind: RecordType::HEADER_EVENT_TYPE,
+        misc: Misc(0),
+        size: u16::try_from(len).unwrap_or(u16::MAX),
+    };
+    header.encode(endian)
+}
+
+/// Where the gap ends that begins at `at`.
+fn next(at: u64) -> u64 {
+    (at + Header::SIZE as u64).next_multiple_of(GRID)
+}
+
+/// Length of the first records that are put at once.
+fn piece(records: &[u8], endian: Endian) -> usize {
+    let mut len = 0;
+    while let Some(header) = Header::parse(&RawBytes::from(&records[len..]), endian) {
+        let more = len + usize::from(header.size).max(Header::SIZE);
+        if len > 0 && more > PIECE {
+            return len;
+        }
+        if more > records.len() {
+            break;
+        }
+        len = more;
+    }
+    match len {
+        // Not records: at once then.
+        0 => records.len(),
+        len => len,
+    }
+}

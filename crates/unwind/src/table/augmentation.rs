@@ -1,0 +1,83 @@
+//! Augmentations of AArch64 that say nothing of how to unwind.
+//!
+//! `B` in a CIE's augmentation tells that return addresses are signed with the B key, `G` that
+//! frames are tagged (DWARF for the Arm 64-bit Architecture, section 5.2.2; LLVM's
+//! `AArch64FrameLowering`). Neither has data, and for the address both are the same as without.
+//! gimli refuses CIEs with letters that it does not know, and all their functions with them.
+
+use super::index::Entry;
+
+/// Takes the letters out of all CIEs of a section. What stands behind them in a CIE moves
+/// forward; the gap at its end is filled with `DW_CFA_nop`.
+pub(crate) fn take_out(bytes: &mut [u8], eh: bool) {
+    let mut at = 0;
+    while let Some(entry) = Entry::read(bytes, at) {
+        at = entry.next;
+        if !entry.is_cie(eh) {
+            continue;
+        }
+        if let Some(cie) = bytes.get_mut(entry.body..entry.next) {
+            take_out_of(cie);
+        }
+    }
+}
+
+/// Of one, which begins with its version.
+fn take_out_of(cie: &mut [u8]) {
+    let Some(text) = cie.get(1..) else { return };
+    let Some(mut end) = text.iter().position(|byte| *byte == 0).map(|len| 1 + len) else {
+        return;
+    };
+    if cie.get(1) != Some(&b'z') {
+        return;
+    }
+    let mut at = 2;
+    while at < end {
+        if matches!(cie.get(at), Some(b'B' | b'G')) {
+            cie.copy_within(at + 1.., at);
+            if let Some(last) = cie.last_mut() {
+                *last = 0;
+            }
+            end -= 1;
+        } else {
+            at += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A CIE of this augmentation, and an FDE that must stay as it is.
+    fn section(augmentation: &[u8]) -> Vec<u8> {
+        let mut cie = vec![0, 0, 0, 0, 1];
+        cie.extend(augmentation);
+        cie.extend([0, 4, 0x78, 30, 1, 0x1b, 0x0c, 31, 0, 0, 0]);
+        let mut bytes = (cie.len() as u32).to_le_bytes().to_vec();
+        bytes.extend(cie);
+        bytes.extend([9, 0, 0, 0, 8, 0, 0, 0, b'z', b'B', 0, 1, 2]);
+        bytes
+    }
+
+    #[test]
+    fn the_letters_and_nothing_else() {
+        let plain = section(b"zR");
+        for (augmentation, letters) in [(&b"zRB"[..], 1), (b"zBR", 1), (b"zGRB", 2), (b"zRBG", 2)] {
+            let mut bytes = section(augmentation);
+            take_out(&mut bytes, true);
+            assert_eq!(bytes[4..16], plain[4..16]);
+            assert_eq!(bytes.len(), plain.len() + letters);
+            assert_eq!(bytes[bytes.len() - 13..], plain[plain.len() - 13..]);
+        }
+        for augmentation in [&b"zR"[..], b"eh", b"", b"zRS", b"BB"] {
+            let mut bytes = section(augmentation);
+            take_out(&mut bytes, true);
+            assert_eq!(bytes, section(augmentation));
+        }
+        // Other sections have other CIEs.
+        let mut bytes = section(b"zRB");
+        take_out(&mut bytes, false);
+        assert_eq!(bytes, section(b"zRB"));
+    }
+}

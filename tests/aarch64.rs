@@ -1,0 +1,79 @@
+//! Stacks of AArch64, on whatever machine this runs: samples of a program whose calls were
+//! followed instruction by instruction, so that it is known where each stack leads
+//! (`fixtures/aarch64/make.sh`).
+
+use std::collections::BTreeMap;
+
+use crate::support::Here;
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/aarch64");
+
+/// Address of the page that handlers return to, in qemu: in no file.
+const NO_FILE: u64 = 1 << 32;
+
+/// Frames by time, innermost first.
+type Stacks = BTreeMap<u64, Vec<u64>>;
+
+fn number(text: &str) -> u64 {
+    u64::from_str_radix(text, 16).unwrap_or_else(|_| panic!("{text:?} is no address"))
+}
+
+fn truth() -> Stacks {
+    let text = std::fs::read_to_string(format!("{FOLDER}/tree.truth")).unwrap();
+    let line = |line: &str| {
+        let (time, addresses) = line.split_once(' ').unwrap();
+        let addresses = addresses.split(' ').map(number).collect();
+        (time.parse().unwrap(), addresses)
+    };
+    text.lines().map(line).collect()
+}
+
+fn unwound(here: &Here) -> Stacks {
+    let script = here.rprof("script --ns -F time,ip --symfs").arg(FOLDER);
+    let script = script.arg("-i").arg(format!("{FOLDER}/tree.data")).ok();
+    let mut stacks = Stacks::new();
+    let mut time = 0;
+    for line in script.out().lines().map(str::trim) {
+        match line.strip_suffix(':') {
+            Some(moment) => {
+                let (seconds, rest) = moment.split_once('.').unwrap();
+                let seconds: u64 = seconds.parse().unwrap();
+                time = seconds * 1_000_000_000 + rest.parse::<u64>().unwrap();
+                stacks.insert(time, Vec::new());
+            }
+            None if line.is_empty() => {}
+            None => stacks.get_mut(&time).unwrap().push(number(line)),
+        }
+    }
+    stacks
+}
+
+/// Prologues, epilogues, leaves, signed return addresses, handlers: at whichever instruction.
+#[test]
+fn stacks_are_those_that_the_program_had() {
+    let here = Here::new();
+    let (truth, unwound) = (truth(), unwound(&here));
+    assert!(truth.len() > 500, "{}", truth.len());
+    for (time, stack) in &truth {
+        assert_eq!(unwound.get(time), Some(stack), "at {time}: {stack:x?}");
+    }
+    assert_eq!(unwound.len(), truth.len());
+    // So that the capture keeps what it is for.
+    let handled = |stack: &&Vec<u64>| stack.iter().any(|address| *address > NO_FILE);
+    let handlers = truth.values().filter(handled).count();
+    assert!(handlers > 50, "{handlers} stacks with a handler");
+    let deepest = truth.values().map(Vec::len).max();
+    assert!(deepest > Some(20), "{deepest:?} frames");
+}
+
+#[test]
+fn all_of_them_are_complete_and_named() {
+    let here = Here::new();
+    let options = format!("--symfs {FOLDER} -i {FOLDER}/tree.data");
+    let report = here.report(&options);
+    let stacks = &report.quality["stacks"];
+    assert!(stacks["total"].as_u64() > Some(500), "{stacks}");
+    assert_eq!(stacks["complete"], stacks["total"], "{stacks}");
+    let start = report.only().total_share("_start");
+    assert!(start > 0.999, "{start} of the samples below _start");
+}

@@ -1,0 +1,136 @@
+//! Java, with all that it can tell of its code, and without.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use crate::support::{Here, Report, c_with, wait_until};
+
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/Work.java");
+
+/// The agent that writes a jitdump. `None` where the headers of the Java machine are not there.
+fn agent() -> Option<PathBuf> {
+    let mut java = Command::new("java");
+    let output = java
+        .args(["-XshowSettings:properties", "-version"])
+        .output()
+        .ok()?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let home = said
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("java.home = "))?;
+    let include = PathBuf::from(home).join("include");
+    include.join("jvmti.h").exists().then(|| {
+        let (all, linux) = (include.display(), include.join("linux"));
+        let folders = [format!("-I{all}"), format!("-I{}", linux.display())];
+        c_with(
+            "jit_agent.c",
+            &["-fPIC", "-shared", &folders[0], &folders[1]],
+        )
+    })
+}
+
+fn compiled() -> Here {
+    let here = Here::new();
+    here.command("javac").words("-d .").arg(SOURCE).ok();
+    here
+}
+
+/// Shares of the stacks that reach their root, and of the frames that have names.
+fn shares(report: &Report) -> (f64, f64) {
+    let share = |of: &str, part: &str, all: &str| {
+        let of = &report.quality[of];
+        of[part].as_f64().unwrap() / of[all].as_f64().unwrap()
+    };
+    (
+        share("stacks", "complete", "total"),
+        share("frames", "named", "total"),
+    )
+}
+
+fn total(report: &Report, part: &str) -> f64 {
+    let rows = report.only().rows.iter();
+    let most = rows.filter(|row| row.symbol.contains(part));
+    most.map(|row| row.total).max().unwrap_or(0) as f64 / report.only().weight as f64
+}
+
+/// The method that the other thread works in, and that the first does.
+fn check(report: &Report, how: &str, (words, sort): (&str, &str)) {
+    let (complete, named) = shares(report);
+    println!("{how}: {complete:.4} complete, {named:.4} named");
+    assert!(complete > 0.97, "{complete} of the stacks with {how}");
+    assert!(named > 0.99, "{named} of the frames with {how}");
+    for method in [words, sort] {
+        let share = total(report, method);
+        assert!(share > 0.1, "{share} in {method} with {how}");
+    }
+}
+
+/// A jitdump has the lines as well, and times: code that was thrown away keeps its names.
+#[test]
+fn a_jitdump_names_methods_and_lines() {
+    needs!(PerfEvents, Java);
+    let Some(agent) = agent() else {
+        panic!("javac is there, and jvmti.h is not: install all of the JDK");
+    };
+    let here = compiled();
+    let folder = here.path(".").display().to_string();
+    let record = here.rprof("record -q -F 499 -g -e cpu-clock -- java");
+    let option = format!("-agentpath:{}={folder}", agent.display());
+    record.arg(option).words("Work 3").ok();
+    let dumps = std::fs::read_dir(&folder).unwrap().flatten();
+    for dump in dumps.filter(|file| file.path().extension().is_some_and(|e| e == "dump")) {
+        std::fs::remove_file(dump.path()).unwrap();
+    }
+    let methods = ("LWork;words(", "Ljava/util/TimSort;sort(");
+    check(&here.report(""), "a jitdump", methods);
+    let text = here.rprof("script -F ip,sym,srcline").ok().out();
+    let mut lines = text.lines();
+    let mut counts = [0; 2];
+    while let Some(line) = lines.next() {
+        if line.contains(" LWork;words(") {
+            let at = lines.next().unwrap_or_default().trim();
+            let number = at.strip_prefix("Work.java:");
+            let number = number.and_then(|at| at.parse::<u32>().ok());
+            // Those of the method; the machine's own instructions around it have none.
+            counts[usize::from(number.is_some_and(|n| (9..=14).contains(&n)))] += 1;
+        }
+    }
+    assert!(counts[1] > 20 && counts[0] * 20 < counts[1], "{counts:?}");
+}
+
+/// CPU time of a process, in user mode.
+fn ticks(pid: &str) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let (_, fields) = stat.rsplit_once(") ").unwrap_or_default();
+    let ticks = fields.split(' ').nth(11);
+    ticks.and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
+}
+
+/// A map that somebody asks for while the recording goes on.
+#[test]
+fn a_map_that_jcmd_writes_names_methods() {
+    needs!(PerfEvents, Java);
+    for flags in ["", "-XX:+PreserveFramePointer"] {
+        let here = compiled();
+        let java = here.command("java").words(flags);
+        let mut java = java.words("Work 20").start();
+        assert_eq!(java.line(), "works");
+        let pid = java.pid().as_raw_nonzero().to_string();
+        let record = here.rprof("record -q -F 499 -g -e cpu-clock -p");
+        let record = record.arg(&pid).start();
+        // The compilers have most to do at first.
+        let begun = ticks(&pid);
+        wait_until("Java works", || ticks(&pid) > begun + 250);
+        let written = here.command("jcmd").arg(&pid).arg("Compiler.perfmap").ok();
+        record.signal(Signal::INT);
+        record.end().exits(0);
+        let map = PathBuf::from(format!("/tmp/perf-{pid}.map"));
+        assert!(map.exists(), "{written}");
+        std::fs::remove_file(map).unwrap();
+        drop(java);
+        let methods = ("Work.words", "java.util.TimSort.sort");
+        check(&here.report(""), &format!("jcmd {flags}"), methods);
+    }
+}

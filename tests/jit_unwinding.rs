@@ -1,0 +1,102 @@
+//! Code made at run time that tells how it is unwound, and that nothing else can unwind.
+
+use std::path::PathBuf;
+
+use crate::support::{Here, PerfSample, c, perf_samples};
+
+/// Callers of the made code, innermost first: `main` is called by the C library.
+const PATH: [&str; 4] = ["made inner", "made outer", "work", "main"];
+
+/// The samples in the inner function, and those of them whose stack is that, to the entry point.
+fn whole(samples: &[PerfSample]) -> (usize, usize) {
+    let names = |sample: &PerfSample| -> Vec<String> {
+        let user = sample.frames.iter().map(|frame| frame.name.clone());
+        // An interrupt of the kernel's may stand before.
+        user.skip_while(|name| name != PATH[0]).collect()
+    };
+    let inside: Vec<_> = samples
+        .iter()
+        .map(names)
+        .filter(|n| !n.is_empty())
+        .collect();
+    let is_whole = |names: &&Vec<String>| {
+        names.starts_with(&PATH.map(String::from)) && names.last().is_some_and(|n| n == "_start")
+    };
+    (inside.len(), inside.iter().filter(is_whole).count())
+}
+
+fn remove_dumps(here: &Here) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(here.path(".")).unwrap();
+    let dumps = entries.map(|entry| entry.unwrap().path());
+    let dumps: Vec<_> = dumps
+        .filter(|path| path.extension().is_some_and(|e| e == "dump"))
+        .collect();
+    for dump in &dumps {
+        std::fs::remove_file(dump).unwrap();
+    }
+    dumps
+}
+
+/// By the recorder as it runs, and on reading, when the dump is gone; and by nothing if the
+/// runtime does not tell.
+#[test]
+fn code_is_unwound_as_its_runtime_tells() {
+    needs!(PerfEvents);
+    for (options, share) in [("-g", 0.97), ("--call-graph dwarf", 1.0)] {
+        for untold in ["", " untold"] {
+            let here = Here::new();
+            let folder = here.path(".").display().to_string();
+            let arguments = format!("0.4 {folder}{untold}");
+            let options = format!("{options} -F 999 -e cpu-clock");
+            here.record(&options, &c("jit_unwound.c"), &arguments);
+            assert_eq!(remove_dumps(&here).len(), 1);
+            let (all, whole) = whole(&perf_samples(&here.rprof("script").ok()));
+            assert!(all > 200, "{all} samples with {options}{untold}");
+            match untold {
+                "" => assert!(
+                    whole as f64 >= share * all as f64,
+                    "{whole} of {all} with {options}"
+                ),
+                _ => assert_eq!(whole, 0, "of {all} with {options}{untold}"),
+            }
+        }
+    }
+}
+
+/// Of one recording, perf by the images that it makes of the dump.
+#[test]
+fn perf_inject_unwinds_it_to_the_same_frames() {
+    needs!(PerfEvents, Perf);
+    let here = Here::new();
+    let folder = here.path(".").display().to_string();
+    let record = here
+        .perf("record -q -N -k mono -F 999 -e cpu-clock --call-graph dwarf -o p.data --")
+        .arg(c("jit_unwound.c"));
+    record.words(&format!("0.4 {folder}")).ok();
+    here.perf("inject --jit -i p.data -o injected.data").ok();
+    let by_perf = here.perf("script --no-inline -i injected.data").ok();
+    let expected = perf_samples(&by_perf);
+    let (all, complete) = whole(&expected);
+    assert!(all > 200 && complete == all, "{complete} of {all}");
+    for file in ["p.data", "injected.data"] {
+        let ours = here.rprof("script --no-inline -i").arg(file).ok();
+        let ours = perf_samples(&ours);
+        assert_eq!(whole(&ours), (all, all), "{file}");
+        // Names that are made up for one and the same function of libc differ.
+        let known = |name: &&str| PATH.contains(name) || *name == "_start";
+        // In the vdso, which tells the time, perf gives up.
+        let inside = |sample: &&PerfSample| sample.frames.iter().any(|f| f.name == PATH[0]);
+        let pairs = ours
+            .iter()
+            .filter(inside)
+            .zip(expected.iter().filter(inside));
+        for (ours, theirs) in pairs {
+            assert_eq!(ours.head, theirs.head, "{file}");
+            let named = |sample: &PerfSample| -> Vec<String> {
+                let names = sample.frames.iter().map(|frame| &*frame.name);
+                names.filter(known).map(String::from).collect()
+            };
+            assert_eq!(named(ours), named(theirs), "{file}: {}", ours.head);
+        }
+    }
+}

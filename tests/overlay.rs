@@ -1,0 +1,94 @@
+//! Programs on overlay file systems, where the numbers of files are those of the layers or of the
+//! whole, depending on who is asked: containers have all of their programs there.
+
+use std::path::Path;
+
+use crate::support::{Here, Run, c, c_with, folded};
+
+/// `low` is in the lower layer only, `copied` was there and has been written to, and `changed`
+/// is replaced by another program while it runs. The layers are on file systems of their own,
+/// without which the numbers of files would agree.
+const INSIDE: &str = "
+    set -e
+    mount -t tmpfs none /mnt
+    mkdir /mnt/lower /mnt/upper /mnt/merged
+    mount -t tmpfs none /mnt/lower
+    mount -t tmpfs none /mnt/upper
+    mkdir /mnt/upper/files /mnt/upper/work
+    cp \"$1\" /mnt/lower/low
+    cp \"$1\" /mnt/lower/copied
+    cp \"$1\" /mnt/lower/changed
+    cp \"$2\" /mnt/other
+    mount -t overlay overlay /mnt/merged \
+        -o lowerdir=/mnt/lower,upperdir=/mnt/upper/files,workdir=/mnt/upper/work
+    touch /mnt/merged/copied /mnt/merged/changed
+    cd /mnt/merged
+    shift 2
+    \"$@\"
+";
+
+/// What runs there.
+const PROGRAMS: &str = "./low 0.3; ./copied 0.3; ./changed 0.5 & sleep 0.2; \
+    mv ../other changed; wait";
+
+/// The folded stacks, by the program's name.
+fn assert_all_named(stacks: &Run, what: &str) {
+    let stacks = folded(stacks);
+    for program in ["low", "copied", "changed"] {
+        let (mut all, mut named) = (0, 0);
+        for (stack, weight) in &stacks {
+            let mut frames = stack.split(';');
+            if frames.next() == Some(program) {
+                all += weight;
+                let is_burn =
+                    |name: &str| ["burn_seventy", "burn_twenty", "burn_ten"].contains(&name);
+                named += if frames.any(is_burn) { *weight } else { 0 };
+            }
+        }
+        let share = named as f64 / all as f64;
+        assert!(share > 0.85, "{share} of {all} in {program}, {what}");
+    }
+}
+
+fn programs() -> [std::path::PathBuf; 2] {
+    [c("shares.c"), c_with("shares.c", &["-Wl,--build-id=none"])]
+}
+
+/// From outside, for whom nothing of it is there, neither then nor later.
+#[test]
+fn programs_of_a_container_are_named() {
+    needs!(PerfEvents, Overlay);
+    for program in programs() {
+        for options in ["-g", "-g -a", ""] {
+            let here = Here::new();
+            let record = here.rprof("record -q -F 999 -e cpu-clock").words(options);
+            let record = record.words("-- unshare -m sh -c").arg(INSIDE).arg("sh");
+            let record = record.arg(&program).arg(c("threads.c"));
+            record.words("sh -c").arg(PROGRAMS).ok();
+            let what = format!("{} with {options:?}", program.display());
+            assert_all_named(&here.rprof("collapse").ok(), &what);
+        }
+    }
+}
+
+/// From inside, where two of the three still are where they were.
+#[test]
+fn programs_of_our_own_container_are_named() {
+    needs!(PerfEvents, Overlay);
+    for program in programs() {
+        let here = Here::new();
+        let rprof = Path::new(env!("CARGO_BIN_EXE_rprof"));
+        let data = here.path("r.data");
+        let script = "\"$0\" record -q -F 999 -g -e cpu-clock -o \"$1\" -- sh -c \"$2\" &&
+            exec \"$0\" collapse -i \"$1\"";
+        let run = here
+            .command("unshare")
+            .words("-m sh -c")
+            .arg(INSIDE)
+            .arg("sh");
+        let run = run.arg(&program).arg(c("threads.c"));
+        let run = run.words("sh -c").arg(script).arg(rprof).arg(data);
+        let what = format!("{} from inside", program.display());
+        assert_all_named(&run.arg(PROGRAMS).ok(), &what);
+    }
+}

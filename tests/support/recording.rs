@@ -1,0 +1,32 @@
+//! How far a recording is, while it is written.
+
+use std::fs;
+
+use rprof_perfdata::PerfData;
+use rprof_records::RecordType;
+
+use super::Here;
+
+impl Here {
+    /// Samples that `perf.data` has by now, as whoever reads it finds them.
+    pub(crate) fn samples_so_far(&self) -> usize {
+        let Some(data) = self.recording() else {
+            return 0;
+        };
+        let blocks = data.blocks();
+        let samples = |kind| kind == RecordType::SAMPLE;
+        (blocks.map(|block| block.walk().filter(|w| samples(w.record.kind)).count())).sum()
+    }
+
+    /// Whether the recorder said all that it has to say.
+    pub(crate) fn is_finished(&self) -> bool {
+        (self.recording()).is_some_and(|data| data.warnings().is_empty())
+    }
+
+    /// A copy of the file as it stands: that a mapped one grows is not foreseen.
+    fn recording(&self) -> Option<PerfData> {
+        let path = self.path("perf.data");
+        let bytes = fs::read(&path).ok()?;
+        PerfData::read(&bytes[..], &path).ok()
+    }
+}
