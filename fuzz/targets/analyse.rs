@@ -126,7 +126,7 @@ fn sums(profile: &Profile) {
         assert_eq!(weight, event.weight);
         for weight in [Weight::Samples, Weight::Period] {
             let folded = folded::fold(profile, number, weight);
-            let sum = folded.values().fold(0u64, |sum, w| sum.saturating_add(*w));
+            let sum = folded.weights().fold(0u64, u64::saturating_add);
             let all = match weight {
                 Weight::Samples => event.samples,
                 Weight::Period => event.weight,

@@ -100,10 +100,8 @@ pub fn write(
     };
     // The same stacks give the same picture, byte for byte.
     svg.deterministic = true;
-    let lines: Vec<String> = folded
-        .into_iter()
-        .map(|(s, w)| format!("{s} {w}"))
-        .collect();
+    let lines: Vec<String> = folded.lines().map(|line| line.to_string()).collect();
+    drop(folded);
     flamegraph::from_lines(&mut svg, lines.iter().map(String::as_str), out)?;
     Ok(())
 }

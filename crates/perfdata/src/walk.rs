@@ -94,6 +94,24 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Goes over records without looking at their bodies, as long as they are whole samples and
+    /// `each`, which gets their `misc`, answers that it needs no more of them.
+    #[inline]
+    pub fn skip_samples(&mut self, mut each: impl FnMut(Misc) -> bool) {
+        loop {
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            let Some(header) = Header::parse(&RawBytes::from(rest), self.endian) else {
+                return;
+            };
+            let size = usize::from(header.size);
+            let is_whole = size >= Header::SIZE && size <= rest.len();
+            if header.kind != RecordType::SAMPLE || !is_whole || !each(header.misc) {
+                return;
+            }
+            self.at += size;
+        }
+    }
+
     /// Why the walk ended before the end of the bytes, if it did.
     pub fn damage(&self) -> Option<&Damage> {
         self.damage.as_ref()
@@ -244,6 +262,29 @@ mod tests {
             walk.skip_ordinary(1000);
             assert_eq!(walk.consumed(), 32, "{kind}");
         }
+    }
+
+    #[test]
+    fn whole_samples_are_skipped_as_long_as_they_are_let() {
+        let mut bytes = Vec::new();
+        for (n, kind) in [RecordType::SAMPLE; 4].into_iter().enumerate() {
+            put_record(&mut bytes, kind, Misc(n as u16), Endian::Little, |out| {
+                out.extend([1; 24]);
+            })
+            .unwrap();
+        }
+        let mut walk = Walk::new(&bytes, 0, Endian::Little);
+        walk.skip_samples(|misc| misc.0 < 2);
+        assert_eq!(walk.consumed(), 64);
+        // One that is cut off is left to the walk, which tells; as are other records.
+        let mut walk = Walk::new(&bytes[..100], 0, Endian::Little);
+        walk.skip_samples(|_| true);
+        assert_eq!((walk.consumed(), walk.damage()), (96, None));
+        assert!(walk.next().is_none() && walk.damage().is_some());
+        let other = two_records();
+        let mut walk = Walk::new(&other, 0, Endian::Little);
+        walk.skip_samples(|_| true);
+        assert_eq!(walk.consumed(), 0);
     }
 
     #[test]

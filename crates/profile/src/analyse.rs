@@ -8,7 +8,7 @@ use crate::filter::Filter;
 use crate::index::Index;
 use crate::intern::{Lists, Values};
 use crate::location::Place;
-use crate::model::{Entry, EventSummary, Profile, StackId, Start};
+use crate::model::{Entry, EventSummary, FunctionStacks, Profile, StackId, Start};
 use crate::quality::{Quality, StackTally};
 use crate::resolve::{Amount, Group, IDLE, Keep, Resolved, resolve};
 use crate::symbolize::{Symbols, symbolize};
@@ -43,14 +43,25 @@ impl Profile {
     /// Damage does not fail it: what stands before is analysed, and
     /// [`Quality::warnings`] tells.
     pub fn analyse(data: &PerfData, symbolizer: &Symbolizer, options: &Options) -> Profile {
-        let index = Index::build(data);
         let n = options.thread_count();
         let keep = Keep {
             tasks: options.by_task,
             rows: false,
         };
-        let resolved = resolve(&index, symbolizer, &options.filter, keep, n);
-        let symbols = symbolize(&index, &resolved, symbolizer, options.by_line, n);
+        let (index, resolved, symbols) = std::thread::scope(|scope| {
+            // The kernel's list takes as long as pass one, and waits for nothing.
+            let mut is_wanted = n > 1 && !options.filter.is_by_sample();
+            let index = Index::build_telling(data, || {
+                if std::mem::take(&mut is_wanted) {
+                    let thread = std::thread::Builder::new().name("rprof-kernel".into());
+                    // Without it, whoever asks first loads the list.
+                    drop(thread.spawn_scoped(scope, || symbolizer.load_kernel()));
+                }
+            });
+            let resolved = resolve(&index, symbolizer, &options.filter, keep, n);
+            let symbols = symbolize(&index, &resolved, symbolizer, options.by_line, n);
+            (index, resolved, symbols)
+        });
         let mut profile = assemble(&index, &resolved, symbols, options);
         let refused = symbolizer.refused_vmlinux();
         (profile.quality.warnings).extend(refused.map(ToString::to_string));
@@ -98,6 +109,7 @@ fn assemble(
         .collect();
     let mut comms = Values::default();
     let mut merged: FxHashMap<Group, Amount> = FxHashMap::default();
+    merged.reserve(stacks.stacks.len());
     let mut quality = Quality {
         lost: index.events.iter().map(|e| e.lost).sum(),
         throttled: index.events.iter().map(|e| e.throttled).sum(),
@@ -124,7 +136,7 @@ fn assemble(
         sum.weight = sum.weight.saturating_add(amount.weight);
     }
     tally_frames(&mut quality, &samples_of, resolved, &symbols);
-    let mut entries: Vec<Entry> = (merged.into_iter())
+    let entries = (merged.into_iter())
         .map(|(group, amount)| {
             let name = group.comm.and_then(|c| index.timeline.comm_name(c));
             let name = thread_name(name, group.tid);
@@ -139,24 +151,10 @@ fn assemble(
             }
         })
         .collect();
-    let comms = comms.into_vec();
-    let symbols_key = |e: &Entry| (e.event, e.pid, e.tid, e.samples);
-    entries.sort_by(|a, b| {
-        (
-            symbols_key(a),
-            &comms[a.comm as usize],
-            stacks.get(a.stack.0),
-        )
-            .cmp(&(
-                symbols_key(b),
-                &comms[b.comm as usize],
-                stacks.get(b.stack.0),
-            ))
-    });
     Profile {
         source: index.data.path().to_owned(),
         events,
-        comms,
+        comms: comms.into_vec(),
         functions: symbols.functions,
         files: symbols.files,
         objects: symbols.objects,
@@ -168,9 +166,9 @@ fn assemble(
     }
 }
 
-/// Stacks of functions, root first, and for each stack of locations which one it is: many
-/// stacks of locations are one of functions.
-fn function_stacks(resolved: &Resolved, symbols: &Symbols) -> (Lists<u32>, Vec<u32>) {
+/// Stacks of functions, and for each stack of locations which one it is: many stacks of
+/// locations are one of functions.
+fn function_stacks(resolved: &Resolved, symbols: &Symbols) -> (FunctionStacks, Vec<u32>) {
     let mut list = Vec::new();
     // Callers, and the frames at a leaf, as lists of functions.
     let mut parts: Lists<u32> = Lists::default();
@@ -192,22 +190,21 @@ fn function_stacks(resolved: &Resolved, symbols: &Symbols) -> (Lists<u32>, Vec<u
         })
         .collect();
     let nothing = parts.intern(&[]).0;
-    let mut stacks = Lists::default();
+    let mut stacks = Vec::new();
     let mut known: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+    known.reserve(resolved.stacks.len());
     let stack_of = (0..resolved.stacks.len() as u32)
         .map(|s| {
             let stack = resolved.stacks.stack(s);
             let leaf = stack.leaf().map_or(nothing, |l| leaves[l as usize]);
-            let callers = callers[stack.callers as usize];
-            *known.entry((callers, leaf)).or_insert_with(|| {
-                list.clear();
-                list.extend_from_slice(parts.get(callers));
-                list.extend_from_slice(parts.get(leaf));
-                stacks.intern(&list).0
+            let both = (callers[stack.callers as usize], leaf);
+            *known.entry(both).or_insert_with(|| {
+                stacks.push(both);
+                stacks.len() as u32 - 1
             })
         })
         .collect();
-    (stacks, stack_of)
+    (FunctionStacks { parts, stacks }, stack_of)
 }
 
 /// Counts whether the stacks of a group reach their root.

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use rprof_perfdata::{Block, Damage, PerfData, Walk};
 use rprof_processes::{BuildId, ImageIdentity, NewMapping, Pid, ProcessMapBuilder, Tid, Timeline};
-use rprof_records::{CpuMode, Misc, Mmap, Mmap2, MmapIdentity, RawRecord, Record, RecordType};
+use rprof_records::{
+    CpuMode, Misc, Mmap, Mmap2, MmapIdentity, RawRecord, Record, RecordType, SampleType,
+};
 
 use crate::jit::{Runtimes, Seen};
 use crate::reads::{Counts, Reads};
@@ -56,6 +58,11 @@ struct Sideband<'a> {
 impl<'a> Index<'a> {
     /// Reads all headers, and all of the sideband.
     pub fn build(data: &'a PerfData) -> Index<'a> {
+        Index::build_telling(data, || ())
+    }
+
+    /// As [`build`](Self::build); `of_kernel` is called when there is a sample of the kernel.
+    pub(crate) fn build_telling(data: &'a PerfData, of_kernel: impl FnMut()) -> Index<'a> {
         let mut pass = Pass {
             data,
             events: vec![EventTally::default(); data.events().list().len()],
@@ -64,6 +71,7 @@ impl<'a> Index<'a> {
             counts: Counts::default(),
             builder: ProcessMapBuilder::new(),
             seen: Seen::default(),
+            of_kernel,
         };
         let mut blocks = data.blocks();
         let mut kept = Some(Vec::new());
@@ -124,7 +132,7 @@ impl<'a> Index<'a> {
 /// `PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER`: the symbol went away.
 const KSYMBOL_UNREGISTER: u16 = 1;
 
-struct Pass<'a> {
+struct Pass<'a, F> {
     data: &'a PerfData,
     events: Vec<EventTally>,
     samples_of_unknown_events: u64,
@@ -132,20 +140,40 @@ struct Pass<'a> {
     counts: Counts,
     builder: ProcessMapBuilder,
     seen: Seen,
+    of_kernel: F,
 }
 
-impl<'a> Pass<'a> {
+impl<'a, F: FnMut()> Pass<'a, F> {
     /// Counts the records of a block, and hands on those that are sideband.
     fn take_all<'r>(&mut self, mut walk: Walk<'r>, block: usize, mut to: impl FnMut(Sideband<'r>))
     where
         'a: 'r,
     {
+        // Where there is but one event, its samples are only counted.
+        let only = match self.data.events().list() {
+            [only] => !only.attr.sample_type.contains(SampleType::READ),
+            _ => false,
+        };
         loop {
+            if only {
+                walk.skip_samples(|misc| {
+                    self.events[0].samples += 1;
+                    self.see(misc);
+                    true
+                });
+            }
             let place = place_in(block, walk.consumed());
             let Some(walked) = walk.next() else { break };
             if let Some(one) = self.take(&walked.record, place) {
                 to(one);
             }
+        }
+    }
+
+    #[inline]
+    fn see(&mut self, misc: Misc) {
+        if misc.cpu_mode() == CpuMode::Kernel {
+            (self.of_kernel)();
         }
     }
 
@@ -157,6 +185,7 @@ impl<'a> Pass<'a> {
         let events = self.data.events();
         match raw.kind {
             RecordType::SAMPLE => {
+                self.see(raw.misc);
                 match events.of_sample(raw) {
                     Some(event) => {
                         self.events[event].samples += 1;

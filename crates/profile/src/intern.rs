@@ -79,10 +79,6 @@ impl<T> Default for Values<T> {
 }
 
 impl<T: Eq + Hash> Values<T> {
-    pub(crate) fn as_slice(&self) -> &[T] {
-        &self.values
-    }
-
     pub(crate) fn into_vec(self) -> Vec<T> {
         self.values
     }

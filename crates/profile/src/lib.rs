@@ -16,6 +16,7 @@
 //! | `reads` | what the members of groups counted, a sample for each |
 //! | `jit` | names of code that was made at run time |
 //! | [`location`] | [`Location`]: an address, by image and offset |
+//! | `coarse` | addresses told apart only as far as names need it |
 //! | `resolve` | pass two: callchains to locations, interned |
 //! | [`symbolize`] | locations to [`Function`]s, images in parallel |
 //! | [`model`] | [`Profile`]: what an export is made from |
@@ -25,6 +26,7 @@
 //! | [`tracepoint`] | tracepoint payloads as text, by the descriptions in the recording |
 
 mod analyse;
+mod coarse;
 pub mod filter;
 mod identity;
 pub mod index;
@@ -33,8 +35,10 @@ mod jit;
 mod lbr;
 pub mod location;
 mod machine;
+mod memo;
 pub mod model;
 pub mod quality;
+mod quick;
 mod reads;
 mod resolve;
 pub mod samples;
@@ -46,6 +50,7 @@ mod threads;
 pub mod top;
 pub mod tracepoint;
 mod unwind;
+mod waiting;
 mod worker;
 
 pub use analyse::Options;

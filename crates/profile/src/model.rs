@@ -116,7 +116,7 @@ pub struct Profile {
     pub objects: Vec<Object>,
     /// Distinct source files, by path, of the lines of functions. May hold any character.
     pub files: Vec<Box<str>>,
-    /// The samples, grouped. In a fixed order for the same recording.
+    /// The samples, grouped, in no order.
     pub entries: Vec<Entry>,
     /// How much is known.
     pub quality: Quality,
@@ -124,13 +124,24 @@ pub struct Profile {
     pub time: Option<(u64, u64)>,
     /// Whether samples have callchains, or only an address.
     pub has_callchains: bool,
-    pub(crate) stacks: Lists<u32>,
+    pub(crate) stacks: FunctionStacks,
+}
+
+/// Stacks of functions, each of two lists: many have their callers in common.
+#[derive(Debug, Default)]
+pub(crate) struct FunctionStacks {
+    pub(crate) parts: Lists<u32>,
+    /// Numbers of the outer part, root first, and of the inner one.
+    pub(crate) stacks: Vec<(u32, u32)>,
 }
 
 impl Profile {
-    /// The functions of a stack, root first, leaf last. Calls that were inlined are among them.
+    /// The functions of a stack (two may be equal), root first, leaf last. Calls that were inlined are among them.
     pub fn stack(&self, id: StackId) -> impl DoubleEndedIterator<Item = FunctionId> + '_ {
-        self.stacks.get(id.0).iter().map(|f| FunctionId(*f))
+        let FunctionStacks { parts, stacks } = &self.stacks;
+        let (outer, inner) = stacks[id.0 as usize];
+        let functions = parts.get(outer).iter().chain(parts.get(inner));
+        functions.map(|f| FunctionId(*f))
     }
 
     /// A function by its number.

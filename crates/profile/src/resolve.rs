@@ -5,9 +5,11 @@ use std::sync::Mutex;
 use rprof_processes::CommId;
 use rprof_symbols::Symbolizer;
 
+use crate::coarse::Coarse;
 use crate::filter::Filter;
 use crate::identity::Identities;
 use crate::index::Index;
+use crate::quick::Quick;
 use crate::stacks::{Locations, StackTable};
 use crate::threads;
 use crate::unwind::{StackEnd, Unwinding};
@@ -93,13 +95,24 @@ pub(crate) fn resolve(
     let tells_ends = (notes.iter()).any(|(key, _)| key == "stacks.by" || key == "stacks.total");
     let events = index.data.events().list();
     let wanted: Vec<bool> = events.iter().map(|e| filter.wants_event(&e.name)).collect();
+    let quick: Vec<Option<Quick>> = match keep.rows || filter.is_by_sample() {
+        true => events.iter().map(|_| None).collect(),
+        false => events.iter().map(Quick::of).collect(),
+    };
+    // Rows tell addresses.
+    let coarse = match keep.rows {
+        true => None,
+        false => Coarse::new(index, symbolizer),
+    };
     let shared = Shared {
         index,
         filter,
         wanted: &wanted,
+        quick: &quick,
         keep,
         unwinding: unwinding.as_ref(),
         tells_ends,
+        coarse: coarse.as_ref(),
         identities: Identities::new(),
     };
     let parts = match index.kept_blocks() {

@@ -1,25 +1,30 @@
 //! The distinct samples that were seen, and how often.
 
+use std::hash::BuildHasher;
+
 use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
 
 use crate::identity::Identity;
-use crate::intern::Values;
 use crate::resolve::{Amount, Group};
 
-/// One distinct sample. Counted in place, since a look-up has just brought it here.
+/// One distinct sample, in 16 bytes: there are many more of them than groups, and what is
+/// waited for is the memory of this table.
 #[derive(Clone, Copy)]
 struct Entry {
     hash: u64,
     check: u32,
     group: u32,
-    amount: Amount,
 }
 
 /// Groups by the identity of the samples that belong to them.
 #[derive(Default)]
 pub(crate) struct Seen {
     table: HashTable<Entry>,
-    groups: Values<Group>,
+    /// Numbers of groups: compared where they are found.
+    numbers: HashTable<(Group, u32)>,
+    /// The groups by number, and what each came to.
+    groups: Vec<(Group, Amount)>,
 }
 
 impl Seen {
@@ -27,15 +32,30 @@ impl Seen {
     #[inline]
     pub(crate) fn count(&mut self, identity: Identity, weight: u64) -> Option<&Group> {
         let same = |e: &Entry| e.hash == identity.hash && e.check == identity.check;
-        let found = self.table.find_mut(identity.hash, same)?;
-        found.amount.samples += 1;
-        found.amount.weight = found.amount.weight.saturating_add(weight);
-        self.groups.as_slice().get(found.group as usize)
+        let group = self.table.find(identity.hash, same)?.group;
+        self.add(group, weight);
+        self.groups.get(group as usize).map(|(group, _)| group)
+    }
+
+    #[inline]
+    fn add(&mut self, group: u32, weight: u64) {
+        if let Some((_, amount)) = self.groups.get_mut(group as usize) {
+            amount.samples += 1;
+            amount.weight = amount.weight.saturating_add(weight);
+        }
     }
 
     /// The number of a group.
     pub(crate) fn group(&mut self, group: Group) -> u32 {
-        self.groups.intern(group)
+        let hash = |group: &Group| FxBuildHasher.hash_one(group);
+        let hashed = hash(&group);
+        if let Some((_, number)) = self.numbers.find(hashed, |(other, _)| *other == group) {
+            return *number;
+        }
+        let number = self.groups.len() as u32;
+        self.groups.push((group, Amount::default()));
+        (self.numbers).insert_unique(hashed, (group, number), |(group, _)| hash(group));
+        number
     }
 
     /// Takes a sample that was not seen before, of the group with this number, and counts it.
@@ -44,23 +64,15 @@ impl Seen {
             hash: identity.hash,
             check: identity.check,
             group,
-            amount: Amount { samples: 1, weight },
         };
+        self.add(group, weight);
         self.table.insert_unique(entry.hash, entry, |e| e.hash);
     }
 
     /// The groups in the order in which they were seen, each with what it came to: different
     /// samples may belong to one.
     pub(crate) fn finish(self) -> Vec<(Group, Amount)> {
-        let mut all: Vec<(Group, Amount)> = (self.groups.into_vec().into_iter())
-            .map(|group| (group, Amount::default()))
-            .collect();
-        for entry in &self.table {
-            let amount = &mut all[entry.group as usize].1;
-            amount.samples += entry.amount.samples;
-            amount.weight = amount.weight.saturating_add(entry.amount.weight);
-        }
-        all
+        self.groups
     }
 }
 

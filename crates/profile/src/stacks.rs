@@ -5,6 +5,7 @@
 //! neither the time nor the memory for one depends on its depth, unless its callers are new.
 
 use std::hash::BuildHasher;
+use std::num::NonZero;
 
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
@@ -17,6 +18,8 @@ use crate::location::{Location, Place};
 pub(crate) struct Locations {
     values: Vec<Location>,
     places: Values<Place>,
+    /// Numbers of the places in images, by image: nearly all places.
+    by_image: Vec<Option<NonZero<u32>>>,
     table: HashTable<LocationKey>,
 }
 
@@ -55,7 +58,7 @@ impl Locations {
 
     /// The number of a location.
     pub(crate) fn intern(&mut self, location: Location) -> u32 {
-        let place = self.places.intern(location.place);
+        let place = self.place(location.place);
         let key = Self::key(&location, place, self.values.len() as u32);
         let hash = key.hash();
         if let Some(found) = self.table.find(hash, |other| key.same(other)) {
@@ -64,6 +67,24 @@ impl Locations {
         self.values.push(location);
         self.table.insert_unique(hash, key, LocationKey::hash);
         key.number
+    }
+
+    /// The number of a place.
+    #[inline]
+    fn place(&mut self, place: Place) -> u32 {
+        let Place::Image(image) = place else {
+            return self.places.intern(place);
+        };
+        let image = image.0 as usize;
+        if let Some(Some(plus_one)) = self.by_image.get(image) {
+            return plus_one.get() - 1;
+        }
+        let number = self.places.intern(place);
+        if self.by_image.len() <= image {
+            self.by_image.resize(image + 1, None);
+        }
+        self.by_image[image] = NonZero::new(number + 1);
+        number
     }
 
     fn key(location: &Location, place: u32, number: u32) -> LocationKey {

@@ -190,6 +190,8 @@ fn resolve(
 #[derive(Default)]
 struct Building {
     by_line: bool,
+    /// The object of the place that was last looked at.
+    last_object: Option<(Place, ObjectId)>,
     functions: Values<Function>,
     objects: Values<Object>,
     files: Values<Box<str>>,
@@ -211,13 +213,19 @@ impl Building {
             Ok(frames) if made.is_none() => frames.symbol().module.as_deref(),
             _ => None,
         };
-        let object = ObjectId(self.objects.intern(Object {
-            name: match module {
-                Some(module) => format!("[{module}]").into(),
-                None => object_name.into(),
-            },
-            is_kernel,
-        }));
+        let object = match (module, self.last_object) {
+            (None, Some((last, object))) if last == place => object,
+            _ => ObjectId(self.objects.intern(Object {
+                name: match module {
+                    Some(module) => format!("[{module}]").into(),
+                    None => object_name.into(),
+                },
+                is_kernel,
+            })),
+        };
+        if module.is_none() {
+            self.last_object = Some((place, object));
+        }
         let first = self.frames.len() as u32;
         let offset = match (lookup, made) {
             (_, Some((name, offset))) => {
@@ -354,7 +362,7 @@ fn object_name(place: Place, timeline: &Timeline) -> String {
 }
 
 /// Where `_text` was when the recording was made, if the recording tells.
-fn recorded_kernel_start(timeline: &Timeline) -> Option<u64> {
+pub(crate) fn recorded_kernel_start(timeline: &Timeline) -> Option<u64> {
     let end = timeline.view(SpaceId::KERNEL, u64::MAX);
     end.mappings().find_map(|m| {
         let path = &timeline.image(m.image)?.path;

@@ -1,20 +1,22 @@
 //! One of the threads of pass two: samples of its blocks to groups.
 
 use rprof_perfdata::Block;
-use rprof_processes::{MapState, Moment, Pid, SpaceId, Tid};
-use rprof_records::{
-    AttrFlags, Callchain, ContextMarker, CpuMode, Misc, RawRecord, RecordType, Sample,
-};
+use rprof_processes::{MapState, Pid, SpaceId, Tid};
+use rprof_records::{Misc, RawRecord, RecordType, Sample};
 
+use crate::coarse::Coarse;
 use crate::filter::Filter;
-use crate::identity::{Identities, Identity};
+use crate::identity::Identities;
 use crate::index::Index;
 use crate::lbr::has_branch_calls;
 use crate::location::{Context, Location, addresses, leaf};
+use crate::memo::{Memo, Tag};
+use crate::quick::{Quick, default_weight};
 use crate::resolve::{Group, IDLE, Keep, Resolved, Row, place_in};
 use crate::seen::{Numbers, Seen};
 use crate::tasks::Tasks;
 use crate::unwind::{StackEnd, Stacks, Unwinding, has_dumps};
+use crate::waiting::{Chain, Fresh, Taken, Task, Waiting, callchain};
 
 /// What the workers have in common.
 pub(crate) struct Shared<'a> {
@@ -22,11 +24,16 @@ pub(crate) struct Shared<'a> {
     pub(crate) filter: &'a Filter,
     /// By event, whether it is wanted.
     pub(crate) wanted: &'a [bool],
+    /// By event, how its samples are read where they are of the usual form and nothing but
+    /// their stacks is wanted.
+    pub(crate) quick: &'a [Option<Quick>],
     pub(crate) keep: Keep,
     /// Where samples have stack dumps.
     pub(crate) unwinding: Option<&'a Unwinding<'a>>,
     /// Whether the recorder has marked the stacks that do not reach their root.
     pub(crate) tells_ends: bool,
+    /// What stands for addresses, where these need not be kept.
+    pub(crate) coarse: Option<&'a Coarse<'a>>,
     pub(crate) identities: Identities,
 }
 
@@ -41,101 +48,15 @@ pub(crate) struct Worker<'a> {
     fresh: Vec<Fresh>,
     words: Vec<u64>,
     list: Vec<u32>,
-    locations: Vec<Location>,
+    /// Callers that are not in the memo: their places in the list, addresses, tags, locations.
+    missed: Vec<(usize, u64, Option<Tag>, Location)>,
+    memo: Memo,
     out: Resolved,
-}
-
-/// The callchain of a sample: what it was found in decides how its words are read.
-enum Chain<'c> {
-    /// As recorded.
-    Recorded(Callchain<'c>),
-    /// As found out.
-    Words(&'c [u64]),
-    /// None: where the sample was taken.
-    Ip(u64),
-}
-
-impl Chain<'_> {
-    #[inline]
-    fn identity(&self, identities: &Identities, seed: u64) -> Identity {
-        match self {
-            Chain::Recorded(chain) => match chain.raw().in_one_piece() {
-                Some(bytes) => {
-                    let (words, _) = bytes.as_chunks::<8>();
-                    identities.of(seed, words.iter().map(|w| u64::from_ne_bytes(*w)))
-                }
-                None => identities.of(seed, chain.iter()),
-            },
-            Chain::Words(words) => identities.of(seed, words.iter().copied()),
-            Chain::Ip(ip) => identities.of(seed, std::iter::once(*ip)),
-        }
-    }
 }
 
 /// Samples that are looked up together: the memory that each waits for is then on its way for
 /// all of them.
 const TOGETHER: usize = 64;
-
-/// A sample that is to be counted.
-struct Waiting<'c> {
-    taken: Taken<'c>,
-    event: u32,
-    weight: u64,
-    identity: Identity,
-}
-
-/// A sample's thread and stack, as far as they decide where it is counted.
-struct Taken<'c> {
-    chain: Chain<'c>,
-    moment: Moment,
-    pid: i32,
-    tid: i32,
-    misc: Misc,
-    end: StackEnd,
-    time: u64,
-    /// Number of all that is the same for many samples of the thread.
-    task: u32,
-}
-
-/// The process that addresses are meant in.
-#[derive(Clone, Copy)]
-struct Task {
-    space: SpaceId,
-    time: u64,
-    pid: i32,
-}
-
-/// A sample that was not seen before, on its way to a stack.
-struct Fresh {
-    leaf: Option<Location>,
-    /// Where its callers stand in the worker's words.
-    callers: std::ops::Range<usize>,
-    /// That of the callers.
-    identity: Identity,
-    task: Task,
-    /// The mode at the first of the callers.
-    mode: CpuMode,
-    /// The number of the callers' list, if it is known.
-    list: Option<u32>,
-    stack: u32,
-    group: u32,
-}
-
-impl Taken<'_> {
-    #[inline]
-    fn identity(&self, identities: &Identities, event: u32) -> Identity {
-        let kind = match self.chain {
-            Chain::Ip(_) => 0,
-            Chain::Recorded(_) | Chain::Words(_) => 1,
-        };
-        let seed = u64::from(self.task) << 32
-            | u64::from(event & 0xff_ffff) << 8
-            | u64::from(self.misc.0 & 7) << 5
-            | (self.end as u64) << 1
-            | kind;
-        self.chain.identity(identities, seed)
-    }
-}
 
 impl<'a> Worker<'a> {
     pub(crate) fn new(shared: &'a Shared<'a>) -> Worker<'a> {
@@ -148,7 +69,8 @@ impl<'a> Worker<'a> {
             fresh: Vec::new(),
             words: Vec::new(),
             list: Vec::new(),
-            locations: Vec::new(),
+            missed: Vec::new(),
+            memo: Memo::default(),
             out: Resolved::default(),
         }
     }
@@ -198,6 +120,12 @@ impl<'a> Worker<'a> {
         ) {
             return;
         }
+        if members.is_none()
+            && let Some(Some(quick)) = shared.quick.get(event)
+            && let Some(body) = record.body.in_one_piece()
+        {
+            return self.take_quick(quick, record.misc, body, event as u32, waiting);
+        }
         let described = &events.list()[event];
         let Ok(sample) = Sample::parse(record.body, &described.layout) else {
             self.out.unreadable += 1;
@@ -216,20 +144,9 @@ impl<'a> Worker<'a> {
                 return;
             }
         }
-        if let Some(time) = sample.time() {
-            let (first, last) = self.out.time.unwrap_or((time, time));
-            self.out.time = Some((first.min(time), last.max(time)));
-        }
-        // Without a period in the sample, it is what the event was opened with;
-        // a frequency says nothing of it.
+        self.at_time(sample.time());
         let attr = &described.attr;
-        let weight =
-            sample
-                .period()
-                .unwrap_or_else(|| match attr.flags.contains(AttrFlags::FREQ) {
-                    true => 1,
-                    false => attr.period_or_freq.max(1),
-                });
+        let weight = sample.period().unwrap_or_else(|| default_weight(described));
 
         let recorded = callchain(&sample);
         let is_plain = members.is_none() && !shared.keep.rows && !has_branch_calls(attr);
@@ -248,17 +165,7 @@ impl<'a> Worker<'a> {
                 time,
                 task,
             };
-            let event = event as u32;
-            waiting.push(Waiting {
-                identity: taken.identity(&shared.identities, event),
-                taken,
-                event,
-                weight,
-            });
-            if waiting.len() >= TOGETHER {
-                self.count_all(waiting);
-            }
-            return;
+            return self.wait(taken, event as u32, weight, waiting);
         }
 
         // Out of `self` while the chain borrows from it.
@@ -314,6 +221,74 @@ impl<'a> Worker<'a> {
             }
         }
         self.stacks = stacks;
+    }
+
+    /// Takes a sample of the usual form.
+    #[inline]
+    fn take_quick<'b>(
+        &mut self,
+        quick: &Quick,
+        misc: Misc,
+        body: &'b [u8],
+        event: u32,
+        waiting: &mut Vec<Waiting<'b>>,
+    ) where
+        'a: 'b,
+    {
+        let index = self.shared.index;
+        let Some(sample) = quick.read(body) else {
+            self.out.unreadable += 1;
+            return;
+        };
+        let (pid, tid) = (sample.pid, sample.tid);
+        let time = sample.time.unwrap_or(u64::MAX);
+        let (task, moment) =
+            (self.tasks).at(&index.timeline, &index.runtimes, Pid(pid), Tid(tid), time);
+        self.at_time(sample.time);
+        self.out.has_callchains |= quick.has_chain();
+        let taken = Taken {
+            chain: match sample.chain {
+                Some(words) => Chain::Raw(words),
+                None => Chain::Ip(sample.ip),
+            },
+            moment,
+            pid,
+            tid,
+            misc,
+            end: self.recorded_end(misc),
+            time,
+            task,
+        };
+        self.wait(taken, event, sample.weight, waiting);
+    }
+
+    /// Notes the time of a sample that counts.
+    #[inline]
+    fn at_time(&mut self, time: Option<u64>) {
+        if let Some(time) = time {
+            let (first, last) = self.out.time.unwrap_or((time, time));
+            self.out.time = Some((first.min(time), last.max(time)));
+        }
+    }
+
+    /// Lets a sample wait until there are enough to be looked up together.
+    #[inline]
+    fn wait<'b>(
+        &mut self,
+        taken: Taken<'b>,
+        event: u32,
+        weight: u64,
+        waiting: &mut Vec<Waiting<'b>>,
+    ) {
+        waiting.push(Waiting {
+            identity: taken.identity(&self.shared.identities, event),
+            taken,
+            event,
+            weight,
+        });
+        if waiting.len() >= TOGETHER {
+            self.count_all(waiting);
+        }
     }
 
     /// How a stack ends that was recorded as a callchain.
@@ -418,6 +393,9 @@ impl<'a> Worker<'a> {
         let start = self.words.len();
         match &taken.chain {
             Chain::Recorded(chain) => self.words.extend(chain.iter()),
+            Chain::Raw(words) => {
+                (self.words).extend(words.iter().map(|w| u64::from_ne_bytes(*w)));
+            }
             Chain::Words(words) => self.words.extend_from_slice(words),
             Chain::Ip(_) => {}
         }
@@ -438,6 +416,7 @@ impl<'a> Worker<'a> {
             leaf: leaf.map(|(address, mode)| context.locate(address, mode, false)),
             identity: self.shared.identities.of(seed, words),
             task,
+            number: taken.task,
             mode,
             callers,
             list: None,
@@ -452,6 +431,11 @@ impl<'a> Worker<'a> {
         let mut all = std::mem::take(&mut self.fresh);
         for one in &mut all {
             one.list = self.callers.find(one.identity);
+        }
+        if let Some(coarse) = self.shared.coarse {
+            for one in &mut all {
+                one.leaf = one.leaf.map(|leaf| coarse.of(leaf));
+            }
         }
         for one in &mut all {
             one.stack = match one.leaf {
@@ -474,29 +458,42 @@ impl<'a> Worker<'a> {
     #[cold]
     fn resolve_callers(&mut self, one: &Fresh) -> u32 {
         let context = self.context(one.task);
+        let coarse = self.shared.coarse;
         let Worker {
             words,
             callers,
             list,
-            locations,
+            missed,
+            memo,
             out,
             ..
         } = self;
         let words = words[one.callers.clone()].iter().copied();
         callers.get_or_insert_with(one.identity, || {
-            let locate = |(address, mode, caller)| context.locate(address, mode, caller);
-            locations.clear();
-            locations.extend(addresses(words, one.mode, true).map(locate));
             list.clear();
-            list.extend(locations.iter().map(|l| out.locations.intern(*l)));
+            missed.clear();
+            for (address, mode, caller) in addresses(words, one.mode, true) {
+                let tag = Tag::new(one.number, mode as u8, caller);
+                match tag.and_then(|tag| memo.find(address, tag)) {
+                    Some(number) => list.push(number),
+                    None => {
+                        let location = context.locate(address, mode, caller);
+                        missed.push((list.len(), address, tag, location));
+                        list.push(0);
+                    }
+                }
+            }
+            // Step by step for all of them, as each step waits for other memory.
+            if let Some(coarse) = coarse {
+                missed.iter_mut().for_each(|(.., l)| *l = coarse.of(*l));
+            }
+            for (at, address, tag, location) in &*missed {
+                list[*at] = out.locations.intern(*location);
+                if let Some(tag) = tag {
+                    memo.keep(*address, *tag, list[*at]);
+                }
+            }
             out.stacks.intern_callers(list)
         })
     }
-}
-
-/// The callchain, if it has an address. Where an unwinder shall find the user side, the
-/// kernel writes a marker and nothing behind it.
-#[inline]
-fn callchain<'a>(sample: &Sample<'a>) -> Option<Callchain<'a>> {
-    (sample.callchain()).filter(|c| c.iter().any(|e| !ContextMarker::is_marker(e)))
 }

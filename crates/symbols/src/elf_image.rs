@@ -125,6 +125,19 @@ impl<D: Pages> ElfImage<D> {
         }
     }
 
+    /// The file offsets at which the answer may change while no debug information is asked, in
+    /// no order. `None` where that would be more than `most`.
+    pub(crate) fn bounds(&self, places: &DebugFiles, most: usize) -> Option<Vec<u64>> {
+        let mut svmas: Vec<u64> = self.image.bounds().collect();
+        svmas.extend(self.mini().into_iter().flat_map(ElfSymbols::bounds));
+        let debug = self.debug(places).into_iter();
+        svmas.extend(debug.flat_map(|debug| debug.symbols.bounds()));
+        // They come in sorted runs.
+        svmas.sort();
+        svmas.dedup();
+        self.image.offset_bounds(&svmas, most)
+    }
+
     /// The debug information of the image, from wherever it is.
     pub(crate) fn debug_info(&self, places: &DebugFiles) -> Option<DebugInfo<'_>> {
         let debug = match self.links().has_dwarf {

@@ -1,5 +1,10 @@
 //! [`Symbolizer`]: many images, each opened and parsed once.
 
+mod extents;
+mod names;
+
+pub use extents::Extents;
+
 use crate::archive::Archive;
 use crate::debug::DebugFiles;
 use crate::dwarf::Wish;
@@ -445,7 +450,7 @@ impl Symbolizer {
             ImageKind::KernelModule(name) => Some(&**name),
             _ => None,
         };
-        let mut names = Names::default();
+        let mut names = names::Names::default();
         let resolve = |&avma: &u64| {
             let avma = avma.wrapping_add(shift);
             let found = symbols.lookup(avma).ok_or(Reason::NoSymbolAtAddress)?;
@@ -490,15 +495,5 @@ fn shift(today: Option<u64>, image: &ImageKey) -> u64 {
             today.wrapping_sub(recorded)
         }
         _ => 0,
-    }
-}
-
-/// Shares one [`Symbol`] among the addresses in it. The key is its start.
-#[derive(Default)]
-struct Names(FxHashMap<u64, Arc<Symbol>>);
-
-impl Names {
-    fn get(&mut self, key: u64, make: impl FnOnce() -> Symbol) -> Arc<Symbol> {
-        Arc::clone(self.0.entry(key).or_insert_with(|| Arc::new(make())))
     }
 }

@@ -181,6 +181,24 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         self.lookup_svma(self.file_offset_to_svma(offset)?)
     }
 
+    /// The SVMAs at which the answer to a lookup may change, in sorted runs or nearly so.
+    pub(crate) fn bounds(&self) -> impl Iterator<Item = u64> {
+        let Tables { table, indirect } = self.all();
+        // Where an outer symbol shows again is an end of one within it.
+        let starts = table.entries().iter().map(Entry::start);
+        let ends = table.entries().iter().map(Entry::end);
+        let plt = indirect.iter();
+        let plt = plt.flat_map(|e| [e.start, e.start.saturating_add(e.size)]);
+        let segments = self.segments.bounds();
+        starts.chain(ends).chain(plt).chain(segments)
+    }
+
+    /// As file offsets: sorted SVMAs, and where segments begin and end. `None` where that would
+    /// be more than `most`.
+    pub(crate) fn offset_bounds(&self, svmas: &[u64], most: usize) -> Option<Vec<u64>> {
+        self.segments.offset_bounds(svmas, most)
+    }
+
     /// All symbols that name some address, by rising start, no two with the same.
     pub fn iter(&self) -> impl Iterator<Item = ElfSymbol<'_>> {
         let entries = self.all().table.entries();

@@ -50,6 +50,42 @@ impl Segments {
         Some(found.svma.wrapping_add(offset.wrapping_sub(found.offset)))
     }
 
+    /// The file offsets of sorted SVMAs, and those at which another segment is asked or memory
+    /// ends, in no order. `None` where that would be more than `most`.
+    pub(super) fn offset_bounds(&self, svmas: &[u64], most: usize) -> Option<Vec<u64>> {
+        let mut bounds = vec![0];
+        for segment in &self.0 {
+            let low = segment.offset & !(PAGE - 1);
+            let len = segment.file_size.max(segment.memory_size);
+            let end = segment.offset.saturating_add(len);
+            let high = end.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
+            let file_end = segment.offset.saturating_add(segment.file_size);
+            let memory_end = segment.offset.saturating_add(segment.memory_size);
+            bounds.extend([low, segment.offset, file_end, memory_end, high]);
+            let first = segment.svma.saturating_sub(segment.offset - low);
+            let last = segment.svma.saturating_add(high - segment.offset);
+            let inside = svmas.partition_point(|svma| *svma < first)
+                ..svmas.partition_point(|svma| *svma < last);
+            if bounds.len().saturating_add(inside.len()) > most {
+                return None;
+            }
+            let offset = |svma: &u64| {
+                (svma.checked_sub(segment.svma)).map_or_else(
+                    || segment.offset.saturating_sub(segment.svma - svma),
+                    |inside| segment.offset.saturating_add(inside),
+                )
+            };
+            bounds.extend(svmas.get(inside).unwrap_or_default().iter().map(offset));
+        }
+        Some(bounds)
+    }
+
+    /// Where memory of the segments begins and ends: SVMAs.
+    pub(super) fn bounds(&self) -> impl Iterator<Item = u64> {
+        let bounds = |s: &Segment| [s.svma, s.svma.saturating_add(s.memory_size)];
+        self.0.iter().flat_map(bounds)
+    }
+
     pub(super) fn contains(&self, svma: u64) -> bool {
         self.0
             .iter()

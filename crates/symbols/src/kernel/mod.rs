@@ -110,34 +110,33 @@ impl KernelSymbols {
             modules: vec!["".into()],
             text: None,
         };
-        let mut module_indexes = FxHashMap::default();
+        let mut module_indexes: FxHashMap<Box<str>, u16> = FxHashMap::default();
         let (mut any, mut any_address) = (false, false);
         let mut bounds = TextBounds::default();
-        let mut line = Vec::new();
-        while read_line(&mut list, &mut line)? {
-            let Some((start, kind, name, module)) = str::from_utf8(&line).ok().and_then(split_line)
-            else {
-                continue;
+        for_each_line(&mut list, |line| {
+            let Some((start, kind, name, module)) = split_line(line) else {
+                return;
             };
             any = true;
             any_address |= start != 0;
             // A, N, r, ...: per-CPU offsets and constants, which are no addresses or no boundaries.
             let code = matches!(kind, b't' | b'T' | b'w' | b'W');
             if !code && !matches!(kind, b'd' | b'D' | b'b' | b'B') || name.starts_with('$') {
-                continue;
+                return;
             }
             let module = match module {
                 None => 0,
-                Some(module) => {
-                    let next = symbols.modules.len();
-                    let Ok(next) = u16::try_from(next) else {
-                        continue;
-                    };
-                    *module_indexes.entry(module.to_owned()).or_insert_with(|| {
+                Some(module) => match module_indexes.get(module) {
+                    Some(index) => *index,
+                    None => {
+                        let Ok(next) = u16::try_from(symbols.modules.len()) else {
+                            return;
+                        };
                         symbols.modules.push(module.into());
+                        module_indexes.insert(Box::from(module), next);
                         next
-                    })
-                }
+                    }
+                },
             };
             if module == 0 {
                 bounds.note(name, start);
@@ -146,7 +145,7 @@ impl KernelSymbols {
                 u32::try_from(symbols.names.len()),
                 u16::try_from(name.len()),
             ) else {
-                continue;
+                return;
             };
             symbols.names.push_str(name);
             symbols.entries.push(Entry {
@@ -156,7 +155,7 @@ impl KernelSymbols {
                 module,
                 code,
             });
-        }
+        })?;
         if !any_address {
             return Err(if any {
                 KernelError::Hidden
@@ -220,6 +219,12 @@ impl KernelSymbols {
         (0..self.entries.len()).filter_map(|index| self.symbol(index))
     }
 
+    /// The AVMAs at which the answer to a lookup may change, two sorted runs.
+    pub(crate) fn bounds(&self) -> impl Iterator<Item = u64> {
+        let ends = self.iter().map(|s| s.start.saturating_add(s.size));
+        self.entries.iter().map(|entry| entry.start).chain(ends)
+    }
+
     fn symbol(&self, index: usize) -> Option<KernelSymbol<'_>> {
         let entry = &self.entries[index];
         let end = match self.entries.get(index + 1) {
@@ -270,43 +275,66 @@ impl TextBounds {
     }
 }
 
-/// The next line without its end; overlong ones are cut. `false` at the end.
-fn read_line(list: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
-    const MAX_LINE: usize = 64 << 10;
-    line.clear();
-    let mut any = false;
+/// Longest line that is read.
+const MAX_LINE: usize = 64 << 10;
+
+/// Calls `each` with the lines, without their ends; overlong ones are cut.
+fn for_each_line(list: &mut impl BufRead, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+    // The beginning of a line that goes on behind what was read.
+    let mut begun: Vec<u8> = Vec::new();
     loop {
         let available = match list.fill_buf() {
             Ok(available) => available,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
-        if available.is_empty() {
-            return Ok(any);
+        let len = available.len();
+        if len == 0 {
+            if !begun.is_empty() {
+                each(&begun);
+            }
+            return Ok(());
         }
-        any = true;
-        let end = available.iter().position(|&byte| byte == b'\n');
-        let part = &available[..end.unwrap_or(available.len())];
-        line.extend_from_slice(&part[..part.len().min(MAX_LINE - line.len())]);
-        let used = end.map_or(available.len(), |end| end + 1);
-        list.consume(used);
-        if end.is_some() {
-            return Ok(true);
+        let mut rest = available;
+        while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+            let line = &rest[..end];
+            if begun.is_empty() {
+                each(&line[..line.len().min(MAX_LINE)]);
+            } else {
+                begun.extend_from_slice(&line[..line.len().min(MAX_LINE - begun.len())]);
+                each(&begun);
+                begun.clear();
+            }
+            rest = &rest[end + 1..];
         }
+        begun.extend_from_slice(&rest[..rest.len().min(MAX_LINE - begun.len())]);
+        list.consume(len);
     }
 }
 
-fn split_line(line: &str) -> Option<(u64, u8, &str, Option<&str>)> {
-    let mut words = line.split_ascii_whitespace();
-    let start = u64::from_str_radix(words.next()?, 16).ok()?;
-    let &[kind] = words.next()?.as_bytes() else {
+/// Address, type, name, module. `None` for a line of another form.
+fn split_line(line: &[u8]) -> Option<(u64, u8, &str, Option<&str>)> {
+    let mut words = (line.split(u8::is_ascii_whitespace)).filter(|word| !word.is_empty());
+    let start = address(words.next()?)?;
+    let &[kind] = words.next()? else {
         return None;
     };
-    let name = words.next()?;
-    let module = words
-        .next()
-        .and_then(|word| word.strip_prefix('[')?.strip_suffix(']'));
+    let name = str::from_utf8(words.next()?).ok()?;
+    let module = (words.next())
+        .and_then(|word| word.strip_prefix(b"[")?.strip_suffix(b"]"))
+        .and_then(|word| str::from_utf8(word).ok());
     Some((start, kind, name, module))
+}
+
+/// Up to 16 hexadecimal digits.
+fn address(word: &[u8]) -> Option<u64> {
+    if word.is_empty() || word.len() > 16 {
+        return None;
+    }
+    word.iter().try_fold(0, |address, byte| {
+        let digit = char::from(*byte).to_digit(16)?;
+        Some(address << 4 | u64::from(digit))
+    })
 }
 
 #[cfg(test)]

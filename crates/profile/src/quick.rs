@@ -1,0 +1,202 @@
+//! Samples of the usual form, read without looking for what they do not have.
+//!
+//! Nearly all recordings have samples of fixed fields and a callchain, in this machine's byte
+//! order. Where each field stands is then known from the event, and a sample is a few loads.
+
+use rprof_records::{AttrFlags, ContextMarker, Endian, SampleLayout, SampleType};
+
+use rprof_perfdata::Event;
+
+use crate::lbr::has_branch_calls;
+
+/// Where the fields stand in the samples of an event.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quick {
+    ip: Option<usize>,
+    tid: Option<usize>,
+    time: Option<usize>,
+    period: Option<usize>,
+    chain: Option<usize>,
+    fixed_len: usize,
+    /// What a sample weighs that does not say.
+    weight: u64,
+}
+
+/// What a sample says.
+pub(crate) struct QuickSample<'a> {
+    pub(crate) pid: i32,
+    pub(crate) tid: i32,
+    pub(crate) time: Option<u64>,
+    pub(crate) weight: u64,
+    pub(crate) ip: u64,
+    /// The callchain, if it has an address.
+    pub(crate) chain: Option<&'a [[u8; 8]]>,
+}
+
+/// What a sample of an event weighs that does not say: what the event was opened with; a
+/// frequency says nothing of it.
+pub(crate) fn default_weight(event: &Event) -> u64 {
+    match event.attr.flags.contains(AttrFlags::FREQ) {
+        true => 1,
+        false => event.attr.period_or_freq.max(1),
+    }
+}
+
+impl Quick {
+    /// `None` where samples have more than that.
+    pub(crate) fn of(event: &Event) -> Option<Quick> {
+        let layout: &SampleLayout = &event.layout;
+        let fields = layout.sample_type();
+        let fixed = [
+            SampleType::IDENTIFIER,
+            SampleType::IP,
+            SampleType::TID,
+            SampleType::TIME,
+            SampleType::ADDR,
+            SampleType::ID,
+            SampleType::STREAM_ID,
+            SampleType::CPU,
+            SampleType::PERIOD,
+        ];
+        let known = fixed.iter().fold(SampleType::CALLCHAIN, |a, b| a.union(*b));
+        if layout.endian() != Endian::NATIVE
+            || !known.contains(fields)
+            || has_branch_calls(&event.attr)
+        {
+            return None;
+        }
+        let at = |field| layout.fixed_offset(field);
+        let fixed_len = 8 * fixed.iter().filter(|f| at(**f).is_some()).count();
+        Some(Quick {
+            ip: at(SampleType::IP),
+            tid: at(SampleType::TID),
+            time: at(SampleType::TIME),
+            period: at(SampleType::PERIOD),
+            chain: fields.contains(SampleType::CALLCHAIN).then_some(fixed_len),
+            fixed_len,
+            weight: default_weight(event),
+        })
+    }
+
+    /// Whether the event has callchains.
+    pub(crate) fn has_chain(&self) -> bool {
+        self.chain.is_some()
+    }
+
+    /// Reads a sample; `None` if it is too short for what it should have.
+    #[inline]
+    pub(crate) fn read<'a>(&self, body: &'a [u8]) -> Option<QuickSample<'a>> {
+        let fixed = body.get(..self.fixed_len)?;
+        let word = |at: usize| Some(u64::from_ne_bytes(*fixed.get(at..)?.first_chunk()?));
+        let half = |at: usize| Some(i32::from_ne_bytes(*fixed.get(at..)?.first_chunk()?));
+        let chain = match self.chain {
+            Some(at) => {
+                let (count, rest) = body.get(at..)?.split_first_chunk::<8>()?;
+                let (words, _) = rest.as_chunks::<8>();
+                let count = usize::try_from(u64::from_ne_bytes(*count)).ok()?;
+                let words = words.get(..count)?;
+                let is_address = |word: &[u8; 8]| {
+                    let entry = u64::from_ne_bytes(*word);
+                    !ContextMarker::is_marker(entry)
+                };
+                words.iter().any(is_address).then_some(words)
+            }
+            None => None,
+        };
+        Some(QuickSample {
+            pid: self.tid.and_then(half).unwrap_or(-1),
+            tid: self.tid.and_then(|at| half(at + 4)).unwrap_or(-1),
+            time: self.time.and_then(word),
+            weight: self.period.and_then(word).unwrap_or(self.weight),
+            ip: self.ip.and_then(word).unwrap_or(0),
+            chain,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rprof_records::{Attr, RawBytes, Sample, SampleFields};
+
+    fn event(attr: Attr) -> Event {
+        let events =
+            rprof_perfdata::Events::new(vec![(attr, String::new(), vec![])], Endian::NATIVE);
+        events.list()[0].clone()
+    }
+
+    /// Against the reader of all samples, on whole ones and on those that are cut off.
+    #[test]
+    fn reads_what_the_other_reader_reads() {
+        let fixed = [
+            SampleType::IDENTIFIER,
+            SampleType::IP,
+            SampleType::TID,
+            SampleType::TIME,
+            SampleType::ADDR,
+            SampleType::ID,
+            SampleType::STREAM_ID,
+            SampleType::CPU,
+            SampleType::PERIOD,
+        ];
+        for mask in 0..1u32 << fixed.len() {
+            let chosen = (0..).zip(fixed).filter(|(bit, _)| mask >> bit & 1 == 1);
+            let fields = chosen.fold(SampleType::empty(), |all, (_, field)| all.union(field));
+            for fields in [fields, fields.union(SampleType::CALLCHAIN)] {
+                let event = event(Attr {
+                    sample_type: fields,
+                    period_or_freq: 17,
+                    ..Attr::default()
+                });
+                let quick = Quick::of(&event).unwrap();
+                let sample = SampleFields {
+                    id: 3,
+                    ip: 5,
+                    pid: 7,
+                    tid: -1,
+                    time: 9,
+                    cpu: 11,
+                    period: 13,
+                    callchain: match mask % 3 {
+                        0 => vec![ContextMarker::USER.0, 0x1000, 0x2000],
+                        1 => vec![ContextMarker::USER.0],
+                        _ => vec![],
+                    },
+                    ..SampleFields::default()
+                };
+                let mut record = Vec::new();
+                let misc = rprof_records::Misc::USER;
+                sample.encode(misc, &event.layout, &mut record).unwrap();
+                let body = &record[8..];
+                for len in 0..=body.len() {
+                    let body = &body[..len];
+                    let all = Sample::parse(RawBytes::from(body), &event.layout).ok();
+                    let read = quick.read(body);
+                    assert_eq!(read.is_some(), all.is_some(), "{fields:?} {len}");
+                    let (Some(read), Some(all)) = (read, all) else {
+                        continue;
+                    };
+                    assert_eq!(read.pid, all.pid().unwrap_or(-1));
+                    assert_eq!(read.tid, all.tid().unwrap_or(-1));
+                    assert_eq!(read.time, all.time());
+                    assert_eq!(read.weight, all.period().unwrap_or(17));
+                    assert_eq!(read.ip, all.ip().unwrap_or(0));
+                    let words = |words: &[[u8; 8]]| {
+                        (words.iter().copied())
+                            .map(u64::from_ne_bytes)
+                            .collect::<Vec<_>>()
+                    };
+                    let chain = all.callchain().map(|c| c.iter().collect::<Vec<_>>());
+                    let chain = chain.filter(|c| c.iter().any(|e| !ContextMarker::is_marker(*e)));
+                    assert_eq!(read.chain.map(words), chain);
+                }
+            }
+        }
+        let more = SampleType::IP.union(SampleType::RAW);
+        let more = event(Attr {
+            sample_type: more,
+            ..Attr::default()
+        });
+        assert!(Quick::of(&more).is_none());
+    }
+}

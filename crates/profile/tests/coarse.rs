@@ -1,0 +1,149 @@
+//! Addresses that stand for their functions give the profile that the addresses give.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+
+use rprof_perfdata::{EventDescription, FileWriter, PerfData};
+use rprof_profile::{Options, Profile, Samples};
+use rprof_records::{
+    Attr, AttrFlags, ContextMarker, Endian, EventKind, Misc, Mmap2, MmapIdentity, Record,
+    SampleFields, SampleId, SampleLayout, SampleType,
+};
+use rprof_symbols::{Reason, Symbolizer};
+
+/// Enough that functions are told apart instead of addresses.
+const SAMPLES: u64 = 24_000;
+
+const BASE: u64 = 0x5500_0000_0000;
+
+/// Samples all over this program, beside it, and in memory without a file.
+fn recording(sample_type: SampleType) -> PerfData {
+    let attr = Attr {
+        kind: EventKind::SOFTWARE,
+        sample_type,
+        flags: AttrFlags::SAMPLE_ID_ALL,
+        ..Attr::default()
+    };
+    let layout = SampleLayout::new(&attr, Endian::NATIVE);
+    let program = std::env::current_exe().unwrap();
+    let len = std::fs::metadata(&program).unwrap().len();
+    let mut records = Vec::new();
+    let mut map = |start, len, path: &str| {
+        let map = Mmap2 {
+            pid: 7,
+            tid: 7,
+            start,
+            len,
+            pgoff: 0,
+            identity: MmapIdentity::Inode {
+                major: 0,
+                minor: 0,
+                inode: 0,
+                generation: 0,
+            },
+            prot: 5,
+            flags: 2,
+            path: Cow::Owned(path.as_bytes().to_vec()),
+        };
+        (Record::Mmap2(map))
+            .encode(Misc::USER, &layout, &SampleId::default(), &mut records)
+            .unwrap();
+    };
+    map(BASE, len, program.to_str().unwrap());
+    map(0x1000, 0x1000, "//anon");
+    map(0x8000, 0x1000, "/nowhere/to/be/found");
+    let mut seed = 1_u64;
+    let mut random = |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (seed >> 33) % below
+    };
+    for time in 0..SAMPLES {
+        let mut address = || match random(8) {
+            0 => random(0x10_000),
+            // Behind code there is debug information.
+            _ => BASE + random(len / 6),
+        };
+        let mut callchain = vec![ContextMarker::USER.0];
+        callchain.extend((0..1 + time % 4).map(|_| address()));
+        let sample = SampleFields {
+            time,
+            pid: 7,
+            tid: 7,
+            ip: callchain[1],
+            period: 1 + random(5),
+            callchain,
+            ..SampleFields::default()
+        };
+        sample.encode(Misc::USER, &layout, &mut records).unwrap();
+    }
+    let events = vec![EventDescription {
+        attr,
+        name: "cpu-clock".into(),
+        ids: Vec::new(),
+    }];
+    let mut bytes = Cursor::new(Vec::new());
+    let mut writer = FileWriter::create(&mut bytes, events).unwrap();
+    writer.write_records(&records).unwrap();
+    writer.finish(Default::default()).unwrap();
+    PerfData::read(&bytes.get_ref()[..], Path::new("made up")).unwrap()
+}
+
+/// Samples and weight by stack of names, innermost first.
+type Stacks = BTreeMap<Vec<Result<Box<str>, Reason>>, (u64, u64)>;
+
+fn add(
+    stacks: &mut Stacks,
+    names: impl Iterator<Item = Result<Box<str>, Reason>>,
+    amount: (u64, u64),
+) {
+    let sum = stacks.entry(names.collect()).or_default();
+    *sum = (sum.0 + amount.0, sum.1 + amount.1);
+}
+
+#[test]
+fn functions_are_the_same_with_and_without_addresses() {
+    let usual = SampleType::IP
+        | SampleType::TID
+        | SampleType::TIME
+        | SampleType::CALLCHAIN
+        | SampleType::PERIOD;
+    let here = Some(PathBuf::from("/"));
+    let symbolizer = Symbolizer::builder().root(here).inlines(false).lines(false);
+    let symbolizer = symbolizer.build();
+    // The second form is read by the way that all samples can be read by.
+    for sample_type in [usual, usual | SampleType::CGROUP] {
+        let data = recording(sample_type);
+        let options = Options {
+            threads: 2,
+            ..Options::default()
+        };
+        let profile = Profile::analyse(&data, &symbolizer, &options);
+        let mut of_profile = Stacks::new();
+        for entry in &profile.entries {
+            let functions = profile.stack(entry.stack).rev();
+            let names = functions.map(|f| profile.function(f).name.clone());
+            add(&mut of_profile, names, (entry.samples, entry.weight));
+        }
+        // One by one, samples keep their addresses.
+        let mut of_samples = Stacks::new();
+        for sample in Samples::read(&data, &symbolizer, &options).iter() {
+            let names = sample.frames().map(|frame| frame.function.name.clone());
+            add(&mut of_samples, names, (1, sample.period));
+        }
+        assert!(of_profile == of_samples);
+        assert_eq!(profile.events[0].samples, SAMPLES);
+        let named = of_samples.keys().flatten().filter(|name| name.is_ok());
+        assert!(named.count() > 1000);
+        let leaves: std::collections::BTreeSet<_> = of_samples
+            .keys()
+            .filter_map(|stack| stack.first())
+            .collect();
+        assert!(
+            leaves.len() > 200 && leaves.len() < 10_000,
+            "{}",
+            leaves.len()
+        );
+    }
+}

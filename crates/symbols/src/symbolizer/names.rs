@@ -1,0 +1,15 @@
+//! Names that many addresses have in common.
+
+use crate::Symbol;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Shares one [`Symbol`] among the addresses in it. The key is its start.
+#[derive(Default)]
+pub(super) struct Names(FxHashMap<u64, Arc<Symbol>>);
+
+impl Names {
+    pub(super) fn get(&mut self, key: u64, make: impl FnOnce() -> Symbol) -> Arc<Symbol> {
+        Arc::clone(self.0.entry(key).or_insert_with(|| Arc::new(make())))
+    }
+}
