@@ -117,9 +117,10 @@ impl Dump {
         if self.read_at <= time {
             // Read before the file is: what comes in between is looked at twice.
             let now = rprof_sampler::monotonic_ns();
-            if let Some(is_all) = self.read(pid) {
-                self.read_at = if is_all { now } else { 0 };
-            }
+            // Where there is no file it is looked for again with samples that are taken later, not
+            // for each frame until then.
+            let is_all = self.read(pid).unwrap_or(true);
+            self.read_at = if is_all { now } else { 0 };
         }
         let Source::Open(live) = &self.source else {
             return None;
