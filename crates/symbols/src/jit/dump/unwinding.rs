@@ -18,6 +18,10 @@ use super::reader::Reader;
 /// Version of `.eh_frame_hdr`, which is its first byte.
 const HDR_VERSION: u8 = 1;
 
+/// Longest `.eh_frame` of one piece of code that is taken, in bytes. V8 has some hundred; the
+/// recorder makes a table of it between two samples, and a hostile dump may want that often.
+const LONGEST: usize = 64 << 10;
+
 /// The unwinding information of a piece of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JitUnwinding<'a> {
@@ -46,7 +50,7 @@ impl Unwinding {
         let table = body.bytes(usize::try_from(size).ok()?)?;
         let header = usize::try_from(header).ok()?;
         let len = table.len().checked_sub(header)?;
-        if mapped == 0 || len == 0 {
+        if mapped == 0 || len == 0 || len > LONGEST {
             return Some(None);
         }
         let is_header = |bytes: &[u8]| bytes.first() == Some(&HDR_VERSION);
