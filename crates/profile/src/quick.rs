@@ -47,17 +47,7 @@ impl Quick {
     pub(crate) fn of(event: &Event) -> Option<Quick> {
         let layout: &SampleLayout = &event.layout;
         let fields = layout.sample_type();
-        let fixed = [
-            SampleType::IDENTIFIER,
-            SampleType::IP,
-            SampleType::TID,
-            SampleType::TIME,
-            SampleType::ADDR,
-            SampleType::ID,
-            SampleType::STREAM_ID,
-            SampleType::CPU,
-            SampleType::PERIOD,
-        ];
+        let fixed = SampleLayout::FIXED;
         let known = fixed.iter().fold(SampleType::CALLCHAIN, |a, b| a.union(*b));
         if layout.endian() != Endian::NATIVE
             || !known.contains(fields)
@@ -128,17 +118,7 @@ mod tests {
     /// Against the reader of all samples, on whole ones and on those that are cut off.
     #[test]
     fn reads_what_the_other_reader_reads() {
-        let fixed = [
-            SampleType::IDENTIFIER,
-            SampleType::IP,
-            SampleType::TID,
-            SampleType::TIME,
-            SampleType::ADDR,
-            SampleType::ID,
-            SampleType::STREAM_ID,
-            SampleType::CPU,
-            SampleType::PERIOD,
-        ];
+        let fixed = SampleLayout::FIXED;
         for mask in 0..1u32 << fixed.len() {
             let chosen = (0..).zip(fixed).filter(|(bit, _)| mask >> bit & 1 == 1);
             let fields = chosen.fold(SampleType::empty(), |all, (_, field)| all.union(field));

@@ -53,6 +53,9 @@ pub struct SampleLayout {
 }
 
 impl SampleLayout {
+    /// Fields of one word that begin every sample, those that it has in this order.
+    pub const FIXED: [SampleType; 9] = FIXED;
+
     /// The layout of records that an event with this attr writes.
     pub fn new(attr: &Attr, endian: Endian) -> SampleLayout {
         let place = |order: &[SampleType], out: &mut [u8]| {
