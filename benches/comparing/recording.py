@@ -1,4 +1,4 @@
-"""Recording beside perf and samply: a command that does nothing, and two busy programs with deep stacks."""
+"""Recording beside perf and samply: a command that does nothing, two busy threads, two busy programs with deep stacks."""
 
 import os
 import re
@@ -9,29 +9,46 @@ import sys
 from .measure import Command, alternate, median
 
 BUSY = """
+#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
-static volatile unsigned long work;
+static int frames;
+static double end;
 static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec / 1e9; }
-static __attribute__((noinline)) void deep(int frames, double end) {
-  volatile char room[32];
-  if (frames > 0) deep(frames - 1, end);
-  else while (now() < end) for (int i = 0; i < 100000; i++) work += i;
-  room[0] = (char)work;
+static __attribute__((noinline)) void deep(int below) {
+  volatile unsigned long work[4] = {0};
+  if (below > 0) deep(below - 1);
+  else while (now() < end) for (int i = 0; i < 100000; i++) work[i % 4] += i;
 }
-int main(int argc, char **argv) { (void)argc; deep(atoi(argv[1]), now() + atof(argv[2])); return 0; }
+static void *run(void *unused) { (void)unused; deep(frames); return 0; }
+int main(int argc, char **argv) {
+  pthread_t second;
+  frames = atoi(argv[1]), end = now() + atof(argv[2]);
+  if (argc > 3) pthread_create(&second, 0, run, 0);
+  run(0);
+  if (argc > 3) pthread_join(second, 0);
+  return 0;
+}
 """
 HERTZ = "9999"
+SECONDS = 5
 
 
-def busy(folder, seconds):
-    """Two processes that compute 45 frames below main, built without frame pointers; None without a compiler."""
+# What computes in both: its name in the table, and the command around the built program.
+BUSY_ONES = {
+    "two threads of 9 frames": lambda program, seconds: [program, "4", str(seconds), "two"],
+    "two programs of 45 frames": lambda program, seconds: ["sh", "-c", f"{program} 45 {seconds} & {program} 45 {seconds}; wait"],
+}
+
+
+def busy(folder):
+    """The program that computes so many frames below main, built without frame pointers; None without a compiler."""
     source, program = os.path.join(folder, "busy.c"), os.path.join(folder, "busy")
     with open(source, "w") as out:
         out.write(BUSY)
-    built = subprocess.run(["cc", "-O1", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-o", program, source],
+    built = subprocess.run(["cc", "-O1", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-pthread", "-o", program, source],
                            stderr=subprocess.DEVNULL)
-    return ["sh", "-c", f"{program} 45 {seconds} & {program} 45 {seconds}; wait"] if built.returncode == 0 else None
+    return program if built.returncode == 0 else None
 
 
 def row(title, peer, goal, ours, theirs, at_most, about, unit, note="", command=""):
@@ -71,11 +88,8 @@ def recorded(line, data, command, folder):
     return max(cpu, 0.001), os.path.getsize(data), done.stderr
 
 
-def deep(tools, folder, runs, seconds=5):
-    """9,999 Hz, 45 frames, two processes: CPU time and size beside perf's dumps and samply."""
-    command = busy(folder, seconds)
-    if not command:
-        return []
+def often(tools, folder, runs, title, command):
+    """9,999 Hz: CPU time and size beside perf's dumps and samply."""
     lines = {
         "rprof record -g": [tools["rprof"], "record", "-g", "-F", HERTZ],
         "rprof record -g -z": [tools["rprof"], "record", "-g", "-z", "-F", HERTZ],
@@ -101,7 +115,7 @@ def deep(tools, folder, runs, seconds=5):
     mine = taken["rprof record -g"]
     for peer in ("perf record --call-graph dwarf", "samply record"):
         if taken.get(peer):
-            made.append(row("9,999 Hz `-g`, two programs of 45 frames: CPU", peer, 1, [c for c, _ in mine], [c for c, _ in taken[peer]],
+            made.append(row(f"9,999 Hz `-g`, {title}: CPU", peer, 1, [c for c, _ in mine], [c for c, _ in taken[peer]],
                             False, "less", "seconds", f"lost {lost:,}", f"{lines['rprof record -g']}"))
     for ours in ("rprof record -g", "rprof record -g -z"):
         made.append(row(f"the same: size of the file{', `-z`' if ours.endswith('z') else ''}", "perf record --call-graph dwarf", 0.02,
@@ -112,4 +126,9 @@ def deep(tools, folder, runs, seconds=5):
 
 def rows(tools, folder, runs):
     """All of them, where perf is there."""
-    return [nothing(tools, folder, 2 * runs), *deep(tools, folder, max(runs // 2, 2))] if tools.get("perf") else []
+    if not tools.get("perf"):
+        return []
+    made, program = [nothing(tools, folder, 2 * runs)], busy(folder)
+    for title, command in BUSY_ONES.items() if program else ():
+        made += often(tools, folder, max(runs // 2, 2), title, command(program, SECONDS))
+    return made
