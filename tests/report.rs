@@ -167,10 +167,27 @@ fn filters() {
         "{sum} of {}",
         all.samples()
     );
+    // As the kernel lists CPUs.
+    assert_eq!(here.report("--cpu 0-1023").samples(), all.samples());
     // Nothing left is an answer, not an error.
     let none = here.report("--comm nobody");
     assert_eq!(none.samples(), 0);
     here.rprof("report --comm nobody").ok().prints("no samples");
+    let none = here.rprof("report --symbol no_such_function").ok();
+    none.prints("the filters leave no sample");
+}
+
+/// What a shell makes of `-i <(zcat perf.data.gz)`.
+#[test]
+fn reads_a_named_pipe() {
+    needs!(PerfEvents);
+    let here = recorded();
+    let expected = here.rprof("report --no-inline").ok();
+    here.sh("mkfifo pipe").ok();
+    let cat = here.sh("exec cat perf.data > pipe").start();
+    let piped = here.rprof("report --no-inline -i pipe").ok();
+    assert_eq!(piped.out(), expected.out());
+    cat.end().exits(0);
 }
 
 #[test]

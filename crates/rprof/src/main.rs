@@ -18,6 +18,7 @@ mod probes;
 mod progress;
 mod record;
 mod report;
+mod rights;
 mod script;
 mod signals;
 mod summary;

@@ -233,7 +233,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
         summary.left_running.clear();
     }
     if let (Ok(summary), true) = (&summary, job.tells_summary) {
-        tell(summary);
+        tell(summary, job.command.first().map(OsString::as_os_str));
     }
     let status = match end {
         End::Exited(status) => Some(status),

@@ -10,8 +10,14 @@ use rprof_profile::Keys;
 use crate::Outcome;
 use crate::cli::{Color, Format, ReportArgs, RowArgs, SortKey};
 use crate::input::{warn, write_to};
+use crate::messages::Failure;
 
 pub(crate) fn run(args: &ReportArgs) -> Outcome {
+    if args.call_graph.is_some() {
+        let message = "report shows no call trees (-g) yet; `rprof flamegraph` draws them, and \
+                       `rprof collapse` writes every stack on a line";
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    }
     let keys = keys(&args.rows.sort);
     let profile = args.input.profile(&keys)?;
     // The table has the warnings above it.

@@ -19,7 +19,7 @@ impl ScriptArgs {
         Options {
             fields,
             nanoseconds: self.ns,
-            max_stack: self.max_stack.map_or(0, Into::into),
+            max_stack: self.max_stack.map_or(0, |most| most as usize),
             hide_callchains: self.hide_call_graph,
             side: SideRecords {
                 lost: self.show_lost_events,
