@@ -1,14 +1,13 @@
 //! `rprof script`.
 
-use std::path::Path;
-
 use rprof_export::script::{Options, Script, Selection, SideRecords};
 use rprof_profile::Samples;
 
 use crate::Outcome;
 use crate::cli::ScriptArgs;
-use crate::input::{open, write_to};
+use crate::input::open;
 use crate::messages::say;
+use crate::pager::show;
 
 impl ScriptArgs {
     fn options(&self) -> Options {
@@ -64,6 +63,6 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
             say(format_args!("warning: {warning}"));
         }
     }
-    write_to(Path::new("-"), |out| Ok(script.write(&samples, out)?))?;
+    show(|out| Ok(script.write(&samples, out)?))?;
     Ok(0)
 }
