@@ -42,8 +42,8 @@ fn from_file(args: &FlamegraphArgs) -> Outcome {
     let quiet = args.sampling.quiet;
     let profile = analyse(&data, &args.filter.symbols, &options, quiet)?;
     warn(&profile, quiet);
-    let command = data.features().command_line().unwrap_or_default().join(" ");
-    draw(args, &profile, &command)?;
+    let line = data.features().command_line().unwrap_or_default();
+    draw(args, &profile, &recorded_command(&line).join(" "))?;
     Ok(0)
 }
 
@@ -132,6 +132,15 @@ pub(crate) fn draw_to(
         say(format_args!("wrote {}", output.display()));
     }
     Ok(())
+}
+
+/// The command that was recorded, where it can be told from the recorder's own words.
+fn recorded_command(line: &[String]) -> &[String] {
+    let mut parts = line.splitn(2, |word| word == "--");
+    match parts.nth(1) {
+        Some(command) if !command.is_empty() => command,
+        _ => line,
+    }
 }
 
 /// A command as a title: not longer than fits.
