@@ -64,7 +64,7 @@ fn is_126_for_what_cannot_be_executed() {
     let here = Here::new();
     std::fs::write(here.path("script"), "#!/bin/sh\n").unwrap();
     here.rprof("record -- ./script").exits(126).says("./script");
-    here.rprof("record -- ./").exits(126);
+    here.rprof("record -- ./").exits(126).says("is a folder");
     assert_eq!(names_here(&here), ["script"]);
 }
 

@@ -88,6 +88,12 @@ fn of_a_command_keeps_its_exit_status() {
         "{titles:#?}"
     );
     assert!(!here.path("perf.data").exists(), "left behind by\n{run}");
+    let stacks = run.err().matches("reach their root").count();
+    assert_eq!(stacks, 1, "told once in\n{run}");
+    // Too short for a sample: no failure of the command's.
+    here.rprof("flamegraph -F 1 -o x.svg -- true")
+        .exits(0)
+        .says("nothing to draw");
     here.rprof("flamegraph -o x.svg -- no-such-command-of-this-name")
         .exits(127);
     assert!(!here.path("x.svg").exists());
@@ -97,9 +103,13 @@ fn of_a_command_keeps_its_exit_status() {
 fn is_the_same_every_time() {
     needs!(PerfEvents);
     let here = Here::new();
-    here.record("-F 999 -g", &c("shares.c"), "0.1");
+    let program = c("shares.c");
+    here.record("-F 999 -g", &program, "0.1");
     let first = here.rprof("flamegraph -o -").ok();
     assert_eq!(first.out(), here.rprof("flamegraph -o -").ok().out());
+    // The title is the command, or its beginning, and not how it was recorded.
+    let title: String = program.display().to_string().chars().take(100).collect();
+    first.prints(&format!(">{title}"));
 }
 
 #[test]
@@ -119,16 +129,14 @@ fn takes_its_options() {
     here.rprof("flamegraph -q -o - --width 777")
         .ok()
         .prints("777");
-    here.rprof("flamegraph -o x.svg --colors octarine")
+    here.rprof("flamegraph -o x.svg --comm nobody")
         .exits(1)
-        .says("octarine");
+        .says("no sample")
+        .says("the filters leave");
     assert!(
         !here.path("x.svg").exists(),
         "no file where nothing could be drawn"
     );
-    here.rprof("flamegraph -o x.svg --comm nobody")
-        .exits(1)
-        .says("no sample");
     here.rprof("flamegraph -o no/such/x.svg")
         .exits(1)
         .says("no/such");
@@ -143,4 +151,18 @@ fn that_cannot_be_written_is_named() {
     here.rprof("flamegraph -o /dev/full")
         .exits(1)
         .says("/dev/full");
+}
+
+#[test]
+fn of_several_events_says_which_is_drawn() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.record("-g -e cpu-clock,page-faults", &c("shares.c"), "0.1");
+    let first = here.rprof("flamegraph -o -").ok();
+    first
+        .says("only samples of cpu-clock")
+        .prints("burn_seventy");
+    let other = here.rprof("flamegraph --event page-faults -o -").ok();
+    assert!(!other.err().contains("only samples"), "{other}");
+    well_formed(&other.out());
 }

@@ -62,6 +62,28 @@ fn colours_only_when_told_to() {
 }
 
 #[test]
+fn goes_through_a_pager_on_a_terminal_only() {
+    needs!(PerfEvents, Terminal);
+    let here = recorded();
+    let pager = "tr a-z A-Z";
+    let plain = here.rprof("report").env("PAGER", pager).ok();
+    plain.prints("work_left");
+    let inner = |words| format!("{} {words}", env!("CARGO_BIN_EXE_rprof"));
+    let on_terminal = |words, pager| {
+        let script = here.command("script").env("PAGER", pager).arg("-qec");
+        script.arg(inner(words)).arg("/dev/null").run()
+    };
+    on_terminal("report", pager).exits(0).prints("WORK_LEFT");
+    on_terminal("script", pager).exits(0).prints("WORK_LEFT");
+    // One that has had enough is no failure, nor is one without a pager.
+    on_terminal("script", "head -n 1").exits(0);
+    on_terminal("report", "").exits(0).prints("work_left");
+    on_terminal("report -i missing", pager)
+        .exits(1)
+        .prints("missing");
+}
+
+#[test]
 fn adds_up() {
     needs!(PerfEvents);
     let here = recorded();
@@ -167,10 +189,27 @@ fn filters() {
         "{sum} of {}",
         all.samples()
     );
+    // As the kernel lists CPUs.
+    assert_eq!(here.report("--cpu 0-1023").samples(), all.samples());
     // Nothing left is an answer, not an error.
     let none = here.report("--comm nobody");
     assert_eq!(none.samples(), 0);
     here.rprof("report --comm nobody").ok().prints("no samples");
+    let none = here.rprof("report --symbol no_such_function").ok();
+    none.prints("the filters leave no sample");
+}
+
+/// What a shell makes of `-i <(zcat perf.data.gz)`.
+#[test]
+fn reads_a_named_pipe() {
+    needs!(PerfEvents);
+    let here = recorded();
+    let expected = here.rprof("report --no-inline").ok();
+    here.sh("mkfifo pipe").ok();
+    let cat = here.sh("exec cat perf.data > pipe").start();
+    let piped = here.rprof("report --no-inline -i pipe").ok();
+    assert_eq!(piped.out(), expected.out());
+    cat.end().exits(0);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Help, manual pages and completions.
 
-use crate::support::Here;
+use crate::support::{Here, c};
 
 const COMMANDS: [&str; 11] = [
     "record",
@@ -166,4 +166,82 @@ fn an_event_nearly_right_gets_a_suggestion() {
             .exits(2)
             .says(right);
     }
+}
+
+/// Above all before something runs that may take an hour.
+#[test]
+fn what_makes_no_sense_is_refused_before_it_runs() {
+    let here = Here::new();
+    for (wrong, said) in [
+        ("flamegraph --colors octarine", "no palette \"octarine\""),
+        ("flamegraph --width 0", "--width"),
+        ("flamegraph --min-width nan", "from 0 to 100"),
+        ("flamegraph -i some.data", "cannot be used with"),
+        ("record -z99", "1..=22"),
+        ("record -p 0", "ps -eLf"),
+    ] {
+        let run = here.rprof(wrong).words("-- touch ran").exits(2);
+        run.says(said);
+        assert!(!here.path("ran").exists(), "it ran in spite of\n{run}");
+    }
+    for (wrong, said) in [
+        ("flamegraph -F 99", "give a COMMAND"),
+        ("report --percent-limit 101", "from 0 to 100"),
+        ("report --cpu x", "such as 0-3,8"),
+        ("report --pid x", "not a number"),
+        ("report -g caller -n 3", "rprof flamegraph"),
+        ("report --call-graph", "rprof collapse"),
+        ("script --max-stack 0", "--max-stack"),
+    ] {
+        here.rprof(wrong).exits(2).says(said);
+    }
+}
+
+/// The clock has no record of calls on any machine.
+#[test]
+fn stacks_that_cannot_be_had_are_told_with_others_that_can() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.rprof("record -e cpu-clock --call-graph lbr -- touch ran")
+        .exits(1)
+        .says("--call-graph auto");
+    assert!(!here.path("ran").exists());
+}
+
+/// `-z9` as in perf; what is the command's stays the command's.
+#[test]
+fn a_level_may_stand_at_its_flag() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let run = here.rprof("record -q -z3 -F 99 -- echo -z9").ok();
+    assert_eq!(run.out(), "-z9\n");
+    here.rprof("header").ok().prints("COMPRESSED");
+    here.rprof("record -q -F 99 echo -z9").ok();
+    let header = here.rprof("header").ok();
+    let features = header.out();
+    let features = features.lines().find(|l| l.starts_with("features"));
+    assert!(!features.unwrap().contains("COMPRESSED"), "{header}");
+}
+
+/// The kernel takes the events away where a program changes its rights, or may not be read.
+#[test]
+fn a_program_that_nobody_may_watch_is_named() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let program = here.path("private");
+    std::fs::copy(c("shares.c"), &program).unwrap();
+    let run = match rustix::process::geteuid().is_root() {
+        // Root may read everything.
+        true => {
+            here.sh("chown 65534 private && chmod 4711 private").ok();
+            here.rprof("record -- ./private 0.1").ok()
+        }
+        false => {
+            here.sh("chmod 111 private").ok();
+            here.rprof("record -- ./private 0.1").ok()
+        }
+    };
+    run.says("0 samples")
+        .says("./private")
+        .says("the kernel ends the recording");
 }

@@ -68,6 +68,7 @@ impl Here {
             "CLICOLOR",
             "CLICOLOR_FORCE",
             "PERF_BUILDID_DIR",
+            "PAGER",
         ] {
             command.env_remove(name);
         }

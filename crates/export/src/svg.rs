@@ -19,8 +19,8 @@ pub struct SvgOptions {
     pub inverted: bool,
     /// Merge from the leaves instead of the roots.
     pub reverse: bool,
-    /// inferno's name of a palette, such as `hot`, `rust`, `java`.
-    pub colors: String,
+    /// What frames are coloured by.
+    pub colors: Colors,
     /// Frames narrower than this are left out: percent of the width.
     pub min_width: f64,
     /// Width in pixels; as wide as the window without.
@@ -36,11 +36,35 @@ impl Default for SvgOptions {
             subtitle: None,
             inverted: false,
             reverse: false,
-            colors: "hot".into(),
+            colors: Colors::default(),
             min_width: 0.01,
             width: None,
             weight: Weight::Period,
         }
+    }
+}
+
+/// A palette; by its name, such as `hot`, `rust`, `java`, through [`str::parse`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Colors(Palette);
+
+/// No palette has this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "there is no palette {name:?}; try hot, mem, io, java, js, perl, python, rust, wakeup, red, green, blue, aqua, yellow, purple or orange"
+)]
+pub struct UnknownPalette {
+    /// The name.
+    pub name: String,
+}
+
+impl std::str::FromStr for Colors {
+    type Err = UnknownPalette;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPalette> {
+        name.parse().map(Colors).map_err(|_| UnknownPalette {
+            name: name.to_owned(),
+        })
     }
 }
 
@@ -49,18 +73,8 @@ impl Default for SvgOptions {
 #[non_exhaustive]
 pub enum SvgError {
     /// There is nothing to draw.
-    #[error(
-        "there is no sample to draw; the program may have been too short, or waited all the time (try a higher -F)"
-    )]
+    #[error("there is no sample to draw")]
     NoSamples,
-    /// No palette has this name.
-    #[error(
-        "there is no palette {name:?}; try hot, mem, io, java, js, perl, python, rust, wakeup, red, green, blue, aqua, yellow, purple or orange"
-    )]
-    Palette {
-        /// The name.
-        name: String,
-    },
     /// It could not be written.
     #[error("cannot write the flame graph: {0}")]
     Write(#[from] std::io::Error),
@@ -76,9 +90,6 @@ pub fn write(
     options: &SvgOptions,
     out: &mut dyn Write,
 ) -> Result<(), SvgError> {
-    let palette: Palette = options.colors.parse().map_err(|_| SvgError::Palette {
-        name: options.colors.clone(),
-    })?;
     let folded = fold(profile, event, options.weight);
     if folded.is_empty() {
         return Err(SvgError::NoSamples);
@@ -86,7 +97,7 @@ pub fn write(
     let mut svg = flamegraph::Options::default();
     svg.title = clean(&options.title).into_owned();
     svg.subtitle = options.subtitle.as_deref().map(|s| clean(s).into_owned());
-    svg.colors = palette;
+    svg.colors = options.colors.0;
     svg.reverse_stack_order = options.reverse;
     svg.direction = match options.inverted {
         true => Direction::Inverted,

@@ -37,7 +37,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The first bytes are not perf's.
-    #[error("{} is not a perf.data file: it begins with {found:?} instead of \"PERFILE2\"", path.display())]
+    #[error("{} is not a perf.data file: it begins with \"{found}\" instead of \"PERFILE2\"", path.display())]
     NotPerfData {
         /// The file.
         path: PathBuf,
@@ -45,7 +45,7 @@ pub enum Error {
         found: String,
     },
     /// The header contradicts itself or the file's length.
-    #[error("{}: damaged header at byte {offset}: {what}", path.display())]
+    #[error("{}: damaged header at byte {offset}: {what}; was it copied completely?", path.display())]
     BadHeader {
         /// The file.
         path: PathBuf,

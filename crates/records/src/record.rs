@@ -61,7 +61,7 @@ pub enum MmapIdentity {
     },
     /// Build-id, with [`Misc::MMAP_BUILD_ID`].
     BuildId {
-        /// How many of `bytes` count; at most 20.
+        /// How many of `bytes` count; from 1 to 20.
         len: u8,
         /// The build-id, zeroes behind it.
         bytes: [u8; 20],
@@ -405,18 +405,18 @@ impl<'a> Record<'a> {
 fn mmap2<'a>(c: &mut Cursor<'a>, misc: Misc) -> Result<Mmap2<'a>, DecodeError> {
     let (pid, tid) = (c.i32()?, c.i32()?);
     let (start, len, pgoff) = (c.u64()?, c.u64()?, c.u64()?);
-    let identity = if misc.has(Misc::MMAP_BUILD_ID) {
-        let [len, _, _, _] = c.bytes()?;
-        MmapIdentity::BuildId {
-            len: len.min(20),
-            bytes: c.bytes()?,
-        }
-    } else {
-        MmapIdentity::Inode {
-            major: c.u32()?,
-            minor: c.u32()?,
-            inode: c.u64()?,
-            generation: c.u64()?,
+    let at = c.at;
+    let build_id = build_id(c.bytes()?).filter(|_| misc.has(Misc::MMAP_BUILD_ID));
+    let identity = match build_id {
+        Some(build_id) => build_id,
+        None => {
+            c.at = at;
+            MmapIdentity::Inode {
+                major: c.u32()?,
+                minor: c.u32()?,
+                inode: c.u64()?,
+                generation: c.u64()?,
+            }
         }
     };
     Ok(Mmap2 {
@@ -430,4 +430,18 @@ fn mmap2<'a>(c: &mut Cursor<'a>, misc: Misc) -> Result<Mmap2<'a>, DecodeError> {
         flags: c.u32()?,
         path: c.c_str()?,
     })
+}
+
+/// The build-id in these bytes of an MMAP2 record; `None` where they cannot be one.
+///
+/// Where somebody else records the same mapping and asked for build-ids, the kernel (6.18 still:
+/// `perf_event_mmap_output` sets the bit in a header that all recorders share) says that it is one, and
+/// writes device and inode. Their first byte, of the major number, is rarely the length of a build-id,
+/// and what stands behind such a length is no zero then. (perf 6.1 falls over this, and dies.)
+fn build_id(bytes: [u8; 24]) -> Option<MmapIdentity> {
+    let (head, bytes) = bytes.split_last_chunk::<20>()?;
+    let (&len, reserved) = head.split_first()?;
+    let padding = bytes.get(usize::from(len)..)?;
+    let zeroes = reserved.iter().chain(padding).all(|byte| *byte == 0);
+    (len > 0 && zeroes).then_some(MmapIdentity::BuildId { len, bytes: *bytes })
 }

@@ -238,9 +238,11 @@ proptest! {
     #[test]
     fn records(
         attr in attr(), endian in endian(), cut in any::<usize>(), name in name(),
-        w in proptest::collection::vec(any::<u64>(), 12), build_id in any::<[u8; 20]>(), len in 0u8..=20,
+        w in proptest::collection::vec(any::<u64>(), 12), build_id in any::<[u8; 20]>(), len in 1u8..=20,
     ) {
         let layout = SampleLayout::new(&attr, endian);
+        let mut build_id = build_id;
+        build_id[usize::from(len)..].fill(0);
         let name = || Cow::Borrowed(&name[..]);
         let (pid, tid) = (w[0] as i32, w[1] as i32);
         let inode = MmapIdentity::Inode {
@@ -292,4 +294,50 @@ proptest! {
             prop_assert_eq!(layout.sample_id(&raw.body), id);
         }
     }
+}
+
+/// A record as Linux 6.18 writes it for a recorder that did not ask for build-ids, beside one that
+/// did: of the exec of a program with inode 10,969,470 on device fe:00.
+#[test]
+fn an_inode_that_is_called_a_build_id_is_an_inode() {
+    let ids = [7_354_u32, 7_354].map(u32::to_le_bytes).concat();
+    let range = [0x557b_f0c0_f000_u64, 0x1000, 0x1000]
+        .map(u64::to_le_bytes)
+        .concat();
+    let device = [0xfe_u32, 0].map(u32::to_le_bytes).concat();
+    let inode = [10_969_470_u64, 2_748_134_224]
+        .map(u64::to_le_bytes)
+        .concat();
+    let tail = [5_u32, 2].map(u32::to_le_bytes).concat();
+    let name = b"/bin/ls\0";
+    let identity = |device: &[u8], inode: &[u8]| {
+        let body = [&ids, &range, device, inode, &tail, &name[..]].concat();
+        let raw = RawRecord {
+            kind: rprof_records::RecordType::MMAP2,
+            misc: Misc::USER | Misc::MMAP_BUILD_ID,
+            body: RawBytes::from(&body[..]),
+            endian: Endian::Little,
+        };
+        match Record::decode(&raw, None).unwrap() {
+            Record::Mmap2(mmap) => mmap.identity,
+            other => panic!("{other:?}"),
+        }
+    };
+    let expected = |major| MmapIdentity::Inode {
+        major,
+        minor: 0,
+        inode: 10_969_470,
+        generation: 2_748_134_224,
+    };
+    assert_eq!(identity(&device, &inode), expected(0xfe));
+    // A disk's major number is the length of some build-ids, but they have zeroes behind them.
+    for major in [0_u32, 8, 259] {
+        let device = [major, 0].map(u32::to_le_bytes).concat();
+        assert_eq!(identity(&device, &inode), expected(major));
+    }
+    let build_id = [20, 0, 0, 0, 1, 2, 3, 4];
+    assert!(matches!(
+        identity(&build_id, &inode),
+        MmapIdentity::BuildId { len: 20, bytes } if bytes[..4] == [1, 2, 3, 4]
+    ));
 }

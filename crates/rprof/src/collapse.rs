@@ -5,7 +5,7 @@ use rprof_profile::Keys;
 
 use crate::Outcome;
 use crate::cli::CollapseArgs;
-use crate::input::{warn, write_to};
+use crate::input::{tell_others, warn, write_to};
 use crate::messages::say;
 
 pub(crate) fn run(args: &CollapseArgs) -> Outcome {
@@ -17,13 +17,7 @@ pub(crate) fn run(args: &CollapseArgs) -> Outcome {
         }
         return write_to(&args.output, |_| Ok(())).map(|()| 0);
     };
-    let others = (profile.events.iter().skip(event + 1)).filter(|e| e.samples > 0);
-    if others.count() > 0 && !args.input.quiet {
-        let name = &profile.events[event].name;
-        say(format_args!(
-            "only samples of {name} are folded; choose others with --event"
-        ));
-    }
+    tell_others(&profile, event, "folded", args.input.quiet);
     write_to(&args.output, |out| {
         Ok(folded::write(
             &profile,

@@ -51,7 +51,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         return Ok(recorded.status);
     }
     summary.path = "a temporary file".into();
-    tell(&summary);
+    tell(&summary, None);
     // The shares are those of functions, whatever the compiler inlined into them.
     let symbolizer = Symbolizer::builder().inlines(false).lines(false).build();
     let profile = Profile::analyse(&open(&file)?, &symbolizer, &Options::default());

@@ -1,5 +1,6 @@
 //! `rprof flamegraph`.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use anyhow::Context;
@@ -8,7 +9,7 @@ use rprof_profile::{Options, Profile};
 
 use crate::Outcome;
 use crate::cli::FlamegraphArgs;
-use crate::input::{analyse, check_events, open, warn, write_to};
+use crate::input::{analyse, check_events, open, tell_others, warn, write_to};
 use crate::messages::{Failure, say};
 use crate::record::{Destination, Job, record};
 use crate::summary::tell;
@@ -21,6 +22,13 @@ pub(crate) fn run(args: &FlamegraphArgs) -> Outcome {
 }
 
 fn from_file(args: &FlamegraphArgs) -> Outcome {
+    if let Some(flag) = args.sampling.first_given() {
+        let message = format!(
+            "{flag} says how to record, and there is nothing to record: give a COMMAND (rprof flamegraph \
+             -- COMMAND), or what runs already (-p PID, -t TID, -u USER, -G CGROUP, -C CPUS, -a)"
+        );
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    }
     let data = open(&args.input)?;
     let events: Vec<String> = (args.sampling.event.iter())
         .flat_map(|list| list.split(','))
@@ -34,8 +42,8 @@ fn from_file(args: &FlamegraphArgs) -> Outcome {
     let quiet = args.sampling.quiet;
     let profile = analyse(&data, &args.filter.symbols, &options, quiet)?;
     warn(&profile, quiet);
-    let command = data.features().command_line().unwrap_or_default().join(" ");
-    draw(args, &profile, &command)?;
+    let line = data.features().command_line().unwrap_or_default();
+    draw(args, &profile, &recorded_command(&line).join(" "))?;
     Ok(0)
 }
 
@@ -68,10 +76,16 @@ fn of_recording(args: &FlamegraphArgs) -> Outcome {
     warn(&profile, quiet);
     if !quiet {
         summary.path = "a temporary file".into();
-        tell(&summary);
-        for line in rprof_export::verdict::lines(&profile) {
-            say(line);
-        }
+        tell(&summary, args.command.first().map(OsString::as_os_str));
+        // The summary has told of the stacks.
+        let told = |line: &String| line.starts_with("stacks: ") && summary.stacks.is_some();
+        let verdict = rprof_export::verdict::lines(&profile);
+        verdict.iter().filter(|line| !told(line)).for_each(say);
+    }
+    if profile.main_event().is_none() {
+        // The summary has told that too. It is no failure of the command's, nor of ours.
+        say("there is nothing to draw");
+        return Ok(status);
     }
     let command: Vec<_> = (args.command.iter()).map(|a| a.to_string_lossy()).collect();
     match draw(args, &profile, &command.join(" ")) {
@@ -96,9 +110,9 @@ fn draw(args: &FlamegraphArgs, profile: &Profile, command: &str) -> Result<(), F
         subtitle: args.subtitle.clone(),
         inverted: args.inverted,
         reverse: args.reverse,
-        colors: args.colors.clone(),
+        colors: args.colors,
         min_width: args.min_width,
-        width: args.width,
+        width: args.width.map(|pixels| pixels as usize),
         weight: args.filter.weight(),
     };
     draw_to(&args.output, profile, &options, args.sampling.quiet)
@@ -112,11 +126,21 @@ pub(crate) fn draw_to(
     quiet: bool,
 ) -> Result<(), Failure> {
     let event = profile.main_event().ok_or(svg::SvgError::NoSamples)?;
+    tell_others(profile, event, "drawn", quiet);
     write_to(output, |out| Ok(svg::write(profile, event, options, out)?))?;
     if !quiet && output != Path::new("-") {
         say(format_args!("wrote {}", output.display()));
     }
     Ok(())
+}
+
+/// The command that was recorded, where it can be told from the recorder's own words.
+fn recorded_command(line: &[String]) -> &[String] {
+    let mut parts = line.splitn(2, |word| word == "--");
+    match parts.nth(1) {
+        Some(command) if !command.is_empty() => command,
+        _ => line,
+    }
 }
 
 /// A command as a title: not longer than fits.

@@ -1,7 +1,6 @@
 //! `rprof header`.
 
 use std::io::Write;
-use std::path::Path;
 
 use rprof_export::clean::clean;
 use rprof_perfdata::{Feature, Mode, PerfData};
@@ -10,8 +9,9 @@ use serde::Serialize;
 
 use crate::Outcome;
 use crate::cli::{HeaderArgs, HeaderFormat};
-use crate::input::{open, write_to};
+use crate::input::open;
 use crate::messages::say;
+use crate::pager::show;
 
 /// What is shown. Absent is what the recording does not say.
 #[derive(Serialize)]
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &HeaderArgs) -> Outcome {
         say(format_args!("warning: {warning}"));
     }
     let header = header(&data);
-    write_to(Path::new("-"), |out| {
+    show(|out| {
         match args.format {
             HeaderFormat::Json => {
                 serde_json::to_writer_pretty(&mut *out, &header)?;

@@ -1,8 +1,10 @@
 //! Opening what is read, and the settings that all reading commands share.
 
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use rprof_perfdata::PerfData;
 use rprof_profile::{Filter, Keys, Options, Profile, Weight};
 use rprof_symbols::{Style, Symbolizer};
@@ -11,13 +13,19 @@ use crate::cli::{DemangleArg, FilterArgs, InputArgs, SymbolArgs, WeightArg};
 use crate::downloads::Downloads;
 use crate::messages::{Failure, say};
 
-/// Opens a recording; `-` is standard input.
+/// Opens a recording; `-` is standard input, and a named pipe is read as a stream too.
 pub(crate) fn open(path: &Path) -> Result<PerfData, Failure> {
     if path == Path::new("-") {
         return Ok(PerfData::read(
             io::stdin().lock(),
             Path::new("standard input"),
         )?);
+    }
+    // What a shell makes of `-i <(COMMAND)`.
+    if std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo()) {
+        let cannot = || format!("cannot read {}", path.display());
+        let pipe = std::fs::File::open(path).with_context(cannot)?;
+        return Ok(PerfData::read(pipe, path)?);
     }
     PerfData::open(path).map_err(|error| match &error {
         rprof_perfdata::Error::Read { source, .. }
@@ -45,7 +53,7 @@ impl FilterArgs {
             comms: self.comm.clone(),
             pids: self.pid.clone(),
             tids: self.tid.clone(),
-            cpus: self.cpu.clone(),
+            cpus: self.cpu.iter().flat_map(|list| list.0.clone()).collect(),
             events: events.to_vec(),
             time: self.time,
             objects: self.dso.clone(),
@@ -105,7 +113,10 @@ pub(crate) fn analyse(
 ) -> Result<Profile, Failure> {
     let downloads = names.downloads(quiet)?;
     let symbolizer = names.symbolizer(options.by_line, downloads.as_ref());
-    let profile = Profile::analyse(data, &symbolizer, options);
+    let mut profile = Profile::analyse(data, &symbolizer, options);
+    if profile.main_event().is_none() && options.filter != Filter::default() {
+        (profile.quality.warnings).push("the filters leave no sample".to_owned());
+    }
     if let Some(downloads) = downloads {
         downloads.tell();
     }
@@ -148,6 +159,17 @@ pub(crate) fn warn(profile: &Profile, quiet: bool) {
     }
 }
 
+/// Says so where only one of several events that have samples is shown.
+pub(crate) fn tell_others(profile: &Profile, shown: usize, how: &str, quiet: bool) {
+    let others = (profile.events.iter().skip(shown + 1)).filter(|e| e.samples > 0);
+    if others.count() > 0 && !quiet {
+        let name = &profile.events[shown].name;
+        say(format_args!(
+            "only samples of {name} are {how}; choose others with --event"
+        ));
+    }
+}
+
 /// Writes to a file, or to standard output for `-`. A file that was begun and not
 /// finished is not left behind under its name.
 pub(crate) fn write_to(
@@ -155,9 +177,10 @@ pub(crate) fn write_to(
     write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     if path == Path::new("-") {
+        let what = || "cannot write to standard output".to_owned();
         let mut out = BufWriter::new(io::stdout().lock());
-        write(&mut out)?;
-        return Ok(out.flush()?);
+        write(&mut out).map_err(|failure| failure.context(what()))?;
+        return Ok(out.flush().with_context(what)?);
     }
     let what = || format!("cannot write {}", path.display());
     let cannot = |e: io::Error| anyhow::Error::new(e).context(what());

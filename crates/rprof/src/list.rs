@@ -1,7 +1,6 @@
 //! `rprof list`.
 
 use std::io::Write;
-use std::path::Path;
 
 use clap::Args;
 use rprof_export::clean::clean;
@@ -12,8 +11,8 @@ use serde::Serialize;
 
 use crate::Outcome;
 use crate::cli::HeaderFormat;
-use crate::input::write_to;
 use crate::messages::{Failure, say};
+use crate::pager::show;
 
 /// Lists the events that can be recorded, and whether they work here.
 ///
@@ -85,7 +84,7 @@ pub(crate) fn run(args: &ListArgs) -> Outcome {
     if catalog.events.is_empty() {
         return Err(nothing(&filter, catalog.no_tracepoints.as_ref()));
     }
-    write_to(Path::new("-"), |out| {
+    show(|out| {
         match args.format {
             HeaderFormat::Json => json(out, &catalog)?,
             HeaderFormat::Text => text(out, &catalog.events)?,

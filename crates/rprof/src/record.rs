@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rprof_recorder::{Output, RecordError, RecordOptions, Recording, Summary, Switch};
-use rprof_sampler::{Event, Launcher, Limits, Session, SessionBuilder, SessionError};
+use rprof_sampler::{Event, EventError, Launcher, Limits, Session, SessionBuilder, SessionError};
 
 use crate::Outcome;
 use crate::cli::{
@@ -107,7 +107,12 @@ fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilder, Failure>
     if !args.event.is_empty() {
         // One list, so that each group has a number of its own.
         let events = Event::parse_with(&args.event.join(","), &ProgramFunctions);
-        builder = builder.events(events.map_err(|e| Failure::with_status(2, e))?);
+        let failed = |error| match error {
+            // Not for want of the right words.
+            EventError::Tracefs { .. } => Failure::from(error),
+            error => Failure::with_status(2, error),
+        };
+        builder = builder.events(events.map_err(failed)?);
     }
     if let Some(bytes) = args.mmap_pages {
         builder = builder.ring_bytes(bytes);
@@ -233,7 +238,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
         summary.left_running.clear();
     }
     if let (Ok(summary), true) = (&summary, job.tells_summary) {
-        tell(summary);
+        tell(summary, job.command.first().map(OsString::as_os_str));
     }
     let status = match end {
         End::Exited(status) => Some(status),

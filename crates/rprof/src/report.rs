@@ -1,7 +1,5 @@
 //! `rprof report`.
 
-use std::path::Path;
-
 use rprof_export::rows::RowOptions;
 use rprof_export::table::TableOptions;
 use rprof_export::{comma, json, table};
@@ -9,9 +7,16 @@ use rprof_profile::Keys;
 
 use crate::Outcome;
 use crate::cli::{Color, Format, ReportArgs, RowArgs, SortKey};
-use crate::input::{warn, write_to};
+use crate::input::warn;
+use crate::messages::Failure;
+use crate::pager::show;
 
 pub(crate) fn run(args: &ReportArgs) -> Outcome {
+    if args.call_graph.is_some() {
+        let message = "report shows no call trees (-g) yet; `rprof flamegraph` draws them, and \
+                       `rprof collapse` writes every stack on a line";
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    }
     let keys = keys(&args.rows.sort);
     let profile = args.input.profile(&keys)?;
     // The table has the warnings above it.
@@ -23,7 +28,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
         limit: args.rows.limit,
         keys,
     };
-    write_to(Path::new("-"), |out| {
+    show(|out| {
         match args.format {
             Format::Json => json::write(&profile, &rows, out)?,
             Format::Csv => comma::write(&profile, &rows, out)?,

@@ -1,14 +1,13 @@
 //! `rprof script`.
 
-use std::path::Path;
-
 use rprof_export::script::{Options, Script, Selection, SideRecords};
 use rprof_profile::Samples;
 
 use crate::Outcome;
 use crate::cli::ScriptArgs;
-use crate::input::{open, write_to};
+use crate::input::open;
 use crate::messages::say;
+use crate::pager::show;
 
 impl ScriptArgs {
     fn options(&self) -> Options {
@@ -19,7 +18,7 @@ impl ScriptArgs {
         Options {
             fields,
             nanoseconds: self.ns,
-            max_stack: self.max_stack.map_or(0, Into::into),
+            max_stack: self.max_stack.map_or(0, |most| most as usize),
             hide_callchains: self.hide_call_graph,
             side: SideRecords {
                 lost: self.show_lost_events,
@@ -64,6 +63,6 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
             say(format_args!("warning: {warning}"));
         }
     }
-    write_to(Path::new("-"), |out| Ok(script.write(&samples, out)?))?;
+    show(|out| Ok(script.write(&samples, out)?))?;
     Ok(0)
 }

@@ -1,25 +1,31 @@
 //! The closing summary of a recording.
 
+use std::ffi::OsStr;
+
 use indicatif::{BinaryBytes, HumanCount};
 use rprof_export::clean::clean;
 use rprof_recorder::{SlowEnough, StackTally, Summary, Throttling};
 use rprof_sampler::Degradation;
 
 use crate::messages::say;
+use crate::rights::hidden_by;
 
-/// Says what was recorded, and what is missing.
-pub(crate) fn tell(summary: &Summary) {
+/// Says what was recorded, of which program if there was one, and what is missing.
+pub(crate) fn tell(summary: &Summary, program: Option<&OsStr>) {
     let duration = summary.duration.as_secs_f64();
-    let samples = HumanCount(summary.samples);
+    let samples = match summary.samples {
+        1 => "1 sample".to_owned(),
+        n => format!("{} samples", HumanCount(n)),
+    };
     let events = summary.events.join(", ");
     match &summary.files[..] {
         [] => say(format_args!(
-            "{samples} samples of {events} in {duration:.3} s, in {} ({})",
+            "{samples} of {events} in {duration:.3} s, in {} ({})",
             summary.path.display(),
             BinaryBytes(summary.file_bytes)
         )),
         [.., last] => say(format_args!(
-            "{samples} samples of {events} in {duration:.3} s; {} kept, the last is {} ({})",
+            "{samples} of {events} in {duration:.3} s; {} kept, the last is {} ({})",
             files(summary.files.len()),
             last.display(),
             BinaryBytes(summary.file_bytes)
@@ -68,9 +74,10 @@ pub(crate) fn tell(summary: &Summary) {
         ));
     }
     if summary.samples == 0 && summary.lost_samples() == 0 {
-        say(
-            "no sample was taken: what was watched ran too short, or waited all the time; try a higher -F",
-        );
+        let why = program.and_then(hidden_by).unwrap_or_else(|| {
+            "what was watched ran too short, or waited all the time; try a higher -F".to_owned()
+        });
+        say(format_args!("no sample was taken: {why}"));
     }
 }
 

@@ -127,8 +127,11 @@ impl Reason {
             ),
             Self::Unidentified => (
                 "unidentified",
-                "recorded elsewhere, without a build-id",
-                Some("Report on the machine that was recorded, or record with build-ids."),
+                "recorded without a build-id, on a machine that is not known to be this one",
+                Some(
+                    "Report on the machine that was recorded; if this is it, vouch for its files \
+                     with `--symfs /`. Or record with build-ids.",
+                ),
             ),
             Self::Stripped => (
                 "stripped",

@@ -163,12 +163,30 @@ fn a_compressed_stream_in_tiny_pieces_is_read_in_linear_time() {
 
 #[test]
 fn a_stream_that_ends_within_a_record_says_so() {
-    let whole = made::stream(2000, made::compressed());
-    // The last bytes of the stream hold the last records' ends.
-    let data = made::read(&whole).unwrap();
-    let mut blocks = data.blocks();
-    blocks.by_ref().for_each(drop);
-    assert!(blocks.damage().is_none());
+    let damage = |bytes: &[u8]| {
+        let data = made::read(bytes).unwrap();
+        let mut blocks = data.blocks();
+        blocks.by_ref().for_each(drop);
+        blocks.damage().cloned()
+    };
+    for options in [WriteOptions::default(), made::compressed()] {
+        let whole = made::stream(2000, options);
+        assert_eq!(damage(&whole), None);
+        for missing in [1, 9] {
+            let cut = &whole[..whole.len() - missing];
+            let found = damage(cut).expect("the last record is not whole");
+            // At the beginning of a record, and not of one long before.
+            let offset = found.offset as usize;
+            assert!(
+                offset < cut.len() && whole.len() - offset < 1 << 16,
+                "{found}"
+            );
+            assert!(
+                found.what.contains("cut off") || found.what.contains("too few"),
+                "{found}"
+            );
+        }
+    }
 }
 
 /// Minutes: `cargo test -p rprof-perfdata --test container -- --ignored`.

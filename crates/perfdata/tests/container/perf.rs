@@ -13,7 +13,13 @@ use crate::made;
 /// What perf prints, and what it complains of. `None` without perf.
 pub(crate) fn perf(args: &[&str], stdin: Option<&Path>) -> Option<(String, String)> {
     let stdin = stdin.map_or(Stdio::null(), |path| fs::File::open(path).unwrap().into());
-    let out = Command::new("perf").args(args).stdin(stdin).output().ok()?;
+    let out = Command::new("perf").args(args).stdin(stdin).output();
+    let required = std::env::var_os("RPROF_REQUIRE_TOOLS").is_some_and(|v| v == "1");
+    assert!(
+        out.is_ok() || !required,
+        "RPROF_REQUIRE_TOOLS=1, and there is no perf"
+    );
+    let out = out.ok()?;
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     assert!(out.status.success(), "{args:?}: {}", text(&out.stderr));
     Some((text(&out.stdout), text(&out.stderr)))

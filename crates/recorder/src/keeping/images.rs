@@ -116,12 +116,12 @@ impl Images {
         }
         if let [first, ..] = &files[..] {
             let path = shown(&first.path);
-            let and_more = match files.len() - 1 {
-                0 => String::new(),
-                n => format!(" and {n} more"),
+            let (and_more, are) = match files.len() - 1 {
+                0 => (String::new(), "is"),
+                n => (format!(" and {n} more"), "are"),
             };
             told.tell(format!(
-                "{path}{and_more} cannot be found by path from here, and is kept in the \
+                "{path}{and_more} cannot be found by path from here, and {are} kept in the \
                  recording ({} KiB before compression)",
                 bytes.div_ceil(1024)
             ));

@@ -4,10 +4,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use rprof_export::svg::Colors;
 
 use super::reading::FilterArgs;
 use super::record::SamplingArgs;
 use super::target::TargetArgs;
+use super::values;
 
 /// Draws a flame graph, from a recording or of a command.
 ///
@@ -21,7 +23,7 @@ pub(crate) struct FlamegraphArgs {
     pub(crate) output: PathBuf,
 
     /// Recording to read when there is no COMMAND; `-` is standard input
-    #[arg(short, long, value_name = "FILE", default_value = "perf.data", value_hint = ValueHint::FilePath)]
+    #[arg(short, long, value_name = "FILE", default_value = "perf.data", value_hint = ValueHint::FilePath, conflicts_with_all = ["command", "all_cpus", "processes", "threads", "cpus", "cgroups", "user"])]
     pub(crate) input: PathBuf,
 
     /// Title at the top [default: the command]
@@ -42,15 +44,15 @@ pub(crate) struct FlamegraphArgs {
 
     /// Palette, such as hot, rust, java, aqua
     #[arg(long, value_name = "PALETTE", default_value = "hot")]
-    pub(crate) colors: String,
+    pub(crate) colors: Colors,
 
     /// Leave out frames narrower than this share of the width
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.01)]
+    #[arg(long, value_name = "PERCENT", default_value = "0.01", value_parser = values::percent)]
     pub(crate) min_width: f64,
 
     /// Width in pixels [default: that of the window]
-    #[arg(long, value_name = "PIXELS")]
-    pub(crate) width: Option<usize>,
+    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(200..=100_000))]
+    pub(crate) width: Option<u32>,
 
     #[command(flatten)]
     pub(crate) filter: FilterArgs,

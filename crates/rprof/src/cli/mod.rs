@@ -26,10 +26,12 @@ pub(crate) use symbols::{DemangleArg, SymbolArgs};
 pub(crate) use target::TargetArgs;
 pub(crate) use values::{CallGraph, Frequency, SwitchAt};
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::list::ListArgs;
 use clap::builder::styling::{AnsiColor, Styles};
+use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 
 const STYLES: Styles = Styles::styled()
@@ -72,11 +74,33 @@ impl Cli {
     /// Reads the process's own arguments. Wrong ones end it with exit status 2.
     pub(crate) fn from_arguments() -> Cli {
         let mut command = with_negations(command());
-        let matches = command.get_matches_mut();
-        Cli::from_arg_matches(&matches)
+        let mut arguments: Vec<OsString> = std::env::args_os().collect();
+        let matches = loop {
+            match command.try_get_matches_from_mut(&arguments) {
+                Err(e) if e.kind() == ErrorKind::UnknownArgument && part_level(&mut arguments) => {}
+                other => break other,
+            }
+        };
+        matches
+            .and_then(|matches| Cli::from_arg_matches(&matches))
             .map_err(|e| e.format(&mut command))
             .unwrap_or_else(|e| e.exit())
     }
+}
+
+/// Makes `-z=9` of a first `-z9`, which perf takes and clap does not: it would take `-z 9` then
+/// as well, and a COMMAND for a level. Says whether there was one.
+///
+/// Only where the arguments are wrong as they are: a COMMAND may have a `-z9` of its own.
+fn part_level(arguments: &mut [OsString]) -> bool {
+    let level = |arg: &OsString| {
+        let digits = arg.to_str()?.strip_prefix("-z")?;
+        let is_level = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+        is_level.then(|| format!("-z={digits}").into())
+    };
+    let ours = arguments.iter_mut().take_while(|arg| *arg != "--");
+    let found = ours.filter_map(|arg| level(arg).map(|level| *arg = level));
+    found.take(1).count() > 0
 }
 
 /// The command line as it is described to users.

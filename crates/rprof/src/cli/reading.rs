@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 
 use super::symbols::SymbolArgs;
+use super::values::{self, CpuList};
 
 /// What is read, and which part of it counts.
 #[derive(Debug, Args)]
@@ -35,27 +36,27 @@ pub(crate) struct InputArgs {
 #[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArgs {
     /// Only threads of these names
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, alias = "comms", value_name = "NAME", value_delimiter = ',')]
     pub(crate) comm: Vec<String>,
 
     /// Only these processes
-    #[arg(long, value_name = "PID", value_delimiter = ',')]
+    #[arg(long, value_name = "PID", value_delimiter = ',', value_parser = values::task)]
     pub(crate) pid: Vec<i32>,
 
     /// Only these threads
-    #[arg(long, value_name = "TID", value_delimiter = ',')]
+    #[arg(long, value_name = "TID", value_delimiter = ',', value_parser = values::task)]
     pub(crate) tid: Vec<i32>,
 
-    /// Only these CPUs
-    #[arg(long, value_name = "CPU", value_delimiter = ',')]
-    pub(crate) cpu: Vec<u32>,
+    /// Only these CPUs, as `0-3,8`
+    #[arg(long, value_name = "CPUS", value_parser = values::cpus)]
+    pub(crate) cpu: Vec<CpuList>,
 
     /// Only samples whose leaf lies in one of these objects (path or file name)
-    #[arg(long, value_name = "OBJECT", value_delimiter = ',')]
+    #[arg(long, alias = "dsos", value_name = "OBJECT", value_delimiter = ',')]
     pub(crate) dso: Vec<String>,
 
     /// Only samples whose leaf is one of these functions; repeatable
-    #[arg(long, value_name = "FUNCTION")]
+    #[arg(long, alias = "symbols", value_name = "FUNCTION")]
     pub(crate) symbol: Vec<String>,
 
     /// Only samples of this time, in seconds as `script` shows them; either end may be left out
@@ -106,6 +107,10 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: Format,
 
+    /// perf's call trees, which are told not to be here.
+    #[arg(short = 'g', long, hide = true, num_args = 0..=1, default_missing_value = "")]
+    pub(crate) call_graph: Option<String>,
+
     /// Colour the shares
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
@@ -134,7 +139,7 @@ pub(crate) struct RowArgs {
     pub(crate) no_children: bool,
 
     /// Leave out rows of a smaller share than this
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
+    #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = values::percent)]
     pub(crate) percent_limit: f64,
 
     /// At most N rows
@@ -206,8 +211,8 @@ pub(crate) struct ScriptArgs {
     pub(crate) ns: bool,
 
     /// At most N frames of a stack
-    #[arg(long, help_heading = "Output", value_name = "N")]
-    pub(crate) max_stack: Option<std::num::NonZeroUsize>,
+    #[arg(long, help_heading = "Output", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_stack: Option<u32>,
 
     /// Show samples with a stack as if they had none
     #[arg(short = 'G', long, help_heading = "Output")]

@@ -141,6 +141,26 @@ pub(crate) struct SamplingArgs {
 }
 
 impl SamplingArgs {
+    /// The first flag that was given and is for recording only.
+    pub(crate) fn first_given(&self) -> Option<&'static str> {
+        let given = [
+            (self.freq.is_some(), "-F"),
+            (self.strict_freq, "--strict-freq"),
+            (self.count.is_some(), "-c"),
+            (self.stacks, "-g"),
+            (self.call_graph.is_some(), "--call-graph"),
+            (self.mmap_pages.is_some(), "-m"),
+            (self.all_user, "--all-user"),
+            (self.all_kernel, "--all-kernel"),
+            (self.no_inherit, "--no-inherit"),
+            (self.delay.is_some(), "-D"),
+            (self.duration.is_some(), "-d"),
+            (self.exclude_perf, "--exclude-perf"),
+            (self.realtime.is_some(), "--realtime"),
+        ];
+        (given.iter()).find_map(|(given, flag)| given.then_some(*flag))
+    }
+
     pub(crate) fn wants_stacks(&self) -> bool {
         match self.call_graph {
             Some(CallGraph::None) => false,

@@ -14,11 +14,11 @@ pub(crate) struct TargetArgs {
     pub(crate) all_cpus: bool,
 
     /// Processes that run already, with all their threads and those they start
-    #[arg(short = 'p', long = "pid", value_name = "PID", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["threads", "cgroups", "user"])]
+    #[arg(short = 'p', long = "pid", value_name = "PID", value_delimiter = ',', value_parser = values::running, conflicts_with_all = ["threads", "cgroups", "user"])]
     pub(crate) processes: Vec<u32>,
 
     /// Threads that run already, by themselves
-    #[arg(short = 't', long = "tid", value_name = "TID", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["cgroups", "user"])]
+    #[arg(short = 't', long = "tid", value_name = "TID", value_delimiter = ',', value_parser = values::running, conflicts_with_all = ["cgroups", "user"])]
     pub(crate) threads: Vec<u32>,
 
     /// Only on these CPUs, as `0-3,8`; everything that runs there, unless another target is given

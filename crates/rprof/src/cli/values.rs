@@ -145,6 +145,27 @@ pub(super) fn switch_at(text: &str) -> Result<SwitchAt, String> {
     }
 }
 
+/// A share of the whole.
+pub(super) fn percent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),
+        _ => Err("not a number from 0 to 100".into()),
+    }
+}
+
+/// A process or thread, by its number; those that the kernel has no number for are -1.
+pub(super) fn task(text: &str) -> Result<i32, String> {
+    text.parse().map_err(|_| "not a number".into())
+}
+
+/// A process or thread that runs.
+pub(super) fn running(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("not the number of one (`ps -eLf` lists them)".into()),
+        Ok(id) => Ok(id),
+    }
+}
+
 /// CPU numbers and ranges.
 pub(super) fn cpus(text: &str) -> Result<CpuList, String> {
     (rprof_sampler::cpus::parse_list(text).map(CpuList)).map_err(|e| e.to_string())
@@ -164,6 +185,15 @@ mod tests {
             assert!(file_size(text).is_err(), "{text:?}");
         }
         assert!(ring_size("5G").is_err());
+    }
+
+    #[test]
+    fn shares_are_of_a_whole() {
+        assert_eq!(percent("0.5"), Ok(0.5));
+        assert_eq!(percent("100"), Ok(100.0));
+        for text in ["", "-1", "101", "nan", "inf", "5%"] {
+            assert!(percent(text).is_err(), "{text:?}");
+        }
     }
 
     #[test]

@@ -202,6 +202,10 @@ pub(super) fn explain(errno: Errno, path: &str) -> String {
             "; the file, or the interpreter it names in its first line or ELF header, is not there"
         }
         libc::ENOENT => "; no folder of PATH has it",
+        libc::EACCES if !path.contains('/') => {
+            "; the file may not be executed, or a folder of PATH not searched, by this user"
+        }
+        libc::EACCES if std::path::Path::new(path).is_dir() => "; it is a folder",
         libc::EACCES => "; it, or a folder above it, may not be executed (chmod +x?)",
         libc::ENOEXEC => "; it is for another kind of machine, or damaged",
         libc::E2BIG => "; arguments and environment are too long",

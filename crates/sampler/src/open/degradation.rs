@@ -226,7 +226,8 @@ impl fmt::Display for Degradation {
                 errno,
             } => write!(
                 f,
-                "`{used}` is sampled, not `{wanted}`: this processor is not that precise ({errno:?}).                  Addresses may lie some instructions behind; ask for fewer `p` to leave this note out"
+                "`{used}` is sampled, not `{wanted}`: this processor is not that precise ({errno:?}). \
+                 Addresses may lie some instructions behind; ask for fewer `p` to leave this note out"
             ),
             Degradation::GroupTakenApart { event, errno } => write!(
                 f,
@@ -245,17 +246,20 @@ impl fmt::Display for Degradation {
                 errno,
             } => write!(
                 f,
-                "{count} processes of the user are not watched (such as {example}): {errno}. Those that \
-                 raised their privileges are for root and CAP_PERFMON only"
+                "{} of the user cannot be watched (such as {example}): {errno}. Those that \
+                 raised their privileges are for root and CAP_PERFMON only",
+                processes(*count)
             ),
             Degradation::MapsRefused { count, example } => write!(
                 f,
-                "code of {count} processes that ran before (such as {example}) stays without names: what they \
-                 have mapped is for their own user to read. Root, or CAP_SYS_PTRACE, may as well"
+                "code of {} that ran before (such as {example}) stays without names: what is \
+                 mapped there is for its own user to read. Root, or CAP_SYS_PTRACE, may as well",
+                processes(*count)
             ),
             Degradation::CpuLost { cpu } => write!(
                 f,
-                "CPU {cpu} went offline while recording; what it ran before is in the recording.                  Record again to include it"
+                "CPU {cpu} went offline while recording; what it ran before is in the recording. \
+                 Record again to include it"
             ),
             Degradation::RealtimeRefused { wanted, errno } => write!(
                 f,
@@ -272,6 +276,46 @@ impl fmt::Display for Degradation {
                 "the recorder's threads keep their priority: nice {wanted} was refused ({errno}). \
                  It takes CAP_SYS_NICE or `ulimit -e`"
             ),
+        }
+    }
+}
+
+fn processes(count: usize) -> String {
+    match count {
+        1 => "1 process".to_owned(),
+        n => format!("{n} processes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One of each kind whose text goes over several lines of source.
+    #[test]
+    fn steps_are_told_in_plain_words() {
+        let errno = Errno(1);
+        let steps = [
+            Degradation::ProcessesRefused {
+                count: 1,
+                example: 7,
+                errno,
+            },
+            Degradation::MapsRefused {
+                count: 1,
+                example: 7,
+            },
+            Degradation::MapsRefused {
+                count: 2,
+                example: 7,
+            },
+            Degradation::CpuLost { cpu: 3 },
+            Degradation::NoUserStack,
+            Degradation::PriorityUnchanged { wanted: 1, errno },
+        ];
+        for text in steps.map(|step| step.to_string()) {
+            assert!(!text.contains("  "), "{text:?}");
+            assert!(!text.contains("1 processes"), "{text:?}");
         }
     }
 }

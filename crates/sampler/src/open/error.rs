@@ -53,7 +53,8 @@ pub enum OpenError {
     /// More descriptors are needed than may be open.
     #[error(
         "watching {threads} threads on {cpus} CPUs takes {needed} file descriptors, and {limit} may be \
-         open. Raise the limit (`ulimit -Hn`, or LimitNOFILE= of the service), watch fewer CPUs (-C) or          threads (-t), or everything (-a), which takes few for each CPU"
+         open. Raise the limit (`ulimit -Hn`, or LimitNOFILE= of the service), watch fewer CPUs (-C) or \
+         threads (-t), or everything (-a), which takes few for each CPU"
     )]
     TooManyFiles {
         /// Threads to watch.
@@ -91,6 +92,11 @@ fn gone(had: usize) -> &'static str {
 fn on(cpu: Option<u32>) -> String {
     cpu.map_or_else(String::new, |cpu| format!(" on CPU {cpu}"))
 }
+
+/// What to do where stacks were to come from the processor's record of branches, and there is none.
+pub(super) const NO_BRANCHES: &str = "Stacks by `lbr` take a processor that records calls, and \
+                                      counters that can be seen here, which virtual machines often \
+                                      hide. `--call-graph auto` needs neither";
 
 /// What to do when an event cannot be opened.
 ///
@@ -145,7 +151,9 @@ pub(super) fn remedy(event: &str, errno: Errno, limits: &Limits, by_cpu: bool) -
 }
 
 /// What to do when a sandbox is in the way.
-const SECCOMP: &str = "A seccomp filter is in force for this process, and perf_event_paranoid would allow     the call, so the filter forbids it. In a container: `--cap-add PERFMON`, or a profile that     allows perf_event_open (`--security-opt seccomp=FILE`)";
+const SECCOMP: &str = "A seccomp filter is in force for this process, and perf_event_paranoid would allow \
+                       the call, so the filter forbids it. In a container: `--cap-add PERFMON`, or a \
+                       profile that allows perf_event_open (`--security-opt seccomp=FILE`)";
 
 /// What to do when whole CPUs may not be watched.
 fn whole_system(limits: &Limits) -> String {

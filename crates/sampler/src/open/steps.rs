@@ -39,8 +39,12 @@ impl Plan {
             }
         };
         let by_cpu = self.watching == Watching::Cpus;
+        let by_branches = self.options.callchains && self.options.branch_call_stacks;
         Err(OpenError::Event {
-            remedy: error::remedy(&event, errno, &self.limits, by_cpu),
+            remedy: match errno.0 {
+                libc::EOPNOTSUPP if by_branches => error::NO_BRANCHES.to_owned(),
+                _ => error::remedy(&event, errno, &self.limits, by_cpu),
+            },
             event,
             cpu: Some(cpu),
             errno,
