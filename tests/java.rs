@@ -78,7 +78,7 @@ fn a_jitdump_names_methods_and_lines() {
     let folder = here.path(".").display().to_string();
     let record = here.rprof("record -q -F 499 -g -e cpu-clock -- java");
     let option = format!("-agentpath:{}={folder}", agent.display());
-    record.arg(option).words("Work 3").ok();
+    record.arg(option).words("Work 2").ok();
     let dumps = std::fs::read_dir(&folder).unwrap().flatten();
     for dump in dumps.filter(|file| file.path().extension().is_some_and(|e| e == "dump")) {
         std::fs::remove_file(dump.path()).unwrap();
@@ -115,7 +115,8 @@ fn a_map_that_jcmd_writes_names_methods() {
     for flags in ["", "-XX:+PreserveFramePointer"] {
         let here = compiled();
         let java = here.command("java").words(flags);
-        let mut java = java.words("Work 20").start();
+        // It is ended with this run.
+        let mut java = java.words("Work 300").start();
         assert_eq!(java.line(), "works");
         let pid = java.pid().as_raw_nonzero().to_string();
         let record = here.rprof("record -q -F 499 -g -e cpu-clock -p");

@@ -1,5 +1,7 @@
 //! `rprof report`: rows, forms, filters.
 
+use std::collections::BTreeSet;
+
 use crate::support::{
     Here, PERF_REPORT, Report, Row, Run, c, folded, perf_samples, perf_self_samples,
 };
@@ -178,18 +180,16 @@ fn limits_its_rows() {
     needs!(PerfEvents);
     let here = recorded();
     assert_eq!(here.report("-n 2").only().rows.len(), 2);
-    let report = here.report("--no-children --percent-limit 20");
-    let names: Vec<_> = report
-        .only()
-        .rows
-        .iter()
-        .map(|r| r.symbol.as_str())
-        .collect();
-    assert_eq!(names.len(), 2, "{names:?}");
-    assert!(
-        names.contains(&"work_left") && names.contains(&"work_right"),
-        "{names:?}"
-    );
+    let names = |options: &str, least: f64| -> BTreeSet<String> {
+        let report = here.report(options);
+        let rows = report.only().rows.iter();
+        let many = rows.filter(|row| row.own as f64 >= least * report.only().weight as f64);
+        many.map(|row| row.symbol.clone()).collect()
+    };
+    let limited = names("--no-children --percent-limit 10", 0.0);
+    assert_eq!(limited, names("--no-children", 0.1));
+    assert!(limited.contains("work_left"), "{limited:?}");
+    assert!(names("--no-children", 0.0).len() > limited.len());
 }
 
 #[test]

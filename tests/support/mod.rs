@@ -13,6 +13,7 @@ mod report;
 mod run;
 mod shell;
 mod stats;
+mod turns;
 mod wait;
 mod xml;
 
@@ -27,6 +28,6 @@ pub(crate) use perf::{
 pub(crate) use report::{Report, Row};
 pub(crate) use run::Run;
 pub(crate) use shell::{Here, Running, Shell};
-pub(crate) use stats::assert_share;
+pub(crate) use stats::{check, check_share, measured};
 pub(crate) use wait::wait_until;
 pub(crate) use xml::well_formed;

@@ -15,6 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::report::Report;
 use super::run::Run;
+use super::turns::{Turn, wait_for_turn};
 
 /// Longer than anything takes, on any machine.
 pub(super) const HANG: Duration = Duration::from_secs(180);
@@ -32,6 +33,15 @@ impl Here {
     /// A path in here.
     pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.0.path().join(name)
+    }
+
+    /// A copy of a program, to be run in here. Made by another process: what this one has open for
+    /// writing, a child of another test has as well until its own exec, and nobody can execute it
+    /// meanwhile ("Text file busy").
+    pub(crate) fn copy(&self, program: &Path, name: impl AsRef<Path>) -> PathBuf {
+        let path = self.path(name);
+        self.command("cp").arg(program).arg(&path).ok();
+        path
     }
 
     /// `rprof`, with arguments that have no spaces in them.
@@ -137,6 +147,7 @@ impl Shell {
         let [mut stdout, mut stderr] = [(); 2].map(|()| output());
         self.command.stdout(stdout.try_clone().unwrap());
         self.command.stderr(stderr.try_clone().unwrap());
+        let _turn = wait_for_turn(&self.command);
         let mut child = spawn(&mut self.command, &line);
         let watch = watch(&child);
         let status = child.wait().expect("cannot wait for a command");
@@ -167,9 +178,11 @@ impl Shell {
         let stderr = output();
         self.command.stdout(Stdio::piped());
         self.command.stderr(stderr.try_clone().unwrap());
+        let turn = wait_for_turn(&self.command);
         let mut child = spawn(&mut self.command, &line);
         let watch = watch(&child);
         Running {
+            _turn: turn,
             line,
             stdout: child.stdout.take().map(BufReader::new),
             seen: Vec::new(),
@@ -193,6 +206,7 @@ impl Shell {
 
 /// A command that runs.
 pub(crate) struct Running {
+    _turn: Option<Turn>,
     line: String,
     child: Child,
     stdout: Option<BufReader<ChildStdout>>,
