@@ -39,13 +39,15 @@ fn stacks(script: &Run) -> Vec<Option<Vec<(String, bool)>>> {
         .collect()
 }
 
-/// All of the program's own functions begin with one of these. Of stacks that have others, nothing is
-/// compared: a sample may meet anything that belongs to the start of a program or to a library, and
-/// what addr2line of binutils, which perf asks, knows of those depends on how they were built.
+/// All of the program's own functions begin with one of these, but for what is inlined into them. Of
+/// stacks that have others, nothing is compared: a sample may meet anything that belongs to the start of
+/// a program or to a library, and what addr2line of binutils, which perf asks, knows of those depends on
+/// how they were built.
 type Own = [&'static str];
 
 fn is_own(stack: &[(String, bool)], own: &Own) -> bool {
-    (stack.iter()).all(|(name, _)| own.iter().any(|prefix| name.starts_with(prefix)))
+    let mut functions = stack.iter().filter(|(_, inlined)| !inlined);
+    functions.all(|(name, _)| own.iter().any(|prefix| name.starts_with(prefix)))
 }
 
 fn compare(program: &Path, own: &Own) {

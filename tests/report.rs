@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::support::{
-    Here, PERF_REPORT, Report, Row, Run, c, folded, perf_samples, perf_self_samples,
+    Here, PERF_REPORT, Report, Row, Run, c, check, folded, measured, perf_samples,
+    perf_self_samples,
 };
 
 /// A recording of `threads`, in perf.data.
@@ -270,11 +271,14 @@ fn shows_each_event_of_a_file() {
 #[test]
 fn reads_what_perf_sends_down_a_pipe() {
     needs!(PerfEvents, Perf);
-    let here = Here::new();
-    let record = here.perf("record -q -N -e cpu-clock -F 999 -g -o - --");
-    let report = here.rprof("report --format json -i -");
-    let run = record.arg(c("shares.c")).arg("0.3").pipe(report);
-    run.exits(0);
-    let report = Report::parse(&run);
-    assert!(report.only().self_share("burn_seventy") > 0.5);
+    measured(|| {
+        let here = Here::new();
+        let record = here.perf("record -q -N -e cpu-clock -F 999 -g -o - --");
+        let report = here.rprof("report --format json -i -");
+        let run = record.arg(c("shares.c")).arg("0.3").pipe(report);
+        run.exits(0);
+        let report = Report::parse(&run);
+        let share = report.only().self_share("burn_seventy");
+        check(share > 0.5, || format!("{share} by\n{run}"))
+    });
 }

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::report::Report;
 use super::run::Run;
-use super::turns::{Turn, wait_for_turn};
+use super::turns::{Turn, wait_for_turn, was_met_by_others};
 
 /// Longer than anything takes, on any machine.
 pub(super) const HANG: Duration = Duration::from_secs(180);
@@ -144,16 +144,28 @@ impl Shell {
     /// cannot keep us waiting.
     pub(crate) fn run(mut self) -> Run {
         let line = line(&self.command);
+        let turn = wait_for_turn(&self.command);
+        let is_perf = matches!(turn, Some(Turn::Perf { .. }));
+        let mut run = self.run_once(&line);
+        for _ in 0..20 {
+            if !is_perf || run.status.success() || !was_met_by_others(&run.stderr) {
+                break;
+            }
+            run = self.run_once(&line);
+        }
+        run
+    }
+
+    fn run_once(&mut self, line: &str) -> Run {
         let [mut stdout, mut stderr] = [(); 2].map(|()| output());
         self.command.stdout(stdout.try_clone().unwrap());
         self.command.stderr(stderr.try_clone().unwrap());
-        let _turn = wait_for_turn(&self.command);
-        let mut child = spawn(&mut self.command, &line);
+        let mut child = spawn(&mut self.command, line);
         let watch = watch(&child);
         let status = child.wait().expect("cannot wait for a command");
         drop(watch);
         Run {
-            line,
+            line: line.into(),
             status,
             stdout: read(&mut stdout),
             stderr: read(&mut stderr),
