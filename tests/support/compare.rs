@@ -58,7 +58,7 @@ fn explain(by_perf: &PerfFrame, by_rprof: &PerfFrame, is_leaf: bool) -> Option<C
 }
 
 /// Whether a sample was taken in the middle of an exec.
-fn is_exec(sample: &PerfSample) -> bool {
+pub(crate) fn is_exec(sample: &PerfSample) -> bool {
     (sample.frames.iter()).any(|f| matches!(&*f.name, "bprm_execve" | "begin_new_exec"))
 }
 

@@ -18,7 +18,7 @@ mod wait;
 mod xml;
 
 pub(crate) use call_tree::{CallTree, Language};
-pub(crate) use compare::{Comparison, legible_samples, legible_stacks};
+pub(crate) use compare::{Comparison, is_exec, legible_samples, legible_stacks};
 pub(crate) use fixtures::{c, c_with, cxx, generated, large_source, rust};
 pub(crate) use folded::{Folded, folded};
 pub(crate) use need::{Need, has, python_with_trampolines};
