@@ -146,7 +146,7 @@ fn keep_the_last_ones() -> Result<(), String> {
     let here = Here::new();
     std::fs::write(here.path("perf.data"), "precious").unwrap();
     let run = here
-        .rprof("record -F 999 -g -e cpu-clock --switch-output=100ms --switch-max-files 2 --")
+        .rprof("record -F 999 -g -e cpu-clock:u --switch-output=100ms --switch-max-files 2 --")
         .arg(c("shares.c"))
         .arg("0.8")
         .ok();
@@ -160,7 +160,7 @@ fn keep_the_last_ones() -> Result<(), String> {
     assert_eq!(files.len(), 2, "{run}");
     // The process and its mappings are older than these files, and known.
     let whole = report(&here, &files[0]);
-    check(whole.samples() > 20, || {
+    check(whole.samples() > 3, || {
         format!("{} samples in {}", whole.samples(), files[0])
     })?;
     let named = whole
