@@ -18,7 +18,7 @@ fn assert_agreement(here: &Here, what: &str) {
         .says_nothing()
         .prints("sample_type: ");
     let script = here.perf(PERF_SCRIPT).ok();
-    script.says_nothing();
+    script.complains_of_losses_only();
     let by_perf = perf_samples(&script);
     let by_rprof = perf_samples(&here.rprof("script --no-inline").ok());
     let report = here.report("--no-children");
@@ -41,7 +41,7 @@ fn assert_agreement(here: &Here, what: &str) {
 
     // Function by function, in samples.
     let by_perf = here.perf(PERF_REPORT).ok();
-    by_perf.says_nothing();
+    by_perf.complains_of_losses_only();
     let by_perf = comparison.correct(perf_self_samples(&by_perf).remove(0));
     assert_eq!(
         report.only().self_samples(),
@@ -164,7 +164,7 @@ fn on_a_compiler() {
 /// As [`assert_agreement`], but 2 % of the weight may differ without explanation.
 fn assert_near_agreement(here: &Here, what: &str) {
     let script = here.perf(PERF_SCRIPT).ok();
-    script.says_nothing();
+    script.complains_of_losses_only();
     let theirs = perf_samples(&script);
     let ours = perf_samples(&here.rprof("script --no-inline").ok());
     let report = here.report("");

@@ -15,7 +15,15 @@ struct Server {
 impl Server {
     /// Returns once it has looked through the folder and found `file`.
     fn start(here: &Here, folder: &Path, file: &str) -> Server {
-        // Nothing else takes the port in between, most likely.
+        // Should something else take the port in between, it ends, and another port is tried.
+        loop {
+            if let Some(server) = Server::try_start(here, folder, file) {
+                return server;
+            }
+        }
+    }
+
+    fn try_start(here: &Here, folder: &Path, file: &str) -> Option<Server> {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr());
         let port = port.expect("a free port").port();
         let child = Command::new("debuginfod")
@@ -30,8 +38,13 @@ impl Server {
             .spawn()
             .expect("debuginfod runs");
         let url = format!("http://127.0.0.1:{port}");
-        let server = Server { child, url };
+        let mut server = Server { child, url };
+        let mut has_ended = false;
         wait_until("the server has the file", || {
+            has_ended = server.child.try_wait().expect("a child").is_some();
+            if has_ended {
+                return true;
+            }
             let find = here.command("debuginfod-find").words("debuginfo").arg(file);
             let find = find.env("DEBUGINFOD_URLS", &server.url);
             let cache = here.path("first-cache");
@@ -39,7 +52,7 @@ impl Server {
             let find = find.env("DEBUGINFOD_CACHE_PATH", cache.to_str().expect("UTF-8"));
             find.run().code() == Some(0)
         });
-        server
+        (!has_ended).then_some(server)
     }
 }
 
@@ -88,8 +101,8 @@ fn what_the_server_has_names_functions() {
     report.says("debuginfod: fetched").says("for shares");
 
     // Of this one it has nothing.
-    let unknown = here.path("unknown");
-    std::fs::copy(c_with("recursion.c", &["-s", "-Wl,--build-id"]), &unknown).expect("copied");
+    let unknown = c_with("recursion.c", &["-s", "-Wl,--build-id"]);
+    let unknown = here.copy(&unknown, "unknown");
     here.record("-o unknown.data -F 999 -g -e cpu-clock", &unknown, "5 0.1");
     let missing = ask("report -i unknown.data --debuginfod").ok();
     missing

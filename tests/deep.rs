@@ -1,6 +1,6 @@
 //! Stacks that no copy reaches across, and what the process's memory tells of them.
 
-use crate::support::{Here, c_with, folded};
+use crate::support::{Here, c_with, check, folded, measured};
 
 /// Complete stacks with the right way, with the wrong one, and those cut short.
 #[derive(Debug, Default)]
@@ -10,11 +10,10 @@ struct Counts {
     short: u64,
 }
 
-fn record(hertz: u32, args: &str) -> Counts {
+fn record(options: &str, args: &str) -> Counts {
     let here = Here::new();
     let program = c_with("ways.c", &["-O2", "-fomit-frame-pointer"]);
-    let options = format!("-e cpu-clock:u -F {hertz} -g");
-    here.record(&options, &program, args);
+    here.record(&format!("-e cpu-clock:u {options} -g"), &program, args);
     let mut counts = Counts::default();
     for (stack, samples) in folded(&here.rprof("collapse --weight samples").ok()) {
         let frames: Vec<&str> = stack.split(';').collect();
@@ -30,24 +29,27 @@ fn record(hertz: u32, args: &str) -> Counts {
             true => counts.wrong += samples,
         }
     }
-    println!("{hertz} Hz, ways {args}: {counts:?}");
+    println!("{options}, ways {args}: {counts:?}");
     counts
 }
 
 #[test]
 fn are_complete_where_they_stay() {
     needs!(PerfEvents);
-    let counts = record(999, "1 0 0");
-    assert_eq!(counts.wrong, 0);
-    // The first of them, and the last.
-    assert!(counts.right > counts.short * 20, "{counts:?}");
+    measured(|| {
+        let counts = record("-F 999", "1 0 0");
+        assert_eq!(counts.wrong, 0);
+        // The first of them, and the last; and, on a busy machine, those before and after a time in
+        // which nobody came to look.
+        check(counts.right > counts.short * 20, || format!("{counts:?}"))
+    });
 }
 
 #[test]
 fn are_cut_where_copies_are_small() {
     needs!(PerfEvents);
-    // The ring has no room for large ones then, and what changes fast lies outside of them.
-    let counts = record(20_000, "1 0 0");
+    // A ring like this has no room for large ones, and what changes fast lies outside of them.
+    let counts = record("-F 999 -m 256K", "1 0 0");
     assert_eq!(counts.wrong + counts.right, 0);
     assert!(counts.short > 0);
 }
@@ -55,7 +57,7 @@ fn are_cut_where_copies_are_small() {
 #[test]
 fn are_cut_where_the_way_cannot_be_known() {
     needs!(PerfEvents);
-    for hertz in [999, 9_999] {
+    for hertz in ["-F 999", "-F 9999"] {
         // Faster than samples come, as fast, and slower than memory is read.
         for args in ["1 20 400", "1 300 3000", "2 4000 60000"] {
             let counts = record(hertz, args);

@@ -1,10 +1,14 @@
 //! `rprof demo`: a newcomer's first minute.
 
-use crate::support::{Here, assert_share, well_formed};
+use crate::support::{Here, check_share, measured, well_formed};
 
 #[test]
 fn shows_the_shares_it_is_made_to_have() {
     needs!(PerfEvents);
+    measured(show_shares);
+}
+
+fn show_shares() -> Result<(), String> {
     let here = Here::new();
     let run = here.rprof("demo --seconds 1").ok();
     let out = run.out();
@@ -30,7 +34,7 @@ fn shows_the_shares_it_is_made_to_have() {
     let other = 1.0 - shares.iter().map(|s| s.1).sum::<f64>();
     for (made, measured, name) in shares {
         // Shares are printed with two digits.
-        assert_share(name, measured, made, samples, other + 0.0001);
+        check_share(name, measured, made, samples, other + 0.0001)?;
         assert!(
             out.lines()
                 .any(|l| l.contains("workload::") && l.contains(name)),
@@ -56,4 +60,5 @@ fn shows_the_shares_it_is_made_to_have() {
         !here.path("perf.data").exists(),
         "the demo leaves only its picture"
     );
+    Ok(())
 }

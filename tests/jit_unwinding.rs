@@ -51,7 +51,7 @@ fn code_is_unwound_as_its_runtime_tells() {
             here.record(&options, &c("jit_unwound.c"), &arguments);
             assert_eq!(remove_dumps(&here).len(), 1);
             let (all, whole) = whole(&perf_samples(&here.rprof("script").ok()));
-            assert!(all > 200, "{all} samples with {options}{untold}");
+            assert!(all > 50, "{all} samples with {options}{untold}");
             match untold {
                 "" => assert!(
                     whole as f64 >= share * all as f64,
@@ -77,7 +77,7 @@ fn perf_inject_unwinds_it_to_the_same_frames() {
     let by_perf = here.perf("script --no-inline -i injected.data").ok();
     let expected = perf_samples(&by_perf);
     let (all, complete) = whole(&expected);
-    assert!(all > 200 && complete == all, "{complete} of {all}");
+    assert!(all > 50 && complete == all, "{complete} of {all}");
     for file in ["p.data", "injected.data"] {
         let ours = here.rprof("script --no-inline -i").arg(file).ok();
         let ours = perf_samples(&ours);

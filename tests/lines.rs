@@ -74,8 +74,7 @@ fn lines_with_functions_and_for_machines() {
 fn symfs_is_another_root() {
     needs!(PerfEvents);
     let here = Here::new();
-    let program = here.path("gone");
-    std::fs::copy(c_with("shares.c", &["-g"]), &program).expect("copied");
+    let program = here.copy(&c_with("shares.c", &["-g"]), "gone");
     here.record("-F 999 -g -e cpu-clock:u", &program, "0.1");
     let root = here.path("root");
     let inside = program.strip_prefix("/").expect("absolute");

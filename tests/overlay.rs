@@ -28,8 +28,8 @@ const INSIDE: &str = "
 ";
 
 /// What runs there.
-const PROGRAMS: &str = "./low 0.3; ./copied 0.3; ./changed 0.5 & sleep 0.2; \
-    mv ../other changed; wait";
+const PROGRAMS: &str = "./low 0.3; ./copied 0.3; ./changed 0.5 & \
+    until grep -q libc /proc/$!/maps; do sleep 0.01; done; mv ../other changed; wait";
 
 /// The folded stacks, by the program's name.
 fn assert_all_named(stacks: &Run, what: &str) {
@@ -45,6 +45,7 @@ fn assert_all_named(stacks: &Run, what: &str) {
                 named += if frames.any(is_burn) { *weight } else { 0 };
             }
         }
+        // Of the user's side.
         let share = named as f64 / all as f64;
         assert!(share > 0.85, "{share} of {all} in {program}, {what}");
     }
@@ -61,7 +62,7 @@ fn programs_of_a_container_are_named() {
     for program in programs() {
         for options in ["-g", "-g -a", ""] {
             let here = Here::new();
-            let record = here.rprof("record -q -F 999 -e cpu-clock").words(options);
+            let record = here.rprof("record -q -F 999 -e cpu-clock:u").words(options);
             let record = record.words("-- unshare -m sh -c").arg(INSIDE).arg("sh");
             let record = record.arg(&program).arg(c("threads.c"));
             record.words("sh -c").arg(PROGRAMS).ok();
@@ -79,7 +80,7 @@ fn programs_of_our_own_container_are_named() {
         let here = Here::new();
         let rprof = Path::new(env!("CARGO_BIN_EXE_rprof"));
         let data = here.path("r.data");
-        let script = "\"$0\" record -q -F 999 -g -e cpu-clock -o \"$1\" -- sh -c \"$2\" &&
+        let script = "\"$0\" record -q -F 999 -g -e cpu-clock:u -o \"$1\" -- sh -c \"$2\" &&
             exec \"$0\" collapse -i \"$1\"";
         let run = here
             .command("unshare")

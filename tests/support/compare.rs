@@ -14,8 +14,9 @@ pub(crate) enum Class {
     /// address is the start of the next one, or of nothing. perf looks that address up; we
     /// look up the call.
     NextFunction,
-    /// perf 6.1 gives an entry of the PLT the name of whatever stands before it,
-    /// or of another entry.
+    /// perf 6.1 gives an entry of the PLT the name of whatever stands before it, or of another
+    /// entry; the first of them, by which functions are bound when they are first called, too.
+    /// It is `.plt` here.
     Plt,
     /// Without a copy of the vdso in its own cache, perf has no names for it.
     Vdso,
@@ -38,7 +39,7 @@ fn explain(by_perf: &PerfFrame, by_rprof: &PerfFrame, is_leaf: bool) -> Option<C
     if (&by_perf.address, &by_perf.object) != (&by_rprof.address, &by_rprof.object) {
         return None;
     }
-    if by_rprof.name.ends_with("@plt") {
+    if by_rprof.name.ends_with("@plt") || by_rprof.name == ".plt" {
         return Some(Class::Plt);
     }
     if by_perf.object == "[vdso]" && by_perf.name == "[unknown]" {
@@ -57,7 +58,7 @@ fn explain(by_perf: &PerfFrame, by_rprof: &PerfFrame, is_leaf: bool) -> Option<C
 }
 
 /// Whether a sample was taken in the middle of an exec.
-fn is_exec(sample: &PerfSample) -> bool {
+pub(crate) fn is_exec(sample: &PerfSample) -> bool {
     (sample.frames.iter()).any(|f| matches!(&*f.name, "bprm_execve" | "begin_new_exec"))
 }
 

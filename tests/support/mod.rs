@@ -13,11 +13,12 @@ mod report;
 mod run;
 mod shell;
 mod stats;
+mod turns;
 mod wait;
 mod xml;
 
 pub(crate) use call_tree::{CallTree, Language};
-pub(crate) use compare::{Comparison, legible_samples, legible_stacks};
+pub(crate) use compare::{Comparison, is_exec, legible_samples, legible_stacks};
 pub(crate) use fixtures::{c, c_with, cxx, generated, large_source, rust};
 pub(crate) use folded::{Folded, folded};
 pub(crate) use need::{Need, has, python_with_trampolines};
@@ -27,6 +28,6 @@ pub(crate) use perf::{
 pub(crate) use report::{Report, Row};
 pub(crate) use run::Run;
 pub(crate) use shell::{Here, Running, Shell};
-pub(crate) use stats::assert_share;
+pub(crate) use stats::{check, check_share, measured};
 pub(crate) use wait::wait_until;
 pub(crate) use xml::well_formed;

@@ -64,6 +64,19 @@ impl Run {
         self
     }
 
+    /// perf complained of nothing but records that were lost while the machine was busy, which are
+    /// missing for whoever reads the file.
+    pub(crate) fn complains_of_losses_only(&self) -> &Run {
+        let err = self.err();
+        let is_known = |line: &str| {
+            ["", "Warning:", "Check IO/CPU overload!"].contains(&line)
+                || line.starts_with("Processed ") && line.contains(" and lost ")
+        };
+        let other = err.lines().find(|line| !is_known(line.trim()));
+        assert!(other.is_none(), "{other:?} in stderr of\n{self}");
+        self
+    }
+
     /// Neither output has a control character but newline and tab, or the bytes of
     /// an escape sequence in another encoding.
     pub(crate) fn is_clean(&self) -> &Run {

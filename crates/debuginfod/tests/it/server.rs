@@ -33,6 +33,11 @@ impl Server {
         Server { url, requests }
     }
 
+    /// Waits for a request.
+    pub(crate) fn wait_until_asked(&self) {
+        (self.requests.recv()).expect("the server runs as long as this");
+    }
+
     /// Paths that were asked for since the last time.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.requests.try_iter().collect()

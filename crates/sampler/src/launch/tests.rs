@@ -77,11 +77,18 @@ fn a_file_that_may_not_be_run_is_eacces() {
     assert_eq!(error.errno, Errno(libc::EACCES));
 }
 
+/// Writes a file, in a process of its own: what this one has open for writing, a child of another
+/// test has as well until its exec, and nobody can execute it meanwhile.
+fn write(file: &std::path::Path, text: &str) {
+    let script = sh("printf %s \"$TEXT\" > \"$FILE\"");
+    assert_eq!(run(&script.env("FILE", file).env("TEXT", text)), Some(0));
+}
+
 #[test]
 fn a_script_without_first_line_runs_in_sh() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("script");
-    std::fs::write(&file, "exit $1\n").unwrap();
+    write(&file, "exit $1\n");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(run(&Launcher::new(&file).arg("5")), Some(5));
 }

@@ -1,0 +1,54 @@
+//! Recordings that must not run at the same time.
+//!
+//! An event that asks for build-ids makes the kernel mark each MMAP2 record as having one. The
+//! mark is set in a header that all listeners are served from, and not taken back for those that did
+//! not ask (seen with Linux 6.18): they get device and inode numbers that are marked as a build-id.
+//! perf 6.1 then ends with "assertion failed at util/build-id.c" and "stack smashing detected". An
+//! event that watches whole CPUs, as of `rprof record -a`, hears of the same mappings as every `perf
+//! record` beside it; so the two take turns. Recordings of single processes do not meet.
+
+use std::process::Command;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+static TURNS: RwLock<()> = RwLock::new(());
+
+/// Whether this is how perf ends where somebody else watches whole CPUs, whom no lock of ours keeps
+/// from it. Leaves them some time if so.
+pub(super) fn was_met_by_others(stderr: &[u8]) -> bool {
+    let text = b"assertion failed at util/build-id.c";
+    let was = stderr.windows(text.len()).any(|window| window == text);
+    if was {
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    was
+}
+
+/// Held as long as the command runs.
+pub(super) enum Turn {
+    /// `perf record`: with others of its kind.
+    Perf {
+        _guard: RwLockReadGuard<'static, ()>,
+    },
+    /// rprof on whole CPUs.
+    Cpus {
+        _guard: RwLockWriteGuard<'static, ()>,
+    },
+}
+
+/// Waits until the command may run. `None` if it may always.
+pub(super) fn wait_for_turn(command: &Command) -> Option<Turn> {
+    let mut args = command.get_args().skip_while(|arg| *arg != "record");
+    args.next()?;
+    if command.get_program() == "perf" {
+        let guard = TURNS.read().unwrap_or_else(PoisonError::into_inner);
+        return Some(Turn::Perf { _guard: guard });
+    }
+    let mut options = args.take_while(|arg| *arg != "--");
+    options
+        .any(|arg| arg == "-a" || arg == "-C" || arg == "-G")
+        .then(|| {
+            let guard = TURNS.write().unwrap_or_else(PoisonError::into_inner);
+            Turn::Cpus { _guard: guard }
+        })
+}
