@@ -49,13 +49,14 @@ impl Profile {
             rows: false,
         };
         let (index, resolved, symbols) = std::thread::scope(|scope| {
-            // The kernel's list takes as long as pass one, and waits for nothing.
+            // The kernel's list takes longer than pass one, and waits for nothing.
             let mut is_wanted = n > 1 && !options.filter.is_by_sample();
             let index = Index::build_telling(data, || {
                 if std::mem::take(&mut is_wanted) {
                     let thread = std::thread::Builder::new().name("rprof-kernel".into());
                     // Without it, whoever asks first loads the list.
-                    drop(thread.spawn_scoped(scope, || symbolizer.load_kernel()));
+                    let ahead = symbolizer.kernel_ahead();
+                    drop(thread.spawn_scoped(scope, || ahead.load()));
                 }
             });
             let resolved = resolve(&index, symbolizer, &options.filter, keep, n);

@@ -7,6 +7,7 @@
 
 use std::sync::OnceLock;
 
+use rprof_processes::ImageId;
 use rprof_symbols::{Extents, ImageKind, Symbolizer};
 
 use crate::index::Index;
@@ -25,6 +26,16 @@ pub(crate) struct Coarse<'a> {
     images: Vec<OnceLock<Option<Extents>>>,
     /// The kernel; modules are few, and told apart by address.
     kernel: OnceLock<Option<Extents>>,
+}
+
+/// How far the addresses of a place are told apart.
+pub(crate) enum Answers<'c> {
+    /// Each may have another answer, or it is not known yet.
+    Unknown,
+    /// All of them get the same.
+    One,
+    /// Those between two bounds do.
+    Several(&'c Extents),
 }
 
 impl<'a> Coarse<'a> {
@@ -46,42 +57,51 @@ impl<'a> Coarse<'a> {
         })
     }
 
-    /// A location that gets the same functions as this one.
-    pub(crate) fn of(&self, location: Location) -> Location {
-        let extents = match location.place {
+    /// How far the addresses of a place are told apart.
+    #[inline]
+    pub(crate) fn answers(&self, place: Place) -> Answers<'_> {
+        let extents = match place {
             Place::Image(id) => (self.images.get(id.0 as usize))
-                .and_then(|slot| slot.get_or_init(|| self.image(location.place)).as_ref()),
-            Place::Kernel(id) => {
-                let kind = id.and_then(|id| self.index.timeline.image(id).map(|i| i.kind));
-                use rprof_processes::ImageKind::{KernelModule, KernelSymbol};
-                match kind {
-                    Some(KernelModule | KernelSymbol) => None,
-                    _ => (self.kernel)
-                        .get_or_init(|| self.extents(location.place, Some(&ImageKind::Kernel)))
-                        .as_ref(),
-                }
-            }
+                .and_then(|slot| slot.get_or_init(|| self.image(place)).as_ref()),
+            Place::Kernel(id) => self.kernel(id, place),
             // Their names come from elsewhere, by address.
             Place::Made(_) | Place::Vsyscall => None,
             Place::Anonymous { .. }
             | Place::Unmapped
             | Place::Hypervisor
             | Place::GuestKernel
-            | Place::GuestUser => {
-                return Location {
-                    lookup: 0,
-                    caller: false,
-                    ..location
-                };
-            }
+            | Place::GuestUser => return Answers::One,
         };
-        match extents {
-            Some(extents) => Location {
-                lookup: extents.representative(location.lookup),
-                caller: false,
-                ..location
-            },
-            None => location,
+        extents.map_or(Answers::Unknown, Answers::Several)
+    }
+
+    /// A location that gets the same functions as this one.
+    pub(crate) fn of(&self, location: Location) -> Location {
+        let lookup = match self.answers(location.place) {
+            Answers::One => 0,
+            Answers::Several(extents) => extents.representative(location.lookup),
+            Answers::Unknown => return location,
+        };
+        Location {
+            lookup,
+            caller: false,
+            ..location
+        }
+    }
+
+    fn kernel(&self, id: Option<ImageId>, place: Place) -> Option<&Extents> {
+        use rprof_processes::ImageKind::{KernelModule, KernelSymbol};
+        let kind = id.and_then(|id| self.index.timeline.image(id).map(|i| i.kind));
+        if let Some(KernelModule | KernelSymbol) = kind {
+            return None;
+        }
+        match self.kernel.get() {
+            Some(extents) => extents.as_ref(),
+            // Waiting for it takes longer than what is kept apart meanwhile.
+            None if self.symbolizer.is_loading_kernel() => None,
+            None => (self.kernel)
+                .get_or_init(|| self.extents(place, Some(&ImageKind::Kernel)))
+                .as_ref(),
         }
     }
 

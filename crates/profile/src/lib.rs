@@ -27,6 +27,8 @@
 
 mod analyse;
 mod coarse;
+mod counting;
+mod counts;
 pub mod filter;
 mod identity;
 pub mod index;
@@ -37,12 +39,12 @@ pub mod location;
 mod machine;
 mod memo;
 pub mod model;
+mod pages;
 pub mod quality;
 mod quick;
 mod reads;
 mod resolve;
 pub mod samples;
-mod seen;
 mod stacks;
 pub mod symbolize;
 mod tasks;

@@ -112,7 +112,7 @@ pub(crate) struct Stack {
 }
 
 /// Stands for the leaf of a stack without frames.
-const NO_LEAF: u32 = u32::MAX;
+pub(crate) const NO_LEAF: u32 = u32::MAX;
 
 impl Stack {
     pub(crate) fn leaf(&self) -> Option<u32> {

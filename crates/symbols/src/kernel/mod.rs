@@ -219,15 +219,15 @@ impl KernelSymbols {
         (0..self.entries.len()).filter_map(|index| self.symbol(index))
     }
 
-    /// The AVMAs at which the answer to a lookup may change, two sorted runs.
+    /// The AVMAs at which the answer to a lookup may change, ascending; some twice.
     pub(crate) fn bounds(&self) -> impl Iterator<Item = u64> {
-        let ends = self.iter().map(|s| s.start.saturating_add(s.size));
-        self.entries.iter().map(|entry| entry.start).chain(ends)
+        (0..self.entries.len()).flat_map(|at| [self.entries[at].start, self.end(at)])
     }
 
-    fn symbol(&self, index: usize) -> Option<KernelSymbol<'_>> {
+    /// Where the symbol of this index ends: with the next one at the latest.
+    fn end(&self, index: usize) -> u64 {
         let entry = &self.entries[index];
-        let end = match self.entries.get(index + 1) {
+        match self.entries.get(index + 1) {
             Some(next) if next.module == entry.module => next.start,
             next => {
                 let page_end = (entry.start | (PAGE - 1))
@@ -235,7 +235,11 @@ impl KernelSymbols {
                     .saturating_add(PAGE);
                 next.map_or(page_end, |next| next.start.min(page_end))
             }
-        };
+        }
+    }
+
+    fn symbol(&self, index: usize) -> Option<KernelSymbol<'_>> {
+        let entry = &self.entries[index];
         let name = self
             .names
             .get(entry.name as usize..)?
@@ -245,7 +249,7 @@ impl KernelSymbols {
             name,
             module,
             start: entry.start,
-            size: end - entry.start,
+            size: self.end(index) - entry.start,
         })
     }
 }
@@ -314,6 +318,15 @@ fn for_each_line(list: &mut impl BufRead, mut each: impl FnMut(&[u8])) -> io::Re
 
 /// Address, type, name, module. `None` for a line of another form.
 fn split_line(line: &[u8]) -> Option<(u64, u8, &str, Option<&str>)> {
+    // As the kernel prints it: 16 digits and the type, and mostly no module.
+    if let Some((&start, [b' ', kind, b' ', rest @ ..])) = line.split_first_chunk::<16>()
+        && let Some(start) = address(&start)
+        && !rest.is_empty()
+        && !rest.iter().any(u8::is_ascii_whitespace)
+        && !kind.is_ascii_whitespace()
+    {
+        return Some((start, *kind, str::from_utf8(rest).ok()?, None));
+    }
     let mut words = (line.split(u8::is_ascii_whitespace)).filter(|word| !word.is_empty());
     let start = address(words.next()?)?;
     let &[kind] = words.next()? else {
@@ -332,7 +345,12 @@ fn address(word: &[u8]) -> Option<u64> {
         return None;
     }
     word.iter().try_fold(0, |address, byte| {
-        let digit = char::from(*byte).to_digit(16)?;
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            b'A'..=b'F' => byte - b'A' + 10,
+            _ => return None,
+        };
         Some(address << 4 | u64::from(digit))
     })
 }

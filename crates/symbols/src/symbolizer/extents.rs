@@ -4,9 +4,12 @@
 //! between two bounds all get the same answer but for [`Frames::offset`](crate::Frames::offset).
 
 use super::{Image, Symbolizer};
+use crate::Reason;
 use crate::elf_image::ElfImage;
 use crate::file::Pages;
 use crate::image::{ImageKey, ImageKind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// More bounds than any honest file has; beyond that addresses are looked up one by one.
 const MOST: usize = 1 << 24;
@@ -18,15 +21,15 @@ const IN_BUCKET: usize = 4;
 const AT_A_TIME: usize = 8;
 
 /// The offsets of an image at which the answer to a lookup may change.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Extents {
     /// The first bound.
     base: u64,
     /// Bounds as distances from `base`, ascending; the first is 0. Behind the last, as many of
     /// the largest value as are compared at a time.
-    bounds: Box<[u32]>,
+    bounds: Arc<[u32]>,
     /// For each `1 << shift` bytes from `base` on, the number of bounds before them.
-    buckets: Box<[u32]>,
+    buckets: Arc<[u32]>,
     shift: u32,
 }
 
@@ -40,11 +43,17 @@ impl Extents {
     fn new(mut bounds: Vec<u64>) -> Extents {
         // They come in sorted runs.
         bounds.sort();
-        bounds.dedup();
-        let base = bounds.first().copied().unwrap_or(0);
+        Extents::of_sorted(bounds.into_iter())
+    }
+
+    /// Of ascending bounds, which may repeat.
+    fn of_sorted(bounds: impl Iterator<Item = u64>) -> Extents {
+        let mut all = bounds.peekable();
+        let base = all.peek().copied().unwrap_or(0);
         // Offsets that are further away stand for themselves.
-        let near = bounds.iter().map_while(|b| u32::try_from(b - base).ok());
+        let near = all.map_while(|b| u32::try_from(b - base).ok());
         let mut bounds: Vec<u32> = near.filter(|b| *b < u32::MAX).collect();
+        bounds.dedup();
         let span = bounds.last().map_or(0, |last| u64::from(*last)) + 1;
         let wanted = (bounds.len() / IN_BUCKET).max(1) as u64;
         let shift = span.div_ceil(wanted).next_power_of_two().ilog2();
@@ -64,22 +73,47 @@ impl Extents {
         }
     }
 
+    /// The same of an image whose offsets are less by this.
+    fn moved(&self, down: u64) -> Extents {
+        Extents {
+            base: self.base.wrapping_sub(down),
+            ..self.clone()
+        }
+    }
+
     /// An offset that gets the same answer as this one; the same for all that do so up to the
     /// next bound.
     #[inline]
     #[must_use]
     pub fn representative(&self, offset: u64) -> u64 {
+        self.end(offset, self.begin(offset))
+    }
+
+    /// The first half of [`representative`](Self::representative), for those who have many
+    /// offsets: each half waits for memory, and that of many can be waited for together. To be
+    /// given to [`end`](Self::end).
+    #[inline]
+    #[must_use]
+    pub fn begin(&self, offset: u64) -> usize {
+        let bucket = (offset.wrapping_sub(self.base) >> self.shift) as usize;
+        let bucket = self.buckets.get(bucket).or(self.buckets.last());
+        bucket.map_or(0, |first| *first as usize)
+    }
+
+    /// The second half, for what [`begin`](Self::begin) answered for the same offset.
+    #[inline]
+    #[must_use]
+    pub fn end(&self, offset: u64, begun: usize) -> u64 {
         let inside = offset.checked_sub(self.base);
         let inside = inside.and_then(|inside| u32::try_from(inside).ok());
         let Some(inside) = inside.filter(|inside| *inside < u32::MAX) else {
             return offset;
         };
-        let bucket = (u64::from(inside) >> self.shift) as usize;
-        let bucket = self.buckets.get(bucket).or(self.buckets.last());
-        let mut before = bucket.map_or(0, |first| *first as usize);
+        let mut before = begun;
         // Counted, not searched for: how long a search goes on is not known before the bounds have
         // come from memory, and nothing else would be asked for meanwhile.
-        while let Some(bounds) = self.bounds[before..].first_chunk::<AT_A_TIME>() {
+        while let Some(bounds) = (self.bounds.get(before..)).and_then(<[u32]>::first_chunk) {
+            let bounds: &[u32; AT_A_TIME] = bounds;
             let passed: u32 = bounds.iter().map(|bound| u32::from(*bound <= inside)).sum();
             before += passed as usize;
             if (passed as usize) < AT_A_TIME {
@@ -88,9 +122,28 @@ impl Extents {
         }
         // The first bound is 0, so there is one before.
         match before.checked_sub(1).and_then(|at| self.bounds.get(at)) {
-            Some(bound) => self.base + u64::from(*bound),
+            Some(bound) => self.base.wrapping_add(u64::from(*bound)),
             None => offset,
         }
+    }
+}
+
+/// The kernel's list on its way: see [`Symbolizer::kernel_ahead`].
+#[derive(Debug)]
+#[must_use = "nothing is loaded by it alone"]
+pub struct KernelAhead<'a>(&'a Symbolizer);
+
+impl KernelAhead<'_> {
+    /// Reads the symbols of the running kernel, if nobody has yet.
+    pub fn load(self) {
+        // Whoever asks is told why there are none.
+        let _known = self.0.kernel_extents().is_ok();
+    }
+}
+
+impl Drop for KernelAhead<'_> {
+    fn drop(&mut self) {
+        self.0.loads_kernel.store(false, Ordering::Release);
     }
 }
 
@@ -112,10 +165,7 @@ impl Symbolizer {
                 let Ok(shift) = shift else {
                     return Some(Extents::none());
                 };
-                let bounds = self.kernel_symbols().ok()?.bounds();
-                Some(Extents::new(
-                    bounds.map(|avma| avma.wrapping_sub(*shift)).collect(),
-                ))
+                Some(self.kernel_extents().ok()?.moved(*shift))
             }
             Ok(Image::Archive(_)) => None,
         }
@@ -130,11 +180,23 @@ impl Symbolizer {
         image.bounds(places, MOST).map(Extents::new)
     }
 
-    /// Reads the symbols of the running kernel, if nobody has yet: for those who know before
-    /// they have an address that they will ask, and have a thread to spare.
-    pub fn load_kernel(&self) {
-        // Whoever asks is told why there are none.
-        let _known = self.kernel_symbols().is_ok();
+    fn kernel_extents(&self) -> Result<&Extents, Reason> {
+        let symbols = self.kernel_symbols()?;
+        let make = || Extents::of_sorted(symbols.bounds());
+        Ok(self.kernel_extents.get_or_init(make))
+    }
+
+    /// To be [loaded](KernelAhead::load) on another thread, for those who know before they have
+    /// an address that they will ask for the kernel's symbols, and have a thread to spare.
+    pub fn kernel_ahead(&self) -> KernelAhead<'_> {
+        self.loads_kernel.store(true, Ordering::Release);
+        KernelAhead(self)
+    }
+
+    /// Whether the kernel's symbols are being loaded, so that who asks for them now would wait.
+    #[must_use]
+    pub fn is_loading_kernel(&self) -> bool {
+        self.loads_kernel.load(Ordering::Acquire)
     }
 }
 
@@ -154,10 +216,15 @@ mod tests {
             let base = random(1000);
             let bounds: Vec<u64> = (0..1 + round % 50).map(|_| base + random(spread)).collect();
             let extents = Extents::new(bounds.clone());
+            let moved = extents.moved(base);
             for offset in (0..50).map(|_| random(spread + 2000)) {
                 let before = bounds.iter().filter(|bound| **bound <= offset).max();
                 let expected = before.copied().unwrap_or(offset);
                 assert_eq!(extents.representative(offset), expected, "{bounds:?}");
+                if offset >= base {
+                    let found = moved.representative(offset - base);
+                    assert_eq!(found.wrapping_add(base), expected, "{bounds:?}");
+                }
             }
         }
         assert_eq!(Extents::none().representative(u64::MAX), u64::MAX);
