@@ -6,9 +6,10 @@
 //! it is located by one that stands for its function.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rprof_processes::ImageId;
-use rprof_symbols::{Extents, ImageKind, Symbolizer};
+use rprof_symbols::{Begun, Extents, ImageKind, Symbolizer};
 
 use crate::index::Index;
 use crate::location::{Location, Place};
@@ -17,6 +18,9 @@ use crate::symbolize::{Origin, recorded_kernel_start};
 /// Samples from which on it pays to know all functions of an image.
 const ENOUGH: u64 = 20_000;
 
+/// Locations that are looked up together.
+const TOGETHER: usize = 64;
+
 /// What stands for what, in images that are asked about.
 pub(crate) struct Coarse<'a> {
     index: &'a Index<'a>,
@@ -24,12 +28,14 @@ pub(crate) struct Coarse<'a> {
     origin: Origin,
     kernel_start: Option<u64>,
     images: Vec<OnceLock<Option<Extents>>>,
+    /// Whether somebody is about to open an image.
+    opening: Vec<AtomicBool>,
     /// The kernel; modules are few, and told apart by address.
     kernel: OnceLock<Option<Extents>>,
 }
 
 /// How far the addresses of a place are told apart.
-pub(crate) enum Answers<'c> {
+enum Answers<'c> {
     /// Each may have another answer, or it is not known yet.
     Unknown,
     /// All of them get the same.
@@ -53,16 +59,15 @@ impl<'a> Coarse<'a> {
             origin: Origin::of(index.data, symbolizer.has_root()),
             kernel_start: recorded_kernel_start(&index.timeline),
             images: images.iter().map(|_| OnceLock::new()).collect(),
+            opening: images.iter().map(|_| AtomicBool::new(false)).collect(),
             kernel: OnceLock::new(),
         })
     }
 
-    /// How far the addresses of a place are told apart.
     #[inline]
-    pub(crate) fn answers(&self, place: Place) -> Answers<'_> {
+    fn answers(&self, place: Place) -> Answers<'_> {
         let extents = match place {
-            Place::Image(id) => (self.images.get(id.0 as usize))
-                .and_then(|slot| slot.get_or_init(|| self.image(place)).as_ref()),
+            Place::Image(id) => self.of_image(id),
             Place::Kernel(id) => self.kernel(id, place),
             // Their names come from elsewhere, by address.
             Place::Made(_) | Place::Vsyscall => None,
@@ -75,17 +80,41 @@ impl<'a> Coarse<'a> {
         extents.map_or(Answers::Unknown, Answers::Several)
     }
 
-    /// A location that gets the same functions as this one.
-    pub(crate) fn of(&self, location: Location) -> Location {
-        let lookup = match self.answers(location.place) {
-            Answers::One => 0,
-            Answers::Several(extents) => extents.representative(location.lookup),
-            Answers::Unknown => return location,
-        };
-        Location {
-            lookup,
-            caller: false,
-            ..location
+    /// Replaces locations by ones that get the same functions: step by step for all of them,
+    /// as each step waits for other memory.
+    #[inline]
+    pub(crate) fn coarsen<T>(&self, all: &mut [T], location: impl Fn(&mut T) -> &mut Location) {
+        for some in all.chunks_mut(TOGETHER) {
+            let mut begun: [Option<(&Extents, Begun)>; TOGETHER] = [None; TOGETHER];
+            for (one, begun) in some.iter_mut().zip(&mut begun) {
+                let location = location(one);
+                match self.answers(location.place) {
+                    Answers::Several(extents) => {
+                        *begun = Some((extents, extents.begin(location.lookup)));
+                    }
+                    Answers::One => (location.lookup, location.caller) = (0, false),
+                    Answers::Unknown => {}
+                }
+            }
+            for (one, begun) in some.iter_mut().zip(begun) {
+                if let Some((extents, begun)) = begun {
+                    let location = location(one);
+                    location.lookup = extents.end(location.lookup, begun);
+                    location.caller = false;
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn of_image(&self, id: ImageId) -> Option<&Extents> {
+        let number = id.0 as usize;
+        let slot = self.images.get(number)?;
+        match slot.get() {
+            Some(extents) => extents.as_ref(),
+            // As with the kernel.
+            None if self.opening.get(number)?.swap(true, Ordering::Relaxed) => None,
+            None => slot.get_or_init(|| self.image(Place::Image(id))).as_ref(),
         }
     }
 

@@ -4,14 +4,12 @@
 //! met far more often than the two together. Each step is made for many samples before the
 //! next one is: the memory that they wait for is then on its way for all of them.
 
-use rprof_symbols::Extents;
-
 use rprof_processes::SpaceId;
 
-use crate::coarse::{Answers, Coarse};
+use crate::coarse::Coarse;
 use crate::counts::{Contexts, Counted, Counts, Numbers};
 use crate::index::Index;
-use crate::location::{Context, Location, addresses};
+use crate::location::{Context, Location, Place, addresses};
 use crate::memo::{Memo, Tag};
 use crate::pages::Pages;
 use crate::resolve::{Amount, Group};
@@ -30,9 +28,12 @@ pub(crate) struct Counting<'a> {
     /// Numbers of lists of callers.
     lists: Numbers,
     memo: Memo,
+    /// What was found out of the samples at hand.
+    found: Vec<Found>,
     words: Vec<u64>,
-    list: Vec<u32>,
-    /// Callers that are not in the memo: their places in the list, addresses, tags, locations.
+    /// Numbers of the locations of callers, of many lists.
+    numbers: Vec<u32>,
+    /// Callers that are not in the memo: their places in `numbers`, addresses, tags, locations.
     missed: Vec<(usize, u64, Option<Tag>, Location)>,
     pub(crate) contexts: Contexts,
     counts: Counts,
@@ -48,8 +49,9 @@ impl<'a> Counting<'a> {
             pages: Pages::default(),
             lists: Numbers::default(),
             memo: Memo::default(),
+            found: Vec::new(),
             words: Vec::new(),
-            list: Vec::new(),
+            numbers: Vec::new(),
             missed: Vec::new(),
             contexts: Contexts::default(),
             counts: Counts::default(),
@@ -65,121 +67,132 @@ impl<'a> Counting<'a> {
     }
 
     /// Counts samples, [`TOGETHER`] at most.
-    pub(crate) fn count(&mut self, waiting: &mut [Waiting<'_>]) {
-        self.resolve(waiting);
-        for one in waiting {
-            self.counts.add(counted(one), one.weight);
+    pub(crate) fn count(&mut self, waiting: &[Waiting<'_>]) {
+        let mut found = std::mem::take(&mut self.found);
+        found.clear();
+        found.extend(waiting.iter().map(|one| Found {
+            list: self.lists.find(one.identity),
+            ..NOTHING
+        }));
+        self.resolve_leaves(waiting, &mut found);
+        if found.iter().any(|found| found.list.is_none()) {
+            self.resolve_callers(waiting, &mut found);
         }
+        for (one, found) in waiting.iter().zip(&found) {
+            self.counts.add(found.counted(one.context), one.weight);
+        }
+        self.found = found;
     }
 
     /// Counts a sample, and answers its group.
     pub(crate) fn count_one(&mut self, one: Waiting<'_>) -> Group {
-        let mut one = [one];
-        self.count(&mut one);
-        self.contexts.group(counted(&one[0]), &mut self.stacks)
+        let one = [one];
+        self.count(&one);
+        let counted = self.found[0].counted(one[0].context);
+        self.contexts.group(counted, &mut self.stacks)
     }
 
-    /// Finds numbers for leaves and callers.
-    fn resolve(&mut self, waiting: &mut [Waiting<'_>]) {
+    /// Finds numbers for leaves.
+    fn resolve_leaves(&mut self, waiting: &[Waiting<'_>], found: &mut [Found]) {
         let index = self.index;
-        for one in &mut *waiting {
-            one.list = self.lists.find(one.identity);
-        }
-        for one in &mut *waiting {
+        for (one, found) in waiting.iter().zip(&mut *found) {
             if let Some((address, mode)) = one.leaf {
                 let task = one.task;
                 let context = || context(index, task);
-                one.location = (self.pages).locate(address, mode, task.number, context);
+                found.location = (self.pages).locate(address, mode, task.number, context);
             }
         }
-        self.coarsen(waiting);
-        for one in &mut *waiting {
+        if let Some(coarse) = self.coarse {
+            coarse.coarsen(found, |found| &mut found.location);
+        }
+        for (one, found) in waiting.iter().zip(found) {
             if one.leaf.is_some() {
-                one.number = self.locations.intern(one.location);
-            }
-        }
-        for one in waiting {
-            if one.list.is_none() {
-                one.list = Some(self.resolve_callers(one));
-            }
-        }
-    }
-
-    /// Replaces leaves by what stands for them.
-    fn coarsen(&self, waiting: &mut [Waiting<'_>]) {
-        let Some(coarse) = self.coarse else { return };
-        let mut begun: [Option<(&Extents, usize)>; TOGETHER] = [None; TOGETHER];
-        for (one, begun) in waiting.iter_mut().zip(&mut begun) {
-            match coarse.answers(one.location.place) {
-                Answers::Several(extents) => {
-                    *begun = Some((extents, extents.begin(one.location.lookup)));
-                }
-                Answers::One => one.location.lookup = 0,
-                Answers::Unknown => {}
-            }
-        }
-        for (one, begun) in waiting.iter_mut().zip(begun) {
-            if let Some((extents, begun)) = begun {
-                one.location.lookup = extents.end(one.location.lookup, begun);
+                found.leaf = self.locations.intern(found.location);
             }
         }
     }
 
     /// Resolves callers that were not seen before.
-    #[cold]
-    fn resolve_callers(&mut self, one: &Waiting<'_>) -> u32 {
-        let context = context(self.index, one.task);
-        let coarse = self.coarse;
-        let Counting {
-            words,
-            lists,
-            list,
-            missed,
-            memo,
-            locations,
-            stacks,
-            ..
-        } = self;
-        lists.get_or_insert_with(one.identity, || {
-            list.clear();
-            missed.clear();
-            one.callers(words);
-            let words = words.iter().copied();
+    fn resolve_callers(&mut self, waiting: &[Waiting<'_>], found: &mut [Found]) {
+        let fresh = || waiting.iter().zip(0..);
+        self.numbers.clear();
+        self.missed.clear();
+        for (one, at) in fresh() {
+            let found: &mut Found = &mut found[at];
+            if found.list.is_some() {
+                continue;
+            }
+            let context = context(self.index, one.task);
+            let start = self.numbers.len();
+            one.callers(&mut self.words);
+            let words = self.words.iter().copied();
             for (address, mode, caller) in addresses(words, one.mode, true) {
                 let tag = Tag::new(one.task.number, mode as u8, caller);
-                match tag.and_then(|tag| memo.find(address, tag)) {
-                    Some(number) => list.push(number),
-                    None => {
-                        let location = context.locate(address, mode, caller);
-                        missed.push((list.len(), address, tag, location));
-                        list.push(0);
-                    }
+                let number = tag.and_then(|tag| self.memo.find(address, tag));
+                if number.is_none() {
+                    let location = context.locate(address, mode, caller);
+                    self.missed
+                        .push((self.numbers.len(), address, tag, location));
                 }
+                self.numbers.push(number.unwrap_or_default());
             }
-            // Step by step for all of them, as each step waits for other memory.
-            if let Some(coarse) = coarse {
-                missed.iter_mut().for_each(|(.., l)| *l = coarse.of(*l));
+            found.callers = (start, self.numbers.len());
+        }
+        if let Some(coarse) = self.coarse {
+            coarse.coarsen(&mut self.missed, |(.., location)| location);
+        }
+        for (at, address, tag, location) in &self.missed {
+            self.numbers[*at] = self.locations.intern(*location);
+            if let Some(tag) = tag {
+                self.memo.keep(*address, *tag, self.numbers[*at]);
             }
-            for (at, address, tag, location) in &*missed {
-                list[*at] = locations.intern(*location);
-                if let Some(tag) = tag {
-                    memo.keep(*address, *tag, list[*at]);
-                }
+        }
+        for (one, at) in fresh() {
+            let found: &mut Found = &mut found[at];
+            if found.list.is_none() {
+                let numbers = &self.numbers[found.callers.0..found.callers.1];
+                // One before it may have the same.
+                let number = (self.lists)
+                    .get_or_insert_with(one.identity, || self.stacks.intern_callers(numbers));
+                found.list = Some(number);
             }
-            stacks.intern_callers(list)
-        })
+        }
     }
 }
 
-fn counted(one: &Waiting<'_>) -> Counted {
-    Counted {
-        leaf: match one.leaf {
-            Some(_) => one.number,
-            None => NO_LEAF,
-        },
-        // There is one by now.
-        list: one.list.unwrap_or_default(),
-        context: one.context,
+/// What has been found out of a sample.
+#[derive(Clone, Copy)]
+struct Found {
+    /// Where its leaf lies; of no meaning without one.
+    location: Location,
+    /// The number of that.
+    leaf: u32,
+    /// The number of the list of its callers, if it is known.
+    list: Option<u32>,
+    /// Where the numbers of its callers' locations begin and end while it is not.
+    callers: (usize, usize),
+}
+
+const NOTHING: Found = Found {
+    location: Location {
+        place: Place::Unmapped,
+        lookup: 0,
+        caller: false,
+    },
+    leaf: NO_LEAF,
+    list: None,
+    callers: (0, 0),
+};
+
+impl Found {
+    #[inline]
+    fn counted(&self, context: u32) -> Counted {
+        Counted {
+            leaf: self.leaf,
+            // It is known by now.
+            list: self.list.unwrap_or_default(),
+            context,
+        }
     }
 }
 

@@ -1,19 +1,18 @@
 //! Samples on their way to be counted.
 
 use rprof_processes::SpaceId;
-use rprof_records::{Callchain, ContextMarker, CpuMode, Sample};
+use rprof_records::{Callchain, ContextMarker, CpuMode, Endian, Sample};
 
 use crate::identity::{Identities, Identity};
-use crate::location::{Location, Place, leaf};
-use crate::stacks::NO_LEAF;
+use crate::location::leaf;
 
 /// The callchain of a sample: what it was found in decides how its words are read.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) enum Chain<'c> {
-    /// As recorded.
-    Recorded(Callchain<'c>),
     /// As recorded, in this machine's byte order.
     Raw(&'c [[u8; 8]]),
+    /// As recorded, in the other.
+    Turned(Box<[u64]>),
     /// As found out.
     Words(&'c [u64]),
     /// None: where the sample was taken.
@@ -30,7 +29,7 @@ pub(crate) struct Task {
     pub(crate) number: u32,
 }
 
-/// A sample that is to be counted, and what has been found out of it.
+/// A sample that is to be counted.
 pub(crate) struct Waiting<'c> {
     pub(crate) chain: Chain<'c>,
     pub(crate) task: Task,
@@ -45,12 +44,17 @@ pub(crate) struct Waiting<'c> {
     pub(crate) skip: usize,
     /// The mode at the first of the callers.
     pub(crate) mode: CpuMode,
-    /// Where its leaf lies; of no meaning without one.
-    pub(crate) location: Location,
-    /// The number of that.
-    pub(crate) number: u32,
-    /// The number of the callers' list, if it is known.
-    pub(crate) list: Option<u32>,
+}
+
+impl<'c> Chain<'c> {
+    /// One that was recorded in a byte order.
+    pub(crate) fn recorded(chain: Callchain<'c>, endian: Endian) -> Chain<'c> {
+        let bytes = chain.raw().in_one_piece();
+        match bytes.filter(|_| endian == Endian::NATIVE) {
+            Some(bytes) => Chain::Raw(bytes.as_chunks::<8>().0),
+            None => Chain::Turned(chain.iter().collect()),
+        }
+    }
 }
 
 impl<'c> Waiting<'c> {
@@ -70,24 +74,19 @@ impl<'c> Waiting<'c> {
         };
         let seed = |mode: CpuMode| u64::from(task.number) << 32 | mode as u64;
         let none = |mode| identities.of(seed(mode), std::iter::empty());
+        let of_words = |words: &[u64]| {
+            let found = of(leaf(words.iter().copied(), mode));
+            let rest = words.get(found.2..).unwrap_or_default();
+            (found, identities.of(seed(found.1), rest.iter().copied()))
+        };
         let (found, identity) = match &chain {
-            Chain::Recorded(chain) => {
-                let found = of(leaf(chain.iter(), mode));
-                (
-                    found,
-                    identities.of(seed(found.1), chain.iter().skip(found.2)),
-                )
-            }
             Chain::Raw(words) => {
                 let found = of(leaf(words.iter().map(word), mode));
                 let rest = words.get(found.2..).unwrap_or_default();
                 (found, identities.of(seed(found.1), rest.iter().map(word)))
             }
-            Chain::Words(words) => {
-                let found = of(leaf(words.iter().copied(), mode));
-                let rest = words.get(found.2..).unwrap_or_default();
-                (found, identities.of(seed(found.1), rest.iter().copied()))
-            }
+            Chain::Words(words) => of_words(words),
+            Chain::Turned(words) => of_words(words),
             // An address in the markers' range is one here.
             Chain::Ip(ip) => ((Some((*ip, mode)), mode, usize::MAX), none(mode)),
         };
@@ -101,13 +100,6 @@ impl<'c> Waiting<'c> {
             identity,
             skip,
             mode,
-            location: Location {
-                place: Place::Unmapped,
-                lookup: 0,
-                caller: false,
-            },
-            number: NO_LEAF,
-            list: None,
         }
     }
 
@@ -115,12 +107,12 @@ impl<'c> Waiting<'c> {
     pub(crate) fn callers(&self, words: &mut Vec<u64>) {
         words.clear();
         match &self.chain {
-            Chain::Recorded(chain) => words.extend(chain.iter().skip(self.skip)),
             Chain::Raw(raw) => {
                 let raw = raw.get(self.skip..).unwrap_or_default();
                 words.extend(raw.iter().map(|word| u64::from_ne_bytes(*word)));
             }
             Chain::Words(all) => words.extend(all.get(self.skip..).unwrap_or_default()),
+            Chain::Turned(all) => words.extend(all.get(self.skip..).unwrap_or_default()),
             Chain::Ip(_) => {}
         }
     }

@@ -142,12 +142,13 @@ impl<'a> Worker<'a> {
         let attr = &described.attr;
         let weight = sample.period().unwrap_or_else(|| default_weight(described));
 
+        let endian = described.layout.endian();
         let recorded = callchain(&sample);
         let is_plain = members.is_none() && !shared.keep.rows && !has_branch_calls(attr);
         if is_plain && !(shared.unwinding.is_some() && has_dumps(attr)) {
             self.out.has_callchains |= sample.callchain().is_some();
             let chain = match recorded {
-                Some(chain) => Chain::Recorded(chain),
+                Some(chain) => Chain::recorded(chain, endian),
                 None => Chain::Ip(sample.ip().unwrap_or(0)),
             };
             let taken = Taken {
@@ -181,7 +182,7 @@ impl<'a> Worker<'a> {
                 from_branches = crate::lbr::chain(&sample, attr);
                 let chain = match (&from_branches, recorded) {
                     (Some(words), _) => Chain::Words(words),
-                    (None, Some(chain)) => Chain::Recorded(chain),
+                    (None, Some(chain)) => Chain::recorded(chain, endian),
                     (None, None) => Chain::Ip(sample.ip().unwrap_or(0)),
                 };
                 (chain, self.recorded_end(record.misc))
@@ -215,7 +216,7 @@ impl<'a> Worker<'a> {
             .iter()
             .filter(|m| wants(m.event as usize))
         {
-            let one = self.waiting(chain, &taken, member.event, member.period);
+            let one = self.waiting(chain.clone(), &taken, member.event, member.period);
             let group = self.counting.count_one(one);
             if let Some(row) = &mut row {
                 (row.group, row.period) = (group, member.period);

@@ -3,7 +3,7 @@
 mod extents;
 mod names;
 
-pub use extents::{Extents, KernelAhead};
+pub use extents::{Begun, Extents, KernelAhead};
 
 use crate::archive::Archive;
 use crate::debug::DebugFiles;

@@ -14,23 +14,54 @@ use std::sync::atomic::Ordering;
 /// More bounds than any honest file has; beyond that addresses are looked up one by one.
 const MOST: usize = 1 << 24;
 
-/// Bounds that a search has to tell apart once it knows the bucket, on average.
+/// Bounds in a bucket, on average, or up to twice as many.
 const IN_BUCKET: usize = 4;
 
 /// Bounds that are compared with an offset at a time.
 const AT_A_TIME: usize = 8;
 
+/// Bounds in a bucket that are searched.
+const MANY: usize = 64;
+
+/// Most bits of an offset within its bucket.
+const LOW_BITS: u32 = 16;
+
+/// Buckets that any image may have, beside one for each of its bounds.
+const FEW_BUCKETS: u64 = 4096;
+
 /// The offsets of an image at which the answer to a lookup may change.
+///
+/// Small, as those of all images together are to stay near the processor: three bytes for each
+/// bound, in two places.
 #[derive(Clone, Debug)]
 pub struct Extents {
     /// The first bound.
     base: u64,
-    /// Bounds as distances from `base`, ascending; the first is 0. Behind the last, as many of
-    /// the largest value as are compared at a time.
-    bounds: Arc<[u32]>,
-    /// For each `1 << shift` bytes from `base` on, the number of bounds before them.
-    buckets: Arc<[u32]>,
+    /// Offsets that are further than this from the first bound stand for themselves.
+    reach: u32,
+    /// The ranges of `1 << shift` bytes from `base` on, as far as there are bounds, and one more.
+    buckets: Arc<[Bucket]>,
     shift: u32,
+    /// For each bound how far it is into its bucket. Behind the last, as many as are
+    /// compared at a time.
+    lows: Arc<[u16]>,
+}
+
+/// A range of offsets that have their higher bits in common.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    /// Number of bounds before it.
+    first: u32,
+    /// The last of those, as distance from the base; of the first bucket 0, which is a bound.
+    before: u32,
+}
+
+/// An offset half way to what stands for it: see [`Extents::begin`].
+#[derive(Clone, Copy, Debug)]
+pub struct Begun {
+    bucket: Bucket,
+    /// Bounds in the bucket.
+    len: u32,
 }
 
 impl Extents {
@@ -50,27 +81,61 @@ impl Extents {
     fn of_sorted(bounds: impl Iterator<Item = u64>) -> Extents {
         let mut all = bounds.peekable();
         let base = all.peek().copied().unwrap_or(0);
-        // Offsets that are further away stand for themselves.
         let near = all.map_while(|b| u32::try_from(b - base).ok());
-        let mut bounds: Vec<u32> = near.filter(|b| *b < u32::MAX).collect();
+        let mut bounds: Vec<u32> = near.collect();
         bounds.dedup();
-        let span = bounds.last().map_or(0, |last| u64::from(*last)) + 1;
+        let reach = (bounds.len() as u64 + FEW_BUCKETS) << LOW_BITS;
+        let reach = u32::try_from(reach).unwrap_or(u32::MAX);
+        bounds.truncate(bounds.partition_point(|bound| *bound < reach));
+
+        let last = bounds.last().copied().unwrap_or(0);
         let wanted = (bounds.len() / IN_BUCKET).max(1) as u64;
+        let span = u64::from(last) + 1;
         let shift = span.div_ceil(wanted).next_power_of_two().ilog2();
-        let mut buckets = Vec::with_capacity((span >> shift) as usize + 2);
+        let shift = shift.min(LOW_BITS);
+        let mut buckets = Vec::with_capacity((last >> shift) as usize + 2);
+        let mut before = 0;
         for (number, bound) in (0u32..).zip(&bounds) {
-            let bucket = (u64::from(*bound) >> shift) as usize;
-            while buckets.len() <= bucket {
-                buckets.push(number);
-            }
+            let bucket = Bucket {
+                first: number,
+                before,
+            };
+            buckets.resize(buckets.len().max((bound >> shift) as usize + 1), bucket);
+            before = *bound;
         }
-        bounds.extend([u32::MAX; AT_A_TIME]);
+        buckets.push(Bucket {
+            first: bounds.len() as u32,
+            before,
+        });
+        let low = |bound: &u32| (bound & ((1 << shift) - 1)) as u16;
+        let behind = [u16::MAX; AT_A_TIME];
         Extents {
             base,
-            bounds: bounds.into(),
+            // Without a bound nothing is known of any.
+            reach: if bounds.is_empty() { 0 } else { reach },
             buckets: buckets.into(),
             shift,
+            lows: bounds.iter().map(low).chain(behind).collect(),
         }
+    }
+
+    /// How many of some bounds an offset has passed.
+    ///
+    /// Counted, not searched for: how long a search goes on is not known before the bounds have
+    /// come from memory, and nothing else would be asked for meanwhile.
+    #[inline]
+    fn passed(&self, first: usize, len: usize, low: u16) -> usize {
+        let mut passed = 0;
+        for at in (0..len).step_by(AT_A_TIME) {
+            let Some(lows) = (self.lows.get(first + at..)).and_then(<[u16]>::first_chunk) else {
+                break;
+            };
+            let lows: &[u16; AT_A_TIME] = lows;
+            let left = (len - at).min(AT_A_TIME) as u16;
+            let is_passed = |(n, bound): (u16, &u16)| u16::from(*bound <= low && n < left);
+            passed += usize::from((0u16..).zip(lows).map(is_passed).sum::<u16>());
+        }
+        passed
     }
 
     /// The same of an image whose offsets are less by this.
@@ -94,37 +159,44 @@ impl Extents {
     /// given to [`end`](Self::end).
     #[inline]
     #[must_use]
-    pub fn begin(&self, offset: u64) -> usize {
-        let bucket = (offset.wrapping_sub(self.base) >> self.shift) as usize;
-        let bucket = self.buckets.get(bucket).or(self.buckets.last());
-        bucket.map_or(0, |first| *first as usize)
+    pub fn begin(&self, offset: u64) -> Begun {
+        let inside = offset.wrapping_sub(self.base);
+        let number = usize::try_from(inside >> self.shift).unwrap_or(usize::MAX);
+        // Behind all bounds is behind the last bucket.
+        let last = self.buckets.len() - 1;
+        let bucket = self.buckets[number.min(last)];
+        let next = self.buckets[number.saturating_add(1).min(last)];
+        Begun {
+            bucket,
+            len: next.first - bucket.first,
+        }
     }
 
     /// The second half, for what [`begin`](Self::begin) answered for the same offset.
     #[inline]
     #[must_use]
-    pub fn end(&self, offset: u64, begun: usize) -> u64 {
-        let inside = offset.checked_sub(self.base);
-        let inside = inside.and_then(|inside| u32::try_from(inside).ok());
-        let Some(inside) = inside.filter(|inside| *inside < u32::MAX) else {
+    pub fn end(&self, offset: u64, begun: Begun) -> u64 {
+        let inside = offset.wrapping_sub(self.base);
+        let Some(inside) = (u32::try_from(inside).ok()).filter(|inside| *inside < self.reach)
+        else {
             return offset;
         };
-        let mut before = begun;
-        // Counted, not searched for: how long a search goes on is not known before the bounds have
-        // come from memory, and nothing else would be asked for meanwhile.
-        while let Some(bounds) = (self.bounds.get(before..)).and_then(<[u32]>::first_chunk) {
-            let bounds: &[u32; AT_A_TIME] = bounds;
-            let passed: u32 = bounds.iter().map(|bound| u32::from(*bound <= inside)).sum();
-            before += passed as usize;
-            if (passed as usize) < AT_A_TIME {
-                break;
+        let within = (1u32 << self.shift) - 1;
+        let low = (inside & within) as u16;
+        let first = begun.bucket.first as usize;
+        let passed = match begun.len as usize {
+            // Made to cost time.
+            len @ MANY.. => {
+                let lows = self.lows.get(first..first + len).unwrap_or_default();
+                lows.partition_point(|bound| *bound <= low)
             }
-        }
-        // The first bound is 0, so there is one before.
-        match before.checked_sub(1).and_then(|at| self.bounds.get(at)) {
-            Some(bound) => self.base.wrapping_add(u64::from(*bound)),
-            None => offset,
-        }
+            len => self.passed(first, len, low),
+        };
+        let bound = match passed.checked_sub(1).and_then(|n| self.lows.get(first + n)) {
+            Some(bound) => inside & !within | u32::from(*bound),
+            None => begun.bucket.before,
+        };
+        self.base.wrapping_add(u64::from(bound))
     }
 }
 
@@ -212,7 +284,7 @@ mod tests {
             (seed >> 33) % below
         };
         for round in 0..300 {
-            let spread = 1 << (3 + round % 30);
+            let spread = 1 << (3 + round % 25);
             let base = random(1000);
             let bounds: Vec<u64> = (0..1 + round % 50).map(|_| base + random(spread)).collect();
             let extents = Extents::new(bounds.clone());
@@ -230,7 +302,19 @@ mod tests {
         assert_eq!(Extents::none().representative(u64::MAX), u64::MAX);
         let end = u64::from(u32::MAX);
         assert_eq!(Extents::new(vec![0, end]).representative(end), end);
-        assert_eq!(Extents::new(vec![0, end]).representative(end - 1), 0);
+        // Few bounds that are far from each other take no memory for what is between.
+        assert_eq!(Extents::new(vec![0, end]).representative(end - 1), end - 1);
+        assert_eq!(Extents::new(vec![0, end]).representative(1 << 27), 0);
+        assert!(Extents::new(vec![0, end]).buckets.len() < 3);
+        let many: Vec<u64> = (0..70_000).map(|n| n * 50_000).collect();
+        let extents = Extents::new(many.clone());
+        for offset in (0..end).step_by(12_345) {
+            let expected = match offset / 50_000 * 50_000 {
+                found if found <= many[many.len() - 1] => found,
+                _ => many[many.len() - 1],
+            };
+            assert_eq!(extents.representative(offset), expected);
+        }
         assert_eq!(Extents::none().representative(77), 0);
         assert_eq!(Extents::new(Vec::new()).representative(7), 7);
     }
