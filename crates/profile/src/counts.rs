@@ -23,6 +23,10 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
+    fn leaf(&self) -> Option<u32> {
+        (self.leaf != NO_LEAF).then_some(self.leaf)
+    }
+
     fn hash(&self) -> u64 {
         let stack = u64::from(self.leaf) << 32 | u64::from(self.list);
         FxBuildHasher.hash_one((stack, self.context))
@@ -58,7 +62,11 @@ impl Counts {
         stacks: &mut StackTable,
     ) -> Vec<(Group, Amount)> {
         (self.0.into_iter())
-            .map(|(counted, amount)| (contexts.group(counted, stacks), amount))
+            .map(|(counted, amount)| {
+                let stack = stacks.push(counted.leaf(), counted.list);
+                let group = contexts.values.get(counted.context);
+                (Group { stack, ..*group }, amount)
+            })
             .collect()
     }
 }
@@ -99,9 +107,8 @@ impl Contexts {
 
     /// The group of what was counted.
     pub(crate) fn group(&self, counted: Counted, stacks: &mut StackTable) -> Group {
-        let leaf = (counted.leaf != NO_LEAF).then_some(counted.leaf);
         Group {
-            stack: stacks.intern(leaf, counted.list),
+            stack: stacks.intern(counted.leaf(), counted.list),
             ..*self.values.get(counted.context)
         }
     }

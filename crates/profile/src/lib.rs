@@ -26,6 +26,7 @@
 //! | [`tracepoint`] | tracepoint payloads as text, by the descriptions in the recording |
 
 mod analyse;
+mod assemble;
 mod coarse;
 mod counting;
 mod counts;
@@ -40,6 +41,7 @@ mod machine;
 mod memo;
 pub mod model;
 mod pages;
+mod parts;
 pub mod quality;
 mod quick;
 mod reads;

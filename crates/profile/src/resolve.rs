@@ -36,6 +36,13 @@ pub(crate) struct Amount {
     pub(crate) weight: u64,
 }
 
+impl Amount {
+    pub(crate) fn add(&mut self, more: &Amount) {
+        self.samples += more.samples;
+        self.weight = self.weight.saturating_add(more.weight);
+    }
+}
+
 /// All that pass two keeps: linear in distinct stacks.
 #[derive(Debug, Default)]
 pub(crate) struct Resolved {
@@ -90,6 +97,23 @@ pub(crate) fn resolve(
     keep: Keep,
     n: usize,
 ) -> Resolved {
+    let parts = resolve_in_parts(index, symbolizer, filter, keep, n);
+    let mut parts = parts.into_iter();
+    let mut whole = parts.next().unwrap_or_default();
+    for part in parts {
+        whole.merge(&part);
+    }
+    whole
+}
+
+/// The same in parts, as the threads have found them.
+pub(crate) fn resolve_in_parts(
+    index: &Index<'_>,
+    symbolizer: &Symbolizer,
+    filter: &Filter,
+    keep: Keep,
+    n: usize,
+) -> Vec<Resolved> {
     let unwinding = Unwinding::new(index, symbolizer);
     let notes = index.data.features().private().unwrap_or_default();
     let tells_ends = (notes.iter()).any(|(key, _)| key == "stacks.by" || key == "stacks.total");
@@ -115,7 +139,7 @@ pub(crate) fn resolve(
         coarse: coarse.as_ref(),
         identities: Identities::new(),
     };
-    let parts = match index.kept_blocks() {
+    match index.kept_blocks() {
         Some(blocks) => threads::run(n, blocks.len(), |queue| {
             let mut worker = Worker::new(&shared);
             while let Some(piece) = queue.next() {
@@ -140,13 +164,7 @@ pub(crate) fn resolve(
                 }
             })
         }
-    };
-    let mut parts = parts.into_iter();
-    let mut whole = parts.next().unwrap_or_default();
-    for part in parts {
-        whole.merge(&part);
     }
-    whole
 }
 
 impl Resolved {

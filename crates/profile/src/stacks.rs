@@ -125,10 +125,6 @@ impl Stack {
 }
 
 impl StackTable {
-    pub(crate) fn len(&self) -> usize {
-        self.stacks.len()
-    }
-
     pub(crate) fn stack(&self, number: u32) -> Stack {
         self.stacks[number as usize]
     }
@@ -164,6 +160,15 @@ impl StackTable {
         self.stacks.push(stack);
         (self.table).insert_unique(hash, (stack, number), |(other, _)| other.hash());
         number
+    }
+
+    /// A number for a stack that has none yet, or another: it is not looked for.
+    pub(crate) fn push(&mut self, leaf: Option<u32>, callers: u32) -> u32 {
+        self.stacks.push(Stack {
+            leaf: leaf.unwrap_or(NO_LEAF),
+            callers,
+        });
+        self.stacks.len() as u32 - 1
     }
 
     /// Takes the stacks of another table, whose locations have other numbers: answers the
@@ -226,6 +231,6 @@ mod tests {
         assert_eq!(a.get(2).collect::<Vec<_>>(), [0, 0, 1]);
         assert_eq!(a.get(0).rev().collect::<Vec<_>>(), [2, 1, 0]);
         assert_eq!(a.get(1).count(), 0);
-        assert_eq!(a.len(), 3);
+        assert_eq!(a.stacks.len(), 3);
     }
 }
