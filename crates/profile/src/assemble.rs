@@ -4,6 +4,7 @@ use rprof_processes::CommId;
 use rustc_hash::FxHashMap;
 
 use crate::analyse::Options;
+use crate::counts::Contexts;
 use crate::filter::Filter;
 use crate::index::Index;
 use crate::intern::{Lists, Values};
@@ -43,7 +44,7 @@ pub(crate) fn assemble(
         }
         done
     });
-    let mut shares: Vec<Share> = shares.into_iter().flatten().collect();
+    let shares: Vec<Share> = shares.into_iter().flatten().collect();
 
     let mut quality = Quality {
         lost: index.events.iter().map(|e| e.lost).sum(),
@@ -68,12 +69,14 @@ pub(crate) fn assemble(
     }
     let time = parts.iter().filter_map(|part| part.resolved.time);
     let time = time.reduce(|(a, b), (c, d)| (a.min(c), b.max(d)));
+    let parts = parts.into_iter();
+    let contexts: Vec<Contexts> = parts.map(|part| part.resolved.contexts).collect();
 
     let mut comms = Comms::default();
     let mut stacks = FunctionStacks::default();
     let mut entries = Vec::with_capacity(shares.iter().map(|s| s.groups.len()).sum());
-    for share in &mut shares {
-        let lists = std::mem::take(&mut share.lists);
+    for (share, contexts) in shares.into_iter().zip(contexts) {
+        let lists = share.lists;
         let numbers: Vec<u32> = match entries.is_empty() {
             true => {
                 stacks.parts = lists;
@@ -83,8 +86,8 @@ pub(crate) fn assemble(
                 .map(|number| stacks.parts.intern(lists.get(number)).0)
                 .collect(),
         };
-        for (key, amount) in std::mem::take(&mut share.groups) {
-            let group = key.group;
+        for (key, amount) in share.groups {
+            let group = *contexts.get(key.context);
             entries.push(Entry {
                 event: group.event as usize,
                 comm: comms.number(index, group),
@@ -127,8 +130,8 @@ struct Known<'a> {
 /// What samples are counted together by that are alike in their functions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
-    /// Without a stack.
-    group: Group,
+    /// Number of all but the stack.
+    context: u32,
     /// Numbers of lists of functions: callers, root first, and the frames at the leaf.
     outer: u32,
     inner: u32,
@@ -156,8 +159,7 @@ impl Share {
             ..Share::default()
         };
         let mut list = Vec::new();
-        let stacks = &part.resolved.stacks;
-        let callers = stacks.callers();
+        let callers = part.resolved.stacks.callers();
         let location = |own: u32| part.locations[own as usize];
         let outer: Vec<u32> = (0..callers.len() as u32)
             .map(|number| {
@@ -172,23 +174,23 @@ impl Share {
         // By the part's own number of the location, once one is asked for.
         let mut inner: Vec<Option<u32>> = vec![None; part.locations.len()];
         let mut called = vec![0u64; callers.len()];
-        for (group, amount) in &part.resolved.groups {
-            let stack = stacks.stack(group.stack);
-            let leaf = stack.leaf().map(location);
+        for (counted, amount) in part.resolved.counts.iter() {
+            let group = part.resolved.contexts.get(counted.context);
+            let leaf = counted.leaf().map(location);
             if !leaf_wanted(known.filter, leaf, symbols) {
                 continue;
             }
             if known.has_callchains {
-                let callers = callers.get(stack.callers).iter().map(|own| location(*own));
+                let callers = callers.get(counted.list).iter().map(|own| location(*own));
                 let from_root = callers.rev().chain(leaf);
                 tally(&mut share.ends, from_root, group.end, amount.samples, known);
             }
-            called[stack.callers as usize] += amount.samples;
+            called[counted.list as usize] += amount.samples;
             if let Some(leaf) = leaf {
                 share.at[leaf as usize] += amount.samples;
             }
             share.events[group.event as usize].add(amount);
-            let inner = match stack.leaf() {
+            let inner = match counted.leaf() {
                 None => nothing,
                 Some(own) => *inner[own as usize].get_or_insert_with(|| {
                     list.clear();
@@ -198,8 +200,8 @@ impl Share {
                 }),
             };
             let key = Key {
-                group: Group { stack: 0, ..*group },
-                outer: outer[stack.callers as usize],
+                context: counted.context,
+                outer: outer[counted.list as usize],
                 inner,
             };
             share.groups.entry(key).or_default().add(amount);

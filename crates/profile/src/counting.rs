@@ -12,7 +12,7 @@ use crate::index::Index;
 use crate::location::{Context, Location, Place, addresses};
 use crate::memo::{Memo, Tag};
 use crate::pages::Pages;
-use crate::resolve::{Amount, Group};
+use crate::resolve::{Group, Resolved};
 use crate::stacks::{Locations, NO_LEAF, StackTable};
 use crate::waiting::{Task, Waiting};
 
@@ -60,10 +60,15 @@ impl<'a> Counting<'a> {
         }
     }
 
-    /// All locations, stacks, and groups with what each came to.
-    pub(crate) fn finish(mut self) -> (Locations, StackTable, Vec<(Group, Amount)>) {
-        let groups = self.counts.finish(&self.contexts, &mut self.stacks);
-        (self.locations, self.stacks, groups)
+    /// What it found.
+    pub(crate) fn finish(self) -> Resolved {
+        Resolved {
+            locations: self.locations,
+            stacks: self.stacks,
+            contexts: self.contexts,
+            counts: self.counts,
+            ..Resolved::default()
+        }
     }
 
     /// Counts samples, [`TOGETHER`] at most.

@@ -12,7 +12,7 @@ use crate::stacks::{NO_LEAF, StackTable};
 use crate::unwind::StackEnd;
 
 /// What samples are counted together by.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
     /// Number of the leaf's location, or [`NO_LEAF`].
     pub(crate) leaf: u32,
@@ -23,7 +23,8 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    fn leaf(&self) -> Option<u32> {
+    /// The number of the leaf's location.
+    pub(crate) fn leaf(&self) -> Option<u32> {
         (self.leaf != NO_LEAF).then_some(self.leaf)
     }
 
@@ -35,7 +36,7 @@ impl Counted {
 
 /// Amounts by what they are counted by, both in one place: what is waited for is the memory of
 /// this table.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Counts(HashTable<(Counted, Amount)>);
 
 impl Counts {
@@ -55,24 +56,14 @@ impl Counts {
         }
     }
 
-    /// The groups, and what each came to.
-    pub(crate) fn finish(
-        self,
-        contexts: &Contexts,
-        stacks: &mut StackTable,
-    ) -> Vec<(Group, Amount)> {
-        (self.0.into_iter())
-            .map(|(counted, amount)| {
-                let stack = stacks.push(counted.leaf(), counted.list);
-                let group = contexts.values.get(counted.context);
-                (Group { stack, ..*group }, amount)
-            })
-            .collect()
+    /// What each came to, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(Counted, Amount)> {
+        self.0.iter()
     }
 }
 
 /// What samples are counted by beside their stacks: [`Group`]s without stacks, by number.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Contexts {
     values: Values<Group>,
     /// By task, the event and the end of its last sample, and the number that was.
@@ -105,11 +96,16 @@ impl Contexts {
         }
     }
 
+    /// A group without a stack, by its number.
+    pub(crate) fn get(&self, number: u32) -> &Group {
+        self.values.get(number)
+    }
+
     /// The group of what was counted.
     pub(crate) fn group(&self, counted: Counted, stacks: &mut StackTable) -> Group {
         Group {
             stack: stacks.intern(counted.leaf(), counted.list),
-            ..*self.values.get(counted.context)
+            ..*self.get(counted.context)
         }
     }
 }
@@ -185,14 +181,14 @@ mod tests {
         counts.add(counted(5, 1), u64::MAX);
         counts.add(counted(5, 1), 1);
         counts.add(counted(NO_LEAF, 1), 2);
-        let mut groups = counts.finish(&contexts, &mut stacks);
-        groups.sort_by_key(|(group, amount)| (group.pid, amount.samples));
-        let found: Vec<_> = (groups.iter())
-            .map(|(g, a)| {
-                let stack: Vec<u32> = stacks.get(g.stack).collect();
-                (g.pid, stack, a.samples, a.weight)
+        let mut found: Vec<_> = (counts.iter())
+            .map(|(counted, amount)| {
+                let group = contexts.group(*counted, &mut stacks);
+                let stack: Vec<u32> = stacks.get(group.stack).collect();
+                (group.pid, stack, amount.samples, amount.weight)
             })
             .collect();
+        found.sort_by_key(|(pid, _, samples, _)| (*pid, *samples));
         let expected = [
             (7, vec![5, 1, 2], 2, 13),
             (8, vec![1, 2], 1, 2),

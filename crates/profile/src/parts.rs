@@ -48,9 +48,11 @@ impl Parts {
     pub(crate) fn samples_by_location(&self) -> Vec<u64> {
         let mut samples = vec![0; self.locations.as_slice().len()];
         for part in &self.parts {
-            for (group, amount) in &part.resolved.groups {
-                for location in part.resolved.stacks.get(group.stack) {
-                    samples[part.locations[location as usize] as usize] += amount.samples;
+            let stacks = &part.resolved.stacks;
+            for (counted, amount) in part.resolved.counts.iter() {
+                let callers = stacks.callers().get(counted.list);
+                for own in callers.iter().copied().chain(counted.leaf()) {
+                    samples[part.locations[own as usize] as usize] += amount.samples;
                 }
             }
         }

@@ -162,15 +162,6 @@ impl StackTable {
         number
     }
 
-    /// A number for a stack that has none yet, or another: it is not looked for.
-    pub(crate) fn push(&mut self, leaf: Option<u32>, callers: u32) -> u32 {
-        self.stacks.push(Stack {
-            leaf: leaf.unwrap_or(NO_LEAF),
-            callers,
-        });
-        self.stacks.len() as u32 - 1
-    }
-
     /// Takes the stacks of another table, whose locations have other numbers: answers the
     /// number here of each stack there.
     pub(crate) fn merge(&mut self, other: &StackTable, locations: &[u32]) -> Vec<u32> {

@@ -1,4 +1,4 @@
-//! One of the threads of pass two: samples of its blocks to groups.
+//! One of the threads of pass two: samples of its blocks to counts.
 
 use rprof_perfdata::Block;
 use rprof_processes::{MapState, Moment, Pid, SpaceId, Tid};
@@ -69,10 +69,15 @@ impl<'a> Worker<'a> {
     }
 
     /// What it found.
-    pub(crate) fn finish(mut self) -> Resolved {
+    pub(crate) fn finish(self) -> Resolved {
         let found = self.counting.finish();
-        (self.out.locations, self.out.stacks, self.out.groups) = found;
-        self.out
+        Resolved {
+            locations: found.locations,
+            stacks: found.stacks,
+            contexts: found.contexts,
+            counts: found.counts,
+            ..self.out
+        }
     }
 
     /// Takes all samples of a block.

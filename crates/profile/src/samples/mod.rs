@@ -96,7 +96,7 @@ impl<'a> Samples<'a> {
         let trace = details.trace.then(|| Trace::of(data)).flatten();
         further_locations(&index, &mut resolved, details, trace.as_ref());
         let locations = resolved.locations.as_slice();
-        let heat = || resolved.samples_by_location();
+        let heat = || resolved.rows_by_location();
         let symbols = symbolize(&index, locations, heat, symbolizer, false, n);
         let mut names = Values::default();
         let name_of = (resolved.rows.iter())

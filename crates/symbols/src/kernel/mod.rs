@@ -58,13 +58,12 @@ pub struct KernelSymbol<'a> {
     pub size: u64,
 }
 
-/// A line of the list. The name is at `name..name + name_len` of the text; size is
-/// left to the next start.
+/// A line of the list, in 16 bytes. The name stands in the text from `name` on, up to the end of the
+/// line; size is left to the next start.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     start: u64,
     name: u32,
-    name_len: u16,
     /// Index into `modules`; 0 is the kernel proper.
     module: u16,
     /// Data symbols only mark where code ends.
@@ -141,17 +140,17 @@ impl KernelSymbols {
             if module == 0 {
                 bounds.note(name, start);
             }
-            let (Ok(offset), Ok(name_len)) = (
-                u32::try_from(symbols.names.len()),
-                u16::try_from(name.len()),
-            ) else {
+            let Ok(offset) = u32::try_from(symbols.names.len()) else {
                 return;
             };
-            symbols.names.push_str(name);
+            // Data have no names to be shown.
+            if code {
+                symbols.names.push_str(name);
+                symbols.names.push('\n');
+            }
             symbols.entries.push(Entry {
                 start,
                 name: offset,
-                name_len,
                 module,
                 code,
             });
@@ -169,6 +168,7 @@ impl KernelSymbols {
     }
 
     fn finish(&mut self) {
+        // Mostly it is in order but for a few modules.
         self.entries.sort_by_key(|entry| entry.start);
         // The last alias stays, but code before data: `_etext` and the like share addresses with either.
         self.entries.dedup_by(|next, kept| {
@@ -240,10 +240,7 @@ impl KernelSymbols {
 
     fn symbol(&self, index: usize) -> Option<KernelSymbol<'_>> {
         let entry = &self.entries[index];
-        let name = self
-            .names
-            .get(entry.name as usize..)?
-            .get(..usize::from(entry.name_len))?;
+        let name = self.names.get(entry.name as usize..)?.split('\n').next()?;
         let module = (entry.module != 0).then(|| &*self.modules[usize::from(entry.module)]);
         entry.code.then_some(KernelSymbol {
             name,
