@@ -40,11 +40,14 @@ pub(crate) fn assemble(
     let shares = threads::run(parts.len(), parts.len(), |queue| {
         let mut done = Vec::new();
         while let Some(number) = queue.next() {
-            done.push(Share::of(&parts[number], &known));
+            done.push((number, Share::of(&parts[number], &known)));
         }
         done
     });
-    let shares: Vec<Share> = shares.into_iter().flatten().collect();
+    let mut shares: Vec<(usize, Share)> = shares.into_iter().flatten().collect();
+    // As the parts, whose contexts they are counted by.
+    shares.sort_unstable_by_key(|(number, _)| *number);
+    let shares: Vec<Share> = shares.into_iter().map(|(_, share)| share).collect();
 
     let mut quality = Quality {
         lost: index.events.iter().map(|e| e.lost).sum(),

@@ -17,8 +17,9 @@
 //! | `jit` | names of code that was made at run time |
 //! | [`location`] | [`Location`]: an address, by image and offset |
 //! | `coarse` | addresses told apart only as far as names need it |
-//! | `resolve` | pass two: callchains to locations, interned |
+//! | `resolve`, `counting` | pass two: callchains to locations, interned, and counted |
 //! | [`symbolize`] | locations to [`Function`]s, images in parallel |
+//! | `assemble` | what was counted to stacks of functions |
 //! | [`model`] | [`Profile`]: what an export is made from |
 //! | [`top`] | the top functions |
 //! | [`quality`] | [`Quality`]: how much of it is known, and why not the rest |

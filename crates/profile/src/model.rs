@@ -20,7 +20,7 @@ pub struct ObjectId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(pub u32);
 
-/// An interned stack: see [`Profile::stack`].
+/// A stack: see [`Profile::stack`]. Those of two entries may be equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StackId(pub u32);
 
@@ -69,7 +69,8 @@ pub enum Start {
     Root,
 }
 
-/// Samples that are alike in everything but time and CPU.
+/// Samples that are alike in everything but time and CPU; all of them, or those that one of the
+/// threads that analysed came upon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Index into [`Profile::events`].

@@ -319,6 +319,56 @@ mod tests {
         assert_eq!(Extents::new(Vec::new()).representative(7), 7);
     }
 
+    /// Also of a kernel that lies elsewhere than it did when it was recorded.
+    #[test]
+    fn what_stands_for_a_kernel_address_has_its_answer() {
+        let mut list = String::new();
+        for n in 0..400u64 {
+            let start = 0xffff_ffff_8100_0000 + n * n * 7 % 100_000 + n / 2 * 2000;
+            let kind = if n % 9 == 0 { 'd' } else { 't' };
+            list += &format!("{start:016x} {kind} f{n}\n");
+        }
+        list += "ffffffff81000000 T _text\nffffffff82000000 T _etext\n";
+        list += "ffffffffc0000100 t g\t[module]\nffffffffc0002000 d h\t[module]\n";
+        let symbolizer = Symbolizer::builder().kernel_list(list.into()).build();
+        assert!(!symbolizer.is_loading_kernel());
+        let ahead = symbolizer.kernel_ahead();
+        assert!(symbolizer.is_loading_kernel());
+        ahead.load();
+        assert!(!symbolizer.is_loading_kernel());
+        drop(symbolizer.kernel_ahead());
+        assert!(!symbolizer.is_loading_kernel());
+
+        for recorded in [
+            None,
+            Some(0xffff_ffff_8100_0000),
+            Some(0xffff_ffff_9a00_0000),
+        ] {
+            let kernel = ImageKey::kernel().with_recorded_start(recorded);
+            let extents = symbolizer.extents(&kernel).unwrap();
+            let base = recorded.unwrap_or(0xffff_ffff_8100_0000) - 0x3000;
+            let ranges = [
+                base..base + 0x10_0000,
+                base + 0x3f00_3000..base + 0x3f01_0000,
+            ];
+            let addresses: Vec<u64> = ranges.into_iter().flat_map(|r| r.step_by(53)).collect();
+            let others: Vec<u64> = (addresses.iter())
+                .map(|address| extents.representative(*address))
+                .collect();
+            let found = symbolizer.resolve_image(&kernel, &addresses);
+            let same = symbolizer.resolve_image(&kernel, &others);
+            let mut named = 0;
+            for ((address, a), b) in addresses.iter().zip(found).zip(same) {
+                let (a, b) = (a.map(|f| f.symbol().clone()), b.map(|f| f.symbol().clone()));
+                named += usize::from(a.is_ok());
+                assert_eq!(a, b, "{address:#x}");
+            }
+            assert!(named > 1000, "{named}");
+            let distinct: std::collections::BTreeSet<u64> = others.iter().copied().collect();
+            assert!(distinct.len() < addresses.len() / 4);
+        }
+    }
+
     /// The tests' own program has all there is: nested symbols, a PLT, gaps.
     #[test]
     fn what_stands_for_an_offset_has_its_answer() {
