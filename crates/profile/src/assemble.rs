@@ -77,31 +77,48 @@ pub(crate) fn assemble(
 
     let mut comms = Comms::default();
     let mut stacks = FunctionStacks::default();
-    let mut entries = Vec::with_capacity(shares.iter().map(|s| s.groups.len()).sum());
+    let most = shares.iter().map(|s| s.groups.len()).sum();
+    let mut entries: Vec<Entry> = Vec::with_capacity(most);
+    let mut common: Values<Group> = Values::default();
+    // Entries by what they are counted by, in common numbers.
+    let mut known: FxHashMap<Key, usize> = FxHashMap::default();
+    known.reserve(most);
     for (share, contexts) in shares.into_iter().zip(contexts) {
         let lists = share.lists;
-        let numbers: Vec<u32> = match entries.is_empty() {
-            true => {
+        let numbers: Vec<u32> = match stacks.parts.len() {
+            0 => {
                 stacks.parts = lists;
                 (0..stacks.parts.len() as u32).collect()
             }
-            false => (0..lists.len() as u32)
+            _ => (0..lists.len() as u32)
                 .map(|number| stacks.parts.intern(lists.get(number)).0)
                 .collect(),
         };
+        let own = contexts.all().iter();
+        let contexts: Vec<u32> = own.map(|group| common.intern(*group)).collect();
         for (key, amount) in share.groups {
-            let group = *contexts.get(key.context);
-            entries.push(Entry {
-                event: group.event as usize,
-                comm: comms.number(index, group),
-                pid: group.pid,
-                tid: if options.by_task { group.tid } else { 0 },
-                stack: StackId(stacks.stacks.len() as u32),
-                samples: amount.samples,
-                weight: amount.weight,
+            let key = Key {
+                context: contexts[key.context as usize],
+                outer: numbers[key.outer as usize],
+                inner: numbers[key.inner as usize],
+            };
+            let at = *known.entry(key).or_insert_with(|| {
+                let group = *common.get(key.context);
+                entries.push(Entry {
+                    event: group.event as usize,
+                    comm: comms.number(index, group),
+                    pid: group.pid,
+                    tid: if options.by_task { group.tid } else { 0 },
+                    stack: StackId(stacks.stacks.len() as u32),
+                    samples: 0,
+                    weight: 0,
+                });
+                stacks.stacks.push((key.outer, key.inner));
+                entries.len() - 1
             });
-            let [outer, inner] = [key.outer, key.inner].map(|list| numbers[list as usize]);
-            stacks.stacks.push((outer, inner));
+            let entry = &mut entries[at];
+            entry.samples += amount.samples;
+            entry.weight = entry.weight.saturating_add(amount.weight);
         }
     }
     Profile {

@@ -96,6 +96,11 @@ impl Contexts {
         }
     }
 
+    /// All of them, by number.
+    pub(crate) fn all(&self) -> &[Group] {
+        self.values.as_slice()
+    }
+
     /// A group without a stack, by its number.
     pub(crate) fn get(&self, number: u32) -> &Group {
         self.values.get(number)

@@ -69,8 +69,7 @@ pub enum Start {
     Root,
 }
 
-/// Samples that are alike in everything but time and CPU; all of them, or those that one of the
-/// threads that analysed came upon.
+/// Samples that are alike in everything but time and CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Index into [`Profile::events`].

@@ -94,7 +94,7 @@ impl<'a> Worker<'a> {
                 self.take_sample(&walked.record, place_in(number, at), &mut waiting);
             }
         }
-        self.counting.count(&mut waiting);
+        self.counting.count(&waiting);
     }
 
     fn take_sample<'b>(
