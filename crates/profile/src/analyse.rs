@@ -38,7 +38,7 @@ impl Profile {
     /// Analyses a recording.
     ///
     /// Damage does not fail it: what stands before is analysed, and
-    /// [`Quality::warnings`] tells.
+    /// [`Quality::warnings`](crate::Quality::warnings) tells.
     pub fn analyse(data: &PerfData, symbolizer: &Symbolizer, options: &Options) -> Profile {
         let n = options.thread_count();
         let keep = Keep {
