@@ -6,13 +6,13 @@
 //! of a recording is the same by either way.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Write};
 use std::num::NonZero;
 use std::ops::Range;
 
 use rprof_profile::{Entry, Function, FunctionId, Profile, Weight};
+use rustc_hash::FxHashMap;
 
 use crate::clean::clean;
 
@@ -164,7 +164,8 @@ struct Ranks {
 
 impl Names {
     fn of(profile: &Profile) -> Names {
-        let mut numbers: HashMap<String, u32> = HashMap::new();
+        let mut numbers: FxHashMap<String, u32> = FxHashMap::default();
+        numbers.reserve(profile.functions.len());
         let mut number = |name: String| {
             let next = numbers.len() as u32;
             *numbers.entry(name).or_insert(next)

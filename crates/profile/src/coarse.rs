@@ -6,8 +6,10 @@
 //! it is located by one that stands for its function.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use rprof_symbols::{Extents, ImageKind, Symbolizer};
+use rprof_processes::ImageId;
+use rprof_symbols::{Begun, Extents, ImageKind, Symbolizer};
 
 use crate::index::Index;
 use crate::location::{Location, Place};
@@ -16,6 +18,9 @@ use crate::symbolize::{Origin, recorded_kernel_start};
 /// Samples from which on it pays to know all functions of an image.
 const ENOUGH: u64 = 20_000;
 
+/// Locations that are looked up together.
+const TOGETHER: usize = 64;
+
 /// What stands for what, in images that are asked about.
 pub(crate) struct Coarse<'a> {
     index: &'a Index<'a>,
@@ -23,8 +28,20 @@ pub(crate) struct Coarse<'a> {
     origin: Origin,
     kernel_start: Option<u64>,
     images: Vec<OnceLock<Option<Extents>>>,
+    /// Whether somebody is about to open an image.
+    opening: Vec<AtomicBool>,
     /// The kernel; modules are few, and told apart by address.
     kernel: OnceLock<Option<Extents>>,
+}
+
+/// How far the addresses of a place are told apart.
+enum Answers<'c> {
+    /// Each may have another answer, or it is not known yet.
+    Unknown,
+    /// All of them get the same.
+    One,
+    /// Those between two bounds do.
+    Several(&'c Extents),
 }
 
 impl<'a> Coarse<'a> {
@@ -42,46 +59,78 @@ impl<'a> Coarse<'a> {
             origin: Origin::of(index.data, symbolizer.has_root()),
             kernel_start: recorded_kernel_start(&index.timeline),
             images: images.iter().map(|_| OnceLock::new()).collect(),
+            opening: images.iter().map(|_| AtomicBool::new(false)).collect(),
             kernel: OnceLock::new(),
         })
     }
 
-    /// A location that gets the same functions as this one.
-    pub(crate) fn of(&self, location: Location) -> Location {
-        let extents = match location.place {
-            Place::Image(id) => (self.images.get(id.0 as usize))
-                .and_then(|slot| slot.get_or_init(|| self.image(location.place)).as_ref()),
-            Place::Kernel(id) => {
-                let kind = id.and_then(|id| self.index.timeline.image(id).map(|i| i.kind));
-                use rprof_processes::ImageKind::{KernelModule, KernelSymbol};
-                match kind {
-                    Some(KernelModule | KernelSymbol) => None,
-                    _ => (self.kernel)
-                        .get_or_init(|| self.extents(location.place, Some(&ImageKind::Kernel)))
-                        .as_ref(),
-                }
-            }
+    #[inline]
+    fn answers(&self, place: Place) -> Answers<'_> {
+        let extents = match place {
+            Place::Image(id) => self.of_image(id),
+            Place::Kernel(id) => self.kernel(id, place),
             // Their names come from elsewhere, by address.
             Place::Made(_) | Place::Vsyscall => None,
             Place::Anonymous { .. }
             | Place::Unmapped
             | Place::Hypervisor
             | Place::GuestKernel
-            | Place::GuestUser => {
-                return Location {
-                    lookup: 0,
-                    caller: false,
-                    ..location
-                };
-            }
+            | Place::GuestUser => return Answers::One,
         };
-        match extents {
-            Some(extents) => Location {
-                lookup: extents.representative(location.lookup),
-                caller: false,
-                ..location
-            },
-            None => location,
+        extents.map_or(Answers::Unknown, Answers::Several)
+    }
+
+    /// Replaces locations by ones that get the same functions: step by step for all of them,
+    /// as each step waits for other memory.
+    #[inline]
+    pub(crate) fn coarsen<T>(&self, all: &mut [T], location: impl Fn(&mut T) -> &mut Location) {
+        for some in all.chunks_mut(TOGETHER) {
+            let mut begun: [Option<(&Extents, Begun)>; TOGETHER] = [None; TOGETHER];
+            for (one, begun) in some.iter_mut().zip(&mut begun) {
+                let location = location(one);
+                match self.answers(location.place) {
+                    Answers::Several(extents) => {
+                        *begun = Some((extents, extents.begin(location.lookup)));
+                    }
+                    Answers::One => (location.lookup, location.caller) = (0, false),
+                    Answers::Unknown => {}
+                }
+            }
+            for (one, begun) in some.iter_mut().zip(begun) {
+                if let Some((extents, begun)) = begun {
+                    let location = location(one);
+                    location.lookup = extents.end(location.lookup, begun);
+                    location.caller = false;
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn of_image(&self, id: ImageId) -> Option<&Extents> {
+        let number = id.0 as usize;
+        let slot = self.images.get(number)?;
+        match slot.get() {
+            Some(extents) => extents.as_ref(),
+            // As with the kernel.
+            None if self.opening.get(number)?.swap(true, Ordering::Relaxed) => None,
+            None => slot.get_or_init(|| self.image(Place::Image(id))).as_ref(),
+        }
+    }
+
+    fn kernel(&self, id: Option<ImageId>, place: Place) -> Option<&Extents> {
+        use rprof_processes::ImageKind::{KernelModule, KernelSymbol};
+        let kind = id.and_then(|id| self.index.timeline.image(id).map(|i| i.kind));
+        if let Some(KernelModule | KernelSymbol) = kind {
+            return None;
+        }
+        match self.kernel.get() {
+            Some(extents) => extents.as_ref(),
+            // Waiting for it takes longer than what is kept apart meanwhile.
+            None if self.symbolizer.is_loading_kernel() => None,
+            None => (self.kernel)
+                .get_or_init(|| self.extents(place, Some(&ImageKind::Kernel)))
+                .as_ref(),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Who is who among lists of words: 96 bits that stand for a list.
 //!
-//! A million callchains are looked up among hundreds of thousands of distinct ones. To keep
-//! all of those for comparison takes memory that no cache holds, and each comparison waits for
-//! it. So a list is known by a hash alone, as a commit is in git: of so many bits that two
+//! The callers of a million callchains are looked up among tens of thousands of distinct lists, or
+//! hundreds of thousands. To keep all of those for comparison takes memory that no cache holds, and
+//! each comparison waits for it. So a list is known by a hash alone, as a commit is in git: of so many bits that two
 //! lists do not meet by chance (ten million distinct ones: once in 10^15 recordings), and under
 //! keys drawn for this process, so that nobody can make a recording in which they do.
 

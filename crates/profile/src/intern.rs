@@ -83,6 +83,16 @@ impl<T: Eq + Hash> Values<T> {
         self.values
     }
 
+    /// All of them, by number.
+    pub(crate) fn as_slice(&self) -> &[T] {
+        &self.values
+    }
+
+    /// The value of a number that `intern` gave.
+    pub(crate) fn get(&self, number: u32) -> &T {
+        &self.values[number as usize]
+    }
+
     /// The number of a value that was interned.
     pub(crate) fn find(&self, value: &T) -> Option<u32> {
         let hash = FxBuildHasher.hash_one(value);

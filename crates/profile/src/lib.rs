@@ -17,8 +17,9 @@
 //! | `jit` | names of code that was made at run time |
 //! | [`location`] | [`Location`]: an address, by image and offset |
 //! | `coarse` | addresses told apart only as far as names need it |
-//! | `resolve` | pass two: callchains to locations, interned |
+//! | `resolve`, `counting` | pass two: callchains to locations, interned, and counted |
 //! | [`symbolize`] | locations to [`Function`]s, images in parallel |
+//! | `assemble` | what was counted to stacks of functions |
 //! | [`model`] | [`Profile`]: what an export is made from |
 //! | [`top`] | the top functions |
 //! | [`quality`] | [`Quality`]: how much of it is known, and why not the rest |
@@ -26,7 +27,10 @@
 //! | [`tracepoint`] | tracepoint payloads as text, by the descriptions in the recording |
 
 mod analyse;
+mod assemble;
 mod coarse;
+mod counting;
+mod counts;
 pub mod filter;
 mod identity;
 pub mod index;
@@ -37,12 +41,13 @@ pub mod location;
 mod machine;
 mod memo;
 pub mod model;
+mod pages;
+mod parts;
 pub mod quality;
 mod quick;
 mod reads;
 mod resolve;
 pub mod samples;
-mod seen;
 mod stacks;
 pub mod symbolize;
 mod tasks;

@@ -127,12 +127,16 @@ pub(crate) fn addresses(
 }
 
 /// The first address of a callchain, the mode it is meant in, and where those behind it begin.
-pub(crate) fn leaf(chain: &[u64], mode: CpuMode) -> Option<(u64, CpuMode, usize)> {
+#[inline]
+pub(crate) fn leaf(
+    chain: impl Iterator<Item = u64>,
+    mode: CpuMode,
+) -> Option<(u64, CpuMode, usize)> {
     let mut mode = mode;
-    for (at, entry) in chain.iter().enumerate() {
-        match mode_after(*entry) {
+    for (at, entry) in chain.enumerate() {
+        match mode_after(entry) {
             Some(next) => mode = next,
-            None => return Some((*entry, mode, at + 1)),
+            None => return Some((entry, mode, at + 1)),
         }
     }
     None
@@ -144,6 +148,7 @@ pub(crate) fn leaf(chain: &[u64], mode: CpuMode) -> Option<(u64, CpuMode, usize)
 /// register, and finds values such as -1 that lie in the range of the markers and
 /// are none. They are addresses, of nothing. (perf throws away the whole
 /// callchain then.)
+#[inline]
 fn mode_after(entry: u64) -> Option<CpuMode> {
     if !ContextMarker::is_marker(entry) {
         return None;

@@ -6,6 +6,7 @@ use rprof_processes::CommId;
 use rprof_symbols::Symbolizer;
 
 use crate::coarse::Coarse;
+use crate::counts::{Contexts, Counts};
 use crate::filter::Filter;
 use crate::identity::Identities;
 use crate::index::Index;
@@ -36,13 +37,22 @@ pub(crate) struct Amount {
     pub(crate) weight: u64,
 }
 
+impl Amount {
+    pub(crate) fn add(&mut self, more: &Amount) {
+        self.samples += more.samples;
+        self.weight = self.weight.saturating_add(more.weight);
+    }
+}
+
 /// All that pass two keeps: linear in distinct stacks.
 #[derive(Debug, Default)]
 pub(crate) struct Resolved {
     pub(crate) locations: Locations,
     pub(crate) stacks: StackTable,
-    /// How much of what; a group may stand there once for each worker.
-    pub(crate) groups: Vec<(Group, Amount)>,
+    /// What samples are counted by beside stacks.
+    pub(crate) contexts: Contexts,
+    /// How much of what; of nothing once it was merged.
+    pub(crate) counts: Counts,
     /// Samples that could not be read.
     pub(crate) unreadable: u64,
     /// Time of the first and of the last sample that counted.
@@ -82,7 +92,7 @@ pub(crate) struct Keep {
     pub(crate) rows: bool,
 }
 
-/// Resolves all samples that `filter` wants.
+/// Resolves all samples that `filter` wants, for those who want them one by one.
 pub(crate) fn resolve(
     index: &Index<'_>,
     symbolizer: &Symbolizer,
@@ -90,6 +100,23 @@ pub(crate) fn resolve(
     keep: Keep,
     n: usize,
 ) -> Resolved {
+    let parts = resolve_in_parts(index, symbolizer, filter, keep, n);
+    let mut parts = parts.into_iter();
+    let mut whole = parts.next().unwrap_or_default();
+    for part in parts {
+        whole.merge(&part);
+    }
+    whole
+}
+
+/// Resolves all samples that `filter` wants: in parts, as the threads have found them.
+pub(crate) fn resolve_in_parts(
+    index: &Index<'_>,
+    symbolizer: &Symbolizer,
+    filter: &Filter,
+    keep: Keep,
+    n: usize,
+) -> Vec<Resolved> {
     let unwinding = Unwinding::new(index, symbolizer);
     let notes = index.data.features().private().unwrap_or_default();
     let tells_ends = (notes.iter()).any(|(key, _)| key == "stacks.by" || key == "stacks.total");
@@ -115,7 +142,7 @@ pub(crate) fn resolve(
         coarse: coarse.as_ref(),
         identities: Identities::new(),
     };
-    let parts = match index.kept_blocks() {
+    match index.kept_blocks() {
         Some(blocks) => threads::run(n, blocks.len(), |queue| {
             let mut worker = Worker::new(&shared);
             while let Some(piece) = queue.next() {
@@ -140,37 +167,28 @@ pub(crate) fn resolve(
                 }
             })
         }
-    };
-    let mut parts = parts.into_iter();
-    let mut whole = parts.next().unwrap_or_default();
-    for part in parts {
-        whole.merge(&part);
     }
-    whole
 }
 
 impl Resolved {
-    /// For each location, in how many samples it is.
-    pub(crate) fn samples_by_location(&self) -> Vec<u64> {
+    /// For each location, in how many of the rows it is.
+    pub(crate) fn rows_by_location(&self) -> Vec<u64> {
         let mut samples = vec![0; self.locations.as_slice().len()];
-        for (group, amount) in &self.groups {
-            for location in self.stacks.get(group.stack) {
-                samples[location as usize] += amount.samples;
+        for row in &self.rows {
+            for location in self.stacks.get(row.group.stack) {
+                samples[location as usize] += 1;
             }
         }
         samples
     }
 
+    /// Takes the rows of another.
     fn merge(&mut self, other: &Resolved) {
+        self.counts = Counts::default();
         let locations: Vec<u32> = (other.locations.as_slice().iter())
             .map(|l| self.locations.intern(*l))
             .collect();
         let stacks = self.stacks.merge(&other.stacks, &locations);
-        self.groups
-            .extend(other.groups.iter().map(|(group, amount)| {
-                let stack = stacks[group.stack as usize];
-                (Group { stack, ..*group }, *amount)
-            }));
         self.rows.extend(other.rows.iter().map(|row| Row {
             group: Group {
                 stack: stacks[row.group.stack as usize],

@@ -112,7 +112,7 @@ pub(crate) struct Stack {
 }
 
 /// Stands for the leaf of a stack without frames.
-const NO_LEAF: u32 = u32::MAX;
+pub(crate) const NO_LEAF: u32 = u32::MAX;
 
 impl Stack {
     pub(crate) fn leaf(&self) -> Option<u32> {
@@ -125,10 +125,6 @@ impl Stack {
 }
 
 impl StackTable {
-    pub(crate) fn len(&self) -> usize {
-        self.stacks.len()
-    }
-
     pub(crate) fn stack(&self, number: u32) -> Stack {
         self.stacks[number as usize]
     }
@@ -226,6 +222,6 @@ mod tests {
         assert_eq!(a.get(2).collect::<Vec<_>>(), [0, 0, 1]);
         assert_eq!(a.get(0).rev().collect::<Vec<_>>(), [2, 1, 0]);
         assert_eq!(a.get(1).count(), 0);
-        assert_eq!(a.len(), 3);
+        assert_eq!(a.stacks.len(), 3);
     }
 }

@@ -11,10 +11,9 @@ use rustc_hash::FxHashMap;
 
 use crate::index::Index;
 use crate::intern::Values;
-use crate::location::Place;
+use crate::location::{Location, Place};
 use crate::machine::{is_from_before_boot, is_of_this_machine};
 use crate::model::{FileId, Function, FunctionId, Object, ObjectId, Start};
-use crate::resolve::Resolved;
 use crate::threads;
 
 /// A frame at a location: a function, and where in it.
@@ -81,16 +80,16 @@ impl Symbols {
 /// Which image to ask about a location, or why none.
 pub(crate) type Target = Result<ImageKey, Reason>;
 
-/// Looks up all locations, the images in parallel. Functions are told apart `by_line` as well,
+/// Looks up all locations, the images in parallel; `samples` tells how often each was met. Functions are told apart `by_line` as well,
 /// where the symbolizer tells lines.
 pub(crate) fn symbolize(
     index: &Index<'_>,
-    resolved: &Resolved,
+    locations: &[Location],
+    samples: impl FnOnce() -> Vec<u64>,
     symbolizer: &Symbolizer,
     by_line: bool,
     threads: usize,
 ) -> Symbols {
-    let locations = resolved.locations.as_slice();
     let origin = Origin::of(index.data, symbolizer.has_root());
     let mut by_place: FxHashMap<Place, Vec<u32>> = FxHashMap::default();
     for (i, location) in locations.iter().enumerate() {
@@ -110,7 +109,7 @@ pub(crate) fn symbolize(
     if symbolizer.has_remote() {
         // What is fetched takes longer than anything else, and time for it is limited: the hottest
         // first.
-        let samples = resolved.samples_by_location();
+        let samples = samples();
         let heat = |list: &[u32]| list.iter().map(|i| samples[*i as usize]).sum::<u64>();
         work.sort_by_cached_key(|(_, _, list)| u64::MAX - heat(list));
     }

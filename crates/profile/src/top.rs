@@ -89,38 +89,51 @@ pub struct TopFunctions {
 impl TopFunctions {
     /// Sums up the entries of one event.
     pub fn of(profile: &Profile, event: usize, weight: Weight, keys: Keys) -> TopFunctions {
-        let mut rows: FxHashMap<RowKey, TopRow> = FxHashMap::default();
+        let mut rows: Vec<TopRow> = Vec::new();
+        let mut numbers: FxHashMap<RowKey, usize> = FxHashMap::default();
+        // Where rows are told apart by what a function says alone, its row is asked for once.
+        let is_by_function = !(keys.comm || keys.pid || keys.tid);
+        let mut by_function = vec![None; profile.functions.len()];
+        // By row, the number of the entry that it counted last.
+        let mut counted: Vec<usize> = Vec::new();
         let mut weight_total = 0u64;
-        let mut seen = Vec::new();
-        for entry in profile.entries.iter().filter(|e| e.event == event) {
+        let entries = profile.entries.iter().filter(|e| e.event == event);
+        for (number, entry) in (1..).zip(entries) {
             let amount = match weight {
                 Weight::Period => entry.weight,
                 Weight::Samples => entry.samples,
             };
             weight_total = weight_total.saturating_add(amount);
-            seen.clear();
-            let key = |function| key(profile, entry, function, keys);
-            seen.extend(profile.stack(entry.stack).map(key));
-            let leaf = seen.last().copied();
-            seen.sort_unstable();
-            seen.dedup();
-            for key in &seen {
-                let row = rows.entry(*key).or_insert(TopRow {
-                    key: *key,
-                    self_weight: 0,
-                    total_weight: 0,
-                    self_samples: 0,
-                    total_samples: 0,
+            let mut leaf = None;
+            for function in profile.stack(entry.stack) {
+                let known = &mut by_function[function.0 as usize];
+                let at = known.filter(|_| is_by_function).unwrap_or_else(|| {
+                    let key = key(profile, entry, function, keys);
+                    *numbers.entry(key).or_insert_with(|| {
+                        rows.push(TopRow {
+                            key,
+                            self_weight: 0,
+                            total_weight: 0,
+                            self_samples: 0,
+                            total_samples: 0,
+                        });
+                        counted.push(0);
+                        rows.len() - 1
+                    })
                 });
-                row.total_weight = row.total_weight.saturating_add(amount);
-                row.total_samples += entry.samples;
-                if Some(*key) == leaf {
-                    row.self_weight = row.self_weight.saturating_add(amount);
-                    row.self_samples += entry.samples;
+                (*known, leaf) = (Some(at), Some(at));
+                if std::mem::replace(&mut counted[at], number) != number {
+                    let row = &mut rows[at];
+                    row.total_weight = row.total_weight.saturating_add(amount);
+                    row.total_samples += entry.samples;
                 }
             }
+            if let Some(at) = leaf {
+                let row = &mut rows[at];
+                row.self_weight = row.self_weight.saturating_add(amount);
+                row.self_samples += entry.samples;
+            }
         }
-        let mut rows: Vec<TopRow> = rows.into_values().collect();
         // Numbers depend on which thread came first; names do not.
         let names = |row: &TopRow| {
             let function = row.key.function.map(|id| &profile.function(id).name);
@@ -130,7 +143,10 @@ impl TopFunctions {
                 row.key.object.map(|id| &*profile.object(id).name),
             )
         };
-        rows.sort_by(|a, b| names(a).cmp(&names(b)).then(a.key.cmp(&b.key)));
+        // Names beside the rows: to look for them at each comparison takes longer than comparing.
+        let mut named: Vec<_> = rows.iter().map(|row| (names(row), row)).collect();
+        named.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.key.cmp(&b.1.key)));
+        let rows = named.into_iter().map(|(_, row)| *row).collect();
         TopFunctions { weight_total, rows }
     }
 

@@ -1,61 +1,22 @@
 //! Samples on their way to be counted.
 
-use rprof_processes::{Moment, SpaceId};
-use rprof_records::{Callchain, ContextMarker, CpuMode, Misc, Sample};
+use rprof_processes::SpaceId;
+use rprof_records::{Callchain, ContextMarker, CpuMode, Endian, Sample};
 
 use crate::identity::{Identities, Identity};
-use crate::location::Location;
-use crate::unwind::StackEnd;
+use crate::location::leaf;
 
 /// The callchain of a sample: what it was found in decides how its words are read.
+#[derive(Clone)]
 pub(crate) enum Chain<'c> {
-    /// As recorded.
-    Recorded(Callchain<'c>),
     /// As recorded, in this machine's byte order.
     Raw(&'c [[u8; 8]]),
+    /// As recorded, in the other.
+    Turned(Box<[u64]>),
     /// As found out.
     Words(&'c [u64]),
     /// None: where the sample was taken.
     Ip(u64),
-}
-
-impl Chain<'_> {
-    #[inline]
-    fn identity(&self, identities: &Identities, seed: u64) -> Identity {
-        match self {
-            Chain::Recorded(chain) => match chain.raw().in_one_piece() {
-                Some(bytes) => {
-                    let (words, _) = bytes.as_chunks::<8>();
-                    identities.of(seed, words.iter().map(|w| u64::from_ne_bytes(*w)))
-                }
-                None => identities.of(seed, chain.iter()),
-            },
-            Chain::Raw(words) => identities.of(seed, words.iter().map(|w| u64::from_ne_bytes(*w))),
-            Chain::Words(words) => identities.of(seed, words.iter().copied()),
-            Chain::Ip(ip) => identities.of(seed, std::iter::once(*ip)),
-        }
-    }
-}
-
-/// A sample that is to be counted.
-pub(crate) struct Waiting<'c> {
-    pub(crate) taken: Taken<'c>,
-    pub(crate) event: u32,
-    pub(crate) weight: u64,
-    pub(crate) identity: Identity,
-}
-
-/// A sample's thread and stack, as far as they decide where it is counted.
-pub(crate) struct Taken<'c> {
-    pub(crate) chain: Chain<'c>,
-    pub(crate) moment: Moment,
-    pub(crate) pid: i32,
-    pub(crate) tid: i32,
-    pub(crate) misc: Misc,
-    pub(crate) end: StackEnd,
-    pub(crate) time: u64,
-    /// Number of all that is the same for many samples of the thread.
-    pub(crate) task: u32,
 }
 
 /// The process that addresses are meant in.
@@ -64,39 +25,96 @@ pub(crate) struct Task {
     pub(crate) space: SpaceId,
     pub(crate) time: u64,
     pub(crate) pid: i32,
+    /// Number of all that is the same for many samples of the thread.
+    pub(crate) number: u32,
 }
 
-/// A sample that was not seen before, on its way to a stack.
-pub(crate) struct Fresh {
-    pub(crate) leaf: Option<Location>,
-    /// Where its callers stand in the worker's words.
-    pub(crate) callers: std::ops::Range<usize>,
+/// A sample that is to be counted.
+pub(crate) struct Waiting<'c> {
+    pub(crate) chain: Chain<'c>,
+    pub(crate) task: Task,
+    /// Number of what it is counted under beside its stack.
+    pub(crate) context: u32,
+    pub(crate) weight: u64,
+    /// The address of its leaf, and the mode that is meant in.
+    pub(crate) leaf: Option<(u64, CpuMode)>,
     /// That of the callers.
     pub(crate) identity: Identity,
-    pub(crate) task: Task,
-    /// That of all that is the same for many samples of the thread.
-    pub(crate) number: u32,
+    /// Words of the chain before the callers.
+    pub(crate) skip: usize,
     /// The mode at the first of the callers.
     pub(crate) mode: CpuMode,
-    /// The number of the callers' list, if it is known.
-    pub(crate) list: Option<u32>,
-    pub(crate) stack: u32,
-    pub(crate) group: u32,
 }
 
-impl Taken<'_> {
+impl<'c> Chain<'c> {
+    /// One that was recorded in a byte order.
+    pub(crate) fn recorded(chain: Callchain<'c>, endian: Endian) -> Chain<'c> {
+        let bytes = chain.raw().in_one_piece();
+        match bytes.filter(|_| endian == Endian::NATIVE) {
+            Some(bytes) => Chain::Raw(bytes.as_chunks::<8>().0),
+            None => Chain::Turned(chain.iter().collect()),
+        }
+    }
+}
+
+impl<'c> Waiting<'c> {
+    /// Of a chain that is meant in a mode to begin with.
     #[inline]
-    pub(crate) fn identity(&self, identities: &Identities, event: u32) -> Identity {
-        let kind = match self.chain {
-            Chain::Ip(_) => 0,
-            Chain::Recorded(_) | Chain::Raw(_) | Chain::Words(_) => 1,
+    pub(crate) fn new(
+        chain: Chain<'c>,
+        mode: CpuMode,
+        task: Task,
+        (context, weight): (u32, u64),
+        identities: &Identities,
+    ) -> Waiting<'c> {
+        let word = |word: &[u8; 8]| u64::from_ne_bytes(*word);
+        let of = |leaf: Option<(u64, CpuMode, usize)>| match leaf {
+            Some((address, mode, skip)) => (Some((address, mode)), mode, skip),
+            None => (None, mode, usize::MAX),
         };
-        let seed = u64::from(self.task) << 32
-            | u64::from(event & 0xff_ffff) << 8
-            | u64::from(self.misc.0 & 7) << 5
-            | (self.end as u64) << 1
-            | kind;
-        self.chain.identity(identities, seed)
+        let seed = |mode: CpuMode| u64::from(task.number) << 32 | mode as u64;
+        let none = |mode| identities.of(seed(mode), std::iter::empty());
+        let of_words = |words: &[u64]| {
+            let found = of(leaf(words.iter().copied(), mode));
+            let rest = words.get(found.2..).unwrap_or_default();
+            (found, identities.of(seed(found.1), rest.iter().copied()))
+        };
+        let (found, identity) = match &chain {
+            Chain::Raw(words) => {
+                let found = of(leaf(words.iter().map(word), mode));
+                let rest = words.get(found.2..).unwrap_or_default();
+                (found, identities.of(seed(found.1), rest.iter().map(word)))
+            }
+            Chain::Words(words) => of_words(words),
+            Chain::Turned(words) => of_words(words),
+            // An address in the markers' range is one here.
+            Chain::Ip(ip) => ((Some((*ip, mode)), mode, usize::MAX), none(mode)),
+        };
+        let (leaf, mode, skip) = found;
+        Waiting {
+            chain,
+            task,
+            context,
+            weight,
+            leaf,
+            identity,
+            skip,
+            mode,
+        }
+    }
+
+    /// The words of the callers.
+    pub(crate) fn callers(&self, words: &mut Vec<u64>) {
+        words.clear();
+        match &self.chain {
+            Chain::Raw(raw) => {
+                let raw = raw.get(self.skip..).unwrap_or_default();
+                words.extend(raw.iter().map(|word| u64::from_ne_bytes(*word)));
+            }
+            Chain::Words(all) => words.extend(all.get(self.skip..).unwrap_or_default()),
+            Chain::Turned(all) => words.extend(all.get(self.skip..).unwrap_or_default()),
+            Chain::Ip(_) => {}
+        }
     }
 }
 

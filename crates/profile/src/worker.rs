@@ -1,22 +1,21 @@
-//! One of the threads of pass two: samples of its blocks to groups.
+//! One of the threads of pass two: samples of its blocks to counts.
 
 use rprof_perfdata::Block;
-use rprof_processes::{MapState, Pid, SpaceId, Tid};
+use rprof_processes::{MapState, Moment, Pid, SpaceId, Tid};
 use rprof_records::{Misc, RawRecord, RecordType, Sample};
 
 use crate::coarse::Coarse;
+use crate::counting::{Counting, TOGETHER};
 use crate::filter::Filter;
 use crate::identity::Identities;
 use crate::index::Index;
 use crate::lbr::has_branch_calls;
-use crate::location::{Context, Location, addresses, leaf};
-use crate::memo::{Memo, Tag};
 use crate::quick::{Quick, default_weight};
+use crate::reads::Member;
 use crate::resolve::{Group, IDLE, Keep, Resolved, Row, place_in};
-use crate::seen::{Numbers, Seen};
 use crate::tasks::Tasks;
 use crate::unwind::{StackEnd, Stacks, Unwinding, has_dumps};
-use crate::waiting::{Chain, Fresh, Taken, Task, Waiting, callchain};
+use crate::waiting::{Chain, Task, Waiting, callchain};
 
 /// What the workers have in common.
 pub(crate) struct Shared<'a> {
@@ -42,21 +41,21 @@ pub(crate) struct Worker<'a> {
     shared: &'a Shared<'a>,
     stacks: Option<Box<Stacks>>,
     tasks: Tasks,
-    seen: Seen,
-    /// Numbers of lists of callers.
-    callers: Numbers,
-    fresh: Vec<Fresh>,
-    words: Vec<u64>,
-    list: Vec<u32>,
-    /// Callers that are not in the memo: their places in the list, addresses, tags, locations.
-    missed: Vec<(usize, u64, Option<Tag>, Location)>,
-    memo: Memo,
+    counting: Counting<'a>,
     out: Resolved,
 }
 
-/// Samples that are looked up together: the memory that each waits for is then on its way for
-/// all of them.
-const TOGETHER: usize = 64;
+/// A sample's thread, and what of its stack is not in its callchain.
+struct Taken {
+    moment: Moment,
+    pid: i32,
+    tid: i32,
+    misc: Misc,
+    end: StackEnd,
+    time: u64,
+    /// Number of all that is the same for many samples of the thread.
+    task: u32,
+}
 
 impl<'a> Worker<'a> {
     pub(crate) fn new(shared: &'a Shared<'a>) -> Worker<'a> {
@@ -64,21 +63,21 @@ impl<'a> Worker<'a> {
             shared,
             stacks: shared.unwinding.map(|u| Box::new(Stacks::new(u))),
             tasks: Tasks::new(shared.keep.tasks),
-            seen: Seen::default(),
-            callers: Numbers::default(),
-            fresh: Vec::new(),
-            words: Vec::new(),
-            list: Vec::new(),
-            missed: Vec::new(),
-            memo: Memo::default(),
+            counting: Counting::new(shared.index, shared.coarse),
             out: Resolved::default(),
         }
     }
 
     /// What it found.
-    pub(crate) fn finish(mut self) -> Resolved {
-        self.out.groups = self.seen.finish();
-        self.out
+    pub(crate) fn finish(self) -> Resolved {
+        let found = self.counting.finish();
+        Resolved {
+            locations: found.locations,
+            stacks: found.stacks,
+            contexts: found.contexts,
+            counts: found.counts,
+            ..self.out
+        }
     }
 
     /// Takes all samples of a block.
@@ -95,7 +94,7 @@ impl<'a> Worker<'a> {
                 self.take_sample(&walked.record, place_in(number, at), &mut waiting);
             }
         }
-        self.count_all(&mut waiting);
+        self.counting.count(&waiting);
     }
 
     fn take_sample<'b>(
@@ -148,15 +147,16 @@ impl<'a> Worker<'a> {
         let attr = &described.attr;
         let weight = sample.period().unwrap_or_else(|| default_weight(described));
 
+        let endian = described.layout.endian();
         let recorded = callchain(&sample);
         let is_plain = members.is_none() && !shared.keep.rows && !has_branch_calls(attr);
         if is_plain && !(shared.unwinding.is_some() && has_dumps(attr)) {
             self.out.has_callchains |= sample.callchain().is_some();
+            let chain = match recorded {
+                Some(chain) => Chain::recorded(chain, endian),
+                None => Chain::Ip(sample.ip().unwrap_or(0)),
+            };
             let taken = Taken {
-                chain: match recorded {
-                    Some(chain) => Chain::Recorded(chain),
-                    None => Chain::Ip(sample.ip().unwrap_or(0)),
-                },
                 moment,
                 pid,
                 tid,
@@ -165,7 +165,8 @@ impl<'a> Worker<'a> {
                 time,
                 task,
             };
-            return self.wait(taken, event as u32, weight, waiting);
+            let one = self.waiting(chain, &taken, event as u32, weight);
+            return self.wait(one, waiting);
         }
 
         // Out of `self` while the chain borrows from it.
@@ -186,7 +187,7 @@ impl<'a> Worker<'a> {
                 from_branches = crate::lbr::chain(&sample, attr);
                 let chain = match (&from_branches, recorded) {
                     (Some(words), _) => Chain::Words(words),
-                    (None, Some(chain)) => Chain::Recorded(chain),
+                    (None, Some(chain)) => Chain::recorded(chain, endian),
                     (None, None) => Chain::Ip(sample.ip().unwrap_or(0)),
                 };
                 (chain, self.recorded_end(record.misc))
@@ -194,7 +195,6 @@ impl<'a> Worker<'a> {
         };
         self.out.has_callchains |= sample.callchain().is_some() || unwound.is_some();
         let taken = Taken {
-            chain,
             moment,
             pid,
             tid,
@@ -212,12 +212,20 @@ impl<'a> Worker<'a> {
             ip: sample.ip().unwrap_or(0),
             has_chain: recorded.is_some(),
         });
-        match members {
-            None => self.count(&taken, event as u32, weight, row.as_mut()),
-            Some(members) => {
-                for member in members.iter().filter(|m| wants(m.event as usize)) {
-                    self.count(&taken, member.event, member.period, row.as_mut());
-                }
+        let own = [Member {
+            event: event as u32,
+            period: weight,
+        }];
+        for member in members
+            .unwrap_or(&own)
+            .iter()
+            .filter(|m| wants(m.event as usize))
+        {
+            let one = self.waiting(chain.clone(), &taken, member.event, member.period);
+            let group = self.counting.count_one(one);
+            if let Some(row) = &mut row {
+                (row.group, row.period) = (group, member.period);
+                self.out.rows.push(*row);
             }
         }
         self.stacks = stacks;
@@ -246,11 +254,11 @@ impl<'a> Worker<'a> {
             (self.tasks).at(&index.timeline, &index.runtimes, Pid(pid), Tid(tid), time);
         self.at_time(sample.time);
         self.out.has_callchains |= quick.has_chain();
+        let chain = match sample.chain {
+            Some(words) => Chain::Raw(words),
+            None => Chain::Ip(sample.ip),
+        };
         let taken = Taken {
-            chain: match sample.chain {
-                Some(words) => Chain::Raw(words),
-                None => Chain::Ip(sample.ip),
-            },
             moment,
             pid,
             tid,
@@ -259,7 +267,8 @@ impl<'a> Worker<'a> {
             time,
             task,
         };
-        self.wait(taken, event, sample.weight, waiting);
+        let one = self.waiting(chain, &taken, event, sample.weight);
+        self.wait(one, waiting);
     }
 
     /// Notes the time of a sample that counts.
@@ -273,21 +282,11 @@ impl<'a> Worker<'a> {
 
     /// Lets a sample wait until there are enough to be looked up together.
     #[inline]
-    fn wait<'b>(
-        &mut self,
-        taken: Taken<'b>,
-        event: u32,
-        weight: u64,
-        waiting: &mut Vec<Waiting<'b>>,
-    ) {
-        waiting.push(Waiting {
-            identity: taken.identity(&self.shared.identities, event),
-            taken,
-            event,
-            weight,
-        });
+    fn wait<'b>(&mut self, one: Waiting<'b>, waiting: &mut Vec<Waiting<'b>>) {
+        waiting.push(one);
         if waiting.len() >= TOGETHER {
-            self.count_all(waiting);
+            self.counting.count(waiting);
+            waiting.clear();
         }
     }
 
@@ -300,61 +299,18 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Counts samples that wait.
-    fn count_all(&mut self, waiting: &mut Vec<Waiting<'_>>) {
-        // Those that were seen before, with nothing between one look-up and the next.
-        waiting.retain(|one| self.seen.count(one.identity, one.weight).is_none());
-        if waiting.is_empty() {
-            return;
-        }
-        self.fresh.clear();
-        self.words.clear();
-        for one in waiting.iter() {
-            let fresh = self.fresh(&one.taken);
-            self.fresh.push(fresh);
-        }
-        self.intern_fresh();
-        for (at, one) in waiting.iter().enumerate() {
-            let group = self.group(&one.taken, one.event, self.fresh[at].stack);
-            self.fresh[at].group = self.seen.group(group);
-        }
-        for (one, fresh) in waiting.drain(..).zip(&self.fresh) {
-            // One before it may have been the same.
-            if self.seen.count(one.identity, one.weight).is_none() {
-                self.seen.insert(one.identity, fresh.group, one.weight);
-            }
-        }
-    }
-
-    /// Counts a sample, and keeps its row, if there is one.
+    /// A sample with a stack, on its way.
     #[inline]
-    fn count(&mut self, taken: &Taken<'_>, event: u32, weight: u64, row: Option<&mut Row>) {
-        let identity = taken.identity(&self.shared.identities, event);
-        let group = match self.seen.count(identity, weight) {
-            Some(group) => *group,
-            None => {
-                self.fresh.clear();
-                self.words.clear();
-                let fresh = self.fresh(taken);
-                self.fresh.push(fresh);
-                self.intern_fresh();
-                let group = self.group(taken, event, self.fresh[0].stack);
-                let number = self.seen.group(group);
-                self.seen.insert(identity, number, weight);
-                group
-            }
-        };
-        if let Some(row) = row {
-            (row.group, row.period) = (group, weight);
-            self.out.rows.push(*row);
-        }
-    }
-
-    /// The group of a sample that was not seen before.
-    fn group(&self, taken: &Taken<'_>, event: u32, stack: u32) -> Group {
+    fn waiting<'b>(
+        &mut self,
+        chain: Chain<'b>,
+        taken: &Taken,
+        event: u32,
+        weight: u64,
+    ) -> Waiting<'b> {
         let keep = self.shared.keep;
         let comm = taken.moment.comm;
-        Group {
+        let group = || Group {
             event,
             comm,
             pid: if keep.tasks { taken.pid } else { 0 },
@@ -364,136 +320,24 @@ impl<'a> Worker<'a> {
             } else {
                 0
             },
-            stack,
+            stack: 0,
             end: taken.end,
-        }
-    }
-
-    fn context(&self, taken: Task) -> Context<'a> {
-        let timeline = &self.shared.index.timeline;
-        Context {
-            timeline,
-            user: timeline.view(taken.space, taken.time),
-            kernel: timeline.view(SpaceId::KERNEL, taken.time),
-            pid: taken.pid,
-            time: taken.time,
-            runtimes: &self.shared.index.runtimes,
-        }
-    }
-
-    /// What a sample that was not seen before is to be known by; its words go into `words`.
-    fn fresh(&mut self, taken: &Taken<'_>) -> Fresh {
+        };
+        let kind = (taken.task, event, taken.end);
+        let context = self.counting.contexts.number(kind, group);
         let task = Task {
             space: taken.moment.space.unwrap_or(SpaceId(u32::MAX)),
             time: taken.time,
             pid: taken.pid,
-        };
-        let context = self.context(task);
-        let mode = taken.misc.cpu_mode();
-        let start = self.words.len();
-        match &taken.chain {
-            Chain::Recorded(chain) => self.words.extend(chain.iter()),
-            Chain::Raw(words) => {
-                (self.words).extend(words.iter().map(|w| u64::from_ne_bytes(*w)));
-            }
-            Chain::Words(words) => self.words.extend_from_slice(words),
-            Chain::Ip(_) => {}
-        }
-        let (leaf, mode, callers) = match taken.chain {
-            // An address in the markers' range is one here.
-            Chain::Ip(ip) => (Some((ip, mode)), mode, start..start),
-            _ => match leaf(&self.words[start..], mode) {
-                Some((address, mode, rest)) => {
-                    let callers = start + rest..self.words.len();
-                    (Some((address, mode)), mode, callers)
-                }
-                None => (None, mode, start..start),
-            },
-        };
-        let seed = u64::from(taken.task) << 32 | mode as u64;
-        let words = self.words[callers.clone()].iter().copied();
-        Fresh {
-            leaf: leaf.map(|(address, mode)| context.locate(address, mode, false)),
-            identity: self.shared.identities.of(seed, words),
-            task,
             number: taken.task,
+        };
+        let mode = taken.misc.cpu_mode();
+        Waiting::new(
+            chain,
             mode,
-            callers,
-            list: None,
-            stack: 0,
-            group: 0,
-        }
-    }
-
-    /// Interns the stacks of what is fresh: step by step for all of them, as each step
-    /// waits for other memory.
-    fn intern_fresh(&mut self) {
-        let mut all = std::mem::take(&mut self.fresh);
-        for one in &mut all {
-            one.list = self.callers.find(one.identity);
-        }
-        if let Some(coarse) = self.shared.coarse {
-            for one in &mut all {
-                one.leaf = one.leaf.map(|leaf| coarse.of(leaf));
-            }
-        }
-        for one in &mut all {
-            one.stack = match one.leaf {
-                Some(leaf) => self.out.locations.intern(leaf),
-                None => 0,
-            };
-        }
-        for one in &mut all {
-            let list = match one.list {
-                Some(list) => list,
-                None => self.resolve_callers(one),
-            };
-            let leaf = one.leaf.map(|_| one.stack);
-            one.stack = self.out.stacks.intern(leaf, list);
-        }
-        self.fresh = all;
-    }
-
-    /// Resolves callers that were not seen before.
-    #[cold]
-    fn resolve_callers(&mut self, one: &Fresh) -> u32 {
-        let context = self.context(one.task);
-        let coarse = self.shared.coarse;
-        let Worker {
-            words,
-            callers,
-            list,
-            missed,
-            memo,
-            out,
-            ..
-        } = self;
-        let words = words[one.callers.clone()].iter().copied();
-        callers.get_or_insert_with(one.identity, || {
-            list.clear();
-            missed.clear();
-            for (address, mode, caller) in addresses(words, one.mode, true) {
-                let tag = Tag::new(one.number, mode as u8, caller);
-                match tag.and_then(|tag| memo.find(address, tag)) {
-                    Some(number) => list.push(number),
-                    None => {
-                        let location = context.locate(address, mode, caller);
-                        missed.push((list.len(), address, tag, location));
-                        list.push(0);
-                    }
-                }
-            }
-            // Step by step for all of them, as each step waits for other memory.
-            if let Some(coarse) = coarse {
-                missed.iter_mut().for_each(|(.., l)| *l = coarse.of(*l));
-            }
-            for (at, address, tag, location) in &*missed {
-                list[*at] = out.locations.intern(*location);
-                if let Some(tag) = tag {
-                    memo.keep(*address, *tag, list[*at]);
-                }
-            }
-            out.stacks.intern_callers(list)
-        })
+            task,
+            (context, weight),
+            &self.shared.identities,
+        )
     }
 }

@@ -70,7 +70,8 @@ fn recording(sample_type: SampleType) -> PerfData {
         let sample = SampleFields {
             time,
             pid: 7,
-            tid: 7,
+            // Threads that one block has, and another does not.
+            tid: 7 + (time / 3000) as i32,
             ip: callchain[1],
             period: 1 + random(5),
             callchain,
@@ -90,15 +91,18 @@ fn recording(sample_type: SampleType) -> PerfData {
     PerfData::read(&bytes.get_ref()[..], Path::new("made up")).unwrap()
 }
 
-/// Samples and weight by stack of names, innermost first.
-type Stacks = BTreeMap<Vec<Result<Box<str>, Reason>>, (u64, u64)>;
+/// Samples and weight by thread and stack of names, innermost first.
+type Stacks = BTreeMap<(String, Vec<Result<Box<str>, Reason>>), (u64, u64)>;
 
 fn add(
     stacks: &mut Stacks,
+    comm: &str,
     names: impl Iterator<Item = Result<Box<str>, Reason>>,
     amount: (u64, u64),
 ) {
-    let sum = stacks.entry(names.collect()).or_default();
+    let sum = stacks
+        .entry((comm.to_owned(), names.collect()))
+        .or_default();
     *sum = (sum.0 + amount.0, sum.1 + amount.1);
 }
 
@@ -124,21 +128,26 @@ fn functions_are_the_same_with_and_without_addresses() {
         for entry in &profile.entries {
             let functions = profile.stack(entry.stack).rev();
             let names = functions.map(|f| profile.function(f).name.clone());
-            add(&mut of_profile, names, (entry.samples, entry.weight));
+            let comm = &profile.comms[entry.comm as usize];
+            add(&mut of_profile, comm, names, (entry.samples, entry.weight));
         }
         // One by one, samples keep their addresses.
         let mut of_samples = Stacks::new();
         for sample in Samples::read(&data, &symbolizer, &options).iter() {
             let names = sample.frames().map(|frame| frame.function.name.clone());
-            add(&mut of_samples, names, (1, sample.period));
+            add(&mut of_samples, sample.comm, names, (1, sample.period));
         }
         assert!(of_profile == of_samples);
+        assert_eq!(profile.comms.len(), 8);
         assert_eq!(profile.events[0].samples, SAMPLES);
-        let named = of_samples.keys().flatten().filter(|name| name.is_ok());
+        let named = of_samples
+            .keys()
+            .flat_map(|(_, stack)| stack)
+            .filter(|name| name.is_ok());
         assert!(named.count() > 1000);
         let leaves: std::collections::BTreeSet<_> = of_samples
             .keys()
-            .filter_map(|stack| stack.first())
+            .filter_map(|(_, stack)| stack.first())
             .collect();
         assert!(
             leaves.len() > 200 && leaves.len() < 10_000,

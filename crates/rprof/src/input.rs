@@ -120,6 +120,9 @@ pub(crate) fn analyse(
     if let Some(downloads) = downloads {
         downloads.tell();
     }
+    // Tables of symbols in many pieces, which the system takes back faster when the process ends,
+    // as it does soon.
+    std::mem::forget(symbolizer);
     Ok(profile)
 }
 

@@ -61,4 +61,4 @@ pub use jit::{JitDump, JitFunction, PerfMap};
 pub use kernel::{KernelError, KernelSymbol, KernelSymbols, VmlinuxError};
 pub use reason::Reason;
 pub use remote::{RemoteFile, RemoteFiles, RemoteKind};
-pub use symbolizer::{Extents, Lookup, Symbolizer, SymbolizerBuilder};
+pub use symbolizer::{Begun, Extents, KernelAhead, Lookup, Symbolizer, SymbolizerBuilder};

@@ -3,7 +3,7 @@
 mod extents;
 mod names;
 
-pub use extents::Extents;
+pub use extents::{Begun, Extents, KernelAhead};
 
 use crate::archive::Archive;
 use crate::debug::DebugFiles;
@@ -19,6 +19,7 @@ use crate::{BuildId, Frames, Reason, RemoteFiles, Style, Symbol, demangle, elf, 
 use memmap2::Mmap;
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 /// What became of one address.
@@ -50,6 +51,10 @@ pub struct Symbolizer {
     debug_files: DebugFiles,
     images: Once<ImageKey, Image>,
     kernel: OnceLock<Result<KernelSymbols, Reason>>,
+    /// Where its answers change, by AVMA.
+    kernel_extents: OnceLock<Extents>,
+    /// Whether somebody is about to load them.
+    loads_kernel: AtomicBool,
     /// Whether `kernel` was given by the user instead of being that of this machine.
     kernel_given: bool,
     vmlinux: Option<Result<Vmlinux, VmlinuxError>>,
@@ -169,6 +174,8 @@ impl SymbolizerBuilder {
             debug_files: self.debug_files,
             images: Once::default(),
             kernel,
+            kernel_extents: OnceLock::new(),
+            loads_kernel: AtomicBool::new(false),
             kernel_given,
             vmlinux: self.vmlinux.map(|path| Vmlinux::open(&path)),
             refused: OnceLock::new(),

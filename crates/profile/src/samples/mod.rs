@@ -18,7 +18,8 @@ use rprof_processes::{Pid, SpaceId};
 use rprof_records::{CpuMode, RawBytes, RawRecord, RecordType, Sample};
 use rprof_symbols::Symbolizer;
 
-use crate::analyse::{Options, thread_name};
+use crate::analyse::Options;
+use crate::assemble::thread_name;
 use crate::index::Index;
 use crate::intern::Values;
 use crate::location::{Context, Location};
@@ -94,7 +95,9 @@ impl<'a> Samples<'a> {
         (resolved.rows).sort_unstable_by_key(|r| (r.time, r.order, r.group.event));
         let trace = details.trace.then(|| Trace::of(data)).flatten();
         further_locations(&index, &mut resolved, details, trace.as_ref());
-        let symbols = symbolize(&index, &resolved, symbolizer, false, n);
+        let locations = resolved.locations.as_slice();
+        let heat = || resolved.rows_by_location();
+        let symbols = symbolize(&index, locations, heat, symbolizer, false, n);
         let mut names = Values::default();
         let name_of = (resolved.rows.iter())
             .map(|row| {

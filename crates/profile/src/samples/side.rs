@@ -7,7 +7,7 @@ use rprof_processes::{Pid, Tid};
 use rprof_records::{Misc, RawRecord, Record, RecordType, SampleLayout};
 
 use super::{SampleView, Samples, record_at};
-use crate::analyse::thread_name;
+use crate::assemble::thread_name;
 use crate::filter::Filter;
 use crate::index::Index;
 use crate::resolve::place_in;

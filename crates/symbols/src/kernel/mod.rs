@@ -58,13 +58,12 @@ pub struct KernelSymbol<'a> {
     pub size: u64,
 }
 
-/// A line of the list. The name is at `name..name + name_len` of the text; size is
-/// left to the next start.
+/// A line of the list, in 16 bytes. The name stands in the text from `name` on, up to the end of the
+/// line; size is left to the next start.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     start: u64,
     name: u32,
-    name_len: u16,
     /// Index into `modules`; 0 is the kernel proper.
     module: u16,
     /// Data symbols only mark where code ends.
@@ -141,17 +140,17 @@ impl KernelSymbols {
             if module == 0 {
                 bounds.note(name, start);
             }
-            let (Ok(offset), Ok(name_len)) = (
-                u32::try_from(symbols.names.len()),
-                u16::try_from(name.len()),
-            ) else {
+            let Ok(offset) = u32::try_from(symbols.names.len()) else {
                 return;
             };
-            symbols.names.push_str(name);
+            // Data have no names to be shown.
+            if code {
+                symbols.names.push_str(name);
+                symbols.names.push('\n');
+            }
             symbols.entries.push(Entry {
                 start,
                 name: offset,
-                name_len,
                 module,
                 code,
             });
@@ -169,6 +168,7 @@ impl KernelSymbols {
     }
 
     fn finish(&mut self) {
+        // Mostly it is in order but for a few modules.
         self.entries.sort_by_key(|entry| entry.start);
         // The last alias stays, but code before data: `_etext` and the like share addresses with either.
         self.entries.dedup_by(|next, kept| {
@@ -219,15 +219,15 @@ impl KernelSymbols {
         (0..self.entries.len()).filter_map(|index| self.symbol(index))
     }
 
-    /// The AVMAs at which the answer to a lookup may change, two sorted runs.
+    /// The AVMAs at which the answer to a lookup may change, ascending; some twice.
     pub(crate) fn bounds(&self) -> impl Iterator<Item = u64> {
-        let ends = self.iter().map(|s| s.start.saturating_add(s.size));
-        self.entries.iter().map(|entry| entry.start).chain(ends)
+        (0..self.entries.len()).flat_map(|at| [self.entries[at].start, self.end(at)])
     }
 
-    fn symbol(&self, index: usize) -> Option<KernelSymbol<'_>> {
+    /// Where the symbol of this index ends: with the next one at the latest.
+    fn end(&self, index: usize) -> u64 {
         let entry = &self.entries[index];
-        let end = match self.entries.get(index + 1) {
+        match self.entries.get(index + 1) {
             Some(next) if next.module == entry.module => next.start,
             next => {
                 let page_end = (entry.start | (PAGE - 1))
@@ -235,17 +235,18 @@ impl KernelSymbols {
                     .saturating_add(PAGE);
                 next.map_or(page_end, |next| next.start.min(page_end))
             }
-        };
-        let name = self
-            .names
-            .get(entry.name as usize..)?
-            .get(..usize::from(entry.name_len))?;
+        }
+    }
+
+    fn symbol(&self, index: usize) -> Option<KernelSymbol<'_>> {
+        let entry = &self.entries[index];
+        let name = self.names.get(entry.name as usize..)?.split('\n').next()?;
         let module = (entry.module != 0).then(|| &*self.modules[usize::from(entry.module)]);
         entry.code.then_some(KernelSymbol {
             name,
             module,
             start: entry.start,
-            size: end - entry.start,
+            size: self.end(index) - entry.start,
         })
     }
 }
@@ -314,6 +315,15 @@ fn for_each_line(list: &mut impl BufRead, mut each: impl FnMut(&[u8])) -> io::Re
 
 /// Address, type, name, module. `None` for a line of another form.
 fn split_line(line: &[u8]) -> Option<(u64, u8, &str, Option<&str>)> {
+    // As the kernel prints it: 16 digits and the type, and mostly no module.
+    if let Some((&start, [b' ', kind, b' ', rest @ ..])) = line.split_first_chunk::<16>()
+        && let Some(start) = address(&start)
+        && !rest.is_empty()
+        && !rest.iter().any(u8::is_ascii_whitespace)
+        && !kind.is_ascii_whitespace()
+    {
+        return Some((start, *kind, str::from_utf8(rest).ok()?, None));
+    }
     let mut words = (line.split(u8::is_ascii_whitespace)).filter(|word| !word.is_empty());
     let start = address(words.next()?)?;
     let &[kind] = words.next()? else {
@@ -332,7 +342,12 @@ fn address(word: &[u8]) -> Option<u64> {
         return None;
     }
     word.iter().try_fold(0, |address, byte| {
-        let digit = char::from(*byte).to_digit(16)?;
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            b'A'..=b'F' => byte - b'A' + 10,
+            _ => return None,
+        };
         Some(address << 4 | u64::from(digit))
     })
 }

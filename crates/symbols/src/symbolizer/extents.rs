@@ -4,30 +4,64 @@
 //! between two bounds all get the same answer but for [`Frames::offset`](crate::Frames::offset).
 
 use super::{Image, Symbolizer};
+use crate::Reason;
 use crate::elf_image::ElfImage;
 use crate::file::Pages;
 use crate::image::{ImageKey, ImageKind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// More bounds than any honest file has; beyond that addresses are looked up one by one.
 const MOST: usize = 1 << 24;
 
-/// Bounds that a search has to tell apart once it knows the bucket, on average.
+/// Bounds in a bucket, on average, or up to twice as many.
 const IN_BUCKET: usize = 4;
 
 /// Bounds that are compared with an offset at a time.
 const AT_A_TIME: usize = 8;
 
+/// Bounds in a bucket that are searched.
+const MANY: usize = 64;
+
+/// Most bits of an offset within its bucket.
+const LOW_BITS: u32 = 16;
+
+/// Buckets that any image may have, beside one for each of its bounds.
+const FEW_BUCKETS: u64 = 4096;
+
 /// The offsets of an image at which the answer to a lookup may change.
-#[derive(Debug)]
+///
+/// Small, as those of all images together are to stay near the processor: three bytes for each
+/// bound, in two places.
+#[derive(Clone, Debug)]
 pub struct Extents {
     /// The first bound.
     base: u64,
-    /// Bounds as distances from `base`, ascending; the first is 0. Behind the last, as many of
-    /// the largest value as are compared at a time.
-    bounds: Box<[u32]>,
-    /// For each `1 << shift` bytes from `base` on, the number of bounds before them.
-    buckets: Box<[u32]>,
+    /// Offsets that are further than this from the first bound stand for themselves.
+    reach: u32,
+    /// The ranges of `1 << shift` bytes from `base` on, as far as there are bounds, and one more.
+    buckets: Arc<[Bucket]>,
     shift: u32,
+    /// For each bound how far it is into its bucket. Behind the last, as many as are
+    /// compared at a time.
+    lows: Arc<[u16]>,
+}
+
+/// A range of offsets that have their higher bits in common.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    /// Number of bounds before it.
+    first: u32,
+    /// The last of those, as distance from the base; of the first bucket 0, which is a bound.
+    before: u32,
+}
+
+/// An offset half way to what stands for it: see [`Extents::begin`].
+#[derive(Clone, Copy, Debug)]
+pub struct Begun {
+    bucket: Bucket,
+    /// Bounds in the bucket.
+    len: u32,
 }
 
 impl Extents {
@@ -40,27 +74,75 @@ impl Extents {
     fn new(mut bounds: Vec<u64>) -> Extents {
         // They come in sorted runs.
         bounds.sort();
+        Extents::of_sorted(bounds.into_iter())
+    }
+
+    /// Of ascending bounds, which may repeat.
+    fn of_sorted(bounds: impl Iterator<Item = u64>) -> Extents {
+        let mut all = bounds.peekable();
+        let base = all.peek().copied().unwrap_or(0);
+        let near = all.map_while(|b| u32::try_from(b - base).ok());
+        let mut bounds: Vec<u32> = near.collect();
         bounds.dedup();
-        let base = bounds.first().copied().unwrap_or(0);
-        // Offsets that are further away stand for themselves.
-        let near = bounds.iter().map_while(|b| u32::try_from(b - base).ok());
-        let mut bounds: Vec<u32> = near.filter(|b| *b < u32::MAX).collect();
-        let span = bounds.last().map_or(0, |last| u64::from(*last)) + 1;
+        let reach = (bounds.len() as u64 + FEW_BUCKETS) << LOW_BITS;
+        let reach = u32::try_from(reach).unwrap_or(u32::MAX);
+        bounds.truncate(bounds.partition_point(|bound| *bound < reach));
+
+        let last = bounds.last().copied().unwrap_or(0);
         let wanted = (bounds.len() / IN_BUCKET).max(1) as u64;
+        let span = u64::from(last) + 1;
         let shift = span.div_ceil(wanted).next_power_of_two().ilog2();
-        let mut buckets = Vec::with_capacity((span >> shift) as usize + 2);
+        let shift = shift.min(LOW_BITS);
+        let mut buckets = Vec::with_capacity((last >> shift) as usize + 2);
+        let mut before = 0;
         for (number, bound) in (0u32..).zip(&bounds) {
-            let bucket = (u64::from(*bound) >> shift) as usize;
-            while buckets.len() <= bucket {
-                buckets.push(number);
-            }
+            let bucket = Bucket {
+                first: number,
+                before,
+            };
+            buckets.resize(buckets.len().max((bound >> shift) as usize + 1), bucket);
+            before = *bound;
         }
-        bounds.extend([u32::MAX; AT_A_TIME]);
+        buckets.push(Bucket {
+            first: bounds.len() as u32,
+            before,
+        });
+        let low = |bound: &u32| (bound & ((1 << shift) - 1)) as u16;
+        let behind = [u16::MAX; AT_A_TIME];
         Extents {
             base,
-            bounds: bounds.into(),
+            // Without a bound nothing is known of any.
+            reach: if bounds.is_empty() { 0 } else { reach },
             buckets: buckets.into(),
             shift,
+            lows: bounds.iter().map(low).chain(behind).collect(),
+        }
+    }
+
+    /// How many of some bounds an offset has passed.
+    ///
+    /// Counted, not searched for: how long a search goes on is not known before the bounds have
+    /// come from memory, and nothing else would be asked for meanwhile.
+    #[inline]
+    fn passed(&self, first: usize, len: usize, low: u16) -> usize {
+        let mut passed = 0;
+        for at in (0..len).step_by(AT_A_TIME) {
+            let Some(lows) = (self.lows.get(first + at..)).and_then(<[u16]>::first_chunk) else {
+                break;
+            };
+            let lows: &[u16; AT_A_TIME] = lows;
+            let left = (len - at).min(AT_A_TIME) as u16;
+            let is_passed = |(n, bound): (u16, &u16)| u16::from(*bound <= low && n < left);
+            passed += usize::from((0u16..).zip(lows).map(is_passed).sum::<u16>());
+        }
+        passed
+    }
+
+    /// The same of an image whose offsets are less by this.
+    fn moved(&self, down: u64) -> Extents {
+        Extents {
+            base: self.base.wrapping_sub(down),
+            ..self.clone()
         }
     }
 
@@ -69,28 +151,71 @@ impl Extents {
     #[inline]
     #[must_use]
     pub fn representative(&self, offset: u64) -> u64 {
-        let inside = offset.checked_sub(self.base);
-        let inside = inside.and_then(|inside| u32::try_from(inside).ok());
-        let Some(inside) = inside.filter(|inside| *inside < u32::MAX) else {
+        self.end(offset, self.begin(offset))
+    }
+
+    /// The first half of [`representative`](Self::representative), for those who have many
+    /// offsets: each half waits for memory, and that of many can be waited for together. To be
+    /// given to [`end`](Self::end).
+    #[inline]
+    #[must_use]
+    pub fn begin(&self, offset: u64) -> Begun {
+        let inside = offset.wrapping_sub(self.base);
+        let number = usize::try_from(inside >> self.shift).unwrap_or(usize::MAX);
+        // Behind all bounds is behind the last bucket.
+        let last = self.buckets.len() - 1;
+        let bucket = self.buckets[number.min(last)];
+        let next = self.buckets[number.saturating_add(1).min(last)];
+        Begun {
+            bucket,
+            len: next.first - bucket.first,
+        }
+    }
+
+    /// The second half, for what [`begin`](Self::begin) answered for the same offset.
+    #[inline]
+    #[must_use]
+    pub fn end(&self, offset: u64, begun: Begun) -> u64 {
+        let inside = offset.wrapping_sub(self.base);
+        let Some(inside) = (u32::try_from(inside).ok()).filter(|inside| *inside < self.reach)
+        else {
             return offset;
         };
-        let bucket = (u64::from(inside) >> self.shift) as usize;
-        let bucket = self.buckets.get(bucket).or(self.buckets.last());
-        let mut before = bucket.map_or(0, |first| *first as usize);
-        // Counted, not searched for: how long a search goes on is not known before the bounds have
-        // come from memory, and nothing else would be asked for meanwhile.
-        while let Some(bounds) = self.bounds[before..].first_chunk::<AT_A_TIME>() {
-            let passed: u32 = bounds.iter().map(|bound| u32::from(*bound <= inside)).sum();
-            before += passed as usize;
-            if (passed as usize) < AT_A_TIME {
-                break;
+        let within = (1u32 << self.shift) - 1;
+        let low = (inside & within) as u16;
+        let first = begun.bucket.first as usize;
+        let passed = match begun.len as usize {
+            // Made to cost time.
+            len @ MANY.. => {
+                let lows = self.lows.get(first..first + len).unwrap_or_default();
+                lows.partition_point(|bound| *bound <= low)
             }
-        }
-        // The first bound is 0, so there is one before.
-        match before.checked_sub(1).and_then(|at| self.bounds.get(at)) {
-            Some(bound) => self.base + u64::from(*bound),
-            None => offset,
-        }
+            len => self.passed(first, len, low),
+        };
+        let bound = match passed.checked_sub(1).and_then(|n| self.lows.get(first + n)) {
+            Some(bound) => inside & !within | u32::from(*bound),
+            None => begun.bucket.before,
+        };
+        self.base.wrapping_add(u64::from(bound))
+    }
+}
+
+/// The kernel's list on its way: see [`Symbolizer::kernel_ahead`].
+#[derive(Debug)]
+#[must_use = "nothing is loaded by it alone"]
+pub struct KernelAhead<'a>(&'a Symbolizer);
+
+impl KernelAhead<'_> {
+    /// Reads the symbols of the running kernel, if nobody has yet.
+    pub fn load(self) {
+        // Whoever asks is told why there are none.
+        let _known = self.0.kernel_extents().is_ok();
+    }
+}
+
+impl Drop for KernelAhead<'_> {
+    fn drop(&mut self) {
+        self.0.loads_kernel.store(false, Ordering::Release);
     }
 }
 
@@ -112,10 +237,7 @@ impl Symbolizer {
                 let Ok(shift) = shift else {
                     return Some(Extents::none());
                 };
-                let bounds = self.kernel_symbols().ok()?.bounds();
-                Some(Extents::new(
-                    bounds.map(|avma| avma.wrapping_sub(*shift)).collect(),
-                ))
+                Some(self.kernel_extents().ok()?.moved(*shift))
             }
             Ok(Image::Archive(_)) => None,
         }
@@ -130,11 +252,23 @@ impl Symbolizer {
         image.bounds(places, MOST).map(Extents::new)
     }
 
-    /// Reads the symbols of the running kernel, if nobody has yet: for those who know before
-    /// they have an address that they will ask, and have a thread to spare.
-    pub fn load_kernel(&self) {
-        // Whoever asks is told why there are none.
-        let _known = self.kernel_symbols().is_ok();
+    fn kernel_extents(&self) -> Result<&Extents, Reason> {
+        let symbols = self.kernel_symbols()?;
+        let make = || Extents::of_sorted(symbols.bounds());
+        Ok(self.kernel_extents.get_or_init(make))
+    }
+
+    /// To be [loaded](KernelAhead::load) on another thread, for those who know before they have
+    /// an address that they will ask for the kernel's symbols, and have a thread to spare.
+    pub fn kernel_ahead(&self) -> KernelAhead<'_> {
+        self.loads_kernel.store(true, Ordering::Release);
+        KernelAhead(self)
+    }
+
+    /// Whether the kernel's symbols are being loaded, so that who asks for them now would wait.
+    #[must_use]
+    pub fn is_loading_kernel(&self) -> bool {
+        self.loads_kernel.load(Ordering::Acquire)
     }
 }
 
@@ -150,22 +284,89 @@ mod tests {
             (seed >> 33) % below
         };
         for round in 0..300 {
-            let spread = 1 << (3 + round % 30);
+            let spread = 1 << (3 + round % 25);
             let base = random(1000);
             let bounds: Vec<u64> = (0..1 + round % 50).map(|_| base + random(spread)).collect();
             let extents = Extents::new(bounds.clone());
+            let moved = extents.moved(base);
             for offset in (0..50).map(|_| random(spread + 2000)) {
                 let before = bounds.iter().filter(|bound| **bound <= offset).max();
                 let expected = before.copied().unwrap_or(offset);
                 assert_eq!(extents.representative(offset), expected, "{bounds:?}");
+                if offset >= base {
+                    let found = moved.representative(offset - base);
+                    assert_eq!(found.wrapping_add(base), expected, "{bounds:?}");
+                }
             }
         }
         assert_eq!(Extents::none().representative(u64::MAX), u64::MAX);
         let end = u64::from(u32::MAX);
         assert_eq!(Extents::new(vec![0, end]).representative(end), end);
-        assert_eq!(Extents::new(vec![0, end]).representative(end - 1), 0);
+        // Few bounds that are far from each other take no memory for what is between.
+        assert_eq!(Extents::new(vec![0, end]).representative(end - 1), end - 1);
+        assert_eq!(Extents::new(vec![0, end]).representative(1 << 27), 0);
+        assert!(Extents::new(vec![0, end]).buckets.len() < 3);
+        let many: Vec<u64> = (0..70_000).map(|n| n * 50_000).collect();
+        let extents = Extents::new(many.clone());
+        for offset in (0..end).step_by(12_345) {
+            let expected = match offset / 50_000 * 50_000 {
+                found if found <= many[many.len() - 1] => found,
+                _ => many[many.len() - 1],
+            };
+            assert_eq!(extents.representative(offset), expected);
+        }
         assert_eq!(Extents::none().representative(77), 0);
         assert_eq!(Extents::new(Vec::new()).representative(7), 7);
+    }
+
+    /// Also of a kernel that lies elsewhere than it did when it was recorded.
+    #[test]
+    fn what_stands_for_a_kernel_address_has_its_answer() {
+        let mut list = String::new();
+        for n in 0..400u64 {
+            let start = 0xffff_ffff_8100_0000 + n * n * 7 % 100_000 + n / 2 * 2000;
+            let kind = if n % 9 == 0 { 'd' } else { 't' };
+            list += &format!("{start:016x} {kind} f{n}\n");
+        }
+        list += "ffffffff81000000 T _text\nffffffff82000000 T _etext\n";
+        list += "ffffffffc0000100 t g\t[module]\nffffffffc0002000 d h\t[module]\n";
+        let symbolizer = Symbolizer::builder().kernel_list(list.into()).build();
+        assert!(!symbolizer.is_loading_kernel());
+        let ahead = symbolizer.kernel_ahead();
+        assert!(symbolizer.is_loading_kernel());
+        ahead.load();
+        assert!(!symbolizer.is_loading_kernel());
+        drop(symbolizer.kernel_ahead());
+        assert!(!symbolizer.is_loading_kernel());
+
+        for recorded in [
+            None,
+            Some(0xffff_ffff_8100_0000),
+            Some(0xffff_ffff_9a00_0000),
+        ] {
+            let kernel = ImageKey::kernel().with_recorded_start(recorded);
+            let extents = symbolizer.extents(&kernel).unwrap();
+            let base = recorded.unwrap_or(0xffff_ffff_8100_0000) - 0x3000;
+            let ranges = [
+                base..base + 0x10_0000,
+                base + 0x3f00_3000..base + 0x3f01_0000,
+            ];
+            let addresses: Vec<u64> = ranges.into_iter().flat_map(|r| r.step_by(53)).collect();
+            let others: Vec<u64> = (addresses.iter())
+                .map(|address| extents.representative(*address))
+                .collect();
+            let found = symbolizer.resolve_image(&kernel, &addresses);
+            let same = symbolizer.resolve_image(&kernel, &others);
+            let mut named = 0;
+            for ((address, a), b) in addresses.iter().zip(found).zip(same) {
+                let (a, b) = (a.map(|f| f.symbol().clone()), b.map(|f| f.symbol().clone()));
+                named += usize::from(a.is_ok());
+                assert_eq!(a, b, "{address:#x}");
+            }
+            assert!(named > 1000, "{named}");
+            let distinct: std::collections::BTreeSet<u64> = others.iter().copied().collect();
+            assert!(distinct.len() < addresses.len() / 4);
+        }
     }
 
     /// The tests' own program has all there is: nested symbols, a PLT, gaps.

@@ -1,0 +1,214 @@
+//! From samples to counts.
+//!
+//! A stack is looked up as what it is made of, its leaf and its callers, as each of them is
+//! met far more often than the two together. Each step is made for many samples before the
+//! next one is: the memory that they wait for is then on its way for all of them.
+
+use rprof_processes::SpaceId;
+
+use crate::coarse::Coarse;
+use crate::counts::{Contexts, Counted, Counts, Numbers};
+use crate::index::Index;
+use crate::location::{Context, Location, Place, addresses};
+use crate::memo::{Memo, Tag};
+use crate::pages::Pages;
+use crate::resolve::{Group, Resolved};
+use crate::stacks::{Locations, NO_LEAF, StackTable};
+use crate::waiting::{Task, Waiting};
+
+/// Samples that are looked up together.
+pub(crate) const TOGETHER: usize = 64;
+
+/// Counts samples.
+pub(crate) struct Counting<'a> {
+    index: &'a Index<'a>,
+    /// What stands for addresses, where these need not be kept.
+    coarse: Option<&'a Coarse<'a>>,
+    pages: Pages,
+    /// Numbers of lists of callers.
+    lists: Numbers,
+    memo: Memo,
+    /// What was found out of the samples at hand.
+    found: Vec<Found>,
+    words: Vec<u64>,
+    /// Numbers of the locations of callers, of many lists.
+    numbers: Vec<u32>,
+    /// Callers that are not in the memo: their places in `numbers`, addresses, tags, locations.
+    missed: Vec<(usize, u64, Option<Tag>, Location)>,
+    pub(crate) contexts: Contexts,
+    counts: Counts,
+    locations: Locations,
+    stacks: StackTable,
+}
+
+impl<'a> Counting<'a> {
+    pub(crate) fn new(index: &'a Index<'a>, coarse: Option<&'a Coarse<'a>>) -> Counting<'a> {
+        Counting {
+            index,
+            coarse,
+            pages: Pages::default(),
+            lists: Numbers::default(),
+            memo: Memo::default(),
+            found: Vec::new(),
+            words: Vec::new(),
+            numbers: Vec::new(),
+            missed: Vec::new(),
+            contexts: Contexts::default(),
+            counts: Counts::default(),
+            locations: Locations::default(),
+            stacks: StackTable::default(),
+        }
+    }
+
+    /// What it found.
+    pub(crate) fn finish(self) -> Resolved {
+        Resolved {
+            locations: self.locations,
+            stacks: self.stacks,
+            contexts: self.contexts,
+            counts: self.counts,
+            ..Resolved::default()
+        }
+    }
+
+    /// Counts samples, [`TOGETHER`] at most.
+    pub(crate) fn count(&mut self, waiting: &[Waiting<'_>]) {
+        let mut found = std::mem::take(&mut self.found);
+        found.clear();
+        found.extend(waiting.iter().map(|one| Found {
+            list: self.lists.find(one.identity),
+            ..NOTHING
+        }));
+        self.resolve_leaves(waiting, &mut found);
+        if found.iter().any(|found| found.list.is_none()) {
+            self.resolve_callers(waiting, &mut found);
+        }
+        for (one, found) in waiting.iter().zip(&found) {
+            self.counts.add(found.counted(one.context), one.weight);
+        }
+        self.found = found;
+    }
+
+    /// Counts a sample, and answers its group.
+    pub(crate) fn count_one(&mut self, one: Waiting<'_>) -> Group {
+        let one = [one];
+        self.count(&one);
+        let counted = self.found[0].counted(one[0].context);
+        self.contexts.group(counted, &mut self.stacks)
+    }
+
+    /// Finds numbers for leaves.
+    fn resolve_leaves(&mut self, waiting: &[Waiting<'_>], found: &mut [Found]) {
+        let index = self.index;
+        for (one, found) in waiting.iter().zip(&mut *found) {
+            if let Some((address, mode)) = one.leaf {
+                let task = one.task;
+                let context = || context(index, task);
+                found.location = (self.pages).locate(address, mode, task.number, context);
+            }
+        }
+        if let Some(coarse) = self.coarse {
+            coarse.coarsen(found, |found| &mut found.location);
+        }
+        for (one, found) in waiting.iter().zip(found) {
+            if one.leaf.is_some() {
+                found.leaf = self.locations.intern(found.location);
+            }
+        }
+    }
+
+    /// Resolves callers that were not seen before.
+    fn resolve_callers(&mut self, waiting: &[Waiting<'_>], found: &mut [Found]) {
+        let fresh = || waiting.iter().zip(0..);
+        self.numbers.clear();
+        self.missed.clear();
+        for (one, at) in fresh() {
+            let found: &mut Found = &mut found[at];
+            if found.list.is_some() {
+                continue;
+            }
+            let context = context(self.index, one.task);
+            let start = self.numbers.len();
+            one.callers(&mut self.words);
+            let words = self.words.iter().copied();
+            for (address, mode, caller) in addresses(words, one.mode, true) {
+                let tag = Tag::new(one.task.number, mode as u8, caller);
+                let number = tag.and_then(|tag| self.memo.find(address, tag));
+                if number.is_none() {
+                    let location = context.locate(address, mode, caller);
+                    self.missed
+                        .push((self.numbers.len(), address, tag, location));
+                }
+                self.numbers.push(number.unwrap_or_default());
+            }
+            found.callers = (start, self.numbers.len());
+        }
+        if let Some(coarse) = self.coarse {
+            coarse.coarsen(&mut self.missed, |(.., location)| location);
+        }
+        for (at, address, tag, location) in &self.missed {
+            self.numbers[*at] = self.locations.intern(*location);
+            if let Some(tag) = tag {
+                self.memo.keep(*address, *tag, self.numbers[*at]);
+            }
+        }
+        for (one, at) in fresh() {
+            let found: &mut Found = &mut found[at];
+            if found.list.is_none() {
+                let numbers = &self.numbers[found.callers.0..found.callers.1];
+                // One before it may have the same.
+                let number = (self.lists)
+                    .get_or_insert_with(one.identity, || self.stacks.intern_callers(numbers));
+                found.list = Some(number);
+            }
+        }
+    }
+}
+
+/// What has been found out of a sample.
+#[derive(Clone, Copy)]
+struct Found {
+    /// Where its leaf lies; of no meaning without one.
+    location: Location,
+    /// The number of that.
+    leaf: u32,
+    /// The number of the list of its callers, if it is known.
+    list: Option<u32>,
+    /// Where the numbers of its callers' locations begin and end while it is not.
+    callers: (usize, usize),
+}
+
+const NOTHING: Found = Found {
+    location: Location {
+        place: Place::Unmapped,
+        lookup: 0,
+        caller: false,
+    },
+    leaf: NO_LEAF,
+    list: None,
+    callers: (0, 0),
+};
+
+impl Found {
+    #[inline]
+    fn counted(&self, context: u32) -> Counted {
+        Counted {
+            leaf: self.leaf,
+            // It is known by now.
+            list: self.list.unwrap_or_default(),
+            context,
+        }
+    }
+}
+
+fn context<'a>(index: &'a Index<'_>, task: Task) -> Context<'a> {
+    let timeline = &index.timeline;
+    Context {
+        timeline,
+        user: timeline.view(task.space, task.time),
+        kernel: timeline.view(SpaceId::KERNEL, task.time),
+        pid: task.pid,
+        time: task.time,
+        runtimes: &index.runtimes,
+    }
+}

@@ -1,0 +1,214 @@
+//! How often what was seen.
+
+use std::hash::BuildHasher;
+
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
+
+use crate::identity::Identity;
+use crate::intern::Values;
+use crate::resolve::{Amount, Group};
+use crate::stacks::{NO_LEAF, StackTable};
+use crate::unwind::StackEnd;
+
+/// What samples are counted together by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counted {
+    /// Number of the leaf's location, or [`NO_LEAF`].
+    pub(crate) leaf: u32,
+    /// Number of the list of callers.
+    pub(crate) list: u32,
+    /// Number of all else: see [`Contexts`].
+    pub(crate) context: u32,
+}
+
+impl Counted {
+    /// The number of the leaf's location.
+    pub(crate) fn leaf(&self) -> Option<u32> {
+        (self.leaf != NO_LEAF).then_some(self.leaf)
+    }
+
+    fn hash(&self) -> u64 {
+        let stack = u64::from(self.leaf) << 32 | u64::from(self.list);
+        FxBuildHasher.hash_one((stack, self.context))
+    }
+}
+
+/// Amounts by what they are counted by, both in one place: what is waited for is the memory of
+/// this table.
+#[derive(Debug, Default)]
+pub(crate) struct Counts(HashTable<(Counted, Amount)>);
+
+impl Counts {
+    /// Counts a sample.
+    #[inline]
+    pub(crate) fn add(&mut self, counted: Counted, weight: u64) {
+        let hash = counted.hash();
+        match self.0.find_mut(hash, |(other, _)| *other == counted) {
+            Some((_, amount)) => {
+                amount.samples += 1;
+                amount.weight = amount.weight.saturating_add(weight);
+            }
+            None => {
+                let amount = Amount { samples: 1, weight };
+                (self.0).insert_unique(hash, (counted, amount), |(other, _)| other.hash());
+            }
+        }
+    }
+
+    /// What each came to, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(Counted, Amount)> {
+        self.0.iter()
+    }
+}
+
+/// What samples are counted by beside their stacks: [`Group`]s without stacks, by number.
+#[derive(Debug, Default)]
+pub(crate) struct Contexts {
+    values: Values<Group>,
+    /// By task, the event and the end of its last sample, and the number that was.
+    last: Vec<(u32, StackEnd, u32)>,
+}
+
+/// Stands for the number of a context that is not known.
+const UNKNOWN: u32 = u32::MAX;
+
+impl Contexts {
+    /// The number for a sample of a task: `make` tells what it is, which is the same for all
+    /// samples of the task with this event and end.
+    #[inline]
+    pub(crate) fn number(
+        &mut self,
+        (task, event, end): (u32, u32, StackEnd),
+        make: impl FnOnce() -> Group,
+    ) -> u32 {
+        match self.last.get(task as usize) {
+            Some((e, s, number)) if (*e, *s) == (event, end) && *number != UNKNOWN => *number,
+            _ => {
+                let number = self.values.intern(make());
+                let task = task as usize;
+                if self.last.len() <= task {
+                    self.last.resize(task + 1, (0, StackEnd::Unknown, UNKNOWN));
+                }
+                self.last[task] = (event, end, number);
+                number
+            }
+        }
+    }
+
+    /// All of them, by number.
+    pub(crate) fn all(&self) -> &[Group] {
+        self.values.as_slice()
+    }
+
+    /// A group without a stack, by its number.
+    pub(crate) fn get(&self, number: u32) -> &Group {
+        self.values.get(number)
+    }
+
+    /// The group of what was counted.
+    pub(crate) fn group(&self, counted: Counted, stacks: &mut StackTable) -> Group {
+        Group {
+            stack: stacks.intern(counted.leaf(), counted.list),
+            ..*self.get(counted.context)
+        }
+    }
+}
+
+/// Numbers by identity.
+#[derive(Default)]
+pub(crate) struct Numbers {
+    table: HashTable<(u64, u32, u32)>,
+}
+
+impl Numbers {
+    /// The number of an identity that was met.
+    #[inline]
+    pub(crate) fn find(&self, identity: Identity) -> Option<u32> {
+        let Identity { hash, check } = identity;
+        let found = self.table.find(hash, |e| (e.0, e.1) == (hash, check))?;
+        Some(found.2)
+    }
+
+    /// The number of an identity; `make` gives it one when it is first met.
+    pub(crate) fn get_or_insert_with(
+        &mut self,
+        identity: Identity,
+        make: impl FnOnce() -> u32,
+    ) -> u32 {
+        if let Some(number) = self.find(identity) {
+            return number;
+        }
+        let Identity { hash, check } = identity;
+        let number = make();
+        self.table
+            .insert_unique(hash, (hash, check, number), |e| e.0);
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_counted_for_itself() {
+        let mut stacks = StackTable::default();
+        let callers = stacks.intern_callers(&[1, 2]);
+        let mut contexts = Contexts::default();
+        let of_pid = |pid| Group {
+            pid,
+            ..Group::default()
+        };
+        // By task, event and end, as they come in turn.
+        let mut number = |task, event, end, pid| {
+            let mut is_new = false;
+            let number = contexts.number((task, event, end), || {
+                is_new = true;
+                of_pid(pid)
+            });
+            (number, is_new)
+        };
+        assert_eq!(number(3, 0, StackEnd::Root, 7), (0, true));
+        assert_eq!(number(3, 0, StackEnd::Root, 7), (0, false));
+        assert_eq!(number(3, 1, StackEnd::Root, 8), (1, true));
+        assert_eq!(number(3, 1, StackEnd::Cut, 9), (2, true));
+        assert_eq!(number(2, 0, StackEnd::Unknown, 7), (0, true));
+
+        let mut counts = Counts::default();
+        let counted = |leaf, context| Counted {
+            leaf,
+            list: callers,
+            context,
+        };
+        counts.add(counted(5, 0), 10);
+        counts.add(counted(5, 0), 3);
+        counts.add(counted(5, 1), u64::MAX);
+        counts.add(counted(5, 1), 1);
+        counts.add(counted(NO_LEAF, 1), 2);
+        let mut found: Vec<_> = (counts.iter())
+            .map(|(counted, amount)| {
+                let group = contexts.group(*counted, &mut stacks);
+                let stack: Vec<u32> = stacks.get(group.stack).collect();
+                (group.pid, stack, amount.samples, amount.weight)
+            })
+            .collect();
+        found.sort_by_key(|(pid, _, samples, _)| (*pid, *samples));
+        let expected = [
+            (7, vec![5, 1, 2], 2, 13),
+            (8, vec![1, 2], 1, 2),
+            (8, vec![5, 1, 2], 2, u64::MAX),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn numbers_differ_by_check_too() {
+        let mut numbers = Numbers::default();
+        let identity = |hash, check| Identity { hash, check };
+        assert_eq!(numbers.get_or_insert_with(identity(5, 1), || 10), 10);
+        assert_eq!(numbers.find(identity(5, 2)), None);
+        assert_eq!(numbers.get_or_insert_with(identity(5, 2), || 11), 11);
+        assert_eq!(numbers.get_or_insert_with(identity(5, 1), || 12), 10);
+    }
+}
