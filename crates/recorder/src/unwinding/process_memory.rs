@@ -101,7 +101,9 @@ impl ProcessMemories {
                 return 0;
             };
             let read = rprof_sampler::monotonic_ns();
-            let mut bytes = place.take().map_or_else(|| Box::new([0; PAGE]), |page| page.bytes);
+            let mut bytes = place
+                .take()
+                .map_or_else(|| Box::new([0; PAGE]), |page| page.bytes);
             // Mappings consist of whole pages.
             if file.read_exact_at(&mut *bytes, start).is_err() {
                 return 0;

@@ -160,7 +160,10 @@ fn search<M: Memory + ?Sized, C: Code>(
                 _ => 0,
             };
             *registers = way.returned(slot, popped);
-            return (Exit::Return { address, slot }, trail::End::Return { popped });
+            return (
+                Exit::Return { address, slot },
+                trail::End::Return { popped },
+            );
         }
     }
     let exit = unreadable.map_or(Exit::Lost, Exit::Unreadable);
