@@ -158,6 +158,7 @@ impl Recording {
         let writing = Writing {
             batches: session.batches().clone(),
             recycler: session.recycler(),
+            haste: session.haste().clone(),
             merge,
             sieve: session.sieve(),
             files: Files::new(how, sink, Arc::clone(&live)),

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, RecvError, TryRecvError};
 use rprof_perfdata::FeatureSections;
 use rprof_records::Endian;
-use rprof_sampler::{Batch, Recycler, Sieve};
+use rprof_sampler::{Batch, Haste, Recycler, Sieve};
 
 use crate::files::Files;
 use crate::merge::{Merge, Released};
@@ -24,6 +24,7 @@ const ROUND: Duration = Duration::from_millis(100);
 pub(crate) struct Writing {
     pub(crate) batches: Receiver<Batch>,
     pub(crate) recycler: Recycler,
+    pub(crate) haste: Haste,
     pub(crate) merge: Merge,
     /// Leaves out samples that are not to be counted.
     pub(crate) sieve: Sieve,
@@ -53,7 +54,7 @@ impl Writing {
     pub(crate) fn run(mut self) -> Written {
         let mut failure = self.files.begin().err();
         let mut round = Instant::now();
-        while let Ok(batch) = self.batches.recv() {
+        while let Ok(batch) = self.next() {
             self.merge.push(batch);
             // A batch that waits already is taken in before anything is released.
             while let Ok(batch) = self.batches.try_recv() {
@@ -88,6 +89,20 @@ impl Writing {
             files: self.files,
             stacks: self.unwinding.map(Unwinding::into_tally),
             failure,
+        }
+    }
+
+    /// The next batch. While drain threads hurry, each of them sends one every few milliseconds: being woken by
+    /// each costs them and this thread more than all that is done with the batches, so it looks by itself, as
+    /// often as they do.
+    fn next(&self) -> Result<Batch, RecvError> {
+        loop {
+            match (self.batches.try_recv(), self.haste.pause()) {
+                (Ok(batch), _) => return Ok(batch),
+                (Err(TryRecvError::Disconnected), _) => return Err(RecvError),
+                (Err(TryRecvError::Empty), Some(pause)) => std::thread::sleep(pause),
+                (Err(TryRecvError::Empty), None) => return self.batches.recv(),
+            }
         }
     }
 

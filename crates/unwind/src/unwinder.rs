@@ -5,6 +5,7 @@ use crate::expression::Fault;
 use crate::hotspot::Blobs;
 use crate::step::{self, Caller};
 use crate::table::Found;
+use crate::walk::Trails;
 use crate::without_cfi::{Context, Outcome};
 use crate::{
     Arch, Cause, End, FoundBy, Frame, FrameKind, Memory, Module, Modules, Registers, Root,
@@ -32,6 +33,7 @@ pub struct Unwinder {
     mask: u64,
     processes: FxHashMap<u64, Blobs>,
     cache: RuleCache,
+    trails: Trails,
 }
 
 /// What is known of the code at a frame.
@@ -52,6 +54,7 @@ impl Unwinder {
             mask: arch.default_address_mask(),
             processes: FxHashMap::with_hasher(FxBuildHasher),
             cache: RuleCache::new(),
+            trails: Trails::new(),
         }
     }
 
@@ -267,6 +270,7 @@ impl Unwinder {
             by: frame.by,
             mask: self.mask,
             blobs,
+            trails: &self.trails,
         };
         let sp = registers.sp();
         match context.step(registers) {

@@ -22,7 +22,7 @@ use crate::code::MadeUp;
 use crate::hotspot::{self, Blobs};
 use crate::signal_context;
 use crate::step::Caller;
-use crate::walk::{self, Exit};
+use crate::walk::{self, Exit, Trails};
 use crate::{Arch, FoundBy, Memory, Module, Modules, Registers, Root, UnwindTable, arch, code};
 
 /// Farthest that a frame pointer may lie above the stack pointer: more than any frame has.
@@ -70,6 +70,8 @@ pub(crate) struct Context<'a, M: ?Sized, P: ?Sized> {
     pub(crate) mask: u64,
     /// What is known of Java's code in this stack.
     pub(crate) blobs: &'a Blobs,
+    /// Ways out of code that were found before.
+    pub(crate) trails: &'a Trails,
 }
 
 impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
@@ -103,7 +105,8 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             }
         }
         let mut unreadable = None;
-        match walk::out(registers, self.memory, self) {
+        let trails = (self.trails, self.modules.generation());
+        match walk::out(registers, self.memory, self, trails) {
             Exit::Return { address, slot } => {
                 return Outcome::Caller(called(address, slot), FoundBy::Code);
             }

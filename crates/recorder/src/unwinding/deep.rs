@@ -142,8 +142,8 @@ impl Unwinding {
     /// stays.
     pub(crate) fn look_again(&mut self) {
         let mut looked = 0;
+        let now = rprof_sampler::monotonic_ns();
         for held in &self.waiting {
-            let now = rprof_sampler::monotonic_ns();
             let is_new = held.settled.is_none() && self.layouts[held.layout].stack >= LARGE;
             if !is_new || !self.outer.wants_look(held.thread, held.place, now) {
                 continue;

@@ -301,6 +301,7 @@ impl Unwinding {
 
         self.tables.extend_to(self.map.images().len());
         self.tables.made.at(sample.time().unwrap_or(0));
+        self.memory.at(sample.time().unwrap_or(u64::MAX));
         let code = Code::new(pid, &self.map, &self.tables, &self.memory);
         let frames = &mut self.frames;
         let end = self

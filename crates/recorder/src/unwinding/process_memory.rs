@@ -18,6 +18,9 @@ const MOST_PAGES: u32 = 256;
 /// Processes whose memory is kept open.
 const MOST_OPEN: usize = 16;
 
+/// Pages of code that are kept; a power of two.
+const CODE_PAGES: usize = 256;
+
 /// A process, and its memory if it may be read.
 type Opened = (Pid, Option<Arc<File>>);
 
@@ -26,6 +29,20 @@ type Opened = (Pid, Option<Arc<File>>);
 pub(crate) struct ProcessMemories {
     /// The one used last comes first.
     open: RefCell<Vec<Opened>>,
+    /// Pages of code, each in the one place that it can have.
+    code: RefCell<Vec<Option<CodePage>>>,
+    /// The time of the sample that is looked at, in ns of CLOCK_MONOTONIC.
+    time: Cell<u64>,
+}
+
+/// A page of a process's code.
+#[derive(Debug)]
+struct CodePage {
+    pid: Pid,
+    start: u64,
+    /// When it was read. It tells no less of an earlier sample than what would be read now.
+    read: u64,
+    bytes: Box<[u8; PAGE]>,
 }
 
 impl ProcessMemories {
@@ -44,10 +61,68 @@ impl ProcessMemories {
         open.first().and_then(|(_, file)| file.clone())
     }
 
-    /// Copies bytes from `avma` on; says how many.
+    /// What is asked for from now on is for a sample that was taken at `time`.
+    pub(crate) fn at(&self, time: u64) {
+        self.time.set(time);
+    }
+
+    /// Copies bytes of code from `avma` on, as they were at the time of the sample or later; says how many.
     pub(crate) fn copy(&self, pid: Pid, avma: u64, into: &mut [u8]) -> usize {
-        let file = self.of(pid);
-        file.map_or(0, |file| file.read_at(into, avma).unwrap_or(0))
+        let mut done = 0;
+        while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            let Some(at) = avma.checked_add(done as u64) else {
+                break;
+            };
+            match self.copy_of_page(pid, at, rest) {
+                0 => break,
+                copied => done += copied,
+            }
+        }
+        done
+    }
+
+    /// The same, no further than to the end of the page.
+    fn copy_of_page(&self, pid: Pid, avma: u64, into: &mut [u8]) -> usize {
+        let within = (avma % PAGE as u64) as usize;
+        let start = avma - within as u64;
+        let mut pages = self.code.borrow_mut();
+        if pages.is_empty() {
+            pages.resize_with(CODE_PAGES, || None);
+        }
+        let place = (start / PAGE as u64) ^ u64::from(pid.0.cast_unsigned());
+        let Some(place) = pages.get_mut(place as usize % CODE_PAGES) else {
+            return 0;
+        };
+        let holds = |page: &CodePage| {
+            page.pid == pid && page.start == start && self.time.get() <= page.read
+        };
+        if !place.as_ref().is_some_and(holds) {
+            let Some(file) = self.of(pid) else {
+                return 0;
+            };
+            let read = rprof_sampler::monotonic_ns();
+            let mut bytes = place
+                .take()
+                .map_or_else(|| Box::new([0; PAGE]), |page| page.bytes);
+            // Mappings consist of whole pages.
+            if file.read_exact_at(&mut *bytes, start).is_err() {
+                return 0;
+            }
+            *place = Some(CodePage {
+                pid,
+                start,
+                read,
+                bytes,
+            });
+        }
+        let Some(bytes) = place.as_ref().and_then(|page| page.bytes.get(within..)) else {
+            return 0;
+        };
+        let len = bytes.len().min(into.len());
+        if let (Some(into), Some(bytes)) = (into.get_mut(..len), bytes.get(..len)) {
+            into.copy_from_slice(bytes);
+        }
+        len
     }
 
     /// A process's memory, for one stack.
@@ -62,6 +137,9 @@ impl ProcessMemories {
     /// Forgets a process: it ended, or has another memory now.
     pub(crate) fn forget(&mut self, pid: Pid) {
         self.open.get_mut().retain(|(known, _)| *known != pid);
+        for page in self.code.get_mut() {
+            page.take_if(|page| page.pid == pid);
+        }
     }
 }
 

@@ -45,6 +45,13 @@ impl Haste {
         }
     }
 
+    /// How long whoever takes the batches had better leave them alone: half as long as drain threads do between
+    /// two looks, since what is taken late is looked at late. `None` while they do not hurry, when to wait for a
+    /// batch costs less.
+    pub fn pause(&self) -> Option<Duration> {
+        self.is_on().then_some(LOOKS / 2)
+    }
+
     /// What tells thread number `thread` that it begins.
     pub(super) fn bell(&self, thread: usize) -> Option<&Flag> {
         self.bells.get(thread)
@@ -85,12 +92,13 @@ mod tests {
         haste.until(now + 1_000_000_000_000);
         assert_eq!((haste.wait(idle), rings(0), rings(1)), (LOOKS, true, true));
         assert_eq!(haste.wait(Duration::ZERO), Duration::ZERO);
+        assert_eq!(haste.pause(), Some(LOOKS / 2));
         // It goes on, which needs no bell.
         haste.until(now + 2_000_000_000_000);
         assert!(!rings(0) && !rings(1));
         let over = Haste::new(1).unwrap();
         over.until(now);
-        assert_eq!(over.wait(idle), idle);
+        assert_eq!((over.wait(idle), over.pause()), (idle, None));
         assert!(over.bell(1).is_none());
     }
 }

@@ -9,9 +9,12 @@ use gimli::{
 };
 use rustc_hash::FxHashMap;
 
-/// How many FDEs are compiled at a time. Fewer make the first lookup cheaper, more share more
-/// rules and need fewer cells.
-pub(crate) const FDES: usize = 16;
+/// How many FDEs are compiled at a time. Fewer make the first lookup cheaper (the stacks of a compiler go
+/// through a small part of its functions), more share more rules and need fewer cells.
+pub(crate) const FDES: usize = 4;
+
+/// Rules among which another like them is searched for one by one.
+const FEW: usize = 24;
 
 /// Most rows of one FDE. The longest functions seen have a few hundred.
 const MAX_ROWS: usize = 1 << 16;
@@ -189,7 +192,10 @@ struct Rows {
     rules: Vec<Rule>,
     saved: Vec<Saved>,
     spans: Vec<Span>,
+    /// Those behind the first few.
     known: FxHashMap<Key, u16>,
+    /// Registers of the row that is looked at.
+    registers: Vec<Saved>,
     known_spans: FxHashMap<Span, u32>,
 }
 
@@ -197,12 +203,13 @@ impl Rows {
     fn new(arch: Arch) -> Self {
         Self {
             arch,
-            starts: Vec::with_capacity(FDES * 8),
-            indices: Vec::with_capacity(FDES * 8),
-            rules: Vec::new(),
-            saved: Vec::new(),
+            starts: Vec::with_capacity(FDES * 16),
+            indices: Vec::with_capacity(FDES * 16),
+            rules: Vec::with_capacity(FDES * 8),
+            saved: Vec::with_capacity(FDES * 32),
             spans: Vec::new(),
             known: FxHashMap::default(),
+            registers: Vec::with_capacity(8),
             known_spans: FxHashMap::default(),
         }
     }
@@ -244,12 +251,8 @@ impl Rows {
                 self.span(expression).map_or(Cfa::Bad, Cfa::Expression)
             }
         };
-        let mut key = Key {
-            cfa,
-            return_address: Value::Default,
-            signal,
-            saved: Vec::new(),
-        };
+        let mut of_return = Value::Default;
+        self.registers.clear();
         for (register, rule) in row.registers() {
             let is_return_address = register.0 == return_address;
             let tracked = self.register(register.0);
@@ -258,30 +261,49 @@ impl Rows {
             }
             let value = self.value(rule);
             if is_return_address {
-                key.return_address = value;
+                of_return = value;
             }
             if let Some(register) = tracked {
-                key.saved.push(Saved { register, value });
+                self.registers.push(Saved { register, value });
             }
         }
-        key.saved.sort_unstable_by_key(|saved| saved.register);
-        if let Some(&index) = self.known.get(&key) {
-            return index;
+        (self.registers).sort_unstable_by_key(|saved| saved.register);
+        let is_same = |rule: &Rule| {
+            let first = rule.first as usize;
+            let saved = self.saved.get(first..first + usize::from(rule.count));
+            (rule.cfa, rule.return_address, rule.signal) == (cfa, of_return, signal)
+                && saved == Some(self.registers.as_slice())
+        };
+        if let Some(index) = self.rules.iter().take(FEW).position(is_same) {
+            return index as u16;
         }
-        let index = u16::try_from(self.rules.len()).unwrap_or(BAD).min(BAD);
-        if index == BAD {
+        let next = u16::try_from(self.rules.len()).unwrap_or(BAD).min(BAD);
+        if self.rules.len() >= FEW {
+            let key = Key {
+                cfa,
+                return_address: of_return,
+                signal,
+                saved: self.registers.clone(),
+            };
+            if let Some(&index) = self.known.get(&key) {
+                return index;
+            }
+            if next != BAD {
+                self.known.insert(key, next);
+            }
+        }
+        if next == BAD {
             return BAD;
         }
         self.rules.push(Rule {
-            cfa: key.cfa,
-            return_address: key.return_address,
+            cfa,
+            return_address: of_return,
             signal,
             first: u32::try_from(self.saved.len()).unwrap_or(u32::MAX),
-            count: key.saved.len() as u8,
+            count: self.registers.len() as u8,
         });
-        self.saved.extend_from_slice(&key.saved);
-        self.known.insert(key, index);
-        index
+        self.saved.extend_from_slice(&self.registers);
+        next
     }
 
     fn value(&mut self, rule: &RegisterRule<usize>) -> Value {

@@ -10,7 +10,7 @@ use gimli::{BaseAddresses, DebugFrame, EhFrame, LittleEndian, UnwindSection, Ven
 use std::sync::OnceLock;
 
 /// A copy of a section's bytes, an index of its FDEs, and the rows of those that were asked
-/// for. FDEs are compiled sixteen at a time, by the first thread that needs one of them; later
+/// for. A few FDEs are compiled at a time, by the first thread that needs one of them; later
 /// lookups take no lock.
 #[derive(Debug)]
 pub(crate) struct Cfi {
@@ -23,7 +23,7 @@ pub(crate) struct Cfi {
     offsets: Box<[u32]>,
     /// Start of the first FDE of each block.
     starts: Box<[u32]>,
-    blocks: Box<[OnceLock<Block>]>,
+    blocks: Box<[OnceLock<Box<Block>>]>,
 }
 
 /// What a section has for an address.
@@ -143,7 +143,7 @@ impl Cfi {
         let cell = self.blocks.get(number)?;
         Some(match cell.get() {
             Some(block) => block,
-            None => cell.get_or_init(|| self.compile(number)),
+            None => cell.get_or_init(|| Box::new(self.compile(number))),
         })
     }
 
@@ -210,7 +210,9 @@ impl Cfi {
 
     /// Blocks that were compiled already.
     pub(crate) fn compiled(&self) -> impl Iterator<Item = &Block> {
-        self.blocks.iter().filter_map(OnceLock::get)
+        self.blocks
+            .iter()
+            .filter_map(|block| block.get().map(|block| &**block))
     }
 
     /// Bytes of memory, apart from compiled blocks.

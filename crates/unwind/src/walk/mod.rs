@@ -10,19 +10,23 @@
 //! target. A call is taken to come back; where it does not (`abort`), what follows may belong to
 //! something else, so the caller of this checks what it gets.
 
+mod trail;
 mod way;
 
+pub(crate) use trail::Trails;
 pub(crate) use way::{Stop, Way};
 
-use crate::arch::x86_64::RSP;
 use crate::{Arch, Memory, Registers, code};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxBuildHasher, FxHashSet};
+use trail::Log;
 
 /// Most instructions that are looked at for one frame.
 const MAX_INSTRUCTIONS: usize = 2000;
 /// Most branches that wait to be tried.
 const MAX_BRANCHES: usize = 64;
+/// Instructions that there is room for at once; few ways have more.
+const SEEN: usize = 112;
 /// Longest instruction.
 const MAX_LEN: usize = 15;
 
@@ -50,40 +54,70 @@ pub(crate) enum Exit {
     Lost,
 }
 
-/// Follows the code from where `registers` are to the return, and makes them the caller's.
+/// Follows the code from where `registers` are to the return, and makes them the caller's. In a state of the
+/// mappings that has a number (`generation`), what was found before is done again.
 pub(crate) fn out<M: Memory + ?Sized, C: Code>(
     registers: &mut Registers,
     memory: &M,
     text: &C,
+    (trails, generation): (&Trails, Option<u64>),
 ) -> Exit {
     if registers.arch() != Arch::X86_64 {
         return Exit::Lost;
     }
-    let mut seen = FxHashSet::default();
+    let known = generation.and_then(|of| trails.follow(of, registers, memory, text));
+    if let Some(exit) = known {
+        return exit;
+    }
+    let ip = registers.ip();
+    let mut window = Window::noting();
+    let mut log = Log::default();
+    let (exit, end) = search(registers, memory, text, &mut window, &mut log);
+    if let Some(generation) = generation {
+        trails.keep(generation, ip, log, end, window);
+    }
+    exit
+}
+
+/// Tries all ways.
+fn search<M: Memory + ?Sized, C: Code>(
+    registers: &mut Registers,
+    memory: &M,
+    text: &C,
+    window: &mut Window,
+    log: &mut Log,
+) -> (Exit, trail::End) {
+    let mut seen = FxHashSet::with_capacity_and_hasher(SEEN, FxBuildHasher);
     let mut waiting = vec![Way::new(registers)];
     let mut unreadable = None;
     let mut left = MAX_INSTRUCTIONS;
-    let mut window = Window::default();
     while let Some(mut way) = waiting.pop() {
-        while left > 0 && seen.insert(way.ip) {
+        loop {
+            if left == 0 || !seen.insert(way.ip) {
+                log.ends();
+                break;
+            }
             left -= 1;
             let bytes = window.at(way.ip, MAX_LEN, text);
             let mut decoder = Decoder::with_ip(64, bytes, way.ip, DecoderOptions::NONE);
             let instruction = decoder.decode();
             if instruction.is_invalid() {
+                log.ends();
                 break;
             }
             let target = instruction.near_branch_target();
             let leaves = match instruction.flow_control() {
                 FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => {
-                    if !way.execute(&instruction, memory) {
+                    let goes_on = way.execute(&instruction, memory);
+                    log.does(&instruction, goes_on);
+                    if !goes_on {
                         break;
                     }
                     way.ip = instruction.next_ip();
                     if instruction.mnemonic() == Mnemonic::Call
                         && code::exits(window.at(way.ip, code::LEN, text))
                     {
-                        return Exit::End;
+                        return (Exit::End, trail::End::Exit);
                     }
                     continue;
                 }
@@ -93,6 +127,7 @@ pub(crate) fn out<M: Memory + ?Sized, C: Code>(
                             ip: target,
                             ..way.clone()
                         });
+                        log.forks();
                     }
                     way.ip = instruction.next_ip();
                     continue;
@@ -107,28 +142,32 @@ pub(crate) fn out<M: Memory + ?Sized, C: Code>(
                 _ => false,
             };
             if !leaves {
+                log.ends();
                 break;
             }
             let slot = way.registers.sp();
             let Some(address) = way.read(slot, memory) else {
                 unreadable = unreadable.or(Some(slot));
+                log.does_not_return();
                 break;
             };
             if !text.is_return_address(address) {
+                log.does_not_return();
                 break;
             }
-            way.registers.keep(Arch::X86_64.callee_saved());
             let popped = match instruction.op0_kind() {
                 OpKind::Immediate16 => u64::from(instruction.immediate16()),
                 _ => 0,
             };
-            way.registers
-                .set(RSP, slot.wrapping_add(8).wrapping_add(popped));
-            *registers = way.registers;
-            return Exit::Return { address, slot };
+            *registers = way.returned(slot, popped);
+            return (
+                Exit::Return { address, slot },
+                trail::End::Return { popped },
+            );
         }
     }
-    unreadable.map_or(Exit::Lost, Exit::Unreadable)
+    let exit = unreadable.map_or(Exit::Lost, Exit::Unreadable);
+    (exit, trail::End::Lost)
 }
 
 /// Code that was read: asking for it may be a system call.
@@ -136,10 +175,20 @@ pub(crate) fn out<M: Memory + ?Sized, C: Code>(
 struct Window {
     start: u64,
     bytes: Vec<u8>,
+    /// All that was read; `None` if nobody wants to know, or there is too much of it.
+    pieces: Option<trail::Pieces>,
 }
 
 impl Window {
     const LEN: usize = 256;
+
+    /// One that takes note of what it read.
+    fn noting() -> Self {
+        Self {
+            pieces: Some(Vec::new()),
+            ..Self::default()
+        }
+    }
 
     /// The bytes from `avma` on, `least` or more of them if there are as many.
     fn at<C: Code>(&mut self, avma: u64, least: usize, code: &C) -> &[u8] {
@@ -150,6 +199,7 @@ impl Window {
             self.bytes.resize(Self::LEN, 0);
             let len = code.read(avma, &mut self.bytes);
             self.bytes.truncate(len);
+            trail::note(&mut self.pieces, avma, &self.bytes);
             return &self.bytes;
         }
         self.bytes.get(within..).unwrap_or(&[])

@@ -2,7 +2,7 @@
 
 use super::{Code, MAX_BRANCHES, MAX_LEN, Window};
 use crate::arch::x86_64::{RBP, RSP};
-use crate::{Memory, Registers};
+use crate::{Arch, Memory, Registers};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 /// Most words that are written on the way and remembered.
@@ -104,6 +104,14 @@ impl Way {
             }
         }
         Stop::Nothing
+    }
+
+    /// The caller's registers, after a return through `slot` that takes `popped` bytes more off the stack.
+    pub(super) fn returned(mut self, slot: u64, popped: u64) -> Registers {
+        self.registers.keep(Arch::X86_64.callee_saved());
+        let sp = slot.wrapping_add(8).wrapping_add(popped);
+        self.registers.set(RSP, sp);
+        self.registers
     }
 
     pub(crate) fn read<M: Memory + ?Sized>(&self, avma: u64, memory: &M) -> Option<u64> {
