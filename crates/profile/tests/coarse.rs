@@ -1,15 +1,15 @@
 //! Addresses that stand for their functions give the profile that the addresses give.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::io::Cursor;
-use std::path::{Path, PathBuf};
+mod common;
 
-use rprof_perfdata::{EventDescription, FileWriter, PerfData};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use rprof_perfdata::PerfData;
 use rprof_profile::{Options, Profile, Samples};
 use rprof_records::{
-    Attr, AttrFlags, ContextMarker, Endian, EventKind, Misc, Mmap2, MmapIdentity, Record,
-    SampleFields, SampleId, SampleLayout, SampleType,
+    Attr, AttrFlags, ContextMarker, Endian, EventKind, Misc, Record, SampleFields, SampleId,
+    SampleLayout, SampleType,
 };
 use rprof_symbols::{Reason, Symbolizer};
 
@@ -31,22 +31,7 @@ fn recording(sample_type: SampleType) -> PerfData {
     let len = std::fs::metadata(&program).unwrap().len();
     let mut records = Vec::new();
     let mut map = |start, len, path: &str| {
-        let map = Mmap2 {
-            pid: 7,
-            tid: 7,
-            start,
-            len,
-            pgoff: 0,
-            identity: MmapIdentity::Inode {
-                major: 0,
-                minor: 0,
-                inode: 0,
-                generation: 0,
-            },
-            prot: 5,
-            flags: 2,
-            path: Cow::Owned(path.as_bytes().to_vec()),
-        };
+        let map = common::mapping(7, start, len, 0, path);
         (Record::Mmap2(map))
             .encode(Misc::USER, &layout, &SampleId::default(), &mut records)
             .unwrap();
@@ -79,16 +64,7 @@ fn recording(sample_type: SampleType) -> PerfData {
         };
         sample.encode(Misc::USER, &layout, &mut records).unwrap();
     }
-    let events = vec![EventDescription {
-        attr,
-        name: "cpu-clock".into(),
-        ids: Vec::new(),
-    }];
-    let mut bytes = Cursor::new(Vec::new());
-    let mut writer = FileWriter::create(&mut bytes, events).unwrap();
-    writer.write_records(&records).unwrap();
-    writer.finish(Default::default()).unwrap();
-    PerfData::read(&bytes.get_ref()[..], Path::new("made up")).unwrap()
+    common::file_of(attr, &records)
 }
 
 /// Samples and weight by thread and stack of names, innermost first.

@@ -1,14 +1,11 @@
 //! Leaves are told by their pages: against a list of who lies where, when.
 
-use std::borrow::Cow;
-use std::io::Cursor;
-use std::path::Path;
+mod common;
 
-use rprof_perfdata::{EventDescription, FileWriter, PerfData};
 use rprof_profile::{Options, Samples};
 use rprof_records::{
-    Attr, AttrFlags, ContextMarker, Endian, EventKind, Misc, Mmap2, MmapIdentity, Record,
-    SampleFields, SampleId, SampleLayout, SampleType,
+    Attr, AttrFlags, ContextMarker, Endian, EventKind, Misc, Record, SampleFields, SampleId,
+    SampleLayout, SampleType,
 };
 use rprof_symbols::Symbolizer;
 
@@ -43,22 +40,7 @@ fn each_leaf_lies_where_it_was_mapped() {
     let layout = SampleLayout::new(&attr, Endian::NATIVE);
     let mut records = Vec::new();
     for (pid, time, start, len, pgoff, path) in MAPPINGS {
-        let map = Mmap2 {
-            pid,
-            tid: pid,
-            start,
-            len,
-            pgoff,
-            identity: MmapIdentity::Inode {
-                major: 0,
-                minor: 0,
-                inode: 0,
-                generation: 0,
-            },
-            prot: 5,
-            flags: 2,
-            path: Cow::Borrowed(path.as_bytes()),
-        };
+        let map = common::mapping(pid, start, len, pgoff, path);
         let id = SampleId {
             pid: Some(pid),
             tid: Some(pid),
@@ -89,16 +71,7 @@ fn each_leaf_lies_where_it_was_mapped() {
         };
         sample.encode(Misc::USER, &layout, &mut records).unwrap();
     }
-    let events = vec![EventDescription {
-        attr,
-        name: "cpu-clock".into(),
-        ids: Vec::new(),
-    }];
-    let mut bytes = Cursor::new(Vec::new());
-    let mut writer = FileWriter::create(&mut bytes, events).unwrap();
-    writer.write_records(&records).unwrap();
-    writer.finish(Default::default()).unwrap();
-    let data = PerfData::read(&bytes.get_ref()[..], Path::new("made up")).unwrap();
+    let data = common::file_of(attr, &records);
     let symbolizer = Symbolizer::builder().build();
     let samples = Samples::read(&data, &symbolizer, &Options::default());
 

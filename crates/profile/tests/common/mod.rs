@@ -1,0 +1,42 @@
+//! What tests make recordings of.
+
+use std::borrow::Cow;
+use std::io::Cursor;
+use std::path::Path;
+
+use rprof_perfdata::{EventDescription, FileWriter, PerfData};
+use rprof_records::{Attr, Mmap2, MmapIdentity};
+
+/// Code that a process maps; `pgoff` is its offset in the file.
+pub(crate) fn mapping(pid: i32, start: u64, len: u64, pgoff: u64, path: &str) -> Mmap2<'static> {
+    Mmap2 {
+        pid,
+        tid: pid,
+        start,
+        len,
+        pgoff,
+        identity: MmapIdentity::Inode {
+            major: 0,
+            minor: 0,
+            inode: 0,
+            generation: 0,
+        },
+        prot: 5,
+        flags: 2,
+        path: Cow::Owned(path.as_bytes().to_vec()),
+    }
+}
+
+/// A recording of one event with these records.
+pub(crate) fn file_of(attr: Attr, records: &[u8]) -> PerfData {
+    let events = vec![EventDescription {
+        attr,
+        name: "cpu-clock".into(),
+        ids: Vec::new(),
+    }];
+    let mut bytes = Cursor::new(Vec::new());
+    let mut writer = FileWriter::create(&mut bytes, events).unwrap();
+    writer.write_records(records).unwrap();
+    writer.finish(Default::default()).unwrap();
+    PerfData::read(&bytes.get_ref()[..], Path::new("made up")).unwrap()
+}
