@@ -6,11 +6,11 @@
 use std::io::Write;
 use std::path::Path;
 
-use rprof_export::script::{self, Field, FieldList, Script, SideRecords};
 use rprof_export::table::TableOptions;
 use rprof_export::{comma, folded, json, rows::RowOptions, svg, table, verdict};
 use rprof_perfdata::PerfData;
 use rprof_profile::{Index, Keys, Options, Profile, Samples, Weight};
+use rprof_script::{self as script, Field, FieldList, Script, SideRecords};
 use rprof_symbols::Symbolizer;
 
 /// The kernel's symbols: not those of the machine that fuzzes.

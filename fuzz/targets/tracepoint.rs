@@ -4,8 +4,8 @@
 //! byte that says how long the payload is, the payload, the text of a `format` file.
 //! The same bytes are read as a TRACING_DATA section, too.
 
-use rprof_profile::tracepoint::{EventFormat, Names, Tracepoints};
 use rprof_records::Endian;
+use rprof_tracepoint::{EventFormat, Names, Tracepoints};
 
 /// What a payload becomes is bounded, whatever widths its format asks for.
 const LONGEST: usize = 1 << 20;

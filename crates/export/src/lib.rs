@@ -7,7 +7,6 @@
 //! | [`table`] | the top functions as text |
 //! | [`json`] | the same for machines |
 //! | [`comma`] | the same as CSV |
-//! | [`script`] | a block of text for each sample, as perf script prints it |
 //! | [`verdict`] | the quality verdict in words |
 //! | [`clean`] | names made safe to show |
 //!
@@ -19,7 +18,6 @@ pub mod comma;
 pub mod folded;
 pub mod json;
 pub mod rows;
-pub mod script;
 pub mod svg;
 pub mod table;
 pub mod verdict;

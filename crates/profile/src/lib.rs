@@ -24,7 +24,6 @@
 //! | [`top`] | the top functions |
 //! | [`quality`] | [`Quality`]: how much of it is known, and why not the rest |
 //! | [`samples`] | one sample after the other, in order of time |
-//! | [`tracepoint`] | tracepoint payloads as text, by the descriptions in the recording |
 
 mod analyse;
 mod assemble;
@@ -53,7 +52,6 @@ pub mod symbolize;
 mod tasks;
 mod threads;
 pub mod top;
-pub mod tracepoint;
 mod unwind;
 mod waiting;
 mod worker;

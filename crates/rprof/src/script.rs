@@ -1,7 +1,7 @@
 //! `rprof script`.
 
-use rprof_export::script::{Options, Script, Selection, SideRecords};
 use rprof_profile::Samples;
+use rprof_script::{Options, Script, Selection, SideRecords};
 
 use crate::Outcome;
 use crate::cli::ScriptArgs;

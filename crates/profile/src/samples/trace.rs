@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use rprof_perfdata::{Event, Feature, PerfData};
 use rprof_records::EventKind;
 
-use crate::tracepoint::{EventFormat, Tracepoints};
+use rprof_tracepoint::{EventFormat, Tracepoints};
 
 /// Descriptions of a recording's tracepoints, by event.
 #[derive(Debug)]

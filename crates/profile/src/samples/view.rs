@@ -5,7 +5,7 @@ use rprof_records::{Misc, Sample};
 use super::{Samples, locate, sample_of};
 use crate::model::{Function, Object};
 use crate::resolve::Row;
-use crate::tracepoint::Names;
+use rprof_tracepoint::Names;
 
 /// One sample.
 #[derive(Clone, Copy, Debug)]

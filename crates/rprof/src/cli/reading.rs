@@ -203,8 +203,8 @@ pub(crate) struct ScriptArgs {
     /// Fields to show, as `comm,ip,sym`; `+FIELD` and `-FIELD` change the default set;
     /// `hw:`, `sw:`, `trace:`, `raw:` or `break:` before the list limit it to events of that
     /// kind
-    #[arg(short = 'F', long, help_heading = "Output", value_name = "LIST", allow_hyphen_values = true, value_parser = rprof_export::script::FieldList::parse)]
-    pub(crate) fields: Vec<rprof_export::script::FieldList>,
+    #[arg(short = 'F', long, help_heading = "Output", value_name = "LIST", allow_hyphen_values = true, value_parser = rprof_script::FieldList::parse)]
+    pub(crate) fields: Vec<rprof_script::FieldList>,
 
     /// Times with nanoseconds
     #[arg(long, help_heading = "Output")]

@@ -7,7 +7,7 @@ use rprof_perfdata::PerfData;
 use rprof_profile::{SampleView, Samples};
 use rprof_records::{ReadValues, Record, RecordType, SampleType};
 
-use crate::clean::clean;
+use rprof_export::clean::clean;
 
 /// Paths of cgroups, as CGROUP records tell them.
 #[derive(Debug, Default)]

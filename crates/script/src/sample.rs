@@ -12,7 +12,7 @@ use super::plan::{EventPlan, Plan};
 use super::registers::Names;
 use super::values::Cgroups;
 use super::{Options, branches, frames, registers, values};
-use crate::clean::clean;
+use rprof_export::clean::clean;
 
 /// Writes samples and records.
 pub(super) struct Writer<'w> {

@@ -6,7 +6,7 @@ use rprof_profile::RecordView;
 use rprof_records::{Misc, Mmap2, MmapIdentity, RawBytes, Record, RecordType};
 
 use super::sample::{Start, Writer};
-use crate::clean::clean;
+use rprof_export::clean::clean;
 
 /// Names of namespaces, in the order of a NAMESPACES record.
 const NAMESPACES: [&str; 7] = ["net", "uts", "ipc", "pid", "user", "mnt", "cgroup"];

@@ -7,7 +7,7 @@ use rprof_records::{BranchEntry, Sample};
 
 use super::fields::{Field, FieldSet};
 use super::frames::{write_object, write_symbol};
-use crate::clean::clean;
+use rprof_export::clean::clean;
 
 /// Kinds of branches (`PERF_BR_*`), by number; 0 is unknown, and not shown.
 const TYPES: [&str; 15] = [

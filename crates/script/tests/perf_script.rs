@@ -7,9 +7,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rprof_export::script::{FieldList, Options, Script, SideRecords};
 use rprof_perfdata::PerfData;
 use rprof_profile::Samples;
+use rprof_script::{FieldList, Options, Script, SideRecords};
 use rprof_symbols::Symbolizer;
 
 /// Says that the test is skipped; fails where skipping is not allowed.

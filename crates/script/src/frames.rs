@@ -7,7 +7,7 @@ use rprof_profile::{SampleFrame, SampleView};
 use super::Options;
 use super::fields::{Field, FieldSet};
 use super::plan::EventPlan;
-use crate::clean::clean;
+use rprof_export::clean::clean;
 
 /// Writes the frames: with a callchain each on a line of its own, else the one on the
 /// sample's line, its address being that in memory.
