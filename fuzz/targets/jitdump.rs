@@ -3,8 +3,8 @@
 //!
 //! Input: the file.
 
-use rprof_symbols::JitDump;
-use rprof_symbols::jit::dump::without_code;
+use rprof_jit::JitDump;
+use rprof_jit::jitdump::without_code;
 
 pub(crate) fn run(data: &[u8]) {
     let dump = match JitDump::parse(data) {

@@ -3,7 +3,7 @@
 //!
 //! Input: the text.
 
-use rprof_symbols::PerfMap;
+use rprof_jit::PerfMap;
 
 pub(crate) fn run(data: &[u8]) {
     let map = PerfMap::parse(data.to_vec());

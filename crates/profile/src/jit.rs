@@ -10,11 +10,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use rprof_jit::{JitDump, JitFunction, JitLine, MapFile, PerfMap, Refusal, places};
 use rprof_perfdata::{KeptFile, KeptKind, PerfData};
 use rprof_processes::{Image, ImageIdentity, ImageKind};
 use rprof_records::{AttrFlags, CpuMode, Misc, Record};
-use rprof_symbols::jit::{MapFile, Refusal, places};
-use rprof_symbols::{Frames, JitDump, PerfMap};
+use rprof_symbols::{Frames, SourceLine};
 use rprof_unwind::{Arch, UnwindTable};
 use rustc_hash::FxHashMap;
 
@@ -224,11 +224,11 @@ impl<'a> Runtimes<'a> {
         match tables.dumps.get(table) {
             Some(dump) => {
                 let line = dump.line(code.number, avma);
-                Some(Frames::made(&dump.function(code.number)?, avma, line))
+                Some(frames(&dump.function(code.number)?, avma, line))
             }
             None => {
                 let (_, map) = tables.maps.get(table - tables.dumps.len())?;
-                Some(Frames::made(&map.function(code.number)?, avma, None))
+                Some(frames(&map.function(code.number)?, avma, None))
             }
         }
     }
@@ -433,4 +433,15 @@ impl Tables {
         let number = self.maps.get(table)?.1.find(avma)?;
         Some(((self.dumps.len() + table) as u16, number))
     }
+}
+
+/// The one frame at an address in a function.
+fn frames(function: &JitFunction<'_>, avma: u64, line: Option<JitLine<'_>>) -> Frames {
+    let line = line.map(|line| SourceLine {
+        file: line.file.into(),
+        line: line.line,
+        column: 0,
+    });
+    let offset = avma.wrapping_sub(function.start);
+    Frames::of_jit_function(&function.name, function.start, function.size, offset, line)
 }

@@ -1,6 +1,5 @@
 //! The answer to a lookup.
 
-use crate::jit::{JitFunction, JitLine};
 use std::sync::Arc;
 
 /// A function of an image, by name and place.
@@ -80,23 +79,24 @@ impl Frames {
         }
     }
 
-    /// The one frame of code that was made at run time, at an address in it.
+    /// The one frame of a function that no image has, such as one that a JIT compiler made, at an
+    /// offset in bytes from its start. Its name is taken as it is, and not demangled.
     #[must_use]
-    pub fn made(function: &JitFunction<'_>, avma: u64, line: Option<JitLine<'_>>) -> Self {
-        let name: Box<str> = (*function.name).into();
+    pub fn of_jit_function(
+        name: &str,
+        start: u64,
+        size: u64,
+        offset: u64,
+        line: Option<SourceLine>,
+    ) -> Self {
         let symbol = Symbol {
-            raw: name.clone(),
-            name,
-            start: function.start,
-            size: function.size,
+            raw: name.into(),
+            name: name.into(),
+            start,
+            size,
             module: None,
         };
-        let line = line.map(|line| SourceLine {
-            file: line.file.into(),
-            line: line.line,
-            column: 0,
-        });
-        Self::new(Arc::new(symbol), avma.wrapping_sub(function.start)).with(line, Box::default())
+        Self::new(Arc::new(symbol), offset).with(line, Box::default())
     }
 
     /// With what debug information tells besides.

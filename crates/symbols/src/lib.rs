@@ -17,7 +17,6 @@
 //! | `reconcile` | symbol table and debug information, made one answer |
 //! | [`kernel`] | [`KernelSymbols`]: `/proc/kallsyms`, a given `vmlinux`, and the identity of kernel and modules |
 //! | [`vdso`] | the bytes of this process's own vdso, and its predecessor, the vsyscall page |
-//! | [`jit`] | code made at run time: perf maps and jitdumps |
 //! | [`demangle`] | Rust and C++ names, bounded in time and length |
 //! | [`frames`] | the answer: [`Frames`] around a [`Symbol`] |
 //! | [`reason`] | [`Reason`]: why there is no answer |
@@ -36,7 +35,6 @@ pub mod demangle;
 pub mod elf;
 pub mod frames;
 pub mod image;
-pub mod jit;
 pub mod kernel;
 pub mod reason;
 pub mod remote;
@@ -57,7 +55,6 @@ pub use elf::{ElfError, ElfSymbol, ElfSymbols};
 pub use file::ImageFile;
 pub use frames::{Frame, Frames, SourceLine, Symbol};
 pub use image::{ImageKey, ImageKind};
-pub use jit::{JitDump, JitFunction, PerfMap};
 pub use kernel::{KernelError, KernelSymbol, KernelSymbols, VmlinuxError};
 pub use reason::Reason;
 pub use remote::{RemoteFile, RemoteFiles, RemoteKind};

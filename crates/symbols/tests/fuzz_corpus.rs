@@ -7,12 +7,8 @@ mod debug_info;
 mod demangle;
 #[path = "../../../fuzz/targets/elf_symbols.rs"]
 mod elf_symbols;
-#[path = "../../../fuzz/targets/jitdump.rs"]
-mod jitdump;
 #[path = "../../../fuzz/targets/kallsyms.rs"]
 mod kallsyms;
-#[path = "../../../fuzz/targets/perf_map.rs"]
-mod perf_map;
 #[path = "../../../fuzz/targets/replay.rs"]
 mod replay;
 
@@ -29,16 +25,6 @@ fn debug_info_over_its_corpus() {
 #[test]
 fn kallsyms_over_its_corpus() {
     replay::replay("kallsyms", kallsyms::run);
-}
-
-#[test]
-fn perf_map_over_its_corpus() {
-    replay::replay("perf_map", perf_map::run);
-}
-
-#[test]
-fn jitdump_over_its_corpus() {
-    replay::replay("jitdump", jitdump::run);
 }
 
 #[test]

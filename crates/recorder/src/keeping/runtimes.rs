@@ -6,12 +6,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use rprof_jit::places::{self, View};
+use rprof_jit::{MapFile, Refusal, jitdump};
 use rprof_perfdata::features::kept::compress;
 use rprof_perfdata::{KeptFile, KeptKind};
 use rprof_processes::ImageKind;
 use rprof_records::Mmap2;
-use rprof_symbols::jit::places::{self, View};
-use rprof_symbols::jit::{MapFile, Refusal, dump};
 
 use super::{Told, shown};
 
@@ -181,7 +181,7 @@ impl Runtime {
                 continue;
             };
             let bytes = match kind {
-                KeptKind::JITDUMP => match dump::without_code(&bytes) {
+                KeptKind::JITDUMP => match jitdump::without_code(&bytes) {
                     Ok(bytes) => bytes,
                     Err(error) => {
                         wanted.tell(told, &error.to_string());

@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crossbeam_channel::Sender;
+use rprof_jit::JitUnwindTables;
 use rprof_processes::{Image, ImageIdentity, ImageKind, LiveMapping, Pid};
 use rprof_symbols::ImageFile;
 use rprof_unwind::UnwindTable;
-
-use super::made::MadeCodes;
 
 /// Bytes of a mapping from which on the image is opened as soon as it is mapped. A table takes time
 /// for each function (38 ms for rustc's compiler), in which samples would wait, and memory would change.
@@ -25,7 +24,7 @@ const MOST_AHEAD: usize = 64;
 pub(crate) struct Tables {
     tables: Vec<Table>,
     /// Those of code that is no part of an image.
-    pub(super) made: MadeCodes,
+    pub(super) jit: JitUnwindTables,
     /// To the thread that opens large images ahead, once there is one.
     ahead: Option<Sender<Ahead>>,
 }

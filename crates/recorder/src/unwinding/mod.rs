@@ -15,7 +15,6 @@
 mod chain;
 mod deep;
 pub(crate) mod images;
-mod made;
 mod process_memory;
 mod tally;
 
@@ -173,7 +172,7 @@ impl Unwinding {
                 match raw.misc.has(Misc::COMM_EXEC) {
                     true => {
                         self.forget(pid, tid);
-                        self.tables.made.forget(pid);
+                        self.tables.jit.forget(pid);
                         self.map.handle_exec(pid, tid);
                         self.begun.insert(pid);
                     }
@@ -187,12 +186,12 @@ impl Unwinding {
             Record::Fork(task) => {
                 let (pid, parent) = (Pid(task.pid), Pid(task.ppid));
                 self.map.handle_fork(pid, Tid(task.tid), parent);
-                self.tables.made.forked(pid, parent);
+                self.tables.jit.forked(pid, parent);
             }
             Record::Exit(task) => {
                 let (pid, tid) = (Pid(task.pid), Tid(task.tid));
                 if self.map.handle_exit(pid, tid) {
-                    self.tables.made.forget(pid);
+                    self.tables.jit.forget(pid);
                     self.begun.remove(&pid);
                 }
                 self.forget(pid, tid);
@@ -227,7 +226,7 @@ impl Unwinding {
                 self.map.handle_mmap(Pid(m.pid), &new);
                 let pid = Pid(m.pid);
                 if new.executable {
-                    self.tables.made.mapped(pid, &m.path);
+                    self.tables.jit.mapped(pid, &m.path);
                 }
                 if self.begun.contains(&pid)
                     && let Some(mapping) = self.map.find(pid, m.start)
@@ -300,7 +299,7 @@ impl Unwinding {
         let dump = StackDump::new(whole.sp(), bytes);
 
         self.tables.extend_to(self.map.images().len());
-        self.tables.made.at(sample.time().unwrap_or(0));
+        self.tables.jit.at(sample.time().unwrap_or(0));
         self.memory.at(sample.time().unwrap_or(u64::MAX));
         let code = Code::new(pid, &self.map, &self.tables, &self.memory);
         let frames = &mut self.frames;
@@ -427,7 +426,7 @@ impl Modules for Code<'_> {
     }
 
     fn made(&self, avma: u64) -> Option<Arc<UnwindTable>> {
-        self.tables.made.find(ARCH?, self.pid, avma)
+        self.tables.jit.find(ARCH?, self.pid, avma)
     }
 
     fn generation(&self) -> Option<u64> {

@@ -5,7 +5,7 @@
 //! of the line. Where two entries overlap the later one holds, for it was written later; what
 //! the earlier one covers besides stays its own.
 
-use super::{JitFunction, text};
+use crate::{JitFunction, text};
 use std::collections::BTreeMap;
 use std::ops::Range;
 

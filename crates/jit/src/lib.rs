@@ -3,24 +3,27 @@
 //! | module | idea |
 //! |---|---|
 //! | [`perf_map`] | [`PerfMap`]: `/tmp/perf-PID.map`, a line of text for each function |
-//! | [`dump`] | [`JitDump`]: `jit-PID.dump`, records with times, moves, lines and unwinding information; [`LiveDump`]: the last while it is written |
+//! | [`jitdump`] | [`JitDump`]: `jit-PID.dump`, records with times, moves, lines and unwinding information; [`LiveDump`]: the last while it is written |
 //! | `history` | who lay at an address at a time |
 //! | [`places`] | where these files are |
+//! | `unwind_tables` | [`JitUnwindTables`]: unwind tables of what living processes made, from their jitdumps |
 //! | [`source`] | [`MapFile`]: opening these files, which anybody may have put there |
 //!
 //! Both are written by the program that was recorded, so whatever stands in them is taken for
 //! data of a stranger: a bad line or record costs itself and no other, and what is kept of a
 //! file is bounded by its length.
 
-pub mod dump;
 mod history;
+pub mod jitdump;
 pub mod perf_map;
 pub mod places;
 pub mod source;
+mod unwind_tables;
 
-pub use dump::{DumpError, JitDump, JitUnwinding, LiveCode, LiveDump};
+pub use jitdump::{DumpError, JitDump, JitUnwinding, LiveCode, LiveDump};
 pub use perf_map::PerfMap;
 pub use source::{MapFile, Refusal};
+pub use unwind_tables::JitUnwindTables;
 
 use std::borrow::Cow;
 

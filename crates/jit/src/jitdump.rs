@@ -7,8 +7,8 @@
 //! Code is there from the time of its record on. Times are of `CLOCK_MONOTONIC`, unless the
 //! header says that they are of the processor's own counter.
 
-use super::history::History;
-use super::{JitFunction, JitLine, text};
+use crate::history::History;
+use crate::{JitFunction, JitLine, text};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -350,5 +350,4 @@ fn entry<'a>(body: &mut Reader<'a>) -> Option<(u64, u32, &'a [u8])> {
 }
 
 #[cfg(test)]
-#[path = "dump/tests.rs"]
 mod tests;

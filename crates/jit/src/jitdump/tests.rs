@@ -1,5 +1,5 @@
 use super::*;
-use crate::jit::MapFile;
+use crate::MapFile;
 
 /// Writes a jitdump, in either byte order.
 struct Maker {

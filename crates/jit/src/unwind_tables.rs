@@ -11,9 +11,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rprof_processes::Pid;
-use rprof_symbols::jit::{LiveDump, MapFile, places};
 use rprof_unwind::{Arch, UnwindTable};
 use rustc_hash::FxHashMap;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::{LiveDump, MapFile, places};
 
 /// Most processes whose jitdumps are read.
 const MOST_PROCESSES: usize = 32;
@@ -27,7 +29,7 @@ const MOST_FOREBEARS: usize = 8;
 
 /// The jitdumps of living processes.
 #[derive(Debug, Default)]
-pub(crate) struct MadeCodes {
+pub struct JitUnwindTables {
     dumps: RefCell<FxHashMap<i32, Dump>>,
     /// Time of the sample that is being unwound.
     time: Cell<u64>,
@@ -55,14 +57,14 @@ enum Source {
     Parent(i32),
 }
 
-impl MadeCodes {
+impl JitUnwindTables {
     /// The next samples are of this time.
-    pub(super) fn at(&self, time: u64) {
+    pub fn at(&self, time: u64) {
         self.time.set(time);
     }
 
     /// A process has mapped something executable.
-    pub(super) fn mapped(&mut self, pid: Pid, path: &[u8]) {
+    pub fn mapped(&mut self, pid: Pid, path: &[u8]) {
         let dumps = self.dumps.get_mut();
         if !places::is_jitdump(path) {
             return;
@@ -76,7 +78,7 @@ impl MadeCodes {
     }
 
     /// A process has the code of the one that it was forked from.
-    pub(super) fn forked(&mut self, pid: Pid, parent: Pid) {
+    pub fn forked(&mut self, pid: Pid, parent: Pid) {
         let dumps = self.dumps.get_mut();
         if pid != parent && dumps.contains_key(&parent.0) && dumps.len() < MOST_PROCESSES {
             dumps.insert(pid.0, Dump::new(Source::Parent(parent.0)));
@@ -84,12 +86,12 @@ impl MadeCodes {
     }
 
     /// A process ended, or has begun another program.
-    pub(super) fn forget(&mut self, pid: Pid) {
+    pub fn forget(&mut self, pid: Pid) {
         self.dumps.get_mut().remove(&pid.0);
     }
 
     /// What is known of the code at an address.
-    pub(super) fn find(&self, arch: Arch, pid: Pid, avma: u64) -> Option<Arc<UnwindTable>> {
+    pub fn find(&self, arch: Arch, pid: Pid, avma: u64) -> Option<Arc<UnwindTable>> {
         let mut dumps = self.dumps.borrow_mut();
         let mut pid = pid.0;
         for _ in 0..MOST_FOREBEARS {
@@ -116,7 +118,7 @@ impl Dump {
     fn find(&mut self, arch: Arch, pid: i32, avma: u64, time: u64) -> Option<Arc<UnwindTable>> {
         if self.read_at <= time {
             // Read before the file is: what comes in between is looked at twice.
-            let now = rprof_sampler::monotonic_ns();
+            let now = monotonic_ns();
             // Where there is no file it is looked for again with samples that are taken later, not
             // for each frame until then.
             let is_all = self.read(pid).unwrap_or(true);
@@ -168,4 +170,10 @@ impl Dump {
             }
         }
     }
+}
+
+/// The clock that samples are stamped with, in ns.
+fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use super::reader::{HEADER, Header, PREFIX, Reader};
 use super::unwinding::{JitUnwinding, Unwinding};
 use super::{DumpError, MOST_CODES, kind};
-use crate::jit::{MapFile, Refusal};
+use crate::{MapFile, Refusal};
 
 /// Bytes that are read at once; no longer record is looked at beyond its head.
 const AT_ONCE: usize = 1 << 20;
