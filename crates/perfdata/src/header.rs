@@ -9,7 +9,7 @@ use rprof_records::{Attr, Endian, RawBytes};
 use crate::contents::Contents;
 use crate::error::Error;
 use crate::features::{Feature, FeatureSections};
-use crate::growing::UNFINISHED;
+use crate::write::growing::UNFINISHED;
 
 pub(crate) const MAGIC: [u8; 8] = *b"PERFILE2";
 /// The magic of perf up to 2.6.3x, in this order of letters on every machine.

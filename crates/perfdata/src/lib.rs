@@ -5,49 +5,35 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`reader`] | [`PerfData`]: an opened recording |
-//! | [`blocks`] | [`Blocks`]: the records in pieces of about a MiB, decompressed |
-//! | [`walk`] | [`Walk`]: record after record through a piece |
-//! | [`events`] | [`Events`]: which record belongs to which event |
+//! | [`read`] | [`PerfData`]: an opened recording, its records and events |
+//! | [`write`](mod@write) | [`FileWriter`], [`GrowingWriter`], [`PipeWriter`] |
 //! | [`user_records`] | [`UserRecord`]: what recorders write themselves, typed |
 //! | [`features`] | [`Feature`] and the sections that rprof interprets |
-//! | [`writer`] | [`FileWriter`]: a file |
-//! | [`growing`] | [`GrowingWriter`]: a file that is whole whenever its writer dies |
-//! | [`pipe_writer`] | [`PipeWriter`]: a stream |
 //! | [`mod@rewrite`] | [`rewrite()`]: a recording written anew |
 //! | [`output`] | [`OutputFile`]: where a recording goes, without clobbering |
 //!
 //! The reference is `tools/perf/Documentation/perf.data-file-format.txt` in the
 //! kernel's source tree.
 
-pub mod blocks;
-mod compress;
 mod contents;
 pub mod error;
-pub mod events;
 pub mod features;
-mod folder;
-pub mod growing;
 mod header;
-mod inflate;
 pub mod output;
-mod pipe;
-pub mod pipe_writer;
-pub mod reader;
+pub mod read;
 pub mod rewrite;
 pub mod user_records;
-pub mod walk;
-pub mod writer;
+pub mod write;
 
-pub use blocks::{Block, Blocks};
 pub use error::{Damage, Error};
-pub use events::{Event, Events};
 pub use features::{BuildIdEntry, Feature, FeatureSections, KeptFile, KeptKind};
-pub use growing::GrowingWriter;
 pub use output::OutputFile;
-pub use pipe_writer::PipeWriter;
-pub use reader::{Mode, PerfData};
+pub use read::blocks::{Block, Blocks};
+pub use read::events::{Event, Events};
+pub use read::reader::{Mode, PerfData};
+pub use read::walk::{Walk, Walked};
 pub use rewrite::{Rewritten, rewrite, rewrite_pipe};
 pub use user_records::{UserRecord, UserRecordError};
-pub use walk::{Walk, Walked};
-pub use writer::{EventDescription, FileWriter, WriteOptions};
+pub use write::file::{EventDescription, FileWriter, WriteOptions};
+pub use write::growing::GrowingWriter;
+pub use write::pipe::PipeWriter;

@@ -7,10 +7,10 @@ use rprof_records::RecordType;
 use crate::error::Damage;
 use crate::features::run::AuxtraceEntry;
 use crate::features::{Feature, FeatureSections};
-use crate::pipe_writer::PipeWriter;
-use crate::reader::{Mode, PerfData};
-use crate::walk::Walked;
-use crate::writer::{EventDescription, FileWriter, WriteOptions};
+use crate::write::pipe::PipeWriter;
+use crate::read::reader::{Mode, PerfData};
+use crate::read::walk::Walked;
+use crate::write::file::{EventDescription, FileWriter, WriteOptions};
 
 /// What was written.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -29,7 +29,7 @@ impl FeatureSections {
     pub fn build_ids(&self) -> Option<Vec<BuildIdEntry>> {
         let bytes = self.get(Feature::BUILD_ID)?;
         let read = |id_at| {
-            crate::walk::Walk::new(bytes, 0, self.endian())
+            crate::read::walk::Walk::new(bytes, 0, self.endian())
                 .filter_map(|walked| entry(&walked.record, id_at))
                 .collect::<Vec<_>>()
         };

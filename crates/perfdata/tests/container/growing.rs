@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::rc::Rc;
 
-use rprof_perfdata::growing::Storage;
+use rprof_perfdata::write::growing::Storage;
 use rprof_perfdata::{Feature, FeatureSections, GrowingWriter, WriteOptions};
 use rprof_records::{Endian, Misc, RecordType, put_record};
 

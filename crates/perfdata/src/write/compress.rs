@@ -6,7 +6,7 @@ use rprof_records::{Endian, Header, Misc, RecordType};
 use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
 
 use crate::features::run::Compression;
-use crate::writer::WriteOptions;
+use crate::write::file::WriteOptions;
 
 /// Bytes of records that are compressed together. The stream is flushed after
 /// them, so that a crash loses no more.

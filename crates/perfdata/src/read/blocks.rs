@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use rprof_records::{Endian, RecordType};
 
 use crate::error::Damage;
-use crate::inflate::Inflate;
-use crate::walk::Walk;
+use crate::read::inflate::Inflate;
+use crate::read::walk::Walk;
 
 /// Bytes after which a block ends.
 const BLOCK: usize = 1 << 20;

@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use rprof_records::Endian;
 
-use crate::blocks::{Blocks, Stretch};
+use crate::read::blocks::{Blocks, Stretch};
 use crate::contents::Contents;
 use crate::error::Error;
-use crate::events::Events;
+use crate::read::events::Events;
 use crate::features::{Feature, FeatureSections};
-use crate::folder;
+use crate::read::folder;
 use crate::header::{FileHeader, PIPE_HEADER_SIZE, endian_of};
-use crate::pipe::{PipeHeader, is_pipe, name_events};
+use crate::read::pipe::{PipeHeader, is_pipe, name_events};
 use crate::user_records::EventUpdate;
-use crate::walk::{Walk, tracing_data};
+use crate::read::walk::{Walk, tracing_data};
 
 /// How far into the data of a file is looked for records that belong to the
 /// header. Recorders write them before all else.

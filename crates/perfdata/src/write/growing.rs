@@ -25,10 +25,10 @@ use std::io::{self, Seek, SeekFrom, Write};
 
 use rprof_records::{Endian, Header, Misc, RawBytes, RecordType};
 
-use crate::compress::Compressor;
+use crate::write::compress::Compressor;
 use crate::features::{Feature, FeatureSections};
 use crate::header::HEADER_SIZE;
-use crate::writer::{DATA_LEN_AT, EventDescription, Front, WriteOptions};
+use crate::write::file::{DATA_LEN_AT, EventDescription, Front, WriteOptions};
 
 /// Gaps begin at its multiples.
 const GRID: u64 = 32 << 10;

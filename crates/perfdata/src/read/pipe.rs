@@ -2,11 +2,11 @@
 
 use rprof_records::{Attr, Endian, RawBytes, RecordType};
 
-use crate::events::Events;
+use crate::read::events::Events;
 use crate::features::{BuildIdEntry, Feature, FeatureSections, build_id_entry};
 use crate::header::{AttrsWithIds, event_type, words};
 use crate::user_records::EventUpdate;
-use crate::walk::{Walk, Walked, tracing_data};
+use crate::read::walk::{Walk, Walked, tracing_data};
 
 /// Marks the record in which rprof puts its own section into a stream: it is a
 /// HEADER_EVENT_TYPE, which every perf since 3.10 reads and does nothing with,

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 
 use rprof_records::{Attr, Endian};
 
-use crate::compress::Compressor;
+use crate::write::compress::Compressor;
 use crate::features::{DescribedEvent, Feature, FeatureSections};
 use crate::header::{HEADER_SIZE, MAGIC};
 
@@ -318,7 +318,7 @@ pub(crate) fn encode_attr(attr: &Attr, size: usize, endian: Endian) -> io::Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reader::PerfData;
+    use crate::read::reader::PerfData;
     use rprof_records::{Misc, RecordType, put_record};
     use std::io::Cursor;
     use std::path::Path;

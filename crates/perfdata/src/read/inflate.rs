@@ -6,7 +6,7 @@ use rprof_records::Endian;
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
 use crate::error::Damage;
-use crate::walk::Walk;
+use crate::read::walk::Walk;
 
 /// Most bytes decompressed at once, with what was left of the time before.
 const AT_ONCE: usize = (1 << 20) + (1 << 16);

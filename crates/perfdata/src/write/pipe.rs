@@ -4,11 +4,11 @@ use std::io::{self, BufWriter, Write};
 
 use rprof_records::{Endian, Misc, RecordType, put_record};
 
-use crate::compress::Compressor;
+use crate::write::compress::Compressor;
 use crate::features::{BuildIdEntry, Feature, FeatureSections, put_build_id};
 use crate::header::PIPE_HEADER_SIZE;
-use crate::pipe::{KEPT_MARK, PRIVATE_MARK};
-use crate::writer::{EventDescription, WriteOptions, attr_size, encode_attr, magic};
+use crate::read::pipe::{KEPT_MARK, PRIVATE_MARK};
+use crate::write::file::{EventDescription, WriteOptions, attr_size, encode_attr, magic};
 
 /// Bytes of a longer section in one record: a multiple of eight, so that nothing comes between.
 const PIECE: usize = 65_000;
