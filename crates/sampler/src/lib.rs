@@ -26,23 +26,18 @@
 //! | [`cpus`] | which CPUs there are |
 //! | [`limits`] | what the administrator allows |
 //! | [`wall_clock`] | the time, for names of files |
-//! | [`probe`] | [`probe()`](probe::probe): may this user profile here? |
 //! | [`errno`] | [`Errno`]: the kernel's error numbers |
 //!
 //! The reference is perf_event_open(2) and `include/uapi/linux/perf_event.h`.
 
 pub mod cpus;
 pub mod drain;
-pub mod errno;
 pub mod event;
 pub mod launch;
-pub mod limits;
 pub mod maps;
 pub mod open;
 pub mod options;
 pub mod pmu;
-pub mod probe;
-pub mod ring;
 pub mod session;
 pub mod sieve;
 mod sys;
@@ -51,15 +46,15 @@ pub mod tracefs;
 pub mod wall_clock;
 
 pub use drain::{Batch, DrainCounts, Haste, Recycler, StackTops, Stream};
-pub use errno::Errno;
 pub use event::{Event, EventError, EventParser, EventStacks, Modifiers, Resolver};
 pub use launch::{Child, ExecError, LaunchError, Launcher, Waited};
-pub use limits::Limits;
 pub use maps::{ExistingMapping, MapsReader};
-pub use open::{Count, Degradation, EventIds, Feature, OpenError, PerfFd, Role, Subject};
+pub use open::{Degradation, EventIds, Feature, OpenError, Role};
 pub use options::{DrainOptions, Rate, SamplingOptions};
-pub use ring::Ring;
+pub use rprof_perf_event::{
+    Count, Errno, Limits, PerfFd, Ring, Subject, errno, limits, page_size, ring,
+};
 pub use session::{CpuCounts, FinalCounts, Session, SessionBuilder, SessionError};
 pub use sieve::Sieve;
-pub use sys::{monotonic_ns, page_size, run_soon, signal_is_ignored};
+pub use sys::{monotonic_ns, run_soon, signal_is_ignored};
 pub use target::{Attached, CgroupError, Target};

@@ -1,6 +1,7 @@
 //! The few plain system calls that the rest needs, made safe.
 
 use crate::errno::Errno;
+pub(crate) use rprof_perf_event::page_size;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
@@ -35,13 +36,6 @@ pub fn signal_is_ignored(signal: i32) -> bool {
         libc::sigaction(signal, std::ptr::null(), &mut action) == 0
             && action.sa_sigaction == libc::SIG_IGN
     }
-}
-
-/// Bytes of a page of memory.
-pub fn page_size() -> usize {
-    // SAFETY: sysconf has no preconditions.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(size).unwrap_or(4096)
 }
 
 /// Takes ownership of what a system call returned.

@@ -172,8 +172,8 @@ fn block_signals() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::open::PerfFd;
     use crate::ring::Ring;
+    use rprof_perf_event::PerfFd;
     use rprof_records::{Attr, AttrFlags, Endian, EventKind};
     use std::os::fd::AsFd;
     use std::time::Duration;
@@ -212,7 +212,13 @@ mod tests {
         // A pipe without a writer hangs up as an event does whose CPU went offline.
         let (read, write) = sys::pipe().unwrap();
         drop(write);
-        let (Some(gone), Some(stays)) = (cpu(0, Some(PerfFd::of(read))), cpu(1, None)) else {
+        let (Some(gone), Some(stays)) = (
+            cpu(
+                0,
+                Some(PerfFd::from_fd(read, rprof_records::ReadFormat::empty())),
+            ),
+            cpu(1, None),
+        ) else {
             return;
         };
         let layout = SampleLayout::new(&Attr::default(), Endian::NATIVE);

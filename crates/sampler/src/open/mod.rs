@@ -13,7 +13,6 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `fd` | one open event: the system call, ioctls, counter reads |
 //! | `attrs` | the attrs of sample, sideband and other events |
 //! | `ring_sizes` | how large the rings are, and why |
 //! | `plan`, `steps` | what is to be opened, and the steps down |
@@ -26,7 +25,6 @@
 mod attrs;
 mod degradation;
 mod error;
-mod fd;
 mod opened;
 mod plan;
 pub mod ring_sizes;
@@ -36,7 +34,6 @@ mod watch;
 
 pub use degradation::{Degradation, Feature};
 pub use error::OpenError;
-pub use fd::{Count, PerfFd, Subject};
 pub use opened::{EventIds, Role};
 
 pub(crate) use opened::{CpuEvents, CpuRings, Opened, Scope, open};

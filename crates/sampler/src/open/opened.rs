@@ -3,7 +3,6 @@
 use super::attrs;
 use super::degradation::Degradation;
 use super::error::OpenError;
-use super::fd::{PerfFd, Subject};
 use super::plan::{Plan, Refusal, Stage};
 use super::watch::Watch;
 use crate::cpus;
@@ -12,6 +11,7 @@ use crate::limits::Limits;
 use crate::ring::Ring;
 use crate::sys;
 use crate::target::Cgroup;
+use rprof_perf_event::{PerfFd, Subject};
 use rprof_records::Attr;
 use std::os::fd::AsFd;
 use std::sync::Arc;

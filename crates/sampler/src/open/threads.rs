@@ -32,7 +32,6 @@
 use super::attrs;
 use super::degradation::Degradation;
 use super::error::{self, OpenError};
-use super::fd::{PerfFd, Subject};
 use super::opened::{Opened, Scope, open, react};
 use super::plan::{Plan, Refusal};
 use super::watch::open_thread;
@@ -40,6 +39,7 @@ use crate::errno::Errno;
 use crate::limits::Limits;
 use crate::sys;
 use crate::target::{Attached, Selection};
+use rprof_perf_event::{PerfFd, Subject};
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 

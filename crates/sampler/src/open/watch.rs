@@ -1,9 +1,9 @@
 //! The events that watch one thing: a thread, a control group, or all.
 
-use super::fd::{Count, PerfFd, Subject};
 use super::opened::{CpuEvents, EventIds, Opened};
 use super::plan::{Plan, Refusal, Stage};
 use crate::errno::Errno;
+use rprof_perf_event::{Count, PerfFd, Subject};
 use std::sync::Arc;
 
 /// The events that watch one thing on one CPU.

@@ -1,7 +1,7 @@
 //! What there is to know at the end.
 
 use crate::drain::DrainCounts;
-use crate::open::Count;
+use rprof_perf_event::Count;
 
 /// Counts at the end of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

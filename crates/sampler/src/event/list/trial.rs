@@ -2,7 +2,7 @@
 
 use super::super::Event;
 use crate::errno::Errno;
-use crate::open::PerfFd;
+use rprof_perf_event::PerfFd;
 use rprof_records::{Attr, AttrFlags, EventKind, SampleType};
 use std::cell::RefCell;
 use std::fmt;

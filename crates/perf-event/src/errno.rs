@@ -8,7 +8,7 @@ pub struct Errno(pub i32);
 
 impl Errno {
     /// The error number that the last system call of this thread left behind.
-    pub(crate) fn last() -> Errno {
+    pub fn last() -> Errno {
         Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(0))
     }
 
@@ -48,7 +48,7 @@ impl Errno {
     ///
     /// `ENOENT`: no PMU takes the event (virtual machines without a PMU);
     /// `ENODEV` and `ENXIO`: the PMU is not there; `EOPNOTSUPP`: it cannot raise interrupts.
-    pub(crate) fn is_missing_event(self) -> bool {
+    pub fn is_missing_event(self) -> bool {
         matches!(
             self.0,
             libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::EOPNOTSUPP
@@ -56,7 +56,7 @@ impl Errno {
     }
 
     /// Whether the kernel says "not you".
-    pub(crate) fn is_refusal(self) -> bool {
+    pub fn is_refusal(self) -> bool {
         matches!(self.0, libc::EACCES | libc::EPERM)
     }
 }

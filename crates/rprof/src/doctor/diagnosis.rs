@@ -9,24 +9,14 @@
 //! What a setting would allow and what the kernel does are different things: a seccomp
 //! filter or a security module shows in no setting. So everything that matters is
 //! tried, and the settings explain what came of it.
-//!
-//! ```no_run
-//! let found = rprof_sampler::probe::probe();
-//! for check in &found.checks {
-//!     println!("{:?} {}: {}", check.state, check.what, check.found);
-//! }
-//! ```
 
-mod checks;
-mod facts;
-mod tries;
-
-pub use facts::Facts;
-pub use tries::Tries;
+use super::checks;
+use super::facts::Facts;
+use super::tries::Tries;
 
 /// How much something stands in the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum State {
+pub(crate) enum State {
     /// Not at all.
     Ok,
     /// One can record, but not all that there is.
@@ -37,7 +27,7 @@ pub enum State {
 
 impl State {
     /// `ok`, `limited` or `blocked`.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             State::Ok => "ok",
             State::Limited => "limited",
@@ -48,37 +38,37 @@ impl State {
 
 /// One thing that can stand in the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
+pub(crate) struct Check {
     /// A name that stays the same, for programs.
-    pub id: &'static str,
+    pub(crate) id: &'static str,
     /// What it is.
-    pub what: &'static str,
+    pub(crate) what: &'static str,
     /// Whether it stands in the way.
-    pub state: State,
+    pub(crate) state: State,
     /// What was found.
-    pub found: String,
+    pub(crate) found: String,
     /// What to do about it, with as little privilege as will do.
-    pub fix: Option<String>,
+    pub(crate) fix: Option<String>,
 }
 
-/// What [`probe`] found.
+/// What [`diagnose`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Probe {
+pub(crate) struct Diagnosis {
     /// In the order in which they matter.
-    pub checks: Vec<Check>,
+    pub(crate) checks: Vec<Check>,
     /// Whether `record -g` of one's own command would work.
-    pub can_record: bool,
+    pub(crate) can_record: bool,
 }
 
 /// Looks at everything, and tries what can be tried.
-pub fn probe() -> Probe {
+pub(crate) fn diagnose() -> Diagnosis {
     let (facts, tries) = (Facts::read(), Tries::make());
     judge(&facts, &tries)
 }
 
 /// What facts and tries come to.
-pub fn judge(facts: &Facts, tries: &Tries) -> Probe {
-    Probe {
+pub(crate) fn judge(facts: &Facts, tries: &Tries) -> Diagnosis {
+    Diagnosis {
         checks: checks::all(facts, tries),
         can_record: tries.own_user.is_ok() && tries.stacks.is_ok() && tries.ring.is_ok(),
     }

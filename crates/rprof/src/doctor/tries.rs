@@ -1,27 +1,25 @@
 //! Events that are opened to see whether they can be.
 
-use crate::errno::Errno;
-use crate::open::PerfFd;
-use crate::open::ring_sizes::UNPRIVILEGED;
-use crate::ring::Ring;
+use rprof_perf_event::{Errno, PerfFd, Ring};
 use rprof_records::{Attr, AttrFlags, EventKind, SampleType};
+use rprof_sampler::open::ring_sizes::UNPRIVILEGED;
 use std::os::fd::AsFd;
 
 /// What came of opening events; nothing is sampled by them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tries {
+pub(super) struct Tries {
     /// This process, its user side.
-    pub own_user: Result<(), Errno>,
+    pub(super) own_user: Result<(), Errno>,
     /// This process, with the kernel.
-    pub own_kernel: Result<(), Errno>,
+    pub(super) own_kernel: Result<(), Errno>,
     /// Everything on the first CPU.
-    pub system: Result<(), Errno>,
+    pub(super) system: Result<(), Errno>,
     /// This process with callchains, with the kernel if that is allowed.
-    pub stacks: Result<(), Errno>,
+    pub(super) stacks: Result<(), Errno>,
     /// CPU cycles by hardware counters.
-    pub cycles: Result<(), Errno>,
+    pub(super) cycles: Result<(), Errno>,
     /// A ring of the size that recording takes where it may lock little memory.
-    pub ring: Result<(), Errno>,
+    pub(super) ring: Result<(), Errno>,
 }
 
 /// PERF_COUNT_SW_CPU_CLOCK, and PERF_COUNT_HW_CPU_CYCLES as well.
@@ -29,8 +27,8 @@ const FIRST_OF_ITS_KIND: u64 = 0;
 
 impl Tries {
     /// Tries them all.
-    pub fn make() -> Tries {
-        let first_cpu = crate::cpus::online()
+    pub(super) fn make() -> Tries {
+        let first_cpu = rprof_sampler::cpus::online()
             .ok()
             .and_then(|cpus| cpus.first().copied());
         let user = attr(EventKind::SOFTWARE, true);

@@ -1,8 +1,8 @@
 //! What files tell of rights, settings and limits.
 
-use crate::cpus;
-use crate::limits::Limits;
-use crate::tracefs::{Tracefs, TracefsError};
+use rprof_perf_event::Limits;
+use rprof_sampler::cpus;
+use rprof_sampler::tracefs::{Tracefs, TracefsError};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,49 +15,49 @@ pub(super) const PERFMON: u32 = 38;
 
 /// What there is to know without trying. `None` where it could not be found out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub(super) struct Facts {
     /// The running kernel, as `uname -r` has it.
-    pub kernel: Option<String>,
+    pub(super) kernel: Option<String>,
     /// Effective user.
-    pub user: Option<u32>,
+    pub(super) user: Option<u32>,
     /// Effective capabilities, one bit for each.
-    pub capabilities: u64,
+    pub(super) capabilities: u64,
     /// Mode of seccomp: 0 for none, 1 strict, 2 a filter.
-    pub seccomp: Option<u32>,
+    pub(super) seccomp: Option<u32>,
     /// Whether this is a user namespace of its own, where capabilities do not count for
     /// perf events.
-    pub in_user_namespace: bool,
+    pub(super) in_user_namespace: bool,
     /// What looks like a container.
-    pub container: Option<String>,
+    pub(super) container: Option<String>,
     /// Settings of the kernel for perf events.
-    pub limits: Limits,
+    pub(super) limits: Limits,
     /// `perf_cpu_time_max_percent`: share of CPU time that samples may take.
-    pub cpu_time_percent: Option<u32>,
+    pub(super) cpu_time_percent: Option<u32>,
     /// Bytes of memory that may be locked; `u64::MAX` for no limit.
-    pub locked_memory: Option<u64>,
+    pub(super) locked_memory: Option<u64>,
     /// Files that may be open: soft and hard limit.
-    pub open_files: Option<(u64, u64)>,
+    pub(super) open_files: Option<(u64, u64)>,
     /// `kptr_restrict`.
-    pub kptr_restrict: Option<i32>,
+    pub(super) kptr_restrict: Option<i32>,
     /// Whether /proc/kallsyms shows addresses to this user.
-    pub kernel_addresses: bool,
+    pub(super) kernel_addresses: bool,
     /// Where tracefs is, or why it cannot be read; `None` when nobody looked.
-    pub tracefs: Option<Result<PathBuf, TracefsError>>,
+    pub(super) tracefs: Option<Result<PathBuf, TracefsError>>,
     /// Yama's `ptrace_scope`; `None` without Yama.
-    pub ptrace_scope: Option<i32>,
+    pub(super) ptrace_scope: Option<i32>,
     /// Whether the NMI watchdog holds a hardware counter.
-    pub nmi_watchdog: bool,
+    pub(super) nmi_watchdog: bool,
     /// The CPUs' own PMUs, by their names in sysfs.
-    pub pmus: Vec<String>,
+    pub(super) pmus: Vec<String>,
     /// How many CPUs are online.
-    pub cpus: usize,
+    pub(super) cpus: usize,
     /// `DEBUGINFOD_URLS`.
-    pub debuginfod: Option<String>,
+    pub(super) debuginfod: Option<String>,
 }
 
 impl Facts {
     /// Finds out what can be found out.
-    pub fn read() -> Facts {
+    pub(super) fn read() -> Facts {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
         Facts {

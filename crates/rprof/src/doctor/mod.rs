@@ -1,23 +1,35 @@
 //! `rprof doctor`.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `diagnosis` | checks and their states |
+//! | `facts` | settings, limits and rights, as files tell |
+//! | `tries` | events that are opened to see whether they can be |
+//! | `checks` | what facts and tries mean, and what to do |
+
+mod checks;
+mod diagnosis;
+mod facts;
+mod tries;
 
 use std::io::{self, Write};
 use std::path::Path;
 
 use rprof_export::clean::clean;
-use rprof_sampler::probe::{self, Check, Probe, State};
 use serde::Serialize;
 
 use crate::Outcome;
 use crate::cli::{DoctorArgs, HeaderFormat};
 use crate::input::write_to;
 use crate::report::wants_color;
+use diagnosis::{Check, Diagnosis, State};
 
 /// Columns of the text: the state, and what it is of.
 const STATE_WIDTH: usize = 8;
 const WHAT_WIDTH: usize = 27;
 
 pub(crate) fn run(args: &DoctorArgs) -> Outcome {
-    let found = probe::probe();
+    let found = diagnosis::diagnose();
     write_to(Path::new("-"), |out| {
         match args.format {
             HeaderFormat::Text => write_text(&found, wants_color(args.color), out)?,
@@ -51,7 +63,7 @@ struct JsonCheck<'p> {
 }
 
 impl Json<'_> {
-    fn of(found: &Probe) -> Json<'_> {
+    fn of(found: &Diagnosis) -> Json<'_> {
         let checks = found.checks.iter().map(|check| JsonCheck {
             id: check.id,
             what: check.what,
@@ -67,7 +79,7 @@ impl Json<'_> {
     }
 }
 
-fn write_text(found: &Probe, color: bool, out: &mut dyn Write) -> io::Result<()> {
+fn write_text(found: &Diagnosis, color: bool, out: &mut dyn Write) -> io::Result<()> {
     for check in &found.checks {
         write_check(check, color, out)?;
     }

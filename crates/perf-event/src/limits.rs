@@ -42,7 +42,7 @@ impl Limits {
 
     /// Whether the setting alone may be why an event for one's own processes (or, `by_cpu`, for
     /// whole CPUs) is refused.
-    pub(crate) fn explains(&self, by_cpu: bool) -> bool {
+    pub fn explains(&self, by_cpu: bool) -> bool {
         let most = if by_cpu { 0 } else { 2 };
         !self.privileged && self.paranoid.is_some_and(|level| level > most)
     }

@@ -42,7 +42,7 @@ pub struct Count {
 
 impl Count {
     /// Adds another reading of the same event, for another thread.
-    pub(crate) fn add(&mut self, other: Count) {
+    pub fn add(&mut self, other: Count) {
         self.value = self.value.wrapping_add(other.value);
         self.enabled += other.enabled;
         self.running += other.running;
@@ -59,7 +59,7 @@ impl PerfFd {
     /// `pid` is a thread, 0 for the caller, or -1 for all; `cpu` a CPU or, as `None`, any.
     ///
     /// # Errors
-    /// The kernel's number as it is; [`OpenError`](super::OpenError) says what it means.
+    /// The kernel's number as it is; see ERRORS in perf_event_open(2).
     pub fn open(attr: &Attr, pid: libc::pid_t, cpu: Option<u32>) -> Result<PerfFd, Errno> {
         let subject = match pid {
             -1 => Subject::All,
@@ -70,7 +70,7 @@ impl PerfFd {
 
     /// Opens an event for a subject, as a member of the group that `leader` leads if there is one.
     /// `probe_path` is what a probe's `config1` points to during the call
-    /// ([`Event::probe_path`](crate::Event::probe_path)).
+    /// (the path of the program).
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -120,13 +120,9 @@ impl PerfFd {
         })
     }
 
-    /// Any descriptor, taken for an event's.
-    #[cfg(test)]
-    pub(crate) fn of(fd: OwnedFd) -> PerfFd {
-        PerfFd {
-            fd,
-            read_format: ReadFormat::empty(),
-        }
+    /// Takes over the descriptor of an event that was opened elsewhere, with this read format.
+    pub fn from_fd(fd: OwnedFd, read_format: ReadFormat) -> PerfFd {
+        PerfFd { fd, read_format }
     }
 
     /// The id that samples of this event carry (`PERF_EVENT_IOC_ID`, Linux 3.12).

@@ -1,10 +1,10 @@
 //! What facts and tries mean, and what to do: pure functions, tested without a kernel.
 
+use super::diagnosis::{Check, State};
 use super::facts::{Facts, IPC_LOCK, PERFMON, SYS_ADMIN, SYS_NICE, SYSLOG};
 use super::tries::Tries;
-use super::{Check, State};
-use crate::errno::Errno;
-use crate::open::ring_sizes::{SMALLEST, UNPRIVILEGED};
+use rprof_perf_event::Errno;
+use rprof_sampler::open::ring_sizes::{SMALLEST, UNPRIVILEGED};
 
 /// Samples a second unless asked otherwise.
 const USUAL_RATE: u64 = 999;

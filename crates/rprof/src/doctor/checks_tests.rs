@@ -1,6 +1,6 @@
 use super::*;
-use crate::limits::Limits;
-use crate::probe::judge;
+use crate::doctor::diagnosis::judge;
+use rprof_perf_event::Limits;
 
 /// A user of a usual machine, without privileges.
 fn user(level: i32) -> Facts {
