@@ -9,8 +9,8 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rprof_perfdata::{EventDescription, FileWriter, PerfData};
 use rprof_profile::{Index, Options, Profile};
 use rprof_records::{
-    Attr, AttrFlags, Comm, Endian, EventKind, Misc, Mmap2, MmapIdentity, Record, SampleFields,
-    SampleId, SampleLayout, SampleType,
+    Attr, AttrFlags, BuildId, Comm, Endian, EventKind, Misc, Mmap2, MmapIdentity, Record,
+    SampleFields, SampleId, SampleLayout, SampleType,
 };
 use rprof_symbols::Symbolizer;
 
@@ -56,10 +56,7 @@ fn recording(distinct: u64) -> Vec<u8> {
         start: 0x1000,
         len: 1 << 30,
         pgoff: 0,
-        identity: MmapIdentity::BuildId {
-            len: 20,
-            bytes: [1; 20],
-        },
+        identity: MmapIdentity::BuildId(BuildId::new(&[1; 20]).expect("20 bytes")),
         prot: 5,
         flags: 2,
         path: Cow::Borrowed(b"/nonexistent/bench"),

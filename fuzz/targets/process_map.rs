@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 
 use rprof_processes::{
-    BuildId, ImageIdentity, MapView, Mapping, NewMapping, Pid, ProcessMapBuilder, SpaceId, Tid,
-    Timeline,
+    ImageIdentity, MapView, Mapping, NewMapping, Pid, ProcessMapBuilder, SpaceId, Tid, Timeline,
 };
+use rprof_records::BuildId;
 
 /// More say nothing new, and every snapshot of the model is a copy.
 const MOST_OPERATIONS: usize = 96;

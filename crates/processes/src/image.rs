@@ -2,49 +2,9 @@
 
 use std::collections::HashMap;
 
+use rprof_records::{BuildId, MmapIdentity};
+
 use crate::ids::ImageId;
-
-/// The longest build-id that MMAP2 records and perf.data files can carry.
-const BUILD_ID_MAX: usize = 20;
-
-/// The content of an ELF file's `NT_GNU_BUILD_ID` note.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BuildId {
-    // Bytes past `len` are 0, so the derived comparisons are right.
-    bytes: [u8; BUILD_ID_MAX],
-    len: u8,
-}
-
-impl BuildId {
-    /// From 1 to 20 bytes, which must not all be 0: the kernel writes zeros
-    /// where it could not read the note.
-    pub fn new(id: &[u8]) -> Option<Self> {
-        if id.iter().all(|&byte| byte == 0) {
-            return None;
-        }
-        let mut bytes = [0; BUILD_ID_MAX];
-        bytes.get_mut(..id.len())?.copy_from_slice(id);
-        Some(Self {
-            bytes,
-            len: id.len() as u8,
-        })
-    }
-
-    /// The bytes, as many as were given.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.len)]
-    }
-}
-
-impl std::fmt::Debug for BuildId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("BuildId(")?;
-        for byte in self.as_bytes() {
-            write!(f, "{byte:02x}")?;
-        }
-        f.write_str(")")
-    }
-}
 
 /// By what an image is told from others: the best of what was known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,6 +28,28 @@ pub enum ImageIdentity {
     },
     /// MMAP, memory without a file, or the kernel.
     PathOnly,
+}
+
+/// Takes over the identity of a record. A build-id of zeros, which recorders write where they could not
+/// read the note, is none.
+impl From<MmapIdentity> for ImageIdentity {
+    fn from(identity: MmapIdentity) -> Self {
+        match identity {
+            MmapIdentity::BuildId(id) if id.is_zero() => Self::PathOnly,
+            MmapIdentity::BuildId(id) => Self::BuildId(id),
+            MmapIdentity::Inode {
+                major,
+                minor,
+                inode,
+                generation,
+            } => Self::Inode {
+                major,
+                minor,
+                inode,
+                generation,
+            },
+        }
+    }
 }
 
 /// What sort of thing an image is, judged by its name alone.
@@ -336,11 +318,13 @@ mod tests {
     }
 
     #[test]
-    fn build_ids_have_bounds() {
-        assert_eq!(BuildId::new(&[]), None);
-        assert_eq!(BuildId::new(&[0; 20]), None);
-        assert_eq!(BuildId::new(&[1; 21]), None);
-        let id = BuildId::new(&[0xab, 0]).map(|id| (id.as_bytes().to_vec(), format!("{id:?}")));
-        assert_eq!(id, Some((vec![0xab, 0], "BuildId(ab00)".to_owned())));
+    fn a_build_id_of_zeros_says_nothing() {
+        for id in [&[0; 20][..], &[0]] {
+            let id = BuildId::new(id).map(MmapIdentity::BuildId).unwrap();
+            assert_eq!(ImageIdentity::from(id), ImageIdentity::PathOnly);
+        }
+        let id = BuildId::new(&[0xab, 0]).unwrap();
+        let identity = ImageIdentity::from(MmapIdentity::BuildId(id));
+        assert_eq!(identity, ImageIdentity::BuildId(id));
     }
 }

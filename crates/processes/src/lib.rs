@@ -88,7 +88,7 @@ mod view;
 
 pub use builder::{NewMapping, ProcessMapBuilder};
 pub use ids::{CommId, ImageId, MapState, Pid, SpaceId, Tid, Time};
-pub use image::{BuildId, Image, ImageIdentity, ImageKind};
+pub use image::{Image, ImageIdentity, ImageKind};
 pub use live::{LiveMap, LiveMapping, find as find_live};
 pub use moment::Moment;
 pub use process::{Process, Thread};

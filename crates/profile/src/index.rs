@@ -3,10 +3,8 @@
 use std::borrow::Cow;
 
 use rprof_perfdata::{Block, Damage, PerfData, Walk};
-use rprof_processes::{BuildId, ImageIdentity, NewMapping, Pid, ProcessMapBuilder, Tid, Timeline};
-use rprof_records::{
-    CpuMode, Misc, Mmap, Mmap2, MmapIdentity, RawRecord, Record, RecordType, SampleType,
-};
+use rprof_processes::{ImageIdentity, NewMapping, Pid, ProcessMapBuilder, Tid, Timeline};
+use rprof_records::{CpuMode, Misc, Mmap, Mmap2, RawRecord, Record, RecordType, SampleType};
 
 use crate::jit::{Runtimes, Seen};
 use crate::reads::{Counts, Reads};
@@ -292,27 +290,12 @@ fn mapping_of_mmap<'a>(m: &'a Mmap<'_>, misc: Misc) -> NewMapping<'a> {
 }
 
 fn mapping_of_mmap2<'a>(m: &'a Mmap2<'_>) -> NewMapping<'a> {
-    let identity = match m.identity {
-        MmapIdentity::BuildId { len, bytes } => BuildId::new(&bytes[..usize::from(len.min(20))])
-            .map_or(ImageIdentity::PathOnly, ImageIdentity::BuildId),
-        MmapIdentity::Inode {
-            major,
-            minor,
-            inode,
-            generation,
-        } => ImageIdentity::Inode {
-            major,
-            minor,
-            inode,
-            generation,
-        },
-    };
     NewMapping {
         start: m.start,
         len: m.len,
         file_offset: m.pgoff,
         path: &m.path,
-        identity,
+        identity: m.identity.into(),
         executable: m.prot & 4 != 0,
     }
 }

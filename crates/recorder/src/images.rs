@@ -19,7 +19,7 @@ impl Images {
     pub fn take(&mut self, record: &Record<'_>) {
         let Record::Mmap2(m) = record else { return };
         let build_id = match m.identity {
-            MmapIdentity::BuildId { len, bytes } => Some(bytes[..usize::from(len)].to_vec()),
+            MmapIdentity::BuildId(id) => Some(id.as_bytes().to_vec()),
             MmapIdentity::Inode { .. } => None,
         };
         match self.user.get_mut(&m.path[..]) {

@@ -1,5 +1,5 @@
 use super::*;
-use rprof_records::{Attr, AttrFlags, Endian, MmapIdentity, RawBytes, SampleType};
+use rprof_records::{Attr, AttrFlags, BuildId, Endian, MmapIdentity, RawBytes, SampleType};
 
 fn layout() -> SampleLayout {
     let attr = Attr {
@@ -17,10 +17,7 @@ fn map(pid: i32, start: u64, len: u64, path: &'static [u8]) -> Record<'static> {
         start,
         len,
         pgoff: 0,
-        identity: MmapIdentity::BuildId {
-            len: 20,
-            bytes: [7; 20],
-        },
+        identity: MmapIdentity::BuildId(BuildId::new(&[7; 20]).unwrap()),
         prot: 5,
         flags: 2,
         path: Cow::Borrowed(path),

@@ -4,6 +4,7 @@ mod sample;
 
 pub use sample::{RegisterValues, SampleFields};
 
+use crate::build_id::BuildId;
 use crate::bytes::{Endian, RawBytes};
 use crate::flags::SampleType;
 use crate::header::{Header, Misc, RecordType};
@@ -23,6 +24,9 @@ pub enum EncodeError {
         /// Its length in bytes.
         size: usize,
     },
+    /// An MMAP2 record has room for 20 bytes.
+    #[error("build-id {0} is longer than the 20 bytes that an MMAP2 record can carry")]
+    LongBuildId(BuildId),
 }
 
 /// Appends a record: a header, then what `body` writes. On an error `out` is
@@ -124,9 +128,12 @@ impl Out<'_> {
                 self.u64(inode);
                 self.u64(generation);
             }
-            MmapIdentity::BuildId { len, bytes } => {
-                self.out.extend([len, 0, 0, 0]);
-                self.out.extend(bytes);
+            MmapIdentity::BuildId(id) => {
+                let id = id.as_bytes();
+                self.out.extend([id.len() as u8, 0, 0, 0]);
+                self.out.extend_from_slice(id);
+                let padding = BuildId::MAX_RECORD_LEN.saturating_sub(id.len());
+                self.out.extend(std::iter::repeat_n(0, padding));
             }
         }
         self.u32(m.prot);
@@ -170,7 +177,8 @@ impl Record<'_> {
     /// The `MMAP_BUILD_ID` bit of `misc` is made to agree with an MMAP2's identity.
     ///
     /// # Errors
-    /// [`EncodeError::TooLong`] beyond 65,535 bytes; nothing is appended then.
+    /// [`EncodeError::TooLong`] beyond 65,535 bytes, and [`EncodeError::LongBuildId`] for an MMAP2
+    /// whose build-id has more than 20; nothing is appended then.
     pub fn encode(
         &self,
         misc: Misc,
@@ -185,7 +193,10 @@ impl Record<'_> {
         let kind = self.kind();
         let misc = match self {
             Record::Mmap2(m) => match m.identity {
-                MmapIdentity::BuildId { .. } => misc | Misc::MMAP_BUILD_ID,
+                MmapIdentity::BuildId(id) if id.as_bytes().len() > BuildId::MAX_RECORD_LEN => {
+                    return Err(EncodeError::LongBuildId(id));
+                }
+                MmapIdentity::BuildId(_) => misc | Misc::MMAP_BUILD_ID,
                 MmapIdentity::Inode { .. } => Misc(misc.0 & !Misc::MMAP_BUILD_ID.0),
             },
             _ => misc,

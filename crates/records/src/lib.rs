@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`bytes`] | [`Endian`], and [`RawBytes`]: a slice that may wrap around the end of a ring |
 //! | [`flags`] | bit sets: sample fields, read format, attr flags |
+//! | [`build_id`] | [`BuildId`], the identity of an ELF file |
 //! | [`attr`] | [`Attr`], `struct perf_event_attr` in every version |
 //! | [`header`] | [`Header`], [`RecordType`], [`Misc`], and [`RawRecord`] |
 //! | [`layout`] | [`SampleLayout`]: where each field of a sample stands |
@@ -19,6 +20,7 @@
 //! The reference is `include/uapi/linux/perf_event.h` and perf_event_open(2).
 
 pub mod attr;
+pub mod build_id;
 pub mod bytes;
 pub mod encode;
 pub mod flags;
@@ -32,6 +34,7 @@ pub mod sample_id;
 mod unwound;
 
 pub use attr::{Attr, AttrError, EventKind};
+pub use build_id::BuildId;
 pub use bytes::{Endian, RawBytes};
 pub use encode::{EncodeError, RegisterValues, SampleFields, put_record};
 pub use flags::{AttrFlags, BranchSampleType, ReadFormat, SampleType};

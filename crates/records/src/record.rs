@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::build_id::BuildId;
 use crate::bytes::{Endian, RawBytes};
 use crate::header::{Misc, RawRecord, RecordType};
 use crate::layout::SampleLayout;
@@ -59,13 +60,8 @@ pub enum MmapIdentity {
         /// Inode generation.
         generation: u64,
     },
-    /// Build-id, with [`Misc::MMAP_BUILD_ID`].
-    BuildId {
-        /// How many of `bytes` count; from 1 to 20.
-        len: u8,
-        /// The build-id, zeroes behind it.
-        bytes: [u8; 20],
-    },
+    /// Build-id of at most [`BuildId::MAX_RECORD_LEN`] bytes, with [`Misc::MMAP_BUILD_ID`].
+    BuildId(BuildId),
 }
 
 /// A mapping (MMAP2).
@@ -408,7 +404,7 @@ fn mmap2<'a>(c: &mut Cursor<'a>, misc: Misc) -> Result<Mmap2<'a>, DecodeError> {
     let at = c.at;
     let build_id = build_id(c.bytes()?).filter(|_| misc.has(Misc::MMAP_BUILD_ID));
     let identity = match build_id {
-        Some(build_id) => build_id,
+        Some(build_id) => MmapIdentity::BuildId(build_id),
         None => {
             c.at = at;
             MmapIdentity::Inode {
@@ -438,10 +434,10 @@ fn mmap2<'a>(c: &mut Cursor<'a>, misc: Misc) -> Result<Mmap2<'a>, DecodeError> {
 /// `perf_event_mmap_output` sets the bit in a header that all recorders share) says that it is one, and
 /// writes device and inode. Their first byte, of the major number, is rarely the length of a build-id,
 /// and what stands behind such a length is no zero then. (perf 6.1 falls over this, and dies.)
-fn build_id(bytes: [u8; 24]) -> Option<MmapIdentity> {
-    let (head, bytes) = bytes.split_last_chunk::<20>()?;
+fn build_id(bytes: [u8; 24]) -> Option<BuildId> {
+    let (head, bytes) = bytes.split_last_chunk::<{ BuildId::MAX_RECORD_LEN }>()?;
     let (&len, reserved) = head.split_first()?;
-    let padding = bytes.get(usize::from(len)..)?;
+    let (id, padding) = bytes.split_at_checked(usize::from(len))?;
     let zeroes = reserved.iter().chain(padding).all(|byte| *byte == 0);
-    (len > 0 && zeroes).then_some(MmapIdentity::BuildId { len, bytes: *bytes })
+    zeroes.then(|| BuildId::new(id)).flatten()
 }

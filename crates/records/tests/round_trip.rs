@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use proptest::prelude::*;
 use rprof_records::{
-    Attr, AttrFlags, BranchEntry, BranchSampleType, Comm, Endian, Lost, Misc, Mmap, Mmap2,
+    Attr, AttrFlags, BranchEntry, BranchSampleType, BuildId, Comm, Endian, Lost, Misc, Mmap, Mmap2,
     MmapIdentity, RawBytes, RawRecord, ReadFormat, ReadValue, ReadValues, Record, RegisterValues,
     Sample, SampleFields, SampleId, SampleLayout, SampleType, Task,
 };
@@ -241,8 +241,6 @@ proptest! {
         w in proptest::collection::vec(any::<u64>(), 12), build_id in any::<[u8; 20]>(), len in 1u8..=20,
     ) {
         let layout = SampleLayout::new(&attr, endian);
-        let mut build_id = build_id;
-        build_id[usize::from(len)..].fill(0);
         let name = || Cow::Borrowed(&name[..]);
         let (pid, tid) = (w[0] as i32, w[1] as i32);
         let inode = MmapIdentity::Inode {
@@ -255,7 +253,7 @@ proptest! {
         let all = [
             Record::Mmap(Mmap { pid, tid, start: w[2], len: w[3], pgoff: w[4], path: name() }),
             mmap2(inode),
-            mmap2(MmapIdentity::BuildId { len, bytes: build_id }),
+            mmap2(MmapIdentity::BuildId(BuildId::new(&build_id[..usize::from(len)]).unwrap())),
             Record::Lost(Lost { id: w[2], lost: w[3] }),
             Record::Comm(Comm { pid, tid, name: name() }),
             Record::Exit(task),
@@ -338,6 +336,29 @@ fn an_inode_that_is_called_a_build_id_is_an_inode() {
     let build_id = [20, 0, 0, 0, 1, 2, 3, 4];
     assert!(matches!(
         identity(&build_id, &inode),
-        MmapIdentity::BuildId { len: 20, bytes } if bytes[..4] == [1, 2, 3, 4]
+        MmapIdentity::BuildId(id) if id.as_bytes().len() == 20 && id.as_bytes()[..4] == [1, 2, 3, 4]
     ));
+}
+
+#[test]
+fn a_build_id_that_has_no_room_is_refused() {
+    let layout = SampleLayout::new(&Attr::default(), Endian::Little);
+    let mut out = vec![1];
+    for (len, fits) in [(20, true), (21, false)] {
+        let id = BuildId::new(&[7; 64][..len]).unwrap();
+        let record = Record::Mmap2(Mmap2 {
+            pid: 1,
+            tid: 1,
+            start: 0,
+            len: 1,
+            pgoff: 0,
+            identity: MmapIdentity::BuildId(id),
+            prot: 5,
+            flags: 2,
+            path: Cow::Borrowed(b"/a"),
+        });
+        out.truncate(1);
+        let encoded = record.encode(Misc(0), &layout, &SampleId::default(), &mut out);
+        assert_eq!((encoded.is_ok(), out.len() > 1), (fits, fits), "{len}");
+    }
 }

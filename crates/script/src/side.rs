@@ -139,13 +139,7 @@ fn mmap2(m: &Mmap2<'_>, out: &mut dyn Write) -> io::Result<()> {
         range(m.start, m.len, m.pgoff)
     )?;
     match m.identity {
-        MmapIdentity::BuildId { len, bytes } => {
-            write!(out, " <")?;
-            for byte in &bytes[..usize::from(len.min(20))] {
-                write!(out, "{byte:02x}")?;
-            }
-            write!(out, ">")?;
-        }
+        MmapIdentity::BuildId(id) => write!(out, " <{id}>")?,
         MmapIdentity::Inode {
             major,
             minor,

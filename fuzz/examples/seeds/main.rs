@@ -18,8 +18,8 @@ use rprof_perfdata::features::run::{AuxtraceEntry, ClockData};
 use rprof_perfdata::features::topology::{CpuPlace, CpuTopology, HybridPmu, NumaNode};
 use rprof_perfdata::{BuildIdEntry, EventDescription, Feature, FeatureSections, FileWriter};
 use rprof_records::{
-    Attr, AttrFlags, BranchEntry, BranchSampleType, Comm, Endian, EventKind, Lost, Misc, Mmap,
-    Mmap2, MmapIdentity, RawBytes, RawRecord, ReadFormat, ReadValue, ReadValues, Record,
+    Attr, AttrFlags, BranchEntry, BranchSampleType, BuildId, Comm, Endian, EventKind, Lost, Misc,
+    Mmap, Mmap2, MmapIdentity, RawBytes, RawRecord, ReadFormat, ReadValue, ReadValues, Record,
     RecordType, RegisterValues, SampleFields, SampleId, SampleLayout, SampleType, Task, put_record,
 };
 

@@ -97,10 +97,7 @@ pub(crate) fn every_record() -> Vec<(Misc, Record<'static>)> {
             path: name(path),
         })
     };
-    let identity = MmapIdentity::BuildId {
-        len: 20,
-        bytes: BUILD_ID,
-    };
+    let identity = MmapIdentity::BuildId(BuildId::new(&BUILD_ID).expect("20 bytes"));
     let inode = MmapIdentity::Inode {
         major: 8,
         minor: 1,

@@ -8,8 +8,8 @@ use rprof_perfdata::{
     BuildIdEntry, EventDescription, Feature, FeatureSections, FileWriter, WriteOptions,
 };
 use rprof_records::{
-    Attr, AttrFlags, Comm, ContextMarker, Endian, EventKind, Lost, Misc, Mmap2, MmapIdentity,
-    Record, SampleFields, SampleId, SampleLayout, SampleType, Task,
+    Attr, AttrFlags, BuildId, Comm, ContextMarker, Endian, EventKind, Lost, Misc, Mmap2,
+    MmapIdentity, Record, SampleFields, SampleId, SampleLayout, SampleType, Task,
 };
 
 /// What happens in a made-up recording, at some time.
@@ -111,10 +111,7 @@ fn encode(events: &[EventDescription], time: u64, made: &Made, endian: Endian, o
             len: *len,
             pgoff: 0,
             identity: match with_id {
-                true => MmapIdentity::BuildId {
-                    len: 20,
-                    bytes: [*path as u8; 20],
-                },
+                true => MmapIdentity::BuildId(BuildId::new(&[*path as u8; 20]).unwrap()),
                 false => MmapIdentity::Inode {
                     major: 8,
                     minor: 1,

@@ -31,7 +31,8 @@ use std::time::{Duration, Instant};
 
 use proc::{Proc, Stat};
 use rprof_records::{
-    AttrFlags, Comm, Endian, Misc, Mmap2, MmapIdentity, Record, SampleId, SampleLayout, Task,
+    AttrFlags, BuildId, Comm, Endian, Misc, Mmap2, MmapIdentity, Record, SampleId, SampleLayout,
+    Task,
 };
 use rprof_sampler::{
     Batch, Degradation, ExistingMapping, MapsReader, Role, Session, Stream, Target, monotonic_ns,
@@ -45,9 +46,6 @@ const FORK_EXEC: Misc = Misc::COMM_EXEC;
 
 /// The CPU that these records are from: none that there is.
 pub const NO_CPU: u32 = u32::MAX;
-
-/// Longest build-id in a record.
-const BUILD_ID: usize = 20;
 
 /// What was found.
 #[derive(Clone, Debug, Default)]
@@ -242,16 +240,11 @@ impl Reading {
 
     fn mapping(&mut self, pid: u32, mapping: &ExistingMapping, time: u64) {
         let build_id = mapping.build_id.as_deref();
-        let build_id = build_id.filter(|id| self.build_ids && id.len() <= BUILD_ID);
+        let build_id = build_id
+            .filter(|id| self.build_ids && id.len() <= BuildId::MAX_RECORD_LEN)
+            .and_then(BuildId::new);
         let identity = match build_id {
-            Some(id) => {
-                let mut bytes = [0; BUILD_ID];
-                bytes[..id.len()].copy_from_slice(id);
-                MmapIdentity::BuildId {
-                    len: id.len() as u8,
-                    bytes,
-                }
-            }
+            Some(id) => MmapIdentity::BuildId(id),
             None => MmapIdentity::Inode {
                 major: mapping.device.0,
                 minor: mapping.device.1,

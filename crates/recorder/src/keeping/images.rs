@@ -10,7 +10,7 @@ use std::path::Path;
 
 use rprof_perfdata::features::kept::compress;
 use rprof_perfdata::{KeptFile, KeptKind};
-use rprof_processes::{BuildId, Image, ImageIdentity, ImageKind, Pid};
+use rprof_processes::{Image, ImageIdentity, ImageKind, Pid};
 use rprof_records::{Mmap2, MmapIdentity};
 use rprof_symbols::ImageFile;
 
@@ -58,7 +58,8 @@ impl Images {
         {
             return;
         }
-        let (identity, device, inode) = identity(&map.identity);
+        let identity = ImageIdentity::from(map.identity);
+        let (device, inode) = inode(&map.identity);
         if !self.seen.insert(((*map.path).into(), identity)) {
             return;
         }
@@ -173,27 +174,16 @@ impl Held {
     }
 }
 
-fn identity(identity: &MmapIdentity) -> (ImageIdentity, (u32, u32), u64) {
+/// Device and inode that a record names; 0 where it has a build-id instead.
+fn inode(identity: &MmapIdentity) -> ((u32, u32), u64) {
     match *identity {
-        MmapIdentity::BuildId { len, bytes } => {
-            let id = bytes.get(..usize::from(len)).unwrap_or(&[]);
-            let id = BuildId::new(id).map_or(ImageIdentity::PathOnly, ImageIdentity::BuildId);
-            (id, (0, 0), 0)
-        }
+        MmapIdentity::BuildId(_) => ((0, 0), 0),
         MmapIdentity::Inode {
             major,
             minor,
             inode,
-            generation,
-        } => {
-            let id = ImageIdentity::Inode {
-                major,
-                minor,
-                inode,
-                generation,
-            };
-            (id, (major, minor), inode)
-        }
+            ..
+        } => ((major, minor), inode),
     }
 }
 

@@ -20,10 +20,10 @@ mod tally;
 
 pub use tally::{StackCause, StackTally};
 
-use rprof_processes::{ImageIdentity, LiveMap, LiveMapping, NewMapping, Pid, Tid};
+use rprof_processes::{LiveMap, LiveMapping, NewMapping, Pid, Tid};
 use rprof_records::{
-    Attr, CpuMode, Endian, Misc, MmapIdentity, RawBytes, RawRecord, Record, RecordType, Sample,
-    SampleLayout, SampleType,
+    Attr, CpuMode, Endian, Misc, RawBytes, RawRecord, Record, RecordType, Sample, SampleLayout,
+    SampleType,
 };
 use rprof_sampler::{EventIds, Haste, StackTops};
 use rprof_unwind::{
@@ -197,30 +197,12 @@ impl Unwinding {
                 self.forget(pid, tid);
             }
             Record::Mmap2(m) if m.pid >= 0 => {
-                let identity = match m.identity {
-                    MmapIdentity::BuildId { len, bytes } => {
-                        let id = bytes.get(..usize::from(len)).unwrap_or(&[]);
-                        let id = rprof_processes::BuildId::new(id);
-                        id.map_or(ImageIdentity::PathOnly, ImageIdentity::BuildId)
-                    }
-                    MmapIdentity::Inode {
-                        major,
-                        minor,
-                        inode,
-                        generation,
-                    } => ImageIdentity::Inode {
-                        major,
-                        minor,
-                        inode,
-                        generation,
-                    },
-                };
                 let new = NewMapping {
                     start: m.start,
                     len: m.len,
                     file_offset: m.pgoff,
                     path: &m.path,
-                    identity,
+                    identity: m.identity.into(),
                     executable: m.prot & PROT_EXEC != 0,
                 };
                 self.map.handle_mmap(Pid(m.pid), &new);

@@ -1,0 +1,154 @@
+//! The build-id: the identity that a linker gives to an ELF file.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+/// The contents of an `NT_GNU_BUILD_ID` note: 1 to [`BuildId::MAX_LEN`] bytes.
+///
+/// MMAP2 records and the build-id table of perf.data carry at most
+/// [`BuildId::MAX_RECORD_LEN`] of them. Two build-ids of which one may have passed through such a
+/// table are compared with [`matches`](Self::matches).
+///
+/// # Examples
+/// ```
+/// use rprof_records::BuildId;
+///
+/// let id = BuildId::from_hex("00ffa1").unwrap();
+/// assert_eq!(id.as_bytes(), [0x00, 0xff, 0xa1]);
+/// assert_eq!(id.to_string(), "00ffa1");
+///
+/// // The table of an old recorder pads to 20 bytes.
+/// let mut padded = [0; 20];
+/// padded[..3].copy_from_slice(id.as_bytes());
+/// let padded = BuildId::new(&padded).unwrap();
+/// assert!(id != padded && id.matches(&padded));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BuildId {
+    // Bytes past `len` are zero, so the derived comparisons are right.
+    bytes: [u8; BuildId::MAX_LEN],
+    len: u8,
+}
+
+impl BuildId {
+    /// Longest build-id that is accepted, in bytes. Linkers write 8 (xxhash, fast), 16 (md5, uuid)
+    /// or 20 (sha1) bytes; `--build-id=0x...` allows any length.
+    pub const MAX_LEN: usize = 64;
+
+    /// Longest build-id that an MMAP2 record or a perf.data build-id table can carry, in bytes.
+    pub const MAX_RECORD_LEN: usize = 20;
+
+    /// Copies the bytes of a build-id. `None` if there are none, or more than
+    /// [`MAX_LEN`](Self::MAX_LEN).
+    #[must_use]
+    pub fn new(id: &[u8]) -> Option<Self> {
+        let mut bytes = [0; BuildId::MAX_LEN];
+        bytes.get_mut(..id.len())?.copy_from_slice(id);
+        (!id.is_empty()).then_some(BuildId {
+            bytes,
+            len: id.len() as u8,
+        })
+    }
+
+    /// Parses hexadecimal digits, two for each byte, upper or lower case.
+    #[must_use]
+    pub fn from_hex(hex: &str) -> Option<Self> {
+        let digits = hex.as_bytes();
+        if !digits.len().is_multiple_of(2) || digits.len() > 2 * BuildId::MAX_LEN {
+            return None;
+        }
+        let digit = |b: u8| char::from(b).to_digit(16);
+        let bytes: Option<Vec<u8>> = digits
+            .chunks_exact(2)
+            .map(|pair| Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8))
+            .collect();
+        Self::new(&bytes?)
+    }
+
+    /// Returns the bytes, 1 to [`MAX_LEN`](Self::MAX_LEN) of them.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+
+    /// Returns true if all bytes are 0, which recorders write for files whose note they could not
+    /// read: such a build-id identifies nothing.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        self.as_bytes().iter().all(|byte| *byte == 0)
+    }
+
+    /// Returns true if both can be the build-id of one file: they are equal, or one of them is the
+    /// other padded with zeros to the 20 bytes of the perf.data build-id table, which older
+    /// recorders wrote without a length.
+    #[must_use]
+    pub fn matches(&self, other: &Self) -> bool {
+        let (short, long) = match self.len <= other.len {
+            true => (self, other),
+            false => (other, self),
+        };
+        let same_len = short.len == long.len;
+        short.bytes == long.bytes && (same_len || usize::from(long.len) == Self::MAX_RECORD_LEN)
+    }
+}
+
+// Most of the array is padding: hashing the build-id alone costs a third of it.
+impl Hash for BuildId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_bytes().hash(state);
+    }
+}
+
+/// Lower-case hexadecimal, as `file` and `readelf -n` print it.
+impl fmt::Display for BuildId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_bytes()
+            .iter()
+            .try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for BuildId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BuildId({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hex_round_trip() {
+        let id = BuildId::from_hex("00FFa1").unwrap();
+        assert_eq!(id.as_bytes(), [0, 0xff, 0xa1]);
+        assert_eq!(id.to_string(), "00ffa1");
+        assert_eq!(format!("{id:?}"), "BuildId(00ffa1)");
+        for bad in ["", "1", "zz", "+1"] {
+            assert_eq!(BuildId::from_hex(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn lengths_are_bounded() {
+        assert_eq!(BuildId::new(&[]), None);
+        assert_eq!(BuildId::new(&[1; 65]), None);
+        for len in [1, 20, 21, 64] {
+            let id = BuildId::new(&[1; 64][..len]).unwrap();
+            assert_eq!(id.as_bytes().len(), len);
+        }
+        assert!(BuildId::new(&[0; 20]).unwrap().is_zero());
+        assert!(!BuildId::new(&[0, 1]).unwrap().is_zero());
+    }
+
+    #[test]
+    fn matches_through_a_padded_table() {
+        let short = BuildId::new(&[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
+        let mut padded = [0; 20];
+        padded[..8].copy_from_slice(short.as_bytes());
+        let padded = BuildId::new(&padded).unwrap();
+        assert!(short.matches(&padded) && padded.matches(&short) && short.matches(&short));
+        assert_ne!(short, padded);
+        assert!(!short.matches(&BuildId::new(&[1, 2, 3, 4]).unwrap()));
+    }
+}
