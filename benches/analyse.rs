@@ -6,8 +6,8 @@ use std::io::Cursor;
 use std::path::Path;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use rprof_analysis::{Index, Options};
 use rprof_perfdata::{EventDescription, FileWriter, PerfData};
-use rprof_profile::{Index, Options, Profile};
 use rprof_records::{
     Attr, AttrFlags, BuildId, Comm, Endian, EventKind, Misc, Mmap2, MmapIdentity, Record,
     SampleFields, SampleId, SampleLayout, SampleType,
@@ -109,7 +109,7 @@ fn analyse(c: &mut Criterion) {
             group.bench_function(name, |b| {
                 b.iter(|| {
                     let symbolizer = Symbolizer::builder().build();
-                    black_box(Profile::analyse(&data, &symbolizer, &options))
+                    black_box(rprof_analysis::analyse(&data, &symbolizer, &options))
                 });
             });
         }

@@ -5,12 +5,13 @@ use std::io::Cursor;
 use std::path::Path;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use rprof_analysis::{Options, analyse};
 use rprof_export::folded;
 use rprof_export::rows::RowOptions;
 use rprof_export::svg::{self, SvgOptions};
 use rprof_export::table::{self, TableOptions};
 use rprof_perfdata::{EventDescription, FileWriter, PerfData};
-use rprof_profile::{Options, Profile, Weight};
+use rprof_profile::{Profile, Weight};
 use rprof_records::{
     Attr, AttrFlags, Endian, EventKind, Misc, Record, SampleFields, SampleId, SampleLayout,
     SampleType,
@@ -77,7 +78,7 @@ fn profile() -> Profile {
     let bytes = bytes.into_inner();
     let data = PerfData::read(&bytes[..], Path::new("bench")).expect("a good recording");
     let symbolizer = Symbolizer::builder().build();
-    Profile::analyse(&data, &symbolizer, &Options::default())
+    analyse(&data, &symbolizer, &Options::default())
 }
 
 fn exports(c: &mut Criterion) {

@@ -6,10 +6,11 @@
 use std::io::Write;
 use std::path::Path;
 
+use rprof_analysis::{Index, Options, Samples, analyse};
 use rprof_export::table::TableOptions;
 use rprof_export::{comma, folded, json, rows::RowOptions, svg, table, verdict};
 use rprof_perfdata::PerfData;
-use rprof_profile::{Index, Keys, Options, Profile, Samples, Weight};
+use rprof_profile::{Keys, Profile, Weight};
 use rprof_script::{self as script, Field, FieldList, Script, SideRecords};
 use rprof_symbols::Symbolizer;
 
@@ -54,7 +55,7 @@ pub(crate) fn run(data: &[u8]) {
         threads: 1,
         ..Options::default()
     };
-    let profile = Profile::analyse(&read, &symbolizer, &analysis);
+    let profile = analyse(&read, &symbolizer, &analysis);
     sums(&profile);
     exports(&profile);
     let all: u64 = profile.events.iter().map(|e| e.samples).sum();

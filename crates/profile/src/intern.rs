@@ -1,4 +1,4 @@
-//! Interning of short lists in one arena.
+//! Interning: distinct lists and values, each with a number.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -8,7 +8,7 @@ use rustc_hash::FxBuildHasher;
 /// Distinct lists of `T`, each with a number. What is kept is the items of the
 /// distinct lists and a few words for each.
 #[derive(Debug)]
-pub(crate) struct Lists<T> {
+pub struct Lists<T> {
     items: Vec<T>,
     /// Where each list ends; it begins where the one before ends.
     ends: Vec<usize>,
@@ -36,16 +36,22 @@ impl<T: Copy + Eq + Hash> Lists<T> {
     }
 
     /// The list of a number that `intern` gave.
-    pub(crate) fn get(&self, index: u32) -> &[T] {
+    pub fn get(&self, index: u32) -> &[T] {
         Self::slice(&self.items, &self.ends, index)
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// Number of distinct lists.
+    pub fn len(&self) -> usize {
         self.ends.len()
     }
 
+    /// Whether there is no list.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
     /// The number of a list, and whether it is new.
-    pub(crate) fn intern(&mut self, list: &[T]) -> (u32, bool) {
+    pub fn intern(&mut self, list: &[T]) -> (u32, bool) {
         let hasher = FxBuildHasher;
         let hash = hasher.hash_one(list);
         let Lists { items, ends, table } = self;
@@ -64,7 +70,7 @@ impl<T: Copy + Eq + Hash> Lists<T> {
 
 /// Distinct values, each with a number.
 #[derive(Debug)]
-pub(crate) struct Values<T> {
+pub struct Values<T> {
     values: Vec<T>,
     table: HashTable<u32>,
 }
@@ -79,22 +85,23 @@ impl<T> Default for Values<T> {
 }
 
 impl<T: Eq + Hash> Values<T> {
-    pub(crate) fn into_vec(self) -> Vec<T> {
+    /// Takes out the values, by number.
+    pub fn into_vec(self) -> Vec<T> {
         self.values
     }
 
     /// All of them, by number.
-    pub(crate) fn as_slice(&self) -> &[T] {
+    pub fn as_slice(&self) -> &[T] {
         &self.values
     }
 
     /// The value of a number that `intern` gave.
-    pub(crate) fn get(&self, number: u32) -> &T {
+    pub fn get(&self, number: u32) -> &T {
         &self.values[number as usize]
     }
 
     /// The number of a value that was interned.
-    pub(crate) fn find(&self, value: &T) -> Option<u32> {
+    pub fn find(&self, value: &T) -> Option<u32> {
         let hash = FxBuildHasher.hash_one(value);
         (self.table)
             .find(hash, |i| self.values[*i as usize] == *value)
@@ -102,7 +109,7 @@ impl<T: Eq + Hash> Values<T> {
     }
 
     /// The number of a value.
-    pub(crate) fn intern(&mut self, value: T) -> u32 {
+    pub fn intern(&mut self, value: T) -> u32 {
         let hasher = FxBuildHasher;
         let hash = hasher.hash_one(&value);
         let Values { values, table } = self;

@@ -6,7 +6,6 @@ use rprof_symbols::Reason;
 
 use crate::intern::Lists;
 use crate::quality::Quality;
-use crate::symbolize::Line;
 
 /// A function: an index into [`Profile::functions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,7 +15,7 @@ pub struct FunctionId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectId(pub u32);
 
-/// A source file: an index into [`Symbols::files`](crate::Symbols::files).
+/// A source file: an index into [`Profile::files`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(pub u32);
 
@@ -41,6 +40,17 @@ impl Object {
     }
 }
 
+/// A line of source code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Line {
+    /// The file.
+    pub file: FileId,
+    /// The line, from 1; 0 where the compiler made code that belongs to none.
+    pub line: u32,
+    /// The column, from 1; 0 where it is unknown.
+    pub column: u32,
+}
+
 /// A function, or the part of an object of which no name is known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Function {
@@ -52,7 +62,7 @@ pub struct Function {
     /// Where it stands in the life of a thread.
     pub start: Start,
     /// The line in it, without the column: only where functions were told apart
-    /// [by line](crate::Options::by_line), and the line is known.
+    /// by line, and the line is known.
     pub line: Option<Line>,
 }
 
@@ -124,15 +134,17 @@ pub struct Profile {
     pub time: Option<(u64, u64)>,
     /// Whether samples have callchains, or only an address.
     pub has_callchains: bool,
-    pub(crate) stacks: FunctionStacks,
+    /// The stacks: see [`stack`](Self::stack).
+    pub stacks: FunctionStacks,
 }
 
 /// Stacks of functions, each of two lists: many have their callers in common.
 #[derive(Debug, Default)]
-pub(crate) struct FunctionStacks {
-    pub(crate) parts: Lists<u32>,
-    /// Numbers of the outer part, root first, and of the inner one.
-    pub(crate) stacks: Vec<(u32, u32)>,
+pub struct FunctionStacks {
+    /// Lists of numbers of functions.
+    pub parts: Lists<u32>,
+    /// By stack, the numbers of its outer list, root first, and of its inner one.
+    pub stacks: Vec<(u32, u32)>,
 }
 
 impl Profile {

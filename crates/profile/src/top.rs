@@ -2,8 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::model::{Entry, FunctionId, ObjectId, Profile};
-use crate::symbolize::Line;
+use crate::model::{Entry, FunctionId, Line, ObjectId, Profile};
 
 /// What a sample counts for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,7 +15,7 @@ pub enum Weight {
 }
 
 /// What rows are told apart by. Process and thread need a profile that was
-/// analysed [by task](crate::Options::by_task).
+/// analysed by task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keys {
     /// Thread name.
@@ -29,7 +28,7 @@ pub struct Keys {
     pub object: bool,
     /// Function.
     pub symbol: bool,
-    /// Line. Needs a profile that was analysed [by line](crate::Options::by_line).
+    /// Line. Needs a profile that was analysed by line.
     pub line: bool,
 }
 

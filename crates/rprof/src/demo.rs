@@ -5,10 +5,11 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Context;
+use rprof_analysis::{Options, analyse};
 use rprof_export::rows::{RowOptions, percent};
 use rprof_export::svg::SvgOptions;
 use rprof_export::table::{self, TableOptions};
-use rprof_profile::{Keys, Options, Profile, TopFunctions, Weight};
+use rprof_profile::{Keys, Profile, TopFunctions, Weight};
 use rprof_sampler::Session;
 use rprof_symbols::Symbolizer;
 
@@ -54,7 +55,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
     tell(&summary, None);
     // The shares are those of functions, whatever the compiler inlined into them.
     let symbolizer = Symbolizer::builder().inlines(false).lines(false).build();
-    let profile = Profile::analyse(&open(&file)?, &symbolizer, &Options::default());
+    let profile = analyse(&open(&file)?, &symbolizer, &Options::default());
     write_to(Path::new("-"), |out| {
         let options = TableOptions {
             rows: RowOptions {

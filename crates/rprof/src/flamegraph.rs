@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use anyhow::Context;
+use rprof_analysis::Options;
 use rprof_export::svg::{self, SvgOptions};
-use rprof_profile::{Options, Profile};
+use rprof_profile::Profile;
 
 use crate::Outcome;
 use crate::cli::FlamegraphArgs;

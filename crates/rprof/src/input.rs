@@ -5,8 +5,9 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use rprof_analysis::Options;
 use rprof_perfdata::PerfData;
-use rprof_profile::{Filter, Keys, Options, Profile, Weight};
+use rprof_profile::{Filter, Keys, Profile, Weight};
 use rprof_symbols::{Style, Symbolizer};
 
 use crate::cli::{DemangleArg, FilterArgs, InputArgs, SymbolArgs, WeightArg};
@@ -113,7 +114,7 @@ pub(crate) fn analyse(
 ) -> Result<Profile, Failure> {
     let downloads = names.downloads(quiet)?;
     let symbolizer = names.symbolizer(options.by_line, downloads.as_ref());
-    let mut profile = Profile::analyse(data, &symbolizer, options);
+    let mut profile = rprof_analysis::analyse(data, &symbolizer, options);
     if profile.main_event().is_none() && options.filter != Filter::default() {
         (profile.quality.warnings).push("the filters leave no sample".to_owned());
     }

@@ -1,6 +1,6 @@
 //! `rprof script`.
 
-use rprof_profile::Samples;
+use rprof_analysis::Samples;
 use rprof_script::{Options, Script, Selection, SideRecords};
 
 use crate::Outcome;

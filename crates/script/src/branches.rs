@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use rprof_profile::SampleView;
+use rprof_analysis::SampleView;
 use rprof_records::{BranchEntry, Sample};
 
 use super::fields::{Field, FieldSet};

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use rprof_profile::{SampleFrame, SampleView};
+use rprof_analysis::{SampleFrame, SampleView};
 
 use super::Options;
 use super::fields::{Field, FieldSet};

@@ -29,9 +29,9 @@ mod values;
 
 use std::io::{self, Write};
 
+use rprof_analysis::samples::Item;
+use rprof_analysis::{Details, Samples};
 use rprof_perfdata::PerfData;
-use rprof_profile::samples::Item;
-use rprof_profile::{Details, Samples};
 
 pub use fields::{Field, FieldSet};
 use plan::Plan;

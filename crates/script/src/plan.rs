@@ -1,7 +1,7 @@
 //! What is shown of each event of a recording.
 
+use rprof_analysis::samples::{Details, event_names};
 use rprof_perfdata::PerfData;
-use rprof_profile::samples::{Details, event_names};
 use rprof_records::{Attr, AttrFlags, EventKind, RecordType, SampleType};
 
 use super::fields::{Field, FieldSet};

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
+use rprof_analysis::{SampleView, Samples};
 use rprof_perfdata::Feature;
-use rprof_profile::{SampleView, Samples};
 use rprof_records::{Misc, RecordType, Sample};
 
 use super::data_src::DataSource;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use rprof_profile::RecordView;
+use rprof_analysis::RecordView;
 use rprof_records::{Misc, Mmap2, MmapIdentity, RawBytes, Record, RecordType};
 
 use super::sample::{Start, Writer};

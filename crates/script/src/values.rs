@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use rprof_analysis::{SampleView, Samples};
 use rprof_perfdata::PerfData;
-use rprof_profile::{SampleView, Samples};
 use rprof_records::{ReadValues, Record, RecordType, SampleType};
 
 use rprof_export::clean::clean;

@@ -7,8 +7,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rprof_analysis::Samples;
 use rprof_perfdata::PerfData;
-use rprof_profile::Samples;
 use rprof_script::{FieldList, Options, Script, SideRecords};
 use rprof_symbols::Symbolizer;
 

@@ -5,8 +5,8 @@ mod common;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use rprof_analysis::{Options, Samples, analyse};
 use rprof_perfdata::PerfData;
-use rprof_profile::{Options, Profile, Samples};
 use rprof_records::{
     Attr, AttrFlags, ContextMarker, Endian, EventKind, Misc, Record, SampleFields, SampleId,
     SampleLayout, SampleType,
@@ -99,7 +99,7 @@ fn functions_are_the_same_with_and_without_addresses() {
             threads: 2,
             ..Options::default()
         };
-        let profile = Profile::analyse(&data, &symbolizer, &options);
+        let profile = analyse(&data, &symbolizer, &options);
         let mut of_profile = Stacks::new();
         for entry in &profile.entries {
             let functions = profile.stack(entry.stack).rev();

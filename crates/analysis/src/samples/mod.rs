@@ -19,12 +19,12 @@ use rprof_records::{CpuMode, RawBytes, RawRecord, RecordType, Sample};
 use rprof_symbols::Symbolizer;
 
 use crate::analyse::Options;
-use crate::assemble::thread_name;
+use crate::comms::thread_name;
 use crate::index::Index;
-use crate::intern::Values;
 use crate::location::{Context, Location};
 use crate::resolve::{Keep, Resolved, Row, resolve};
 use crate::symbolize::{Symbols, symbolize};
+use rprof_profile::intern::Values;
 
 pub use side::{Item, RecordView};
 pub use trace::{Trace, event_names};

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::io::Cursor;
 use std::path::Path;
 
+use rprof_analysis::{Options, analyse};
 use rprof_perfdata::{EventDescription, FileWriter, PerfData};
-use rprof_profile::{Filter, Options, Profile};
+use rprof_profile::{Filter, Profile};
 use rprof_records::{
     Attr, AttrFlags, Comm, ContextMarker, Endian, EventKind, Lost, Misc, Mmap2, MmapIdentity,
     Record, SampleFields, SampleId, SampleLayout, SampleType, Task,
@@ -130,7 +131,7 @@ impl Made {
             by_line: false,
             threads,
         };
-        Profile::analyse(&self.data(), &Symbolizer::builder().build(), &options)
+        analyse(&self.data(), &Symbolizer::builder().build(), &options)
     }
 }
 

@@ -6,14 +6,14 @@ use std::os::unix::ffi::OsStringExt;
 
 use rprof_perfdata::PerfData;
 use rprof_processes::{Image, ImageIdentity, ImageKind, SpaceId, Timeline};
+use rprof_profile::intern::Values;
+use rprof_profile::{FileId, Function, FunctionId, Line, Object, ObjectId, Start};
 use rprof_symbols::{BuildId, ImageKey, Lookup, Reason, SourceLine, Symbolizer};
 use rustc_hash::FxHashMap;
 
 use crate::index::Index;
-use crate::intern::Values;
 use crate::location::{Location, Place};
 use crate::machine::{is_from_before_boot, is_of_this_machine};
-use crate::model::{FileId, Function, FunctionId, Object, ObjectId, Start};
 use crate::threads;
 
 /// A frame at a location: a function, and where in it.
@@ -26,17 +26,6 @@ pub struct Frame {
     pub line: Option<Line>,
     /// Whether it was inlined into the frame before.
     pub inlined: bool,
-}
-
-/// A line of source code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Line {
-    /// The file.
-    pub file: FileId,
-    /// The line, from 1; 0 where the compiler made code that belongs to none.
-    pub line: u32,
-    /// The column, from 1; 0 where it is unknown.
-    pub column: u32,
 }
 
 /// What a location turned out to be: see [`Symbols::frames`].

@@ -2,7 +2,7 @@
 
 mod common;
 
-use rprof_profile::{Options, Samples};
+use rprof_analysis::{Options, Samples};
 use rprof_records::{
     Attr, AttrFlags, ContextMarker, Endian, EventKind, Misc, Record, SampleFields, SampleId,
     SampleLayout, SampleType,

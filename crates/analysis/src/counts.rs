@@ -6,10 +6,10 @@ use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
 use crate::identity::Identity;
-use crate::intern::Values;
 use crate::resolve::{Amount, Group};
 use crate::stacks::{NO_LEAF, StackTable};
 use crate::unwind::StackEnd;
+use rprof_profile::intern::Values;
 
 /// What samples are counted together by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

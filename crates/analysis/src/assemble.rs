@@ -3,19 +3,21 @@
 use rprof_processes::CommId;
 use rustc_hash::FxHashMap;
 
+use rprof_profile::{Entry, EventSummary, FunctionStacks, Profile, StackId, Start};
+
 use crate::analyse::Options;
+use crate::comms::thread_name;
 use crate::counts::Contexts;
-use crate::filter::Filter;
 use crate::index::Index;
-use crate::intern::{Lists, Values};
 use crate::location::Place;
-use crate::model::{Entry, EventSummary, FunctionStacks, Profile, StackId, Start};
 use crate::parts::{Part, Parts};
-use crate::quality::{Quality, StackTally};
-use crate::resolve::{Amount, Group, IDLE};
+use crate::resolve::{Amount, Group};
 use crate::symbolize::Symbols;
 use crate::threads;
 use crate::unwind::StackEnd;
+use rprof_profile::Filter;
+use rprof_profile::intern::{Lists, Values};
+use rprof_profile::{Quality, StackTally};
 
 /// Puts the profile together.
 pub(crate) fn assemble(
@@ -327,15 +329,6 @@ fn add(to: &mut StackTally, more: &StackTally) {
     to.no_unwind_info += more.no_unwind_info;
     to.other += more.other;
     to.unwound += more.unwound;
-}
-
-/// A thread's name; one that was never recorded has the name that perf gives it.
-pub(crate) fn thread_name(recorded: Option<&[u8]>, tid: i32) -> String {
-    match (recorded, tid) {
-        (None, 0) => IDLE.into(),
-        (None, tid) => format!(":{tid}"),
-        (Some(name), _) => String::from_utf8_lossy(name).into_owned(),
-    }
 }
 
 /// Counts the frames that have names, and those that have none.

@@ -7,10 +7,11 @@ use rprof_processes::{Pid, Tid};
 use rprof_records::{Misc, RawRecord, Record, RecordType, SampleLayout};
 
 use super::{SampleView, Samples, record_at};
-use crate::assemble::thread_name;
-use crate::filter::Filter;
+use crate::comms::thread_name;
 use crate::index::Index;
 use crate::resolve::place_in;
+use rprof_profile::Filter;
+use rprof_profile::filter::Origin;
 
 /// Where a record stands, and in time.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +69,14 @@ pub(super) fn collect(index: &Index<'_>, filter: &Filter, kinds: &[RecordType]) 
             let Some(view) = view(index, &walked.record) else {
                 continue;
             };
-            if filter.wants_record(view.pid, view.tid, view.cpu, view.time, &view.comm) {
+            let origin = Origin {
+                pid: Some(view.pid),
+                tid: Some(view.tid),
+                cpu: view.cpu,
+                time: Some(view.time),
+                comm: Some(view.comm.as_bytes()),
+            };
+            if filter.wants_origin(&origin) {
                 places.push(Place {
                     time: view.time,
                     order: place_in(number, at),

@@ -3,8 +3,8 @@
 use rprof_records::{Misc, Sample};
 
 use super::{Samples, locate, sample_of};
-use crate::model::{Function, Object};
 use crate::resolve::Row;
+use rprof_profile::{Function, Object};
 use rprof_tracepoint::Names;
 
 /// One sample.

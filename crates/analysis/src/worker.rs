@@ -5,17 +5,19 @@ use rprof_processes::{MapState, Moment, Pid, SpaceId, Tid};
 use rprof_records::{Misc, RawRecord, RecordType, Sample};
 
 use crate::coarse::Coarse;
+use crate::comms::IDLE;
 use crate::counting::{Counting, TOGETHER};
-use crate::filter::Filter;
 use crate::identity::Identities;
 use crate::index::Index;
 use crate::lbr::has_branch_calls;
 use crate::quick::{Quick, default_weight};
 use crate::reads::Member;
-use crate::resolve::{Group, IDLE, Keep, Resolved, Row, place_in};
+use crate::resolve::{Group, Keep, Resolved, Row, place_in};
 use crate::tasks::Tasks;
 use crate::unwind::{StackEnd, Stacks, Unwinding, has_dumps};
 use crate::waiting::{Chain, Task, Waiting, callchain};
+use rprof_profile::Filter;
+use rprof_profile::filter::Origin;
 
 /// What the workers have in common.
 pub(crate) struct Shared<'a> {
@@ -139,7 +141,14 @@ impl<'a> Worker<'a> {
                 0 => Some(IDLE.as_bytes()),
                 _ => moment.comm.and_then(|c| index.timeline.comm_name(c)),
             };
-            if !shared.filter.wants(&sample, name) {
+            let origin = Origin {
+                pid: sample.pid(),
+                tid: sample.tid(),
+                cpu: sample.cpu(),
+                time: sample.time(),
+                comm: name,
+            };
+            if !shared.filter.wants_origin(&origin) {
                 return;
             }
         }

@@ -10,8 +10,8 @@ use std::num::NonZero;
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
-use crate::intern::{Lists, Values};
 use crate::location::{Location, Place};
+use rprof_profile::intern::{Lists, Values};
 
 /// Distinct locations, each with a number.
 #[derive(Debug, Default)]

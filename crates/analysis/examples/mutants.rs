@@ -16,8 +16,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use rprof_analysis::{Options, Samples, analyse};
 use rprof_perfdata::PerfData;
-use rprof_profile::{Options, Profile, Samples};
 use rprof_symbols::Symbolizer;
 
 /// Bytes of the window that is cut at each byte.
@@ -70,7 +70,7 @@ impl Worst {
                 threads: 1,
                 ..Options::default()
             };
-            let profile = Profile::analyse(&data, &symbolizer, &options);
+            let profile = analyse(&data, &symbolizer, &options);
             let listed = Samples::read(&data, &symbolizer, &options);
             let frames: usize = listed.iter().map(|s| s.frames().count()).sum();
             Some(profile.entries.len() + frames)

@@ -3,8 +3,9 @@
 use std::io::Cursor;
 use std::path::Path;
 
+use rprof_analysis::{Options, Samples, analyse};
 use rprof_perfdata::{EventDescription, FileWriter, PerfData, WriteOptions};
-use rprof_profile::{Filter, Options, Profile, Samples};
+use rprof_profile::Filter;
 use rprof_records::{
     Attr, AttrFlags, Endian, EventKind, Misc, ReadFormat, ReadValue, ReadValues, SampleFields,
     SampleLayout, SampleType,
@@ -79,7 +80,7 @@ fn counts(data: &PerfData, filter: Filter) -> Vec<(u64, u64)> {
         threads: 2,
         ..Options::default()
     };
-    let profile = Profile::analyse(data, &Symbolizer::builder().build(), &options);
+    let profile = analyse(data, &Symbolizer::builder().build(), &options);
     let events = profile.events.iter();
     events.map(|e| (e.samples, e.weight)).collect()
 }

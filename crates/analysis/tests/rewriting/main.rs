@@ -6,11 +6,12 @@ use std::io::{Cursor, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
+use rprof_analysis::{Options, analyse};
 use rprof_perfdata::{
     Event, EventDescription, Feature, FeatureSections, FileWriter, PerfData, Walked, WriteOptions,
     rewrite, rewrite_pipe,
 };
-use rprof_profile::{EventSummary, Options, Profile, Quality};
+use rprof_profile::{EventSummary, Quality};
 use rprof_records::{Endian, Record, SampleFields, SampleLayout, SampleType};
 use rprof_symbols::Symbolizer;
 
@@ -45,7 +46,7 @@ fn seen(data: &PerfData, symbolizer: &Symbolizer) -> Seen {
         threads: 1,
         ..Options::default()
     };
-    let profile = Profile::analyse(data, symbolizer, &options);
+    let profile = analyse(data, symbolizer, &options);
     let frame = |id| {
         let function = profile.function(id);
         let object = profile.object(function.object);

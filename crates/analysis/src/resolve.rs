@@ -7,7 +7,6 @@ use rprof_symbols::Symbolizer;
 
 use crate::coarse::Coarse;
 use crate::counts::{Contexts, Counts};
-use crate::filter::Filter;
 use crate::identity::Identities;
 use crate::index::Index;
 use crate::quick::Quick;
@@ -15,9 +14,7 @@ use crate::stacks::{Locations, StackTable};
 use crate::threads;
 use crate::unwind::{StackEnd, Unwinding};
 use crate::worker::{Shared, Worker};
-
-/// What the idle task is called, of which no recorder tells.
-pub(crate) const IDLE: &str = "swapper";
+use rprof_profile::Filter;
 
 /// What samples are counted together by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -1,0 +1,99 @@
+//! The passes, one after the other.
+
+use rprof_perfdata::PerfData;
+use rprof_profile::Profile;
+use rprof_symbols::Symbolizer;
+
+use crate::assemble::assemble;
+use crate::comms::unknown_comms;
+use crate::index::Index;
+use crate::parts::Parts;
+use crate::resolve::{Keep, resolve_in_parts};
+use crate::symbolize::symbolize;
+use crate::threads;
+use rprof_profile::Filter;
+
+/// How to analyse.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Which samples count.
+    pub filter: Filter,
+    /// Tell samples apart by process and thread, not by thread name alone.
+    pub by_task: bool,
+    /// Tell functions apart by line as well, where the symbolizer tells lines.
+    pub by_line: bool,
+    /// Threads to use; 0 for as many as there are cores.
+    pub threads: usize,
+}
+
+impl Options {
+    pub(crate) fn thread_count(&self) -> usize {
+        match self.threads {
+            0 => threads::available(),
+            n => n,
+        }
+    }
+}
+
+/// Analyses a recording.
+///
+/// Damage does not fail it: what stands before is analysed, and
+/// [`Quality::warnings`](rprof_profile::Quality::warnings) tells.
+pub fn analyse(data: &PerfData, symbolizer: &Symbolizer, options: &Options) -> Profile {
+    let n = options.thread_count();
+    let keep = Keep {
+        tasks: options.by_task,
+        rows: false,
+    };
+    let (index, parts, symbols) = std::thread::scope(|scope| {
+        // The kernel's list takes longer than pass one, and waits for nothing.
+        let mut is_wanted = n > 1 && !options.filter.is_by_sample();
+        let index = Index::build_telling(data, || {
+            if std::mem::take(&mut is_wanted) {
+                let thread = std::thread::Builder::new().name("rprof-kernel".into());
+                // Without it, whoever asks first loads the list.
+                let ahead = symbolizer.kernel_ahead();
+                drop(thread.spawn_scoped(scope, || ahead.load()));
+            }
+        });
+        let parts = resolve_in_parts(&index, symbolizer, &options.filter, keep, n);
+        let parts = Parts::new(parts);
+        let locations = parts.locations.as_slice();
+        let heat = || parts.samples_by_location();
+        let symbols = symbolize(&index, locations, heat, symbolizer, options.by_line, n);
+        (index, parts, symbols)
+    });
+    let warnings = warnings(&index, &parts, &options.filter);
+    let mut profile = assemble(&index, parts, symbols, options);
+    (profile.quality.warnings).extend(warnings);
+    let refused = symbolizer.refused_vmlinux();
+    (profile.quality.warnings).extend(refused.map(ToString::to_string));
+    profile
+}
+
+fn warnings(index: &Index<'_>, parts: &Parts, filter: &Filter) -> Vec<String> {
+    let mut warnings = index.data.warnings().to_vec();
+    if let Some(damage) = &index.damage {
+        warnings.push(format!(
+            "{} is {damage}; what stands before is shown",
+            index.data.path().display()
+        ));
+    }
+    let mut count = |n: u64, what: &str| {
+        if n > 0 {
+            warnings.push(format!("{n} {what}"));
+        }
+    };
+    count(
+        index.samples_of_unknown_events,
+        "samples belong to no event that the file describes and are left out",
+    );
+    count(index.unreadable, "records are damaged and left out");
+    let unreadable = parts.parts.iter().map(|part| part.resolved.unreadable);
+    count(unreadable.sum(), "samples are damaged and left out");
+    warnings.extend(index.runtimes.told());
+    for comm in unknown_comms(filter, &index.timeline) {
+        warnings.push(format!("no thread of the recording is called {comm:?}"));
+    }
+    warnings
+}

@@ -1,0 +1,29 @@
+//! Names of threads.
+
+use rprof_processes::Timeline;
+use rprof_profile::Filter;
+
+/// Name of the idle task, of which no recorder tells.
+pub(crate) const IDLE: &str = "swapper";
+
+/// A thread's name; one that was never recorded has the name that perf gives it.
+pub(crate) fn thread_name(recorded: Option<&[u8]>, tid: i32) -> String {
+    match (recorded, tid) {
+        (None, 0) => IDLE.into(),
+        (None, tid) => format!(":{tid}"),
+        (Some(name), _) => String::from_utf8_lossy(name).into_owned(),
+    }
+}
+
+/// Names in a filter that no thread of the recording ever had: most likely mistyped.
+pub(crate) fn unknown_comms<'a>(
+    filter: &'a Filter,
+    timeline: &'a Timeline,
+) -> impl Iterator<Item = &'a str> {
+    filter.comms.iter().map(String::as_str).filter(|wanted| {
+        *wanted != IDLE
+            && !(timeline.threads().iter())
+                .flat_map(rprof_processes::Thread::names)
+                .any(|(_, comm)| timeline.comm_name(*comm) == Some(wanted.as_bytes()))
+    })
+}
