@@ -1,0 +1,38 @@
+//! Helpers for the tests of all crates of this workspace: a dev-dependency, never published.
+//!
+//! - [`needs!`], [`has`] and [`Need`]: tools, permissions and kernel features that a machine may lack.
+//! - [`skip`] and [`inapplicable`]: a test that cannot test here says so, is counted, and is listed when
+//!   its binary ends. With `RPROF_REQUIRE_TOOLS=1` a skip is a failure.
+//! - [`corpus`]: the folder of recorded files that `RPROF_CORPUS` names.
+//! - [`Random`]: one generator of pseudo-random numbers, the same on every machine.
+//! - [`Tether`]: processes that do not outlive the test that started them.
+//!
+//! The crate depends on no other crate of the workspace, so that each of them can use it.
+
+mod captures;
+mod need;
+mod random;
+mod skip;
+mod tether;
+
+pub use captures::{corpus, corpus_file};
+pub use need::{Need, has};
+pub use random::Random;
+pub use skip::{inapplicable, skip};
+pub use tether::{Tether, default_signals};
+
+/// Returns from the test, skipped, unless the machine has all that is named.
+///
+/// ```
+/// # use rprof_testing::needs;
+/// fn frames_are_those_of_objdump() {
+///     needs!(Tool("objdump"), X86_64);
+///     // …
+/// }
+/// ```
+#[macro_export]
+macro_rules! needs {
+    ($($need:ident $(($argument:expr))?),+ $(,)?) => {
+        $(if !$crate::has($crate::Need::$need $(($argument))?) { return; })+
+    };
+}

@@ -1,0 +1,202 @@
+//! Tools, permissions and kernel features that a test may need.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use crate::{inapplicable, skip};
+
+/// A tool, permission or feature that not every machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Need {
+    /// Permission to sample one's own programs.
+    PerfEvents,
+    /// Permission to sample the kernel, and to see its addresses.
+    Kernel,
+    /// The `perf` tool.
+    Perf,
+    /// A C++ compiler: `$CXX`, or `c++`.
+    Cxx,
+    /// Node.js.
+    Node,
+    /// A Java compiler and machine, from 17 on, which can write a perf map.
+    Java,
+    /// GCC: the program, as something to record.
+    Gcc,
+    /// tracefs, mounted and readable.
+    Tracepoints,
+    /// Permission to put probes into programs.
+    Uprobes,
+    /// The rights of root over mounts and settings.
+    Root,
+    /// Root, and overlay file systems.
+    Overlay,
+    /// `script`, which makes a terminal.
+    Terminal,
+    /// Debian's `debuginfod` server and its client, and `objcopy`.
+    Debuginfod,
+    /// An assembler for x86-64.
+    X86Assembler,
+    /// A processor of this kind. Its absence is no failure anywhere: see [`inapplicable`].
+    X86_64,
+    /// A program on `PATH` whose `--version` succeeds.
+    Tool(&'static str),
+    /// A file of the system, by its path.
+    File(&'static str),
+}
+
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Need::PerfEvents => "permission for perf_event_open (kernel.perf_event_paranoid <= 2)",
+            Need::Kernel => {
+                "permission to sample the kernel (kernel.perf_event_paranoid <= 1) \
+                 and to see its addresses (kernel.kptr_restrict)"
+            }
+            Need::Perf => "perf",
+            Need::Cxx => "a C++ compiler",
+            Need::Gcc => "gcc",
+            Need::Node => "node",
+            Need::Java => "java and javac, from 17 on",
+            Need::Root => "root",
+            Need::Overlay => "root, and overlay file systems (CONFIG_OVERLAY_FS)",
+            Need::Terminal => "script (of util-linux)",
+            Need::Debuginfod => "debuginfod, debuginfod-find and objcopy",
+            Need::X86Assembler => "x86-64, and as",
+            Need::X86_64 => "x86-64",
+            Need::Tracepoints => {
+                "tracefs, mounted and readable (mount -t tracefs tracefs /sys/kernel/tracing)"
+            }
+            Need::Uprobes => "uprobes (CONFIG_UPROBE_EVENTS) and CAP_PERFMON",
+            Need::Tool(name) | Need::File(name) => name,
+        })
+    }
+}
+
+/// Returns whether the machine has it; otherwise the calling test counts as skipped.
+///
+/// # Panics
+/// If the machine lacks it, with `RPROF_REQUIRE_TOOLS=1`.
+#[track_caller]
+pub fn has(need: Need) -> bool {
+    static KNOWN: Mutex<Option<HashMap<Need, bool>>> = Mutex::new(None);
+    let has = {
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.get_or_insert_default();
+        *known.entry(need).or_insert_with(|| look(need))
+    };
+    let why = format!("needs {need}");
+    match need {
+        _ if has => {}
+        Need::X86_64 => inapplicable(why),
+        _ => skip(why),
+    }
+    has
+}
+
+fn look(need: Need) -> bool {
+    match need {
+        Need::PerfEvents => may_sample(false),
+        Need::Kernel => may_sample(true) && kernel_addresses(),
+        Need::Perf => runs("perf"),
+        Need::Cxx => {
+            let cxx = std::env::var("CXX").unwrap_or_default();
+            runs(if cxx.is_empty() { "c++" } else { &cxx })
+        }
+        Need::Gcc => runs("gcc"),
+        Need::Node => runs("node"),
+        Need::Java => runs("javac") && java_maps(),
+        Need::Root => is_root(),
+        Need::Overlay => is_root() && overlays(),
+        Need::Terminal => runs("script"),
+        Need::Debuginfod => runs("debuginfod") && runs("debuginfod-find") && runs("objcopy"),
+        Need::X86Assembler => cfg!(target_arch = "x86_64") && runs("as"),
+        Need::X86_64 => cfg!(target_arch = "x86_64"),
+        Need::Tracepoints => {
+            std::fs::read("/sys/kernel/tracing/events/sched/sched_switch/format").is_ok()
+        }
+        Need::Uprobes => {
+            Path::new("/sys/bus/event_source/devices/uprobe").exists()
+                && rustix::process::geteuid().is_root()
+        }
+        Need::Tool(name) => runs(name),
+        Need::File(path) => Path::new(path).exists(),
+    }
+}
+
+fn succeeds(program: &str, args: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null());
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+fn runs(program: &str) -> bool {
+    succeeds(program, &["--version"])
+}
+
+/// Whether the Java machine can write a perf map at its end.
+fn java_maps() -> bool {
+    let options = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit"];
+    succeeds("java", &[options[0], options[1], "-version"])
+}
+
+/// Whether this is root, and not one whom a container took the rights from.
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root() && succeeds("unshare", &["-m", "true"])
+}
+
+/// Whether an overlay file system can be mounted, in a namespace of its own.
+fn overlays() -> bool {
+    let script = "mount -t tmpfs none /mnt && cd /mnt && mkdir l u w m && \
+        mount -t overlay none -o lowerdir=l,upperdir=u,workdir=w m";
+    succeeds("unshare", &["-m", "sh", "-c", script])
+}
+
+/// Whether the kernel lets this process sample itself. The kernel is asked, and not rprof, whose
+/// refusal is to fail a test.
+fn may_sample(kernel: bool) -> bool {
+    use perf_event_open_sys::bindings;
+    use std::os::fd::{FromRawFd, OwnedFd};
+
+    let mut attr = bindings::perf_event_attr {
+        type_: bindings::PERF_TYPE_SOFTWARE,
+        size: bindings::PERF_ATTR_SIZE_VER5,
+        config: u64::from(bindings::PERF_COUNT_SW_CPU_CLOCK),
+        ..Default::default()
+    };
+    attr.set_disabled(1);
+    attr.set_exclude_kernel(u64::from(!kernel));
+    attr.set_exclude_hv(1);
+    // SAFETY: the attributes are valid for their stated size, and live for the call.
+    let fd = unsafe { perf_event_open_sys::perf_event_open(&mut attr, 0, -1, -1, 8) };
+    if fd < 0 {
+        return false;
+    }
+    // SAFETY: the kernel just gave us this descriptor, and nobody else has it.
+    drop(unsafe { OwnedFd::from_raw_fd(fd) });
+    true
+}
+
+/// Whether /proc/kallsyms has addresses and not just zeros.
+fn kernel_addresses() -> bool {
+    std::fs::read_to_string("/proc/kallsyms").is_ok_and(|symbols| {
+        let addresses = symbols.lines().filter_map(|line| line.split(' ').next());
+        addresses.take(100).any(|a| a.bytes().any(|b| b != b'0'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_are_found_by_running_them() {
+        assert!(look(Need::Tool("cargo")) || look(Need::Tool("ls")));
+        assert!(!look(Need::Tool("no-such-tool-here")));
+        assert!(look(Need::File("/proc/self/status")));
+        assert!(!look(Need::File("/no/such/file")));
+    }
+}

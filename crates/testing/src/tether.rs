@@ -1,0 +1,228 @@
+//! Processes that end with the test that started them, whatever ends the test.
+//!
+//! A test that panics has dropped what it started; but what that has started in turn, as `rprof record`
+//! does, goes on. And a test binary that is killed, or ended by Ctrl-C, drops nothing. So each process gets
+//! an environment variable, which whatever it starts inherits, in other sessions and under other parents
+//! as well. When the [`Tether`] is dropped, all processes with its value are killed. For the case that the
+//! test binary goes without dropping anything, a shell waits at the end of a pipe that only the test binary
+//! has open, and kills what is left then.
+//!
+//! What clears its environment (`env -i`) is beyond reach.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+const VARIABLE: &str = "RPROF_TEST_TETHER";
+
+/// Kills, once its standard input is closed, all processes whose variable begins with its first argument.
+const WARDEN: &str = "trap '' HUP INT QUIT TERM; cat >/dev/null; n=0
+while [ $n -lt 100 ]; do
+  n=$((n+1)); left=$(grep -als \"RPROF_TEST_TETHER=$0-\" /proc/[0-9]*/environ)
+  [ -n \"$left\" ] || exit 0
+  for f in $left; do p=${f#/proc/}; kill -KILL ${p%/environ} 2>/dev/null; done
+done";
+
+/// A group of processes that are killed when this is dropped, or when the test binary ends in any way.
+#[derive(Debug)]
+pub struct Tether(String);
+
+impl Tether {
+    /// Makes a group, which is empty.
+    pub fn new() -> Tether {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Tether(format!("{}-{number}.", run()))
+    }
+
+    /// Has the command belong to the group, with whatever it starts.
+    pub fn tie<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        command.env(VARIABLE, &self.0)
+    }
+
+    /// The environment variable by which members of the group are known, for those who start processes
+    /// otherwise than by a [`Command`].
+    pub fn variable(&self) -> (&'static str, &str) {
+        (VARIABLE, &self.0)
+    }
+
+    /// Members that run now.
+    fn members(&self) -> Vec<Pid> {
+        let text = format!("{VARIABLE}={}", self.0);
+        let has = |environ: &[u8]| (environ.split(|b| *b == 0)).any(|one| one == text.as_bytes());
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        entries
+            .filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
+            .filter(|pid| {
+                let path = format!("/proc/{}/environ", pid.as_raw_nonzero());
+                fs::read(path).is_ok_and(|environ| has(&environ))
+            })
+            .collect()
+    }
+}
+
+impl Default for Tether {
+    fn default() -> Tether {
+        Tether::new()
+    }
+}
+
+impl Drop for Tether {
+    fn drop(&mut self) {
+        // Again: one may have started another while this looked. Those in a system call that cannot be
+        // interrupted are left to the warden.
+        for _ in 0..100 {
+            let members = self.members();
+            if members.is_empty() {
+                break;
+            }
+            for pid in members {
+                kill_process(pid, Signal::KILL).ok();
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Prefix of all groups of this process, for which a warden waits.
+fn run() -> &'static str {
+    static RUN: OnceLock<(String, Child)> = OnceLock::new();
+    let (run, _) = RUN.get_or_init(|| {
+        let time = SystemTime::now().duration_since(UNIX_EPOCH);
+        let time = time.map_or(0, |time| time.as_nanos());
+        let run = format!("{}-{time}", std::process::id());
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(WARDEN).arg(&run);
+        command.stdin(Stdio::piped());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.env_remove(VARIABLE).current_dir("/");
+        // SAFETY: setsid(2) is async-signal-safe.
+        unsafe { command.pre_exec(|| Ok(rustix::process::setsid().map(drop)?)) };
+        let warden = command.spawn().expect("tests need sh");
+        (run, warden)
+    });
+    run
+}
+
+/// Has the command start with the default action for every signal, as in the foreground of a shell.
+///
+/// A shell without job control starts what stands in the background with SIGINT and SIGQUIT ignored, and
+/// nohup(1) ignores SIGHUP; both are inherited over any number of processes.
+pub fn default_signals(command: &mut Command) -> &mut Command {
+    let reset = || {
+        for signal in 1..=31 {
+            // SAFETY: signal(2) is async-signal-safe, and fails harmlessly for SIGKILL and SIGSTOP.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: the closure calls nothing but signal(2).
+    unsafe { command.pre_exec(reset) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+        let patience = Instant::now() + Duration::from_secs(60);
+        while !is_so() {
+            assert!(Instant::now() < patience, "in vain waited until {what}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// A process that leaves its session and its parent, and says its number.
+    const DAEMON: &str = "setsid sh -c 'echo $$; exec sleep 1000' & wait";
+
+    fn start(tether: &Tether) -> (Child, Pid) {
+        let mut command = Command::new("sh");
+        command.args(["-c", DAEMON]).stdout(Stdio::piped());
+        let mut child = tether.tie(&mut command).spawn().unwrap();
+        let pid = said(&mut child);
+        (child, pid)
+    }
+
+    fn said(child: &mut Child) -> Pid {
+        let mut line = String::new();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        out.read_line(&mut line).unwrap();
+        Pid::from_raw(line.trim().parse().unwrap()).unwrap()
+    }
+
+    fn is_gone(pid: Pid) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+        // Nobody may be there to reap it, in a container.
+        stat.map_or(true, |stat| stat.contains(") Z "))
+    }
+
+    #[test]
+    fn processes_end_with_their_group_and_no_others() {
+        let (ours, other) = (Tether::new(), Tether::new());
+        let (mut child, pid) = start(&ours);
+        let (mut other_child, other_pid) = start(&other);
+        drop(ours);
+        eventually("the daemon is gone", || is_gone(pid));
+        assert!(!is_gone(other_pid));
+        drop(other);
+        eventually("the other is gone", || is_gone(other_pid));
+        child.wait().unwrap();
+        other_child.wait().unwrap();
+    }
+
+    #[test]
+    #[ignore = "run by the test below, in a process of its own"]
+    fn example() {
+        let tether = Tether::new();
+        let (mut child, pid) = start(&tether);
+        // Past the harness, which would keep it.
+        let line = format!("{}\n", pid.as_raw_nonzero());
+        rustix::io::write(rustix::stdio::stderr(), line.as_bytes()).unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn processes_end_when_the_test_binary_is_killed() {
+        for signal in [Signal::KILL, Signal::INT] {
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command.args(["--ignored", "--exact", "tether::tests::example"]);
+            command.stdin(Stdio::null()).stdout(Stdio::null());
+            command.stderr(Stdio::piped());
+            let mut child = default_signals(&mut command).spawn().unwrap();
+            let mut line = String::new();
+            let mut err = BufReader::new(child.stderr.take().unwrap());
+            err.read_line(&mut line).unwrap();
+            let pid = Pid::from_raw(line.trim().parse().unwrap()).unwrap();
+            assert!(!is_gone(pid));
+            kill_process(Pid::from_child(&child), signal).unwrap();
+            child.wait().unwrap();
+            eventually("the daemon is gone", || is_gone(pid));
+        }
+    }
+
+    #[test]
+    fn ignored_signals_are_not_inherited() {
+        let status = |command: &mut Command| {
+            let output = command.output().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            let mask = text.split_whitespace().last().unwrap().to_owned();
+            u64::from_str_radix(&mask, 16).unwrap()
+        };
+        let script = "trap '' INT QUIT HUP; exec \"$0\" \"$@\"";
+        let mut ignoring = Command::new("sh");
+        ignoring.args(["-c", script, "grep", "SigIgn", "/proc/self/status"]);
+        assert_eq!(status(&mut ignoring) & 0b111, 0b111);
+        // Those that the C library keeps for itself, from 32 on, are not asked about.
+        let mut command = Command::new("grep");
+        command.args(["SigIgn", "/proc/self/status"]);
+        assert_eq!(status(default_signals(&mut command)) & 0x7fff_ffff, 0);
+    }
+}
