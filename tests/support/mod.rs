@@ -5,6 +5,7 @@
 mod need;
 mod call_tree;
 mod compare;
+mod exclusive;
 mod fixtures;
 mod folded;
 mod perf;
@@ -13,7 +14,6 @@ mod report;
 mod run;
 mod shell;
 mod stats;
-mod turns;
 mod wait;
 mod xml;
 

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::exclusive::{Turn, wait_for_turn, was_met_by_others};
 use super::report::Report;
 use super::run::Run;
-use super::turns::{Turn, wait_for_turn, was_met_by_others};
 
 /// Longer than anything takes, on any machine.
 pub(super) const HANG: Duration = Duration::from_secs(180);

@@ -45,7 +45,7 @@ fn record(name: &str, options: &str, command_line: &str) -> Option<Recording> {
     command.args(options.split(' '));
     command.arg("--").args(command_line.split(' '));
     let mut output = command.output().unwrap();
-    // So it ends where somebody else watches whole CPUs; see turns.rs of the integration tests.
+    // So it ends where somebody else watches whole CPUs; see `tests/support/exclusive.rs`.
     let was_met = |stderr: &[u8]| String::from_utf8_lossy(stderr).contains("util/build-id.c");
     for _ in 0..20 {
         if output.status.success() || !was_met(&output.stderr) {

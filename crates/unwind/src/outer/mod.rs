@@ -27,7 +27,7 @@
 //! side at all.
 //!
 //! What remains is a caller that nobody ever saw: one that came and went between two looks, while
-//! the other stood before and after it. `tests/deep.rs` has programs made to be like that.
+//! the other stood before and after it. `tests/unwind/deep_stacks.rs` has programs made to be like that.
 
 mod known;
 mod model;

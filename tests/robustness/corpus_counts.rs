@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::corpus::{Capture, captures, folder};
+use super::corpus::{Capture, captures, folder};
 use crate::support::{Here, Report, Run, Shell};
 
 const COMPRESSED2: &str = "perf 6.12 does not know COMPRESSED2 records";

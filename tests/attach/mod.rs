@@ -1,0 +1,3 @@
+//! Recordings of what runs already: processes, threads, users, control groups, the whole system.
+
+mod targets;

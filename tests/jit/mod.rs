@@ -1,0 +1,5 @@
+//! Code that was generated at run time.
+
+mod code_names;
+mod java;
+mod unwinding;

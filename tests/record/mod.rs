@@ -1,0 +1,10 @@
+//! `rprof record`: what it writes, what it leaves alone, and how it ends.
+
+mod events;
+mod exit_status;
+mod interruptions;
+mod many_processes;
+mod privileges;
+mod recording;
+mod rotation;
+mod signals;

@@ -1,0 +1,9 @@
+//! Commands that read recordings.
+
+mod agreement_with_perf;
+mod collapse;
+mod flamegraph;
+mod header;
+mod script;
+mod shares;
+mod table;

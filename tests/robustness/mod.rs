@@ -1,0 +1,5 @@
+//! Input that others made, some of it to do harm.
+
+mod corpus;
+mod corpus_counts;
+mod hostile_names;

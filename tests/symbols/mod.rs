@@ -1,0 +1,11 @@
+//! Names of functions, source lines, and the files that they come from.
+
+mod archive;
+mod containers;
+mod debuginfod;
+mod inlines;
+mod kernel;
+mod lines;
+mod names;
+mod overlay;
+mod vmlinux;

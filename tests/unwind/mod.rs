@@ -1,0 +1,6 @@
+//! Stacks without frame pointers.
+
+mod aarch64;
+mod agreement_with_perf;
+mod deep_stacks;
+mod true_stacks;
