@@ -7,7 +7,7 @@ use std::path::Path;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rprof_analysis::{Index, Options};
-use rprof_perfdata::{EventDescription, FileWriter, PerfData};
+use rprof_perfdata::{EventDescription, FileWriter, PerfData, RecordWriter};
 use rprof_records::{
     Attr, AttrFlags, BuildId, Comm, Endian, EventKind, Misc, Mmap2, MmapIdentity, Record,
     SampleFields, SampleId, SampleLayout, SampleType,

@@ -10,7 +10,7 @@ use rprof_export::folded;
 use rprof_export::rows::RowOptions;
 use rprof_export::svg::{self, SvgOptions};
 use rprof_export::table::{self, TableOptions};
-use rprof_perfdata::{EventDescription, FileWriter, PerfData};
+use rprof_perfdata::{EventDescription, FileWriter, PerfData, RecordWriter};
 use rprof_profile::{Profile, Weight};
 use rprof_records::{
     Attr, AttrFlags, Endian, EventKind, Misc, Record, SampleFields, SampleId, SampleLayout,

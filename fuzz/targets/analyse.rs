@@ -35,7 +35,10 @@ pub(crate) fn run(data: &[u8]) {
     let Ok(read) = PerfData::read(&bytes[..], Path::new("fuzz")) else {
         return;
     };
-    let len: u64 = read.blocks().map(|b| b.bytes.len() as u64).take(3).sum();
+    let len: u64 = (read.blocks().filter_map(Result::ok))
+        .map(|b| b.bytes.len() as u64)
+        .take(3)
+        .sum();
     // Paths could also come out of compressed records.
     let paths = |index: &Index<'_>| -> bool {
         let images = index.timeline.images();

@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{Cursor, ErrorKind};
 use std::path::Path;
 
-use rprof_perfdata::{Mode, PerfData, UserRecord, Walked, rewrite, rewrite_pipe};
+use rprof_perfdata::{Mode, PerfData, RecordAt, UserRecord, rewrite, rewrite_pipe};
 use rprof_records::{Record, RecordType};
 
 use crate::readers::read_all;
@@ -78,8 +78,14 @@ fn records(read: &PerfData) -> Records {
         nested: false,
     };
     let mut hash = DefaultHasher::new();
-    let mut blocks = read.blocks();
-    for block in blocks.by_ref() {
+    for block in read.blocks() {
+        let block = match block {
+            Ok(block) => block,
+            Err(damage) => {
+                assert!(!damage.to_string().is_empty());
+                continue;
+            }
+        };
         records.len += block.bytes.len();
         let mut walk = block.walk();
         for walked in walk.by_ref() {
@@ -99,14 +105,11 @@ fn records(read: &PerfData) -> Records {
             break;
         }
     }
-    if let Some(damage) = blocks.damage() {
-        assert!(!damage.to_string().is_empty());
-    }
     records.hash = hash.finish();
     records
 }
 
-fn decode(walked: &Walked<'_>, read: &PerfData) {
+fn decode(walked: &RecordAt<'_>, read: &PerfData) {
     let record = &walked.record;
     let layout = read.events().layout_of(record);
     if record.kind.is_user() {

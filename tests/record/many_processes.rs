@@ -32,7 +32,7 @@ fn drops(here: &Here, parent: i32) -> Drops {
     let mut drops = Drops::default();
     let mut alive: HashMap<i32, i32> = HashMap::new();
     for block in data.blocks() {
-        for record in block.walk() {
+        for record in block.expect("whole records").walk() {
             let Ok(record) = Record::decode(&record.record, Some(&layout)) else {
                 continue;
             };

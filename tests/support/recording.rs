@@ -13,7 +13,7 @@ impl Here {
         let Some(data) = self.recording() else {
             return 0;
         };
-        let blocks = data.blocks();
+        let blocks = data.blocks().filter_map(Result::ok);
         let samples = |kind| kind == RecordType::SAMPLE;
         (blocks.map(|block| block.walk().filter(|w| samples(w.record.kind)).count())).sum()
     }

@@ -71,10 +71,18 @@ impl<'a> Index<'a> {
             seen: Seen::default(),
             of_kernel,
         };
-        let mut blocks = data.blocks();
+        let mut damage = None;
         let mut kept = Some(Vec::new());
         let mut sideband: Vec<Sideband<'_>> = Vec::new();
-        for (number, block) in blocks.by_ref().enumerate() {
+        let mut number = 0;
+        for block in data.blocks() {
+            let block = match block {
+                Ok(block) => block,
+                Err(found) => {
+                    damage.get_or_insert(found);
+                    continue;
+                }
+            };
             match block.bytes {
                 Cow::Borrowed(bytes) => {
                     let walk = Walk::new(bytes, block.offset, data.endian());
@@ -88,6 +96,7 @@ impl<'a> Index<'a> {
                     pass.take_all(block.walk(), number, |one| sideband.push(one.into_owned()));
                 }
             }
+            number += 1;
         }
         // Each CPU's records are in order, those of all CPUs are not; records with
         // the same time stay in the order of the file.
@@ -101,7 +110,7 @@ impl<'a> Index<'a> {
             events: pass.events,
             samples_of_unknown_events: pass.samples_of_unknown_events,
             unreadable: pass.unreadable,
-            damage: blocks.damage().cloned(),
+            damage,
             reads: pass.counts.finish(),
             runtimes: Runtimes::new(data, pass.seen),
             blocks: kept,
@@ -118,7 +127,8 @@ impl<'a> Index<'a> {
     /// the recording expands to.
     pub(crate) fn keep_blocks(&mut self) {
         let data = self.data;
-        self.blocks.get_or_insert_with(|| data.blocks().collect());
+        // Damage was noted when the index was built.
+        (self.blocks).get_or_insert_with(|| data.blocks().filter_map(Result::ok).collect());
     }
 
     /// The blocks of the recording, where keeping them costs nothing, or was asked for.

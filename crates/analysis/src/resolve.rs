@@ -149,7 +149,7 @@ pub(crate) fn resolve_in_parts(
         }),
         // Decompressed again, one block at a time, so that memory stays bounded.
         None => {
-            let blocks = Mutex::new(index.data.blocks().enumerate());
+            let blocks = Mutex::new(index.data.blocks().filter_map(Result::ok).enumerate());
             threads::run(n, usize::MAX, |_| {
                 let mut worker = Worker::new(&shared);
                 loop {

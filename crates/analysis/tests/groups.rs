@@ -4,7 +4,7 @@ use std::io::Cursor;
 use std::path::Path;
 
 use rprof_analysis::{Options, Samples, analyse};
-use rprof_perfdata::{EventDescription, FileWriter, PerfData, WriteOptions};
+use rprof_perfdata::{EventDescription, FileWriter, PerfData, RecordWriter, WriteOptions};
 use rprof_profile::Filter;
 use rprof_records::{
     Attr, AttrFlags, Endian, EventKind, Misc, ReadFormat, ReadValue, ReadValues, SampleFields,

@@ -5,7 +5,7 @@ use std::io::Cursor;
 use std::path::Path;
 
 use rprof_analysis::{Options, analyse};
-use rprof_perfdata::{EventDescription, FileWriter, PerfData};
+use rprof_perfdata::{EventDescription, FileWriter, PerfData, RecordWriter};
 use rprof_profile::{Filter, Profile};
 use rprof_records::{
     Attr, AttrFlags, Comm, ContextMarker, Endian, EventKind, Lost, Misc, Mmap2, MmapIdentity,

@@ -21,10 +21,15 @@ fn main() {
             }
         };
         let mut counts = BTreeMap::new();
-        let mut blocks = data.blocks();
-        for block in blocks.by_ref() {
-            for walked in block.walk() {
-                *counts.entry(walked.record.kind.0).or_insert(0u64) += 1;
+        let mut damage = None;
+        for block in data.blocks() {
+            match block {
+                Ok(block) => {
+                    for found in block.walk() {
+                        *counts.entry(found.record.kind.0).or_insert(0u64) += 1;
+                    }
+                }
+                Err(found) => damage = damage.or(Some(found)),
             }
         }
         let counts: Vec<String> = counts
@@ -35,7 +40,7 @@ fn main() {
         for warning in data.warnings() {
             eprintln!("  {warning}");
         }
-        if let Some(damage) = blocks.damage() {
+        if let Some(damage) = damage {
             eprintln!("  {damage}");
         }
     }

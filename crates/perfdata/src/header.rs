@@ -8,23 +8,39 @@ use rprof_records::{Attr, Endian, RawBytes};
 
 use crate::contents::Contents;
 use crate::error::Error;
+use crate::features::private::UNFINISHED;
 use crate::features::{Feature, FeatureSections};
-use crate::write::growing::UNFINISHED;
 
 pub(crate) const MAGIC: [u8; 8] = *b"PERFILE2";
 /// The magic of perf up to 2.6.3x, in this order of letters on every machine.
 const MAGIC_1: [u8; 8] = *b"PERFFILE";
+/// Offset of the data's length in a file header.
+pub(crate) const DATA_LEN_AT: u64 = 48;
 /// Bytes of a file header.
 pub(crate) const HEADER_SIZE: usize = 104;
 /// Bytes of the oldest header, which had no features.
 const HEADER_SIZE_WITHOUT_FEATURES: u64 = 72;
 /// Bytes of a pipe-mode header: the magic and its own size.
 pub(crate) const PIPE_HEADER_SIZE: usize = 16;
+/// Event number of the HEADER_EVENT_TYPE record that holds rprof's own section in a stream.
+/// Every perf since 3.10 reads such records and does nothing with them. (perf 6.1 refuses records
+/// with unknown numbers, and HEADER_FEATURE records with unknown features.)
+pub(crate) const PRIVATE_MARK: u64 = u64::from_be_bytes(*b"rprofpvt");
+
+/// Event number of the HEADER_EVENT_TYPE records that hold the section of embedded files, in
+/// pieces, since it is too long for one record.
+pub(crate) const KEPT_MARK: u64 = u64::from_be_bytes(*b"rprofkpt");
 /// Longest attr with where its ids stand. The longest that a stream can hold is
 /// below that, so whatever was read can be written.
 const LONGEST_STRIDE: usize = (1 << 16) + 16;
 /// Bytes of an entry of the event types: a number, and 64 of name.
 const EVENT_TYPE: usize = 72;
+
+/// Returns the magic in a byte order: it is one number, whose letters a little-endian machine
+/// writes in order and a big-endian one in reverse.
+pub(crate) fn magic(endian: Endian) -> Vec<u8> {
+    endian.put_u64(u64::from_le_bytes(MAGIC)).to_vec()
+}
 
 /// Byte order by the magic; `None` if these are not perf's bytes.
 pub(crate) fn endian_of(bytes: &[u8]) -> Option<Endian> {

@@ -6,7 +6,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`read`] | [`PerfData`]: an opened recording, its records and events |
-//! | [`write`](mod@write) | [`FileWriter`], [`GrowingWriter`], [`PipeWriter`] |
+//! | [`mod@write`] | [`RecordWriter`]; [`FileWriter`], [`GrowingWriter`], [`PipeWriter`] |
 //! | [`user_records`] | [`UserRecord`]: what recorders write themselves, typed |
 //! | [`features`] | [`Feature`] and the sections that rprof interprets |
 //! | [`mod@rewrite`] | [`rewrite()`]: a recording written anew |
@@ -31,9 +31,10 @@ pub use output::OutputFile;
 pub use read::blocks::{Block, Blocks};
 pub use read::events::{Event, Events};
 pub use read::reader::{Mode, PerfData};
-pub use read::walk::{Walk, Walked};
+pub use read::walk::{RecordAt, Walk};
 pub use rewrite::{Rewritten, rewrite, rewrite_pipe};
 pub use user_records::{UserRecord, UserRecordError};
-pub use write::file::{EventDescription, FileWriter, WriteOptions};
+pub use write::file::FileWriter;
 pub use write::growing::GrowingWriter;
 pub use write::pipe::PipeWriter;
+pub use write::{EventDescription, RecordWriter, WriteOptions};

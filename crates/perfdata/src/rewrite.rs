@@ -7,10 +7,11 @@ use rprof_records::RecordType;
 use crate::error::Damage;
 use crate::features::run::AuxtraceEntry;
 use crate::features::{Feature, FeatureSections};
-use crate::write::pipe::PipeWriter;
 use crate::read::reader::{Mode, PerfData};
-use crate::read::walk::Walked;
-use crate::write::file::{EventDescription, FileWriter, WriteOptions};
+use crate::read::walk::RecordAt;
+use crate::write::file::FileWriter;
+use crate::write::pipe::PipeWriter;
+use crate::write::{EventDescription, RecordWriter, WriteOptions};
 
 /// What was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,14 +80,15 @@ pub fn rewrite_pipe<W: Write>(
     compression: Option<i32>,
 ) -> io::Result<Rewritten> {
     let options = options(data, compression);
-    let mut writer = PipeWriter::create(out, descriptions(data), &features(data), options)?;
+    let features = features(data);
+    let mut writer = PipeWriter::create(out, descriptions(data), &features, options)?;
     let (records, damage) = each_record(data, |walked| match is_kept_plain(walked.record.kind) {
         true => writer.write_uncompressed(walked.bytes),
         false => writer.write_records(walked.bytes),
     })?;
     let left_out = writer.left_out().to_vec();
     Ok(Rewritten {
-        len: writer.finish()?,
+        len: writer.finish(features)?,
         records,
         damage,
         left_out,
@@ -125,7 +127,7 @@ fn is_kept_plain(kind: RecordType) -> bool {
 /// Hands on the records that are not a stream's header.
 fn each_record(
     data: &PerfData,
-    mut write: impl FnMut(&Walked<'_>) -> io::Result<()>,
+    mut write: impl FnMut(&RecordAt<'_>) -> io::Result<()>,
 ) -> io::Result<(u64, Option<Damage>)> {
     let header = |kind| {
         data.mode() == Mode::Pipe
@@ -138,9 +140,15 @@ fn each_record(
                     | RecordType::HEADER_TRACING_DATA
             )
     };
-    let mut blocks = data.blocks();
-    let mut records = 0;
-    for block in blocks.by_ref() {
+    let (mut records, mut damage) = (0, None);
+    for block in data.blocks() {
+        let block = match block {
+            Ok(block) => block,
+            Err(found) => {
+                damage.get_or_insert(found);
+                continue;
+            }
+        };
         for walked in block.walk() {
             if !header(walked.record.kind) {
                 write(&walked)?;
@@ -148,5 +156,5 @@ fn each_record(
             }
         }
     }
-    Ok((records, blocks.damage().cloned()))
+    Ok((records, damage))
 }

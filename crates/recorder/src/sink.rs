@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 
 use rprof_perfdata::{
-    EventDescription, Feature, FeatureSections, GrowingWriter, PipeWriter, WriteOptions,
+    EventDescription, FeatureSections, GrowingWriter, PipeWriter, RecordWriter, WriteOptions,
 };
 
 /// A file that is whole at every checkpoint, or a stream that goes on
@@ -47,15 +47,15 @@ impl Sink {
     pub(crate) fn checkpoint(&mut self) -> io::Result<()> {
         match self {
             Sink::File(file) => file.checkpoint(),
-            Sink::Stream(stream) => stream.flush(),
+            Sink::Stream(stream) => stream.checkpoint(),
         }
     }
 
     /// Bytes so far, as they stand in the file or stream.
     pub(crate) fn len(&self) -> u64 {
         match self {
-            Sink::File(file) => file.data_len(),
-            Sink::Stream(stream) => stream.stream_len(),
+            Sink::File(file) => file.bytes_written(),
+            Sink::Stream(stream) => stream.bytes_written(),
         }
     }
 
@@ -64,21 +64,7 @@ impl Sink {
     pub(crate) fn finish(self, features: FeatureSections) -> io::Result<u64> {
         match self {
             Sink::File(file) => file.finish(features),
-            Sink::Stream(mut stream) => {
-                let mut late = FeatureSections::new(features.endian());
-                for feature in [
-                    Feature::BUILD_ID,
-                    Feature::SAMPLE_TIME,
-                    Feature::RPROF,
-                    Feature::RPROF_FILES,
-                ] {
-                    if let Some(bytes) = features.get(feature) {
-                        late.insert(feature, bytes.to_vec());
-                    }
-                }
-                stream.write_features(&late)?;
-                stream.finish()
-            }
+            Sink::Stream(stream) => stream.finish(features),
         }
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct Cgroups {
 impl Cgroups {
     pub(super) fn read(data: &PerfData) -> Cgroups {
         let mut cgroups = Cgroups::default();
-        for block in data.blocks() {
+        for block in data.blocks().filter_map(Result::ok) {
             for walked in block.walk() {
                 let raw = &walked.record;
                 if raw.kind != RecordType::CGROUP {

@@ -16,7 +16,7 @@ use rprof_perfdata::features::memory::{Cache, MemoryNode, MemoryTopology};
 use rprof_perfdata::features::pmus::PmuCaps;
 use rprof_perfdata::features::run::{AuxtraceEntry, ClockData};
 use rprof_perfdata::features::topology::{CpuPlace, CpuTopology, HybridPmu, NumaNode};
-use rprof_perfdata::{BuildIdEntry, EventDescription, Feature, FeatureSections, FileWriter};
+use rprof_perfdata::{BuildIdEntry, EventDescription, Feature, FeatureSections, FileWriter, RecordWriter};
 use rprof_records::{
     Attr, AttrFlags, BranchEntry, BranchSampleType, BuildId, Comm, Endian, EventKind, Lost, Misc,
     Mmap, Mmap2, MmapIdentity, RawBytes, RawRecord, ReadFormat, ReadValue, ReadValues, Record,

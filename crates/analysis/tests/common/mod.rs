@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::Cursor;
 use std::path::Path;
 
-use rprof_perfdata::{EventDescription, FileWriter, PerfData};
+use rprof_perfdata::{EventDescription, FileWriter, PerfData, RecordWriter};
 use rprof_records::{Attr, Mmap2, MmapIdentity};
 
 /// Code that a process maps; `pgoff` is its offset in the file.

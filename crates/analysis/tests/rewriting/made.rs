@@ -5,7 +5,8 @@ use std::io::Cursor;
 
 use proptest::prelude::*;
 use rprof_perfdata::{
-    BuildIdEntry, EventDescription, Feature, FeatureSections, FileWriter, WriteOptions,
+    BuildIdEntry, EventDescription, Feature, FeatureSections, FileWriter, RecordWriter,
+    WriteOptions,
 };
 use rprof_records::{
     Attr, AttrFlags, BuildId, Comm, ContextMarker, Endian, EventKind, Lost, Misc, Mmap2,

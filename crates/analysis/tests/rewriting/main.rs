@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 use rprof_analysis::{Options, analyse};
 use rprof_perfdata::{
-    Event, EventDescription, Feature, FeatureSections, FileWriter, PerfData, Walked, WriteOptions,
-    rewrite, rewrite_pipe,
+    Event, EventDescription, Feature, FeatureSections, FileWriter, PerfData, RecordAt,
+    RecordWriter, WriteOptions, rewrite, rewrite_pipe,
 };
 use rprof_profile::{EventSummary, Quality};
 use rprof_records::{Endian, Record, SampleFields, SampleLayout, SampleType};
@@ -123,7 +123,7 @@ fn swapped(data: &PerfData) -> Vec<u8> {
     };
     let mut out = Cursor::new(Vec::new());
     let mut writer = FileWriter::create_with(&mut out, events, options).expect("memory");
-    for block in data.blocks() {
+    for block in data.blocks().filter_map(Result::ok) {
         for walked in block.walk().filter(|w| !w.record.kind.is_user()) {
             let records = swapped_record(data, &walked, endian);
             writer.write_records(&records).expect("memory");
@@ -141,7 +141,7 @@ fn swapped(data: &PerfData) -> Vec<u8> {
 }
 
 /// Nothing where the record cannot be read.
-fn swapped_record(data: &PerfData, walked: &Walked<'_>, endian: Endian) -> Vec<u8> {
+fn swapped_record(data: &PerfData, walked: &RecordAt<'_>, endian: Endian) -> Vec<u8> {
     let record = &walked.record;
     let mut out = Vec::new();
     let layout = data.events().layout_of(record);

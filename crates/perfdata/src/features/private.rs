@@ -6,6 +6,9 @@ use super::{Feature, FeatureSections};
 /// Begins the section, since another tool may use the same number.
 const MARK: &str = "rprof";
 
+/// Key of the note in a recording that was not finished.
+pub(crate) const UNFINISHED: &str = "unfinished";
+
 impl FeatureSections {
     /// rprof's own notes: pairs of key and value. `None` also when the section
     /// with this number is not rprof's.

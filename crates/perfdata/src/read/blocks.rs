@@ -32,9 +32,9 @@ impl Block<'_> {
     }
 }
 
-/// Records of one file.
+/// Bytes of one file that hold records.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stretch<'a> {
+pub(crate) struct DataRange<'a> {
     pub(crate) bytes: &'a [u8],
     /// Where they stand in the file.
     pub(crate) base: u64,
@@ -45,28 +45,31 @@ pub(crate) struct Stretch<'a> {
 /// Cuts the data of a recording into blocks, decompressing what is compressed.
 ///
 /// Memory is bounded: at most one block and one partial record are held, however
-/// far the data expands. Ends at damage, which [`damage`](Self::damage) then
-/// tells; of a folder the other files are still read.
+/// far the data expands.
+///
+/// A file ends at its first [`Damage`], which is an item of its own behind the blocks that hold
+/// what stands before it. Of a folder the other files follow.
 pub struct Blocks<'a> {
     /// Files still to come.
-    next: std::vec::IntoIter<Stretch<'a>>,
-    data: Stretch<'a>,
+    next: std::vec::IntoIter<DataRange<'a>>,
+    data: DataRange<'a>,
     at: usize,
     endian: Endian,
     inflate: Option<Inflate<'a>>,
-    /// Of the file at hand.
+    /// Whether the file at hand has no more blocks.
     ended: bool,
+    /// Damage of the file at hand, until it is returned.
     damage: Option<Damage>,
 }
 
 impl<'a> Blocks<'a> {
-    pub(crate) fn new(stretches: Vec<Stretch<'a>>, endian: Endian) -> Blocks<'a> {
-        let mut next = stretches.into_iter();
+    pub(crate) fn new(ranges: Vec<DataRange<'a>>, endian: Endian) -> Blocks<'a> {
+        let mut next = ranges.into_iter();
         let data = next.next();
         Blocks {
             next,
             ended: data.is_none(),
-            data: data.unwrap_or(Stretch {
+            data: data.unwrap_or(DataRange {
                 bytes: &[],
                 base: 0,
                 file: "",
@@ -78,18 +81,12 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// Why the blocks ended before the end of the data, if they did. Of a folder
-    /// with several damaged files the first is told.
-    pub fn damage(&self) -> Option<&Damage> {
-        self.damage.as_ref()
-    }
-
     fn fail(&mut self, mut damage: Damage) {
         self.ended = true;
         if !self.data.file.is_empty() {
             damage.what = format!("in {}: {}", self.data.file, damage.what);
         }
-        self.damage.get_or_insert(damage);
+        self.damage = Some(damage);
     }
 
     /// Goes on to the next file; false if there is none.
@@ -204,17 +201,22 @@ fn compressed_bytes(record: &[u8], kind: RecordType, endian: Endian) -> Option<&
 }
 
 impl<'a> Iterator for Blocks<'a> {
-    type Item = Block<'a>;
+    type Item = Result<Block<'a>, Damage>;
 
-    fn next(&mut self) -> Option<Block<'a>> {
+    fn next(&mut self) -> Option<Self::Item> {
         loop {
+            if let Some(damage) = self.damage.take() {
+                return Some(Err(damage));
+            }
             let block = match self.ended {
                 true => None,
                 false => self.inflated().or_else(|| self.borrowed()),
             };
             match block {
                 Some(block) if block.bytes.is_empty() => {}
-                Some(block) => return Some(block),
+                Some(block) => return Some(Ok(block)),
+                // At the end of a file: a compressed record that is not whole.
+                None if self.damage.is_some() => {}
                 None if self.next_file() => {}
                 None => return None,
             }

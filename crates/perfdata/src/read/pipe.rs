@@ -2,20 +2,11 @@
 
 use rprof_records::{Attr, Endian, RawBytes, RecordType};
 
-use crate::read::events::Events;
 use crate::features::{BuildIdEntry, Feature, FeatureSections, build_id_entry};
-use crate::header::{AttrsWithIds, event_type, words};
+use crate::header::{AttrsWithIds, KEPT_MARK, PRIVATE_MARK, event_type, words};
+use crate::read::events::Events;
+use crate::read::walk::{RecordAt, Walk, tracing_data};
 use crate::user_records::EventUpdate;
-use crate::read::walk::{Walk, Walked, tracing_data};
-
-/// Marks the record in which rprof puts its own section into a stream: it is a
-/// HEADER_EVENT_TYPE, which every perf since 3.10 reads and does nothing with,
-/// whose number of the event is this. (Records with numbers of our own, and
-/// HEADER_FEATURE records with features of our own, are refused by perf 6.1.)
-pub(crate) const PRIVATE_MARK: u64 = u64::from_be_bytes(*b"rprofpvt");
-
-/// The same for a piece of the section of files that are kept, which is too long for one.
-pub(crate) const KEPT_MARK: u64 = u64::from_be_bytes(*b"rprofkpt");
 
 /// Collects what a stream says of itself.
 pub(crate) struct PipeHeader {
@@ -63,7 +54,7 @@ impl PipeHeader {
 }
 
 impl Scan {
-    fn take(&mut self, walked: &Walked<'_>) {
+    fn take(&mut self, walked: &RecordAt<'_>) {
         let record = &walked.record;
         let (body, endian) = (record.body, record.endian);
         match record.kind {

@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use rprof_records::Endian;
 
-use crate::read::blocks::{Blocks, Stretch};
 use crate::contents::Contents;
 use crate::error::Error;
-use crate::read::events::Events;
 use crate::features::{Feature, FeatureSections};
-use crate::read::folder;
 use crate::header::{FileHeader, PIPE_HEADER_SIZE, endian_of};
+use crate::read::blocks::{Blocks, DataRange};
+use crate::read::events::Events;
+use crate::read::folder;
 use crate::read::pipe::{PipeHeader, is_pipe, name_events};
-use crate::user_records::EventUpdate;
 use crate::read::walk::{Walk, tracing_data};
+use crate::user_records::EventUpdate;
 
 /// How far into the data of a file is looked for records that belong to the
 /// header. Recorders write them before all else.
@@ -62,7 +62,7 @@ impl PerfData {
     ///
     /// # Errors
     /// [`Error`], when it is no recording or its header is beyond reading.
-    /// Damage further on is no error: see [`Blocks::damage`].
+    /// Damage further on is no error: [`blocks`](Self::blocks) returns it.
     pub fn open(path: &Path) -> Result<PerfData, Error> {
         let main = path.join(folder::MAIN);
         if !path.is_dir() || main.symlink_metadata().is_err() {
@@ -177,7 +177,7 @@ impl PerfData {
     /// The files of a folder come one after the other; each is in order of time by
     /// itself.
     pub fn blocks(&self) -> Blocks<'_> {
-        let main = Stretch {
+        let main = DataRange {
             bytes: self.contents.get(self.data.clone()).unwrap_or_default(),
             base: self.data.start as u64,
             file: if self.others.is_empty() {
@@ -186,7 +186,7 @@ impl PerfData {
                 folder::MAIN
             },
         };
-        let others = self.others.iter().map(|(name, contents)| Stretch {
+        let others = self.others.iter().map(|(name, contents)| DataRange {
             bytes: contents,
             base: 0,
             file: name,

@@ -8,7 +8,7 @@ use crate::error::Damage;
 
 /// One record and where it stood.
 #[derive(Clone, Copy, Debug)]
-pub struct Walked<'a> {
+pub struct RecordAt<'a> {
     /// Bytes from the start of the file; for a decompressed record that of the
     /// compressed record it came out of.
     pub offset: u64,
@@ -28,7 +28,7 @@ const SIMPLEPERF: std::ops::Range<u32> = 32768..33024;
 const SIMPLEPERF_TRACING_DATA: RecordType = RecordType(32777);
 
 /// The tracepoint formats in a record, or behind it.
-pub(crate) fn tracing_data<'a>(walked: &Walked<'a>) -> Option<Cow<'a, [u8]>> {
+pub(crate) fn tracing_data<'a>(walked: &RecordAt<'a>) -> Option<Cow<'a, [u8]>> {
     let kind = walked.record.kind;
     if kind != RecordType::HEADER_TRACING_DATA && kind != SIMPLEPERF_TRACING_DATA {
         return None;
@@ -124,7 +124,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn fail(&mut self, what: String) -> Option<Walked<'a>> {
+    fn fail(&mut self, what: String) -> Option<RecordAt<'a>> {
         self.damage = Some(Damage {
             offset: self.offset(),
             what,
@@ -134,10 +134,10 @@ impl<'a> Walk<'a> {
 }
 
 impl<'a> Iterator for Walk<'a> {
-    type Item = Walked<'a>;
+    type Item = RecordAt<'a>;
 
     #[inline]
-    fn next(&mut self) -> Option<Walked<'a>> {
+    fn next(&mut self) -> Option<RecordAt<'a>> {
         if self.damage.is_some() {
             return None;
         }
@@ -190,7 +190,7 @@ impl<'a> Iterator for Walk<'a> {
                 header.kind
             ));
         };
-        let walked = Walked {
+        let walked = RecordAt {
             offset: self.offset(),
             record,
             payload,

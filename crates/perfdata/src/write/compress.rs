@@ -5,8 +5,8 @@ use std::io;
 use rprof_records::{Endian, Header, Misc, RecordType};
 use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
 
+use super::options::WriteOptions;
 use crate::features::run::Compression;
-use crate::write::file::WriteOptions;
 
 /// Bytes of records that are compressed together. The stream is flushed after
 /// them, so that a crash loses no more.

@@ -25,10 +25,13 @@ use std::io::{self, Seek, SeekFrom, Write};
 
 use rprof_records::{Endian, Header, Misc, RawBytes, RecordType};
 
-use crate::write::compress::Compressor;
+use super::RecordWriter;
+use super::compress::Compressor;
+use super::header_block::HeaderBlock;
+use super::options::{EventDescription, WriteOptions};
+use crate::features::private::UNFINISHED;
 use crate::features::{Feature, FeatureSections};
-use crate::header::HEADER_SIZE;
-use crate::write::file::{DATA_LEN_AT, EventDescription, Front, WriteOptions};
+use crate::header::{DATA_LEN_AT, HEADER_SIZE};
 
 /// Gaps begin at its multiples.
 const GRID: u64 = 32 << 10;
@@ -50,9 +53,6 @@ const BUFFER: usize = 256 << 10;
 
 /// Bytes of an entry of the table of sections.
 const ENTRY: u64 = 16;
-
-/// rprof's note in a file that was not finished.
-pub(crate) const UNFINISHED: &str = "unfinished";
 
 /// What a recording is written to: it can be made shorter.
 pub trait Storage: Write + Seek {
@@ -81,7 +81,7 @@ impl Storage for File {
 #[derive(Debug)]
 pub struct GrowingWriter<W: Storage> {
     out: W,
-    front: Front,
+    header: HeaderBlock,
     compressor: Option<Compressor>,
     /// Those known at the start.
     features: FeatureSections,
@@ -109,15 +109,15 @@ impl<W: Storage> GrowingWriter<W> {
         features: &FeatureSections,
         options: WriteOptions,
     ) -> io::Result<GrowingWriter<W>> {
-        let front = Front::new(events, options.endian);
+        let header = HeaderBlock::new(events, options.endian);
         let compressor = Compressor::for_options(&options)?;
         let mut features = features.clone();
         let mut notes = features.private().unwrap_or_default();
         notes.push((UNFINISHED.to_owned(), String::new()));
         features.insert_private(&notes);
-        complete(&mut features, &front, compressor.as_ref());
+        header.complete(&mut features, compressor.as_ref());
         let mut body = vec![0; HEADER_SIZE];
-        body.extend(front.encode()?);
+        body.extend(header.encode()?);
         let mut places = Vec::new();
         for (_, bytes) in features.iter() {
             places.push((body.len() as u64, bytes.len() as u64));
@@ -127,7 +127,7 @@ impl<W: Storage> GrowingWriter<W> {
         let data_start = body.len() as u64;
         let mut writer = GrowingWriter {
             out,
-            front,
+            header,
             compressor,
             features,
             places,
@@ -141,21 +141,141 @@ impl<W: Storage> GrowingWriter<W> {
         writer.put_gap(data_start, next(data_start) - data_start)?;
         writer.extend()?;
         let named = writer.features.iter().map(|(feature, _)| feature);
-        let header = (writer.front).header(data_start, writer.limit - data_start, named);
-        writer.put_at(0, &header)?;
+        let bytes = (writer.header).header(data_start, writer.limit - data_start, named);
+        writer.put_at(0, &bytes)?;
         Ok(writer)
     }
 
     /// The events, in the order of the file.
     pub fn events(&self) -> &[EventDescription] {
-        &self.front.events
+        &self.header.events
     }
 
-    /// Appends whole records.
-    ///
-    /// # Errors
-    /// Those of the writer. What was written before remains readable.
-    pub fn write_records(&mut self, records: &[u8]) -> io::Result<()> {
+    /// Ends the data, and has these sections in the file: number, place, length.
+    fn commit(&mut self, data_end: u64, table: &[(Feature, u64, u64)]) -> io::Result<()> {
+        let endian = self.header.endian;
+        let entries = (table.iter())
+            .flat_map(|(_, at, len)| [*at, *len])
+            .flat_map(|n| endian.put_u64(n))
+            .collect::<Vec<u8>>();
+        self.put_at(data_end, &entries)?;
+        let data_len = data_end - self.data_start;
+        let named = table.iter().map(|(feature, ..)| *feature);
+        let header = self.header.header(self.data_start, data_len, named);
+        // All at once: the data ends before the table, and these sections are in it.
+        self.put_at(0, &header)?;
+        self.put_gap(self.end, Header::SIZE as u64)
+    }
+
+    /// Where a section stands since the start, and its length.
+    fn place(&self, feature: Feature) -> Option<(u64, u64)> {
+        (self.features.iter().zip(&self.places))
+            .find(|((known, _), _)| *known == feature)
+            .map(|(_, place)| *place)
+    }
+
+    /// Where it stands, if it is as it was.
+    fn standing(&self, feature: Feature, bytes: &[u8]) -> Option<u64> {
+        let same = self.features.get(feature) == Some(bytes);
+        self.place(feature).filter(|_| same).map(|(at, _)| at)
+    }
+
+    /// Remembers a failure: who writes on after a gap of its own cannot be read.
+    fn guarded<T>(&mut self, write: impl FnOnce(&mut Self) -> io::Result<T>) -> io::Result<T> {
+        if self.failed {
+            return Err(io::Error::other("an earlier write to this file failed"));
+        }
+        let result = write(self);
+        self.failed = result.is_err();
+        result
+    }
+
+    fn put_pending(&mut self) -> io::Result<()> {
+        let mut pending = std::mem::take(&mut self.pending);
+        let mut rest = &pending[..];
+        while !rest.is_empty() {
+            let (piece, behind) = rest.split_at(piece(rest, self.header.endian));
+            self.append(piece)?;
+            rest = behind;
+        }
+        // The buffer is used again.
+        pending.clear();
+        self.pending = pending;
+        Ok(())
+    }
+
+    /// Puts records where a gap is; see the module's description for the order.
+    fn append(&mut self, piece: &[u8]) -> io::Result<()> {
+        let (first, rest) = piece.split_at(Header::SIZE.min(piece.len()));
+        let begin = self.end;
+        // What is compressed has any length: a short gap brings the next to a multiple of eight.
+        let ragged = begin + piece.len() as u64;
+        let end = match ragged % 8 {
+            0 => ragged,
+            _ => (ragged + Header::SIZE as u64).next_multiple_of(8),
+        };
+        self.reserve(end)?;
+        let (endian, onward) = (self.header.endian, next(end) - end);
+        let mut behind = rest.to_vec();
+        if end > ragged {
+            behind.extend(gap(end - ragged, endian));
+            behind.resize((end - begin) as usize - Header::SIZE, 0);
+        }
+        if end + Header::SIZE as u64 <= next(begin) {
+            behind.extend(gap(onward, endian));
+        } else {
+            // Over the beginnings of other gaps: nobody may come to them any more.
+            self.put_gap(end, onward)?;
+            self.put_gap(begin, end - begin)?;
+        }
+        self.put_at(begin + Header::SIZE as u64, &behind)?;
+        self.put_at(begin, first)?;
+        self.end = end;
+        Ok(())
+    }
+
+    /// Sees to gaps behind `end`.
+    fn reserve(&mut self, end: u64) -> io::Result<()> {
+        while end + Header::SIZE as u64 > self.limit - LAST_GAP {
+            self.extend()?;
+            let len = self.limit - self.data_start;
+            self.put_at(DATA_LEN_AT, &self.header.endian.put_u64(len))?;
+        }
+        Ok(())
+    }
+
+    /// Makes more gaps, and the table behind them; the last gap leads to them.
+    fn extend(&mut self) -> io::Result<()> {
+        let last = self.limit - LAST_GAP;
+        let limit = self.limit + RESERVE;
+        let table = (self.places.iter())
+            .flat_map(|(at, len)| [*at, *len])
+            .flat_map(|n| self.header.endian.put_u64(n))
+            .collect::<Vec<u8>>();
+        self.put_at(limit, &table)?;
+        let mut at = last + GRID;
+        while at < limit - LAST_GAP {
+            self.put_gap(at, GRID)?;
+            at += GRID;
+        }
+        self.put_gap(at, LAST_GAP)?;
+        self.put_gap(last, GRID)?;
+        self.limit = limit;
+        Ok(())
+    }
+
+    fn put_gap(&mut self, at: u64, len: u64) -> io::Result<()> {
+        self.put_at(at, &gap(len, self.header.endian))
+    }
+
+    fn put_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.out.seek(SeekFrom::Start(at))?;
+        self.out.write_all(bytes)
+    }
+}
+
+impl<W: Storage> RecordWriter for GrowingWriter<W> {
+    fn write_records(&mut self, records: &[u8]) -> io::Result<()> {
         self.guarded(|this| {
             match &mut this.compressor {
                 None => this.pending.extend_from_slice(records),
@@ -172,17 +292,11 @@ impl<W: Storage> GrowingWriter<W> {
         })
     }
 
-    /// Bytes of records so far, as they stand in the file.
-    pub fn data_len(&self) -> u64 {
+    fn bytes_written(&self) -> u64 {
         self.end - self.data_start + self.pending.len() as u64
     }
 
-    /// Puts what is gathered into the file: what was recorded up to here survives this
-    /// process.
-    ///
-    /// # Errors
-    /// Those of the writer.
-    pub fn checkpoint(&mut self) -> io::Result<()> {
+    fn checkpoint(&mut self) -> io::Result<()> {
         self.guarded(|this| {
             if let Some(compressor) = &mut this.compressor {
                 this.pending.extend_from_slice(compressor.take()?);
@@ -191,16 +305,10 @@ impl<W: Storage> GrowingWriter<W> {
         })
     }
 
-    /// Ends the file with these sections instead of those of the start; EVENT_DESC and
-    /// COMPRESSED are added as there. Answers the length of the file in bytes.
-    ///
-    /// # Errors
-    /// Those of the writer. The file is then as after the last checkpoint.
-    pub fn finish(mut self, mut features: FeatureSections) -> io::Result<u64> {
+    /// Replaces the sections of the start. After an error the file is as at the last checkpoint.
+    fn finish(mut self, mut features: FeatureSections) -> io::Result<u64> {
         self.checkpoint()?;
-        // The bitmap has no room for more.
-        features.retain(|feature| feature.0 < Feature::MAX);
-        complete(&mut features, &self.front, self.compressor.as_ref());
+        (self.header).complete(&mut features, self.compressor.as_ref());
         // Table and sections come into a gap, of which the header alone becomes data.
         let data_end = self.end + Header::SIZE as u64;
         let room = self.end + LONGEST_GAP;
@@ -253,7 +361,7 @@ impl<W: Storage> GrowingWriter<W> {
                 end += bytes.len() as u64;
                 self.commit(data_end, &table)?;
                 if let Some((n, (_, at, len))) = notes {
-                    let entry = [at, len].map(|n| self.front.endian.put_u64(n)).concat();
+                    let entry = [at, len].map(|n| self.header.endian.put_u64(n)).concat();
                     self.put_at(data_end + ENTRY * n as u64, &entry)?;
                 }
             }
@@ -261,138 +369,6 @@ impl<W: Storage> GrowingWriter<W> {
         self.out.cut(end)?;
         self.out.flush()?;
         Ok(end)
-    }
-
-    /// Ends the data, and has these sections in the file: number, place, length.
-    fn commit(&mut self, data_end: u64, table: &[(Feature, u64, u64)]) -> io::Result<()> {
-        let endian = self.front.endian;
-        let entries = (table.iter())
-            .flat_map(|(_, at, len)| [*at, *len])
-            .flat_map(|n| endian.put_u64(n))
-            .collect::<Vec<u8>>();
-        self.put_at(data_end, &entries)?;
-        let data_len = data_end - self.data_start;
-        let named = table.iter().map(|(feature, ..)| *feature);
-        let header = self.front.header(self.data_start, data_len, named);
-        // All at once: the data ends before the table, and these sections are in it.
-        self.put_at(0, &header)?;
-        self.put_gap(self.end, Header::SIZE as u64)
-    }
-
-    /// Where a section stands since the start, and its length.
-    fn place(&self, feature: Feature) -> Option<(u64, u64)> {
-        (self.features.iter().zip(&self.places))
-            .find(|((known, _), _)| *known == feature)
-            .map(|(_, place)| *place)
-    }
-
-    /// Where it stands, if it is as it was.
-    fn standing(&self, feature: Feature, bytes: &[u8]) -> Option<u64> {
-        let same = self.features.get(feature) == Some(bytes);
-        self.place(feature).filter(|_| same).map(|(at, _)| at)
-    }
-
-    /// Remembers a failure: who writes on after a gap of its own cannot be read.
-    fn guarded<T>(&mut self, write: impl FnOnce(&mut Self) -> io::Result<T>) -> io::Result<T> {
-        if self.failed {
-            return Err(io::Error::other("an earlier write to this file failed"));
-        }
-        let result = write(self);
-        self.failed = result.is_err();
-        result
-    }
-
-    fn put_pending(&mut self) -> io::Result<()> {
-        let mut pending = std::mem::take(&mut self.pending);
-        let mut rest = &pending[..];
-        while !rest.is_empty() {
-            let (piece, behind) = rest.split_at(piece(rest, self.front.endian));
-            self.append(piece)?;
-            rest = behind;
-        }
-        // The buffer is used again.
-        pending.clear();
-        self.pending = pending;
-        Ok(())
-    }
-
-    /// Puts records where a gap is; see the module's description for the order.
-    fn append(&mut self, piece: &[u8]) -> io::Result<()> {
-        let (first, rest) = piece.split_at(Header::SIZE.min(piece.len()));
-        let begin = self.end;
-        // What is compressed has any length: a short gap brings the next to a multiple of eight.
-        let ragged = begin + piece.len() as u64;
-        let end = match ragged % 8 {
-            0 => ragged,
-            _ => (ragged + Header::SIZE as u64).next_multiple_of(8),
-        };
-        self.reserve(end)?;
-        let (endian, onward) = (self.front.endian, next(end) - end);
-        let mut behind = rest.to_vec();
-        if end > ragged {
-            behind.extend(gap(end - ragged, endian));
-            behind.resize((end - begin) as usize - Header::SIZE, 0);
-        }
-        if end + Header::SIZE as u64 <= next(begin) {
-            behind.extend(gap(onward, endian));
-        } else {
-            // Over the beginnings of other gaps: nobody may come to them any more.
-            self.put_gap(end, onward)?;
-            self.put_gap(begin, end - begin)?;
-        }
-        self.put_at(begin + Header::SIZE as u64, &behind)?;
-        self.put_at(begin, first)?;
-        self.end = end;
-        Ok(())
-    }
-
-    /// Sees to gaps behind `end`.
-    fn reserve(&mut self, end: u64) -> io::Result<()> {
-        while end + Header::SIZE as u64 > self.limit - LAST_GAP {
-            self.extend()?;
-            let len = self.limit - self.data_start;
-            self.put_at(DATA_LEN_AT, &self.front.endian.put_u64(len))?;
-        }
-        Ok(())
-    }
-
-    /// Makes more gaps, and the table behind them; the last gap leads to them.
-    fn extend(&mut self) -> io::Result<()> {
-        let last = self.limit - LAST_GAP;
-        let limit = self.limit + RESERVE;
-        let table = (self.places.iter())
-            .flat_map(|(at, len)| [*at, *len])
-            .flat_map(|n| self.front.endian.put_u64(n))
-            .collect::<Vec<u8>>();
-        self.put_at(limit, &table)?;
-        let mut at = last + GRID;
-        while at < limit - LAST_GAP {
-            self.put_gap(at, GRID)?;
-            at += GRID;
-        }
-        self.put_gap(at, LAST_GAP)?;
-        self.put_gap(last, GRID)?;
-        self.limit = limit;
-        Ok(())
-    }
-
-    fn put_gap(&mut self, at: u64, len: u64) -> io::Result<()> {
-        self.put_at(at, &gap(len, self.front.endian))
-    }
-
-    fn put_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        self.out.seek(SeekFrom::Start(at))?;
-        self.out.write_all(bytes)
-    }
-}
-
-/// Adds what every file says.
-fn complete(features: &mut FeatureSections, front: &Front, compressor: Option<&Compressor>) {
-    if !features.has(Feature::EVENT_DESC) {
-        features.insert_event_descriptions(&front.events, front.attr_size);
-    }
-    if let Some(compressor) = compressor {
-        features.insert_compression(&compressor.description());
     }
 }
 

@@ -2,12 +2,102 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `mod` | [`RecordWriter`]: what every writer does |
+//! | [`options`] | [`WriteOptions`], [`EventDescription`] |
 //! | [`file`] | [`FileWriter`](file::FileWriter): a file |
 //! | [`growing`] | [`GrowingWriter`](growing::GrowingWriter): a file that is whole whenever its writer dies |
 //! | [`pipe`] | [`PipeWriter`](pipe::PipeWriter): a stream |
+//! | `header_block` | the header, attrs and ids of a file |
 //! | `compress` | records to COMPRESSED records |
 
 mod compress;
 pub mod file;
 pub mod growing;
+mod header_block;
+pub mod options;
 pub mod pipe;
+
+use std::io;
+
+use crate::features::FeatureSections;
+
+pub use options::{EventDescription, WriteOptions};
+
+/// A destination for the records of a recording, in the order in which readers are to meet them.
+///
+/// [`FileWriter`](file::FileWriter), [`GrowingWriter`](growing::GrowingWriter) and
+/// [`PipeWriter`](pipe::PipeWriter) implement it, each for a form of perf.data. A program that
+/// wants the merged records of a session and no file implements it itself, with the default
+/// [`checkpoint`](Self::checkpoint).
+///
+/// ```text
+///   create --> write_records ... checkpoint --> write_records ... checkpoint --> finish
+/// ```
+///
+/// After an error a writer of this crate refuses everything that follows: records behind a gap
+/// could not be told from good ones. What went before stays readable.
+///
+/// # Examples
+/// A destination that counts samples and keeps nothing:
+///
+/// ```
+/// use std::io;
+/// use rprof_perfdata::{FeatureSections, RecordWriter};
+/// use rprof_records::{Endian, RawBytes, RawRecord, RecordType};
+///
+/// #[derive(Default)]
+/// struct SampleCounter {
+///     samples: u64,
+///     bytes: u64,
+/// }
+///
+/// impl RecordWriter for SampleCounter {
+///     fn write_records(&mut self, mut records: &[u8]) -> io::Result<()> {
+///         self.bytes += records.len() as u64;
+///         while let Some(raw) = RawRecord::parse(RawBytes::from(records), Endian::NATIVE) {
+///             self.samples += u64::from(raw.kind == RecordType::SAMPLE);
+///             records = &records[raw.size()..];
+///         }
+///         Ok(())
+///     }
+///
+///     fn bytes_written(&self) -> u64 {
+///         self.bytes
+///     }
+///
+///     fn finish(self, _: FeatureSections) -> io::Result<u64> {
+///         Ok(self.bytes)
+///     }
+/// }
+/// ```
+pub trait RecordWriter {
+    /// Appends whole records, one behind the other, in the recording's byte order.
+    ///
+    /// # Errors
+    /// Those of the destination, such as a full disk. [`io::ErrorKind::BrokenPipe`] of a stream
+    /// means that its reader went away.
+    fn write_records(&mut self, records: &[u8]) -> io::Result<()>;
+
+    /// Hands on every record so far: what is in a file survives this process, what goes into a
+    /// stream reaches its reader. Does nothing by default.
+    ///
+    /// # Errors
+    /// As [`write_records`](Self::write_records).
+    fn checkpoint(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Returns the number of bytes so far, after compression; limits on the size of a
+    /// recording are compared with it. Of a file these are the records, of a stream
+    /// everything.
+    fn bytes_written(&self) -> u64;
+
+    /// Ends the recording with the sections that describe it, and returns its length in bytes.
+    /// `features` has all of them, those that were known from the start too.
+    ///
+    /// # Errors
+    /// As [`write_records`](Self::write_records).
+    fn finish(self, features: FeatureSections) -> io::Result<u64>
+    where
+        Self: Sized;
+}

@@ -4,11 +4,12 @@ use std::io::{self, BufWriter, Write};
 
 use rprof_records::{Endian, Misc, RecordType, put_record};
 
-use crate::write::compress::Compressor;
-use crate::features::{BuildIdEntry, Feature, FeatureSections, put_build_id};
-use crate::header::PIPE_HEADER_SIZE;
-use crate::read::pipe::{KEPT_MARK, PRIVATE_MARK};
-use crate::write::file::{EventDescription, WriteOptions, attr_size, encode_attr, magic};
+use super::RecordWriter;
+use super::compress::Compressor;
+use super::header_block::{attr_size, encode_attr};
+use super::options::{EventDescription, WriteOptions};
+use crate::features::{Feature, FeatureSections, put_build_id};
+use crate::header::{KEPT_MARK, PIPE_HEADER_SIZE, PRIVATE_MARK, magic};
 
 /// Bytes of a longer section in one record: a multiple of eight, so that nothing comes between.
 const PIECE: usize = 65_000;
@@ -19,9 +20,10 @@ const NAME: u64 = 2;
 /// Writes a recording in pipe mode: `perf report -i -` reads it while it comes.
 ///
 /// The header comes as records: each event with its ids and its name, then the
-/// feature sections known at the start. What is known later is written with
-/// [`write_features`](Self::write_features) and
-/// [`write_build_ids`](Self::write_build_ids).
+/// feature sections known at the start. [`finish`](RecordWriter::finish) adds those that became
+/// known, or changed, since; [`write_features`](Self::write_features) does so in between.
+///
+/// [`checkpoint`](RecordWriter::checkpoint) hands on what is buffered.
 #[derive(Debug)]
 pub struct PipeWriter<W: Write> {
     out: BufWriter<W>,
@@ -29,7 +31,10 @@ pub struct PipeWriter<W: Write> {
     events: Vec<EventDescription>,
     compressor: Option<Compressor>,
     written: u64,
+    /// Sections that readers have.
+    features: FeatureSections,
     left_out: Vec<Feature>,
+    failed: bool,
 }
 
 impl<W: Write> PipeWriter<W> {
@@ -51,7 +56,9 @@ impl<W: Write> PipeWriter<W> {
             events,
             compressor: Compressor::for_options(&options)?,
             written: 0,
+            features: features.clone(),
             left_out: Vec::new(),
+            failed: false,
         };
         let mut start = magic(endian);
         start.extend(endian.put_u64(PIPE_HEADER_SIZE as u64));
@@ -88,11 +95,6 @@ impl<W: Write> PipeWriter<W> {
     /// Features that no record can hold, being longer than 65,519 bytes.
     pub fn left_out(&self) -> &[Feature] {
         &self.left_out
-    }
-
-    /// Bytes of the stream so far.
-    pub fn stream_len(&self) -> u64 {
-        self.written
     }
 
     /// Writes feature sections. A section written again replaces the one before.
@@ -142,63 +144,32 @@ impl<W: Write> PipeWriter<W> {
                 }
             }
         }
-        self.flush_compressed()?;
-        self.put(&out)
-    }
-
-    /// Writes build-ids. One whose path is too long for a record is left out.
-    ///
-    /// # Errors
-    /// Those of the writer.
-    pub fn write_build_ids(&mut self, entries: &[BuildIdEntry]) -> io::Result<()> {
-        let mut out = Vec::new();
-        for entry in entries {
-            put_build_id(&mut out, RecordType::HEADER_BUILD_ID, entry, self.endian);
-        }
-        self.flush_compressed()?;
-        self.put(&out)
-    }
-
-    /// Appends whole records.
-    ///
-    /// # Errors
-    /// Those of the writer. [`io::ErrorKind::BrokenPipe`] means that the reader went away.
-    pub fn write_records(&mut self, records: &[u8]) -> io::Result<()> {
-        match &mut self.compressor {
-            None => self.put(records),
-            Some(compressor) => match compressor.push(records) {
-                true => self.flush_compressed(),
-                false => Ok(()),
-            },
-        }
+        self.guarded(|this| {
+            this.flush_compressed()?;
+            this.put(&out)
+        })
     }
 
     /// Appends whole records as they are, even where others are compressed: those
     /// with a payload behind them must not be.
     ///
     /// # Errors
-    /// As [`write_records`](Self::write_records).
+    /// As [`write_records`](RecordWriter::write_records).
     pub fn write_uncompressed(&mut self, records: &[u8]) -> io::Result<()> {
-        self.flush_compressed()?;
-        self.put(records)
+        self.guarded(|this| {
+            this.flush_compressed()?;
+            this.put(records)
+        })
     }
 
-    /// Hands on what is buffered.
-    ///
-    /// # Errors
-    /// As [`write_records`](Self::write_records).
-    pub fn flush(&mut self) -> io::Result<()> {
-        self.flush_compressed()?;
-        self.out.flush()
-    }
-
-    /// Ends the stream; answers its length in bytes.
-    ///
-    /// # Errors
-    /// As [`write_records`](Self::write_records).
-    pub fn finish(mut self) -> io::Result<u64> {
-        self.flush()?;
-        Ok(self.written)
+    /// Remembers a failure: the rest of a record that was cut off would be taken for records.
+    fn guarded<T>(&mut self, write: impl FnOnce(&mut Self) -> io::Result<T>) -> io::Result<T> {
+        if self.failed {
+            return Err(io::Error::other("an earlier write to this stream failed"));
+        }
+        let result = write(self);
+        self.failed = result.is_err();
+        result
     }
 
     fn flush_compressed(&mut self) -> io::Result<()> {
@@ -214,6 +185,41 @@ impl<W: Write> PipeWriter<W> {
         self.out.write_all(bytes)?;
         self.written += bytes.len() as u64;
         Ok(())
+    }
+}
+
+impl<W: Write> RecordWriter for PipeWriter<W> {
+    fn write_records(&mut self, records: &[u8]) -> io::Result<()> {
+        self.guarded(|this| match &mut this.compressor {
+            None => this.put(records),
+            Some(compressor) => match compressor.push(records) {
+                true => this.flush_compressed(),
+                false => Ok(()),
+            },
+        })
+    }
+
+    fn checkpoint(&mut self) -> io::Result<()> {
+        self.guarded(|this| {
+            this.flush_compressed()?;
+            this.out.flush()
+        })
+    }
+
+    fn bytes_written(&self) -> u64 {
+        self.written
+    }
+
+    fn finish(mut self, mut features: FeatureSections) -> io::Result<u64> {
+        let known = std::mem::take(&mut self.features);
+        let same: Vec<Feature> = (features.iter())
+            .filter(|(feature, bytes)| known.get(*feature) == Some(*bytes))
+            .map(|(feature, _)| feature)
+            .collect();
+        features.retain(|feature| !same.contains(&feature));
+        self.write_features(&features)?;
+        self.checkpoint()?;
+        Ok(self.written)
     }
 }
 

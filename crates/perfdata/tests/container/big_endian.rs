@@ -31,7 +31,7 @@ fn files_and_streams_read_the_same_in_both_orders() {
             assert_eq!(f.private().unwrap(), [("lost".into(), "3".into())]);
             let mut of_events = [0; 2];
             for block in data.blocks() {
-                for w in block.walk().filter(|w| w.record.kind.0 == 9) {
+                for w in block.unwrap().walk().filter(|w| w.record.kind.0 == 9) {
                     of_events[data.events().of_sample(&w.record).unwrap()] += 1;
                 }
             }

@@ -6,7 +6,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::rc::Rc;
 
 use rprof_perfdata::write::growing::Storage;
-use rprof_perfdata::{Feature, FeatureSections, GrowingWriter, WriteOptions};
+use rprof_perfdata::{Feature, FeatureSections, GrowingWriter, RecordWriter, WriteOptions};
 use rprof_records::{Endian, Misc, RecordType, put_record};
 
 use crate::made;
@@ -162,11 +162,9 @@ fn killed_between_any_two_writes_it_is_whole() {
     for options in [WriteOptions::default(), made::compressed()] {
         each_state(options, 60, |n, state| {
             let data = made::read(state.bytes).unwrap();
-            let mut blocks = data.blocks();
-            blocks.by_ref().for_each(drop);
             // Between two writes, when gaps are added and in the end, the last gap reaches
             // over the end of the data; nothing is behind it.
-            let damage = blocks.damage().map(|damage| damage.what.clone());
+            let damage = made::damage(&data).map(|damage| damage.what);
             if let Some(what) = damage {
                 assert!(
                     what.starts_with("a HEADER_EVENT_TYPE record"),
@@ -213,10 +211,8 @@ fn perf_reads_what_a_kill_leaves() {
                 return;
             }
             let data = made::read(state.bytes).unwrap();
-            let mut blocks = data.blocks();
-            blocks.by_ref().for_each(drop);
             // The moment between two writes of eight bytes that the test above tells of.
-            if blocks.damage().is_some() {
+            if made::damage(&data).is_some() {
                 return;
             }
             fs::write(&path, state.bytes).unwrap();

@@ -5,7 +5,8 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use rprof_perfdata::{
-    EventDescription, Feature, FeatureSections, FileWriter, PerfData, PipeWriter, WriteOptions,
+    Damage, EventDescription, Feature, FeatureSections, FileWriter, PerfData, PipeWriter,
+    RecordWriter, WriteOptions,
 };
 use rprof_records::{Attr, AttrFlags, Endian, Misc, RecordType, SampleType, put_record};
 
@@ -95,7 +96,7 @@ pub(crate) fn stream(count: u64, options: WriteOptions) -> Vec<u8> {
     writer
         .write_records(&records(count, options.endian))
         .unwrap();
-    writer.finish().unwrap();
+    writer.finish(features).unwrap();
     bytes
 }
 
@@ -114,7 +115,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<PerfData, rprof_perfdata::Error> {
 pub(crate) fn all_records(data: &PerfData) -> Vec<Vec<u8>> {
     let header = [64, 65, 66, 67, 80].map(RecordType);
     let mut all = Vec::new();
-    for block in data.blocks() {
+    for block in data.blocks().filter_map(Result::ok) {
         let kept = block.walk().filter(|w| {
             data.mode() == rprof_perfdata::Mode::File || !header.contains(&w.record.kind)
         });
@@ -126,7 +127,7 @@ pub(crate) fn all_records(data: &PerfData) -> Vec<Vec<u8>> {
 /// Number of records of each type.
 pub(crate) fn counts(data: &PerfData) -> BTreeMap<u32, u64> {
     let mut counts = BTreeMap::new();
-    for block in data.blocks() {
+    for block in data.blocks().filter_map(Result::ok) {
         for walked in block.walk() {
             *counts.entry(walked.record.kind.0).or_default() += 1;
         }
@@ -134,12 +135,16 @@ pub(crate) fn counts(data: &PerfData) -> BTreeMap<u32, u64> {
     counts
 }
 
+/// The first damage of a recording's data.
+pub(crate) fn damage(data: &PerfData) -> Option<Damage> {
+    data.blocks().find_map(Result::err)
+}
+
 /// Reads everything there is to read, to see that nothing fails but by an error.
 pub(crate) fn exhaust(bytes: &[u8]) -> Option<u64> {
     let data = read(bytes).ok()?;
-    let mut blocks = data.blocks();
     let mut records = 0;
-    for block in blocks.by_ref() {
+    for block in data.blocks().filter_map(Result::ok) {
         for walked in block.walk() {
             records += 1;
             let _ = rprof_perfdata::UserRecord::decode(&walked.record);

@@ -5,7 +5,7 @@ use std::io::Cursor;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use rprof_perfdata::{Feature, FileWriter, PerfData, PipeWriter, WriteOptions};
+use rprof_perfdata::{Feature, FileWriter, PerfData, PipeWriter, RecordWriter, WriteOptions};
 use rprof_records::Endian;
 
 use crate::made;
@@ -91,7 +91,7 @@ fn many_events_are_told_apart() {
     let (features, options) = (made::features(Endian::NATIVE), made::compressed());
     let mut writer = PipeWriter::create(&mut stream, events, &features, options).unwrap();
     writer.write_records(&samples).unwrap();
-    writer.finish().unwrap();
+    writer.finish(features).unwrap();
     let dir = tempfile::tempdir().unwrap();
     for bytes in [bytes.into_inner(), stream] {
         let path = dir.path().join("perf.data");

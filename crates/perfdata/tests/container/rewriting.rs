@@ -4,8 +4,8 @@ use std::io::Cursor;
 
 use proptest::prelude::*;
 use rprof_perfdata::{
-    EventDescription, Feature, FeatureSections, FileWriter, PerfData, WriteOptions, rewrite,
-    rewrite_pipe,
+    EventDescription, Feature, FeatureSections, FileWriter, PerfData, RecordWriter, WriteOptions,
+    rewrite, rewrite_pipe,
 };
 use rprof_records::{Attr, Endian, Misc, RecordType, SampleType, put_record};
 
