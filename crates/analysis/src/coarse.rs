@@ -70,7 +70,7 @@ impl<'a> Coarse<'a> {
             Place::Image(id) => self.of_image(id),
             Place::Kernel(id) => self.kernel(id, place),
             // Their names come from elsewhere, by address.
-            Place::Made(_) | Place::Vsyscall => None,
+            Place::Jit(_) | Place::Vsyscall => None,
             Place::Anonymous { .. }
             | Place::Unmapped
             | Place::Hypervisor

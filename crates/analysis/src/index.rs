@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
+use rprof_jit::JitProcesses;
 use rprof_perfdata::{Block, Damage, PerfData, Walk};
 use rprof_processes::{ImageIdentity, NewMapping, Pid, ProcessMapBuilder, Tid, Timeline};
 use rprof_records::{CpuMode, Misc, Mmap, Mmap2, RawRecord, Record, RecordType, SampleType};
 
-use crate::jit::{Runtimes, Seen};
+use crate::jit::{self, Runtimes};
 use crate::reads::{Counts, Reads};
 use crate::resolve::place_in;
 
@@ -68,7 +69,7 @@ impl<'a> Index<'a> {
             unreadable: 0,
             counts: Counts::default(),
             builder: ProcessMapBuilder::new(),
-            seen: Seen::default(),
+            jit_processes: JitProcesses::default(),
             of_kernel,
         };
         let mut damage = None;
@@ -112,7 +113,7 @@ impl<'a> Index<'a> {
             unreadable: pass.unreadable,
             damage,
             reads: pass.counts.finish(),
-            runtimes: Runtimes::new(data, pass.seen),
+            runtimes: Runtimes::new(data, pass.jit_processes),
             blocks: kept,
         }
     }
@@ -147,7 +148,7 @@ struct Pass<'a, F> {
     unreadable: u64,
     counts: Counts,
     builder: ProcessMapBuilder,
-    seen: Seen,
+    jit_processes: JitProcesses,
     of_kernel: F,
 }
 
@@ -244,7 +245,7 @@ impl<'a, F: FnMut()> Pass<'a, F> {
 
     fn apply(&mut self, one: &Sideband<'_>) {
         let Sideband { time, misc, record } = one;
-        self.seen.take(record, *misc);
+        jit::follow(&mut self.jit_processes, record, *misc);
         let kernel = matches!(misc.cpu_mode(), CpuMode::Kernel);
         let map = &mut self.builder;
         match record {

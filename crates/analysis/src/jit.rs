@@ -5,14 +5,16 @@
 //! its own files first, and then those of the process that it was forked from, whose code it
 //! has inherited.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use rprof_jit::{JitDump, JitFunction, JitLine, MapFile, PerfMap, Refusal, places};
+use rprof_jit::{
+    JitDump, JitFunction, JitLine, JitProcesses, MAX_JITDUMPS, MapFile, PerfMap, ProcessRoot,
+    Refusal,
+};
 use rprof_perfdata::{KeptFile, KeptKind, PerfData};
-use rprof_processes::{Image, ImageIdentity, ImageKind};
+use rprof_processes::{Image, ImageIdentity};
 use rprof_records::{AttrFlags, CpuMode, Misc, Record};
 use rprof_symbols::{Frames, SourceLine};
 use rprof_unwind::{Arch, UnwindTable};
@@ -29,61 +31,24 @@ const MOST_EXPANDED: u64 = 4 << 30;
 /// Most bytes of unwinding information, of code wherever it was, that are made into tables.
 const MOST_UNWINDING: u64 = 256 << 20;
 
-/// Most forebears that are asked.
-const MOST_FOREBEARS: usize = 8;
-
-/// Most jitdumps of a process.
-const MOST_DUMPS: usize = 16;
-
-/// Which processes may have made code, from the records: for [`Runtimes::new`].
-#[derive(Debug, Default)]
-pub(crate) struct Seen {
-    /// Paths of jitdumps by process, which may have none.
-    dumps: FxHashMap<i32, Vec<Vec<u8>>>,
-    parents: FxHashMap<i32, i32>,
-}
-
-impl Seen {
-    /// Takes in a record, in the order of time.
-    pub(crate) fn take(&mut self, record: &Record<'_>, misc: Misc) {
-        let user = !matches!(misc.cpu_mode(), CpuMode::Kernel);
-        match record {
-            Record::Mmap(m) if user && !misc.has(Misc::MMAP_DATA) => self.mapped(m.pid, &m.path),
-            Record::Mmap2(m) if user && m.prot & 4 != 0 => self.mapped(m.pid, &m.path),
-            // One that was there already has perhaps executed a program since.
-            Record::Fork(task) if task.pid != task.ppid && !misc.has(Misc::COMM_EXEC) => {
-                self.parents.insert(task.pid, task.ppid);
-            }
-            Record::Comm(comm) if misc.has(Misc::COMM_EXEC) => {
-                self.parents.remove(&comm.pid);
-            }
-            _ => {}
+/// Handles a record of the sideband that shows which processes have JIT code. Records come in the
+/// order of time.
+pub(crate) fn follow(processes: &mut JitProcesses, record: &Record<'_>, misc: Misc) {
+    let user = !matches!(misc.cpu_mode(), CpuMode::Kernel);
+    match record {
+        Record::Mmap(m) if user && !misc.has(Misc::MMAP_DATA) => {
+            processes.handle_mapped(m.pid, &m.path);
         }
-    }
-
-    fn mapped(&mut self, pid: i32, path: &[u8]) {
-        if places::is_jitdump(path) {
-            let dumps = self.dumps.entry(pid).or_default();
-            if dumps.len() < MOST_DUMPS && !dumps.iter().any(|known| known == path) {
-                dumps.push(path.to_vec());
-            }
-        } else if may_be_made(ImageKind::of_user(path)) {
-            self.dumps.entry(pid).or_default();
+        Record::Mmap2(m) if user && m.prot & 4 != 0 => {
+            processes.handle_mapped(m.pid, &m.path);
         }
+        // One that was there already has perhaps executed a program since.
+        Record::Fork(task) if !misc.has(Misc::COMM_EXEC) => {
+            processes.handle_fork(task.pid, task.ppid);
+        }
+        Record::Comm(comm) if misc.has(Misc::COMM_EXEC) => processes.handle_exec(comm.pid),
+        _ => {}
     }
-}
-
-/// Whether memory of this kind may hold code that was made at run time.
-pub(crate) fn may_be_made(kind: ImageKind) -> bool {
-    matches!(
-        kind,
-        ImageKind::Anonymous
-            | ImageKind::Memfd
-            | ImageKind::Heap
-            | ImageKind::Stack
-            | ImageKind::Deleted
-            | ImageKind::Other
-    )
 }
 
 /// A function that was made at run time, by the file that tells of it.
@@ -101,8 +66,8 @@ pub struct JitCode {
 #[derive(Debug)]
 pub(crate) struct Runtimes<'a> {
     kept: Vec<KeptFile<'a>>,
-    by_pid: FxHashMap<i32, Runtime>,
-    parents: FxHashMap<i32, i32>,
+    processes: JitProcesses,
+    by_pid: FxHashMap<i32, OnceLock<Tables>>,
     has_dumps: bool,
     /// Whether times in jitdumps are those of the samples.
     is_monotonic: bool,
@@ -113,12 +78,6 @@ pub(crate) struct Runtimes<'a> {
     unwinding_budget: AtomicU64,
     told: Mutex<Vec<String>>,
     recording: &'a Path,
-}
-
-#[derive(Debug, Default)]
-struct Runtime {
-    dumps: Vec<Vec<u8>>,
-    tables: OnceLock<Tables>,
 }
 
 /// The files of one process.
@@ -136,26 +95,26 @@ type Unwound = OnceLock<Option<Arc<UnwindTable>>>;
 
 impl<'a> Runtimes<'a> {
     /// Reads no file yet.
-    pub(crate) fn new(data: &'a PerfData, seen: Seen) -> Runtimes<'a> {
+    pub(crate) fn new(data: &'a PerfData, processes: JitProcesses) -> Runtimes<'a> {
         let kept = data.features().kept_files().unwrap_or_default();
-        let mut by_pid: FxHashMap<i32, Runtime> = FxHashMap::default();
+        let mut by_pid: FxHashMap<i32, OnceLock<Tables>> = FxHashMap::default();
         for file in &kept {
             if [KeptKind::PERF_MAP, KeptKind::JITDUMP].contains(&file.kind) {
                 by_pid.entry(file.pid).or_default();
             }
         }
         let mut has_dumps = kept.iter().any(|file| file.kind == KeptKind::JITDUMP);
-        for (pid, dumps) in seen.dumps {
-            has_dumps |= !dumps.is_empty();
-            by_pid.entry(pid).or_default().dumps = dumps;
+        for pid in processes.iter() {
+            has_dumps |= !processes.jitdumps(pid).is_empty();
+            by_pid.entry(pid).or_default();
         }
         let is_monotonic = data.events().list().iter().all(|event| {
             event.attr.flags.contains(AttrFlags::USE_CLOCKID) && event.attr.clockid == MONOTONIC
         });
         Runtimes {
             kept,
+            processes,
             by_pid,
-            parents: seen.parents,
             has_dumps,
             is_monotonic,
             is_here: is_of_this_machine(data),
@@ -187,7 +146,7 @@ impl<'a> Runtimes<'a> {
             return None;
         }
         let code = self.find(pid, time, avma)?;
-        let tables = self.by_pid.get(&code.pid)?.tables.get()?;
+        let tables = self.by_pid.get(&code.pid)?.get()?;
         let table = usize::from(code.table);
         let cell = tables.unwinding.get(table)?.get(code.number as usize)?;
         let make = || {
@@ -199,10 +158,7 @@ impl<'a> Runtimes<'a> {
                 self.tell("jitdumps have more unwinding information than is used".into());
                 return None;
             }
-            let (start, end) = (known.start, known.start.saturating_add(known.size));
-            let at = start.wrapping_add(known.eh_frame_offset);
-            let table = UnwindTable::of_made_code(arch, known.eh_frame, at, start..end);
-            Some(Arc::new(table))
+            Some(Arc::new(known.table(arch)))
         };
         cell.get_or_init(make).clone()
     }
@@ -219,7 +175,7 @@ impl<'a> Runtimes<'a> {
 
     /// The frame of a function, `avma` being an address in it.
     pub(crate) fn frames(&self, code: JitCode, avma: u64) -> Option<Frames> {
-        let tables = self.by_pid.get(&code.pid)?.tables.get()?;
+        let tables = self.by_pid.get(&code.pid)?.get()?;
         let table = usize::from(code.table);
         match tables.dumps.get(table) {
             Some(dump) => {
@@ -281,28 +237,25 @@ impl<'a> Runtimes<'a> {
 
     /// A process's files, and those of its forebears.
     fn lineage(&self, pid: i32) -> impl Iterator<Item = (i32, &Tables)> {
-        let parent = |pid: &i32| self.parents.get(pid).copied();
-        let pids = std::iter::successors(Some(pid), parent).take(MOST_FOREBEARS);
-        pids.filter_map(|pid| {
-            let runtime = self.by_pid.get(&pid)?;
-            let tables = runtime.tables.get_or_init(|| self.load(pid, runtime));
+        self.processes.lineage(pid).filter_map(|pid| {
+            let tables = self.by_pid.get(&pid)?.get_or_init(|| self.load(pid));
             Some((pid, tables))
         })
     }
 
-    fn load(&self, pid: i32, runtime: &Runtime) -> Tables {
+    fn load(&self, pid: i32) -> Tables {
         let mut tables = Tables::default();
         let kept = |kind| {
             let of_pid = move |file: &&KeptFile<'_>| file.pid == pid && file.kind == kind;
             self.kept.iter().filter(of_pid)
         };
-        for file in kept(KeptKind::JITDUMP).take(MOST_DUMPS) {
+        for file in kept(KeptKind::JITDUMP).take(MAX_JITDUMPS) {
             if let Some(bytes) = self.contents(file) {
                 let path = String::from_utf8_lossy(&file.path);
                 tables.dumps.extend(self.dump(&path, &bytes));
             }
         }
-        for file in kept(KeptKind::PERF_MAP).take(MOST_DUMPS) {
+        for file in kept(KeptKind::PERF_MAP).take(MAX_JITDUMPS) {
             if let Some(bytes) = self.contents(file) {
                 let path = String::from_utf8_lossy(&file.path);
                 tables.maps.push((file.since, self.map(&path, bytes)));
@@ -310,7 +263,7 @@ impl<'a> Runtimes<'a> {
         }
         tables.maps.sort_by_key(|(since, _)| *since);
         if self.is_here {
-            self.look(pid, runtime, &mut tables);
+            self.look(pid, &mut tables);
         }
         let cells = |dump: &JitDump| match dump.has_unwinding() {
             true => (0..dump.len()).map(|_| Unwound::new()).collect(),
@@ -321,18 +274,17 @@ impl<'a> Runtimes<'a> {
     }
 
     /// Looks for what the recording does not have.
-    fn look(&self, pid: i32, runtime: &Runtime, tables: &mut Tables) {
-        let views = places::views(pid, std::fs::metadata(self.recording).ok());
+    fn look(&self, pid: i32, tables: &mut Tables) {
+        let roots = ProcessRoot::candidates(pid, std::fs::metadata(self.recording).ok());
         if tables.dumps.is_empty() {
-            for path in &runtime.dumps {
-                let path = Path::new(std::ffi::OsStr::from_bytes(path));
-                if let Some((path, bytes)) = self.open(&views, |_| path.to_owned()) {
+            for path in self.processes.jitdumps(pid) {
+                if let Some((path, bytes)) = self.open(&roots, |_| path.clone()) {
                     tables.dumps.extend(self.dump(&path, &bytes));
                 }
             }
         }
         if tables.maps.is_empty()
-            && let Some((path, bytes)) = self.open(&views, places::perf_map)
+            && let Some((path, bytes)) = self.open(&roots, ProcessRoot::perf_map_path)
         {
             tables.maps.push((0, self.map(&path, bytes)));
         }
@@ -341,12 +293,12 @@ impl<'a> Runtimes<'a> {
     /// The first that is there and may be used.
     fn open(
         &self,
-        views: &[places::View],
-        path: impl Fn(i32) -> std::path::PathBuf,
+        roots: &[ProcessRoot],
+        path: impl Fn(&ProcessRoot) -> std::path::PathBuf,
     ) -> Option<(String, Vec<u8>)> {
-        for view in views {
-            let path = path(view.pid);
-            let opened = MapFile::open(&view.root, &path, &view.owners);
+        for root in roots {
+            let path = path(root);
+            let opened = root.open(&path);
             let read = opened.and_then(|file| file.as_ref().map(MapFile::read).transpose());
             let path = path.to_string_lossy().into_owned();
             match read {

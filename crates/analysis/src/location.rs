@@ -1,9 +1,10 @@
 //! Addresses by what lies there.
 
+use rprof_jit::may_hold_jit_code;
 use rprof_processes::{ImageId, ImageKind, MapView, Timeline};
 use rprof_records::{ContextMarker, CpuMode};
 
-use crate::jit::{JitCode, Runtimes, may_be_made};
+use crate::jit::{JitCode, Runtimes};
 
 /// Where an address of a callchain lies, and what to look up there. Equal
 /// locations have equal names, in whichever process they were seen.
@@ -31,7 +32,7 @@ pub enum Place {
         image: ImageId,
     },
     /// Code that was made at run time, and of which its runtime has told.
-    Made(JitCode),
+    Jit(JitCode),
     /// The kernel or one of its modules, with the image that was recorded for
     /// the address, if any.
     Kernel(Option<ImageId>),
@@ -83,10 +84,10 @@ impl Context<'_> {
                 let found = self.user.resolve(lookup);
                 let image = found.and_then(|r| self.timeline.image(r.image));
                 let kind = image.map(|image| image.kind);
-                if kind.is_none_or(may_be_made)
+                if kind.is_none_or(may_hold_jit_code)
                     && let Some(code) = self.runtimes.find(self.pid, self.time, lookup)
                 {
-                    return at(Place::Made(code), lookup);
+                    return at(Place::Jit(code), lookup);
                 }
                 match (found, kind) {
                     (None, _) => at(Place::Unmapped, lookup),

@@ -4,10 +4,10 @@
 //! few pages. All of a page of one mapping lies in one image, so where a page is known, its
 //! addresses need not be looked for among the mappings.
 
+use rprof_jit::may_hold_jit_code;
 use rprof_processes::ImageId;
 use rprof_records::CpuMode;
 
-use crate::jit::may_be_made;
 use crate::location::{Context, Location, Place};
 
 /// Pages that are kept at hand; a power of two. 96 KiB: a part of what a core has for itself.
@@ -73,7 +73,7 @@ impl Pages {
             && mapping.start <= start
             && mapping.end - start >= PAGE
             // Code that was made at run time may begin anywhere.
-            && !(context.timeline.image(image)).is_none_or(|image| may_be_made(image.kind))
+            && !(context.timeline.image(image)).is_none_or(|image| may_hold_jit_code(image.kind))
         {
             *slot = Slot {
                 start,

@@ -152,7 +152,7 @@ fn resolve(
 ) -> Vec<Lookup> {
     let runtimes = &index.runtimes;
     match (place, target) {
-        (Place::Made(code), _) => (lookups.iter())
+        (Place::Jit(code), _) => (lookups.iter())
             .map(|avma| (runtimes.frames(code, *avma)).ok_or(Reason::JitWithoutMap))
             .collect(),
         (Place::Image(id), target) => {
@@ -340,7 +340,7 @@ fn object_name(place: Place, timeline: &Timeline) -> String {
             Some(ImageKind::Anonymous) => format!("/tmp/perf-{pid}.map"),
             _ => path(image),
         },
-        Place::Made(code) => format!("/tmp/perf-{}.map", code.pid),
+        Place::Jit(code) => format!("/tmp/perf-{}.map", code.pid),
         Place::Vsyscall => "[vsyscall]".into(),
         Place::Unmapped => "[unknown]".into(),
         Place::Hypervisor => "[hypervisor]".into(),
@@ -403,7 +403,7 @@ impl Origin {
             Place::Vsyscall => Err(Reason::SpecialMapping),
             Place::Unmapped => Err(Reason::Unmapped),
             Place::Hypervisor | Place::GuestKernel | Place::GuestUser => Err(Reason::Guest),
-            Place::Anonymous { .. } | Place::Made(_) => Err(Reason::JitWithoutMap),
+            Place::Anonymous { .. } | Place::Jit(_) => Err(Reason::JitWithoutMap),
             Place::Kernel(id) => {
                 let module = id.and_then(|id| timeline.image(id));
                 match module.filter(|i| i.kind == ImageKind::KernelModule) {

@@ -5,7 +5,9 @@
 //! | [`perf_map`] | [`PerfMap`]: `/tmp/perf-PID.map`, a line of text for each function |
 //! | [`jitdump`] | [`JitDump`]: `jit-PID.dump`, records with times, moves, lines and unwinding information; [`LiveDump`]: the last while it is written |
 //! | `history` | who lay at an address at a time |
-//! | [`places`] | where these files are |
+//! | `by_process` | [`JitProcesses`]: which processes have JIT code, and whose files describe it |
+//! | `process_root` | [`ProcessRoot`]: the file system as a process sees it |
+//! | `live_files` | [`LiveFiles`]: the files of a live process, held open |
 //! | `unwind_tables` | [`JitUnwindTables`]: unwind tables of what living processes made, from their jitdumps |
 //! | [`source`] | [`MapFile`]: opening these files, which anybody may have put there |
 //!
@@ -13,15 +15,22 @@
 //! data of a stranger: a bad line or record costs itself and no other, and what is kept of a
 //! file is bounded by its length.
 
+mod by_process;
 mod history;
 pub mod jitdump;
+mod live_files;
 pub mod perf_map;
-pub mod places;
+mod process_root;
 pub mod source;
 mod unwind_tables;
 
+pub use by_process::{
+    JitMapping, JitProcesses, MAX_JITDUMPS, MAX_LINEAGE, is_jitdump, may_hold_jit_code,
+};
 pub use jitdump::{DumpError, JitDump, JitUnwinding, LiveCode, LiveDump};
+pub use live_files::{AwaitedFile, LiveFiles};
 pub use perf_map::PerfMap;
+pub use process_root::ProcessRoot;
 pub use source::{MapFile, Refusal};
 pub use unwind_tables::JitUnwindTables;
 

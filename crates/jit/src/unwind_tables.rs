@@ -1,48 +1,46 @@
-//! What runtimes tell, while they run, of how to unwind the code that they make.
+//! [`JitUnwindTables`]: unwind tables of the JIT code of live processes, for unwinding while
+//! recording.
 //!
-//! A jitdump shows itself by being mapped. It is read on when a sample is met that is later than
-//! what was read: what its runtime wrote before the sample was taken is there by then, unless it
-//! waits in a buffer of the runtime. Then the code is unwound as any that nobody describes.
+//! A jitdump is read on when a sample is met that is later than what was read: what its runtime
+//! wrote before the sample was taken is there by then, unless it waits in a buffer of the runtime.
+//! Then there is no table, and the code is unwound as any that nobody describes.
 
 use std::cell::{Cell, RefCell};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rprof_processes::Pid;
 use rprof_unwind::{Arch, UnwindTable};
 use rustc_hash::FxHashMap;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::{LiveDump, MapFile, places};
+use crate::{JitMapping, JitProcesses, JitUnwinding, LiveDump, ProcessRoot};
 
-/// Most processes whose jitdumps are read.
-const MOST_PROCESSES: usize = 32;
+/// Maximum number of processes whose jitdumps are read.
+const MAX_PROCESSES: usize = 32;
 
-/// Most tables that are kept of a process, and how many bytes of sections they may be of.
-const MOST_TABLES: usize = 1 << 16;
-const MOST_BYTES: usize = 16 << 20;
+/// Maximum number of tables that are kept of one jitdump, and of bytes of `.eh_frame` that they were
+/// made from. Beyond that all are dropped and made again.
+const MAX_TABLES: usize = 1 << 16;
+const MAX_BYTES: usize = 16 << 20;
 
-/// Most forebears that are asked.
-const MOST_FOREBEARS: usize = 8;
-
-/// The jitdumps of living processes.
+/// Unwind tables from the jitdumps of live processes. Fed with process events in the order of time.
 #[derive(Debug, Default)]
 pub struct JitUnwindTables {
-    dumps: RefCell<FxHashMap<i32, Dump>>,
+    processes: JitProcesses,
+    dumps: RefCell<FxHashMap<i32, Vec<Dump>>>,
     /// Time of the sample that is being unwound.
     time: Cell<u64>,
 }
 
+/// A jitdump, and the tables made from it.
 #[derive(Debug)]
 struct Dump {
     source: Source,
-    /// The clock when it was last read.
+    /// `CLOCK_MONOTONIC` when it was last read; 0 if it has to be read again at once.
     read_at: u64,
-    /// By the dump's number for the function, and its place.
+    /// By the dump's number for the function, and its address.
     tables: FxHashMap<(u64, u64), Arc<UnwindTable>>,
-    /// Bytes of the sections that they are of.
+    /// Bytes of `.eh_frame` that `tables` were made from.
     bytes: usize,
 }
 
@@ -51,64 +49,71 @@ enum Source {
     /// Mapped, and not opened yet.
     Named(PathBuf),
     Open(Box<LiveDump>),
-    /// It is none, or may not be read.
-    Nothing,
-    /// This process was forked from one with a jitdump.
-    Parent(i32),
+    /// The file is no jitdump, or may not be read.
+    Unusable,
 }
 
 impl JitUnwindTables {
-    /// The next samples are of this time.
-    pub fn at(&self, time: u64) {
+    /// Sets the time of the samples that follow, in ns of `CLOCK_MONOTONIC`.
+    pub fn set_time(&self, time: u64) {
         self.time.set(time);
     }
 
-    /// A process has mapped something executable.
-    pub fn mapped(&mut self, pid: Pid, path: &[u8]) {
+    /// Handles an executable mapping.
+    pub fn handle_mapped(&mut self, pid: i32, path: &[u8]) {
         let dumps = self.dumps.get_mut();
-        if !places::is_jitdump(path) {
+        let has_room = dumps.len() < MAX_PROCESSES || dumps.contains_key(&pid);
+        if JitMapping::of(path) != Some(JitMapping::Jitdump) || !has_room {
             return;
         }
-        let known = dumps.get(&pid.0);
-        let is_new = known.is_none_or(|dump| matches!(dump.source, Source::Parent(_)));
-        if is_new && dumps.len() < MOST_PROCESSES {
-            let path = PathBuf::from(OsStr::from_bytes(path));
-            dumps.insert(pid.0, Dump::new(Source::Named(path)));
+        let known = self.processes.jitdumps(pid).len();
+        self.processes.handle_mapped(pid, path);
+        if let Some(new) = self.processes.jitdumps(pid).get(known) {
+            dumps.entry(pid).or_default().push(Dump::new(new));
         }
     }
 
-    /// A process has the code of the one that it was forked from.
-    pub fn forked(&mut self, pid: Pid, parent: Pid) {
+    /// Handles a fork: the child has the code of its parent.
+    pub fn handle_fork(&mut self, pid: i32, parent: i32) {
+        // Of interest only if there is a jitdump among its ancestors.
         let dumps = self.dumps.get_mut();
-        if pid != parent && dumps.contains_key(&parent.0) && dumps.len() < MOST_PROCESSES {
-            dumps.insert(pid.0, Dump::new(Source::Parent(parent.0)));
+        if !dumps.is_empty()
+            && self
+                .processes
+                .lineage(parent)
+                .any(|pid| dumps.contains_key(&pid))
+        {
+            self.processes.handle_fork(pid, parent);
         }
     }
 
-    /// A process ended, or has begun another program.
-    pub fn forget(&mut self, pid: Pid) {
-        self.dumps.get_mut().remove(&pid.0);
+    /// Forgets a process that ended or has executed another program.
+    pub fn forget(&mut self, pid: i32) {
+        self.processes.forget(pid);
+        self.dumps.get_mut().remove(&pid);
     }
 
-    /// What is known of the code at an address.
-    pub fn find(&self, arch: Arch, pid: Pid, avma: u64) -> Option<Arc<UnwindTable>> {
+    /// Returns the table for the code at an address of a process, from its jitdumps or its ancestors'.
+    /// Reads on in these files where the sample is later than what was read.
+    #[must_use]
+    pub fn find(&self, arch: Arch, pid: i32, avma: u64) -> Option<Arc<UnwindTable>> {
         let mut dumps = self.dumps.borrow_mut();
-        let mut pid = pid.0;
-        for _ in 0..MOST_FOREBEARS {
-            let dump = dumps.get_mut(&pid)?;
-            match dump.source {
-                Source::Parent(parent) => pid = parent,
-                _ => return dump.find(arch, pid, avma, self.time.get()),
-            }
+        if dumps.is_empty() {
+            return None;
         }
-        None
+        self.processes.lineage(pid).find_map(|pid| {
+            let of_process = dumps.get_mut(&pid)?.iter_mut();
+            // The file that was mapped last describes what is there now.
+            let found = of_process.map(|dump| dump.find(arch, pid, avma, self.time.get()));
+            found.flatten().last()
+        })
     }
 }
 
 impl Dump {
-    fn new(source: Source) -> Dump {
+    fn new(path: &Path) -> Dump {
         Dump {
-            source,
+            source: Source::Named(path.to_owned()),
             read_at: 0,
             tables: FxHashMap::default(),
             bytes: 0,
@@ -117,46 +122,40 @@ impl Dump {
 
     fn find(&mut self, arch: Arch, pid: i32, avma: u64, time: u64) -> Option<Arc<UnwindTable>> {
         if self.read_at <= time {
-            // Read before the file is: what comes in between is looked at twice.
+            // The clock is read before the file is: what comes in between is looked at twice.
             let now = monotonic_ns();
-            // Where there is no file it is looked for again with samples that are taken later, not
-            // for each frame until then.
-            let is_all = self.read(pid).unwrap_or(true);
+            // Where there is no file yet it is looked for again with samples that are taken later,
+            // not for each frame until then.
+            let is_all = self.read_on(pid).unwrap_or(true);
             self.read_at = if is_all { now } else { 0 };
         }
         let Source::Open(live) = &self.source else {
             return None;
         };
         let code = live.find(avma, time)?;
-        let known = code.unwinding;
-        if self.tables.len() >= MOST_TABLES || self.bytes >= MOST_BYTES {
+        if self.tables.len() >= MAX_TABLES || self.bytes >= MAX_BYTES {
             self.tables.clear();
             self.bytes = 0;
         }
         let bytes = &mut self.bytes;
         let make = || {
-            *bytes += known.eh_frame.len();
-            let (start, end) = (known.start, known.start.saturating_add(known.size));
-            let at = start.wrapping_add(known.eh_frame_offset);
-            let table = UnwindTable::of_made_code(arch, known.eh_frame, at, start..end);
-            Arc::new(table)
+            *bytes += code.unwinding.eh_frame.len();
+            Arc::new(code.unwinding.table(arch))
         };
-        let key = (code.function, known.start);
+        let key = (code.function, code.unwinding.start);
         Some(Arc::clone(self.tables.entry(key).or_insert_with(make)))
     }
 
-    /// Reads what is new; answers whether that is all of it, nothing where there is no file.
-    fn read(&mut self, pid: i32) -> Option<bool> {
+    /// Reads what is new. Returns whether that is all of it, `None` if there is no file.
+    fn read_on(&mut self, pid: i32) -> Option<bool> {
         if let Source::Named(path) = &self.source {
-            let view = places::living(pid)?;
-            self.source = match MapFile::open(&view.root, path, &view.owners).map(|file| {
-                let file = file?;
-                LiveDump::new(file).transpose()
-            }) {
+            let root = ProcessRoot::of_live(pid)?;
+            let opened = root.open(path).map(|file| LiveDump::new(file?).transpose());
+            self.source = match opened {
                 // It is there as soon as its header is.
                 Ok(None) => return None,
                 Ok(Some(Ok(Ok(live)))) => Source::Open(Box::new(live)),
-                Ok(Some(_)) | Err(_) => Source::Nothing,
+                Ok(Some(_)) | Err(_) => Source::Unusable,
             };
         }
         let Source::Open(live) = &mut self.source else {
@@ -165,10 +164,20 @@ impl Dump {
         match live.read_on() {
             Ok(is_all) => Some(is_all),
             Err(_) => {
-                self.source = Source::Nothing;
+                self.source = Source::Unusable;
                 None
             }
         }
+    }
+}
+
+impl JitUnwinding<'_> {
+    /// Makes a table of it, for the addresses that the code has in its process.
+    #[must_use]
+    pub fn table(&self, arch: Arch) -> UnwindTable {
+        let end = self.start.saturating_add(self.size);
+        let eh_frame = self.start.wrapping_add(self.eh_frame_offset);
+        UnwindTable::of_made_code(arch, self.eh_frame, eh_frame, self.start..end)
     }
 }
 

@@ -172,7 +172,7 @@ impl Unwinding {
                 match raw.misc.has(Misc::COMM_EXEC) {
                     true => {
                         self.forget(pid, tid);
-                        self.tables.jit.forget(pid);
+                        self.tables.jit.forget(pid.0);
                         self.map.handle_exec(pid, tid);
                         self.begun.insert(pid);
                     }
@@ -186,12 +186,12 @@ impl Unwinding {
             Record::Fork(task) => {
                 let (pid, parent) = (Pid(task.pid), Pid(task.ppid));
                 self.map.handle_fork(pid, Tid(task.tid), parent);
-                self.tables.jit.forked(pid, parent);
+                self.tables.jit.handle_fork(pid.0, parent.0);
             }
             Record::Exit(task) => {
                 let (pid, tid) = (Pid(task.pid), Tid(task.tid));
                 if self.map.handle_exit(pid, tid) {
-                    self.tables.jit.forget(pid);
+                    self.tables.jit.forget(pid.0);
                     self.begun.remove(&pid);
                 }
                 self.forget(pid, tid);
@@ -208,7 +208,7 @@ impl Unwinding {
                 self.map.handle_mmap(Pid(m.pid), &new);
                 let pid = Pid(m.pid);
                 if new.executable {
-                    self.tables.jit.mapped(pid, &m.path);
+                    self.tables.jit.handle_mapped(pid.0, &m.path);
                 }
                 if self.begun.contains(&pid)
                     && let Some(mapping) = self.map.find(pid, m.start)
@@ -281,7 +281,7 @@ impl Unwinding {
         let dump = StackDump::new(whole.sp(), bytes);
 
         self.tables.extend_to(self.map.images().len());
-        self.tables.jit.at(sample.time().unwrap_or(0));
+        self.tables.jit.set_time(sample.time().unwrap_or(0));
         self.memory.at(sample.time().unwrap_or(u64::MAX));
         let code = Code::new(pid, &self.map, &self.tables, &self.memory);
         let frames = &mut self.frames;
@@ -408,7 +408,7 @@ impl Modules for Code<'_> {
     }
 
     fn made(&self, avma: u64) -> Option<Arc<UnwindTable>> {
-        self.tables.jit.find(ARCH?, self.pid, avma)
+        self.tables.jit.find(ARCH?, self.pid.0, avma)
     }
 
     fn generation(&self) -> Option<u64> {

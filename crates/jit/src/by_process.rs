@@ -1,0 +1,235 @@
+//! [`JitProcesses`]: which processes have JIT code, and whose files describe it.
+//!
+//! A runtime shows itself by what it maps executably: memory without a program behind it, which a
+//! perf map under the usual name may describe, or a page of its jitdump. A process that was forked
+//! has its parent's code as well, so the files of its ancestors are consulted after its own. A
+//! process that executes another program has neither any more.
+//!
+//! The same choice is made while recording (for unwinding, and for the copies of these files in the
+//! recording) and on reading (for names, and for unwinding).
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rprof_processes::ImageKind;
+use rustc_hash::FxHashMap;
+
+/// Maximum number of processes whose files are consulted for one process: its own, and its
+/// nearest ancestors'.
+pub const MAX_LINEAGE: usize = 8;
+
+/// Maximum number of jitdumps of one process.
+pub const MAX_JITDUMPS: usize = 16;
+
+/// Kind of an executable mapping that JIT code may be found by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JitMapping {
+    /// A page of a jitdump, mapped so that recorders find the file.
+    Jitdump,
+    /// Memory that may hold JIT code, which a perf map may describe.
+    Memory(ImageKind),
+}
+
+impl JitMapping {
+    /// Classifies what a process mapped executably under this name. `None` for a plain file and for
+    /// what belongs to the kernel.
+    #[must_use]
+    pub fn of(path: &[u8]) -> Option<Self> {
+        if is_jitdump(path) {
+            return Some(Self::Jitdump);
+        }
+        let kind = ImageKind::of_user(path);
+        may_hold_jit_code(kind).then_some(Self::Memory(kind))
+    }
+
+    /// Returns true if an ELF image may be mapped there as well: a program may run out of a memfd,
+    /// and one may have been deleted.
+    #[must_use]
+    pub fn may_be_image(self) -> bool {
+        use ImageKind::{Deleted, Memfd};
+        matches!(self, Self::Memory(Memfd | Deleted))
+    }
+}
+
+/// Returns true if memory of this kind may hold code that was made at run time.
+#[must_use]
+pub fn may_hold_jit_code(kind: ImageKind) -> bool {
+    matches!(
+        kind,
+        ImageKind::Anonymous
+            | ImageKind::Memfd
+            | ImageKind::Heap
+            | ImageKind::Stack
+            | ImageKind::Deleted
+            | ImageKind::Other
+    )
+}
+
+/// Returns true if a path names a jitdump: `.../jit-PID.dump`.
+#[must_use]
+pub fn is_jitdump(path: &[u8]) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+    let number = (name.strip_prefix(b"jit-")).and_then(|rest| rest.strip_suffix(b".dump"));
+    number.is_some_and(|n| !n.is_empty() && n.iter().all(u8::is_ascii_digit))
+}
+
+/// Processes that may have JIT code, with the jitdumps that they mapped, and who was forked from
+/// whom. Fed with process events in the order of time.
+///
+/// # Examples
+/// ```
+/// use rprof_jit::JitProcesses;
+///
+/// let mut processes = JitProcesses::default();
+/// processes.handle_mapped(7, b"/tmp/jit-7.dump");
+/// processes.handle_fork(8, 7);
+/// // The child's own files come first, then its parent's.
+/// assert_eq!(processes.lineage(8).collect::<Vec<_>>(), [8, 7]);
+/// assert_eq!(processes.jitdumps(7).len(), 1);
+///
+/// processes.handle_exec(8);
+/// assert_eq!(processes.lineage(8).collect::<Vec<_>>(), [8]);
+/// ```
+#[derive(Debug, Default)]
+pub struct JitProcesses {
+    /// Paths of jitdumps by process; empty for one that has JIT memory only.
+    jitdumps: FxHashMap<i32, Vec<PathBuf>>,
+    parents: FxHashMap<i32, i32>,
+}
+
+impl JitProcesses {
+    /// Handles an executable mapping of a process. Returns what it is, if JIT code may be found by it.
+    pub fn handle_mapped(&mut self, pid: i32, path: &[u8]) -> Option<JitMapping> {
+        let mapping = JitMapping::of(path)?;
+        let jitdumps = self.jitdumps.entry(pid).or_default();
+        if mapping == JitMapping::Jitdump {
+            add_jitdump(jitdumps, Path::new(OsStr::from_bytes(path)));
+        }
+        Some(mapping)
+    }
+
+    /// Handles a fork: the child has its parent's code.
+    pub fn handle_fork(&mut self, pid: i32, parent: i32) {
+        if pid != parent {
+            self.parents.insert(pid, parent);
+        }
+    }
+
+    /// Handles an exec: the process has its ancestors' code no more. Its own files stay, since they
+    /// describe what it ran before.
+    pub fn handle_exec(&mut self, pid: i32) {
+        self.parents.remove(&pid);
+    }
+
+    /// Forgets a process that ended, or whose past is of no interest.
+    pub fn forget(&mut self, pid: i32) {
+        self.jitdumps.remove(&pid);
+        self.parents.remove(&pid);
+    }
+
+    /// Returns the paths of the jitdumps that a process mapped, as it names them, oldest first.
+    #[must_use]
+    pub fn jitdumps(&self, pid: i32) -> &[PathBuf] {
+        self.jitdumps.get(&pid).map_or(&[], Vec::as_slice)
+    }
+
+    /// Iterates over the processes that mapped a jitdump or memory that may hold JIT code.
+    pub fn iter(&self) -> impl Iterator<Item = i32> {
+        self.jitdumps.keys().copied()
+    }
+
+    /// Iterates over the processes whose files describe the code of `pid`, in the order in which they
+    /// are consulted: itself, then its ancestors since the last exec, nearest first.
+    pub fn lineage(&self, pid: i32) -> impl Iterator<Item = i32> {
+        let parent = |pid: &i32| self.parents.get(pid).copied();
+        std::iter::successors(Some(pid), parent).take(MAX_LINEAGE)
+    }
+}
+
+/// Adds a path unless it is there already, or there are too many. Returns true if it was added.
+pub(crate) fn add_jitdump(jitdumps: &mut Vec<PathBuf>, path: &Path) -> bool {
+    let is_new = jitdumps.len() < MAX_JITDUMPS && !jitdumps.iter().any(|known| known == path);
+    if is_new {
+        jitdumps.push(path.to_owned());
+    }
+    is_new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jitdumps_are_recognised_by_name() {
+        for (path, is_one) in [
+            (&b"/root/.debug/jit/java-jit-2026/jit-123.dump"[..], true),
+            (b"jit-1.dump", true),
+            (b"/tmp/jit-.dump", false),
+            (b"/tmp/jit-1x.dump", false),
+            (b"/tmp/xjit-1.dump", false),
+            (b"/tmp/jit-1.dump.so", false),
+        ] {
+            assert_eq!(is_jitdump(path), is_one, "{}", path.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn executable_mappings_are_classified() {
+        use ImageKind::{Anonymous, Deleted, Memfd};
+        for (path, expected, may_be_image) in [
+            (&b"/tmp/jit-1.dump"[..], Some(JitMapping::Jitdump), false),
+            (b"//anon", Some(JitMapping::Memory(Anonymous)), false),
+            (
+                b"/memfd:doublemapper (deleted)",
+                Some(JitMapping::Memory(Memfd)),
+                true,
+            ),
+            (
+                b"/usr/bin/old (deleted)",
+                Some(JitMapping::Memory(Deleted)),
+                true,
+            ),
+            (b"/usr/bin/node", None, false),
+            (b"[vdso]", None, false),
+        ] {
+            let mapping = JitMapping::of(path);
+            assert_eq!(mapping, expected, "{}", path.escape_ascii());
+            assert_eq!(mapping.is_some_and(JitMapping::may_be_image), may_be_image);
+        }
+    }
+
+    #[test]
+    fn ancestors_are_consulted_up_to_the_last_exec() {
+        let mut processes = JitProcesses::default();
+        for pid in 2..20 {
+            processes.handle_fork(pid, pid - 1);
+        }
+        // A thread's record is no fork of a process.
+        processes.handle_fork(19, 19);
+        let lineage: Vec<i32> = processes.lineage(19).collect();
+        assert_eq!(lineage, [19, 18, 17, 16, 15, 14, 13, 12]);
+        processes.handle_exec(18);
+        assert_eq!(processes.lineage(19).collect::<Vec<_>>(), [19, 18]);
+        // Numbers that are used again may make a circle.
+        processes.handle_fork(18, 19);
+        assert_eq!(processes.lineage(19).count(), MAX_LINEAGE);
+    }
+
+    #[test]
+    fn a_process_has_a_bounded_number_of_jitdumps_each_once() {
+        let mut processes = JitProcesses::default();
+        for n in 0..100 {
+            for _ in 0..2 {
+                processes.handle_mapped(1, format!("/tmp/jit-{n}.dump").as_bytes());
+            }
+        }
+        processes.handle_mapped(2, b"//anon");
+        assert_eq!(processes.jitdumps(1).len(), MAX_JITDUMPS);
+        assert_eq!(processes.jitdumps(1)[1], Path::new("/tmp/jit-1.dump"));
+        assert!(processes.jitdumps(2).is_empty());
+        assert_eq!(processes.iter().count(), 2);
+        processes.forget(1);
+        assert_eq!(processes.iter().collect::<Vec<_>>(), [2]);
+    }
+}
