@@ -77,7 +77,7 @@ impl Context<'_> {
                 let found = self.kernel.resolve(lookup);
                 at(Place::Kernel(found.map(|r| r.image)), lookup)
             }
-            CpuMode::User | CpuMode::Unknown if rprof_symbols::vdso::vsyscall(lookup).is_some() => {
+            CpuMode::User | CpuMode::Unknown if rprof_image::vsyscall(lookup).is_some() => {
                 at(Place::Vsyscall, lookup)
             }
             CpuMode::User | CpuMode::Unknown => {

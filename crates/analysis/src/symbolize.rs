@@ -278,7 +278,7 @@ impl Building {
 /// as the recording itself tells, or one of the vsyscall page.
 fn made_name(place: Place, lookup: u64, timeline: &Timeline) -> Option<(Box<str>, u64)> {
     if place == Place::Vsyscall {
-        let (name, offset) = rprof_symbols::vdso::vsyscall(lookup)?;
+        let (name, offset) = rprof_image::vsyscall(lookup)?;
         return Some((name.into(), offset));
     }
     let Place::Kernel(Some(id)) = place else {

@@ -6,10 +6,11 @@
 
 use std::sync::{Arc, OnceLock};
 
+use rprof_image::{ImageFile, build_id_of, vdso_image};
 use rprof_perfdata::Feature;
 use rprof_processes::{Image, ImageId, ImageKind, MapState, MapView};
 use rprof_records::{Attr, ContextMarker, Sample, SampleType};
-use rprof_symbols::{ImageFile, Symbolizer};
+use rprof_symbols::Symbolizer;
 use rprof_unwind::{
     Arch, Cause, End, Frame, Module, Modules, Registers, StackDump, ThreadStacks, UnwindTable,
     Unwinder,
@@ -104,8 +105,8 @@ impl<'a> Unwinding<'a> {
                 .target(Place::Image(image), &self.index.timeline, None);
             let key = key.ok()?;
             if one.kind == ImageKind::Vdso {
-                let bytes = rprof_symbols::vdso::vdso_image()?;
-                let id = rprof_symbols::elf::build_id_of(&bytes);
+                let bytes = vdso_image()?;
+                let id = build_id_of(&bytes);
                 let is_right = match (key.build_id(), id) {
                     (Some(wanted), Some(found)) => wanted.matches(&found),
                     (wanted, _) => wanted.is_none(),

@@ -4,7 +4,7 @@
 //!
 //! Source: debuginfod-client-config(7), and the folder that the client of elfutils 0.188 makes.
 
-use rprof_symbols::{BuildId, RemoteKind};
+use rprof_image::{BuildId, RemoteKind};
 use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};

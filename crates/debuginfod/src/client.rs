@@ -4,7 +4,7 @@ use crate::cache::{Cache, Cached};
 use crate::outcome::{Failure, Outcome, Result};
 use crate::settings::Settings;
 use crate::transfer::{Limits, download};
-use rprof_symbols::{RemoteFile, RemoteFiles};
+use rprof_image::{RemoteFile, RemoteFiles};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,7 @@
 //! Debug files from [debuginfod](https://sourceware.org/elfutils/Debuginfod.html) servers, by build-id.
 //!
-//! [`Client`] is a [`RemoteFiles`](rprof_symbols::RemoteFiles): a
-//! [`Symbolizer`](rprof_symbols::Symbolizer) that is given one asks it for what this machine
+//! [`Client`] is a [`RemoteFiles`](rprof_image::RemoteFiles): a
+//! symbolizer that is given one asks it for what this machine
 //! lacks. It asks the servers in `DEBUGINFOD_URLS`, and keeps what they have in the cache of the
 //! elfutils client, so that both share it.
 //!

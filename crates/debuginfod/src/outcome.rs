@@ -1,6 +1,6 @@
 //! What came of a request, in words for the user.
 
-use rprof_symbols::{BuildId, RemoteKind};
+use rprof_image::{BuildId, RemoteKind};
 use std::path::PathBuf;
 use std::time::Duration;
 

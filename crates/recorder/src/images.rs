@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use rprof_image::{ImageKey, loaded_modules, module_build_id, running_kernel_build_id};
 use rprof_perfdata::BuildIdEntry;
 use rprof_records::{Misc, MmapIdentity, Record};
-use rprof_symbols::kernel::{loaded_modules, module_build_id, running_kernel_build_id};
-use rprof_symbols::{ImageKey, Symbolizer};
+use rprof_symbols::Symbolizer;
 
 /// Images mapped while recording, by path.
 #[derive(Debug, Default)]

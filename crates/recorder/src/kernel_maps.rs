@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
+use rprof_image::loaded_modules;
 use rprof_records::{Misc, Mmap, Record, SampleId, SampleLayout};
-use rprof_symbols::kernel::loaded_modules;
 
 /// Where modules begin on x86-64 (`MODULES_VADDR` without KASAN): kernel text
 /// ends before it. See Documentation/arch/x86/x86_64/mm.rst.

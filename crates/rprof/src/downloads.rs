@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{BinaryBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rprof_debuginfod::{Client, Outcome, Progress, Result as Fetch, Settings};
-use rprof_symbols::RemoteFiles;
+use rprof_image::RemoteFiles;
 use signal_hook::consts::SIGINT;
 
 use crate::messages::{Failure, say};

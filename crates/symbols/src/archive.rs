@@ -7,8 +7,8 @@
 use crate::Reason;
 use crate::elf::ElfSymbols;
 use crate::elf_image::ElfImage;
-use crate::file::Pages;
-use memmap2::Mmap;
+use crate::pages::Pages;
+use rprof_image::ImageFile;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -26,13 +26,16 @@ const END_LEN: usize = 22;
 /// A part of a mapped file.
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
-    file: Arc<Mmap>,
+    file: Arc<ImageFile>,
     range: Range<usize>,
 }
 
 impl AsRef<[u8]> for Part {
     fn as_ref(&self) -> &[u8] {
-        self.file.get(self.range.clone()).unwrap_or_default()
+        self.file
+            .bytes()
+            .get(self.range.clone())
+            .unwrap_or_default()
     }
 }
 
@@ -59,12 +62,12 @@ struct Entry {
 
 impl Archive {
     /// `None` where that is none, or has no ELF file in it.
-    pub(crate) fn open(bytes: Mmap, path: &Path) -> Option<Archive> {
-        if !bytes.starts_with(LOCAL) {
+    pub(crate) fn open(file: ImageFile, path: &Path) -> Option<Archive> {
+        if !file.bytes().starts_with(LOCAL) {
             return None;
         }
-        let parts = stored(&bytes).unwrap_or_default();
-        let file = Arc::new(bytes);
+        let parts = stored(file.bytes()).unwrap_or_default();
+        let file = Arc::new(file);
         let entry = |range| Entry {
             part: Part {
                 file: Arc::clone(&file),

@@ -1,13 +1,11 @@
 //! [`ElfImage`]: an ELF image together with the files that complete it.
 
+use crate::Reason;
 use crate::debug::{DebugFile, DebugFiles, Links, SharedFile, mini_symbols};
 use crate::dwarf::{DebugInfo, DwarfFile, SplitFiles};
 use crate::elf::{ElfError, ElfSymbol, ElfSymbols};
-use crate::file::Pages;
-use crate::image::ImageKey;
-use crate::vdso::vdso_image;
-use crate::{BuildId, Reason, file};
-use memmap2::Mmap;
+use crate::pages::Pages;
+use rprof_image::{BuildId, ImageFile, ImageKey, build_id_of, vdso_image};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -33,7 +31,7 @@ pub(crate) struct ElfImage<D> {
     split: OnceLock<SplitFiles>,
 }
 
-impl ElfImage<Mmap> {
+impl ElfImage<ImageFile> {
     /// Opens the file, or what the cache of `perf` has kept of it, if it is the right one.
     pub(crate) fn open(key: &ImageKey, path: &Path, places: &DebugFiles) -> Result<Self, Reason> {
         let path = places.place(path);
@@ -164,7 +162,7 @@ impl<D: Pages> ElfImage<D> {
             pages,
             shared: shared
                 .as_ref()
-                .map(|shared| (&shared.dwarf, &shared.bytes[..])),
+                .map(|shared| (&shared.dwarf, shared.file.bytes())),
             split,
         })
     }
@@ -200,23 +198,27 @@ pub(crate) fn right_file(
     key: &ImageKey,
     path: &Path,
     places: &DebugFiles,
-) -> Result<file::ImageFile, Reason> {
-    let file = file::open(path)?;
+) -> Result<ImageFile, Reason> {
+    let file = ImageFile::open(path)?;
     // Below another root, files are copies.
     let is_here = places.root.is_none() && key.build_id().is_none();
-    if is_here && key.inode().is_some_and(|inode| inode != file.inode) {
+    if is_here && key.inode().is_some_and(|inode| inode != file.inode()) {
         return Err(Reason::FileChanged);
     }
     if key.build_id().is_some() {
-        let found = crate::elf::build_id_of(&file.bytes);
+        let found = build_id_of(file.bytes());
         check(key, found.as_ref(), Reason::BuildIdMismatch)?;
     }
     Ok(file)
 }
 
-fn open_file(key: &ImageKey, path: &Path, places: &DebugFiles) -> Result<ElfSymbols<Mmap>, Reason> {
+fn open_file(
+    key: &ImageKey,
+    path: &Path,
+    places: &DebugFiles,
+) -> Result<ElfSymbols<ImageFile>, Reason> {
     let file = right_file(key, path, places)?;
-    ElfSymbols::parse(file.bytes).map_err(|error| not_an_image(&error))
+    ElfSymbols::parse(file).map_err(|error| not_an_image(&error))
 }
 
 fn not_an_image(error: &ElfError) -> Reason {

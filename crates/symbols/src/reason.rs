@@ -1,5 +1,6 @@
 //! Why a frame has no name.
 
+use rprof_image::OpenError;
 use std::fmt;
 
 /// Why a frame has no name. Unknown is a value: it is counted, shown, and often
@@ -185,6 +186,18 @@ impl Reason {
                 Some("Record inside the guest."),
             ),
             Self::SpecialMapping => ("special_mapping", "special kernel mapping", None),
+        }
+    }
+}
+
+impl From<OpenError> for Reason {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::NoSuchFile => Self::NoSuchFile,
+            OpenError::PermissionDenied => Self::PermissionDenied,
+            OpenError::NotARegularFile => Self::NotARegularFile,
+            OpenError::Empty => Self::NotAnElf,
+            _ => Self::ReadFailed,
         }
     }
 }

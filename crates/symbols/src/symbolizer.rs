@@ -9,14 +9,12 @@ use crate::archive::Archive;
 use crate::debug::DebugFiles;
 use crate::dwarf::Wish;
 use crate::elf_image::{ElfImage, check, right_file};
-use crate::file::{ImageFile, Pages};
-use crate::image::{ImageKey, ImageKind};
-use crate::kernel::{self, KernelSymbols, Vmlinux, VmlinuxError};
+use crate::kernel::{KernelSymbols, Vmlinux, VmlinuxError};
 use crate::once::Once;
+use crate::pages::Pages;
 use crate::reconcile::Reconciler;
-use crate::vdso::vdso_image;
-use crate::{BuildId, Frames, Reason, RemoteFiles, Style, Symbol, demangle, elf, file};
-use memmap2::Mmap;
+use crate::{Frames, Reason, Style, Symbol, demangle};
+use rprof_image::{BuildId, ImageFile, ImageKey, ImageKind, RemoteFiles, build_id_of};
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -237,13 +235,13 @@ impl Symbolizer {
     #[must_use]
     pub fn build_id(&self, image: &ImageKey) -> Option<BuildId> {
         match image.kind() {
-            ImageKind::Kernel => kernel::running_kernel_build_id(),
-            ImageKind::KernelModule(name) => kernel::module_build_id(name),
+            ImageKind::Kernel => rprof_image::running_kernel_build_id(),
+            ImageKind::KernelModule(name) => rprof_image::module_build_id(name),
             ImageKind::File(path) => {
-                let file = file::open(&self.debug_files.place(path)).ok()?;
-                elf::build_id_of(&file.bytes)
+                let file = ImageFile::open(&self.debug_files.place(path)).ok()?;
+                build_id_of(file.bytes())
             }
-            ImageKind::Vdso => elf::build_id_of(&vdso_image()?),
+            ImageKind::Vdso => build_id_of(&rprof_image::vdso_image()?),
         }
     }
 
@@ -301,12 +299,12 @@ impl Symbolizer {
                 if !self.kernel_given {
                     check(
                         image,
-                        kernel::module_build_id(name).as_ref(),
+                        rprof_image::module_build_id(name).as_ref(),
                         Reason::ForeignModule,
                     )?;
                 }
                 self.kernel_symbols()?;
-                let module = kernel::loaded_modules()
+                let module = rprof_image::loaded_modules()
                     .into_iter()
                     .find(|module| module.name == *name);
                 Ok(Image::Kernel {
@@ -320,7 +318,7 @@ impl Symbolizer {
     /// What to add to addresses of a kernel for `/proc/kallsyms`, if it is of that kernel.
     fn kernel_shift(&self, image: &ImageKey) -> Result<u64, Reason> {
         if !self.kernel_given {
-            let running = kernel::running_kernel_build_id();
+            let running = rprof_image::running_kernel_build_id();
             check(image, running.as_ref(), Reason::ForeignKernel)?;
         }
         let symbols = self.kernel_symbols()?;
@@ -330,7 +328,7 @@ impl Symbolizer {
 
     /// What to add to addresses of a kernel to get SVMAs of the `vmlinux`, if it is of that kernel.
     fn vmlinux_shift(&self, image: &ImageKey) -> Option<u64> {
-        let running = || kernel::running_kernel_build_id();
+        let running = || rprof_image::running_kernel_build_id();
         // Whoever asks for a kernel without saying which means the one that runs.
         let expected = image.build_id().copied().or_else(running);
         let today = || {
@@ -417,7 +415,7 @@ impl Symbolizer {
     fn open_archive(&self, image: &ImageKey) -> Option<Image> {
         let path = self.debug_files.place(image.path()?);
         let file = right_file(image, &path, &self.debug_files).ok()?;
-        Archive::open(file.bytes, &path).map(Image::Archive)
+        Archive::open(file, &path).map(Image::Archive)
     }
 
     fn resolve_archive(&self, archive: &Archive, offsets: &[u64]) -> Vec<Lookup> {
@@ -482,7 +480,7 @@ impl Symbolizer {
 /// An image that is ready for lookups.
 #[derive(Debug)]
 enum Image {
-    File(ElfImage<Mmap>),
+    File(ElfImage<ImageFile>),
     /// Several, at offsets of one file.
     Archive(Archive),
     Vdso(ElfImage<Vec<u8>>),

@@ -2,7 +2,7 @@
 
 use crate::server::{Server, reply};
 use rprof_debuginfod::{Client, Failure, Outcome, Result as Fetch, Settings};
-use rprof_symbols::{BuildId, RemoteFile, RemoteFiles, RemoteKind};
+use rprof_image::{BuildId, RemoteFile, RemoteFiles, RemoteKind};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -4,18 +4,19 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
+use rprof_image::{ImageFile, build_id_of};
 use rprof_perfdata::features::kept::compress;
 use rprof_perfdata::{KeptFile, KeptKind};
 use rprof_processes::{Image, ImageIdentity, ImageKind, Pid};
 use rprof_records::{Mmap2, MmapIdentity};
-use rprof_symbols::ImageFile;
 
 use super::{Told, shown};
-use crate::unwinding::images::places;
+use crate::unwinding::images::mapped_file;
 
 /// Most images that are looked at.
 const MOST_SEEN: usize = 16_384;
@@ -68,7 +69,7 @@ impl Images {
             identity,
             kind,
         };
-        let range = (map.start, map.start.saturating_add(map.len));
+        let range = map.start..map.start.saturating_add(map.len);
         let Some(file) = open(&image, range, Pid(map.pid)) else {
             return;
         };
@@ -149,7 +150,7 @@ impl Held {
             return false;
         };
         let file = ImageFile::open(path).ok();
-        let id = file.and_then(|file| rprof_symbols::elf::build_id_of(file.bytes()));
+        let id = file.and_then(|file| build_id_of(file.bytes()));
         id.is_some_and(|id| id.as_bytes().starts_with(wanted.as_bytes()))
     }
 
@@ -188,11 +189,12 @@ fn inode(identity: &MmapIdentity) -> ((u32, u32), u64) {
 }
 
 /// The file that is mapped there.
-fn open(image: &Image, range: (u64, u64), pid: Pid) -> Option<File> {
-    places(image, range, pid).find_map(|place| {
+fn open(image: &Image, range: Range<u64>, pid: Pid) -> Option<File> {
+    let mapped = mapped_file(image, range, pid);
+    mapped.candidates().find_map(|candidate| {
         // Looked at before it is opened for reading.
-        let checked = place.open(image)?;
-        let file = File::open(&place.path).ok()?;
+        let checked = mapped.open_at(&candidate)?;
+        let file = File::open(&candidate.path).ok()?;
         let is_same = file.metadata().is_ok_and(|m| m.ino() == checked.inode());
         is_same.then_some(file)
     })

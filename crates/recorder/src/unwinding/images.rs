@@ -1,14 +1,12 @@
 //! The unwind tables of what is mapped: each image opened once, while it is there.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use crossbeam_channel::Sender;
+use rprof_image::{FileIdentity, MappedFile, vdso_image};
 use rprof_jit::JitUnwindTables;
 use rprof_processes::{Image, ImageIdentity, ImageKind, LiveMapping, Pid};
-use rprof_symbols::ImageFile;
 use rprof_unwind::UnwindTable;
 
 /// Bytes of a mapping from which on the image is opened as soon as it is mapped. A table takes time
@@ -99,72 +97,26 @@ impl Ahead {
 
 fn open(image: &Image, mapping: &LiveMapping, pid: Pid) -> Option<UnwindTable> {
     match image.kind {
-        ImageKind::Vdso => UnwindTable::parse(&rprof_symbols::vdso::vdso_image()?).ok(),
+        ImageKind::Vdso => UnwindTable::parse(&vdso_image()?).ok(),
         // Memory with a file descriptor may well hold an ELF image.
         ImageKind::File | ImageKind::Deleted | ImageKind::Memfd => {
-            let file = places(image, (mapping.start, mapping.end), pid)
-                .find_map(|place| place.open(image))?;
+            let file = mapped_file(image, mapping.start..mapping.end, pid).open()?;
             UnwindTable::parse(file.bytes()).ok()
         }
         _ => None,
     }
 }
 
-/// A path under which the image may be found.
-pub(crate) struct Place {
-    pub(crate) path: PathBuf,
-    /// Whether it is the very file that is mapped, whatever its name leads to by now.
-    is_mapped: bool,
-}
-
-/// The mapping itself; the program that runs, which needs no privilege even where it was deleted;
-/// the name as the process sees it, in its container; the name as it is here, for a process
-/// that has ended.
-pub(crate) fn places(
-    image: &Image,
-    (start, end): (u64, u64),
-    pid: Pid,
-) -> impl Iterator<Item = Place> {
-    let proc = PathBuf::from(format!("/proc/{}", pid.0));
-    let range = format!("{start:x}-{end:x}");
-    let name = Path::new(OsStr::from_bytes(image.path_without_deleted()));
-    let inside = (name.strip_prefix("/").ok()).map(|inside| proc.join("root").join(inside));
-    let mapped = Place {
-        path: proc.join("map_files").join(range),
-        is_mapped: true,
-    };
-    // A name that is gone, or that never was one, leads elsewhere if anywhere.
-    let named = [inside, Some(name.to_owned())]
-        .into_iter()
-        .filter(|_| image.kind != ImageKind::Memfd);
-    // Which of its images that is, only their identities tell.
-    let exe = (image.identity != ImageIdentity::PathOnly).then(|| proc.join("exe"));
-    let named = [exe].into_iter().chain(named).flatten();
-    let named = named.map(|path| Place {
-        path,
-        is_mapped: false,
-    });
-    std::iter::once(mapped).chain(named)
-}
-
-impl Place {
-    /// The file there, if it is the image.
-    pub(crate) fn open(&self, image: &Image) -> Option<ImageFile> {
-        // A name that does not begin at the root leads to nowhere in particular.
-        if !self.path.is_absolute() {
-            return None;
-        }
-        let file = ImageFile::open(&self.path).ok()?;
-        let is_right = self.is_mapped
-            || match image.identity {
-                ImageIdentity::BuildId(wanted) => {
-                    let found = rprof_symbols::elf::build_id_of(file.bytes());
-                    found.is_some_and(|id| id.as_bytes().starts_with(wanted.as_bytes()))
-                }
-                // Device numbers do not compare on overlay file systems and btrfs.
-                ImageIdentity::Inode { inode, .. } => file.inode() == inode,
-                ImageIdentity::PathOnly => true,
-            };
-        is_right.then_some(file)
+/// The file that `pid` has mapped there.
+pub(crate) fn mapped_file(image: &Image, range: Range<u64>, pid: Pid) -> MappedFile<'_> {
+    MappedFile {
+        pid: pid.0,
+        range,
+        path: (image.kind != ImageKind::Memfd).then(|| image.path_without_deleted()),
+        identity: match image.identity {
+            ImageIdentity::BuildId(id) => FileIdentity::BuildId(id),
+            ImageIdentity::Inode { inode, .. } => FileIdentity::Inode(inode),
+            ImageIdentity::PathOnly => FileIdentity::Unknown,
+        },
     }
 }

@@ -1,8 +1,8 @@
 //! What an ELF file says of files that belong to it.
 
-use crate::BuildId;
 use object::read::elf::{ElfFile, FileHeader};
 use object::{Endianness, Object, ObjectSection};
+use rprof_image::{BuildId, build_id_of};
 
 /// Longest file name in a link.
 const MAX_NAME: usize = 4096;
@@ -79,7 +79,7 @@ pub(super) fn shared_id(bytes: &[u8]) -> Option<BuildId> {
         let section = file.section_by_name(".debug_sup")?.data().ok()?;
         BuildId::new(supplementary(section, file.endian(), true)?.1)
     }
-    crate::elf::build_id_of(bytes).or_else(|| match bytes.get(4)? {
+    build_id_of(bytes).or_else(|| match bytes.get(4)? {
         1 => of::<object::elf::FileHeader32<Endianness>>(bytes),
         _ => of::<object::elf::FileHeader64<Endianness>>(bytes),
     })

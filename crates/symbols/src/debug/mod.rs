@@ -27,8 +27,7 @@ pub(crate) use mini::symbols as mini_symbols;
 
 use crate::dwarf::DwarfFile;
 use crate::elf::ElfSymbols;
-use crate::{BuildId, RemoteFile, RemoteFiles, RemoteKind, file};
-use memmap2::Mmap;
+use rprof_image::{BuildId, ImageFile, RemoteFile, RemoteFiles, RemoteKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -61,14 +60,14 @@ impl Default for DebugFiles {
 #[derive(Debug)]
 pub(crate) struct DebugFile {
     pub(crate) path: PathBuf,
-    pub(crate) symbols: ElfSymbols<Mmap>,
+    pub(crate) symbols: ElfSymbols<ImageFile>,
     pub(crate) links: Links,
 }
 
 /// The file that `dwz` made for several.
 #[derive(Debug)]
 pub(crate) struct SharedFile {
-    pub(crate) bytes: Mmap,
+    pub(crate) file: ImageFile,
     pub(crate) dwarf: DwarfFile,
 }
 
@@ -158,12 +157,12 @@ impl DebugFiles {
         let dirs = self.dirs();
         let stated = places::stated(&dirs, from, self.root.as_deref(), path);
         let open = |path: &Path| {
-            let bytes = file::open(path).ok()?.bytes;
-            if !links::shared_id(&bytes)?.matches(build_id) {
+            let file = ImageFile::open(path).ok()?;
+            if !links::shared_id(file.bytes())?.matches(build_id) {
                 return None;
             }
-            let dwarf = DwarfFile::find(&bytes)?;
-            Some(SharedFile { bytes, dwarf })
+            let dwarf = DwarfFile::find(file.bytes())?;
+            Some(SharedFile { file, dwarf })
         };
         stated
             .into_iter()
@@ -173,9 +172,9 @@ impl DebugFiles {
     }
 
     /// A copy of the image itself, which was at `path`, for one that is gone or was replaced.
-    pub(crate) fn image(&self, build_id: &BuildId, path: &Path) -> Option<ElfSymbols<Mmap>> {
+    pub(crate) fn image(&self, build_id: &BuildId, path: &Path) -> Option<ElfSymbols<ImageFile>> {
         let open = |path: &Path| {
-            let symbols = ElfSymbols::parse(file::open(path).ok()?.bytes).ok()?;
+            let symbols = ElfSymbols::parse(ImageFile::open(path).ok()?).ok()?;
             (symbols.build_id()?.matches(build_id)).then_some(symbols)
         };
         let cache = self.perf_cache.as_deref();
@@ -188,7 +187,7 @@ impl DebugFiles {
 impl DebugFile {
     /// The file, if it is a regular one, ELF, and `right`.
     fn open(path: PathBuf, right: impl FnOnce(&Self, &[u8]) -> bool) -> Option<Self> {
-        let symbols = ElfSymbols::parse(file::open(&path).ok()?.bytes).ok()?;
+        let symbols = ElfSymbols::parse(ImageFile::open(&path).ok()?).ok()?;
         let links = Links::read(symbols.bytes());
         let file = Self {
             path,

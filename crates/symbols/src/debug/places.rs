@@ -1,6 +1,6 @@
 //! Where files that belong to an image may be. Paths only: whoever opens one checks what it is.
 
-use crate::BuildId;
+use rprof_image::BuildId;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};

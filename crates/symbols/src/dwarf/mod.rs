@@ -40,8 +40,8 @@ mod walk;
 
 pub(crate) use split::SplitFiles;
 
-use crate::file::Pages;
 use crate::frames::SourceLine;
+use crate::pages::Pages;
 use batch::Batch;
 use gimli::SectionId;
 use sections::{Naming, Sections};

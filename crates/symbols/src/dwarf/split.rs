@@ -5,9 +5,8 @@
 
 use super::head::Head;
 use super::sections::{Naming, Sections, Slice};
-use crate::file;
 use gimli::{Dwarf, DwarfPackage, EndianSlice, Unit};
-use memmap2::Mmap;
+use rprof_image::ImageFile;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -26,7 +25,7 @@ pub(crate) struct SplitFiles {
 /// A `.dwo` or `.dwp` file.
 #[derive(Debug)]
 pub(super) struct SplitFile {
-    bytes: Mmap,
+    file: ImageFile,
     sections: Sections,
 }
 
@@ -84,9 +83,9 @@ impl SplitFiles {
 
 impl SplitFile {
     fn open(path: &Path) -> Option<Self> {
-        let bytes = file::open(path).ok()?.bytes;
-        let sections = Sections::find(&bytes, Naming::Split)?;
-        Some(Self { bytes, sections })
+        let file = ImageFile::open(path).ok()?;
+        let sections = Sections::find(file.bytes(), Naming::Split)?;
+        Some(Self { file, sections })
     }
 }
 
@@ -100,12 +99,12 @@ impl Rest<'_> {
         let id = skeleton.dwo_id?;
         let dwarf = match self {
             Self::Own(file) => {
-                let mut dwarf = file.sections.dwarf(&file.bytes);
+                let mut dwarf = file.sections.dwarf(file.file.bytes());
                 dwarf.make_dwo(main);
                 dwarf
             }
             Self::Package(file) => {
-                let load = |id| Ok::<_, gimli::Error>(file.sections.get(&file.bytes, id));
+                let load = |id| Ok::<_, gimli::Error>(file.sections.get(file.file.bytes(), id));
                 let empty = EndianSlice::new(&[], file.sections.endian());
                 let package = DwarfPackage::load(load, empty).ok()?;
                 package.find_cu(id, main).ok()??

@@ -29,26 +29,17 @@ mod choose;
 mod find;
 mod plt;
 mod read;
-mod segments;
 mod table;
 
 pub use find::{FindError, function_offset};
 
-use crate::BuildId;
 use crate::demangle::{self, Style};
 use read::Tables;
-use segments::Segments;
+use rprof_image::{BuildId, Segments};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::OnceLock;
 use table::{Entry, Origin};
-
-/// The build-id of an ELF file, from its notes: nothing else of the file is read. `None` if it
-/// is no ELF file, or has none.
-#[must_use]
-pub fn build_id_of(data: &[u8]) -> Option<BuildId> {
-    read::build_id(data)
-}
 
 /// Why a file has no [`ElfSymbols`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -2,13 +2,12 @@
 
 use super::choose::{Candidate, Chooser};
 use super::plt::{self, Indirect};
-use super::segments::{Segment, Segments};
 use super::table::{Entry, Origin, Table};
 use super::{ElfError, MAX_NAME, Strings};
-use crate::BuildId;
 use object::Endianness;
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym, SymbolTable};
+use rprof_image::{BuildId, Segment, Segments, build_id_of};
 use std::ops::Range;
 
 pub(super) struct Parts {
@@ -34,26 +33,6 @@ pub(super) fn parse(data: &[u8]) -> Result<Parts, ElfError> {
     }
 }
 
-/// The build-id, and nothing else: symbol tables are not looked at.
-pub(super) fn build_id(data: &[u8]) -> Option<BuildId> {
-    fn of<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> Option<BuildId> {
-        let header = E::parse(data).ok()?;
-        let endian = header.endian().ok()?;
-        let file = File {
-            data,
-            endian,
-            machine: header.e_machine(endian).0,
-            sections: &header.sections(endian, data).unwrap_or_default(),
-        };
-        file.build_id(header.program_headers(endian, data).unwrap_or_default())
-    }
-    match data.get(..5)? {
-        [0x7f, b'E', b'L', b'F', 1] => of::<elf::FileHeader32<Endianness>>(data),
-        [0x7f, b'E', b'L', b'F', 2] => of::<elf::FileHeader64<Endianness>>(data),
-        _ => None,
-    }
-}
-
 fn parse_class<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Parts, ElfError> {
     let damaged = |error: object::read::Error| ElfError::Damaged(error.to_string().into());
     let header = E::parse(data).map_err(|_| ElfError::NotElf)?;
@@ -74,7 +53,7 @@ fn parse_class<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Parts,
     let symtab = file.symbols(elf::SHT_SYMTAB);
     let dynsym = file.symbols(elf::SHT_DYNSYM);
     Ok(Parts {
-        build_id: file.build_id(program_headers),
+        build_id: build_id_of(data),
         segments: Segments::new(
             program_headers
                 .iter()
@@ -410,45 +389,5 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
                 .strings()
                 .get(symbol.st_name(self.endian))
                 .is_ok_and(|name| name.starts_with(b"$"))
-    }
-
-    fn build_id(&self, program_headers: &[E::ProgramHeader]) -> Option<BuildId> {
-        // Notes are short and come early; the bounds keep a file made of headers
-        // that all point at the same megabytes from costing their product.
-        const MAX_NOTES: usize = 64;
-        const MAX_LEN: usize = 64 << 10;
-        let big_endian = self.endian == Endianness::Big;
-        let scan = |bytes: &[u8], align: u64| {
-            BuildId::from_notes(&bytes[..bytes.len().min(MAX_LEN)], big_endian, align)
-        };
-        let mut segments = program_headers
-            .iter()
-            .filter(|header| header.p_type(self.endian) == elf::PT_NOTE)
-            .filter_map(|header| {
-                Some((
-                    header.data(self.endian, self.data).ok()?,
-                    header.p_align(self.endian).into(),
-                ))
-            });
-        let mut sections = self
-            .sections
-            .iter()
-            .filter(|section| section.sh_type(self.endian) == elf::SHT_NOTE)
-            .map(|section| {
-                (
-                    self.section_bytes(section),
-                    section.sh_addralign(self.endian).into(),
-                )
-            });
-        segments
-            .by_ref()
-            .take(MAX_NOTES)
-            .find_map(|(bytes, align)| scan(bytes, align))
-            .or_else(|| {
-                sections
-                    .by_ref()
-                    .take(MAX_NOTES)
-                    .find_map(|(bytes, align)| scan(bytes, align))
-            })
     }
 }

@@ -140,3 +140,20 @@ fn a_few_addresses_of_random_files() {
     }
     assert!(had > 600, "{had}");
 }
+
+#[test]
+fn own_vdso_names_clock_gettime() {
+    let Some(image) = rprof_image::vdso_image() else {
+        return;
+    };
+    let symbols = ElfSymbols::parse(image).unwrap();
+    assert!(symbols.build_id().is_some());
+    let found = symbols
+        .iter()
+        .find(|symbol| symbol.raw().ends_with(b"clock_gettime"))
+        .unwrap();
+    assert_eq!(
+        symbols.lookup_svma(found.start() + 1).unwrap().start(),
+        found.start()
+    );
+}

@@ -3,10 +3,8 @@
 //! `/proc/kallsyms` lists both by AVMA. Which symbol names an address is as `perf` 6.1 has it: each
 //! reaches up to the next; of several at one address the last in the file wins.
 
-mod running;
 mod vmlinux;
 
-pub use running::{KernelModule, loaded_modules, module_build_id, running_kernel_build_id};
 pub use vmlinux::VmlinuxError;
 
 pub(crate) use vmlinux::Vmlinux;

@@ -1,9 +1,9 @@
 //! A `vmlinux` that was given: the kernel as ELF file, with symbols and often debug information.
 
 use crate::elf_image::ElfImage;
-use crate::{BuildId, ElfSymbols, Reason, file};
-use memmap2::Mmap;
+use crate::{ElfSymbols, Reason};
 use object::{Object, ObjectSection, ObjectSymbol};
+use rprof_image::{BuildId, ImageFile};
 use std::path::{Path, PathBuf};
 
 /// Why a `vmlinux` is not used. Names of another kernel, or shifted ones, are never shown.
@@ -50,7 +50,7 @@ pub enum VmlinuxError {
 /// An opened `vmlinux`.
 #[derive(Debug)]
 pub(crate) struct Vmlinux {
-    pub(crate) image: ElfImage<Mmap>,
+    pub(crate) image: ElfImage<ImageFile>,
     build_id: Option<BuildId>,
     /// The SVMA where code begins.
     text: u64,
@@ -63,9 +63,9 @@ impl Vmlinux {
             path: path.to_owned(),
             reason,
         };
-        let bytes = file::open(path).map_err(unusable)?.bytes;
-        let text = text_start(&bytes);
-        let elf = ElfSymbols::parse(bytes).map_err(|_| unusable(Reason::NotAnElf))?;
+        let file = ImageFile::open(path).map_err(|error| unusable(error.into()))?;
+        let text = text_start(file.bytes());
+        let elf = ElfSymbols::parse(file).map_err(|_| unusable(Reason::NotAnElf))?;
         Ok(Self {
             build_id: elf.build_id().copied(),
             text: text.ok_or_else(|| unusable(Reason::Stripped))?,

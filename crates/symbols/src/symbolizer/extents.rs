@@ -6,8 +6,8 @@
 use super::{Image, Symbolizer};
 use crate::Reason;
 use crate::elf_image::ElfImage;
-use crate::file::Pages;
-use crate::image::{ImageKey, ImageKind};
+use crate::pages::Pages;
+use rprof_image::{ImageKey, ImageKind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

@@ -1,7 +1,7 @@
 //! [`Symbolizer`]: identity of images, reasons, threads.
 
 use crate::tools::Scratch;
-use rprof_symbols::{BuildId, ElfSymbols, ImageKey, Reason, Symbolizer, vdso};
+use rprof_symbols::{BuildId, ElfSymbols, ImageKey, Reason, Symbolizer};
 use std::path::Path;
 use std::process::Command;
 
@@ -93,7 +93,7 @@ fn reasons() {
 #[test]
 fn vdso_and_kernel() {
     let symbolizer = Symbolizer::builder().build();
-    if let Some(bytes) = vdso::vdso_image() {
+    if let Some(bytes) = rprof_image::vdso_image() {
         let symbols = ElfSymbols::parse(bytes).unwrap();
         let start = symbols
             .iter()

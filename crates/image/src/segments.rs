@@ -1,13 +1,18 @@
 //! `PT_LOAD` segments: from file offsets to SVMAs.
 
 /// A `PT_LOAD` program header.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Segment {
-    pub(super) offset: u64,
-    pub(super) file_size: u64,
-    pub(super) svma: u64,
-    pub(super) memory_size: u64,
-    pub(super) executable: bool,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// File offset of the first byte (`p_offset`).
+    pub offset: u64,
+    /// Bytes in the file (`p_filesz`).
+    pub file_size: u64,
+    /// Address of the first byte (`p_vaddr`).
+    pub svma: u64,
+    /// Bytes in memory (`p_memsz`).
+    pub memory_size: u64,
+    /// Whether it holds code (`PF_X`).
+    pub executable: bool,
 }
 
 /// Pages of at least this size back every mapping; some machines have bigger ones,
@@ -16,10 +21,12 @@ const PAGE: u64 = 4096;
 
 /// The loaded segments of a file. A few, rarely more than ten.
 #[derive(Debug, Default)]
-pub(super) struct Segments(Vec<Segment>);
+pub struct Segments(Vec<Segment>);
 
 impl Segments {
-    pub(super) fn new(mut segments: Vec<Segment>) -> Self {
+    /// Takes the segments of a file, in any order.
+    #[must_use]
+    pub fn new(mut segments: Vec<Segment>) -> Self {
         // Code first: where segments overlap in the file, code is what is asked for.
         segments.sort_by_key(|segment| !segment.executable);
         // Each lookup walks the list, so a file made up of headers must not lengthen it.
@@ -27,7 +34,9 @@ impl Segments {
         Self(segments)
     }
 
-    pub(super) fn svma(&self, offset: u64) -> Option<u64> {
+    /// Returns the SVMA of the byte at a file offset.
+    #[must_use]
+    pub fn svma(&self, offset: u64) -> Option<u64> {
         let exact = self.0.iter().find(|segment| {
             offset
                 .checked_sub(segment.offset)
@@ -52,7 +61,8 @@ impl Segments {
 
     /// The file offsets of sorted SVMAs, and those at which another segment is asked or memory
     /// ends, in no order. `None` where that would be more than `most`.
-    pub(super) fn offset_bounds(&self, svmas: &[u64], most: usize) -> Option<Vec<u64>> {
+    #[must_use]
+    pub fn offset_bounds(&self, svmas: &[u64], most: usize) -> Option<Vec<u64>> {
         let mut bounds = vec![0];
         for segment in &self.0 {
             let low = segment.offset & !(PAGE - 1);
@@ -81,12 +91,14 @@ impl Segments {
     }
 
     /// Where memory of the segments begins and ends: SVMAs.
-    pub(super) fn bounds(&self) -> impl Iterator<Item = u64> {
+    pub fn bounds(&self) -> impl Iterator<Item = u64> {
         let bounds = |s: &Segment| [s.svma, s.svma.saturating_add(s.memory_size)];
         self.0.iter().flat_map(bounds)
     }
 
-    pub(super) fn contains(&self, svma: u64) -> bool {
+    /// Returns true if a segment covers this SVMA in memory.
+    #[must_use]
+    pub fn contains(&self, svma: u64) -> bool {
         self.0
             .iter()
             .any(|segment| svma.wrapping_sub(segment.svma) < segment.memory_size)

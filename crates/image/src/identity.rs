@@ -1,11 +1,12 @@
 //! Which image is meant, and how to know it again.
 
-use crate::BuildId;
+use crate::ImageFile;
+use crate::notes::build_id_of;
+use rprof_records::BuildId;
 use std::path::{Path, PathBuf};
 
 /// What sort of image it is, and so what the offsets of a lookup mean.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum ImageKind {
     /// An ELF file at this path, which is opened as it stands (callers prepend
     /// `/proc/PID/root` or a sysroot). Offsets are file offsets.
@@ -19,7 +20,7 @@ pub enum ImageKind {
     Vdso,
 }
 
-/// Identifies an image for the [`Symbolizer`](crate::Symbolizer), together with
+/// Identifies an image, together with
 /// what is known of its identity: a file of that path is not enough, as it may have
 /// been replaced since.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -123,6 +124,33 @@ impl ImageKey {
     #[must_use]
     pub fn recorded_start(&self) -> Option<u64> {
         self.recorded_start
+    }
+}
+
+/// Identity of a mapped file, as far as the record of its mapping has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FileIdentity {
+    /// Its build-id.
+    BuildId(BuildId),
+    /// Its inode number. Device numbers do not compare on overlay file systems and btrfs.
+    Inode(u64),
+    /// Nothing but its path.
+    Unknown,
+}
+
+impl FileIdentity {
+    /// Returns true if `file` may be the one that was mapped.
+    #[must_use]
+    pub fn is_of(&self, file: &ImageFile) -> bool {
+        match self {
+            Self::BuildId(wanted) => {
+                // A recorder may have kept the first bytes only.
+                let found = build_id_of(file.bytes());
+                found.is_some_and(|id| id.as_bytes().starts_with(wanted.as_bytes()))
+            }
+            Self::Inode(inode) => file.inode() == *inode,
+            Self::Unknown => true,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Identity of the running kernel and its modules, from `/sys` and `/proc`.
 
-use crate::BuildId;
+use crate::notes::build_id_in_notes;
+use rprof_records::BuildId;
 
 /// A loaded module, as `/proc/modules` lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub fn module_build_id(name: &str) -> Option<BuildId> {
 }
 
 fn native_notes(path: &str) -> Option<BuildId> {
-    BuildId::from_notes(&std::fs::read(path).ok()?, cfg!(target_endian = "big"), 4)
+    build_id_in_notes(&std::fs::read(path).ok()?, cfg!(target_endian = "big"), 4)
 }
 
 /// The loaded modules. Empty if there are none or `/proc/modules` cannot be read.

@@ -54,22 +54,6 @@ fn mapping_len(maps: &str, start: u64) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ElfSymbols;
-
-    #[test]
-    fn own_vdso_names_clock_gettime() {
-        let Some(image) = vdso_image() else { return };
-        let symbols = ElfSymbols::parse(image).unwrap();
-        assert!(symbols.build_id().is_some());
-        let found = symbols
-            .iter()
-            .find(|symbol| symbol.raw().ends_with(b"clock_gettime"))
-            .unwrap();
-        assert_eq!(
-            symbols.lookup_svma(found.start() + 1).unwrap().start(),
-            found.start()
-        );
-    }
 
     #[test]
     fn vsyscall_page() {

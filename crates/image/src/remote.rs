@@ -1,13 +1,12 @@
 //! Files that are nowhere on this machine: who can get them is not known here.
 
-use crate::BuildId;
+use rprof_records::BuildId;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Gets files from elsewhere, by build-id.
 ///
-/// A [`Symbolizer`](crate::Symbolizer) asks for a file only once it has looked everywhere else,
-/// for each image once, on several threads.
+/// It is asked only for what was not found anywhere else, for each image once, by several threads.
 pub trait RemoteFiles: fmt::Debug + Send + Sync {
     /// Where the file is now. `None` if it cannot be had.
     ///
