@@ -9,7 +9,6 @@
     reason = "figures, for those who run with --nocapture"
 )]
 
-#[macro_use]
 mod support;
 
 mod attach;

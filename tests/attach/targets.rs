@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 
-use crate::support::{Here, Running, Shell, c, c_with, wait_until};
+use crate::support::{Here, Running, Shell, c, c_with, needs, skip, wait_until};
 
 /// A program that works until it is told to end.
 fn endless(here: &Here) -> Running {
@@ -261,10 +261,10 @@ fn a_control_group_is_recorded_alone() {
     let here = Here::new();
     let name = format!("rprof-test-{}", std::process::id());
     let Some(group) = cgroup_mount().map(|mount| mount.join(&name)) else {
-        return println!("skipped: cgroup v2 is not mounted here");
+        return skip("needs cgroup v2, mounted");
     };
     if std::fs::create_dir_all(group.join("below")).is_err() {
-        return println!("skipped: no control group can be made here");
+        return skip("needs the right to make a control group");
     }
     let (inside, outside) = (endless(&here), endless(&here));
     std::fs::write(
@@ -310,7 +310,7 @@ fn a_user_is_recorded_alone() {
     };
     let program = here.copy(&c("endless.c"), "endless");
     if as_user("true".into()).run().code() != Some(0) {
-        return println!("skipped: this user cannot become another");
+        return skip("needs the right to become another user");
     }
     let mut run_by_user = as_user(program).start();
     run_by_user.line();

@@ -1,6 +1,6 @@
 //! `rprof demo`: a newcomer's first minute.
 
-use crate::support::{Here, check_share, measured, well_formed};
+use crate::support::{Here, check_share, measured, needs, well_formed};
 
 #[test]
 fn shows_the_shares_it_is_made_to_have() {

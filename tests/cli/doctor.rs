@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Here, Run, c};
+use crate::support::{Here, Run, c, needs};
 
 fn json(run: &Run) -> Value {
     serde_json::from_slice(run.bytes()).unwrap_or_else(|e| panic!("{e} in\n{run}"))

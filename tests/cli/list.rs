@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Here, Run};
+use crate::support::{Here, Run, needs};
 
 /// The rows of the table: kind, whether it works here, and what to type.
 fn rows(run: &Run) -> Vec<(String, String, String)> {

@@ -1,6 +1,6 @@
 //! Help, manual pages and completions.
 
-use crate::support::{Here, c};
+use crate::support::{Here, c, needs};
 
 const COMMANDS: [&str; 11] = [
     "record",

@@ -1,11 +1,11 @@
 //! Code that was made at run time, named by what its runtime writes: at the right time, and
 //! never by what a stranger put there.
 
-use std::io::Write;
 use std::path::Path;
 
 use crate::support::{
-    Here, PerfFrame, Report, c, check, check_share, measured, perf_samples, python_with_trampolines,
+    Here, PerfFrame, Report, c, check, check_share, inapplicable, measured, needs, perf_samples,
+    python_with_trampolines,
 };
 
 /// What the map of `jit.c` names, and what is unnamed.
@@ -357,7 +357,9 @@ fn python_names_its_functions() {
     ] {
         // Newer than what the oldest systems have that the tests run on: wanted, not needed.
         let Some(python) = python_with_trampolines(kind) else {
-            writeln!(std::io::stderr(), "skipped: no python3 with -X {kind}").ok();
+            inapplicable(format!(
+                "needs a Python with -X {kind}, which Debian 12 has not"
+            ));
             continue;
         };
         let here = Here::new();

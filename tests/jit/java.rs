@@ -5,7 +5,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::support::{Here, Report, c_with, check, measured, wait_until};
+use crate::support::{Here, Report, c_with, check, measured, needs, wait_until};
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/Work.java");
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::support::{Here, PerfSample, c, perf_samples};
+use crate::support::{Here, PerfSample, c, needs, perf_samples};
 
 /// Callers of the made code, innermost first: `main` is called by the C library.
 const PATH: [&str; 4] = ["made inner", "made outer", "work", "main"];

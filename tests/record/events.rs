@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rprof_records::{Attr, AttrFlags, ReadFormat, SampleType};
 use rprof_sampler::{Event, Rate};
 
-use crate::support::{Here, Run, c};
+use crate::support::{Here, Run, c, needs};
 
 /// What perf asks the kernel for, as its `-vv` prints it: only fields that are not zero.
 type Fields = BTreeMap<String, u64>;

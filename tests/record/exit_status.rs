@@ -1,6 +1,6 @@
 //! The exit status is the command's own, where there is one.
 
-use crate::support::{Here, c};
+use crate::support::{Here, c, needs};
 
 #[test]
 fn is_that_of_the_command() {

@@ -6,7 +6,9 @@ use rprof_perfdata::PerfData;
 use rprof_records::{Endian, Record, SampleLayout};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Here, Need, Running, c, check, has, measured, perf_samples, wait_until};
+use crate::support::{
+    Here, Need, Running, c, check, has, measured, needs, perf_samples, wait_until,
+};
 
 /// What the kernel lets a process have at its peak, in KiB.
 fn peak_memory(pid: Pid) -> u64 {

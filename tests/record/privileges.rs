@@ -10,7 +10,7 @@ use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Here, Run, Running, Shell, c};
+use crate::support::{Here, Run, Running, Shell, c, needs};
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 

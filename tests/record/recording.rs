@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use rustix::process::Signal;
 
 use crate::support::{
-    Here, Report, Row, Running, Shell, c, check, check_share, measured, wait_until,
+    Here, Report, Row, Running, Shell, c, check, check_share, measured, needs, wait_until,
 };
 
 #[test]

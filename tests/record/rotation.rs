@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Here, Need, Report, c, check, has, measured, perf_samples, wait_until};
+use crate::support::{
+    Here, Need, Report, c, check, has, measured, needs, perf_samples, wait_until,
+};
 
 /// The files of a recording, oldest first; none of them is called perf.data any more.
 fn files(here: &Here) -> Vec<String> {

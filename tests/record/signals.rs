@@ -2,7 +2,7 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Here, Need, Running, c, has, perf_samples, wait_until};
+use crate::support::{Here, Need, Running, c, has, needs, perf_samples, wait_until};
 
 /// `rprof record` of `endless`, and the process number that it said after its first work.
 fn recording(here: &Here, options: &str) -> (Running, Pid) {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::support::{
     Comparison, Folded, Here, PERF_REPORT, PERF_SCRIPT, c, c_with, cxx, fold_samples, folded,
-    large_source, legible_samples, legible_stacks, perf_samples, perf_self_samples, rust,
+    large_source, legible_samples, legible_stacks, needs, perf_samples, perf_self_samples, rust,
 };
 
 /// Everything about perf.data of this folder.

@@ -1,6 +1,6 @@
 //! `rprof collapse`: folded stacks.
 
-use crate::support::{Here, c, cxx, folded};
+use crate::support::{Here, c, cxx, folded, needs};
 
 #[test]
 fn weighs_as_much_as_the_report() {

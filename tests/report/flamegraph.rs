@@ -1,6 +1,6 @@
 //! `rprof flamegraph`: an SVG, of a recording or of a command.
 
-use crate::support::{Here, c, cxx, folded, well_formed};
+use crate::support::{Here, c, cxx, folded, needs, well_formed};
 
 /// The SVG of that name, as text.
 fn svg(here: &Here, name: &str) -> String {

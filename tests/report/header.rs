@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Here, c};
+use crate::support::{Here, c, needs};
 
 fn header(here: &Here) -> Value {
     let run = here.rprof("header --format json").ok();

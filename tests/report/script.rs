@@ -1,6 +1,6 @@
 //! `rprof script`: each sample as perf script prints it.
 
-use crate::support::{Here, c, fold_samples, folded, perf_samples};
+use crate::support::{Here, c, fold_samples, folded, needs, perf_samples};
 
 #[test]
 fn prints_every_sample_in_order_of_time() {

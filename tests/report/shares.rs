@@ -1,6 +1,6 @@
 //! Functions that use known shares of the time have these shares in the report.
 
-use crate::support::{Here, Report, c, c_with, check_share, measured};
+use crate::support::{Here, Report, c, c_with, check_share, measured, needs};
 
 /// Functions of `shares.c` and what each is made to use.
 const SHARES: [(&str, f64); 3] = [

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::support::{
-    Here, PERF_REPORT, Report, Row, Run, c, check, folded, measured, perf_samples,
+    Here, PERF_REPORT, Report, Row, Run, c, check, folded, measured, needs, perf_samples,
     perf_self_samples,
 };
 

@@ -1,29 +1,14 @@
 //! Recordings that others made, and files made to break readers.
 //!
-//! They are not part of the sources. Where a checkout of them stands beside the workspace, or
-//! `RPROF_CORPUS` names one, every file must be read without panic, hang or crash, and agree
-//! with perf: see `corpus_table.rs`.
+//! They are not part of the sources. Where `RPROF_CORPUS` names a folder of them, every file must be read
+//! without panic, hang or crash, and agree with perf: see `corpus_counts.rs`.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use rprof_testing::corpus_file;
+
 use crate::support::Here;
-
-const BESIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus");
-
-/// The folder of recordings. Says so where there is none.
-pub(crate) fn folder() -> Option<PathBuf> {
-    let folder = std::env::var_os("RPROF_CORPUS").map_or_else(|| BESIDE.into(), PathBuf::from);
-    let found = folder.join("perfdata").canonicalize().ok();
-    if found.is_none() {
-        let test = std::thread::current();
-        let test = test.name().unwrap_or_default();
-        // Not kept back by the harness: this is for whoever reads it.
-        writeln!(std::io::stderr(), "{test} skipped: no corpus is there").ok();
-    }
-    found
-}
 
 /// A recording as `INDEX.tsv` describes it.
 pub(crate) struct Capture {
@@ -71,7 +56,7 @@ fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
 
 #[test]
 fn is_read_without_panic_or_hang() {
-    let Some(folder) = folder() else {
+    let Some(folder) = corpus_file("perfdata") else {
         return;
     };
     let mut files = Vec::new();

@@ -1,12 +1,14 @@
 //! Every recording of the corpus, counted by rprof and by perf; see `corpus.rs`.
 //!
 //! What differs stands in a table with its reason, and nothing else may. The table is
-//! printed: `cargo test -p rprof --test integration corpus_table -- --nocapture`.
+//! printed: `cargo test -p rprof --test integration corpus_counts -- --nocapture`.
 
 use std::collections::BTreeMap;
 
-use super::corpus::{Capture, captures, folder};
-use crate::support::{Here, Report, Run, Shell};
+use rprof_testing::corpus_file;
+
+use super::corpus::{Capture, captures};
+use crate::support::{Here, Report, Run, Shell, needs};
 
 const COMPRESSED2: &str = "perf 6.12 does not know COMPRESSED2 records";
 const SIMPLEPERF_RECORD: &str = "perf refuses records of simpleperf's own";
@@ -142,7 +144,7 @@ fn show(line: &str) {
 
 #[test]
 fn samples_are_as_many_as_perf_counts() {
-    let Some(folder) = folder() else {
+    let Some(folder) = corpus_file("perfdata") else {
         return;
     };
     let here = Here::new();
@@ -246,7 +248,7 @@ fn names<'a>(all: impl Iterator<Item = (&'a str, u64)>) -> BTreeMap<&'a str, u64
 
 #[test]
 fn threads_and_stacks_are_those_of_perf() {
-    let Some(folder) = folder() else {
+    let Some(folder) = corpus_file("perfdata") else {
         return;
     };
     needs!(Perf);

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use crate::support::{Here, Run, c_with, folded, well_formed};
+use crate::support::{Here, Run, c_with, folded, needs, well_formed};
 
 /// What stands in for the placeholders of `hostile.c`.
 const NAMES: [(&[u8], &[u8]); 4] = [

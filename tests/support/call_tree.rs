@@ -8,6 +8,8 @@
 
 use std::fmt::Write;
 
+use rprof_testing::Random;
+
 /// Which function calls which.
 pub(crate) struct CallTree {
     /// The caller of each function; the first one's is `main`, and stands here as itself.
@@ -26,7 +28,7 @@ pub(crate) enum Language {
 impl CallTree {
     /// A tree of so many functions, no deeper than `depth`. The same each time.
     pub(crate) fn new(functions: usize, depth: usize) -> CallTree {
-        let mut random = Random(0x9e37_79b9);
+        let mut random = Random::new(0x9e37_79b9);
         let (mut parents, mut depths) = (vec![0], vec![1]);
         let mut children = vec![Vec::new()];
         while parents.len() < functions {
@@ -35,10 +37,10 @@ impl CallTree {
             let mut parent = if random.below(8) > 0 {
                 last
             } else {
-                random.below(last + 1)
+                random.index(last + 1)
             };
             while depths[parent] >= depth {
-                parent = random.below(last + 1);
+                parent = random.index(last + 1);
             }
             children[parent].push(parents.len());
             children.push(Vec::new());
@@ -249,18 +251,6 @@ fn kind(function: usize) -> Kind {
         6 => Kind::Variadic,
         7 | 8 => Kind::Cleanup,
         _ => Kind::Plain,
-    }
-}
-
-/// Knuth's MMIX generator: the same tree on every machine.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = (self.0)
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) as usize) % limit
     }
 }
 

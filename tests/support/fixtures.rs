@@ -36,8 +36,7 @@ pub(crate) fn cxx(source: &str) -> PathBuf {
     compile(&cxx_compiler(), source, C_FLAGS)
 }
 
-/// The C++ compiler.
-pub(crate) fn cxx_compiler() -> String {
+fn cxx_compiler() -> String {
     env_or("CXX", "c++")
 }
 

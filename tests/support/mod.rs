@@ -1,14 +1,13 @@
 //! What the tests share: a shell session in a folder of its own, fixtures, what the
 //! machine has, and readers for what comes out.
 
-#[macro_use]
-mod need;
 mod call_tree;
 mod compare;
 mod exclusive;
 mod fixtures;
 mod folded;
 mod perf;
+mod python;
 mod recording;
 mod report;
 mod run;
@@ -21,11 +20,12 @@ pub(crate) use call_tree::{CallTree, Language};
 pub(crate) use compare::{Comparison, is_exec, legible_samples, legible_stacks};
 pub(crate) use fixtures::{c, c_with, cxx, generated, large_source, rust};
 pub(crate) use folded::{Folded, folded};
-pub(crate) use need::{Need, has, python_with_trampolines};
 pub(crate) use perf::{
     PERF_REPORT, PERF_SCRIPT, PerfFrame, PerfSample, fold_samples, perf_samples, perf_self_samples,
 };
+pub(crate) use python::python_with_trampolines;
 pub(crate) use report::{Report, Row};
+pub(crate) use rprof_testing::{Need, has, inapplicable, needs, skip};
 pub(crate) use run::Run;
 pub(crate) use shell::{Here, Running, Shell};
 pub(crate) use stats::{check, check_share, measured};

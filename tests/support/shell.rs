@@ -1,11 +1,14 @@
 //! Commands as in a shell session: `here.rprof("record -g --").arg(&program).ok()`.
 //!
-//! Everything is run in a temporary folder, with nothing on standard input, and is
-//! killed after a time that no command needs, so that a hang is a failure with a message.
+//! Everything is run in a temporary folder, with nothing on standard input, in a session of its own with
+//! the default action for every signal, so that it is the same in the foreground of a terminal, in the
+//! background, and under nohup(1). It is killed after a time that no command needs, so that a hang is a
+//! failure with a message, and whatever it started goes with the folder (see [`Tether`]).
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -14,25 +17,34 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::exclusive::{Turn, wait_for_turn, was_met_by_others};
+use rprof_testing::{Tether, default_signals};
+
 use super::report::Report;
 use super::run::Run;
 
 /// Longer than anything takes, on any machine.
 pub(super) const HANG: Duration = Duration::from_secs(180);
 
-/// A folder for one test.
-pub(crate) struct Here(tempfile::TempDir);
+/// A folder for one test, and the processes that were started in it: both go when this is dropped.
+pub(crate) struct Here {
+    // Before the folder, which they may write to.
+    tether: Tether,
+    folder: tempfile::TempDir,
+}
 
 impl Here {
     pub(crate) fn new() -> Here {
         // Not in /tmp: a fixture is to be linked here, which needs the same file system.
         let folder = tempfile::Builder::new().tempdir_in(env!("CARGO_TARGET_TMPDIR"));
-        Here(folder.expect("cannot make a folder for a test"))
+        Here {
+            tether: Tether::new(),
+            folder: folder.expect("cannot make a folder for a test"),
+        }
     }
 
     /// A path in here.
     pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
-        self.0.path().join(name)
+        self.folder.path().join(name)
     }
 
     /// A copy of a program, to be run in here. Made by another process: what this one has open for
@@ -51,7 +63,7 @@ impl Here {
         rprof
             .env(
                 "HOME",
-                self.0.path().to_str().expect("paths here are UTF-8"),
+                self.folder.path().to_str().expect("paths here are UTF-8"),
             )
             .words(args)
     }
@@ -60,7 +72,7 @@ impl Here {
     pub(crate) fn perf(&self, args: &str) -> Shell {
         let mut shell = self.command("perf").words(args);
         shell.command.env("PERF_CONFIG", "/dev/null");
-        shell.command.env("HOME", self.0.path());
+        shell.command.env("HOME", self.folder.path());
         shell
     }
 
@@ -71,7 +83,7 @@ impl Here {
 
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Shell {
         let mut command = Command::new(program);
-        command.current_dir(self.0.path()).env("LC_ALL", "C");
+        command.current_dir(self.folder.path()).env("LC_ALL", "C");
         for name in [
             "DEBUGINFOD_URLS",
             "NO_COLOR",
@@ -83,7 +95,11 @@ impl Here {
             command.env_remove(name);
         }
         command.stdin(Stdio::null());
-        Shell { command }
+        self.tether.tie(default_signals(&mut command));
+        Shell {
+            command,
+            own_session: true,
+        }
     }
 
     /// `rprof record -q`, with these options, of a program with its arguments; to perf.data.
@@ -108,6 +124,7 @@ impl Here {
 /// A command to be run.
 pub(crate) struct Shell {
     command: Command,
+    own_session: bool,
 }
 
 impl Shell {
@@ -127,10 +144,23 @@ impl Shell {
         self
     }
 
-    /// Makes it a job as of a shell: a process group of its own.
-    pub(crate) fn own_group(mut self) -> Shell {
-        std::os::unix::process::CommandExt::process_group(&mut self.command, 0);
+    /// Makes it a job as of a shell with job control: a process group of its own in our session. Nobody but
+    /// such a job can be stopped by SIGTSTP.
+    pub(crate) fn job(mut self) -> Shell {
+        self.own_session = false;
+        self.command.process_group(0);
         self
+    }
+
+    /// Has it start in a session of its own, which no terminal controls: neither Ctrl-C nor the end of the
+    /// terminal of whoever runs the tests is to be seen by it.
+    fn leave_session(&mut self) {
+        if std::mem::take(&mut self.own_session) {
+            // SAFETY: setsid(2) is async-signal-safe.
+            unsafe {
+                (self.command).pre_exec(|| Ok(rustix::process::setsid().map(drop)?));
+            }
+        }
     }
 
     /// Gives it something to read.
@@ -144,6 +174,7 @@ impl Shell {
     /// Runs it to its end. Output goes through files: whatever else holds them open
     /// cannot keep us waiting.
     pub(crate) fn run(mut self) -> Run {
+        self.leave_session();
         let line = line(&self.command);
         let turn = wait_for_turn(&self.command);
         let is_perf = matches!(turn, Some(Turn::Perf { .. }));
@@ -187,6 +218,7 @@ impl Shell {
 
     /// Starts it, with its output to be read as it comes.
     pub(crate) fn start(mut self) -> Running {
+        self.leave_session();
         let line = line(&self.command);
         let stderr = output();
         self.command.stdout(Stdio::piped());

@@ -1,6 +1,6 @@
 //! Libraries that are mapped out of an archive, as Android does with those in an APK.
 
-use crate::support::{Here, Language, generated};
+use crate::support::{Here, Language, generated, needs};
 
 /// What is in the archive: nothing but this function, which counts in a frame of its own.
 const LIBRARY: &str = "

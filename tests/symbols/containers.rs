@@ -1,7 +1,7 @@
 //! Programs that are not there any more when the report is made, or that only the process
 //! itself could see.
 
-use crate::support::{Here, c, check, check_share, measured};
+use crate::support::{Here, c, check, check_share, measured, needs};
 
 /// Whether the functions of `shares.c` have what they are made to have, so that they are named. Of
 /// what is sampled on the user's side, that is: elsewhere there may be much to do.

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{Here, Shell, c_with, wait_until};
+use crate::support::{Here, Shell, c_with, needs, wait_until};
 
 /// The server, which knows what lies in a folder.
 struct Server {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{Here, Run, c_with, rust};
+use crate::support::{Here, Run, c_with, needs, rust};
 
 /// For each sample the functions from the leaf up to `main`, inlined ones marked; those that do not
 /// get that far are left out, since how far a stack was unwound is not what is compared.

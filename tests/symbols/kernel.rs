@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{Here, Report, c, folded};
+use crate::support::{Here, Report, c, folded, needs};
 
 const RPROF: &str = env!("CARGO_BIN_EXE_rprof");
 

@@ -1,6 +1,6 @@
 //! Source lines.
 
-use crate::support::{Here, c_with};
+use crate::support::{Here, c_with, needs};
 
 #[test]
 fn report_sorts_by_line_as_perf_does() {

@@ -4,7 +4,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::support::{Here, c, c_with, check, cxx, folded, measured, rust, well_formed};
+use crate::support::{Here, c, c_with, check, cxx, folded, measured, needs, rust, well_formed};
 
 /// Records a program and checks that these functions are in the report, each with
 /// samples of its own.

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::support::{Here, Run, c, c_with, folded};
+use crate::support::{Here, Run, c, c_with, folded, needs};
 
 /// `low` is in the lower layer only, `copied` was there and has been written to, and `changed`
 /// is replaced by another program while it runs. The layers are on file systems of their own,

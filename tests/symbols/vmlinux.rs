@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::support::{Here, c};
+use crate::support::{Here, c, needs};
 
 /// A kernel with a function of another name where the running one has `function`, linked to
 /// another address. Distances are those of /proc/kallsyms.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::support::{
     Comparison, Here, PERF_SCRIPT, PerfFrame, PerfSample, c, c_with, cxx, is_exec, large_source,
-    perf_samples, rust,
+    needs, perf_samples, rust,
 };
 
 /// Why one stack may have frames that the other has not.

@@ -1,6 +1,6 @@
 //! Stacks that no copy reaches across, and what the process's memory tells of them.
 
-use crate::support::{Here, c_with, check, folded, measured};
+use crate::support::{Here, c_with, check, folded, measured, needs};
 
 /// Complete stacks with the right way, with the wrong one, and those cut short.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::support::{CallTree, Here, Language, folded, generated};
+use crate::support::{CallTree, Here, Language, folded, generated, needs};
 
 /// How a program is made, and how deep its stacks are.
 struct Variant {
