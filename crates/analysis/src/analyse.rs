@@ -1,39 +1,16 @@
 //! The passes, one after the other.
 
 use rprof_perfdata::PerfData;
-use rprof_profile::Profile;
+use rprof_profile::{Filter, Profile};
 use rprof_symbols::Symbolizer;
 
 use crate::assemble::assemble;
 use crate::comms::unknown_comms;
-use crate::index::Index;
-use crate::parts::Parts;
-use crate::resolve::{Keep, resolve_in_parts};
+use crate::options::{Keep, Options};
+use crate::sample_pass::resolve_in_parts;
+use crate::sample_pass::results::Parts;
+use crate::sideband_pass::Index;
 use crate::symbolize::symbolize;
-use crate::threads;
-use rprof_profile::Filter;
-
-/// How to analyse.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Which samples count.
-    pub filter: Filter,
-    /// Tell samples apart by process and thread, not by thread name alone.
-    pub by_task: bool,
-    /// Tell functions apart by line as well, where the symbolizer tells lines.
-    pub by_line: bool,
-    /// Threads to use; 0 for as many as there are cores.
-    pub threads: usize,
-}
-
-impl Options {
-    pub(crate) fn thread_count(&self) -> usize {
-        match self.threads {
-            0 => threads::available(),
-            n => n,
-        }
-    }
-}
 
 /// Analyses a recording.
 ///

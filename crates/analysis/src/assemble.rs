@@ -5,16 +5,16 @@ use rustc_hash::FxHashMap;
 
 use rprof_profile::{Entry, EventSummary, FunctionStacks, Profile, StackId, Start};
 
-use crate::analyse::Options;
 use crate::comms::thread_name;
-use crate::counts::Contexts;
-use crate::index::Index;
+use crate::groups::{Amount, Group};
 use crate::location::Place;
-use crate::parts::{Part, Parts};
-use crate::resolve::{Amount, Group};
+use crate::options::Options;
+use crate::sample_pass::aggregate_table::Contexts;
+use crate::sample_pass::results::{Part, Parts};
+use crate::sideband_pass::Index;
+use crate::stack_end::StackEnd;
 use crate::symbolize::Symbols;
 use crate::threads;
-use crate::unwind::StackEnd;
 use rprof_profile::Filter;
 use rprof_profile::intern::{Lists, Values};
 use rprof_profile::{Quality, StackTally};

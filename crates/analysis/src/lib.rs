@@ -23,34 +23,28 @@
 
 mod analyse;
 mod assemble;
-mod coarse;
+mod caches;
 mod comms;
-mod counting;
-mod counts;
-mod identity;
-pub mod index;
+mod group_reads;
+mod groups;
+mod image_lookup;
 mod jit;
-mod lbr;
 pub mod location;
 mod machine;
-mod memo;
-mod pages;
-mod parts;
-mod quick;
-mod reads;
-mod resolve;
+mod options;
+mod sample_pass;
 pub mod samples;
-mod stacks;
+pub mod sideband_pass;
+mod stack_end;
 pub mod symbolize;
-mod tasks;
 mod threads;
 mod unwind;
-mod waiting;
-mod worker;
 
-pub use analyse::{Options, analyse};
-pub use index::Index;
+pub use analyse::analyse;
+
 pub use jit::JitCode;
 pub use location::Location;
+pub use options::Options;
 pub use samples::{Details, Item, RecordView, SampleFrame, SampleView, Samples};
+pub use sideband_pass::Index;
 pub use symbolize::{Frame, Symbolized, Symbols};

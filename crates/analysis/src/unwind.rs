@@ -12,46 +12,19 @@ use rprof_processes::{Image, ImageId, ImageKind, MapState, MapView};
 use rprof_records::{Attr, ContextMarker, Sample, SampleType};
 use rprof_symbols::Symbolizer;
 use rprof_unwind::{
-    Arch, Cause, End, Frame, Module, Modules, Registers, StackDump, ThreadStacks, UnwindTable,
-    Unwinder,
+    Arch, Frame, Module, Modules, Registers, StackDump, ThreadStacks, UnwindTable, Unwinder,
 };
 
-use crate::index::Index;
+use crate::image_lookup::Origin;
 use crate::location::Place;
-use crate::symbolize::Origin;
+use crate::sideband_pass::Index;
+use crate::stack_end::StackEnd;
 
 /// `PERF_SAMPLE_REGS_ABI_64`.
 const ABI_64: u64 = 2;
 
 /// Most frames of a stack; as many as a record could hold.
 const MOST_FRAMES: usize = 8_000;
-
-/// Where a stack ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) enum StackEnd {
-    /// Nobody unwound it: the names of its frames tell.
-    #[default]
-    Unknown,
-    /// At its root.
-    Root,
-    /// Before, as the stack bytes did.
-    Cut,
-    /// Before: an image has no unwind information.
-    NoUnwindInfo,
-    /// Before, for another reason.
-    Other,
-}
-
-impl From<End> for StackEnd {
-    fn from(end: End) -> StackEnd {
-        match end {
-            End::Root(_) | End::Joined(_) => StackEnd::Root,
-            End::Truncated(Cause::StackEnded { .. } | Cause::TooDeep) => StackEnd::Cut,
-            End::Truncated(Cause::NoUnwindInfo { .. }) => StackEnd::NoUnwindInfo,
-            End::Truncated(_) => StackEnd::Other,
-        }
-    }
-}
 
 /// Whether samples of this event have what it takes.
 pub(crate) fn has_dumps(attr: &Attr) -> bool {

@@ -18,11 +18,14 @@ use rprof_processes::{Pid, SpaceId};
 use rprof_records::{CpuMode, RawBytes, RawRecord, RecordType, Sample};
 use rprof_symbols::Symbolizer;
 
-use crate::analyse::Options;
 use crate::comms::thread_name;
-use crate::index::Index;
+use crate::groups::Row;
 use crate::location::{Context, Location};
-use crate::resolve::{Keep, Resolved, Row, resolve};
+use crate::options::Keep;
+use crate::options::Options;
+use crate::sample_pass::resolve;
+use crate::sample_pass::results::Resolved;
+use crate::sideband_pass::Index;
 use crate::symbolize::{Symbols, symbolize};
 use rprof_profile::intern::Values;
 

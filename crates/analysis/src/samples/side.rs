@@ -8,8 +8,8 @@ use rprof_records::{Misc, RawRecord, Record, RecordType, SampleLayout};
 
 use super::{SampleView, Samples, record_at};
 use crate::comms::thread_name;
-use crate::index::Index;
-use crate::resolve::place_in;
+use crate::groups::place_in;
+use crate::sideband_pass::Index;
 use rprof_profile::Filter;
 use rprof_profile::filter::Origin;
 

@@ -3,7 +3,7 @@
 use rprof_records::{Misc, Sample};
 
 use super::{Samples, locate, sample_of};
-use crate::resolve::Row;
+use crate::groups::Row;
 use rprof_profile::{Function, Object};
 use rprof_tracepoint::Names;
 

@@ -4,18 +4,21 @@ use rprof_perfdata::Block;
 use rprof_processes::{MapState, Moment, Pid, SpaceId, Tid};
 use rprof_records::{Misc, RawRecord, RecordType, Sample};
 
-use crate::coarse::Coarse;
+use crate::caches::canonical::Coarse;
+use crate::caches::thread_states::Tasks;
 use crate::comms::IDLE;
-use crate::counting::{Counting, TOGETHER};
-use crate::identity::Identities;
-use crate::index::Index;
-use crate::lbr::has_branch_calls;
-use crate::quick::{Quick, default_weight};
-use crate::reads::Member;
-use crate::resolve::{Group, Keep, Resolved, Row, place_in};
-use crate::tasks::Tasks;
-use crate::unwind::{StackEnd, Stacks, Unwinding, has_dumps};
-use crate::waiting::{Chain, Task, Waiting, callchain};
+use crate::group_reads::Member;
+use crate::groups::{Group, Row, place_in};
+use crate::options::Keep;
+use crate::sample_pass::aggregate::{Counting, TOGETHER};
+use crate::sample_pass::branch_stack::has_branch_calls;
+use crate::sample_pass::fingerprint::Identities;
+use crate::sample_pass::fixed_layout::{Quick, default_weight};
+use crate::sample_pass::pending::{Chain, Task, Waiting, callchain};
+use crate::sample_pass::results::Resolved;
+use crate::sideband_pass::Index;
+use crate::stack_end::StackEnd;
+use crate::unwind::{Stacks, Unwinding, has_dumps};
 use rprof_profile::Filter;
 use rprof_profile::filter::Origin;
 
@@ -193,7 +196,7 @@ impl<'a> Worker<'a> {
         let (chain, end) = match unwound {
             Some((words, end)) => (Chain::Words(words), end),
             None => {
-                from_branches = crate::lbr::chain(&sample, attr);
+                from_branches = crate::sample_pass::branch_stack::chain(&sample, attr);
                 let chain = match (&from_branches, recorded) {
                     (Some(words), _) => Chain::Words(words),
                     (None, Some(chain)) => Chain::recorded(chain, endian),

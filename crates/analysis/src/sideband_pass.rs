@@ -7,9 +7,9 @@ use rprof_perfdata::{Block, Damage, PerfData, Walk};
 use rprof_processes::{ImageIdentity, NewMapping, Pid, ProcessMapBuilder, Tid, Timeline};
 use rprof_records::{CpuMode, Misc, Mmap, Mmap2, RawRecord, Record, RecordType, SampleType};
 
+use crate::group_reads::{Counts, Reads};
+use crate::groups::place_in;
 use crate::jit::{self, Runtimes};
-use crate::reads::{Counts, Reads};
-use crate::resolve::place_in;
 
 /// What pass one found out.
 #[derive(Debug)]

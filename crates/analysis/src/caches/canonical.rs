@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rprof_processes::ImageId;
 use rprof_symbols::{Begun, Extents, ImageKind, Symbolizer};
 
-use crate::index::Index;
+use crate::image_lookup::{Origin, recorded_kernel_start};
 use crate::location::{Location, Place};
-use crate::symbolize::{Origin, recorded_kernel_start};
+use crate::sideband_pass::Index;
 
 /// Samples from which on it pays to know all functions of an image.
 const ENOUGH: u64 = 20_000;

@@ -3,8 +3,8 @@
 use rprof_processes::SpaceId;
 use rprof_records::{Callchain, ContextMarker, CpuMode, Endian, Sample};
 
-use crate::identity::{Identities, Identity};
 use crate::location::leaf;
+use crate::sample_pass::fingerprint::{Identities, Identity};
 
 /// The callchain of a sample: what it was found in decides how its words are read.
 #[derive(Clone)]

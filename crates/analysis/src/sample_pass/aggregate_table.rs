@@ -5,10 +5,10 @@ use std::hash::BuildHasher;
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
-use crate::identity::Identity;
-use crate::resolve::{Amount, Group};
-use crate::stacks::{NO_LEAF, StackTable};
-use crate::unwind::StackEnd;
+use crate::groups::{Amount, Group};
+use crate::sample_pass::fingerprint::Identity;
+use crate::sample_pass::stacks::{NO_LEAF, StackTable};
+use crate::stack_end::StackEnd;
 use rprof_profile::intern::Values;
 
 /// What samples are counted together by.

@@ -6,15 +6,16 @@
 
 use rprof_processes::SpaceId;
 
-use crate::coarse::Coarse;
-use crate::counts::{Contexts, Counted, Counts, Numbers};
-use crate::index::Index;
+use crate::caches::callers::{Memo, Tag};
+use crate::caches::canonical::Coarse;
+use crate::caches::code_pages::Pages;
+use crate::groups::Group;
 use crate::location::{Context, Location, Place, addresses};
-use crate::memo::{Memo, Tag};
-use crate::pages::Pages;
-use crate::resolve::{Group, Resolved};
-use crate::stacks::{Locations, NO_LEAF, StackTable};
-use crate::waiting::{Task, Waiting};
+use crate::sample_pass::aggregate_table::{Contexts, Counted, Counts, Numbers};
+use crate::sample_pass::pending::{Task, Waiting};
+use crate::sample_pass::results::Resolved;
+use crate::sample_pass::stacks::{Locations, NO_LEAF, StackTable};
+use crate::sideband_pass::Index;
 
 /// Samples that are looked up together.
 pub(crate) const TOGETHER: usize = 64;

@@ -7,7 +7,7 @@ use rprof_records::{AttrFlags, ContextMarker, Endian, SampleLayout, SampleType};
 
 use rprof_perfdata::Event;
 
-use crate::lbr::has_branch_calls;
+use crate::sample_pass::branch_stack::has_branch_calls;
 
 /// Where the fields stand in the samples of an event.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,141 @@
+//! Which image lies at a place, and whether the files of this machine may be taken for it.
+
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use rprof_perfdata::PerfData;
+use rprof_processes::{Image, ImageIdentity, ImageKind, SpaceId, Timeline};
+use rprof_symbols::{BuildId, ImageKey, Reason};
+use rustc_hash::FxHashMap;
+
+use crate::location::Place;
+use crate::machine::{is_from_before_boot, is_of_this_machine};
+
+/// Which image to ask about a location, or why none.
+pub(crate) type Target = Result<ImageKey, Reason>;
+
+/// Where `_text` was when the recording was made, if the recording tells.
+pub(crate) fn recorded_kernel_start(timeline: &Timeline) -> Option<u64> {
+    let end = timeline.view(SpaceId::KERNEL, u64::MAX);
+    end.mappings().find_map(|m| {
+        let path = &timeline.image(m.image)?.path;
+        let is_start = path.ends_with(b"]_text") || path.ends_with(b"]_stext");
+        (is_start && m.file_offset != 0).then_some(m.file_offset)
+    })
+}
+
+/// What is known of where a recording was made.
+pub(crate) struct Origin {
+    /// Build-ids by path.
+    build_ids: FxHashMap<Vec<u8>, BuildId>,
+    /// Whether host and kernel release are those of this machine.
+    is_here: bool,
+    /// Whether files are looked for below a root that the user named, and vouches for.
+    has_root: bool,
+    /// Whether this machine was booted since.
+    is_from_before_boot: bool,
+}
+
+impl Origin {
+    pub(crate) fn of(data: &PerfData, has_root: bool) -> Origin {
+        let features = data.features();
+        let build_ids = (features.build_ids().unwrap_or_default().into_iter())
+            .filter_map(|e| Some((e.path, BuildId::new(&e.build_id)?)))
+            .collect();
+        Origin {
+            build_ids,
+            is_here: is_of_this_machine(data),
+            has_root,
+            is_from_before_boot: is_from_before_boot(data.path()),
+        }
+    }
+
+    fn build_id(&self, image: &Image) -> Option<BuildId> {
+        match image.identity {
+            ImageIdentity::BuildId(id) => BuildId::new(id.as_bytes()),
+            _ => self.build_ids.get(&image.path[..]).copied(),
+        }
+    }
+
+    pub(crate) fn target(
+        &self,
+        place: Place,
+        timeline: &Timeline,
+        kernel_start: Option<u64>,
+    ) -> Target {
+        let image = |id| timeline.image(id).ok_or(Reason::Unmapped);
+        match place {
+            Place::Vsyscall => Err(Reason::SpecialMapping),
+            Place::Unmapped => Err(Reason::Unmapped),
+            Place::Hypervisor | Place::GuestKernel | Place::GuestUser => Err(Reason::Guest),
+            Place::Anonymous { .. } | Place::Jit(_) => Err(Reason::JitWithoutMap),
+            Place::Kernel(id) => {
+                let module = id.and_then(|id| timeline.image(id));
+                match module.filter(|i| i.kind == ImageKind::KernelModule) {
+                    Some(module) => {
+                        let name = String::from_utf8_lossy(&module.path).into_owned();
+                        let build_id = self.build_id(module);
+                        self.known_here(build_id, Reason::ForeignModule)?;
+                        Ok(ImageKey::kernel_module(&name).with_build_id(build_id))
+                    }
+                    None => {
+                        let build_id = self.build_ids.get(&b"[kernel.kallsyms]"[..]).copied();
+                        self.known_here(build_id, Reason::ForeignKernel)?;
+                        if kernel_start.is_none() && self.is_from_before_boot {
+                            return Err(Reason::ForeignKernel);
+                        }
+                        Ok(ImageKey::kernel()
+                            .with_build_id(build_id)
+                            .with_recorded_start(kernel_start))
+                    }
+                }
+            }
+            Place::Image(id) => {
+                let image = image(id)?;
+                let build_id = self.build_id(image);
+                match image.kind {
+                    ImageKind::File => self.file(image, build_id),
+                    // The file of that name is another one now, unless its build-id
+                    // says that it was put back.
+                    ImageKind::Deleted if build_id.is_some() => self.file(image, build_id),
+                    ImageKind::Deleted => Err(Reason::FileChanged),
+                    ImageKind::Vdso => {
+                        self.known_here(build_id, Reason::ForeignVdso)?;
+                        Ok(ImageKey::vdso().with_build_id(build_id))
+                    }
+                    ImageKind::Memfd => Err(Reason::JitWithoutMap),
+                    ImageKind::Heap | ImageKind::Stack => Err(Reason::AnonymousMemory),
+                    _ => Err(Reason::SpecialMapping),
+                }
+            }
+        }
+    }
+
+    /// Without a build-id, only what was recorded on this machine is known.
+    fn known_here(&self, build_id: Option<BuildId>, reason: Reason) -> Result<(), Reason> {
+        match build_id.is_some() || self.is_here {
+            true => Ok(()),
+            false => Err(reason),
+        }
+    }
+
+    fn file(&self, image: &Image, build_id: Option<BuildId>) -> Target {
+        if !self.has_root {
+            self.known_here(build_id, Reason::Unidentified)?;
+        }
+        let path = image.path_without_deleted().to_vec();
+        // A relative path would be looked for in the current folder, which is not
+        // where the recording was made.
+        if path.first() != Some(&b'/') {
+            return Err(Reason::NoSuchFile);
+        }
+        let inode = match image.identity {
+            ImageIdentity::Inode { inode, .. } if self.is_here => Some(inode),
+            _ => None,
+        };
+        let path = PathBuf::from(std::ffi::OsString::from_vec(path));
+        Ok(ImageKey::file(path)
+            .with_build_id(build_id)
+            .with_inode(inode))
+    }
+}

@@ -1,0 +1,36 @@
+//! What an analysis is asked for.
+
+use rprof_profile::Filter;
+
+use crate::threads;
+
+/// How to analyse.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Which samples count.
+    pub filter: Filter,
+    /// Tell samples apart by process and thread, not by thread name alone.
+    pub by_task: bool,
+    /// Tell functions apart by line as well, where the symbolizer tells lines.
+    pub by_line: bool,
+    /// Threads to use; 0 for as many as there are cores.
+    pub threads: usize,
+}
+
+impl Options {
+    pub(crate) fn thread_count(&self) -> usize {
+        match self.threads {
+            0 => threads::available(),
+            n => n,
+        }
+    }
+}
+
+/// What pass two shall keep besides stacks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Keep {
+    /// Tell samples apart by process and thread.
+    pub(crate) tasks: bool,
+    /// Keep a row for each sample.
+    pub(crate) rows: bool,
+}

@@ -1,0 +1,104 @@
+//! Pass two: every sample to an interned stack of locations.
+
+pub(crate) mod aggregate;
+pub(crate) mod aggregate_table;
+pub(crate) mod branch_stack;
+pub(crate) mod fingerprint;
+pub(crate) mod fixed_layout;
+pub(crate) mod pending;
+pub(crate) mod results;
+pub(crate) mod stacks;
+pub(crate) mod worker;
+
+use std::sync::Mutex;
+
+use rprof_symbols::Symbolizer;
+
+use crate::caches::canonical::Coarse;
+use crate::options::Keep;
+use crate::sample_pass::fingerprint::Identities;
+use crate::sample_pass::fixed_layout::Quick;
+use crate::sample_pass::results::Resolved;
+use crate::sample_pass::worker::{Shared, Worker};
+use crate::sideband_pass::Index;
+use crate::threads;
+use crate::unwind::Unwinding;
+use rprof_profile::Filter;
+
+/// Resolves all samples that `filter` wants, for those who want them one by one.
+pub(crate) fn resolve(
+    index: &Index<'_>,
+    symbolizer: &Symbolizer,
+    filter: &Filter,
+    keep: Keep,
+    n: usize,
+) -> Resolved {
+    let parts = resolve_in_parts(index, symbolizer, filter, keep, n);
+    let mut parts = parts.into_iter();
+    let mut whole = parts.next().unwrap_or_default();
+    for part in parts {
+        whole.merge(&part);
+    }
+    whole
+}
+
+/// Resolves all samples that `filter` wants: in parts, as the threads have found them.
+pub(crate) fn resolve_in_parts(
+    index: &Index<'_>,
+    symbolizer: &Symbolizer,
+    filter: &Filter,
+    keep: Keep,
+    n: usize,
+) -> Vec<Resolved> {
+    let unwinding = Unwinding::new(index, symbolizer);
+    let notes = index.data.features().private().unwrap_or_default();
+    let tells_ends = (notes.iter()).any(|(key, _)| key == "stacks.by" || key == "stacks.total");
+    let events = index.data.events().list();
+    let wanted: Vec<bool> = events.iter().map(|e| filter.wants_event(&e.name)).collect();
+    let quick: Vec<Option<Quick>> = match keep.rows || filter.is_by_sample() {
+        true => events.iter().map(|_| None).collect(),
+        false => events.iter().map(Quick::of).collect(),
+    };
+    // Rows tell addresses.
+    let coarse = match keep.rows {
+        true => None,
+        false => Coarse::new(index, symbolizer),
+    };
+    let shared = Shared {
+        index,
+        filter,
+        wanted: &wanted,
+        quick: &quick,
+        keep,
+        unwinding: unwinding.as_ref(),
+        tells_ends,
+        coarse: coarse.as_ref(),
+        identities: Identities::new(),
+    };
+    match index.kept_blocks() {
+        Some(blocks) => threads::run(n, blocks.len(), |queue| {
+            let mut worker = Worker::new(&shared);
+            while let Some(piece) = queue.next() {
+                worker.take_block(&blocks[piece], piece);
+            }
+            worker.finish()
+        }),
+        // Decompressed again, one block at a time, so that memory stays bounded.
+        None => {
+            let blocks = Mutex::new(index.data.blocks().filter_map(Result::ok).enumerate());
+            threads::run(n, usize::MAX, |_| {
+                let mut worker = Worker::new(&shared);
+                loop {
+                    let next = match blocks.lock() {
+                        Ok(mut blocks) => blocks.next(),
+                        Err(_) => None,
+                    };
+                    match next {
+                        Some((number, block)) => worker.take_block(&block, number),
+                        None => return worker.finish(),
+                    }
+                }
+            })
+        }
+    }
+}
