@@ -63,16 +63,11 @@ pub enum Error {
 }
 
 /// A place from which on a recording cannot be read. What stood before is good.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("damaged at byte {offset}: {what}")]
 pub struct Damage {
     /// Where, in bytes from the file's start.
     pub offset: u64,
     /// What is wrong there.
     pub what: String,
-}
-
-impl std::fmt::Display for Damage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "damaged at byte {}: {}", self.offset, self.what)
-    }
 }

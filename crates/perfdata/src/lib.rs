@@ -29,6 +29,7 @@ pub use error::{Damage, Error};
 pub use features::{BuildIdEntry, Feature, FeatureSections, KeptFile, KeptKind};
 pub use output::OutputFile;
 pub use read::blocks::{Block, Blocks};
+pub use read::by_time::{RecordsByTime, TimedRecord};
 pub use read::events::{Event, Events};
 pub use read::reader::{Mode, PerfData};
 pub use read::walk::{RecordAt, Walk};

@@ -6,7 +6,7 @@ use rprof_records::{Endian, RecordType};
 
 use crate::error::Damage;
 use crate::read::inflate::Inflate;
-use crate::read::walk::Walk;
+use crate::read::walk::{RecordAt, Walk};
 
 /// Bytes after which a block ends.
 const BLOCK: usize = 1 << 20;
@@ -29,6 +29,20 @@ impl Block<'_> {
             Cow::Borrowed(bytes) => Walk::new(bytes, self.offset, self.endian),
             Cow::Owned(bytes) => Walk::decompressed(bytes, self.offset, self.endian),
         }
+    }
+
+    /// Walks over the records from the one that stands `at` bytes into the block.
+    pub(crate) fn walk_from(&self, at: usize) -> Walk<'_> {
+        let rest = self.bytes.get(at..).unwrap_or_default();
+        match &self.bytes {
+            Cow::Borrowed(_) => Walk::new(rest, self.offset + at as u64, self.endian),
+            Cow::Owned(_) => Walk::decompressed(rest, self.offset, self.endian),
+        }
+    }
+
+    /// Returns the record that stands `at` bytes into the block.
+    pub(crate) fn record_at(&self, at: usize) -> Option<RecordAt<'_>> {
+        self.walk_from(at).next()
     }
 }
 

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::features::{Feature, FeatureSections};
 use crate::header::{FileHeader, PIPE_HEADER_SIZE, endian_of};
 use crate::read::blocks::{Blocks, DataRange};
+use crate::read::by_time::RecordsByTime;
 use crate::read::events::Events;
 use crate::read::folder;
 use crate::read::pipe::{PipeHeader, is_pipe, name_events};
@@ -170,6 +171,11 @@ impl PerfData {
     pub fn data_len(&self) -> u64 {
         let others = self.others.iter().map(|(_, c)| c.len());
         (self.data.len() + others.sum::<usize>()) as u64
+    }
+
+    /// Returns the records in order of time, with bounded memory where the recording has rounds.
+    pub fn records_by_time(&self) -> RecordsByTime<'_> {
+        RecordsByTime::new(self.blocks(), &self.events, self.others.is_empty())
     }
 
     /// The records, from the first, in blocks. Can be asked for any number of times.

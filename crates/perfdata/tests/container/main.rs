@@ -3,6 +3,7 @@
 
 mod agreement;
 mod big_endian;
+mod by_time;
 mod corpus;
 mod damage;
 mod folder;

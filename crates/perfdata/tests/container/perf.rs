@@ -10,16 +10,11 @@ use rprof_records::Endian;
 
 use crate::made;
 
-/// What perf prints, and what it complains of. `None` without perf.
+/// Returns what perf prints, and what it complains of. `None`, and a skipped test, without perf.
 pub(crate) fn perf(args: &[&str], stdin: Option<&Path>) -> Option<(String, String)> {
     let stdin = stdin.map_or(Stdio::null(), |path| fs::File::open(path).unwrap().into());
-    let out = Command::new("perf").args(args).stdin(stdin).output();
-    let required = std::env::var_os("RPROF_REQUIRE_TOOLS").is_some_and(|v| v == "1");
-    assert!(
-        out.is_ok() || !required,
-        "RPROF_REQUIRE_TOOLS=1, and there is no perf"
-    );
-    let out = out.ok()?;
+    rprof_testing::has(rprof_testing::Need::Perf).then_some(())?;
+    let out = (Command::new("perf").args(args).stdin(stdin).output()).unwrap();
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     assert!(out.status.success(), "{args:?}: {}", text(&out.stderr));
     Some((text(&out.stdout), text(&out.stderr)))
