@@ -39,6 +39,7 @@ pub(crate) fn read_all(sections: &FeatureSections) -> usize {
         sections.sample_time().is_some(),
         sections.simpleperf_meta_info().is_some(),
         sections.total_memory().is_some(),
+        sections.tracing_data().is_some(),
     ];
     strings.count() + read.into_iter().filter(|read| *read).count()
 }

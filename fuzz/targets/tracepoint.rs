@@ -2,17 +2,16 @@
 //!
 //! Input: one byte of options (bit 0: big-endian, bit 1: `long` has four bytes), one
 //! byte that says how long the payload is, the payload, the text of a `format` file.
-//! The same bytes are read as a TRACING_DATA section, too.
 
 use rprof_records::Endian;
-use rprof_tracepoint::{EventFormat, Names, Tracepoints};
+use rprof_tracepoint::{EventFormat, KernelNames};
 
 /// What a payload becomes is bounded, whatever widths its format asks for.
 const LONGEST: usize = 1 << 20;
 
 struct Known;
 
-impl Names for Known {
+impl KernelNames for Known {
     fn kernel_function(&self, address: u64) -> Option<(&str, u64)> {
         (address >> 16 == 0xffff_ffff_8100).then_some(("do_it", address & 0xffff))
     }
@@ -23,7 +22,6 @@ impl Names for Known {
 }
 
 pub(crate) fn run(data: &[u8]) {
-    section(data);
     let Some((&[options, len], rest)) = data.split_first_chunk::<2>() else {
         return;
     };
@@ -40,18 +38,6 @@ pub(crate) fn run(data: &[u8]) {
     }
 }
 
-fn section(data: &[u8]) {
-    let Some(tracepoints) = Tracepoints::parse(data) else {
-        return;
-    };
-    for id in tracepoints.ids() {
-        if let Some(format) = tracepoints.format(id) {
-            print(&format, &data[..data.len().min(64)]);
-        }
-    }
-    let _ = tracepoints.kernel_string(0x1234);
-}
-
 fn print(format: &EventFormat, payload: &[u8]) {
     let mut first = String::new();
     format.print(payload, &Known, &mut first);
@@ -59,11 +45,8 @@ fn print(format: &EventFormat, payload: &[u8]) {
     let mut second = String::new();
     format.print(payload, &Known, &mut second);
     assert_eq!(first, second);
-    first.clear();
-    format.print_fields(payload, &mut first);
-    assert!(first.len() <= LONGEST, "{} bytes", first.len());
+    assert!(format.is_printable() || first.starts_with("[FAILED TO PARSE]"));
     let mut functions = 0usize;
     format.functions(payload, &mut |_| functions += 1);
     assert!(functions == 0 || format.has_functions());
-    let _ = format.is_printable();
 }

@@ -1,14 +1,14 @@
 //! Calls of the kernel's helpers in print formats, compiled.
 
-use super::compile::Compiler;
-use super::format::FieldKind;
-use super::lexer::Token;
-use super::program::{Op, Table};
-use super::types;
-use super::value::Number;
+use crate::compile::Compiler;
+use crate::field::FieldKind;
+use crate::lexer::Token;
+use crate::ops::{Op, Table};
+use crate::types;
+use crate::value::Number;
 
 impl Compiler<'_> {
-    pub(super) fn call(&mut self, name: &str) -> Option<()> {
+    pub(crate) fn call(&mut self, name: &str) -> Option<()> {
         // Arrays whose place is told relatively have helpers of their own.
         let name = name.replacen("__get_rel_", "__get_", 1);
         match name.as_str() {

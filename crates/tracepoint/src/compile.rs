@@ -1,10 +1,10 @@
 //! Expressions of a print format to programs.
 
-use super::format::Field;
-use super::lexer::Token;
-use super::program::{Binary, Op, Program};
-use super::types::{self, Type};
-use super::value::Number;
+use crate::field::Field;
+use crate::lexer::Token;
+use crate::ops::{Binary, Op, Program};
+use crate::types::{self, Type};
+use crate::value::Number;
 
 /// How deep parentheses, calls and prefixes may nest. The kernel's GFP flags reach 13.
 const MAX_DEPTH: u32 = 64;
@@ -32,17 +32,17 @@ const BINARY: [(&str, u8, Binary); 18] = [
 ];
 
 /// Compiles expressions one after the other.
-pub(super) struct Compiler<'t> {
-    pub(super) tokens: &'t [Token<'t>],
-    pub(super) at: usize,
-    pub(super) fields: &'t [Field],
-    pub(super) long_size: u8,
+pub(crate) struct Compiler<'t> {
+    pub(crate) tokens: &'t [Token<'t>],
+    pub(crate) at: usize,
+    pub(crate) fields: &'t [Field],
+    pub(crate) long_size: u8,
     depth: u32,
-    pub(super) program: Program,
+    pub(crate) program: Program,
 }
 
 impl<'t> Compiler<'t> {
-    pub(super) fn new(tokens: &'t [Token<'t>], fields: &'t [Field], long_size: u8) -> Self {
+    pub(crate) fn new(tokens: &'t [Token<'t>], fields: &'t [Field], long_size: u8) -> Self {
         Compiler {
             tokens,
             at: 0,
@@ -55,19 +55,19 @@ impl<'t> Compiler<'t> {
 
     /// The next expression as a program of its own; `None` where it is none, or is
     /// beyond what programs can do.
-    pub(super) fn expression(&mut self) -> Option<Program> {
+    pub(crate) fn expression(&mut self) -> Option<Program> {
         let outer = std::mem::take(&mut self.program);
         let done = self.ternary();
         let program = std::mem::replace(&mut self.program, outer);
         done.map(|()| program)
     }
 
-    pub(super) fn peek(&self) -> Option<&'t Token<'t>> {
+    pub(crate) fn peek(&self) -> Option<&'t Token<'t>> {
         self.tokens.get(self.at)
     }
 
     /// Takes the next token if it is this one.
-    pub(super) fn take(&mut self, punct: &str) -> Option<()> {
+    pub(crate) fn take(&mut self, punct: &str) -> Option<()> {
         match self.peek()? {
             Token::Punct(p) if *p == punct => {
                 self.at += 1;
@@ -77,7 +77,7 @@ impl<'t> Compiler<'t> {
         }
     }
 
-    pub(super) fn ident(&mut self) -> Option<&'t str> {
+    pub(crate) fn ident(&mut self) -> Option<&'t str> {
         match self.peek()? {
             Token::Ident(name) => {
                 self.at += 1;
@@ -88,7 +88,7 @@ impl<'t> Compiler<'t> {
     }
 
     /// String literals that stand side by side, as one.
-    pub(super) fn literal(&mut self) -> Option<String> {
+    pub(crate) fn literal(&mut self) -> Option<String> {
         let mut whole = None;
         while let Some(Token::Text(text)) = self.peek() {
             whole.get_or_insert_with(String::new).push_str(text);
@@ -97,7 +97,7 @@ impl<'t> Compiler<'t> {
         whole
     }
 
-    pub(super) fn push(&mut self, op: Op) {
+    pub(crate) fn push(&mut self, op: Op) {
         self.program.ops.push(op);
     }
 
@@ -107,7 +107,7 @@ impl<'t> Compiler<'t> {
         self.push(Op::Text(index));
     }
 
-    pub(super) fn ternary(&mut self) -> Option<()> {
+    pub(crate) fn ternary(&mut self) -> Option<()> {
         self.depth += 1;
         (self.depth <= MAX_DEPTH).then_some(())?;
         self.binary(1)?;
@@ -240,7 +240,7 @@ impl<'t> Compiler<'t> {
     }
 
     /// The type that stands at `at`, and where it ends.
-    pub(super) fn type_at(&self, mut at: usize) -> Option<(Type, usize)> {
+    pub(crate) fn type_at(&self, mut at: usize) -> Option<(Type, usize)> {
         // No type has more words than this.
         let mut words = Vec::new();
         while let Some(Token::Ident(word)) = self.tokens.get(at) {
@@ -256,13 +256,13 @@ impl<'t> Compiler<'t> {
         Some((types::parse(&words, stars, self.long_size)?, at))
     }
 
-    pub(super) fn record_field(&mut self) -> Option<u32> {
+    pub(crate) fn record_field(&mut self) -> Option<u32> {
         self.take("->")?;
         let name = self.ident()?;
         self.field(name)
     }
 
-    pub(super) fn field(&self, name: &str) -> Option<u32> {
+    pub(crate) fn field(&self, name: &str) -> Option<u32> {
         let index = self.fields.iter().position(|f| f.name == name)?;
         u32::try_from(index).ok()
     }

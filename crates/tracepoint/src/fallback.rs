@@ -3,12 +3,12 @@
 
 use std::fmt::Write;
 
-use super::format::{Field, FieldKind, MAX_TEXT};
-use super::program::Payload;
-use super::value::Value;
+use crate::field::{Field, FieldKind};
+use crate::payload::{MAX_TEXT, Payload};
+use crate::value::Value;
 
 /// Appends ` name=value` for every field that is not common to all tracepoints.
-pub(super) fn print(payload: &Payload<'_>, out: &mut String) {
+pub(crate) fn print(payload: &Payload<'_>, out: &mut String) {
     let start = out.len();
     for field in payload.fields.iter().filter(|f| !f.common) {
         let _ = write!(out, " {}=", field.name);

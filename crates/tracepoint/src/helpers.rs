@@ -4,8 +4,9 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use super::program::{Payload, Table};
-use super::value::{Integer, Number, Value};
+use crate::ops::Table;
+use crate::payload::Payload;
+use crate::value::{Integer, Number, Value};
 
 fn text<'p>(out: String, payload: &Payload<'_>) -> Value<'p> {
     match payload.spend(out.len()) {
@@ -15,7 +16,7 @@ fn text<'p>(out: String, payload: &Payload<'_>) -> Value<'p> {
 }
 
 /// Names of the flags that are set, and what is left over as a number.
-pub(super) fn flags<'p>(
+pub(crate) fn flags<'p>(
     value: &Value<'_>,
     table: Option<&Table>,
     payload: &Payload<'_>,
@@ -48,7 +49,7 @@ pub(super) fn flags<'p>(
 }
 
 /// The name of a value, or the value.
-pub(super) fn symbolic<'p>(
+pub(crate) fn symbolic<'p>(
     value: &Value<'_>,
     table: Option<&Table>,
     payload: &Payload<'_>,
@@ -75,7 +76,7 @@ fn first(bytes: &[u8], count: Number) -> &[u8] {
 }
 
 /// Bytes in hexadecimal.
-pub(super) fn hex<'p>(
+pub(crate) fn hex<'p>(
     bytes: &Value<'_>,
     len: &Value<'_>,
     spaced: bool,
@@ -99,7 +100,7 @@ pub(super) fn hex<'p>(
 }
 
 /// Integers of `size` bytes each: `{0x1,0x2}`.
-pub(super) fn array<'p>(
+pub(crate) fn array<'p>(
     bytes: &Value<'_>,
     count: &Value<'_>,
     size: &Value<'_>,
@@ -131,7 +132,7 @@ pub(super) fn array<'p>(
 }
 
 /// A bit mask in hexadecimal, most significant first, a comma after each 32 bits.
-pub(super) fn bitmask<'p>(bytes: &Value<'_>, payload: &Payload<'_>) -> Value<'p> {
+pub(crate) fn bitmask<'p>(bytes: &Value<'_>, payload: &Payload<'_>) -> Value<'p> {
     let Some(bytes) = bytes.bytes() else {
         return Value::Unknown;
     };
@@ -156,7 +157,7 @@ pub(super) fn bitmask<'p>(bytes: &Value<'_>, payload: &Payload<'_>) -> Value<'p>
 }
 
 /// A part of a number of nanoseconds.
-pub(super) fn nanoseconds<'p>(value: &Value<'_>, part: fn(u64) -> u64) -> Value<'p> {
+pub(crate) fn nanoseconds<'p>(value: &Value<'_>, part: fn(u64) -> u64) -> Value<'p> {
     let bits = value.number().map(|n| part(n.bits));
     bits.map(|bits| Number {
         bits,

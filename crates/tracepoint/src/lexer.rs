@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// One token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Token<'t> {
+pub(crate) enum Token<'t> {
     Ident(&'t str),
     /// A number or a character constant, and whether its type is unsigned.
     Number(u64, bool),
@@ -20,7 +20,7 @@ const OPERATORS: [&str; 12] = [
 ];
 
 /// All tokens of `text`; `None` where something is no token of an expression.
-pub(super) fn tokenize(text: &str) -> Option<Vec<Token<'_>>> {
+pub(crate) fn tokenize(text: &str) -> Option<Vec<Token<'_>>> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {

@@ -1,33 +1,60 @@
-//! Tracepoint payloads as text, by the descriptions that the recording itself holds.
+//! Formats of kernel tracepoints, and their payloads as text.
 //!
-//! The TRACING_DATA section has, for each recorded tracepoint, the text that the
-//! kernel shows under `/sys/kernel/tracing/events/SYSTEM/NAME/format`: where each
-//! field stands in the payload, and a `print fmt`, a printf call in C. The text is
-//! compiled once and run for each sample:
+//! The kernel describes each tracepoint by a text, under
+//! `/sys/kernel/tracing/events/SYSTEM/NAME/format`: offset and type of each field of the
+//! payload, and a `print fmt`, a printf call in C. A recording has the texts of its
+//! tracepoints too. The text is compiled once and run for each sample:
 //!
 //! ```text
-//!   section --> EventFormat: fields, and the print format as literals and conversions,
+//!   text    --> EventFormat: fields, and the print format as literals and conversions,
 //!               each conversion with a Program (operations on a stack, no jumps)
 //!   payload --> Program --> Value --> printf conversion --> text
 //! ```
 //!
+//! ```
+//! use rprof_records::Endian;
+//! use rprof_tracepoint::EventFormat;
+//!
+//! let text = "\
+//! name: sched_wakeup
+//! ID: 318
+//! format:
+//! \tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;
+//! \tfield:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;
+//!
+//! print fmt: \"comm=%s pid=%d\", REC->comm, REC->pid
+//! ";
+//! let format = EventFormat::parse("sched", text, Endian::Little, 8).ok_or("no format")?;
+//! let mut payload = [0; 28];
+//! payload[8..14].copy_from_slice(b"worker");
+//! payload[24..].copy_from_slice(&1234_i32.to_le_bytes());
+//!
+//! let mut out = String::new();
+//! format.print(&payload, &(), &mut out);
+//! assert_eq!(out, "comm=worker pid=1234");
+//! # Ok::<(), &str>(())
+//! ```
+//!
 //! | module | holds |
 //! |---|---|
-//! | [`section`] | [`Tracepoints`]: the section, format texts by event id |
-//! | [`mod@format`] | [`EventFormat`]: fields, and how a payload is printed |
+//! | [`mod@format`] | [`EventFormat`]: one tracepoint |
+//! | [`catalog`] | [`Tracepoints`]: many, by event id |
+//! | [`field`] | [`Field`]: one value of a payload |
+//! | [`names`] | [`KernelNames`]: functions and strings that payloads point to |
+//! | `payload` | a payload, and the budget of work that it may take |
 //! | `lexer` | tokens of the C text |
-//! | `compile` | expressions to programs |
-//! | `calls` | the helpers among them |
+//! | `compile`, `calls` | expressions and calls of the kernel's helpers to programs |
 //! | `types` | widths and signs of C types by name |
-//! | `program` | running a program over a payload |
-//! | `value` | what it works with |
+//! | `ops` | programs, as data |
+//! | `program` | running them |
+//! | `value` | integers, bytes and strings while they run |
 //! | `helpers` | `__print_flags` and its relatives |
 //! | `template` | the print format: literals and conversions |
 //! | `printf` | numbers and strings by printf's rules |
 //! | `pointers` | the kernel's `%p` extensions: symbols, addresses, UUIDs |
-//! | `fallback` | `field=value`, where the print format is beyond us |
+//! | `fallback` | `field=value`, where the print format cannot be compiled |
 //!
-//! # What is not known
+//! # Unknown values
 //!
 //! A name that only the kernel can evaluate (`jiffies`, an enum that was not replaced
 //! by its number) makes the conversion print `?`; entries of a flag or symbol table
@@ -41,20 +68,26 @@
 //! the payload, and evaluation has a budget, after which values are unknown.
 
 mod calls;
+pub mod catalog;
 mod compile;
 mod fallback;
+pub mod field;
 pub mod format;
 mod helpers;
 mod lexer;
+pub mod names;
+mod ops;
+mod payload;
 mod pointers;
 mod printf;
 mod program;
-pub mod section;
 mod template;
 #[cfg(test)]
 mod tests;
 mod types;
 mod value;
 
-pub use format::{EventFormat, Field, FieldKind, Names};
-pub use section::Tracepoints;
+pub use catalog::Tracepoints;
+pub use field::{Field, FieldKind};
+pub use format::EventFormat;
+pub use names::KernelNames;

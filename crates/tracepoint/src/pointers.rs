@@ -5,14 +5,14 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use rprof_records::{Endian, RawBytes};
 
-use super::format::Names;
-use super::printf::Shape;
-use super::program::Payload;
-use super::value::Value;
+use crate::names::KernelNames;
+use crate::payload::Payload;
+use crate::printf::Shape;
+use crate::value::Value;
 
 /// What a `%p` is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pointer {
+pub(crate) enum Pointer {
     /// An address.
     Plain,
     /// `S`, `B` (with offset), `s`: a function of the kernel.
@@ -32,7 +32,7 @@ pub(super) enum Pointer {
 }
 
 /// Reads the letters behind `%p`; also how many bytes belong to the extension.
-pub(super) fn parse(letters: &str) -> (Pointer, usize) {
+pub(crate) fn parse(letters: &str) -> (Pointer, usize) {
     let has = |c| letters.contains(c);
     let all = letters.len();
     let pointer = match letters.as_bytes() {
@@ -67,12 +67,12 @@ pub(super) fn parse(letters: &str) -> (Pointer, usize) {
 }
 
 /// A pointer as text; `None` where it is not known.
-pub(super) fn print(
+pub(crate) fn print(
     pointer: Pointer,
     shape: Shape,
     value: &Value<'_>,
     payload: &Payload<'_>,
-    names: &dyn Names,
+    names: &dyn KernelNames,
 ) -> Option<String> {
     let text = match pointer {
         Pointer::Plain => match value.number()?.bits {
@@ -103,7 +103,7 @@ fn bytes<'p>(value: &Value<'p>) -> Option<&'p [u8]> {
     value.bytes().map(|b| b.bytes)
 }
 
-fn function(address: u64, with_offset: bool, names: &dyn Names) -> String {
+fn function(address: u64, with_offset: bool, names: &dyn KernelNames) -> String {
     match names.kernel_function(address) {
         Some((name, offset)) if with_offset => format!("{name}+{offset:#x}"),
         Some((name, _)) => name.to_owned(),

@@ -1,13 +1,13 @@
 //! Numbers and strings by the rules of printf(3).
 
-use super::value::{Integer, Number};
+use crate::value::{Integer, Number};
 
 /// Widths beyond this are taken for damage.
 const MAX_WIDTH: usize = 1024;
 
 /// A width or a precision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Width {
+pub(crate) enum Width {
     #[default]
     None,
     /// `*`: an argument tells.
@@ -17,19 +17,19 @@ pub(super) enum Width {
 
 /// Flags, width and precision of a conversion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Shape {
-    pub(super) left: bool,
-    pub(super) zeros: bool,
-    pub(super) alternate: bool,
+pub(crate) struct Shape {
+    pub(crate) left: bool,
+    pub(crate) zeros: bool,
+    pub(crate) alternate: bool,
     /// `+` or a space, to stand where a `-` would.
-    pub(super) plus: Option<char>,
-    pub(super) width: Width,
-    pub(super) precision: Width,
+    pub(crate) plus: Option<char>,
+    pub(crate) width: Width,
+    pub(crate) precision: Width,
 }
 
 impl Shape {
     /// Reads what stands between `%` and the conversion; also how long it is.
-    pub(super) fn parse(text: &str) -> (Shape, usize) {
+    pub(crate) fn parse(text: &str) -> (Shape, usize) {
         let mut shape = Shape::default();
         let mut at = 0;
         for byte in text.bytes() {
@@ -54,7 +54,7 @@ impl Shape {
     }
 
     /// With arguments in place of `*`.
-    pub(super) fn filled(mut self, mut arguments: impl Iterator<Item = Option<Number>>) -> Shape {
+    pub(crate) fn filled(mut self, mut arguments: impl Iterator<Item = Option<Number>>) -> Shape {
         let mut next = || {
             let argument = arguments.next().flatten();
             argument.map_or(0, |n| n.bits as i32)
@@ -87,7 +87,7 @@ impl Shape {
     }
 
     /// A string: the precision is the most of it that is shown.
-    pub(super) fn text(self, text: &str) -> String {
+    pub(crate) fn text(self, text: &str) -> String {
         let shown = match self.precision {
             Width::Of(most) => text
                 .char_indices()
@@ -99,7 +99,7 @@ impl Shape {
     }
 
     /// An integer in the form that `letter` asks for, one of `duxXo`.
-    pub(super) fn integer(self, bits: u64, letter: char, of: Integer) -> String {
+    pub(crate) fn integer(self, bits: u64, letter: char, of: Integer) -> String {
         let bits = of.of(bits).bits;
         let negative = of.signed && (bits as i64) < 0;
         let magnitude = match negative {

@@ -1,168 +1,21 @@
-//! Expressions as operations on a stack, and running them over a payload.
+//! Running programs over a payload.
 //!
 //! There are no jumps: both sides of `?:` and `&&` are evaluated, which is harmless,
 //! since nothing has side effects, and makes running linear in the program.
 
 use std::borrow::Cow;
-use std::cell::Cell;
 
 use rprof_records::Endian;
 
-use super::format::{Field, FieldKind};
-use super::helpers;
-use super::types::Type;
-use super::value::{Bytes, Integer, Number, Value};
-
-/// Operators of two operands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Binary {
-    Or,
-    And,
-    BitOr,
-    BitXor,
-    BitAnd,
-    Equal,
-    NotEqual,
-    Less,
-    LessEqual,
-    Greater,
-    GreaterEqual,
-    ShiftLeft,
-    ShiftRight,
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Remainder,
-}
-
-/// Operations. Each takes its operands from the stack and leaves one value there.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Op {
-    Number(Number),
-    /// A string of the program.
-    Text(u32),
-    /// A field: its number, or its bytes if it is an array.
-    Field(u32),
-    /// Where a field stands.
-    FieldBytes(u32),
-    /// Length in bytes of a field's dynamic array.
-    DynamicLen(u32),
-    /// What the recording cannot tell.
-    Unknown,
-    Negate,
-    Not,
-    Complement,
-    Binary(Binary),
-    Cast(Type),
-    /// An element of an array.
-    Index,
-    /// `a ? b : c`.
-    Select,
-    /// `__print_flags` with a table of the program.
-    Flags(u32),
-    /// `__print_symbolic` with a table of the program.
-    Symbolic(u32),
-    /// `__print_hex`, with spaces, and `__print_hex_str`, without.
-    Hex {
-        spaced: bool,
-    },
-    /// `__print_array` of a pointer, a count and an element's size.
-    Array,
-    /// `__get_bitmask`, `__get_cpumask`.
-    Bitmask,
-    /// `__print_ns_to_secs`.
-    Seconds,
-    /// `__print_ns_without_secs`.
-    Nanoseconds,
-}
-
-/// Names for numbers, of flags or of an enumeration.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Table {
-    pub(super) delimiter: String,
-    pub(super) entries: Vec<(u64, String)>,
-}
-
-/// A compiled expression.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Program {
-    pub(super) ops: Vec<Op>,
-    pub(super) texts: Vec<String>,
-    pub(super) tables: Vec<Table>,
-}
-
-/// A payload and what is known of it.
-pub(super) struct Payload<'p> {
-    pub(super) bytes: &'p [u8],
-    pub(super) fields: &'p [Field],
-    pub(super) endian: Endian,
-    /// Work that evaluation may still do.
-    pub(super) budget: Cell<usize>,
-}
-
-/// Work for one payload: some hundred times that of the kernel's own events.
-pub(super) const BUDGET: usize = 1 << 20;
-
-impl<'p> Payload<'p> {
-    /// Takes from the budget; `false` when it is used up.
-    pub(super) fn spend(&self, work: usize) -> bool {
-        let left = self.budget.get().checked_sub(work);
-        self.budget.set(left.unwrap_or(0));
-        left.is_some()
-    }
-
-    fn slice(&self, start: usize, len: usize) -> Option<&'p [u8]> {
-        self.bytes.get(start..start.checked_add(len)?)
-    }
-
-    /// Bytes of a field: of an array that lies elsewhere, those of the array. What
-    /// reaches beyond the payload is cut off.
-    pub(super) fn field_bytes(&self, field: &Field) -> Option<&'p [u8]> {
-        let (at, size) = (field.offset as usize, field.size as usize);
-        match field.kind {
-            FieldKind::Dynamic { relative, .. } => {
-                let word = Integer::new(4, false)?
-                    .read(self.bytes, at, self.endian)?
-                    .bits;
-                let (len, mut start) = ((word >> 16) as usize, (word & 0xffff) as usize);
-                if relative {
-                    start += at + size;
-                }
-                let end = start.saturating_add(len).min(self.bytes.len());
-                self.bytes.get(start.min(end)..end)
-            }
-            // No size means: all the rest.
-            FieldKind::Array { .. } if size == 0 => self.bytes.get(at..),
-            _ => self.slice(at, size),
-        }
-    }
-
-    /// The value of a field.
-    pub(super) fn field(&self, field: &Field) -> Value<'p> {
-        let element = match field.kind {
-            FieldKind::Scalar => match Integer::new(field.size, field.signed) {
-                Some(integer) => {
-                    return integer
-                        .read(self.bytes, field.offset as usize, self.endian)
-                        .into();
-                }
-                None => Integer::BYTE,
-            },
-            FieldKind::Array { element } | FieldKind::Dynamic { element, .. } => {
-                Integer::new(element, field.signed).unwrap_or(Integer::BYTE)
-            }
-        };
-        match self.field_bytes(field) {
-            Some(bytes) => Value::Bytes(Bytes { bytes, element }),
-            None => Value::Unknown,
-        }
-    }
-}
+use crate::helpers;
+use crate::ops::{Binary, Op, Program};
+use crate::payload::Payload;
+use crate::types::Type;
+use crate::value::{Bytes, Integer, Number, Value};
 
 impl Program {
-    /// Runs over a payload.
-    pub(super) fn run<'p>(&'p self, payload: &Payload<'p>) -> Value<'p> {
+    /// Evaluates the expression for a payload.
+    pub(crate) fn run<'p>(&'p self, payload: &Payload<'p>) -> Value<'p> {
         let mut stack: Vec<Value<'p>> = Vec::with_capacity(8);
         for op in &self.ops {
             if !payload.spend(1) {
@@ -174,14 +27,9 @@ impl Program {
         stack.pop().unwrap_or(Value::Unknown)
     }
 
-    /// The value, where it does not depend on the payload.
-    pub(super) fn constant(&self) -> Option<u64> {
-        let payload = Payload {
-            bytes: &[],
-            fields: &[],
-            endian: Endian::Little,
-            budget: Cell::new(BUDGET),
-        };
+    /// Returns the value of an expression that does not depend on the payload.
+    pub(crate) fn constant(&self) -> Option<u64> {
+        let payload = Payload::new(&[], &[], Endian::Little);
         Some(self.run(&payload).number()?.bits)
     }
 
@@ -256,7 +104,7 @@ impl Program {
     }
 }
 
-/// Whether a condition holds; an array's address is never null.
+/// Evaluates a condition; an array's address is never null.
 fn truth(value: &Value<'_>) -> Option<bool> {
     match value {
         Value::Number(n) => Some(!n.is_zero()),

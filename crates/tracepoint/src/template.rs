@@ -1,16 +1,18 @@
 //! A print format: literal text and conversions, each with its argument.
 
-use super::compile::Compiler;
-use super::format::{Field, MAX_TEXT, Names};
-use super::lexer::tokenize;
-use super::pointers::{self, Pointer};
-use super::printf::{Shape, Width};
-use super::program::{Payload, Program};
-use super::value::{Integer, Number, Value};
+use crate::compile::Compiler;
+use crate::field::Field;
+use crate::lexer::tokenize;
+use crate::names::KernelNames;
+use crate::ops::Program;
+use crate::payload::{MAX_TEXT, Payload};
+use crate::pointers::{self, Pointer};
+use crate::printf::{Shape, Width};
+use crate::value::{Integer, Number, Value};
 
 /// What a conversion makes of its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// `d`, `u`, `x`, `X`, `o`, of this width.
     Integer {
         letter: char,
@@ -35,13 +37,13 @@ enum Piece {
 
 /// A compiled print format.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Template {
+pub(crate) struct Template {
     pieces: Vec<Piece>,
 }
 
 impl Template {
     /// Compiles `"text", argument, …`; `None` for what is beyond us.
-    pub(super) fn compile(text: &str, fields: &[Field], long_size: u8) -> Option<Template> {
+    pub(crate) fn compile(text: &str, fields: &[Field], long_size: u8) -> Option<Template> {
         let tokens = tokenize(text)?;
         let mut compiler = Compiler::new(&tokens, fields, long_size);
         let literal = compiler.literal()?;
@@ -77,13 +79,13 @@ impl Template {
         (compiler.at == tokens.len()).then_some(Template { pieces })
     }
 
-    pub(super) fn has_functions(&self) -> bool {
+    pub(crate) fn has_functions(&self) -> bool {
         (self.pieces.iter())
             .any(|p| matches!(p, Piece::Conversion { kind, .. } if kind.names_function()))
     }
 
     /// Addresses of functions that are printed by name.
-    pub(super) fn functions(&self, payload: &Payload<'_>, found: &mut dyn FnMut(u64)) {
+    pub(crate) fn functions(&self, payload: &Payload<'_>, found: &mut dyn FnMut(u64)) {
         for piece in &self.pieces {
             if let Piece::Conversion { kind, value, .. } = piece
                 && kind.names_function()
@@ -95,7 +97,7 @@ impl Template {
     }
 
     /// Appends a payload as text, up to a bound.
-    pub(super) fn print(&self, payload: &Payload<'_>, names: &dyn Names, out: &mut String) {
+    pub(crate) fn print(&self, payload: &Payload<'_>, names: &dyn KernelNames, out: &mut String) {
         let start = out.len();
         for piece in &self.pieces {
             match piece {
@@ -194,7 +196,7 @@ fn print_value(
     kind: Kind,
     value: &Value<'_>,
     payload: &Payload<'_>,
-    names: &dyn Names,
+    names: &dyn KernelNames,
     out: &mut String,
 ) {
     let printed = match kind {

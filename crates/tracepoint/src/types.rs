@@ -1,10 +1,10 @@
 //! C types by name.
 
-use super::value::Integer;
+use crate::value::Integer;
 
 /// What a cast makes of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Type {
+pub(crate) enum Type {
     /// An integer.
     Integer(Integer),
     /// Truth.
@@ -17,7 +17,7 @@ pub(super) enum Type {
 
 /// The type that these words mean (`unsigned long`, `u8`, `struct page`), followed
 /// by `stars`. `None` if they cannot be a type.
-pub(super) fn parse(words: &[&str], stars: usize, long_size: u8) -> Option<Type> {
+pub(crate) fn parse(words: &[&str], stars: usize, long_size: u8) -> Option<Type> {
     let base = base(words, long_size)?;
     Some(match (stars, base) {
         (0, base) => base,
@@ -91,7 +91,7 @@ fn by_name(word: &str, unsigned: bool, long_size: u8) -> Option<Type> {
 }
 
 /// Bytes of a type, where they are known.
-pub(super) fn size(of: Type, long_size: u8) -> Option<u8> {
+pub(crate) fn size(of: Type, long_size: u8) -> Option<u8> {
     match of {
         Type::Integer(i) => Some(i.size),
         Type::Bool => Some(1),

@@ -7,53 +7,53 @@ use rprof_records::{Endian, RawBytes};
 /// An integer as C has it, with two kinds instead of all: 64-bit unsigned, and
 /// everything else, which fits into 64-bit signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Number {
-    pub(super) bits: u64,
-    pub(super) unsigned: bool,
+pub(crate) struct Number {
+    pub(crate) bits: u64,
+    pub(crate) unsigned: bool,
 }
 
 impl Number {
-    pub(super) fn signed(value: i64) -> Number {
+    pub(crate) fn signed(value: i64) -> Number {
         Number {
             bits: value as u64,
             unsigned: false,
         }
     }
 
-    pub(super) fn is_zero(self) -> bool {
+    pub(crate) fn is_zero(self) -> bool {
         self.bits == 0
     }
 }
 
 /// Bytes of the payload, as an array of integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bytes<'p> {
-    pub(super) bytes: &'p [u8],
-    pub(super) element: Integer,
+pub(crate) struct Bytes<'p> {
+    pub(crate) bytes: &'p [u8],
+    pub(crate) element: Integer,
 }
 
 /// Width and sign of an integer type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Integer {
+pub(crate) struct Integer {
     /// Bytes: 1, 2, 4 or 8.
-    pub(super) size: u8,
-    pub(super) signed: bool,
+    pub(crate) size: u8,
+    pub(crate) signed: bool,
 }
 
 impl Integer {
-    pub(super) const BYTE: Integer = Integer {
+    pub(crate) const BYTE: Integer = Integer {
         size: 1,
         signed: false,
     };
 
     /// An integer of this many bytes, if there is one.
-    pub(super) fn new(size: u32, signed: bool) -> Option<Integer> {
+    pub(crate) fn new(size: u32, signed: bool) -> Option<Integer> {
         let size = u8::try_from(size).ok()?;
         matches!(size, 1 | 2 | 4 | 8).then_some(Integer { size, signed })
     }
 
     /// The value at `at`, if it lies within the bytes.
-    pub(super) fn read(self, bytes: &[u8], at: usize, endian: Endian) -> Option<Number> {
+    pub(crate) fn read(self, bytes: &[u8], at: usize, endian: Endian) -> Option<Number> {
         let raw = RawBytes::from(bytes);
         let bits = match self.size {
             1 => u64::from(raw.u8(at)?),
@@ -65,7 +65,7 @@ impl Integer {
     }
 
     /// `bits` cut to this width, as a cast does.
-    pub(super) fn of(self, bits: u64) -> Number {
+    pub(crate) fn of(self, bits: u64) -> Number {
         let bits = match (self.size, self.signed) {
             (1, false) => u64::from(bits as u8),
             (1, true) => bits as i8 as u64,
@@ -84,7 +84,7 @@ impl Integer {
 
 /// A value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Value<'p> {
+pub(crate) enum Value<'p> {
     Number(Number),
     Bytes(Bytes<'p>),
     Text(Cow<'p, str>),
@@ -93,7 +93,7 @@ pub(super) enum Value<'p> {
 }
 
 impl<'p> Value<'p> {
-    pub(super) fn number(&self) -> Option<Number> {
+    pub(crate) fn number(&self) -> Option<Number> {
         match self {
             Value::Number(n) => Some(*n),
             _ => None,
@@ -101,7 +101,7 @@ impl<'p> Value<'p> {
     }
 
     /// As a string: text, or bytes up to their NUL.
-    pub(super) fn text(&self) -> Option<Cow<'_, str>> {
+    pub(crate) fn text(&self) -> Option<Cow<'_, str>> {
         match self {
             Value::Text(text) => Some(Cow::Borrowed(text)),
             Value::Bytes(b) => {
@@ -114,7 +114,7 @@ impl<'p> Value<'p> {
         }
     }
 
-    pub(super) fn bytes(&self) -> Option<Bytes<'p>> {
+    pub(crate) fn bytes(&self) -> Option<Bytes<'p>> {
         match self {
             Value::Bytes(b) => Some(*b),
             _ => None,

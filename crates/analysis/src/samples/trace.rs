@@ -1,16 +1,18 @@
 //! What a recording tells of its tracepoints.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use rprof_perfdata::{Event, Feature, PerfData};
+use rprof_perfdata::features::tracing_data::TracingData;
+use rprof_perfdata::{Event, PerfData};
 use rprof_records::EventKind;
-
 use rprof_tracepoint::{EventFormat, Tracepoints};
 
 /// Descriptions of a recording's tracepoints, by event.
 #[derive(Debug)]
 pub struct Trace<'a> {
     tracepoints: Tracepoints<'a>,
+    kernel_strings: BTreeMap<u64, String>,
     formats: Vec<Option<EventFormat>>,
 }
 
@@ -21,9 +23,10 @@ pub fn event_names(data: &PerfData) -> Vec<Cow<'_, str>> {
     let is_nameless =
         |event: &Event| event.attr.kind == EventKind::TRACEPOINT && event.name == event.attr.name();
     let described = match events.iter().any(is_nameless) {
-        true => (data.features().get(Feature::TRACING_DATA)).and_then(Tracepoints::parse),
+        true => data.features().tracing_data(),
         false => None,
     };
+    let described = described.as_ref().map(catalog);
     let name = |event| {
         let tracepoints = described.as_ref().filter(|_| is_nameless(event))?;
         let format = tracepoints.format(event.attr.config)?;
@@ -34,10 +37,20 @@ pub fn event_names(data: &PerfData) -> Vec<Cow<'_, str>> {
         .collect()
 }
 
+/// Makes the descriptions of a recording a catalog by event id.
+fn catalog<'a>(described: &TracingData<'a>) -> Tracepoints<'a> {
+    let mut tracepoints = Tracepoints::new(described.endian, described.long_size);
+    for (system, text) in &described.formats {
+        tracepoints.add(system, text);
+    }
+    tracepoints
+}
+
 impl<'a> Trace<'a> {
     /// Those of the recording's TRACING_DATA section; `None` without one.
     pub fn of(data: &'a PerfData) -> Option<Trace<'a>> {
-        let tracepoints = Tracepoints::parse(data.features().get(Feature::TRACING_DATA)?)?;
+        let described = data.features().tracing_data()?;
+        let tracepoints = catalog(&described);
         let formats = (data.events().list().iter())
             .map(|event| match event.attr.kind {
                 EventKind::TRACEPOINT => tracepoints.format(event.attr.config),
@@ -46,6 +59,7 @@ impl<'a> Trace<'a> {
             .collect();
         Some(Trace {
             tracepoints,
+            kernel_strings: described.kernel_strings,
             formats,
         })
     }
@@ -53,6 +67,11 @@ impl<'a> Trace<'a> {
     /// All that is described, of events that were not recorded too.
     pub fn tracepoints(&self) -> &Tracepoints<'a> {
         &self.tracepoints
+    }
+
+    /// Returns the kernel's string constant at an address.
+    pub fn kernel_string(&self, address: u64) -> Option<&str> {
+        self.kernel_strings.get(&address).map(String::as_str)
     }
 
     /// The description of an event, by the order of the file.

@@ -5,7 +5,7 @@ use rprof_records::{Misc, Sample};
 use super::{Samples, locate, sample_of};
 use crate::groups::Row;
 use rprof_profile::{Function, Object};
-use rprof_tracepoint::Names;
+use rprof_tracepoint::KernelNames;
 
 /// One sample.
 #[derive(Clone, Copy, Debug)]
@@ -136,7 +136,7 @@ struct TraceNames<'v, 's> {
     sample: &'v Sample<'v>,
 }
 
-impl Names for TraceNames<'_, '_> {
+impl KernelNames for TraceNames<'_, '_> {
     fn kernel_function(&self, address: u64) -> Option<(&str, u64)> {
         is_kernel(address).then_some(())?;
         let frame = self.view.locate(self.sample, address)?;
@@ -146,6 +146,6 @@ impl Names for TraceNames<'_, '_> {
 
     fn kernel_string(&self, address: u64) -> Option<&str> {
         let trace = self.view.samples.trace.as_ref()?;
-        trace.tracepoints().kernel_string(address)
+        trace.kernel_string(address)
     }
 }

@@ -12,11 +12,12 @@
 //! | [`pmus`] | PMU_MAPPINGS, CPU_PMU_CAPS, PMU_CAPS |
 //! | [`run`] | SAMPLE_TIME, CLOCKID, CLOCK_DATA, COMPRESSED, DIR_FORMAT, AUXTRACE |
 //! | [`bpf`] | BPF_PROG_INFO, BPF_BTF |
+//! | [`tracing_data`] | TRACING_DATA |
 //! | [`simpleperf`] | simpleperf's META_INFO |
 //! | [`private`], [`kept`] | rprof's own |
 //!
-//! BRANCH_STACK and STAT are empty: [`FeatureSections::has`] tells. TRACING_DATA
-//! and what is not named here stays bytes.
+//! BRANCH_STACK and STAT are empty: see [`FeatureSections::has`]. What is not named here stays
+//! bytes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -40,6 +41,7 @@ pub mod private;
 pub mod run;
 pub mod simpleperf;
 pub mod topology;
+pub mod tracing_data;
 
 pub use build_ids::BuildIdEntry;
 pub use events::{DescribedEvent, EventGroup};
@@ -219,6 +221,7 @@ mod tests {
         f.simpleperf_meta_info();
         f.private();
         f.kept_files();
+        f.tracing_data();
     }
 
     #[test]

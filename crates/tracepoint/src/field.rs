@@ -1,0 +1,119 @@
+//! Fields of a payload.
+
+use crate::types;
+
+/// Shape of a field in the payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldKind {
+    /// One value.
+    Scalar,
+    /// Values one behind the other.
+    Array {
+        /// Bytes of each value.
+        element: u32,
+    },
+    /// A word with offset (low 16 bits) and length in bytes (high 16 bits) of an array.
+    Dynamic {
+        /// Bytes of each element.
+        element: u32,
+        /// True if the offset counts from the end of the field (`__rel_loc`), false if from the
+        /// start of the payload (`__data_loc`).
+        relative: bool,
+    },
+}
+
+/// A field of a tracepoint's payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Name.
+    pub name: String,
+    /// Type, as C text without name and bounds.
+    pub type_name: String,
+    /// Bytes from the start of the payload.
+    pub offset: u32,
+    /// Bytes; 0 for an array that takes the rest of the payload.
+    pub size: u32,
+    /// True if its integers have a sign.
+    pub signed: bool,
+    /// Scalar, array, or array elsewhere in the payload.
+    pub kind: FieldKind,
+    /// True for the `common_` fields, which every tracepoint has.
+    pub common: bool,
+}
+
+impl Field {
+    /// Parses `TYPE NAME[BOUND]; offset:N; size:N; signed:N;`. `long_size` is the number of
+    /// bytes of a `long` of the kernel that wrote it.
+    pub(crate) fn parse(text: &str, long_size: u8) -> Option<Field> {
+        let mut parts = text.split(';').map(str::trim);
+        let declaration = parts.next()?;
+        let (mut offset, mut size, mut signed) = (None, None, None);
+        for part in parts {
+            let Some((key, value)) = part.split_once(':') else {
+                continue;
+            };
+            let value = value.trim().parse::<u32>().ok();
+            match key {
+                "offset" => offset = value,
+                "size" => size = value,
+                "signed" => signed = value,
+                _ => {}
+            }
+        }
+        let (offset, size) = (offset?, size?);
+        // The bound stands behind the name (`char comm[16]`), or, of dynamic arrays,
+        // behind the type (`__data_loc char[] name`).
+        let (without_bound, bound) = match (declaration.find('['), declaration.rfind(']')) {
+            (Some(open), Some(close)) if open < close => {
+                let rest = [&declaration[..open], " ", &declaration[close + 1..]].concat();
+                (rest, Some(declaration[open + 1..close].trim()))
+            }
+            _ => (declaration.to_owned(), None),
+        };
+        let without_bound = without_bound.trim();
+        let name_at = (without_bound.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_')))
+            .map_or(0, |at| at + 1);
+        let (type_text, name) = without_bound.split_at_checked(name_at)?;
+        (!name.is_empty()).then_some(())?;
+        let words: Vec<&str> = (type_text.split([' ', '\t', '*']))
+            .filter(|w| {
+                !w.is_empty() && !w.starts_with("__data_loc") && !w.starts_with("__rel_loc")
+            })
+            .collect();
+        let stars = type_text.matches('*').count();
+        let element =
+            types::parse(&words, stars, long_size).and_then(|t| types::size(t, long_size));
+        let by_type = element.map_or(1, u32::from);
+        let relative = type_text.contains("__rel_loc");
+        let kind = if relative || type_text.contains("__data_loc") {
+            FieldKind::Dynamic {
+                element: by_type,
+                relative,
+            }
+        } else {
+            match bound {
+                None => FieldKind::Scalar,
+                Some(bound) => FieldKind::Array {
+                    element: match bound.parse::<u32>() {
+                        Ok(count) if count > 0 && size >= count => size / count,
+                        _ => by_type,
+                    },
+                },
+            }
+        };
+        // Kernels before 2.6.32 did not tell the sign.
+        let signed = signed.map_or_else(
+            || !type_text.contains("unsigned") && !type_text.trim_start().starts_with('u'),
+            |s| s != 0,
+        );
+        Some(Field {
+            common: name.starts_with("common_"),
+            name: name.to_owned(),
+            type_name: type_text.trim().to_owned(),
+            offset,
+            size,
+            signed,
+            kind,
+        })
+    }
+}

@@ -1,0 +1,20 @@
+//! Names of the kernel, which a payload only has addresses of.
+
+/// KernelNames for addresses in payloads.
+pub trait KernelNames {
+    /// Returns the kernel function at an address, and the distance from its start in bytes.
+    fn kernel_function(&self, address: u64) -> Option<(&str, u64)>;
+
+    /// Returns the string constant of the kernel at an address (`printk_formats` in tracefs).
+    fn kernel_string(&self, address: u64) -> Option<&str>;
+}
+
+impl KernelNames for () {
+    fn kernel_function(&self, _: u64) -> Option<(&str, u64)> {
+        None
+    }
+
+    fn kernel_string(&self, _: u64) -> Option<&str> {
+        None
+    }
+}
