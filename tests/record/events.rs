@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use rprof_events::{Event, Rate};
 use rprof_records::{Attr, AttrFlags, ReadFormat, SampleType};
-use rprof_sampler::{Event, Rate};
 
 use crate::support::{Here, Run, c, needs};
 

@@ -1,14 +1,14 @@
 //! Breakpoints on addresses (`PERF_TYPE_BREAKPOINT`).
 
-use super::settings::number;
-use super::{Event, EventError};
+use crate::settings::number;
+use crate::{Event, EventError};
 use perf_event_open_sys::bindings as abi;
 use rprof_records::EventKind;
 
 /// `mem:ADDRESS[/LENGTH][:ACCESS][:LETTERS]`.
 ///
 /// Answers the event and the letters; `place` is what stands behind `mem:`.
-pub(super) fn parse<'a>(
+pub(crate) fn parse<'a>(
     text: &'a str,
     place: &'a str,
 ) -> Result<(Event, Option<&'a str>), EventError> {

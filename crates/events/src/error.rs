@@ -1,6 +1,6 @@
 //! What makes the text of an event unusable.
 
-use super::near;
+use crate::suggest;
 use crate::tracefs::TracefsError;
 
 /// What makes an event unusable.
@@ -10,7 +10,7 @@ pub enum EventError {
     /// No event has this name.
     #[error(
         "there is no event `{name}`{}; `rprof list` shows those there are",
-        near::suggest(near)
+        suggest::suggest(near)
     )]
     Unknown {
         /// The name without its modifiers.
@@ -55,7 +55,7 @@ pub enum EventError {
     /// There is no such PMU.
     #[error(
         "there is no PMU `{name}`{}; {}",
-        near::suggest_only(near),
+        suggest::suggest_only(near),
         listed(pmus, "this machine has")
     )]
     UnknownPmu {
@@ -69,7 +69,7 @@ pub enum EventError {
     /// The PMU, or the event, has no such term.
     #[error(
         "`{term}` is no term of {of}{}; {}",
-        near::suggest_only(near),
+        suggest::suggest_only(near),
         listed(terms, "there are")
     )]
     UnknownTerm {
@@ -93,7 +93,7 @@ pub enum EventError {
         why: String,
     },
     /// No tracepoint has this name.
-    #[error("there is no tracepoint `{name}`{}", near::suggest_only(near))]
+    #[error("there is no tracepoint `{name}`{}", suggest::suggest_only(near))]
     UnknownTracepoint {
         /// System and name, or patterns.
         name: String,

@@ -1,54 +1,8 @@
-//! Events: from what a user types to what the kernel takes, and back.
-//!
-//! The syntax is that of `perf record -e` (perf-list(1)), and the attrs that come of it equal
-//! perf's. Names that only this machine knows are looked up where the kernel lists them:
-//! [`pmu`](crate::pmu) and [`tracefs`](crate::tracefs).
-//!
-//! | written | is |
-//! |---|---|
-//! | `cycles`, `page-faults`, `L1-dcache-load-misses` | a generic event |
-//! | `r1a8` | a code of the CPU's own PMU |
-//! | `cpu/event=0xa8,umask=1/`, `msr/tsc/`, `tsc` | an event of a PMU, by terms or by name |
-//! | `sched:sched_switch`, `sched:sched_*` | tracepoints |
-//! | `mem:0x601040/8:rw` | a breakpoint on an address |
-//! | `uprobe:/usr/bin/x:main+4`, `uretprobe:/usr/bin/x:0x1234` | a probe on a program's code |
-//! | `kprobe:do_nanosleep`, `kretprobe:do_nanosleep` | a probe on the kernel's code |
-//! | `2:314` | type and config as numbers |
-//! | `{cycles,instructions}:S` | a group, counted together |
-//!
-//! Letters behind a colon, or behind the second slash, are [`Modifiers`] and [`Qualifiers`]. Terms
-//! between slashes that are no PMU's are [`Settings`], as in `cpu-clock/freq=100/`.
-//!
-//! | module | holds |
-//! |---|---|
-//! | `parse` | the syntax |
-//! | [`list`] | what this machine has |
-//! | `names`, `cache` | generic names and their numbers |
-//! | `modifiers` | the letters |
-//! | `settings` | terms for any event |
-//! | `probe`, `breakpoint` | `uprobe:` and `kprobe:`, `mem:` |
-//! | `attr` | into `perf_event_attr` |
-//! | `near` | "did you mean" |
+//! [`Event`]: an event as the kernel takes it.
 
-mod attr;
-mod breakpoint;
-mod cache;
-mod error;
-pub mod list;
-mod modifiers;
-mod names;
-mod near;
-mod parse;
-mod probe;
-mod settings;
-
-pub use error::EventError;
-pub use modifiers::{Modifiers, Qualifiers};
-pub use parse::EventParser;
-pub use probe::Resolver;
-pub use settings::{EventStacks, Settings};
-
+use crate::modifiers::{self, Letters};
 use crate::pmu::WORDS;
+use crate::{EventError, EventParser, Modifiers, Qualifiers, Resolver, Settings, generic};
 use rprof_records::EventKind;
 use std::ffi::CString;
 use std::fmt;
@@ -56,23 +10,23 @@ use std::fmt;
 /// An event to count or to sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    name: String,
-    kind: EventKind,
+    pub(crate) name: String,
+    pub(crate) kind: EventKind,
     /// `config`, `config1` to `config4`.
-    words: [u64; WORDS],
-    bp_type: u32,
-    modifiers: Modifiers,
-    qualifiers: Qualifiers,
-    settings: Settings,
-    group: Option<u32>,
-    leads: bool,
-    origin: Origin,
-    cpus: Option<Vec<u32>>,
+    pub(crate) words: [u64; WORDS],
+    pub(crate) bp_type: u32,
+    pub(crate) modifiers: Modifiers,
+    pub(crate) qualifiers: Qualifiers,
+    pub(crate) settings: Settings,
+    pub(crate) group: Option<u32>,
+    pub(crate) leads: bool,
+    pub(crate) origin: Origin,
+    pub(crate) cpus: Option<Vec<u32>>,
 }
 
 /// What there is to know of an event beyond its numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Origin {
+pub(crate) enum Origin {
     #[default]
     Plain,
     Tracepoint {
@@ -120,22 +74,22 @@ impl Event {
 
     /// Processor time by the kernel's timer: what works on every machine.
     pub fn cpu_clock() -> Event {
-        Event::numbered("cpu-clock", EventKind::SOFTWARE, names::SW_CPU_CLOCK)
+        Event::numbered("cpu-clock", EventKind::SOFTWARE, generic::SW_CPU_CLOCK)
     }
 
     /// Nothing at all: carries the sideband records.
-    pub(crate) fn dummy() -> Event {
-        Event::numbered("dummy", EventKind::SOFTWARE, names::SW_DUMMY)
+    pub fn dummy() -> Event {
+        Event::numbered("dummy", EventKind::SOFTWARE, generic::SW_DUMMY)
     }
 
-    fn numbered(name: &str, kind: EventKind, config: u64) -> Event {
+    pub(crate) fn numbered(name: &str, kind: EventKind, config: u64) -> Event {
         Event {
             name: name.to_owned(),
             kind,
             words: [config, 0, 0, 0, 0],
             bp_type: 0,
             modifiers: Modifiers::default(),
-            qualifiers: modifiers::Letters::default().qualifiers,
+            qualifiers: Letters::default().qualifiers,
             settings: Settings::default(),
             group: None,
             leads: true,
@@ -267,11 +221,3 @@ impl std::str::FromStr for Event {
         Event::parse(text)
     }
 }
-
-/// All generic names, for a listing and for completion, in the order of perf-list(1).
-pub fn known_names() -> Vec<String> {
-    names::all()
-}
-
-#[cfg(test)]
-mod tests;

@@ -1,23 +1,23 @@
 //! The generic event names of perf-list(1) and their numbers in
 //! `include/uapi/linux/perf_event.h`.
 
-use super::cache;
+use crate::hw_cache;
 use perf_event_open_sys::bindings as abi;
 use rprof_records::EventKind;
 
 /// `PERF_COUNT_SW_CPU_CLOCK`.
-pub(super) const SW_CPU_CLOCK: u64 = abi::PERF_COUNT_SW_CPU_CLOCK as u64;
+pub(crate) const SW_CPU_CLOCK: u64 = abi::PERF_COUNT_SW_CPU_CLOCK as u64;
 /// `PERF_COUNT_SW_DUMMY`.
-pub(super) const SW_DUMMY: u64 = abi::PERF_COUNT_SW_DUMMY as u64;
+pub(crate) const SW_DUMMY: u64 = abi::PERF_COUNT_SW_DUMMY as u64;
 
 /// `PERF_COUNT_SW_BPF_OUTPUT`.
-pub(super) const SW_BPF_OUTPUT: u64 = abi::PERF_COUNT_SW_BPF_OUTPUT as u64;
+pub(crate) const SW_BPF_OUTPUT: u64 = abi::PERF_COUNT_SW_BPF_OUTPUT as u64;
 
 /// A name and what it stands for.
-pub(super) struct Known {
-    pub(super) name: String,
-    pub(super) kind: EventKind,
-    pub(super) config: u64,
+pub(crate) struct GenericEvent {
+    pub(crate) name: String,
+    pub(crate) kind: EventKind,
+    pub(crate) config: u64,
 }
 
 /// Names of one event, the canonical one first.
@@ -69,7 +69,7 @@ const SOFTWARE: &[Row] = &[
 ];
 
 /// Finds what a name stands for; letter case does not count.
-pub(super) fn find(name: &str) -> Option<Known> {
+pub(crate) fn find(name: &str) -> Option<GenericEvent> {
     for (rows, kind) in [
         (HARDWARE, EventKind::HARDWARE),
         (SOFTWARE, EventKind::SOFTWARE),
@@ -78,15 +78,15 @@ pub(super) fn find(name: &str) -> Option<Known> {
             .iter()
             .find(|(names, _)| names.iter().any(|n| n.eq_ignore_ascii_case(name)));
         if let Some((names, config)) = found {
-            return Some(Known {
+            return Some(GenericEvent {
                 name: names[0].to_owned(),
                 kind,
                 config: u64::from(*config),
             });
         }
     }
-    if let Some((name, config)) = cache::find(name) {
-        return Some(Known {
+    if let Some((name, config)) = hw_cache::find(name) {
+        return Some(GenericEvent {
             name,
             kind: EventKind::HW_CACHE,
             config,
@@ -96,8 +96,8 @@ pub(super) fn find(name: &str) -> Option<Known> {
 }
 
 /// `r` and up to 16 hexadecimal digits: a code of the CPU's own PMU.
-fn raw(name: &str) -> Option<Known> {
-    Some(Known {
+fn raw(name: &str) -> Option<GenericEvent> {
+    Some(GenericEvent {
         name: name.to_ascii_lowercase(),
         kind: EventKind::RAW,
         config: raw_code(name)?,
@@ -105,7 +105,7 @@ fn raw(name: &str) -> Option<Known> {
 }
 
 /// The number in `r1a8` or `r0x1a8`.
-pub(super) fn raw_code(name: &str) -> Option<u64> {
+pub(crate) fn raw_code(name: &str) -> Option<u64> {
     let digits = name.strip_prefix('r')?;
     let digits = digits.strip_prefix("0x").unwrap_or(digits);
     match digits.bytes().all(|b| b.is_ascii_hexdigit()) {
@@ -116,7 +116,7 @@ pub(super) fn raw_code(name: &str) -> Option<u64> {
 }
 
 /// Events with a fixed name, by kind: canonical name, other names, number.
-pub(super) fn fixed(kind: EventKind) -> Vec<(&'static str, &'static [&'static str], u64)> {
+pub(crate) fn fixed(kind: EventKind) -> Vec<(&'static str, &'static [&'static str], u64)> {
     let rows = match kind {
         EventKind::HARDWARE => HARDWARE,
         EventKind::SOFTWARE => SOFTWARE,
@@ -128,14 +128,14 @@ pub(super) fn fixed(kind: EventKind) -> Vec<(&'static str, &'static [&'static st
 }
 
 /// All canonical names.
-pub(super) fn all() -> Vec<String> {
+pub(crate) fn all() -> Vec<String> {
     (HARDWARE.iter().chain(SOFTWARE))
         .map(|(names, _)| names[0].to_owned())
-        .chain(cache::all().map(|(name, _)| name))
+        .chain(hw_cache::all().map(|(name, _)| name))
         .collect()
 }
 
 /// What perf stat counts in user space under names of events.
-pub(super) fn is_counted_by_the_tool(name: &str) -> bool {
+pub(crate) fn is_counted_by_the_tool(name: &str) -> bool {
     matches!(name, "duration_time" | "user_time" | "system_time")
 }

@@ -61,7 +61,7 @@ const RESULTS: [&[&str]; 2] = [&["refs", "Reference", "ops", "access"], &["misse
 
 /// The usual name and the number, `cache | operation << 8 | result << 16`, of a name
 /// in any spelling and letter case.
-pub(super) fn find(name: &str) -> Option<(String, u64)> {
+pub(crate) fn find(name: &str) -> Option<(String, u64)> {
     let spellings = CACHES.iter().enumerate().flat_map(|(at, (names, ..))| {
         let names: &'static [&'static str] = names;
         names.iter().map(move |name| (at, *name))
@@ -99,7 +99,7 @@ pub(super) fn find(name: &str) -> Option<(String, u64)> {
 }
 
 /// Every cache event that makes sense: usual name and number.
-pub(super) fn all() -> impl Iterator<Item = (String, u64)> {
+pub(crate) fn all() -> impl Iterator<Item = (String, u64)> {
     (0..CACHES.len()).flat_map(|cache| {
         let operations = (0..3).filter(move |operation| CACHES[cache].2[*operation]);
         operations.flat_map(move |operation| {

@@ -49,14 +49,14 @@ pub struct Qualifiers {
 
 /// All that letters say, while they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Letters {
-    pub(super) modifiers: Modifiers,
-    pub(super) qualifiers: Qualifiers,
+pub(crate) struct Letters {
+    pub(crate) modifiers: Modifiers,
+    pub(crate) qualifiers: Qualifiers,
 }
 
 /// What is wrong with letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BadLetters {
+pub(crate) enum BadLetters {
     /// None at all.
     Empty,
     /// This one is none.
@@ -83,7 +83,7 @@ impl Letters {
     ///
     /// Any letter lets guests in again, unless it is `u`, `p` or `H`: that is what perf does,
     /// whose attrs these are to equal.
-    pub(super) fn parse(letters: &str) -> Result<Letters, BadLetters> {
+    pub(crate) fn parse(letters: &str) -> Result<Letters, BadLetters> {
         let mut read = Letters::default();
         read.qualifiers.exclude_guest = false;
         read.read(letters)?;
@@ -91,7 +91,7 @@ impl Letters {
     }
 
     /// Adds the letters of a group to those of one of its events.
-    pub(super) fn add(self, letters: &str) -> Result<Letters, BadLetters> {
+    pub(crate) fn add(self, letters: &str) -> Result<Letters, BadLetters> {
         let mut sum = self;
         sum.read(letters)?;
         Ok(sum)
@@ -193,7 +193,7 @@ impl Qualifiers {
 
     /// The bits that say the same to the kernel, `precise_ip` among them.
     /// Pinned and exclusive are for the leader of a group alone, and not here.
-    pub(super) fn flags(self) -> AttrFlags {
+    pub(crate) fn flags(self) -> AttrFlags {
         let mut flags = AttrFlags::empty();
         flags.set(AttrFlags::EXCLUDE_GUEST, self.exclude_guest);
         flags.set(AttrFlags::EXCLUDE_HOST, self.exclude_host);
@@ -203,7 +203,7 @@ impl Qualifiers {
         flags
     }
 
-    pub(super) fn letters(self) -> String {
+    pub(crate) fn letters(self) -> String {
         let mut letters = "p".repeat(usize::from(self.precise.min(3)));
         let further = [
             (self.guest, 'G'),
@@ -222,7 +222,7 @@ impl Qualifiers {
 }
 
 /// All letters, the sides first.
-pub(super) fn all_letters(modifiers: Modifiers, qualifiers: Qualifiers) -> String {
+pub(crate) fn all_letters(modifiers: Modifiers, qualifiers: Qualifiers) -> String {
     modifiers.letters() + &qualifiers.letters()
 }
 

@@ -1,7 +1,6 @@
 //! Terms that say how an event is sampled, and are no PMU's: `/freq=100,call-graph=no/`.
 
-use super::EventError;
-use crate::options::Rate;
+use crate::{EventError, Rate};
 
 /// How an event's stacks are recorded, by its own term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +40,7 @@ pub struct Settings {
 }
 
 /// Names of these terms, for messages.
-pub(super) const TERMS: [&str; 15] = [
+pub(crate) const TERMS: [&str; 15] = [
     "config",
     "config1",
     "config2",
@@ -61,13 +60,13 @@ pub(super) const TERMS: [&str; 15] = [
 
 /// A term as it was typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Term<'a> {
-    pub(super) name: &'a str,
-    pub(super) value: Option<&'a str>,
+pub(crate) struct Term<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) value: Option<&'a str>,
 }
 
 impl Term<'_> {
-    pub(super) fn bad(&self, why: impl Into<String>) -> EventError {
+    pub(crate) fn bad(&self, why: impl Into<String>) -> EventError {
         EventError::TermValue {
             term: self.name.to_owned(),
             value: self.value.unwrap_or_default().to_owned(),
@@ -76,7 +75,7 @@ impl Term<'_> {
     }
 
     /// The value as a number, decimal or hexadecimal after `0x`; 1 where there is none.
-    pub(super) fn number(&self) -> Result<u64, EventError> {
+    pub(crate) fn number(&self) -> Result<u64, EventError> {
         match self.value {
             None => Ok(1),
             Some(text) => number(text).ok_or_else(|| {
@@ -94,7 +93,7 @@ impl Term<'_> {
 }
 
 /// A number, decimal or hexadecimal after `0x`.
-pub(super) fn number(text: &str) -> Option<u64> {
+pub(crate) fn number(text: &str) -> Option<u64> {
     let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => (digits, 16),
         None => (text, 10),
@@ -107,7 +106,7 @@ pub(super) fn number(text: &str) -> Option<u64> {
 
 impl Settings {
     /// Takes a term; says whether it is one of these.
-    pub(super) fn take(&mut self, term: &Term<'_>) -> Result<bool, EventError> {
+    pub(crate) fn take(&mut self, term: &Term<'_>) -> Result<bool, EventError> {
         match term.name {
             "name" => match term.value {
                 Some(name) if !name.is_empty() => self.name = Some(name.to_owned()),

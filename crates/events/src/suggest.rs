@@ -4,7 +4,7 @@
 const MOST: usize = 4;
 
 /// The names that a user may have meant, the nearest first.
-pub(super) fn names_near(typed: &str, names: Vec<String>) -> Vec<String> {
+pub(crate) fn names_near(typed: &str, names: Vec<String>) -> Vec<String> {
     let typed: String = typed.to_ascii_lowercase().chars().take(64).collect();
     if typed.is_empty() {
         return Vec::new();
@@ -44,7 +44,7 @@ fn edits(a: &str, b: &str) -> usize {
 }
 
 /// A part of an error message that may be empty.
-pub(super) fn suggest_only(near: &[String]) -> String {
+pub(crate) fn suggest_only(near: &[String]) -> String {
     match near {
         [] => String::new(),
         near => suggest(near),
@@ -52,7 +52,7 @@ pub(super) fn suggest_only(near: &[String]) -> String {
 }
 
 /// A part of an error message, with common names where none is near.
-pub(super) fn suggest(near: &[String]) -> String {
+pub(crate) fn suggest(near: &[String]) -> String {
     match near {
         [] => "; `cycles`, `cpu-clock` and `page-faults` are common ones".to_owned(),
         [one] => format!("; did you mean `{one}`?"),

@@ -1,7 +1,7 @@
 //! Into `perf_event_attr`.
 
-use super::{Event, Origin};
-use crate::options::Rate;
+use crate::event::Origin;
+use crate::{Event, Rate};
 use rprof_records::{Attr, AttrFlags, EventKind, ReadFormat, SampleType};
 use std::ffi::CStr;
 
@@ -111,6 +111,6 @@ impl Event {
     }
 
     fn is_bpf_output(&self) -> bool {
-        self.kind == EventKind::SOFTWARE && self.words[0] == super::names::SW_BPF_OUTPUT
+        self.kind == EventKind::SOFTWARE && self.words[0] == crate::generic::SW_BPF_OUTPUT
     }
 }

@@ -2,24 +2,16 @@
 //!
 //! They are events of the PMUs `uprobe` and `kprobe` (Linux 4.17), which need no name in tracefs
 //! as those of `perf probe` do. A uprobe is put at an offset in a file. Which offset a function
-//! has is for a [`Resolver`] to say, as this crate knows nothing of ELF.
+//! has is for a [`Resolver`](crate::Resolver) to say, as this crate knows nothing of ELF.
 
-use super::parse::Sources;
-use super::settings::number;
-use super::{Event, EventError, Origin};
+use crate::event::Origin;
 use crate::pmu::Pmu;
+use crate::settings::number;
+use crate::sources::Sources;
+use crate::{Event, EventError};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-/// Finds functions in programs.
-pub trait Resolver {
-    /// Where in the file `program` the code of `function` begins: a file offset in bytes.
-    ///
-    /// # Errors
-    /// What is wrong, as a sentence for the user.
-    fn file_offset(&self, program: &Path, function: &str) -> Result<u64, String>;
-}
 
 /// How a kind of probe is written, its PMU, and whether it is one on returns.
 const KINDS: [(&str, &str, bool); 4] = [
@@ -30,12 +22,12 @@ const KINDS: [(&str, &str, bool); 4] = [
 ];
 
 /// The beginnings of probes, for telling them from other events.
-pub(super) fn is_probe(text: &str) -> bool {
+pub(crate) fn is_probe(text: &str) -> bool {
     KINDS.iter().any(|(start, ..)| text.starts_with(start))
 }
 
 /// Reads a probe, without the letters behind it.
-pub(super) fn parse(text: &str, sources: &Sources<'_>) -> Result<Event, EventError> {
+pub(crate) fn parse(text: &str, sources: &Sources<'_>) -> Result<Event, EventError> {
     let wrong = |why| EventError::Syntax {
         event: text.to_owned(),
         why,

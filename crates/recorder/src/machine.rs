@@ -23,7 +23,7 @@ pub fn describe(features: &mut FeatureSections, online: u32) {
         }
     }
     let present = line("/sys/devices/system/cpu/present")
-        .and_then(|list| rprof_sampler::cpus::parse_list(&list).ok())
+        .and_then(|list| rprof_events::cpus::parse_list(&list).ok())
         .map_or(online, |cpus| cpus.len() as u32);
     features.insert_cpu_counts(present.max(online), online);
     if let Some(kib) = total_memory() {

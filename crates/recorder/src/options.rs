@@ -6,8 +6,9 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
+use rprof_launch::{ExecError, Waited};
 use rprof_perfdata::output::OutputError;
-use rprof_sampler::{ExecError, SessionError, Waited};
+use rprof_sampler::SessionError;
 
 use crate::files::Switch;
 

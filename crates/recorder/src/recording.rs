@@ -8,10 +8,11 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rprof_launch::Launcher;
 use rprof_perfdata::output::OutputFile;
 use rprof_perfdata::{EventDescription, WriteOptions};
 use rprof_records::{AttrFlags, Endian, SampleLayout};
-use rprof_sampler::{Degradation, Launcher, Role, Session, SessionBuilder};
+use rprof_sampler::{Degradation, Role, Session, SessionBuilder};
 
 use crate::existing;
 use crate::files::{Files, How};

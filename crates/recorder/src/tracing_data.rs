@@ -21,9 +21,9 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use rprof_events::tracefs::{Tracefs, TracefsError};
 use rprof_perfdata::{Feature, FeatureSections};
 use rprof_records::EventKind;
-use rprof_sampler::tracefs::{Tracefs, TracefsError};
 use rprof_sampler::{EventIds, page_size};
 
 /// The system whose formats stand apart.

@@ -3,10 +3,12 @@
 use std::io::Write;
 
 use clap::Args;
+use rprof_events::list::{Availability, Catalog, ListKind, Listed, TrialScope};
+use rprof_events::pmu;
+use rprof_events::tracefs::TracefsError;
 use rprof_export::clean::clean;
-use rprof_sampler::event::list::{Availability, Catalog, ListKind, Listed};
-use rprof_sampler::pmu;
-use rprof_sampler::tracefs::TracefsError;
+use rprof_perf_event::{Errno, PerfFd};
+use rprof_records::Attr;
 use serde::Serialize;
 
 use crate::Outcome;
@@ -79,7 +81,7 @@ impl Filter {
 
 pub(crate) fn run(args: &ListArgs) -> Outcome {
     let filter = Filter::new(args);
-    let mut catalog = Catalog::read(&filter.kinds);
+    let mut catalog = Catalog::read(&filter.kinds, &try_open);
     catalog.events.retain(|listed| filter.admits(listed));
     if catalog.events.is_empty() {
         return Err(nothing(&filter, catalog.no_tracepoints.as_ref()));
@@ -95,6 +97,24 @@ pub(crate) fn run(args: &ListArgs) -> Outcome {
         say(why);
     }
     Ok(0)
+}
+
+fn try_open(attr: &Attr, scope: TrialScope) -> Result<(), rustix::io::Errno> {
+    let (pid, cpu) = match scope {
+        TrialScope::OwnThread => (0, None),
+        TrialScope::Cpu(cpu) => (-1, Some(cpu)),
+    };
+    let opened = PerfFd::open(attr, pid, cpu);
+    (opened.map(drop)).map_err(|errno| rustix::io::Errno::from_raw_os_error(errno.0))
+}
+
+/// The availability of an event as a sentence, with a remedy where there is one.
+fn reason(availability: Availability) -> String {
+    match availability {
+        Availability::Denied => format!("{availability}; see `rprof doctor`"),
+        Availability::Refused(errno) => format!("refused: {}", Errno(errno.raw_os_error())),
+        other => other.to_string(),
+    }
 }
 
 /// Why there is nothing to list.
@@ -134,7 +154,7 @@ fn note(listed: &Listed) -> String {
         parts.push(listed.detail.clone());
     }
     if let Availability::Refused(errno) = listed.availability {
-        parts.push(errno.to_string());
+        parts.push(Errno(errno.raw_os_error()).to_string());
     }
     parts.join("; ")
 }
@@ -164,7 +184,7 @@ fn json(out: &mut dyn Write, catalog: &Catalog) -> anyhow::Result<()> {
         aliases: &listed.aliases,
         detail: &listed.detail,
         here: listed.availability.word(),
-        reason: listed.availability.to_string(),
+        reason: reason(listed.availability),
     });
     let json = Json {
         version: 1,

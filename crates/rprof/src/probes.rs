@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use rprof_events::Resolver;
 use rprof_image::ImageFile;
-use rprof_sampler::Resolver;
 use rprof_symbols::elf::function_offset;
 
 /// Looks functions up in the symbol tables of programs.

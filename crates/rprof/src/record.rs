@@ -9,8 +9,10 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use anyhow::Context;
+use rprof_events::{Event, EventError};
+use rprof_launch::Launcher;
 use rprof_recorder::{Output, RecordError, RecordOptions, Recording, Summary, Switch};
-use rprof_sampler::{Event, EventError, Launcher, Limits, Session, SessionBuilder, SessionError};
+use rprof_sampler::{Limits, Session, SessionBuilder, SessionError};
 
 use crate::Outcome;
 use crate::cli::{

@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-use rprof_sampler::{SessionBuilder, Target};
+use rprof_launch::Target;
+use rprof_sampler::SessionBuilder;
 
 use crate::cli::TargetArgs;
 use crate::messages::Failure;

@@ -3,8 +3,9 @@
 //! `cargo run -p rprof-sampler --example watch -- sh -c 'seq 1000000 | sort -R | tail -1'`
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+use rprof_launch::{Child, Launcher};
 use rprof_records::{Endian, Header, RawBytes, RecordType};
-use rprof_sampler::{Batch, Child, Launcher, Session, SessionError, Stream};
+use rprof_sampler::{Batch, Session, SessionError, Stream};
 use std::collections::BTreeMap;
 
 fn main() -> Result<(), SessionError> {

@@ -6,6 +6,7 @@
 //!   rings --> a drain thread for each CPU --> Receiver<Batch> --> the caller
 //! ```
 //!
+//! Events come from `rprof-events`, the command and the targets from `rprof-launch`.
 //! [`Session`] puts these together, and each can be used alone. Nearly all of the project's
 //! `unsafe` is here. The crate hands out records as bytes, and knows nothing of files or
 //! symbols; what records mean is the business of `rprof-records`.
@@ -13,48 +14,29 @@
 //! | module | holds |
 //! |---|---|
 //! | [`session`] | [`Session`]: a recording from the first event to the last count |
-//! | [`event`] | [`Event`]: names and numbers of events |
-//! | [`target`] | [`Target`]: what is watched |
-//! | [`pmu`], [`tracefs`] | where names are looked up |
 //! | [`options`] | [`SamplingOptions`]: what to sample and how |
 //! | [`open`] | [`PerfFd`], [`Degradation`], [`OpenError`]: opening, and steps down |
 //! | [`ring`] | [`Ring`]: one ring buffer |
 //! | [`drain`] | [`Batch`], [`Recycler`]: from rings to batches |
 //! | [`sieve`] | [`Sieve`]: samples that are not to be counted |
-//! | [`maps`] | [`MapsReader`]: what a process that runs already has mapped |
-//! | [`launch`] | [`Launcher`], [`Child`]: the program to be watched |
-//! | [`cpus`] | which CPUs there are |
 //! | [`limits`] | what the administrator allows |
-//! | [`wall_clock`] | the time, for names of files |
 //! | [`errno`] | [`Errno`]: the kernel's error numbers |
 //!
 //! The reference is perf_event_open(2) and `include/uapi/linux/perf_event.h`.
 
-pub mod cpus;
 pub mod drain;
-pub mod event;
-pub mod launch;
-pub mod maps;
 pub mod open;
 pub mod options;
-pub mod pmu;
 pub mod session;
 pub mod sieve;
 mod sys;
-pub mod target;
-pub mod tracefs;
-pub mod wall_clock;
 
 pub use drain::{Batch, DrainCounts, Haste, Recycler, StackTops, Stream};
-pub use event::{Event, EventError, EventParser, EventStacks, Modifiers, Resolver};
-pub use launch::{Child, ExecError, LaunchError, Launcher, Waited};
-pub use maps::{ExistingMapping, MapsReader};
 pub use open::{Degradation, EventIds, Feature, OpenError, Role};
-pub use options::{DrainOptions, Rate, SamplingOptions};
+pub use options::{DrainOptions, SamplingOptions};
 pub use rprof_perf_event::{
     Count, Errno, Limits, PerfFd, Ring, Subject, errno, limits, page_size, ring,
 };
 pub use session::{CpuCounts, FinalCounts, Session, SessionBuilder, SessionError};
 pub use sieve::Sieve;
 pub use sys::{monotonic_ns, run_soon, signal_is_ignored};
-pub use target::{Attached, CgroupError, Target};

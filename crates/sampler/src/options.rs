@@ -1,16 +1,8 @@
 //! What to sample and how, as the caller puts it.
 
-use crate::target::Target;
+use rprof_events::Rate;
+use rprof_launch::Target;
 use std::time::Duration;
-
-/// How often an event is sampled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rate {
-    /// Samples a second on each busy CPU; the kernel adapts the period to it.
-    Frequency(u64),
-    /// One sample each time the event has happened this often (for cpu-clock: nanoseconds).
-    Period(u64),
-}
 
 /// Settings of a recording. Made by [`Session::builder`](crate::Session::builder), or by hand from
 /// [`SamplingOptions::default`].

@@ -2,7 +2,7 @@
 
 use crate::errno::Errno;
 pub(crate) use rprof_perf_event::page_size;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 /// `CLOCK_MONOTONIC` in nanoseconds: the clock that stamps every record here.
@@ -45,16 +45,6 @@ fn owned(fd: RawFd) -> Result<OwnedFd, Errno> {
     }
     // SAFETY: the kernel has just handed out this descriptor; nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// A pipe, read end first, that is closed on exec.
-pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
-    let mut fds = [-1; 2];
-    // SAFETY: `fds` has room for the two descriptors.
-    if unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) } < 0 {
-        return Err(Errno::last());
-    }
-    Ok((owned(fds[0])?, owned(fds[1])?))
 }
 
 /// A flag that threads can poll (eventfd(2)). Raised, it stays up until somebody lowers it.
@@ -117,48 +107,6 @@ pub(crate) fn poll(fds: &mut [libc::pollfd], timeout: Option<Duration>) -> Resul
             }
             errno => Err(errno),
         },
-    }
-}
-
-/// A descriptor that becomes readable when process `pid` ends (pidfd_open(2), Linux 5.3).
-pub(crate) fn pidfd(pid: libc::pid_t) -> Result<OwnedFd, Errno> {
-    // SAFETY: the call takes two integers.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    owned(RawFd::try_from(fd).unwrap_or(-1))
-}
-
-/// The same for one thread (`PIDFD_THREAD`, Linux 6.9).
-pub(crate) fn thread_fd(tid: u32) -> Result<OwnedFd, Errno> {
-    // `PIDFD_THREAD` is O_EXCL (linux/pidfd.h).
-    // SAFETY: the call takes two integers.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, tid, libc::O_EXCL) };
-    owned(RawFd::try_from(fd).unwrap_or(-1))
-}
-
-/// Reads into `out` until it is full or the other end is closed; says how much came.
-pub(crate) fn read_full(fd: BorrowedFd<'_>, out: &mut [u8]) -> Result<usize, Errno> {
-    let mut got = 0;
-    while got < out.len() {
-        match read_once(fd, &mut out[got..])? {
-            0 => break,
-            n => got += n,
-        }
-    }
-    Ok(got)
-}
-
-/// One read(2), repeated only when a signal interrupts it.
-pub(crate) fn read_once(fd: BorrowedFd<'_>, out: &mut [u8]) -> Result<usize, Errno> {
-    loop {
-        // SAFETY: `out` is valid for writes of its length.
-        let n = unsafe { libc::read(fd.as_raw_fd(), out.as_mut_ptr().cast(), out.len()) };
-        match n {
-            0.. => return Ok(n as usize),
-            _ => match Errno::last() {
-                Errno(libc::EINTR) => {}
-                errno => return Err(errno),
-            },
-        }
     }
 }
 
@@ -248,7 +196,6 @@ pub(crate) fn make_realtime(priority: u8) -> Result<(), Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::fd::AsFd;
 
     #[test]
     fn a_raised_flag_stays_up_until_it_is_lowered() {
@@ -260,13 +207,6 @@ mod tests {
         flag.lower();
         flag.lower();
         assert_eq!(ready(&flag), Ok(0));
-    }
-
-    #[test]
-    fn a_closed_pipe_reads_as_empty() {
-        let (read, write) = pipe().unwrap();
-        drop(write);
-        assert_eq!(read_full(read.as_fd(), &mut [0; 4]), Ok(0));
     }
 
     #[test]

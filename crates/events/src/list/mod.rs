@@ -5,11 +5,11 @@
 
 mod trial;
 
-pub use trial::Availability;
+pub use trial::{Availability, EventOpener, TrialScope};
 
-use super::{Event, EventParser, cache, names};
 use crate::pmu::{EVENT_SOURCES, Pmu};
 use crate::tracefs::{Tracefs, TracefsError};
+use crate::{Event, EventParser, generic, hw_cache};
 use rprof_records::EventKind;
 use std::path::{Path, PathBuf};
 use trial::Trials;
@@ -103,12 +103,13 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// What this machine has of these kinds. Works for every user, and changes nothing.
-    pub fn read(kinds: &[ListKind]) -> Catalog {
+    /// What this machine has of these kinds, each event being tried by `opener`. Works for every
+    /// user, and changes nothing.
+    pub fn read(kinds: &[ListKind], opener: &dyn EventOpener) -> Catalog {
         let reader = Reader {
             pmus: PathBuf::from(EVENT_SOURCES),
             tracefs: Tracefs::find(),
-            trials: Trials::on_this_machine(),
+            trials: Trials::with(opener),
         };
         reader.read(kinds)
     }
@@ -125,13 +126,13 @@ impl Catalog {
 }
 
 /// Where it is all found.
-struct Reader {
+struct Reader<'a> {
     pmus: PathBuf,
     tracefs: Result<Tracefs, TracefsError>,
-    trials: Trials,
+    trials: Trials<'a>,
 }
 
-impl Reader {
+impl Reader<'_> {
     fn read(&self, kinds: &[ListKind]) -> Catalog {
         let mut catalog = Catalog::default();
         for kind in ListKind::ALL.into_iter().filter(|k| kinds.contains(k)) {
@@ -159,7 +160,7 @@ impl Reader {
     }
 
     fn fixed(&self, kind: ListKind, number: EventKind) -> Vec<Listed> {
-        let rows = names::fixed(number).into_iter();
+        let rows = generic::fixed(number).into_iter();
         rows.map(|(name, aliases, config)| Listed {
             kind,
             name: name.to_owned(),
@@ -171,7 +172,7 @@ impl Reader {
     }
 
     fn caches(&self) -> Vec<Listed> {
-        let all = cache::all().map(|(name, config)| Listed {
+        let all = hw_cache::all().map(|(name, config)| Listed {
             kind: ListKind::Cache,
             availability: (self.trials).of(&Event::numbered(&name, EventKind::HW_CACHE, config)),
             name,

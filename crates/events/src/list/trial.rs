@@ -1,9 +1,9 @@
 //! Opening events, to see what would come of it.
 
-use super::super::Event;
-use crate::errno::Errno;
-use rprof_perf_event::PerfFd;
+use crate::Event;
+use crate::event::Origin;
 use rprof_records::{Attr, AttrFlags, EventKind, SampleType};
+use rustix::io::Errno;
 use std::cell::RefCell;
 use std::fmt;
 
@@ -39,8 +39,9 @@ impl Availability {
 
     fn of(errno: Errno) -> Availability {
         match errno {
-            errno if errno.is_refusal() => Availability::Denied,
-            errno if errno.is_missing_event() => Availability::Missing,
+            Errno::ACCESS | Errno::PERM => Availability::Denied,
+            // No PMU takes it; the PMU is not there; it cannot raise interrupts.
+            Errno::NOENT | Errno::NODEV | Errno::NXIO | Errno::OPNOTSUPP => Availability::Missing,
             errno => Availability::Refused(errno),
         }
     }
@@ -51,7 +52,7 @@ impl fmt::Display for Availability {
         match self {
             Availability::Sampled => f.write_str("can be sampled"),
             Availability::CountedOnly => f.write_str("can be counted, not sampled"),
-            Availability::Denied => f.write_str("this user may not; see `rprof doctor`"),
+            Availability::Denied => f.write_str("this user may not"),
             Availability::Missing => f.write_str("not on this machine"),
             Availability::Refused(errno) => write!(f, "refused: {errno}"),
             Availability::Unknown => f.write_str("not tried"),
@@ -59,32 +60,53 @@ impl fmt::Display for Availability {
     }
 }
 
-/// Tries events; nothing is enabled, and what opens is closed at once.
-pub(super) struct Trials {
-    real: bool,
+/// Opens events for [`Catalog::read`](super::Catalog::read), which tries what it lists.
+///
+/// Any `Fn(&Attr, TrialScope) -> Result<(), Errno>` is one.
+pub trait EventOpener {
+    /// Opens an event with perf_event_open(2) and closes it at once.
+    ///
+    /// # Errors
+    /// The kernel's error number.
+    fn try_open(&self, attr: &Attr, scope: TrialScope) -> Result<(), Errno>;
+}
+
+impl<F: Fn(&Attr, TrialScope) -> Result<(), Errno>> EventOpener for F {
+    fn try_open(&self, attr: &Attr, scope: TrialScope) -> Result<(), Errno> {
+        self(attr, scope)
+    }
+}
+
+/// What an event watches while it is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrialScope {
+    /// The calling thread, on any CPU.
+    OwnThread,
+    /// Everything on this CPU.
+    Cpu(u32),
+}
+
+/// Tries events; nothing is enabled.
+pub(super) struct Trials<'a> {
+    /// `None`: nothing is tried.
+    opener: Option<&'a dyn EventOpener>,
     /// What came of one tracepoint with its payload, and of one without a need for rights.
     tracepoint: RefCell<Option<Availability>>,
 }
 
-/// Whom a trial watches: this process, or all on a CPU.
-#[derive(Clone, Copy)]
-enum Whom {
-    Own,
-    All(u32),
-}
-
-impl Trials {
-    pub(super) fn on_this_machine() -> Trials {
+impl<'a> Trials<'a> {
+    /// Trials by this opener.
+    pub(super) fn with(opener: &'a dyn EventOpener) -> Trials<'a> {
         Trials {
-            real: true,
+            opener: Some(opener),
             tracepoint: RefCell::new(None),
         }
     }
 
     /// Tries nothing, and knows nothing.
-    pub(super) fn none() -> Trials {
+    pub(super) fn none() -> Trials<'a> {
         Trials {
-            real: false,
+            opener: None,
             tracepoint: RefCell::new(Some(Availability::Unknown)),
         }
     }
@@ -92,25 +114,25 @@ impl Trials {
     /// Tries to open an event in user mode: sampled, then counted; for this process, and where
     /// that cannot be for a whole CPU.
     pub(super) fn of(&self, event: &Event) -> Availability {
-        if !self.real {
+        let Some(opener) = self.opener else {
             return Availability::Unknown;
-        }
+        };
         let cpu = event.cpus().and_then(<[u32]>::first).copied();
-        let whole = Whom::All(cpu.unwrap_or(0));
+        let whole = TrialScope::Cpu(cpu.unwrap_or(0));
         // A PMU with a list of CPUs is of a package, or of one kind of cores.
         let mut first = None;
-        for (sampled, whom) in [
-            (true, Whom::Own),
+        for (sampled, scope) in [
+            (true, TrialScope::OwnThread),
             (true, whole),
-            (false, Whom::Own),
+            (false, TrialScope::OwnThread),
             (false, whole),
         ] {
-            match (try_open(event, sampled, whom), sampled) {
+            match (try_open(opener, event, sampled, scope), sampled) {
                 (Ok(()), true) => return Availability::Sampled,
                 (Ok(()), false) => return Availability::CountedOnly,
                 (Err(errno), _) => {
                     // What there is not, there is not by other ways either.
-                    if matches!(errno.0, libc::ENOENT | libc::ENODEV) && cpu.is_none() {
+                    if matches!(errno, Errno::NOENT | Errno::NODEV) && cpu.is_none() {
                         return Availability::Missing;
                     }
                     first = Some(first.map_or(errno, |before| told(before, errno)));
@@ -126,12 +148,15 @@ impl Trials {
         if let Some(known) = *self.tracepoint.borrow() {
             return known;
         }
+        let Some(opener) = self.opener else {
+            return Availability::Unknown;
+        };
         let mut event = Event::numbered("", EventKind::TRACEPOINT, id);
-        event.origin = super::super::Origin::Tracepoint {
+        event.origin = Origin::Tracepoint {
             system: String::new(),
             name: String::new(),
         };
-        let tried = match try_open(&event, true, Whom::Own) {
+        let tried = match try_open(opener, &event, true, TrialScope::OwnThread) {
             Ok(()) => Availability::Sampled,
             Err(errno) => Availability::of(errno),
         };
@@ -142,11 +167,16 @@ impl Trials {
     /// Whether probes of a PMU could be made, without making one: the kernel looks at rights
     /// first, and at the path, which is missing here, afterwards (`EINVAL`).
     pub(super) fn probe(&self, kind: EventKind) -> Availability {
-        if !self.real {
+        let Some(opener) = self.opener else {
             return Availability::Unknown;
-        }
-        match try_open(&Event::numbered("", kind, 0), true, Whom::Own) {
-            Ok(()) | Err(Errno(libc::EINVAL)) => Availability::Sampled,
+        };
+        match try_open(
+            opener,
+            &Event::numbered("", kind, 0),
+            true,
+            TrialScope::OwnThread,
+        ) {
+            Ok(()) | Err(Errno::INVAL) => Availability::Sampled,
             Err(errno) => Availability::of(errno),
         }
     }
@@ -154,13 +184,18 @@ impl Trials {
 
 /// Of two errors the one that says more: what this user may not, others may.
 fn told(before: Errno, errno: Errno) -> Errno {
-    match before.0 == libc::EINVAL && errno.is_refusal() {
+    match before == Errno::INVAL && matches!(errno, Errno::ACCESS | Errno::PERM) {
         true => errno,
         false => before,
     }
 }
 
-fn try_open(event: &Event, sampled: bool, whom: Whom) -> Result<(), Errno> {
+fn try_open(
+    opener: &dyn EventOpener,
+    event: &Event,
+    sampled: bool,
+    scope: TrialScope,
+) -> Result<(), Errno> {
     let mut attr = Attr {
         flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
         period_or_freq: if sampled { 1_000_000 } else { 0 },
@@ -168,18 +203,12 @@ fn try_open(event: &Event, sampled: bool, whom: Whom) -> Result<(), Errno> {
         ..Attr::default()
     };
     event.apply(&mut attr);
-    let (pid, cpu) = match whom {
-        Whom::Own => (0, None),
-        Whom::All(cpu) => (-1, Some(cpu)),
-    };
-    let opened = PerfFd::open(&attr, pid, cpu);
-    let opened = match opened {
+    match opener.try_open(&attr, scope) {
         // Some PMUs cannot leave anything out.
-        Err(Errno(libc::EINVAL)) => {
+        Err(Errno::INVAL) => {
             attr.flags = AttrFlags::DISABLED;
-            PerfFd::open(&attr, pid, cpu)
+            opener.try_open(&attr, scope)
         }
         other => other,
-    };
-    opened.map(drop)
+    }
 }

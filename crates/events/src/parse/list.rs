@@ -1,7 +1,7 @@
 //! From a list to the text of each event.
 
-use super::super::EventError;
-use super::super::probe::is_probe;
+use crate::EventError;
+use crate::uprobe::is_probe;
 
 /// The text of one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,12 +10,9 @@ mod list;
 mod one;
 mod terms;
 
-use super::modifiers::{BadLetters, Letters};
-use super::probe::Resolver;
-use super::{Event, EventError};
-use crate::pmu::EVENT_SOURCES;
-use crate::tracefs::{Tracefs, TracefsError};
-use std::fmt;
+use crate::modifiers::{BadLetters, Letters};
+use crate::sources::Sources;
+use crate::{Event, EventError, Resolver};
 use std::path::PathBuf;
 
 /// Most events in a list: all tracepoints of a machine, and more.
@@ -24,55 +21,17 @@ const MOST_EVENTS: usize = 1 << 14;
 /// Reads events, and says where the names are looked up that only a machine knows.
 ///
 /// ```
-/// use rprof_sampler::EventParser;
+/// use rprof_events::EventParser;
 ///
 /// let events = EventParser::new().parse_list("{cpu-clock,page-faults:u}:S,context-switches")?;
 /// let names: Vec<String> = events.iter().map(|event| event.describe()).collect();
 /// assert_eq!(names, ["cpu-clock:S", "page-faults:uS", "context-switches"]);
 /// assert_eq!(events[1].group(), events[0].group());
-/// # Ok::<(), rprof_sampler::EventError>(())
+/// # Ok::<(), rprof_events::EventError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct EventParser<'a> {
     sources: Sources<'a>,
-}
-
-/// Where names are looked up.
-#[derive(Clone)]
-pub(super) struct Sources<'a> {
-    /// Folder of PMUs.
-    pub(super) pmus: PathBuf,
-    tracefs: Option<PathBuf>,
-    pub(super) resolver: Option<&'a dyn Resolver>,
-}
-
-impl Default for Sources<'_> {
-    fn default() -> Self {
-        Sources {
-            pmus: PathBuf::from(EVENT_SOURCES),
-            tracefs: None,
-            resolver: None,
-        }
-    }
-}
-
-impl fmt::Debug for Sources<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sources")
-            .field("pmus", &self.pmus)
-            .field("tracefs", &self.tracefs)
-            .field("resolver", &self.resolver.is_some())
-            .finish()
-    }
-}
-
-impl Sources<'_> {
-    pub(super) fn tracefs(&self) -> Result<Tracefs, TracefsError> {
-        match &self.tracefs {
-            Some(root) => Tracefs::at(root),
-            None => Tracefs::find(),
-        }
-    }
 }
 
 impl<'a> EventParser<'a> {

@@ -1,19 +1,21 @@
 //! The text of an event: name, terms, letters.
 
-use super::super::modifiers::Letters;
-use super::super::settings::number;
-use super::super::{Event, EventError, Origin, breakpoint, names, near, probe};
+use super::bad_letters;
 use super::terms::{self, Meaning};
-use super::{Sources, bad_letters};
+use crate::event::Origin;
+use crate::modifiers::Letters;
 use crate::pmu::{Pmu, is_pattern};
+use crate::settings::number;
+use crate::sources::Sources;
 use crate::tracefs::{Tracefs, TracefsError};
+use crate::{Event, EventError, breakpoint, generic, suggest, uprobe};
 use rprof_records::EventKind;
 
 /// Reads the text of one part of a list.
 pub(super) fn parse(text: &str, sources: &Sources<'_>) -> Result<Vec<Event>, EventError> {
-    if probe::is_probe(text) {
+    if uprobe::is_probe(text) {
         let (place, letters) = probe_letters(text);
-        let event = probe::parse(place, sources)?;
+        let event = uprobe::parse(place, sources)?;
         return with_letters(vec![event], letters, text);
     }
     if let Some(place) = text.strip_prefix("mem:") {
@@ -54,7 +56,7 @@ fn plain(text: &str, sources: &Sources<'_>) -> Result<Vec<Event>, EventError> {
     if let Some(events) = named(first, sources).filter(|_| third.is_none()) {
         return with_letters(events, second, text);
     }
-    if names::is_counted_by_the_tool(first) {
+    if generic::is_counted_by_the_tool(first) {
         return Err(EventError::CountedOnly {
             name: first.to_owned(),
         });
@@ -79,7 +81,7 @@ fn plain(text: &str, sources: &Sources<'_>) -> Result<Vec<Event>, EventError> {
 
 /// An event with a name of its own: a generic one, raw, or one of a PMU.
 fn named(name: &str, sources: &Sources<'_>) -> Option<Vec<Event>> {
-    if let Some(known) = names::find(name) {
+    if let Some(known) = generic::find(name) {
         let event = Event::numbered(&known.name, known.kind, known.config);
         return Some(on_each_kind_of_core(event, sources));
     }
@@ -133,9 +135,9 @@ fn of_pmus(name: &str, terms: &str, sources: &Sources<'_>) -> Result<Vec<Event>,
     };
     if meant.is_empty() {
         let pmus: Vec<String> = all.iter().map(|pmu| pmu.name().to_owned()).collect();
-        let generic = names::all();
+        let generic = generic::all();
         return Err(EventError::UnknownPmu {
-            near: near::names_near(name, pmus.iter().cloned().chain(generic).collect()),
+            near: suggest::names_near(name, pmus.iter().cloned().chain(generic).collect()),
             name: name.to_owned(),
             pmus,
         });
@@ -211,7 +213,7 @@ fn tracepoints_near(system: &str, name: &str, tracefs: &Tracefs) -> Vec<String> 
             .collect()
     };
     if !known.is_empty() {
-        let mut similar = near::names_near(name, known);
+        let mut similar = suggest::names_near(name, known);
         similar.retain(|name| matches!(tracefs.id(system, name), Ok(Some(_))));
         return full(system, similar);
     }
@@ -220,7 +222,7 @@ fn tracepoints_near(system: &str, name: &str, tracefs: &Tracefs) -> Vec<String> 
         .filter(|s| tracefs.events(s).iter().any(|n| n == name))
         .map(|s| format!("{s}:{name}"))
         .collect();
-    let similar = near::names_near(system, systems);
+    let similar = suggest::names_near(system, systems);
     found.extend(similar.iter().map(|s| format!("{s}:*")));
     found.truncate(4);
     found
@@ -281,9 +283,9 @@ fn with_letters(
 
 fn unknown(name: &str, sources: &Sources<'_>) -> EventError {
     let of_pmus = Pmu::all(&sources.pmus).into_iter().flat_map(|p| p.events());
-    let all: Vec<String> = names::all().into_iter().chain(of_pmus).collect();
+    let all: Vec<String> = generic::all().into_iter().chain(of_pmus).collect();
     EventError::Unknown {
         name: name.to_owned(),
-        near: near::names_near(name, all),
+        near: suggest::names_near(name, all),
     }
 }

@@ -1,8 +1,8 @@
 //! What stands between slashes.
 
-use super::super::settings::{Settings, TERMS, Term};
-use super::super::{EventError, names, near};
 use crate::pmu::{Pmu, WORDS, word_index};
+use crate::settings::{Settings, TERMS, Term, number};
+use crate::{EventError, generic, suggest};
 
 /// What terms come to.
 #[derive(Debug, Default)]
@@ -85,9 +85,7 @@ fn named_event(pmu: &Pmu, term: &Term<'_>) -> Option<String> {
     match term.value {
         None if pmu.format(term.name).is_none() => pmu.event(term.name),
         // `event=name`, where it is not a number.
-        Some(name) if term.name == "event" && super::super::settings::number(name).is_none() => {
-            pmu.event(name)
-        }
+        Some(name) if term.name == "event" && number(name).is_none() => pmu.event(name),
         _ => None,
     }
 }
@@ -118,7 +116,7 @@ impl Meaning {
             self.words[format.word] |= placed;
             return Ok(());
         }
-        match (term.value, names::raw_code(term.name)) {
+        match (term.value, generic::raw_code(term.name)) {
             (None, Some(code)) => {
                 self.words[0] |= code;
                 Ok(())
@@ -138,7 +136,7 @@ fn unknown(of: String, term: &Term<'_>, there: &[String]) -> EventError {
     EventError::UnknownTerm {
         of,
         term: term.name.to_owned(),
-        near: near::names_near(term.name, terms.clone()),
+        near: suggest::names_near(term.name, terms.clone()),
         terms,
     }
 }

@@ -1,7 +1,7 @@
 //! Names that only a machine knows: PMUs, tracepoints, and the list of all.
 
 use super::*;
-use crate::event::list::{Availability, Catalog, ListKind};
+use crate::list::{Availability, Catalog, ListKind};
 use crate::tracefs::TracefsError;
 
 #[test]

@@ -3,8 +3,8 @@
 mod lookups;
 mod places;
 
-use super::*;
-use crate::options::Rate;
+use crate::generic::all as known_names;
+use crate::{Event, EventError, EventParser, EventStacks, Rate, Resolver};
 use places::Functions;
 use rprof_records::{Attr, AttrFlags, ReadFormat, SampleType};
 use std::fs;

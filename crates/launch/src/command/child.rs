@@ -1,13 +1,15 @@
 //! The parent's handle on the program.
 
 use super::{ExecError, exec};
-use crate::errno::Errno;
-use crate::sys;
+use crate::errno_text::errno_from;
+use crate::wait::{read_full, readable};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Between looks at a child on kernels that cannot make its end readable (before Linux 5.3).
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -38,8 +40,8 @@ struct Gate {
 pub enum Waited {
     /// The program ended.
     Exited(ExitStatus),
-    /// Every process or thread that was attached to has ended (only
-    /// [`Session::wait_or`](crate::Session::wait_or) tells it).
+    /// Every process or thread that was attached to has ended (a child
+    /// never answers this; it is for who waits for targets as well).
     TargetsGone,
     /// The other descriptor became readable.
     Other,
@@ -62,7 +64,7 @@ impl Child {
                 error_read,
             }),
             // Safe from reuse of the number: the child is not reaped before `wait`.
-            pidfd: sys::pidfd(pid).ok(),
+            pidfd: Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()),
             status: None,
         }
     }
@@ -100,18 +102,17 @@ impl Child {
         let Some(gate) = self.gate.take() else {
             return Ok(());
         };
-        let byte = [exec::GO];
-        // SAFETY: one readable byte. Should the child be gone, the write fails with EPIPE (SIGPIPE is ignored in
-        // Rust programs), and the error pipe reads as closed below.
-        unsafe { libc::write(gate.go_write.as_raw_fd(), byte.as_ptr().cast(), 1) };
+        // Should the child be gone, the write fails with EPIPE (SIGPIPE is ignored in Rust
+        // programs), and the error pipe reads as closed below.
+        let _ = rustix::io::write(&gate.go_write, &[exec::GO]);
         let mut errno = [0; 4];
-        match sys::read_full(gate.error_read.as_fd(), &mut errno) {
+        match read_full(gate.error_read.as_fd(), &mut errno) {
             // The exec closed the pipe.
             Ok(0) => Ok(()),
             told => {
                 let _ = self.wait();
                 Err(ExecError {
-                    errno: told.map_or_else(|e| e, |_| Errno(i32::from_ne_bytes(errno))),
+                    errno: told.map_or_else(|e| e, |_| errno_from(i32::from_ne_bytes(errno))),
                     path: self.path.clone(),
                 })
             }
@@ -124,7 +125,7 @@ impl Child {
     /// `ECHILD` when somebody else has reaped the child (a SIGCHLD handler, or SIGCHLD ignored).
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         loop {
-            if let Some(status) = self.reap(0)? {
+            if let Some(status) = self.reap(WaitOptions::empty())? {
                 return Ok(status);
             }
         }
@@ -135,7 +136,7 @@ impl Child {
     /// # Errors
     /// As [`wait`](Self::wait).
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.reap(libc::WNOHANG)
+        self.reap(WaitOptions::NOHANG)
     }
 
     /// Waits until the program ends, `other` is readable, or the time is over
@@ -148,13 +149,12 @@ impl Child {
         other: Option<BorrowedFd<'_>>,
         timeout: Option<Duration>,
     ) -> io::Result<Waited> {
-        let started = sys::monotonic_ns();
+        let started = Instant::now();
         loop {
             if let Some(status) = self.try_wait()? {
                 return Ok(Waited::Exited(status));
             }
-            let passed = Duration::from_nanos(sys::monotonic_ns() - started);
-            let left = timeout.map(|timeout| timeout.saturating_sub(passed));
+            let left = timeout.map(|timeout| timeout.saturating_sub(started.elapsed()));
             if left == Some(Duration::ZERO) {
                 return Ok(Waited::Timeout);
             }
@@ -162,32 +162,27 @@ impl Child {
                 (Some(_), left) => left,
                 (None, left) => Some(left.map_or(LOOK_AGAIN, |left| left.min(LOOK_AGAIN))),
             };
-            // poll(2) skips negative descriptors.
-            let fd = |fd: Option<BorrowedFd<'_>>| fd.map_or(-1, |fd| fd.as_raw_fd());
-            let mut fds = [sys::readable(fd(self.pidfd())), sys::readable(fd(other))];
-            sys::poll(&mut fds, nap)?;
-            if fds[1].revents != 0 && fds[0].revents == 0 {
+            let fds = [self.pidfd(), other];
+            let present: Vec<BorrowedFd<'_>> = fds.iter().copied().flatten().collect();
+            let ready = readable(&present, nap)?;
+            let ended = self.pidfd.is_some() && ready[0];
+            if other.is_some() && ready[present.len() - 1] && !ended {
                 return Ok(Waited::Other);
             }
         }
     }
 
-    fn reap(&mut self, flags: i32) -> io::Result<Option<ExitStatus>> {
+    fn reap(&mut self, options: WaitOptions) -> io::Result<Option<ExitStatus>> {
         if self.status.is_some() {
             return Ok(self.status);
         }
-        let mut raw = 0;
-        // SAFETY: `raw` is a valid place for the status of a child of this process.
-        match unsafe { libc::waitpid(self.pid, &mut raw, flags) } {
-            0 => Ok(None),
-            1.. => {
-                self.status = Some(ExitStatus::from_raw(raw));
+        match waitpid(Pid::from_raw(self.pid), options) {
+            Ok(None) | Err(Errno::INTR) => Ok(None),
+            Ok(Some((_, status))) => {
+                self.status = Some(ExitStatus::from_raw(status.as_raw()));
                 Ok(self.status)
             }
-            _ => match Errno::last() {
-                Errno(libc::EINTR) => Ok(None),
-                errno => Err(errno.into()),
-            },
+            Err(errno) => Err(errno.into()),
         }
     }
 

@@ -5,7 +5,8 @@
 //! all strings are made before, and the child calls `read`, `write`, `close`, `dup2`, `sigaction`,
 //! `sigprocmask`, `execve` and `_exit`, and nothing else.
 
-use crate::errno::Errno;
+use crate::errno_text::{errno_from, shown};
+use rustix::io::Errno;
 use std::ffi::{CString, c_char, c_int};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -57,24 +58,24 @@ impl Image {
     /// Tries every candidate; returns only if none could be executed, with the
     /// error that execvp(3) would give. Async-signal-safe.
     fn execute(&mut self) -> Errno {
-        let mut result = Errno(libc::ENOENT);
+        let mut result = Errno::NOENT;
         for candidate in &self.candidates {
             // SAFETY: all three are valid, null-terminated arrays of C strings, kept by `self`.
             unsafe { libc::execve(candidate.as_ptr(), self.argv.as_ptr(), self.envp.as_ptr()) };
-            let mut errno = Errno::last();
-            if errno.0 == libc::ENOEXEC {
+            let mut errno = last_errno();
+            if errno == Errno::NOEXEC {
                 self.shell_argv[1] = candidate.as_ptr();
                 // SAFETY: as above.
                 unsafe {
                     libc::execve(SHELL.as_ptr(), self.shell_argv.as_ptr(), self.envp.as_ptr());
                 }
-                errno = Errno::last();
+                errno = last_errno();
             }
-            match errno.0 {
-                libc::EACCES => result = errno,
-                libc::ENOENT | libc::ENOTDIR | libc::ESTALE | libc::ENODEV | libc::ETIMEDOUT => {
+            match errno {
+                Errno::ACCESS => result = errno,
+                Errno::NOENT | Errno::NOTDIR | Errno::STALE | Errno::NODEV | Errno::TIMEDOUT => {
                     // A file that may not be run says more than one that is not there.
-                    if result.0 == libc::ENOENT {
+                    if result == Errno::NOENT {
                         result = errno;
                     }
                 }
@@ -106,14 +107,21 @@ pub(super) fn fork_and_wait_for_go(
     if pid == 0 {
         in_child(&mut image, fds);
     }
-    let errno = Errno::last();
+    let forked = if pid < 0 { Err(last_errno()) } else { Ok(pid) };
     // SAFETY: `before` is the set that was in force; the call only reads it.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut()) };
-    if pid < 0 { Err(errno) } else { Ok(pid) }
+    forked
+}
+
+/// The error number of the last call through the C library, which keeps it in memory of this
+/// thread: reading it is async-signal-safe.
+fn last_errno() -> Errno {
+    // SAFETY: the pointer is valid for the life of the thread.
+    errno_from(unsafe { *libc::__errno_location() })
 }
 
 /// Blocks every signal for this thread; returns what was blocked before.
-pub(crate) fn block_all_signals() -> libc::sigset_t {
+pub fn block_all_signals() -> libc::sigset_t {
     let mut all = MaybeUninit::uninit();
     let mut before = MaybeUninit::uninit();
     // SAFETY: sigfillset initialises the first set, pthread_sigmask (which cannot fail with
@@ -140,7 +148,7 @@ fn in_child(image: &mut Image, [go_read, go_write, error_write]: [RawFd; 3]) -> 
         unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) };
     }
     let errno = image.execute();
-    let bytes = errno.0.to_ne_bytes();
+    let bytes = errno.raw_os_error().to_ne_bytes();
     // SAFETY: four readable bytes; a pipe takes them in one piece.
     unsafe { libc::write(error_write, bytes.as_ptr().cast(), bytes.len()) };
     // SAFETY: as above.
@@ -180,7 +188,7 @@ fn told_to_go(go_read: RawFd) -> bool {
     loop {
         // SAFETY: one writable byte.
         let got: isize = unsafe { libc::read(go_read, (&raw mut byte).cast(), 1) };
-        if got < 0 && Errno::last().0 == libc::EINTR {
+        if got < 0 && last_errno() == Errno::INTR {
             continue;
         }
         return got == 1 && byte == GO;
@@ -189,28 +197,28 @@ fn told_to_go(go_read: RawFd) -> bool {
 
 /// The exit code by which shells tell a failed exec.
 pub(super) fn exit_code(errno: Errno) -> c_int {
-    match errno.0 {
-        libc::ENOENT => 127,
+    match errno {
+        Errno::NOENT => 127,
         _ => 126,
     }
 }
 
 /// The error with what to do about it.
 pub(super) fn explain(errno: Errno, path: &str) -> String {
-    let hint = match errno.0 {
-        libc::ENOENT if path.contains('/') => {
+    let hint = match errno {
+        Errno::NOENT if path.contains('/') => {
             "; the file, or the interpreter it names in its first line or ELF header, is not there"
         }
-        libc::ENOENT => "; no folder of PATH has it",
-        libc::EACCES if !path.contains('/') => {
+        Errno::NOENT => "; no folder of PATH has it",
+        Errno::ACCESS if !path.contains('/') => {
             "; the file may not be executed, or a folder of PATH not searched, by this user"
         }
-        libc::EACCES if std::path::Path::new(path).is_dir() => "; it is a folder",
-        libc::EACCES => "; it, or a folder above it, may not be executed (chmod +x?)",
-        libc::ENOEXEC => "; it is for another kind of machine, or damaged",
-        libc::E2BIG => "; arguments and environment are too long",
-        libc::ETXTBSY => "; it is being written to",
+        Errno::ACCESS if std::path::Path::new(path).is_dir() => "; it is a folder",
+        Errno::ACCESS => "; it, or a folder above it, may not be executed (chmod +x?)",
+        Errno::NOEXEC => "; it is for another kind of machine, or damaged",
+        Errno::TOOBIG => "; arguments and environment are too long",
+        Errno::TXTBSY => "; it is being written to",
         _ => "",
     };
-    format!("{errno}{hint}")
+    format!("{}{hint}", shown(errno))
 }

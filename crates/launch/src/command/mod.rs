@@ -22,10 +22,11 @@ mod child;
 mod exec;
 
 pub use child::{Child, Waited};
-pub(crate) use exec::block_all_signals;
+pub use exec::block_all_signals;
 
-use crate::errno::Errno;
-use crate::sys;
+use crate::errno_text::shown;
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
@@ -40,13 +41,13 @@ pub enum LaunchError {
         text: String,
     },
     /// The pipes could not be made.
-    #[error("cannot make a pipe to the new process: {errno}")]
+    #[error("cannot make a pipe to the new process: {}", shown(*errno))]
     Pipe {
         /// What the kernel said.
         errno: Errno,
     },
     /// fork(2) failed.
-    #[error("cannot start a process: {errno}; is the limit on processes (ulimit -u) reached?")]
+    #[error("cannot start a process: {}; is the limit on processes (ulimit -u) reached?", shown(*errno))]
     Fork {
         /// What the kernel said.
         errno: Errno,
@@ -138,7 +139,7 @@ impl Launcher {
     pub fn spawn(&self) -> Result<Child, LaunchError> {
         // Everything that allocates happens here, before the fork.
         let image = self.image()?;
-        let pipe = || sys::pipe().map_err(|errno| LaunchError::Pipe { errno });
+        let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|errno| LaunchError::Pipe { errno });
         let (go_read, go_write) = pipe()?;
         let (error_read, error_write) = pipe()?;
         let pid = exec::fork_and_wait_for_go(image, &go_read, &go_write, &error_write)

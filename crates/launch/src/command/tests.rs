@@ -56,7 +56,7 @@ fn a_missing_program_is_enoent() {
     for program in ["no-such-program-here", "/no/such/program", ""] {
         let mut child = Launcher::new(program).spawn().unwrap();
         let error = child.go().unwrap_err();
-        assert_eq!(error.errno, Errno(libc::ENOENT), "{program}");
+        assert_eq!(error.errno, Errno::NOENT, "{program}");
         assert_eq!(error.exit_code(), 127);
         assert!(error.to_string().contains(program));
         assert_eq!(child.wait().unwrap().code(), Some(127));
@@ -69,12 +69,12 @@ fn a_file_that_may_not_be_run_is_eacces() {
     let file = folder.path().join("tool");
     std::fs::write(&file, "echo").unwrap();
     let error = Launcher::new(&file).spawn().unwrap().go().unwrap_err();
-    assert_eq!((error.errno, error.exit_code()), (Errno(libc::EACCES), 126));
+    assert_eq!((error.errno, error.exit_code()), (Errno::ACCESS, 126));
     // Found by PATH, it is remembered over folders that lack it.
     let path = format!("/nowhere:{}:/nowhere2", folder.path().display());
     let found = Launcher::new("tool").env("PATH", path);
     let error = found.spawn().unwrap().go().unwrap_err();
-    assert_eq!(error.errno, Errno(libc::EACCES));
+    assert_eq!(error.errno, Errno::ACCESS);
 }
 
 /// Writes a file, in a process of its own: what this one has open for writing, a child of another
@@ -158,7 +158,7 @@ fn dropping_unstarted_ends_the_child() {
 
 #[test]
 fn waiting_for_the_end_or_for_something_else() {
-    let (read, write) = sys::pipe().unwrap();
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
     let mut child = sh("exec sleep 100").spawn().unwrap();
     child.go().unwrap();
     let short = Some(Duration::from_millis(1));

@@ -10,7 +10,7 @@ const TICKS: u64 = 100;
 
 /// Where /proc is mounted.
 #[derive(Clone, Debug)]
-pub(super) struct Proc(PathBuf);
+pub struct Proc(PathBuf);
 
 impl Default for Proc {
     fn default() -> Proc {
@@ -20,31 +20,33 @@ impl Default for Proc {
 
 /// What a process's `stat` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stat {
-    pub(super) name: Vec<u8>,
-    pub(super) parent: u32,
+pub struct Stat {
+    /// Its name (comm).
+    pub name: Vec<u8>,
+    /// Its parent.
+    pub parent: u32,
     /// Since the machine was started; never later than it was.
-    pub(super) started: Duration,
+    pub started: Duration,
 }
 
 impl Proc {
-    #[cfg(test)]
-    pub(super) fn at(folder: &Path) -> Proc {
+    /// Another folder than `/proc`.
+    pub fn at(folder: &Path) -> Proc {
         Proc(folder.to_owned())
     }
 
     /// All processes, in the order of their numbers.
-    pub(super) fn pids(&self) -> Vec<u32> {
+    pub fn pids(&self) -> Vec<u32> {
         numbers(&self.0)
     }
 
     /// The threads of a process; none if it has ended.
-    pub(super) fn threads(&self, pid: u32) -> Vec<u32> {
+    pub fn threads(&self, pid: u32) -> Vec<u32> {
         numbers(&self.0.join(pid.to_string()).join("task"))
     }
 
     /// A thread's name.
-    pub(super) fn name(&self, pid: u32, tid: u32) -> Option<Vec<u8>> {
+    pub fn name(&self, pid: u32, tid: u32) -> Option<Vec<u8>> {
         let mut name = fs::read(self.0.join(format!("{pid}/task/{tid}/comm"))).ok()?;
         if name.last() == Some(&b'\n') {
             name.pop();
@@ -52,7 +54,8 @@ impl Proc {
         Some(name)
     }
 
-    pub(super) fn stat(&self, pid: u32) -> Option<Stat> {
+    /// What the process's `stat` says; `None` if it has ended.
+    pub fn stat(&self, pid: u32) -> Option<Stat> {
         parse(&fs::read(self.0.join(format!("{pid}/stat"))).ok()?)
     }
 }

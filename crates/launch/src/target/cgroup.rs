@@ -28,7 +28,7 @@ pub enum CgroupError {
 
 /// An open directory of a control group.
 #[derive(Debug)]
-pub(crate) struct Cgroup {
+pub struct Cgroup {
     folder: File,
 }
 
@@ -44,7 +44,7 @@ impl Cgroup {
     ///
     /// # Errors
     /// [`CgroupError`].
-    pub(crate) fn open_all(names: &[String]) -> Result<Vec<Cgroup>, CgroupError> {
+    pub fn open_all(names: &[String]) -> Result<Vec<Cgroup>, CgroupError> {
         let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
         let mount =
             mount_point(&String::from_utf8_lossy(&mounts)).ok_or(CgroupError::NotMounted)?;

@@ -1,12 +1,23 @@
 //! Waiting until all that was attached to has ended.
 
 use super::{Attached, Selection};
-use crate::sys;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use crate::wait::readable;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// Between looks at what cannot make its end readable.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// `PIDFD_THREAD` (linux/pidfd.h, Linux 6.9), which is `O_EXCL`: a handle on one thread.
+const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(libc::O_EXCL as u32);
+
+/// A descriptor that becomes readable when the process or thread ends (pidfd_open(2), Linux 5.3).
+fn open(id: u32, flags: PidfdFlags) -> Result<OwnedFd, Errno> {
+    let id = i32::try_from(id).ok().and_then(Pid::from_raw);
+    pidfd_open(id.ok_or(Errno::SRCH)?, flags)
+}
 
 /// What was attached to and has not ended yet.
 ///
@@ -14,7 +25,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// they started does not keep a recording going, as it does not when a command is recorded; only
 /// with a user, it goes on as long as that user has processes.
 #[derive(Debug)]
-pub(crate) struct Living {
+pub struct TargetExitWatcher {
     handles: Vec<OwnedFd>,
     /// Those without a handle, as before Linux 5.3, or 6.9 for threads.
     looked_at: Vec<Attached>,
@@ -22,11 +33,11 @@ pub(crate) struct Living {
     selection: Selection,
 }
 
-impl Living {
+impl TargetExitWatcher {
     /// Takes note of all processes or threads of a selection that were attached to.
-    pub(crate) fn new(selection: Selection, attached: &[Attached]) -> Living {
+    pub fn new(selection: Selection, attached: &[Attached]) -> TargetExitWatcher {
         let by_thread = matches!(selection, Selection::Threads(_));
-        let mut living = Living {
+        let mut living = TargetExitWatcher {
             handles: Vec::new(),
             looked_at: Vec::new(),
             selection,
@@ -38,13 +49,15 @@ impl Living {
                 continue;
             }
             let handle = match by_thread && thread.tid != thread.pid {
-                true => sys::thread_fd(id),
-                false if by_thread => sys::thread_fd(id).or_else(|_| sys::pidfd(id as libc::pid_t)),
-                false => sys::pidfd(id as libc::pid_t),
+                true => open(id, PIDFD_THREAD),
+                false if by_thread => {
+                    open(id, PIDFD_THREAD).or_else(|_| open(id, PidfdFlags::empty()))
+                }
+                false => open(id, PidfdFlags::empty()),
             };
             match handle {
                 Ok(handle) => living.handles.push(handle),
-                Err(errno) if errno.0 == libc::ESRCH => {}
+                Err(Errno::SRCH) => {}
                 Err(_) => living.looked_at.push(*thread),
             }
         }
@@ -52,10 +65,10 @@ impl Living {
     }
 
     /// Whether all have ended.
-    pub(crate) fn are_gone(&mut self) -> bool {
-        let mut fds: Vec<libc::pollfd> = self.fds().map(sys::readable).collect();
-        if sys::poll(&mut fds, Some(Duration::ZERO)).is_ok() {
-            let mut ended = fds.iter().map(|fd| fd.revents != 0);
+    pub fn all_exited(&mut self) -> bool {
+        let fds: Vec<BorrowedFd<'_>> = self.fds().collect();
+        if let Ok(ended) = readable(&fds, Some(Duration::ZERO)) {
+            let mut ended = ended.into_iter();
             self.handles.retain(|_| !ended.next().unwrap_or(false));
         }
         let by_thread = matches!(self.selection, Selection::Threads(_));
@@ -73,12 +86,12 @@ impl Living {
     }
 
     /// Descriptors that become readable when something ends.
-    pub(crate) fn fds(&self) -> impl Iterator<Item = RawFd> {
-        self.handles.iter().map(AsRawFd::as_raw_fd)
+    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.handles.iter().map(AsFd::as_fd)
     }
 
     /// How long to wait at most before asking again.
-    pub(crate) fn patience(&self) -> Option<Duration> {
+    pub fn patience(&self) -> Option<Duration> {
         // Without a handle left, what there is to wait for can only be looked at.
         (!self.looked_at.is_empty() || self.handles.is_empty()).then_some(LOOK_AGAIN)
     }
@@ -90,20 +103,20 @@ mod tests {
     use std::process::{Child, Command};
 
     #[test]
-    fn processes_are_gone_when_all_have_ended() {
+    fn processes_all_exited_when_all_have_ended() {
         let mut sleepers: Vec<_> = (0..2)
             .map(|_| Command::new("sleep").arg("100").spawn().unwrap())
             .collect();
         let pids: Vec<u32> = sleepers.iter().map(Child::id).collect();
         let selection = Selection::Processes(pids);
-        let mut living = Living::new(selection.clone(), &selection.list());
+        let mut living = TargetExitWatcher::new(selection.clone(), &selection.list());
         for child in &mut sleepers {
-            assert!(!living.are_gone());
+            assert!(!living.all_exited());
             child.kill().unwrap();
             child.wait().unwrap();
         }
-        assert!(living.are_gone());
-        assert!(Living::new(selection.clone(), &selection.list()).are_gone());
+        assert!(living.all_exited());
+        assert!(TargetExitWatcher::new(selection.clone(), &selection.list()).all_exited());
     }
 
     #[test]
@@ -116,12 +129,12 @@ mod tests {
             stopped.recv().ok();
         });
         let selection = Selection::Threads(vec![tid.recv().unwrap()]);
-        let mut living = Living::new(selection.clone(), &selection.list());
-        assert!(!living.are_gone());
+        let mut living = TargetExitWatcher::new(selection.clone(), &selection.list());
+        assert!(!living.all_exited());
         drop(stop);
         thread.join().unwrap();
         // The join comes a moment before the kernel is done with the thread.
-        while !living.are_gone() {
+        while !living.all_exited() {
             std::thread::yield_now();
         }
     }

@@ -2,27 +2,25 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `listing` | the threads that a target means, from /proc |
+//! | `selection` | the threads that a target means, from /proc |
 //! | `cgroup` | the directories that names of control groups mean |
-//! | `gone` | waiting until all that was attached to has ended |
+//! | `exited` | waiting until all that was attached to has ended |
 
 mod cgroup;
-mod gone;
-mod listing;
+mod exited;
+mod selection;
 
-pub(crate) use cgroup::Cgroup;
-pub use cgroup::CgroupError;
-pub(crate) use gone::Living;
-pub(crate) use listing::Selection;
+pub use cgroup::{Cgroup, CgroupError};
+pub use exited::TargetExitWatcher;
+pub use selection::Selection;
 
 /// What a recording watches.
 ///
 /// Processes and threads are named by the ids under which this process sees them (those of its own
 /// PID namespace).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Target {
-    /// The command that is launched and, with [inherit](crate::SessionBuilder::inherit), what it
+    /// The command that is launched and, where events are inherited, what it
     /// starts.
     #[default]
     Command,

@@ -5,18 +5,23 @@ use std::path::{Path, PathBuf};
 
 /// Threads to be looked up, again and again.
 #[derive(Clone, Debug)]
-pub(crate) enum Selection {
+pub enum Selection {
     /// All threads of these processes.
     Processes(Vec<u32>),
     /// These threads.
     Threads(Vec<u32>),
     /// All threads of the processes whose effective user this is, but for this one process.
-    User { uid: u32, except: u32 },
+    User {
+        /// The effective user.
+        uid: u32,
+        /// The process that is left out: the recorder.
+        except: u32,
+    },
 }
 
 impl Selection {
     /// What to look up for a target, unless whole CPUs or a command are watched.
-    pub(crate) fn of(target: &Target, exclude_self: bool) -> Option<Selection> {
+    pub fn of(target: &Target, exclude_self: bool) -> Option<Selection> {
         let me = std::process::id();
         let unique = |ids: &[u32]| {
             let mut ids: Vec<u32> = ids.to_vec();
@@ -40,12 +45,12 @@ impl Selection {
     }
 
     /// Whether the user named each by its number, so that one which is refused is an error.
-    pub(crate) fn is_by_number(&self) -> bool {
+    pub fn is_by_number(&self) -> bool {
         !matches!(self, Selection::User { .. })
     }
 
     /// How it is put in messages.
-    pub(crate) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         let list = |one: &str, many: &str, ids: &[u32]| match ids {
             [id] => format!("{one} {id}"),
             ids => {
@@ -61,7 +66,7 @@ impl Selection {
     }
 
     /// The threads as they are now, in the order of their ids. What is gone is left out.
-    pub(crate) fn list(&self) -> Vec<Attached> {
+    pub fn list(&self) -> Vec<Attached> {
         self.list_in(Path::new("/proc"))
     }
 

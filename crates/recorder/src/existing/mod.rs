@@ -22,21 +22,18 @@
 //! their place. FORK records carry `PERF_RECORD_MISC_FORK_EXEC`, as perf's made-up ones do: the child's
 //! mappings are its own, not copies.
 
-mod proc;
-
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io;
 use std::time::{Duration, Instant};
 
-use proc::{Proc, Stat};
+use rprof_launch::Target;
+use rprof_launch::procfs::{ExistingMapping, MapsReader, Proc, Stat};
 use rprof_records::{
     AttrFlags, BuildId, Comm, Endian, Misc, Mmap2, MmapIdentity, Record, SampleId, SampleLayout,
     Task,
 };
-use rprof_sampler::{
-    Batch, Degradation, ExistingMapping, MapsReader, Role, Session, Stream, Target, monotonic_ns,
-};
+use rprof_sampler::{Batch, Degradation, Role, Session, Stream, monotonic_ns};
 
 /// Most looks for processes that were born meanwhile.
 const MOST_LOOKS: usize = 8;

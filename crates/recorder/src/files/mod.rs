@@ -9,6 +9,7 @@
 //! the next one. Where a time is the reason, it is exactly that time that divides them.
 
 mod switching;
+mod wall_clock;
 
 use std::collections::VecDeque;
 use std::io;

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::wall_clock;
 use rprof_perfdata::Feature;
 use rprof_perfdata::output::OutputFile;
 use rprof_records::{Endian, RawBytes, RawRecord, Record};
-use rprof_sampler::wall_clock;
 
 use super::Files;
 use crate::sink::Sink;

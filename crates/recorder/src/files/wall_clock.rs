@@ -4,13 +4,13 @@ use std::time::{Duration, SystemTime};
 
 /// A moment, and what the clock on the wall shows then.
 #[derive(Clone, Copy, Debug)]
-pub struct LocalTime {
+pub(super) struct LocalTime {
     moment: SystemTime,
 }
 
 impl LocalTime {
     /// Now.
-    pub fn now() -> LocalTime {
+    pub(super) fn now() -> LocalTime {
         LocalTime {
             moment: SystemTime::now(),
         }
@@ -18,7 +18,7 @@ impl LocalTime {
 
     /// So much later.
     #[must_use]
-    pub fn later(self, by: Duration) -> LocalTime {
+    pub(super) fn later(self, by: Duration) -> LocalTime {
         LocalTime {
             moment: self.moment + by,
         }
@@ -26,7 +26,7 @@ impl LocalTime {
 
     /// `YYYYMMDDHHMMSSCC` in the user's time zone, CC being hundredths: the form in
     /// which perf names the files of --switch-output.
-    pub fn stamp(self) -> String {
+    pub(super) fn stamp(self) -> String {
         let since = (self.moment.duration_since(SystemTime::UNIX_EPOCH)).unwrap_or_default();
         let seconds = libc::time_t::try_from(since.as_secs()).unwrap_or(0);
         // SAFETY: `tm` is plain data, for which zero is a value; both pointers are

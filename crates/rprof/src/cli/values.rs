@@ -168,7 +168,7 @@ pub(super) fn running(text: &str) -> Result<u32, String> {
 
 /// CPU numbers and ranges.
 pub(super) fn cpus(text: &str) -> Result<CpuList, String> {
-    (rprof_sampler::cpus::parse_list(text).map(CpuList)).map_err(|e| e.to_string())
+    (rprof_events::cpus::parse_list(text).map(CpuList)).map_err(|e| e.to_string())
 }
 
 #[cfg(test)]

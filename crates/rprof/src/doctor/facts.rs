@@ -1,8 +1,8 @@
 //! What files tell of rights, settings and limits.
 
+use rprof_events::cpus;
+use rprof_events::tracefs::{Tracefs, TracefsError};
 use rprof_perf_event::Limits;
-use rprof_sampler::cpus;
-use rprof_sampler::tracefs::{Tracefs, TracefsError};
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -28,7 +28,7 @@ const FIRST_OF_ITS_KIND: u64 = 0;
 impl Tries {
     /// Tries them all.
     pub(super) fn make() -> Tries {
-        let first_cpu = rprof_sampler::cpus::online()
+        let first_cpu = rprof_events::cpus::online()
             .ok()
             .and_then(|cpus| cpus.first().copied());
         let user = attr(EventKind::SOFTWARE, true);

@@ -166,7 +166,7 @@ impl Drop for DrainThreads {
 
 /// Signals are for the program's own threads: a handler has no business here.
 fn block_signals() {
-    crate::launch::block_all_signals();
+    rprof_launch::command::block_all_signals();
 }
 
 #[cfg(test)]
@@ -210,12 +210,15 @@ mod tests {
     #[test]
     fn a_cpu_that_goes_away_ends_its_thread_alone() {
         // A pipe without a writer hangs up as an event does whose CPU went offline.
-        let (read, write) = sys::pipe().unwrap();
+        let (read, write) = io::pipe().unwrap();
         drop(write);
         let (Some(gone), Some(stays)) = (
             cpu(
                 0,
-                Some(PerfFd::from_fd(read, rprof_records::ReadFormat::empty())),
+                Some(PerfFd::from_fd(
+                    read.into(),
+                    rprof_records::ReadFormat::empty(),
+                )),
             ),
             cpu(1, None),
         ) else {

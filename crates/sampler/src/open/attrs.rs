@@ -7,8 +7,8 @@
 //! a process may be watched at all.
 
 use super::plan::{Plan, Watching};
-use crate::event::{Event, EventStacks};
-use crate::options::Rate;
+use rprof_events::Rate;
+use rprof_events::{Event, EventStacks};
 use rprof_records::{Attr, AttrFlags, BranchSampleType, ReadFormat, SampleType};
 
 /// Sample fields of all, so that the trailer of every record has its time and CPU, and the

@@ -4,12 +4,13 @@ use super::attrs;
 use super::degradation::Degradation;
 use super::error::OpenError;
 use super::ring_sizes::{self, RingSizes};
-use crate::cpus;
 use crate::errno::Errno;
-use crate::event::{Event, EventStacks, Modifiers};
 use crate::limits::Limits;
-use crate::options::{Rate, SamplingOptions};
-use crate::target::Target;
+use crate::options::SamplingOptions;
+use rprof_events::Rate;
+use rprof_events::cpus;
+use rprof_events::{Event, EventStacks, Modifiers};
+use rprof_launch::Target;
 
 /// The state that attempts are made from.
 #[derive(Clone, Debug)]

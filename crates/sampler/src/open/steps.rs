@@ -5,8 +5,8 @@ use super::error::{self, OpenError};
 use super::plan::{Plan, Refusal, Stage, Watching};
 use super::ring_sizes::{RingSizes, UNPRIVILEGED};
 use crate::errno::Errno;
-use crate::event::Event;
-use crate::options::Rate;
+use rprof_events::Event;
+use rprof_events::Rate;
 use rprof_records::EventKind;
 
 impl Plan {

@@ -38,7 +38,7 @@ use super::watch::open_thread;
 use crate::errno::Errno;
 use crate::limits::Limits;
 use crate::sys;
-use crate::target::{Attached, Selection};
+use rprof_launch::{Attached, Selection};
 use rprof_perf_event::{PerfFd, Subject};
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;

@@ -1,23 +1,25 @@
 //! From what is asked for to a session.
 
 use super::{Session, SessionError};
-use crate::cpus;
 use crate::drain::{DrainThreads, StackTops, Start};
-use crate::event::Event;
-use crate::launch::{Child, Launcher};
 use crate::limits::Limits;
 use crate::open::{self, Degradation, Opened, Plan, Role, Scope, Threads};
-use crate::options::{Rate, SamplingOptions};
+use crate::options::SamplingOptions;
 use crate::sieve::Sieve;
 use crate::sys;
-use crate::target::{Cgroup, Living, Selection, Target};
+use rprof_events::Event;
+use rprof_events::Rate;
+use rprof_events::cpus;
+use rprof_launch::{Cgroup, Selection, Target, TargetExitWatcher};
+use rprof_launch::{Child, Launcher};
 use rprof_records::{Endian, SampleLayout, SampleType};
 use std::time::Duration;
 
 /// What to record and how: a sentence that ends in [`launch`](Self::launch).
 ///
 /// ```no_run
-/// use rprof_sampler::{Launcher, Session};
+/// use rprof_launch::Launcher;
+/// use rprof_sampler::Session;
 ///
 /// let mut session = Session::builder()
 ///     .frequency(999)
@@ -279,7 +281,7 @@ impl SessionBuilder {
             cpus,
             watches,
             child,
-            living: selection.map(|selection| Living::new(selection, &threads.attached)),
+            living: selection.map(|selection| TargetExitWatcher::new(selection, &threads.attached)),
             attached: threads.attached,
             target: self.options.target,
             enabled_from_start: self.options.enabled_from_start,

@@ -11,14 +11,14 @@ mod counts;
 pub use builder::SessionBuilder;
 pub use counts::{CpuCounts, FinalCounts};
 
-use crate::cpus::CpuListError;
 use crate::drain::{Batch, DrainThreads, Haste, Recycler, StackTops};
-use crate::launch::{Child, ExecError, LaunchError, Waited};
 use crate::open::{CpuEvents, Degradation, EventIds, OpenError, Watch};
 use crate::sieve::Sieve;
 use crate::sys;
-use crate::target::{Attached, CgroupError, Living, Target};
 use crossbeam_channel::Receiver;
+use rprof_events::cpus::CpuListError;
+use rprof_launch::{Attached, CgroupError, Target, TargetExitWatcher};
+use rprof_launch::{Child, ExecError, LaunchError, Waited};
 use rprof_perf_event::Count;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -67,7 +67,7 @@ pub struct Session {
     /// All events.
     watches: Vec<Watch>,
     child: Option<Child>,
-    living: Option<Living>,
+    living: Option<TargetExitWatcher>,
     target: Target,
     enabled_from_start: bool,
     sieve: Sieve,
@@ -202,7 +202,11 @@ impl Session {
         }
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         loop {
-            if self.living.as_mut().is_some_and(Living::are_gone) {
+            if self
+                .living
+                .as_mut()
+                .is_some_and(TargetExitWatcher::all_exited)
+            {
                 return Ok(Waited::TargetsGone);
             }
             let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
@@ -211,8 +215,13 @@ impl Session {
             }
             // poll(2) skips negative descriptors.
             let mut fds = vec![sys::readable(other.map_or(-1, |fd| fd.as_raw_fd()))];
-            fds.extend(self.living.iter().flat_map(Living::fds).map(sys::readable));
-            let patience = self.living.as_ref().and_then(Living::patience);
+            fds.extend(
+                self.living
+                    .iter()
+                    .flat_map(TargetExitWatcher::fds)
+                    .map(|fd| sys::readable(fd.as_raw_fd())),
+            );
+            let patience = self.living.as_ref().and_then(TargetExitWatcher::patience);
             let nap = [left, patience].into_iter().flatten().min();
             sys::poll(&mut fds, nap)?;
             if fds[0].revents != 0 {

@@ -1,10 +1,9 @@
 //! What runs already.
 
 use super::support::*;
+use rprof_launch::{Launcher, Target, Waited};
 use rprof_records::{AttrFlags, Record, RecordType};
-use rprof_sampler::{
-    Errno, Launcher, OpenError, Session, SessionBuilder, SessionError, Stream, Target, Waited,
-};
+use rprof_sampler::{Errno, OpenError, Session, SessionBuilder, SessionError, Stream};
 use std::collections::HashSet;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;

@@ -1,8 +1,10 @@
 //! What a recording holds.
 
 use super::support::*;
+use rprof_events::Event;
+use rprof_launch::Launcher;
 use rprof_records::{Misc, Record, RecordType};
-use rprof_sampler::{Degradation, Event, Launcher, OpenError, Role, Session, SessionError, Stream};
+use rprof_sampler::{Degradation, OpenError, Role, Session, SessionError, Stream};
 use std::collections::HashSet;
 
 #[test]

@@ -1,8 +1,9 @@
 //! Beginnings and ends.
 
 use super::support::*;
+use rprof_launch::{Launcher, Waited};
 use rprof_records::RecordType;
-use rprof_sampler::{Degradation, Errno, Launcher, Waited};
+use rprof_sampler::Degradation;
 use std::os::fd::AsFd;
 
 /// Whether a process is there, alive or not yet reaped.
@@ -25,7 +26,10 @@ fn a_program_that_cannot_be_executed_is_an_error_and_leaves_nothing() {
         };
         let pid = session.child().unwrap().pid();
         let error = session.start().unwrap_err();
-        assert_eq!((error.errno, error.exit_code()), (Errno(errno), code));
+        assert_eq!(
+            (error.errno.raw_os_error(), error.exit_code()),
+            (errno, code)
+        );
         assert!(error.to_string().contains(program), "{error}");
         assert!(!exists(pid));
         let mut recorded = Recorded::new(session.events());

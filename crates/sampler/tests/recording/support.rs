@@ -1,11 +1,12 @@
 //! Helpers: launch or skip, receive, and read records.
 
+use rprof_events::Event;
+use rprof_launch::Launcher;
 use rprof_records::{
     AttrFlags, Endian, Misc, RawBytes, RawRecord, Record, RecordType, SampleLayout,
 };
 use rprof_sampler::{
-    Batch, Event, EventIds, FinalCounts, Launcher, OpenError, Role, Session, SessionBuilder,
-    SessionError, Stream,
+    Batch, EventIds, FinalCounts, OpenError, Role, Session, SessionBuilder, SessionError, Stream,
 };
 use std::path::{Path, PathBuf};
 

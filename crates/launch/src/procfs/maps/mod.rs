@@ -13,7 +13,7 @@
 mod query;
 mod text;
 
-use crate::errno::Errno;
+use rustix::io::Errno;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -105,11 +105,11 @@ impl MapsReader {
             match self.ask(&file, into) {
                 Ok(()) => return Ok(()),
                 // No such question: an older kernel, or a sandbox that knows none.
-                Err(Errno(libc::ENOTTY | libc::EINVAL | libc::ENOSYS | libc::EPERM)) => {
+                Err(Errno::NOTTY | Errno::INVAL | Errno::NOSYS | Errno::PERM) => {
                     self.answers = false;
                 }
                 // A process of the kernel, or one that has ended but is still there.
-                Err(Errno(libc::ESRCH)) => return Ok(()),
+                Err(Errno::SRCH) => return Ok(()),
                 Err(errno) => return Err(errno.into()),
             }
         }

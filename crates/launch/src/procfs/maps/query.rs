@@ -4,8 +4,8 @@ use super::{
     ExistingMapping, MAP_HUGETLB, MAP_PRIVATE, MAP_SHARED, PROT_EXEC, PROT_READ, PROT_WRITE,
     mmap2_name,
 };
-use crate::errno::Errno;
-use crate::sys;
+use crate::errno_text::errno_from;
+use rustix::io::Errno;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
@@ -75,9 +75,9 @@ pub(super) fn next(
     // longer than the call.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), PROCMAP_QUERY as _, &raw mut query) };
     if result < 0 {
-        return match Errno::last() {
-            Errno(libc::ENOENT) => Ok(None),
-            errno => Err(errno),
+        return match std::io::Error::last_os_error().raw_os_error() {
+            Some(libc::ENOENT) => Ok(None),
+            errno => Err(errno_from(errno.unwrap_or_default())),
         };
     }
     // The size counts the zero byte behind a name.
@@ -90,7 +90,7 @@ pub(super) fn next(
             0
         }
     };
-    let huge = query.vma_page_size > sys::page_size() as u64;
+    let huge = query.vma_page_size > rustix::param::page_size() as u64;
     let is_build_id = with_build_id && query.build_id_size > 0;
     let build_id = build_id.get(..query.build_id_size as usize);
     Ok(Some(ExistingMapping {
