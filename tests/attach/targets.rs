@@ -70,7 +70,7 @@ fn moments(path: &Path) -> Moments {
 }
 
 #[test]
-fn a_crowd_is_recorded_whole_and_once() {
+fn threads_born_during_attach_are_recorded_once() {
     needs!(PerfEvents);
     const PERIOD: u64 = 50_000;
     let here = Here::new();
@@ -160,7 +160,7 @@ fn a_crowd_is_recorded_whole_and_once() {
 }
 
 #[test]
-fn one_thread_is_recorded_alone() {
+fn an_attached_thread_is_recorded_alone() {
     needs!(PerfEvents);
     let here = Here::new();
     let threads = here.command(c("threads.c")).arg("100").start();
@@ -188,7 +188,7 @@ fn one_thread_is_recorded_alone() {
 }
 
 #[test]
-fn several_processes_are_recorded_until_the_last_ends() {
+fn several_attached_processes_are_recorded_until_the_last_ends() {
     needs!(PerfEvents);
     let here = Here::new();
     let (one, two) = (endless(&here), endless(&here));
@@ -213,7 +213,7 @@ fn several_processes_are_recorded_until_the_last_ends() {
 }
 
 #[test]
-fn what_is_gone_cannot_be_recorded() {
+fn attaching_to_a_process_that_is_gone_is_refused() {
     needs!(PerfEvents);
     let here = Here::new();
     for target in ["-p 4194303", "-t 4194303"] {
@@ -330,7 +330,7 @@ fn a_user_is_recorded_alone() {
 }
 
 #[test]
-fn a_program_that_execs_and_forks_all_the_time_is_followed() {
+fn an_attached_process_that_execs_and_forks_is_followed() {
     needs!(PerfEvents);
     let here = Here::new();
     // Each shell starts a child, works, and becomes another shell.

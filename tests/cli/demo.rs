@@ -3,7 +3,7 @@
 use crate::support::{Here, check_share, measured, needs, well_formed};
 
 #[test]
-fn shows_the_shares_it_is_made_to_have() {
+fn demo_shows_the_shares_that_its_program_has() {
     needs!(PerfEvents);
     measured(show_shares);
 }

@@ -15,7 +15,7 @@ fn check<'v>(found: &'v Value, id: &str) -> &'v Value {
 }
 
 #[test]
-fn says_yes_where_recording_works() {
+fn doctor_says_yes_where_recording_works() {
     needs!(PerfEvents);
     let here = Here::new();
     let run = here.rprof("doctor").ok();
@@ -46,7 +46,7 @@ fn says_yes_where_recording_works() {
 }
 
 #[test]
-fn says_no_where_a_filter_forbids_it() {
+fn doctor_says_no_where_seccomp_forbids_recording() {
     let here = Here::new();
     let run = here
         .command(c("deny.c"))
@@ -74,7 +74,7 @@ fn says_no_where_a_filter_forbids_it() {
 }
 
 #[test]
-fn colours_only_when_asked_to() {
+fn doctor_has_colours_only_when_asked_to() {
     let here = Here::new();
     let plain = here.rprof("doctor").run();
     assert!(!plain.out().contains('\u{1b}'), "{plain}");

@@ -35,7 +35,7 @@ fn rows(run: &Run) -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn has_every_kind_and_says_what_works() {
+fn list_has_every_kind_of_event_and_says_what_works() {
     let here = Here::new();
     let rows = rows(&here.rprof("list").ok());
     for kind in [
@@ -60,7 +60,7 @@ fn has_every_kind_and_says_what_works() {
 }
 
 #[test]
-fn what_is_said_to_work_does() {
+fn listed_events_that_work_can_be_recorded() {
     needs!(PerfEvents);
     let here = Here::new();
     let rows = rows(&here.rprof("list software cache hardware --available").ok());
@@ -80,7 +80,7 @@ fn what_is_said_to_work_does() {
 }
 
 #[test]
-fn words_are_kinds_patterns_and_parts_of_names() {
+fn list_takes_kinds_patterns_and_parts_of_names() {
     let here = Here::new();
     let names = |words: &str| -> Vec<String> {
         let rows = rows(&here.rprof("list").words(words).ok());
@@ -98,7 +98,7 @@ fn words_are_kinds_patterns_and_parts_of_names() {
 }
 
 #[test]
-fn is_the_list_of_perf() {
+fn listed_events_are_those_of_perf() {
     needs!(Perf);
     let here = Here::new();
     for kind in ["sw", "cache"] {
@@ -123,7 +123,7 @@ fn is_the_list_of_perf() {
 }
 
 #[test]
-fn tracepoints_are_those_of_tracefs() {
+fn listed_tracepoints_are_those_of_tracefs() {
     needs!(Tracepoints);
     let here = Here::new();
     let events = json(&here, "tracepoint");

@@ -117,7 +117,7 @@ fn help_has_every_command_and_flag() {
 }
 
 #[test]
-fn man_has_every_flag_of_help() {
+fn manual_pages_have_every_flag_of_help() {
     let here = Here::new();
     here.rprof("man").ok().prints(".TH rprof");
     for command in COMMANDS {
@@ -138,7 +138,7 @@ fn man_has_every_flag_of_help() {
 }
 
 #[test]
-fn completions_have_the_commands() {
+fn completions_have_every_command() {
     let here = Here::new();
     for shell in ["bash", "zsh", "fish"] {
         let script = here.rprof("completions").arg(shell).ok();
@@ -153,7 +153,7 @@ fn completions_have_the_commands() {
 }
 
 #[test]
-fn an_event_nearly_right_gets_a_suggestion() {
+fn a_mistyped_event_gets_a_suggestion() {
     let here = Here::new();
     for (wrong, right) in [
         ("cycels", "cycles"),
@@ -170,7 +170,7 @@ fn an_event_nearly_right_gets_a_suggestion() {
 
 /// Above all before something runs that may take an hour.
 #[test]
-fn what_makes_no_sense_is_refused_before_it_runs() {
+fn contradicting_options_are_refused_before_the_command_runs() {
     let here = Here::new();
     for (wrong, said) in [
         ("flamegraph --colors octarine", "no palette \"octarine\""),
@@ -199,7 +199,7 @@ fn what_makes_no_sense_is_refused_before_it_runs() {
 
 /// The clock has no record of calls on any machine.
 #[test]
-fn stacks_that_cannot_be_had_are_told_with_others_that_can() {
+fn unavailable_call_graphs_are_refused_with_an_alternative() {
     needs!(PerfEvents);
     let here = Here::new();
     here.rprof("record -e cpu-clock --call-graph lbr -- touch ran")
@@ -210,7 +210,7 @@ fn stacks_that_cannot_be_had_are_told_with_others_that_can() {
 
 /// `-z9` as in perf; what is the command's stays the command's.
 #[test]
-fn a_level_may_stand_at_its_flag() {
+fn a_compression_level_may_stand_at_its_flag() {
     needs!(PerfEvents);
     let here = Here::new();
     let run = here.rprof("record -q -z3 -F 99 -- echo -z9").ok();
@@ -225,7 +225,7 @@ fn a_level_may_stand_at_its_flag() {
 
 /// The kernel takes the events away where a program changes its rights, or may not be read.
 #[test]
-fn a_program_that_nobody_may_watch_is_named() {
+fn a_process_of_another_user_is_refused_by_name() {
     needs!(PerfEvents);
     let here = Here::new();
     let program = here.path("private");

@@ -30,7 +30,7 @@ fn check_quarters(report: &Report, (one, two): (f64, f64), what: &str) -> Result
 
 /// The map is gone when the report is made.
 #[test]
-fn the_recorder_takes_hold_of_a_perf_map() {
+fn a_perf_map_is_embedded_while_recording() {
     needs!(PerfEvents);
     for options in [
         "-F 999 -e cpu-clock:u",
@@ -47,7 +47,7 @@ fn the_recorder_takes_hold_of_a_perf_map() {
 }
 
 #[test]
-fn a_stream_has_the_map_as_well() {
+fn a_perf_map_is_embedded_in_a_stream() {
     needs!(PerfEvents);
     measured(|| {
         let here = Here::new();
@@ -61,7 +61,7 @@ fn a_stream_has_the_map_as_well() {
 }
 
 #[test]
-fn each_file_of_a_rotation_has_the_map() {
+fn a_perf_map_is_embedded_in_each_file_of_a_rotation() {
     needs!(PerfEvents);
     let here = Here::new();
     let options = "-F 1999 -e cpu-clock --switch-output=16K -o x.data";
@@ -89,7 +89,7 @@ fn each_file_of_a_rotation_has_the_map() {
 /// As of a file that perf made, which has no maps in it. (Without `-B`, perf 6.1 fails an
 /// assertion over the build-id of a perf map.)
 #[test]
-fn a_map_in_tmp_is_read_for_the_report_as_by_perf() {
+fn a_perf_map_in_tmp_is_read_as_by_perf() {
     needs!(PerfEvents, Perf);
     let here = Here::new();
     let record = here
@@ -128,7 +128,7 @@ fn moments(script: &str) -> Vec<(u64, String)> {
 }
 
 #[test]
-fn code_that_moves_is_named_by_the_time() {
+fn jit_code_that_moves_is_named_by_the_time_of_the_sample() {
     needs!(PerfEvents);
     let here = Here::new();
     let folder = here.path(".").display().to_string();
@@ -165,7 +165,7 @@ fn code_that_moves_is_named_by_the_time() {
 }
 
 #[test]
-fn moves_are_seen_as_perf_inject_sees_them() {
+fn jit_code_moves_are_those_of_perf_inject() {
     needs!(PerfEvents, Perf);
     let here = Here::new();
     let folder = here.path(".").display().to_string();
@@ -193,7 +193,7 @@ fn moves_are_seen_as_perf_inject_sees_them() {
 }
 
 #[test]
-fn maps_that_nobody_should_trust_are_refused_and_told() {
+fn untrusted_perf_maps_are_refused_while_recording() {
     needs!(PerfEvents, Root);
     for (kind, why) in [
         ("symlink", "it is a symbolic link"),
@@ -217,7 +217,7 @@ fn maps_that_nobody_should_trust_are_refused_and_told() {
 
 /// The same at the time of the report.
 #[test]
-fn a_report_trusts_them_as_little() {
+fn untrusted_perf_maps_are_refused_by_the_report() {
     needs!(PerfEvents, Perf, Root);
     let here = Here::new();
     let record = here
@@ -257,7 +257,7 @@ fn a_report_trusts_them_as_little() {
 }
 
 #[test]
-fn bad_lines_cost_themselves_and_control_characters_go() {
+fn bad_lines_of_a_perf_map_cost_only_themselves() {
     needs!(PerfEvents);
     let mut here = Here::new();
     measured(|| {
@@ -287,7 +287,7 @@ console.log(x & 1);
 ";
 
 #[test]
-fn node_names_its_functions_in_either_way() {
+fn node_functions_are_named_by_perf_map_and_jitdump() {
     needs!(PerfEvents, Node);
     for flags in [
         "--perf-basic-prof",
@@ -315,7 +315,7 @@ fn node_names_its_functions_in_either_way() {
 
 /// What is interpreted has names too, if the interpreter is copied for each function.
 #[test]
-fn node_names_what_it_interprets() {
+fn node_interpreted_functions_are_named() {
     needs!(PerfEvents, Node);
     let slow = NODE.replace("hot_loop(1e6)", "hot_loop(1e4)");
     for flag in ["--perf-basic-prof", "--perf-prof"] {
@@ -348,7 +348,7 @@ outer_work()
 /// By the perf map of its trampolines; and by the jitdump, which tells how they are unwound: they
 /// have neither frame pointers nor, in a recording with copies of stacks, bytes to look at.
 #[test]
-fn python_names_its_functions() {
+fn python_functions_are_named_by_perf_map_and_jitdump() {
     needs!(PerfEvents);
     for (kind, options) in [
         ("perf", "-g"),
@@ -397,7 +397,7 @@ public class Hot {
 
 /// The map that a JVM from 17 on writes at its end.
 #[test]
-fn java_names_its_methods() {
+fn java_methods_are_named_by_perf_map() {
     needs!(PerfEvents, Java);
     let here = Here::new();
     std::fs::write(here.path("Hot.java"), JAVA).unwrap();
@@ -415,7 +415,7 @@ fn java_names_its_methods() {
 
 /// Each sample has one frame, or a stack; times are those of the records.
 #[test]
-fn stacks_through_made_code_are_whole() {
+fn stacks_through_jit_code_are_complete() {
     needs!(PerfEvents);
     let here = Here::new();
     here.record("-F 999 -g -e cpu-clock:u", &c("jit.c"), "map 0.3");

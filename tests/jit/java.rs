@@ -72,7 +72,7 @@ fn check_quality(report: &Report, how: &str, (words, sort): (&str, &str)) -> Res
 
 /// A jitdump has the lines as well, and times: code that was thrown away keeps its names.
 #[test]
-fn a_jitdump_names_methods_and_lines() {
+fn java_jitdump_names_methods_and_lines() {
     needs!(PerfEvents, Java);
     let Some(agent) = agent() else {
         panic!("javac is there, and jvmti.h is not: install all of the JDK");
@@ -119,7 +119,7 @@ fn ticks(pid: &str) -> u64 {
 
 /// A map that somebody asks for while the recording goes on.
 #[test]
-fn a_map_that_jcmd_writes_names_methods() {
+fn java_perf_map_by_jcmd_names_methods() {
     needs!(PerfEvents, Java);
     for flags in ["", "-XX:+PreserveFramePointer"] {
         measured(|| by_jcmd(flags));

@@ -40,7 +40,7 @@ fn remove_dumps(here: &Here) -> Vec<PathBuf> {
 /// By the recorder as it runs, and on reading, when the dump is gone; and by nothing if the
 /// runtime does not tell.
 #[test]
-fn code_is_unwound_as_its_runtime_tells() {
+fn jit_code_is_unwound_by_the_eh_frame_of_its_jitdump() {
     needs!(PerfEvents);
     for (options, share) in [("-g", 0.97), ("--call-graph dwarf", 1.0)] {
         for untold in ["", " untold"] {
@@ -65,7 +65,7 @@ fn code_is_unwound_as_its_runtime_tells() {
 
 /// Of one recording, perf by the images that it makes of the dump.
 #[test]
-fn perf_inject_unwinds_it_to_the_same_frames() {
+fn jit_code_unwinds_to_the_frames_of_perf_inject() {
     needs!(PerfEvents, Perf);
     let here = Here::new();
     let folder = here.path(".").display().to_string();

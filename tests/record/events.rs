@@ -134,7 +134,7 @@ const LISTS: &[&str] = &[
 ];
 
 #[test]
-fn attrs_are_those_of_perf() {
+fn event_attrs_are_those_of_perf() {
     needs!(PerfEvents, Perf);
     let mut texts: Vec<&str> = TEXTS.iter().chain(LISTS).copied().collect();
     for (pmu, of_it) in OF_PMUS {
@@ -149,7 +149,7 @@ fn attrs_are_those_of_perf() {
 }
 
 #[test]
-fn attrs_of_tracepoints_are_those_of_perf() {
+fn tracepoint_attrs_are_those_of_perf() {
     needs!(Kernel, Perf, Tracepoints);
     compare_all(OF_TRACEFS);
 }
@@ -379,7 +379,7 @@ fn several_events_are_told_apart_everywhere() {
 }
 
 #[test]
-fn a_group_is_read_with_its_leader() {
+fn group_members_are_read_with_their_leader() {
     needs!(PerfEvents);
     let here = Here::new();
     here.record("-e {page-faults:u,dummy:u}:S", &c("events.c"), "");
@@ -396,7 +396,7 @@ fn a_group_is_read_with_its_leader() {
 }
 
 #[test]
-fn tracepoints_show_the_fields_that_perf_shows() {
+fn tracepoint_fields_are_those_of_perf() {
     needs!(Kernel, Perf, Tracepoints);
     let here = Here::new();
     let events = "sched:sched_switch,syscalls:sys_enter_*sleep,page-faults";
@@ -423,7 +423,7 @@ fn tracepoints_show_the_fields_that_perf_shows() {
 }
 
 #[test]
-fn each_call_of_a_probed_function_is_a_sample() {
+fn each_call_of_a_uprobed_function_is_a_sample() {
     needs!(Kernel, Uprobes);
     let here = Here::new();
     let program = c("events.c");
@@ -453,7 +453,7 @@ fn each_call_of_a_probed_function_is_a_sample() {
 }
 
 #[test]
-fn a_wrong_event_is_told_before_anything_runs() {
+fn a_wrong_event_is_refused_before_the_command_runs() {
     let here = Here::new();
     for (event, said) in [
         ("cpu-clok", "cpu-clock"),

@@ -3,7 +3,7 @@
 use crate::support::{Here, c, needs};
 
 #[test]
-fn is_that_of_the_command() {
+fn exit_status_is_that_of_the_command() {
     needs!(PerfEvents);
     for (script, status) in [
         ("exit 0", 0),
@@ -23,7 +23,7 @@ fn is_that_of_the_command() {
 }
 
 #[test]
-fn is_kept_by_quiet_too() {
+fn exit_status_of_the_command_is_kept_by_quiet() {
     needs!(PerfEvents);
     let here = Here::new();
     here.rprof("record -q -- sh -c")
@@ -33,7 +33,7 @@ fn is_kept_by_quiet_too() {
 }
 
 #[test]
-fn is_kept_with_samples_of_a_command_that_fails() {
+fn exit_status_of_a_failing_command_is_kept_with_its_samples() {
     needs!(PerfEvents);
     let here = Here::new();
     let run = here
@@ -45,7 +45,7 @@ fn is_kept_with_samples_of_a_command_that_fails() {
 }
 
 #[test]
-fn is_127_for_what_is_not_found() {
+fn exit_status_is_127_for_a_command_that_is_not_found() {
     needs!(PerfEvents);
     let here = Here::new();
     let run = here
@@ -59,7 +59,7 @@ fn is_127_for_what_is_not_found() {
 }
 
 #[test]
-fn is_126_for_what_cannot_be_executed() {
+fn exit_status_is_126_for_a_command_that_cannot_be_executed() {
     needs!(PerfEvents);
     let here = Here::new();
     std::fs::write(here.path("script"), "#!/bin/sh\n").unwrap();
@@ -69,7 +69,7 @@ fn is_126_for_what_cannot_be_executed() {
 }
 
 #[test]
-fn of_a_command_that_cannot_run_leaves_the_old_file() {
+fn a_command_that_cannot_run_leaves_the_old_recording() {
     needs!(PerfEvents);
     let here = Here::new();
     std::fs::write(here.path("perf.data"), "precious").unwrap();
@@ -80,7 +80,7 @@ fn of_a_command_that_cannot_run_leaves_the_old_file() {
 }
 
 #[test]
-fn is_2_for_wrong_usage() {
+fn exit_status_is_2_for_wrong_usage() {
     let here = Here::new();
     for (args, hint) in [
         ("", "Usage"),
@@ -126,7 +126,7 @@ fn is_2_for_wrong_usage() {
 }
 
 #[test]
-fn is_1_where_there_is_no_recording() {
+fn exit_status_is_1_without_a_recording() {
     let here = Here::new();
     for command in ["report", "collapse", "script", "header", "flamegraph"] {
         let run = here.rprof(command).exits(1);
@@ -142,7 +142,7 @@ fn is_1_where_there_is_no_recording() {
 }
 
 #[test]
-fn is_1_for_what_is_no_recording() {
+fn exit_status_is_1_for_a_file_that_is_no_recording() {
     let here = Here::new();
     std::fs::write(here.path("empty"), "").unwrap();
     std::fs::write(here.path("text"), "PERF is not what this is\n".repeat(100)).unwrap();

@@ -68,7 +68,7 @@ fn a_reader_that_goes_away_ends_the_recording_and_not_the_command() {
 }
 
 #[test]
-fn what_outlives_the_command_is_named() {
+fn processes_that_outlive_the_command_are_named() {
     needs!(PerfEvents);
     let here = Here::new();
     // A daemon: another session, without the files of the command.
@@ -97,7 +97,7 @@ fn what_outlives_the_command_is_named() {
 }
 
 #[test]
-fn a_command_that_leaves_nothing_is_not_told_of() {
+fn a_command_that_leaves_no_process_gets_no_note() {
     needs!(PerfEvents);
     let here = Here::new();
     let run = here
@@ -167,7 +167,7 @@ fn the_terminal_is_as_it_was_after_a_command_was_killed() {
 }
 
 #[test]
-fn job_control_stops_and_continues_both() {
+fn job_control_stops_and_continues_rprof_and_the_command() {
     needs!(PerfEvents);
     let here = Here::new();
     let mut job = (here.rprof("record -F 999 -g -e cpu-clock --"))
@@ -233,7 +233,7 @@ fn the_command_sees_what_it_would_see_without() {
 }
 
 #[test]
-fn as_much_as_is_wanted_is_written_and_no_more() {
+fn max_size_ends_the_recording_and_not_the_command() {
     needs!(PerfEvents);
     let here = Here::new();
     // But for the records that tell of what was lost at the end.
@@ -253,7 +253,7 @@ fn as_much_as_is_wanted_is_written_and_no_more() {
 }
 
 #[test]
-fn the_time_ends_the_recording_and_not_the_command() {
+fn duration_ends_the_recording_and_not_the_command() {
     needs!(PerfEvents);
     let here = Here::new();
     // The command goes on until it is told that the recording is finished, however long that takes.
@@ -269,7 +269,7 @@ fn the_time_ends_the_recording_and_not_the_command() {
 }
 
 #[test]
-fn a_delay_leaves_the_beginning_out_and_knows_it_all_the_same() {
+fn a_delay_leaves_out_samples_and_not_mappings() {
     needs!(PerfEvents);
     let here = Here::new();
     let mut rprof = (here.rprof("record -F 999 -g -e cpu-clock -D 100 --"))
@@ -300,7 +300,7 @@ fn a_delay_leaves_the_beginning_out_and_knows_it_all_the_same() {
 }
 
 #[test]
-fn no_files_are_left_by_what_fails() {
+fn a_failed_recording_leaves_no_files() {
     needs!(PerfEvents, Root);
     let here = Here::new();
     std::fs::create_dir(here.path("full")).unwrap();

@@ -84,7 +84,7 @@ fn tell(text: &str) {
 }
 
 #[test]
-fn of_processes_loses_none() {
+fn thousands_of_processes_are_recorded_whole() {
     needs!(PerfEvents);
     let count = 20_000;
     let (seen, peak) = storm("fork", count);
@@ -114,7 +114,7 @@ fn of_processes_loses_none() {
 }
 
 #[test]
-fn of_threads_loses_none() {
+fn thousands_of_threads_are_recorded_whole() {
     needs!(PerfEvents);
     let count = 20_000;
     let (seen, peak) = storm("thread", count);
@@ -156,7 +156,7 @@ fn end(pid: i32) {
 
 /// RPROF_KILLS says how often; 10 times otherwise.
 #[test]
-fn killed_at_any_moment_leaves_what_was_written() {
+fn a_recorder_killed_at_any_moment_leaves_what_was_written() {
     needs!(PerfEvents);
     let kills = std::env::var("RPROF_KILLS")
         .ok()

@@ -1,8 +1,8 @@
-//! Target kind x event kind x privilege: what happens, with which exit status, and what is said.
+//! Every target with every event under every privilege: what happens, with which exit status, and what is
+//! said.
 //!
-//! Run with `--nocapture` it prints the table. The levels of kernel.perf_event_paranoid are
-//! set for the time of the test, and set back whatever happens; other tests that run meanwhile
-//! as root are not bound by them.
+//! Run with `--nocapture` it prints the table. kernel.perf_event_paranoid is changed for the time of the test
+//! and restored, whatever ends it; tests that run commands without privileges wait meanwhile.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -10,43 +10,26 @@ use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Here, Run, Running, Shell, c, needs};
+use crate::support::{Here, Run, Running, Setting, Shell, c, change_settings, needs};
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
 /// Somebody without privileges.
 const NOBODY: &str = "65534";
 
-/// The level as it was, set back when this goes.
-struct Level(String);
-
-impl Level {
-    fn remember() -> Level {
-        Level(std::fs::read_to_string(PARANOID).expect("the level"))
-    }
-
-    /// Does something at this level. Should somebody else have changed the level
-    /// meanwhile, it is done again.
-    fn at<T>(level: Option<i32>, mut what: impl FnMut() -> T) -> T {
-        let Some(level) = level else {
-            return what();
-        };
-        for _ in 0..20 {
-            std::fs::write(PARANOID, level.to_string()).expect("root may set it");
-            let result = what();
-            let now = std::fs::read_to_string(PARANOID).expect("the level");
-            if now.trim() == level.to_string() {
-                return result;
-            }
+/// Does something at a level of the setting. Should somebody else have changed it meanwhile, it is done again.
+fn at_level<T>(setting: &Setting, level: Option<i32>, mut what: impl FnMut() -> T) -> T {
+    let Some(level) = level.map(|level| level.to_string()) else {
+        return what();
+    };
+    for _ in 0..20 {
+        setting.set(&level);
+        let result = what();
+        if setting.get() == level {
+            return result;
         }
-        panic!("somebody else keeps changing {PARANOID}");
     }
-}
-
-impl Drop for Level {
-    fn drop(&mut self) {
-        std::fs::write(PARANOID, &self.0).ok();
-    }
+    panic!("somebody else keeps changing {PARANOID}");
 }
 
 /// Who records.
@@ -227,19 +210,16 @@ impl Outcome {
     }
 }
 
-#[allow(
-    clippy::print_stdout,
-    reason = "what a test prints is kept by the harness"
-)]
 fn print(text: &str) {
     println!("{text}");
 }
 
 #[test]
-fn of_targets_events_and_privileges() {
+fn every_target_event_and_privilege_is_recorded_or_refused_with_a_remedy() {
     needs!(PerfEvents, Root);
     let (here, programs) = (Here::new(), Programs::new());
-    let _level = Level::remember();
+    let _alone = change_settings();
+    let setting = Setting::remember(PARANOID);
     print("| who | target | event | what comes of it |\n|---|---|---|---|");
     for who in WHO {
         let level = match who {
@@ -256,7 +236,9 @@ fn of_targets_events_and_privileges() {
             let options = options.replace("GROUP", "/");
             for event in EVENTS {
                 let options = format!("{options} {event}");
-                let outcome = Level::at(level, || Outcome::of(&here, &programs, who, &options));
+                let outcome = at_level(&setting, level, || {
+                    Outcome::of(&here, &programs, who, &options)
+                });
                 check(who, target, event, &outcome);
                 let target = if target.is_empty() { "COMMAND" } else { target };
                 let event = if event.is_empty() {

@@ -9,7 +9,7 @@ use crate::support::{
 };
 
 #[test]
-fn makes_a_file_that_only_its_owner_reads() {
+fn recording_is_readable_by_its_owner_only() {
     needs!(PerfEvents);
     let here = Here::new();
     here.rprof("record -- true").ok().says("samples of");
@@ -23,7 +23,7 @@ fn makes_a_file_that_only_its_owner_reads() {
 }
 
 #[test]
-fn keeps_the_file_that_was_there() {
+fn the_previous_recording_is_kept_as_old() {
     needs!(PerfEvents);
     let here = Here::new();
     std::fs::write(here.path("x.data"), "first").unwrap();
@@ -39,7 +39,7 @@ fn keeps_the_file_that_was_there() {
 }
 
 #[test]
-fn into_a_folder_is_refused() {
+fn recording_into_a_folder_is_refused() {
     let here = Here::new();
     std::fs::create_dir(here.path("folder")).unwrap();
     let run = here.rprof("record -o folder -- touch ran").run();
@@ -56,7 +56,7 @@ fn into_a_folder_is_refused() {
 }
 
 #[test]
-fn quietly_says_nothing() {
+fn quiet_says_nothing() {
     needs!(PerfEvents);
     let here = Here::new();
     let run = here.rprof("record -q -- true").ok();
@@ -65,7 +65,7 @@ fn quietly_says_nothing() {
 }
 
 #[test]
-fn says_what_it_did() {
+fn summary_says_what_was_recorded() {
     needs!(PerfEvents);
     let here = Here::new();
     let run = here
@@ -84,7 +84,7 @@ fn says_what_it_did() {
 }
 
 #[test]
-fn leaves_the_commands_input_and_output_alone() {
+fn the_commands_input_and_output_are_left_alone() {
     needs!(PerfEvents);
     let here = Here::new();
     let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
@@ -95,7 +95,7 @@ fn leaves_the_commands_input_and_output_alone() {
 }
 
 #[test]
-fn passes_arguments_on_as_they_are() {
+fn arguments_reach_the_command_unchanged() {
     needs!(PerfEvents);
     let here = Here::new();
     let run = here
@@ -117,7 +117,7 @@ const SURROUNDINGS: &str =
     "grep -E 'Sig(Ign|Blk)' /proc/self/status; ls /proc/self/fd; ulimit -a; umask; nice; pwd";
 
 #[test]
-fn starts_the_command_as_a_shell_would() {
+fn the_command_is_started_as_by_a_shell() {
     needs!(PerfEvents);
     let here = Here::new();
     let alone = here.sh(SURROUNDINGS).ok();
@@ -126,7 +126,7 @@ fn starts_the_command_as_a_shell_would() {
 }
 
 #[test]
-fn leaves_ignored_signals_ignored() {
+fn signals_ignored_at_the_start_stay_ignored() {
     needs!(PerfEvents);
     let here = Here::new();
     // As under nohup, and in the background of a shell without job control.
@@ -141,7 +141,7 @@ fn leaves_ignored_signals_ignored() {
 }
 
 #[test]
-fn to_standard_output_makes_no_file() {
+fn recording_to_standard_output_makes_no_file() {
     needs!(PerfEvents);
     let here = Here::new();
     let run = here.rprof("record -q -o - -- true").run();
@@ -158,7 +158,7 @@ fn to_standard_output_makes_no_file() {
 }
 
 #[test]
-fn loses_nothing_of_two_busy_threads_at_9999_hertz() {
+fn two_busy_threads_at_9999_hertz_lose_nothing() {
     needs!(PerfEvents);
     measured(|| {
         let here = Here::new();
@@ -195,7 +195,7 @@ fn writeln_figures(report: &Report) {
 }
 
 #[test]
-fn follows_what_the_command_starts() {
+fn processes_that_the_command_starts_are_recorded() {
     needs!(PerfEvents);
     let here = Here::new();
     measured(|| follow(&here));
@@ -248,7 +248,7 @@ fn follow(here: &Here) -> Result<(), String> {
 }
 
 #[test]
-fn takes_one_sample_for_each_count() {
+fn count_takes_one_sample_for_each_event() {
     needs!(PerfEvents);
     let here = Here::new();
     here.record("-c 2000000 -e cpu-clock", &c("shares.c"), "0.5");
@@ -259,7 +259,7 @@ fn takes_one_sample_for_each_count() {
 }
 
 #[test]
-fn by_mode_keeps_to_that_mode() {
+fn event_modifiers_keep_to_user_or_kernel() {
     needs!(PerfEvents, Kernel);
     let here = Here::new();
     here.record("-F 999 -e cpu-clock:u", &c("syscalls.c"), "0.3");
@@ -297,7 +297,7 @@ fn share_of_endless(report: &Report) -> f64 {
 }
 
 #[test]
-fn attaches_until_what_it_watches_has_ended() {
+fn attached_recording_ends_with_its_targets() {
     needs!(PerfEvents);
     for letter in ["-p", "-t"] {
         let here = Here::new();
@@ -321,7 +321,7 @@ fn attaches_until_what_it_watches_has_ended() {
 }
 
 #[test]
-fn attaches_for_as_long_as_a_command_runs() {
+fn attached_recording_ends_with_the_command() {
     needs!(PerfEvents);
     let here = Here::new();
     let (running, pid) = endless(&here);
@@ -355,7 +355,7 @@ fn attaches_for_as_long_as_a_command_runs() {
 }
 
 #[test]
-fn everything_is_watched_when_that_is_asked_for() {
+fn the_whole_system_is_recorded_with_all_cpus() {
     needs!(PerfEvents, Kernel, Root);
     for target in ["-a", "-C 0-1023", "-u 0", "-G /"] {
         let here = Here::new();
@@ -417,7 +417,7 @@ fn rprof_itself_is_left_out_when_asked_to() {
 }
 
 #[test]
-fn a_flag_is_taken_back_by_no() {
+fn a_flag_is_undone_by_its_no_form() {
     needs!(PerfEvents);
     let here = Here::new();
     here.rprof("record --quiet --no-quiet -- true")
@@ -435,7 +435,7 @@ fn a_flag_is_taken_back_by_no() {
 }
 
 #[test]
-fn verbosely_says_how() {
+fn verbose_says_how_it_samples() {
     needs!(PerfEvents);
     let here = Here::new();
     let run = here.rprof("record -v -F 99 -e cpu-clock:u -- true").ok();

@@ -63,7 +63,7 @@ fn assert_perf_agrees(here: &Here, file: &str, samples: u64) {
 }
 
 #[test]
-fn by_signal_each_file_is_complete() {
+fn rotation_by_signal_leaves_complete_files() {
     needs!(PerfEvents);
     let here = Here::new();
     let mut rprof = (here.rprof("record -F 999 -g -e cpu-clock --switch-output --"))
@@ -111,7 +111,7 @@ fn by_signal_each_file_is_complete() {
 }
 
 #[test]
-fn by_size_none_is_lost() {
+fn rotation_by_size_loses_no_sample() {
     needs!(PerfEvents);
     let here = Here::new();
     let run = here
@@ -138,7 +138,7 @@ fn by_size_none_is_lost() {
 }
 
 #[test]
-fn by_time_the_last_ones_are_kept() {
+fn rotation_by_time_keeps_the_last_files() {
     needs!(PerfEvents);
     // A file may well be empty, where the machine was busy with other things.
     measured(keep_the_last_ones);
@@ -176,7 +176,7 @@ fn keep_the_last_ones() -> Result<(), String> {
 }
 
 #[test]
-fn compressed_files_are_complete_too() {
+fn rotation_of_compressed_files_leaves_complete_files() {
     needs!(PerfEvents);
     let here = Here::new();
     let run = here
@@ -196,7 +196,7 @@ fn compressed_files_are_complete_too() {
 }
 
 #[test]
-fn a_signal_without_the_option_is_not_taken() {
+fn sigusr2_without_switch_output_is_not_handled() {
     needs!(PerfEvents);
     let here = Here::new();
     here.rprof("record --switch-output=100M -o - -- true")

@@ -32,7 +32,7 @@ fn assert_complete(here: &Here) {
 }
 
 #[test]
-fn stop_and_finish_the_file() {
+fn signals_end_the_recording_and_finish_the_file() {
     needs!(PerfEvents);
     for (signal, number) in [(Signal::INT, 2), (Signal::TERM, 15), (Signal::HUP, 1)] {
         let here = Here::new();
@@ -50,7 +50,7 @@ fn stop_and_finish_the_file() {
 }
 
 #[test]
-fn finish_the_file_though_the_command_goes_on() {
+fn an_interrupt_finishes_the_file_though_the_command_goes_on() {
     needs!(PerfEvents);
     let here = Here::new();
     let (rprof, command) = recording(&here, "ignore");
@@ -62,7 +62,7 @@ fn finish_the_file_though_the_command_goes_on() {
 }
 
 #[test]
-fn leave_at_once_the_second_time() {
+fn a_second_interrupt_leaves_the_command_at_once() {
     needs!(PerfEvents);
     let here = Here::new();
     let (rprof, command) = recording(&here, "ignore");
@@ -75,7 +75,31 @@ fn leave_at_once_the_second_time() {
 }
 
 #[test]
-fn that_kill_leave_what_was_written() {
+fn an_interrupt_ignored_at_the_start_stays_ignored() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    // As a shell without job control starts what stands in the background.
+    let ignoring = here.sh("trap '' INT HUP; exec \"$0\" \"$@\"");
+    let rprof = ignoring.arg(env!("CARGO_BIN_EXE_rprof"));
+    let command = "echo ready; until [ -e go ]; do sleep 0.01; done; exit 3";
+    let mut rprof = (rprof.words("record -e cpu-clock -- sh -c").arg(command)).start();
+    assert_eq!(rprof.line(), "ready");
+    for signal in [Signal::INT, Signal::HUP] {
+        rprof.signal(signal);
+    }
+    std::fs::write(here.path("go"), "").unwrap();
+    rprof.end().exits(3).says("samples of cpu-clock");
+    // The signal that nobody ignores does end it.
+    let ignoring = here.sh("trap '' INT; exec \"$0\" \"$@\"");
+    let rprof = ignoring.arg(env!("CARGO_BIN_EXE_rprof"));
+    let mut rprof = (rprof.words("record -q -e cpu-clock --").arg(c("endless.c"))).start();
+    rprof.line();
+    rprof.signal(Signal::TERM);
+    rprof.end().exits(128 + 15);
+}
+
+#[test]
+fn a_killed_recorder_leaves_what_was_written() {
     needs!(PerfEvents);
     let here = Here::new();
     let (rprof, command) = recording(&here, "");
@@ -102,7 +126,7 @@ fn that_kill_leave_what_was_written() {
 }
 
 #[test]
-fn to_the_command_are_its_own() {
+fn signals_to_the_command_are_its_own() {
     needs!(PerfEvents);
     let here = Here::new();
     let (rprof, command) = recording(&here, "");
@@ -112,7 +136,7 @@ fn to_the_command_are_its_own() {
 }
 
 #[test]
-fn of_the_terminal_reach_the_command_once() {
+fn an_interrupt_of_the_terminal_reaches_the_command_once() {
     needs!(PerfEvents, Terminal);
     let here = Here::new();
     // It counts how often it is interrupted, and goes on until it is told to end.
@@ -139,7 +163,7 @@ fn of_the_terminal_reach_the_command_once() {
 }
 
 #[test]
-fn that_kill_the_command_are_told() {
+fn a_killed_command_gives_its_exit_status() {
     needs!(PerfEvents);
     let here = Here::new();
     let (rprof, command) = recording(&here, "");
@@ -149,7 +173,7 @@ fn that_kill_the_command_are_told() {
 }
 
 #[test]
-fn end_what_has_no_command() {
+fn signals_end_a_recording_without_command() {
     needs!(PerfEvents, Kernel);
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let here = Here::new();

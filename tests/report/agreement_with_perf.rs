@@ -80,63 +80,63 @@ fn assert_agreement_on(program: &Path, args: &str) {
 }
 
 #[test]
-fn on_three_functions() {
+fn three_functions_have_the_samples_of_perf() {
     needs!(PerfEvents, Perf);
     assert_agreement_on(&c("shares.c"), "0.5");
 }
 
 #[test]
-fn on_a_static_program() {
+fn a_static_program_has_the_samples_of_perf() {
     needs!(PerfEvents, Perf);
     assert_agreement_on(&c_with("shares.c", &["-static"]), "0.3");
 }
 
 #[test]
-fn on_a_program_at_fixed_addresses() {
+fn a_program_at_fixed_addresses_has_the_samples_of_perf() {
     needs!(PerfEvents, Perf);
     assert_agreement_on(&c_with("shares.c", &["-no-pie"]), "0.3");
 }
 
 #[test]
-fn on_two_threads() {
+fn two_threads_have_the_samples_of_perf() {
     needs!(PerfEvents, Perf);
     assert_agreement_on(&c("threads.c"), "0.3");
 }
 
 #[test]
-fn on_system_calls() {
+fn system_calls_have_the_samples_of_perf() {
     needs!(PerfEvents, Perf, Kernel);
     assert_agreement_on(&c("syscalls.c"), "0.5");
 }
 
 #[test]
-fn on_deep_recursion() {
+fn deep_recursion_has_the_samples_of_perf() {
     needs!(PerfEvents, Perf);
     // Deeper than the kernel follows.
     assert_agreement_on(&c("recursion.c"), "1000 0.2");
 }
 
 #[test]
-fn on_processes() {
+fn processes_have_the_samples_of_perf() {
     needs!(PerfEvents, Perf);
     let args = format!("0.2 {} 0.2", c("shares.c").display());
     assert_agreement_on(&c("fork_exec.c"), &args);
 }
 
 #[test]
-fn on_names_of_cxx() {
+fn cxx_functions_have_the_samples_of_perf() {
     needs!(PerfEvents, Perf, Cxx);
     assert_agreement_on(&cxx("names.cpp"), "0.1");
 }
 
 #[test]
-fn on_names_of_rust() {
+fn rust_functions_have_the_samples_of_perf() {
     needs!(PerfEvents, Perf);
     assert_agreement_on(&rust("names.rs", &[]), "0.1");
 }
 
 #[test]
-fn without_stacks() {
+fn samples_without_stacks_are_those_of_perf() {
     needs!(PerfEvents, Perf);
     let here = Here::new();
     here.record("-e cpu-clock -F 999", &c("shares.c"), "0.3");
@@ -147,7 +147,7 @@ fn without_stacks() {
 /// pointers, so its "callers" are whatever was in a register. The names of all of these must
 /// agree but for a small share.
 #[test]
-fn on_a_compiler() {
+fn a_compiler_has_the_samples_of_perf() {
     needs!(PerfEvents, Perf, Gcc);
     let args = "-O2 -c large.c -o large.o";
     for recorder in ["rprof", "perf"] {

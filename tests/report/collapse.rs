@@ -3,7 +3,7 @@
 use crate::support::{Here, c, cxx, folded, needs};
 
 #[test]
-fn weighs_as_much_as_the_report() {
+fn folded_stacks_weigh_as_much_as_the_report() {
     needs!(PerfEvents);
     let here = Here::new();
     here.record("-F 999 -g -e cpu-clock", &c("shares.c"), "0.3");
@@ -28,7 +28,7 @@ fn weighs_as_much_as_the_report() {
 }
 
 #[test]
-fn is_the_same_to_a_file() {
+fn folded_stacks_are_the_same_in_a_file() {
     needs!(PerfEvents);
     let here = Here::new();
     here.record("-F 999 -g", &c("shares.c"), "0.1");
@@ -46,7 +46,7 @@ fn is_the_same_to_a_file() {
 }
 
 #[test]
-fn names_threads_without_spaces() {
+fn folded_thread_names_have_no_spaces() {
     needs!(PerfEvents);
     let here = Here::new();
     here.record("-F 999 -g", &c("threads.c"), "0.2");
@@ -64,7 +64,7 @@ fn names_threads_without_spaces() {
 }
 
 #[test]
-fn reads_from_a_pipe() {
+fn collapse_reads_from_a_pipe() {
     needs!(PerfEvents);
     let here = Here::new();
     here.record("-F 999 -g", &c("shares.c"), "0.1");
@@ -74,7 +74,7 @@ fn reads_from_a_pipe() {
 }
 
 #[test]
-fn leaves_parameters_out_of_names() {
+fn folded_names_have_no_parameters() {
     needs!(PerfEvents, Cxx);
     let here = Here::new();
     here.record("-F 999 -g", &cxx("names.cpp"), "0.05");

@@ -9,7 +9,7 @@ fn svg(here: &Here, name: &str) -> String {
 }
 
 #[test]
-fn is_well_formed_and_has_the_hot_functions() {
+fn flamegraph_is_well_formed_and_has_the_hot_functions() {
     needs!(PerfEvents);
     let here = Here::new();
     here.record("-F 999 -g", &c("shares.c"), "0.3");
@@ -33,7 +33,7 @@ fn is_well_formed_and_has_the_hot_functions() {
 }
 
 #[test]
-fn has_all_stacks_when_no_width_is_too_small() {
+fn flamegraph_has_all_stacks_with_min_width_0() {
     needs!(PerfEvents);
     let here = Here::new();
     here.record("-F 999 -g", &c("syscalls.c"), "0.3");
@@ -53,7 +53,7 @@ fn has_all_stacks_when_no_width_is_too_small() {
 }
 
 #[test]
-fn escapes_names() {
+fn flamegraph_escapes_names() {
     needs!(PerfEvents, Cxx);
     let here = Here::new();
     here.record("-F 999 -g", &cxx("names.cpp"), "0.1");
@@ -74,7 +74,7 @@ fn escapes_names() {
 }
 
 #[test]
-fn of_a_command_keeps_its_exit_status() {
+fn flamegraph_of_a_command_keeps_its_exit_status() {
     needs!(PerfEvents);
     let here = Here::new();
     let shell = here
@@ -100,7 +100,7 @@ fn of_a_command_keeps_its_exit_status() {
 }
 
 #[test]
-fn is_the_same_every_time() {
+fn flamegraph_is_deterministic() {
     needs!(PerfEvents);
     let here = Here::new();
     let program = c("shares.c");
@@ -113,7 +113,7 @@ fn is_the_same_every_time() {
 }
 
 #[test]
-fn takes_its_options() {
+fn flamegraph_takes_title_colours_and_direction() {
     needs!(PerfEvents);
     let here = Here::new();
     here.record("-F 999 -g", &c("shares.c"), "0.1");
@@ -143,7 +143,7 @@ fn takes_its_options() {
 }
 
 #[test]
-fn that_cannot_be_written_is_named() {
+fn a_flamegraph_that_cannot_be_written_is_named() {
     needs!(PerfEvents);
     let here = Here::new();
     here.record("-F 999 -g", &c("shares.c"), "0.1");
@@ -154,7 +154,7 @@ fn that_cannot_be_written_is_named() {
 }
 
 #[test]
-fn of_several_events_says_which_is_drawn() {
+fn flamegraph_of_several_events_says_which_is_drawn() {
     needs!(PerfEvents);
     let here = Here::new();
     here.record("-g -e cpu-clock,page-faults", &c("shares.c"), "0.1");

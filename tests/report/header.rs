@@ -10,7 +10,7 @@ fn header(here: &Here) -> Value {
 }
 
 #[test]
-fn tells_machine_command_and_events() {
+fn header_has_machine_command_and_events() {
     needs!(PerfEvents);
     let here = Here::new();
     let program = c("shares.c");
@@ -47,7 +47,7 @@ fn tells_machine_command_and_events() {
 }
 
 #[test]
-fn has_the_build_ids_of_what_ran() {
+fn header_has_the_build_ids_of_what_ran() {
     needs!(PerfEvents, Perf);
     let here = Here::new();
     let program = crate::support::c_with("shares.c", &["-Wl,--build-id=0x1234567890abcdef"]);
@@ -68,7 +68,7 @@ fn has_the_build_ids_of_what_ran() {
 }
 
 #[test]
-fn of_a_recording_by_perf_agrees_with_perf() {
+fn header_of_a_recording_by_perf_agrees_with_perf() {
     needs!(PerfEvents, Perf);
     let here = Here::new();
     here.perf_record("-e cpu-clock,page-faults", &c("shares.c"), "0.1");

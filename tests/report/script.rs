@@ -3,7 +3,7 @@
 use crate::support::{Here, c, fold_samples, folded, needs, perf_samples};
 
 #[test]
-fn prints_every_sample_in_order_of_time() {
+fn script_has_every_sample_in_order_of_time() {
     needs!(PerfEvents);
     let here = Here::new();
     here.record("-F 999 -g -e cpu-clock", &c("threads.c"), "0.3");
@@ -28,7 +28,7 @@ fn prints_every_sample_in_order_of_time() {
 }
 
 #[test]
-fn folds_to_what_collapse_prints() {
+fn script_folds_to_the_output_of_collapse() {
     needs!(PerfEvents);
     let here = Here::new();
     here.record("-F 999 -g -e cpu-clock", &c("syscalls.c"), "0.3");
@@ -37,7 +37,7 @@ fn folds_to_what_collapse_prints() {
 }
 
 #[test]
-fn has_one_line_a_sample_without_stacks() {
+fn script_without_stacks_has_one_line_a_sample() {
     needs!(PerfEvents);
     let here = Here::new();
     here.record("-F 999 -e cpu-clock", &c("shares.c"), "0.2");
@@ -51,7 +51,7 @@ fn has_one_line_a_sample_without_stacks() {
 }
 
 #[test]
-fn counts_each_member_of_a_group_as_perf_does() {
+fn script_shows_group_members_as_perf_does() {
     needs!(PerfEvents, Perf);
     let here = Here::new();
     let events = "-e {cpu-clock,page-faults,minor-faults}:S";
@@ -74,7 +74,7 @@ fn counts_each_member_of_a_group_as_perf_does() {
 }
 
 #[test]
-fn ends_quietly_when_its_reader_does() {
+fn script_ends_quietly_when_its_reader_does() {
     needs!(PerfEvents);
     let here = Here::new();
     // More than fits into a pipe.

@@ -23,7 +23,7 @@ fn check_shares(report: &Report) -> Result<(), String> {
 }
 
 #[test]
-fn are_70_20_10_where_they_are_made_to_be() {
+fn shares_of_70_20_10_percent_are_measured() {
     needs!(PerfEvents);
     measured(|| {
         let here = Here::new();
@@ -39,7 +39,7 @@ fn are_70_20_10_where_they_are_made_to_be() {
 }
 
 #[test]
-fn are_the_same_without_stacks() {
+fn shares_are_the_same_without_stacks() {
     needs!(PerfEvents);
     measured(|| {
         let here = Here::new();
@@ -49,7 +49,7 @@ fn are_the_same_without_stacks() {
 }
 
 #[test]
-fn are_the_same_in_a_recording_by_perf() {
+fn shares_are_the_same_in_a_recording_by_perf() {
     needs!(PerfEvents, Perf);
     measured(|| {
         let here = Here::new();
@@ -59,7 +59,7 @@ fn are_the_same_in_a_recording_by_perf() {
 }
 
 #[test]
-fn are_the_same_however_the_program_is_linked() {
+fn shares_are_the_same_however_the_program_is_linked() {
     needs!(PerfEvents);
     for flags in [["-no-pie"], ["-pie"], ["-static"]] {
         measured(|| {
@@ -71,7 +71,7 @@ fn are_the_same_however_the_program_is_linked() {
 }
 
 #[test]
-fn of_periods_and_of_samples_agree_on_a_clock() {
+fn shares_of_periods_and_of_samples_agree_on_a_clock() {
     needs!(PerfEvents);
     let here = Here::new();
     here.record("-F 999 -e cpu-clock", &c("shares.c"), "0.5");

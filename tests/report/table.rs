@@ -15,7 +15,7 @@ fn recorded() -> Here {
 }
 
 #[test]
-fn is_a_table_with_a_verdict_above() {
+fn report_is_a_table_with_a_verdict_above() {
     needs!(PerfEvents);
     let here = recorded();
     let run = here.rprof("report").ok();
@@ -48,7 +48,7 @@ fn is_a_table_with_a_verdict_above() {
 }
 
 #[test]
-fn colours_only_when_told_to() {
+fn report_has_colours_only_when_told_to() {
     needs!(PerfEvents);
     let here = recorded();
     let has_colour = |run: &Run| run.out().contains('\x1b');
@@ -65,7 +65,7 @@ fn colours_only_when_told_to() {
 }
 
 #[test]
-fn goes_through_a_pager_on_a_terminal_only() {
+fn report_goes_through_a_pager_on_a_terminal_only() {
     needs!(PerfEvents, Terminal);
     let here = recorded();
     let pager = "tr a-z A-Z";
@@ -87,7 +87,7 @@ fn goes_through_a_pager_on_a_terminal_only() {
 }
 
 #[test]
-fn adds_up() {
+fn report_shares_add_up() {
     needs!(PerfEvents);
     let here = recorded();
     let report = here.report("");
@@ -118,7 +118,7 @@ fn adds_up() {
 }
 
 #[test]
-fn sorts_by_self_or_total() {
+fn report_sorts_by_self_or_total() {
     needs!(PerfEvents);
     let here = recorded();
     for (options, weight) in [
@@ -136,7 +136,7 @@ fn sorts_by_self_or_total() {
 }
 
 #[test]
-fn groups_by_what_is_asked() {
+fn report_groups_by_sort_keys() {
     needs!(PerfEvents);
     let here = recorded();
     let report = here.report("--sort comm");
@@ -156,7 +156,7 @@ fn groups_by_what_is_asked() {
 }
 
 #[test]
-fn filters() {
+fn report_filters_samples() {
     needs!(PerfEvents);
     let here = recorded();
     let all = here.report("");
@@ -204,7 +204,7 @@ fn filters() {
 
 /// What a shell makes of `-i <(zcat perf.data.gz)`.
 #[test]
-fn reads_a_named_pipe() {
+fn report_reads_a_named_pipe() {
     needs!(PerfEvents);
     let here = recorded();
     let expected = here.rprof("report --no-inline").ok();
@@ -216,7 +216,7 @@ fn reads_a_named_pipe() {
 }
 
 #[test]
-fn limits_its_rows() {
+fn report_limits_its_rows() {
     needs!(PerfEvents);
     let here = recorded();
     assert_eq!(here.report("-n 2").only().rows.len(), 2);
@@ -233,7 +233,7 @@ fn limits_its_rows() {
 }
 
 #[test]
-fn as_csv_has_the_same_rows() {
+fn report_as_csv_has_the_same_rows() {
     needs!(PerfEvents);
     let here = recorded();
     let csv = here.rprof("report --format csv --no-inline").ok();
@@ -253,7 +253,7 @@ fn as_csv_has_the_same_rows() {
 }
 
 #[test]
-fn counts_a_recursive_function_once() {
+fn a_recursive_function_counts_once_in_its_total() {
     needs!(PerfEvents);
     let here = Here::new();
     here.record("-F 999 -g -e cpu-clock", &c("recursion.c"), "100 0.3");
@@ -278,7 +278,7 @@ fn counts_a_recursive_function_once() {
 }
 
 #[test]
-fn shows_each_event_of_a_file() {
+fn report_shows_each_event() {
     needs!(PerfEvents, Perf);
     let here = Here::new();
     here.perf_record("-e cpu-clock,page-faults", &c("shares.c"), "0.3");
@@ -308,7 +308,7 @@ fn shows_each_event_of_a_file() {
 }
 
 #[test]
-fn reads_what_perf_sends_down_a_pipe() {
+fn report_reads_the_pipe_format_of_perf() {
     needs!(PerfEvents, Perf);
     measured(|| {
         let here = Here::new();

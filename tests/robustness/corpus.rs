@@ -55,7 +55,7 @@ fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn is_read_without_panic_or_hang() {
+fn every_capture_is_read_without_panic_or_hang() {
     let Some(folder) = corpus_file("perfdata") else {
         return;
     };

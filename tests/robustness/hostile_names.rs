@@ -71,7 +71,7 @@ fn inert(run: &Run) -> &Run {
 }
 
 #[test]
-fn are_inert_in_all_that_is_written() {
+fn hostile_names_are_inert_in_every_output() {
     needs!(PerfEvents);
     let here = Here::new();
     inert(&recorded(&here));
@@ -130,7 +130,7 @@ fn are_inert_in_all_that_is_written() {
 }
 
 #[test]
-fn do_not_split_folded_stacks() {
+fn hostile_names_do_not_split_folded_stacks() {
     needs!(PerfEvents);
     let here = Here::new();
     recorded(&here);
@@ -155,7 +155,7 @@ fn do_not_split_folded_stacks() {
 }
 
 #[test]
-fn are_text_in_svg() {
+fn hostile_names_are_text_in_svg() {
     needs!(PerfEvents);
     let here = Here::new();
     recorded(&here);

@@ -1,4 +1,6 @@
-//! Recordings that must not run at the same time.
+//! Commands that must not run at the same time.
+//!
+//! # Recordings of whole CPUs
 //!
 //! An event that asks for build-ids makes the kernel mark each MMAP2 record as having one. The
 //! mark is set in a header that all listeners are served from, and not taken back for those that did
@@ -6,12 +8,26 @@
 //! perf 6.1 then ends with "assertion failed at util/build-id.c" and "stack smashing detected". An
 //! event that watches whole CPUs, as of `rprof record -a`, hears of the same mappings as every `perf
 //! record` beside it; so the two take turns. Recordings of single processes do not meet.
+//!
+//! # Users without privileges
+//!
+//! What they may do depends on settings of the whole machine. While one test changes a setting, no other runs
+//! a command as another user.
 
 use std::process::Command;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 static TURNS: RwLock<()> = RwLock::new(());
+
+/// Written by whoever changes settings of the machine, read by whoever depends on them.
+static SETTINGS: RwLock<()> = RwLock::new(());
+
+/// Keeps all commands of users without privileges waiting, but those started through
+/// `env`, as the test's own are.
+pub(crate) fn change_settings() -> RwLockWriteGuard<'static, ()> {
+    SETTINGS.write().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Whether this is how perf ends where somebody else watches whole CPUs, whom no lock of ours keeps
 /// from it. Leaves them some time if so.
@@ -34,10 +50,18 @@ pub(super) enum Turn {
     Cpus {
         _guard: RwLockWriteGuard<'static, ()>,
     },
+    /// Somebody without privileges: with others of their kind.
+    Unprivileged {
+        _guard: RwLockReadGuard<'static, ()>,
+    },
 }
 
 /// Waits until the command may run. `None` if it may always.
 pub(super) fn wait_for_turn(command: &Command) -> Option<Turn> {
+    if command.get_program() == "setpriv" {
+        let guard = SETTINGS.read().unwrap_or_else(PoisonError::into_inner);
+        return Some(Turn::Unprivileged { _guard: guard });
+    }
     let mut args = command.get_args().skip_while(|arg| *arg != "record");
     args.next()?;
     if command.get_program() == "perf" {

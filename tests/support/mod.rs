@@ -18,6 +18,7 @@ mod xml;
 
 pub(crate) use call_tree::{CallTree, Language};
 pub(crate) use compare::{Comparison, is_exec, legible_samples, legible_stacks};
+pub(crate) use exclusive::change_settings;
 pub(crate) use fixtures::{c, c_with, cxx, generated, large_source, rust};
 pub(crate) use folded::{Folded, folded};
 pub(crate) use perf::{
@@ -25,7 +26,7 @@ pub(crate) use perf::{
 };
 pub(crate) use python::python_with_trampolines;
 pub(crate) use report::{Report, Row};
-pub(crate) use rprof_testing::{Need, has, inapplicable, needs, skip};
+pub(crate) use rprof_testing::{Need, Setting, has, inapplicable, needs, skip};
 pub(crate) use run::Run;
 pub(crate) use shell::{Here, Running, Shell};
 pub(crate) use stats::{check, check_share, measured};

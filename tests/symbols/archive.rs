@@ -62,7 +62,7 @@ fn archive(entry: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn code_in_an_archive_is_named() {
+fn code_mapped_from_an_archive_is_named() {
     needs!(PerfEvents);
     let here = Here::new();
     let flags = [

@@ -49,7 +49,7 @@ fn a_process_in_namespaces_of_its_own_is_named() {
 
 /// Its number inside is another, and so is its /tmp.
 #[test]
-fn its_perf_map_is_found_by_the_number_inside() {
+fn a_perf_map_in_a_pid_namespace_is_found_by_the_pid_inside() {
     needs!(PerfEvents, Root);
     let here = Here::new();
     let record = here.rprof("record -q -F 999 -e cpu-clock:u -- unshare");
@@ -112,7 +112,7 @@ int main(int argc, char **argv) {
 ";
 
 #[test]
-fn a_program_in_memory_is_named() {
+fn a_program_in_a_memfd_is_named() {
     needs!(PerfEvents);
     let run = crate::support::generated("run", MEMFD, crate::support::Language::C, &[]);
     measured(|| {
@@ -125,7 +125,7 @@ fn a_program_in_memory_is_named() {
 
 /// What is where it was is not kept: recordings stay small.
 #[test]
-fn what_can_be_found_is_not_kept() {
+fn programs_that_can_be_found_are_not_embedded() {
     needs!(PerfEvents);
     let here = Here::new();
     here.record("-F 999 -g -e cpu-clock", &c("shares.c"), "0.2");
@@ -135,7 +135,7 @@ fn what_can_be_found_is_not_kept() {
 
 /// perf skips what is kept, and sees the same samples.
 #[test]
-fn perf_reads_a_recording_with_files_in_it() {
+fn perf_reads_a_recording_with_embedded_files() {
     needs!(PerfEvents, Perf);
     let here = Here::new();
     here.record("-F 999 -e cpu-clock", &c("jit.c"), "map 0.2");

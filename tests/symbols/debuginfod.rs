@@ -85,7 +85,7 @@ fn asking(here: &Here, shell: Shell, url: &str) -> Shell {
 }
 
 #[test]
-fn what_the_server_has_names_functions() {
+fn debuginfod_names_functions_of_stripped_programs() {
     needs!(PerfEvents, Debuginfod);
     let here = Here::new();
     let (program, served) = stripped(&here);
@@ -133,7 +133,7 @@ fn what_the_server_has_names_functions() {
 }
 
 #[test]
-fn nothing_is_asked_unless_told_to() {
+fn debuginfod_is_not_asked_without_the_option() {
     needs!(PerfEvents, Debuginfod);
     let here = Here::new();
     let (program, _) = stripped(&here);
@@ -154,7 +154,7 @@ fn nothing_is_asked_unless_told_to() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_a_remedy() {
+fn debuginfod_failures_are_told_with_a_remedy() {
     needs!(PerfEvents, Debuginfod);
     let here = Here::new();
     let (program, _) = stripped(&here);
@@ -176,7 +176,7 @@ fn what_is_wrong_is_said_with_a_remedy() {
 
 /// A server that sends the debug file of another program.
 #[test]
-fn a_wrong_build_id_is_refused() {
+fn debuginfod_files_of_another_build_id_are_refused() {
     needs!(PerfEvents, Debuginfod);
     use std::io::{Read, Write};
     let here = Here::new();

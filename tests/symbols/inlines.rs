@@ -85,7 +85,7 @@ fn compare(program: &Path, own: &Own) {
 }
 
 #[test]
-fn are_those_that_perf_shows() {
+fn inlined_calls_are_those_of_perf() {
     needs!(PerfEvents, Perf);
     let own = ["main", "do_round", "burn_", "cpu_seconds"];
     compare(&c_with("shares.c", &["-g"]), &own);

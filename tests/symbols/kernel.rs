@@ -7,7 +7,7 @@ use crate::support::{Here, Report, c, folded, needs};
 const RPROF: &str = env!("CARGO_BIN_EXE_rprof");
 
 #[test]
-fn stacks_stand_above_user_stacks() {
+fn kernel_stacks_stand_above_user_stacks() {
     needs!(PerfEvents, Kernel);
     let here = Here::new();
     here.record("-F 999 -g -e cpu-clock", &c("syscalls.c"), "0.5");
@@ -42,7 +42,7 @@ fn stacks_stand_above_user_stacks() {
 }
 
 #[test]
-fn functions_are_named_by_kallsyms() {
+fn kernel_functions_are_named_by_kallsyms() {
     needs!(PerfEvents, Kernel);
     let here = Here::new();
     here.record("-F 999 -g -e cpu-clock", &c("syscalls.c"), "0.3");
@@ -93,7 +93,7 @@ fn assert_no_kernel_names(report: &Report, reason: &str) {
 
 /// As for somebody whom `kernel.kptr_restrict` hides the addresses from.
 #[test]
-fn hidden_addresses_are_told_with_a_remedy() {
+fn hidden_kernel_addresses_are_told_with_a_remedy() {
     needs!(PerfEvents, Kernel, Root);
     let here = Here::new();
     here.record("-F 999 -g -e cpu-clock", &c("syscalls.c"), "0.3");

@@ -3,7 +3,7 @@
 use crate::support::{Here, c_with, needs};
 
 #[test]
-fn report_sorts_by_line_as_perf_does() {
+fn source_lines_are_those_of_perf() {
     needs!(PerfEvents, Perf);
     let here = Here::new();
     // Without inlined calls lines are told of one function only, and perf and rprof ask the same.
@@ -40,7 +40,7 @@ fn report_sorts_by_line_as_perf_does() {
 }
 
 #[test]
-fn lines_with_functions_and_for_machines() {
+fn source_lines_stand_beside_functions_and_in_json() {
     needs!(PerfEvents);
     let here = Here::new();
     let program = c_with("shares.c", &["-g"]);
@@ -71,7 +71,7 @@ fn lines_with_functions_and_for_machines() {
 
 /// A copy of the program's folder is taken for `/`; without one, a program that is gone has no names.
 #[test]
-fn symfs_is_another_root() {
+fn symfs_is_another_root_for_symbols() {
     needs!(PerfEvents);
     let here = Here::new();
     let program = here.copy(&c_with("shares.c", &["-g"]), "gone");

@@ -29,7 +29,7 @@ fn assert_hot(program: &Path, names: &[&str]) {
 }
 
 #[test]
-fn of_c_are_the_same_however_it_is_linked() {
+fn c_names_are_the_same_however_the_program_is_linked() {
     needs!(PerfEvents);
     let names = ["burn_seventy", "burn_twenty", "burn_ten"];
     assert_hot(&c("shares.c"), &names);
@@ -39,7 +39,7 @@ fn of_c_are_the_same_however_it_is_linked() {
 }
 
 #[test]
-fn of_cxx_are_demangled() {
+fn cxx_names_are_demangled() {
     needs!(PerfEvents, Cxx);
     assert_hot(
         &cxx("names.cpp"),
@@ -55,7 +55,7 @@ fn of_cxx_are_demangled() {
 
 /// Without the option, rustc chooses: the older, legacy mangling for a long time.
 #[test]
-fn of_rust_are_demangled() {
+fn rust_names_are_demangled() {
     needs!(PerfEvents);
     let here = Here::new();
     for (flags, names) in [
@@ -145,7 +145,7 @@ fn assert_harmless(here: &Here, function: &str) {
 }
 
 #[test]
-fn of_threads_do_no_harm() {
+fn thread_names_do_no_harm() {
     needs!(PerfEvents);
     for name in HOSTILE {
         let here = Here::new();
@@ -160,7 +160,7 @@ fn of_threads_do_no_harm() {
 }
 
 #[test]
-fn of_programs_do_no_harm() {
+fn program_names_do_no_harm() {
     needs!(PerfEvents);
     for name in HOSTILE {
         let here = Here::new();
@@ -175,7 +175,7 @@ fn of_programs_do_no_harm() {
 }
 
 #[test]
-fn in_messages_do_no_harm() {
+fn names_in_messages_do_no_harm() {
     let here = Here::new();
     for name in HOSTILE {
         let name = std::ffi::OsStr::from_bytes(name);

@@ -57,7 +57,7 @@ fn programs() -> [std::path::PathBuf; 2] {
 
 /// From outside, for whom nothing of it is there, neither then nor later.
 #[test]
-fn programs_of_a_container_are_named() {
+fn programs_on_an_overlay_of_a_container_are_named() {
     needs!(PerfEvents, Overlay);
     for program in programs() {
         for options in ["-g", "-g -a", ""] {
@@ -74,7 +74,7 @@ fn programs_of_a_container_are_named() {
 
 /// From inside, where two of the three still are where they were.
 #[test]
-fn programs_of_our_own_container_are_named() {
+fn programs_on_our_own_overlay_are_named() {
     needs!(PerfEvents, Overlay);
     for program in programs() {
         let here = Here::new();

@@ -58,7 +58,7 @@ fn running_build_id(here: &Here) -> String {
 }
 
 #[test]
-fn names_functions_and_lines_of_its_kernel_only() {
+fn vmlinux_names_functions_and_lines_of_its_kernel_only() {
     needs!(PerfEvents, Kernel, X86Assembler);
     let here = Here::new();
     here.record("-F 999 -g -e cpu-clock", &c("syscalls.c"), "0.3");

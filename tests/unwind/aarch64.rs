@@ -50,7 +50,7 @@ fn unwound(here: &Here) -> Stacks {
 
 /// Prologues, epilogues, leaves, signed return addresses, handlers: at whichever instruction.
 #[test]
-fn stacks_are_those_that_the_program_had() {
+fn aarch64_stacks_are_those_that_the_program_had() {
     let here = Here::new();
     let (truth, unwound) = (truth(), unwound(&here));
     assert!(truth.len() > 500, "{}", truth.len());
@@ -67,7 +67,7 @@ fn stacks_are_those_that_the_program_had() {
 }
 
 #[test]
-fn all_of_them_are_complete_and_named() {
+fn aarch64_stacks_are_complete_and_named() {
     let here = Here::new();
     let options = format!("--symfs {FOLDER} -i {FOLDER}/tree.data");
     let report = here.report(&options);

@@ -167,57 +167,57 @@ fn assert_same(program: &Path, args: &str) {
 const NO_FRAME_POINTERS: &str = "-fomit-frame-pointer";
 
 #[test]
-fn without_frame_pointers() {
+fn dumps_without_frame_pointers_unwind_as_in_perf() {
     needs!(PerfEvents, Perf);
     assert_same(&c_with("shares.c", &["-O2", NO_FRAME_POINTERS]), "0.5");
 }
 
 #[test]
-fn of_a_static_program() {
+fn dumps_of_a_static_program_unwind_as_in_perf() {
     needs!(PerfEvents, Perf);
     assert_same(&c_with("shares.c", &["-static", NO_FRAME_POINTERS]), "0.3");
 }
 
 #[test]
-fn of_threads() {
+fn dumps_of_threads_unwind_as_in_perf() {
     needs!(PerfEvents, Perf);
     assert_same(&c_with("threads.c", &[NO_FRAME_POINTERS]), "0.3");
 }
 
 #[test]
-fn of_system_calls() {
+fn dumps_of_system_calls_unwind_as_in_perf() {
     needs!(PerfEvents, Perf, Kernel);
     assert_same(&c_with("syscalls.c", &[NO_FRAME_POINTERS]), "0.5");
 }
 
 #[test]
-fn deeper_than_the_copy() {
+fn stacks_deeper_than_the_dump_unwind_as_in_perf() {
     needs!(PerfEvents, Perf);
     assert_same(&c("recursion.c"), "1000 0.2");
 }
 
 #[test]
-fn of_processes() {
+fn dumps_of_processes_unwind_as_in_perf() {
     needs!(PerfEvents, Perf);
     let args = format!("0.2 {} 0.2", c("shares.c").display());
     assert_same(&c_with("fork_exec.c", &[NO_FRAME_POINTERS]), &args);
 }
 
 #[test]
-fn of_cxx() {
+fn dumps_of_cxx_unwind_as_in_perf() {
     needs!(PerfEvents, Perf, Cxx);
     assert_same(&cxx("names.cpp"), "0.1");
 }
 
 #[test]
-fn of_rust() {
+fn dumps_of_rust_unwind_as_in_perf() {
     needs!(PerfEvents, Perf);
     assert_same(&rust("names.rs", &["-Cforce-frame-pointers=no"]), "0.1");
 }
 
 /// Tens of thousands of frames in code that nobody prepared.
 #[test]
-fn of_a_compiler() {
+fn dumps_of_a_compiler_unwind_as_in_perf() {
     needs!(PerfEvents, Perf, Gcc);
     let here = Here::new();
     std::fs::write(here.path("large.c"), large_source(150)).expect("a file");

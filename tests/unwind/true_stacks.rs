@@ -238,7 +238,7 @@ fn check(variant: &Variant, options: &str, seconds: &str) {
 }
 
 #[test]
-fn every_complete_stack_is_the_right_one() {
+fn every_complete_stack_is_the_true_one() {
     needs!(PerfEvents, Cxx);
     let long = std::env::var("RPROF_TRUTH_SECONDS").ok();
     let (options, seconds) = match &long {

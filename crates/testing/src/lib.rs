@@ -6,18 +6,22 @@
 //! - [`corpus`]: the folder of recorded files that `RPROF_CORPUS` names.
 //! - [`Random`]: one generator of pseudo-random numbers, the same on every machine.
 //! - [`Tether`]: processes that do not outlive the test that started them.
+//! - [`Setting`]: settings of the machine that are restored, whatever ends the test.
 //!
 //! The crate depends on no other crate of the workspace, so that each of them can use it.
 
 mod captures;
 mod need;
 mod random;
+mod setting;
 mod skip;
 mod tether;
+mod warden;
 
 pub use captures::{corpus, corpus_file};
 pub use need::{Need, has};
 pub use random::Random;
+pub use setting::Setting;
 pub use skip::{inapplicable, skip};
 pub use tether::{Tether, default_signals};
 

@@ -9,19 +9,22 @@
 //!
 //! What clears its environment (`env -i`) is beyond reach.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-const VARIABLE: &str = "RPROF_TEST_TETHER";
+use crate::warden::Warden;
 
-/// Kills, once its standard input is closed, all processes whose variable begins with its first argument.
-const WARDEN: &str = "trap '' HUP INT QUIT TERM; cat >/dev/null; n=0
+pub(crate) const VARIABLE: &str = "RPROF_TEST_TETHER";
+
+/// Kills all processes whose variable begins with the shell's `$0`.
+const KILL: &str = "n=0
 while [ $n -lt 100 ]; do
   n=$((n+1)); left=$(grep -als \"RPROF_TEST_TETHER=$0-\" /proc/[0-9]*/environ)
   [ -n \"$left\" ] || exit 0
@@ -91,19 +94,12 @@ impl Drop for Tether {
 
 /// Prefix of all groups of this process, for which a warden waits.
 fn run() -> &'static str {
-    static RUN: OnceLock<(String, Child)> = OnceLock::new();
+    static RUN: OnceLock<(String, Warden)> = OnceLock::new();
     let (run, _) = RUN.get_or_init(|| {
         let time = SystemTime::now().duration_since(UNIX_EPOCH);
         let time = time.map_or(0, |time| time.as_nanos());
         let run = format!("{}-{time}", std::process::id());
-        let mut command = Command::new("sh");
-        command.arg("-c").arg(WARDEN).arg(&run);
-        command.stdin(Stdio::piped());
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        command.env_remove(VARIABLE).current_dir("/");
-        // SAFETY: setsid(2) is async-signal-safe.
-        unsafe { command.pre_exec(|| Ok(rustix::process::setsid().map(drop)?)) };
-        let warden = command.spawn().expect("tests need sh");
+        let warden = Warden::post(KILL, &[OsStr::new(&run)]);
         (run, warden)
     });
     run
@@ -128,6 +124,7 @@ pub fn default_signals(command: &mut Command) -> &mut Command {
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead, BufReader};
+    use std::process::{Child, Stdio};
     use std::time::{Duration, Instant};
 
     use super::*;
