@@ -5,8 +5,9 @@ use rprof_profile::Keys;
 
 use crate::Outcome;
 use crate::cli::CollapseArgs;
-use crate::input::{tell_others, warn, write_to};
+use crate::input::{tell_others, warn};
 use crate::messages::say;
+use crate::output::write_to;
 
 pub(crate) fn run(args: &CollapseArgs) -> Outcome {
     let profile = args.input.profile(&Keys::FUNCTIONS)?;

@@ -10,8 +10,9 @@ use rprof_profile::Profile;
 
 use crate::Outcome;
 use crate::cli::FlamegraphArgs;
-use crate::input::{analyse, check_events, open, tell_others, warn, write_to};
+use crate::input::{analyse, check_events, open, tell_others, warn};
 use crate::messages::{Failure, say};
+use crate::output::write_to;
 use crate::record::{Destination, Job, record};
 use crate::summary::tell;
 

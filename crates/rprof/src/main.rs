@@ -13,6 +13,7 @@ mod header;
 mod input;
 mod list;
 mod messages;
+mod output;
 mod pager;
 mod pages;
 mod probes;

@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context;
 use signal_hook::consts::SIGINT;
 
-use crate::input::write_to;
 use crate::messages::Failure;
+use crate::output::write_to;
 
 /// Writes to standard output; where that is a terminal, and PAGER is set, through the pager.
 pub(crate) fn show(

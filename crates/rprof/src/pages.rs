@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::Outcome;
 use crate::cli::{self, CompletionsArgs, ManArgs};
-use crate::input::write_to;
 use crate::messages::Failure;
+use crate::output::write_to;
 
 pub(crate) fn completions(args: &CompletionsArgs) -> Outcome {
     // Into memory first: the generator cannot tell of a closed pipe.

@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use crate::Outcome;
 use crate::cli::{DoctorArgs, HeaderFormat};
-use crate::input::write_to;
+use crate::output::write_to;
 use crate::report::wants_color;
 use diagnosis::{Check, Diagnosis, State};
 
