@@ -1,77 +1,226 @@
-//! `PT_LOAD` segments: from file offsets to SVMAs.
+//! [`Segments`]: from file offsets to SVMAs and back.
 
-/// A `PT_LOAD` program header.
+use object::Endianness;
+use object::elf;
+use object::read::elf::{FileHeader, ProgramHeader};
+
+/// A `PT_LOAD` program header (System V ABI, "Program Header").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     /// File offset of the first byte (`p_offset`).
     pub offset: u64,
     /// Bytes in the file (`p_filesz`).
     pub file_size: u64,
-    /// Address of the first byte (`p_vaddr`).
+    /// SVMA of the first byte (`p_vaddr`).
     pub svma: u64,
     /// Bytes in memory (`p_memsz`).
     pub memory_size: u64,
-    /// Whether it holds code (`PF_X`).
+    /// Alignment in bytes (`p_align`): no kernel with larger pages can map the segment.
+    pub align: u64,
+    /// True if the segment holds code (`PF_X`).
     pub executable: bool,
 }
 
-/// Pages of at least this size back every mapping; some machines have bigger ones,
-/// for which the exact match comes first anyway.
-const PAGE: u64 = 4096;
+/// Page sizes of the kernels there are. All of them map at least the first around a segment.
+const PAGES: [u64; 3] = [4096, 16_384, 65_536];
 
-/// The loaded segments of a file. A few, rarely more than ten.
-#[derive(Debug, Default)]
-pub struct Segments(Vec<Segment>);
+/// Most segments that are kept: a lookup walks the list, so a file made up of headers must not
+/// lengthen it. Honest files have a few, rarely more than ten.
+const MAX_SEGMENTS: usize = 256;
 
-impl Segments {
-    /// Takes the segments of a file, in any order.
-    #[must_use]
-    pub fn new(mut segments: Vec<Segment>) -> Self {
-        // Code first: where segments overlap in the file, code is what is asked for.
-        segments.sort_by_key(|segment| !segment.executable);
-        // Each lookup walks the list, so a file made up of headers must not lengthen it.
-        segments.truncate(256);
-        Self(segments)
+/// The loaded segments of an ELF file, and the one rule by which unwinding and symbols translate
+/// file offsets to SVMAs.
+///
+/// The kernel maps whole pages, so that a byte of the file may be in memory twice: linkers that do not
+/// pad (lld, `ld -z noseparate-code`) let one segment end and the next begin on one page of the
+/// file. [`Segments::svma`] asks for code, as samples and recorded mappings do, and so takes the first
+/// of these segments:
+///
+/// 1. an executable one that has the byte in the file;
+/// 2. an executable one whose mapping starts with that byte: the first byte of the page, of whatever
+///    size the alignment of the segment allows, on which the segment begins;
+/// 3. any other that has the byte in the file;
+/// 4. an executable one that has it on its first or last page;
+/// 5. any other that does;
+/// 6. one in whose memory without file (`.bss`) the byte would be if the file went on: recorders that
+///    subtract addresses report such offsets.
+///
+/// ```
+/// use rprof_image::{Segment, Segments};
+///
+/// // Two segments on one page of the file, as lld lays them out.
+/// let segment = |offset, svma, file_size, executable| Segment {
+///     offset, svma, file_size, memory_size: file_size, align: 0x1000, executable,
+/// };
+/// let segments = Segments::new(vec![
+///     segment(0, 0, 0x1800, false),
+///     segment(0x1800, 0x2800, 0x1000, true),
+/// ]);
+/// // The code is mapped from offset 0x1000 on, in whole pages.
+/// assert_eq!(segments.svma(0x1000), Some(0x2000));
+/// assert_eq!(segments.bias(0x7f00_0000_2000, 0x1000), Some(0x7f00_0000_0000));
+/// assert_eq!(segments.svma(0x800), Some(0x800));
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Segments(Box<[Segment]>);
+
+/// How surely a segment has a byte of the file, the surest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Claim {
+    Code,
+    CodeStart,
+    Data,
+    CodePage,
+    DataPage,
+    Memory,
+}
+
+impl Segment {
+    /// File offset at which the first page begins that is mapped.
+    fn page_start(&self) -> u64 {
+        self.offset & !(PAGES[0] - 1)
     }
 
-    /// Returns the SVMA of the byte at a file offset.
+    /// File offset at which the last page ends, if so many bytes were mapped.
+    fn page_end(&self, len: u64) -> u64 {
+        let end = self.offset.saturating_add(len);
+        end.checked_next_multiple_of(PAGES[0]).unwrap_or(u64::MAX)
+    }
+
+    fn claim(&self, offset: u64) -> Option<Claim> {
+        let is_on_pages =
+            |len| len > 0 && self.page_start() <= offset && offset < self.page_end(len);
+        let inside = offset.checked_sub(self.offset);
+        if inside.is_some_and(|inside| inside < self.file_size) {
+            Some(if self.executable {
+                Claim::Code
+            } else {
+                Claim::Data
+            })
+        } else if self.executable && self.file_size > 0 && self.starts_mapping(offset) {
+            Some(Claim::CodeStart)
+        } else if is_on_pages(self.file_size) {
+            Some(if self.executable {
+                Claim::CodePage
+            } else {
+                Claim::DataPage
+            })
+        } else {
+            is_on_pages(self.memory_size).then_some(Claim::Memory)
+        }
+    }
+
+    /// Returns true if some kernel maps the segment from this file offset on.
+    fn starts_mapping(&self, offset: u64) -> bool {
+        let mut pages = PAGES
+            .into_iter()
+            .take_while(|page| *page <= self.align.max(PAGES[0]));
+        pages.any(|page| self.offset & !(page - 1) == offset)
+    }
+
+    fn holds(&self, svma: u64) -> bool {
+        svma.checked_sub(self.svma)
+            .is_some_and(|inside| inside < self.memory_size)
+    }
+}
+
+impl Segments {
+    /// Takes the segments of a file, in any order; code first where they claim the same byte.
+    #[must_use]
+    pub fn new(mut segments: Vec<Segment>) -> Self {
+        segments.sort_by_key(|segment| !segment.executable);
+        segments.truncate(MAX_SEGMENTS);
+        Self(segments.into())
+    }
+
+    /// Reads the segments of an ELF file. Returns `None` if its header or program headers are
+    /// damaged.
+    #[must_use]
+    pub fn parse(data: &[u8]) -> Option<Self> {
+        match data.get(..5)? {
+            [0x7f, b'E', b'L', b'F', 1] => of_class::<elf::FileHeader32<Endianness>>(data),
+            [0x7f, b'E', b'L', b'F', 2] => of_class::<elf::FileHeader64<Endianness>>(data),
+            _ => None,
+        }
+    }
+
+    /// Returns the SVMA of the byte at a file offset, by the rule above.
     #[must_use]
     pub fn svma(&self, offset: u64) -> Option<u64> {
-        let exact = self.0.iter().find(|segment| {
-            offset
-                .checked_sub(segment.offset)
-                .is_some_and(|inside| inside < segment.file_size)
-        });
-        // The loader maps whole pages: the bytes that share the first and last page
-        // with the segment are in memory too. Beyond the file part, memory (.bss) has
-        // no offset, yet a recorder that subtracts addresses may well report one.
-        let found = exact.or_else(|| {
-            self.0.iter().find(|segment| {
-                let low = segment.offset & !(PAGE - 1);
-                let len = segment.file_size.max(segment.memory_size);
-                let high = segment
-                    .offset
-                    .saturating_add(len)
-                    .checked_next_multiple_of(PAGE);
-                len > 0 && low <= offset && offset < high.unwrap_or(u64::MAX)
-            })
-        })?;
+        let claims = (self.0.iter()).filter_map(|segment| Some((segment.claim(offset)?, segment)));
+        let (_, found) = claims.min_by_key(|(claim, _)| *claim)?;
         Some(found.svma.wrapping_add(offset.wrapping_sub(found.offset)))
     }
 
-    /// The file offsets of sorted SVMAs, and those at which another segment is asked or memory
-    /// ends, in no order. `None` where that would be more than `most`.
+    /// Returns the bias (AVMA - SVMA) of an image of which the byte at `offset` is mapped at
+    /// `avma`: start and offset of a mapping of code, as in `/proc/PID/maps` or an MMAP record.
+    /// Wraps where it is "negative", as all arithmetic with it does.
+    #[must_use]
+    pub fn bias(&self, avma: u64, offset: u64) -> Option<u64> {
+        Some(avma.wrapping_sub(self.svma(offset)?))
+    }
+
+    /// Returns the file offset of the byte at an SVMA, and how many bytes follow it in the file's
+    /// part of the segment, itself included.
+    #[must_use]
+    pub fn offset_of_svma(&self, svma: u64) -> Option<(u64, u64)> {
+        self.0.iter().find_map(|segment| {
+            let inside = svma.checked_sub(segment.svma)?;
+            let left = segment.file_size.checked_sub(inside)?;
+            (left != 0).then_some((segment.offset.checked_add(inside)?, left))
+        })
+    }
+
+    /// Returns true if a segment covers this SVMA in memory.
+    #[must_use]
+    pub fn contains(&self, svma: u64) -> bool {
+        self.0.iter().any(|segment| segment.holds(svma))
+    }
+
+    /// Returns true if this SVMA is in code; in an image that marks no segment as code, for any
+    /// SVMA.
+    #[must_use]
+    pub fn is_code(&self, svma: u64) -> bool {
+        let mut code = self.code().peekable();
+        code.peek().is_none() || code.any(|segment| segment.holds(svma))
+    }
+
+    /// Returns the segments of code.
+    pub fn code(&self) -> impl Iterator<Item = &Segment> {
+        self.0.iter().filter(|segment| segment.executable)
+    }
+
+    /// Returns the lowest SVMA of any code; 0 if there is none.
+    #[must_use]
+    pub fn code_start(&self) -> u64 {
+        self.code().map(|code| code.svma).min().unwrap_or(0)
+    }
+
+    /// Returns the SVMAs at which memory of the segments begins and ends.
+    pub fn bounds(&self) -> impl Iterator<Item = u64> {
+        let bounds = |s: &Segment| [s.svma, s.svma.saturating_add(s.memory_size)];
+        self.0.iter().flat_map(bounds)
+    }
+
+    /// Returns the file offsets of sorted SVMAs, and those at which [`svma`](Self::svma) takes
+    /// another segment or memory ends, in no order. Returns `None` where that would be more than
+    /// `most`.
     #[must_use]
     pub fn offset_bounds(&self, svmas: &[u64], most: usize) -> Option<Vec<u64>> {
         let mut bounds = vec![0];
         for segment in &self.0 {
-            let low = segment.offset & !(PAGE - 1);
-            let len = segment.file_size.max(segment.memory_size);
-            let end = segment.offset.saturating_add(len);
-            let high = end.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
+            let low = segment.page_start();
+            let high = segment.page_end(segment.file_size.max(segment.memory_size));
+            let starts = PAGES.map(|page| segment.offset & !(page - 1));
+            bounds.extend(
+                starts
+                    .iter()
+                    .flat_map(|start| [*start, start.saturating_add(1)]),
+            );
             let file_end = segment.offset.saturating_add(segment.file_size);
+            let file_high = segment.page_end(segment.file_size);
             let memory_end = segment.offset.saturating_add(segment.memory_size);
-            bounds.extend([low, segment.offset, file_end, memory_end, high]);
+            bounds.extend([low, segment.offset, file_end, file_high, memory_end, high]);
             let first = segment.svma.saturating_sub(segment.offset - low);
             let last = segment.svma.saturating_add(high - segment.offset);
             let inside = svmas.partition_point(|svma| *svma < first)
@@ -89,62 +238,23 @@ impl Segments {
         }
         Some(bounds)
     }
+}
 
-    /// Where memory of the segments begins and ends: SVMAs.
-    pub fn bounds(&self) -> impl Iterator<Item = u64> {
-        let bounds = |s: &Segment| [s.svma, s.svma.saturating_add(s.memory_size)];
-        self.0.iter().flat_map(bounds)
-    }
-
-    /// Returns true if a segment covers this SVMA in memory.
-    #[must_use]
-    pub fn contains(&self, svma: u64) -> bool {
-        self.0
-            .iter()
-            .any(|segment| svma.wrapping_sub(segment.svma) < segment.memory_size)
-    }
+fn of_class<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> Option<Segments> {
+    let header = E::parse(data).ok()?;
+    let endian = header.endian().ok()?;
+    let headers = header.program_headers(endian, data).ok()?;
+    let loads = (headers.iter()).filter(|header| header.p_type(endian) == elf::PT_LOAD);
+    let segments = loads.map(|header| Segment {
+        offset: header.p_offset(endian).into(),
+        file_size: header.p_filesz(endian).into(),
+        svma: header.p_vaddr(endian).into(),
+        memory_size: header.p_memsz(endian).into(),
+        align: header.p_align(endian).into(),
+        executable: header.p_flags(endian).contains(elf::PF_X),
+    });
+    Some(Segments::new(segments.collect()))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn offsets() {
-        let text = Segment {
-            offset: 0x1000,
-            file_size: 0x234,
-            svma: 0x40_2000,
-            memory_size: 0x234,
-            executable: true,
-        };
-        let data = Segment {
-            offset: 0x1234,
-            file_size: 0x10,
-            svma: 0x40_4234,
-            memory_size: 0x3000,
-            executable: false,
-        };
-        let segments = Segments::new(vec![data, text]);
-        assert_eq!(segments.svma(0x1000), Some(0x40_2000));
-        assert_eq!(segments.svma(0x1233), Some(0x40_2233));
-        assert_eq!(
-            segments.svma(0x1234),
-            Some(0x40_4234),
-            "claimed by another segment"
-        );
-        assert_eq!(
-            segments.svma(0x1300),
-            Some(0x40_2300),
-            "rest of the page of code"
-        );
-        assert_eq!(
-            segments.svma(0x2100),
-            Some(0x40_5100),
-            "memory without file"
-        );
-        assert_eq!(segments.svma(0xfff), None);
-        assert_eq!(segments.svma(u64::MAX), None);
-        assert!(segments.contains(0x40_7000) && !segments.contains(0x40_8000));
-    }
-}
+mod tests;

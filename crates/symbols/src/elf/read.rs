@@ -6,8 +6,8 @@ use super::table::{Entry, Origin, Table};
 use super::{ElfError, MAX_NAME, Strings};
 use object::Endianness;
 use object::elf;
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym, SymbolTable};
-use rprof_image::{BuildId, Segment, Segments, build_id_of};
+use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym, SymbolTable};
+use rprof_image::{BuildId, Segments, build_id_of};
 use std::ops::Range;
 
 pub(super) struct Parts {
@@ -41,7 +41,8 @@ fn parse_class<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Parts,
     if kind != elf::ET_EXEC.0 && kind != elf::ET_DYN.0 {
         return Err(ElfError::NotLoadable(kind));
     }
-    let program_headers = header.program_headers(endian, data).map_err(damaged)?;
+    header.program_headers(endian, data).map_err(damaged)?;
+    let segments = Segments::parse(data).unwrap_or_default();
     let sections = header.sections(endian, data).map_err(damaged)?;
     let file = File {
         data,
@@ -54,12 +55,7 @@ fn parse_class<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Parts,
     let dynsym = file.symbols(elf::SHT_DYNSYM);
     Ok(Parts {
         build_id: build_id_of(data),
-        segments: Segments::new(
-            program_headers
-                .iter()
-                .filter_map(|header| segment::<E>(header, endian))
-                .collect(),
-        ),
+        segments,
         strings: Strings {
             symtab: file.string_range(symtab.as_ref()),
             dynsym: file.string_range(dynsym.as_ref()),
@@ -94,19 +90,6 @@ pub(super) fn tables(data: &[u8], strings: &Strings, svmas: Option<&[u64]>) -> O
         1 => of::<elf::FileHeader32<Endianness>>(data, strings, svmas),
         _ => of::<elf::FileHeader64<Endianness>>(data, strings, svmas),
     }
-}
-
-fn segment<E: FileHeader<Endian = Endianness>>(
-    header: &E::ProgramHeader,
-    endian: Endianness,
-) -> Option<Segment> {
-    (header.p_type(endian) == elf::PT_LOAD).then(|| Segment {
-        offset: header.p_offset(endian).into(),
-        file_size: header.p_filesz(endian).into(),
-        svma: header.p_vaddr(endian).into(),
-        memory_size: header.p_memsz(endian).into(),
-        executable: header.p_flags(endian).contains(elf::PF_X),
-    })
 }
 
 /// What the symbols of a section need to know of it.

@@ -1,12 +1,12 @@
 //! What a table takes from an ELF file: segments, entry point, the sections with call frame
 //! information.
 
-use super::segments::{Load, Segments};
 use crate::{Arch, TableError};
 use gimli::{BaseAddresses, EhFrameHdr, LittleEndian, Pointer};
-use object::elf::{EM_AARCH64, EM_X86_64, FileHeader64, PT_GNU_EH_FRAME, PT_LOAD};
+use object::elf::{EM_AARCH64, EM_X86_64, FileHeader64, PT_GNU_EH_FRAME};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use object::{CompressedData, CompressionFormat};
+use rprof_image::Segments;
 use std::borrow::Cow;
 
 /// Largest call frame section that is decompressed. The largest seen in the wild have some 50 MB.
@@ -49,21 +49,10 @@ impl<'a> Elf<'a> {
         let program_headers = header
             .program_headers(endian, bytes)
             .map_err(|_| TableError::Damaged)?;
-        let loads = program_headers
-            .iter()
-            .filter(|segment| segment.p_type(endian) == PT_LOAD)
-            .map(|segment| Load {
-                offset: segment.p_offset(endian),
-                svma: segment.p_vaddr(endian),
-                file_size: segment.p_filesz(endian),
-                memory_size: segment.p_memsz(endian),
-                executable: segment.p_flags(endian).contains(object::elf::PF_X),
-            })
-            .collect();
         let mut elf = Self {
             arch,
             entry: header.e_entry(endian),
-            segments: Segments::new(loads),
+            segments: Segments::parse(bytes).ok_or(TableError::Damaged)?,
             eh_frame: None,
             debug_frame: None,
             is_go: false,

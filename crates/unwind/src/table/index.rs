@@ -1,9 +1,9 @@
 //! The FDEs of a section, in order of their addresses.
 
-use super::segments::Segments;
 use gimli::{
     BaseAddresses, CommonInformationEntry, EndianSlice, LittleEndian, UnwindOffset, UnwindSection,
 };
+use rprof_image::Segments;
 use rustc_hash::FxHashMap;
 
 pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;

@@ -8,7 +8,6 @@ mod entry;
 mod index;
 mod rows;
 mod rule;
-mod segments;
 mod switches;
 mod undescribed;
 
@@ -20,7 +19,7 @@ pub(crate) use rule::{Cfa, Value};
 use crate::{Arch, TableError};
 use cfi::Cfi;
 use elf::{Elf, Section};
-use segments::{Load, Segments};
+use rprof_image::{Segment, Segments};
 use std::borrow::Cow;
 use std::ops::Range;
 use undescribed::UndescribedCode;
@@ -115,11 +114,12 @@ impl UnwindTable {
     #[must_use]
     pub fn of_made_code(arch: Arch, eh_frame: &[u8], at: u64, code: Range<u64>) -> Self {
         let len = code.end.saturating_sub(code.start);
-        let load = Load {
+        let load = Segment {
             offset: 0,
             svma: code.start,
             file_size: len,
             memory_size: len,
+            align: 0,
             executable: true,
         };
         let elf = Elf {
@@ -169,7 +169,7 @@ impl UnwindTable {
     /// The SVMA of the byte at this offset of the file, as far as a segment has it.
     #[must_use]
     pub fn svma_of_offset(&self, file_offset: u64) -> Option<u64> {
-        self.segments.svma_of_offset(file_offset)
+        self.segments.svma(file_offset)
     }
 
     /// The bias of an image of which the byte at `file_offset` is mapped at `avma`: the start of
@@ -177,7 +177,7 @@ impl UnwindTable {
     /// then it wraps, as all arithmetic with it does.
     #[must_use]
     pub fn bias(&self, avma: u64, file_offset: u64) -> Option<u64> {
-        Some(avma.wrapping_sub(self.svma_of_offset(file_offset)?))
+        self.segments.bias(avma, file_offset)
     }
 
     /// Whether there is call frame information for the instruction at this SVMA.

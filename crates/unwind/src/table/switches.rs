@@ -5,8 +5,8 @@
 //! they begin lies what was left there by others: 0 in most threads, stale addresses in the
 //! first one. So these calls are where a stack begins.
 
-use super::segments::Segments;
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
+use rprof_image::Segments;
 
 /// Most instructions between the new stack pointer and the call; `asmcgocall` has 8.
 const MAX_INSTRUCTIONS: usize = 12;
@@ -18,7 +18,8 @@ pub(crate) fn find(bytes: &[u8], segments: &Segments) -> Box<[u64]> {
     let mut found = Vec::new();
     // Segments may overlap in a file that is damaged.
     let mut left = bytes.len();
-    for (start, end) in segments.code() {
+    for segment in segments.code() {
+        let (start, end) = (segment.svma, segment.svma.saturating_add(segment.file_size));
         let code = segments.offset_of_svma(start).and_then(|(offset, mapped)| {
             let len = usize::try_from(mapped.min(end.checked_sub(start)?)).ok()?;
             let code = bytes.get(usize::try_from(offset).ok()?..)?;

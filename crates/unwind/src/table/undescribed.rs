@@ -1,6 +1,6 @@
 //! The code of an image that no FDE describes, of which the unwinder reads what it does.
 
-use super::segments::Segments;
+use rprof_image::Segments;
 
 /// Most bytes that are kept of one image. Images with more are those without any call frame
 /// information: stripped Go programs, which keep frame pointers.
@@ -20,7 +20,8 @@ impl UndescribedCode {
     pub(crate) fn new(bytes: &[u8], segments: &Segments, mut described: Vec<(u64, u64)>) -> Self {
         described.sort_unstable();
         let mut gaps: Vec<(u64, u64)> = Vec::new();
-        for (start, end) in segments.code() {
+        for segment in segments.code() {
+            let (start, end) = (segment.svma, segment.svma.saturating_add(segment.file_size));
             let mut at = start;
             let first = described.partition_point(|&(_, end)| end <= start);
             for &(low, high) in described.get(first..).unwrap_or(&[]) {

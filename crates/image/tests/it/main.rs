@@ -1,0 +1,3 @@
+//! Images against the kernel and tools of this machine.
+
+mod segments;
