@@ -44,7 +44,7 @@ fn merge(c: &mut Criterion) {
             let mut bytes = 0;
             for batch in &batches {
                 merge.push(batch.clone());
-                let count = |r: rprof_recorder::merge::Released<'_>| {
+                let count = |r: rprof_recorder::pipeline::merge::Released<'_>| {
                     bytes += r.bytes.len();
                     Ok::<(), ()>(())
                 };

@@ -15,7 +15,7 @@ use rprof_jit::{
 };
 use rprof_perfdata::{KeptFile, KeptKind, PerfData};
 use rprof_processes::{Image, ImageIdentity};
-use rprof_records::{AttrFlags, CpuMode, Misc, Record};
+use rprof_records::{AttrFlags, ProcessEvent};
 use rprof_symbols::{Frames, SourceLine};
 use rprof_unwind::{Arch, UnwindTable};
 use rustc_hash::FxHashMap;
@@ -31,22 +31,17 @@ const MOST_EXPANDED: u64 = 4 << 30;
 /// Most bytes of unwinding information, of code wherever it was, that are made into tables.
 const MOST_UNWINDING: u64 = 256 << 20;
 
-/// Handles a record of the sideband that shows which processes have JIT code. Records come in the
-/// order of time.
-pub(crate) fn follow(processes: &mut JitProcesses, record: &Record<'_>, misc: Misc) {
-    let user = !matches!(misc.cpu_mode(), CpuMode::Kernel);
-    match record {
-        Record::Mmap(m) if user && !misc.has(Misc::MMAP_DATA) => {
+/// Handles what a record says of which processes have JIT code. Events come in the order of time.
+pub(crate) fn follow(processes: &mut JitProcesses, event: &ProcessEvent<'_>) {
+    match event {
+        ProcessEvent::Mapped(m) if !m.kernel && m.executable => {
             processes.handle_mapped(m.pid, &m.path);
         }
-        Record::Mmap2(m) if user && m.prot & 4 != 0 => {
-            processes.handle_mapped(m.pid, &m.path);
-        }
-        // One that was there already has perhaps executed a program since.
-        Record::Fork(task) if !misc.has(Misc::COMM_EXEC) => {
-            processes.handle_fork(task.pid, task.ppid);
-        }
-        Record::Comm(comm) if misc.has(Misc::COMM_EXEC) => processes.handle_exec(comm.pid),
+        // One that was found has perhaps executed a program since it was forked.
+        ProcessEvent::Forked {
+            pid, parent_pid, ..
+        } => processes.handle_fork(*pid, *parent_pid),
+        ProcessEvent::Executed { pid, .. } => processes.handle_exec(*pid),
         _ => {}
     }
 }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use rprof_jit::JitProcesses;
 use rprof_perfdata::{Block, Damage, PerfData, Walk};
-use rprof_processes::{ImageIdentity, NewMapping, Pid, ProcessMapBuilder, Tid, Timeline};
-use rprof_records::{CpuMode, Misc, Mmap, Mmap2, RawRecord, Record, RecordType, SampleType};
+use rprof_processes::{ProcessMapBuilder, Timeline};
+use rprof_records::{CpuMode, Misc, ProcessEvent, RawRecord, Record, RecordType, SampleType};
 
 use crate::group_reads::{Counts, Reads};
 use crate::groups::place_in;
@@ -47,12 +47,8 @@ pub struct EventTally {
     pub throttled: u64,
 }
 
-/// A sideband record with what it takes to put it in order.
-struct Sideband<'a> {
-    time: u64,
-    misc: Misc,
-    record: Record<'a>,
-}
+/// A process event with its time.
+type Stamped<'a> = (u64, ProcessEvent<'a>);
 
 impl<'a> Index<'a> {
     /// Reads all headers, and all of the sideband.
@@ -74,7 +70,7 @@ impl<'a> Index<'a> {
         };
         let mut damage = None;
         let mut kept = Some(Vec::new());
-        let mut sideband: Vec<Sideband<'_>> = Vec::new();
+        let mut sideband: Vec<Stamped<'_>> = Vec::new();
         let mut number = 0;
         for block in data.blocks() {
             let block = match block {
@@ -94,16 +90,19 @@ impl<'a> Index<'a> {
                 }
                 Cow::Owned(_) => {
                     kept = None;
-                    pass.take_all(block.walk(), number, |one| sideband.push(one.into_owned()));
+                    pass.take_all(block.walk(), number, |(time, event)| {
+                        sideband.push((time, event.into_owned()));
+                    });
                 }
             }
             number += 1;
         }
         // Each CPU's records are in order, those of all CPUs are not; records with
         // the same time stay in the order of the file.
-        sideband.sort_by_key(|s| s.time);
-        for one in sideband {
-            pass.apply(&one);
+        sideband.sort_by_key(|(time, _)| *time);
+        for (time, event) in sideband {
+            jit::follow(&mut pass.jit_processes, &event);
+            pass.builder.handle(time, &event);
         }
         Index {
             data,
@@ -138,9 +137,6 @@ impl<'a> Index<'a> {
     }
 }
 
-/// `PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER`: the symbol went away.
-const KSYMBOL_UNREGISTER: u16 = 1;
-
 struct Pass<'a, F> {
     data: &'a PerfData,
     events: Vec<EventTally>,
@@ -154,7 +150,7 @@ struct Pass<'a, F> {
 
 impl<'a, F: FnMut()> Pass<'a, F> {
     /// Counts the records of a block, and hands on those that are sideband.
-    fn take_all<'r>(&mut self, mut walk: Walk<'r>, block: usize, mut to: impl FnMut(Sideband<'r>))
+    fn take_all<'r>(&mut self, mut walk: Walk<'r>, block: usize, mut to: impl FnMut(Stamped<'r>))
     where
         'a: 'r,
     {
@@ -187,7 +183,7 @@ impl<'a, F: FnMut()> Pass<'a, F> {
     }
 
     /// Counts a record; answers it if it is sideband.
-    fn take<'r>(&mut self, raw: &RawRecord<'r>, place: u64) -> Option<Sideband<'r>>
+    fn take<'r>(&mut self, raw: &RawRecord<'r>, place: u64) -> Option<Stamped<'r>>
     where
         'a: 'r,
     {
@@ -215,141 +211,17 @@ impl<'a, F: FnMut()> Pass<'a, F> {
                 }
                 None
             }
-            RecordType::MMAP
-            | RecordType::MMAP2
-            | RecordType::COMM
-            | RecordType::FORK
-            | RecordType::EXIT
-            | RecordType::KSYMBOL => {
+            kind if ProcessEvent::is_one(kind) => {
                 let layout = events.layout_of(raw);
-                let time = layout.and_then(|l| l.trailer_time(&raw.body));
-                let Ok(record) = Record::decode(raw, layout) else {
-                    self.unreadable += 1;
-                    return None;
-                };
-                // Recorders before sample_id_all stamped only births and ends.
-                let time = match (&record, time) {
-                    (_, Some(time)) => time,
-                    (Record::Fork(task) | Record::Exit(task), None) => task.time,
-                    _ => 0,
-                };
-                Some(Sideband {
-                    time,
-                    misc: raw.misc,
-                    record,
-                })
+                match ProcessEvent::decode(raw, layout) {
+                    Ok(event) => event.map(|event| (ProcessEvent::time_of(raw, layout), event)),
+                    Err(_) => {
+                        self.unreadable += 1;
+                        None
+                    }
+                }
             }
             _ => None,
-        }
-    }
-
-    fn apply(&mut self, one: &Sideband<'_>) {
-        let Sideband { time, misc, record } = one;
-        jit::follow(&mut self.jit_processes, record, *misc);
-        let kernel = matches!(misc.cpu_mode(), CpuMode::Kernel);
-        let map = &mut self.builder;
-        match record {
-            Record::Mmap(m) => {
-                let new = mapping_of_mmap(m, *misc);
-                match kernel {
-                    true => map.handle_kernel_mmap(*time, &new),
-                    false => map.handle_mmap(*time, Pid(m.pid), &new),
-                }
-            }
-            Record::Mmap2(m) => {
-                let new = mapping_of_mmap2(m);
-                match kernel {
-                    true => map.handle_kernel_mmap(*time, &new),
-                    false => map.handle_mmap(*time, Pid(m.pid), &new),
-                }
-            }
-            Record::Comm(c) => {
-                let exec = misc.has(Misc::COMM_EXEC);
-                map.handle_comm(*time, Pid(c.pid), Tid(c.tid), &c.name, exec);
-            }
-            // perf marks with this bit what it found in /proc rather than saw.
-            Record::Fork(t) if misc.has(Misc::COMM_EXEC) => {
-                map.handle_existing(Pid(t.pid), Tid(t.tid), Pid(t.ppid));
-            }
-            Record::Fork(t) => {
-                map.handle_fork(*time, Pid(t.pid), Tid(t.tid), Pid(t.ppid), Tid(t.ptid));
-            }
-            Record::Ksymbol {
-                addr,
-                len,
-                flags,
-                name,
-                ..
-            } if flags & KSYMBOL_UNREGISTER == 0 => {
-                map.handle_kernel_symbol(*time, *addr, u64::from(*len), name);
-            }
-            Record::Exit(t) => map.handle_exit(*time, Pid(t.pid), Tid(t.tid)),
-            _ => {}
-        }
-    }
-}
-
-fn mapping_of_mmap<'a>(m: &'a Mmap<'_>, misc: Misc) -> NewMapping<'a> {
-    NewMapping {
-        start: m.start,
-        len: m.len,
-        file_offset: m.pgoff,
-        path: &m.path,
-        identity: ImageIdentity::PathOnly,
-        executable: !misc.has(Misc::MMAP_DATA),
-    }
-}
-
-fn mapping_of_mmap2<'a>(m: &'a Mmap2<'_>) -> NewMapping<'a> {
-    NewMapping {
-        start: m.start,
-        len: m.len,
-        file_offset: m.pgoff,
-        path: &m.path,
-        identity: m.identity.into(),
-        executable: m.prot & 4 != 0,
-    }
-}
-
-impl Sideband<'_> {
-    /// The same, independent of the block it was read from.
-    fn into_owned(self) -> Sideband<'static> {
-        let own = |bytes: Cow<'_, [u8]>| Cow::Owned(bytes.into_owned());
-        let record = match self.record {
-            Record::Mmap(m) => Record::Mmap(Mmap {
-                path: own(m.path),
-                ..m
-            }),
-            Record::Mmap2(m) => Record::Mmap2(Mmap2 {
-                path: own(m.path),
-                ..m
-            }),
-            Record::Comm(c) => Record::Comm(rprof_records::Comm {
-                name: own(c.name),
-                ..c
-            }),
-            Record::Ksymbol {
-                addr,
-                len,
-                ksym_type,
-                flags,
-                name,
-            } => Record::Ksymbol {
-                addr,
-                len,
-                ksym_type,
-                flags,
-                name: own(name),
-            },
-            Record::Fork(task) => Record::Fork(task),
-            Record::Exit(task) => Record::Exit(task),
-            // `take` answers no others.
-            _ => Record::Switch,
-        };
-        Sideband {
-            time: self.time,
-            misc: self.misc,
-            record,
         }
     }
 }

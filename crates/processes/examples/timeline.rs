@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // What is found already there holds from time 0.
     let mut builder = ProcessMapBuilder::new();
-    builder.handle_comm(0, pid, pid.main_thread(), b"timeline", false);
+    builder.handle_rename(0, pid, pid.main_thread(), b"timeline");
     for new in maps.lines().filter_map(parse) {
         builder.handle_mmap(0, pid, &new);
     }

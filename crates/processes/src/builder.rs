@@ -1,14 +1,16 @@
 //! The builder: takes the sideband, in time order.
 
+use rprof_records::{Mapped, ProcessEvent};
+
 use crate::huge_pages;
-use crate::ids::{CommId, MapState, Pid, SpaceId, Tid, Time};
+use crate::ids::{CommId, Pid, SpaceId, Tid, Time};
 use crate::image::{Image, ImageIdentity, ImageTable, Side};
 use crate::names::NameTable;
 use crate::process::ProcessTable;
 use crate::space::Space;
 use crate::timeline::Timeline;
 use crate::tree::Arena;
-use crate::view::{MapView, Mapping};
+use crate::view::Mapping;
 
 /// What an MMAP or MMAP2 record, or a line of `/proc/PID/maps`, says.
 #[derive(Clone, Copy, Debug)]
@@ -29,10 +31,52 @@ pub struct NewMapping<'a> {
     pub executable: bool,
 }
 
+impl<'a> From<&'a Mapped<'_>> for NewMapping<'a> {
+    fn from(mapped: &'a Mapped<'_>) -> Self {
+        let identity = mapped.identity.map_or(ImageIdentity::PathOnly, Into::into);
+        NewMapping {
+            start: mapped.start,
+            len: mapped.len,
+            file_offset: mapped.file_offset,
+            path: &mapped.path,
+            identity,
+            executable: mapped.executable,
+        }
+    }
+}
+
 /// Collects the sideband of a recording and finishes into a [`Timeline`].
 ///
 /// Feed it in time order; [the crate's page](crate) says what becomes of records
-/// that come late. While recording, [`latest`](Self::latest) answers for now.
+/// that come late. A recorder, which asks about now, has [`LiveMap`](crate::LiveMap).
+///
+/// # Examples
+/// ```
+/// use rprof_processes::{Pid, ProcessMapBuilder};
+/// use rprof_records::{Mapped, Misc, ProcessEvent};
+///
+/// let mut builder = ProcessMapBuilder::new();
+/// let mapped = Mapped {
+///     pid: 7,
+///     tid: 7,
+///     start: 0x40_0000,
+///     len: 0x1000,
+///     file_offset: 0x2000,
+///     path: b"/usr/bin/cat".into(),
+///     identity: None,
+///     executable: true,
+///     kernel: false,
+///     prot_and_flags: None,
+///     misc: Misc::USER,
+/// };
+/// builder.handle(10, &ProcessEvent::Mapped(mapped));
+/// let timeline = builder.finish();
+///
+/// let found = timeline.resolve(Pid(7), 15, 0x40_0123).unwrap();
+/// assert_eq!(found.offset_in_file, 0x2123);
+/// assert_eq!(*timeline.image(found.image).unwrap().path, *b"/usr/bin/cat");
+/// assert_eq!(timeline.resolve(Pid(7), 9, 0x40_0123), None, "not mapped yet");
+/// ```
 #[derive(Debug)]
 pub struct ProcessMapBuilder {
     arena: Arena,
@@ -79,6 +123,47 @@ impl ProcessMapBuilder {
         self.keep_huge_pages = keep;
     }
 
+    /// Takes in what a record says, at its time in nanoseconds.
+    ///
+    /// The verbs below are for callers that have no records.
+    pub fn handle(&mut self, time: Time, event: &ProcessEvent<'_>) {
+        match event {
+            ProcessEvent::Mapped(mapped) => match mapped.kernel {
+                true => self.handle_kernel_mmap(time, &NewMapping::from(mapped)),
+                false => self.handle_mmap(time, Pid(mapped.pid), &NewMapping::from(mapped)),
+            },
+            ProcessEvent::Renamed { pid, tid, name } => {
+                self.handle_rename(time, Pid(*pid), Tid(*tid), name);
+            }
+            ProcessEvent::Executed { pid, tid, name } => {
+                self.handle_exec(time, Pid(*pid), Tid(*tid), name);
+            }
+            ProcessEvent::Forked {
+                pid,
+                tid,
+                parent_pid,
+                parent_tid,
+            } => {
+                let (parent, creator) = (Pid(*parent_pid), Tid(*parent_tid));
+                self.handle_fork(time, Pid(*pid), Tid(*tid), parent, creator);
+            }
+            ProcessEvent::Found {
+                pid,
+                tid,
+                parent_pid,
+            } => self.handle_found(Pid(*pid), Tid(*tid), Pid(*parent_pid)),
+            ProcessEvent::Ended { pid, tid } => self.handle_exit(time, Pid(*pid), Tid(*tid)),
+            ProcessEvent::KernelSymbol {
+                start,
+                len,
+                name,
+                registered: true,
+            } => self.handle_kernel_symbol(time, *start, *len, name),
+            // What comes to the same place later replaces a symbol that went away.
+            _ => {}
+        }
+    }
+
     /// A process mapped a file or memory (MMAP, MMAP2).
     ///
     /// What it overlaps ends; parts of older mappings outside of it live on. A
@@ -122,17 +207,18 @@ impl ProcessMapBuilder {
         self.map(Side::KernelSymbol, SpaceId::KERNEL, time, &new);
     }
 
-    /// A thread got a name (COMM). With `exec` (`PERF_RECORD_MISC_COMM_EXEC`) its
-    /// process began a program, in a new and empty address space.
-    pub fn handle_comm(&mut self, time: Time, pid: Pid, tid: Tid, name: &[u8], exec: bool) {
-        if self.refuses() {
-            return;
+    /// A thread got a name (COMM).
+    pub fn handle_rename(&mut self, time: Time, pid: Pid, tid: Tid, name: &[u8]) {
+        if !self.refuses() {
+            self.rename(time, pid, tid, name);
         }
-        let process = self.process(pid);
-        let thread = self.table.thread(process, tid);
-        let comm = self.names.intern(name);
-        self.table.name(thread, time, comm);
-        if exec {
+    }
+
+    /// A process began a program of this name, in a new and empty address space (COMM with
+    /// `PERF_RECORD_MISC_COMM_EXEC`).
+    pub fn handle_exec(&mut self, time: Time, pid: Pid, tid: Tid, name: &[u8]) {
+        if !self.refuses() {
+            let process = self.rename(time, pid, tid, name);
             self.exec(process, time);
         }
     }
@@ -188,7 +274,7 @@ impl ProcessMapBuilder {
     /// Its mappings are about to be listed one by one, so it inherits none; and
     /// an id that is known already is the same process still. It exists from time
     /// 0, or from when it was known.
-    pub fn handle_existing(&mut self, pid: Pid, tid: Tid, parent_pid: Pid) {
+    pub fn handle_found(&mut self, pid: Pid, tid: Tid, parent_pid: Pid) {
         if self.refuses() {
             return;
         }
@@ -212,24 +298,6 @@ impl ProcessMapBuilder {
         self.table.exit(process, tid, time);
     }
 
-    /// The mappings of a process after all that was fed. For use while recording.
-    pub fn latest(&self, pid: Pid) -> Option<MapView<'_>> {
-        let space = self.latest_space(pid)?;
-        Some(self.latest_in(space))
-    }
-
-    /// The mappings of the kernel after all that was fed.
-    pub fn latest_kernel(&self) -> MapView<'_> {
-        self.latest_in(SpaceId::KERNEL)
-    }
-
-    /// Which set of mappings [`latest`](Self::latest) shows: as long as this is
-    /// the same, so are they. Comparable only with other answers of this function.
-    pub fn latest_state(&self, pid: Pid) -> Option<MapState> {
-        let space = self.latest_space(pid)?;
-        Some(self.spaces[space.0 as usize].latest_state(space))
-    }
-
     /// The images seen so far. What is here keeps its [`ImageId`](crate::ImageId)
     /// in the timeline.
     pub fn images(&self) -> &[Image] {
@@ -251,16 +319,6 @@ impl ProcessMapBuilder {
             self.table,
             self.dropped,
         )
-    }
-
-    fn latest_space(&self, pid: Pid) -> Option<SpaceId> {
-        let process = self.table.latest(pid)?;
-        Some(self.table.processes[process as usize].latest_space())
-    }
-
-    fn latest_in(&self, space: SpaceId) -> MapView<'_> {
-        let root = self.spaces[space.0 as usize].latest_root();
-        MapView::new(&self.arena, root, Time::MAX)
     }
 
     /// Whether there is no room for another record, which is then counted.
@@ -292,6 +350,15 @@ impl ProcessMapBuilder {
         let id = SpaceId(self.spaces.len() as u32);
         self.spaces.push(space);
         id
+    }
+
+    /// Names a thread; returns its process.
+    fn rename(&mut self, time: Time, pid: Pid, tid: Tid, name: &[u8]) -> u32 {
+        let process = self.process(pid);
+        let thread = self.table.thread(process, tid);
+        let comm = self.names.intern(name);
+        self.table.name(thread, time, comm);
+        process
     }
 
     fn exec(&mut self, process: u32, time: Time) {

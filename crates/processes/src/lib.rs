@@ -11,19 +11,16 @@
 //!            |                                               |
 //!            v                                               v
 //!   ProcessMapBuilder  ---------- finish() ---------->   Timeline
-//!     handle_mmap                                          resolve
-//!     handle_comm                                          resolve_kernel
-//!     handle_fork                                          comm
-//!     handle_exit                                          state, view
-//!     handle_existing
-//!     handle_kernel_mmap
-//!     latest (while recording)
+//!     handle(time, &ProcessEvent)                          resolve, resolve_kernel
+//!                                                          comm
+//!   LiveMap (the present only, for recorders)              state, view, moment
+//!     handle(&ProcessEvent) --> mappings, threads
 //! ```
 //!
-//! It takes plain typed arguments. It knows no records, no files, no ELF and no
-//! system calls: give it what `perf_event_open(2)` told you, or what
-//! `/proc/PID/maps` did, or what a test made up. A recorder, which needs the present
-//! only, has [`LiveMap`].
+//! Both are fed by [`ProcessEvent`](rprof_records::ProcessEvent)s, in which records have
+//! been given their meaning already. The builder has plain typed verbs as well
+//! ([`handle_mmap`](ProcessMapBuilder::handle_mmap) and so on), for `/proc/PID/maps` and for
+//! what a test makes up. No files are read here, no ELF, and no system is called.
 //!
 //! # How it is kept
 //!
@@ -89,7 +86,9 @@ mod view;
 pub use builder::{NewMapping, ProcessMapBuilder};
 pub use ids::{CommId, ImageId, MapState, Pid, SpaceId, Tid, Time};
 pub use image::{Image, ImageIdentity, ImageKind};
-pub use live::{LiveMap, LiveMapping, find as find_live};
+pub use live::{
+    Images, LiveMap, LiveMapping, LiveProcesses, MappingRecord, Records, Retain, find as find_live,
+};
 pub use moment::Moment;
 pub use process::{Process, Thread};
 pub use timeline::{Stats, Timeline};

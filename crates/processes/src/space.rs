@@ -3,7 +3,7 @@
 use crate::ids::{MapState, SpaceId, Time};
 use crate::moment::Span;
 use crate::tree::{Arena, NIL, Root};
-use crate::view::{MapView, Mapping, Resolved};
+use crate::view::{MapView, Mapping};
 
 /// A tree, and the time from which it tells the truth.
 #[derive(Clone, Copy, Debug)]
@@ -95,10 +95,6 @@ impl Space {
 
     pub(crate) fn latest_root(&self) -> Root {
         self.versions.last().map_or(NIL, |version| version.root)
-    }
-
-    pub(crate) fn latest_state(&self, id: SpaceId) -> MapState {
-        self.state_after(id, self.changes.len())
     }
 
     /// Maps `mapping` at its `since`. Returns whether that changed anything.
@@ -225,24 +221,5 @@ impl Space {
             n => self.versions[n - 1].root,
         };
         MapView::new(arena, root, time)
-    }
-
-    /// What covers the address, or if nothing does yet, what will first.
-    pub(crate) fn resolve_or_next(
-        &self,
-        arena: &Arena,
-        time: Time,
-        address: u64,
-    ) -> Option<Resolved> {
-        if let Some(found) = self.view(arena, time).resolve(address) {
-            return Some(found);
-        }
-        let from = self.begun(time).saturating_sub(1);
-        let covers = |version: &Version| arena.find(version.root, address);
-        let rest = self.versions.get(from..)?;
-        let first = rest.partition_point(|version| covers(version).is_none());
-        let mapping = covers(rest.get(first)?)?;
-        // Replaced at the very time it began, it never held: ask again.
-        self.view(arena, mapping.since.max(time)).resolve(address)
     }
 }

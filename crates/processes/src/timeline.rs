@@ -104,17 +104,6 @@ impl Timeline {
         self.resolve_in(self.space(pid, time)?, time, address)
     }
 
-    /// Like [`resolve`](Self::resolve), but where nothing was there yet, takes
-    /// what came there first afterwards, in the same address space.
-    ///
-    /// The kernel stamps the record of a mapping a little after making it, so a
-    /// sample can be earlier than the mapping it hit. The result's `since` is
-    /// then later than `time`: how much later is for the caller to judge.
-    pub fn resolve_or_next(&self, pid: Pid, time: Time, address: u64) -> Option<Resolved> {
-        let space = self.spaces.get(self.space(pid, time)?.0 as usize)?;
-        space.resolve_or_next(&self.arena, time, address)
-    }
-
     /// The image at a kernel address.
     pub fn resolve_kernel(&self, time: Time, address: u64) -> Option<Resolved> {
         self.resolve_in(SpaceId::KERNEL, time, address)

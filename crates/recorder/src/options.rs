@@ -10,7 +10,7 @@ use rprof_launch::{ExecError, Waited};
 use rprof_perfdata::output::OutputError;
 use rprof_sampler::SessionError;
 
-use crate::files::Switch;
+use crate::output::RotationPolicy;
 
 /// What keeps a recording from being made, or from being finished.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +63,7 @@ pub struct RecordOptions {
     /// The recorder's own command line, for the file's header.
     pub command_line: Vec<String>,
     /// When to go on in another file; `None` for never. A stream has no other file.
-    pub switch: Option<Switch>,
+    pub rotation: Option<RotationPolicy>,
     /// Bytes of records, of all files together, at which nothing more is written.
     pub max_bytes: Option<u64>,
     /// Turn registers and stack bytes of samples into callchains, rather than write them.
@@ -79,7 +79,7 @@ impl RecordOptions {
             output,
             compression: None,
             command_line,
-            switch: None,
+            rotation: None,
             max_bytes: None,
             unwind: true,
             notify: None,
@@ -89,7 +89,7 @@ impl RecordOptions {
 
 /// Why [`Recording::wait`](crate::Recording::wait) came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stopped {
+pub enum StopReason {
     /// The command ended.
     Exited(ExitStatus),
     /// A stop was asked for; the command may still run.
@@ -98,12 +98,12 @@ pub enum Stopped {
     TargetsGone,
 }
 
-impl Stopped {
-    pub(crate) fn of(waited: Waited) -> Option<Stopped> {
+impl StopReason {
+    pub(crate) fn of(waited: Waited) -> Option<StopReason> {
         match waited {
-            Waited::Exited(status) => Some(Stopped::Exited(status)),
-            Waited::TargetsGone => Some(Stopped::TargetsGone),
-            Waited::Other => Some(Stopped::Asked),
+            Waited::Exited(status) => Some(StopReason::Exited(status)),
+            Waited::TargetsGone => Some(StopReason::TargetsGone),
+            Waited::Other => Some(StopReason::Asked),
             Waited::Timeout => None,
         }
     }

@@ -14,17 +14,17 @@ use rprof_perfdata::{EventDescription, WriteOptions};
 use rprof_records::{AttrFlags, Endian, SampleLayout};
 use rprof_sampler::{Degradation, Role, Session, SessionBuilder};
 
-use crate::existing;
-use crate::files::{Files, How};
-use crate::merge::Merge;
-use crate::options::{Output, RecordError, RecordOptions, Stopped};
-use crate::outgoing::Outgoing;
-use crate::sink::Sink;
+use crate::options::{Output, RecordError, RecordOptions, StopReason};
+use crate::output::{OutputConfig, RotatingOutput, Sink};
+use crate::pipeline::deferred::DeferralQueue;
+use crate::pipeline::layouts::Layouts;
+use crate::pipeline::merge::Merge;
+use crate::pipeline::writer::{Writer, Written, start_features};
 use crate::summary::{Live, Progress, Summary, WriterState};
+use crate::synthesize::existing;
 use crate::throttling::Throttling;
 use crate::tracing_data;
-use crate::unwinding::{StackTally, Unwinding, is_to_unwind};
-use crate::writing::{Writing, Written, start_features};
+use crate::unwind::{StackTally, Unwinding, is_to_unwind};
 
 /// Nanoseconds by which a watermark may run ahead where drain threads are not
 /// bound to their CPUs.
@@ -103,7 +103,10 @@ impl Recording {
             let attr = event.map(|e| e.attr.clone()).unwrap_or_default();
             SampleLayout::new(&attr, Endian::NATIVE)
         };
-        let (samples, sideband) = (layout(Role::Samples), layout(Role::Sideband));
+        let layouts = Arc::new(Layouts {
+            samples: layout(Role::Samples),
+            sideband: layout(Role::Sideband),
+        });
         let slack = if session.has_exact_watermarks() {
             0
         } else {
@@ -118,7 +121,7 @@ impl Recording {
             discard(output);
             return Err(RecordError::TracingData(source));
         }
-        let how = How {
+        let config = OutputConfig {
             events,
             write: WriteOptions {
                 compression: options.compression,
@@ -128,21 +131,22 @@ impl Recording {
             notes: (session.degradations().iter())
                 .map(|step| ("degraded".to_owned(), step.to_string()))
                 .collect(),
-            samples: samples.clone(),
-            sideband: sideband.clone(),
+            layouts: Arc::clone(&layouts),
             path: output.as_ref().map(|output| output.path.clone()),
-            switch: options.switch.filter(|_| output.is_some()),
+            rotation: options.rotation.filter(|_| output.is_some()),
             max_bytes: options.max_bytes,
             sieve: session.sieve(),
         };
         let sink = match (&output, stream) {
-            (Some(output), _) => output
-                .file
-                .try_clone()
-                .and_then(|file| Sink::file(file, how.events.clone(), &how.features, how.write)),
-            (None, Some(stream)) => {
-                Sink::stream(stream, how.events.clone(), &how.features, how.write)
-            }
+            (Some(output), _) => output.file.try_clone().and_then(|file| {
+                Sink::file(file, config.events.clone(), &config.features, config.write)
+            }),
+            (None, Some(stream)) => Sink::stream(
+                stream,
+                config.events.clone(),
+                &config.features,
+                config.write,
+            ),
             (None, None) => Err(io::Error::other("nowhere to write to")),
         };
         let sink = match sink {
@@ -154,16 +158,18 @@ impl Recording {
         };
         let inherits =
             (session.events().iter()).any(|event| event.attr.flags.contains(AttrFlags::INHERIT));
+        let (samples, sideband) = (layouts.samples.clone(), layouts.sideband.clone());
         let mut merge = Merge::new(session.cpus(), samples, sideband, slack);
         merge.push(existing.into_batch());
-        let writing = Writing {
+        let writer = Writer {
             batches: session.batches().clone(),
             recycler: session.recycler(),
             haste: session.haste().clone(),
             merge,
             sieve: session.sieve(),
-            files: Files::new(how, sink, Arc::clone(&live)),
-            outgoing: Outgoing::default(),
+            output: RotatingOutput::new(config, sink, Arc::clone(&live)),
+            deferrals: DeferralQueue::new(Arc::clone(&layouts)),
+            layouts,
             unwinding,
             live: Arc::clone(&live),
             notify: options.notify,
@@ -172,7 +178,7 @@ impl Recording {
             .name("rprof-writer".into())
             .spawn(move || {
                 rprof_sampler::run_soon();
-                writing.run()
+                writer.run()
             })
             .map_err(RecordError::Thread)?;
         if options.unwind {
@@ -212,9 +218,9 @@ impl Recording {
         &mut self,
         stop: Option<BorrowedFd<'_>>,
         timeout: Option<Duration>,
-    ) -> Result<Option<Stopped>, RecordError> {
+    ) -> Result<Option<StopReason>, RecordError> {
         let waited = self.session.wait_or(stop, timeout);
-        Ok(Stopped::of(waited.map_err(RecordError::Wait)?))
+        Ok(StopReason::of(waited.map_err(RecordError::Wait)?))
     }
 
     /// The same, for the command alone: after the end of the recording.
@@ -225,11 +231,11 @@ impl Recording {
         &mut self,
         stop: Option<BorrowedFd<'_>>,
         timeout: Option<Duration>,
-    ) -> Result<Option<Stopped>, RecordError> {
+    ) -> Result<Option<StopReason>, RecordError> {
         let none = || RecordError::Wait(io::ErrorKind::NotFound.into());
         let child = self.session.child_mut().ok_or_else(none)?;
         let waited = child.wait_or(stop, timeout).map_err(RecordError::Wait)?;
-        Ok(Stopped::of(waited))
+        Ok(StopReason::of(waited))
     }
 
     /// The session: what was opened and how.
@@ -253,7 +259,7 @@ impl Recording {
         self.session.enable();
     }
 
-    /// Goes on in another file from now on, where [`RecordOptions::switch`] is set.
+    /// Goes on in another file from now on, where [`RecordOptions::rotation`] is set.
     pub fn switch(&self) {
         let now = rprof_sampler::monotonic_ns();
         self.live.switch.store(now, Ordering::Relaxed);
@@ -291,12 +297,12 @@ impl Recording {
             // All events of a CPU share its ring; the first one's id stands for them.
             let lost = cpu.events.iter().filter_map(|count| count.lost).sum();
             let id = sampled.first().and_then(|e| e.ids.get(place));
-            (written.files)
+            (written.output)
                 .settle_lost(cpu.cpu, id.copied().unwrap_or(0), lost)
                 .map_err(&write)?;
         }
-        (written.files).settle_lost_sideband(counts.lost_sideband().unwrap_or(0));
-        let total = written.files.total();
+        (written.output).settle_lost_sideband(counts.lost_sideband().unwrap_or(0));
+        let total = written.output.total();
         let drains = || counts.cpus.iter().map(|cpu| &cpu.drain);
         let mut summary = Summary {
             path: self.path.clone(),
@@ -311,7 +317,7 @@ impl Recording {
             late: written.late,
             damaged_bytes: written.damaged_bytes
                 + (drains().map(|d| d.damaged_bytes + d.unsent_bytes)).sum::<u64>(),
-            left_running: self.left_running(&written.files),
+            left_running: self.left_running(&written.output),
             degradations: self.session.degradations().to_vec(),
             stacks: written.stacks.take(),
             ..Summary::default()
@@ -323,20 +329,21 @@ impl Recording {
             (summary.degradations.iter()).map(|step| ("degraded".into(), step.to_string())),
         );
         notes.extend(summary.stacks.iter().flat_map(StackTally::notes));
-        let finished = written.files.finish(&notes).map_err(&write)?;
+        let finished = written.output.finish(&notes).map_err(&write)?;
         summary.file_bytes = finished.file_bytes;
         summary.files = finished.files;
-        summary.kept = finished.told;
+        summary.notices = finished.notices;
         Ok(summary)
     }
 
     /// Processes of the command that have outlived it.
-    fn left_running(&self, files: &Files) -> Vec<i32> {
+    fn left_running(&self, output: &RotatingOutput) -> Vec<i32> {
         let Some(child) = self.session.child().filter(|_| self.inherits) else {
             return Vec::new();
         };
         let is_there = |pid: &i32| Path::new("/proc").join(pid.to_string()).exists();
-        let mut left: Vec<i32> = (files.unfinished())
+        let mut left: Vec<i32> = (output.unfinished())
+            .map(|pid| pid.0)
             .filter(|pid| *pid != child.pid())
             .filter(is_there)
             .collect();

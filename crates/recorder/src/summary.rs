@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use rprof_sampler::Degradation;
 
-use crate::unwinding::StackTally;
-
+use crate::output::Notice;
 use crate::throttling::Throttling;
+use crate::unwind::StackTally;
 
 /// Counts while recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,9 +102,8 @@ pub struct Summary {
     pub degradations: Vec<Degradation>,
     /// What became of the stacks, where rprof unwound them.
     pub stacks: Option<StackTally>,
-    /// What there is to say of files that reports will need and that are kept in the
-    /// recording, or could not be.
-    pub kept: Vec<String>,
+    /// Files that reports will need and that were embedded in the recording, or could not be.
+    pub notices: Vec<Notice>,
 }
 
 impl Summary {

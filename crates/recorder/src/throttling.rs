@@ -3,7 +3,7 @@
 use rprof_records::AttrFlags;
 use rprof_sampler::{EventIds, FinalCounts, Limits, Role};
 
-use crate::tally::Tally;
+use crate::output::Tally;
 
 /// The kernel paused an event until its next tick, since there had been more samples in
 /// this one than `perf_event_max_sample_rate` allows for. It also lowers that limit by
@@ -16,13 +16,13 @@ pub struct Throttling {
     pub event: String,
     /// The limit now, in samples a second and CPU.
     pub limit: Option<u64>,
-    /// The rate that would have been slow enough.
-    pub slow_enough: Option<SlowEnough>,
+    /// Rate that would not have been throttled.
+    pub suggested_rate: Option<SuggestedRate>,
 }
 
-/// A rate.
+/// A rate of sampling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SlowEnough {
+pub enum SuggestedRate {
     /// Samples a second.
     Frequency(u64),
     /// Events for each sample.
@@ -37,34 +37,46 @@ impl Throttling {
         counts: &FinalCounts,
         seconds: f64,
     ) -> Option<Throttling> {
+        let limit = Limits::read().max_sample_rate;
+        Throttling::with_limit(tally, events, counts, seconds, limit)
+    }
+
+    /// As [`of`](Self::of), where the kernel's limit is `limit` samples a second and CPU.
+    fn with_limit(
+        tally: &Tally,
+        events: &[EventIds],
+        counts: &FinalCounts,
+        seconds: f64,
+        limit: Option<u64>,
+    ) -> Option<Throttling> {
         let times = tally.times_throttled();
         if times == 0 {
             return None;
         }
-        let limit = Limits::read().max_sample_rate.filter(|limit| *limit > 0);
+        let limit = limit.filter(|limit| *limit > 0);
         let sampled = || events.iter().filter(|e| e.role == Role::Samples);
         let throttled = |event: &EventIds| -> u64 {
             let of_id = |id| tally.throttled.get(id).copied();
             event.ids.iter().filter_map(of_id).sum()
         };
         let (place, event) = (sampled().enumerate()).max_by_key(|(_, e)| throttled(e))?;
-        let slow_enough = limit.map(|limit| {
+        let suggested_rate = limit.map(|limit| {
             let attr = &event.attr;
             if attr.flags.contains(AttrFlags::FREQ) {
                 // The limit holds for each tick by itself: leave room for jitter.
-                return SlowEnough::Frequency((attr.period_or_freq.min(limit) * 9 / 10).max(1));
+                return SuggestedRate::Frequency((attr.period_or_freq.min(limit) * 9 / 10).max(1));
             }
             // The busiest CPU would have had this many events a second.
             let of_cpu = counts.cpus.iter().filter_map(|cpu| cpu.events.get(place));
             let most = of_cpu.map(|count| count.value).max().unwrap_or(0);
             let period = most as f64 / seconds.max(1e-3) / limit as f64;
-            SlowEnough::Period((period.ceil() as u64).max(attr.period_or_freq * 2))
+            SuggestedRate::Period((period.ceil() as u64).max(attr.period_or_freq * 2))
         });
         Some(Throttling {
             times,
             event: event.name.clone(),
             limit,
-            slow_enough,
+            suggested_rate,
         })
     }
 }
@@ -75,7 +87,10 @@ mod tests {
     use rprof_records::{Attr, AttrFlags};
     use rprof_sampler::{Count, CpuCounts};
 
-    fn of(attr: Attr, value: u64) -> Option<SlowEnough> {
+    const LIMIT: u64 = 1_000;
+
+    /// The suggestion after three throttles, where the limit is 1,000 and two seconds had `value` events.
+    fn suggested(attr: Attr, value: u64) -> Option<SuggestedRate> {
         let event = EventIds {
             role: Role::Samples,
             attr,
@@ -83,15 +98,9 @@ mod tests {
             ids: vec![7],
         };
         let mut tally = Tally::default();
-        assert_eq!(
-            Throttling::of(
-                &tally,
-                std::slice::from_ref(&event),
-                &FinalCounts::default(),
-                1.0
-            ),
-            None
-        );
+        let none = FinalCounts::default();
+        let untouched = Throttling::of(&tally, std::slice::from_ref(&event), &none, 1.0);
+        assert_eq!(untouched, None);
         tally.throttled.insert(7, 3);
         let counts = FinalCounts {
             cpus: vec![CpuCounts {
@@ -102,33 +111,33 @@ mod tests {
                 ..CpuCounts::default()
             }],
         };
-        let throttling = Throttling::of(&tally, &[event], &counts, 2.0)?;
+        let throttling = Throttling::with_limit(&tally, &[event], &counts, 2.0, Some(LIMIT))?;
         assert_eq!(
             (throttling.times, &throttling.event[..]),
             (3, "page-faults")
         );
-        throttling.slow_enough
+        throttling.suggested_rate
     }
 
     #[test]
     fn the_rate_is_below_the_limit() {
-        let Some(limit) = Limits::read().max_sample_rate else {
-            return;
-        };
-        let by_frequency = Attr {
-            period_or_freq: 1_000_000,
+        let by_frequency = |period_or_freq| Attr {
+            period_or_freq,
             flags: AttrFlags::FREQ,
             ..Attr::default()
         };
-        assert_eq!(
-            of(by_frequency, 0),
-            Some(SlowEnough::Frequency(limit * 9 / 10))
-        );
-        let by_period = Attr {
-            period_or_freq: 1,
+        for (hertz, expected) in [(1_000_000, 900), (500, 450), (1, 1)] {
+            let expected = Some(SuggestedRate::Frequency(expected));
+            assert_eq!(suggested(by_frequency(hertz), 0), expected, "{hertz}");
+        }
+        let by_period = |period_or_freq| Attr {
+            period_or_freq,
             ..Attr::default()
         };
-        // Ten times the limit, for two seconds.
-        assert_eq!(of(by_period, limit * 20), Some(SlowEnough::Period(10)));
+        // Ten times the limit, for two seconds; at least twice what it was.
+        for (period, expected) in [(1, 10), (100, 200)] {
+            let expected = Some(SuggestedRate::Period(expected));
+            assert_eq!(suggested(by_period(period), LIMIT * 20), expected);
+        }
     }
 }

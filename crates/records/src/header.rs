@@ -154,6 +154,9 @@ impl Misc {
     pub const USER: Misc = Misc(2);
     /// COMM: an exec caused it.
     pub const COMM_EXEC: Misc = Misc(1 << 13);
+    /// FORK: a recorder found the thread in /proc, and did not see it being born
+    /// (`PERF_RECORD_MISC_FORK_EXEC`).
+    pub const FORK_EXEC: Misc = Misc(1 << 13);
     /// MMAP, MMAP2: a data mapping.
     pub const MMAP_DATA: Misc = Misc(1 << 13);
     /// SWITCH: the task went away.

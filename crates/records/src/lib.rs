@@ -14,6 +14,7 @@
 //! | [`sample`] | [`Sample`]: a view of one SAMPLE record |
 //! | [`sample_id`] | [`SampleId`]: the trailer of every other record |
 //! | [`record`] | [`Record`]: every record of the kernel, typed |
+//! | [`sideband`] | [`ProcessEvent`]: what a sideband record says of processes, judged once |
 //! | [`encode`] | the way back to bytes |
 //! | `unwound` | samples whose registers and stack became a callchain |
 //!
@@ -31,6 +32,7 @@ mod read_values;
 pub mod record;
 pub mod sample;
 pub mod sample_id;
+pub mod sideband;
 mod unwound;
 
 pub use attr::{Attr, AttrError, EventKind};
@@ -41,8 +43,9 @@ pub use flags::{AttrFlags, BranchSampleType, ReadFormat, SampleType};
 pub use header::{CpuMode, Header, Misc, RawRecord, RecordType};
 pub use layout::SampleLayout;
 pub use read_values::{ReadValue, ReadValues};
-pub use record::{Comm, DecodeError, Lost, Mmap, Mmap2, MmapIdentity, Record, Task};
+pub use record::{Comm, DecodeError, Lost, Mmap, Mmap2, MmapIdentity, PROT_EXEC, Record, Task};
 pub use sample::{
     BranchEntries, BranchEntry, Callchain, ContextMarker, Registers, Sample, SampleField, StackDump,
 };
 pub use sample_id::SampleId;
+pub use sideband::{Mapped, ProcessEvent};

@@ -29,6 +29,9 @@ pub enum DecodeError {
     NoLayout(RecordType),
 }
 
+/// `PROT_EXEC` of mmap(2), as [`Mmap2::prot`] has it.
+pub const PROT_EXEC: u32 = 4;
+
 /// A mapping (MMAP).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mmap<'a> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::Context;
 use rprof_events::{Event, EventError};
 use rprof_launch::Launcher;
-use rprof_recorder::{Output, RecordError, RecordOptions, Recording, Summary, Switch};
+use rprof_recorder::{Output, RecordError, RecordOptions, Recording, RotationPolicy, Summary};
 use rprof_sampler::{Limits, Session, SessionBuilder, SessionError};
 
 use crate::Outcome;
@@ -132,7 +132,7 @@ const UNWINDING_IDLE: Duration = Duration::from_millis(10);
 pub(crate) struct Destination {
     output: Output,
     compression: Option<i32>,
-    switch: Option<Switch>,
+    rotation: Option<RotationPolicy>,
     max_bytes: Option<u64>,
 }
 
@@ -142,7 +142,7 @@ impl Destination {
         Destination {
             output: Output::File(path.to_owned()),
             compression: None,
-            switch: None,
+            rotation: None,
             max_bytes: None,
         }
     }
@@ -151,7 +151,7 @@ impl Destination {
 /// By the arguments: a file, or for `-` standard output, if that is no terminal.
 fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
     let usage = |message: &'static str| Failure::with_status(2, anyhow::anyhow!(message));
-    let switch = args.switch_output.map(|at| Switch {
+    let rotation = args.switch_output.map(|at| RotationPolicy {
         every: match at {
             SwitchAt::Time(time) => Some(time),
             _ => None,
@@ -160,18 +160,18 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
             SwitchAt::Bytes(bytes) => Some(bytes),
             _ => None,
         },
-        keep: args.switch_max_files,
+        max_files: args.switch_max_files,
     });
     let mut to = Destination {
         compression: args.compression_level,
-        switch,
+        rotation,
         max_bytes: args.max_size,
         ..Destination::file(&args.output)
     };
     if args.output != Path::new("-") {
         return Ok(to);
     }
-    if switch.is_some() {
+    if rotation.is_some() {
         return Err(usage(
             "--switch-output makes several files; name them with -o FILE, not `-`",
         ));
@@ -198,7 +198,8 @@ pub(crate) struct Recorded {
 /// Records to the end: of the command or of what is watched, by a signal, after the
 /// time, or when there is enough.
 pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
-    let signals = Signals::listen(job.to.switch.is_some()).context("cannot listen for signals")?;
+    let signals =
+        Signals::listen(job.to.rotation.is_some()).context("cannot listen for signals")?;
     let terminal = Terminal::remember();
     // What the command prints must not get into the stream.
     let is_stream = matches!(job.to.output, Output::Stream(_));
@@ -207,7 +208,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
         .collect();
     let options = RecordOptions {
         compression: job.to.compression,
-        switch: job.to.switch,
+        rotation: job.to.rotation,
         max_bytes: job.to.max_bytes,
         unwind: job.unwinds,
         notify: Some(signals.waker().context("cannot make a socket")?),

@@ -4,7 +4,9 @@ use std::ffi::OsStr;
 
 use indicatif::{BinaryBytes, HumanCount};
 use rprof_export::clean::clean;
-use rprof_recorder::{SlowEnough, StackTally, Summary, Throttling};
+use rprof_recorder::{
+    NotEmbedded, Notice, StackCause, StackTally, SuggestedRate, Summary, Throttling,
+};
 use rprof_sampler::Degradation;
 
 use crate::messages::say;
@@ -42,8 +44,8 @@ pub(crate) fn tell(summary: &Summary, program: Option<&OsStr>) {
     for step in summary.degradations.iter().filter(late_steps) {
         say(step);
     }
-    for told in &summary.kept {
-        say(told);
+    for notice in &summary.notices {
+        say(noticed(notice));
     }
     if summary.late > 0 {
         let late = HumanCount(summary.late);
@@ -100,11 +102,74 @@ fn tell_stacks(stacks: &StackTally) {
         if share < 0.1 {
             break;
         }
-        let remedy = cause.remedy().map_or(String::new(), |r| format!("; {r}"));
+        let remedy = remedy(*cause).map_or(String::new(), |r| format!("; {r}"));
+        let cause = in_words(*cause);
         let image = clean(image);
         say(format_args!(
             "  {share:.2}% end in {image}: {cause}{remedy}"
         ));
+    }
+}
+
+/// A few plain words for why stacks are not complete.
+fn in_words(cause: StackCause) -> &'static str {
+    match cause {
+        StackCause::StackEnded => "deeper than what was copied of the stack",
+        StackCause::NoUnwindInfo => "no unwind information",
+        StackCause::BadUnwindInfo => "unusable unwind information",
+        StackCause::BadMemory => "a value that was not recorded is needed",
+        StackCause::NotMapped => "a return address leads to no code",
+        StackCause::TooDeep => "more frames than a record can hold",
+        StackCause::Compat => "32-bit process",
+        _ => "another reason",
+    }
+}
+
+/// What the user can do about stacks that are not complete.
+fn remedy(cause: StackCause) -> Option<&'static str> {
+    match cause {
+        StackCause::StackEnded => Some("a lower -F or a larger ring (-m) leaves room for more"),
+        StackCause::NoUnwindInfo => Some("build it with unwind information or frame pointers"),
+        StackCause::Compat => Some("--call-graph fp follows frame pointers"),
+        _ => None,
+    }
+}
+
+/// Says what became of files that reports will need.
+fn noticed(notice: &Notice) -> String {
+    match notice {
+        Notice::ImagesEmbedded {
+            first,
+            count,
+            bytes,
+        } => {
+            let (and_more, are) = match count.saturating_sub(1) {
+                0 => (String::new(), "is"),
+                n => (format!(" and {n} more"), "are"),
+            };
+            let (path, kib) = (first.display(), bytes.div_ceil(1024));
+            format!(
+                "{path}{and_more} cannot be found by path from here, and {are} kept in the \
+                 recording ({kib} KiB before compression)"
+            )
+        }
+        Notice::ImageTooLong { path, bytes } => format!(
+            "{} cannot be found by its path, and is too long to be kept in the \
+             recording ({bytes} bytes): its functions may have no names in reports",
+            path.display()
+        ),
+        Notice::NotEmbedded { path, reason } => {
+            let why = match reason {
+                NotEmbedded::Unusable(why) => why,
+                NotEmbedded::NoRoom => "the recording has more than enough of these already",
+                _ => "it cannot be",
+            };
+            format!("{} is not kept: {why}", path.display())
+        }
+        Notice::TooManyRuntimes { followed } => format!(
+            "more than {followed} processes may make code: perf maps of others are not kept"
+        ),
+        _ => "some files that reports need are not kept".to_owned(),
     }
 }
 
@@ -153,9 +218,9 @@ fn throttled(throttling: &Throttling) -> String {
         ),
         None => String::new(),
     };
-    let rate = match throttling.slow_enough {
-        Some(SlowEnough::Frequency(hertz)) => format!("-F {hertz} would not be"),
-        Some(SlowEnough::Period(period)) => format!("-c {period} would not be"),
+    let rate = match throttling.suggested_rate {
+        Some(SuggestedRate::Frequency(hertz)) => format!("-F {hertz} would not be"),
+        Some(SuggestedRate::Period(period)) => format!("-c {period} would not be"),
         None => "a lower -F or higher -c helps".to_owned(),
     };
     format!(

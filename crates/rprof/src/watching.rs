@@ -3,7 +3,7 @@
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use rprof_recorder::{Recording, Stopped, WriterState};
+use rprof_recorder::{Recording, StopReason, WriterState};
 
 use crate::messages::Failure;
 use crate::progress::{ProgressLine, TICK};
@@ -71,9 +71,9 @@ fn loop_until_end(
         let next = [begin, end, tick].into_iter().flatten().min();
         let timeout = next.map(|next| next.saturating_duration_since(now));
         match recording.wait(Some(signals.fd()), timeout)? {
-            Some(Stopped::Exited(status)) => return Ok(End::Exited(status)),
-            Some(Stopped::TargetsGone) => return Ok(End::TargetsGone),
-            Some(Stopped::Asked) => {
+            Some(StopReason::Exited(status)) => return Ok(End::Exited(status)),
+            Some(StopReason::TargetsGone) => return Ok(End::TargetsGone),
+            Some(StopReason::Asked) => {
                 signals.drain();
                 if let Some(signal) = signals.last() {
                     return Ok(End::Signal(signal));
@@ -106,7 +106,7 @@ pub(crate) fn wait_for_command(
     }
     loop {
         let wake = (!told).then(|| signals.fd());
-        if let Some(Stopped::Exited(status)) = recording.wait_for_command(wake, None)? {
+        if let Some(StopReason::Exited(status)) = recording.wait_for_command(wake, None)? {
             return Ok(status);
         }
         signals.drain();

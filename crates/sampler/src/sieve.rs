@@ -10,7 +10,7 @@
 
 use crate::Stream;
 use rprof_records::{
-    Endian, Misc, RawBytes, RawRecord, Record, RecordType, SampleId, SampleLayout, SampleType,
+    Endian, ProcessEvent, RawBytes, RawRecord, RecordType, SampleId, SampleLayout, SampleType,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -80,8 +80,8 @@ impl Sieve {
             {
                 let layout = self.sideband.clone();
                 let id = layout.sample_id(&raw.body);
-                if let Ok(record) = Record::decode(&raw, Some(&layout)) {
-                    self.follow(&record, raw.misc, &id);
+                if let Ok(Some(event)) = ProcessEvent::decode(&raw, Some(&layout)) {
+                    self.follow(&event, &id);
                 }
                 true
             }
@@ -107,12 +107,13 @@ impl Sieve {
     }
 
     /// Keeps track of who counts under whose ids.
-    fn follow(&mut self, record: &Record<'_>, misc: Misc, id: &SampleId) {
-        match record {
-            // Made up, for a thread that was there: who its creator is was not known.
-            Record::Fork(_) if misc.has(Misc::COMM_EXEC) => {}
-            Record::Fork(task) => {
-                let (tid, creator) = (task.tid as u32, task.ptid as u32);
+    fn follow(&mut self, event: &ProcessEvent<'_>, id: &SampleId) {
+        match event {
+            // Of a thread that was found, it is not known who created it.
+            ProcessEvent::Forked {
+                tid, parent_tid, ..
+            } => {
+                let (tid, creator) = (tid.cast_unsigned(), parent_tid.cast_unsigned());
                 let attached = self.owner_of_thread.get(&tid) == Some(&tid);
                 match self.owner_of_thread.get(&creator) {
                     // Attached to by itself, and told of by its creator only now.
@@ -125,12 +126,12 @@ impl Sieve {
                     }
                 }
             }
-            Record::Exit(task) => {
-                self.owner_of_thread.remove(&(task.tid as u32));
+            ProcessEvent::Ended { tid, .. } => {
+                self.owner_of_thread.remove(&tid.cast_unsigned());
             }
             // The thread that execs goes on under the number of the first one (execve(2)).
-            Record::Comm(comm) if misc.has(Misc::COMM_EXEC) => {
-                let (tid, time) = (comm.tid as u32, id.time.unwrap_or(0));
+            ProcessEvent::Executed { tid, .. } => {
+                let (tid, time) = (tid.cast_unsigned(), id.time.unwrap_or(0));
                 match id.id.and_then(|id| self.owner_of_id.get(&id)) {
                     Some(owner) => {
                         self.owner_of_thread.insert(tid, *owner);
@@ -155,7 +156,7 @@ const SAME_EXEC: u64 = 1_000_000;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rprof_records::{Attr, AttrFlags, Comm, Task};
+    use rprof_records::{Attr, AttrFlags, Comm, Misc, Record, Task};
 
     fn attr() -> Attr {
         Attr {

@@ -60,8 +60,9 @@ fn anything_at_all() {
         match random.below(10) {
             0 => b.handle_fork(time, Pid(pid), tid, Pid(other), Tid(other)),
             1 => b.handle_exit(time, Pid(pid), tid),
-            2 => b.handle_comm(time, Pid(pid), tid, b"x", random.below(4) == 0),
-            3 => b.handle_existing(Pid(pid), tid, Pid(other)),
+            2 if random.below(4) == 0 => b.handle_exec(time, Pid(pid), tid, b"x"),
+            2 => b.handle_rename(time, Pid(pid), tid, b"x"),
+            3 => b.handle_found(Pid(pid), tid, Pid(other)),
             4 => b.handle_kernel_mmap(time, &new),
             _ => b.handle_mmap(time, Pid(pid), &new),
         }
@@ -72,7 +73,6 @@ fn anything_at_all() {
         let pid = Pid(random.below(42) as i32 - 3);
         let address = random.below(1 << 30);
         t.resolve(pid, i, address);
-        t.resolve_or_next(pid, i, address);
         t.resolve_kernel(i, address);
         t.comm(pid, Tid(pid.0), i);
     }
@@ -151,7 +151,7 @@ fn many_children_that_exec() {
     for i in 1..=n {
         let time = u64::from(i.unsigned_abs()) * 100;
         b.handle_fork(time, Pid(i), Tid(i), Pid(0), Tid(0));
-        b.handle_comm(time + 1, Pid(i), Tid(i), b"cc1", true);
+        b.handle_exec(time + 1, Pid(i), Tid(i), b"cc1");
         for (at, path) in (0..).zip(&paths) {
             b.handle_mmap(time + 2 + at, Pid(i), &map(path, at << 24, 1 << 20));
         }

@@ -11,25 +11,27 @@ use rprof_perfdata::FeatureSections;
 use rprof_records::Endian;
 use rprof_sampler::{Batch, Haste, Recycler, Sieve};
 
-use crate::files::Files;
-use crate::merge::{Merge, Released};
-use crate::outgoing::Outgoing;
+use super::deferred::DeferralQueue;
+use super::layouts::Layouts;
+use super::merge::{Merge, Released};
+use crate::output::RotatingOutput;
 use crate::summary::{Live, WriterState};
-use crate::unwinding::{StackTally, Taken, Unwinding};
+use crate::unwind::{RecordAction, StackTally, Unwinding};
 
 /// Least time between two rounds.
 const ROUND: Duration = Duration::from_millis(100);
 
-/// Everything the writer thread owns.
-pub(crate) struct Writing {
+/// State of the writer thread.
+pub(crate) struct Writer {
     pub(crate) batches: Receiver<Batch>,
     pub(crate) recycler: Recycler,
     pub(crate) haste: Haste,
     pub(crate) merge: Merge,
     /// Leaves out samples that are not to be counted.
     pub(crate) sieve: Sieve,
-    pub(crate) files: Files,
-    pub(crate) outgoing: Outgoing,
+    pub(crate) layouts: Arc<Layouts>,
+    pub(crate) output: RotatingOutput,
+    pub(crate) deferrals: DeferralQueue,
     /// Turns registers and stack bytes into callchains, where samples have them.
     pub(crate) unwinding: Option<Unwinding>,
     pub(crate) live: Arc<Live>,
@@ -37,10 +39,10 @@ pub(crate) struct Writing {
     pub(crate) notify: Option<UnixStream>,
 }
 
-/// What it knows when all batches are taken.
+/// Result of the writer thread, once no more batches come.
 pub(crate) struct Written {
-    pub(crate) files: Files,
-    /// What became of the stacks, where they were unwound.
+    pub(crate) output: RotatingOutput,
+    /// Outcomes of unwinding, where stacks were unwound.
     pub(crate) stacks: Option<StackTally>,
     pub(crate) late: u64,
     pub(crate) damaged_bytes: u64,
@@ -48,11 +50,11 @@ pub(crate) struct Written {
     pub(crate) failure: Option<io::Error>,
 }
 
-impl Writing {
+impl Writer {
     /// Takes batches until no more can come. Goes on taking them after a failure
     /// to write, so that nobody waits for this thread.
     pub(crate) fn run(mut self) -> Written {
-        let mut failure = self.files.begin().err();
+        let mut failure = self.output.begin().err();
         let mut round = Instant::now();
         while let Ok(batch) = self.next() {
             self.merge.push(batch);
@@ -60,7 +62,7 @@ impl Writing {
             while let Ok(batch) = self.batches.try_recv() {
                 self.merge.push(batch);
             }
-            let was_good = failure.is_none() && !self.files.is_full();
+            let was_good = failure.is_none() && !self.output.is_full();
             let wrote = self.release(failure.is_none());
             for batch in self.merge.take_done() {
                 self.recycler.recycle(batch);
@@ -68,25 +70,26 @@ impl Writing {
             let ended = match wrote {
                 Ok(()) if failure.is_none() && round.elapsed() >= ROUND => {
                     round = Instant::now();
-                    self.files.end_round()
+                    self.output.end_round()
                 }
                 wrote => wrote,
             };
             failure = failure.or(ended.err());
-            self.files.publish();
-            if was_good && (failure.is_some() || self.files.is_full()) {
+            self.output.publish();
+            if was_good && (failure.is_some() || self.output.is_full()) {
                 self.tell(failure.is_some());
             }
         }
         if failure.is_none() {
             // Nothing waits any more, whatever the last watermarks said.
-            let rest = (self.outgoing).go_on(u64::MAX, &mut self.unwinding, &mut self.files);
+            let rest =
+                (self.deferrals).flush_ready(u64::MAX, self.unwinding.as_mut(), &mut self.output);
             failure = rest.err();
         }
         Written {
             late: self.merge.late(),
             damaged_bytes: self.merge.damaged_bytes(),
-            files: self.files,
+            output: self.output,
             stacks: self.unwinding.map(Unwinding::into_tally),
             failure,
         }
@@ -108,11 +111,12 @@ impl Writing {
 
     /// Hands on what is in order. After a failure it goes nowhere.
     fn release(&mut self, good: bool) -> io::Result<()> {
-        let Writing {
+        let Writer {
             merge,
             sieve,
-            files,
-            outgoing,
+            layouts,
+            output,
+            deferrals,
             unwinding,
             ..
         } = self;
@@ -121,23 +125,28 @@ impl Writing {
             if !good || !sieve.takes(record.stream, record.bytes) {
                 return Ok(());
             }
-            files.notice(&record);
-            let taken = match unwinding {
-                Some(unwinding) => unwinding.take(&record, &mut unwound),
-                None => Taken::AsItIs,
+            // Decoded once, for all who follow processes.
+            let event = layouts.process_event(&record);
+            let event = event.as_ref();
+            if let Some(event) = event {
+                output.notice(event, record.time);
+            }
+            let action = match unwinding {
+                Some(unwinding) => unwinding.handle(&record, event, &mut unwound),
+                None => RecordAction::Keep,
             };
-            let bytes = match taken {
-                Taken::AsItIs => record.bytes,
-                Taken::Rewritten | Taken::Held => &unwound,
+            let bytes = match action {
+                RecordAction::Keep => record.bytes,
+                RecordAction::Replace | RecordAction::Defer => &unwound,
             };
             let record = Released { bytes, ..record };
-            outgoing.put(&record, taken == Taken::Held, files)
+            deferrals.push(&record, event, action == RecordAction::Defer, output)
         })?;
         if !good {
             return Ok(());
         }
-        let reached = outgoing.go_on(merge.reached(), unwinding, files)?;
-        files.reached(reached)
+        let reached = deferrals.flush_ready(merge.reached(), unwinding.as_mut(), output)?;
+        output.reached(reached)
     }
 
     /// Tells whoever waits that nothing more will be written.

@@ -8,9 +8,9 @@ use std::path::Path;
 use rprof_jit::{JitMapping, LiveFiles, jitdump};
 use rprof_perfdata::features::kept::compress;
 use rprof_perfdata::{KeptFile, KeptKind};
-use rprof_records::Mmap2;
+use rprof_records::Mapped;
 
-use super::{Told, shown};
+use super::notices::{NotEmbedded, Notice, Notices};
 
 /// Most processes that are followed.
 const MOST_PROCESSES: usize = 4096;
@@ -45,16 +45,16 @@ struct Runtime {
 impl Runtimes {
     /// Handles an executable mapping. Returns true if it is JIT memory or a jitdump, and cannot be an
     /// ELF image as well.
-    pub(super) fn mapped(&mut self, map: &Mmap2<'_>, time: u64, told: &mut Told) -> bool {
+    pub(super) fn handle_mapped(&mut self, map: &Mapped<'_>, time: u64, notices: &mut Notices) -> bool {
         let Some(mapping) = JitMapping::of(&map.path) else {
             return false;
         };
         let is_dump = mapping == JitMapping::Jitdump;
         let known = self.living.contains_key(&map.pid);
         if !known && self.living.len() == MOST_PROCESSES {
-            told.tell(format!(
-                "more than {MOST_PROCESSES} processes may make code: perf maps of others are not kept"
-            ));
+            notices.push(Notice::TooManyRuntimes {
+                followed: MOST_PROCESSES,
+            });
             return is_dump;
         }
         let room = self.held < MOST_HELD;
@@ -64,20 +64,20 @@ impl Runtimes {
             runtime.files.add_jitdump(&map.path);
         }
         if room && (!known || is_dump) {
-            self.held += runtime.open(told);
+            self.held += runtime.open(notices);
         }
         !mapping.may_be_image()
     }
 
-    /// Another program runs under this number.
-    pub(super) fn replaced(&mut self, pid: i32, told: &mut Told) {
+    /// Ends what is known of a process: another program runs under its number.
+    pub(super) fn handle_exec(&mut self, pid: i32, notices: &mut Notices) {
         if let Some(runtime) = self.living.remove(&pid) {
-            self.end(pid, runtime, told);
+            self.end(pid, runtime, notices);
         }
     }
 
-    /// Looks for files that were not there yet, and lets go of those whose processes ended.
-    pub(super) fn round(&mut self, told: &mut Told) {
+    /// Looks for files that were not there yet, and reads and closes those whose processes ended.
+    pub(super) fn round(&mut self, notices: &mut Notices) {
         self.round = self.round.wrapping_add(1);
         let mut ended = Vec::new();
         for (pid, runtime) in &mut self.living {
@@ -86,23 +86,23 @@ impl Runtimes {
             }
             runtime.wait = (runtime.wait * 2).min(LONGEST_WAIT);
             if self.held < MOST_HELD {
-                self.held += runtime.open(told);
+                self.held += runtime.open(notices);
             }
             if !Path::new("/proc").join(pid.to_string()).exists() {
                 ended.push(*pid);
             }
         }
         for pid in ended {
-            self.replaced(pid, told);
+            self.handle_exec(pid, notices);
         }
     }
 
-    /// All that there is to keep by now.
-    pub(super) fn files(&mut self, told: &mut Told) -> Vec<KeptFile<'static>> {
+    /// Reads all that is to be embedded by now.
+    pub(super) fn files(&mut self, notices: &mut Notices) -> Vec<KeptFile<'static>> {
         let mut files = std::mem::take(&mut self.ended);
         for (pid, runtime) in &mut self.living {
-            runtime.open(told);
-            runtime.put(*pid, &mut files, told);
+            runtime.open(notices);
+            runtime.put(*pid, &mut files, notices);
         }
         self.held = (self.living.values())
             .map(|runtime| runtime.files.held())
@@ -110,10 +110,10 @@ impl Runtimes {
         files
     }
 
-    fn end(&mut self, pid: i32, mut runtime: Runtime, told: &mut Told) {
+    fn end(&mut self, pid: i32, mut runtime: Runtime, notices: &mut Notices) {
         self.held = self.held.saturating_sub(runtime.files.held());
-        runtime.open(told);
-        runtime.put(pid, &mut self.ended, told);
+        runtime.open(notices);
+        runtime.put(pid, &mut self.ended, notices);
     }
 }
 
@@ -127,14 +127,14 @@ impl Runtime {
     }
 
     /// Opens what is there. Returns how many files more are held.
-    fn open(&mut self, told: &mut Told) -> usize {
+    fn open(&mut self, notices: &mut Notices) -> usize {
         let before = self.files.held();
-        (self.files).open(|path, refusal| tell(path, told, &refusal.to_string()));
+        (self.files).open(|path, refusal| refuse(path, notices, NotEmbedded::Unusable(refusal.to_string())));
         self.files.held() - before
     }
 
-    /// Keeps what the files hold by now.
-    fn put(&self, pid: i32, out: &mut Vec<KeptFile<'static>>, told: &mut Told) {
+    /// Reads what the files hold by now.
+    fn put(&self, pid: i32, out: &mut Vec<KeptFile<'static>>, notices: &mut Notices) {
         let dumps = self.files.jitdumps().iter();
         let dumps = dumps.map(|dump| (KeptKind::JITDUMP, dump));
         for (kind, file) in dumps.chain([(KeptKind::PERF_MAP, self.files.perf_map())]) {
@@ -143,7 +143,7 @@ impl Runtime {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => continue,
                 Err(refusal) => {
-                    tell(path, told, &refusal.to_string());
+                    refuse(path, notices, NotEmbedded::Unusable(refusal.to_string()));
                     continue;
                 }
             };
@@ -151,7 +151,7 @@ impl Runtime {
                 KeptKind::JITDUMP => match jitdump::without_code(&bytes) {
                     Ok(bytes) => bytes,
                     Err(error) => {
-                        tell(path, told, &error.to_string());
+                        refuse(path, notices, NotEmbedded::Unusable(error.to_string()));
                         continue;
                     }
                 },
@@ -162,11 +162,7 @@ impl Runtime {
             };
             let kept: usize = out.iter().map(|file| file.compressed.len()).sum();
             if kept + compressed.len() > MOST_KEPT {
-                tell(
-                    path,
-                    told,
-                    "the recording has more than enough of these already",
-                );
+                refuse(path, notices, NotEmbedded::NoRoom);
                 continue;
             }
             out.push(KeptFile {
@@ -184,7 +180,7 @@ impl Runtime {
     }
 }
 
-fn tell(path: &Path, told: &mut Told, why: &str) {
-    let path = shown(path.as_os_str().as_bytes()).into_owned();
-    told.tell(format!("{path} is not kept: {why}"));
+fn refuse(path: &Path, notices: &mut Notices, reason: NotEmbedded) {
+    let path = path.to_owned();
+    notices.push(Notice::NotEmbedded { path, reason });
 }

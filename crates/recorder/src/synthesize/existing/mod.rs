@@ -38,9 +38,6 @@ use rprof_sampler::{Batch, Degradation, Role, Session, Stream, monotonic_ns};
 /// Most looks for processes that were born meanwhile.
 const MOST_LOOKS: usize = 8;
 
-/// `PERF_RECORD_MISC_FORK_EXEC`: the mappings of the child are its own.
-const FORK_EXEC: Misc = Misc::COMM_EXEC;
-
 /// The CPU that these records are from: none that there is.
 pub const NO_CPU: u32 = u32::MAX;
 
@@ -224,7 +221,7 @@ impl Reading {
                 ptid: parent as i32,
                 time,
             });
-            self.put(&fork, FORK_EXEC, pid, tid, time);
+            self.put(&fork, Misc::FORK_EXEC, pid, tid, time);
             let comm = Record::Comm(Comm {
                 pid: pid as i32,
                 tid: tid as i32,

@@ -14,16 +14,16 @@
 
 mod chain;
 mod deep;
-pub(crate) mod images;
 mod process_memory;
+mod tables;
 mod tally;
 
 pub use tally::{StackCause, StackTally};
 
-use rprof_processes::{LiveMap, LiveMapping, NewMapping, Pid, Tid};
+use rprof_processes::{LiveMap, LiveMapping, Pid, Tid};
 use rprof_records::{
-    Attr, CpuMode, Endian, Misc, RawBytes, RawRecord, Record, RecordType, Sample, SampleLayout,
-    SampleType,
+    Attr, CpuMode, Endian, Mapped, Misc, ProcessEvent, RawBytes, RawRecord, RecordType, Sample,
+    SampleLayout, SampleType,
 };
 use rprof_sampler::{EventIds, Haste, StackTops};
 use rprof_unwind::{
@@ -33,16 +33,13 @@ use rprof_unwind::{
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-use crate::merge::Released;
-use deep::{Cut, Held, Waiting};
-use images::Tables;
+use crate::pipeline::merge::Released;
+use deep::{Cut, DeferredSample, DeferredSamples};
 use process_memory::ProcessMemories;
+use tables::Tables;
 
 /// `PERF_SAMPLE_REGS_ABI_64`.
 const ABI_64: u64 = 2;
-
-/// `PROT_EXEC`.
-const PROT_EXEC: u32 = 4;
 
 /// This machine's processor, if it is one that can be unwound.
 const ARCH: Option<Arch> = if cfg!(target_arch = "x86_64") {
@@ -71,7 +68,7 @@ pub(crate) struct Unwinding {
     memory: ProcessMemories,
     outer: OuterFrames,
     /// Samples that wait for the rest of their stacks, in order.
-    waiting: Waiting,
+    deferred: DeferredSamples,
     tops: StackTops,
     haste: Haste,
     tally: StackTally,
@@ -94,13 +91,14 @@ struct Layout {
 
 /// What is to become of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
-    /// It stays as it is.
-    AsItIs,
-    /// Another one is to be written in its place.
-    Rewritten,
-    /// The same, but not before it is [settled](Unwinding::settle).
-    Held,
+pub(crate) enum RecordAction {
+    /// It is written as it is.
+    Keep,
+    /// Another one is written in its place.
+    Replace,
+    /// Another one is written in its place, but not before it is
+    /// [settled](crate::pipeline::deferred::Settle::settle).
+    Defer,
 }
 
 impl Unwinding {
@@ -133,7 +131,7 @@ impl Unwinding {
             begun: FxHashSet::default(),
             memory: ProcessMemories::default(),
             outer: OuterFrames::new(),
-            waiting: Waiting::new(),
+            deferred: DeferredSamples::new(),
             tops: tops.clone(),
             haste: haste.clone(),
             tally: StackTally::default(),
@@ -143,84 +141,67 @@ impl Unwinding {
         })
     }
 
-    /// What became of the stacks.
+    /// Returns the outcomes, counted.
     pub(crate) fn into_tally(self) -> StackTally {
         self.tally
     }
 
-    /// Takes in the next record in time. The one to be written in its place, if one is, is then in
-    /// `unwound`.
-    pub(crate) fn take(&mut self, released: &Released<'_>, unwound: &mut Vec<u8>) -> Taken {
-        let Some(raw) = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE) else {
-            return Taken::AsItIs;
-        };
-        if raw.kind == RecordType::SAMPLE {
-            return self.rewrite(&raw, unwound);
+    /// Takes in the next record in time; `event` is its meaning, if it is a process event. The one to
+    /// be written in its place, if one is, is then in `unwound`.
+    pub(crate) fn handle(
+        &mut self,
+        released: &Released<'_>,
+        event: Option<&ProcessEvent<'_>>,
+        unwound: &mut Vec<u8>,
+    ) -> RecordAction {
+        if let Some(event) = event {
+            self.handle_event(event);
+            return RecordAction::Keep;
         }
-        // Without a layout the trailer is not looked at.
-        if let Ok(record) = Record::decode(&raw, None) {
-            self.follow(&raw, &record);
+        match RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE) {
+            Some(raw) if raw.kind == RecordType::SAMPLE => self.rewrite(&raw, unwound),
+            _ => RecordAction::Keep,
         }
-        Taken::AsItIs
     }
 
-    /// Takes in a record of the sideband.
-    fn follow(&mut self, raw: &RawRecord<'_>, record: &Record<'_>) {
-        match record {
-            Record::Comm(comm) => {
-                let (pid, tid) = (Pid(comm.pid), Tid(comm.tid));
-                match raw.misc.has(Misc::COMM_EXEC) {
-                    true => {
-                        self.forget(pid, tid);
-                        self.tables.jit.forget(pid.0);
-                        self.map.handle_exec(pid, tid);
-                        self.begun.insert(pid);
-                    }
-                    false => self.map.handle_thread(pid, tid),
-                }
+    fn handle_event(&mut self, event: &ProcessEvent<'_>) {
+        let process_ended = self.map.handle(event);
+        match event {
+            ProcessEvent::Executed { pid, tid, .. } => {
+                let (pid, tid) = (Pid(*pid), Tid(*tid));
+                self.forget(pid, tid);
+                self.tables.jit.forget(pid.0);
+                self.begun.insert(pid);
             }
-            // Made up for a thread that was there: its process's mappings are its own.
-            Record::Fork(task) if raw.misc.has(Misc::COMM_EXEC) => {
-                self.map.handle_thread(Pid(task.pid), Tid(task.tid));
-            }
-            Record::Fork(task) => {
-                let (pid, parent) = (Pid(task.pid), Pid(task.ppid));
-                self.map.handle_fork(pid, Tid(task.tid), parent);
-                self.tables.jit.handle_fork(pid.0, parent.0);
-            }
-            Record::Exit(task) => {
-                let (pid, tid) = (Pid(task.pid), Tid(task.tid));
-                if self.map.handle_exit(pid, tid) {
+            ProcessEvent::Forked {
+                pid, parent_pid, ..
+            } => self.tables.jit.handle_fork(*pid, *parent_pid),
+            ProcessEvent::Ended { pid, tid } => {
+                let (pid, tid) = (Pid(*pid), Tid(*tid));
+                if process_ended {
                     self.tables.jit.forget(pid.0);
                     self.begun.remove(&pid);
                 }
                 self.forget(pid, tid);
             }
-            Record::Mmap2(m) if m.pid >= 0 => {
-                let new = NewMapping {
-                    start: m.start,
-                    len: m.len,
-                    file_offset: m.pgoff,
-                    path: &m.path,
-                    identity: m.identity.into(),
-                    executable: m.prot & PROT_EXEC != 0,
-                };
-                self.map.handle_mmap(Pid(m.pid), &new);
-                let pid = Pid(m.pid);
-                if new.executable {
-                    self.tables.jit.handle_mapped(pid.0, &m.path);
-                }
-                if self.begun.contains(&pid)
-                    && let Some(mapping) = self.map.find(pid, m.start)
-                {
-                    self.tables.mapped(self.map.images(), mapping, pid);
-                }
-            }
+            ProcessEvent::Mapped(mapped) if !mapped.kernel => self.handle_mapped(mapped),
             _ => {}
         }
     }
 
-    /// What was known of a thread's stack, and of its process's memory, holds no more.
+    fn handle_mapped(&mut self, mapped: &Mapped<'_>) {
+        let pid = Pid(mapped.pid);
+        if mapped.executable {
+            self.tables.jit.handle_mapped(mapped.pid, &mapped.path);
+        }
+        if self.begun.contains(&pid)
+            && let Some(mapping) = self.map.find(pid, mapped.start)
+        {
+            self.tables.mapped(self.map.images(), mapping, pid);
+        }
+    }
+
+    /// Drops what was learned of a thread's stack and of its process's memory.
     fn forget(&mut self, pid: Pid, tid: Tid) {
         self.memory.forget(pid);
         self.settle_thread(thread(tid.0));
@@ -229,31 +210,36 @@ impl Unwinding {
 
     /// The sample with its stack unwound, as a record in `out`, whose contents it
     /// replaces. Samples of events without stacks stay as they are, and so do those that make no sense.
-    fn rewrite(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> Taken {
+    fn rewrite(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> RecordAction {
         out.clear();
         let id = raw.body.u64(0, Endian::NATIVE).unwrap_or(0);
         let Some(place) = self.by_id.get(&id).copied() else {
-            return Taken::AsItIs;
+            return RecordAction::Keep;
         };
         // Borrowed by the sample, while the rest of `self` works.
         let layout = self.layouts[place].taken.clone();
         let Ok(sample) = Sample::parse(raw.body, &layout) else {
-            return Taken::AsItIs;
+            return RecordAction::Keep;
         };
         let (misc, held) = self.unwind(&sample, raw.misc, place);
         match (sample.put_unwound(misc, &self.chain, out), held) {
-            (Err(_), _) => Taken::AsItIs,
-            (Ok(()), None) => Taken::Rewritten,
+            (Err(_), _) => RecordAction::Keep,
+            (Ok(()), None) => RecordAction::Replace,
             (Ok(()), Some(held)) => {
-                self.waiting.push_back(held);
-                Taken::Held
+                self.deferred.push_back(held);
+                RecordAction::Defer
             }
         }
     }
 
     /// Puts the sample's callchain together; answers the record's new misc bits, and whether it waits
     /// for more.
-    fn unwind(&mut self, sample: &Sample<'_>, misc: Misc, layout: usize) -> (Misc, Option<Held>) {
+    fn unwind(
+        &mut self,
+        sample: &Sample<'_>,
+        misc: Misc,
+        layout: usize,
+    ) -> (Misc, Option<DeferredSample>) {
         chain::kernel_part(sample, &mut self.chain);
         let Some(registers) = sample.regs_user().filter(|r| r.abi != 0) else {
             // A kernel thread, or one that is just being born or has gone.
@@ -312,7 +298,7 @@ impl Unwinding {
         };
         let outermost = self.frames.last().map(Frame::lookup_address);
         let mapping = outermost.and_then(|address| self.map.find(pid, address));
-        let image = mapping.map(|mapping| mapping.image.0 as usize);
+        let image = mapping.map(|mapping| mapping.backing.0 as usize);
         let held = held.map(|held| held.in_image(image));
         if held.is_none() {
             let image = image.and_then(|image| self.map.images().get(image));

@@ -1,13 +1,14 @@
 //! The unwind tables of what is mapped: each image opened once, while it is there.
 
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use crossbeam_channel::Sender;
-use rprof_image::{FileIdentity, MappedFile, vdso_image};
+use rprof_image::vdso_image;
 use rprof_jit::JitUnwindTables;
-use rprof_processes::{Image, ImageIdentity, ImageKind, LiveMapping, Pid};
+use rprof_processes::{Image, ImageKind, LiveMapping, Pid};
 use rprof_unwind::UnwindTable;
+
+use crate::mapped_files::mapped_file;
 
 /// Bytes of a mapping from which on the image is opened as soon as it is mapped. A table takes time
 /// for each function (38 ms for rustc's compiler), in which samples would wait, and memory would change.
@@ -48,7 +49,7 @@ impl Tables {
     /// A process has mapped an image: begins to open it, if it is large.
     pub(crate) fn mapped(&mut self, images: &[Image], mapping: &LiveMapping, pid: Pid) {
         self.extend_to(images.len());
-        let number = mapping.image.0 as usize;
+        let number = mapping.backing.0 as usize;
         let (Some(image), Some(table)) = (images.get(number), self.tables.get(number)) else {
             return;
         };
@@ -79,7 +80,7 @@ impl Tables {
         mapping: &LiveMapping,
         pid: Pid,
     ) -> Option<&UnwindTable> {
-        let number = mapping.image.0 as usize;
+        let number = mapping.backing.0 as usize;
         let table = self.tables.get(number)?.get_or_init(|| {
             let image = images.get(number)?;
             open(image, mapping, pid).map(Box::new)
@@ -104,19 +105,5 @@ fn open(image: &Image, mapping: &LiveMapping, pid: Pid) -> Option<UnwindTable> {
             UnwindTable::parse(file.bytes()).ok()
         }
         _ => None,
-    }
-}
-
-/// The file that `pid` has mapped there.
-pub(crate) fn mapped_file(image: &Image, range: Range<u64>, pid: Pid) -> MappedFile<'_> {
-    MappedFile {
-        pid: pid.0,
-        range,
-        path: (image.kind != ImageKind::Memfd).then(|| image.path_without_deleted()),
-        identity: match image.identity {
-            ImageIdentity::BuildId(id) => FileIdentity::BuildId(id),
-            ImageIdentity::Inode { inode, .. } => FileIdentity::Inode(inode),
-            ImageIdentity::PathOnly => FileIdentity::Unknown,
-        },
     }
 }

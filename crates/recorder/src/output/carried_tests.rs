@@ -1,5 +1,8 @@
+use std::borrow::Cow;
+
 use super::*;
 use rprof_records::{Attr, AttrFlags, BuildId, Endian, MmapIdentity, RawBytes, SampleType};
+use rprof_records::{Comm, Misc, Mmap2, Task};
 
 fn layout() -> SampleLayout {
     let attr = Attr {
@@ -47,10 +50,10 @@ fn exit(pid: i32, tid: i32) -> Record<'static> {
     })
 }
 
-/// State after these records, through their bytes.
-fn after(records: &[(Record<'_>, Misc)]) -> State {
+/// What is carried after these records, through their bytes.
+fn after(records: &[(Record<'_>, Misc)]) -> CarriedRecords {
     let layout = layout();
-    let mut state = State::default();
+    let mut state = CarriedRecords::default();
     for (record, misc) in records {
         let mut bytes = Vec::new();
         record
@@ -61,21 +64,21 @@ fn after(records: &[(Record<'_>, Misc)]) -> State {
     state
 }
 
-fn feed(state: &mut State, bytes: &[u8], layout: &SampleLayout) -> usize {
+fn feed(state: &mut CarriedRecords, bytes: &[u8], layout: &SampleLayout) -> usize {
     let raw = RawRecord::parse(RawBytes::from(bytes), Endian::NATIVE).unwrap();
-    let record = Record::decode(&raw, Some(layout)).unwrap();
+    let event = ProcessEvent::decode(&raw, Some(layout)).unwrap();
     let size = raw.size();
-    state.take(&raw, &record, &bytes[..size]);
+    state.handle(&raw, event.as_ref(), &bytes[..size]);
     size
 }
 
 /// What a file that begins with it says, one line for each record.
-fn said(state: &State) -> Vec<String> {
+fn said(state: &CarriedRecords) -> Vec<String> {
     let layout = layout();
     let mut bytes = Vec::new();
     state.append(&layout, &mut bytes);
     let mut lines = Vec::new();
-    let mut again = State::default();
+    let mut again = CarriedRecords::default();
     let mut at = 0;
     while at < bytes.len() {
         let raw = RawRecord::parse(RawBytes::from(&bytes[at..]), Endian::NATIVE).unwrap();

@@ -6,58 +6,62 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::wall_clock;
 use rprof_perfdata::Feature;
 use rprof_perfdata::output::OutputFile;
-use rprof_records::{Endian, RawBytes, RawRecord, Record};
+use rprof_records::{Endian, ProcessEvent, RawBytes, RawRecord};
 
-use super::Files;
-use crate::sink::Sink;
+use super::{RotatingOutput, Sink, wall_clock};
 
-impl Files {
+impl RotatingOutput {
     pub(super) fn set_end(&mut self, from: u64) {
-        let every = self.how.switch.and_then(|switch| switch.every);
+        let every = self.config.rotation.and_then(|rotation| rotation.every);
         self.until = every.map(|every| from.saturating_add(every.as_nanos() as u64));
     }
 
-    /// Whether a record of this time belongs to the next file.
+    /// Returns true if a record of this time belongs to the next file.
     pub(super) fn is_over(&self, time: u64) -> bool {
-        let Some(switch) = self.how.switch else {
+        let Some(rotation) = self.config.rotation else {
             return false;
         };
         let asked = self.live.switch.load(Ordering::Relaxed);
         let bytes = self.sink.as_ref().map_or(0, Sink::len);
         self.until.is_some_and(|until| time >= until)
             || (asked != 0 && time >= asked)
-            || switch.bytes.is_some_and(|most| bytes >= most)
+            || rotation.bytes.is_some_and(|most| bytes >= most)
     }
 
     /// Finishes this file and begins the next.
-    pub(super) fn switch(&mut self) -> io::Result<()> {
-        let Some(path) = self.how.path.clone() else {
+    pub(super) fn rotate(&mut self) -> io::Result<()> {
+        let Some(path) = self.config.path.clone() else {
             return Ok(());
         };
         // A signal that comes from now on is for the next file.
         self.live.switch.store(0, Ordering::Relaxed);
-        let notes = [self.tally.notes(), self.how.notes.clone()].concat();
+        let notes = [self.tally.notes(), self.config.notes.clone()].concat();
         self.bytes_before += self.sink.as_ref().map_or(0, Sink::len);
         self.finish_file(&notes)?;
         self.put_aside()?;
         self.before.add(&std::mem::take(&mut self.tally));
         self.set_end(rprof_sampler::monotonic_ns());
         let output = OutputFile::create(&path).map_err(io::Error::other)?;
-        let events = self.how.events.clone();
-        let sink = Sink::file(output.file, events, &self.how.features, self.how.write)?;
+        let events = self.config.events.clone();
+        let sink = Sink::file(
+            output.file,
+            events,
+            &self.config.features,
+            self.config.write,
+        )?;
         self.sink = Some(sink);
         self.begin()?;
         let mut living = Vec::new();
-        if let Some(state) = &self.state {
-            state.append(&self.how.sideband, &mut living);
+        let layout = &self.config.layouts.sideband;
+        if let Some(carried) = &self.carried {
+            carried.append(layout, &mut living);
         }
         let mut at = 0;
         while let Some(raw) = RawRecord::parse(RawBytes::from(&living[at..]), Endian::NATIVE) {
-            if let Ok(record) = Record::decode(&raw, Some(&self.how.sideband)) {
-                self.images.take(&record);
+            if let Ok(Some(event)) = ProcessEvent::decode(&raw, Some(layout)) {
+                self.build_ids.handle(&event);
             }
             at += raw.size();
         }
@@ -66,15 +70,15 @@ impl Files {
 
     /// Writes the end of the file.
     pub(super) fn finish_file(&mut self, notes: &[(String, String)]) -> io::Result<u64> {
-        let mut features = self.how.features.clone();
-        let images = std::mem::take(&mut self.images);
-        features.insert_build_ids(&images.build_ids());
+        let mut features = self.config.features.clone();
+        let mapped = std::mem::take(&mut self.build_ids);
+        features.insert_build_ids(&mapped.entries());
         let first = self.tally.first_sample.unwrap_or(0);
         features.insert_words(Feature::SAMPLE_TIME, &[first, self.tally.last_sample]);
         features.insert_private(notes);
-        let kept = self.keeper.files();
-        if !kept.is_empty() {
-            features.insert_kept_files(&kept);
+        let embedded = self.embedder.files();
+        if !embedded.is_empty() {
+            features.insert_kept_files(&embedded);
         }
         match self.sink.take() {
             Some(sink) => sink.finish(features),
@@ -84,14 +88,14 @@ impl Files {
 
     /// Gives a finished file its name, and removes the oldest if there are too many.
     pub(super) fn put_aside(&mut self) -> io::Result<()> {
-        let Some(path) = &self.how.path else {
+        let Some(path) = &self.config.path else {
             return Ok(());
         };
         let to = stamped(path);
         fs::rename(path, &to)?;
         self.finished.push_back(to);
-        let keep = self.how.switch.and_then(|switch| switch.keep);
-        while keep.is_some_and(|keep| self.finished.len() > keep as usize) {
+        let max_files = self.config.rotation.and_then(|rotation| rotation.max_files);
+        while max_files.is_some_and(|max| self.finished.len() > max as usize) {
             if let Some(oldest) = self.finished.pop_front() {
                 // One that somebody took away is not missed.
                 fs::remove_file(oldest).ok();

@@ -40,33 +40,6 @@ impl StackCause {
     }
 }
 
-impl StackCause {
-    /// What the user can do about it.
-    pub fn remedy(self) -> Option<&'static str> {
-        match self {
-            StackCause::StackEnded => Some("a lower -F or a larger ring (-m) leaves room for more"),
-            StackCause::NoUnwindInfo => Some("build it with unwind information or frame pointers"),
-            StackCause::Compat => Some("--call-graph fp follows frame pointers"),
-            _ => None,
-        }
-    }
-}
-
-/// A few plain words.
-impl std::fmt::Display for StackCause {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            StackCause::StackEnded => "deeper than what was copied of the stack",
-            StackCause::NoUnwindInfo => "no unwind information",
-            StackCause::BadUnwindInfo => "unusable unwind information",
-            StackCause::BadMemory => "a value that was not recorded is needed",
-            StackCause::NotMapped => "a return address leads to no code",
-            StackCause::TooDeep => "more frames than a record can hold",
-            StackCause::Compat => "32-bit process",
-        })
-    }
-}
-
 impl From<Cause> for StackCause {
     fn from(cause: Cause) -> StackCause {
         match cause {

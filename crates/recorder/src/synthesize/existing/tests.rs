@@ -62,7 +62,7 @@ fn a_process_is_told_with_its_threads_and_mappings() {
         panic!("the process comes first");
     };
     assert_eq!((first.pid, first.tid), (me as i32, me as i32));
-    assert!(misc.has(FORK_EXEC));
+    assert!(misc.has(Misc::FORK_EXEC));
     assert!(matches!(&records[1].0, Record::Comm(comm) if comm.tid == me as i32));
     let here = these as fn(&[u32], bool) -> Scope as usize as u64;
     let covers = |record: &Record<'_>| matches!(record, Record::Mmap2(m) if (m.start..m.start + m.len).contains(&here));

@@ -6,19 +6,19 @@ use rprof_records::{RawRecord, Record, RecordType, SampleLayout};
 use rprof_sampler::Stream;
 use rustc_hash::FxHashMap;
 
-use crate::merge::Released;
+use crate::pipeline::merge::Released;
 
 /// Counts of one file, or of all files of a recording.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) samples: u64,
-    /// Lost samples told by LOST records, by CPU.
+    /// Samples lost in full rings, by CPU, as LOST records count them.
     pub(crate) lost: BTreeMap<u32, u64>,
     /// Samples that the processor dropped (LOST_SAMPLES), by CPU.
     pub(crate) dropped: BTreeMap<u32, u64>,
-    /// Lost records of names and mappings, as LOST records tell.
+    /// Sideband records lost, as LOST records count them.
     pub(crate) lost_sideband: u64,
-    /// How often an event was throttled, by its id.
+    /// THROTTLE records by id of the event.
     pub(crate) throttled: FxHashMap<u64, u64>,
     pub(crate) first_sample: Option<u64>,
     pub(crate) last_sample: u64,
@@ -27,30 +27,28 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Whether a record counts that is no sample.
-    pub(crate) fn wants(kind: RecordType) -> bool {
-        matches!(
-            kind,
-            RecordType::LOST | RecordType::LOST_SAMPLES | RecordType::THROTTLE
-        )
-    }
-
-    pub(crate) fn take_sample(&mut self, time: u64) {
+    /// Counts a sample.
+    pub(crate) fn count_sample(&mut self, time: u64) {
         self.samples += 1;
         self.first_sample.get_or_insert(time);
         self.last_sample = self.last_sample.max(time);
         self.last = self.last.max(time);
     }
 
-    /// Takes in any other record.
-    pub(crate) fn take(
+    /// Counts any other record.
+    pub(crate) fn count_other(
         &mut self,
         released: &Released<'_>,
         raw: &RawRecord<'_>,
         layout: &SampleLayout,
     ) {
         self.last = self.last.max(released.time);
-        if !Tally::wants(raw.kind) {
+        let kinds = [
+            RecordType::LOST,
+            RecordType::LOST_SAMPLES,
+            RecordType::THROTTLE,
+        ];
+        if !kinds.contains(&raw.kind) {
             return;
         }
         match (Record::decode(raw, Some(layout)), released.stream) {
@@ -72,7 +70,7 @@ impl Tally {
         self.lost.get(&cpu).copied().unwrap_or(0)
     }
 
-    /// Samples lost, for whatever reason.
+    /// Returns the samples lost, for whatever reason.
     pub(crate) fn all_lost(&self) -> u64 {
         self.lost.values().chain(self.dropped.values()).sum()
     }
@@ -99,7 +97,7 @@ impl Tally {
         self.last = self.last.max(later.last);
     }
 
-    /// As pairs of key and value, for the file.
+    /// Makes keys and values for the file's private section.
     pub(crate) fn notes(&self) -> Vec<(String, String)> {
         let note = |key: &str, value: u64| (key.to_owned(), value.to_string());
         let mut notes = vec![
@@ -115,38 +113,5 @@ impl Tally {
             notes.push(note(&format!("dropped.cpu{cpu}"), *dropped));
         }
         notes
-    }
-}
-
-/// What the command started, and has not ended.
-#[derive(Debug, Default)]
-pub(crate) struct Tasks {
-    /// Threads of each process of which the beginning was seen.
-    threads: FxHashMap<i32, u32>,
-}
-
-impl Tasks {
-    pub(crate) fn wants(kind: RecordType) -> bool {
-        matches!(kind, RecordType::FORK | RecordType::EXIT)
-    }
-
-    pub(crate) fn take(&mut self, record: &Record<'_>) {
-        match record {
-            Record::Fork(task) => *self.threads.entry(task.pid).or_default() += 1,
-            Record::Exit(task) => {
-                if let Some(threads) = self.threads.get_mut(&task.pid) {
-                    *threads = threads.saturating_sub(1);
-                    if *threads == 0 {
-                        self.threads.remove(&task.pid);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Processes that have not ended.
-    pub(crate) fn processes(&self) -> impl Iterator<Item = i32> + '_ {
-        self.threads.keys().copied()
     }
 }

@@ -17,6 +17,7 @@ use rprof_unwind::{
 
 use super::process_memory::StackMemory;
 use super::{Code, MOST_FRAMES, Unwinding};
+use crate::pipeline::deferred::Settle;
 
 /// Frames next to the end of a dump whose return addresses must stand in the process's memory
 /// as they do in the dump.
@@ -45,7 +46,7 @@ pub(super) struct Cut {
 
 /// A sample that waits for the rest of its stack.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct DeferredSample {
     pid: Pid,
     thread: u64,
     place: Place,
@@ -65,7 +66,7 @@ pub(super) struct Held {
 type Outer = (Vec<u64>, rprof_unwind::Root);
 
 /// Samples that wait, in the order of the records.
-pub(super) type Waiting = VecDeque<Held>;
+pub(super) type DeferredSamples = VecDeque<DeferredSample>;
 
 impl Unwinding {
     /// The stack was complete: it tells of others of the thread.
@@ -89,7 +90,7 @@ impl Unwinding {
         layout: usize,
         registers: &Registers,
         dump: &StackDump<'_>,
-    ) -> Option<Held> {
+    ) -> Option<DeferredSample> {
         let code = Code::new(cut.pid, &self.map, &self.tables, &self.memory);
         let last = self.frames.last()?;
         let place = Place {
@@ -102,7 +103,7 @@ impl Unwinding {
                 .until(rprof_sampler::monotonic_ns().saturating_add(HASTE));
             self.look(cut, place, registers, dump);
         }
-        Some(Held {
+        Some(DeferredSample {
             pid: cut.pid,
             thread: cut.thread,
             place,
@@ -140,10 +141,10 @@ impl Unwinding {
 
     /// Looks once more where the samples that wait were cut: what stands there now tells whether it
     /// stays.
-    pub(crate) fn look_again(&mut self) {
+    fn look_again(&mut self) {
         let mut looked = 0;
         let now = rprof_sampler::monotonic_ns();
-        for held in &self.waiting {
+        for held in &self.deferred {
             let is_new = held.settled.is_none() && self.layouts[held.layout].stack >= LARGE;
             if !is_new || !self.outer.wants_look(held.thread, held.place, now) {
                 continue;
@@ -187,7 +188,7 @@ impl Unwinding {
 
     /// A thread ended, or executes another program: what is known of its stack now is all.
     pub(super) fn settle_thread(&mut self, thread: u64) {
-        for held in &mut self.waiting {
+        for held in &mut self.deferred {
             if held.thread == thread && held.settled.is_none() {
                 held.settled = Some(
                     match self.outer.judge(thread, held.place, held.time, u64::MAX) {
@@ -198,35 +199,6 @@ impl Unwinding {
             }
         }
         self.outer.forget(thread);
-    }
-
-    /// Completes the first of the samples that wait, `record`, if it is known by now what becomes of it.
-    /// Answers whether it is. Everything before `now` was [taken](Self::take); at `u64::MAX`, nothing more is to be
-    /// waited for.
-    pub(crate) fn settle(&mut self, now: u64, record: &mut Vec<u8>) -> bool {
-        let Some(held) = self.waiting.front_mut() else {
-            return true;
-        };
-        let outer = match held.settled.take() {
-            Some(settled) => settled,
-            None => match self.outer.judge(held.thread, held.place, held.time, now) {
-                Verdict::Wait => return false,
-                Verdict::Callers(callers, root) => Some(addresses(callers, root)),
-                Verdict::Unknown => None,
-            },
-        };
-        let Some(held) = self.waiting.pop_front() else {
-            return true;
-        };
-        let most = MOST_FRAMES.saturating_sub(held.frames);
-        let outer = outer.filter(|(callers, _)| callers.len() <= most);
-        let end = match outer.filter(|(callers, _)| self.append(held.layout, callers, record)) {
-            Some((_, root)) => End::Joined(root),
-            None => End::Truncated(held.cause),
-        };
-        let image = held.image.and_then(|image| self.map.images().get(image));
-        self.tally.count_end(end, image);
-        true
     }
 
     /// Appends callers to the callchain of a record. Answers whether they have room.
@@ -256,10 +228,42 @@ impl Unwinding {
     }
 }
 
-impl Held {
+impl Settle for Unwinding {
+    fn begin_round(&mut self) {
+        self.look_again();
+    }
+
+    fn settle(&mut self, now: u64, record: &mut Vec<u8>) -> bool {
+        let Some(held) = self.deferred.front_mut() else {
+            return true;
+        };
+        let outer = match held.settled.take() {
+            Some(settled) => settled,
+            None => match self.outer.judge(held.thread, held.place, held.time, now) {
+                Verdict::Wait => return false,
+                Verdict::Callers(callers, root) => Some(addresses(callers, root)),
+                Verdict::Unknown => None,
+            },
+        };
+        let Some(held) = self.deferred.pop_front() else {
+            return true;
+        };
+        let most = MOST_FRAMES.saturating_sub(held.frames);
+        let outer = outer.filter(|(callers, _)| callers.len() <= most);
+        let end = match outer.filter(|(callers, _)| self.append(held.layout, callers, record)) {
+            Some((_, root)) => End::Joined(root),
+            None => End::Truncated(held.cause),
+        };
+        let image = held.image.and_then(|image| self.map.images().get(image));
+        self.tally.count_end(end, image);
+        true
+    }
+}
+
+impl DeferredSample {
     /// With the number of its outermost frame's image.
-    pub(super) fn in_image(self, image: Option<usize>) -> Held {
-        Held { image, ..self }
+    pub(super) fn in_image(self, image: Option<usize>) -> DeferredSample {
+        DeferredSample { image, ..self }
     }
 }
 
@@ -301,7 +305,7 @@ impl Functions for Code<'_> {
         let mapping = rprof_processes::find_live(self.mappings, address)?;
         let offset = address.wrapping_sub(mapping.start);
         let offset = offset.wrapping_add(mapping.file_offset);
-        Some((mapping.image.0.into(), offset))
+        Some((mapping.backing.0.into(), offset))
     }
 }
 

@@ -7,16 +7,16 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rprof_image::{ImageFile, build_id_of};
 use rprof_perfdata::features::kept::compress;
 use rprof_perfdata::{KeptFile, KeptKind};
 use rprof_processes::{Image, ImageIdentity, ImageKind, Pid};
-use rprof_records::{Mmap2, MmapIdentity};
+use rprof_records::{Mapped, MmapIdentity};
 
-use super::{Told, shown};
-use crate::unwinding::images::mapped_file;
+use super::notices::{Notice, Notices};
+use crate::mapped_files::mapped_file;
 
 /// Most images that are looked at.
 const MOST_SEEN: usize = 16_384;
@@ -30,16 +30,16 @@ const LONGEST: u64 = 64 << 20;
 /// Most bytes of images that are kept.
 const MOST_BYTES: u64 = 128 << 20;
 
-/// Images as they were mapped.
+/// Images that were mapped, and the files behind them, held open.
 #[derive(Debug, Default)]
-pub(super) struct Images {
+pub(super) struct HeldImages {
     seen: HashSet<(Box<[u8]>, ImageIdentity)>,
-    held: Vec<Held>,
+    held: Vec<HeldImage>,
 }
 
 /// An image of which the file is held open.
 #[derive(Debug)]
-struct Held {
+struct HeldImage {
     image: Image,
     file: File,
     device: (u32, u32),
@@ -48,9 +48,9 @@ struct Held {
     is_here: bool,
 }
 
-impl Images {
-    /// Takes hold of what is mapped, while it is there.
-    pub(super) fn mapped(&mut self, map: &Mmap2<'_>) {
+impl HeldImages {
+    /// Opens the file behind a mapping, while it is there.
+    pub(super) fn handle_mapped(&mut self, map: &Mapped<'_>) {
         let kind = ImageKind::of_user(&map.path);
         if !matches!(
             kind,
@@ -59,8 +59,8 @@ impl Images {
         {
             return;
         }
-        let identity = ImageIdentity::from(map.identity);
-        let (device, inode) = inode(&map.identity);
+        let identity = map.identity.map_or(ImageIdentity::PathOnly, Into::into);
+        let (device, inode) = inode(map.identity);
         if !self.seen.insert(((*map.path).into(), identity)) {
             return;
         }
@@ -69,11 +69,11 @@ impl Images {
             identity,
             kind,
         };
-        let range = map.start..map.start.saturating_add(map.len);
+        let range = map.start..map.end();
         let Some(file) = open(&image, range, Pid(map.pid)) else {
             return;
         };
-        let mut held = Held {
+        let mut held = HeldImage {
             image,
             file,
             device,
@@ -94,21 +94,20 @@ impl Images {
         self.held.push(held);
     }
 
-    /// Those that their path does not lead to any more, or never did.
-    pub(super) fn files(&mut self, told: &mut Told) -> Vec<KeptFile<'static>> {
+    /// Reads the images whose path no longer leads to the same inode or build-id, or never did.
+    pub(super) fn files(&mut self, notices: &mut Notices) -> Vec<KeptFile<'static>> {
         let (mut files, mut bytes) = (Vec::new(), 0);
         for held in &mut self.held {
             held.is_here = held.is_still_here();
             if held.is_here {
                 continue;
             }
-            let path = shown(&held.image.path).into_owned();
             let len = held.file.metadata().map_or(0, |metadata| metadata.len());
             if len > LONGEST || bytes + len > MOST_BYTES {
-                told.tell(format!(
-                    "{path} cannot be found by its path, and is too long to be kept in the \
-                     recording ({len} bytes): its functions may have no names in reports"
-                ));
+                notices.push(Notice::ImageTooLong {
+                    path: path_of(&held.image.path),
+                    bytes: len,
+                });
                 continue;
             }
             if let Some(file) = held.keep(len) {
@@ -117,23 +116,18 @@ impl Images {
             }
         }
         if let [first, ..] = &files[..] {
-            let path = shown(&first.path);
-            let (and_more, are) = match files.len() - 1 {
-                0 => (String::new(), "is"),
-                n => (format!(" and {n} more"), "are"),
-            };
-            told.tell(format!(
-                "{path}{and_more} cannot be found by path from here, and {are} kept in the \
-                 recording ({} KiB before compression)",
-                bytes.div_ceil(1024)
-            ));
+            notices.push(Notice::ImagesEmbedded {
+                first: path_of(&first.path),
+                count: files.len(),
+                bytes,
+            });
         }
         files
     }
 }
 
-impl Held {
-    /// Whether its path leads to it from here.
+impl HeldImage {
+    /// Returns true if its path leads to it from here.
     fn is_still_here(&self) -> bool {
         if self.image.kind != ImageKind::File {
             return false;
@@ -175,20 +169,24 @@ impl Held {
     }
 }
 
-/// Device and inode that a record names; 0 where it has a build-id instead.
-fn inode(identity: &MmapIdentity) -> ((u32, u32), u64) {
-    match *identity {
-        MmapIdentity::BuildId(_) => ((0, 0), 0),
-        MmapIdentity::Inode {
+/// Returns the device and inode that a record names; 0 where it has none.
+fn inode(identity: Option<MmapIdentity>) -> ((u32, u32), u64) {
+    match identity {
+        Some(MmapIdentity::BuildId(_)) | None => ((0, 0), 0),
+        Some(MmapIdentity::Inode {
             major,
             minor,
             inode,
             ..
-        } => ((major, minor), inode),
+        }) => ((major, minor), inode),
     }
 }
 
-/// The file that is mapped there.
+fn path_of(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
+}
+
+/// Opens the file that is mapped there.
 fn open(image: &Image, range: Range<u64>, pid: Pid) -> Option<File> {
     let mapped = mapped_file(image, range, pid);
     mapped.candidates().find_map(|candidate| {

@@ -1,0 +1,198 @@
+use super::*;
+use proptest::prelude::*;
+use rprof_records::{BuildId, Misc, Mmap2, MmapIdentity, Record};
+
+fn mapped(pid: i32, start: u64, len: u64, path: &str) -> ProcessEvent<'_> {
+    ProcessEvent::Mapped(Mapped {
+        pid,
+        tid: pid,
+        start,
+        len,
+        file_offset: 0x1000,
+        path: path.as_bytes().into(),
+        identity: BuildId::new(path.as_bytes()).map(MmapIdentity::BuildId),
+        executable: true,
+        kernel: false,
+        prot_and_flags: Some((5, 2)),
+        misc: Misc::USER,
+    })
+}
+
+fn forked(pid: i32, tid: i32, parent_pid: i32) -> ProcessEvent<'static> {
+    ProcessEvent::Forked {
+        pid,
+        tid,
+        parent_pid,
+        parent_tid: parent_pid,
+    }
+}
+
+fn named(pid: i32, tid: i32, name: &'static str) -> ProcessEvent<'static> {
+    let name = name.as_bytes().into();
+    ProcessEvent::Renamed { pid, tid, name }
+}
+
+fn after<R: Retain>(events: &[ProcessEvent<'_>]) -> LiveMap<R> {
+    let mut live = LiveMap::new();
+    for event in events {
+        live.handle(event);
+    }
+    live
+}
+
+fn at(map: &LiveMap, pid: i32, address: u64) -> Option<(String, u64)> {
+    let found = map.find(Pid(pid), address)?;
+    let path = &map.images()[found.backing.0 as usize].path;
+    let offset = found.file_offset + (address - found.start);
+    Some((String::from_utf8_lossy(path).into_owned(), offset))
+}
+
+#[test]
+fn a_new_mapping_cuts_what_it_covers() {
+    let live = after(&[
+        mapped(1, 0x1000, 0x9000, "/a"),
+        mapped(1, 0x3000, 0x1000, "/b"),
+    ]);
+    assert_eq!(at(&live, 1, 0x2fff), Some(("/a".into(), 0x2fff)));
+    assert_eq!(at(&live, 1, 0x3000), Some(("/b".into(), 0x1000)));
+    assert_eq!(at(&live, 1, 0x4000), Some(("/a".into(), 0x4000)));
+    assert_eq!(at(&live, 1, 0xa000), None);
+    assert_eq!(at(&live, 2, 0x3000), None);
+}
+
+#[test]
+fn forks_share_and_execs_forget() {
+    let mut live = after(&[
+        named(1, 1, "sh"),
+        mapped(1, 0x1000, 0x1000, "/a"),
+        forked(2, 2, 1),
+    ]);
+    assert_eq!(live.generation(Pid(1)), live.generation(Pid(2)));
+    live.handle(&mapped(2, 0x5000, 0x1000, "/b"));
+    assert!(at(&live, 2, 0x1000).is_some() && at(&live, 1, 0x5000).is_none());
+    assert_ne!(live.generation(Pid(1)), live.generation(Pid(2)));
+    live.handle(&ProcessEvent::Executed {
+        pid: 2,
+        tid: 2,
+        name: b"ls".into(),
+    });
+    assert!(at(&live, 2, 0x1000).is_none() && at(&live, 1, 0x1000).is_some());
+}
+
+#[test]
+fn a_found_thread_has_no_ones_mappings() {
+    let found = ProcessEvent::Found {
+        pid: 2,
+        tid: 2,
+        parent_pid: 1,
+    };
+    let live = after(&[mapped(1, 0x1000, 0x1000, "/a"), found]);
+    assert_eq!(at(&live, 2, 0x1000), None);
+    assert_eq!(live.processes().count(), 2);
+}
+
+#[test]
+fn a_process_goes_with_its_last_thread() {
+    let mut live = after(&[
+        forked(2, 2, 1),
+        forked(2, 3, 2),
+        mapped(2, 0x1000, 0x1000, "/a"),
+    ]);
+    assert!(!live.handle(&ProcessEvent::Ended { pid: 2, tid: 2 }));
+    assert!(at(&live, 2, 0x1000).is_some());
+    assert!(live.handle(&ProcessEvent::Ended { pid: 2, tid: 3 }));
+    assert_eq!((live.processes().count(), at(&live, 2, 0x1000)), (0, None));
+}
+
+#[test]
+fn the_kernels_mappings_are_not_kept() {
+    let ProcessEvent::Mapped(m) = mapped(-1, 0x1000, 0x1000, "[kernel.kallsyms]_text") else {
+        unreachable!("made as a mapping");
+    };
+    let kernel = ProcessEvent::Mapped(Mapped {
+        kernel: true,
+        pid: 0,
+        ..m.clone()
+    });
+    let live: LiveMap = after(&[ProcessEvent::Mapped(m), kernel]);
+    assert_eq!(live.processes().count(), 0);
+}
+
+/// Paths, first addresses, lengths and offsets of the mappings that the map would record.
+fn recorded(live: &LiveMap<Records>, pid: i32) -> Vec<(String, u64, u64, u64)> {
+    let shown = |record| match record {
+        Record::Mmap2(m) => {
+            let m: Mmap2<'_> = m;
+            let path = String::from_utf8_lossy(&m.path).into_owned();
+            Some((path, m.start, m.len, m.pgoff))
+        }
+        _ => None,
+    };
+    let records = live.records(Pid(pid));
+    records.filter_map(|(record, _)| shown(record)).collect()
+}
+
+#[test]
+fn records_say_what_was_recorded() {
+    let live: LiveMap<Records> = after(&[
+        named(1, 1, "sh"),
+        mapped(1, 0x1000, 0x3000, "/a"),
+        mapped(1, 0x2000, 0x1000, "/b"),
+        forked(1, 5, 1),
+        ProcessEvent::Found {
+            pid: 1,
+            tid: 6,
+            parent_pid: 1,
+        },
+    ]);
+    let named = |(record, misc)| match record {
+        Record::Comm(comm) => Some((comm.pid, comm.tid, comm.name.to_vec(), misc)),
+        _ => None,
+    };
+    let names: Vec<_> = live.records(Pid(1)).filter_map(named).collect();
+    // The thread that was born has the name of its creator; that of the other is not known.
+    let expected = [
+        (1, 1, b"sh".to_vec(), Misc(0)),
+        (1, 5, b"sh".to_vec(), Misc(0)),
+    ];
+    assert_eq!(names, expected);
+    let expected = [
+        ("/a".to_owned(), 0x1000, 0x1000, 0x1000),
+        ("/b".to_owned(), 0x2000, 0x1000, 0x1000),
+        ("/a".to_owned(), 0x3000, 0x1000, 0x3000),
+    ];
+    assert_eq!(recorded(&live, 1), expected);
+    let identities: Vec<_> = (live.records(Pid(1)))
+        .filter_map(|(record, misc)| match record {
+            Record::Mmap2(m) => Some((m.identity, m.prot, m.flags, misc)),
+            _ => None,
+        })
+        .collect();
+    let b = MmapIdentity::BuildId(BuildId::new(b"/b").unwrap());
+    assert_eq!(identities.len(), 3);
+    assert_eq!(identities[1], (b, 5, 2, Misc::USER));
+}
+
+proptest! {
+    /// Beside an array in which each address names the mapping made last.
+    #[test]
+    fn agrees_with_an_array(made in proptest::collection::vec((0u64..64, 0u64..20), 0..40)) {
+        let mut live = LiveMap::<Images>::new();
+        let mut cells = [None; 96];
+        for (n, (start, len)) in made.iter().enumerate() {
+            let path = format!("/{n}");
+            live.handle(&mapped(1, *start, *len, &path));
+            for cell in &mut cells[*start as usize..(start + len) as usize] {
+                *cell = Some((n, *start));
+            }
+        }
+        for (address, cell) in cells.iter().enumerate() {
+            let expected = cell.map(|(n, start)| {
+                (format!("/{n}"), 0x1000 + address as u64 - start)
+            });
+            prop_assert_eq!(at(&live, 1, address as u64), expected);
+        }
+        let list = live.mappings(Pid(1));
+        prop_assert!(list.windows(2).all(|w| w[0].end <= w[1].start));
+    }
+}

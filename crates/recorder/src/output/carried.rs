@@ -1,0 +1,115 @@
+//! Records that a further file begins with, so that each file of a recording is complete in itself.
+//!
+//! Names and mappings of what lives are made from the live process map. Records that say something
+//! of a process, the kernel or a control group once and for all are kept as they were. All of it is
+//! bounded by what lives.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rprof_processes::{LiveMap, Records};
+use rprof_records::{ProcessEvent, RawRecord, Record, RecordType, SampleId, SampleLayout};
+
+/// `PERF_BPF_EVENT_PROG_LOAD` and `PERF_BPF_EVENT_PROG_UNLOAD`.
+const PROG_LOAD: u16 = 1;
+const PROG_UNLOAD: u16 = 2;
+
+/// The sideband of what lives.
+#[derive(Debug, Default)]
+pub(crate) struct CarriedRecords {
+    live: LiveMap<Records>,
+    /// NAMESPACES record by process, as it was.
+    namespaces: BTreeMap<i32, Arc<[u8]>>,
+    /// KSYMBOL record by address, as it was.
+    kernel_symbols: BTreeMap<u64, Box<[u8]>>,
+    /// BPF_EVENT record by number of the program, as it was.
+    programs: BTreeMap<u32, Box<[u8]>>,
+    /// CGROUP record by number, as it was.
+    cgroups: BTreeMap<u64, Box<[u8]>>,
+}
+
+impl CarriedRecords {
+    /// Takes in a record of the sideband: `bytes` with its header, and `event` if it is a process
+    /// event. Others mean nothing here.
+    pub(crate) fn handle(
+        &mut self,
+        raw: &RawRecord<'_>,
+        event: Option<&ProcessEvent<'_>>,
+        bytes: &[u8],
+    ) {
+        match event {
+            Some(event) => self.handle_event(event, bytes),
+            None => self.handle_raw(raw, bytes),
+        }
+    }
+
+    fn handle_event(&mut self, event: &ProcessEvent<'_>, bytes: &[u8]) {
+        let process_ended = self.live.handle(event);
+        match event {
+            ProcessEvent::Forked {
+                pid, parent_pid, ..
+            } if pid != parent_pid => match self.namespaces.get(parent_pid).cloned() {
+                Some(namespaces) => drop(self.namespaces.insert(*pid, namespaces)),
+                None => drop(self.namespaces.remove(pid)),
+            },
+            ProcessEvent::Ended { pid, .. } if process_ended => {
+                self.namespaces.remove(pid);
+            }
+            ProcessEvent::KernelSymbol {
+                start, registered, ..
+            } => match registered {
+                true => drop(self.kernel_symbols.insert(*start, bytes.into())),
+                false => drop(self.kernel_symbols.remove(start)),
+            },
+            _ => {}
+        }
+    }
+
+    fn handle_raw(&mut self, raw: &RawRecord<'_>, bytes: &[u8]) {
+        let kinds = [
+            RecordType::NAMESPACES,
+            RecordType::BPF_EVENT,
+            RecordType::CGROUP,
+        ];
+        if !kinds.contains(&raw.kind) {
+            return;
+        }
+        // Without a layout the trailer is not looked at.
+        match Record::decode(raw, None) {
+            Ok(Record::Namespaces { pid, .. }) => {
+                self.namespaces.insert(pid, bytes.into());
+            }
+            Ok(Record::BpfEvent { kind, id, .. }) => match kind {
+                PROG_LOAD => drop(self.programs.insert(id, bytes.into())),
+                PROG_UNLOAD => drop(self.programs.remove(&id)),
+                _ => {}
+            },
+            Ok(Record::Cgroup { id, .. }) => drop(self.cgroups.insert(id, bytes.into())),
+            _ => {}
+        }
+    }
+
+    /// Appends the records; those that are made up are of time 0, before whatever follows.
+    pub(crate) fn append(&self, layout: &SampleLayout, out: &mut Vec<u8>) {
+        let id = SampleId::default();
+        let mut pids: Vec<_> = self.live.processes().collect();
+        pids.sort_unstable();
+        for pid in pids {
+            for (record, misc) in self.live.records(pid) {
+                // What was in a record fits into one.
+                drop(record.encode(misc, layout, &id, out));
+            }
+        }
+        let namespaces = self.namespaces.values().map(|bytes| &bytes[..]);
+        let others = (self.kernel_symbols.values())
+            .chain(self.programs.values())
+            .chain(self.cgroups.values());
+        for bytes in namespaces.chain(others.map(|bytes| &bytes[..])) {
+            out.extend_from_slice(bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "carried_tests.rs"]
+mod tests;

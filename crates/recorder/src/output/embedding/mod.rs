@@ -1,0 +1,71 @@
+//! Embedding: files that a report will need, and that will be gone by then, in the recording itself.
+//!
+//! ```text
+//!   sideband --> runtimes: perf maps and jitdumps, held open while their processes live
+//!           +--> images: programs and libraries, held open; those that nobody finds by their
+//!                path in the end are kept
+//!                                 --> a section of the recording, which perf skips
+//! ```
+//!
+//! What is in a process's own mount namespace goes with it, and so does a file that is deleted;
+//! a perf map in `/tmp` may be that of the next process with the same number. So rprof takes
+//! hold of them while it records. Everything is bounded, and what is left out becomes a [`Notice`].
+
+mod images;
+mod notices;
+mod runtimes;
+
+use rprof_perfdata::KeptFile;
+use rprof_records::{Mapped, ProcessEvent};
+
+use images::HeldImages;
+use notices::Notices;
+pub use notices::{NotEmbedded, Notice};
+use runtimes::Runtimes;
+
+/// Holds files open while they are there, and embeds in the recording those that will not be found.
+#[derive(Debug, Default)]
+pub(crate) struct FileEmbedder {
+    runtimes: Runtimes,
+    images: HeldImages,
+    notices: Notices,
+}
+
+impl FileEmbedder {
+    /// Takes hold of the files that an event speaks of.
+    pub(crate) fn handle(&mut self, event: &ProcessEvent<'_>, time: u64) {
+        match event {
+            ProcessEvent::Mapped(m) if m.pid > 0 && m.executable && !m.kernel => {
+                self.handle_mapped(m, time);
+            }
+            ProcessEvent::Executed { pid, .. } => {
+                self.runtimes.handle_exec(*pid, &mut self.notices);
+            }
+            _ => {}
+        }
+    }
+
+    fn handle_mapped(&mut self, map: &Mapped<'_>, time: u64) {
+        let (runtimes, notices) = (&mut self.runtimes, &mut self.notices);
+        if !runtimes.handle_mapped(map, time, notices) {
+            self.images.handle_mapped(map);
+        }
+    }
+
+    /// Looks again for files that were not there before.
+    pub(crate) fn round(&mut self) {
+        self.runtimes.round(&mut self.notices);
+    }
+
+    /// Reads the files that are to be embedded in the recording's file that ends now.
+    pub(crate) fn files(&mut self) -> Vec<KeptFile<'static>> {
+        let mut files = self.runtimes.files(&mut self.notices);
+        files.extend(self.images.files(&mut self.notices));
+        files
+    }
+
+    /// Returns what was embedded, or could not be.
+    pub(crate) fn into_notices(self) -> Vec<Notice> {
+        self.notices.into_vec()
+    }
+}

@@ -1,0 +1,302 @@
+//! The file that is written, and those that follow it.
+//!
+//! ```text
+//!   perf.data ... --rotation--> renamed to perf.data.STAMP, finished
+//!   perf.data: header, CarriedRecords, the records that follow ... --rotation--> ...
+//! ```
+//!
+//! A rotation falls between two records: the last of a file is older than the first of
+//! the next one. Where a time is the reason, it is exactly that time that divides them.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `rotation` | from one file to the next |
+//! | `carried` | [`CarriedRecords`]: what a file must begin with |
+//! | `sink` | [`Sink`]: a file, a stream, or a writer of the caller's |
+//! | `tally` | [`Tally`]: counts of what went into a file |
+//! | `build_ids` | build-ids of what was mapped |
+//! | `wall_clock` | time stamps in names of files |
+//! | `embedding` | files that a report needs and that will be gone by then |
+
+mod build_ids;
+mod carried;
+mod embedding;
+mod rotation;
+mod sink;
+mod tally;
+mod wall_clock;
+
+pub use embedding::{NotEmbedded, Notice};
+pub(crate) use sink::Sink;
+pub(crate) use tally::Tally;
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rprof_perfdata::{EventDescription, FeatureSections, WriteOptions};
+use rprof_processes::{LiveProcesses, Pid};
+use rprof_records::{
+    Endian, Misc, ProcessEvent, RawBytes, RawRecord, Record, RecordType, SampleId, put_record,
+};
+use rprof_sampler::{Sieve, Stream};
+
+use crate::pipeline::deferred::RecordSink;
+use crate::pipeline::layouts::Layouts;
+use crate::pipeline::merge::Released;
+use crate::summary::Live;
+use crate::synthesize::kernel_maps;
+use build_ids::BuildIds;
+use carried::CarriedRecords;
+use embedding::FileEmbedder;
+
+/// When to go on in another file, and how many files to keep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RotationPolicy {
+    /// Time after which a file ends.
+    pub every: Option<Duration>,
+    /// Bytes of records after which a file ends.
+    pub bytes: Option<u64>,
+    /// Number of files that are kept; the oldest goes first.
+    pub max_files: Option<u32>,
+}
+
+/// Settings common to all files of a recording.
+#[derive(Debug)]
+pub(crate) struct OutputConfig {
+    pub(crate) events: Vec<EventDescription>,
+    pub(crate) write: WriteOptions,
+    /// Features that are known from the start.
+    pub(crate) features: FeatureSections,
+    /// Keys and values for the private section of each file.
+    pub(crate) notes: Vec<(String, String)>,
+    pub(crate) layouts: Arc<Layouts>,
+    /// Path of the file that is written; `None` for a stream, and a writer of the caller's.
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) rotation: Option<RotationPolicy>,
+    /// Bytes of records at which the recording ends.
+    pub(crate) max_bytes: Option<u64>,
+    /// Leaves out samples that are not to be counted.
+    pub(crate) sieve: Sieve,
+}
+
+/// The file that is written, with the counts of it and of those before it.
+pub(crate) struct RotatingOutput {
+    pub(crate) config: OutputConfig,
+    sink: Option<Sink>,
+    build_ids: BuildIds,
+    embedder: FileEmbedder,
+    /// Counts of this file.
+    tally: Tally,
+    /// Counts of the files before it.
+    before: Tally,
+    bytes_before: u64,
+    finished: VecDeque<PathBuf>,
+    /// `None` where no other file may follow.
+    carried: Option<CarriedRecords>,
+    processes: LiveProcesses,
+    live: Arc<Live>,
+    /// Time of the records at which this file is to end.
+    until: Option<u64>,
+    /// True once there are as many bytes as are wanted: nothing more is taken.
+    full: bool,
+}
+
+/// Result of all files of a recording.
+#[derive(Debug, Default)]
+pub(crate) struct Finished {
+    /// Bytes of the last file.
+    pub(crate) file_bytes: u64,
+    /// Files that are kept, where there may be several.
+    pub(crate) files: Vec<PathBuf>,
+    /// Files that were embedded, or could not be.
+    pub(crate) notices: Vec<Notice>,
+}
+
+impl RotatingOutput {
+    pub(crate) fn new(config: OutputConfig, sink: Sink, live: Arc<Live>) -> RotatingOutput {
+        let carried = config.rotation.map(|_| CarriedRecords::default());
+        let mut output = RotatingOutput {
+            config,
+            sink: Some(sink),
+            build_ids: BuildIds::default(),
+            embedder: FileEmbedder::default(),
+            tally: Tally::default(),
+            before: Tally::default(),
+            bytes_before: 0,
+            finished: VecDeque::new(),
+            carried,
+            processes: LiveProcesses::default(),
+            live,
+            until: None,
+            full: false,
+        };
+        output.set_end(rprof_sampler::monotonic_ns());
+        output
+    }
+
+    /// Writes the records that every file begins with: the kernel's own mappings.
+    pub(crate) fn begin(&mut self) -> io::Result<()> {
+        let mut made_up = Vec::new();
+        kernel_maps::append(&self.config.layouts.samples, &mut made_up);
+        self.sink()?.write_records(&made_up)
+    }
+
+    /// Takes hold of the files that an event speaks of, which may not be there for long. Its record
+    /// is [put](RecordSink::put) later, perhaps.
+    pub(crate) fn notice(&mut self, event: &ProcessEvent<'_>, time: u64) {
+        if !self.full {
+            self.embedder.handle(event, time);
+        }
+    }
+
+    /// Rotates if the file ends at `time`; everything before `time` has been put.
+    pub(crate) fn reached(&mut self, time: u64) -> io::Result<()> {
+        // The end of all records is no reason for another file.
+        match time != u64::MAX && !self.full && self.is_over(time) {
+            true => self.rotate(),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns true once there are as many bytes as are wanted.
+    pub(crate) fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// Ends a round: readers may then sort and release what they hold. What was
+    /// written so far survives if this process is killed.
+    pub(crate) fn end_round(&mut self) -> io::Result<()> {
+        self.embedder.round();
+        let mut round = Vec::new();
+        put_record(
+            &mut round,
+            RecordType::FINISHED_ROUND,
+            Misc(0),
+            Endian::NATIVE,
+            |_| (),
+        )
+        .map_err(io::Error::other)?;
+        let sink = self.sink()?;
+        sink.write_records(&round)?;
+        sink.checkpoint()
+    }
+
+    /// Publishes the counts to other threads.
+    pub(crate) fn publish(&self) {
+        let bytes = self.sink.as_ref().map_or(0, Sink::len);
+        let (now, before, live) = (&self.tally, &self.before, &self.live);
+        let samples = now.samples + before.samples;
+        live.samples.store(samples, Ordering::Relaxed);
+        let lost = now.all_lost() + before.all_lost();
+        live.lost.store(lost, Ordering::Relaxed);
+        (live.bytes).store(self.bytes_before + bytes, Ordering::Relaxed);
+    }
+
+    /// Counts the samples that a CPU lost in all; `id` is the event's id there. Losses that no LOST
+    /// record told of, since the ring stayed full to the end, get one here.
+    pub(crate) fn settle_lost(&mut self, cpu: u32, id: u64, lost: u64) -> io::Result<()> {
+        let told = self.tally.lost_on(cpu) + self.before.lost_on(cpu);
+        let untold = lost.saturating_sub(told);
+        if untold == 0 {
+            return Ok(());
+        }
+        self.tally.add_lost(cpu, untold);
+        let trailer = SampleId {
+            time: Some(self.tally.last.max(self.before.last)),
+            id: Some(id),
+            cpu: Some(cpu),
+            ..SampleId::default()
+        };
+        let mut out = Vec::new();
+        let lost = rprof_records::Lost { id, lost: untold };
+        Record::Lost(lost)
+            .encode(Misc(0), &self.config.layouts.samples, &trailer, &mut out)
+            .map_err(io::Error::other)?;
+        self.sink()?.write_records(&out)
+    }
+
+    /// Counts the sideband records that were lost in all.
+    pub(crate) fn settle_lost_sideband(&mut self, lost: u64) {
+        let told = self.tally.lost_sideband + self.before.lost_sideband;
+        self.tally.lost_sideband += lost.saturating_sub(told);
+    }
+
+    /// Returns the processes that were born and have not ended, as far as was seen.
+    pub(crate) fn unfinished(&self) -> impl Iterator<Item = Pid> + '_ {
+        self.processes.pids()
+    }
+
+    /// Returns the counts of all files so far.
+    pub(crate) fn total(&self) -> Tally {
+        let mut total = self.before.clone();
+        total.add(&self.tally);
+        total
+    }
+
+    /// Ends the last file, with these notes.
+    pub(crate) fn finish(mut self, notes: &[(String, String)]) -> io::Result<Finished> {
+        let file_bytes = self.finish_file(notes)?;
+        if self.config.rotation.is_some() {
+            self.put_aside()?;
+        }
+        Ok(Finished {
+            file_bytes,
+            files: self.finished.into(),
+            notices: self.embedder.into_notices(),
+        })
+    }
+
+    fn sink(&mut self) -> io::Result<&mut Sink> {
+        let gone = || io::Error::other("the file was not made");
+        self.sink.as_mut().ok_or_else(gone)
+    }
+
+    fn would_be_full(&self, more: u64) -> bool {
+        let bytes = self.sink.as_ref().map_or(0, Sink::len);
+        (self.config.max_bytes).is_some_and(|most| self.bytes_before + bytes + more > most)
+    }
+
+    /// Counts a record, and follows what it says.
+    fn follow(&mut self, released: &Released<'_>, event: Option<&ProcessEvent<'_>>) {
+        let Some(raw) = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE) else {
+            return;
+        };
+        if raw.kind == RecordType::SAMPLE {
+            self.tally.count_sample(released.time);
+            return;
+        }
+        let layout = self.config.layouts.of(released.stream);
+        self.tally.count_other(released, &raw, layout);
+        if released.stream == Stream::Samples {
+            return;
+        }
+        if let Some(event) = event {
+            self.build_ids.handle(event);
+            self.processes.handle(event);
+        }
+        if let Some(carried) = &mut self.carried {
+            carried.handle(&raw, event, released.bytes);
+        }
+    }
+}
+
+impl RecordSink for RotatingOutput {
+    fn put(&mut self, released: &Released<'_>, event: Option<&ProcessEvent<'_>>) -> io::Result<()> {
+        if self.full || !self.config.sieve.takes(released.stream, released.bytes) {
+            return Ok(());
+        }
+        if self.is_over(released.time) {
+            self.rotate()?;
+        }
+        if self.would_be_full(released.bytes.len() as u64) {
+            self.full = true;
+            return Ok(());
+        }
+        self.follow(released, event);
+        self.sink()?.write_records(released.bytes)
+    }
+}

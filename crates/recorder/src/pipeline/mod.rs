@@ -1,0 +1,13 @@
+//! From batches to records in order, unwound, handed to the output.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`merge`] | [`Merge`](merge::Merge): batches of all CPUs into one order of time |
+//! | `writer` | the writer thread: merge, unwind, hand on |
+//! | `deferred` | records that wait for the stack of one before them |
+//! | `layouts` | the layouts of the two rings, by which process events are decoded |
+
+pub(crate) mod deferred;
+pub(crate) mod layouts;
+pub mod merge;
+pub(crate) mod writer;
