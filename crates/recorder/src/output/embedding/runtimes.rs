@@ -45,7 +45,12 @@ struct Runtime {
 impl Runtimes {
     /// Handles an executable mapping. Returns true if it is JIT memory or a jitdump, and cannot be an
     /// ELF image as well.
-    pub(super) fn handle_mapped(&mut self, map: &Mapped<'_>, time: u64, notices: &mut Notices) -> bool {
+    pub(super) fn handle_mapped(
+        &mut self,
+        map: &Mapped<'_>,
+        time: u64,
+        notices: &mut Notices,
+    ) -> bool {
         let Some(mapping) = JitMapping::of(&map.path) else {
             return false;
         };
@@ -129,7 +134,9 @@ impl Runtime {
     /// Opens what is there. Returns how many files more are held.
     fn open(&mut self, notices: &mut Notices) -> usize {
         let before = self.files.held();
-        (self.files).open(|path, refusal| refuse(path, notices, NotEmbedded::Unusable(refusal.to_string())));
+        (self.files).open(|path, refusal| {
+            refuse(path, notices, NotEmbedded::Unusable(refusal.to_string()))
+        });
         self.files.held() - before
     }
 
