@@ -6,9 +6,9 @@ use rprof_symbols::Symbolizer;
 
 use crate::assemble::assemble;
 use crate::comms::unknown_comms;
-use crate::options::{Keep, Options};
+use crate::options::{Options, PassOptions};
 use crate::sample_pass::resolve_in_parts;
-use crate::sample_pass::results::Parts;
+use crate::sample_pass::results::WorkerResults;
 use crate::sideband_pass::Index;
 use crate::symbolize::symbolize;
 
@@ -18,9 +18,9 @@ use crate::symbolize::symbolize;
 /// [`Quality::warnings`](rprof_profile::Quality::warnings) tells.
 pub fn analyse(data: &PerfData, symbolizer: &Symbolizer, options: &Options) -> Profile {
     let n = options.thread_count();
-    let keep = Keep {
-        tasks: options.by_task,
-        rows: false,
+    let pass = PassOptions {
+        by_thread: options.by_task,
+        per_sample: false,
     };
     let (index, parts, symbols) = std::thread::scope(|scope| {
         // The kernel's list takes longer than pass one, and waits for nothing.
@@ -33,8 +33,8 @@ pub fn analyse(data: &PerfData, symbolizer: &Symbolizer, options: &Options) -> P
                 drop(thread.spawn_scoped(scope, || ahead.load()));
             }
         });
-        let parts = resolve_in_parts(&index, symbolizer, &options.filter, keep, n);
-        let parts = Parts::new(parts);
+        let parts = resolve_in_parts(&index, symbolizer, &options.filter, pass, n);
+        let parts = WorkerResults::new(parts);
         let locations = parts.locations.as_slice();
         let heat = || parts.samples_by_location();
         let symbols = symbolize(&index, locations, heat, symbolizer, options.by_line, n);
@@ -48,7 +48,7 @@ pub fn analyse(data: &PerfData, symbolizer: &Symbolizer, options: &Options) -> P
     profile
 }
 
-fn warnings(index: &Index<'_>, parts: &Parts, filter: &Filter) -> Vec<String> {
+fn warnings(index: &Index<'_>, parts: &WorkerResults, filter: &Filter) -> Vec<String> {
     let mut warnings = index.data.warnings().to_vec();
     if let Some(damage) = &index.damage {
         warnings.push(format!(

@@ -6,11 +6,11 @@ use rustc_hash::FxHashMap;
 use rprof_profile::{Entry, EventSummary, FunctionStacks, Profile, StackId, Start};
 
 use crate::comms::thread_name;
-use crate::groups::{Amount, Group};
-use crate::location::Place;
+use crate::groups::{SampleGroup, Weights};
+use crate::location::CodeRegion;
 use crate::options::Options;
-use crate::sample_pass::aggregate_table::Contexts;
-use crate::sample_pass::results::{Part, Parts};
+use crate::sample_pass::aggregate_table::SampleGroups;
+use crate::sample_pass::results::{WorkerResult, WorkerResults};
 use crate::sideband_pass::Index;
 use crate::stack_end::StackEnd;
 use crate::symbolize::Symbols;
@@ -22,17 +22,17 @@ use rprof_profile::{Quality, StackTally};
 /// Puts the profile together.
 pub(crate) fn assemble(
     index: &Index<'_>,
-    parts: Parts,
+    parts: WorkerResults,
     symbols: Symbols,
     options: &Options,
 ) -> Profile {
-    let Parts { locations, parts } = parts;
+    let WorkerResults { locations, parts } = parts;
     let is_kernel: Vec<bool> = (locations.as_slice().iter())
-        .map(|location| matches!(location.place, Place::Kernel(_)))
+        .map(|location| matches!(location.place, CodeRegion::Kernel(_)))
         .collect();
     drop(locations);
     let has_callchains = parts.iter().any(|part| part.resolved.has_callchains);
-    let known = Known {
+    let known = AssembleInputs {
         symbols: &symbols,
         is_kernel,
         has_callchains,
@@ -42,14 +42,14 @@ pub(crate) fn assemble(
     let shares = threads::run(parts.len(), parts.len(), |queue| {
         let mut done = Vec::new();
         while let Some(number) = queue.next() {
-            done.push((number, Share::of(&parts[number], &known)));
+            done.push((number, WorkerStacks::of(&parts[number], &known)));
         }
         done
     });
-    let mut shares: Vec<(usize, Share)> = shares.into_iter().flatten().collect();
+    let mut shares: Vec<(usize, WorkerStacks)> = shares.into_iter().flatten().collect();
     // As the parts, whose contexts they are counted by.
     shares.sort_unstable_by_key(|(number, _)| *number);
-    let shares: Vec<Share> = shares.into_iter().map(|(_, share)| share).collect();
+    let shares: Vec<WorkerStacks> = shares.into_iter().map(|(_, share)| share).collect();
 
     let mut quality = Quality {
         lost: index.events.iter().map(|e| e.lost).sum(),
@@ -75,13 +75,13 @@ pub(crate) fn assemble(
     let time = parts.iter().filter_map(|part| part.resolved.time);
     let time = time.reduce(|(a, b), (c, d)| (a.min(c), b.max(d)));
     let parts = parts.into_iter();
-    let contexts: Vec<Contexts> = parts.map(|part| part.resolved.contexts).collect();
+    let contexts: Vec<SampleGroups> = parts.map(|part| part.resolved.contexts).collect();
 
     let mut comms = Comms::default();
     let mut stacks = FunctionStacks::default();
     let most = shares.iter().map(|s| s.groups.len()).sum();
     let mut entries: Vec<Entry> = Vec::with_capacity(most);
-    let mut common: Values<Group> = Values::default();
+    let mut common: Values<SampleGroup> = Values::default();
     // Entries by what they are counted by, in common numbers.
     let mut known: FxHashMap<Key, usize> = FxHashMap::default();
     known.reserve(most);
@@ -139,7 +139,7 @@ pub(crate) fn assemble(
 }
 
 /// What it takes to make functions of locations.
-struct Known<'a> {
+struct AssembleInputs<'a> {
     symbols: &'a Symbols,
     /// By location, whether it is one of the kernel.
     is_kernel: Vec<bool>,
@@ -154,31 +154,31 @@ struct Known<'a> {
 struct Key {
     /// Number of all but the stack.
     context: u32,
-    /// Numbers of lists of functions: callers, root first, and the frames at the leaf.
+    /// Ids of lists of functions: callers, root first, and the frames at the leaf.
     outer: u32,
     inner: u32,
 }
 
 /// What comes of one part.
 #[derive(Default)]
-struct Share {
+struct WorkerStacks {
     /// Lists of functions.
     lists: Lists<u32>,
-    groups: FxHashMap<Key, Amount>,
+    groups: FxHashMap<Key, Weights>,
     ends: StackTally,
     /// By event.
-    events: Vec<Amount>,
+    events: Vec<Weights>,
     /// By location, in how many samples it is.
     at: Vec<u64>,
 }
 
-impl Share {
-    fn of(part: &Part, known: &Known<'_>) -> Share {
+impl WorkerStacks {
+    fn of(part: &WorkerResult, known: &AssembleInputs<'_>) -> WorkerStacks {
         let symbols = known.symbols;
-        let mut share = Share {
+        let mut share = WorkerStacks {
             at: vec![0; symbols.symbolized.len()],
-            events: vec![Amount::default(); known.events],
-            ..Share::default()
+            events: vec![Weights::default(); known.events],
+            ..WorkerStacks::default()
         };
         let mut list = Vec::new();
         let callers = part.resolved.stacks.callers();
@@ -245,7 +245,7 @@ struct Comms {
 }
 
 impl Comms {
-    fn number(&mut self, index: &Index<'_>, group: Group) -> u32 {
+    fn number(&mut self, index: &Index<'_>, group: SampleGroup) -> u32 {
         // Threads with a name are called by nothing else.
         let tid = match group.comm {
             Some(_) => 0,
@@ -287,7 +287,7 @@ fn tally(
     mut from_root: impl Iterator<Item = u32>,
     end: StackEnd,
     samples: u64,
-    known: &Known<'_>,
+    known: &AssembleInputs<'_>,
 ) {
     stacks.total += samples;
     match end {
@@ -332,7 +332,7 @@ fn add(to: &mut StackTally, more: &StackTally) {
 }
 
 /// Counts the frames that have names, and those that have none.
-fn tally_frames(quality: &mut Quality, shares: &[Share], symbols: &Symbols) {
+fn tally_frames(quality: &mut Quality, shares: &[WorkerStacks], symbols: &Symbols) {
     let mut of_function = vec![0u64; symbols.functions.len()];
     for share in shares {
         for (location, samples) in (0..).zip(&share.at).filter(|(_, samples)| **samples > 0) {

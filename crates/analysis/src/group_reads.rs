@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 /// One member's share in a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Member {
+pub(crate) struct MemberDelta {
     pub(crate) event: u32,
     /// What it counted; never 0.
     pub(crate) period: u64,
@@ -19,15 +19,15 @@ pub(crate) struct Member {
 
 /// The shares of all samples that have counts.
 #[derive(Debug, Default)]
-pub(crate) struct Reads {
+pub(crate) struct GroupReadDeltas {
     /// Places in the recording, rising, each with the end of its members.
     samples: Vec<(u64, usize)>,
-    members: Vec<Member>,
+    members: Vec<MemberDelta>,
 }
 
-impl Reads {
+impl GroupReadDeltas {
     /// The shares in the sample at a place; `None` where it is a sample of its own event.
-    pub(crate) fn of(&self, place: u64) -> Option<&[Member]> {
+    pub(crate) fn of(&self, place: u64) -> Option<&[MemberDelta]> {
         let at = (self.samples)
             .binary_search_by_key(&place, |(p, _)| *p)
             .ok()?;
@@ -40,7 +40,7 @@ impl Reads {
 }
 
 /// The count of one member in a sample.
-struct Count {
+struct MemberCount {
     time: u64,
     place: u64,
     event: u32,
@@ -52,14 +52,14 @@ struct Count {
 
 /// Collects the counts; see [`finish`](Self::finish).
 #[derive(Default)]
-pub(crate) struct Counts {
+pub(crate) struct GroupReadCollector {
     samples: Vec<u64>,
-    counts: Vec<Count>,
+    counts: Vec<MemberCount>,
 }
 
-impl Counts {
+impl GroupReadCollector {
     /// Takes a sample of an event, if it has counts.
-    pub(crate) fn take(
+    pub(crate) fn add_sample(
         &mut self,
         events: &Events,
         event: usize,
@@ -88,7 +88,7 @@ impl Counts {
         for value in values {
             let id = value.id.unwrap_or(0);
             if let Some(event) = events.by_id(id) {
-                self.counts.push(Count {
+                self.counts.push(MemberCount {
                     time: sample.time().unwrap_or(0),
                     place,
                     event: event as u32,
@@ -101,8 +101,8 @@ impl Counts {
     }
 
     /// The differences, each from the sample before in time.
-    pub(crate) fn finish(self) -> Reads {
-        let Counts {
+    pub(crate) fn finish(self) -> GroupReadDeltas {
+        let GroupReadCollector {
             samples,
             mut counts,
         } = self;
@@ -117,11 +117,11 @@ impl Counts {
         }
         counts.retain(|c| c.value > 0);
         counts.sort_by_key(|c| c.place);
-        let mut reads = Reads::default();
+        let mut reads = GroupReadDeltas::default();
         let mut rest = counts.into_iter().peekable();
         for place in samples {
             while let Some(count) = rest.next_if(|c| c.place == place) {
-                reads.members.push(Member {
+                reads.members.push(MemberDelta {
                     event: count.event,
                     period: count.value,
                 });

@@ -6,7 +6,7 @@ use crate::stack_end::StackEnd;
 
 /// What samples are counted together by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Group {
+pub(crate) struct SampleGroup {
     pub(crate) event: u32,
     pub(crate) comm: Option<CommId>,
     pub(crate) pid: i32,
@@ -17,13 +17,13 @@ pub(crate) struct Group {
 
 /// How much of what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Amount {
+pub(crate) struct Weights {
     pub(crate) samples: u64,
     pub(crate) weight: u64,
 }
 
-impl Amount {
-    pub(crate) fn add(&mut self, more: &Amount) {
+impl Weights {
+    pub(crate) fn add(&mut self, more: &Weights) {
         self.samples += more.samples;
         self.weight = self.weight.saturating_add(more.weight);
     }
@@ -37,12 +37,12 @@ pub(crate) fn place_in(block: usize, at: usize) -> u64 {
 
 /// One sample, for those who want them one by one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
+pub(crate) struct SampleRow {
     pub(crate) time: u64,
-    /// Place in the recording, as [`place_in`] makes it: orders samples of the same
+    /// Position in the recording, as [`place_in`] makes it: orders samples of the same
     /// time, and finds the record again.
     pub(crate) order: u64,
-    pub(crate) group: Group,
+    pub(crate) group: SampleGroup,
     pub(crate) cpu: Option<u32>,
     pub(crate) period: u64,
     pub(crate) ip: u64,

@@ -8,7 +8,7 @@ use rprof_processes::{Image, ImageIdentity, ImageKind, SpaceId, Timeline};
 use rprof_symbols::{BuildId, ImageKey, Reason};
 use rustc_hash::FxHashMap;
 
-use crate::location::Place;
+use crate::location::CodeRegion;
 use crate::machine::{is_from_before_boot, is_of_this_machine};
 
 /// Which image to ask about a location, or why none.
@@ -25,7 +25,7 @@ pub(crate) fn recorded_kernel_start(timeline: &Timeline) -> Option<u64> {
 }
 
 /// What is known of where a recording was made.
-pub(crate) struct Origin {
+pub(crate) struct ImageLookup {
     /// Build-ids by path.
     build_ids: FxHashMap<Vec<u8>, BuildId>,
     /// Whether host and kernel release are those of this machine.
@@ -36,13 +36,13 @@ pub(crate) struct Origin {
     is_from_before_boot: bool,
 }
 
-impl Origin {
-    pub(crate) fn of(data: &PerfData, has_root: bool) -> Origin {
+impl ImageLookup {
+    pub(crate) fn of(data: &PerfData, has_root: bool) -> ImageLookup {
         let features = data.features();
         let build_ids = (features.build_ids().unwrap_or_default().into_iter())
             .filter_map(|e| Some((e.path, BuildId::new(&e.build_id)?)))
             .collect();
-        Origin {
+        ImageLookup {
             build_ids,
             is_here: is_of_this_machine(data),
             has_root,
@@ -59,17 +59,19 @@ impl Origin {
 
     pub(crate) fn target(
         &self,
-        place: Place,
+        place: CodeRegion,
         timeline: &Timeline,
         kernel_start: Option<u64>,
     ) -> Target {
         let image = |id| timeline.image(id).ok_or(Reason::Unmapped);
         match place {
-            Place::Vsyscall => Err(Reason::SpecialMapping),
-            Place::Unmapped => Err(Reason::Unmapped),
-            Place::Hypervisor | Place::GuestKernel | Place::GuestUser => Err(Reason::Guest),
-            Place::Anonymous { .. } | Place::Jit(_) => Err(Reason::JitWithoutMap),
-            Place::Kernel(id) => {
+            CodeRegion::Vsyscall => Err(Reason::SpecialMapping),
+            CodeRegion::Unmapped => Err(Reason::Unmapped),
+            CodeRegion::Hypervisor | CodeRegion::GuestKernel | CodeRegion::GuestUser => {
+                Err(Reason::Guest)
+            }
+            CodeRegion::Anonymous { .. } | CodeRegion::Jit(_) => Err(Reason::JitWithoutMap),
+            CodeRegion::Kernel(id) => {
                 let module = id.and_then(|id| timeline.image(id));
                 match module.filter(|i| i.kind == ImageKind::KernelModule) {
                     Some(module) => {
@@ -90,7 +92,7 @@ impl Origin {
                     }
                 }
             }
-            Place::Image(id) => {
+            CodeRegion::Image(id) => {
                 let image = image(id)?;
                 let build_id = self.build_id(image);
                 match image.kind {

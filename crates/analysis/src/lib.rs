@@ -15,7 +15,7 @@
 //! | `reads` | what the members of groups counted, a sample for each |
 //! | `jit` | names of code that was made at run time |
 //! | [`location`] | [`Location`]: an address, by image and offset |
-//! | `coarse` | addresses told apart only as far as names need it |
+//! | `caches` | addresses told apart only as far as names need it |
 //! | `resolve`, `counting` | pass two: callchains to locations, interned, and counted |
 //! | [`symbolize`] | locations to functions, images in parallel |
 //! | `assemble` | what was counted to stacks of functions |

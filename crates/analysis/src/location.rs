@@ -11,7 +11,7 @@ use crate::jit::{JitCode, Runtimes};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Location {
     /// What lies there.
-    pub place: Place,
+    pub place: CodeRegion,
     /// The lookup address: an offset into the image's file for user images, else
     /// the address itself. For a caller it is one less than the return address.
     pub lookup: u64,
@@ -21,7 +21,7 @@ pub struct Location {
 
 /// What lies at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum CodeRegion {
     /// A user image.
     Image(ImageId),
     /// Executable memory without a file, of one process: code made at run time.
@@ -75,10 +75,10 @@ impl Context<'_> {
         match mode {
             CpuMode::Kernel => {
                 let found = self.kernel.resolve(lookup);
-                at(Place::Kernel(found.map(|r| r.image)), lookup)
+                at(CodeRegion::Kernel(found.map(|r| r.image)), lookup)
             }
             CpuMode::User | CpuMode::Unknown if rprof_image::vsyscall(lookup).is_some() => {
-                at(Place::Vsyscall, lookup)
+                at(CodeRegion::Vsyscall, lookup)
             }
             CpuMode::User | CpuMode::Unknown => {
                 let found = self.user.resolve(lookup);
@@ -87,23 +87,23 @@ impl Context<'_> {
                 if kind.is_none_or(may_hold_jit_code)
                     && let Some(code) = self.runtimes.find(self.pid, self.time, lookup)
                 {
-                    return at(Place::Jit(code), lookup);
+                    return at(CodeRegion::Jit(code), lookup);
                 }
                 match (found, kind) {
-                    (None, _) => at(Place::Unmapped, lookup),
+                    (None, _) => at(CodeRegion::Unmapped, lookup),
                     (Some(r), Some(ImageKind::Anonymous)) => at(
-                        Place::Anonymous {
+                        CodeRegion::Anonymous {
                             pid: self.pid,
                             image: r.image,
                         },
                         lookup,
                     ),
-                    (Some(r), _) => at(Place::Image(r.image), r.offset_in_file),
+                    (Some(r), _) => at(CodeRegion::Image(r.image), r.offset_in_file),
                 }
             }
-            CpuMode::Hypervisor => at(Place::Hypervisor, lookup),
-            CpuMode::GuestKernel => at(Place::GuestKernel, lookup),
-            CpuMode::GuestUser => at(Place::GuestUser, lookup),
+            CpuMode::Hypervisor => at(CodeRegion::Hypervisor, lookup),
+            CpuMode::GuestKernel => at(CodeRegion::GuestKernel, lookup),
+            CpuMode::GuestUser => at(CodeRegion::GuestUser, lookup),
         }
     }
 }

@@ -26,11 +26,11 @@ impl Options {
     }
 }
 
-/// What pass two shall keep besides stacks.
+/// Granularity of the sample pass beside stacks.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Keep {
-    /// Tell samples apart by process and thread.
-    pub(crate) tasks: bool,
-    /// Keep a row for each sample.
-    pub(crate) rows: bool,
+pub(crate) struct PassOptions {
+    /// Groups samples by process and thread, not by thread name alone.
+    pub(crate) by_thread: bool,
+    /// Keeps a row for each sample.
+    pub(crate) per_sample: bool,
 }

@@ -7,7 +7,7 @@ use rprof_perfdata::{Block, Damage, PerfData, Walk};
 use rprof_processes::{ProcessMapBuilder, Timeline};
 use rprof_records::{CpuMode, Misc, ProcessEvent, RawRecord, Record, RecordType, SampleType};
 
-use crate::group_reads::{Counts, Reads};
+use crate::group_reads::{GroupReadCollector, GroupReadDeltas};
 use crate::groups::place_in;
 use crate::jit::{self, Runtimes};
 
@@ -27,7 +27,7 @@ pub struct Index<'a> {
     /// Where reading ended early, if it did.
     pub damage: Option<Damage>,
     /// What members of groups counted.
-    pub(crate) reads: Reads,
+    pub(crate) group_reads: GroupReadDeltas,
     /// Names of code that was made at run time.
     pub(crate) runtimes: Runtimes<'a>,
     /// The blocks, where they are borrowed from the file and so cost nothing to keep,
@@ -63,7 +63,7 @@ impl<'a> Index<'a> {
             events: vec![EventTally::default(); data.events().list().len()],
             samples_of_unknown_events: 0,
             unreadable: 0,
-            counts: Counts::default(),
+            group_reads: GroupReadCollector::default(),
             builder: ProcessMapBuilder::new(),
             jit_processes: JitProcesses::default(),
             of_kernel,
@@ -111,7 +111,7 @@ impl<'a> Index<'a> {
             samples_of_unknown_events: pass.samples_of_unknown_events,
             unreadable: pass.unreadable,
             damage,
-            reads: pass.counts.finish(),
+            group_reads: pass.group_reads.finish(),
             runtimes: Runtimes::new(data, pass.jit_processes),
             blocks: kept,
         }
@@ -142,7 +142,7 @@ struct Pass<'a, F> {
     events: Vec<EventTally>,
     samples_of_unknown_events: u64,
     unreadable: u64,
-    counts: Counts,
+    group_reads: GroupReadCollector,
     builder: ProcessMapBuilder,
     jit_processes: JitProcesses,
     of_kernel: F,
@@ -194,7 +194,7 @@ impl<'a, F: FnMut()> Pass<'a, F> {
                 match events.of_sample(raw) {
                     Some(event) => {
                         self.events[event].samples += 1;
-                        self.counts.take(events, event, raw, place);
+                        self.group_reads.add_sample(events, event, raw, place);
                     }
                     None => self.samples_of_unknown_events += 1,
                 }

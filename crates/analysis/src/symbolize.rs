@@ -10,8 +10,8 @@ use rprof_profile::{FileId, Function, FunctionId, Line, Object, ObjectId, Start}
 use rprof_symbols::{Lookup, Reason, SourceLine, Symbolizer};
 use rustc_hash::FxHashMap;
 
-use crate::image_lookup::{Origin, Target, recorded_kernel_start};
-use crate::location::{Location, Place};
+use crate::image_lookup::{ImageLookup, Target, recorded_kernel_start};
+use crate::location::{CodeRegion, Location};
 use crate::sideband_pass::Index;
 use crate::threads;
 
@@ -75,13 +75,13 @@ pub(crate) fn symbolize(
     by_line: bool,
     threads: usize,
 ) -> Symbols {
-    let origin = Origin::of(index.data, symbolizer.has_root());
-    let mut by_place: FxHashMap<Place, Vec<u32>> = FxHashMap::default();
+    let origin = ImageLookup::of(index.data, symbolizer.has_root());
+    let mut by_place: FxHashMap<CodeRegion, Vec<u32>> = FxHashMap::default();
     for (i, location) in locations.iter().enumerate() {
         by_place.entry(location.place).or_default().push(i as u32);
     }
     let kernel_start = recorded_kernel_start(&index.timeline);
-    let mut work: Vec<(Place, Target, Vec<u32>)> = (by_place.into_iter())
+    let mut work: Vec<(CodeRegion, Target, Vec<u32>)> = (by_place.into_iter())
         .map(|(place, mut list)| {
             list.sort_unstable_by_key(|i| locations[*i as usize].lookup);
             let target = origin.target(place, &index.timeline, kernel_start);
@@ -116,10 +116,10 @@ pub(crate) fn symbolize(
         count: 0,
         offset: 0,
     };
-    let mut building = Building {
+    let mut building = SymbolsBuilder {
         by_line,
         symbolized: vec![nothing; locations.len()],
-        ..Building::default()
+        ..SymbolsBuilder::default()
     };
     for (piece, found) in results {
         let (place, _, list) = &work[piece];
@@ -142,16 +142,16 @@ pub(crate) fn symbolize(
 fn resolve(
     index: &Index<'_>,
     symbolizer: &Symbolizer,
-    place: Place,
+    place: CodeRegion,
     target: &Target,
     lookups: &[u64],
 ) -> Vec<Lookup> {
     let runtimes = &index.runtimes;
     match (place, target) {
-        (Place::Jit(code), _) => (lookups.iter())
+        (CodeRegion::Jit(code), _) => (lookups.iter())
             .map(|avma| (runtimes.frames(code, *avma)).ok_or(Reason::JitWithoutMap))
             .collect(),
-        (Place::Image(id), target) => {
+        (CodeRegion::Image(id), target) => {
             let image = index.timeline.image(id);
             // What was kept was kept since the path did not lead to it.
             let kept = image.and_then(|image| runtimes.contents(runtimes.image(image)?));
@@ -172,10 +172,10 @@ fn resolve(
 
 /// [`Symbols`] in the making.
 #[derive(Default)]
-struct Building {
+struct SymbolsBuilder {
     by_line: bool,
     /// The object of the place that was last looked at.
-    last_object: Option<(Place, ObjectId)>,
+    last_object: Option<(CodeRegion, ObjectId)>,
     functions: Values<Function>,
     objects: Values<Object>,
     files: Values<Box<str>>,
@@ -183,16 +183,16 @@ struct Building {
     frames: Vec<Frame>,
 }
 
-impl Building {
+impl SymbolsBuilder {
     fn location(
         &mut self,
         location: u32,
-        place: Place,
+        place: CodeRegion,
         object_name: &str,
         lookup: &Lookup,
         made: Option<(Box<str>, u64)>,
     ) {
-        let is_kernel = matches!(place, Place::Kernel(_));
+        let is_kernel = matches!(place, CodeRegion::Kernel(_));
         let module = match lookup {
             Ok(frames) if made.is_none() => frames.symbol().module.as_deref(),
             _ => None,
@@ -272,12 +272,12 @@ impl Building {
 
 /// Name and offset in a function of which no file tells: one that the kernel made at run time,
 /// as the recording itself tells, or one of the vsyscall page.
-fn made_name(place: Place, lookup: u64, timeline: &Timeline) -> Option<(Box<str>, u64)> {
-    if place == Place::Vsyscall {
+fn made_name(place: CodeRegion, lookup: u64, timeline: &Timeline) -> Option<(Box<str>, u64)> {
+    if place == CodeRegion::Vsyscall {
         let (name, offset) = rprof_image::vsyscall(lookup)?;
         return Some((name.into(), offset));
     }
-    let Place::Kernel(Some(id)) = place else {
+    let CodeRegion::Kernel(Some(id)) = place else {
         return None;
     };
     let image = timeline.image(id)?;
@@ -312,14 +312,14 @@ fn start_of(raw: &str) -> Start {
 }
 
 /// Name of the object at a place, as perf has it.
-fn object_name(place: Place, timeline: &Timeline) -> String {
+fn object_name(place: CodeRegion, timeline: &Timeline) -> String {
     let path = |image| {
         (timeline.image(image)).map_or_else(String::new, |i: &Image| {
             String::from_utf8_lossy(&i.path).into_owned()
         })
     };
     match place {
-        Place::Kernel(image) => match image.and_then(|i| timeline.image(i)) {
+        CodeRegion::Kernel(image) => match image.and_then(|i| timeline.image(i)) {
             Some(image)
                 if matches!(
                     image.kind,
@@ -330,17 +330,17 @@ fn object_name(place: Place, timeline: &Timeline) -> String {
             }
             _ => "[kernel.kallsyms]".into(),
         },
-        Place::Image(image) => path(image),
+        CodeRegion::Image(image) => path(image),
         // Where the code's runtime would have left its names.
-        Place::Anonymous { pid, image } => match timeline.image(image).map(|i| i.kind) {
+        CodeRegion::Anonymous { pid, image } => match timeline.image(image).map(|i| i.kind) {
             Some(ImageKind::Anonymous) => format!("/tmp/perf-{pid}.map"),
             _ => path(image),
         },
-        Place::Jit(code) => format!("/tmp/perf-{}.map", code.pid),
-        Place::Vsyscall => "[vsyscall]".into(),
-        Place::Unmapped => "[unknown]".into(),
-        Place::Hypervisor => "[hypervisor]".into(),
-        Place::GuestKernel => "[guest.kernel]".into(),
-        Place::GuestUser => "[guest]".into(),
+        CodeRegion::Jit(code) => format!("/tmp/perf-{}.map", code.pid),
+        CodeRegion::Vsyscall => "[vsyscall]".into(),
+        CodeRegion::Unmapped => "[unknown]".into(),
+        CodeRegion::Hypervisor => "[hypervisor]".into(),
+        CodeRegion::GuestKernel => "[guest.kernel]".into(),
+        CodeRegion::GuestUser => "[guest]".into(),
     }
 }

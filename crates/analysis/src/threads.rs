@@ -41,7 +41,7 @@ pub(crate) fn run<R: Send>(
     })
 }
 
-/// Numbers of pieces of work, each handed out once.
+/// Ids of pieces of work, each handed out once.
 pub(crate) struct Queue {
     next: AtomicUsize,
     pieces: usize,

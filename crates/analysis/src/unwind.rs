@@ -15,8 +15,8 @@ use rprof_unwind::{
     Arch, Frame, Module, Modules, Registers, StackDump, ThreadStacks, UnwindTable, Unwinder,
 };
 
-use crate::image_lookup::Origin;
-use crate::location::Place;
+use crate::image_lookup::ImageLookup;
+use crate::location::CodeRegion;
 use crate::sideband_pass::Index;
 use crate::stack_end::StackEnd;
 
@@ -36,7 +36,7 @@ pub(crate) struct Unwinding<'a> {
     arch: Arch,
     images: &'a [Image],
     tables: Vec<OnceLock<Option<UnwindTable>>>,
-    origin: Origin,
+    origin: ImageLookup,
     symbolizer: &'a Symbolizer,
     index: &'a Index<'a>,
 }
@@ -60,7 +60,7 @@ impl<'a> Unwinding<'a> {
             arch,
             images,
             tables: images.iter().map(|_| OnceLock::new()).collect(),
-            origin: Origin::of(index.data, symbolizer.has_root()),
+            origin: ImageLookup::of(index.data, symbolizer.has_root()),
             symbolizer,
             index,
         })
@@ -75,7 +75,7 @@ impl<'a> Unwinding<'a> {
             }
             let key = self
                 .origin
-                .target(Place::Image(image), &self.index.timeline, None);
+                .target(CodeRegion::Image(image), &self.index.timeline, None);
             let key = key.ok()?;
             if one.kind == ImageKind::Vdso {
                 let bytes = vdso_image()?;

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rprof_processes::ImageId;
 use rprof_symbols::{Begun, Extents, ImageKind, Symbolizer};
 
-use crate::image_lookup::{Origin, recorded_kernel_start};
-use crate::location::{Location, Place};
+use crate::image_lookup::{ImageLookup, recorded_kernel_start};
+use crate::location::{CodeRegion, Location};
 use crate::sideband_pass::Index;
 
 /// Samples from which on it pays to know all functions of an image.
@@ -22,10 +22,10 @@ const ENOUGH: u64 = 20_000;
 const TOGETHER: usize = 64;
 
 /// What stands for what, in images that are asked about.
-pub(crate) struct Coarse<'a> {
+pub(crate) struct FunctionCanonicalizer<'a> {
     index: &'a Index<'a>,
     symbolizer: &'a Symbolizer,
-    origin: Origin,
+    origin: ImageLookup,
     kernel_start: Option<u64>,
     images: Vec<OnceLock<Option<Extents>>>,
     /// Whether somebody is about to open an image.
@@ -35,7 +35,7 @@ pub(crate) struct Coarse<'a> {
 }
 
 /// How far the addresses of a place are told apart.
-enum Answers<'c> {
+enum Granularity<'c> {
     /// Each may have another answer, or it is not known yet.
     Unknown,
     /// All of them get the same.
@@ -44,19 +44,22 @@ enum Answers<'c> {
     Several(&'c Extents),
 }
 
-impl<'a> Coarse<'a> {
+impl<'a> FunctionCanonicalizer<'a> {
     /// `None` where addresses are to be kept as they are, or there are too few.
-    pub(crate) fn new(index: &'a Index<'a>, symbolizer: &'a Symbolizer) -> Option<Coarse<'a>> {
+    pub(crate) fn new(
+        index: &'a Index<'a>,
+        symbolizer: &'a Symbolizer,
+    ) -> Option<FunctionCanonicalizer<'a>> {
         let samples: u64 = index.events.iter().map(|e| e.samples).sum();
         // What is fetched is fetched in the order of samples, which is not known yet.
         if samples < ENOUGH || symbolizer.has_remote() {
             return None;
         }
         let images = index.timeline.images();
-        Some(Coarse {
+        Some(FunctionCanonicalizer {
             index,
             symbolizer,
-            origin: Origin::of(index.data, symbolizer.has_root()),
+            origin: ImageLookup::of(index.data, symbolizer.has_root()),
             kernel_start: recorded_kernel_start(&index.timeline),
             images: images.iter().map(|_| OnceLock::new()).collect(),
             opening: images.iter().map(|_| AtomicBool::new(false)).collect(),
@@ -65,35 +68,39 @@ impl<'a> Coarse<'a> {
     }
 
     #[inline]
-    fn answers(&self, place: Place) -> Answers<'_> {
+    fn answers(&self, place: CodeRegion) -> Granularity<'_> {
         let extents = match place {
-            Place::Image(id) => self.of_image(id),
-            Place::Kernel(id) => self.kernel(id, place),
+            CodeRegion::Image(id) => self.of_image(id),
+            CodeRegion::Kernel(id) => self.kernel(id, place),
             // Their names come from elsewhere, by address.
-            Place::Jit(_) | Place::Vsyscall => None,
-            Place::Anonymous { .. }
-            | Place::Unmapped
-            | Place::Hypervisor
-            | Place::GuestKernel
-            | Place::GuestUser => return Answers::One,
+            CodeRegion::Jit(_) | CodeRegion::Vsyscall => None,
+            CodeRegion::Anonymous { .. }
+            | CodeRegion::Unmapped
+            | CodeRegion::Hypervisor
+            | CodeRegion::GuestKernel
+            | CodeRegion::GuestUser => return Granularity::One,
         };
-        extents.map_or(Answers::Unknown, Answers::Several)
+        extents.map_or(Granularity::Unknown, Granularity::Several)
     }
 
     /// Replaces locations by ones that get the same functions: step by step for all of them,
     /// as each step waits for other memory.
     #[inline]
-    pub(crate) fn coarsen<T>(&self, all: &mut [T], location: impl Fn(&mut T) -> &mut Location) {
+    pub(crate) fn canonicalize<T>(
+        &self,
+        all: &mut [T],
+        location: impl Fn(&mut T) -> &mut Location,
+    ) {
         for some in all.chunks_mut(TOGETHER) {
             let mut begun: [Option<(&Extents, Begun)>; TOGETHER] = [None; TOGETHER];
             for (one, begun) in some.iter_mut().zip(&mut begun) {
                 let location = location(one);
                 match self.answers(location.place) {
-                    Answers::Several(extents) => {
+                    Granularity::Several(extents) => {
                         *begun = Some((extents, extents.begin(location.lookup)));
                     }
-                    Answers::One => (location.lookup, location.caller) = (0, false),
-                    Answers::Unknown => {}
+                    Granularity::One => (location.lookup, location.caller) = (0, false),
+                    Granularity::Unknown => {}
                 }
             }
             for (one, begun) in some.iter_mut().zip(begun) {
@@ -114,11 +121,13 @@ impl<'a> Coarse<'a> {
             Some(extents) => extents.as_ref(),
             // As with the kernel.
             None if self.opening.get(number)?.swap(true, Ordering::Relaxed) => None,
-            None => slot.get_or_init(|| self.image(Place::Image(id))).as_ref(),
+            None => slot
+                .get_or_init(|| self.image(CodeRegion::Image(id)))
+                .as_ref(),
         }
     }
 
-    fn kernel(&self, id: Option<ImageId>, place: Place) -> Option<&Extents> {
+    fn kernel(&self, id: Option<ImageId>, place: CodeRegion) -> Option<&Extents> {
         use rprof_processes::ImageKind::{KernelModule, KernelSymbol};
         let kind = id.and_then(|id| self.index.timeline.image(id).map(|i| i.kind));
         if let Some(KernelModule | KernelSymbol) = kind {
@@ -126,7 +135,7 @@ impl<'a> Coarse<'a> {
         }
         match self.kernel.get() {
             Some(extents) => extents.as_ref(),
-            // Waiting for it takes longer than what is kept apart meanwhile.
+            // PendingSample for it takes longer than what is kept apart meanwhile.
             None if self.symbolizer.is_loading_kernel() => None,
             None => (self.kernel)
                 .get_or_init(|| self.extents(place, Some(&ImageKind::Kernel)))
@@ -134,8 +143,10 @@ impl<'a> Coarse<'a> {
         }
     }
 
-    fn image(&self, place: Place) -> Option<Extents> {
-        let Place::Image(id) = place else { return None };
+    fn image(&self, place: CodeRegion) -> Option<Extents> {
+        let CodeRegion::Image(id) = place else {
+            return None;
+        };
         let image = self.index.timeline.image(id)?;
         // One that was kept in the recording is opened only to be asked all at once.
         match self.index.runtimes.image(image) {
@@ -144,7 +155,7 @@ impl<'a> Coarse<'a> {
         }
     }
 
-    fn extents(&self, place: Place, kind: Option<&ImageKind>) -> Option<Extents> {
+    fn extents(&self, place: CodeRegion, kind: Option<&ImageKind>) -> Option<Extents> {
         let timeline = &self.index.timeline;
         match self.origin.target(place, timeline, self.kernel_start) {
             Ok(key) if kind.is_none_or(|kind| kind == key.kind()) => self.symbolizer.extents(&key),

@@ -8,7 +8,7 @@ use rprof_jit::may_hold_jit_code;
 use rprof_processes::ImageId;
 use rprof_records::CpuMode;
 
-use crate::location::{Context, Location, Place};
+use crate::location::{CodeRegion, Context, Location};
 
 /// Pages that are kept at hand; a power of two. 96 KiB: a part of what a core has for itself.
 const SLOTS: usize = 4096;
@@ -60,7 +60,7 @@ impl Pages {
         let is_user = matches!(mode, CpuMode::User | CpuMode::Unknown);
         if is_user && (slot.start, slot.task) == (start, task) {
             return Location {
-                place: Place::Image(slot.image),
+                place: CodeRegion::Image(slot.image),
                 lookup: slot.offset.wrapping_add(address - start),
                 caller: false,
             };
@@ -68,7 +68,7 @@ impl Pages {
         let context = context();
         let location = context.locate(address, mode, false);
         if is_user
-            && let Place::Image(image) = location.place
+            && let CodeRegion::Image(image) = location.place
             && let Some(mapping) = context.user.mapping_at(address)
             && mapping.start <= start
             && mapping.end - start >= PAGE

@@ -30,18 +30,18 @@ struct Slot {
     number: u32,
 }
 
-/// Numbers of threads in spans of time in which nothing about them changes: neither their
+/// Ids of threads in spans of time in which nothing about them changes: neither their
 /// mappings, nor their name.
-pub(crate) struct Tasks {
+pub(crate) struct ThreadStateCache {
     slots: Box<[Slot]>,
     numbers: FxHashMap<Key, u32>,
     /// Whether threads of the same name are told apart.
     apart: bool,
 }
 
-impl Tasks {
+impl ThreadStateCache {
     /// With `apart`, threads of the same process and name have numbers of their own.
-    pub(crate) fn new(apart: bool) -> Tasks {
+    pub(crate) fn new(apart: bool) -> ThreadStateCache {
         let empty = Slot {
             pid: Pid(0),
             tid: Tid(0),
@@ -60,7 +60,7 @@ impl Tasks {
             made: 0,
             number: 0,
         };
-        Tasks {
+        ThreadStateCache {
             slots: vec![empty; SLOTS].into(),
             numbers: FxHashMap::default(),
             apart,

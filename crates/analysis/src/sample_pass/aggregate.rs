@@ -6,14 +6,16 @@
 
 use rprof_processes::SpaceId;
 
-use crate::caches::callers::{Memo, Tag};
-use crate::caches::canonical::Coarse;
+use crate::caches::callers::{CallerCache, CallerCacheKey};
+use crate::caches::canonical::FunctionCanonicalizer;
 use crate::caches::code_pages::Pages;
-use crate::groups::Group;
-use crate::location::{Context, Location, Place, addresses};
-use crate::sample_pass::aggregate_table::{Contexts, Counted, Counts, Numbers};
-use crate::sample_pass::pending::{Task, Waiting};
-use crate::sample_pass::results::Resolved;
+use crate::groups::SampleGroup;
+use crate::location::{CodeRegion, Context, Location, addresses};
+use crate::sample_pass::aggregate_table::{
+    AggregateKey, AggregateTable, CallerListIds, SampleGroups,
+};
+use crate::sample_pass::pending::{PendingSample, SampledThread};
+use crate::sample_pass::results::WorkerOutput;
 use crate::sample_pass::stacks::{Locations, NO_LEAF, StackTable};
 use crate::sideband_pass::Index;
 
@@ -21,63 +23,66 @@ use crate::sideband_pass::Index;
 pub(crate) const TOGETHER: usize = 64;
 
 /// Counts samples.
-pub(crate) struct Counting<'a> {
+pub(crate) struct SampleAggregator<'a> {
     index: &'a Index<'a>,
     /// What stands for addresses, where these need not be kept.
-    coarse: Option<&'a Coarse<'a>>,
+    canonicalizer: Option<&'a FunctionCanonicalizer<'a>>,
     pages: Pages,
-    /// Numbers of lists of callers.
-    lists: Numbers,
-    memo: Memo,
+    /// Ids of lists of callers.
+    lists: CallerListIds,
+    caller_cache: CallerCache,
     /// What was found out of the samples at hand.
-    found: Vec<Found>,
+    found: Vec<ResolvedSample>,
     words: Vec<u64>,
-    /// Numbers of the locations of callers, of many lists.
+    /// Ids of the locations of callers, of many lists.
     numbers: Vec<u32>,
-    /// Callers that are not in the memo: their places in `numbers`, addresses, tags, locations.
-    missed: Vec<(usize, u64, Option<Tag>, Location)>,
-    pub(crate) contexts: Contexts,
-    counts: Counts,
+    /// Callers that are not in the caller_cache: their places in `numbers`, addresses, tags, locations.
+    missed: Vec<(usize, u64, Option<CallerCacheKey>, Location)>,
+    pub(crate) contexts: SampleGroups,
+    counts: AggregateTable,
     locations: Locations,
     stacks: StackTable,
 }
 
-impl<'a> Counting<'a> {
-    pub(crate) fn new(index: &'a Index<'a>, coarse: Option<&'a Coarse<'a>>) -> Counting<'a> {
-        Counting {
+impl<'a> SampleAggregator<'a> {
+    pub(crate) fn new(
+        index: &'a Index<'a>,
+        canonicalizer: Option<&'a FunctionCanonicalizer<'a>>,
+    ) -> SampleAggregator<'a> {
+        SampleAggregator {
             index,
-            coarse,
+            canonicalizer,
             pages: Pages::default(),
-            lists: Numbers::default(),
-            memo: Memo::default(),
+            lists: CallerListIds::default(),
+            caller_cache: CallerCache::default(),
             found: Vec::new(),
             words: Vec::new(),
             numbers: Vec::new(),
             missed: Vec::new(),
-            contexts: Contexts::default(),
-            counts: Counts::default(),
+            contexts: SampleGroups::default(),
+            counts: AggregateTable::default(),
             locations: Locations::default(),
             stacks: StackTable::default(),
         }
     }
 
     /// What it found.
-    pub(crate) fn finish(self) -> Resolved {
-        Resolved {
+    pub(crate) fn finish(self) -> WorkerOutput {
+        WorkerOutput {
             locations: self.locations,
             stacks: self.stacks,
             contexts: self.contexts,
             counts: self.counts,
-            ..Resolved::default()
+            ..WorkerOutput::default()
         }
     }
 
     /// Counts samples, [`TOGETHER`] at most.
-    pub(crate) fn count(&mut self, waiting: &[Waiting<'_>]) {
+    pub(crate) fn count(&mut self, waiting: &[PendingSample<'_>]) {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
-        found.extend(waiting.iter().map(|one| Found {
-            list: self.lists.find(one.identity),
+        found.extend(waiting.iter().map(|one| ResolvedSample {
+            list: self.lists.find(one.fingerprint),
             ..NOTHING
         }));
         self.resolve_leaves(waiting, &mut found);
@@ -91,7 +96,7 @@ impl<'a> Counting<'a> {
     }
 
     /// Counts a sample, and answers its group.
-    pub(crate) fn count_one(&mut self, one: Waiting<'_>) -> Group {
+    pub(crate) fn count_one(&mut self, one: PendingSample<'_>) -> SampleGroup {
         let one = [one];
         self.count(&one);
         let counted = self.found[0].counted(one[0].context);
@@ -99,7 +104,7 @@ impl<'a> Counting<'a> {
     }
 
     /// Finds numbers for leaves.
-    fn resolve_leaves(&mut self, waiting: &[Waiting<'_>], found: &mut [Found]) {
+    fn resolve_leaves(&mut self, waiting: &[PendingSample<'_>], found: &mut [ResolvedSample]) {
         let index = self.index;
         for (one, found) in waiting.iter().zip(&mut *found) {
             if let Some((address, mode)) = one.leaf {
@@ -108,8 +113,8 @@ impl<'a> Counting<'a> {
                 found.location = (self.pages).locate(address, mode, task.number, context);
             }
         }
-        if let Some(coarse) = self.coarse {
-            coarse.coarsen(found, |found| &mut found.location);
+        if let Some(canonicalizer) = self.canonicalizer {
+            canonicalizer.canonicalize(found, |found| &mut found.location);
         }
         for (one, found) in waiting.iter().zip(found) {
             if one.leaf.is_some() {
@@ -119,12 +124,12 @@ impl<'a> Counting<'a> {
     }
 
     /// Resolves callers that were not seen before.
-    fn resolve_callers(&mut self, waiting: &[Waiting<'_>], found: &mut [Found]) {
+    fn resolve_callers(&mut self, waiting: &[PendingSample<'_>], found: &mut [ResolvedSample]) {
         let fresh = || waiting.iter().zip(0..);
         self.numbers.clear();
         self.missed.clear();
         for (one, at) in fresh() {
-            let found: &mut Found = &mut found[at];
+            let found: &mut ResolvedSample = &mut found[at];
             if found.list.is_some() {
                 continue;
             }
@@ -133,8 +138,8 @@ impl<'a> Counting<'a> {
             one.callers(&mut self.words);
             let words = self.words.iter().copied();
             for (address, mode, caller) in addresses(words, one.mode, true) {
-                let tag = Tag::new(one.task.number, mode as u8, caller);
-                let number = tag.and_then(|tag| self.memo.find(address, tag));
+                let tag = CallerCacheKey::new(one.task.number, mode as u8, caller);
+                let number = tag.and_then(|tag| self.caller_cache.find(address, tag));
                 if number.is_none() {
                     let location = context.locate(address, mode, caller);
                     self.missed
@@ -144,22 +149,22 @@ impl<'a> Counting<'a> {
             }
             found.callers = (start, self.numbers.len());
         }
-        if let Some(coarse) = self.coarse {
-            coarse.coarsen(&mut self.missed, |(.., location)| location);
+        if let Some(canonicalizer) = self.canonicalizer {
+            canonicalizer.canonicalize(&mut self.missed, |(.., location)| location);
         }
         for (at, address, tag, location) in &self.missed {
             self.numbers[*at] = self.locations.intern(*location);
             if let Some(tag) = tag {
-                self.memo.keep(*address, *tag, self.numbers[*at]);
+                self.caller_cache.keep(*address, *tag, self.numbers[*at]);
             }
         }
         for (one, at) in fresh() {
-            let found: &mut Found = &mut found[at];
+            let found: &mut ResolvedSample = &mut found[at];
             if found.list.is_none() {
                 let numbers = &self.numbers[found.callers.0..found.callers.1];
                 // One before it may have the same.
                 let number = (self.lists)
-                    .get_or_insert_with(one.identity, || self.stacks.intern_callers(numbers));
+                    .get_or_insert_with(one.fingerprint, || self.stacks.intern_callers(numbers));
                 found.list = Some(number);
             }
         }
@@ -168,7 +173,7 @@ impl<'a> Counting<'a> {
 
 /// What has been found out of a sample.
 #[derive(Clone, Copy)]
-struct Found {
+struct ResolvedSample {
     /// Where its leaf lies; of no meaning without one.
     location: Location,
     /// The number of that.
@@ -179,9 +184,9 @@ struct Found {
     callers: (usize, usize),
 }
 
-const NOTHING: Found = Found {
+const NOTHING: ResolvedSample = ResolvedSample {
     location: Location {
-        place: Place::Unmapped,
+        place: CodeRegion::Unmapped,
         lookup: 0,
         caller: false,
     },
@@ -190,10 +195,10 @@ const NOTHING: Found = Found {
     callers: (0, 0),
 };
 
-impl Found {
+impl ResolvedSample {
     #[inline]
-    fn counted(&self, context: u32) -> Counted {
-        Counted {
+    fn counted(&self, context: u32) -> AggregateKey {
+        AggregateKey {
             leaf: self.leaf,
             // It is known by now.
             list: self.list.unwrap_or_default(),
@@ -202,7 +207,7 @@ impl Found {
     }
 }
 
-fn context<'a>(index: &'a Index<'_>, task: Task) -> Context<'a> {
+fn context<'a>(index: &'a Index<'_>, task: SampledThread) -> Context<'a> {
     let timeline = &index.timeline;
     Context {
         timeline,

@@ -5,24 +5,24 @@ use std::hash::BuildHasher;
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
-use crate::groups::{Amount, Group};
-use crate::sample_pass::fingerprint::Identity;
+use crate::groups::{SampleGroup, Weights};
+use crate::sample_pass::fingerprint::ListFingerprint;
 use crate::sample_pass::stacks::{NO_LEAF, StackTable};
 use crate::stack_end::StackEnd;
 use rprof_profile::intern::Values;
 
 /// What samples are counted together by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Counted {
+pub(crate) struct AggregateKey {
     /// Number of the leaf's location, or [`NO_LEAF`].
     pub(crate) leaf: u32,
     /// Number of the list of callers.
     pub(crate) list: u32,
-    /// Number of all else: see [`Contexts`].
+    /// Number of all else: see [`SampleGroups`].
     pub(crate) context: u32,
 }
 
-impl Counted {
+impl AggregateKey {
     /// The number of the leaf's location.
     pub(crate) fn leaf(&self) -> Option<u32> {
         (self.leaf != NO_LEAF).then_some(self.leaf)
@@ -37,12 +37,12 @@ impl Counted {
 /// Amounts by what they are counted by, both in one place: what is waited for is the memory of
 /// this table.
 #[derive(Debug, Default)]
-pub(crate) struct Counts(HashTable<(Counted, Amount)>);
+pub(crate) struct AggregateTable(HashTable<(AggregateKey, Weights)>);
 
-impl Counts {
+impl AggregateTable {
     /// Counts a sample.
     #[inline]
-    pub(crate) fn add(&mut self, counted: Counted, weight: u64) {
+    pub(crate) fn add(&mut self, counted: AggregateKey, weight: u64) {
         let hash = counted.hash();
         match self.0.find_mut(hash, |(other, _)| *other == counted) {
             Some((_, amount)) => {
@@ -50,22 +50,22 @@ impl Counts {
                 amount.weight = amount.weight.saturating_add(weight);
             }
             None => {
-                let amount = Amount { samples: 1, weight };
+                let amount = Weights { samples: 1, weight };
                 (self.0).insert_unique(hash, (counted, amount), |(other, _)| other.hash());
             }
         }
     }
 
     /// What each came to, in no order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &(Counted, Amount)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(AggregateKey, Weights)> {
         self.0.iter()
     }
 }
 
-/// What samples are counted by beside their stacks: [`Group`]s without stacks, by number.
+/// What samples are counted by beside their stacks: [`SampleGroup`]s without stacks, by number.
 #[derive(Debug, Default)]
-pub(crate) struct Contexts {
-    values: Values<Group>,
+pub(crate) struct SampleGroups {
+    values: Values<SampleGroup>,
     /// By task, the event and the end of its last sample, and the number that was.
     last: Vec<(u32, StackEnd, u32)>,
 }
@@ -73,14 +73,14 @@ pub(crate) struct Contexts {
 /// Stands for the number of a context that is not known.
 const UNKNOWN: u32 = u32::MAX;
 
-impl Contexts {
+impl SampleGroups {
     /// The number for a sample of a task: `make` tells what it is, which is the same for all
     /// samples of the task with this event and end.
     #[inline]
     pub(crate) fn number(
         &mut self,
         (task, event, end): (u32, u32, StackEnd),
-        make: impl FnOnce() -> Group,
+        make: impl FnOnce() -> SampleGroup,
     ) -> u32 {
         match self.last.get(task as usize) {
             Some((e, s, number)) if (*e, *s) == (event, end) && *number != UNKNOWN => *number,
@@ -97,52 +97,52 @@ impl Contexts {
     }
 
     /// All of them, by number.
-    pub(crate) fn all(&self) -> &[Group] {
+    pub(crate) fn all(&self) -> &[SampleGroup] {
         self.values.as_slice()
     }
 
     /// A group without a stack, by its number.
-    pub(crate) fn get(&self, number: u32) -> &Group {
+    pub(crate) fn get(&self, number: u32) -> &SampleGroup {
         self.values.get(number)
     }
 
     /// The group of what was counted.
-    pub(crate) fn group(&self, counted: Counted, stacks: &mut StackTable) -> Group {
-        Group {
+    pub(crate) fn group(&self, counted: AggregateKey, stacks: &mut StackTable) -> SampleGroup {
+        SampleGroup {
             stack: stacks.intern(counted.leaf(), counted.list),
             ..*self.get(counted.context)
         }
     }
 }
 
-/// Numbers by identity.
+/// Ids by fingerprint.
 #[derive(Default)]
-pub(crate) struct Numbers {
+pub(crate) struct CallerListIds {
     table: HashTable<(u64, u32, u32)>,
 }
 
-impl Numbers {
-    /// The number of an identity that was met.
+impl CallerListIds {
+    /// The number of an fingerprint that was met.
     #[inline]
-    pub(crate) fn find(&self, identity: Identity) -> Option<u32> {
-        let Identity { hash, check } = identity;
-        let found = self.table.find(hash, |e| (e.0, e.1) == (hash, check))?;
+    pub(crate) fn find(&self, fingerprint: ListFingerprint) -> Option<u32> {
+        let ListFingerprint { hash, hash_hi } = fingerprint;
+        let found = self.table.find(hash, |e| (e.0, e.1) == (hash, hash_hi))?;
         Some(found.2)
     }
 
-    /// The number of an identity; `make` gives it one when it is first met.
+    /// The number of an fingerprint; `make` gives it one when it is first met.
     pub(crate) fn get_or_insert_with(
         &mut self,
-        identity: Identity,
+        fingerprint: ListFingerprint,
         make: impl FnOnce() -> u32,
     ) -> u32 {
-        if let Some(number) = self.find(identity) {
+        if let Some(number) = self.find(fingerprint) {
             return number;
         }
-        let Identity { hash, check } = identity;
+        let ListFingerprint { hash, hash_hi } = fingerprint;
         let number = make();
         self.table
-            .insert_unique(hash, (hash, check, number), |e| e.0);
+            .insert_unique(hash, (hash, hash_hi, number), |e| e.0);
         number
     }
 }
@@ -155,10 +155,10 @@ mod tests {
     fn each_is_counted_for_itself() {
         let mut stacks = StackTable::default();
         let callers = stacks.intern_callers(&[1, 2]);
-        let mut contexts = Contexts::default();
-        let of_pid = |pid| Group {
+        let mut contexts = SampleGroups::default();
+        let of_pid = |pid| SampleGroup {
             pid,
-            ..Group::default()
+            ..SampleGroup::default()
         };
         // By task, event and end, as they come in turn.
         let mut number = |task, event, end, pid| {
@@ -175,8 +175,8 @@ mod tests {
         assert_eq!(number(3, 1, StackEnd::Cut, 9), (2, true));
         assert_eq!(number(2, 0, StackEnd::Unknown, 7), (0, true));
 
-        let mut counts = Counts::default();
-        let counted = |leaf, context| Counted {
+        let mut counts = AggregateTable::default();
+        let counted = |leaf, context| AggregateKey {
             leaf,
             list: callers,
             context,
@@ -204,11 +204,11 @@ mod tests {
 
     #[test]
     fn numbers_differ_by_check_too() {
-        let mut numbers = Numbers::default();
-        let identity = |hash, check| Identity { hash, check };
-        assert_eq!(numbers.get_or_insert_with(identity(5, 1), || 10), 10);
-        assert_eq!(numbers.find(identity(5, 2)), None);
-        assert_eq!(numbers.get_or_insert_with(identity(5, 2), || 11), 11);
-        assert_eq!(numbers.get_or_insert_with(identity(5, 1), || 12), 10);
+        let mut numbers = CallerListIds::default();
+        let fingerprint = |hash, hash_hi| ListFingerprint { hash, hash_hi };
+        assert_eq!(numbers.get_or_insert_with(fingerprint(5, 1), || 10), 10);
+        assert_eq!(numbers.find(fingerprint(5, 2)), None);
+        assert_eq!(numbers.get_or_insert_with(fingerprint(5, 2), || 11), 11);
+        assert_eq!(numbers.get_or_insert_with(fingerprint(5, 1), || 12), 10);
     }
 }

@@ -10,14 +10,14 @@ use std::hash::{BuildHasher, RandomState};
 
 /// The hash of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct ListFingerprint {
     pub(crate) hash: u64,
-    pub(crate) check: u32,
+    pub(crate) hash_hi: u32,
 }
 
 /// The keys of a process.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Identities {
+pub(crate) struct FingerprintKeys {
     keys: [u64; 5],
 }
 
@@ -28,17 +28,17 @@ fn mix(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-impl Identities {
-    pub(crate) fn new() -> Identities {
+impl FingerprintKeys {
+    pub(crate) fn new() -> FingerprintKeys {
         let random = RandomState::new();
-        Identities {
+        FingerprintKeys {
             keys: [0, 1, 2, 3, 4].map(|n: u64| random.hash_one(n)),
         }
     }
 
-    /// The identity of a list of words under a seed, which is as good as a word of it.
+    /// The fingerprint of a list of words under a seed, which is as good as a word of it.
     #[inline]
-    pub(crate) fn of(&self, seed: u64, mut words: impl Iterator<Item = u64>) -> Identity {
+    pub(crate) fn of(&self, seed: u64, mut words: impl Iterator<Item = u64>) -> ListFingerprint {
         let [a, b, c, d, e] = self.keys;
         // Two lanes that see each pair of words under other keys.
         let (mut x, mut y) = (mix(seed ^ a, b), mix(seed ^ c, a));
@@ -54,9 +54,9 @@ impl Identities {
             len += n;
         }
         let y = mix(y ^ len, b ^ e);
-        Identity {
+        ListFingerprint {
             hash: mix(x ^ len, c ^ y),
-            check: (y >> 16) as u32,
+            hash_hi: (y >> 16) as u32,
         }
     }
 }
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn lists_that_differ_a_little_have_other_identities() {
-        let all = Identities::new();
+        let all = FingerprintKeys::new();
         let mut lists: Vec<(u64, Vec<u64>)> = vec![(0, vec![]), (1, vec![]), (0, vec![1])];
         for len in 1..20 {
             lists.extend([0, 1].map(|word| (0, vec![word; len])));
@@ -83,16 +83,16 @@ mod tests {
         let distinct: HashSet<_> = lists.iter().cloned().collect();
         let of = |(seed, list): &(u64, Vec<u64>)| all.of(*seed, list.iter().copied());
         let hashes: HashSet<u64> = distinct.iter().map(|l| of(l).hash).collect();
-        let checks: HashSet<u32> = distinct.iter().map(|l| of(l).check).collect();
+        let highs: HashSet<u32> = distinct.iter().map(|l| of(l).hash_hi).collect();
         assert_eq!(hashes.len(), distinct.len());
         // Of some 2,000 values of 32 bits hardly two agree.
-        assert!(checks.len() + 3 > distinct.len());
+        assert!(highs.len() + 3 > distinct.len());
         assert_eq!(of(&lists[5]), of(&lists[5].clone()));
     }
 
     #[test]
     fn all_bits_of_a_hash_are_used() {
-        let all = Identities::new();
+        let all = FingerprintKeys::new();
         let mut ones = [0u32; 64];
         for n in 0..4096u64 {
             let hash = all.of(9, [n * 64, 0x7f00_0000_0000 + n].into_iter()).hash;

@@ -11,7 +11,7 @@ use crate::sample_pass::branch_stack::has_branch_calls;
 
 /// Where the fields stand in the samples of an event.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Quick {
+pub(crate) struct FixedLayoutParser {
     ip: Option<usize>,
     tid: Option<usize>,
     time: Option<usize>,
@@ -23,7 +23,7 @@ pub(crate) struct Quick {
 }
 
 /// What a sample says.
-pub(crate) struct QuickSample<'a> {
+pub(crate) struct ParsedSample<'a> {
     pub(crate) pid: i32,
     pub(crate) tid: i32,
     pub(crate) time: Option<u64>,
@@ -42,9 +42,9 @@ pub(crate) fn default_weight(event: &Event) -> u64 {
     }
 }
 
-impl Quick {
+impl FixedLayoutParser {
     /// `None` where samples have more than that.
-    pub(crate) fn of(event: &Event) -> Option<Quick> {
+    pub(crate) fn new(event: &Event) -> Option<FixedLayoutParser> {
         let layout: &SampleLayout = &event.layout;
         let fields = layout.sample_type();
         let fixed = SampleLayout::FIXED;
@@ -57,7 +57,7 @@ impl Quick {
         }
         let at = |field| layout.fixed_offset(field);
         let fixed_len = 8 * fixed.iter().filter(|f| at(**f).is_some()).count();
-        Some(Quick {
+        Some(FixedLayoutParser {
             ip: at(SampleType::IP),
             tid: at(SampleType::TID),
             time: at(SampleType::TIME),
@@ -75,7 +75,7 @@ impl Quick {
 
     /// Reads a sample; `None` if it is too short for what it should have.
     #[inline]
-    pub(crate) fn read<'a>(&self, body: &'a [u8]) -> Option<QuickSample<'a>> {
+    pub(crate) fn read<'a>(&self, body: &'a [u8]) -> Option<ParsedSample<'a>> {
         let fixed = body.get(..self.fixed_len)?;
         let word = |at: usize| Some(u64::from_ne_bytes(*fixed.get(at..)?.first_chunk()?));
         let half = |at: usize| Some(i32::from_ne_bytes(*fixed.get(at..)?.first_chunk()?));
@@ -93,7 +93,7 @@ impl Quick {
             }
             None => None,
         };
-        Some(QuickSample {
+        Some(ParsedSample {
             pid: self.tid.and_then(half).unwrap_or(-1),
             tid: self.tid.and_then(|at| half(at + 4)).unwrap_or(-1),
             time: self.time.and_then(word),
@@ -128,7 +128,7 @@ mod tests {
                     period_or_freq: 17,
                     ..Attr::default()
                 });
-                let quick = Quick::of(&event).unwrap();
+                let quick = FixedLayoutParser::new(&event).unwrap();
                 let sample = SampleFields {
                     id: 3,
                     ip: 5,
@@ -177,6 +177,6 @@ mod tests {
             sample_type: more,
             ..Attr::default()
         });
-        assert!(Quick::of(&more).is_none());
+        assert!(FixedLayoutParser::new(&more).is_none());
     }
 }

@@ -14,11 +14,11 @@ use std::sync::Mutex;
 
 use rprof_symbols::Symbolizer;
 
-use crate::caches::canonical::Coarse;
-use crate::options::Keep;
-use crate::sample_pass::fingerprint::Identities;
-use crate::sample_pass::fixed_layout::Quick;
-use crate::sample_pass::results::Resolved;
+use crate::caches::canonical::FunctionCanonicalizer;
+use crate::options::PassOptions;
+use crate::sample_pass::fingerprint::FingerprintKeys;
+use crate::sample_pass::fixed_layout::FixedLayoutParser;
+use crate::sample_pass::results::WorkerOutput;
 use crate::sample_pass::worker::{Shared, Worker};
 use crate::sideband_pass::Index;
 use crate::threads;
@@ -30,10 +30,10 @@ pub(crate) fn resolve(
     index: &Index<'_>,
     symbolizer: &Symbolizer,
     filter: &Filter,
-    keep: Keep,
+    pass: PassOptions,
     n: usize,
-) -> Resolved {
-    let parts = resolve_in_parts(index, symbolizer, filter, keep, n);
+) -> WorkerOutput {
+    let parts = resolve_in_parts(index, symbolizer, filter, pass, n);
     let mut parts = parts.into_iter();
     let mut whole = parts.next().unwrap_or_default();
     for part in parts {
@@ -47,39 +47,39 @@ pub(crate) fn resolve_in_parts(
     index: &Index<'_>,
     symbolizer: &Symbolizer,
     filter: &Filter,
-    keep: Keep,
+    pass: PassOptions,
     n: usize,
-) -> Vec<Resolved> {
+) -> Vec<WorkerOutput> {
     let unwinding = Unwinding::new(index, symbolizer);
     let notes = index.data.features().private().unwrap_or_default();
     let tells_ends = (notes.iter()).any(|(key, _)| key == "stacks.by" || key == "stacks.total");
     let events = index.data.events().list();
     let wanted: Vec<bool> = events.iter().map(|e| filter.wants_event(&e.name)).collect();
-    let quick: Vec<Option<Quick>> = match keep.rows || filter.is_by_sample() {
+    let quick: Vec<Option<FixedLayoutParser>> = match pass.per_sample || filter.is_by_sample() {
         true => events.iter().map(|_| None).collect(),
-        false => events.iter().map(Quick::of).collect(),
+        false => events.iter().map(FixedLayoutParser::new).collect(),
     };
     // Rows tell addresses.
-    let coarse = match keep.rows {
+    let canonicalizer = match pass.per_sample {
         true => None,
-        false => Coarse::new(index, symbolizer),
+        false => FunctionCanonicalizer::new(index, symbolizer),
     };
     let shared = Shared {
         index,
         filter,
         wanted: &wanted,
         quick: &quick,
-        keep,
+        pass,
         unwinding: unwinding.as_ref(),
         tells_ends,
-        coarse: coarse.as_ref(),
-        identities: Identities::new(),
+        canonicalizer: canonicalizer.as_ref(),
+        fingerprint_keys: FingerprintKeys::new(),
     };
     match index.kept_blocks() {
         Some(blocks) => threads::run(n, blocks.len(), |queue| {
             let mut worker = Worker::new(&shared);
             while let Some(piece) = queue.next() {
-                worker.take_block(&blocks[piece], piece);
+                worker.handle_block(&blocks[piece], piece);
             }
             worker.finish()
         }),
@@ -94,7 +94,7 @@ pub(crate) fn resolve_in_parts(
                         Err(_) => None,
                     };
                     match next {
-                        Some((number, block)) => worker.take_block(&block, number),
+                        Some((number, block)) => worker.handle_block(&block, number),
                         None => return worker.finish(),
                     }
                 }

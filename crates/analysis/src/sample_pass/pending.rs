@@ -4,7 +4,7 @@ use rprof_processes::SpaceId;
 use rprof_records::{Callchain, ContextMarker, CpuMode, Endian, Sample};
 
 use crate::location::leaf;
-use crate::sample_pass::fingerprint::{Identities, Identity};
+use crate::sample_pass::fingerprint::{FingerprintKeys, ListFingerprint};
 
 /// The callchain of a sample: what it was found in decides how its words are read.
 #[derive(Clone)]
@@ -21,7 +21,7 @@ pub(crate) enum Chain<'c> {
 
 /// The process that addresses are meant in.
 #[derive(Clone, Copy)]
-pub(crate) struct Task {
+pub(crate) struct SampledThread {
     pub(crate) space: SpaceId,
     pub(crate) time: u64,
     pub(crate) pid: i32,
@@ -30,16 +30,16 @@ pub(crate) struct Task {
 }
 
 /// A sample that is to be counted.
-pub(crate) struct Waiting<'c> {
+pub(crate) struct PendingSample<'c> {
     pub(crate) chain: Chain<'c>,
-    pub(crate) task: Task,
+    pub(crate) task: SampledThread,
     /// Number of what it is counted under beside its stack.
     pub(crate) context: u32,
     pub(crate) weight: u64,
     /// The address of its leaf, and the mode that is meant in.
     pub(crate) leaf: Option<(u64, CpuMode)>,
     /// That of the callers.
-    pub(crate) identity: Identity,
+    pub(crate) fingerprint: ListFingerprint,
     /// Words of the chain before the callers.
     pub(crate) skip: usize,
     /// The mode at the first of the callers.
@@ -57,33 +57,39 @@ impl<'c> Chain<'c> {
     }
 }
 
-impl<'c> Waiting<'c> {
+impl<'c> PendingSample<'c> {
     /// Of a chain that is meant in a mode to begin with.
     #[inline]
     pub(crate) fn new(
         chain: Chain<'c>,
         mode: CpuMode,
-        task: Task,
+        task: SampledThread,
         (context, weight): (u32, u64),
-        identities: &Identities,
-    ) -> Waiting<'c> {
+        fingerprint_keys: &FingerprintKeys,
+    ) -> PendingSample<'c> {
         let word = |word: &[u8; 8]| u64::from_ne_bytes(*word);
         let of = |leaf: Option<(u64, CpuMode, usize)>| match leaf {
             Some((address, mode, skip)) => (Some((address, mode)), mode, skip),
             None => (None, mode, usize::MAX),
         };
         let seed = |mode: CpuMode| u64::from(task.number) << 32 | mode as u64;
-        let none = |mode| identities.of(seed(mode), std::iter::empty());
+        let none = |mode| fingerprint_keys.of(seed(mode), std::iter::empty());
         let of_words = |words: &[u64]| {
             let found = of(leaf(words.iter().copied(), mode));
             let rest = words.get(found.2..).unwrap_or_default();
-            (found, identities.of(seed(found.1), rest.iter().copied()))
+            (
+                found,
+                fingerprint_keys.of(seed(found.1), rest.iter().copied()),
+            )
         };
-        let (found, identity) = match &chain {
+        let (found, fingerprint) = match &chain {
             Chain::Raw(words) => {
                 let found = of(leaf(words.iter().map(word), mode));
                 let rest = words.get(found.2..).unwrap_or_default();
-                (found, identities.of(seed(found.1), rest.iter().map(word)))
+                (
+                    found,
+                    fingerprint_keys.of(seed(found.1), rest.iter().map(word)),
+                )
             }
             Chain::Words(words) => of_words(words),
             Chain::Turned(words) => of_words(words),
@@ -91,13 +97,13 @@ impl<'c> Waiting<'c> {
             Chain::Ip(ip) => ((Some((*ip, mode)), mode, usize::MAX), none(mode)),
         };
         let (leaf, mode, skip) = found;
-        Waiting {
+        PendingSample {
             chain,
             task,
             context,
             weight,
             leaf,
-            identity,
+            fingerprint,
             skip,
             mode,
         }

@@ -1,19 +1,19 @@
 //! What the threads of pass two found, each for itself, under common numbers of locations.
 
-use crate::groups::{Group, Row};
+use crate::groups::{SampleGroup, SampleRow};
 use crate::location::Location;
-use crate::sample_pass::aggregate_table::{Contexts, Counts};
+use crate::sample_pass::aggregate_table::{AggregateTable, SampleGroups};
 use crate::sample_pass::stacks::{Locations, StackTable};
 
 /// All that pass two keeps: linear in distinct stacks.
 #[derive(Debug, Default)]
-pub(crate) struct Resolved {
+pub(crate) struct WorkerOutput {
     pub(crate) locations: Locations,
     pub(crate) stacks: StackTable,
     /// What samples are counted by beside stacks.
-    pub(crate) contexts: Contexts,
+    pub(crate) contexts: SampleGroups,
     /// How much of what; of nothing once it was merged.
-    pub(crate) counts: Counts,
+    pub(crate) counts: AggregateTable,
     /// Samples that could not be read.
     pub(crate) unreadable: u64,
     /// Time of the first and of the last sample that counted.
@@ -21,10 +21,10 @@ pub(crate) struct Resolved {
     /// Whether any sample had a callchain.
     pub(crate) has_callchains: bool,
     /// The samples one by one, where they were asked for.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<SampleRow>,
 }
 
-impl Resolved {
+impl WorkerOutput {
     /// For each location, in how many of the rows it is.
     pub(crate) fn rows_by_location(&self) -> Vec<u64> {
         let mut samples = vec![0; self.locations.as_slice().len()];
@@ -37,14 +37,14 @@ impl Resolved {
     }
 
     /// Takes the rows of another.
-    pub(crate) fn merge(&mut self, other: &Resolved) {
-        self.counts = Counts::default();
+    pub(crate) fn merge(&mut self, other: &WorkerOutput) {
+        self.counts = AggregateTable::default();
         let locations: Vec<u32> = (other.locations.as_slice().iter())
             .map(|l| self.locations.intern(*l))
             .collect();
         let stacks = self.stacks.merge(&other.stacks, &locations);
-        self.rows.extend(other.rows.iter().map(|row| Row {
-            group: Group {
+        self.rows.extend(other.rows.iter().map(|row| SampleRow {
+            group: SampleGroup {
                 stack: stacks[row.group.stack as usize],
                 ..row.group
             },
@@ -61,23 +61,23 @@ impl Resolved {
 
 /// What one of them found.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct WorkerResult {
     /// Without its locations.
-    pub(crate) resolved: Resolved,
+    pub(crate) resolved: WorkerOutput,
     /// By its own number of a location, the common one.
     pub(crate) locations: Vec<u32>,
 }
 
 /// What all of them found.
 #[derive(Debug, Default)]
-pub(crate) struct Parts {
+pub(crate) struct WorkerResults {
     pub(crate) locations: Locations,
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<WorkerResult>,
 }
 
-impl Parts {
-    pub(crate) fn new(parts: Vec<Resolved>) -> Parts {
-        let mut all = Parts::default();
+impl WorkerResults {
+    pub(crate) fn new(parts: Vec<WorkerOutput>) -> WorkerResults {
+        let mut all = WorkerResults::default();
         for mut resolved in parts {
             let own = std::mem::take(&mut resolved.locations);
             let numbers = |own: &[Location]| own.len() as u32;
@@ -91,7 +91,7 @@ impl Parts {
                     .map(|location| all.locations.intern(*location))
                     .collect(),
             };
-            all.parts.push(Part {
+            all.parts.push(WorkerResult {
                 resolved,
                 locations,
             });

@@ -10,15 +10,15 @@ use std::num::NonZero;
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
-use crate::location::{Location, Place};
+use crate::location::{CodeRegion, Location};
 use rprof_profile::intern::{Lists, Values};
 
 /// Distinct locations, each with a number.
 #[derive(Debug, Default)]
 pub(crate) struct Locations {
     values: Vec<Location>,
-    places: Values<Place>,
-    /// Numbers of the places in images, by image: nearly all places.
+    places: Values<CodeRegion>,
+    /// Ids of the places in images, by image: nearly all places.
     by_image: Vec<Option<NonZero<u32>>>,
     table: HashTable<LocationKey>,
 }
@@ -71,8 +71,8 @@ impl Locations {
 
     /// The number of a place.
     #[inline]
-    fn place(&mut self, place: Place) -> u32 {
-        let Place::Image(image) = place else {
+    fn place(&mut self, place: CodeRegion) -> u32 {
+        let CodeRegion::Image(image) = place else {
             return self.places.intern(place);
         };
         let image = image.0 as usize;
@@ -190,7 +190,7 @@ mod tests {
     fn equal_locations_have_one_number() {
         let mut locations = Locations::default();
         let at = |lookup, caller| Location {
-            place: Place::Unmapped,
+            place: CodeRegion::Unmapped,
             lookup,
             caller,
         };

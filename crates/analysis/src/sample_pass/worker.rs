@@ -4,18 +4,18 @@ use rprof_perfdata::Block;
 use rprof_processes::{MapState, Moment, Pid, SpaceId, Tid};
 use rprof_records::{Misc, RawRecord, RecordType, Sample};
 
-use crate::caches::canonical::Coarse;
-use crate::caches::thread_states::Tasks;
+use crate::caches::canonical::FunctionCanonicalizer;
+use crate::caches::thread_states::ThreadStateCache;
 use crate::comms::IDLE;
-use crate::group_reads::Member;
-use crate::groups::{Group, Row, place_in};
-use crate::options::Keep;
-use crate::sample_pass::aggregate::{Counting, TOGETHER};
+use crate::group_reads::MemberDelta;
+use crate::groups::{SampleGroup, SampleRow, place_in};
+use crate::options::PassOptions;
+use crate::sample_pass::aggregate::{SampleAggregator, TOGETHER};
 use crate::sample_pass::branch_stack::has_branch_calls;
-use crate::sample_pass::fingerprint::Identities;
-use crate::sample_pass::fixed_layout::{Quick, default_weight};
-use crate::sample_pass::pending::{Chain, Task, Waiting, callchain};
-use crate::sample_pass::results::Resolved;
+use crate::sample_pass::fingerprint::FingerprintKeys;
+use crate::sample_pass::fixed_layout::{FixedLayoutParser, default_weight};
+use crate::sample_pass::pending::{Chain, PendingSample, SampledThread, callchain};
+use crate::sample_pass::results::WorkerOutput;
 use crate::sideband_pass::Index;
 use crate::stack_end::StackEnd;
 use crate::unwind::{Stacks, Unwinding, has_dumps};
@@ -30,28 +30,28 @@ pub(crate) struct Shared<'a> {
     pub(crate) wanted: &'a [bool],
     /// By event, how its samples are read where they are of the usual form and nothing but
     /// their stacks is wanted.
-    pub(crate) quick: &'a [Option<Quick>],
-    pub(crate) keep: Keep,
+    pub(crate) quick: &'a [Option<FixedLayoutParser>],
+    pub(crate) pass: PassOptions,
     /// Where samples have stack dumps.
     pub(crate) unwinding: Option<&'a Unwinding<'a>>,
     /// Whether the recorder has marked the stacks that do not reach their root.
     pub(crate) tells_ends: bool,
     /// What stands for addresses, where these need not be kept.
-    pub(crate) coarse: Option<&'a Coarse<'a>>,
-    pub(crate) identities: Identities,
+    pub(crate) canonicalizer: Option<&'a FunctionCanonicalizer<'a>>,
+    pub(crate) fingerprint_keys: FingerprintKeys,
 }
 
 /// Keeps what it has found out so far.
 pub(crate) struct Worker<'a> {
     shared: &'a Shared<'a>,
     stacks: Option<Box<Stacks>>,
-    tasks: Tasks,
-    counting: Counting<'a>,
-    out: Resolved,
+    tasks: ThreadStateCache,
+    counting: SampleAggregator<'a>,
+    out: WorkerOutput,
 }
 
 /// A sample's thread, and what of its stack is not in its callchain.
-struct Taken {
+struct SampleContext {
     moment: Moment,
     pid: i32,
     tid: i32,
@@ -67,16 +67,16 @@ impl<'a> Worker<'a> {
         Worker {
             shared,
             stacks: shared.unwinding.map(|u| Box::new(Stacks::new(u))),
-            tasks: Tasks::new(shared.keep.tasks),
-            counting: Counting::new(shared.index, shared.coarse),
-            out: Resolved::default(),
+            tasks: ThreadStateCache::new(shared.pass.by_thread),
+            counting: SampleAggregator::new(shared.index, shared.canonicalizer),
+            out: WorkerOutput::default(),
         }
     }
 
     /// What it found.
-    pub(crate) fn finish(self) -> Resolved {
+    pub(crate) fn finish(self) -> WorkerOutput {
         let found = self.counting.finish();
-        Resolved {
+        WorkerOutput {
             locations: found.locations,
             stacks: found.stacks,
             contexts: found.contexts,
@@ -86,7 +86,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Takes all samples of a block.
-    pub(crate) fn take_block(&mut self, block: &Block<'_>, number: usize) {
+    pub(crate) fn handle_block(&mut self, block: &Block<'_>, number: usize) {
         let mut walk = block.walk();
         let mut waiting = Vec::with_capacity(TOGETHER);
         if let Some(stacks) = &mut self.stacks {
@@ -96,17 +96,17 @@ impl<'a> Worker<'a> {
             let at = walk.consumed();
             let Some(walked) = walk.next() else { break };
             if walked.record.kind == RecordType::SAMPLE {
-                self.take_sample(&walked.record, place_in(number, at), &mut waiting);
+                self.handle_sample(&walked.record, place_in(number, at), &mut waiting);
             }
         }
         self.counting.count(&waiting);
     }
 
-    fn take_sample<'b>(
+    fn handle_sample<'b>(
         &mut self,
         record: &RawRecord<'b>,
         order: u64,
-        waiting: &mut Vec<Waiting<'b>>,
+        waiting: &mut Vec<PendingSample<'b>>,
     ) where
         'a: 'b,
     {
@@ -117,7 +117,7 @@ impl<'a> Worker<'a> {
             return;
         };
         let wants = |event: usize| shared.wanted.get(event).is_some_and(|wanted| *wanted);
-        let members = index.reads.of(order);
+        let members = index.group_reads.of(order);
         if !members.map_or_else(
             || wants(event),
             |all| all.iter().any(|m| wants(m.event as usize)),
@@ -128,7 +128,7 @@ impl<'a> Worker<'a> {
             && let Some(Some(quick)) = shared.quick.get(event)
             && let Some(body) = record.body.in_one_piece()
         {
-            return self.take_quick(quick, record.misc, body, event as u32, waiting);
+            return self.handle_fixed_layout(quick, record.misc, body, event as u32, waiting);
         }
         let described = &events.list()[event];
         let Ok(sample) = Sample::parse(record.body, &described.layout) else {
@@ -161,14 +161,14 @@ impl<'a> Worker<'a> {
 
         let endian = described.layout.endian();
         let recorded = callchain(&sample);
-        let is_plain = members.is_none() && !shared.keep.rows && !has_branch_calls(attr);
+        let is_plain = members.is_none() && !shared.pass.per_sample && !has_branch_calls(attr);
         if is_plain && !(shared.unwinding.is_some() && has_dumps(attr)) {
             self.out.has_callchains |= sample.callchain().is_some();
             let chain = match recorded {
                 Some(chain) => Chain::recorded(chain, endian),
                 None => Chain::Ip(sample.ip().unwrap_or(0)),
             };
-            let taken = Taken {
+            let context_of_sample = SampleContext {
                 moment,
                 pid,
                 tid,
@@ -177,7 +177,7 @@ impl<'a> Worker<'a> {
                 time,
                 task,
             };
-            let one = self.waiting(chain, &taken, event as u32, weight);
+            let one = self.waiting(chain, &context_of_sample, event as u32, weight);
             return self.wait(one, waiting);
         }
 
@@ -206,7 +206,7 @@ impl<'a> Worker<'a> {
             }
         };
         self.out.has_callchains |= sample.callchain().is_some() || unwound.is_some();
-        let taken = Taken {
+        let context_of_sample = SampleContext {
             moment,
             pid,
             tid,
@@ -215,16 +215,16 @@ impl<'a> Worker<'a> {
             time,
             task,
         };
-        let mut row = shared.keep.rows.then(|| Row {
+        let mut row = shared.pass.per_sample.then(|| SampleRow {
             time: sample.time().unwrap_or(0),
             order,
-            group: Group::default(),
+            group: SampleGroup::default(),
             cpu: sample.cpu(),
             period: weight,
             ip: sample.ip().unwrap_or(0),
             has_chain: recorded.is_some(),
         });
-        let own = [Member {
+        let own = [MemberDelta {
             event: event as u32,
             period: weight,
         }];
@@ -233,7 +233,12 @@ impl<'a> Worker<'a> {
             .iter()
             .filter(|m| wants(m.event as usize))
         {
-            let one = self.waiting(chain.clone(), &taken, member.event, member.period);
+            let one = self.waiting(
+                chain.clone(),
+                &context_of_sample,
+                member.event,
+                member.period,
+            );
             let group = self.counting.count_one(one);
             if let Some(row) = &mut row {
                 (row.group, row.period) = (group, member.period);
@@ -245,13 +250,13 @@ impl<'a> Worker<'a> {
 
     /// Takes a sample of the usual form.
     #[inline]
-    fn take_quick<'b>(
+    fn handle_fixed_layout<'b>(
         &mut self,
-        quick: &Quick,
+        quick: &FixedLayoutParser,
         misc: Misc,
         body: &'b [u8],
         event: u32,
-        waiting: &mut Vec<Waiting<'b>>,
+        waiting: &mut Vec<PendingSample<'b>>,
     ) where
         'a: 'b,
     {
@@ -270,7 +275,7 @@ impl<'a> Worker<'a> {
             Some(words) => Chain::Raw(words),
             None => Chain::Ip(sample.ip),
         };
-        let taken = Taken {
+        let context_of_sample = SampleContext {
             moment,
             pid,
             tid,
@@ -279,7 +284,7 @@ impl<'a> Worker<'a> {
             time,
             task,
         };
-        let one = self.waiting(chain, &taken, event, sample.weight);
+        let one = self.waiting(chain, &context_of_sample, event, sample.weight);
         self.wait(one, waiting);
     }
 
@@ -294,7 +299,7 @@ impl<'a> Worker<'a> {
 
     /// Lets a sample wait until there are enough to be looked up together.
     #[inline]
-    fn wait<'b>(&mut self, one: Waiting<'b>, waiting: &mut Vec<Waiting<'b>>) {
+    fn wait<'b>(&mut self, one: PendingSample<'b>, waiting: &mut Vec<PendingSample<'b>>) {
         waiting.push(one);
         if waiting.len() >= TOGETHER {
             self.counting.count(waiting);
@@ -316,40 +321,44 @@ impl<'a> Worker<'a> {
     fn waiting<'b>(
         &mut self,
         chain: Chain<'b>,
-        taken: &Taken,
+        context_of_sample: &SampleContext,
         event: u32,
         weight: u64,
-    ) -> Waiting<'b> {
-        let keep = self.shared.keep;
-        let comm = taken.moment.comm;
-        let group = || Group {
+    ) -> PendingSample<'b> {
+        let pass = self.shared.pass;
+        let comm = context_of_sample.moment.comm;
+        let group = || SampleGroup {
             event,
             comm,
-            pid: if keep.tasks { taken.pid } else { 0 },
+            pid: if pass.by_thread {
+                context_of_sample.pid
+            } else {
+                0
+            },
             // A thread without a name is called by its number.
-            tid: if keep.tasks || comm.is_none() {
-                taken.tid
+            tid: if pass.by_thread || comm.is_none() {
+                context_of_sample.tid
             } else {
                 0
             },
             stack: 0,
-            end: taken.end,
+            end: context_of_sample.end,
         };
-        let kind = (taken.task, event, taken.end);
+        let kind = (context_of_sample.task, event, context_of_sample.end);
         let context = self.counting.contexts.number(kind, group);
-        let task = Task {
-            space: taken.moment.space.unwrap_or(SpaceId(u32::MAX)),
-            time: taken.time,
-            pid: taken.pid,
-            number: taken.task,
+        let task = SampledThread {
+            space: context_of_sample.moment.space.unwrap_or(SpaceId(u32::MAX)),
+            time: context_of_sample.time,
+            pid: context_of_sample.pid,
+            number: context_of_sample.task,
         };
-        let mode = taken.misc.cpu_mode();
-        Waiting::new(
+        let mode = context_of_sample.misc.cpu_mode();
+        PendingSample::new(
             chain,
             mode,
             task,
             (context, weight),
-            &self.shared.identities,
+            &self.shared.fingerprint_keys,
         )
     }
 }

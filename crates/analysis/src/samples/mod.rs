@@ -19,12 +19,12 @@ use rprof_records::{CpuMode, RawBytes, RawRecord, RecordType, Sample};
 use rprof_symbols::Symbolizer;
 
 use crate::comms::thread_name;
-use crate::groups::Row;
+use crate::groups::SampleRow;
 use crate::location::{Context, Location};
-use crate::options::Keep;
 use crate::options::Options;
+use crate::options::PassOptions;
 use crate::sample_pass::resolve;
-use crate::sample_pass::results::Resolved;
+use crate::sample_pass::results::WorkerOutput;
 use crate::sideband_pass::Index;
 use crate::symbolize::{Symbols, symbolize};
 use rprof_profile::intern::Values;
@@ -61,14 +61,14 @@ impl Details {
 #[derive(Debug)]
 pub struct Samples<'a> {
     index: Index<'a>,
-    resolved: Resolved,
+    resolved: WorkerOutput,
     symbols: Symbols,
     /// Names of the threads, by row; the same names are kept once.
     names: Vec<String>,
     name_of: Vec<u32>,
     event_names: Vec<Cow<'a, str>>,
     trace: Option<Trace<'a>>,
-    side: Vec<side::Place>,
+    side: Vec<side::SidePosition>,
 }
 
 impl<'a> Samples<'a> {
@@ -90,11 +90,11 @@ impl<'a> Samples<'a> {
             index.keep_blocks();
         }
         let n = options.thread_count();
-        let keep = Keep {
-            tasks: true,
-            rows: true,
+        let pass = PassOptions {
+            by_thread: true,
+            per_sample: true,
         };
-        let mut resolved = resolve(&index, symbolizer, &options.filter, keep, n);
+        let mut resolved = resolve(&index, symbolizer, &options.filter, pass, n);
         (resolved.rows).sort_unstable_by_key(|r| (r.time, r.order, r.group.event));
         let trace = details.trace.then(|| Trace::of(data)).flatten();
         further_locations(&index, &mut resolved, details, trace.as_ref());
@@ -187,7 +187,7 @@ fn record_at<'s>(index: &'s Index<'_>, place: u64) -> Option<RawRecord<'s>> {
 }
 
 /// A row's sample, where blocks are kept.
-fn sample_of<'s>(index: &'s Index<'_>, row: &Row) -> Option<(RawRecord<'s>, Sample<'s>)> {
+fn sample_of<'s>(index: &'s Index<'_>, row: &SampleRow) -> Option<(RawRecord<'s>, Sample<'s>)> {
     let record = record_at(index, row.order)?;
     let layout = index.data.events().layout_of(&record)?;
     let sample = Sample::parse(record.body, layout).ok()?;
@@ -217,7 +217,7 @@ fn locate(index: &Index<'_>, pid: i32, time: u64, address: u64) -> Location {
 /// Adds the locations that the details need names for.
 fn further_locations(
     index: &Index<'_>,
-    resolved: &mut Resolved,
+    resolved: &mut WorkerOutput,
     details: &Details,
     trace: Option<&Trace<'_>>,
 ) {
@@ -225,7 +225,7 @@ fn further_locations(
     if !(details.addresses || details.branches || has_functions) {
         return;
     }
-    let Resolved {
+    let WorkerOutput {
         rows, locations, ..
     } = resolved;
     for row in rows.iter() {

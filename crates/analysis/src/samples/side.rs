@@ -15,7 +15,7 @@ use rprof_profile::filter::Origin;
 
 /// Where a record stands, and in time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct SidePosition {
     time: u64,
     order: u64,
 }
@@ -53,7 +53,11 @@ pub enum Item<'s> {
 }
 
 /// Places of all records of these types that the filter wants, in order of time.
-pub(super) fn collect(index: &Index<'_>, filter: &Filter, kinds: &[RecordType]) -> Vec<Place> {
+pub(super) fn collect(
+    index: &Index<'_>,
+    filter: &Filter,
+    kinds: &[RecordType],
+) -> Vec<SidePosition> {
     let mut places = Vec::new();
     if kinds.is_empty() {
         return places;
@@ -77,7 +81,7 @@ pub(super) fn collect(index: &Index<'_>, filter: &Filter, kinds: &[RecordType]) 
                 comm: Some(view.comm.as_bytes()),
             };
             if filter.wants_origin(&origin) {
-                places.push(Place {
+                places.push(SidePosition {
                     time: view.time,
                     order: place_in(number, at),
                 });
@@ -148,7 +152,7 @@ pub(super) fn merge<'s>(samples: &'s Samples<'_>) -> impl Iterator<Item = Item<'
 struct Merge<'s, 'a> {
     samples: &'s Samples<'a>,
     rows: usize,
-    places: Peekable<std::slice::Iter<'s, Place>>,
+    places: Peekable<std::slice::Iter<'s, SidePosition>>,
 }
 
 impl<'s> Iterator for Merge<'s, '_> {
@@ -156,7 +160,7 @@ impl<'s> Iterator for Merge<'s, '_> {
 
     fn next(&mut self) -> Option<Item<'s>> {
         let row = self.samples.resolved.rows.get(self.rows);
-        let is_before = |place: &&Place| match row {
+        let is_before = |place: &&SidePosition| match row {
             Some(row) => (place.time, place.order) < (row.time, row.order),
             None => true,
         };

@@ -3,7 +3,7 @@
 use rprof_records::{Misc, Sample};
 
 use super::{Samples, locate, sample_of};
-use crate::groups::Row;
+use crate::groups::SampleRow;
 use rprof_profile::{Function, Object};
 use rprof_tracepoint::KernelNames;
 
@@ -31,7 +31,7 @@ pub struct SampleView<'s> {
     /// Whether it has a callchain.
     pub has_chain: bool,
     pub(super) samples: &'s Samples<'s>,
-    pub(super) row: &'s Row,
+    pub(super) row: &'s SampleRow,
 }
 
 /// One frame of a sample.
