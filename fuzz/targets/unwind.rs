@@ -7,8 +7,9 @@
 use std::cell::Cell;
 
 use rprof_unwind::{
-    Arch, End, Frame, FrameKind, Memory, Module, Modules, Registers, StackDump, ThreadStacks,
-    UnwindTable, Unwinder,
+    Arch, CodeLookup, Completion, CutPoint, DeepStackCompleter, Frame, FrameKind, Memory, Module,
+    Modules, Registers, StackDump, StackObservation, TruncationReason, UnwindOutcome, UnwindTable,
+    Unwinder,
 };
 
 /// Where the image is mapped, the code of no image, and the stack.
@@ -46,6 +47,16 @@ impl Process<'_> {
 
     fn count(&self) {
         self.reads.set(self.reads.get() + 1);
+    }
+}
+
+impl CodeLookup for Process<'_> {
+    fn function_of(&self, frame: &Frame) -> Option<u64> {
+        Some(frame.address & !0xff)
+    }
+
+    fn image_offset(&self, address: u64) -> Option<(u64, u64)> {
+        Some((address >> 32, address & 0xffff_ffff))
     }
 }
 
@@ -149,8 +160,7 @@ pub(crate) fn run(data: &[u8]) {
     };
     let registers = registers(arch, &head[3..]);
     let limit = if flags & 2 == 0 { LIMIT } else { 3 };
-    let mut threads = ThreadStacks::new().agreeing(usize::from(flags >> 2 & 3));
-    threads = threads.max_frames(if flags & 16 == 0 { 1000 } else { 4 });
+    let mut completer = DeepStackCompleter::new();
     let mut unwinder = Unwinder::new(arch);
     let mut forgetful = Unwinder::new(arch);
     let mut frames = Vec::new();
@@ -165,7 +175,15 @@ pub(crate) fn run(data: &[u8]) {
     };
     compare(process.without_keeping(), &frames, whole);
     let complete = frames.clone();
-    threads.complete(1, &mut frames, whole, limit, |_| None);
+    if let UnwindOutcome::Complete(root) = whole {
+        let observation = StackObservation {
+            frames: &complete,
+            observed_from: usize::from(flags >> 2 & 3),
+            root,
+            time: 1_000_000,
+        };
+        completer.observe(1, observation, &process);
+    }
     for cut in [2, 4, 8] {
         let process = Process {
             bytes: &bytes[..bytes.len() / cut],
@@ -175,21 +193,45 @@ pub(crate) fn run(data: &[u8]) {
         let end = unwinder.unwind(&registers, &Stack(&process), &process, limit, &mut frames);
         check(&process, &registers, &frames, end, limit);
         compare(process.without_keeping(), &frames, end);
-        let thread = u64::from(flags >> 5) / cut as u64;
-        let verify = |avma| (flags & 32 != 0).then_some(avma);
-        let end = threads.complete(thread, &mut frames, end, limit, verify);
-        assert!(frames.len() <= limit && threads.remembered_frames() <= 1000);
-        if let (End::Joined(_), 1) = (end, thread) {
-            assert!(frames.len() <= complete.len().max(limit));
-        }
-        if cut == 4 {
-            threads.forget(thread);
-        }
+        complete_deep(&mut completer, &process, &frames, &complete, end);
+    }
+}
+
+/// Whatever is observed, only callers that were observed are answered.
+fn complete_deep(
+    completer: &mut DeepStackCompleter,
+    process: &Process<'_>,
+    frames: &[Frame],
+    complete: &[Frame],
+    outcome: UnwindOutcome,
+) {
+    let UnwindOutcome::Truncated(TruncationReason::StackEnded { address: slot }) = outcome else {
+        return;
+    };
+    let Some(function) = frames.last().and_then(|last| process.function_of(last)) else {
+        return;
+    };
+    let cut = CutPoint { slot, function };
+    for time in (0..6).map(|n| n * 1_000_000) {
+        completer.register_cut(1, cut, time, process);
+        completer.recheck(1, cut, true, time + 600_000);
+    }
+    if let Completion::Callers(callers, _) = completer.complete(1, cut, 3_000_000, u64::MAX) {
+        let known = |caller: &Frame| {
+            (complete.iter()).any(|one| (one.sp, one.address) == (caller.sp, caller.address))
+        };
+        assert!(!callers.is_empty() && callers.iter().all(known));
     }
 }
 
 /// What is true of every stack.
-fn check(process: &Process<'_>, registers: &Registers, frames: &[Frame], end: End, limit: usize) {
+fn check(
+    process: &Process<'_>,
+    registers: &Registers,
+    frames: &[Frame],
+    end: UnwindOutcome,
+    limit: usize,
+) {
     assert!(!frames.is_empty() && frames.len() <= limit);
     assert_eq!(frames[0], Frame::sampled(registers.ip(), registers.sp()));
     for frame in &frames[1..] {
@@ -198,7 +240,7 @@ fn check(process: &Process<'_>, registers: &Registers, frames: &[Frame], end: En
         assert!(found.is_some() || frame.kind == FrameKind::Interrupted);
     }
     assert!(process.reads.get() <= (frames.len() + 1) * READS);
-    if let End::Truncated(cause) = end {
+    if let UnwindOutcome::Truncated(cause) = end {
         assert!(!cause.to_string().is_empty());
     }
 }

@@ -1,5 +1,4 @@
-//! Recordings that are cut short: full disks, closed pipes, job control, limits of time and size. The command
-//! must not be disturbed, and the file must be readable.
+//! What can go wrong around a recording, and what is not to be disturbed by it.
 
 use std::path::Path;
 

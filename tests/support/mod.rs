@@ -1,5 +1,5 @@
-//! Helpers for all tests: a shell session in a folder of its own, fixtures, and parsers for output. Needs of a
-//! test and skips come from `rprof-testing`.
+//! What the tests share: a shell session in a folder of its own, fixtures, what the
+//! machine has, and readers for what comes out.
 
 mod call_tree;
 mod compare;

@@ -1,4 +1,4 @@
-//! Parsers for the output of `perf`.
+//! What `perf` prints, read.
 
 use std::collections::BTreeMap;
 use std::fmt;

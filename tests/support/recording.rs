@@ -1,4 +1,4 @@
-//! State of a recording that is being written.
+//! How far a recording is, while it is written.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ impl Here {
         (blocks.map(|block| block.walk().filter(|w| samples(w.record.kind)).count())).sum()
     }
 
-    /// Returns true once the recorder has finished the file.
+    /// Whether the recorder said all that it has to say.
     pub(crate) fn is_finished(&self) -> bool {
         (self.recording()).is_some_and(|data| data.warnings().is_empty())
     }

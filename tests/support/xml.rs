@@ -1,13 +1,10 @@
-//! Check that an SVG is well-formed XML.
+//! Whether an SVG is well-formed XML, and the text in it.
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
-/// Parses all of it. Returns the texts of its `title` elements, of which a flame graph has one for each
-/// frame.
-///
-/// # Panics
-/// If it is not well-formed.
+/// Reads all of it. Answers the texts of its `title` elements, of which a flame graph has one for
+/// each frame.
 pub(crate) fn well_formed(svg: &str) -> Vec<String> {
     let mut reader = Reader::from_str(svg);
     let (mut open, mut titles, mut roots) = (Vec::new(), Vec::new(), 0);

@@ -17,15 +17,14 @@ enum End {
     /// At the last word of the copy and past its end perf reads zeroes: a last frame, at the address
     /// before 0. We stop, with the frame in that word if one is there.
     PastTheCopy,
-    /// perf ends before the root, and we get there: the copy ended, and we remember what the same
-    /// thread's stack was; or its unwinder gave up, as in the vdso, in most of a static program, and
-    /// in processes that have just begun a program.
+    /// perf ends before the root, and we get there: its unwinder gave up, as in the vdso, in most of a
+    /// static program, and in processes that have just begun a program.
     ShortOfRoot,
     /// Both reach the root, but perf leaves out frames on the way: those that call `mmap`, mostly.
     Skipped,
 }
 
-/// Counts of a comparison.
+/// What was compared.
 #[derive(Default)]
 struct Unwound {
     /// Stacks that end elsewhere.
@@ -108,13 +107,13 @@ impl Unwound {
     }
 }
 
-/// Returns true if the outermost function is one that nobody calls.
+/// Whether the outermost function is one that nobody calls.
 fn reaches_root(sample: &PerfSample) -> bool {
     let roots = ["_start", "clone3", "__clone", "clone", "thread_start"];
     (sample.frames.last()).is_some_and(|frame| roots.contains(&&*frame.name))
 }
 
-/// Our frames that are perf's too, if all of perf's are there in order.
+/// Those of our frames that are perf's, as far as all of perf's are there in order.
 fn common(theirs: &[PerfFrame], ours: &[PerfFrame]) -> Vec<PerfFrame> {
     let mut rest = ours.iter();
     let found = theirs.iter().map_while(|theirs| {

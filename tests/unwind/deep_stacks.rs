@@ -1,4 +1,5 @@
-//! Stacks that no copy reaches across, and what the process's memory tells of them.
+//! Stacks that are deeper than what was copied of them. While recording, the process's memory may tell
+//! the rest; on reading nothing does, and they stay truncated.
 
 use crate::support::{Here, c_with, check, folded, measured, needs};
 
@@ -10,10 +11,18 @@ struct Counts {
     short: u64,
 }
 
+/// Two ways to a leaf, recorded by rprof and unwound meanwhile.
 fn record(options: &str, args: &str) -> Counts {
     let here = Here::new();
     let program = c_with("ways.c", &["-O2", "-fomit-frame-pointer"]);
     here.record(&format!("-e cpu-clock:u {options} -g"), &program, args);
+    let counts = count_ways(&here);
+    println!("{options}, ways {args}: {counts:?}");
+    counts
+}
+
+/// Counts of the stacks of `fixtures/ways.c`, by whether the way is that of the leaf.
+fn count_ways(here: &Here) -> Counts {
     let mut counts = Counts::default();
     for (stack, samples) in folded(&here.rprof("collapse --weight samples").ok()) {
         let frames: Vec<&str> = stack.split(';').collect();
@@ -29,7 +38,6 @@ fn record(options: &str, args: &str) -> Counts {
             true => counts.wrong += samples,
         }
     }
-    println!("{options}, ways {args}: {counts:?}");
     counts
 }
 
@@ -61,10 +69,8 @@ fn are_cut_where_the_way_cannot_be_known() {
         // Faster than samples come, as fast, and slower than memory is read.
         for args in ["1 20 400", "1 300 3000", "2 4000 60000"] {
             let counts = record(hertz, args);
-            assert!(
-                counts.wrong * 200 <= counts.right + counts.short,
-                "{counts:?}"
-            );
+            assert_eq!(counts.wrong, 0, "{hertz}, ways {args}: {counts:?}");
+            assert!(counts.right + counts.short > 0, "no stacks");
         }
     }
 }
@@ -75,6 +81,13 @@ fn walk(hertz: u32, args: &str) -> Counts {
     let program = c_with("paths.c", &["-O2", "-fomit-frame-pointer"]);
     let options = format!("-e cpu-clock:u -F {hertz} -g");
     here.record(&options, &program, args);
+    let counts = count_paths(&here);
+    println!("{hertz} Hz, paths {args}: {counts:?}");
+    counts
+}
+
+/// Counts of the stacks of `fixtures/paths.c`, by whether the path is the one that the leaf tells.
+fn count_paths(here: &Here) -> Counts {
     let mut counts = Counts::default();
     for (stack, samples) in folded(&here.rprof("collapse --weight samples").ok()) {
         let frames: Vec<&str> = stack.split(';').collect();
@@ -89,7 +102,6 @@ fn walk(hertz: u32, args: &str) -> Counts {
             true => counts.wrong += samples,
         }
     }
-    println!("{hertz} Hz, paths {args}: {counts:?}");
     counts
 }
 
@@ -106,13 +118,53 @@ fn are_joined_to_no_stack_but_their_own() {
         ] {
             let counts = walk(hertz, args);
             assert!(counts.right + counts.short > 0, "{counts:?}");
-            assert!(
-                counts.wrong * 1000 <= counts.right + counts.short,
-                "{counts:?}"
-            );
+            assert_eq!(counts.wrong, 0, "{hertz} Hz, paths {args}: {counts:?}");
         }
     }
     // These copies reach it.
     let counts = walk(999, "1 8 100 1000");
     assert_eq!((counts.wrong, counts.short), (0, 0));
+}
+
+/// perf's copies of stacks, unwound on reading: a stack ends where its copy does, and counts as
+/// truncated.
+#[test]
+fn stacks_unwound_on_reading_are_joined_to_no_others() {
+    needs!(Perf, PerfEvents);
+    let flags = ["-O2", "-fomit-frame-pointer"];
+    // (bytes copied, program, arguments, whether copies may reach the root)
+    for (copy, program, args, may_reach) in [
+        (65_528, "ways.c", "1 0 0", false),
+        (65_528, "ways.c", "1 300 3000", false),
+        // Some copies just reach the root: rprof once joined others to them, a third of these wrongly.
+        (32_768, "paths.c", "1 11 100 1000", true),
+        (8_192, "paths.c", "1 20 100 1000", false),
+        (65_528, "paths.c", "1 20 100 1000", true),
+        (65_528, "paths.c", "1 60 5000 50000", false),
+    ] {
+        let here = Here::new();
+        let built = c_with(program, &flags);
+        let options = format!("-F 4999 -e cpu-clock:u --call-graph dwarf,{copy}");
+        here.perf_record(&options, &built, args);
+        let counts = match program {
+            "ways.c" => count_ways(&here),
+            _ => count_paths(&here),
+        };
+        println!("{copy} bytes, {program} {args}: {counts:?}");
+        assert_eq!(
+            counts.wrong, 0,
+            "{copy} bytes, {program} {args}: {counts:?}"
+        );
+        assert!(counts.right + counts.short > 100, "few stacks: {counts:?}");
+        assert!(may_reach || counts.right == 0, "guessed: {counts:?}");
+        let report = here.rprof("report --format json").ok();
+        let report: serde_json::Value = serde_json::from_slice(report.bytes()).expect("JSON");
+        let count = |key: &str| report["quality"]["stacks"][key].as_u64().expect("a count");
+        let (complete, total) = (count("complete"), count("total"));
+        assert!(count("truncated") >= counts.short, "{report:#}");
+        assert!(
+            complete + counts.short <= total,
+            "{complete} of {total}, {counts:?}"
+        );
+    }
 }

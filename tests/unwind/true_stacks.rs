@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::support::{CallTree, Here, Language, folded, generated, needs};
 
-/// Compiler, flags, and depth of stacks of a program.
+/// How a program is made, and how deep its stacks are.
 struct Variant {
     name: &'static str,
     language: Language,
@@ -44,7 +44,7 @@ const fn rust(name: &'static str, depth: usize, flags: &'static [&'static str]) 
     }
 }
 
-/// Programs that every run tries.
+/// Those that every run tries.
 const FEW: [Variant; 4] = [
     c("C -O2", 40, &["-O2", "-fomit-frame-pointer"]),
     c("C -O3, deep", 400, &["-O3", "-fomit-frame-pointer"]),
@@ -56,7 +56,7 @@ const FEW: [Variant; 4] = [
     ),
 ];
 
-/// Further programs of a long run.
+/// Those of a long run.
 const MORE: [Variant; 15] = [
     c("C -O0", 60, &["-O0", "-fomit-frame-pointer"]),
     c("C -O1", 60, &["-O1", "-fomit-frame-pointer"]),
@@ -126,7 +126,7 @@ const MORE: [Variant; 15] = [
     ),
 ];
 
-/// Counts of one program.
+/// What came of one program.
 #[derive(Debug, Default)]
 struct Counts {
     samples: u64,
@@ -139,14 +139,14 @@ struct Counts {
     landing: u64,
 }
 
-/// Returns true if an exception is on its way to its handler: libgcc has overwritten its own return
+/// Whether an exception is on its way to its handler: libgcc has overwritten its own return
 /// address by then (`__builtin_eh_return`), and no unwind information tells that it has.
 fn is_landing(frames: &[&str]) -> bool {
     let mut pairs = frames.windows(2);
     pairs.any(|pair| pair[0].starts_with("n_") && pair[1].starts_with("_Unwind_"))
 }
 
-/// Function outside of the tree in which a sample was taken.
+/// Where a sample is that is not in the tree.
 fn elsewhere(frames: &[&str]) -> &'static str {
     match frames.first() {
         // Such a sample says nothing of the tree: it may well be in there.

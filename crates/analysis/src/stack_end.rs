@@ -1,6 +1,6 @@
 //! Whether a stack reached its root.
 
-use rprof_unwind::{Cause, End};
+use rprof_unwind::{TruncationReason, UnwindOutcome};
 
 /// Where a stack ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -18,13 +18,15 @@ pub(crate) enum StackEnd {
     Other,
 }
 
-impl From<End> for StackEnd {
-    fn from(end: End) -> StackEnd {
-        match end {
-            End::Root(_) | End::Joined(_) => StackEnd::Root,
-            End::Truncated(Cause::StackEnded { .. } | Cause::TooDeep) => StackEnd::Cut,
-            End::Truncated(Cause::NoUnwindInfo { .. }) => StackEnd::NoUnwindInfo,
-            End::Truncated(_) => StackEnd::Other,
+impl From<UnwindOutcome> for StackEnd {
+    fn from(outcome: UnwindOutcome) -> StackEnd {
+        match outcome {
+            UnwindOutcome::Complete(_) => StackEnd::Root,
+            UnwindOutcome::Truncated(reason) => match reason {
+                TruncationReason::StackEnded { .. } | TruncationReason::TooDeep => StackEnd::Cut,
+                TruncationReason::NoUnwindInfo { .. } => StackEnd::NoUnwindInfo,
+                _ => StackEnd::Other,
+            },
         }
     }
 }

@@ -11,9 +11,7 @@ use rprof_perfdata::Feature;
 use rprof_processes::{Image, ImageId, ImageKind, MapState, MapView};
 use rprof_records::{Attr, ContextMarker, Sample, SampleType};
 use rprof_symbols::Symbolizer;
-use rprof_unwind::{
-    Arch, Frame, Module, Modules, Registers, StackDump, ThreadStacks, UnwindTable, Unwinder,
-};
+use rprof_unwind::{Arch, Frame, Module, Modules, Registers, StackDump, UnwindTable, Unwinder};
 
 use crate::image_lookup::ImageLookup;
 use crate::location::CodeRegion;
@@ -97,7 +95,6 @@ impl<'a> Unwinding<'a> {
 /// What each worker has for itself.
 pub(crate) struct Stacks {
     unwinder: Unwinder,
-    threads: ThreadStacks,
     frames: Vec<Frame>,
     values: Vec<u64>,
     chain: Vec<u64>,
@@ -107,17 +104,10 @@ impl Stacks {
     pub(crate) fn new(unwinding: &Unwinding<'_>) -> Stacks {
         Stacks {
             unwinder: Unwinder::new(unwinding.arch),
-            threads: ThreadStacks::new(),
             frames: Vec::new(),
             values: Vec::new(),
             chain: Vec::new(),
         }
-    }
-
-    /// What was remembered of threads does not reach from one block into the next, which
-    /// another worker may have: the result is the same each time.
-    pub(crate) fn begin_block(&mut self) {
-        self.threads = ThreadStacks::new();
     }
 
     /// The whole callchain of a sample, leaf first, with markers. `None` for one without a
@@ -148,8 +138,6 @@ impl Stacks {
         };
         let frames = &mut self.frames;
         let end = (self.unwinder).unwind(&registers, &dump, &code, MOST_FRAMES, frames);
-        let thread = u64::from(sample.tid().unwrap_or(-1).cast_unsigned());
-        let end = (self.threads).complete(thread, frames, end, MOST_FRAMES, |_| None);
 
         self.chain.clear();
         let user = [ContextMarker::USER.0, ContextMarker::USER_DEFERRED.0];
@@ -183,7 +171,7 @@ impl Modules for Code<'_> {
         })
     }
 
-    fn made(&self, avma: u64) -> Option<Arc<UnwindTable>> {
+    fn jit_table(&self, avma: u64) -> Option<Arc<UnwindTable>> {
         let runtimes = &self.shared.index.runtimes;
         runtimes.unwinding(self.shared.arch, self.pid, self.time, avma)
     }

@@ -177,7 +177,7 @@ impl JitUnwinding<'_> {
     pub fn table(&self, arch: Arch) -> UnwindTable {
         let end = self.start.saturating_add(self.size);
         let eh_frame = self.start.wrapping_add(self.eh_frame_offset);
-        UnwindTable::of_made_code(arch, self.eh_frame, eh_frame, self.start..end)
+        UnwindTable::of_jit_code(arch, self.eh_frame, eh_frame, self.start..end)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Output through `$PAGER` on a terminal.
+//! Long output a page at a time, where somebody reads it.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
@@ -12,7 +12,7 @@ use signal_hook::consts::SIGINT;
 use crate::messages::Failure;
 use crate::output::write_to;
 
-/// Writes to standard output, or through `$PAGER` if standard output is a terminal and it is set.
+/// Writes to standard output; where that is a terminal, and PAGER is set, through the pager.
 pub(crate) fn show(
     write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
@@ -34,13 +34,13 @@ fn through(
     mut pager: Command,
     write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    // Ctrl-C is for the pager, where it ends a search. It must not end rprof.
+    // Ctrl-C is the pager's: it ends a search, and not what it searches.
     signal_hook::flag::register(SIGINT, Arc::new(AtomicBool::new(false)))
         .context("cannot listen for signals")?;
     let mut child = (pager.stdin(Stdio::piped()).spawn()).context("cannot run sh for PAGER")?;
     let mut out = BufWriter::new(child.stdin.take().context("no pipe to the pager")?);
     let written = write(&mut out).and_then(|()| Ok(out.flush()?));
-    // The pager has ended if anything is unwritten.
+    // What is not written by now is not wanted.
     drop(out.into_parts());
     child.wait().context("cannot wait for the pager")?;
     written

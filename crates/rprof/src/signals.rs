@@ -1,4 +1,4 @@
-//! SIGINT, SIGTERM, SIGHUP and SIGUSR2 while recording.
+//! Ctrl-C and its kin while recording.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 
-/// Signals to a recording. The first SIGINT, SIGTERM or SIGHUP ends the recording; the second ends rprof at
-/// once, and the file has what was written by then.
+/// Signals to a recording. The first of those that end it asks for it; a second one ends
+/// rprof at once, and the file then holds what was written.
 pub(crate) struct Signals {
     wake: UnixStream,
     waker: UnixStream,
@@ -18,7 +18,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Installs the handlers; that of SIGUSR2 only `with_switch`.
+    /// Listens from now on; to SIGUSR2 only `with_switch`.
     pub(crate) fn listen(with_switch: bool) -> io::Result<Signals> {
         let (wake, waker) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
@@ -26,12 +26,12 @@ impl Signals {
         let last = Arc::new(AtomicUsize::new(0));
         let second = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // nohup, or a shell's background job, has set the signal to be ignored, by the
-            // command as well. A handler would undo that.
+            // Whoever started us with a signal ignored (nohup, a shell's background
+            // job) meant the command as well; a handler would undo that.
             if rprof_sampler::signal_is_ignored(signal) {
                 continue;
             }
-            // Handlers run in this order: the flag is checked before it is set.
+            // In this order: the check comes before the flag is set.
             let status = 128 + signal;
             signal_hook::flag::register_conditional_shutdown(signal, status, Arc::clone(&second))?;
             signal_hook::flag::register(signal, Arc::clone(&second))?;
@@ -51,23 +51,23 @@ impl Signals {
         })
     }
 
-    /// Descriptor that is readable once a signal came, or something was written to [`waker`](Self::waker).
+    /// Readable once a signal came, or somebody wrote to [`waker`](Self::waker).
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
 
-    /// Socket to which other threads write to wake whoever polls [`fd`](Self::fd).
+    /// What others wake us with.
     pub(crate) fn waker(&self) -> io::Result<UnixStream> {
         self.waker.try_clone()
     }
 
-    /// Reads what is there, so that [`fd`](Self::fd) is not readable until the next signal.
+    /// Is not readable any more until the next signal comes.
     pub(crate) fn drain(&self) {
         let mut bytes = [0; 64];
         while (&self.wake).read(&mut bytes).is_ok_and(|n| n > 0) {}
     }
 
-    /// Number of the last signal that ends a recording.
+    /// The signal to end that came last.
     pub(crate) fn last(&self) -> Option<i32> {
         match self.last.load(Ordering::SeqCst) {
             0 => None,
@@ -75,7 +75,7 @@ impl Signals {
         }
     }
 
-    /// Returns true if SIGUSR2 came since the last call.
+    /// Whether SIGUSR2 came since this was asked.
     pub(crate) fn take_switch(&self) -> bool {
         self.switch.swap(false, Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! Target of a session, from the arguments.
+//! From what was typed to what is watched.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use crate::cli::TargetArgs;
 use crate::messages::Failure;
 
 impl TargetArgs {
-    /// Sets target and CPUs of a session.
+    /// Tells the builder what to watch.
     pub(crate) fn apply(&self, builder: SessionBuilder) -> Result<SessionBuilder, Failure> {
         let target = if !self.processes.is_empty() {
             Target::Processes(self.processes.clone())
@@ -29,7 +29,7 @@ impl TargetArgs {
     }
 }
 
-/// Number of a user, by name or number.
+/// The number of a user.
 fn user_id(user: &str) -> Result<u32, Failure> {
     if let Ok(number) = user.parse() {
         return Ok(number);
@@ -47,7 +47,7 @@ fn user_id(user: &str) -> Result<u32, Failure> {
     })
 }
 
-/// Number of a user in the text of passwd(5).
+/// The number of a user in lines of passwd(5).
 fn find(passwd: &str, user: &str) -> Option<u32> {
     let mut lines = passwd.lines().map(|line| line.split(':'));
     lines.find_map(|mut fields| match fields.next() == Some(user) {

@@ -1,4 +1,4 @@
-//! Messages of `record -v`.
+//! What `-v` says of a recording.
 
 use indicatif::BinaryBytes;
 use rprof_recorder::Recording;
@@ -6,7 +6,7 @@ use rprof_records::AttrFlags;
 
 use crate::messages::say;
 
-/// Prints which events and rings were opened.
+/// Says what was opened and how.
 pub(crate) fn describe(recording: &Recording) {
     let session = recording.session();
     for event in session.events() {

@@ -10,33 +10,33 @@ use crate::progress::{ProgressLine, TICK};
 use crate::signals::Signals;
 use crate::terminal;
 
-/// Start and length of a recording.
+/// When to begin, and for how long.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Times {
-    /// Time before the first sample.
+    /// Before sampling begins.
     pub(crate) delay: Option<Duration>,
-    /// Time from then on until recording ends.
+    /// From then on.
     pub(crate) duration: Option<Duration>,
 }
 
-/// Reason for which a recording ends.
+/// Why a recording ends.
 #[derive(Debug)]
 pub(crate) enum End {
     /// The command ended.
     Exited(ExitStatus),
     /// Everything that was attached to has ended.
     TargetsGone,
-    /// A signal of this number came.
+    /// This signal came.
     Signal(i32),
-    /// `Times::duration` is over.
+    /// The time is over.
     Duration,
-    /// `--max-size` is reached.
+    /// There are as many bytes as were wanted.
     Full,
-    /// Writing has failed.
+    /// It cannot be written.
     Failed,
 }
 
-/// Waits until the recording is to end, and shows its progress meanwhile.
+/// Waits until the recording is to end.
 pub(crate) fn watch(
     recording: &mut Recording,
     signals: &Signals,
@@ -92,8 +92,8 @@ fn loop_until_end(
     }
 }
 
-/// Waits for the command after the recording. Passes on to it the signal that ended the recording, or the
-/// first that comes now; the second ends rprof (see `Signals`).
+/// After the recording the command ends in its own time. It is told of the signal that
+/// ended the recording, or of one that comes now; a second one does not wait for it.
 pub(crate) fn wait_for_command(
     recording: &mut Recording,
     signals: &Signals,
@@ -117,7 +117,7 @@ pub(crate) fn wait_for_command(
     }
 }
 
-/// Sends the command a signal that rprof got, unless the terminal has sent it to both.
+/// Gives the command a signal that we got, unless it has got it by itself.
 fn pass_on(recording: &Recording, signal: i32) {
     let by_terminal = signal == signal_hook::consts::SIGINT && terminal::signals_command();
     if !by_terminal {

@@ -66,8 +66,9 @@ impl Arch {
         }
     }
 
-    /// Bits of a return address that are address; the others may be a signature.
-    pub(crate) const fn default_address_mask(self) -> u64 {
+    /// Bits of a return address that are address; the others may be a signature (pointer
+    /// authentication).
+    pub(crate) const fn address_mask(self) -> u64 {
         match self {
             Arch::X86_64 => u64::MAX,
             // User addresses of 48 bits; a signature takes those above, the tag byte included.

@@ -1,4 +1,4 @@
-//! [`RuleCache`]: the steps that were taken lately, by address.
+//! [`RuleCache`]: rules of call frame information that were used lately, by address.
 //!
 //! A program spends its time in few places, and has even fewer callers. For such an address the
 //! way from mapping to image, from image to row and from row to rule is the same each time, and
@@ -112,32 +112,81 @@ struct Entry {
 
 const _: () = assert!(size_of::<Entry>() <= 64);
 
-/// Rules by address, each in the one place that it can have.
+/// Counts of the cache of rules. Each lookup is a hit or one of the misses; there is one for each frame,
+/// if [`Modules::generation`](crate::Modules::generation) is implemented.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RuleCacheStats {
+    /// Found.
+    pub hits: u64,
+    /// Misses: nothing was ever kept in the slot.
+    pub misses_empty: u64,
+    /// Misses: the slot has the rule of another address. If these are many, the cache is too small.
+    pub misses_other_address: u64,
+    /// Misses: the slot has the address's rule in another state of the mappings.
+    pub misses_other_generation: u64,
+    /// Misses that could not be avoided: there is no call frame information, or its rule is not of the
+    /// plain kind that is kept. They are counted among the misses above, too.
+    pub uncacheable: u64,
+}
+
+/// Rules by address, each in the one slot that it can have.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RuleCache {
     entries: Vec<Option<Entry>>,
+    stats: RuleCacheStats,
 }
 
 impl RuleCache {
     pub(crate) const fn new() -> Self {
         Self {
             entries: Vec::new(),
+            stats: RuleCacheStats {
+                hits: 0,
+                misses_empty: 0,
+                misses_other_address: 0,
+                misses_other_generation: 0,
+                uncacheable: 0,
+            },
         }
     }
 
-    /// The rule for the instruction at `address`, a lookup address.
-    #[inline]
-    pub(crate) fn get(&self, generation: u64, address: u64) -> Option<&PlainRule> {
-        let entry = self.entries.get(place(generation, address))?.as_ref()?;
-        (entry.address == address && entry.generation == generation).then_some(&entry.rule)
+    /// Returns the counts so far.
+    pub(crate) fn stats(&self) -> RuleCacheStats {
+        self.stats
     }
 
-    /// Keeps a rule in place of whichever was there.
-    pub(crate) fn put(&mut self, generation: u64, address: u64, rule: PlainRule) {
+    /// Counts a miss whose rule cannot be kept.
+    pub(crate) fn count_uncacheable(&mut self) {
+        self.stats.uncacheable += 1;
+    }
+
+    /// Returns the rule for the instruction at `address`, a lookup address.
+    #[inline]
+    pub(crate) fn get(&mut self, generation: u64, address: u64) -> Option<&PlainRule> {
+        let entry = self.entries.get(slot_of(generation, address));
+        let Some(entry) = entry.and_then(Option::as_ref) else {
+            self.stats.misses_empty += 1;
+            return None;
+        };
+        if entry.address != address {
+            self.stats.misses_other_address += 1;
+            return None;
+        }
+        if entry.generation != generation {
+            self.stats.misses_other_generation += 1;
+            return None;
+        }
+        self.stats.hits += 1;
+        Some(&entry.rule)
+    }
+
+    /// Keeps a rule in place of the one in its slot.
+    pub(crate) fn insert(&mut self, generation: u64, address: u64, rule: PlainRule) {
         if self.entries.is_empty() {
             self.entries.resize(ENTRIES, None);
         }
-        if let Some(entry) = self.entries.get_mut(place(generation, address)) {
+        if let Some(entry) = self.entries.get_mut(slot_of(generation, address)) {
             *entry = Some(Entry {
                 generation,
                 address,
@@ -147,9 +196,9 @@ impl RuleCache {
     }
 }
 
-/// Fibonacci hashing: the upper bits of the product depend on all bits.
+/// Returns the index of the slot, by Fibonacci hashing: the upper bits of the product depend on all bits.
 #[inline]
-fn place(generation: u64, address: u64) -> usize {
+fn slot_of(generation: u64, address: u64) -> usize {
     let mixed = (address ^ generation.rotate_right(16)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> (64 - ENTRIES.trailing_zeros())) as usize
 }
@@ -173,7 +222,7 @@ mod tests {
         let mut cache = RuleCache::new();
         assert!(cache.get(0, 0).is_none(), "nothing was put there");
         for address in 0..40_000 {
-            cache.put(address % 7, address, rule(address as i32));
+            cache.insert(address % 7, address, rule(address as i32));
         }
         let mut kept = 0;
         for address in 0..40_000 {
@@ -186,5 +235,30 @@ mod tests {
             }
         }
         assert!(kept > ENTRIES / 2 && kept <= ENTRIES, "{kept}");
+    }
+
+    #[test]
+    fn each_lookup_is_counted_once_with_its_reason() {
+        let mut cache = RuleCache::new();
+        assert!(cache.get(1, 0x1000).is_none());
+        cache.insert(1, 0x1000, rule(16));
+        assert!(cache.get(1, 0x1000).is_some());
+        // Whatever shares the slot: another address, or the same one in another state.
+        let shares =
+            |generation: u64, address: &u64| slot_of(generation, *address) == slot_of(1, 0x1000);
+        let other = (0x1001..).find(|address| shares(1, address)).unwrap();
+        assert!(cache.get(1, other).is_none());
+        let later = (2..)
+            .find(|generation| shares(*generation, &0x1000))
+            .unwrap();
+        assert!(cache.get(later, 0x1000).is_none());
+        let expected = RuleCacheStats {
+            hits: 1,
+            misses_empty: 1,
+            misses_other_address: 1,
+            misses_other_generation: 1,
+            uncacheable: 0,
+        };
+        assert_eq!(cache.stats(), expected);
     }
 }

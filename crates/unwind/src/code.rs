@@ -61,19 +61,19 @@ pub(crate) fn is_exit(before: &[u8], behind: &[u8]) -> bool {
 /// - Go's `goexit`, to which goroutines return: a no-operation, a call, a no-operation. It
 ///   is the root of their stacks.
 /// - the start of the code that handlers of signals return to: `mov rax, 15`, `syscall`.
-pub(crate) fn made_up(before: &[u8], behind: &[u8]) -> Option<MadeUp> {
+pub(crate) fn synthetic_return(before: &[u8], behind: &[u8]) -> Option<SyntheticReturn> {
     match (before, behind) {
-        ([.., 0x90], [0xe8, _, _, _, _, 0x90, ..]) => Some(MadeUp::GoExit),
+        ([.., 0x90], [0xe8, _, _, _, _, 0x90, ..]) => Some(SyntheticReturn::GoExit),
         (_, [0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5, ..] | [0xb8, 15, 0, 0, 0, 0x0f, 5, ..]) => {
-            Some(MadeUp::SignalReturn)
+            Some(SyntheticReturn::SignalReturn)
         }
         _ => None,
     }
 }
 
-/// See [`made_up`].
+/// See [`synthetic_return`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MadeUp {
+pub(crate) enum SyntheticReturn {
     GoExit,
     SignalReturn,
 }

@@ -1,4 +1,4 @@
-//! What comes out: [`Frame`]s, and the [`End`] they came to.
+//! What comes out: [`Frame`]s, and the [`UnwindOutcome`] they came to.
 
 /// One frame of an unwound stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -14,7 +14,7 @@ pub struct Frame {
     /// What the address is.
     pub kind: FrameKind,
     /// How the frame was found.
-    pub by: FoundBy,
+    pub found_by: FoundBy,
 }
 
 /// What the address of a frame is.
@@ -46,8 +46,8 @@ pub enum FoundBy {
     JustCalled,
     /// The registers that the kernel stored when it delivered a signal.
     SignalContext,
-    /// Remembered from an earlier sample of the thread: see [`ThreadStacks`](crate::ThreadStacks).
-    Memory,
+    /// Known from other moments of the thread: see [`DeepStackCompleter`](crate::DeepStackCompleter).
+    OtherSample,
 }
 
 impl Frame {
@@ -59,7 +59,7 @@ impl Frame {
             sp,
             slot: 0,
             kind: FrameKind::Sampled,
-            by: FoundBy::Registers,
+            found_by: FoundBy::Registers,
         }
     }
 
@@ -74,27 +74,24 @@ impl Frame {
     }
 }
 
-/// Where unwinding came to.
+/// Outcome of unwinding a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum End {
-    /// The outermost frame: the stack is complete.
-    Root(Root),
-    /// The stack bytes ended, and what follows was known from the thread's stack before. The
-    /// stack is complete, counted apart.
-    Joined(Root),
-    /// Somewhere before the root.
-    Truncated(Cause),
+pub enum UnwindOutcome {
+    /// The last frame is the outermost: the stack is complete.
+    Complete(Root),
+    /// The last frame is not the outermost.
+    Truncated(TruncationReason),
 }
 
-impl End {
-    /// Whether all frames are there.
+impl UnwindOutcome {
+    /// Returns true if all frames are there.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
-        !matches!(self, Self::Truncated(_))
+        matches!(self, Self::Complete(_))
     }
 }
 
-/// What shows that a frame is the outermost.
+/// Evidence that a frame is the outermost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Root {
@@ -118,10 +115,10 @@ pub enum Root {
     SwitchedStack,
 }
 
-/// Why unwinding ended before the root. Addresses are AVMAs.
+/// Reason why unwinding ended before the root. Addresses are AVMAs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
-pub enum Cause {
+pub enum TruncationReason {
     /// The stack bytes did not reach far enough.
     #[error("the stack dump ends before {address:#x}")]
     StackEnded {
@@ -171,5 +168,5 @@ pub enum Cause {
     TooDeep,
 }
 
-// Many are kept: see `ThreadStacks`.
+// Half a million may be kept: see `DeepStackCompleter`.
 const _: () = assert!(size_of::<Frame>() == 32);

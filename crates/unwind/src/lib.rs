@@ -11,37 +11,44 @@
 //!       v                         v               v                    v
 //!   UnwindTable  <- once     Registers       dyn Memory          dyn Modules ---> UnwindTable, bias
 //!   (per image, shared)           |           StackDump               |
-//!                                 |           WithFallback            |
 //!                                 +---------------+-------------------+
 //!                                                 v
 //!                                        Unwinder::unwind
 //!                                                 |
-//!                              Vec<Frame>, End ---+
-//!                                                 v
-//!                                      ThreadStacks::complete    (deep stacks, small dumps)
-//!                                                 |
-//!                                                 v
-//!                              Vec<Frame>, End: Root, Joined, Truncated(Cause)
+//!                                   Vec<Frame>, UnwindOutcome
+//!                                       |                  |
+//!                           Complete(Root)      Truncated(TruncationReason)
+//!                                |                         |  the stack bytes ended:
+//!                                |                         v
+//!   reads of the process's       |          DeepStackCompleter::register_cut
+//!   memory, while recording      |                         |
+//!        |                       |                         |  0.2 s later, or when the thread ends
+//!        v                       v                         v
+//!   DeepStackCompleter::observe, ::recheck ---> DeepStackCompleter::complete
+//!                                                          |
+//!                                 Completion: Callers(frames, Root) or Unknown
 //! ```
+//!
+//! The lower half is for live processes only. A stack that ends before its root is otherwise what it
+//! is: nothing in this crate joins the stacks of two samples because their frames look alike.
 //!
 //! | module | idea |
 //! |---|---|
 //! | [`table`] | [`UnwindTable`]: the rows of one image, found by binary search, compiled when used |
 //! | `registers` | [`Registers`]: values by DWARF number, and which of them are known |
-//! | `memory` | [`Memory`]: what stacks are read from |
-//! | `modules` | [`Modules`]: which image is mapped at an address |
+//! | `memory` | [`Memory`]: the source of stack bytes |
+//! | `modules` | [`Modules`]: the code of a process, by address |
+//! | `unwinder` | [`Unwinder`]: from step to step until the root |
 //! | `step` | one step by call frame information |
-//! | `cache` | the steps taken lately, by address |
+//! | `cache` | rules that were used lately, by address |
 //! | `expression` | DWARF expressions |
 //! | `without_cfi` | one step where there is none: frame pointers, leaf functions, PLT entries |
-//! | `hotspot` | one step out of what Java's compilers and interpreter made |
+//! | `hotspot` | one step in code of Java's JIT compilers and interpreter |
 //! | `signal_context` | signal frames by their contents |
-//! | `walk` | the way out of a function, as its code shows it |
-//! | `code` | calls and exits, as code shows them |
-//! | `unwinder` | [`Unwinder`]: from step to step |
-//! | `frame` | [`Frame`], [`End`], [`Root`], [`Cause`] |
-//! | `join` | [`ThreadStacks`]: what is remembered of each thread |
-//! | `outer` | [`OuterFrames`]: what is believed of a stack that was cut, by what was seen before and after |
+//! | `simulate` | a function's remaining code, simulated to its return |
+//! | `code` | calls and exits, recognised in machine code |
+//! | `frame` | [`Frame`], [`UnwindOutcome`], [`Root`], [`TruncationReason`] |
+//! | `deep` | [`DeepStackCompleter`]: callers beyond the end of a copy, from what was observed before and after |
 //!
 //! It knows no perf records, no files and no names, and makes no system calls.
 //!
@@ -49,7 +56,7 @@
 //!
 //! ```
 //! use rprof_unwind::{
-//!     Arch, End, Frame, Module, Modules, Registers, StackDump, UnwindTable, Unwinder,
+//!     Arch, Frame, Module, Modules, Registers, StackDump, UnwindOutcome, UnwindTable, Unwinder,
 //! };
 //!
 //! /// A process with one image, mapped as its only code.
@@ -69,18 +76,18 @@
 //!     }
 //! }
 //!
-//! fn unwind(sample: &Registers, stack: &[u8], image: &OneImage) -> (Vec<Frame>, End) {
+//! fn unwind(sample: &Registers, stack: &[u8], image: &OneImage) -> (Vec<Frame>, UnwindOutcome) {
 //!     let memory = StackDump::new(sample.sp(), stack);
 //!     let mut frames = Vec::new();
-//!     let end = Unwinder::new(Arch::X86_64).unwind(sample, &memory, image, 1000, &mut frames);
-//!     (frames, end)
+//!     let outcome = Unwinder::new(Arch::X86_64).unwind(sample, &memory, image, 1000, &mut frames);
+//!     (frames, outcome)
 //! }
 //! ```
 //!
 //! # What counts as complete
 //!
-//! [`Root`] lists what is taken for the outermost frame. A stack that ended otherwise
-//! is [`Truncated`](End::Truncated), with a [`Cause`] and an address whose image is to blame.
+//! [`Root`] lists the evidence that is accepted for the outermost frame. A stack that ends otherwise is
+//! [`Truncated`](UnwindOutcome::Truncated), with a [`TruncationReason`] that has the address at fault.
 //! In particular a return address of 0 is believed only from call frame information, and a frame
 //! pointer of 0 only after a frame that was found by frame pointer; a program that
 //! uses the register for something else has zeros in it, too.
@@ -96,29 +103,29 @@
 mod arch;
 mod cache;
 mod code;
+mod deep;
 mod error;
 mod expression;
 mod frame;
 mod hotspot;
-mod join;
 mod memory;
 mod modules;
-mod outer;
 mod registers;
 mod signal_context;
+mod simulate;
 mod step;
 pub mod table;
 mod unwinder;
-mod walk;
 mod without_cfi;
 
 pub use arch::Arch;
+pub use cache::RuleCacheStats;
+pub use deep::{CodeLookup, Completion, CutPoint, DeepStackCompleter, StackObservation};
 pub use error::TableError;
-pub use frame::{Cause, End, FoundBy, Frame, FrameKind, Root};
-pub use join::ThreadStacks;
-pub use memory::{Memory, StackDump, WithFallback};
+pub use frame::{FoundBy, Frame, FrameKind, Root, TruncationReason, UnwindOutcome};
+pub use memory::{Memory, StackDump};
 pub use modules::{Module, Modules};
-pub use outer::{Functions, OuterFrames, Place, Sighting, Verdict};
 pub use registers::Registers;
+pub use simulate::SimulationCacheStats;
 pub use table::{TableStats, UnwindTable};
-pub use unwinder::Unwinder;
+pub use unwinder::{CacheStats, Unwinder};

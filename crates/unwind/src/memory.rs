@@ -1,4 +1,4 @@
-//! [`Memory`]: what the unwinder reads stacks from.
+//! [`Memory`]: the source of stack bytes.
 
 /// Memory of the process that is unwound.
 ///
@@ -50,28 +50,6 @@ impl Memory for StackDump<'_> {
     }
 }
 
-/// A dump, and another source for what is not in it: the memory of the process that still runs,
-/// say. The function is only called for addresses that the dump does not have.
-#[derive(Debug, Clone, Copy)]
-pub struct WithFallback<M, F> {
-    first: M,
-    fallback: F,
-}
-
-impl<M: Memory, F: Fn(u64) -> Option<u64>> WithFallback<M, F> {
-    /// Reads from `first`, and where it has nothing, from `fallback`.
-    pub const fn new(first: M, fallback: F) -> Self {
-        Self { first, fallback }
-    }
-}
-
-impl<M: Memory, F: Fn(u64) -> Option<u64>> Memory for WithFallback<M, F> {
-    #[inline]
-    fn read_u64(&self, avma: u64) -> Option<u64> {
-        self.first.read_u64(avma).or_else(|| (self.fallback)(avma))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,8 +65,5 @@ mod tests {
         assert_eq!(dump.read_u64(0xfff), None);
         assert_eq!(dump.read_u64(u64::MAX), None);
         assert_eq!(StackDump::new(u64::MAX, &bytes).read_u64(2), None);
-        let both = WithFallback::new(dump, Some);
-        assert_eq!(both.read_u64(0x100d), Some(0x100d));
-        assert_eq!(both.read_u64(0x1000), dump.read_u64(0x1000));
     }
 }

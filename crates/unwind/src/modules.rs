@@ -27,11 +27,11 @@ pub trait Modules {
         0
     }
 
-    /// What the process itself has told of the code at this address, which it made at run time: a
-    /// table whose addresses are AVMAs, such as [`UnwindTable::of_made_code`] makes. Asked for
-    /// where [`find`](Self::find) answers a module without table, and never kept, as such code
-    /// comes and goes. `None` unless implemented.
-    fn made(&self, avma: u64) -> Option<Arc<UnwindTable>> {
+    /// Returns the table that a JIT compiler has published for its code at this address; its addresses
+    /// are AVMAs, as [`UnwindTable::of_jit_code`] has them. Called where [`find`](Self::find) returns a
+    /// module without table. The answer is not cached, since such code comes and goes. `None` unless
+    /// implemented.
+    fn jit_table(&self, avma: u64) -> Option<Arc<UnwindTable>> {
         let _ = avma;
         None
     }
@@ -60,8 +60,8 @@ impl<M: Modules + ?Sized> Modules for &M {
         (**self).code(avma, into)
     }
 
-    fn made(&self, avma: u64) -> Option<Arc<UnwindTable>> {
-        (**self).made(avma)
+    fn jit_table(&self, avma: u64) -> Option<Arc<UnwindTable>> {
+        (**self).jit_table(avma)
     }
 
     fn generation(&self) -> Option<u64> {

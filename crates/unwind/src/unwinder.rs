@@ -1,15 +1,15 @@
 //! [`Unwinder`]: from frame to frame until the root.
 
-use crate::cache::{PlainRule, RuleCache};
+use crate::cache::{PlainRule, RuleCache, RuleCacheStats};
 use crate::expression::Fault;
 use crate::hotspot::Blobs;
+use crate::simulate::{SimulationCache, SimulationCacheStats};
 use crate::step::{self, Caller};
 use crate::table::Found;
-use crate::walk::Trails;
 use crate::without_cfi::{Context, Outcome};
 use crate::{
-    Arch, Cause, End, FoundBy, Frame, FrameKind, Memory, Module, Modules, Registers, Root,
-    UnwindTable, signal_context,
+    Arch, FoundBy, Frame, FrameKind, Memory, Module, Modules, Registers, Root, TruncationReason,
+    UnwindOutcome, UnwindTable, signal_context,
 };
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
@@ -33,7 +33,17 @@ pub struct Unwinder {
     mask: u64,
     processes: FxHashMap<u64, Blobs>,
     cache: RuleCache,
-    trails: Trails,
+    simulations: SimulationCache,
+}
+
+/// Counts of hits and misses of an [`Unwinder`]'s caches, each miss with its reason.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CacheStats {
+    /// Rules of call frame information, by address.
+    pub rules: RuleCacheStats,
+    /// Simulations of code without call frame information.
+    pub simulations: SimulationCacheStats,
 }
 
 /// What is known of the code at a frame.
@@ -51,19 +61,20 @@ impl Unwinder {
     pub const fn new(arch: Arch) -> Self {
         Self {
             arch,
-            mask: arch.default_address_mask(),
+            mask: arch.address_mask(),
             processes: FxHashMap::with_hasher(FxBuildHasher),
             cache: RuleCache::new(),
-            trails: Trails::new(),
+            simulations: SimulationCache::new(),
         }
     }
 
-    /// Which bits of a return address are the address, where others may be a signature
-    /// (AArch64 pointer authentication). The lower 48 unless set.
+    /// Returns the counts of hits and misses of the caches, since the unwinder was made.
     #[must_use]
-    pub const fn address_mask(mut self, mask: u64) -> Self {
-        self.mask = mask;
-        self
+    pub fn cache_stats(&self) -> CacheStats {
+        CacheStats {
+            rules: self.cache.stats(),
+            simulations: self.simulations.stats(),
+        }
     }
 
     /// Finds the frames of a stack, the innermost first, at most `limit` of them, which replace
@@ -79,19 +90,19 @@ impl Unwinder {
         modules: &P,
         limit: usize,
         frames: &mut Vec<Frame>,
-    ) -> End
+    ) -> UnwindOutcome
     where
         M: Memory + ?Sized,
         P: Modules + ?Sized,
     {
         frames.clear();
         if limit == 0 {
-            return End::Truncated(Cause::TooDeep);
+            return UnwindOutcome::Truncated(TruncationReason::TooDeep);
         }
         let frame = Frame::sampled(registers.ip(), registers.sp());
         frames.push(frame);
         if registers.arch() != self.arch {
-            return End::Truncated(Cause::BadCfi {
+            return UnwindOutcome::Truncated(TruncationReason::BadCfi {
                 address: frame.address,
             });
         }
@@ -128,7 +139,7 @@ impl Unwinder {
         frames: &mut Vec<Frame>,
         blobs: &Blobs,
         cache: &mut RuleCache,
-    ) -> End
+    ) -> UnwindOutcome
     where
         M: Memory + ?Sized,
         P: Modules + ?Sized,
@@ -145,10 +156,13 @@ impl Unwinder {
             let module = modules.find(address);
             match module.and_then(|module| self.plain_rule(address, module)) {
                 Some(rule) => {
-                    cache.put(generation, address, rule);
+                    cache.insert(generation, address, rule);
                     Code::Plain(rule)
                 }
-                None => Code::Module(module),
+                None => {
+                    cache.count_uncacheable();
+                    Code::Module(module)
+                }
             }
         };
         let mut code = code_at(registers.ip(), cache);
@@ -159,7 +173,9 @@ impl Unwinder {
                     let sp = registers.sp();
                     match rule.apply(&mut registers, memory) {
                         Ok(caller) => Ok((caller, FoundBy::Cfi)),
-                        Err(fault) => Err(End::Truncated(cause(fault, frame.address, sp))),
+                        Err(fault) => {
+                            Err(UnwindOutcome::Truncated(cause(fault, frame.address, sp)))
+                        }
                     }
                 }
                 Code::Module(module) => {
@@ -171,7 +187,7 @@ impl Unwinder {
                 Err(end) => return end,
             };
             let Some(address) = caller.return_address else {
-                return End::Root(Root::UndefinedReturnAddress);
+                return UnwindOutcome::Complete(Root::UndefinedReturnAddress);
             };
             let address = address & self.mask;
             let kind = if caller.interrupted {
@@ -180,7 +196,7 @@ impl Unwinder {
                 FrameKind::Caller
             };
             if address == 0 && kind == FrameKind::Caller {
-                return End::Root(Root::NullReturnAddress);
+                return UnwindOutcome::Complete(Root::NullReturnAddress);
             }
             // Code that saved nothing can return with the stack pointer it has, on AArch64.
             let sp = registers.sp();
@@ -188,7 +204,7 @@ impl Unwinder {
             if !grows {
                 let same = sp == frame.sp && address == frame.address;
                 if same || switches == 0 {
-                    return End::Truncated(Cause::NotProgressing {
+                    return UnwindOutcome::Truncated(TruncationReason::NotProgressing {
                         address: frame.address,
                     });
                 }
@@ -199,14 +215,14 @@ impl Unwinder {
                 sp,
                 slot: caller.slot,
                 kind,
-                by,
+                found_by: by,
             };
             code = code_at(frame.lookup_address(), cache);
             if matches!(code, Code::Module(None)) && kind == FrameKind::Caller {
-                return End::Truncated(Cause::NotMapped { address });
+                return UnwindOutcome::Truncated(TruncationReason::NotMapped { address });
             }
             if frames.len() >= limit {
-                return End::Truncated(Cause::TooDeep);
+                return UnwindOutcome::Truncated(TruncationReason::TooDeep);
             }
             registers.set_ip(address);
             frames.push(frame);
@@ -235,7 +251,7 @@ impl Unwinder {
         memory: &M,
         modules: &P,
         blobs: &Blobs,
-    ) -> Result<(Caller, FoundBy), End>
+    ) -> Result<(Caller, FoundBy), UnwindOutcome>
     where
         M: Memory + ?Sized,
         P: Modules + ?Sized,
@@ -247,7 +263,7 @@ impl Unwinder {
             if frame.kind == FrameKind::Caller
                 && table.switches_stack(address.wrapping_sub(module.bias))
             {
-                return Err(End::Root(Root::SwitchedStack));
+                return Err(UnwindOutcome::Complete(Root::SwitchedStack));
             }
             let by_table = self.by_table(frame, table, module.bias, registers, memory, modules);
             if let Some(outcome) = by_table {
@@ -255,7 +271,7 @@ impl Unwinder {
             }
         }
         if module.is_some_and(|module| module.table.is_none())
-            && let Some(table) = modules.made(frame.lookup_address())
+            && let Some(table) = modules.jit_table(frame.lookup_address())
         {
             let by_table = self.by_table(frame, &table, 0, registers, memory, modules);
             if let Some(outcome) = by_table {
@@ -267,20 +283,28 @@ impl Unwinder {
             modules,
             module,
             exact: frame.kind != FrameKind::Caller,
-            by: frame.by,
+            found_by: frame.found_by,
             mask: self.mask,
             blobs,
-            trails: &self.trails,
+            simulations: &self.simulations,
         };
         let sp = registers.sp();
         match context.step(registers) {
             Outcome::Caller(caller, by) => Ok((caller, by)),
-            Outcome::Root(root) => Err(End::Root(root)),
-            Outcome::Unreadable(at) => Err(End::Truncated(cause(Fault::Memory(at), address, sp))),
+            Outcome::Root(root) => Err(UnwindOutcome::Complete(root)),
+            Outcome::Unreadable(at) => Err(UnwindOutcome::Truncated(cause(
+                Fault::Memory(at),
+                address,
+                sp,
+            ))),
             Outcome::Nothing if module.is_none() => {
-                Err(End::Truncated(Cause::NotMapped { address }))
+                Err(UnwindOutcome::Truncated(TruncationReason::NotMapped {
+                    address,
+                }))
             }
-            Outcome::Nothing => Err(End::Truncated(Cause::NoUnwindInfo { address })),
+            Outcome::Nothing => Err(UnwindOutcome::Truncated(TruncationReason::NoUnwindInfo {
+                address,
+            })),
         }
     }
 
@@ -293,7 +317,7 @@ impl Unwinder {
         registers: &mut Registers,
         memory: &M,
         modules: &P,
-    ) -> Option<Result<(Caller, FoundBy), End>>
+    ) -> Option<Result<(Caller, FoundBy), UnwindOutcome>>
     where
         M: Memory + ?Sized,
         P: Modules + ?Sized,
@@ -301,7 +325,11 @@ impl Unwinder {
         let address = frame.address;
         let rule = match table.find(frame.lookup_address().wrapping_sub(bias)) {
             Found::Rule(rule) => rule,
-            Found::Bad => return Some(Err(End::Truncated(Cause::BadCfi { address }))),
+            Found::Bad => {
+                return Some(Err(UnwindOutcome::Truncated(TruncationReason::BadCfi {
+                    address,
+                })));
+            }
             Found::NoFde => return None,
         };
         // The description of AArch64's signal frames, where there is one, leads to
@@ -322,22 +350,22 @@ impl Unwinder {
         let sp = registers.sp();
         Some(match step::apply(rule, registers, memory) {
             Ok(caller) => Ok((caller, FoundBy::Cfi)),
-            Err(fault) => Err(End::Truncated(cause(fault, address, sp))),
+            Err(fault) => Err(UnwindOutcome::Truncated(cause(fault, address, sp))),
         })
     }
 }
 
 /// What a fault means for the frame at `address`, whose stack pointer is `sp`.
-fn cause(fault: Fault, address: u64, sp: u64) -> Cause {
+fn cause(fault: Fault, address: u64, sp: u64) -> TruncationReason {
     match fault {
-        Fault::Bad => Cause::BadCfi { address },
-        Fault::Register(register) => Cause::MissingRegister { address, register },
+        Fault::Bad => TruncationReason::BadCfi { address },
+        Fault::Register(register) => TruncationReason::MissingRegister { address, register },
         Fault::Memory(at) => {
             let above = at.checked_sub(sp).is_some_and(|above| above <= MAX_STACK);
             if above {
-                Cause::StackEnded { address: at }
+                TruncationReason::StackEnded { address: at }
             } else {
-                Cause::BadMemory { address: at }
+                TruncationReason::BadMemory { address: at }
             }
         }
     }

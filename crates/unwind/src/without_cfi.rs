@@ -18,11 +18,11 @@
 //!
 //! Nothing is scanned for: a stack is full of stale return addresses.
 
-use crate::code::MadeUp;
+use crate::code::SyntheticReturn;
 use crate::hotspot::{self, Blobs};
 use crate::signal_context;
+use crate::simulate::{self, Exit, SimulationCache};
 use crate::step::Caller;
-use crate::walk::{self, Exit, Trails};
 use crate::{Arch, FoundBy, Memory, Module, Modules, Registers, Root, UnwindTable, arch, code};
 
 /// Farthest that a frame pointer may lie above the stack pointer: more than any frame has.
@@ -64,14 +64,14 @@ pub(crate) struct Context<'a, M: ?Sized, P: ?Sized> {
     pub(crate) module: Option<Module<'a>>,
     /// Whether the frame did not make a call: it was sampled, or interrupted.
     pub(crate) exact: bool,
-    /// How the frame was found.
-    pub(crate) by: FoundBy,
+    /// Evidence by which the frame was found.
+    pub(crate) found_by: FoundBy,
     /// Which bits of a return address are the address.
     pub(crate) mask: u64,
     /// What is known of Java's code in this stack.
     pub(crate) blobs: &'a Blobs,
-    /// Ways out of code that were found before.
-    pub(crate) trails: &'a Trails,
+    /// Simulations of before.
+    pub(crate) simulations: &'a SimulationCache,
 }
 
 impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
@@ -105,8 +105,8 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             }
         }
         let mut unreadable = None;
-        let trails = (self.trails, self.modules.generation());
-        match walk::out(registers, self.memory, self, trails) {
+        let cache = (self.simulations, self.modules.generation());
+        match simulate::simulate_to_return(registers, self.memory, self, cache) {
             Exit::Return { address, slot } => {
                 return Outcome::Caller(called(address, slot), FoundBy::Code);
             }
@@ -149,11 +149,13 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         if self.exact || registers.arch() != Arch::X86_64 {
             return None;
         }
-        let around = self.around(ip, |avma, into| walk::Code::read(self, avma, into));
+        let around = self.around(ip, |avma, into| {
+            simulate::CodeSource::read(self, avma, into)
+        });
         let (before, behind) = around.split_at_checked(BEFORE)?;
         let ends = code::exits(behind)
             || code::is_exit(before, behind)
-            || code::made_up(before, behind) == Some(MadeUp::GoExit);
+            || code::synthetic_return(before, behind) == Some(SyntheticReturn::GoExit);
         ends.then_some(Root::ExitFollows)
     }
 
@@ -211,7 +213,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         let Some(fp) = registers.fp() else {
             return Outcome::Nothing;
         };
-        if fp == 0 && self.by == FoundBy::FramePointer {
+        if fp == 0 && self.found_by == FoundBy::FramePointer {
             return Outcome::Root(Root::NullFramePointer);
         }
         let above = fp.wrapping_sub(registers.sp());
@@ -254,14 +256,14 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             Some((before, behind)) => {
                 let read = |avma, into: &mut [u8]| self.modules.code(avma, into);
                 code::ends_with_call(before)
-                    || code::made_up(before, behind).is_some()
+                    || code::synthetic_return(before, behind).is_some()
                     || (module.table.is_none() && self.blobs.is_return(address, read))
             }
         }
     }
 }
 
-impl<M: Memory + ?Sized, P: Modules + ?Sized> walk::Code for Context<'_, M, P> {
+impl<M: Memory + ?Sized, P: Modules + ?Sized> simulate::CodeSource for Context<'_, M, P> {
     fn read(&self, avma: u64, into: &mut [u8]) -> usize {
         let kept = self.module.and_then(|module| {
             let svma = avma.wrapping_sub(module.bias);

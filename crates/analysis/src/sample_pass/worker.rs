@@ -89,9 +89,6 @@ impl<'a> Worker<'a> {
     pub(crate) fn handle_block(&mut self, block: &Block<'_>, number: usize) {
         let mut walk = block.walk();
         let mut waiting = Vec::with_capacity(TOGETHER);
-        if let Some(stacks) = &mut self.stacks {
-            stacks.begin_block();
-        }
         loop {
             let at = walk.consumed();
             let Some(walked) = walk.next() else { break };

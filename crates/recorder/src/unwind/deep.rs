@@ -2,7 +2,7 @@
 //!
 //! A sample whose copy ends before the root is held, and with it all records behind it, until
 //! what is seen of its thread's stack tells who its callers were, or that nobody will: see
-//! [`rprof_unwind::OuterFrames`] for when that is believed. Seen are the thread's other
+//! [`rprof_unwind::DeepStackCompleter`] for when that is believed. Seen are the thread's other
 //! stacks, where their copies did reach the root; and, where copies are large, the memory of its process,
 //! read when its samples come in. Those come soon after they were taken: drain threads make haste
 //! while there are deep stacks.
@@ -12,7 +12,8 @@ use std::collections::VecDeque;
 use rprof_processes::Pid;
 use rprof_records::{Endian, Misc, RawBytes, RawRecord, Sample};
 use rprof_unwind::{
-    Cause, End, Frame, Functions, Memory, Modules, Place, Registers, Sighting, StackDump, Verdict,
+    CodeLookup, Completion, CutPoint, Frame, Memory, Modules, Registers, StackDump,
+    StackObservation, TruncationReason, UnwindOutcome,
 };
 
 use super::process_memory::StackMemory;
@@ -49,21 +50,18 @@ pub(super) struct Cut {
 pub(super) struct DeferredSample {
     pid: Pid,
     thread: u64,
-    place: Place,
+    cut_point: CutPoint,
     time: u64,
     /// Which event's.
     layout: usize,
     /// Number of its frames so far.
     frames: usize,
-    cause: Cause,
+    cause: TruncationReason,
     /// Number of the outermost frame's image.
     image: Option<usize>,
     /// What was found, once its thread is gone.
-    settled: Option<Option<Outer>>,
+    settled: Option<Option<Vec<u64>>>,
 }
-
-/// The addresses of callers, the innermost first, and what shows that they are all.
-type Outer = (Vec<u64>, rprof_unwind::Root);
 
 /// Samples that wait, in the order of the records.
 pub(super) type DeferredSamples = VecDeque<DeferredSample>;
@@ -72,13 +70,13 @@ impl Unwinding {
     /// The stack was complete: it tells of others of the thread.
     pub(super) fn saw_all(&mut self, pid: Pid, thread: u64, time: u64, root: rprof_unwind::Root) {
         let code = Code::new(pid, &self.map, &self.tables, &self.memory);
-        let sighting = Sighting {
+        let sighting = StackObservation {
             frames: &self.frames,
-            from: 0,
+            observed_from: 0,
             root,
             time,
         };
-        self.outer.saw(thread, sighting, &code);
+        self.completer.observe(thread, sighting, &code);
     }
 
     /// The dump ended before the root: looks into the process's memory, if that is to be done for this
@@ -86,27 +84,28 @@ impl Unwinding {
     pub(super) fn hold(
         &mut self,
         cut: &Cut,
-        cause: Cause,
+        cause: TruncationReason,
         layout: usize,
         registers: &Registers,
         dump: &StackDump<'_>,
     ) -> Option<DeferredSample> {
         let code = Code::new(cut.pid, &self.map, &self.tables, &self.memory);
         let last = self.frames.last()?;
-        let place = Place {
+        let cut_point = CutPoint {
             slot: cut.slot,
             function: code.function_of(last)?,
         };
-        self.outer.cut(cut.thread, place, cut.time, &code);
+        self.completer
+            .register_cut(cut.thread, cut_point, cut.time, &code);
         if self.layouts[layout].stack >= LARGE {
             self.haste
                 .until(rprof_sampler::monotonic_ns().saturating_add(HASTE));
-            self.look(cut, place, registers, dump);
+            self.look(cut, cut_point, registers, dump);
         }
         Some(DeferredSample {
             pid: cut.pid,
             thread: cut.thread,
-            place,
+            cut_point,
             time: cut.time,
             layout,
             frames: self.frames.len(),
@@ -117,14 +116,20 @@ impl Unwinding {
     }
 
     /// Looks into the process's memory.
-    fn look(&mut self, cut: &Cut, place: Place, registers: &Registers, dump: &StackDump<'_>) {
+    fn look(
+        &mut self,
+        cut: &Cut,
+        cut_point: CutPoint,
+        registers: &Registers,
+        dump: &StackDump<'_>,
+    ) {
         let Some(memory) = self.memory.stack(cut.pid) else {
             return;
         };
-        let callers = self.outer.callers_at(cut.thread, place);
+        let callers = self.completer.callers_at(cut.thread, cut_point);
         if let Some(stand) = callers.map(|callers| are_in(&memory, callers)) {
             let now = rprof_sampler::monotonic_ns();
-            self.outer.stood(cut.thread, place, stand, now);
+            self.completer.recheck(cut.thread, cut_point, stand, now);
             if stand {
                 return;
             }
@@ -135,7 +140,7 @@ impl Unwinding {
             .peekable();
         let stands = |slot| memory.read_u64(slot) == dump.read_u64(slot);
         if slots.peek().is_some() && slots.all(stands) {
-            self.read_on(cut, place, registers, &Both(dump, &memory));
+            self.read_on(cut, cut_point, registers, &Both(dump, &memory));
         }
     }
 
@@ -146,18 +151,23 @@ impl Unwinding {
         let now = rprof_sampler::monotonic_ns();
         for held in &self.deferred {
             let is_new = held.settled.is_none() && self.layouts[held.layout].stack >= LARGE;
-            if !is_new || !self.outer.wants_look(held.thread, held.place, now) {
+            if !is_new
+                || !self
+                    .completer
+                    .wants_recheck(held.thread, held.cut_point, now)
+            {
                 continue;
             }
             let (Some(memory), Some(callers)) = (
                 self.memory.stack(held.pid),
-                self.outer.callers_at(held.thread, held.place),
+                self.completer.callers_at(held.thread, held.cut_point),
             ) else {
                 continue;
             };
             let stand = are_in(&memory, callers);
             let now = rprof_sampler::monotonic_ns();
-            self.outer.stood(held.thread, held.place, stand, now);
+            self.completer
+                .recheck(held.thread, held.cut_point, stand, now);
             looked += 1;
             if looked == MOST_LOOKS {
                 break;
@@ -166,23 +176,23 @@ impl Unwinding {
     }
 
     /// Unwinds in dump and memory, which agree where they meet.
-    fn read_on(&mut self, cut: &Cut, place: Place, registers: &Registers, both: &Both<'_>) {
+    fn read_on(&mut self, cut: &Cut, cut_point: CutPoint, registers: &Registers, both: &Both<'_>) {
         let code = Code::new(cut.pid, &self.map, &self.tables, &self.memory);
         let mut frames = Vec::new();
         let end = (self.unwinder).unwind(registers, both, &code, MOST_FRAMES, &mut frames);
         let from = self.frames.len();
         // What does not lead to a root is no more to be believed than nothing.
-        if let (End::Root(root), true) = (end, frames.starts_with(&self.frames))
+        if let (UnwindOutcome::Complete(root), true) = (end, frames.starts_with(&self.frames))
             && let Some(caller) = frames.get(from)
-            && code.may_call(caller, place.function)
+            && code.may_call(caller, cut_point.function)
         {
-            let sighting = Sighting {
+            let sighting = StackObservation {
                 frames: &frames,
-                from,
+                observed_from: from,
                 root,
                 time: rprof_sampler::monotonic_ns(),
             };
-            self.outer.saw(cut.thread, sighting, &code);
+            self.completer.observe(cut.thread, sighting, &code);
         }
     }
 
@@ -191,14 +201,17 @@ impl Unwinding {
         for held in &mut self.deferred {
             if held.thread == thread && held.settled.is_none() {
                 held.settled = Some(
-                    match self.outer.judge(thread, held.place, held.time, u64::MAX) {
-                        Verdict::Callers(callers, root) => Some(addresses(callers, root)),
-                        Verdict::Wait | Verdict::Unknown => None,
+                    match self
+                        .completer
+                        .complete(thread, held.cut_point, held.time, u64::MAX)
+                    {
+                        Completion::Callers(callers, _) => Some(addresses(callers)),
+                        Completion::Pending | Completion::Unknown => None,
                     },
                 );
             }
         }
-        self.outer.forget(thread);
+        self.completer.forget(thread);
     }
 
     /// Appends callers to the callchain of a record. Answers whether they have room.
@@ -239,23 +252,23 @@ impl Settle for Unwinding {
         };
         let outer = match held.settled.take() {
             Some(settled) => settled,
-            None => match self.outer.judge(held.thread, held.place, held.time, now) {
-                Verdict::Wait => return false,
-                Verdict::Callers(callers, root) => Some(addresses(callers, root)),
-                Verdict::Unknown => None,
+            None => match (self.completer).complete(held.thread, held.cut_point, held.time, now) {
+                Completion::Pending => return false,
+                Completion::Callers(callers, _) => Some(addresses(callers)),
+                Completion::Unknown => None,
             },
         };
         let Some(held) = self.deferred.pop_front() else {
             return true;
         };
         let most = MOST_FRAMES.saturating_sub(held.frames);
-        let outer = outer.filter(|(callers, _)| callers.len() <= most);
-        let end = match outer.filter(|(callers, _)| self.append(held.layout, callers, record)) {
-            Some((_, root)) => End::Joined(root),
-            None => End::Truncated(held.cause),
-        };
+        let outer = outer.filter(|callers| callers.len() <= most);
+        let is_completed = outer.is_some_and(|callers| self.append(held.layout, &callers, record));
         let image = held.image.and_then(|image| self.map.images().get(image));
-        self.tally.count_end(end, image);
+        match is_completed {
+            true => self.tally.count_completed(),
+            false => (self.tally).count_outcome(UnwindOutcome::Truncated(held.cause), image),
+        }
         true
     }
 }
@@ -292,7 +305,7 @@ impl Code<'_> {
     }
 }
 
-impl Functions for Code<'_> {
+impl CodeLookup for Code<'_> {
     /// Where the function of a frame starts.
     fn function_of(&self, frame: &Frame) -> Option<u64> {
         let module = self.find(frame.lookup_address())?;
@@ -301,7 +314,7 @@ impl Functions for Code<'_> {
         Some(start.wrapping_add(module.bias))
     }
 
-    fn in_file(&self, address: u64) -> Option<(u64, u64)> {
+    fn image_offset(&self, address: u64) -> Option<(u64, u64)> {
         let mapping = rprof_processes::find_live(self.mappings, address)?;
         let offset = address.wrapping_sub(mapping.start);
         let offset = offset.wrapping_add(mapping.file_offset);
@@ -309,8 +322,8 @@ impl Functions for Code<'_> {
     }
 }
 
-fn addresses(callers: &[Frame], root: rprof_unwind::Root) -> Outer {
-    (callers.iter().map(|frame| frame.address).collect(), root)
+fn addresses(callers: &[Frame]) -> Vec<u64> {
+    callers.iter().map(|frame| frame.address).collect()
 }
 
 /// Whether the return addresses stand in the memory.

@@ -27,8 +27,8 @@ use rprof_records::{
 };
 use rprof_sampler::{EventIds, Haste, StackTops};
 use rprof_unwind::{
-    Arch, Cause, End, Frame, Module, Modules, OuterFrames, Registers, Root, StackDump, UnwindTable,
-    Unwinder,
+    Arch, DeepStackCompleter, Frame, Module, Modules, Registers, Root, StackDump, TruncationReason,
+    UnwindOutcome, UnwindTable, Unwinder,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -66,7 +66,7 @@ pub(crate) struct Unwinding {
     /// Processes that began a program while they were watched.
     begun: FxHashSet<Pid>,
     memory: ProcessMemories,
-    outer: OuterFrames,
+    completer: DeepStackCompleter,
     /// Samples that wait for the rest of their stacks, in order.
     deferred: DeferredSamples,
     tops: StackTops,
@@ -130,7 +130,7 @@ impl Unwinding {
             tables: Tables::default(),
             begun: FxHashSet::default(),
             memory: ProcessMemories::default(),
-            outer: OuterFrames::new(),
+            completer: DeepStackCompleter::new(),
             deferred: DeferredSamples::new(),
             tops: tops.clone(),
             haste: haste.clone(),
@@ -279,12 +279,13 @@ impl Unwinding {
         let time = sample.time().unwrap_or(0);
         chain::append_frames(&self.frames, &mut self.chain);
         let held = match end {
-            End::Root(root) | End::Joined(root) => {
+            UnwindOutcome::Complete(root) => {
                 self.saw_all(pid, thread, time, root);
                 None
             }
-            End::Truncated(cause) => match cause {
-                Cause::StackEnded { address: slot } | Cause::BadMemory { address: slot } => {
+            UnwindOutcome::Truncated(cause) => match cause {
+                TruncationReason::StackEnded { address: slot }
+                | TruncationReason::BadMemory { address: slot } => {
                     let cut = Cut {
                         pid,
                         thread,
@@ -302,7 +303,7 @@ impl Unwinding {
         let held = held.map(|held| held.in_image(image));
         if held.is_none() {
             let image = image.and_then(|image| self.map.images().get(image));
-            self.tally.count_end(end, image);
+            self.tally.count_outcome(end, image);
         }
         match end.is_complete() {
             true => (misc, None),
@@ -315,24 +316,26 @@ impl Unwinding {
 const ABOVE_OUTERMOST: u64 = 256;
 
 /// Tells the drain threads where the stack of a sample's thread begins, if that is beyond doubt.
-fn learn_top(tops: &StackTops, sample: &Sample<'_>, end: End, frames: &[Frame]) {
+fn learn_top(tops: &StackTops, sample: &Sample<'_>, end: UnwindOutcome, frames: &[Frame]) {
     let (Some(tid), Some(outermost)) = (sample.tid().map(i32::cast_unsigned), frames.last()) else {
         return;
     };
     match end {
         // Others may be the beginning of a stack within the thread's.
-        End::Root(Root::UndefinedReturnAddress | Root::EntryPoint | Root::ExitFollows) => {
+        UnwindOutcome::Complete(
+            Root::UndefinedReturnAddress | Root::EntryPoint | Root::ExitFollows,
+        ) => {
             tops.learn(tid, outermost.sp.saturating_add(ABOVE_OUTERMOST));
         }
         // So it was, after all, and the copy was cut too short.
-        End::Truncated(Cause::StackEnded { address })
+        UnwindOutcome::Truncated(TruncationReason::StackEnded { address })
             if tops
                 .get(tid)
                 .is_some_and(|top| address.saturating_add(8) > top) =>
         {
             tops.never(tid);
         }
-        End::Truncated(Cause::MissingRegister { .. }) => tops.never(tid),
+        UnwindOutcome::Truncated(TruncationReason::MissingRegister { .. }) => tops.never(tid),
         _ => {}
     }
 }
@@ -342,7 +345,7 @@ pub(crate) fn is_to_unwind(attr: &Attr) -> bool {
     (attr.sample_type).contains(SampleType::REGS_USER | SampleType::STACK_USER)
 }
 
-/// What [`OuterFrames`] knows a thread by.
+/// What [`DeepStackCompleter`] knows a thread by.
 fn thread(tid: i32) -> u64 {
     u64::from(tid.cast_unsigned())
 }
@@ -393,7 +396,7 @@ impl Modules for Code<'_> {
         self.memory.copy(self.pid, avma, into)
     }
 
-    fn made(&self, avma: u64) -> Option<Arc<UnwindTable>> {
+    fn jit_table(&self, avma: u64) -> Option<Arc<UnwindTable>> {
         self.tables.jit.find(ARCH?, self.pid.0, avma)
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rprof_processes::Image;
-use rprof_unwind::{Cause, End};
+use rprof_unwind::{TruncationReason, UnwindOutcome};
 
 /// Why a stack is not complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,14 +40,16 @@ impl StackCause {
     }
 }
 
-impl From<Cause> for StackCause {
-    fn from(cause: Cause) -> StackCause {
+impl From<TruncationReason> for StackCause {
+    fn from(cause: TruncationReason) -> StackCause {
         match cause {
-            Cause::StackEnded { .. } => StackCause::StackEnded,
-            Cause::NoUnwindInfo { .. } => StackCause::NoUnwindInfo,
-            Cause::BadMemory { .. } | Cause::MissingRegister { .. } => StackCause::BadMemory,
-            Cause::NotMapped { .. } => StackCause::NotMapped,
-            Cause::TooDeep => StackCause::TooDeep,
+            TruncationReason::StackEnded { .. } => StackCause::StackEnded,
+            TruncationReason::NoUnwindInfo { .. } => StackCause::NoUnwindInfo,
+            TruncationReason::BadMemory { .. } | TruncationReason::MissingRegister { .. } => {
+                StackCause::BadMemory
+            }
+            TruncationReason::NotMapped { .. } => StackCause::NotMapped,
+            TruncationReason::TooDeep => StackCause::TooDeep,
             _ => StackCause::BadUnwindInfo,
         }
     }
@@ -92,12 +94,17 @@ impl StackTally {
         notes
     }
 
-    pub(super) fn count_end(&mut self, end: End, image: Option<&Image>) {
-        match end {
-            End::Root(_) => self.count(Some(false), None, image),
-            End::Joined(_) => self.count(Some(true), None, image),
-            End::Truncated(cause) => self.count(None, Some(cause.into()), image),
+    /// Counts a stack by how unwinding ended, in this image.
+    pub(super) fn count_outcome(&mut self, outcome: UnwindOutcome, image: Option<&Image>) {
+        match outcome {
+            UnwindOutcome::Complete(_) => self.count(Some(false), None, image),
+            UnwindOutcome::Truncated(reason) => self.count(None, Some(reason.into()), image),
         }
+    }
+
+    /// Counts a stack whose callers were known from other moments of its thread.
+    pub(super) fn count_completed(&mut self) {
+        self.count(Some(true), None, None);
     }
 
     /// `complete` says whether it was joined.

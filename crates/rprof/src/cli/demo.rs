@@ -1,20 +1,20 @@
-//! Arguments of `rprof demo`, and of the program that it records.
+//! `demo`, and the program that it records.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-/// Records a built-in program and shows the result, as a first try.
+/// Records a bundled program with two threads and shows what comes of it.
 ///
-/// Prints the functions in which the program spent its time, beside the shares that it is written to
-/// spend there, and writes flamegraph.svg.
+/// Prints its top functions beside the shares that the program is made to spend, and
+/// writes flamegraph.svg.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
     /// Flame graph to write
     #[arg(short, long, value_name = "FILE", default_value = "flamegraph.svg", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 
-    /// CPU seconds that each of its two threads uses
+    /// CPU seconds that each of the two threads spends
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = parse_demo_seconds)]
     pub(crate) seconds: f64,
 }
@@ -26,7 +26,7 @@ fn parse_demo_seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Arguments of the program that `demo` records, a hidden command of rprof itself.
+/// The program that `demo` records.
 #[derive(Debug, Args)]
 pub(crate) struct WorkloadArgs {
     #[arg(default_value_t = 2.0, value_parser = parse_demo_seconds)]

@@ -1,19 +1,19 @@
-//! Arguments of `rprof doctor`.
+//! `doctor`.
 
 use clap::Args;
 
 use super::{Color, HeaderFormat};
 
-/// Checks whether you may profile on this machine, and says what to change if not.
+/// Tells whether this user may profile here, and what stands in the way.
 ///
-/// The exit status is 0 if `rprof record -g` of your own command would work, and 1 otherwise.
+/// The exit status is 0 only if `rprof record -g` would work.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// Output format
+    /// Form of the output
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: HeaderFormat,
 
-    /// When to use colours
+    /// Colour the states
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
 }

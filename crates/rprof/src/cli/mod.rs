@@ -14,8 +14,6 @@
 mod demo;
 mod doctor;
 mod flamegraph;
-#[cfg(test)]
-mod help_tests;
 mod list;
 mod pages;
 mod parsing;

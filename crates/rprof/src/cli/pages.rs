@@ -1,17 +1,17 @@
-//! Arguments of `rprof completions` and `rprof man`.
+//! `completions` and `man`.
 
 use clap::Args;
 
-/// Prints a completion script for your shell.
+/// Prints a completion script for a shell.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
-    /// Shell to complete for
+    /// The shell
     pub(crate) shell: clap_complete::Shell,
 }
 
-/// Prints the manual page of rprof, or of one of its commands.
+/// Prints the manual page, of rprof or of one of its commands.
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// Command to describe [default: rprof itself]
+    /// The command
     pub(crate) command: Option<String>,
 }

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use super::symbols::SymbolArgs;
 use super::values::{self, CpuList};
 
-/// Recording to read, and filters on it.
+/// What is read, and which part of it counts.
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
     /// Recording to read; `-` is standard input
@@ -18,7 +18,7 @@ pub(crate) struct InputArgs {
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
-    /// Only samples of these events
+    /// Only these events
     #[arg(
         long,
         help_heading = "Filters",
@@ -31,39 +31,39 @@ pub(crate) struct InputArgs {
     pub(crate) filter: FilterArgs,
 }
 
-/// Filters on samples. Several values of one option are alternatives.
+/// Which samples count; several values of one are alternatives.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArgs {
-    /// Only samples of threads with these names
+    /// Only threads of these names
     #[arg(long, alias = "comms", value_name = "NAME", value_delimiter = ',')]
     pub(crate) comm: Vec<String>,
 
-    /// Only samples of these processes
+    /// Only these processes
     #[arg(long, value_name = "PID", value_delimiter = ',', value_parser = values::task)]
     pub(crate) pid: Vec<i32>,
 
-    /// Only samples of these threads
+    /// Only these threads
     #[arg(long, value_name = "TID", value_delimiter = ',', value_parser = values::task)]
     pub(crate) tid: Vec<i32>,
 
-    /// Only samples on these CPUs, such as `0-3,8`
+    /// Only these CPUs, as `0-3,8`
     #[arg(long, value_name = "CPUS", value_parser = values::cpus)]
     pub(crate) cpu: Vec<CpuList>,
 
-    /// Only samples taken in one of these programs or libraries (path or file name)
+    /// Only samples whose leaf lies in one of these objects (path or file name)
     #[arg(long, alias = "dsos", value_name = "OBJECT", value_delimiter = ',')]
     pub(crate) dso: Vec<String>,
 
-    /// Only samples taken in one of these functions; repeatable
+    /// Only samples whose leaf is one of these functions; repeatable
     #[arg(long, alias = "symbols", value_name = "FUNCTION")]
     pub(crate) symbol: Vec<String>,
 
-    /// Only samples between these times, in seconds as `script` prints them; either may be left out
+    /// Only samples of this time, in seconds as `script` shows them; either end may be left out
     #[arg(long, value_name = "FROM,TO", value_parser = time_span)]
     pub(crate) time: Option<(u64, u64)>,
 
-    /// Count samples by their period, or each as one
+    /// What a sample counts for
     #[arg(long, value_name = "WHAT", default_value = "period")]
     pub(crate) weight: WeightArg,
 
@@ -88,13 +88,13 @@ fn time_span(text: &str) -> Result<(u64, u64), String> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WeightArg {
-    /// Events or nanoseconds since the sample before
+    /// Its period: the events, or the nanoseconds, it stands for
     Period,
-    /// Each sample counts as one
+    /// One
     Samples,
 }
 
-/// Shows the functions in which the time was spent.
+/// Shows the top functions.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
     #[command(flatten)]
@@ -103,7 +103,7 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) rows: RowArgs,
 
-    /// Output format
+    /// Form of the output
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: Format,
 
@@ -111,16 +111,16 @@ pub(crate) struct ReportArgs {
     #[arg(short = 'g', long, hide = true, num_args = 0..=1, default_missing_value = "")]
     pub(crate) call_graph: Option<String>,
 
-    /// When to use colours
+    /// Colour the shares
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
 }
 
-/// Options for the rows of a report.
+/// Which rows.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Rows")]
 pub(crate) struct RowArgs {
-    /// Make a row for each combination of these
+    /// What rows are told apart by
     #[arg(
         short,
         long,
@@ -130,19 +130,19 @@ pub(crate) struct RowArgs {
     )]
     pub(crate) sort: Vec<SortKey>,
 
-    /// Sort by total: time in the function and in those it called [default with call stacks]
+    /// Sort by total [default when the recording has stacks]
     #[arg(long, overrides_with = "no_children")]
     pub(crate) children: bool,
 
-    /// Sort by self: time in the function itself [default without]
+    /// Sort by self
     #[arg(long, overrides_with = "children")]
     pub(crate) no_children: bool,
 
-    /// Leave out rows below this share
+    /// Leave out rows of a smaller share than this
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = values::percent)]
     pub(crate) percent_limit: f64,
 
-    /// Show at most N rows
+    /// At most N rows
     #[arg(short = 'n', long = "rows", value_name = "N")]
     pub(crate) limit: Option<usize>,
 }
@@ -183,7 +183,7 @@ pub(crate) enum Color {
     Never,
 }
 
-/// Writes folded stacks, the text format that flame graph tools read.
+/// Writes folded stacks, as inferno and FlameGraph read them.
 #[derive(Debug, Args)]
 pub(crate) struct CollapseArgs {
     #[command(flatten)]
@@ -194,70 +194,71 @@ pub(crate) struct CollapseArgs {
     pub(crate) output: PathBuf,
 }
 
-/// Prints every sample, in the format of perf script.
+/// Prints every sample, in the form of perf script.
 #[derive(Debug, Args)]
 pub(crate) struct ScriptArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
 
-    /// Fields to print, such as `comm,ip,sym`; `+FIELD` and `-FIELD` change the default set; `hw:`, `sw:`,
-    /// `trace:`, `raw:` or `break:` before the list applies it to events of that kind only
+    /// Fields to show, as `comm,ip,sym`; `+FIELD` and `-FIELD` change the default set;
+    /// `hw:`, `sw:`, `trace:`, `raw:` or `break:` before the list limit it to events of that
+    /// kind
     #[arg(short = 'F', long, help_heading = "Output", value_name = "LIST", allow_hyphen_values = true, value_parser = rprof_script::FieldList::parse)]
     pub(crate) fields: Vec<rprof_script::FieldList>,
 
-    /// Print times with nanoseconds
+    /// Times with nanoseconds
     #[arg(long, help_heading = "Output")]
     pub(crate) ns: bool,
 
-    /// Print at most N frames of each stack
+    /// At most N frames of a stack
     #[arg(long, help_heading = "Output", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_stack: Option<u32>,
 
-    /// Print samples without their call stacks
+    /// Show samples with a stack as if they had none
     #[arg(short = 'G', long, help_heading = "Output")]
     pub(crate) hide_call_graph: bool,
 
-    /// Print records of lost samples too
+    /// Also records of lost samples
     #[arg(long, help_heading = "Records")]
     pub(crate) show_lost_events: bool,
 
-    /// Print starts, names and ends of threads and processes too
+    /// Also names, births and ends of tasks
     #[arg(long, help_heading = "Records")]
     pub(crate) show_task_events: bool,
 
-    /// Print memory mappings too
+    /// Also mappings
     #[arg(long, help_heading = "Records")]
     pub(crate) show_mmap_events: bool,
 
-    /// Print context switches too
+    /// Also context switches
     #[arg(long, help_heading = "Records")]
     pub(crate) show_switch_events: bool,
 
-    /// Print namespaces of processes too
+    /// Also namespaces of tasks
     #[arg(long, help_heading = "Records")]
     pub(crate) show_namespace_events: bool,
 
-    /// Print BPF programs and symbols generated by the kernel too
+    /// Also BPF programs, and symbols that the kernel made at run time
     #[arg(long, help_heading = "Records")]
     pub(crate) show_bpf_events: bool,
 
-    /// Print control groups too
+    /// Also cgroups
     #[arg(long, help_heading = "Records")]
     pub(crate) show_cgroup_events: bool,
 
-    /// Print changes of kernel code too
+    /// Also changes of kernel code
     #[arg(long, help_heading = "Records")]
     pub(crate) show_text_poke_events: bool,
 }
 
-/// Shows how a recording was made: machine, command, events, and build-ids of programs.
+/// Shows what a recording says of itself: machine, command, events, images.
 #[derive(Debug, Args)]
 pub(crate) struct HeaderArgs {
     /// Recording to read; `-` is standard input
     #[arg(short, long, value_name = "FILE", default_value = "perf.data", value_hint = ValueHint::FilePath)]
     pub(crate) input: PathBuf,
 
-    /// Output format
+    /// Form of the output
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: HeaderFormat,
 }

@@ -1,22 +1,22 @@
-//! Arguments for the names of functions: where they come from, and how they are shown.
+//! Arguments about names: which there are, and how they are shown.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-/// Options for the names of functions.
+/// How functions are named.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Names")]
 pub(crate) struct SymbolArgs {
-    /// Show inlined calls as frames of their own; the default
+    /// Show calls that were inlined as frames of their own; the default
     #[arg(long, overrides_with = "no_inline")]
     pub(crate) inline: bool,
 
-    /// Show inlined calls as part of the function that they were inlined into
+    /// Show only functions, not the calls that were inlined into them
     #[arg(long, overrides_with = "inline")]
     pub(crate) no_inline: bool,
 
-    /// How to show mangled names of C++ and Rust
+    /// How much of a mangled name is written out
     #[arg(long, value_name = "HOW", default_value = "short")]
     pub(crate) demangle: DemangleArg,
 
@@ -24,26 +24,26 @@ pub(crate) struct SymbolArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) symfs: Option<PathBuf>,
 
-    /// Kernel image with symbols and debug information, instead of /proc/kallsyms
+    /// Name the kernel by this file, which has its symbols and debug information
     #[arg(short = 'k', long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) vmlinux: Option<PathBuf>,
 
-    /// Download missing debug files from the servers in DEBUGINFOD_URLS
+    /// Fetch debug files that this machine lacks from the servers in DEBUGINFOD_URLS
     #[arg(long, overrides_with = "no_debuginfod")]
     pub(crate) debuginfod: bool,
 
-    /// Download nothing; the default
+    /// Fetch nothing; the default
     #[arg(long, overrides_with = "debuginfod")]
     pub(crate) no_debuginfod: bool,
 }
 
-/// Forms in which mangled names are shown.
+/// How much of a mangled name is written out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DemangleArg {
     /// With parameters and return types
     Full,
-    /// Names alone, as by perf
+    /// Names alone, as perf shows them
     Short,
-    /// Mangled, as in the file
+    /// Nothing: names as in the file
     None,
 }

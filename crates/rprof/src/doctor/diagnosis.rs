@@ -1,24 +1,25 @@
-//! Diagnosis: may this user profile here, and if not, why not?
+//! May this user profile here, and what stands in the way?
 //!
 //! ```text
-//!   Facts (settings, limits, rights, from files) -----+
+//!   Facts (settings, limits, rights, as files tell) --+
 //!                                                     +--> checks: each with a state and a fix
 //!   Tries (perf_event_open, really called) -----------+
 //! ```
 //!
-//! Settings do not show everything that can forbid perf events: a seccomp filter or a security module is in
-//! none of them. So everything that matters is tried, and the settings explain the result.
+//! What a setting would allow and what the kernel does are different things: a seccomp
+//! filter or a security module shows in no setting. So everything that matters is
+//! tried, and the settings explain what came of it.
 
 use super::checks;
 use super::facts::Facts;
 use super::tries::Tries;
 
-/// Severity of a check.
+/// How much something stands in the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum State {
-    /// No limit.
+    /// Not at all.
     Ok,
-    /// Recording works, but not for everything.
+    /// One can record, but not all that there is.
     Limited,
     /// Nothing can be recorded.
     Blocked,
@@ -35,37 +36,37 @@ impl State {
     }
 }
 
-/// One thing that can limit or block recording.
+/// One thing that can stand in the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Check {
-    /// Stable name, for programs.
+    /// A name that stays the same, for programs.
     pub(crate) id: &'static str,
-    /// Subject, for people.
+    /// What it is.
     pub(crate) what: &'static str,
-    /// Severity.
+    /// Whether it stands in the way.
     pub(crate) state: State,
-    /// Value or result that was found.
+    /// What was found.
     pub(crate) found: String,
-    /// Remedy with the least privilege.
+    /// What to do about it, with as little privilege as will do.
     pub(crate) fix: Option<String>,
 }
 
-/// Result of [`diagnose`].
+/// What [`diagnose`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Diagnosis {
-    /// Checks, the most important first.
+    /// In the order in which they matter.
     pub(crate) checks: Vec<Check>,
-    /// `record -g` of one's own command would work.
+    /// Whether `record -g` of one's own command would work.
     pub(crate) can_record: bool,
 }
 
-/// Reads all facts, makes all tries, and judges them.
+/// Looks at everything, and tries what can be tried.
 pub(crate) fn diagnose() -> Diagnosis {
     let (facts, tries) = (Facts::read(), Tries::make());
     judge(&facts, &tries)
 }
 
-/// Draws conclusions from facts and tries.
+/// What facts and tries come to.
 pub(crate) fn judge(facts: &Facts, tries: &Tries) -> Diagnosis {
     Diagnosis {
         checks: checks::all(facts, tries),

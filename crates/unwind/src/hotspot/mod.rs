@@ -23,8 +23,8 @@ mod blobs;
 pub(crate) use blobs::Blobs;
 
 use crate::arch::x86_64::{RBP, RSP};
+use crate::simulate::{CodeSource, PathState, Stop};
 use crate::step::Caller;
-use crate::walk::{self, Stop};
 use crate::{Arch, FoundBy, Memory, Registers};
 use blobs::Blob;
 
@@ -53,7 +53,7 @@ pub(crate) enum Outcome {
 /// A step out of code of HotSpot.
 ///
 /// `exact`: the frame did not make a call.
-pub(crate) fn step<M: Memory + ?Sized, C: walk::Code>(
+pub(crate) fn step<M: Memory + ?Sized, C: CodeSource>(
     blobs: &Blobs,
     registers: &mut Registers,
     memory: &M,
@@ -81,7 +81,7 @@ fn caller(address: u64, slot: u64, by: FoundBy) -> (Caller, FoundBy) {
     (caller, by)
 }
 
-fn compiled<M: Memory + ?Sized, C: walk::Code>(
+fn compiled<M: Memory + ?Sized, C: CodeSource>(
     blobs: &Blobs,
     blob: &Blob,
     registers: &mut Registers,
@@ -89,15 +89,18 @@ fn compiled<M: Memory + ?Sized, C: walk::Code>(
     text: &C,
     exact: bool,
 ) -> Option<(Caller, FoundBy)> {
-    let mut way = walk::Way::new(registers);
+    let mut path = PathState::new(registers);
     if exact && registers.ip() < blob.complete {
-        let done = |way: &walk::Way| way.ip() >= blob.complete;
-        if !matches!(way.straight(memory, text, PROLOGUE, done), Stop::Done) {
+        let done = |path: &PathState| path.ip() >= blob.complete;
+        if !matches!(
+            path.follow_straight(memory, text, PROLOGUE, done),
+            Stop::Done
+        ) {
             return None;
         }
     } else if exact {
-        let mut epilogue = walk::Way::new(registers);
-        let stop = epilogue.straight(memory, text, EPILOGUE, |_| false);
+        let mut epilogue = PathState::new(registers);
+        let stop = epilogue.follow_straight(memory, text, EPILOGUE, |_| false);
         if let Stop::Return { address, slot } = stop
             && text.is_return_address(address)
         {
@@ -107,9 +110,9 @@ fn compiled<M: Memory + ?Sized, C: walk::Code>(
         }
     }
     let framed = |pushed: u64| {
-        let above = way.registers().sp().wrapping_add(blob.frame + 8 * pushed);
+        let above = path.registers().sp().wrapping_add(blob.frame + 8 * pushed);
         let (slot, saved) = (above.wrapping_sub(8), above.wrapping_sub(16));
-        Some((above, way.read(slot, memory)?, way.read(saved, memory)?))
+        Some((above, path.read(slot, memory)?, path.read(saved, memory)?))
     };
     let read = |avma, into: &mut [u8]| text.read(avma, into);
     let (mut above, mut address, mut fp) = framed(0)?;
@@ -147,24 +150,24 @@ fn compiled<M: Memory + ?Sized, C: walk::Code>(
     Some((caller, FoundBy::FrameSize))
 }
 
-fn interpreted<M: Memory + ?Sized, C: walk::Code>(
+fn interpreted<M: Memory + ?Sized, C: CodeSource>(
     registers: &mut Registers,
     memory: &M,
     text: &C,
     exact: bool,
 ) -> Option<(Caller, FoundBy)> {
     if exact {
-        let mut way = walk::Way::new(registers);
+        let mut path = PathState::new(registers);
         // Up to where the new frame pointer is there; or to the return, which is a jump.
-        let sets_up = |way: &walk::Way| {
-            let now = way.registers();
+        let sets_up = |path: &PathState| {
+            let now = path.registers();
             now.fp() == Some(now.sp()) && registers.fp() != now.fp()
         };
-        match way.straight(memory, text, PROLOGUE, sets_up) {
+        match path.follow_straight(memory, text, PROLOGUE, sets_up) {
             Stop::Done => {
-                let slot = way.registers().sp().wrapping_add(8);
-                let address = way.read(slot, memory)?;
-                let (sender, fp) = (way.registers().get(R13)?, registers.fp()?);
+                let slot = path.registers().sp().wrapping_add(8);
+                let address = path.read(slot, memory)?;
+                let (sender, fp) = (path.registers().get(R13)?, registers.fp()?);
                 if sender < registers.sp() || !text.is_return_address(address) {
                     return None;
                 }
@@ -177,7 +180,7 @@ fn interpreted<M: Memory + ?Sized, C: walk::Code>(
             Stop::Jump(address) | Stop::Return { address, .. }
                 if text.is_return_address(address) =>
             {
-                *registers = *way.registers();
+                *registers = *path.registers();
                 registers.keep(1 << RBP | 1 << RSP);
                 return Some(caller(address, 0, FoundBy::Code));
             }
@@ -190,9 +193,11 @@ fn interpreted<M: Memory + ?Sized, C: walk::Code>(
             let r13 = now.get(R13).map(|r13| r13.wrapping_sub(registers.sp()));
             r13.is_some_and(|above| above > MAX_FRAME) && now.fp() == registers.fp()
         };
-        let mut way = walk::Way::new(registers);
+        let mut path = PathState::new(registers);
         if !in_frame(registers) {
-            let stop = way.straight(memory, text, RETURN_ENTRY, |way| in_frame(way.registers()));
+            let stop = path.follow_straight(memory, text, RETURN_ENTRY, |path| {
+                in_frame(path.registers())
+            });
             if !matches!(stop, Stop::Done) {
                 return None;
             }

@@ -112,7 +112,7 @@ impl UnwindTable {
     /// and its address `at`, from which relative pointers in it count. What it says of code outside
     /// of `code` is left out. There is no bias: all addresses are AVMAs.
     #[must_use]
-    pub fn of_made_code(arch: Arch, eh_frame: &[u8], at: u64, code: Range<u64>) -> Self {
+    pub fn of_jit_code(arch: Arch, eh_frame: &[u8], at: u64, code: Range<u64>) -> Self {
         let len = code.end.saturating_sub(code.start);
         let load = Segment {
             offset: 0,

@@ -3,8 +3,8 @@
 
 use crate::image::{eh_frame, image};
 use rprof_unwind::{
-    Arch, Cause, End, FoundBy, Frame, FrameKind, Module, Modules, Registers, Root, StackDump,
-    UnwindTable, Unwinder,
+    Arch, FoundBy, Frame, FrameKind, Module, Modules, Registers, Root, StackDump, TruncationReason,
+    UnwindOutcome, UnwindTable, Unwinder,
 };
 
 const BIAS: u64 = 0x5500_0000_0000;
@@ -52,7 +52,7 @@ fn process() -> Process {
     Process { table }
 }
 
-fn unwind(registers: &Registers, words: &[u64]) -> (Vec<Frame>, End) {
+fn unwind(registers: &Registers, words: &[u64]) -> (Vec<Frame>, UnwindOutcome) {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let memory = StackDump::new(STACK, &bytes);
     let mut frames = Vec::new();
@@ -84,7 +84,7 @@ fn from_a_leaf_to_the_root() {
         found,
         [(0x2010, STACK), (0x3020, STACK), (0x4010, STACK + 32)]
     );
-    assert_eq!(end, End::Root(Root::UndefinedReturnAddress));
+    assert_eq!(end, UnwindOutcome::Complete(Root::UndefinedReturnAddress));
     assert_eq!(frames[1].slot, 0, "the link register");
     assert_eq!(frames[2].slot, STACK + 8);
 }
@@ -95,7 +95,7 @@ fn every_place_of_a_prologue() {
     let (frames, end) = unwind(&registers(0x3000, signed(0x4010), 1), &[]);
     assert_eq!(
         (frames.len(), end),
-        (2, End::Root(Root::UndefinedReturnAddress))
+        (2, UnwindOutcome::Complete(Root::UndefinedReturnAddress))
     );
     // It was, and x29 is still the caller's.
     let (frames, _) = unwind(&registers(0x3004, 7, 1), &[0, signed(0x4010), 0, 0]);
@@ -110,7 +110,7 @@ fn link_register_serves_once() {
     let address = BIAS + 0x2020;
     assert_eq!(
         end,
-        End::Truncated(Cause::MissingRegister {
+        UnwindOutcome::Truncated(TruncationReason::MissingRegister {
             address,
             register: 30
         })
@@ -121,14 +121,18 @@ fn link_register_serves_once() {
 fn frame_records_without_description() {
     let words = [0, 0, STACK + 48, signed(0x20100), 0, 0, 0, 0];
     let (frames, end) = unwind(&registers(0x20000, 9, STACK + 16), &words);
-    assert_eq!(frames[1].by, FoundBy::FramePointer);
+    assert_eq!(frames[1].found_by, FoundBy::FramePointer);
     assert_eq!(frames[1].address, BIAS + 0x20100);
-    assert_eq!(end, End::Root(Root::NullReturnAddress), "a record of zeros");
+    assert_eq!(
+        end,
+        UnwindOutcome::Complete(Root::NullReturnAddress),
+        "a record of zeros"
+    );
 }
 
 /// The kernel's signal frame above a handler: siginfo where the handler asked for it, ucontext,
 /// registers, and the record of floating point registers.
-fn through_a_signal(signal: u64, record: u64) -> (Vec<Frame>, End) {
+fn through_a_signal(signal: u64, record: u64) -> (Vec<Frame>, UnwindOutcome) {
     let mut words = vec![0; 80];
     words[0] = STACK + 32;
     words[1] = BIAS + 0x21000;
@@ -161,7 +165,7 @@ fn handlers_with_and_without_siginfo() {
             ]
         );
         assert_eq!(frames[2].sp, STACK + 0x800);
-        assert_eq!(end, End::Root(Root::UndefinedReturnAddress));
+        assert_eq!(end, UnwindOutcome::Complete(Root::UndefinedReturnAddress));
     }
     let (frames, end) = through_a_signal(0xdead_beef, 0);
     assert!(
@@ -204,7 +208,7 @@ fn a_return_address_above_the_frame_address() {
         .map(|frame| (frame.address - BIAS, frame.sp - STACK))
         .collect();
     assert_eq!(found, [(0x2010, 0), (0x3010, 32), (0x4010, 48)]);
-    assert_eq!(end, End::Root(Root::UndefinedReturnAddress));
+    assert_eq!(end, UnwindOutcome::Complete(Root::UndefinedReturnAddress));
 }
 
 /// The first entry of a PLT pushes x16 and x30, and has no description.
@@ -242,6 +246,6 @@ fn in_the_first_entry_of_a_plt() {
         );
         let found: Vec<u64> = frames.iter().map(|frame| frame.address - BIAS).collect();
         assert_eq!(found, [at, 0x3010, 0x4010], "{end:?}");
-        assert_eq!(end, End::Root(Root::UndefinedReturnAddress));
+        assert_eq!(end, UnwindOutcome::Complete(Root::UndefinedReturnAddress));
     }
 }

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::process::Traced;
-use rprof_unwind::{Arch, Cause, End, Unwinder};
+use rprof_unwind::{Arch, TruncationReason, UnwindOutcome, Unwinder};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -58,16 +58,18 @@ fn attached() {
             let place = |at: u64| process.place(at);
             let last = frames.last().map_or(0, |frame| frame.address);
             let text = match end {
-                End::Truncated(Cause::NoUnwindInfo { address }) if address >> 40 == 0x7f => {
+                UnwindOutcome::Truncated(TruncationReason::NoUnwindInfo { address })
+                    if address >> 40 == 0x7f =>
+                {
                     format!("no info {}", place(address).split('+').next().unwrap_or(""))
                 }
-                End::Truncated(_) => format!("{end:?} {}", place(last)),
+                UnwindOutcome::Truncated(_) => format!("{end:?} {}", place(last)),
                 end => format!("{end:?}"),
             };
             count += 1;
             complete += usize::from(end.is_complete());
             for frame in &frames {
-                *by.entry(format!("{:?}", frame.by)).or_default() += 1;
+                *by.entry(format!("{:?}", frame.found_by)).or_default() += 1;
             }
             *ends.entry(text).or_default() += 1;
             let shown = !end.is_complete() && detail > 0;
@@ -82,7 +84,10 @@ fn attached() {
                     }
                     let (a, sp, slot) = (frame.address, frame.sp, frame.slot);
                     let at = place(frame.address);
-                    eprintln!("  F {a:x} sp {sp:x} slot {slot:x} {:?} {at}", frame.by);
+                    eprintln!(
+                        "  F {a:x} sp {sp:x} slot {slot:x} {:?} {at}",
+                        frame.found_by
+                    );
                 }
             }
             if shown {

@@ -8,7 +8,7 @@ use framehop::{ExplicitModuleSectionInfo, FrameAddress, Unwinder as _};
 use object::{Object, ObjectSection};
 use rprof_unwind::table::{CfaRule, RegisterRule, Row};
 use rprof_unwind::{
-    Arch, End, Frame, Memory, Module, Modules, Registers, Root, UnwindTable, Unwinder,
+    Arch, Frame, Memory, Module, Modules, Registers, Root, UnwindOutcome, UnwindTable, Unwinder,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -95,7 +95,7 @@ fn compare(path: &Path, tally: &mut BTreeMap<&'static str, usize>) {
         let end = ours.unwind(&registers, &memory, &One(&table), 2, &mut frames);
         let mine = match (frames.get(1), end) {
             (Some(frame), _) => Ok(Some((frame.address, frame.sp))),
-            (None, End::Root(Root::UndefinedReturnAddress)) => Ok(None),
+            (None, UnwindOutcome::Complete(Root::UndefinedReturnAddress)) => Ok(None),
             (None, end) => Err(end),
         };
         let mut registers = UnwindRegsX86_64::new(ip, sp, bp);

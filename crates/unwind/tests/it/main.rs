@@ -8,7 +8,6 @@ mod attached;
 mod framehop;
 mod hostile;
 mod image;
-mod join;
 mod process;
 mod readelf;
 mod rows;

@@ -5,7 +5,7 @@
 
 use crate::process::{Stop, Traced};
 use crate::tools;
-use rprof_unwind::{Arch, Cause, End, Frame, FrameKind, Root, Unwinder};
+use rprof_unwind::{Arch, Frame, FrameKind, Root, TruncationReason, UnwindOutcome, Unwinder};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -109,7 +109,13 @@ fn run_from(mut process: Traced, limit: usize) -> Tally {
     tally
 }
 
-fn check(process: &Traced, calls: &[Call], frames: &[Frame], end: End, tally: &mut Tally) {
+fn check(
+    process: &Traced,
+    calls: &[Call],
+    frames: &[Frame],
+    end: UnwindOutcome,
+    tally: &mut Tally,
+) {
     let found = frames.iter().skip(1).map(|frame| Call {
         address: frame.address,
         slot: frame.slot,
@@ -121,14 +127,14 @@ fn check(process: &Traced, calls: &[Call], frames: &[Frame], end: End, tally: &m
             && (call.interrupted || call.slot == found.slot)
     };
     // Code that ends the process is not left by a return, so its caller, `_start`, is not found.
-    let missing = usize::from(end == End::Root(Root::ExitFollows));
+    let missing = usize::from(end == UnwindOutcome::Complete(Root::ExitFollows));
     let agree = found.clone().count() + missing == calls.len()
         && calls
             .iter()
             .rev()
             .zip(found.clone())
             .all(|(call, found)| same(call, &found));
-    if agree && matches!(end, End::Root(_)) {
+    if agree && matches!(end, UnwindOutcome::Complete(_)) {
         tally.right += 1;
         *tally.roots.entry(format!("{end:?}")).or_default() += 1;
         return;
@@ -138,7 +144,7 @@ fn check(process: &Traced, calls: &[Call], frames: &[Frame], end: End, tally: &m
         .rev()
         .zip(found.clone())
         .all(|(call, found)| same(call, &found));
-    if prefix && matches!(end, End::Truncated(_)) {
+    if prefix && matches!(end, UnwindOutcome::Truncated(_)) {
         tally.short += 1;
         *tally.roots.entry(place_of(process, end)).or_default() += 1;
         return;
@@ -176,16 +182,16 @@ fn check(process: &Traced, calls: &[Call], frames: &[Frame], end: End, tally: &m
                 " {}@{:x}:{:?}",
                 process.place(call.address),
                 call.slot,
-                frame.by
+                frame.found_by
             );
         }
     }
 }
 
 /// The end of an incomplete stack, for messages.
-fn place_of(process: &Traced, end: End) -> String {
+fn place_of(process: &Traced, end: UnwindOutcome) -> String {
     match end {
-        End::Truncated(Cause::NoUnwindInfo { address }) => {
+        UnwindOutcome::Truncated(TruncationReason::NoUnwindInfo { address }) => {
             format!("no unwind information: {}", process.place(address))
         }
         end => format!("{end:x?}"),

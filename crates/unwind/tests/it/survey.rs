@@ -7,7 +7,7 @@
 //! ```
 
 use crate::process::{Stop, Traced};
-use rprof_unwind::{Arch, Cause, End, Module, Modules, StackDump, Unwinder};
+use rprof_unwind::{Arch, Module, Modules, StackDump, TruncationReason, UnwindOutcome, Unwinder};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -45,12 +45,12 @@ fn survey() {
         process.read_stack(registers.sp());
         let end = unwinder.unwind(&registers, &process, &process, 10_000, &mut frames);
         let text = match end {
-            End::Truncated(
-                Cause::NoUnwindInfo { address }
-                | Cause::BadCfi { address }
-                | Cause::NotMapped { address }
-                | Cause::NotProgressing { address }
-                | Cause::MissingRegister { address, .. },
+            UnwindOutcome::Truncated(
+                TruncationReason::NoUnwindInfo { address }
+                | TruncationReason::BadCfi { address }
+                | TruncationReason::NotMapped { address }
+                | TruncationReason::NotProgressing { address }
+                | TruncationReason::MissingRegister { address, .. },
             ) => {
                 let last = frames.last().map_or(0, |frame| frame.address);
                 format!("{end:?} {} {}", process.place(address), process.place(last))
@@ -65,7 +65,7 @@ fn survey() {
         let without_code = WithoutCode(&process);
         let dump = StackDump::new(registers.sp(), &stack);
         for frame in &frames {
-            *by.entry(format!("{:?}", frame.by)).or_default() += 1;
+            *by.entry(format!("{:?}", frame.found_by)).or_default() += 1;
         }
         let begin = Instant::now();
         for _ in 0..20 {

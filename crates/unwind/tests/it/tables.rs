@@ -159,7 +159,7 @@ fn made_code_has_its_own_rows_only() {
         ],
     );
     let code = at..at + 0x20;
-    let table = UnwindTable::of_made_code(rprof_unwind::Arch::X86_64, &section, at + 0x20, code);
+    let table = UnwindTable::of_jit_code(rprof_unwind::Arch::X86_64, &section, at + 0x20, code);
     let rows: Vec<_> = (table.rows())
         .filter_map(|row| Some((row.start, row.end, row.rule?.cfa)))
         .collect();
@@ -173,6 +173,6 @@ fn made_code_has_its_own_rows_only() {
         ]
     );
     assert!(table.covers(at + 0x1f) && !table.covers(at + 0x20) && !table.covers(0x40_0000));
-    let nothing = UnwindTable::of_made_code(rprof_unwind::Arch::X86_64, &section, 0, 8..8);
+    let nothing = UnwindTable::of_jit_code(rprof_unwind::Arch::X86_64, &section, 0, 8..8);
     assert!(!nothing.has_cfi());
 }

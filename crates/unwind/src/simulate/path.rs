@@ -1,36 +1,53 @@
-//! [`Way`]: registers and stack along the code that is followed.
+//! [`PathState`]: registers and stack along one path through the code.
 
-use super::{Code, MAX_BRANCHES, MAX_LEN, Window};
+use super::window::{CodeSource, CodeWindow, MAX_INSTRUCTION};
 use crate::arch::x86_64::{RBP, RSP};
 use crate::{Arch, Memory, Registers};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
-/// Most words that are written on the way and remembered.
+/// Maximum number of words written along a path that are remembered.
 const MAX_WRITTEN: usize = 64;
+
+/// Maximum number of branches that wait to be tried.
+pub(super) const MAX_BRANCHES: usize = 64;
+
+/// Result of a simulation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Exit {
+    /// A return to `address`, which lies in `slot`. The registers are the caller's.
+    Return { address: u64, slot: u64 },
+    /// Code that ends the thread or the process.
+    End,
+    /// No return; the first path that came to one would have read this address, which is not known.
+    Unreadable(u64),
+    /// No return.
+    Lost,
+}
 
 /// Where following the code in a straight line ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Stop {
-    /// Where it was to end.
+    /// At the state that was looked for.
     Done,
-    /// With a return to this address, which lies in `slot`. The registers are the caller's.
+    /// At a return to `address`, which lies in `slot`. The registers are the caller's.
     Return { address: u64, slot: u64 },
-    /// With a jump to what is in a register.
+    /// At a jump to an address in a register.
     Jump(u64),
-    /// At a call, a jump, an end of what can be followed.
+    /// At a call, a jump, or an instruction that cannot be followed.
     Nothing,
 }
 
-/// One way, up to some instruction.
+/// Registers and stack after the instructions of a path.
 #[derive(Clone)]
-pub(crate) struct Way {
+pub(crate) struct PathState {
     pub(super) ip: u64,
     pub(super) registers: Registers,
-    /// Words of the stack that were written on the way.
+    /// Words of the stack that were written along the path; `None` where the value is not known.
     pub(super) written: Vec<(u64, Option<u64>)>,
 }
 
-impl Way {
+impl PathState {
+    /// Starts at the instruction pointer of these registers.
     pub(crate) fn new(registers: &Registers) -> Self {
         Self {
             ip: registers.ip(),
@@ -47,19 +64,19 @@ impl Way {
         &self.registers
     }
 
-    /// Follows at most so many instructions until `done`. A branch forward is taken
-    /// only where going straight on led nowhere, the last one first.
-    pub(crate) fn straight<M: Memory + ?Sized, C: Code>(
+    /// Follows at most `limit` instructions until `done`. A branch forward is taken only where going
+    /// straight on led nowhere, the last one first.
+    pub(crate) fn follow_straight<M: Memory + ?Sized, C: CodeSource>(
         &mut self,
         memory: &M,
         text: &C,
-        most: usize,
+        limit: usize,
         done: impl Fn(&Self) -> bool,
     ) -> Stop {
-        let mut window = Window::default();
+        let mut window = CodeWindow::default();
         let mut branches = Vec::new();
-        for _ in 0..most {
-            let bytes = window.at(self.ip, MAX_LEN, text);
+        for _ in 0..limit {
+            let bytes = window.at(self.ip, MAX_INSTRUCTION, text);
             let mut decoder = Decoder::with_ip(64, bytes, self.ip, DecoderOptions::NONE);
             let instruction = decoder.decode();
             let goes_on = match instruction.flow_control() {
@@ -106,7 +123,8 @@ impl Way {
         Stop::Nothing
     }
 
-    /// The caller's registers, after a return through `slot` that takes `popped` bytes more off the stack.
+    /// Returns the caller's registers, after a return through `slot` that takes `popped` bytes more off
+    /// the stack.
     pub(super) fn returned(mut self, slot: u64, popped: u64) -> Registers {
         self.registers.keep(Arch::X86_64.callee_saved());
         let sp = slot.wrapping_add(8).wrapping_add(popped);
@@ -114,6 +132,7 @@ impl Way {
         self.registers
     }
 
+    /// Reads a word of the stack as the path has left it.
     pub(crate) fn read<M: Memory + ?Sized>(&self, avma: u64, memory: &M) -> Option<u64> {
         match self.written.iter().rev().find(|(at, _)| *at == avma) {
             Some((_, value)) => *value,
@@ -127,8 +146,8 @@ impl Way {
         }
     }
 
-    /// Does what the instruction does to stack pointer and saved registers. False if what
-    /// becomes of the stack pointer cannot be said.
+    /// Applies an instruction to stack pointer, saved registers and stack. Returns false if the stack
+    /// pointer is not known afterwards.
     pub(super) fn execute<M: Memory + ?Sized>(
         &mut self,
         instruction: &Instruction,
@@ -170,7 +189,7 @@ impl Way {
                 }
                 return true;
             }
-            // They only look at their first operand.
+            // These only read their first operand.
             Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt => return true,
             _ => {}
         }
@@ -219,7 +238,7 @@ impl Way {
         }
     }
 
-    /// The address of a memory operand, if the registers in it are known.
+    /// Returns the address of a memory operand, if the registers in it are known.
     fn stack_address(&self, instruction: &Instruction) -> Option<u64> {
         let base = number(instruction.memory_base())?;
         let base = self.registers.get(base)?;
@@ -242,7 +261,7 @@ fn immediate(instruction: &Instruction) -> Option<u64> {
     }
 }
 
-/// The DWARF number of a general register, whatever part of it is meant.
+/// Returns the DWARF number of the general register that this is, or is a part of.
 fn number(register: Register) -> Option<u8> {
     Some(match register.full_register() {
         Register::RAX => 0,

@@ -1,0 +1,321 @@
+//! [`DeepStackCompleter`]: observations and cut points of all threads.
+
+use super::caller_history::CallerHistory;
+use super::cross_thread::{CrossThreadModels, Fingerprint};
+use super::observation::{CodeLookup, Completion, CutPoint, StackObservation};
+use super::rule::{
+    DEFERRAL, MAX_AGE_CROSS_THREAD, MAX_AGE_ONE_SIDED, MIN_OBSERVATIONS, POLYMORPHIC,
+};
+use crate::{Frame, Root};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Maximum number of frames that are kept, of all threads together.
+pub(super) const MAX_FRAMES: usize = 1 << 19;
+
+/// Number of cut points of a thread from which on old ones are dropped.
+pub(super) const MAX_CUT_POINTS: usize = 128;
+
+/// Maximum number of ambiguous cut points and functions of a thread. One with more has a stack that is
+/// never quiet.
+const MAX_AMBIGUOUS: usize = 1024;
+
+/// Finds the callers of stacks that were cut, from what was observed of the same threads before
+/// and after. Memory is bounded.
+///
+/// # Examples
+/// ```
+/// use rprof_unwind::{
+///     CodeLookup, Completion, CutPoint, DeepStackCompleter, FoundBy, Frame, FrameKind, Root,
+///     StackObservation,
+/// };
+///
+/// /// Functions of 16 bytes, all in one image.
+/// struct Code;
+/// impl CodeLookup for Code {
+///     fn function_of(&self, frame: &Frame) -> Option<u64> {
+///         Some(frame.address & !0xf)
+///     }
+///     fn image_offset(&self, address: u64) -> Option<(u64, u64)> {
+///         Some((1, address))
+///     }
+/// }
+///
+/// let frame = |address, sp| Frame {
+///     address,
+///     sp,
+///     slot: sp - 8,
+///     kind: FrameKind::Caller,
+///     found_by: FoundBy::Cfi,
+/// };
+/// // leaf, wide, caller, main: the copies end in `wide`, whose frame is too big.
+/// let frames = [frame(0x101, 0x1000), frame(0x201, 0x1100), frame(0x301, 0x9000), frame(0x401, 0x9100)];
+/// let cut = CutPoint { slot: frames[2].slot, function: 0x200 };
+/// let (thread, ms) = (7, 1_000_000);
+///
+/// let mut stacks = DeepStackCompleter::new();
+/// for n in 0..6 {
+///     stacks.register_cut(thread, cut, n * ms, &Code);
+///     // A read of the process's memory, some 0.6 ms later.
+///     let observation = StackObservation {
+///         frames: &frames,
+///         observed_from: 2,
+///         root: Root::UndefinedReturnAddress,
+///         time: n * ms + 600_000,
+///     };
+///     stacks.observe(thread, observation, &Code);
+/// }
+/// assert_eq!(stacks.complete(thread, cut, 3 * ms, 4 * ms), Completion::Pending);
+/// let Completion::Callers(callers, _) = stacks.complete(thread, cut, 3 * ms, 300 * ms) else {
+///     panic!("the callers were observed before and after");
+/// };
+/// assert_eq!(callers.len(), 2);
+/// ```
+#[derive(Debug, Default)]
+pub struct DeepStackCompleter {
+    pub(super) threads: FxHashMap<u64, ThreadHistory>,
+    models: CrossThreadModels,
+    pub(super) frames: usize,
+}
+
+/// Observations of one thread.
+#[derive(Debug, Default)]
+pub(super) struct ThreadHistory {
+    /// Time of its last sample: then it ran.
+    last_ran: u64,
+    /// The last observation: frames, index of the first observed, time and root.
+    last: Vec<Frame>,
+    last_observed_from: usize,
+    last_time: u64,
+    last_root: Option<Root>,
+    pub(super) cut_points: FxHashMap<CutPoint, CallerHistory>,
+    ambiguous: FxHashSet<CutPoint>,
+    /// Number of ambiguous cut points by function.
+    ambiguous_by_function: FxHashMap<u64, u32>,
+}
+
+impl DeepStackCompleter {
+    /// Creates one without observations.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Records that a stack of this thread was observed.
+    pub fn observe(&mut self, id: u64, observation: StackObservation<'_>, code: &impl CodeLookup) {
+        if self.frames > MAX_FRAMES {
+            self.threads.clear();
+            self.frames = 0;
+        }
+        let thread = self.threads.entry(id).or_default();
+        self.frames -= thread.frames();
+        if observation.observed_from == 0 {
+            thread.last_ran = thread.last_ran.max(observation.time);
+        }
+        let ThreadHistory {
+            last_ran,
+            cut_points,
+            ambiguous,
+            ambiguous_by_function,
+            ..
+        } = thread;
+        for (cut, history) in cut_points {
+            let was_ambiguous = history.ambiguous;
+            apply(
+                &observation,
+                *cut,
+                history,
+                (id, *last_ran),
+                &mut self.models,
+                code,
+            );
+            if history.ambiguous && !was_ambiguous {
+                if ambiguous.len() >= MAX_AMBIGUOUS {
+                    ambiguous.clear();
+                    ambiguous_by_function.clear();
+                }
+                ambiguous.insert(*cut);
+                *ambiguous_by_function.entry(cut.function).or_default() += 1;
+            }
+        }
+        thread.last.clear();
+        thread.last.extend_from_slice(observation.frames);
+        thread.last_observed_from = observation.observed_from;
+        thread.last_time = observation.time;
+        thread.last_root = Some(observation.root);
+        self.frames += thread.frames();
+    }
+
+    /// Records that a stack of this thread was cut, in a sample that was taken at `time`.
+    pub fn register_cut(&mut self, id: u64, cut: CutPoint, time: u64, code: &impl CodeLookup) {
+        let thread = self.threads.entry(id).or_default();
+        thread.last_ran = thread.last_ran.max(time);
+        if let Some(history) = thread.cut_points.get_mut(&cut) {
+            history.last_cut = time;
+            return;
+        }
+        self.frames -= thread.frames();
+        if thread.cut_points.len() >= MAX_CUT_POINTS {
+            let old = time.saturating_sub(2 * DEFERRAL);
+            (thread.cut_points).retain(|_, history| history.last_cut >= old);
+        }
+        // With so many at once, the thread goes from one to the next too fast to be observed.
+        if thread.cut_points.len() >= 4 * MAX_CUT_POINTS {
+            thread.cut_points.clear();
+        }
+        let mut history = CallerHistory::default();
+        history.last_cut = time;
+        history.ambiguous = thread.ambiguous.contains(&cut);
+        if let Some(root) = thread.last_root {
+            let last = StackObservation {
+                frames: &thread.last,
+                observed_from: thread.last_observed_from,
+                root,
+                time: thread.last_time,
+            };
+            let of = (id, thread.last_ran);
+            apply(&last, cut, &mut history, of, &mut self.models, code);
+        }
+        thread.cut_points.insert(cut, history);
+        self.frames += thread.frames();
+    }
+
+    /// Returns the callers that were observed at a cut point, so that memory can be checked for them:
+    /// see [`recheck`](Self::recheck).
+    #[must_use]
+    pub fn callers_at(&self, thread: u64, cut: CutPoint) -> Option<&[Frame]> {
+        let history = self.threads.get(&thread)?.cut_points.get(&cut)?;
+        (!history.callers.is_empty()).then_some(&history.callers)
+    }
+
+    /// Returns true if a [recheck](Self::recheck) at `now` would add evidence: callers are known, and
+    /// the last check is not too recent.
+    #[must_use]
+    pub fn wants_recheck(&self, thread: u64, cut: CutPoint, now: u64) -> bool {
+        let thread = self.threads.get(&thread);
+        let history = thread.and_then(|thread| thread.cut_points.get(&cut));
+        history.is_some_and(|history| history.wants_recheck(now))
+    }
+
+    /// Records whether the [known callers](Self::callers_at) stood in memory at `time`.
+    pub fn recheck(&mut self, id: u64, cut: CutPoint, stood: bool, time: u64) {
+        let Some(thread) = self.threads.get_mut(&id) else {
+            return;
+        };
+        if let Some(history) = thread.cut_points.get_mut(&cut) {
+            history.recheck(time, stood, thread.last_ran);
+            report(id, history, &mut self.models);
+        }
+    }
+
+    /// Returns the callers of a stack that was [cut](Self::register_cut) at `time`, if the rule allows.
+    /// `now` is a time of the same clock up to which everything was observed; `u64::MAX` if
+    /// nothing more will be.
+    #[must_use]
+    pub fn complete(&self, id: u64, cut: CutPoint, time: u64, now: u64) -> Completion<'_> {
+        if now.saturating_sub(time) < DEFERRAL {
+            return Completion::Pending;
+        }
+        let Some(thread) = self.threads.get(&id) else {
+            return Completion::Unknown;
+        };
+        let Some(history) = thread.cut_points.get(&cut) else {
+            return Completion::Unknown;
+        };
+        let Some(root) = history.root else {
+            return Completion::Unknown;
+        };
+        if history.ambiguous {
+            return Completion::Unknown;
+        }
+        let ambiguous = thread.ambiguous_by_function.get(&cut.function);
+        let is_polymorphic = ambiguous.is_some_and(|n| *n >= POLYMORPHIC);
+        let is_believed = history.observations >= MIN_OBSERVATIONS;
+        let is_shared = (history.fingerprint).is_some_and(|known| self.models.believes(known));
+        let is_seen = match history.evidence_around(time) {
+            (Some(_), Some(_)) => is_believed || is_shared,
+            (Some(age), None) | (None, Some(age)) if !is_polymorphic => {
+                (is_believed && age <= MAX_AGE_ONE_SIDED)
+                    || (is_shared && age <= MAX_AGE_CROSS_THREAD)
+            }
+            _ => false,
+        };
+        match is_seen {
+            true => Completion::Callers(&history.callers, root),
+            false => Completion::Unknown,
+        }
+    }
+
+    /// Forgets a thread that ended or has executed another program.
+    pub fn forget(&mut self, thread: u64) {
+        if let Some(thread) = self.threads.remove(&thread) {
+            self.frames -= thread.frames();
+        }
+    }
+}
+
+impl ThreadHistory {
+    /// Number of frames that are kept.
+    fn frames(&self) -> usize {
+        let histories = self.cut_points.values();
+        self.last.len()
+            + histories
+                .map(|history| history.callers.len())
+                .sum::<usize>()
+    }
+}
+
+/// Adds to a cut point's history what an observation shows of it.
+fn apply(
+    observation: &StackObservation<'_>,
+    cut: CutPoint,
+    history: &mut CallerHistory,
+    (thread, last_ran): (u64, u64),
+    models: &mut CrossThreadModels,
+    code: &impl CodeLookup,
+) {
+    let &StackObservation {
+        frames,
+        observed_from,
+        root,
+        time,
+    } = observation;
+    let Some(seen) = frames.get(observed_from..).filter(|seen| !seen.is_empty()) else {
+        return;
+    };
+    match seen.iter().position(|frame| frame.slot == cut.slot) {
+        Some(at) => {
+            let called = (observed_from + at).checked_sub(1);
+            let called = called.and_then(|at| frames.get(at));
+            let called = called.and_then(|frame| code.function_of(frame));
+            if called != Some(cut.function) {
+                history.recheck(time, false, last_ran);
+                return;
+            }
+            let callers = &seen[at..];
+            if history.callers.is_empty() {
+                let fingerprint =
+                    Fingerprint::new(cut, callers, |address| code.image_offset(address));
+                fingerprint.inspect(|fingerprint| models.register(*fingerprint));
+                history.fingerprint = fingerprint;
+            }
+            history.observe(callers, root, time, last_ran);
+            report(thread, history, models);
+        }
+        // Something else lies there, or nothing any more.
+        None if observed_from == 0 || cut.slot > seen[0].slot => {
+            history.recheck(time, false, last_ran);
+        }
+        None => {}
+    }
+}
+
+/// Adds new observations of a cut point to the model of its fingerprint.
+fn report(thread: u64, history: &mut CallerHistory, models: &mut CrossThreadModels) {
+    let Some(fingerprint) = history.fingerprint else {
+        return;
+    };
+    let new = history.observations.saturating_sub(history.reported);
+    if models.count(thread, fingerprint, history.ambiguous, new) {
+        history.reported = history.observations;
+    }
+}

@@ -1,0 +1,126 @@
+//! [`simulate_to_return`]: tries all paths from an instruction to a return.
+
+use super::cache::{PathEnd, SimulationCache, SimulationLog};
+use super::path::{Exit, MAX_BRANCHES, PathState};
+use super::window::{CodeSource, CodeWindow, MAX_INSTRUCTION};
+use crate::{Arch, Memory, Registers, code};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic, OpKind};
+use rustc_hash::{FxBuildHasher, FxHashSet};
+
+/// Maximum number of instructions that are looked at for one frame.
+const MAX_INSTRUCTIONS: usize = 2000;
+/// Instructions that there is room for at first; few searches see more.
+const SEEN: usize = 112;
+
+/// Follows the code from where `registers` are to the return, and makes them the caller's. In a state of
+/// the mappings that has a number (`generation`), a search of before is done again if `cache` has it.
+pub(crate) fn simulate_to_return<M: Memory + ?Sized, C: CodeSource>(
+    registers: &mut Registers,
+    memory: &M,
+    text: &C,
+    (cache, generation): (&SimulationCache, Option<u64>),
+) -> Exit {
+    if registers.arch() != Arch::X86_64 {
+        return Exit::Lost;
+    }
+    let known = generation.and_then(|of| cache.replay(of, registers, memory, text));
+    if let Some(exit) = known {
+        return exit;
+    }
+    let ip = registers.ip();
+    let mut window = CodeWindow::with_snapshots();
+    let mut log = SimulationLog::default();
+    let (exit, end) = search(registers, memory, text, &mut window, &mut log);
+    if let Some(generation) = generation {
+        cache.insert(generation, ip, log, end, window.into_snapshots());
+    }
+    exit
+}
+
+/// Tries all paths, and logs what decided.
+fn search<M: Memory + ?Sized, C: CodeSource>(
+    registers: &mut Registers,
+    memory: &M,
+    text: &C,
+    window: &mut CodeWindow,
+    log: &mut SimulationLog,
+) -> (Exit, PathEnd) {
+    let mut seen = FxHashSet::with_capacity_and_hasher(SEEN, FxBuildHasher);
+    let mut waiting = vec![PathState::new(registers)];
+    let mut unreadable = None;
+    let mut left = MAX_INSTRUCTIONS;
+    while let Some(mut path) = waiting.pop() {
+        loop {
+            if left == 0 || !seen.insert(path.ip) {
+                log.ends_path();
+                break;
+            }
+            left -= 1;
+            let bytes = window.at(path.ip, MAX_INSTRUCTION, text);
+            let mut decoder = Decoder::with_ip(64, bytes, path.ip, DecoderOptions::NONE);
+            let instruction = decoder.decode();
+            if instruction.is_invalid() {
+                log.ends_path();
+                break;
+            }
+            let target = instruction.near_branch_target();
+            let leaves = match instruction.flow_control() {
+                FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => {
+                    let goes_on = path.execute(&instruction, memory);
+                    log.executes(&instruction, goes_on);
+                    if !goes_on {
+                        break;
+                    }
+                    path.ip = instruction.next_ip();
+                    if instruction.mnemonic() == Mnemonic::Call
+                        && code::exits(window.at(path.ip, code::LEN, text))
+                    {
+                        return (Exit::End, PathEnd::Exit);
+                    }
+                    continue;
+                }
+                FlowControl::ConditionalBranch => {
+                    if waiting.len() < MAX_BRANCHES && !text.is_described(target) {
+                        waiting.push(PathState {
+                            ip: target,
+                            ..path.clone()
+                        });
+                        log.forks();
+                    }
+                    path.ip = instruction.next_ip();
+                    continue;
+                }
+                FlowControl::UnconditionalBranch if !text.is_described(target) => {
+                    path.ip = target;
+                    continue;
+                }
+                FlowControl::UnconditionalBranch | FlowControl::Return => true,
+                // A PLT entry jumps by path of memory; a table of cases by path of a register.
+                FlowControl::IndirectBranch => instruction.is_ip_rel_memory_operand(),
+                _ => false,
+            };
+            if !leaves {
+                log.ends_path();
+                break;
+            }
+            let slot = path.registers.sp();
+            let Some(address) = path.read(slot, memory) else {
+                unreadable = unreadable.or(Some(slot));
+                log.does_not_return();
+                break;
+            };
+            if !text.is_return_address(address) {
+                log.does_not_return();
+                break;
+            }
+            let popped = match instruction.op0_kind() {
+                OpKind::Immediate16 => u64::from(instruction.immediate16()),
+                _ => 0,
+            };
+            *registers = path.returned(slot, popped);
+            return (Exit::Return { address, slot }, PathEnd::Return { popped });
+        }
+    }
+    let exit = unreadable.map_or(Exit::Lost, Exit::Unreadable);
+    (exit, PathEnd::Lost)
+}
