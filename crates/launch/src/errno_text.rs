@@ -1,8 +1,8 @@
-//! Error numbers in messages.
+//! Error numbers: from the C library, and in messages.
 
 use rustix::io::Errno;
 
-/// The error number with this value; `EIO` for what is none, which rustix panics at.
+/// Returns the error number with this value; `EIO` for what is none, which rustix panics at.
 pub(crate) fn errno_from(raw: i32) -> Errno {
     match raw {
         1..=4095 => Errno::from_raw_os_error(raw),
@@ -10,7 +10,7 @@ pub(crate) fn errno_from(raw: i32) -> Errno {
     }
 }
 
-/// What the system says of an error number, and its symbolic name: `Permission denied (EACCES)`.
+/// Returns the system's text of an error number with its symbolic name: `Permission denied (EACCES)`.
 pub(crate) fn shown(errno: Errno) -> String {
     let said = std::io::Error::from(errno).to_string();
     // The standard library appends " (os error N)".
@@ -21,7 +21,7 @@ pub(crate) fn shown(errno: Errno) -> String {
     }
 }
 
-/// The symbolic name of what pipe(2), fork(2) and execve(2) can answer.
+/// Returns the symbolic name of the error numbers of pipe(2), fork(2) and execve(2).
 fn name(errno: Errno) -> Option<&'static str> {
     Some(match errno {
         Errno::TOOBIG => "E2BIG",
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_and_name() {
+    fn an_error_number_is_shown_with_text_and_name() {
         assert_eq!(shown(Errno::ACCESS), "Permission denied (EACCES)");
         assert_eq!([0, -1, 4096].map(errno_from), [Errno::IO; 3]);
         assert!(shown(errno_from(999)).contains("(errno 999)"));

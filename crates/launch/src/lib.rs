@@ -1,10 +1,37 @@
 //! The command that is watched, targets among what runs already, and the one reader of /proc.
 //!
+//! The crate starts and finds processes; it does not know how they are watched.
+//!
 //! | module | holds |
 //! |---|---|
-//! | [`command`] | [`Launcher`], [`Child`]: a program that is held at its exec until it is let go |
+//! | [`command`] | [`Launcher`], [`Child`]: a program that is held at its exec until it is released |
 //! | [`target`] | [`Target`]: what is watched, its threads, and when all of them have ended |
-//! | [`procfs`] | /proc: processes, threads, mappings |
+//! | [`procfs`] | [`Procfs`](procfs::Procfs), [`MapsReader`]: processes, threads, mappings |
+//!
+//! # Examples
+//! A command is there, with its pid, before anything of it has run:
+//!
+//! ```
+//! use rprof_launch::procfs::Procfs;
+//! use rprof_launch::Launcher;
+//!
+//! let mut child = Launcher::new("true").spawn()?;
+//! // Events can be opened for the pid now.
+//! assert!(Procfs::default().exists(child.pid() as u32));
+//! child.release()?;
+//! assert!(child.wait()?.success());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The threads of processes that run already:
+//!
+//! ```
+//! use rprof_launch::{Selection, Target};
+//!
+//! let target = Target::Processes(vec![std::process::id()]);
+//! let selection = Selection::from_target(&target, false).expect("it is no CPU and no command");
+//! assert!(!selection.threads().is_empty());
+//! ```
 
 pub mod command;
 mod errno_text;
@@ -12,6 +39,6 @@ pub mod procfs;
 pub mod target;
 mod wait;
 
-pub use command::{Child, ExecError, LaunchError, Launcher, Waited};
+pub use command::{Child, ExecError, LaunchError, Launcher, WaitOutcome};
 pub use procfs::{ExistingMapping, MapsReader};
-pub use target::{Attached, Cgroup, CgroupError, Selection, Target, TargetExitWatcher};
+pub use target::{Cgroup, CgroupError, Selection, Target, TargetExitWatcher, TargetThread};

@@ -1,12 +1,15 @@
-//! Waiting for descriptors.
+//! Blocking on descriptors.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-/// Waits until one of `fds` is readable, at most for `timeout` (`None`: without a bound); answers
-/// which of them are. An interruption by a signal counts as none.
+/// Waits until one of `fds` is readable or hung up, at most for `timeout` (`None`: without a bound);
+/// returns for each whether it is. An interruption by a signal counts as none.
+///
+/// # Errors
+/// The error number of ppoll(2).
 pub(crate) fn readable(
     fds: &[BorrowedFd<'_>],
     timeout: Option<Duration>,
@@ -23,7 +26,10 @@ pub(crate) fn readable(
     }
 }
 
-/// Reads into `out` until it is full or the other end is closed; answers how many bytes came.
+/// Reads into `out` until it is full or the other end is closed; returns the number of bytes read.
+///
+/// # Errors
+/// The error number of read(2).
 pub(crate) fn read_full(fd: BorrowedFd<'_>, out: &mut [u8]) -> Result<usize, Errno> {
     let mut got = 0;
     while got < out.len() {

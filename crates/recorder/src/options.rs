@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-use rprof_launch::{ExecError, Waited};
+use rprof_launch::{ExecError, WaitOutcome};
 use rprof_perfdata::output::OutputError;
 use rprof_sampler::SessionError;
 
@@ -99,12 +99,12 @@ pub enum StopReason {
 }
 
 impl StopReason {
-    pub(crate) fn of(waited: Waited) -> Option<StopReason> {
+    pub(crate) fn of(waited: WaitOutcome) -> Option<StopReason> {
         match waited {
-            Waited::Exited(status) => Some(StopReason::Exited(status)),
-            Waited::TargetsGone => Some(StopReason::TargetsGone),
-            Waited::Other => Some(StopReason::Asked),
-            Waited::Timeout => None,
+            WaitOutcome::Exited(status) => Some(StopReason::Exited(status)),
+            WaitOutcome::TargetsExited => Some(StopReason::TargetsGone),
+            WaitOutcome::Other => Some(StopReason::Asked),
+            WaitOutcome::Timeout => None,
         }
     }
 }

@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rprof_launch::Launcher;
+use rprof_launch::procfs::Procfs;
 use rprof_perfdata::output::OutputFile;
 use rprof_perfdata::{EventDescription, WriteOptions};
 use rprof_records::{AttrFlags, Endian, SampleLayout};
@@ -341,7 +342,8 @@ impl Recording {
         let Some(child) = self.session.child().filter(|_| self.inherits) else {
             return Vec::new();
         };
-        let is_there = |pid: &i32| Path::new("/proc").join(pid.to_string()).exists();
+        let proc = Procfs::default();
+        let is_there = |pid: &i32| proc.exists(*pid as u32);
         let mut left: Vec<i32> = (output.unfinished())
             .map(|pid| pid.0)
             .filter(|pid| *pid != child.pid())

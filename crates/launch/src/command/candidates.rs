@@ -1,13 +1,13 @@
-//! Which files a program's name may mean (execvp(3)).
+//! Files that a program's name may mean (execvp(3)).
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// Where to look when there is no PATH at all (`_CS_PATH`, confstr(3)).
+/// PATH where the environment has none (`_CS_PATH`, confstr(3)).
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// The files to try, in order. A name with a slash means just itself; an empty
-/// name means nothing.
+/// Returns the files to try, in order. A name with a slash means just itself; an empty
+/// name means no file.
 pub(super) fn for_program(program: &OsStr, path: Option<&OsStr>) -> Vec<OsString> {
     let name = program.as_bytes();
     if name.is_empty() {

@@ -1,6 +1,7 @@
-//! The parent's handle on the program.
+//! [`Child`]: the parent's handle on the program.
 
-use super::{ExecError, exec};
+use super::error::ExecError;
+use super::exec;
 use crate::errno_text::errno_from;
 use crate::wait::{read_full, readable};
 use rustix::io::Errno;
@@ -11,56 +12,56 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-/// Between looks at a child on kernels that cannot make its end readable (before Linux 5.3).
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// Interval at which a child without a pidfd is polled (before Linux 5.3).
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A process made by [`Launcher::spawn`](super::Launcher::spawn).
+/// Process made by [`Launcher::spawn`](super::Launcher::spawn).
 ///
-/// Until [`go`](Self::go) it blocks. Dropped before that, it is killed and reaped;
+/// It is held until [`release`](Self::release). Dropped before that, it is killed and reaped;
 /// dropped later, the program goes on by itself.
 #[derive(Debug)]
 pub struct Child {
     pid: libc::pid_t,
     path: String,
-    /// Present until the child was told to go.
-    gate: Option<Gate>,
+    /// `None` once the child was released.
+    hold: Option<HoldPipes>,
     pidfd: Option<OwnedFd>,
     status: Option<ExitStatus>,
 }
 
-/// The parent's ends of the two pipes.
+/// Parent's ends of the two pipes between parent and child.
 #[derive(Debug)]
-struct Gate {
-    go_write: OwnedFd,
+struct HoldPipes {
+    release_write: OwnedFd,
     error_read: OwnedFd,
 }
 
-/// What [`Child::wait_or`] waited for.
+/// Event that ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waited {
+pub enum WaitOutcome {
     /// The program ended.
     Exited(ExitStatus),
-    /// Every process or thread that was attached to has ended (a child
-    /// never answers this; it is for who waits for targets as well).
-    TargetsGone,
+    /// Every process or thread that was attached to has ended. [`Child::wait_or`] never returns it; a
+    /// wait for targets does.
+    TargetsExited,
     /// The other descriptor became readable.
     Other,
-    /// Neither, within the time allowed.
+    /// The time allowed is over.
     Timeout,
 }
 
 impl Child {
     pub(super) fn new(
         pid: libc::pid_t,
-        go_write: OwnedFd,
+        release_write: OwnedFd,
         error_read: OwnedFd,
         path: String,
     ) -> Child {
         Child {
             pid,
             path,
-            gate: Some(Gate {
-                go_write,
+            hold: Some(HoldPipes {
+                release_write,
                 error_read,
             }),
             // Safe from reuse of the number: the child is not reaped before `wait`.
@@ -75,54 +76,49 @@ impl Child {
         self.pidfd = None;
     }
 
-    /// The process id, which stays the same over the exec.
+    /// Returns the process id, which stays the same over the exec.
     pub fn pid(&self) -> libc::pid_t {
         self.pid
     }
 
-    /// Readable when the program has ended; `None` before Linux 5.3.
+    /// Returns a descriptor that is readable once the program has ended; `None` before Linux 5.3.
     pub fn pidfd(&self) -> Option<BorrowedFd<'_>> {
         self.pidfd.as_ref().map(AsFd::as_fd)
     }
 
-    /// Whether [`go`](Self::go) was called.
-    pub fn has_started(&self) -> bool {
-        self.gate.is_none()
-    }
-
-    /// Lets the child become the program; returns when it has, or could not.
+    /// Lets the child execute the program; returns when it has, or could not.
     /// A second call does nothing.
     ///
-    /// A child that was killed while it waited counts as started; [`wait`](Self::wait) says
+    /// A child that was killed while it was held counts as started; [`wait`](Self::wait) says
     /// by which signal it ended.
     ///
     /// # Errors
     /// [`ExecError`] when the program cannot be executed. The child is then gone.
-    pub fn go(&mut self) -> Result<(), ExecError> {
-        let Some(gate) = self.gate.take() else {
+    pub fn release(&mut self) -> Result<(), ExecError> {
+        let Some(pipes) = self.hold.take() else {
             return Ok(());
         };
         // Should the child be gone, the write fails with EPIPE (SIGPIPE is ignored in Rust
         // programs), and the error pipe reads as closed below.
-        let _ = rustix::io::write(&gate.go_write, &[exec::GO]);
+        let _ = rustix::io::write(&pipes.release_write, &[exec::RELEASE]);
         let mut errno = [0; 4];
-        match read_full(gate.error_read.as_fd(), &mut errno) {
+        match read_full(pipes.error_read.as_fd(), &mut errno) {
             // The exec closed the pipe.
             Ok(0) => Ok(()),
-            told => {
+            failed => {
                 let _ = self.wait();
                 Err(ExecError {
-                    errno: told.map_or_else(|e| e, |_| errno_from(i32::from_ne_bytes(errno))),
+                    errno: failed.map_or_else(|e| e, |_| errno_from(i32::from_ne_bytes(errno))),
                     path: self.path.clone(),
                 })
             }
         }
     }
 
-    /// Waits for the program to end. The status is kept: asking again gives it again.
+    /// Waits for the program to end. The status is kept: a further call returns it again.
     ///
     /// # Errors
-    /// `ECHILD` when somebody else has reaped the child (a SIGCHLD handler, or SIGCHLD ignored).
+    /// `ECHILD` when other code has reaped the child (a SIGCHLD handler, or SIGCHLD ignored).
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = self.reap(WaitOptions::empty())? {
@@ -131,43 +127,43 @@ impl Child {
         }
     }
 
-    /// The status if the program has ended.
+    /// Returns the status if the program has ended.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait).
+    /// Those of [`wait`](Self::wait).
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.reap(WaitOptions::NOHANG)
     }
 
     /// Waits until the program ends, `other` is readable, or the time is over
-    /// (`None`: no bound). The end of the program is told first.
+    /// (`None`: no bound). If both are the case, the end of the program is returned.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait), and what poll(2) says.
+    /// Those of [`wait`](Self::wait) and of poll(2).
     pub fn wait_or(
         &mut self,
         other: Option<BorrowedFd<'_>>,
         timeout: Option<Duration>,
-    ) -> io::Result<Waited> {
+    ) -> io::Result<WaitOutcome> {
         let started = Instant::now();
         loop {
             if let Some(status) = self.try_wait()? {
-                return Ok(Waited::Exited(status));
+                return Ok(WaitOutcome::Exited(status));
             }
             let left = timeout.map(|timeout| timeout.saturating_sub(started.elapsed()));
             if left == Some(Duration::ZERO) {
-                return Ok(Waited::Timeout);
+                return Ok(WaitOutcome::Timeout);
             }
             let nap = match (&self.pidfd, left) {
                 (Some(_), left) => left,
-                (None, left) => Some(left.map_or(LOOK_AGAIN, |left| left.min(LOOK_AGAIN))),
+                (None, left) => Some(left.map_or(POLL_INTERVAL, |left| left.min(POLL_INTERVAL))),
             };
             let fds = [self.pidfd(), other];
             let present: Vec<BorrowedFd<'_>> = fds.iter().copied().flatten().collect();
             let ready = readable(&present, nap)?;
             let ended = self.pidfd.is_some() && ready[0];
             if other.is_some() && ready[present.len() - 1] && !ended {
-                return Ok(Waited::Other);
+                return Ok(WaitOutcome::Other);
             }
         }
     }
@@ -189,7 +185,8 @@ impl Child {
     /// Sends a signal to the program, unless it has been reaped.
     ///
     /// # Errors
-    /// What kill(2) says.
+    /// Those of kill(2): `EPERM` for a program that took on another user's rights, `EINVAL` for a number
+    /// that is no signal.
     pub fn signal(&self, signal: i32) -> io::Result<()> {
         if self.status.is_some() {
             return Ok(());
@@ -204,9 +201,8 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        if self.gate.is_some() {
-            // Closing the pipe would do, if no other child that is waiting to be started
-            // had been forked with a copy of it.
+        if self.hold.is_some() {
+            // Closing the pipe would do if no other held child had been forked with a copy of it.
             let _ = self.signal(libc::SIGKILL);
             let _ = self.wait();
         }

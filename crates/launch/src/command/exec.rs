@@ -1,43 +1,47 @@
-//! What happens between fork and exec.
+//! The child between fork and exec.
 //!
 //! The child of a program with threads may call only what signal-safety(7) lists: another
 //! thread may have held the allocator's lock at the moment of the fork. So
 //! all strings are made before, and the child calls `read`, `write`, `close`, `dup2`, `sigaction`,
-//! `sigprocmask`, `execve` and `_exit`, and nothing else.
+//! `sigprocmask`, `execve` and `_exit`, and nothing else. These go through the C library: rustix offers
+//! neither fork nor exec to programs that use one.
 
-use crate::errno_text::{errno_from, shown};
+use super::error::exit_code;
+use super::signals::block_all_signals;
+use crate::errno_text::errno_from;
 use rustix::io::Errno;
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{CString, c_char};
+use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-/// The shell that runs scripts without a `#!` line, as execvp(3) does.
+/// Shell that runs scripts without a `#!` line, as execvp(3) does.
 const SHELL: &std::ffi::CStr = c"/bin/sh";
 
-/// The byte that means "go".
-pub(super) const GO: u8 = 1;
+/// Byte that releases the child.
+pub(super) const RELEASE: u8 = 1;
 
-/// The strings of an execve call, with the pointers into them that the call wants.
-pub(super) struct Image {
+/// Strings of an execve call, with the arrays of pointers into them that the call takes.
+pub(super) struct ExecStrings {
     candidates: Vec<CString>,
     argv: Vec<*const c_char>,
-    /// `/bin/sh`, a place for the candidate, the arguments.
+    /// `/bin/sh`, a slot for the candidate, the arguments.
     shell_argv: Vec<*const c_char>,
     envp: Vec<*const c_char>,
-    /// Whether standard output goes where standard error does.
+    /// True if standard output is to go where standard error does.
     stdout_to_stderr: bool,
-    /// What the pointers point into; the heap blocks of a CString do not move.
+    /// Owners of what the pointers point to; the heap block of a CString does not move.
     _strings: [Vec<CString>; 2],
 }
 
-impl Image {
+impl ExecStrings {
     pub(super) fn new(
         candidates: Vec<CString>,
         args: Vec<CString>,
         env: Vec<CString>,
         stdout_to_stderr: bool,
-    ) -> Image {
+    ) -> ExecStrings {
         let pointers = |strings: &[CString]| -> Vec<*const c_char> {
             let all = strings.iter().map(|s| s.as_ptr());
             all.chain([ptr::null()]).collect()
@@ -45,7 +49,7 @@ impl Image {
         let argv = pointers(&args);
         let mut shell_argv = vec![SHELL.as_ptr(), ptr::null()];
         shell_argv.extend(argv.iter().skip(1));
-        Image {
+        ExecStrings {
             candidates,
             shell_argv,
             envp: pointers(&env),
@@ -55,7 +59,7 @@ impl Image {
         }
     }
 
-    /// Tries every candidate; returns only if none could be executed, with the
+    /// Executes the first candidate that can be; returns only if there is none, with the
     /// error that execvp(3) would give. Async-signal-safe.
     fn execute(&mut self) -> Errno {
         let mut result = Errno::NOENT;
@@ -86,17 +90,20 @@ impl Image {
     }
 }
 
-/// Forks. The child waits for the go byte and then becomes `image`; if that pipe closes
-/// without the byte it exits, and a failed exec is written to `error_write`.
-pub(super) fn fork_and_wait_for_go(
-    mut image: Image,
-    go_read: &OwnedFd,
-    go_write: &OwnedFd,
+/// Forks. The child waits for the byte [`RELEASE`] and then executes `strings`; if the pipe closes
+/// without the byte it exits. The error number of a failed exec is written to `error_write`.
+///
+/// # Errors
+/// The error number of fork(2).
+pub(super) fn fork_and_hold(
+    mut strings: ExecStrings,
+    release_read: &OwnedFd,
+    release_write: &OwnedFd,
     error_write: &OwnedFd,
 ) -> Result<libc::pid_t, Errno> {
     let fds = [
-        go_read.as_raw_fd(),
-        go_write.as_raw_fd(),
+        release_read.as_raw_fd(),
+        release_write.as_raw_fd(),
         error_write.as_raw_fd(),
     ];
     // With all signals blocked over the fork, none of this process's handlers
@@ -105,7 +112,7 @@ pub(super) fn fork_and_wait_for_go(
     // SAFETY: the child calls only async-signal-safe functions and never returns from here.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
-        in_child(&mut image, fds);
+        in_child(&mut strings, fds);
     }
     let forked = if pid < 0 { Err(last_errno()) } else { Ok(pid) };
     // SAFETY: `before` is the set that was in force; the call only reads it.
@@ -113,41 +120,30 @@ pub(super) fn fork_and_wait_for_go(
     forked
 }
 
-/// The error number of the last call through the C library, which keeps it in memory of this
-/// thread: reading it is async-signal-safe.
+/// Returns the error number of the last call through the C library. It reads a variable of this thread
+/// and nothing else, which is async-signal-safe.
 fn last_errno() -> Errno {
-    // SAFETY: the pointer is valid for the life of the thread.
-    errno_from(unsafe { *libc::__errno_location() })
+    errno_from(io::Error::last_os_error().raw_os_error().unwrap_or(0))
 }
 
-/// Blocks every signal for this thread; returns what was blocked before.
-pub fn block_all_signals() -> libc::sigset_t {
-    let mut all = MaybeUninit::uninit();
-    let mut before = MaybeUninit::uninit();
-    // SAFETY: sigfillset initialises the first set, pthread_sigmask (which cannot fail with
-    // SIG_SETMASK) the second.
-    unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
-        before.assume_init()
-    }
-}
-
-/// The child's life before exec. Async-signal-safe throughout.
-fn in_child(image: &mut Image, [go_read, go_write, error_write]: [RawFd; 3]) -> ! {
+/// Runs the child up to its exec. Async-signal-safe throughout.
+fn in_child(
+    strings: &mut ExecStrings,
+    [release_read, release_write, error_write]: [RawFd; 3],
+) -> ! {
     reset_signals();
     // The child's own copy of the write end would keep the pipe from ever reading as closed.
     // SAFETY: a descriptor of this process copy; its owner lives in the parent.
-    unsafe { libc::close(go_write) };
-    if !told_to_go(go_read) {
+    unsafe { libc::close(release_write) };
+    if !wait_for_release(release_read) {
         // SAFETY: ends this process without running exit handlers of the parent's.
         unsafe { libc::_exit(127) };
     }
-    if image.stdout_to_stderr {
+    if strings.stdout_to_stderr {
         // SAFETY: two descriptors by number; it fails harmlessly if the second is closed.
         unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) };
     }
-    let errno = image.execute();
+    let errno = strings.execute();
     let bytes = errno.raw_os_error().to_ne_bytes();
     // SAFETY: four readable bytes; a pipe takes them in one piece.
     unsafe { libc::write(error_write, bytes.as_ptr().cast(), bytes.len()) };
@@ -155,7 +151,7 @@ fn in_child(image: &mut Image, [go_read, go_write, error_write]: [RawFd; 3]) -> 
     unsafe { libc::_exit(exit_code(errno)) };
 }
 
-/// Puts signals in the state in which a shell starts a program: no handlers of this process's,
+/// Resets signals to the state in which a shell starts a program: no handlers of this process's,
 /// SIGPIPE deadly again (Rust's runtime ignores it), none blocked.
 fn reset_signals() {
     for signal in 1..=libc::SIGRTMAX() {
@@ -182,43 +178,15 @@ fn reset_signals() {
     }
 }
 
-/// Waits for the byte; `false` when the pipe closed without it.
-fn told_to_go(go_read: RawFd) -> bool {
+/// Waits for the byte; returns false when the pipe closed without it.
+fn wait_for_release(release_read: RawFd) -> bool {
     let mut byte = 0u8;
     loop {
         // SAFETY: one writable byte.
-        let got: isize = unsafe { libc::read(go_read, (&raw mut byte).cast(), 1) };
+        let got: isize = unsafe { libc::read(release_read, (&raw mut byte).cast(), 1) };
         if got < 0 && last_errno() == Errno::INTR {
             continue;
         }
-        return got == 1 && byte == GO;
+        return got == 1 && byte == RELEASE;
     }
-}
-
-/// The exit code by which shells tell a failed exec.
-pub(super) fn exit_code(errno: Errno) -> c_int {
-    match errno {
-        Errno::NOENT => 127,
-        _ => 126,
-    }
-}
-
-/// The error with what to do about it.
-pub(super) fn explain(errno: Errno, path: &str) -> String {
-    let hint = match errno {
-        Errno::NOENT if path.contains('/') => {
-            "; the file, or the interpreter it names in its first line or ELF header, is not there"
-        }
-        Errno::NOENT => "; no folder of PATH has it",
-        Errno::ACCESS if !path.contains('/') => {
-            "; the file may not be executed, or a folder of PATH not searched, by this user"
-        }
-        Errno::ACCESS if std::path::Path::new(path).is_dir() => "; it is a folder",
-        Errno::ACCESS => "; it, or a folder above it, may not be executed (chmod +x?)",
-        Errno::NOEXEC => "; it is for another kind of machine, or damaged",
-        Errno::TOOBIG => "; arguments and environment are too long",
-        Errno::TXTBSY => "; it is being written to",
-        _ => "",
-    };
-    format!("{}{hint}", shown(errno))
 }

@@ -1,6 +1,9 @@
-//! Real processes.
+//! Tests with real processes.
 
 use super::*;
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, test_kill_process};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
@@ -13,7 +16,7 @@ fn sh(script: &str) -> Launcher {
 /// Runs to the end; the exit code.
 fn run(launcher: &Launcher) -> Option<i32> {
     let mut child = launcher.spawn().unwrap();
-    child.go().unwrap();
+    child.release().unwrap();
     child.wait().unwrap().code()
 }
 
@@ -21,7 +24,7 @@ fn run(launcher: &Launcher) -> Option<i32> {
 fn exit_codes_and_signals_come_back() {
     assert_eq!(run(&sh("exit 7")), Some(7));
     let mut child = sh("kill -TERM $$").spawn().unwrap();
-    child.go().unwrap();
+    child.release().unwrap();
     let status = child.wait().unwrap();
     assert_eq!(
         (status.code(), status.signal()),
@@ -40,13 +43,13 @@ fn stdout_can_go_where_stderr_goes() {
 }
 
 #[test]
-fn nothing_runs_before_go() {
+fn nothing_runs_before_the_release() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ran");
     let mut child = sh("touch \"$FILE\"").env("FILE", &file).spawn().unwrap();
     assert!(child.try_wait().unwrap().is_none());
     assert!(!file.exists());
-    child.go().unwrap();
+    child.release().unwrap();
     assert!(child.wait().unwrap().success());
     assert!(file.exists());
 }
@@ -55,7 +58,7 @@ fn nothing_runs_before_go() {
 fn a_missing_program_is_enoent() {
     for program in ["no-such-program-here", "/no/such/program", ""] {
         let mut child = Launcher::new(program).spawn().unwrap();
-        let error = child.go().unwrap_err();
+        let error = child.release().unwrap_err();
         assert_eq!(error.errno, Errno::NOENT, "{program}");
         assert_eq!(error.exit_code(), 127);
         assert!(error.to_string().contains(program));
@@ -68,12 +71,12 @@ fn a_file_that_may_not_be_run_is_eacces() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tool");
     std::fs::write(&file, "echo").unwrap();
-    let error = Launcher::new(&file).spawn().unwrap().go().unwrap_err();
+    let error = Launcher::new(&file).spawn().unwrap().release().unwrap_err();
     assert_eq!((error.errno, error.exit_code()), (Errno::ACCESS, 126));
     // Found by PATH, it is remembered over folders that lack it.
     let path = format!("/nowhere:{}:/nowhere2", folder.path().display());
     let found = Launcher::new("tool").env("PATH", path);
-    let error = found.spawn().unwrap().go().unwrap_err();
+    let error = found.spawn().unwrap().release().unwrap_err();
     assert_eq!(error.errno, Errno::ACCESS);
 }
 
@@ -115,7 +118,7 @@ fn sigpipe_kills_and_nothing_is_blocked_or_handled() {
         .env("OUT", &out)
         .spawn()
         .unwrap();
-    child.go().unwrap();
+    child.release().unwrap();
     assert!(child.wait().unwrap().success());
     let check = sh(&script.replace("/proc/$$/status", "\"$OUT\"")).env("OUT", &out);
     assert_eq!(
@@ -133,7 +136,7 @@ fn no_descriptor_of_ours_leaks_into_the_program() {
     let other = sh("exit").spawn().unwrap();
     let list = sh("exec readlink /proc/self/fd/* > \"$OUT\"").env("OUT", &out);
     let mut child = list.spawn().unwrap();
-    child.go().unwrap();
+    child.release().unwrap();
     child.wait().unwrap();
     let listed = std::fs::read_to_string(&out).unwrap();
     for ours in ["perf_event", "pidfd", "eventfd"] {
@@ -150,9 +153,8 @@ fn dropping_unstarted_ends_the_child() {
     let pids = [first.pid(), second.pid()];
     drop(first);
     drop(second);
-    for pid in pids {
-        // SAFETY: signal 0 only asks whether the process is there.
-        assert_eq!(unsafe { libc::kill(pid, 0) }, -1);
+    for pid in pids.map(|pid| Pid::from_raw(pid).unwrap()) {
+        assert_eq!(test_kill_process(pid), Err(Errno::SRCH));
     }
 }
 
@@ -160,28 +162,28 @@ fn dropping_unstarted_ends_the_child() {
 fn waiting_for_the_end_or_for_something_else() {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
     let mut child = sh("exec sleep 100").spawn().unwrap();
-    child.go().unwrap();
+    child.release().unwrap();
     let short = Some(Duration::from_millis(1));
     assert_eq!(
         child.wait_or(Some(read.as_fd()), short).unwrap(),
-        Waited::Timeout
+        WaitOutcome::Timeout
     );
     drop(write);
     assert_eq!(
         child.wait_or(Some(read.as_fd()), None).unwrap(),
-        Waited::Other
+        WaitOutcome::Other
     );
     child.signal(libc::SIGKILL).unwrap();
-    let Waited::Exited(status) = child.wait_or(None, None).unwrap() else {
+    let WaitOutcome::Exited(status) = child.wait_or(None, None).unwrap() else {
         panic!("the program has ended");
     };
     assert_eq!(status.signal(), Some(libc::SIGKILL));
     // Without a pidfd the same.
     let mut child = sh("exit 3").spawn().unwrap();
     child.without_pidfd();
-    child.go().unwrap();
+    child.release().unwrap();
     let waited = child.wait_or(None, None).unwrap();
-    assert!(matches!(waited, Waited::Exited(status) if status.code() == Some(3)));
+    assert!(matches!(waited, WaitOutcome::Exited(status) if status.code() == Some(3)));
 }
 
 #[test]

@@ -1,12 +1,34 @@
-//! /proc: the one reader of it.
+//! Reader of /proc (proc(5)): processes, their threads, names, parents, users and mappings.
+//!
+//! [`Procfs`] is where it is mounted; [`MapsReader`] reads mappings with their build-ids. Whatever has
+//! ended meanwhile is answered with `None` or left out, never with an error, unless said otherwise.
+//!
+//! ```
+//! use rprof_launch::procfs::Procfs;
+//!
+//! let proc = Procfs::default();
+//! let pid = std::process::id();
+//! assert!(proc.thread_ids(pid).contains(&pid));
+//! let stat = proc.stat(pid).expect("this process runs");
+//! assert_eq!(proc.comm(pid, pid), Some(stat.comm));
+//! ```
 //!
 //! | module | holds |
 //! |---|---|
-//! | `tasks` | [`Proc`]: processes, threads, names, parents |
-//! | `maps` | [`MapsReader`]: executable mappings of a process |
+//! | `tasks` | [`Procfs`]: processes and threads by number |
+//! | `stat` | [`TaskStat`]: `/proc/PID/stat` |
+//! | `status` | [`TaskStatus`]: `/proc/PID/status` |
+//! | `maps` | [`MapsReader`]: executable mappings, by question or from text |
+//! | `mounts` | [`Mount`]: `/proc/self/mountinfo` |
 
 mod maps;
+mod mounts;
+mod stat;
+mod status;
 mod tasks;
 
 pub use maps::{ExistingMapping, MapsReader};
-pub use tasks::{Proc, Stat};
+pub use mounts::Mount;
+pub use stat::TaskStat;
+pub use status::TaskStatus;
+pub use tasks::Procfs;

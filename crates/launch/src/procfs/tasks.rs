@@ -1,90 +1,119 @@
-//! Who there is, from /proc (proc_pid_stat(5), proc_pid_task(5)).
+//! [`Procfs`]: processes and threads by number.
 
+use super::stat::TaskStat;
+use super::status::TaskStatus;
 use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-/// Ticks a second in which /proc counts (`USER_HZ`), on all architectures that perf runs on but
-/// Alpha.
-const TICKS: u64 = 100;
-
-/// Where /proc is mounted.
-#[derive(Clone, Debug)]
-pub struct Proc(PathBuf);
-
-impl Default for Proc {
-    fn default() -> Proc {
-        Proc(PathBuf::from("/proc"))
-    }
-}
-
-/// What a process's `stat` says.
+/// The /proc file system, where it is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stat {
-    /// Its name (comm).
-    pub name: Vec<u8>,
-    /// Its parent.
-    pub parent: u32,
-    /// Since the machine was started; never later than it was.
-    pub started: Duration,
+pub struct Procfs {
+    root: PathBuf,
 }
 
-impl Proc {
-    /// Another folder than `/proc`.
-    pub fn at(folder: &Path) -> Proc {
-        Proc(folder.to_owned())
+impl Default for Procfs {
+    /// `/proc`.
+    fn default() -> Procfs {
+        Procfs::new("/proc")
+    }
+}
+
+impl Procfs {
+    /// A /proc that is mounted in another folder, or made up for a test.
+    pub fn new(root: impl Into<PathBuf>) -> Procfs {
+        Procfs { root: root.into() }
     }
 
-    /// All processes, in the order of their numbers.
-    pub fn pids(&self) -> Vec<u32> {
-        numbers(&self.0)
+    /// Returns the ids of all processes that this user may see, ascending.
+    pub fn process_ids(&self) -> Vec<u32> {
+        ids_in(&self.root)
     }
 
-    /// The threads of a process; none if it has ended.
-    pub fn threads(&self, pid: u32) -> Vec<u32> {
-        numbers(&self.0.join(pid.to_string()).join("task"))
+    /// Returns the ids of a process's threads, ascending; none if it has ended.
+    pub fn thread_ids(&self, pid: u32) -> Vec<u32> {
+        ids_in(&self.folder(pid).join("task"))
     }
 
-    /// A thread's name.
-    pub fn name(&self, pid: u32, tid: u32) -> Option<Vec<u8>> {
-        let mut name = fs::read(self.0.join(format!("{pid}/task/{tid}/comm"))).ok()?;
+    /// Returns true while there is a process or thread with this id. One that has ended and was not
+    /// waited for is still there.
+    pub fn exists(&self, id: u32) -> bool {
+        self.folder(id).exists()
+    }
+
+    /// Returns a thread's name (comm), at most 15 bytes of any kind.
+    pub fn comm(&self, pid: u32, tid: u32) -> Option<Vec<u8>> {
+        let mut name = fs::read(self.folder(pid).join(format!("task/{tid}/comm"))).ok()?;
         if name.last() == Some(&b'\n') {
             name.pop();
         }
         Some(name)
     }
 
-    /// What the process's `stat` says; `None` if it has ended.
-    pub fn stat(&self, pid: u32) -> Option<Stat> {
-        parse(&fs::read(self.0.join(format!("{pid}/stat"))).ok()?)
+    /// Reads the `stat` of a process.
+    pub fn stat(&self, pid: u32) -> Option<TaskStat> {
+        TaskStat::parse(&fs::read(self.folder(pid).join("stat")).ok()?)
+    }
+
+    /// Reads the `status` of a process or thread.
+    pub fn status(&self, id: u32) -> Option<TaskStatus> {
+        Some(TaskStatus::parse(
+            &fs::read(self.folder(id).join("status")).ok()?,
+        ))
+    }
+
+    /// Returns the user that a process's folder belongs to: its effective user, or root if it may not
+    /// be dumped (proc_pid(5)).
+    pub fn owner(&self, pid: u32) -> Option<u32> {
+        Some(fs::metadata(self.folder(pid)).ok()?.uid())
+    }
+
+    /// Returns when a process was started, on the wall clock and to a second.
+    pub fn start_time(&self, pid: u32) -> Option<SystemTime> {
+        let started = self.stat(pid)?.started;
+        let uptime = fs::read_to_string(self.root.join("uptime")).ok()?;
+        let uptime: f64 = uptime.split(' ').next()?.parse().ok()?;
+        let uptime = Duration::try_from_secs_f64(uptime).ok()?;
+        SystemTime::now().checked_sub(uptime.checked_sub(started)?)
+    }
+
+    /// Returns the path under which a process's root directory is seen from here.
+    pub fn root_of(&self, pid: u32) -> PathBuf {
+        self.folder(pid).join("root")
+    }
+
+    /// Returns true if a process has the same root in the same mount namespace as this program, so
+    /// that both see the same files.
+    pub fn has_our_root(&self, pid: u32) -> bool {
+        let link = |path: PathBuf| fs::read_link(path).ok();
+        let us = self.root.join("self");
+        let namespace = link(self.folder(pid).join("ns/mnt"));
+        namespace.is_some()
+            && namespace == link(us.join("ns/mnt"))
+            && link(self.root_of(pid)) == link(us.join("root"))
+    }
+
+    /// Opens the list of a process's mappings.
+    pub(crate) fn open_maps(&self, pid: u32) -> io::Result<fs::File> {
+        fs::File::open(self.folder(pid).join("maps"))
+    }
+
+    /// Returns the folder of a process or thread. That of a thread is not listed, and can be opened.
+    fn folder(&self, id: u32) -> PathBuf {
+        self.root.join(id.to_string())
     }
 }
 
-fn numbers(folder: &Path) -> Vec<u32> {
+/// Returns the names in a folder that are numbers, ascending; none when it cannot be read.
+fn ids_in(folder: &Path) -> Vec<u32> {
     let entries = fs::read_dir(folder).into_iter().flatten();
-    let mut numbers: Vec<u32> = entries
+    let mut ids: Vec<u32> = entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .collect();
-    numbers.sort_unstable();
-    numbers
-}
-
-/// `pid (name) state parent ...`, the 22nd being the start. A name may have blanks, line breaks
-/// and parentheses in it, so it reaches to the last of these.
-fn parse(stat: &[u8]) -> Option<Stat> {
-    let open = stat.iter().position(|byte| *byte == b'(')?;
-    let close = stat.iter().rposition(|byte| *byte == b')')?;
-    let name = stat.get(open + 1..close)?.to_vec();
-    let rest = std::str::from_utf8(stat.get(close + 1..)?).ok()?;
-    // From the third on.
-    let mut fields = rest.split_ascii_whitespace();
-    let parent = fields.nth(1)?.parse().ok()?;
-    let ticks: u64 = fields.nth(22 - 5)?.parse().ok()?;
-    Some(Stat {
-        name,
-        parent,
-        started: Duration::from_millis(ticks.saturating_mul(1000 / TICKS)),
-    })
+    ids.sort_unstable();
+    ids
 }
 
 #[cfg(test)]
@@ -92,29 +121,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_may_be_anything() {
-        let line = |name: &str| {
-            format!("12 ({name}) S 3 12 12 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 2 3 4\n")
-        };
-        for name in ["sh", "a b", "x) S 9 (y", "", "line\nbreak"] {
-            let stat = parse(line(name).as_bytes()).unwrap();
-            assert_eq!(stat.name, name.as_bytes());
-            assert_eq!(stat.parent, 3);
-            assert_eq!(stat.started, Duration::from_millis(47_110));
-        }
-        for wrong in ["", "1 (x", "1 x) S", "1 (x) S", ")1(", "1 (x) S 3 12 0"] {
-            assert_eq!(parse(wrong.as_bytes()), None, "{wrong:?}");
-        }
+    fn this_process_is_found_with_its_thread_name_user_and_root() {
+        let me = std::process::id();
+        let proc = Procfs::default();
+        assert!(proc.process_ids().contains(&me) && proc.thread_ids(me).contains(&me));
+        let stat = proc.stat(me).unwrap();
+        assert_eq!(proc.comm(me, me).unwrap(), stat.comm);
+        assert_eq!(proc.owner(me), Some(rustix::process::geteuid().as_raw()));
+        assert!(proc.exists(me) && proc.has_our_root(me));
+        assert!(proc.root_of(me).join("proc").exists());
+        let age = proc.start_time(me).unwrap().elapsed().unwrap();
+        assert!(age < Duration::from_secs(3600), "{age:?}");
     }
 
     #[test]
-    fn this_process_is_there() {
-        let me = std::process::id();
-        let proc = Proc::default();
-        assert!(proc.pids().contains(&me) && proc.threads(me).contains(&me));
-        let stat = proc.stat(me).unwrap();
-        assert_eq!(proc.name(me, me).unwrap(), stat.name);
-        assert!(stat.started > Duration::ZERO);
-        assert!(proc.threads(u32::MAX).is_empty() && proc.stat(u32::MAX).is_none());
+    fn nothing_is_answered_of_a_process_that_is_not_there() {
+        let (proc, none) = (Procfs::default(), u32::MAX);
+        assert!(proc.thread_ids(none).is_empty() && !proc.exists(none));
+        assert_eq!((proc.stat(none), proc.status(none)), (None, None));
+        assert_eq!((proc.owner(none), proc.start_time(none)), (None, None));
+        assert!(!proc.has_our_root(none));
     }
 }

@@ -1,10 +1,11 @@
-//! The directories that names of control groups mean.
+//! [`Cgroup`]: directories of control groups.
 
+use crate::procfs::Mount;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-/// What makes a control group unusable.
+/// Failure to open a control group.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CgroupError {
@@ -17,16 +18,16 @@ pub enum CgroupError {
     /// No group has this name.
     #[error("there is no control group `{name}` below {}: {source}", mount.display())]
     Missing {
-        /// The name as it was given.
+        /// Name as it was given.
         name: String,
-        /// Where it was looked for.
+        /// Mount point of the hierarchy.
         mount: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }
 
-/// An open directory of a control group.
+/// Open directory of a control group, which stands for it in perf_event_open(2).
 #[derive(Debug)]
 pub struct Cgroup {
     folder: File,
@@ -45,14 +46,12 @@ impl Cgroup {
     /// # Errors
     /// [`CgroupError`].
     pub fn open_all(names: &[String]) -> Result<Vec<Cgroup>, CgroupError> {
-        let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-        let mount =
-            mount_point(&String::from_utf8_lossy(&mounts)).ok_or(CgroupError::NotMounted)?;
+        let mount = mount_point(Mount::all()).ok_or(CgroupError::NotMounted)?;
         let found = Cgroup::open_below(&mount, names)?;
         Ok(found.into_iter().map(|(_, group)| group).collect())
     }
 
-    /// With their paths, in the order of these.
+    /// Opens groups below a mount point; returns them with their paths, sorted by these.
     fn open_below(mount: &Path, names: &[String]) -> Result<Vec<(PathBuf, Cgroup)>, CgroupError> {
         let mut found: Vec<(PathBuf, Cgroup)> = Vec::new();
         for name in names {
@@ -82,46 +81,22 @@ impl Cgroup {
     }
 }
 
-/// Where the hierarchy is mounted that the `perf_event` controller belongs to: a v1 hierarchy
+/// Returns the mount point of the hierarchy that the `perf_event` controller belongs to: a v1 hierarchy
 /// with it, else v2, in which it always is (cgroups(7)).
-fn mount_point(mountinfo: &str) -> Option<PathBuf> {
+fn mount_point(mounts: Vec<Mount>) -> Option<PathBuf> {
     let mut second = None;
-    for line in mountinfo.lines() {
-        // Fields up to ` - ` vary in number; behind it are type, source, options (proc_pid_mountinfo(5)).
-        let Some((before, after)) = line.split_once(" - ") else {
-            continue;
-        };
-        let mut after = after.split(' ');
-        let (kind, options) = (after.next(), after.nth(1).unwrap_or_default());
-        let Some(place) = before.split(' ').nth(4) else {
-            continue;
-        };
-        let place = PathBuf::from(unescape(place));
-        match kind {
-            Some("cgroup") if options.split(',').any(|option| option == "perf_event") => {
-                return Some(place);
+    for mount in mounts {
+        match mount.kind.as_str() {
+            "cgroup" if mount.options.iter().any(|option| option == "perf_event") => {
+                return Some(mount.path);
             }
-            Some("cgroup2") => {
-                second.get_or_insert(place);
+            "cgroup2" => {
+                second.get_or_insert(mount.path);
             }
             _ => {}
         }
     }
     second
-}
-
-/// Octal escapes of blanks and backslashes, undone.
-fn unescape(text: &str) -> String {
-    [
-        ("\\040", " "),
-        ("\\011", "\t"),
-        ("\\012", "\n"),
-        ("\\134", "\\"),
-    ]
-    .iter()
-    .fold(text.to_owned(), |text, (code, sign)| {
-        text.replace(code, sign)
-    })
 }
 
 #[cfg(test)]
@@ -133,12 +108,15 @@ mod tests {
         let both = "30 25 0:26 / /sys/fs/cgroup/unified rw shared:9 - cgroup2 cgroup2 rw\n\
             31 25 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n";
         assert_eq!(
-            mount_point(both),
+            mount_point(Mount::parse_all(both)),
             Some(PathBuf::from("/sys/fs/cgroup/unified"))
         );
         let v1 = format!("{both}32 25 0:28 / /cg\\040v1 rw - cgroup cgroup rw,net,perf_event\n");
-        assert_eq!(mount_point(&v1), Some(PathBuf::from("/cg v1")));
-        assert_eq!(mount_point("nonsense\n1 2 3 - \n"), None);
+        assert_eq!(
+            mount_point(Mount::parse_all(&v1)),
+            Some(PathBuf::from("/cg v1"))
+        );
+        assert_eq!(mount_point(Vec::new()), None);
     }
 
     #[test]

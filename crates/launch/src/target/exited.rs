@@ -1,46 +1,51 @@
-//! Waiting until all that was attached to has ended.
+//! [`TargetExitWatcher`]: when everything that was attached to has ended.
 
-use super::{Attached, Selection};
+use super::scope::TargetThread;
+use super::selection::Selection;
+use crate::procfs::Procfs;
 use crate::wait::readable;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// Between looks at what cannot make its end readable.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Interval at which targets without a pidfd are polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// `PIDFD_THREAD` (linux/pidfd.h, Linux 6.9), which is `O_EXCL`: a handle on one thread.
+/// `PIDFD_THREAD` (linux/pidfd.h, Linux 6.9), which is `O_EXCL`: a pidfd of one thread.
 const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(libc::O_EXCL as u32);
 
-/// A descriptor that becomes readable when the process or thread ends (pidfd_open(2), Linux 5.3).
-fn open(id: u32, flags: PidfdFlags) -> Result<OwnedFd, Errno> {
+/// Opens a descriptor that becomes readable when the process or thread ends (pidfd_open(2), Linux
+/// 5.3).
+fn open_pidfd(id: u32, flags: PidfdFlags) -> Result<OwnedFd, Errno> {
     let id = i32::try_from(id).ok().and_then(Pid::from_raw);
     pidfd_open(id.ok_or(Errno::SRCH)?, flags)
 }
 
-/// What was attached to and has not ended yet.
+/// Watches the processes or threads that were attached to until all of them have ended.
 ///
-/// Processes end with their last thread; where threads were named, each counts by itself. What
-/// they started does not keep a recording going, as it does not when a command is recorded; only
-/// with a user, it goes on as long as that user has processes.
+/// A process ends with its last thread; where threads were named, each ends by itself. Processes that
+/// were started by a target are not waited for, as with a command. A user has ended once it has no
+/// process any more.
 #[derive(Debug)]
 pub struct TargetExitWatcher {
-    handles: Vec<OwnedFd>,
-    /// Those without a handle, as before Linux 5.3, or 6.9 for threads.
-    looked_at: Vec<Attached>,
-    /// Asked when all of these are gone.
+    pidfds: Vec<OwnedFd>,
+    /// Targets without a pidfd, as before Linux 5.3, or 6.9 for threads; polled in /proc.
+    polled: Vec<TargetThread>,
+    /// Looked up again when all of these have ended.
     selection: Selection,
+    proc: Procfs,
 }
 
 impl TargetExitWatcher {
-    /// Takes note of all processes or threads of a selection that were attached to.
-    pub fn new(selection: Selection, attached: &[Attached]) -> TargetExitWatcher {
+    /// Begins to watch what was attached to: the threads of `selection` in `attached`.
+    pub fn new(selection: Selection, attached: &[TargetThread]) -> TargetExitWatcher {
         let by_thread = matches!(selection, Selection::Threads(_));
-        let mut living = TargetExitWatcher {
-            handles: Vec::new(),
-            looked_at: Vec::new(),
+        let mut watcher = TargetExitWatcher {
+            pidfds: Vec::new(),
+            polled: Vec::new(),
             selection,
+            proc: Procfs::default(),
         };
         let mut seen = std::collections::HashSet::new();
         for thread in attached {
@@ -48,52 +53,53 @@ impl TargetExitWatcher {
             if !seen.insert(id) {
                 continue;
             }
-            let handle = match by_thread && thread.tid != thread.pid {
-                true => open(id, PIDFD_THREAD),
+            let pidfd = match by_thread && thread.tid != thread.pid {
+                true => open_pidfd(id, PIDFD_THREAD),
                 false if by_thread => {
-                    open(id, PIDFD_THREAD).or_else(|_| open(id, PidfdFlags::empty()))
+                    open_pidfd(id, PIDFD_THREAD).or_else(|_| open_pidfd(id, PidfdFlags::empty()))
                 }
-                false => open(id, PidfdFlags::empty()),
+                false => open_pidfd(id, PidfdFlags::empty()),
             };
-            match handle {
-                Ok(handle) => living.handles.push(handle),
+            match pidfd {
+                Ok(pidfd) => watcher.pidfds.push(pidfd),
                 Err(Errno::SRCH) => {}
-                Err(_) => living.looked_at.push(*thread),
+                Err(_) => watcher.polled.push(*thread),
             }
         }
-        living
+        watcher
     }
 
-    /// Whether all have ended.
+    /// Returns true if all have ended. Never blocks.
     pub fn all_exited(&mut self) -> bool {
         let fds: Vec<BorrowedFd<'_>> = self.fds().collect();
         if let Ok(ended) = readable(&fds, Some(Duration::ZERO)) {
             let mut ended = ended.into_iter();
-            self.handles.retain(|_| !ended.next().unwrap_or(false));
+            self.pidfds.retain(|_| !ended.next().unwrap_or(false));
         }
         let by_thread = matches!(self.selection, Selection::Threads(_));
-        self.looked_at.retain(|thread| {
+        self.polled.retain(|thread| {
             let id = if by_thread { thread.tid } else { thread.pid };
-            std::path::Path::new("/proc").join(id.to_string()).exists()
+            self.proc.exists(id)
         });
-        if !self.handles.is_empty() || !self.looked_at.is_empty() {
+        if !self.pidfds.is_empty() || !self.polled.is_empty() {
             return false;
         }
         match &self.selection {
-            Selection::User { .. } => self.selection.list().is_empty(),
+            Selection::User { .. } => self.selection.threads().is_empty(),
             _ => true,
         }
     }
 
-    /// Descriptors that become readable when something ends.
+    /// Returns descriptors that become readable when something ends.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.handles.iter().map(AsFd::as_fd)
+        self.pidfds.iter().map(AsFd::as_fd)
     }
 
-    /// How long to wait at most before asking again.
-    pub fn patience(&self) -> Option<Duration> {
-        // Without a handle left, what there is to wait for can only be looked at.
-        (!self.looked_at.is_empty() || self.handles.is_empty()).then_some(LOOK_AGAIN)
+    /// Returns the longest time to wait for [`fds`](Self::fds) before [`all_exited`](Self::all_exited) is
+    /// called again; `None` if they alone will do.
+    pub fn poll_interval(&self) -> Option<Duration> {
+        // Without a pidfd left, a user's processes can only be looked up.
+        (!self.polled.is_empty() || self.pidfds.is_empty()).then_some(POLL_INTERVAL)
     }
 }
 
@@ -103,38 +109,38 @@ mod tests {
     use std::process::{Child, Command};
 
     #[test]
-    fn processes_all_exited_when_all_have_ended() {
+    fn processes_have_exited_when_all_have_ended() {
         let mut sleepers: Vec<_> = (0..2)
             .map(|_| Command::new("sleep").arg("100").spawn().unwrap())
             .collect();
         let pids: Vec<u32> = sleepers.iter().map(Child::id).collect();
         let selection = Selection::Processes(pids);
-        let mut living = TargetExitWatcher::new(selection.clone(), &selection.list());
+        let mut watcher = TargetExitWatcher::new(selection.clone(), &selection.threads());
         for child in &mut sleepers {
-            assert!(!living.all_exited());
+            assert!(!watcher.all_exited());
             child.kill().unwrap();
             child.wait().unwrap();
         }
-        assert!(living.all_exited());
-        assert!(TargetExitWatcher::new(selection.clone(), &selection.list()).all_exited());
+        assert!(watcher.all_exited());
+        assert!(TargetExitWatcher::new(selection.clone(), &selection.threads()).all_exited());
     }
 
     #[test]
-    fn a_thread_is_gone_before_its_process() {
+    fn a_thread_exits_before_its_process() {
         let (stop, stopped) = std::sync::mpsc::channel::<()>();
         let (told, tid) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
-            // SAFETY: no arguments.
-            told.send(unsafe { libc::gettid() } as u32).unwrap();
+            told.send(rustix::thread::gettid().as_raw_pid() as u32)
+                .unwrap();
             stopped.recv().ok();
         });
         let selection = Selection::Threads(vec![tid.recv().unwrap()]);
-        let mut living = TargetExitWatcher::new(selection.clone(), &selection.list());
-        assert!(!living.all_exited());
+        let mut watcher = TargetExitWatcher::new(selection.clone(), &selection.threads());
+        assert!(!watcher.all_exited());
         drop(stop);
         thread.join().unwrap();
         // The join comes a moment before the kernel is done with the thread.
-        while !living.all_exited() {
+        while !watcher.all_exited() {
             std::thread::yield_now();
         }
     }

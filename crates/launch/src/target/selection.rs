@@ -1,27 +1,28 @@
-//! The threads that a target means at this moment, from /proc.
+//! [`Selection`]: the threads of a target at this moment, from /proc.
 
-use super::{Attached, Target};
-use std::path::{Path, PathBuf};
+use super::scope::{Target, TargetThread};
+use crate::procfs::Procfs;
 
-/// Threads to be looked up, again and again.
+/// Rule by which the threads of a target are looked up, as often as wanted.
 #[derive(Clone, Debug)]
 pub enum Selection {
     /// All threads of these processes.
     Processes(Vec<u32>),
-    /// These threads.
+    /// Single threads.
     Threads(Vec<u32>),
-    /// All threads of the processes whose effective user this is, but for this one process.
+    /// All threads of the processes of a user.
     User {
-        /// The effective user.
+        /// Effective user.
         uid: u32,
-        /// The process that is left out: the recorder.
+        /// Process that is left out: the recorder.
         except: u32,
     },
 }
 
 impl Selection {
-    /// What to look up for a target, unless whole CPUs or a command are watched.
-    pub fn of(target: &Target, exclude_self: bool) -> Option<Selection> {
+    /// Returns the rule for a target; `None` if whole CPUs or a command are watched. With
+    /// `exclude_self` the calling process is left out.
+    pub fn from_target(target: &Target, exclude_self: bool) -> Option<Selection> {
         let me = std::process::id();
         let unique = |ids: &[u32]| {
             let mut ids: Vec<u32> = ids.to_vec();
@@ -44,12 +45,13 @@ impl Selection {
         }
     }
 
-    /// Whether the user named each by its number, so that one which is refused is an error.
-    pub fn is_by_number(&self) -> bool {
+    /// Returns true if the user named each process or thread by its id, so that one which may not be
+    /// watched is an error.
+    pub fn is_by_id(&self) -> bool {
         !matches!(self, Selection::User { .. })
     }
 
-    /// How it is put in messages.
+    /// Describes the selection for a message: `threads 7, 8`.
     pub fn describe(&self) -> String {
         let list = |one: &str, many: &str, ids: &[u32]| match ids {
             [id] => format!("{one} {id}"),
@@ -65,61 +67,38 @@ impl Selection {
         }
     }
 
-    /// The threads as they are now, in the order of their ids. What is gone is left out.
-    pub fn list(&self) -> Vec<Attached> {
-        self.list_in(Path::new("/proc"))
+    /// Returns the threads that there are now, by process and id.
+    pub fn threads(&self) -> Vec<TargetThread> {
+        self.threads_in(&Procfs::default())
     }
 
-    fn list_in(&self, proc: &Path) -> Vec<Attached> {
-        let mut found = Vec::new();
-        match self {
-            Selection::Processes(pids) => {
-                for pid in pids {
-                    threads_of(proc, *pid, &mut found);
-                }
-            }
+    fn threads_in(&self, proc: &Procfs) -> Vec<TargetThread> {
+        let threads_of = |pid: u32| {
+            let tids = proc.thread_ids(pid).into_iter();
+            tids.map(move |tid| TargetThread { pid, tid })
+        };
+        let mut found: Vec<TargetThread> = match self {
+            Selection::Processes(pids) => pids.iter().copied().flat_map(threads_of).collect(),
             Selection::Threads(tids) => {
-                let owner = |tid: &u32| Some((*tid, status_field(proc, *tid, "Tgid:", 0)?));
-                let threads = tids.iter().filter_map(owner);
-                found.extend(threads.map(|(tid, pid)| Attached { pid, tid }));
+                let thread = |tid: &u32| {
+                    let pid = proc.status(*tid)?.process?;
+                    Some(TargetThread { pid, tid: *tid })
+                };
+                tids.iter().filter_map(thread).collect()
             }
             Selection::User { uid, except } => {
-                for pid in numbers_in(proc).filter(|pid| pid != except) {
-                    if effective_uid(proc, pid) == Some(*uid) {
-                        threads_of(proc, pid, &mut found);
-                    }
-                }
+                let is_theirs = |pid: &u32| {
+                    let user = || proc.status(*pid)?.effective_user;
+                    pid != except && user() == Some(*uid)
+                };
+                let pids = proc.process_ids().into_iter().filter(is_theirs);
+                pids.flat_map(threads_of).collect()
             }
-        }
+        };
         found.sort_unstable();
         found.dedup();
         found
     }
-}
-
-fn threads_of(proc: &Path, pid: u32, found: &mut Vec<Attached>) {
-    let tasks: PathBuf = proc.join(pid.to_string()).join("task");
-    found.extend(numbers_in(&tasks).map(|tid| Attached { pid, tid }));
-}
-
-/// The names in a directory that are numbers; none when it cannot be read.
-fn numbers_in(folder: &Path) -> impl Iterator<Item = u32> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten();
-    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-}
-
-/// The effective user, which is the second of real, effective, saved and file system.
-fn effective_uid(proc: &Path, pid: u32) -> Option<u32> {
-    status_field(proc, pid, "Uid:", 1)
-}
-
-/// A word of a line of a thread's status (proc_pid_status(5)).
-fn status_field(proc: &Path, tid: u32, name: &str, word: usize) -> Option<u32> {
-    // Bytes, since the thread's name is among them.
-    let status = std::fs::read(proc.join(tid.to_string()).join("status")).ok()?;
-    let status = String::from_utf8_lossy(&status);
-    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    line.split_ascii_whitespace().nth(word)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -129,28 +108,26 @@ mod tests {
     #[test]
     fn this_process_is_found_by_number_and_thread() {
         let me = std::process::id();
-        let own = Attached { pid: me, tid: me };
+        let own = TargetThread { pid: me, tid: me };
         let processes = Selection::Processes(vec![me, me]);
-        let found = processes.list();
+        let found = processes.threads();
         assert_eq!(found.iter().filter(|thread| **thread == own).count(), 1);
         assert!(found.iter().all(|thread| thread.pid == me));
         // A thread that is not the first of its process finds its way to it.
         let mine = std::thread::spawn(|| {
-            // SAFETY: no arguments.
-            let tid = unsafe { libc::gettid() } as u32;
-            (tid, Selection::Threads(vec![tid, u32::MAX]).list())
+            let tid = rustix::thread::gettid().as_raw_pid() as u32;
+            (tid, Selection::Threads(vec![tid, u32::MAX]).threads())
         });
         let (tid, found) = mine.join().unwrap();
-        assert_eq!(found, [Attached { pid: me, tid }]);
+        assert_eq!(found, [TargetThread { pid: me, tid }]);
     }
 
     #[test]
     fn a_user_has_processes_but_not_this_one() {
         let me = std::process::id();
-        // SAFETY: no arguments.
-        let uid = unsafe { libc::geteuid() };
-        let with = Selection::User { uid, except: 0 }.list();
-        let without = Selection::User { uid, except: me }.list();
+        let uid = rustix::process::geteuid().as_raw();
+        let with = Selection::User { uid, except: 0 }.threads();
+        let without = Selection::User { uid, except: me }.threads();
         assert!(with.iter().any(|thread| thread.pid == me));
         assert!(without.iter().all(|thread| thread.pid != me));
     }
@@ -158,21 +135,22 @@ mod tests {
     #[test]
     fn nothing_is_found_of_what_is_gone() {
         let folder = tempfile::tempdir().unwrap();
+        let proc = Procfs::new(folder.path());
         for selection in [
             Selection::Processes(vec![1]),
             Selection::Threads(vec![1]),
             Selection::User { uid: 0, except: 0 },
         ] {
-            assert!(selection.list_in(folder.path()).is_empty());
+            assert!(selection.threads_in(&proc).is_empty());
         }
     }
 
     #[test]
     fn targets_are_described() {
-        let of = |target| Selection::of(&target, false).unwrap().describe();
+        let of = |target| Selection::from_target(&target, false).unwrap().describe();
         assert_eq!(of(Target::Processes(vec![7])), "process 7");
         assert_eq!(of(Target::Threads(vec![7, 8, 7])), "threads 7, 8");
         assert_eq!(of(Target::User(1000)), "user 1000");
-        assert!(Selection::of(&Target::System, false).is_none());
+        assert!(Selection::from_target(&Target::System, false).is_none());
     }
 }

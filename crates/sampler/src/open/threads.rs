@@ -38,7 +38,7 @@ use super::watch::open_thread;
 use crate::errno::Errno;
 use crate::limits::Limits;
 use crate::sys;
-use rprof_launch::{Attached, Selection};
+use rprof_launch::{Selection, TargetThread};
 use rprof_perf_event::{PerfFd, Subject};
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -55,7 +55,7 @@ const SPARE_FILES: usize = 64;
 /// Threads that are watched.
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
-    pub(crate) attached: Vec<Attached>,
+    pub(crate) attached: Vec<TargetThread>,
     /// Those that may have inherited events as well, with the ids of their own.
     pub(crate) suspects: BTreeMap<u32, Vec<u64>>,
     /// Processes that may not be watched, and why.
@@ -71,7 +71,9 @@ impl Threads {
     ///
     /// # Errors
     /// When there is none, or one that was named may not be watched.
-    pub(crate) fn first_look(selection: &Selection) -> Result<(Threads, Vec<Attached>), OpenError> {
+    pub(crate) fn first_look(
+        selection: &Selection,
+    ) -> Result<(Threads, Vec<TargetThread>), OpenError> {
         sys::raise_open_file_limit();
         let limits = Limits::read();
         let mut threads = Threads::default();
@@ -84,7 +86,7 @@ impl Threads {
                 errno,
             });
         }
-        let mut found = selection.list();
+        let mut found = selection.threads();
         threads.admit(selection, &mut found, &limits)?;
         match threads.refused.iter().next() {
             Some((pid, errno)) if found.is_empty() => Err(OpenError::Process {
@@ -104,7 +106,7 @@ impl Threads {
     fn admit(
         &mut self,
         selection: &Selection,
-        found: &mut Vec<Attached>,
+        found: &mut Vec<TargetThread>,
         limits: &Limits,
     ) -> Result<(), OpenError> {
         for thread in found.iter() {
@@ -112,7 +114,7 @@ impl Threads {
                 continue;
             }
             match probe(thread.tid as libc::pid_t) {
-                Err(errno) if errno.is_refusal() && selection.is_by_number() => {
+                Err(errno) if errno.is_refusal() && selection.is_by_id() => {
                     return Err(OpenError::Process {
                         pid: thread.pid,
                         errno,
@@ -138,7 +140,7 @@ impl Threads {
         &mut self,
         plan: &Plan,
         selection: &Selection,
-        mut found: Vec<Attached>,
+        mut found: Vec<TargetThread>,
         opened: &mut Opened,
     ) -> Result<(), Stop> {
         for look in 0..MOST_LOOKS {
@@ -154,7 +156,7 @@ impl Threads {
                 break;
             }
             std::thread::sleep(SETTLE);
-            found = selection.list();
+            found = selection.threads();
             self.admit(selection, &mut found, &plan.limits)?;
         }
         match self.attached.is_empty() {
@@ -169,7 +171,7 @@ impl Threads {
     fn open_one(
         &mut self,
         plan: &Plan,
-        thread: Attached,
+        thread: TargetThread,
         is_suspect: bool,
         opened: &mut Opened,
     ) -> Result<(), Stop> {
@@ -207,7 +209,7 @@ impl Threads {
             Selection::User { .. } => (&[], false),
         };
         for id in named.0 {
-            let is_it = |thread: &Attached| match named.1 {
+            let is_it = |thread: &TargetThread| match named.1 {
                 true => thread.tid == *id,
                 false => thread.pid == *id,
             };

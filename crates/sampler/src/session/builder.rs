@@ -205,7 +205,7 @@ impl SessionBuilder {
         let opened_at = sys::since_boot().saturating_sub(Duration::from_millis(10));
         let target = &self.options.target;
         let mut cpus = cpus::select(&self.options.cpus)?;
-        let selection = Selection::of(target, self.options.exclude_self);
+        let selection = Selection::from_target(target, self.options.exclude_self);
         let (opened, threads) = match (&selection, &child, target) {
             (Some(selection), ..) => open::open_threads(&mut plan, selection, &mut cpus)?,
             (None, Some(child), Target::Command) => {

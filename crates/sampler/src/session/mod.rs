@@ -17,8 +17,8 @@ use crate::sieve::Sieve;
 use crate::sys;
 use crossbeam_channel::Receiver;
 use rprof_events::cpus::CpuListError;
-use rprof_launch::{Attached, CgroupError, Target, TargetExitWatcher};
-use rprof_launch::{Child, ExecError, LaunchError, Waited};
+use rprof_launch::{CgroupError, Target, TargetExitWatcher, TargetThread};
+use rprof_launch::{Child, ExecError, LaunchError, WaitOutcome};
 use rprof_perf_event::Count;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -72,7 +72,7 @@ pub struct Session {
     enabled_from_start: bool,
     sieve: Sieve,
     opened_at: Duration,
-    attached: Vec<Attached>,
+    attached: Vec<TargetThread>,
     events: Vec<EventIds>,
     degradations: Vec<Degradation>,
     batches: Receiver<Batch>,
@@ -126,7 +126,7 @@ impl Session {
 
     /// The threads that are watched and were there before. Empty when only a command is
     /// watched, and when whole CPUs are: then it is everything that there is.
-    pub fn attached(&self) -> &[Attached] {
+    pub fn attached(&self) -> &[TargetThread] {
         &self.attached
     }
 
@@ -164,7 +164,7 @@ impl Session {
         if self.enabled_from_start && self.target != Target::Command {
             self.enable();
         }
-        let started = self.child.as_mut().map_or(Ok(()), Child::go);
+        let started = self.child.as_mut().map_or(Ok(()), Child::release);
         if started.is_err() {
             self.stop();
         }
@@ -196,7 +196,7 @@ impl Session {
         &mut self,
         other: Option<BorrowedFd<'_>>,
         timeout: Option<Duration>,
-    ) -> io::Result<Waited> {
+    ) -> io::Result<WaitOutcome> {
         if let Some(child) = &mut self.child {
             return child.wait_or(other, timeout);
         }
@@ -207,11 +207,11 @@ impl Session {
                 .as_mut()
                 .is_some_and(TargetExitWatcher::all_exited)
             {
-                return Ok(Waited::TargetsGone);
+                return Ok(WaitOutcome::TargetsExited);
             }
             let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
-                return Ok(Waited::Timeout);
+                return Ok(WaitOutcome::Timeout);
             }
             // poll(2) skips negative descriptors.
             let mut fds = vec![sys::readable(other.map_or(-1, |fd| fd.as_raw_fd()))];
@@ -221,11 +221,14 @@ impl Session {
                     .flat_map(TargetExitWatcher::fds)
                     .map(|fd| sys::readable(fd.as_raw_fd())),
             );
-            let patience = self.living.as_ref().and_then(TargetExitWatcher::patience);
+            let patience = self
+                .living
+                .as_ref()
+                .and_then(TargetExitWatcher::poll_interval);
             let nap = [left, patience].into_iter().flatten().min();
             sys::poll(&mut fds, nap)?;
             if fds[0].revents != 0 {
-                return Ok(Waited::Other);
+                return Ok(WaitOutcome::Other);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What runs already.
 
 use super::support::*;
-use rprof_launch::{Launcher, Target, Waited};
+use rprof_launch::{Launcher, Target, WaitOutcome};
 use rprof_records::{AttrFlags, Record, RecordType};
 use rprof_sampler::{Errno, OpenError, Session, SessionBuilder, SessionError, Stream};
 use std::collections::HashSet;
@@ -50,7 +50,7 @@ fn record_until(mut session: Session, is_enough: impl Fn(&Recorded) -> bool) -> 
     let mut recorded = Recorded::new(session.events());
     while !is_enough(&recorded) {
         let nap = Some(Duration::from_millis(50));
-        assert_eq!(session.wait_or(None, nap).unwrap(), Waited::Timeout);
+        assert_eq!(session.wait_or(None, nap).unwrap(), WaitOutcome::Timeout);
         while let Ok(batch) = session.batches().try_recv() {
             recorded.add(&batch);
             session.recycle(batch);
@@ -132,9 +132,9 @@ fn the_end_of_all_targets_is_told() {
     session.start().unwrap();
     programs[0].end();
     let nap = Some(Duration::from_millis(100));
-    assert_eq!(session.wait_or(None, nap).unwrap(), Waited::Timeout);
+    assert_eq!(session.wait_or(None, nap).unwrap(), WaitOutcome::Timeout);
     programs[1].end();
-    assert_eq!(session.wait_or(None, None).unwrap(), Waited::TargetsGone);
+    assert_eq!(session.wait_or(None, None).unwrap(), WaitOutcome::TargetsExited);
     let exits = stopped(session);
     assert!(exits.of(RecordType::EXIT).count() >= 2);
 }

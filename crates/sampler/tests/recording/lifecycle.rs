@@ -1,7 +1,7 @@
 //! Beginnings and ends.
 
 use super::support::*;
-use rprof_launch::{Launcher, Waited};
+use rprof_launch::{Launcher, WaitOutcome};
 use rprof_records::RecordType;
 use rprof_sampler::Degradation;
 use std::os::fd::AsFd;
@@ -82,7 +82,7 @@ fn stopping_early_leaves_the_program_unwatched() {
         .child_mut()
         .unwrap()
         .wait_or(Some(read.as_fd()), None);
-    assert_eq!(waited.unwrap(), Waited::Other);
+    assert_eq!(waited.unwrap(), WaitOutcome::Other);
     let counts = session.stop();
     assert_eq!(counts, session.stop(), "told again");
     let ended: Vec<u64> = (session.batches().iter())

@@ -1,15 +1,16 @@
 //! `PROCMAP_QUERY` (linux/fs.h, Linux 6.11).
 
-use super::{
+use super::mapping::{
     ExistingMapping, MAP_HUGETLB, MAP_PRIVATE, MAP_SHARED, PROT_EXEC, PROT_READ, PROT_WRITE,
     mmap2_name,
 };
 use crate::errno_text::errno_from;
+use rprof_records::BuildId;
 use rustix::io::Errno;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-/// `struct procmap_query`.
+/// `struct procmap_query` (linux/fs.h).
 #[repr(C)]
 #[derive(Default)]
 struct Query {
@@ -30,25 +31,32 @@ struct Query {
     build_id_addr: u64,
 }
 
-/// `_IOWR(PROCFS_IOCTL_MAGIC, 17, struct procmap_query)`, as all architectures encode it but
-/// those (MIPS, PowerPC, SPARC, Alpha) on which the kernel answers `ENOTTY` to this.
+/// `_IOWR(PROCFS_IOCTL_MAGIC, 17, struct procmap_query)`, as most architectures encode it. On the
+/// others (MIPS, PowerPC, SPARC, Alpha) the kernel answers `ENOTTY` to this number.
 const PROCMAP_QUERY: u64 =
     (3 << 30) | ((size_of::<Query>() as u64) << 16) | ((b'f' as u64) << 8) | 17;
 
-/// `PROCMAP_QUERY_VMA_*`, in questions and answers.
+/// `PROCMAP_QUERY_VMA_READABLE`, in queries and answers.
 const READABLE: u64 = 1;
+/// `PROCMAP_QUERY_VMA_WRITABLE`.
 const WRITABLE: u64 = 2;
+/// `PROCMAP_QUERY_VMA_EXECUTABLE`.
 const EXECUTABLE: u64 = 4;
+/// `PROCMAP_QUERY_VMA_SHARED`.
 const SHARED: u64 = 8;
 /// `PROCMAP_QUERY_COVERING_OR_NEXT_VMA`.
 const OR_NEXT: u64 = 16;
 
-/// Longest build-id that records have room for.
-const BUILD_ID: usize = 20;
+/// Longest build-id that an MMAP2 record has room for, in bytes.
+const BUILD_ID: usize = BuildId::MAX_RECORD_LEN;
 
-/// The executable mapping at an address or behind it; `None` if that was the last. `name` is
-/// room for its name. The build-id is told only if it is asked for, as the
-/// kernel has to look into the file then.
+/// Returns the executable mapping that covers `at`, or else the next one; `None` behind the last.
+/// `name` is a buffer for its name. The kernel reads the file to answer with its build-id, so that is
+/// asked for only if `with_build_id`.
+///
+/// # Errors
+/// The kernel's error number: `ENOTTY` or `EINVAL` before Linux 6.11, `ESRCH` for a process without
+/// memory.
 pub(super) fn next(
     file: &File,
     at: u64,
@@ -82,7 +90,7 @@ pub(super) fn next(
     }
     // The size counts the zero byte behind a name.
     let length = (query.vma_name_size as usize).saturating_sub(1);
-    let told = name.get(..length).unwrap_or_default();
+    let file_name = name.get(..length).unwrap_or_default();
     let bit = |flag, value| {
         if query.vma_flags & flag != 0 {
             value
@@ -91,11 +99,14 @@ pub(super) fn next(
         }
     };
     let huge = query.vma_page_size > rustix::param::page_size() as u64;
-    let is_build_id = with_build_id && query.build_id_size > 0;
-    let build_id = build_id.get(..query.build_id_size as usize);
+    let build_id_len = if with_build_id {
+        query.build_id_size as usize
+    } else {
+        0
+    };
     Ok(Some(ExistingMapping {
         start: query.vma_start,
-        // An end that is no end would be asked for forever.
+        // Without progress the loop over all mappings would not end.
         end: query.vma_end.max(at.saturating_add(1)),
         offset: query.vma_offset,
         prot: bit(READABLE, PROT_READ) | bit(WRITABLE, PROT_WRITE) | bit(EXECUTABLE, PROT_EXEC),
@@ -105,7 +116,7 @@ pub(super) fn next(
         } | if huge { MAP_HUGETLB } else { 0 },
         device: (query.dev_major, query.dev_minor),
         inode: query.inode,
-        build_id: build_id.filter(|_| is_build_id).map(<[u8]>::to_vec),
-        path: mmap2_name(told),
+        build_id: build_id.get(..build_id_len).and_then(BuildId::new),
+        path: mmap2_name(file_name),
     }))
 }

@@ -1,12 +1,15 @@
 //! The text of `/proc/PID/maps` (proc_pid_maps(5)).
 
-use super::{
+use super::mapping::{
     ExistingMapping, MAP_HUGETLB, MAP_PRIVATE, MAP_SHARED, PROT_EXEC, PROT_READ, PROT_WRITE,
     mmap2_name,
 };
 use std::io::{self, BufRead, BufReader, Read};
 
-/// Reads all executable mappings. Lines that are none are skipped.
+/// Appends all executable mappings to `into`. Lines that cannot be parsed are skipped.
+///
+/// # Errors
+/// Errors of reading, such as `EACCES` for the process of another user.
 pub(super) fn read(text: impl Read, into: &mut Vec<ExistingMapping>) -> io::Result<()> {
     let mut lines = BufReader::with_capacity(64 << 10, text);
     let mut line = Vec::new();
@@ -20,7 +23,7 @@ pub(super) fn read(text: impl Read, into: &mut Vec<ExistingMapping>) -> io::Resu
     }
 }
 
-/// `start-end rwxp offset major:minor inode      name`.
+/// Parses `start-end rwxp offset major:minor inode      name`.
 fn parse(line: &[u8]) -> Option<ExistingMapping> {
     let mut rest = line;
     let mut word = || {
@@ -63,7 +66,7 @@ fn parse(line: &[u8]) -> Option<ExistingMapping> {
     })
 }
 
-/// A line break in a name is told as `\012`. Nothing else is escaped there, not even the
+/// Undoes the escape `\012` of a line break in a name. Nothing else is escaped there, not even the
 /// backslash (`seq_path(m, path, "\n")` in fs/proc/task_mmu.c).
 fn without_escapes(name: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(name.len());

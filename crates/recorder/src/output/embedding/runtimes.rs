@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rprof_jit::{JitMapping, LiveFiles, jitdump};
+use rprof_launch::procfs::Procfs;
 use rprof_perfdata::features::kept::compress;
 use rprof_perfdata::{KeptFile, KeptKind};
 use rprof_records::Mapped;
@@ -85,6 +86,7 @@ impl Runtimes {
     pub(super) fn round(&mut self, notices: &mut Notices) {
         self.round = self.round.wrapping_add(1);
         let mut ended = Vec::new();
+        let proc = Procfs::default();
         for (pid, runtime) in &mut self.living {
             if !self.round.is_multiple_of(runtime.wait) {
                 continue;
@@ -93,7 +95,7 @@ impl Runtimes {
             if self.held < MOST_HELD {
                 self.held += runtime.open(notices);
             }
-            if !Path::new("/proc").join(pid.to_string()).exists() {
+            if !proc.exists(*pid as u32) {
                 ended.push(*pid);
             }
         }

@@ -28,10 +28,9 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use rprof_launch::Target;
-use rprof_launch::procfs::{ExistingMapping, MapsReader, Proc, Stat};
+use rprof_launch::procfs::{ExistingMapping, MapsReader, Procfs, TaskStat};
 use rprof_records::{
-    AttrFlags, BuildId, Comm, Endian, Misc, Mmap2, MmapIdentity, Record, SampleId, SampleLayout,
-    Task,
+    AttrFlags, Comm, Endian, Misc, Mmap2, MmapIdentity, Record, SampleId, SampleLayout, Task,
 };
 use rprof_sampler::{Batch, Degradation, Role, Session, Stream, monotonic_ns};
 
@@ -104,7 +103,7 @@ pub fn read(session: &Session) -> Existing {
     };
     let layout = SampleLayout::new(&sideband.attr, Endian::NATIVE);
     let build_ids = sideband.attr.flags.contains(AttrFlags::BUILD_ID);
-    Reading::new(Proc::default(), layout, build_ids).run(&scope)
+    Reading::new(Procfs::default(), layout, build_ids).run(&scope)
 }
 
 /// Which processes to read.
@@ -122,7 +121,7 @@ enum Scope {
 }
 
 struct Reading {
-    proc: Proc,
+    proc: Procfs,
     maps: MapsReader,
     layout: SampleLayout,
     build_ids: bool,
@@ -132,7 +131,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(proc: Proc, layout: SampleLayout, build_ids: bool) -> Reading {
+    fn new(proc: Procfs, layout: SampleLayout, build_ids: bool) -> Reading {
         Reading {
             proc,
             maps: MapsReader::new(),
@@ -148,7 +147,7 @@ impl Reading {
         let began = Instant::now();
         for look in 0..MOST_LOOKS {
             let mut pids = match scope {
-                Scope::All => self.proc.pids(),
+                Scope::All => self.proc.process_ids(),
                 Scope::These { pids, .. } if look == 0 => pids.clone(),
                 Scope::These { inherit: false, .. } => break,
                 Scope::These { since, .. } => self.born_since(*since),
@@ -171,7 +170,7 @@ impl Reading {
             let stat = self.proc.stat(*pid);
             stat.is_some_and(|stat| self.done.contains(&stat.parent) && stat.started >= since)
         };
-        let mut pids = self.proc.pids();
+        let mut pids = self.proc.process_ids();
         pids.retain(|pid| !self.done.contains(pid) && is_new(pid));
         pids
     }
@@ -201,14 +200,14 @@ impl Reading {
         self.mappings = mappings;
     }
 
-    fn threads(&mut self, pid: u32, stat: &Stat, time: u64) {
-        let mut tids = self.proc.threads(pid);
+    fn threads(&mut self, pid: u32, stat: &TaskStat, time: u64) {
+        let mut tids = self.proc.thread_ids(pid);
         // The first thread's records come first: the others' refer to its process.
         tids.sort_unstable_by_key(|tid| (*tid != pid, *tid));
         for tid in tids {
             let name = match tid == pid {
-                true => Some(stat.name.clone()),
-                false => self.proc.name(pid, tid),
+                true => Some(stat.comm.clone()),
+                false => self.proc.comm(pid, tid),
             };
             let Some(name) = name else {
                 continue;
@@ -233,11 +232,7 @@ impl Reading {
     }
 
     fn mapping(&mut self, pid: u32, mapping: &ExistingMapping, time: u64) {
-        let build_id = mapping.build_id.as_deref();
-        let build_id = build_id
-            .filter(|id| self.build_ids && id.len() <= BuildId::MAX_RECORD_LEN)
-            .and_then(BuildId::new);
-        let identity = match build_id {
+        let identity = match mapping.build_id.filter(|_| self.build_ids) {
             Some(id) => MmapIdentity::BuildId(id),
             None => MmapIdentity::Inode {
                 major: mapping.device.0,

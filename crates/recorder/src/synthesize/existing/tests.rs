@@ -14,7 +14,7 @@ fn layout() -> SampleLayout {
     SampleLayout::new(&attr, Endian::NATIVE)
 }
 
-fn reading(proc: Proc) -> Reading {
+fn reading(proc: Procfs) -> Reading {
     Reading::new(proc, layout(), true)
 }
 
@@ -46,7 +46,7 @@ fn a_process_is_told_with_its_threads_and_mappings() {
     let me = std::process::id();
     let before = monotonic_ns();
     // Threads of this process are other tests, which may end while they are read.
-    let mut readings = (0..1000).map(|_| reading(Proc::default()).run(&these(&[me], false)));
+    let mut readings = (0..1000).map(|_| reading(Procfs::default()).run(&these(&[me], false)));
     let existing = readings.find(|existing| existing.vanished == 0);
     let existing = existing.expect("once nothing has vanished");
     assert_eq!(existing.processes, 1);
@@ -77,7 +77,7 @@ fn a_process_is_told_with_its_threads_and_mappings() {
 
 #[test]
 fn all_processes_take_little_time() {
-    let existing = reading(Proc::default()).run(&Scope::All);
+    let existing = reading(Procfs::default()).run(&Scope::All);
     let forked: BTreeSet<i32> = (decoded(&existing, &layout()).iter())
         .filter_map(|(record, ..)| match record {
             Record::Fork(task) if task.pid == task.tid => Some(task.pid),
@@ -103,16 +103,18 @@ fn what_was_started_since_is_read_as_well() {
         records.iter().any(|(record, ..)| is_it(record))
     };
     // Until the grandchild is there.
-    while !sleeps(&reading(Proc::default()).run(&these(&[me], true))) {
+    while !sleeps(&reading(Procfs::default()).run(&these(&[me], true))) {
         std::thread::yield_now();
     }
-    assert!(!sleeps(&reading(Proc::default()).run(&these(&[me], false))));
+    assert!(!sleeps(
+        &reading(Procfs::default()).run(&these(&[me], false))
+    ));
     let later = Scope::These {
         pids: vec![me],
         since: Duration::MAX,
         inherit: true,
     };
-    assert!(!sleeps(&reading(Proc::default()).run(&later)));
+    assert!(!sleeps(&reading(Procfs::default()).run(&later)));
     Command::new("pkill")
         .args(["-P", &child.id().to_string()])
         .status()
@@ -128,7 +130,7 @@ fn what_vanishes_or_is_denied_is_counted() {
     let stat = "4000000 (a) S 1 1 1 0 -1 0 1 0 0 0 0 0 0 0 20 0 1 0 5 2 3 4\n";
     std::fs::write(folder.path().join("4000000/stat"), stat).unwrap();
     std::fs::create_dir(folder.path().join("4000001")).unwrap();
-    let existing = reading(Proc::at(folder.path())).run(&Scope::All);
+    let existing = reading(Procfs::new(folder.path())).run(&Scope::All);
     assert_eq!((existing.processes, existing.threads), (1, 1));
     assert_eq!(existing.vanished, 2);
     assert!(existing.degradation().is_none());

@@ -1,0 +1,50 @@
+//! [`ExistingMapping`], and the bits and names that both ways of reading share.
+
+use rprof_records::BuildId;
+
+/// `MAP_SHARED` (mmap(2)).
+pub(super) const MAP_SHARED: u32 = 1;
+/// `MAP_PRIVATE` (mmap(2)).
+pub(super) const MAP_PRIVATE: u32 = 2;
+/// `MAP_HUGETLB` (mmap(2)).
+pub(super) const MAP_HUGETLB: u32 = 0x40000;
+
+/// `PROT_READ` (mmap(2)).
+pub(super) const PROT_READ: u32 = 1;
+/// `PROT_WRITE` (mmap(2)).
+pub(super) const PROT_WRITE: u32 = 2;
+/// `PROT_EXEC` (mmap(2)).
+pub(super) const PROT_EXEC: u32 = 4;
+
+/// Executable mapping, with the fields of an MMAP2 record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExistingMapping {
+    /// First address.
+    pub start: u64,
+    /// First address behind it.
+    pub end: u64,
+    /// File offset of `start` in bytes.
+    pub offset: u64,
+    /// `PROT_*` bits.
+    pub prot: u32,
+    /// `MAP_*` bits.
+    pub flags: u32,
+    /// Major and minor device number of the file system.
+    pub device: (u32, u32),
+    /// Inode number of the file; 0 without a file.
+    pub inode: u64,
+    /// Build-id of the file; `None` where the kernel does not tell it.
+    pub build_id: Option<BuildId>,
+    /// File name, as an MMAP2 record has it.
+    pub path: Vec<u8>,
+}
+
+/// Converts a name from /proc to that of an MMAP2 record. Names that a program gave to memory without
+/// a file (`PR_SET_VMA_ANON_NAME`) stand in /proc only.
+pub(super) fn mmap2_name(name: &[u8]) -> Vec<u8> {
+    match name {
+        b"" => b"//anon".to_vec(),
+        name if name.starts_with(b"[anon") => b"//anon".to_vec(),
+        name => name.to_vec(),
+    }
+}

@@ -1,0 +1,62 @@
+//! [`TaskStat`]: `/proc/PID/stat` (proc_pid_stat(5)).
+
+use std::time::Duration;
+
+/// Name, parent and start of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskStat {
+    /// Name (comm), bytes of any kind.
+    pub comm: Vec<u8>,
+    /// Process id of the parent; 0 for those that the kernel started.
+    pub parent: u32,
+    /// Time from the start of the machine to that of the process, rounded down to a clock tick.
+    pub started: Duration,
+}
+
+impl TaskStat {
+    /// Parses `pid (name) state parent ...`, the 22nd field being the start in clock ticks. A name may
+    /// have blanks, line breaks and parentheses in it, so it reaches to the last of these.
+    pub(super) fn parse(stat: &[u8]) -> Option<TaskStat> {
+        let open = stat.iter().position(|byte| *byte == b'(')?;
+        let close = stat.iter().rposition(|byte| *byte == b')')?;
+        let comm = stat.get(open + 1..close)?.to_vec();
+        let rest = std::str::from_utf8(stat.get(close + 1..)?).ok()?;
+        // The third field, state, comes first here.
+        let mut fields = rest.split_ascii_whitespace();
+        let parent = fields.nth(1)?.parse().ok()?;
+        let ticks: u64 = fields.nth(22 - 5)?.parse().ok()?;
+        let per_second = rustix::param::clock_ticks_per_second().clamp(1, 1000);
+        Some(TaskStat {
+            comm,
+            parent,
+            started: Duration::from_millis(ticks.saturating_mul(1000 / per_second)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_any_bytes_do_not_shift_the_fields() {
+        let line = |name: &str| {
+            format!("12 ({name}) S 3 12 12 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 2 3 4\n")
+        };
+        assert_eq!(rustix::param::clock_ticks_per_second(), 100, "USER_HZ");
+        for name in ["sh", "a b", "x) S 9 (y", "", "line\nbreak"] {
+            let stat = TaskStat::parse(line(name).as_bytes()).unwrap();
+            assert_eq!(stat.comm, name.as_bytes());
+            assert_eq!(stat.parent, 3);
+            assert_eq!(stat.started, Duration::from_millis(47_110));
+        }
+    }
+
+    #[test]
+    fn text_that_is_no_stat_is_none() {
+        for wrong in ["", "1 (x", "1 x) S", "1 (x) S", ")1(", "1 (x) S 3 12 0"] {
+            assert_eq!(TaskStat::parse(wrong.as_bytes()), None, "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! [`TaskStatus`]: `/proc/PID/status` (proc_pid_status(5)).
+
+/// Lines of a process's or thread's status; `None` where the kernel does not write a line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskStatus {
+    /// `Tgid`: id of the process that the thread belongs to.
+    pub process: Option<u32>,
+    /// The second number of `Uid`: effective user.
+    pub effective_user: Option<u32>,
+    /// The last number of `NSpid`: id in the task's own, innermost PID namespace (Linux 4.1).
+    pub innermost_id: Option<u32>,
+}
+
+impl TaskStatus {
+    /// Parses a status. Its bytes need not be UTF-8, as the thread's name is among them; line breaks in
+    /// a name are escaped.
+    pub(super) fn parse(status: &[u8]) -> TaskStatus {
+        let status = String::from_utf8_lossy(status);
+        let numbers = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let words = line.unwrap_or_default().split_ascii_whitespace();
+            words.map(|word| word.parse().ok())
+        };
+        TaskStatus {
+            process: numbers("Tgid:").next().flatten(),
+            effective_user: numbers("Uid:").nth(1).flatten(),
+            innermost_id: numbers("NSpid:").last().flatten(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_found_by_their_names() {
+        let text = b"Name:\tTgid: \xff 9\nTgid:\t70\nNgid:\t0\nPid:\t71\nUid:\t1\t1000\t1\t1\nNSpid:\t71\t5\n";
+        let status = TaskStatus::parse(text);
+        let expected = (Some(70), Some(1000), Some(5));
+        assert_eq!(
+            (status.process, status.effective_user, status.innermost_id),
+            expected
+        );
+        assert_eq!(
+            TaskStatus::parse(b"Tgid:\nUid: x y\n"),
+            TaskStatus::default()
+        );
+    }
+}
