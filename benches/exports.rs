@@ -7,9 +7,9 @@ use std::path::Path;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rprof_analysis::{Options, analyse};
 use rprof_export::folded;
-use rprof_export::rows::RowOptions;
+use rprof_export::rows::{ReportOptions, RowOptions};
 use rprof_export::svg::{self, SvgOptions};
-use rprof_export::table::{self, TableOptions};
+use rprof_export::table;
 use rprof_perfdata::{EventDescription, FileWriter, PerfData, RecordWriter};
 use rprof_profile::{Profile, Weight};
 use rprof_records::{
@@ -98,7 +98,7 @@ fn exports(c: &mut Criterion) {
             out
         });
     });
-    let options = TableOptions {
+    let options = ReportOptions {
         rows: RowOptions::default(),
         color: false,
         bare: false,

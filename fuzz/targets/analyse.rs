@@ -7,8 +7,7 @@ use std::io::Write;
 use std::path::Path;
 
 use rprof_analysis::{Index, Options, Samples, analyse};
-use rprof_export::table::TableOptions;
-use rprof_export::{comma, folded, json, rows::RowOptions, svg, table, verdict};
+use rprof_export::{FORMATS, ReportOptions, RowOptions, folded, svg, verdict};
 use rprof_perfdata::PerfData;
 use rprof_profile::{Keys, Profile, Weight};
 use rprof_script::{self as script, Field, FieldList, Script, SideRecords};
@@ -158,21 +157,19 @@ fn exports(profile: &Profile) {
         ..RowOptions::default()
     };
     for rows in [RowOptions::default(), all] {
-        safe("CSV", |out| {
-            comma::write(profile, &rows, out).expect("memory takes all");
-        });
-        let text = safe("JSON", |out| {
-            json::write(profile, &rows, out).expect("memory takes all");
-        });
-        let _: serde_json::Value = serde_json::from_str(&text).expect("valid JSON");
-        let options = TableOptions {
+        let options = ReportOptions {
             rows,
             color: false,
             bare: false,
         };
-        safe("table", |out| {
-            table::write(profile, &options, out).expect("memory takes all");
-        });
+        for format in FORMATS {
+            let text = safe(format.name, |out| {
+                (format.write)(profile, &options, out).expect("memory takes all");
+            });
+            if format.name == "json" {
+                let _: serde_json::Value = serde_json::from_str(&text).expect("valid JSON");
+            }
+        }
     }
     for event in 0..profile.events.len() {
         for weight in [Weight::Samples, Weight::Period] {

@@ -1,7 +1,7 @@
 //! Folded stacks: what inferno and FlameGraph read.
 //!
 //! One line for each distinct stack: thread name, frames from root to leaf with
-//! `;` between them, a space, the weight. Names are shortened as
+//! `;` between them, a space, the weight. FrameNames are shortened as
 //! `stackcollapse-perf.pl` and `inferno-collapse-perf` do it, so that the result
 //! of a recording is the same by either way.
 
@@ -11,10 +11,10 @@ use std::io::{self, Write};
 use std::num::NonZero;
 use std::ops::Range;
 
-use rprof_profile::{Entry, Function, FunctionId, Profile, Weight};
+use rprof_profile::{Entry, FunctionId, Profile, Weight};
 use rustc_hash::FxHashMap;
 
-use crate::clean::clean;
+use crate::names::{CleanName, CleanNames};
 
 /// The folded stacks of one event, each once, in the order of their text.
 ///
@@ -22,7 +22,7 @@ use crate::clean::clean;
 /// that the lists compare as the lines would.
 #[derive(Debug, Default)]
 pub struct Folded {
-    /// Names of frames, by number.
+    /// FrameNames of frames, by number.
     names: Vec<String>,
     /// Numbers of names, by rank.
     ranked: Vec<u32>,
@@ -84,7 +84,7 @@ impl fmt::Display for Line<'_> {
 
 /// The folded stacks of one event.
 pub fn fold(profile: &Profile, event: usize, weight: Weight) -> Folded {
-    let names = Names::of(profile);
+    let names = FrameNames::of(profile);
     let (ranks, ranked) = names.rank();
     let bits = (ranked.len() + 1).ilog2() + 1;
     let parts = in_parts(profile.entries.len(), |part| {
@@ -147,7 +147,7 @@ fn in_parts<R: Send>(len: usize, work: impl Fn(Range<usize>) -> R + Sync) -> Vec
 }
 
 /// Distinct names of frames, each with a number.
-struct Names {
+struct FrameNames {
     distinct: Vec<String>,
     /// By function, the number of its name, and of that in threads of Java, if there are any.
     functions: [Vec<u32>; 2],
@@ -162,8 +162,8 @@ struct Ranks {
     last: Vec<u32>,
 }
 
-impl Names {
-    fn of(profile: &Profile) -> Names {
+impl FrameNames {
+    fn of(profile: &Profile) -> FrameNames {
         let mut numbers: FxHashMap<String, u32> = FxHashMap::default();
         numbers.reserve(profile.functions.len());
         let mut number = |name: String| {
@@ -182,13 +182,15 @@ impl Names {
             }
             functions[0].push(number(name));
         }
-        let threads = profile.comms.iter().map(|comm| number(thread_name(comm)));
+        let clean = CleanNames::new(profile);
+        let comms = 0..profile.comms.len() as u32;
+        let threads = comms.map(|comm| number(thread_name(&clean.comm(comm))));
         let threads = threads.collect();
         let mut distinct = vec![String::new(); numbers.len()];
         for (name, number) in numbers {
             distinct[number as usize] = name;
         }
-        Names {
+        FrameNames {
             distinct,
             functions,
             threads,
@@ -245,7 +247,7 @@ impl Folded {
         profile: &Profile,
         entry: &Entry,
         weight: Weight,
-        names: &Names,
+        names: &FrameNames,
         ranks: &Ranks,
     ) {
         let start = self.ranks.len();
@@ -338,23 +340,21 @@ pub fn write(
 
 /// A thread's name as the first frame: without spaces, which would end the
 /// stack for some readers, and without separators.
-fn thread_name(comm: &str) -> String {
-    clean(comm).replace(' ', "_").replace(';', ":")
+fn thread_name(comm: &CleanName<'_>) -> String {
+    comm.replace(' ', "_").replace(';', ":")
 }
 
-/// A function's name as a frame. One without a name is called after its object,
+/// Returns the name of a function as a frame. One without a name is called after its object,
 /// in brackets.
 pub fn frame_name(profile: &Profile, id: FunctionId) -> String {
-    let function: &Function = profile.function(id);
-    match &function.name {
-        Ok(name) => without_parameters(&clean(name)).replace(';', ":"),
-        Err(_) => {
-            let object = profile.object(function.object);
-            match &*object.name {
-                "[unknown]" | "" => "[unknown]".into(),
-                _ => format!("[{}]", clean(object.base_name()).replace(';', ":")),
-            }
-        }
+    let names = CleanNames::new(profile);
+    if let Some(name) = names.function(id) {
+        return without_parameters(&name).replace(';', ":");
+    }
+    let object = profile.function(id).object;
+    match &*names.object(object) {
+        "[unknown]" | "" => "[unknown]".into(),
+        _ => format!("[{}]", names.object_base(object).replace(';', ":")),
     }
 }
 
@@ -402,7 +402,7 @@ mod tests {
     #[test]
     fn stacks_are_in_the_order_of_their_text() {
         let parts = ["a", "a!", "a b", "a~", "aa", "b", "", "<a>", "a:"];
-        let names = Names {
+        let names = FrameNames {
             distinct: parts.map(String::from).into(),
             functions: Default::default(),
             threads: Vec::new(),
@@ -469,6 +469,9 @@ mod tests {
             "java/lang/String:.length"
         );
         assert_eq!(java_name("Loop"), "Loop");
-        assert_eq!(thread_name("Web Content;x"), "Web_Content:x");
+        assert_eq!(
+            thread_name(&CleanName::new("Web Content;x")),
+            "Web_Content:x"
+        );
     }
 }

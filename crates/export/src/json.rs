@@ -7,39 +7,39 @@ use std::io::{self, Write};
 use rprof_profile::Profile;
 use serde::Serialize;
 
-use crate::clean::clean;
-use crate::rows::{RowOptions, rows};
+use crate::names::{CleanName, CleanNames};
+use crate::rows::{ReportOptions, ReportRow, rows};
 
 #[derive(Serialize)]
-struct Report {
+struct Report<'p> {
     version: u32,
-    events: Vec<Event>,
-    quality: Quality,
+    events: Vec<Event<'p>>,
+    quality: Quality<'p>,
 }
 
 #[derive(Serialize)]
-struct Event {
-    name: String,
+struct Event<'p> {
+    name: CleanName<'p>,
     weight_total: u64,
     samples: u64,
     lost: u64,
-    rows: Vec<Row>,
+    rows: Vec<JsonRow<'p>>,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct JsonRow<'p> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    comm: Option<String>,
+    comm: Option<CleanName<'p>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tid: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    symbol: Option<String>,
+    symbol: Option<CleanName<'p>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    object: Option<String>,
+    object: Option<CleanName<'p>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    srcline: Option<String>,
+    srcline: Option<CleanName<'p>>,
     #[serde(rename = "self")]
     own: u64,
     total: u64,
@@ -47,12 +47,12 @@ struct Row {
 }
 
 #[derive(Serialize)]
-struct Quality {
+struct Quality<'p> {
     stacks: Stacks,
     frames: Frames,
     lost: u64,
     throttled: u64,
-    warnings: Vec<String>,
+    warnings: Vec<CleanName<'p>>,
 }
 
 #[derive(Serialize)]
@@ -76,20 +76,20 @@ struct Frames {
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write(profile: &Profile, options: &RowOptions, out: &mut dyn Write) -> io::Result<()> {
-    let q = &profile.quality;
+pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
+    let (q, names) = (&profile.quality, CleanNames::new(profile));
     let none = profile.main_event().is_none();
     let events = (profile.events.iter().enumerate())
         .filter(|(_, event)| event.samples > 0 || none)
         .map(|(index, event)| {
-            let (weight_total, rows) = rows(profile, index, options);
+            let (weight_total, rows) = rows(profile, index, &options.rows);
             Event {
-                name: clean(&event.name).into_owned(),
+                name: names.event(index),
                 weight_total,
                 samples: event.samples,
                 lost: event.lost,
                 rows: (rows.into_iter())
-                    .map(|row| Row {
+                    .map(|row: ReportRow<'_>| JsonRow {
                         comm: row.comm,
                         pid: row.top.key.pid,
                         tid: row.top.key.tid,
@@ -122,7 +122,7 @@ pub fn write(profile: &Profile, options: &RowOptions, out: &mut dyn Write) -> io
             },
             lost: q.lost,
             throttled: q.throttled,
-            warnings: q.warnings.iter().map(|w| clean(w).into_owned()).collect(),
+            warnings: names.warnings().collect(),
         },
     };
     serde_json::to_writer_pretty(&mut *out, &report).map_err(io::Error::from)?;

@@ -1,23 +1,37 @@
-//! A profile as something to look at, or to hand on.
+//! A profile as something to look at, or to hand on: functions of a [`Profile`].
 //!
 //! | module | makes |
 //! |---|---|
 //! | [`folded`] | folded stacks: `comm;root;…;leaf weight` |
 //! | [`svg`] | a flame graph |
-//! | [`table`] | the top functions as text |
-//! | [`json`] | the same for machines |
-//! | [`comma`] | the same as CSV |
+//! | [`formats`] | the table of reports: [`table`], [`json`] and [`mod@csv`] |
+//! | [`rows`] | the rows that reports have in common |
 //! | [`verdict`] | the quality verdict in words |
-//! | [`clean`] | names made safe to show |
+//! | [`names`], [`clean`] | names made safe to show |
 //!
 //! Nothing here knows how a profile was recorded. Everything writes to a
 //! [`std::io::Write`]; nothing prints.
+//!
+//! # A new export
+//!
+//! A report is a file with a `write` function, and a line in [`formats::FORMATS`]; the command
+//! line and the tests follow that table. Names come from [`CleanNames`] alone, which cannot hand
+//! out a name with an escape sequence in it.
+//!
+//! [`Profile`]: rprof_profile::Profile
 
 pub mod clean;
-pub mod comma;
+pub mod csv;
 pub mod folded;
+pub mod formats;
 pub mod json;
+pub mod names;
 pub mod rows;
 pub mod svg;
 pub mod table;
+mod unit;
 pub mod verdict;
+
+pub use formats::{FORMATS, Format};
+pub use names::{CleanName, CleanNames};
+pub use rows::{ReportOptions, RowOptions};

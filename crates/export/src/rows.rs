@@ -2,7 +2,7 @@
 
 use rprof_profile::{Keys, Profile, TopFunctions, TopRow, Weight};
 
-use crate::clean::clean;
+use crate::names::{CleanName, CleanNames};
 
 /// Which rows, and in which order.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,23 +31,39 @@ impl Default for RowOptions {
     }
 }
 
-/// One row, its names safe to show; `None` for what rows are not told apart by.
+/// Options that the reports have in common. Each uses those that mean something for it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReportOptions {
+    /// Which rows, and in which order.
+    pub rows: RowOptions,
+    /// Colour the shares, where the output is for a terminal.
+    pub color: bool,
+    /// Leave out everything above the rows.
+    pub bare: bool,
+}
+
+/// One row of a report, its names safe to show; `None` for what rows are not told apart by.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct ReportRow<'p> {
     /// Thread name.
-    pub comm: Option<String>,
+    pub comm: Option<CleanName<'p>>,
     /// Function, or `[unknown]`.
-    pub symbol: Option<String>,
+    pub symbol: Option<CleanName<'p>>,
     /// Object.
-    pub object: Option<String>,
+    pub object: Option<CleanName<'p>>,
     /// Path and line, `path:12`, or `??:0` as perf has it.
-    pub line: Option<String>,
+    pub line: Option<CleanName<'p>>,
     /// Sums; its key has process and thread.
     pub top: TopRow,
 }
 
-/// The rows of one event and the weight that their shares are shares of.
-pub fn rows(profile: &Profile, event: usize, options: &RowOptions) -> (u64, Vec<Row>) {
+/// Returns the weight of all samples of an event, of which the rows have shares, and the rows.
+pub fn rows<'p>(
+    profile: &'p Profile,
+    event: usize,
+    options: &RowOptions,
+) -> (u64, Vec<ReportRow<'p>>) {
+    let names = CleanNames::new(profile);
     let mut top = TopFunctions::of(profile, event, options.weight, options.keys);
     top.sort(options.by_total);
     let whole = top.weight_total;
@@ -60,19 +76,14 @@ pub fn rows(profile: &Profile, event: usize, options: &RowOptions) -> (u64, Vec<
             percent(weight, whole) >= options.percent_limit
         })
         .take(options.limit.unwrap_or(usize::MAX))
-        .map(|top| Row {
-            comm: (top.key.comm).map(|c| clean(&profile.comms[c as usize]).into_owned()),
-            symbol: (top.key.function).map(|f| match &profile.function(f).name {
-                Ok(name) => clean(name).into_owned(),
-                Err(_) => "[unknown]".into(),
-            }),
-            object: (top.key.object).map(|o| clean(&profile.object(o).name).into_owned()),
+        .map(|top| ReportRow {
+            comm: top.key.comm.map(|comm| names.comm(comm)),
+            symbol: (top.key.function)
+                .map(|id| names.function(id).unwrap_or(CleanName::new("[unknown]"))),
+            object: top.key.object.map(|id| names.object(id)),
             line: (top.key.line).map(|line| match line {
-                Some(line) => {
-                    let file = &profile.files[line.file.0 as usize];
-                    format!("{}:{}", clean(file), line.line)
-                }
-                None => "??:0".into(),
+                Some(line) => names.line(line.file, line.line),
+                None => CleanName::new("??:0"),
             }),
             top,
         })

@@ -7,6 +7,7 @@ use rprof_profile::{Profile, Weight};
 
 use crate::clean::clean;
 use crate::folded::fold;
+use crate::names::CleanNames;
 
 /// What the flame graph looks like.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,7 +108,7 @@ pub fn write(
     svg.image_width = options.width;
     svg.count_name = match options.weight {
         Weight::Samples => "samples".into(),
-        Weight::Period => unit(&profile.events[event].name).into(),
+        Weight::Period => CleanNames::new(profile).unit(event).into_owned(),
     };
     // The same stacks give the same picture, byte for byte.
     svg.deterministic = true;
@@ -115,37 +116,4 @@ pub fn write(
     drop(folded);
     flamegraph::from_lines(&mut svg, lines.iter().map(String::as_str), out)?;
     Ok(())
-}
-
-/// What the periods of an event count: `ns`, a generic event's name, or `events`.
-pub fn unit(event: &str) -> &str {
-    let (name, rest) = event.split_at(event.find([':', '/']).unwrap_or(event.len()));
-    match name {
-        // The clock events count the time that passed.
-        "cpu-clock" | "task-clock" => "ns",
-        // A name, with modifiers at most; `sched:sched_switch` and `cpu/event=1/` are more.
-        name if rest.trim_start_matches(':').len() < 4 && !rest.contains('/') => name,
-        _ => "events",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::unit;
-
-    #[test]
-    fn units() {
-        for (event, expected) in [
-            ("cpu-clock:u", "ns"),
-            ("cpu-clock/freq=99/u", "ns"),
-            ("page-faults", "page-faults"),
-            ("cycles:ppp", "cycles"),
-            ("sched:sched_switch", "events"),
-            ("cpu/event=0x3c/", "events"),
-            ("mem:0x1000/8:w", "events"),
-            ("uprobe:/bin/ls:main", "events"),
-        ] {
-            assert_eq!(unit(event), expected, "{event}");
-        }
-    }
 }

@@ -5,27 +5,17 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style};
 use rprof_profile::Profile;
 
-use crate::rows::{Row, RowOptions, percent, rows};
-use crate::svg::unit;
+use crate::names::CleanNames;
+use crate::rows::{ReportOptions, ReportRow, percent, rows};
 use crate::verdict;
-
-/// How the table looks.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct TableOptions {
-    /// Which rows.
-    pub rows: RowOptions,
-    /// Colour the shares.
-    pub color: bool,
-    /// Leave out everything above the table.
-    pub bare: bool,
-}
 
 /// Writes a table for each event that has samples, with what was recorded and
 /// the quality verdict above it.
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write(profile: &Profile, options: &TableOptions, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
+    let names = CleanNames::new(profile);
     let mut any = false;
     for (index, event) in profile.events.iter().enumerate() {
         if event.samples == 0 {
@@ -35,14 +25,15 @@ pub fn write(profile: &Profile, options: &TableOptions, out: &mut dyn Write) -> 
             writeln!(out)?;
         }
         if !options.bare {
-            let amount = match unit(&event.name) {
+            let amount = match &*names.unit(index) {
                 "ns" => format!("{:.3} s", event.weight as f64 / 1e9),
                 unit => format!("{} {unit}", event.weight),
             };
             writeln!(
                 out,
                 "# event {}: {} samples, {amount}",
-                event.name, event.samples
+                names.event(index),
+                event.samples
             )?;
             if !any {
                 for line in verdict::lines(profile) {
@@ -66,7 +57,7 @@ pub fn write(profile: &Profile, options: &TableOptions, out: &mut dyn Write) -> 
 fn write_event(
     profile: &Profile,
     event: usize,
-    options: &TableOptions,
+    options: &ReportOptions,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let (whole, rows) = rows(profile, event, &options.rows);
@@ -102,19 +93,19 @@ fn write_event(
     Ok(())
 }
 
-type Text = fn(&Row) -> Option<String>;
+type Text = fn(&ReportRow<'_>) -> Option<String>;
 
 /// The columns that the rows have: heading, width, text.
-fn columns(rows: &[Row]) -> Vec<(&'static str, usize, Text)> {
+fn columns(rows: &[ReportRow<'_>]) -> Vec<(&'static str, usize, Text)> {
     let all: [(&str, Text); 6] = [
-        ("comm", |r| r.comm.clone()),
+        ("comm", |r| r.comm.as_deref().map(str::to_owned)),
         ("pid", |r| r.top.key.pid.map(|p| p.to_string())),
         ("tid", |r| r.top.key.tid.map(|t| t.to_string())),
         ("source:line", |r| {
             r.line.as_deref().map(|line| base_name(line).into())
         }),
-        ("symbol", |r| r.symbol.clone()),
-        ("object", |r| r.object.clone()),
+        ("symbol", |r| r.symbol.as_deref().map(str::to_owned)),
+        ("object", |r| r.object.as_deref().map(str::to_owned)),
     ];
     all.into_iter()
         .filter_map(|(heading, text)| {

@@ -2,13 +2,13 @@
 
 use rprof_profile::Profile;
 
-use crate::clean::clean;
+use crate::names::{CleanName, CleanNames};
 use crate::rows::percent;
 
 /// The verdict, line by line: stacks, frames, losses, warnings. Empty lines of
 /// praise are left out; what can be done about a shortcoming is said with it.
 pub fn lines(profile: &Profile) -> Vec<String> {
-    let q = &profile.quality;
+    let (q, names) = (&profile.quality, CleanNames::new(profile));
     let mut lines = Vec::new();
     let s = &q.stacks;
     if s.total > 0 {
@@ -32,7 +32,7 @@ pub fn lines(profile: &Profile) -> Vec<String> {
                 continue;
             }
             let remedy = reason.remedy().map_or(String::new(), |r| format!(". {r}"));
-            let object = clean(object);
+            let object = CleanName::new(object);
             lines.push(format!(
                 "  {share:.1}% lack one in {object}: {reason}{remedy}"
             ));
@@ -52,6 +52,6 @@ pub fn lines(profile: &Profile) -> Vec<String> {
             q.throttled
         ));
     }
-    lines.extend(q.warnings.iter().map(|w| format!("warning: {}", clean(w))));
+    lines.extend(names.warnings().map(|w| format!("warning: {w}")));
     lines
 }

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use anyhow::Context;
 use rprof_analysis::{Options, analyse};
-use rprof_export::rows::{RowOptions, percent};
+use rprof_export::rows::{ReportOptions, RowOptions, percent};
 use rprof_export::svg::SvgOptions;
-use rprof_export::table::{self, TableOptions};
+use rprof_export::table;
 use rprof_profile::{Keys, Profile, TopFunctions, Weight};
 use rprof_sampler::Session;
 use rprof_symbols::Symbolizer;
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
     let symbolizer = Symbolizer::builder().inlines(false).lines(false).build();
     let profile = analyse(&open(&file)?, &symbolizer, &Options::default());
     write_to(Path::new("-"), |out| {
-        let options = TableOptions {
+        let options = ReportOptions {
             rows: RowOptions {
                 percent_limit: 0.5,
                 limit: Some(20),

@@ -1,12 +1,10 @@
 //! `rprof report`.
 
-use rprof_export::rows::RowOptions;
-use rprof_export::table::TableOptions;
-use rprof_export::{comma, json, table};
+use rprof_export::{ReportOptions, RowOptions};
 use rprof_profile::Keys;
 
 use crate::Outcome;
-use crate::cli::{Color, Format, ReportArgs, RowArgs, SortKey};
+use crate::cli::{Color, ReportArgs, RowArgs, SortKey};
 use crate::input::warn;
 use crate::messages::Failure;
 use crate::pager::show;
@@ -19,8 +17,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     }
     let keys = keys(&args.rows.sort);
     let profile = args.input.profile(&keys)?;
-    // The table has the warnings above it.
-    warn(&profile, args.input.quiet || args.format == Format::Text);
+    warn(&profile, args.input.quiet || args.format.shows_warnings);
     let rows = RowOptions {
         weight: args.input.filter.weight(),
         by_total: by_total(&args.rows, profile.has_callchains),
@@ -28,21 +25,12 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
         limit: args.rows.limit,
         keys,
     };
-    show(|out| {
-        match args.format {
-            Format::Json => json::write(&profile, &rows, out)?,
-            Format::Csv => comma::write(&profile, &rows, out)?,
-            Format::Text => {
-                let options = TableOptions {
-                    rows,
-                    color: wants_color(args.color),
-                    bare: args.input.quiet,
-                };
-                table::write(&profile, &options, out)?;
-            }
-        }
-        Ok(())
-    })?;
+    let options = ReportOptions {
+        rows,
+        color: wants_color(args.color),
+        bare: args.input.quiet,
+    };
+    show(|out| Ok((args.format.write)(&profile, &options, out)?))?;
     Ok(0)
 }
 

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use rprof_analysis::SampleView;
 use rprof_records::{BranchEntry, Sample};
 
-use super::fields::{Field, FieldSet};
-use super::frames::{write_object, write_symbol};
+use crate::fields::{Field, FieldSet};
+use crate::frames::{write_object, write_symbol};
 use rprof_export::clean::clean;
 
 /// Kinds of branches (`PERF_BR_*`), by number; 0 is unknown, and not shown.
@@ -62,47 +62,75 @@ fn flags(entry: &BranchEntry) -> String {
     )
 }
 
-/// Writes the branch stack in the first form that is asked for.
-pub(super) fn write(
+/// Writes the branch stack in the first form that is asked for, then its hardware index and
+/// the words of event counters, one for each branch.
+pub(crate) fn write(
     view: &SampleView<'_>,
     sample: &Sample<'_>,
     fields: FieldSet,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let form = [Field::BrStack, Field::BrStackSym, Field::BrStackOff]
-        .into_iter()
-        .find(|f| fields.has(*f));
-    let (Some(form), Some(branches)) = (form, sample.branch_stack()) else {
+    let forms = [Field::BrStack, Field::BrStackSym, Field::BrStackOff];
+    let form = forms.into_iter().find(|form| fields.has(*form));
+    let further = fields.has_any(&[Field::HwIndex, Field::BrCounters]);
+    if form.is_none() && !further {
+        return Ok(());
+    }
+    let Some(branches) = sample.branch_stack() else {
         return Ok(());
     };
-    let dso = fields.has(Field::Dso);
-    for entry in branches.iter() {
-        for (address, separator) in [(entry.from, ""), (entry.to, "/")] {
-            let frame = match form {
-                Field::BrStack if !dso => None,
-                _ => view.locate(sample, address),
-            };
-            match form {
-                Field::BrStackSym => {
-                    write!(out, "{separator}")?;
-                    write_symbol(frame.as_ref(), true, out)?;
-                }
-                _ => {
-                    let separator = if separator.is_empty() { " " } else { separator };
-                    let shown = match (form, &frame) {
-                        (Field::BrStackOff, Some(frame)) => frame.address,
-                        _ => address,
-                    };
-                    write!(out, "{separator}{shown:#x}")?;
-                }
-            }
-            if dso {
-                write_object(frame.as_ref(), out)?;
-            }
+    if let Some(form) = form {
+        for entry in branches.iter() {
+            write_entry(form, &entry, view, sample, fields, out)?;
         }
-        write!(out, "{}", clean(&flags(&entry)))?;
+    }
+    if fields.has(Field::HwIndex)
+        && let Some(index) = branches.hw_index
+    {
+        // All bits set: the hardware has none.
+        write!(out, " hw_index={}", index.cast_signed())?;
+    }
+    if fields.has(Field::BrCounters) {
+        let counters: Vec<String> = branches.counters().map(|n| format!("{n:#x}")).collect();
+        write!(out, " brcntr={}", counters.join(","))?;
     }
     Ok(())
+}
+
+/// Writes both ends of a branch, and its flags.
+fn write_entry(
+    form: Field,
+    entry: &BranchEntry,
+    view: &SampleView<'_>,
+    sample: &Sample<'_>,
+    fields: FieldSet,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let dso = fields.has(Field::Dso);
+    for (address, separator) in [(entry.from, ""), (entry.to, "/")] {
+        let frame = match form {
+            Field::BrStack if !dso => None,
+            _ => view.locate(sample, address),
+        };
+        match form {
+            Field::BrStackSym => {
+                write!(out, "{separator}")?;
+                write_symbol(frame.as_ref(), true, out)?;
+            }
+            _ => {
+                let separator = if separator.is_empty() { " " } else { separator };
+                let shown = match (form, &frame) {
+                    (Field::BrStackOff, Some(frame)) => frame.address,
+                    _ => address,
+                };
+                write!(out, "{separator}{shown:#x}")?;
+            }
+        }
+        if dso {
+            write_object(frame.as_ref(), out)?;
+        }
+    }
+    write!(out, "{}", clean(&flags(entry)))
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ fn level_number(number: u64) -> String {
 }
 
 /// The parts of the word, decoded.
-pub(super) fn decode(source: u64) -> String {
+pub(crate) fn decode(source: u64) -> String {
     let field = |from: u32, len: u32| source >> from & ((1 << len) - 1);
     let (operation, level, snoop, lock, tlb) = (
         field(0, 5),
@@ -134,12 +134,12 @@ pub(super) fn decode(source: u64) -> String {
 
 /// Writes the column, as wide as the widest so far.
 #[derive(Debug, Default)]
-pub(super) struct DataSource {
+pub(crate) struct DataSource {
     width: usize,
 }
 
 impl DataSource {
-    pub(super) fn write(&mut self, source: u64, out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn write(&mut self, source: u64, out: &mut dyn Write) -> io::Result<()> {
         let text = format!("{source:16x} {}", decode(source));
         self.width = self.width.max(text.len());
         write!(out, "{text:width$}", width = self.width)

@@ -1,6 +1,6 @@
 //! Fields of samples, by name.
 
-use rprof_records::SampleType;
+use rprof_records::{Attr, BranchSampleType, EventKind, SampleType};
 
 /// A field that can be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,12 +41,16 @@ pub enum Field {
     Stack,
     Misc,
     SrcLine,
+    BpfOutput,
+    HwIndex,
+    BrCounters,
+    Aux,
 }
 
 use Field as F;
 
 /// Names, what a sample must have for the field, and perf's name for that.
-const FIELDS: [(&str, Field, SampleType, &str); 34] = [
+const FIELDS: [(&str, Field, SampleType, &str); 38] = [
     ("comm", F::Comm, SampleType::empty(), ""),
     ("tid", F::Tid, SampleType::TID, "TID"),
     ("pid", F::Pid, SampleType::TID, "TID"),
@@ -131,7 +135,24 @@ const FIELDS: [(&str, Field, SampleType, &str); 34] = [
     ("stack", F::Stack, SampleType::STACK_USER, "STACK_USER"),
     ("misc", F::Misc, SampleType::empty(), ""),
     ("srcline", F::SrcLine, SampleType::empty(), ""),
+    ("bpf-output", F::BpfOutput, SampleType::RAW, "RAW"),
+    (
+        "hw_index",
+        F::HwIndex,
+        SampleType::BRANCH_STACK,
+        "BRANCH_HW_INDEX",
+    ),
+    (
+        "brcntr",
+        F::BrCounters,
+        SampleType::BRANCH_STACK,
+        "BRANCH_COUNTERS",
+    ),
+    ("aux", F::Aux, SampleType::AUX, "AUX"),
 ];
+
+/// `PERF_COUNT_SW_BPF_OUTPUT`.
+const BPF_OUTPUT: u64 = 10;
 
 impl Field {
     /// All names, in the order in which help lists them.
@@ -139,7 +160,7 @@ impl Field {
         FIELDS.iter().map(|(name, ..)| *name)
     }
 
-    pub(super) fn by_name(name: &str) -> Option<Field> {
+    pub(crate) fn by_name(name: &str) -> Option<Field> {
         FIELDS.iter().find(|f| f.0 == name).map(|f| f.1)
     }
 
@@ -148,10 +169,30 @@ impl Field {
         FIELDS[self as usize].0
     }
 
-    /// What samples must have for it, any of these, and perf's name for that.
-    pub(super) fn needs(self) -> (SampleType, &'static str) {
-        let (.., bits, name) = FIELDS[self as usize];
-        (bits, name)
+    /// Returns true if samples of an event with this attr have the field.
+    pub(crate) fn is_recorded(self, attr: &Attr) -> bool {
+        let (.., needed, _) = FIELDS[self as usize];
+        let has = needed.is_empty() || attr.sample_type.intersects(needed);
+        has && match self {
+            F::HwIndex => (attr.branch_sample_type).contains(BranchSampleType::HW_INDEX),
+            F::BrCounters => (attr.branch_sample_type).contains(BranchSampleType::COUNTERS),
+            _ => true,
+        }
+    }
+
+    /// Returns true if the field means anything for an event: `trace` is the text of
+    /// tracepoints, `bpf-output` what BPF programs write for the event of that name.
+    pub(crate) fn applies_to(self, attr: &Attr) -> bool {
+        match self {
+            F::Trace => attr.kind == EventKind::TRACEPOINT,
+            F::BpfOutput => attr.kind == EventKind::SOFTWARE && attr.config == BPF_OUTPUT,
+            _ => true,
+        }
+    }
+
+    /// Returns perf's name for what samples must have for the field.
+    pub(crate) fn needed_attribute(self) -> &'static str {
+        FIELDS[self as usize].3
     }
 }
 
@@ -175,11 +216,11 @@ impl FieldSet {
         self.0 == 0
     }
 
-    pub(super) fn add(&mut self, field: Field) {
+    pub(crate) fn add(&mut self, field: Field) {
         self.0 |= 1 << field as u8;
     }
 
-    pub(super) fn remove(&mut self, field: Field) {
+    pub(crate) fn remove(&mut self, field: Field) {
         self.0 &= !(1 << field as u8);
     }
 

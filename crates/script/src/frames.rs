@@ -4,14 +4,14 @@ use std::io::{self, Write};
 
 use rprof_analysis::{SampleFrame, SampleView};
 
-use super::Options;
-use super::fields::{Field, FieldSet};
-use super::plan::EventPlan;
+use crate::Options;
+use crate::fields::{Field, FieldSet};
+use crate::plan::EventPlan;
 use rprof_export::clean::clean;
 
 /// Writes the frames: with a callchain each on a line of its own, else the one on the
 /// sample's line, its address being that in memory.
-pub(super) fn write(
+pub(crate) fn write(
     view: &SampleView<'_>,
     plan: &EventPlan,
     options: &Options,
@@ -57,7 +57,7 @@ pub(super) fn write(
 
 /// ` function+offset (object)`, as far as the fields ask for it; ` (inlined)` for an
 /// inlined call, instead of the object.
-pub(super) fn write_names(
+pub(crate) fn write_names(
     frame: Option<&SampleFrame<'_>>,
     fields: FieldSet,
     out: &mut dyn Write,
@@ -84,7 +84,7 @@ pub(super) fn write_names(
 }
 
 /// `function+offset`, or `[unknown]`.
-pub(super) fn write_symbol(
+pub(crate) fn write_symbol(
     frame: Option<&SampleFrame<'_>>,
     offset: bool,
     out: &mut dyn Write,
@@ -97,7 +97,7 @@ pub(super) fn write_symbol(
 }
 
 /// `(object)`.
-pub(super) fn write_object(frame: Option<&SampleFrame<'_>>, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_object(frame: Option<&SampleFrame<'_>>, out: &mut dyn Write) -> io::Result<()> {
     let name = frame.map_or("[unknown]", |f| &f.object.name);
     write!(out, "({})", clean(name))
 }

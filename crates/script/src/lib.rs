@@ -9,13 +9,19 @@
 //! | `sample` | the line of a sample |
 //! | `frames` | its frames |
 //! | `side` | records that are no samples |
-//! | `branches`, `data_src`, `registers`, `values` | the rarer fields |
+//! | `branches`, `bpf_output`, `data_src`, `registers`, `values` | the rarer fields |
 //!
-//! Where perf 6.1 prints a field its form is kept to the byte; fields that perf does
-//! not know (`cgroup`, `p_stage_cyc`, `read`, `transaction`, `id`, `stream_id`, `raw`,
-//! `stack`) have forms of their own, and stand before the address (the first six) or at
-//! the end.
+//! There is a field for everything that a sample can hold. Where perf 6.1 prints it the form is
+//! perf's to the byte. Fields that perf 6.1 does not know have forms of their own: `cgroup`,
+//! `p_stage_cyc`, `read`, `transaction`, `id` and `stream_id` stand before the address, `hw_index`,
+//! `brcntr`, `stack`, `aux` and `raw` at the end, the last three with their bytes.
+//!
+//! perf has further fields that are not in the record, but computed: from AUX traces (`flags`,
+//! `insn`, `insnlen`, `ipc`, `synth`), from guests (`machine_pid`, `vcpu`), from code and sources
+//! (`brstackinsn`, `srccode`), from other samples (`callindent`, `metric`) and from a wall clock
+//! (`tod`). These are not here.
 
+mod bpf_output;
 mod branches;
 mod data_src;
 pub mod fields;

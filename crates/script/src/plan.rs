@@ -4,33 +4,33 @@ use rprof_analysis::samples::{Details, event_names};
 use rprof_perfdata::PerfData;
 use rprof_records::{Attr, AttrFlags, EventKind, RecordType, SampleType};
 
-use super::fields::{Field, FieldSet};
-use super::selection::{KINDS, kind_of};
-use super::{Options, ScriptError, SideRecords};
+use crate::fields::{Field, FieldSet};
+use crate::selection::{KINDS, kind_of};
+use crate::{Options, ScriptError, SideRecords};
 
 /// How the samples of one event are shown.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct EventPlan {
-    pub(super) fields: FieldSet,
+pub(crate) struct EventPlan {
+    pub(crate) fields: FieldSet,
     /// Frames stand on lines of their own.
-    pub(super) callchain: bool,
+    pub(crate) callchain: bool,
     /// Functions or objects were asked for by name, and so are shown without the
     /// address too. (`-ip` alone takes them away with it.)
-    pub(super) names_leaf: bool,
+    pub(crate) names_leaf: bool,
     /// ADDR is an address of code or data, worth a name.
-    pub(super) named_address: bool,
+    pub(crate) named_address: bool,
 }
 
 /// How a recording is shown.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
-    pub(super) events: Vec<EventPlan>,
+pub(crate) struct Plan {
+    pub(crate) events: Vec<EventPlan>,
     /// Characters of the longest name of an event.
-    pub(super) name_width: usize,
+    pub(crate) name_width: usize,
 }
 
 impl Plan {
-    pub(super) fn new(data: &PerfData, options: &Options) -> Result<Plan, ScriptError> {
+    pub(crate) fn new(data: &PerfData, options: &Options) -> Result<Plan, ScriptError> {
         let events = data.events().list();
         let names = event_names(data);
         let has_chain = |sample_type: SampleType| sample_type.contains(SampleType::CALLCHAIN);
@@ -44,16 +44,15 @@ impl Plan {
                 continue;
             };
             for field in selection.asked[kind].iter() {
-                // A field that means nothing for a kind of event is left out.
-                if !is_valid(field, kind) {
+                // A field that means nothing for these events is left out.
+                let mut attrs = of_kind.clone().map(|(_, event)| &event.attr);
+                if !attrs.clone().any(|attr| field.applies_to(attr)) {
                     continue;
                 }
-                let (needed, attribute) = field.needs();
-                let mut types = of_kind.clone().map(|(_, e)| e.attr.sample_type);
-                if !needed.is_empty() && !types.any(|t| t.intersects(needed)) {
+                if !attrs.any(|attr| field.is_recorded(attr)) {
                     return Err(ScriptError::FieldMissing {
                         event: names[first.0].to_string(),
-                        attribute,
+                        attribute: field.needed_attribute(),
                         field: field.name(),
                     });
                 }
@@ -73,11 +72,7 @@ impl Plan {
         let plans = (events.iter())
             .map(|event| {
                 let (attr, kind) = (&event.attr, kind_of(&event.attr));
-                let is_there = |field: &Field| {
-                    let needed = field.needs().0;
-                    is_valid(*field, kind)
-                        && (needed.is_empty() || attr.sample_type.intersects(needed))
-                };
+                let is_there = |field: &Field| field.applies_to(attr) && field.is_recorded(attr);
                 let fields = selection.shown[kind].iter().filter(is_there).collect();
                 EventPlan {
                     fields,
@@ -95,7 +90,7 @@ impl Plan {
     }
 
     /// What has to be read for this.
-    pub(super) fn details(&self, side: SideRecords) -> Details {
+    pub(crate) fn details(&self, side: SideRecords) -> Details {
         let any = |fields: &[Field]| self.events.iter().any(|e| e.fields.has_any(fields));
         let named = |e: &EventPlan| e.named_address && e.fields.has(Field::Addr);
         Details {
@@ -112,7 +107,7 @@ impl Plan {
 
 impl EventPlan {
     /// Whether a sample of it has to be read again.
-    pub(super) fn needs_record(&self) -> bool {
+    pub(crate) fn needs_record(&self) -> bool {
         use Field as F;
         let kept = [
             F::Comm,
@@ -134,11 +129,6 @@ impl EventPlan {
 /// `PERF_COUNT_SW_DUMMY`.
 fn is_dummy(attr: &Attr) -> bool {
     attr.kind == EventKind::SOFTWARE && attr.config == 9
-}
-
-/// Only tracepoints have a text of their own.
-fn is_valid(field: Field, kind: usize) -> bool {
-    field != Field::Trace || EventKind(kind as u32) == EventKind::TRACEPOINT
 }
 
 /// perf names ADDR for page faults and for branches.

@@ -18,9 +18,9 @@ const RISCV: [&str; 32] = [
     "t6",
 ];
 
-/// How a machine calls its registers, by their numbers in `asm/perf_regs.h`.
+/// Names of a machine's registers, by their numbers in `asm/perf_regs.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Names {
+pub(crate) enum RegisterNames {
     X86,
     Arm,
     Arm64,
@@ -29,37 +29,37 @@ pub(super) enum Names {
     Numbers,
 }
 
-impl Names {
-    /// By the machine's name, as uname(2) says it.
-    pub(super) fn of(machine: &str) -> Names {
+impl RegisterNames {
+    /// Chooses by the name of the machine in uname(2).
+    pub(crate) fn new(machine: &str) -> RegisterNames {
         match machine {
-            "aarch64" | "arm64" => Names::Arm64,
-            m if m.starts_with("arm") => Names::Arm,
-            m if m.starts_with("riscv") => Names::Riscv,
-            m if m.starts_with("s390") => Names::S390,
-            "x86_64" | "x86" | "amd64" => Names::X86,
+            "aarch64" | "arm64" => RegisterNames::Arm64,
+            m if m.starts_with("arm") => RegisterNames::Arm,
+            m if m.starts_with("riscv") => RegisterNames::Riscv,
+            m if m.starts_with("s390") => RegisterNames::S390,
+            "x86_64" | "x86" | "amd64" => RegisterNames::X86,
             // i386 to i686.
-            m if m.starts_with('i') && m.ends_with("86") => Names::X86,
-            _ => Names::Numbers,
+            m if m.starts_with('i') && m.ends_with("86") => RegisterNames::X86,
+            _ => RegisterNames::Numbers,
         }
     }
 
     fn name(self, number: u32) -> Cow<'static, str> {
         let listed = |list: &'static [&str]| list.get(number as usize).map(|n| (*n).into());
         let name = match (self, number) {
-            (Names::X86, 32..) => Some(format!("XMM{}", (number - 32) / 2).into()),
-            (Names::X86, _) => listed(&X86),
-            (Names::Arm, _) => listed(&ARM),
-            (Names::Riscv, _) => listed(&RISCV),
-            (Names::Arm64, 0..=29) => Some(format!("x{number}").into()),
-            (Names::Arm64, 30) => Some("lr".into()),
-            (Names::Arm64, 31) => Some("sp".into()),
-            (Names::Arm64, 32) => Some("pc".into()),
-            (Names::Arm64, 46) => Some("vg".into()),
-            (Names::S390, 0..=15) => Some(format!("R{number}").into()),
-            (Names::S390, 16..=31) => Some(format!("FP{}", number - 16).into()),
-            (Names::S390, 32) => Some("MASK".into()),
-            (Names::S390, 33) => Some("PC".into()),
+            (RegisterNames::X86, 32..) => Some(format!("XMM{}", (number - 32) / 2).into()),
+            (RegisterNames::X86, _) => listed(&X86),
+            (RegisterNames::Arm, _) => listed(&ARM),
+            (RegisterNames::Riscv, _) => listed(&RISCV),
+            (RegisterNames::Arm64, 0..=29) => Some(format!("x{number}").into()),
+            (RegisterNames::Arm64, 30) => Some("lr".into()),
+            (RegisterNames::Arm64, 31) => Some("sp".into()),
+            (RegisterNames::Arm64, 32) => Some("pc".into()),
+            (RegisterNames::Arm64, 46) => Some("vg".into()),
+            (RegisterNames::S390, 0..=15) => Some(format!("R{number}").into()),
+            (RegisterNames::S390, 16..=31) => Some(format!("FP{}", number - 16).into()),
+            (RegisterNames::S390, 32) => Some("MASK".into()),
+            (RegisterNames::S390, 33) => Some("PC".into()),
             _ => None,
         };
         name.unwrap_or_else(|| format!("r{number}").into())
@@ -67,9 +67,9 @@ impl Names {
 }
 
 /// ` ABI:2    AX:0x1 …`.
-pub(super) fn write(
+pub(crate) fn write(
     registers: &Registers<'_>,
-    names: &Names,
+    names: &RegisterNames,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     write!(out, " ABI:{} ", registers.abi)?;
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn names() {
-        let name = |machine, number| Names::of(machine).name(number).into_owned();
+        let name = |machine, number| RegisterNames::new(machine).name(number).into_owned();
         assert_eq!(name("x86_64", 9), "FLAGS");
         assert_eq!(name("i686", 23), "R15");
         assert_eq!(name("x86_64", 35), "XMM1");

@@ -3,42 +3,42 @@
 use std::io::{self, Write};
 
 use rprof_analysis::{SampleView, Samples};
+use rprof_export::clean::clean;
 use rprof_perfdata::Feature;
 use rprof_records::{Misc, RecordType, Sample};
 
-use super::data_src::DataSource;
-use super::fields::{Field, FieldSet};
-use super::plan::{EventPlan, Plan};
-use super::registers::Names;
-use super::values::Cgroups;
-use super::{Options, branches, frames, registers, values};
-use rprof_export::clean::clean;
+use crate::data_src::DataSource;
+use crate::fields::{Field, FieldSet};
+use crate::plan::{EventPlan, Plan};
+use crate::registers::RegisterNames;
+use crate::values::Cgroups;
+use crate::{Options, bpf_output, branches, frames, registers, values};
 
 /// Writes samples and records.
-pub(super) struct Writer<'w> {
-    pub(super) options: &'w Options,
-    pub(super) plan: &'w Plan,
-    pub(super) samples: &'w Samples<'w>,
-    registers: Names,
+pub(crate) struct Writer<'w> {
+    pub(crate) options: &'w Options,
+    pub(crate) plan: &'w Plan,
+    pub(crate) samples: &'w Samples<'w>,
+    registers: RegisterNames,
     cgroups: Cgroups,
     data_source: DataSource,
     /// Reused for each tracepoint.
     text: String,
 }
 
-/// What begins every line: of samples, and of other records.
-pub(super) struct Start<'s> {
-    pub(super) comm: &'s str,
-    pub(super) pid: i32,
-    pub(super) tid: i32,
-    pub(super) cpu: Option<u32>,
-    pub(super) time: u64,
-    pub(super) kind: RecordType,
-    pub(super) misc: Misc,
+/// First part of every line, of samples and of other records: thread, CPU, time.
+pub(crate) struct LinePrefix<'s> {
+    pub(crate) comm: &'s str,
+    pub(crate) pid: i32,
+    pub(crate) tid: i32,
+    pub(crate) cpu: Option<u32>,
+    pub(crate) time: u64,
+    pub(crate) kind: RecordType,
+    pub(crate) misc: Misc,
 }
 
 impl<'w> Writer<'w> {
-    pub(super) fn new(options: &'w Options, plan: &'w Plan, samples: &'w Samples<'w>) -> Self {
+    pub(crate) fn new(options: &'w Options, plan: &'w Plan, samples: &'w Samples<'w>) -> Self {
         let data = samples.index().data;
         let architecture = data.features().string(Feature::ARCH);
         let shows_cgroups = plan.events.iter().any(|e| e.fields.has(Field::Cgroup));
@@ -46,7 +46,9 @@ impl<'w> Writer<'w> {
             options,
             plan,
             samples,
-            registers: Names::of(architecture.as_deref().unwrap_or(std::env::consts::ARCH)),
+            registers: RegisterNames::new(
+                architecture.as_deref().unwrap_or(std::env::consts::ARCH),
+            ),
             cgroups: match shows_cgroups {
                 true => Cgroups::read(data),
                 false => Cgroups::default(),
@@ -56,15 +58,15 @@ impl<'w> Writer<'w> {
         }
     }
 
-    pub(super) fn start(
+    pub(crate) fn write_prefix(
         &self,
-        start: &Start<'_>,
+        prefix: &LinePrefix<'_>,
         plan: &EventPlan,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let fields = plan.fields;
         if fields.has(Field::Comm) {
-            let comm = clean(start.comm);
+            let comm = clean(prefix.comm);
             // With frames below it the name stands at the margin.
             match fields.has(Field::Ip) && plan.callchain {
                 true => write!(out, "{comm} ")?,
@@ -72,22 +74,22 @@ impl<'w> Writer<'w> {
             }
         }
         match (fields.has(Field::Pid), fields.has(Field::Tid)) {
-            (true, true) => write!(out, "{:5}/{:<5} ", start.pid, start.tid)?,
-            (true, false) => write!(out, "{:5} ", start.pid)?,
-            (false, true) => write!(out, "{:5} ", start.tid)?,
+            (true, true) => write!(out, "{:5}/{:<5} ", prefix.pid, prefix.tid)?,
+            (true, false) => write!(out, "{:5} ", prefix.pid)?,
+            (false, true) => write!(out, "{:5} ", prefix.tid)?,
             (false, false) => {}
         }
         if fields.has(Field::Cpu) {
-            match start.cpu {
+            match prefix.cpu {
                 Some(cpu) => write!(out, "[{cpu:03}] ")?,
                 None => write!(out, "[-01] ")?,
             }
         }
         if fields.has(Field::Misc) {
-            write!(out, "{:6}", misc_letters(start.kind, start.misc))?;
+            write!(out, "{:6}", misc_letters(prefix.kind, prefix.misc))?;
         }
         if fields.has(Field::Time) {
-            let (seconds, nanos) = (start.time / 1_000_000_000, start.time % 1_000_000_000);
+            let (seconds, nanos) = (prefix.time / 1_000_000_000, prefix.time % 1_000_000_000);
             match self.options.nanoseconds {
                 true => write!(out, "{seconds:5}.{nanos:09}: ")?,
                 false => write!(out, "{seconds:5}.{:06}: ", nanos / 1000)?,
@@ -96,7 +98,7 @@ impl<'w> Writer<'w> {
         Ok(())
     }
 
-    pub(super) fn sample(&mut self, view: &SampleView<'_>, out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn sample(&mut self, view: &SampleView<'_>, out: &mut dyn Write) -> io::Result<()> {
         let plan = self.plan.events[view.event_index];
         let fields = plan.fields;
         if fields.is_empty() {
@@ -106,7 +108,7 @@ impl<'w> Writer<'w> {
             true => view.record(),
             false => None,
         };
-        let start = Start {
+        let prefix = LinePrefix {
             comm: view.comm,
             pid: view.pid,
             tid: view.tid,
@@ -115,7 +117,7 @@ impl<'w> Writer<'w> {
             kind: RecordType::SAMPLE,
             misc: record.map_or(Misc(0), |(misc, _)| misc),
         };
-        self.start(&start, &plan, out)?;
+        self.write_prefix(&prefix, &plan, out)?;
         if fields.has(Field::Period) {
             write!(out, "{:10} ", view.period)?;
         }
@@ -229,6 +231,11 @@ impl<'w> Writer<'w> {
             registers::write(&r, &self.registers, out)?;
         }
         branches::write(view, sample, fields, out)?;
+        if fields.has(Field::BpfOutput)
+            && let Some(raw) = sample.raw()
+        {
+            bpf_output::write(&raw.to_cow(), out)?;
+        }
         if fields.has(Field::PhysAddr)
             && let Some(addr) = sample.phys_addr()
         {
@@ -248,6 +255,13 @@ impl<'w> Writer<'w> {
             && let Some(stack) = sample.stack_user()
         {
             write!(out, " stack={}/{}", stack.bytes.len(), stack.reserved)?;
+            values::write_dump(&stack.bytes.to_cow(), out)?;
+        }
+        if fields.has(Field::Aux)
+            && let Some(aux) = sample.aux()
+        {
+            write!(out, " aux={}", aux.len())?;
+            values::write_dump(&aux.to_cow(), out)?;
         }
         if fields.has(Field::Raw)
             && let Some(raw) = sample.raw()

@@ -2,16 +2,16 @@
 
 use rprof_records::{Attr, EventKind};
 
-use super::fields::{Field, FieldSet};
+use crate::fields::{Field, FieldSet};
 
 use Field as F;
 
 /// Kinds of events that have fields of their own, by the numbers of [`EventKind`];
 /// the last is for all PMUs of one machine.
-pub(super) const KINDS: usize = 7;
+pub(crate) const KINDS: usize = 7;
 
 /// Which of these kinds an event is.
-pub(super) fn kind_of(attr: &Attr) -> usize {
+pub(crate) fn kind_of(attr: &Attr) -> usize {
     (attr.kind.0 as usize).min(KINDS - 1)
 }
 
@@ -39,6 +39,7 @@ fn default_of(kind: usize) -> FieldSet {
     ];
     let more: &[Field] = match EventKind(kind as u32) {
         EventKind::TRACEPOINT => &[F::Trace],
+        EventKind::SOFTWARE => &[F::BpfOutput],
         EventKind::RAW => &memory,
         _ => &[],
     };
@@ -53,11 +54,11 @@ fn default_of(kind: usize) -> FieldSet {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     /// Shown.
-    pub(super) shown: [FieldSet; KINDS],
+    pub(crate) shown: [FieldSet; KINDS],
     /// Asked for by name: not silently left out where samples lack them.
-    pub(super) asked: [FieldSet; KINDS],
+    pub(crate) asked: [FieldSet; KINDS],
     /// Kinds whose fields were chosen in any way.
-    pub(super) chosen: [bool; KINDS],
+    pub(crate) chosen: [bool; KINDS],
 }
 
 impl Default for Selection {
@@ -188,16 +189,16 @@ mod tests {
             };
             (names(1), names(2))
         };
-        let hardware = "comm,tid,time,cpu,event,period,ip,sym,symoff,dso";
+        let software = "comm,tid,time,cpu,event,period,ip,sym,symoff,dso,bpf-output";
         let tracepoint = "comm,tid,time,cpu,event,trace";
         let both = |a: &str, b: &str| (a.to_owned(), b.to_owned());
-        assert_eq!(of(&[]), both(hardware, tracepoint));
+        assert_eq!(of(&[]), both(software, tracepoint));
         assert_eq!(of(&["ip,comm"]), both("comm,ip", "comm,ip"));
-        assert_eq!(of(&["trace:ip"]), both(hardware, "ip"));
+        assert_eq!(of(&["trace:ip"]), both(software, "ip"));
         assert_eq!(
             of(&["-tid,-symoff,+addr"]),
             both(
-                "comm,time,cpu,event,period,ip,sym,dso,addr",
+                "comm,time,cpu,event,period,ip,sym,dso,addr,bpf-output",
                 "comm,time,cpu,event,trace,addr"
             )
         );

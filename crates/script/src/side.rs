@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use rprof_analysis::RecordView;
 use rprof_records::{Misc, Mmap2, MmapIdentity, RawBytes, Record, RecordType};
 
-use super::sample::{Start, Writer};
+use crate::sample::{LinePrefix, Writer};
 use rprof_export::clean::clean;
 
 /// Names of namespaces, in the order of a NAMESPACES record.
@@ -13,8 +13,8 @@ const NAMESPACES: [&str; 7] = ["net", "uts", "ipc", "pid", "user", "mnt", "cgrou
 
 impl Writer<'_> {
     /// Writes a record with what begins the lines of its event's samples.
-    pub(super) fn side_record(&self, view: &RecordView<'_>, out: &mut dyn Write) -> io::Result<()> {
-        let start = Start {
+    pub(crate) fn side_record(&self, view: &RecordView<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let prefix = LinePrefix {
             comm: &view.comm,
             pid: view.pid,
             tid: view.tid,
@@ -24,7 +24,7 @@ impl Writer<'_> {
             misc: view.misc,
         };
         if let Some(plan) = self.plan.events.get(view.event_index) {
-            self.start(&start, plan, out)?;
+            self.write_prefix(&prefix, plan, out)?;
         }
         let name = view.kind.name().unwrap_or("UNKNOWN");
         write!(out, "PERF_RECORD_{name}")?;

@@ -11,12 +11,12 @@ use rprof_export::clean::clean;
 
 /// Paths of cgroups, as CGROUP records tell them.
 #[derive(Debug, Default)]
-pub(super) struct Cgroups {
+pub(crate) struct Cgroups {
     paths: HashMap<u64, String>,
 }
 
 impl Cgroups {
-    pub(super) fn read(data: &PerfData) -> Cgroups {
+    pub(crate) fn read(data: &PerfData) -> Cgroups {
         let mut cgroups = Cgroups::default();
         for block in data.blocks().filter_map(Result::ok) {
             for walked in block.walk() {
@@ -36,13 +36,13 @@ impl Cgroups {
     }
 
     /// The path, or the number where no record tells it.
-    pub(super) fn name(&self, id: u64) -> String {
+    pub(crate) fn name(&self, id: u64) -> String {
         (self.paths.get(&id)).map_or_else(|| id.to_string(), Clone::clone)
     }
 }
 
 /// Whether the weight of a sample is three values in one word.
-pub(super) fn is_weight_struct(view: &SampleView<'_>, samples: &Samples<'_>) -> bool {
+pub(crate) fn is_weight_struct(view: &SampleView<'_>, samples: &Samples<'_>) -> bool {
     let events = samples.index().data.events().list();
     (events.get(view.event_index))
         .is_some_and(|e| e.attr.sample_type.contains(SampleType::WEIGHT_STRUCT))
@@ -50,7 +50,7 @@ pub(super) fn is_weight_struct(view: &SampleView<'_>, samples: &Samples<'_>) -> 
 
 /// ` read{enabled=9,running=9,cycles=7}`: times in nanoseconds, and each event's count;
 /// behind it `/lost=N` where it lost samples.
-pub(super) fn write_read(
+pub(crate) fn write_read(
     read: &ReadValues,
     view: &SampleView<'_>,
     samples: &Samples<'_>,
@@ -82,7 +82,7 @@ pub(super) fn write_read(
 }
 
 /// A page size with its unit; `N/A` for none.
-pub(super) fn page_size(size: u64) -> String {
+pub(crate) fn page_size(size: u64) -> String {
     if size == 0 {
         return "N/A".into();
     }
@@ -95,7 +95,7 @@ pub(super) fn page_size(size: u64) -> String {
 }
 
 /// Bytes in hexadecimal, sixteen to a line, with their text.
-pub(super) fn write_dump(bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_dump(bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
     for (i, line) in bytes.chunks(16).enumerate() {
         write!(out, "\n\t{:04x}:", i * 16)?;
         for byte in line {

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
+use rprof_export::{FORMATS, Format};
 
 use super::symbols::SymbolArgs;
 use super::values::{self, CpuList};
@@ -104,8 +106,8 @@ pub(crate) struct ReportArgs {
     pub(crate) rows: RowArgs,
 
     /// Form of the output
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub(crate) format: Format,
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = report_format())]
+    pub(crate) format: &'static Format,
 
     /// perf's call trees, which are told not to be here.
     #[arg(short = 'g', long, hide = true, num_args = 0..=1, default_missing_value = "")]
@@ -165,14 +167,12 @@ pub(crate) enum SortKey {
     SrcLine,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// A table
-    Text,
-    /// JSON, in a stable form
-    Json,
-    /// CSV with headings
-    Csv,
+/// Offers every form of a report that there is.
+fn report_format() -> impl TypedValueParser<Value = &'static Format> {
+    let values = FORMATS
+        .iter()
+        .map(|format| PossibleValue::new(format.name).help(format.help));
+    PossibleValuesParser::new(values).map(|name| Format::by_name(&name).unwrap_or(&FORMATS[0]))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

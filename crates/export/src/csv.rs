@@ -4,14 +4,15 @@ use std::io::{self, Write};
 
 use rprof_profile::Profile;
 
-use crate::rows::{RowOptions, percent, rows};
+use crate::names::CleanNames;
+use crate::rows::{ReportOptions, percent, rows};
 
 /// Writes the rows of every event that has samples.
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write(profile: &Profile, options: &RowOptions, out: &mut dyn Write) -> io::Result<()> {
-    let mut csv = csv::Writer::from_writer(out);
+pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
+    let mut csv = ::csv::Writer::from_writer(out);
     csv.write_record([
         "event",
         "comm",
@@ -26,12 +27,14 @@ pub fn write(profile: &Profile, options: &RowOptions, out: &mut dyn Write) -> io
         "object",
         "srcline",
     ])?;
-    for (index, event) in profile.events.iter().enumerate() {
-        let (whole, rows) = rows(profile, index, options);
+    let names = CleanNames::new(profile);
+    for index in 0..profile.events.len() {
+        let event = names.event(index);
+        let (whole, rows) = rows(profile, index, &options.rows);
         for row in rows {
             let number = |n: Option<i32>| n.map_or(String::new(), |n| n.to_string());
             csv.write_record([
-                event.name.as_str(),
+                &*event,
                 row.comm.as_deref().unwrap_or(""),
                 &number(row.top.key.pid),
                 &number(row.top.key.tid),

@@ -1,0 +1,105 @@
+//! Names of a profile, safe to show.
+//!
+//! Names of events, threads, functions, objects and files come from programs and recordings
+//! that nobody vouches for. Writers take them from [`CleanNames`], never from the profile: a
+//! [`CleanName`] cannot be made without [`clean`].
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
+
+use rprof_profile::{FileId, FunctionId, ObjectId, Profile};
+use serde::Serialize;
+
+use crate::clean::clean;
+
+/// Text without control characters, or marks that turn the direction of text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct CleanName<'n>(Cow<'n, str>);
+
+impl<'n> CleanName<'n> {
+    /// Cleans a name.
+    pub fn new(name: &'n str) -> CleanName<'n> {
+        CleanName(clean(name))
+    }
+
+    /// Returns the text, owned.
+    pub fn into_owned(self) -> String {
+        self.0.into_owned()
+    }
+}
+
+impl Deref for CleanName<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for CleanName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// The names of a profile, each cleaned when asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct CleanNames<'p> {
+    profile: &'p Profile,
+}
+
+impl<'p> CleanNames<'p> {
+    /// Begins to hand out the names of a profile.
+    pub fn new(profile: &'p Profile) -> CleanNames<'p> {
+        CleanNames { profile }
+    }
+
+    /// Returns the name of an event, by its index in [`Profile::events`].
+    pub fn event(self, event: usize) -> CleanName<'p> {
+        CleanName::new(&self.profile.events[event].name)
+    }
+
+    /// Returns what the periods of an event count: `ns`, the name of a generic event, or
+    /// `events`.
+    pub fn unit(self, event: usize) -> CleanName<'p> {
+        CleanName::new(crate::unit::unit(&self.profile.events[event].name))
+    }
+
+    /// Returns the name of a thread, by its index in [`Profile::comms`].
+    pub fn comm(self, comm: u32) -> CleanName<'p> {
+        CleanName::new(&self.profile.comms[comm as usize])
+    }
+
+    /// Returns the name of a function; `None` where it is unknown.
+    pub fn function(self, id: FunctionId) -> Option<CleanName<'p>> {
+        let name = self.profile.function(id).name.as_ref();
+        name.ok().map(|name| CleanName::new(name))
+    }
+
+    /// Returns the name of an object, a path in most cases.
+    pub fn object(self, id: ObjectId) -> CleanName<'p> {
+        CleanName::new(&self.profile.object(id).name)
+    }
+
+    /// Returns the name of an object without the folders before it.
+    pub fn object_base(self, id: ObjectId) -> CleanName<'p> {
+        CleanName::new(self.profile.object(id).base_name())
+    }
+
+    /// Returns the path and the number of a source line: `src/main.c:12`.
+    pub fn line(self, file: FileId, line: u32) -> CleanName<'p> {
+        let file = clean(&self.profile.files[file.0 as usize]);
+        CleanName(Cow::Owned(format!("{file}:{line}")))
+    }
+
+    /// Returns the warnings of the recording and its analysis.
+    pub fn warnings(self) -> impl Iterator<Item = CleanName<'p>> {
+        self.profile
+            .quality
+            .warnings
+            .iter()
+            .map(|w| CleanName::new(w))
+    }
+}
