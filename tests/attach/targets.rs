@@ -18,7 +18,7 @@ fn number(running: &Running) -> u32 {
     running.pid().as_raw_nonzero().get() as u32
 }
 
-/// How many samples of each thread perf.data has.
+/// Number of samples of each thread in perf.data.
 fn by_thread(here: &Here) -> BTreeMap<u32, usize> {
     let mut counts = BTreeMap::new();
     for (tid, _) in samples(here) {

@@ -8,7 +8,7 @@ use crate::support::{
     python_with_trampolines,
 };
 
-/// What the map of `jit.c` names, and what is unnamed.
+/// Functions that the map of `jit.c` names, and those without a name.
 fn shares(report: &Report) -> (f64, f64) {
     let only = report.only();
     (
@@ -86,7 +86,7 @@ fn a_perf_map_is_embedded_in_each_file_of_a_rotation() {
     assert!(files >= 3, "{files} files");
 }
 
-/// As of a file that perf made, which has no maps in it. (Without `-B`, perf 6.1 fails an
+/// Recording by perf, which embeds no maps. (Without `-B`, perf 6.1 fails an
 /// assertion over the build-id of a perf map.)
 #[test]
 fn a_perf_map_in_tmp_is_read_as_by_perf() {
@@ -215,7 +215,7 @@ fn untrusted_perf_maps_are_refused_while_recording() {
     }
 }
 
-/// The same at the time of the report.
+/// Maps are refused at the time of the report as well.
 #[test]
 fn untrusted_perf_maps_are_refused_by_the_report() {
     needs!(PerfEvents, Perf, Root);
@@ -313,7 +313,7 @@ fn node_functions_are_named_by_perf_map_and_jitdump() {
     }
 }
 
-/// What is interpreted has names too, if the interpreter is copied for each function.
+/// Interpreted functions have names too, if the interpreter is copied for each of them.
 #[test]
 fn node_interpreted_functions_are_named() {
     needs!(PerfEvents, Node);

@@ -63,7 +63,7 @@ fn jit_code_is_unwound_by_the_eh_frame_of_its_jitdump() {
     }
 }
 
-/// Of one recording, perf by the images that it makes of the dump.
+/// Compares frames of one recording; perf reads the images that it makes of the dump.
 #[test]
 fn jit_code_unwinds_to_the_frames_of_perf_inject() {
     needs!(PerfEvents, Perf);

@@ -7,7 +7,7 @@ use rprof_records::{Attr, AttrFlags, ReadFormat, SampleType};
 
 use crate::support::{Here, Run, c, needs};
 
-/// What perf asks the kernel for, as its `-vv` prints it: only fields that are not zero.
+/// Fields of the attr that perf hands to the kernel, as `-vv` prints them: those that are not zero.
 type Fields = BTreeMap<String, u64>;
 
 /// Texts of one event.
@@ -83,7 +83,7 @@ const TEXTS: &[&str] = &[
     "mem:0x1000:u",
 ];
 
-/// Those of PMUs, which the machine must have.
+/// Events of PMUs, which the machine must have.
 const OF_PMUS: &[(&str, &[&str])] = &[
     (
         "msr",
@@ -197,7 +197,7 @@ fn compare(here: &Here, text: &str) {
     }
 }
 
-/// What we ask for, under perf's names.
+/// Fields of our attr, under perf's names.
 fn fields(event: &Event) -> Fields {
     let rate = match (event.rate(), event.default_period()) {
         (Some(rate), _) => rate,

@@ -1,4 +1,5 @@
-//! What can go wrong around a recording, and what is not to be disturbed by it.
+//! Recordings that are cut short: full disks, closed pipes, job control, limits of time and size. The command
+//! must not be disturbed, and the file must be readable.
 
 use std::path::Path;
 

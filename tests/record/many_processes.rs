@@ -10,7 +10,7 @@ use crate::support::{
     Here, Need, Running, c, check, has, measured, needs, perf_samples, wait_until,
 };
 
-/// What the kernel lets a process have at its peak, in KiB.
+/// Peak resident memory of a process, in KiB.
 fn peak_memory(pid: Pid) -> u64 {
     let path = format!("/proc/{}/status", pid.as_raw_nonzero());
     let status = std::fs::read_to_string(path).unwrap_or_default();

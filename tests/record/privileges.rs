@@ -32,7 +32,7 @@ fn at_level<T>(setting: &Setting, level: Option<i32>, mut what: impl FnMut() -> 
     panic!("somebody else keeps changing {PARANOID}");
 }
 
-/// Who records.
+/// User that records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
     Root,
@@ -61,12 +61,12 @@ const WHO: [Who; 6] = [
     Who::Denied,
 ];
 
-/// What is watched, as options; `PID` stands for a process of the one who records.
+/// Targets, as options; `PID` stands for a process of the user that records.
 const TARGETS: [&str; 8] = [
     "", "-p PID", "-t PID", "-u USER", "-a", "-C 0", "-G GROUP", "-i",
 ];
 
-/// What is sampled.
+/// Events, as options.
 const EVENTS: [&str; 6] = [
     "",
     "-e cpu-clock",
@@ -133,7 +133,7 @@ impl Programs {
     }
 }
 
-/// One cell: what came of it.
+/// Result of one cell of the table.
 struct Outcome {
     run: Run,
     file: bool,
@@ -258,7 +258,7 @@ fn every_target_event_and_privilege_is_recorded_or_refused_with_a_remedy() {
     }
 }
 
-/// What holds for any cell, and what is known of this one.
+/// Checks what holds for every cell of the table, and what is known of this one.
 fn check(who: Who, target: &str, event: &str, outcome: &Outcome) {
     let run = &outcome.run;
     let of = format!("{} {target} {event}", who.name());

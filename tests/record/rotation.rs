@@ -23,7 +23,7 @@ fn files(here: &Here) -> Vec<String> {
     names.into_iter().collect()
 }
 
-/// What a report says of one file, which must be complete.
+/// Report of one file, which must be complete.
 fn report(here: &Here, file: &str) -> Report {
     let run = here
         .rprof("report --format json --sort comm,symbol -i")

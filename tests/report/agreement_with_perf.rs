@@ -161,7 +161,7 @@ fn a_compiler_has_the_samples_of_perf() {
     }
 }
 
-/// As [`assert_agreement`], but 2 % of the weight may differ without explanation.
+/// Like [`assert_agreement`], but 2 % of the weight may differ without explanation.
 fn assert_near_agreement(here: &Here, what: &str) {
     let script = here.perf(PERF_SCRIPT).ok();
     script.complains_of_losses_only();

@@ -202,7 +202,7 @@ fn report_filters_samples() {
     none.prints("the filters leave no sample");
 }
 
-/// What a shell makes of `-i <(zcat perf.data.gz)`.
+/// A shell makes a named pipe of `-i <(zcat perf.data.gz)`.
 #[test]
 fn report_reads_a_named_pipe() {
     needs!(PerfEvents);

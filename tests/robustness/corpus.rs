@@ -12,7 +12,7 @@ use crate::support::Here;
 
 /// A recording as `INDEX.tsv` describes it.
 pub(crate) struct Capture {
-    /// Its name in the folder.
+    /// Name in the folder.
     pub(crate) file: String,
     pub(crate) path: PathBuf,
     /// Samples that `perf script` 6.12 showed; none where it failed.

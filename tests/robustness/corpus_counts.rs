@@ -1,6 +1,6 @@
 //! Every recording of the corpus, counted by rprof and by perf; see `corpus.rs`.
 //!
-//! What differs stands in a table with its reason, and nothing else may. The table is
+//! Differences stand in a table with their reasons, and there may be no others. The table is
 //! printed: `cargo test -p rprof --test integration corpus_counts -- --nocapture`.
 
 use std::collections::BTreeMap;
@@ -118,7 +118,7 @@ const OTHER_STACKS: [(&str, &str); 1] = [(
     "where the processor had no record of calls, perf takes what stands behind it for an address",
 )];
 
-/// What rprof counts: samples by event; none where it refuses, with one clear message.
+/// Samples by event, as rprof counts them; `None` if it refuses the file, with one clear message.
 fn report(here: &Here, capture: &Capture, options: &str) -> Option<Report> {
     let shell = here.rprof("report --format json").words(options);
     let run = shell.arg("-i").arg(&capture.path).run();
@@ -196,7 +196,7 @@ struct Line {
 
 const FIELDS: &str = "script -F comm,tid,time,ip";
 
-/// What perf or rprof prints when asked for [`FIELDS`].
+/// Output of perf or rprof for [`FIELDS`].
 fn lines(run: &Run, has_dumps: bool) -> Vec<Line> {
     let address = |word: &str| {
         let parsed = u64::from_str_radix(word, 16);

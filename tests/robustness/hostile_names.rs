@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use crate::support::{Here, Run, c_with, folded, needs, well_formed};
 
-/// What stands in for the placeholders of `hostile.c`.
+/// Hostile names, by the placeholders in `hostile.c` that they replace.
 const NAMES: [(&[u8], &[u8]); 4] = [
     (
         b"placeholder_of_the_first_function_______________________________",
@@ -27,7 +27,7 @@ const NAMES: [(&[u8], &[u8]); 4] = [
         b"/\x1b[3J\n;<script>alert(3)</script>\xe2\x80\xa8\xff",
     ),
 ];
-/// As long as the kernel lets it be.
+/// Name of the greatest length that the kernel allows.
 const COMM: &[u8] = b"\x1b[7m;<b>\n\xe2\x80\xae&";
 const FILE: &[u8] = b"evil;\x1b[2J<script>alert(4)<b>\n\xe2\x80\xae\xff 9";
 

@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 use rprof_testing::Random;
 
-/// Which function calls which.
+/// A tree of calls: each function but the first has one caller.
 pub(crate) struct CallTree {
     /// The caller of each function; the first one's is `main`, and stands here as itself.
     parents: Vec<usize>,
@@ -81,7 +81,7 @@ impl CallTree {
         numbers.map(|n| format!("{n},")).collect()
     }
 
-    /// Its place among its caller's callees, from 1.
+    /// Index of a function among its caller's callees, from 1.
     fn place(&self, function: usize) -> usize {
         let siblings = &self.children[self.parents[function]];
         siblings

@@ -29,12 +29,12 @@ pub(crate) enum Class {
     Garbage,
     /// perf shows the version of a symbol, `clock_gettime@@GLIBC_2.17`; we do not.
     Version,
-    /// Of two names for one function perf took that of an old version, `cfree@GLIBC_2.2.5`, which
+    /// A function has two names, and perf took that of an old version, `cfree@GLIBC_2.2.5`, which
     /// nothing can be linked to any more; we take the other, `free`.
     OldVersion,
 }
 
-/// How a frame that perf prints in one way and we in another is to be explained.
+/// Explains a frame that perf prints in one way and rprof in another.
 fn explain(by_perf: &PerfFrame, by_rprof: &PerfFrame, is_leaf: bool) -> Option<Class> {
     if (&by_perf.address, &by_perf.object) != (&by_rprof.address, &by_rprof.object) {
         return None;
@@ -57,12 +57,12 @@ fn explain(by_perf: &PerfFrame, by_rprof: &PerfFrame, is_leaf: bool) -> Option<C
     is_next.then_some(Class::NextFunction)
 }
 
-/// Whether a sample was taken in the middle of an exec.
+/// Returns true if a sample was taken in the middle of an exec.
 pub(crate) fn is_exec(sample: &PerfSample) -> bool {
     (sample.frames.iter()).any(|f| matches!(&*f.name, "bprm_execve" | "begin_new_exec"))
 }
 
-/// Whether an address cannot be one: above the lowest of the markers, -4095.
+/// Returns true if an address lies above the lowest of the markers, -4095.
 fn is_garbage(frame: &PerfFrame) -> bool {
     u64::from_str_radix(&frame.address, 16).is_ok_and(|a| a >= -4095i64 as u64)
 }
@@ -148,7 +148,7 @@ impl Comparison {
     }
 }
 
-/// What inferno makes of two kinds of names is not what they are: `->` is taken for a call that
+/// Two kinds of names come out of inferno changed: `->` is taken for a call that
 /// a JVM inlined, and becomes two frames; a name that begins with `(`, as those in C++'s
 /// anonymous namespaces do, is taken for a process, and left out.
 fn legible(name: &str) -> String {

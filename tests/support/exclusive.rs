@@ -11,7 +11,7 @@
 //!
 //! # Users without privileges
 //!
-//! What they may do depends on settings of the whole machine. While one test changes a setting, no other runs
+//! Their rights depend on settings of the whole machine. While one test changes a setting, no other runs
 //! a command as another user.
 
 use std::process::Command;
@@ -29,8 +29,8 @@ pub(crate) fn change_settings() -> RwLockWriteGuard<'static, ()> {
     SETTINGS.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether this is how perf ends where somebody else watches whole CPUs, whom no lock of ours keeps
-/// from it. Leaves them some time if so.
+/// Returns true if perf ended as it does while another program records whole CPUs, which no lock of ours
+/// prevents. Waits a moment in that case.
 pub(super) fn was_met_by_others(stderr: &[u8]) -> bool {
     let text = b"assertion failed at util/build-id.c";
     let was = stderr.windows(text.len()).any(|window| window == text);

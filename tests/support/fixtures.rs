@@ -1,6 +1,6 @@
 //! Programs to record, compiled from `fixtures/` when a test first wants them.
 //!
-//! What is compiled is kept under a hash of everything that went into it. Tests that want the same
+//! Programs are kept under a hash of everything that went into them. Tests that want the same
 //! program at once may both compile it: each writes a file of its own, and the last rename wins.
 
 use std::collections::hash_map::DefaultHasher;
@@ -111,7 +111,7 @@ fn compile(compiler: &str, source: &str, flags: &[&str]) -> PathBuf {
     path
 }
 
-/// Of all that the program depends on.
+/// Hash of everything on which the program depends.
 fn hash(compiler: &str, source: &Path, flags: &[&str]) -> u64 {
     let version = Command::new(compiler)
         .arg("--version")

@@ -1,5 +1,5 @@
-//! What the tests share: a shell session in a folder of its own, fixtures, what the
-//! machine has, and readers for what comes out.
+//! Helpers for all tests: a shell session in a folder of its own, fixtures, and parsers for output. Needs of a
+//! test and skips come from `rprof-testing`.
 
 mod call_tree;
 mod compare;

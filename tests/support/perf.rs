@@ -1,4 +1,4 @@
-//! What `perf` prints, read.
+//! Parsers for the output of `perf`.
 
 use std::collections::BTreeMap;
 use std::fmt;

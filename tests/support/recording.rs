@@ -1,4 +1,4 @@
-//! How far a recording is, while it is written.
+//! State of a recording that is being written.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ impl Here {
         (blocks.map(|block| block.walk().filter(|w| samples(w.record.kind)).count())).sum()
     }
 
-    /// Whether the recorder said all that it has to say.
+    /// Returns true once the recorder has finished the file.
     pub(crate) fn is_finished(&self) -> bool {
         (self.recording()).is_some_and(|data| data.warnings().is_empty())
     }

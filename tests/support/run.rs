@@ -1,4 +1,4 @@
-//! What came of a command, and what is expected of it.
+//! Result of a command, and expectations of it.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 
 use super::shell::HANG;
 
-/// What came of a command. Displayed in full, for messages.
+/// Result of a command. Its `Display` has everything, for messages.
 pub(crate) struct Run {
     pub(super) line: String,
     pub(super) status: ExitStatus,
@@ -15,17 +15,17 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Its output.
+    /// Standard output as text.
     pub(crate) fn out(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// Its output as bytes.
+    /// Standard output as bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.stdout
     }
 
-    /// What it wrote to standard error.
+    /// Standard error as text.
     pub(crate) fn err(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
@@ -40,7 +40,7 @@ impl Run {
         self
     }
 
-    /// Its output has this in it.
+    /// Asserts that standard output contains a text.
     pub(crate) fn prints(&self, text: &str) -> &Run {
         assert!(
             self.out().contains(text),
@@ -49,7 +49,7 @@ impl Run {
         self
     }
 
-    /// Its standard error has this in it.
+    /// Asserts that standard error contains a text.
     pub(crate) fn says(&self, text: &str) -> &Run {
         assert!(
             self.err().contains(text),
@@ -58,14 +58,14 @@ impl Run {
         self
     }
 
-    /// It wrote nothing to standard error.
+    /// Asserts that standard error is empty.
     pub(crate) fn says_nothing(&self) -> &Run {
         assert!(self.stderr.is_empty(), "stderr is not empty of\n{self}");
         self
     }
 
-    /// perf complained of nothing but records that were lost while the machine was busy, which are
-    /// missing for whoever reads the file.
+    /// Asserts that perf complained of nothing but records that were lost while the machine was busy, which
+    /// every reader lacks.
     pub(crate) fn complains_of_losses_only(&self) -> &Run {
         let err = self.err();
         let is_known = |line: &str| {
@@ -77,8 +77,7 @@ impl Run {
         self
     }
 
-    /// Neither output has a control character but newline and tab, or the bytes of
-    /// an escape sequence in another encoding.
+    /// Asserts that neither output has a control character but newline and tab.
     pub(crate) fn is_clean(&self) -> &Run {
         for text in [self.out(), self.err()] {
             let bad = |c: &char| c.is_control() && !matches!(c, '\n' | '\t');

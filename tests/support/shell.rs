@@ -114,7 +114,7 @@ impl Here {
         shell.arg(program).words(args).ok();
     }
 
-    /// What `rprof report --format json` says of perf.data, by function as in perf.
+    /// Parses `rprof report --format json` of perf.data, by function as in perf.
     pub(crate) fn report(&self, options: &str) -> Report {
         let report = self.rprof("report --format json --no-inline");
         Report::parse(&report.words(options).ok())
@@ -255,7 +255,7 @@ pub(crate) struct Running {
     line: String,
     child: Child,
     stdout: Option<BufReader<ChildStdout>>,
-    /// What was read of it.
+    /// Output read so far.
     seen: Vec<u8>,
     stderr: File,
     watch: Option<Sender<()>>,

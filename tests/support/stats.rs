@@ -1,12 +1,12 @@
-//! How far a measured share may lie from the true one.
+//! Tolerances for measured shares.
 
-/// How often a measurement is made before its figures are believed to be wrong.
+/// Number of measurements after which figures are believed to be wrong.
 const TRIES: usize = 4;
 
 /// Makes a measurement, with a recording of its own, again where its figures are beyond what
 /// chance explains.
 ///
-/// What chance does not explain is the machine: a virtual one stands still now and then, for
+/// The machine is the other explanation: a virtual one stands still now and then, for
 /// tenths of a second, in which the program's clock goes on and no timer goes off. All of that is
 /// missing from whatever function was running. A fault of rprof is there each time; so only figures
 /// that time has a part in belong in here. What must hold of every recording is asserted outside, or by

@@ -1,10 +1,13 @@
-//! Whether an SVG is well-formed XML, and the text in it.
+//! Check that an SVG is well-formed XML.
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
-/// Reads all of it. Answers the texts of its `title` elements, of which a flame graph has one for
-/// each frame.
+/// Parses all of it. Returns the texts of its `title` elements, of which a flame graph has one for each
+/// frame.
+///
+/// # Panics
+/// If it is not well-formed.
 pub(crate) fn well_formed(svg: &str) -> Vec<String> {
     let mut reader = Reader::from_str(svg);
     let (mut open, mut titles, mut roots) = (Vec::new(), Vec::new(), 0);

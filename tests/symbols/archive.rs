@@ -2,7 +2,7 @@
 
 use crate::support::{Here, Language, generated, needs};
 
-/// What is in the archive: nothing but this function, which counts in a frame of its own.
+/// Contents of the archive: nothing but this function, which counts in a frame of its own.
 const LIBRARY: &str = "
 long in_archive(long n) {
     volatile long sum = 0;

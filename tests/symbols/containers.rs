@@ -3,7 +3,7 @@
 
 use crate::support::{Here, c, check, check_share, measured, needs};
 
-/// Whether the functions of `shares.c` have what they are made to have, so that they are named. Of
+/// Asserts that the functions of `shares.c` are named and have their shares. Of
 /// what is sampled on the user's side, that is: elsewhere there may be much to do.
 fn check_is_named(here: &Here, what: &str) -> Result<(), String> {
     let report = here.report("");
@@ -47,7 +47,7 @@ fn a_process_in_namespaces_of_its_own_is_named() {
     }
 }
 
-/// Its number inside is another, and so is its /tmp.
+/// In its namespaces it has another pid and another /tmp.
 #[test]
 fn a_perf_map_in_a_pid_namespace_is_found_by_the_pid_inside() {
     needs!(PerfEvents, Root);
@@ -123,7 +123,7 @@ fn a_program_in_a_memfd_is_named() {
     });
 }
 
-/// What is where it was is not kept: recordings stay small.
+/// Programs that are where they were are not embedded, so that recordings stay small.
 #[test]
 fn programs_that_can_be_found_are_not_embedded() {
     needs!(PerfEvents);

@@ -91,7 +91,7 @@ fn assert_no_kernel_names(report: &Report, reason: &str) {
     assert!(report.only().total_share("pump") > 0.5, "the user's side");
 }
 
-/// As for somebody whom `kernel.kptr_restrict` hides the addresses from.
+/// Runs a command with a /proc/kallsyms of zeros, as `kernel.kptr_restrict` shows it.
 #[test]
 fn hidden_kernel_addresses_are_told_with_a_remedy() {
     needs!(PerfEvents, Kernel, Root);

@@ -27,7 +27,7 @@ const INSIDE: &str = "
     \"$@\"
 ";
 
-/// What runs there.
+/// Program that runs there.
 const PROGRAMS: &str = "./low 0.3; ./copied 0.3; ./changed 0.5 & \
     until grep -q libc /proc/$!/maps; do sleep 0.01; done; mv ../other changed; wait";
 

@@ -24,7 +24,7 @@ enum End {
     Skipped,
 }
 
-/// What was compared.
+/// Counts of a comparison.
 #[derive(Default)]
 struct Unwound {
     /// Stacks that end elsewhere.
@@ -107,13 +107,13 @@ impl Unwound {
     }
 }
 
-/// Whether the outermost function is one that nobody calls.
+/// Returns true if the outermost function is one that nobody calls.
 fn reaches_root(sample: &PerfSample) -> bool {
     let roots = ["_start", "clone3", "__clone", "clone", "thread_start"];
     (sample.frames.last()).is_some_and(|frame| roots.contains(&&*frame.name))
 }
 
-/// Those of our frames that are perf's, as far as all of perf's are there in order.
+/// Our frames that are perf's too, if all of perf's are there in order.
 fn common(theirs: &[PerfFrame], ours: &[PerfFrame]) -> Vec<PerfFrame> {
     let mut rest = ours.iter();
     let found = theirs.iter().map_while(|theirs| {

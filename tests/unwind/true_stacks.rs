@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::support::{CallTree, Here, Language, folded, generated, needs};
 
-/// How a program is made, and how deep its stacks are.
+/// Compiler, flags, and depth of stacks of a program.
 struct Variant {
     name: &'static str,
     language: Language,
@@ -44,7 +44,7 @@ const fn rust(name: &'static str, depth: usize, flags: &'static [&'static str]) 
     }
 }
 
-/// Those that every run tries.
+/// Programs that every run tries.
 const FEW: [Variant; 4] = [
     c("C -O2", 40, &["-O2", "-fomit-frame-pointer"]),
     c("C -O3, deep", 400, &["-O3", "-fomit-frame-pointer"]),
@@ -56,7 +56,7 @@ const FEW: [Variant; 4] = [
     ),
 ];
 
-/// Those of a long run.
+/// Further programs of a long run.
 const MORE: [Variant; 15] = [
     c("C -O0", 60, &["-O0", "-fomit-frame-pointer"]),
     c("C -O1", 60, &["-O1", "-fomit-frame-pointer"]),
@@ -126,7 +126,7 @@ const MORE: [Variant; 15] = [
     ),
 ];
 
-/// What came of one program.
+/// Counts of one program.
 #[derive(Debug, Default)]
 struct Counts {
     samples: u64,
@@ -139,14 +139,14 @@ struct Counts {
     landing: u64,
 }
 
-/// Whether an exception is on its way to its handler: libgcc has overwritten its own return
+/// Returns true if an exception is on its way to its handler: libgcc has overwritten its own return
 /// address by then (`__builtin_eh_return`), and no unwind information tells that it has.
 fn is_landing(frames: &[&str]) -> bool {
     let mut pairs = frames.windows(2);
     pairs.any(|pair| pair[0].starts_with("n_") && pair[1].starts_with("_Unwind_"))
 }
 
-/// Where a sample is that is not in the tree.
+/// Function outside of the tree in which a sample was taken.
 fn elsewhere(frames: &[&str]) -> &'static str {
     match frames.first() {
         // Such a sample says nothing of the tree: it may well be in there.

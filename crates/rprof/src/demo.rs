@@ -1,4 +1,4 @@
-//! `rprof demo`: the newcomer's first minute.
+//! `rprof demo`: records a built-in program whose shares are known.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -21,7 +21,7 @@ use crate::messages::say;
 use crate::output::write_to;
 use crate::record::{Destination, Job, record};
 use crate::report::wants_color;
-use crate::summary::tell;
+use crate::summary::print_summary;
 use crate::watching::Times;
 use crate::workload::SHARES;
 
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         times: Times::default(),
         quiet: false,
         verbose: false,
-        tells_summary: false,
+        prints_summary: false,
         unwinds: true,
     })?;
     let mut summary = recorded.summary?;
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         return Ok(recorded.status);
     }
     summary.path = "a temporary file".into();
-    tell(&summary, None);
+    print_summary(&summary, None);
     // The shares are those of functions, whatever the compiler inlined into them.
     let symbolizer = Symbolizer::builder().inlines(false).lines(false).build();
     let profile = analyse(&open(&file)?, &symbolizer, &Options::default());
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
     Ok(0)
 }
 
-/// What the program is made to spend beside what was measured.
+/// Writes the shares that the program is written to spend beside those that were measured.
 fn write_shares(profile: &Profile, out: &mut dyn Write) -> std::io::Result<()> {
     let Some(event) = profile.main_event() else {
         return Ok(());

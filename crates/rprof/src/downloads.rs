@@ -1,4 +1,4 @@
-//! Debug files from debuginfod servers: progress, Ctrl-C, and what is told at the end.
+//! Debug files from debuginfod servers: progress line, Ctrl-C, and the summary at the end.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -13,22 +13,22 @@ use signal_hook::consts::SIGINT;
 
 use crate::messages::{Failure, say};
 
-/// Downloads for one command.
+/// Downloads that one command makes.
 pub(crate) struct Downloads {
     client: Arc<Client>,
     bar: Option<ProgressBar>,
-    /// Ctrl-C ends downloads while this is false, and rprof when it is true.
+    /// Set once Ctrl-C is to end rprof; until then it ends the downloads alone.
     over: Arc<AtomicBool>,
     quiet: bool,
 }
 
 impl Downloads {
-    /// As the environment has it.
+    /// Reads the settings from the environment, and listens for Ctrl-C.
     pub(crate) fn new(quiet: bool) -> Result<Downloads, Failure> {
         let settings = Settings::from_environment().map_err(|e| Failure::with_status(2, e))?;
         let (over, cancelled) = (Arc::new(AtomicBool::new(false)), Arc::default());
         if !rprof_sampler::signal_is_ignored(SIGINT) {
-            // In this order: a second Ctrl-C finds that the first one was there.
+            // Handlers run in this order, so the second Ctrl-C finds the flag that the first one set.
             signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&over))?;
             signal_hook::flag::register(SIGINT, Arc::clone(&over))?;
             signal_hook::flag::register(SIGINT, Arc::clone(&cancelled))?;
@@ -54,13 +54,13 @@ impl Downloads {
         })
     }
 
-    /// For the symbolizer.
+    /// Returns the client, for the symbolizer to fetch files by.
     pub(crate) fn remote(&self) -> Arc<dyn RemoteFiles> {
         Arc::clone(&self.client) as Arc<dyn RemoteFiles>
     }
 
-    /// Says once what was fetched, what no server has, and what failed.
-    pub(crate) fn tell(self) {
+    /// Prints what was fetched, what no server has, and what failed.
+    pub(crate) fn print_summary(self) {
         self.over.store(true, Ordering::SeqCst);
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -122,7 +122,7 @@ fn summary(outcomes: &[Outcome]) -> Vec<String> {
     lines
 }
 
-/// Some of the names, and how many more there are.
+/// Joins the first names, and adds how many more there are.
 fn listed(names: &[String]) -> String {
     const MOST: usize = 5;
     let shown = names
@@ -140,4 +140,17 @@ fn listed(names: &[String]) -> String {
 fn base_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str());
     name.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_of_names_are_cut() {
+        let names: Vec<String> = (1..=7).map(|n| n.to_string()).collect();
+        assert_eq!(listed(&names[..5]), "1, 2, 3, 4, 5");
+        assert_eq!(listed(&names), "1, 2, 3, 4, 5 and 2 more");
+        assert_eq!(base_name(Path::new("/usr/lib/libc.so.6")), "libc.so.6");
+    }
 }

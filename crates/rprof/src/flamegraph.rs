@@ -14,7 +14,7 @@ use crate::input::{analyse, check_events, open, tell_others, warn};
 use crate::messages::{Failure, say};
 use crate::output::write_to;
 use crate::record::{Destination, Job, record};
-use crate::summary::tell;
+use crate::summary::print_summary;
 
 pub(crate) fn run(args: &FlamegraphArgs) -> Outcome {
     match args.command.is_empty() && !args.target.is_given() {
@@ -49,7 +49,7 @@ fn from_file(args: &FlamegraphArgs) -> Outcome {
     Ok(0)
 }
 
-/// Records, draws, and keeps the command's exit status, whatever it is.
+/// Records and draws. Returns the command's exit status, whatever it is.
 fn of_recording(args: &FlamegraphArgs) -> Outcome {
     let file = tempfile::Builder::new()
         .prefix("rprof-")
@@ -78,7 +78,7 @@ fn of_recording(args: &FlamegraphArgs) -> Outcome {
     warn(&profile, quiet);
     if !quiet {
         summary.path = "a temporary file".into();
-        tell(&summary, args.command.first().map(OsString::as_os_str));
+        print_summary(&summary, args.command.first().map(OsString::as_os_str));
         // The summary has told of the stacks.
         let told = |line: &String| line.starts_with("stacks: ") && summary.stacks.is_some();
         let verdict = rprof_export::verdict::lines(&profile);
@@ -136,7 +136,7 @@ pub(crate) fn draw_to(
     Ok(())
 }
 
-/// The command that was recorded, where it can be told from the recorder's own words.
+/// Extracts the recorded command from the command line of the recorder.
 fn recorded_command(line: &[String]) -> &[String] {
     let mut parts = line.splitn(2, |word| word == "--");
     match parts.nth(1) {
@@ -145,11 +145,39 @@ fn recorded_command(line: &[String]) -> &[String] {
     }
 }
 
-/// A command as a title: not longer than fits.
+/// Shortens a command to the length of a title.
 fn shorten(command: &str) -> String {
     const MOST: usize = 100;
     match command.char_indices().nth(MOST) {
         Some((at, _)) => format!("{}…", &command[..at]),
         None => command.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_recorded_command_stands_behind_two_dashes() {
+        let line = words("perf record -g -- make -j2 -- all");
+        assert_eq!(recorded_command(&line).join(" "), "make -j2 -- all");
+        // Without them, or with nothing behind, nobody can tell options from the command.
+        for line in [words("perf record make"), words("perf record -p 1 --")] {
+            assert_eq!(recorded_command(&line), line);
+        }
+        assert!(recorded_command(&[]).is_empty());
+    }
+
+    #[test]
+    fn titles_are_cut_between_characters() {
+        assert_eq!(shorten("make"), "make");
+        let (fits, long) = ("é".repeat(100), "é".repeat(101));
+        assert_eq!(shorten(&fits), fits);
+        assert_eq!(shorten(&long), format!("{fits}…"));
     }
 }

@@ -13,7 +13,7 @@ use crate::input::open;
 use crate::messages::say;
 use crate::pager::show;
 
-/// What is shown. Absent is what the recording does not say.
+/// Fields that are shown; `None` if the recording lacks them.
 #[derive(Serialize)]
 struct Header {
     file: String,
@@ -43,7 +43,7 @@ struct Header {
     #[serde(skip_serializing_if = "Option::is_none")]
     last_sample_ns: Option<u64>,
     features: Vec<String>,
-    /// What rprof noted of the recording's quality: pairs of key and value.
+    /// Quality tallies that rprof stored in the recording: pairs of key and value.
     #[serde(skip_serializing_if = "Option::is_none")]
     quality: Option<Vec<(String, String)>>,
     events: Vec<Event>,

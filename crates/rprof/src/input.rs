@@ -1,4 +1,4 @@
-//! Opening what is read, and the settings that all reading commands share.
+//! Opening of recordings, and settings that all reading commands share.
 
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -14,7 +14,7 @@ use crate::cli::{DemangleArg, FilterArgs, InputArgs, SymbolArgs, WeightArg};
 use crate::downloads::Downloads;
 use crate::messages::{Failure, say};
 
-/// Opens a recording; `-` is standard input, and a named pipe is read as a stream too.
+/// Opens a recording. `-` is standard input; a named pipe is read as a stream as well.
 pub(crate) fn open(path: &Path) -> Result<PerfData, Failure> {
     if path == Path::new("-") {
         return Ok(PerfData::read(
@@ -22,7 +22,7 @@ pub(crate) fn open(path: &Path) -> Result<PerfData, Failure> {
             Path::new("standard input"),
         )?);
     }
-    // What a shell makes of `-i <(COMMAND)`.
+    // A shell makes a named pipe of `-i <(COMMAND)`.
     if std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo()) {
         let cannot = || format!("cannot read {}", path.display());
         let pipe = std::fs::File::open(path).with_context(cannot)?;
@@ -84,7 +84,7 @@ impl InputArgs {
     }
 }
 
-/// An event that is asked for and not there was most likely mistyped.
+/// Refuses the name of an event that the recording does not have: most likely it was mistyped.
 pub(crate) fn check_events(data: &PerfData, wanted: &[String]) -> Result<(), Failure> {
     for name in wanted {
         let filter = Filter {
@@ -119,7 +119,7 @@ pub(crate) fn analyse(
         (profile.quality.warnings).push("the filters leave no sample".to_owned());
     }
     if let Some(downloads) = downloads {
-        downloads.tell();
+        downloads.print_summary();
     }
     // Tables of symbols in many pieces, which the system takes back faster when the process ends,
     // as it does soon.
@@ -128,7 +128,7 @@ pub(crate) fn analyse(
 }
 
 impl SymbolArgs {
-    /// What gives addresses names; and lines, which take time, only where they are shown.
+    /// Makes the symbolizer, with source lines only if they are shown, since they take time.
     pub(crate) fn symbolizer(&self, lines: bool, downloads: Option<&Downloads>) -> Symbolizer {
         Symbolizer::builder()
             .style(match self.demangle {
@@ -144,7 +144,7 @@ impl SymbolArgs {
             .build()
     }
 
-    /// What fetches debug files, if that was asked for.
+    /// Makes the client of debuginfod, if `--debuginfod` was given.
     pub(crate) fn downloads(&self, quiet: bool) -> Result<Option<Downloads>, Failure> {
         match self.debuginfod && !self.no_debuginfod {
             true => Downloads::new(quiet).map(Some),
@@ -153,7 +153,7 @@ impl SymbolArgs {
     }
 }
 
-/// Says what is wrong with a recording, on stderr.
+/// Prints the warnings of a recording to stderr.
 pub(crate) fn warn(profile: &Profile, quiet: bool) {
     if quiet {
         return;
@@ -163,7 +163,7 @@ pub(crate) fn warn(profile: &Profile, quiet: bool) {
     }
 }
 
-/// Says so where only one of several events that have samples is shown.
+/// Prints a note if only one of several events with samples is shown.
 pub(crate) fn tell_others(profile: &Profile, shown: usize, how: &str, quiet: bool) {
     let others = (profile.events.iter().skip(shown + 1)).filter(|e| e.samples > 0);
     if others.count() > 0 && !quiet {

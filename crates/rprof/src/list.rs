@@ -15,7 +15,7 @@ use crate::cli::{HeaderFormat, ListArgs};
 use crate::messages::{Failure, say};
 use crate::pager::show;
 
-/// What is asked for.
+/// Filter on kinds, names and availability.
 struct Filter {
     kinds: Vec<ListKind>,
     names: Vec<String>,
@@ -93,7 +93,7 @@ fn reason(availability: Availability) -> String {
     }
 }
 
-/// Why there is nothing to list.
+/// Error for an empty list, with its reason.
 fn nothing(filter: &Filter, no_tracepoints: Option<&TracefsError>) -> Failure {
     let mut message = match filter.names.as_slice() {
         [] => "there are no such events here".to_owned(),
@@ -120,7 +120,7 @@ fn text(out: &mut dyn Write, events: &[Listed]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What else there is to say, in a line.
+/// Text of the column NOTE: aliases, details, and why the event does not work.
 fn note(listed: &Listed) -> String {
     let mut parts = Vec::new();
     if !listed.aliases.is_empty() {
@@ -139,7 +139,7 @@ fn note(listed: &Listed) -> String {
 struct Json<'a> {
     version: u32,
     events: Vec<JsonEvent<'a>>,
-    /// Why tracepoints are not among them.
+    /// Reason for which tracepoints are missing.
     no_tracepoints: Option<String>,
 }
 

@@ -1,7 +1,7 @@
 //! `rprof`: the command line over the crates beside it.
 //!
-//! Arguments, messages, progress and exit statuses are here; what a command does
-//! is in its library.
+//! Arguments, messages, remedies that name flags, progress and exit statuses are here; the work of each
+//! command is in the libraries.
 
 mod cli;
 mod collapse;
@@ -63,5 +63,5 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a command comes to: an exit status, or why it failed.
+/// Result of a command: an exit status, or a failure.
 type Outcome = Result<u8, Failure>;

@@ -1,4 +1,4 @@
-//! What goes to stderr, and how a failure ends.
+//! Messages on stderr, and failures with their exit status.
 
 use std::fmt::Display;
 use std::io;
@@ -29,7 +29,7 @@ impl Failure {
         }
     }
 
-    /// The same, with what was being done in front.
+    /// Puts what was being done in front of the message.
     pub(crate) fn context(self, what: String) -> Failure {
         Failure {
             status: self.status,
@@ -37,8 +37,8 @@ impl Failure {
         }
     }
 
-    /// Says what failed, and answers the exit status. `None` when there is nothing
-    /// to say: whoever read our output has had enough of it.
+    /// Prints what failed, and returns the exit status. Returns `None`, and prints nothing, if the reader of
+    /// our output has closed the pipe.
     pub(crate) fn report(&self) -> Option<u8> {
         if is_broken_pipe(self.error.as_ref()) {
             return None;
@@ -54,8 +54,8 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     }
 }
 
-/// The error and its causes. The errors of the libraries say their cause
-/// themselves, so that it is not said again.
+/// Joins an error and its causes. Causes that the text before them already has, as with errors of our
+/// libraries, are left out.
 fn full_text(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -68,7 +68,7 @@ fn full_text(error: &anyhow::Error) -> String {
     text
 }
 
-/// Whether the end of a pipe is why it failed: whoever read it went away.
+/// Returns true if the error was caused by a closed pipe.
 pub(crate) fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.into_iter().any(|cause| {

@@ -7,8 +7,8 @@ use anyhow::Context;
 
 use crate::messages::Failure;
 
-/// Writes to a file, or to standard output for `-`. A file that was begun and not
-/// finished is not left behind under its name.
+/// Writes to a file, or to standard output for `-`. The file appears under its name only once it is whole;
+/// devices and pipes are written to directly.
 pub(crate) fn write_to(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
@@ -46,4 +46,32 @@ pub(crate) fn write_to(
     let file = out.into_inner().map_err(|e| cannot(e.into_error()))?;
     file.persist(path).map_err(|e| cannot(e.error))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_not_finished_leaves_the_old_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        std::fs::write(&path, "old").unwrap();
+        let failed = write_to(&path, |out| {
+            out.write_all(b"half")?;
+            Err(Failure::from(io::Error::other("no more")))
+        });
+        assert!(failed.is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert!(write_to(&path, |out| Ok(out.write_all(b"new")?)).is_ok());
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        assert!(write_to(Path::new("/no/such/folder/out"), |_| Ok(())).is_err());
+    }
+
+    #[test]
+    fn devices_are_written_to_as_they_stand() {
+        assert!(write_to(Path::new("/dev/null"), |out| Ok(out.write_all(b"x")?)).is_ok());
+        assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+    }
 }

@@ -1,4 +1,4 @@
-//! Long output a page at a time, where somebody reads it.
+//! Output through `$PAGER` on a terminal.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
@@ -12,7 +12,7 @@ use signal_hook::consts::SIGINT;
 use crate::messages::Failure;
 use crate::output::write_to;
 
-/// Writes to standard output; where that is a terminal, and PAGER is set, through the pager.
+/// Writes to standard output, or through `$PAGER` if standard output is a terminal and it is set.
 pub(crate) fn show(
     write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
@@ -34,13 +34,13 @@ fn through(
     mut pager: Command,
     write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    // Ctrl-C is the pager's: it ends a search, and not what it searches.
+    // Ctrl-C is for the pager, where it ends a search. It must not end rprof.
     signal_hook::flag::register(SIGINT, Arc::new(AtomicBool::new(false)))
         .context("cannot listen for signals")?;
     let mut child = (pager.stdin(Stdio::piped()).spawn()).context("cannot run sh for PAGER")?;
     let mut out = BufWriter::new(child.stdin.take().context("no pipe to the pager")?);
     let written = write(&mut out).and_then(|()| Ok(out.flush()?));
-    // What is not written by now is not wanted.
+    // The pager has ended if anything is unwritten.
     drop(out.into_parts());
     child.wait().context("cannot wait for the pager")?;
     written

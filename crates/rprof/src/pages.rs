@@ -1,4 +1,4 @@
-//! `rprof completions` and `rprof man`: the same flags in other forms.
+//! `rprof completions` and `rprof man`.
 
 use std::io;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::messages::Failure;
 use crate::output::write_to;
 
 pub(crate) fn completions(args: &CompletionsArgs) -> Outcome {
-    // Into memory first: the generator cannot tell of a closed pipe.
+    // Into memory first: the generator panics on a closed pipe.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut cli::command(), "rprof", &mut script);
     write_to(Path::new("-"), |out| Ok(out.write_all(&script)?))?;

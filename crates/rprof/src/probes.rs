@@ -1,4 +1,4 @@
-//! Functions of programs, for probes on them.
+//! Lookup of functions for uprobes.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use rprof_events::Resolver;
 use rprof_image::ImageFile;
 use rprof_symbols::elf::function_offset;
 
-/// Looks functions up in the symbol tables of programs.
+/// Resolver that reads the symbol tables of programs.
 pub(crate) struct ProgramFunctions;
 
 impl Resolver for ProgramFunctions {

@@ -1,4 +1,4 @@
-//! The line that tells how a recording goes.
+//! Progress line of a recording.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rprof_recorder::Progress;
 
-/// Between two looks at the counts.
+/// Time between two updates.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
 
-/// A line on stderr, if that is a terminal that can rewrite one.
+/// Line on stderr, if that is a terminal that can rewrite it.
 pub(crate) struct ProgressLine {
     bar: Option<ProgressBar>,
 }
@@ -27,7 +27,7 @@ impl ProgressLine {
         ProgressLine { bar: Some(bar) }
     }
 
-    /// Whether anything is shown, so that it is worth looking at the counts.
+    /// Returns true if a line is shown. Without one, nobody needs the counts.
     pub(crate) fn is_shown(&self) -> bool {
         self.bar.is_some()
     }
@@ -44,7 +44,7 @@ impl ProgressLine {
         }
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub(crate) fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

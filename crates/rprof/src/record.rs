@@ -21,7 +21,7 @@ use crate::cli::{
 use crate::messages::{Failure, is_broken_pipe, say};
 use crate::probes::ProgramFunctions;
 use crate::signals::Signals;
-use crate::summary::tell;
+use crate::summary::print_summary;
 use crate::terminal::Terminal;
 use crate::watching::{End, Times, wait_for_command, watch};
 
@@ -29,13 +29,13 @@ pub(crate) fn run(args: &RecordArgs) -> Outcome {
     let to = destination(&args.output)?;
     let stacks = args.sampling.wants_stacks();
     let mut job = Job::new(&args.target, &args.sampling, stacks, &args.command, to)?;
-    job.tells_summary = !args.sampling.quiet;
+    job.prints_summary = !args.sampling.quiet;
     let recorded = record(job)?;
     recorded.summary?;
     Ok(recorded.status)
 }
 
-/// What to record, how, and where to.
+/// A recording to be made: target, settings, destination.
 pub(crate) struct Job {
     pub(crate) builder: SessionBuilder,
     pub(crate) command: Vec<OsString>,
@@ -43,14 +43,14 @@ pub(crate) struct Job {
     pub(crate) times: Times,
     pub(crate) quiet: bool,
     pub(crate) verbose: bool,
-    /// Whether to tell the summary as soon as there is one.
-    pub(crate) tells_summary: bool,
-    /// Whether stacks are unwound while recording.
+    /// Print the summary as soon as recording has ended, before the command has.
+    pub(crate) prints_summary: bool,
+    /// Stacks are unwound while recording.
     pub(crate) unwinds: bool,
 }
 
 impl Job {
-    /// By the arguments.
+    /// Makes it of the arguments.
     pub(crate) fn new(
         target: &TargetArgs,
         sampling: &SamplingArgs,
@@ -74,13 +74,13 @@ impl Job {
             times,
             quiet: sampling.quiet,
             verbose: sampling.verbose,
-            tells_summary: false,
+            prints_summary: false,
             unwinds: sampling.unwinds(),
         })
     }
 }
 
-/// How to sample, by the arguments.
+/// Makes a session of the arguments.
 fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilder, Failure> {
     let mut builder = Session::builder()
         .callchains(stacks)
@@ -94,7 +94,7 @@ fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilder, Failure>
         .enabled_from_start(args.delay.is_none())
         .exclude_self(args.exclude_perf);
     if stacks && args.unwinds() {
-        // Memory of a process is of use as long as it lives, and images are opened best then.
+        // Unwinding reads memory and images of the process, which are gone once it has ended.
         builder = builder.configure(|options| options.drain.idle = UNWINDING_IDLE);
     }
     builder = match (args.count, args.freq) {
@@ -110,7 +110,7 @@ fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilder, Failure>
         // One list, so that each group has a number of its own.
         let events = Event::parse_with(&args.event.join(","), &ProgramFunctions);
         let failed = |error| match error {
-            // Not for want of the right words.
+            // The words are right; the machine lacks something.
             EventError::Tracefs { .. } => Failure::from(error),
             error => Failure::with_status(2, error),
         };
@@ -125,10 +125,10 @@ fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilder, Failure>
     Ok(builder)
 }
 
-/// Longest time between two looks at a ring while stacks are unwound.
+/// Maximum time between two reads of a ring while stacks are unwound.
 const UNWINDING_IDLE: Duration = Duration::from_millis(10);
 
-/// Where a recording goes, and how it is written.
+/// Output of a recording, and how it is written.
 pub(crate) struct Destination {
     output: Output,
     compression: Option<i32>,
@@ -137,7 +137,7 @@ pub(crate) struct Destination {
 }
 
 impl Destination {
-    /// A file of this name, as it comes.
+    /// Writes one file of this name, uncompressed.
     pub(crate) fn file(path: &Path) -> Destination {
         Destination {
             output: Output::File(path.to_owned()),
@@ -148,7 +148,7 @@ impl Destination {
     }
 }
 
-/// By the arguments: a file, or for `-` standard output, if that is no terminal.
+/// Makes the destination of the arguments: a file, or standard output for `-`, unless that is a terminal.
 fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
     let usage = |message: &'static str| Failure::with_status(2, anyhow::anyhow!(message));
     let rotation = args.switch_output.map(|at| RotationPolicy {
@@ -187,21 +187,21 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
     Ok(to)
 }
 
-/// What was recorded.
+/// Result of a recording.
 pub(crate) struct Recorded {
-    /// The exit status: the command's own, where there was one.
+    /// Exit status for rprof: the command's own if there was one, otherwise 0.
     pub(crate) status: u8,
-    /// What was recorded, or why not.
+    /// Figures of the recording, or why it failed.
     pub(crate) summary: Result<Summary, RecordError>,
 }
 
-/// Records to the end: of the command or of what is watched, by a signal, after the
-/// time, or when there is enough.
+/// Records until the command or the target ends, a signal comes, or a limit of time or size is reached.
+/// Then waits for the command.
 pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     let signals =
         Signals::listen(job.to.rotation.is_some()).context("cannot listen for signals")?;
     let terminal = Terminal::remember();
-    // What the command prints must not get into the stream.
+    // The command must not print into the stream.
     let is_stream = matches!(job.to.output, Output::Stream(_));
     let command_line = (std::env::args_os())
         .map(|arg| arg.to_string_lossy().into_owned())
@@ -237,11 +237,11 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     let end = watch(&mut recording, &signals, job.times, job.quiet)?;
     let mut summary = recording.finish();
     if let (Ok(summary), false) = (&mut summary, matches!(end, End::Exited(_))) {
-        // Nothing has outlived the command, which goes on itself.
+        // The command itself still runs; its processes are no leftovers.
         summary.left_running.clear();
     }
-    if let (Ok(summary), true) = (&summary, job.tells_summary) {
-        tell(summary, job.command.first().map(OsString::as_os_str));
+    if let (Ok(summary), true) = (&summary, job.prints_summary) {
+        print_summary(summary, job.command.first().map(OsString::as_os_str));
     }
     let status = match end {
         End::Exited(status) => Some(status),
@@ -270,7 +270,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     }
 }
 
-/// Says why the recording has ended, where nobody asked for that, or before the command.
+/// Prints why the recording has ended, if it has failed or has ended before the command.
 fn explain(end: &End, summary: &Result<Summary, RecordError>, has_command: bool) {
     let goes_on = match has_command {
         true => "; the command goes on, and rprof waits for it",
@@ -289,7 +289,7 @@ fn explain(end: &End, summary: &Result<Summary, RecordError>, has_command: bool)
     }
 }
 
-/// A command that cannot be executed has exit statuses of its own.
+/// Gives a command that cannot be executed the exit status of a shell, 126 or 127.
 fn failed_start(error: RecordError) -> Failure {
     match &error {
         RecordError::Exec(e) | RecordError::Session(SessionError::Exec(e)) => {
@@ -300,7 +300,7 @@ fn failed_start(error: RecordError) -> Failure {
     }
 }
 
-/// The exit status by which a shell tells how a command ended.
+/// Exit status by which a shell reports how a command ended: 128 + N for signal N.
 fn exit_status(status: ExitStatus) -> u8 {
     let code = match (status.code(), status.signal()) {
         (Some(code), _) => code,
@@ -308,4 +308,17 @@ fn exit_status(status: ExitStatus) -> u8 {
         (None, None) => 1,
     };
     u8::try_from(code).unwrap_or(u8::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_statuses_are_those_of_a_shell() {
+        // As in wait(2): the status in the second byte, or the signal in the lowest.
+        let of = |raw| exit_status(ExitStatus::from_raw(raw));
+        assert_eq!([of(0), of(1 << 8), of(255 << 8)], [0, 1, 255]);
+        assert_eq!([of(2), of(9), of(15)], [130, 137, 143]);
+    }
 }

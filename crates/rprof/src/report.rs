@@ -34,7 +34,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     Ok(0)
 }
 
-/// By total when there are stacks, as in perf, unless one was asked for.
+/// Returns whether rows are sorted by total: as the flags say, or as in perf if there are stacks.
 fn by_total(args: &RowArgs, has_callchains: bool) -> bool {
     match (args.children, args.no_children) {
         (true, _) => true,
@@ -55,7 +55,7 @@ fn keys(sort: &[SortKey]) -> Keys {
     }
 }
 
-/// NO_COLOR, CLICOLOR, CLICOLOR_FORCE, TERM=dumb, and whether it is a terminal.
+/// Resolves `auto` by NO_COLOR, CLICOLOR, CLICOLOR_FORCE, TERM=dumb, and whether stdout is a terminal.
 pub(crate) fn wants_color(color: Color) -> bool {
     match color {
         Color::Always => true,

@@ -1,4 +1,4 @@
-//! Programs that the kernel lets nobody watch.
+//! Programs that change their rights when they start, which the kernel does not let others sample.
 
 use std::ffi::OsStr;
 use std::fs::Metadata;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
-/// Why nothing was seen of this program: at an exec that changes rights, or of a file that the
-/// caller may not read, the kernel takes a task's events away (begin_new_exec in fs/exec.c).
+/// Explains why a program has no samples, if its exec changes rights, or its file is not readable by the
+/// caller: the kernel then removes the events of the task (begin_new_exec in fs/exec.c).
 pub(crate) fn hidden_by(program: &OsStr) -> Option<String> {
     let path = find(program)?;
     let shown = path.display();
@@ -35,7 +35,7 @@ fn changes_rights(path: &Path, file: &Metadata) -> bool {
     user || group || capabilities
 }
 
-/// The file that is executed for this name.
+/// Finds the file that execvp(3) would execute for this name.
 fn find(program: &OsStr) -> Option<PathBuf> {
     if Path::new(program).components().count() > 1 || program.as_encoded_bytes().contains(&b'/') {
         return Some(PathBuf::from(program));
@@ -44,4 +44,39 @@ fn find(program: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(&folders)
         .map(|folder| folder.join(program))
         .find(|path| path.is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_as_by_execvp() {
+        assert!(find(OsStr::new("sh")).is_some_and(|path| path.is_absolute()));
+        // With a slash, PATH is not searched.
+        assert_eq!(find(OsStr::new("./sh")), Some(PathBuf::from("./sh")));
+        assert_eq!(find(OsStr::new("no-such-program-here")), None);
+    }
+
+    #[test]
+    fn ordinary_programs_change_no_rights_and_set_user_id_programs_do() {
+        assert_eq!(hidden_by(OsStr::new("sh")), None);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program");
+        std::fs::copy("/bin/sh", &path).unwrap();
+        assert_eq!(hidden_by(path.as_os_str()), None);
+        // One's own set-user-ID bit changes nothing; the group's only with the right to execute.
+        let set = |mode| std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        set(0o4755);
+        assert_eq!(hidden_by(path.as_os_str()), None);
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
+            set(0o4755);
+            let why = hidden_by(path.as_os_str()).unwrap();
+            assert!(
+                why.contains("set-user-ID") && why.contains("sudo rprof record"),
+                "{why}"
+            );
+        }
+    }
 }

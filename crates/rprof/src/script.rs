@@ -44,7 +44,7 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
     let filter = args.input.options();
     let samples = Samples::read_with(&data, &symbolizer, &filter, &script.details());
     if let Some(downloads) = downloads {
-        downloads.tell();
+        downloads.print_summary();
     }
     if !args.input.quiet {
         if let Some(error) = symbolizer.refused_vmlinux() {

@@ -1,4 +1,4 @@
-//! Ctrl-C and its kin while recording.
+//! SIGINT, SIGTERM, SIGHUP and SIGUSR2 while recording.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 
-/// Signals to a recording. The first of those that end it asks for it; a second one ends
-/// rprof at once, and the file then holds what was written.
+/// Signals to a recording. The first SIGINT, SIGTERM or SIGHUP ends the recording; the second ends rprof at
+/// once, and the file has what was written by then.
 pub(crate) struct Signals {
     wake: UnixStream,
     waker: UnixStream,
@@ -18,7 +18,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Listens from now on; to SIGUSR2 only `with_switch`.
+    /// Installs the handlers; that of SIGUSR2 only `with_switch`.
     pub(crate) fn listen(with_switch: bool) -> io::Result<Signals> {
         let (wake, waker) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
@@ -26,12 +26,12 @@ impl Signals {
         let last = Arc::new(AtomicUsize::new(0));
         let second = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // Whoever started us with a signal ignored (nohup, a shell's background
-            // job) meant the command as well; a handler would undo that.
+            // nohup, or a shell's background job, has set the signal to be ignored, by the
+            // command as well. A handler would undo that.
             if rprof_sampler::signal_is_ignored(signal) {
                 continue;
             }
-            // In this order: the check comes before the flag is set.
+            // Handlers run in this order: the flag is checked before it is set.
             let status = 128 + signal;
             signal_hook::flag::register_conditional_shutdown(signal, status, Arc::clone(&second))?;
             signal_hook::flag::register(signal, Arc::clone(&second))?;
@@ -51,23 +51,23 @@ impl Signals {
         })
     }
 
-    /// Readable once a signal came, or somebody wrote to [`waker`](Self::waker).
+    /// Descriptor that is readable once a signal came, or something was written to [`waker`](Self::waker).
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
 
-    /// What others wake us with.
+    /// Socket to which other threads write to wake whoever polls [`fd`](Self::fd).
     pub(crate) fn waker(&self) -> io::Result<UnixStream> {
         self.waker.try_clone()
     }
 
-    /// Is not readable any more until the next signal comes.
+    /// Reads what is there, so that [`fd`](Self::fd) is not readable until the next signal.
     pub(crate) fn drain(&self) {
         let mut bytes = [0; 64];
         while (&self.wake).read(&mut bytes).is_ok_and(|n| n > 0) {}
     }
 
-    /// The signal to end that came last.
+    /// Number of the last signal that ends a recording.
     pub(crate) fn last(&self) -> Option<i32> {
         match self.last.load(Ordering::SeqCst) {
             0 => None,
@@ -75,7 +75,7 @@ impl Signals {
         }
     }
 
-    /// Whether SIGUSR2 came since this was asked.
+    /// Returns true if SIGUSR2 came since the last call.
     pub(crate) fn take_switch(&self) -> bool {
         self.switch.swap(false, Ordering::SeqCst)
     }

@@ -12,8 +12,8 @@ use rprof_sampler::Degradation;
 use crate::messages::say;
 use crate::rights::hidden_by;
 
-/// Says what was recorded, of which program if there was one, and what is missing.
-pub(crate) fn tell(summary: &Summary, program: Option<&OsStr>) {
+/// Prints what was recorded, of which program if there was one, and what is missing.
+pub(crate) fn print_summary(summary: &Summary, program: Option<&OsStr>) {
     let duration = summary.duration.as_secs_f64();
     let samples = match summary.samples {
         1 => "1 sample".to_owned(),
@@ -83,7 +83,7 @@ pub(crate) fn tell(summary: &Summary, program: Option<&OsStr>) {
     }
 }
 
-/// How many stacks reach their root, and where the others end.
+/// Prints how many stacks reach their root, and where the others end.
 fn tell_stacks(stacks: &StackTally) {
     if stacks.total == 0 {
         return;

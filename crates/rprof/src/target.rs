@@ -1,4 +1,4 @@
-//! From what was typed to what is watched.
+//! Target of a session, from the arguments.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use crate::cli::TargetArgs;
 use crate::messages::Failure;
 
 impl TargetArgs {
-    /// Tells the builder what to watch.
+    /// Sets target and CPUs of a session.
     pub(crate) fn apply(&self, builder: SessionBuilder) -> Result<SessionBuilder, Failure> {
         let target = if !self.processes.is_empty() {
             Target::Processes(self.processes.clone())
@@ -29,7 +29,7 @@ impl TargetArgs {
     }
 }
 
-/// The number of a user.
+/// Number of a user, by name or number.
 fn user_id(user: &str) -> Result<u32, Failure> {
     if let Ok(number) = user.parse() {
         return Ok(number);
@@ -47,7 +47,7 @@ fn user_id(user: &str) -> Result<u32, Failure> {
     })
 }
 
-/// The number of a user in lines of passwd(5).
+/// Number of a user in the text of passwd(5).
 fn find(passwd: &str, user: &str) -> Option<u32> {
     let mut lines = passwd.lines().map(|line| line.split(':'));
     lines.find_map(|mut fields| match fields.next() == Some(user) {

@@ -1,8 +1,8 @@
-//! The terminal, as a shell keeps it.
+//! Terminal settings, restored after a command that was killed, as by a shell.
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 
-/// The settings of the terminal when the command was started.
+/// Settings of the terminal when the command was started.
 ///
 /// A program that puts the terminal into another mode and is then killed leaves it so.
 /// A shell that had started it would put the mode back; as rprof stands between them, and
@@ -10,7 +10,7 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr}
 pub(crate) struct Terminal(Option<Termios>);
 
 impl Terminal {
-    /// Takes note of the settings, if standard input is a terminal of ours.
+    /// Reads the settings, if standard input is a terminal and rprof is in its foreground.
     pub(crate) fn remember() -> Terminal {
         let is_ours = is_in_foreground();
         Terminal(
@@ -29,13 +29,13 @@ impl Terminal {
     }
 }
 
-/// Whether standard input is a terminal whose foreground process group is ours.
+/// Returns true if standard input is a terminal whose foreground process group is ours.
 fn is_in_foreground() -> bool {
     tcgetpgrp(rustix::stdio::stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
-/// Whether a Ctrl-C at the terminal reaches the command without our doing: it is
-/// in our process group, and that is the one in the foreground.
+/// Returns true if Ctrl-C reaches the command from the terminal: it is in our process group, and that is in
+/// the foreground.
 pub(crate) fn signals_command() -> bool {
     tcgetpgrp(rustix::stdio::stdin())
         .or_else(|_| tcgetpgrp(rustix::stdio::stderr()))

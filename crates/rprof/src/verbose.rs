@@ -1,4 +1,4 @@
-//! What `-v` says of a recording.
+//! Messages of `record -v`.
 
 use indicatif::BinaryBytes;
 use rprof_recorder::Recording;
@@ -6,7 +6,7 @@ use rprof_records::AttrFlags;
 
 use crate::messages::say;
 
-/// Says what was opened and how.
+/// Prints which events and rings were opened.
 pub(crate) fn describe(recording: &Recording) {
     let session = recording.session();
     for event in session.events() {

@@ -10,33 +10,33 @@ use crate::progress::{ProgressLine, TICK};
 use crate::signals::Signals;
 use crate::terminal;
 
-/// When to begin, and for how long.
+/// Start and length of a recording.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Times {
-    /// Before sampling begins.
+    /// Time before the first sample.
     pub(crate) delay: Option<Duration>,
-    /// From then on.
+    /// Time from then on until recording ends.
     pub(crate) duration: Option<Duration>,
 }
 
-/// Why a recording ends.
+/// Reason for which a recording ends.
 #[derive(Debug)]
 pub(crate) enum End {
     /// The command ended.
     Exited(ExitStatus),
     /// Everything that was attached to has ended.
     TargetsGone,
-    /// This signal came.
+    /// A signal of this number came.
     Signal(i32),
-    /// The time is over.
+    /// `Times::duration` is over.
     Duration,
-    /// There are as many bytes as were wanted.
+    /// `--max-size` is reached.
     Full,
-    /// It cannot be written.
+    /// Writing has failed.
     Failed,
 }
 
-/// Waits until the recording is to end.
+/// Waits until the recording is to end, and shows its progress meanwhile.
 pub(crate) fn watch(
     recording: &mut Recording,
     signals: &Signals,
@@ -92,8 +92,8 @@ fn loop_until_end(
     }
 }
 
-/// After the recording the command ends in its own time. It is told of the signal that
-/// ended the recording, or of one that comes now; a second one does not wait for it.
+/// Waits for the command after the recording. Passes on to it the signal that ended the recording, or the
+/// first that comes now; the second ends rprof (see `Signals`).
 pub(crate) fn wait_for_command(
     recording: &mut Recording,
     signals: &Signals,
@@ -117,7 +117,7 @@ pub(crate) fn wait_for_command(
     }
 }
 
-/// Gives the command a signal that we got, unless it has got it by itself.
+/// Sends the command a signal that rprof got, unless the terminal has sent it to both.
 fn pass_on(recording: &Recording, signal: i32) {
     let by_terminal = signal == signal_hook::consts::SIGINT && terminal::signals_command();
     if !by_terminal {

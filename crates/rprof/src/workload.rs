@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Functions that burn time, and the share in percent that each is made to burn.
+/// Functions that use CPU time, and the share in percent of each.
 pub(crate) const SHARES: [(&str, u64); 4] = [
     ("hash_blocks", 40),
     ("sort_numbers", 30),

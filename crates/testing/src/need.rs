@@ -137,25 +137,25 @@ fn runs(program: &str) -> bool {
     succeeds(program, &["--version"])
 }
 
-/// Whether the Java machine can write a perf map at its end.
+/// Returns true if the Java machine can write a perf map at its end.
 fn java_maps() -> bool {
     let options = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit"];
     succeeds("java", &[options[0], options[1], "-version"])
 }
 
-/// Whether this is root, and not one whom a container took the rights from.
+/// Returns true for root, unless a container took its rights.
 fn is_root() -> bool {
     rustix::process::geteuid().is_root() && succeeds("unshare", &["-m", "true"])
 }
 
-/// Whether an overlay file system can be mounted, in a namespace of its own.
+/// Returns true if an overlay file system can be mounted, in a namespace of its own.
 fn overlays() -> bool {
     let script = "mount -t tmpfs none /mnt && cd /mnt && mkdir l u w m && \
         mount -t overlay none -o lowerdir=l,upperdir=u,workdir=w m";
     succeeds("unshare", &["-m", "sh", "-c", script])
 }
 
-/// Whether the kernel lets this process sample itself. The kernel is asked, and not rprof, whose
+/// Returns true if the kernel lets this process sample itself. The kernel is asked, and not rprof, whose
 /// refusal is to fail a test.
 fn may_sample(kernel: bool) -> bool {
     use perf_event_open_sys::bindings;
@@ -180,7 +180,7 @@ fn may_sample(kernel: bool) -> bool {
     true
 }
 
-/// Whether /proc/kallsyms has addresses and not just zeros.
+/// Returns true if /proc/kallsyms has addresses and not just zeros.
 fn kernel_addresses() -> bool {
     std::fs::read_to_string("/proc/kallsyms").is_ok_and(|symbols| {
         let addresses = symbols.lines().filter_map(|line| line.split(' ').next());

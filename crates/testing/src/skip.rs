@@ -1,7 +1,7 @@
 //! Skipped tests: counted, listed at the end, and failures where nothing may be skipped.
 //!
 //! libtest knows no test that decides while it runs that it cannot test here; one that returns has passed.
-//! So each skip is kept until the test binary ends, and all of them are printed below libtest's own
+//! Each skip is kept until the test binary ends, and all of them are printed below libtest's own
 //! result. Where `RPROF_SKIPPED` names a file they are appended there too, for a list of a whole
 //! `cargo test --workspace`.
 

@@ -7,7 +7,7 @@
 //! test binary goes without dropping anything, a shell waits at the end of a pipe that only the test binary
 //! has open, and kills what is left then.
 //!
-//! What clears its environment (`env -i`) is beyond reach.
+//! Processes with a cleared environment (`env -i`) are beyond reach.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,20 +1,20 @@
-//! `demo`, and the program that it records.
+//! Arguments of `rprof demo`, and of the program that it records.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-/// Records a bundled program with two threads and shows what comes of it.
+/// Records a built-in program and shows the result, as a first try.
 ///
-/// Prints its top functions beside the shares that the program is made to spend, and
-/// writes flamegraph.svg.
+/// Prints the functions in which the program spent its time, beside the shares that it is written to
+/// spend there, and writes flamegraph.svg.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
     /// Flame graph to write
     #[arg(short, long, value_name = "FILE", default_value = "flamegraph.svg", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 
-    /// CPU seconds that each of the two threads spends
+    /// CPU seconds that each of its two threads uses
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = parse_demo_seconds)]
     pub(crate) seconds: f64,
 }
@@ -26,7 +26,7 @@ fn parse_demo_seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The program that `demo` records.
+/// Arguments of the program that `demo` records, a hidden command of rprof itself.
 #[derive(Debug, Args)]
 pub(crate) struct WorkloadArgs {
     #[arg(default_value_t = 2.0, value_parser = parse_demo_seconds)]

@@ -1,19 +1,19 @@
-//! `doctor`.
+//! Arguments of `rprof doctor`.
 
 use clap::Args;
 
 use super::{Color, HeaderFormat};
 
-/// Tells whether this user may profile here, and what stands in the way.
+/// Checks whether you may profile on this machine, and says what to change if not.
 ///
-/// The exit status is 0 only if `rprof record -g` would work.
+/// The exit status is 0 if `rprof record -g` of your own command would work, and 1 otherwise.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// Form of the output
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: HeaderFormat,
 
-    /// Colour the states
+    /// When to use colours
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
 }

@@ -11,18 +11,17 @@ use super::record::SamplingArgs;
 use super::target::TargetArgs;
 use super::values;
 
-/// Draws a flame graph, from a recording or of a command.
+/// Draws a flame graph of a recording, or records a command and draws that.
 ///
-/// With a COMMAND it is recorded first, with call stacks, and its exit status is kept:
-/// `rprof flamegraph -- make` is one line for CI. With -p, -a or another target that is
-/// recorded, until Ctrl-C or for --duration.
+/// A COMMAND is recorded with call stacks, and its exit status is kept, so that `rprof flamegraph -- make`
+/// is all that CI needs. With -p, -a or another target, that is recorded until Ctrl-C or for --duration.
 #[derive(Debug, Args)]
 pub(crate) struct FlamegraphArgs {
     /// SVG file to write; `-` is standard output
     #[arg(short, long, value_name = "FILE", default_value = "flamegraph.svg", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 
-    /// Recording to read when there is no COMMAND; `-` is standard input
+    /// Recording to read, without a COMMAND; `-` is standard input
     #[arg(short, long, value_name = "FILE", default_value = "perf.data", value_hint = ValueHint::FilePath, conflicts_with_all = ["command", "all_cpus", "processes", "threads", "cpus", "cgroups", "user"])]
     pub(crate) input: PathBuf,
 
@@ -34,15 +33,15 @@ pub(crate) struct FlamegraphArgs {
     #[arg(long)]
     pub(crate) subtitle: Option<String>,
 
-    /// Grow downwards
+    /// Draw callees below their callers, growing downwards
     #[arg(long)]
     pub(crate) inverted: bool,
 
-    /// Merge from the leaves instead of the roots
+    /// Merge stacks by their innermost functions, with callers above
     #[arg(long)]
     pub(crate) reverse: bool,
 
-    /// Palette, such as hot, rust, java, aqua
+    /// Palette, such as hot, mem, io, rust, java or aqua
     #[arg(long, value_name = "PALETTE", default_value = "hot")]
     pub(crate) colors: Colors,
 
@@ -63,7 +62,7 @@ pub(crate) struct FlamegraphArgs {
     #[command(flatten)]
     pub(crate) sampling: SamplingArgs,
 
-    /// The command to record, with its arguments
+    /// Command to run and record, with its arguments
     #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
 }

@@ -1,28 +1,29 @@
-//! `list`.
+//! Arguments of `rprof list`.
 
 use clap::Args;
 
 use super::HeaderFormat;
 
-/// Lists the events that can be recorded, and whether they work here.
+/// Lists events, and whether they work on this machine.
 ///
-/// Words are kinds (hardware, software, cache, raw, pmu, tracepoint, breakpoint, probe),
-/// patterns such as `sched:*`, or parts of names; of several kinds or names, either will do.
+/// A WORD is a kind (hardware, software, cache, raw, pmu, tracepoint, breakpoint, probe), a pattern such
+/// as `sched:*`, or a part of a name. An event is listed if it is of one of the kinds and matches one of
+/// the names.
 ///
-/// HERE is `yes` for what can be sampled, `count` for what can only be counted (by perf stat),
-/// `denied` for what this user may not, `no` for what this machine does not have, and `-` where
-/// that depends on what is filled in.
+/// The column HERE says `yes` if the event can be sampled, `count` if it can only be counted (by perf
+/// stat), `denied` if you lack the permission, `no` if this machine does not have it, and `-` if that
+/// depends on what you fill in.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Kinds, patterns, or parts of names; without any, everything
+    /// Kinds, patterns, or parts of names [default: all events]
     #[arg(value_name = "WORD")]
     pub(crate) words: Vec<String>,
 
-    /// Only what can be sampled here
+    /// Only events that can be sampled here
     #[arg(long)]
     pub(crate) available: bool,
 
-    /// Form of the output
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: HeaderFormat,
 }

@@ -14,6 +14,8 @@
 mod demo;
 mod doctor;
 mod flamegraph;
+#[cfg(test)]
+mod help_tests;
 mod list;
 mod pages;
 mod parsing;

@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, CommandFactory, FromArgMatches};
 use super::Cli;
 
 impl Cli {
-    /// Reads the process's own arguments. Wrong ones end it with exit status 2.
+    /// Parses the arguments of this process. Wrong ones end it with exit status 2.
     pub(crate) fn from_arguments() -> Cli {
         let mut command = with_negations(command());
         let mut arguments: Vec<OsString> = std::env::args_os().collect();
@@ -25,10 +25,10 @@ impl Cli {
     }
 }
 
-/// Makes `-z=9` of a first `-z9`, which perf takes and clap does not: it would take `-z 9` then
-/// as well, and a COMMAND for a level. Says whether there was one.
+/// Rewrites the first `-z9` as `-z=9`. Returns false if there is none.
 ///
-/// Only where the arguments are wrong as they are: a COMMAND may have a `-z9` of its own.
+/// perf accepts `-z9`. clap would accept it only together with `-z 9`, and then takes a COMMAND for a level.
+/// Called only after parsing has failed, since a COMMAND may have a `-z9` of its own.
 fn part_level(arguments: &mut [OsString]) -> bool {
     let level = |arg: &OsString| {
         let digits = arg.to_str()?.strip_prefix("-z")?;
@@ -40,9 +40,9 @@ fn part_level(arguments: &mut [OsString]) -> bool {
     found.take(1).count() > 0
 }
 
-/// The command line as it is described to users.
+/// Builds the command line that help, manual pages and completions describe.
 pub(crate) fn command() -> clap::Command {
-    // There -i is the input, and these long names are filters.
+    // In `flamegraph`, -i is the input, and --pid, --tid and --cpu are filters.
     Cli::command().mut_subcommand("flamegraph", |flamegraph| {
         ["processes", "threads", "cpus"]
             .into_iter()
@@ -51,7 +51,7 @@ pub(crate) fn command() -> clap::Command {
     })
 }
 
-/// The same with `--no-X` for each `--X` without a value; the one that comes last counts.
+/// Adds a hidden `--no-X` for each `--X` without a value. The one that comes last counts.
 fn with_negations(command: clap::Command) -> clap::Command {
     command.mut_subcommands(|command| {
         let negations: Vec<Arg> = (command.get_arguments())
@@ -71,4 +71,57 @@ fn with_negations(command: clap::Command) -> clap::Command {
             .collect();
         command.args(negations)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Command;
+
+    fn parse(line: &str) -> Result<Cli, clap::Error> {
+        let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
+        let matches = with_negations(command()).try_get_matches_from(words)?;
+        Cli::from_arg_matches(&matches)
+    }
+
+    #[test]
+    fn only_the_first_level_before_the_command_is_rewritten() {
+        let mut words: Vec<OsString> = ["rprof", "-z9", "-z3", "--", "gzip", "-z1"]
+            .map(Into::into)
+            .into();
+        assert!(part_level(&mut words));
+        assert_eq!(words[1..3], ["-z=9", "-z3"]);
+        let mut words: Vec<OsString> = ["rprof", "-z", "-zx", "--", "gzip", "-z1"]
+            .map(Into::into)
+            .into();
+        assert!(!part_level(&mut words));
+        assert_eq!(words[5], "-z1");
+    }
+
+    #[test]
+    fn the_last_of_a_flag_and_its_negation_counts() {
+        let quiet = |line| match parse(line).map(|cli| cli.command) {
+            Ok(Command::Record(args)) => args.sampling.quiet,
+            other => panic!("{line}: {other:?}"),
+        };
+        assert!(quiet("rprof record --quiet -- true"));
+        assert!(!quiet("rprof record --quiet --no-quiet -- true"));
+        assert!(quiet("rprof record --no-quiet --quiet -- true"));
+    }
+
+    #[test]
+    fn letters_of_flamegraph_are_those_of_reading() {
+        match parse("rprof flamegraph -i x.data --pid 7").map(|cli| cli.command) {
+            Ok(Command::Flamegraph(args)) => {
+                assert_eq!(args.input, std::path::Path::new("x.data"));
+                assert_eq!(args.filter.pid, [7]);
+                assert!(!args.target.is_given() && !args.sampling.no_inherit);
+            }
+            other => panic!("{other:?}"),
+        }
+        match parse("rprof flamegraph -p 7").map(|cli| cli.command) {
+            Ok(Command::Flamegraph(args)) => assert_eq!(args.target.processes, [7]),
+            other => panic!("{other:?}"),
+        }
+    }
 }

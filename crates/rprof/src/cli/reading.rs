@@ -9,7 +9,7 @@ use rprof_export::{FORMATS, Format};
 use super::symbols::SymbolArgs;
 use super::values::{self, CpuList};
 
-/// What is read, and which part of it counts.
+/// Recording to read, and filters on it.
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
     /// Recording to read; `-` is standard input
@@ -20,7 +20,7 @@ pub(crate) struct InputArgs {
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
-    /// Only these events
+    /// Only samples of these events
     #[arg(
         long,
         help_heading = "Filters",
@@ -33,39 +33,39 @@ pub(crate) struct InputArgs {
     pub(crate) filter: FilterArgs,
 }
 
-/// Which samples count; several values of one are alternatives.
+/// Filters on samples. Several values of one option are alternatives.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArgs {
-    /// Only threads of these names
+    /// Only samples of threads with these names
     #[arg(long, alias = "comms", value_name = "NAME", value_delimiter = ',')]
     pub(crate) comm: Vec<String>,
 
-    /// Only these processes
+    /// Only samples of these processes
     #[arg(long, value_name = "PID", value_delimiter = ',', value_parser = values::task)]
     pub(crate) pid: Vec<i32>,
 
-    /// Only these threads
+    /// Only samples of these threads
     #[arg(long, value_name = "TID", value_delimiter = ',', value_parser = values::task)]
     pub(crate) tid: Vec<i32>,
 
-    /// Only these CPUs, as `0-3,8`
+    /// Only samples on these CPUs, such as `0-3,8`
     #[arg(long, value_name = "CPUS", value_parser = values::cpus)]
     pub(crate) cpu: Vec<CpuList>,
 
-    /// Only samples whose leaf lies in one of these objects (path or file name)
+    /// Only samples taken in one of these programs or libraries (path or file name)
     #[arg(long, alias = "dsos", value_name = "OBJECT", value_delimiter = ',')]
     pub(crate) dso: Vec<String>,
 
-    /// Only samples whose leaf is one of these functions; repeatable
+    /// Only samples taken in one of these functions; repeatable
     #[arg(long, alias = "symbols", value_name = "FUNCTION")]
     pub(crate) symbol: Vec<String>,
 
-    /// Only samples of this time, in seconds as `script` shows them; either end may be left out
+    /// Only samples between these times, in seconds as `script` prints them; either may be left out
     #[arg(long, value_name = "FROM,TO", value_parser = time_span)]
     pub(crate) time: Option<(u64, u64)>,
 
-    /// What a sample counts for
+    /// Count samples by their period, or each as one
     #[arg(long, value_name = "WHAT", default_value = "period")]
     pub(crate) weight: WeightArg,
 
@@ -90,13 +90,13 @@ fn time_span(text: &str) -> Result<(u64, u64), String> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WeightArg {
-    /// Its period: the events, or the nanoseconds, it stands for
+    /// Events or nanoseconds since the sample before
     Period,
-    /// One
+    /// Each sample counts as one
     Samples,
 }
 
-/// Shows the top functions.
+/// Shows the functions in which the time was spent.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
     #[command(flatten)]
@@ -105,7 +105,7 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) rows: RowArgs,
 
-    /// Form of the output
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = report_format())]
     pub(crate) format: &'static Format,
 
@@ -113,16 +113,16 @@ pub(crate) struct ReportArgs {
     #[arg(short = 'g', long, hide = true, num_args = 0..=1, default_missing_value = "")]
     pub(crate) call_graph: Option<String>,
 
-    /// Colour the shares
+    /// When to use colours
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
 }
 
-/// Which rows.
+/// Options for the rows of a report.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Rows")]
 pub(crate) struct RowArgs {
-    /// What rows are told apart by
+    /// Make a row for each combination of these
     #[arg(
         short,
         long,
@@ -132,19 +132,19 @@ pub(crate) struct RowArgs {
     )]
     pub(crate) sort: Vec<SortKey>,
 
-    /// Sort by total [default when the recording has stacks]
+    /// Sort by total: time in the function and in those it called [default with call stacks]
     #[arg(long, overrides_with = "no_children")]
     pub(crate) children: bool,
 
-    /// Sort by self
+    /// Sort by self: time in the function itself [default without]
     #[arg(long, overrides_with = "children")]
     pub(crate) no_children: bool,
 
-    /// Leave out rows of a smaller share than this
+    /// Leave out rows below this share
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = values::percent)]
     pub(crate) percent_limit: f64,
 
-    /// At most N rows
+    /// Show at most N rows
     #[arg(short = 'n', long = "rows", value_name = "N")]
     pub(crate) limit: Option<usize>,
 }
@@ -183,7 +183,7 @@ pub(crate) enum Color {
     Never,
 }
 
-/// Writes folded stacks, as inferno and FlameGraph read them.
+/// Writes folded stacks, the text format that flame graph tools read.
 #[derive(Debug, Args)]
 pub(crate) struct CollapseArgs {
     #[command(flatten)]
@@ -194,71 +194,70 @@ pub(crate) struct CollapseArgs {
     pub(crate) output: PathBuf,
 }
 
-/// Prints every sample, in the form of perf script.
+/// Prints every sample, in the format of perf script.
 #[derive(Debug, Args)]
 pub(crate) struct ScriptArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
 
-    /// Fields to show, as `comm,ip,sym`; `+FIELD` and `-FIELD` change the default set;
-    /// `hw:`, `sw:`, `trace:`, `raw:` or `break:` before the list limit it to events of that
-    /// kind
+    /// Fields to print, such as `comm,ip,sym`; `+FIELD` and `-FIELD` change the default set; `hw:`, `sw:`,
+    /// `trace:`, `raw:` or `break:` before the list applies it to events of that kind only
     #[arg(short = 'F', long, help_heading = "Output", value_name = "LIST", allow_hyphen_values = true, value_parser = rprof_script::FieldList::parse)]
     pub(crate) fields: Vec<rprof_script::FieldList>,
 
-    /// Times with nanoseconds
+    /// Print times with nanoseconds
     #[arg(long, help_heading = "Output")]
     pub(crate) ns: bool,
 
-    /// At most N frames of a stack
+    /// Print at most N frames of each stack
     #[arg(long, help_heading = "Output", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_stack: Option<u32>,
 
-    /// Show samples with a stack as if they had none
+    /// Print samples without their call stacks
     #[arg(short = 'G', long, help_heading = "Output")]
     pub(crate) hide_call_graph: bool,
 
-    /// Also records of lost samples
+    /// Print records of lost samples too
     #[arg(long, help_heading = "Records")]
     pub(crate) show_lost_events: bool,
 
-    /// Also names, births and ends of tasks
+    /// Print starts, names and ends of threads and processes too
     #[arg(long, help_heading = "Records")]
     pub(crate) show_task_events: bool,
 
-    /// Also mappings
+    /// Print memory mappings too
     #[arg(long, help_heading = "Records")]
     pub(crate) show_mmap_events: bool,
 
-    /// Also context switches
+    /// Print context switches too
     #[arg(long, help_heading = "Records")]
     pub(crate) show_switch_events: bool,
 
-    /// Also namespaces of tasks
+    /// Print namespaces of processes too
     #[arg(long, help_heading = "Records")]
     pub(crate) show_namespace_events: bool,
 
-    /// Also BPF programs, and symbols that the kernel made at run time
+    /// Print BPF programs and symbols generated by the kernel too
     #[arg(long, help_heading = "Records")]
     pub(crate) show_bpf_events: bool,
 
-    /// Also cgroups
+    /// Print control groups too
     #[arg(long, help_heading = "Records")]
     pub(crate) show_cgroup_events: bool,
 
-    /// Also changes of kernel code
+    /// Print changes of kernel code too
     #[arg(long, help_heading = "Records")]
     pub(crate) show_text_poke_events: bool,
 }
 
-/// Shows what a recording says of itself: machine, command, events, images.
+/// Shows how a recording was made: machine, command, events, and build-ids of programs.
 #[derive(Debug, Args)]
 pub(crate) struct HeaderArgs {
     /// Recording to read; `-` is standard input
     #[arg(short, long, value_name = "FILE", default_value = "perf.data", value_hint = ValueHint::FilePath)]
     pub(crate) input: PathBuf,
 
-    /// Form of the output
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: HeaderFormat,
 }

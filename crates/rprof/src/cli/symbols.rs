@@ -1,22 +1,22 @@
-//! Arguments about names: which there are, and how they are shown.
+//! Arguments for the names of functions: where they come from, and how they are shown.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-/// How functions are named.
+/// Options for the names of functions.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Names")]
 pub(crate) struct SymbolArgs {
-    /// Show calls that were inlined as frames of their own; the default
+    /// Show inlined calls as frames of their own; the default
     #[arg(long, overrides_with = "no_inline")]
     pub(crate) inline: bool,
 
-    /// Show only functions, not the calls that were inlined into them
+    /// Show inlined calls as part of the function that they were inlined into
     #[arg(long, overrides_with = "inline")]
     pub(crate) no_inline: bool,
 
-    /// How much of a mangled name is written out
+    /// How to show mangled names of C++ and Rust
     #[arg(long, value_name = "HOW", default_value = "short")]
     pub(crate) demangle: DemangleArg,
 
@@ -24,26 +24,26 @@ pub(crate) struct SymbolArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) symfs: Option<PathBuf>,
 
-    /// Name the kernel by this file, which has its symbols and debug information
+    /// Kernel image with symbols and debug information, instead of /proc/kallsyms
     #[arg(short = 'k', long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) vmlinux: Option<PathBuf>,
 
-    /// Fetch debug files that this machine lacks from the servers in DEBUGINFOD_URLS
+    /// Download missing debug files from the servers in DEBUGINFOD_URLS
     #[arg(long, overrides_with = "no_debuginfod")]
     pub(crate) debuginfod: bool,
 
-    /// Fetch nothing; the default
+    /// Download nothing; the default
     #[arg(long, overrides_with = "debuginfod")]
     pub(crate) no_debuginfod: bool,
 }
 
-/// How much of a mangled name is written out.
+/// Forms in which mangled names are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DemangleArg {
     /// With parameters and return types
     Full,
-    /// Names alone, as perf shows them
+    /// Names alone, as by perf
     Short,
-    /// Nothing: names as in the file
+    /// Mangled, as in the file
     None,
 }

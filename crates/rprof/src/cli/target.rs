@@ -1,31 +1,30 @@
-//! What to watch.
+//! Arguments for what is recorded.
 
 use clap::Args;
 
 use super::values::{self, CpuList};
 
-/// What to watch; one of these, or a COMMAND. With one of them a COMMAND is run too, and
-/// its end is the end of the recording.
+/// What to record: one of these, or a COMMAND. With both, the COMMAND is run, and the recording ends with it.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct TargetArgs {
-    /// Everything that runs
+    /// Record the whole system
     #[arg(short = 'a', long, conflicts_with_all = ["processes", "threads", "user"])]
     pub(crate) all_cpus: bool,
 
-    /// Processes that run already, with all their threads and those they start
+    /// Record these running processes, with all threads and what they start
     #[arg(short = 'p', long = "pid", value_name = "PID", value_delimiter = ',', value_parser = values::running, conflicts_with_all = ["threads", "cgroups", "user"])]
     pub(crate) processes: Vec<u32>,
 
-    /// Threads that run already, by themselves
+    /// Record these running threads alone
     #[arg(short = 't', long = "tid", value_name = "TID", value_delimiter = ',', value_parser = values::running, conflicts_with_all = ["cgroups", "user"])]
     pub(crate) threads: Vec<u32>,
 
-    /// Only on these CPUs, as `0-3,8`; everything that runs there, unless another target is given
+    /// Record only on these CPUs, such as `0-3,8`; the whole system there, unless another target is given
     #[arg(short = 'C', long = "cpu", value_name = "CPUS", value_parser = values::cpus)]
     pub(crate) cpus: Option<CpuList>,
 
-    /// What runs in these control groups, by their path under the cgroup mount
+    /// Record these control groups, by their paths below the cgroup mount
     #[arg(
         short = 'G',
         long = "cgroup",
@@ -35,13 +34,13 @@ pub(crate) struct TargetArgs {
     )]
     pub(crate) cgroups: Vec<String>,
 
-    /// The processes of a user, by name or number
+    /// Record the running processes of a user, by name or number
     #[arg(short = 'u', long = "uid", value_name = "USER")]
     pub(crate) user: Option<String>,
 }
 
 impl TargetArgs {
-    /// Whether any of them was given.
+    /// Returns true if any of them was given.
     pub(crate) fn is_given(&self) -> bool {
         self.all_cpus
             || !self.processes.is_empty()

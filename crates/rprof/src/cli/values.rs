@@ -1,41 +1,41 @@
-//! Sizes, times and lists as they are typed.
+//! Parsers of option values: sizes, times, lists.
 
 use std::time::Duration;
 
-/// A value of `-F`.
+/// Value of `-F`: samples per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frequency {
     Hertz(u64),
     Max,
 }
 
-/// How stacks are recorded.
+/// Value of `--call-graph`: the way in which stacks are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallGraph {
-    /// Copied a little, unwound while recording.
+    /// Unwound while recording.
     Auto,
-    /// By frame pointers, followed by the kernel.
+    /// Frame pointers, which the kernel follows.
     Fp,
-    /// So many bytes of each copied into the file.
+    /// Dumps of this many bytes in the file, for the reader to unwind.
     Dwarf(u32),
-    /// By the processor's record of calls.
+    /// Last branch records: the processor's own call stack.
     Lbr,
-    /// Not at all.
+    /// No stacks.
     None,
 }
 
-/// When the recording goes on in another file.
+/// Value of `--switch-output`: when a new file is begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SwitchAt {
-    /// On SIGUSR2 only.
+    /// SIGUSR2 only.
     Signal,
-    /// Once a file has so many bytes of records.
+    /// SIGUSR2, and this many bytes of records in a file.
     Bytes(u64),
-    /// After so long.
+    /// SIGUSR2, and this much time since the file was begun.
     Time(Duration),
 }
 
-/// CPUs as the kernel lists them; a type of its own, as clap takes a `Vec` for many values.
+/// CPU numbers of one list such as `0-3,8`. A type of its own, since clap collects many values into a `Vec`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CpuList(pub(crate) Vec<u32>);
 
@@ -68,7 +68,7 @@ pub(super) fn call_graph(text: &str) -> Result<CallGraph, String> {
     }
 }
 
-/// A number with a unit behind it, and the unit; without one, `plain` is its size.
+/// Parses a number of bytes with a unit; a number without one is multiplied by `plain`.
 fn bytes(text: &str, plain: u64) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let number: u64 = digits.parse().map_err(|_| "not a number".to_owned())?;
@@ -87,7 +87,7 @@ fn bytes(text: &str, plain: u64) -> Result<u64, String> {
     }
 }
 
-/// Bytes of a ring: a number of pages, or of bytes with a unit.
+/// Parses the size of a ring: a number of pages, or of bytes with a unit. Returns bytes.
 pub(super) fn ring_size(text: &str) -> Result<usize, String> {
     match bytes(text, rustix::param::page_size() as u64)? {
         size if size <= 1 << 32 => Ok(size as usize),
@@ -95,12 +95,12 @@ pub(super) fn ring_size(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Bytes of a file.
+/// Parses the size of a file in bytes.
 pub(super) fn file_size(text: &str) -> Result<u64, String> {
     bytes(text, 1)
 }
 
-/// Seconds, with a fraction, or with a unit.
+/// Parses a time in seconds, or with a unit.
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
@@ -121,7 +121,7 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Milliseconds of a delay.
+/// Parses a delay in milliseconds.
 pub(super) fn delay(text: &str) -> Result<Duration, String> {
     match text.parse::<i64>() {
         Ok(-1) => Err(
@@ -134,7 +134,7 @@ pub(super) fn delay(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// `signal`, a size or a time.
+/// Parses `signal`, a size or a time.
 pub(super) fn switch_at(text: &str) -> Result<SwitchAt, String> {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     match unit {
@@ -145,7 +145,7 @@ pub(super) fn switch_at(text: &str) -> Result<SwitchAt, String> {
     }
 }
 
-/// A share of the whole.
+/// Parses a percentage from 0 to 100.
 pub(super) fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),
@@ -153,12 +153,12 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A process or thread, by its number; those that the kernel has no number for are -1.
+/// Parses the number of a process or thread in a recording; -1 stands for those that had none.
 pub(super) fn task(text: &str) -> Result<i32, String> {
     text.parse().map_err(|_| "not a number".into())
 }
 
-/// A process or thread that runs.
+/// Parses the number of a running process or thread.
 pub(super) fn running(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("not the number of one (`ps -eLf` lists them)".into()),
@@ -166,7 +166,7 @@ pub(super) fn running(text: &str) -> Result<u32, String> {
     }
 }
 
-/// CPU numbers and ranges.
+/// Parses CPU numbers and ranges.
 pub(super) fn cpus(text: &str) -> Result<CpuList, String> {
     (rprof_events::cpus::parse_list(text).map(CpuList)).map_err(|e| e.to_string())
 }

@@ -1,4 +1,4 @@
-//! What facts and tries mean, and what to do: pure functions, tested without a kernel.
+//! Conclusions from facts and tries, with remedies: pure functions, tested without a kernel.
 
 use super::diagnosis::{Check, State};
 use super::facts::{Facts, IPC_LOCK, PERFMON, SYS_ADMIN, SYS_NICE, SYSLOG};
@@ -6,13 +6,13 @@ use super::tries::Tries;
 use rprof_perf_event::Errno;
 use rprof_sampler::open::ring_sizes::{SMALLEST, UNPRIVILEGED};
 
-/// Samples a second unless asked otherwise.
+/// Default frequency in Hz.
 const USUAL_RATE: u64 = 999;
 
 /// For this program alone, and nothing else that the user runs.
 const SETCAP: &str = "sudo setcap cap_perfmon=ep \"$(command -v rprof)\"";
 
-/// All checks: what was tried first, then what explains it.
+/// Makes all checks: first the tries, then the facts that explain them.
 pub(super) fn all(facts: &Facts, tries: &Tries) -> Vec<Check> {
     let checks = [
         Some(own_user(facts, tries)),
@@ -56,8 +56,8 @@ impl Check {
     }
 }
 
-/// Why the kernel refuses what it was asked for, and the least that helps. `level` is
-/// the highest `perf_event_paranoid` that allows it without privileges.
+/// Explains a refusal of the kernel, and names the remedy with the least privilege. `level` is the highest
+/// `perf_event_paranoid` at which no privilege is needed.
 fn refusal(facts: &Facts, errno: Errno, level: i32) -> String {
     let paranoid = facts.limits.paranoid;
     if !errno.is_refusal() {

@@ -1,25 +1,24 @@
-//! May this user profile here, and what stands in the way?
+//! Diagnosis: may this user profile here, and if not, why not?
 //!
 //! ```text
-//!   Facts (settings, limits, rights, as files tell) --+
+//!   Facts (settings, limits, rights, from files) -----+
 //!                                                     +--> checks: each with a state and a fix
 //!   Tries (perf_event_open, really called) -----------+
 //! ```
 //!
-//! What a setting would allow and what the kernel does are different things: a seccomp
-//! filter or a security module shows in no setting. So everything that matters is
-//! tried, and the settings explain what came of it.
+//! Settings do not show everything that can forbid perf events: a seccomp filter or a security module is in
+//! none of them. So everything that matters is tried, and the settings explain the result.
 
 use super::checks;
 use super::facts::Facts;
 use super::tries::Tries;
 
-/// How much something stands in the way.
+/// Severity of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum State {
-    /// Not at all.
+    /// No limit.
     Ok,
-    /// One can record, but not all that there is.
+    /// Recording works, but not for everything.
     Limited,
     /// Nothing can be recorded.
     Blocked,
@@ -36,37 +35,37 @@ impl State {
     }
 }
 
-/// One thing that can stand in the way.
+/// One thing that can limit or block recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Check {
-    /// A name that stays the same, for programs.
+    /// Stable name, for programs.
     pub(crate) id: &'static str,
-    /// What it is.
+    /// Subject, for people.
     pub(crate) what: &'static str,
-    /// Whether it stands in the way.
+    /// Severity.
     pub(crate) state: State,
-    /// What was found.
+    /// Value or result that was found.
     pub(crate) found: String,
-    /// What to do about it, with as little privilege as will do.
+    /// Remedy with the least privilege.
     pub(crate) fix: Option<String>,
 }
 
-/// What [`diagnose`] found.
+/// Result of [`diagnose`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Diagnosis {
-    /// In the order in which they matter.
+    /// Checks, the most important first.
     pub(crate) checks: Vec<Check>,
-    /// Whether `record -g` of one's own command would work.
+    /// `record -g` of one's own command would work.
     pub(crate) can_record: bool,
 }
 
-/// Looks at everything, and tries what can be tried.
+/// Reads all facts, makes all tries, and judges them.
 pub(crate) fn diagnose() -> Diagnosis {
     let (facts, tries) = (Facts::read(), Tries::make());
     judge(&facts, &tries)
 }
 
-/// What facts and tries come to.
+/// Draws conclusions from facts and tries.
 pub(crate) fn judge(facts: &Facts, tries: &Tries) -> Diagnosis {
     Diagnosis {
         checks: checks::all(facts, tries),

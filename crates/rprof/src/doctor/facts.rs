@@ -1,4 +1,4 @@
-//! What files tell of rights, settings and limits.
+//! Rights, settings and limits, read from files.
 
 use rprof_events::cpus;
 use rprof_events::tracefs::{Tracefs, TracefsError};
@@ -13,7 +13,7 @@ pub(super) const SYS_NICE: u32 = 23;
 pub(super) const SYSLOG: u32 = 34;
 pub(super) const PERFMON: u32 = 38;
 
-/// What there is to know without trying. `None` where it could not be found out.
+/// Facts that are known without opening an event; `None` if they could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
     /// The running kernel, as `uname -r` has it.
@@ -24,10 +24,9 @@ pub(super) struct Facts {
     pub(super) capabilities: u64,
     /// Mode of seccomp: 0 for none, 1 strict, 2 a filter.
     pub(super) seccomp: Option<u32>,
-    /// Whether this is a user namespace of its own, where capabilities do not count for
-    /// perf events.
+    /// The process is in a user namespace of its own, whose capabilities do not count for perf events.
     pub(super) in_user_namespace: bool,
-    /// What looks like a container.
+    /// Kind of container that this seems to be.
     pub(super) container: Option<String>,
     /// Settings of the kernel for perf events.
     pub(super) limits: Limits,
@@ -39,24 +38,24 @@ pub(super) struct Facts {
     pub(super) open_files: Option<(u64, u64)>,
     /// `kptr_restrict`.
     pub(super) kptr_restrict: Option<i32>,
-    /// Whether /proc/kallsyms shows addresses to this user.
+    /// /proc/kallsyms shows addresses to this user.
     pub(super) kernel_addresses: bool,
-    /// Where tracefs is, or why it cannot be read; `None` when nobody looked.
+    /// Folder of tracefs, or why it cannot be read; `None` if nobody looked.
     pub(super) tracefs: Option<Result<PathBuf, TracefsError>>,
     /// Yama's `ptrace_scope`; `None` without Yama.
     pub(super) ptrace_scope: Option<i32>,
-    /// Whether the NMI watchdog holds a hardware counter.
+    /// The NMI watchdog holds a hardware counter.
     pub(super) nmi_watchdog: bool,
     /// The CPUs' own PMUs, by their names in sysfs.
     pub(super) pmus: Vec<String>,
-    /// How many CPUs are online.
+    /// Number of online CPUs.
     pub(super) cpus: usize,
     /// `DEBUGINFOD_URLS`.
     pub(super) debuginfod: Option<String>,
 }
 
 impl Facts {
-    /// Finds out what can be found out.
+    /// Reads them.
     pub(super) fn read() -> Facts {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
@@ -85,12 +84,12 @@ impl Facts {
         }
     }
 
-    /// Whether this process has a capability.
+    /// Returns true if this process has a capability.
     pub(super) fn has(&self, capability: u32) -> bool {
         self.capabilities >> capability & 1 == 1
     }
 
-    /// Whether it may sample whatever it wants, as far as capabilities go.
+    /// Returns true if its capabilities allow it to sample everything.
     pub(super) fn may_all(&self) -> bool {
         !self.in_user_namespace && (self.has(PERFMON) || self.has(SYS_ADMIN))
     }
@@ -123,13 +122,13 @@ fn limit(limits: &str, name: &str) -> Option<(u64, u64)> {
     Some((next()?, next()?))
 }
 
-/// Whether a line of uid_map maps every user to itself, as it is where there is no
-/// user namespace (user_namespaces(7)).
+/// Returns true if a line of uid_map maps every user to itself, as in the initial user namespace
+/// (user_namespaces(7)).
 fn is_whole(map: &str) -> bool {
     map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// What looks like a container, by the traces that their managers leave.
+/// Kind of container, by the traces that container managers leave.
 fn container() -> Option<String> {
     if Path::new("/.dockerenv").exists() {
         return Some("Docker".to_owned());
@@ -145,7 +144,7 @@ fn container() -> Option<String> {
         .filter(|name| !name.is_empty())
 }
 
-/// Whether the list of kernel symbols has addresses and not just zeros.
+/// Returns true if the list of kernel symbols has addresses and not just zeros.
 fn kernel_addresses() -> bool {
     use std::io::{BufRead, BufReader};
     let Ok(file) = fs::File::open("/proc/kallsyms") else {

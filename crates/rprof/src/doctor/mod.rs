@@ -3,9 +3,9 @@
 //! | module | holds |
 //! |---|---|
 //! | `diagnosis` | checks and their states |
-//! | `facts` | settings, limits and rights, as files tell |
-//! | `tries` | events that are opened to see whether they can be |
-//! | `checks` | what facts and tries mean, and what to do |
+//! | `facts` | settings, limits and rights, read from files |
+//! | `tries` | events opened as a test |
+//! | `checks` | the meaning of facts and tries, and remedies |
 
 mod checks;
 mod diagnosis;
@@ -24,7 +24,7 @@ use crate::output::write_to;
 use crate::report::wants_color;
 use diagnosis::{Check, Diagnosis, State};
 
-/// Columns of the text: the state, and what it is of.
+/// Widths of the columns for the state and for its subject.
 const STATE_WIDTH: usize = 8;
 const WHAT_WIDTH: usize = 27;
 
@@ -43,11 +43,11 @@ pub(crate) fn run(args: &DoctorArgs) -> Outcome {
     Ok(u8::from(!found.can_record))
 }
 
-/// The stable form.
+/// Stable JSON form.
 #[derive(Serialize)]
 struct Json<'p> {
     version: u32,
-    /// Whether `rprof record -g` of one's own command would work.
+    /// `rprof record -g` of one's own command would work.
     can_record: bool,
     checks: Vec<JsonCheck<'p>>,
 }

@@ -1,11 +1,11 @@
-//! Events that are opened to see whether they can be.
+//! Events opened as a test.
 
 use rprof_perf_event::{Errno, PerfFd, Ring};
 use rprof_records::{Attr, AttrFlags, EventKind, SampleType};
 use rprof_sampler::open::ring_sizes::UNPRIVILEGED;
 use std::os::fd::AsFd;
 
-/// What came of opening events; nothing is sampled by them.
+/// Results of opening events, which sample nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tries {
     /// This process, its user side.
@@ -22,11 +22,11 @@ pub(super) struct Tries {
     pub(super) ring: Result<(), Errno>,
 }
 
-/// PERF_COUNT_SW_CPU_CLOCK, and PERF_COUNT_HW_CPU_CYCLES as well.
+/// Value of both PERF_COUNT_SW_CPU_CLOCK and PERF_COUNT_HW_CPU_CYCLES.
 const FIRST_OF_ITS_KIND: u64 = 0;
 
 impl Tries {
-    /// Tries them all.
+    /// Opens them all.
     pub(super) fn make() -> Tries {
         let first_cpu = rprof_events::cpus::online()
             .ok()
@@ -64,7 +64,7 @@ fn attr(kind: EventKind, user_only: bool) -> Attr {
     Attr {
         kind,
         config: FIRST_OF_ITS_KIND,
-        // As low as can be, so that no limit is in the way.
+        // The lowest frequency, so that no limit forbids it.
         period_or_freq: 1,
         sample_type: SampleType::IP | SampleType::TID | SampleType::TIME,
         flags,

@@ -1,0 +1,48 @@
+//! Help texts as users see them.
+//!
+//! After a change that is meant: `INSTA_UPDATE=always cargo test -p rprof help`.
+
+use super::command;
+
+/// Help of a command, at the width of 100 columns.
+fn help(name: &str) -> String {
+    let mut rprof = command().term_width(100);
+    rprof.build();
+    let found = rprof.find_subcommand_mut(name);
+    let found = found.unwrap_or_else(|| panic!("there is no command {name}"));
+    let text = found.render_long_help().to_string();
+    // Lines end in spaces here and there.
+    let lines = text.lines().map(str::trim_end);
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn help_of_every_command_is_the_reviewed_text() {
+    let mut rprof = command().term_width(100);
+    rprof.build();
+    insta::assert_snapshot!("rprof", rprof.render_long_help().to_string());
+    let names: Vec<String> = (rprof.get_subcommands())
+        .filter(|sub| !sub.is_hide_set() && sub.get_name() != "help")
+        .map(|sub| sub.get_name().to_owned())
+        .collect();
+    assert!(names.len() > 10, "{names:?}");
+    for name in names {
+        insta::assert_snapshot!(name.as_str(), help(&name));
+    }
+}
+
+#[test]
+fn every_visible_option_has_a_help_text_that_begins_with_a_capital() {
+    let mut rprof = command();
+    rprof.build();
+    for sub in rprof.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+        for argument in sub.get_arguments().filter(|a| !a.is_hide_set()) {
+            let text = argument.get_help().map(ToString::to_string);
+            let text = text.unwrap_or_default();
+            let first = text.chars().next();
+            let place = format!("{} {}: {text:?}", sub.get_name(), argument.get_id());
+            assert!(first.is_some_and(char::is_uppercase), "{place}");
+            assert!(!text.ends_with('.'), "{place}");
+        }
+    }
+}
