@@ -1,91 +1,89 @@
-//! Error numbers of the kernel, as values that can be compared and shown.
+//! Error numbers in messages: text and symbolic name. The type itself is rustix's [`Errno`].
 
+pub use rustix::io::Errno;
 use std::fmt;
 
-/// An error number of a system call (errno(3)).
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Errno(pub i32);
+/// Shows an error number as `Permission denied (EACCES)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrnoText(pub Errno);
 
-impl Errno {
-    /// The error number that the last system call of this thread left behind.
-    pub fn last() -> Errno {
-        Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(0))
-    }
-
-    /// The symbolic name, for the numbers that opening events can give.
-    pub fn name(self) -> Option<&'static str> {
-        Some(match self.0 {
-            libc::E2BIG => "E2BIG",
-            libc::EACCES => "EACCES",
-            libc::EAGAIN => "EAGAIN",
-            libc::EBADF => "EBADF",
-            libc::EBUSY => "EBUSY",
-            libc::EFAULT => "EFAULT",
-            libc::EINTR => "EINTR",
-            libc::EINVAL => "EINVAL",
-            libc::EIO => "EIO",
-            libc::ELOOP => "ELOOP",
-            libc::EMFILE => "EMFILE",
-            libc::ENAMETOOLONG => "ENAMETOOLONG",
-            libc::ENFILE => "ENFILE",
-            libc::ENODEV => "ENODEV",
-            libc::ENOENT => "ENOENT",
-            libc::ENOEXEC => "ENOEXEC",
-            libc::ENOMEM => "ENOMEM",
-            libc::ENOSPC => "ENOSPC",
-            libc::ENOSYS => "ENOSYS",
-            libc::ENOTDIR => "ENOTDIR",
-            libc::EOPNOTSUPP => "EOPNOTSUPP",
-            libc::EOVERFLOW => "EOVERFLOW",
-            libc::EPERM => "EPERM",
-            libc::ESRCH => "ESRCH",
-            libc::ETXTBSY => "ETXTBSY",
-            _ => return None,
-        })
-    }
-
-    /// Whether the kernel says that it has no such event on this machine.
-    ///
-    /// `ENOENT`: no PMU takes the event (virtual machines without a PMU);
-    /// `ENODEV` and `ENXIO`: the PMU is not there; `EOPNOTSUPP`: it cannot raise interrupts.
-    pub fn is_missing_event(self) -> bool {
-        matches!(
-            self.0,
-            libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::EOPNOTSUPP
-        )
-    }
-
-    /// Whether the kernel says "not you".
-    pub fn is_refusal(self) -> bool {
-        matches!(self.0, libc::EACCES | libc::EPERM)
-    }
-}
-
-impl From<Errno> for std::io::Error {
-    fn from(errno: Errno) -> Self {
-        std::io::Error::from_raw_os_error(errno.0)
-    }
-}
-
-impl fmt::Display for Errno {
+impl fmt::Display for ErrnoText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let said = std::io::Error::from_raw_os_error(self.0).to_string();
+        let text = std::io::Error::from(self.0).to_string();
         // The standard library appends " (os error N)".
-        let said = said.split(" (os error").next().unwrap_or_default();
-        match self.name() {
-            Some(name) => write!(f, "{said} ({name})"),
-            None => write!(f, "{said} (errno {})", self.0),
+        let text = text.split(" (os error").next().unwrap_or_default();
+        match name(self.0) {
+            Some(name) => write!(f, "{text} ({name})"),
+            None => write!(f, "{text} (errno {})", self.0.raw_os_error()),
         }
     }
 }
 
-impl fmt::Debug for Errno {
+/// Shows an error number as `EACCES`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrnoName(pub Errno);
+
+impl fmt::Display for ErrnoName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.name() {
+        match name(self.0) {
             Some(name) => f.write_str(name),
-            None => write!(f, "Errno({})", self.0),
+            None => write!(f, "Errno({})", self.0.raw_os_error()),
         }
     }
+}
+
+/// Returns the symbolic name of the numbers that opening, mapping and reading events can give
+/// (perf_event_open(2), ERRORS; mmap(2); read(2)).
+pub fn name(errno: Errno) -> Option<&'static str> {
+    Some(match errno {
+        Errno::TOOBIG => "E2BIG",
+        Errno::ACCESS => "EACCES",
+        Errno::AGAIN => "EAGAIN",
+        Errno::BADF => "EBADF",
+        Errno::BUSY => "EBUSY",
+        Errno::FAULT => "EFAULT",
+        Errno::INTR => "EINTR",
+        Errno::INVAL => "EINVAL",
+        Errno::IO => "EIO",
+        Errno::LOOP => "ELOOP",
+        Errno::MFILE => "EMFILE",
+        Errno::NAMETOOLONG => "ENAMETOOLONG",
+        Errno::NFILE => "ENFILE",
+        Errno::NODEV => "ENODEV",
+        Errno::NOENT => "ENOENT",
+        Errno::NOEXEC => "ENOEXEC",
+        Errno::NOMEM => "ENOMEM",
+        Errno::NOSPC => "ENOSPC",
+        Errno::NOSYS => "ENOSYS",
+        Errno::NOTDIR => "ENOTDIR",
+        Errno::OPNOTSUPP => "EOPNOTSUPP",
+        Errno::OVERFLOW => "EOVERFLOW",
+        Errno::PERM => "EPERM",
+        Errno::SRCH => "ESRCH",
+        Errno::TXTBSY => "ETXTBSY",
+        _ => return None,
+    })
+}
+
+/// Returns whether the kernel says that this machine has no such event.
+///
+/// `ENOENT`: no PMU takes the event (virtual machines without a PMU); `ENODEV` and `ENXIO`: the
+/// PMU is not there; `EOPNOTSUPP`: it cannot raise interrupts.
+pub fn is_missing_event(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::NOENT | Errno::NODEV | Errno::NXIO | Errno::OPNOTSUPP
+    )
+}
+
+/// Returns whether the kernel refuses for want of rights.
+pub fn is_refusal(errno: Errno) -> bool {
+    matches!(errno, Errno::ACCESS | Errno::PERM)
+}
+
+/// Returns the error number that the last libc call of this thread left behind.
+pub fn last() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
 #[cfg(test)]
@@ -93,9 +91,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shows_text_and_name() {
-        let shown = Errno(libc::EACCES).to_string();
+    fn text_and_name_are_shown() {
+        let shown = ErrnoText(Errno::ACCESS).to_string();
         assert_eq!(shown, "Permission denied (EACCES)");
-        assert!(Errno(9999).to_string().contains("9999"));
+        let unnamed = Errno::from_raw_os_error(4000);
+        assert!(ErrnoText(unnamed).to_string().contains("4000"));
+        assert_eq!(ErrnoName(Errno::TOOBIG).to_string(), "E2BIG");
+        assert_eq!(ErrnoName(unnamed).to_string(), "Errno(4000)");
     }
 }

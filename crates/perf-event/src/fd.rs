@@ -1,100 +1,106 @@
-//! One open event.
+//! Open events: the system call and its ioctls.
 
-use crate::errno::Errno;
-use crate::sys;
+use crate::errno::{self, Errno};
+use crate::error::OpenEventError;
+use crate::limits::Limits;
 use perf_event_open_sys as abi;
 use rprof_records::{Attr, Endian, ReadFormat};
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Whom an event watches.
+/// Threads that an event is for.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject<'a> {
-    /// One thread; 0 is the caller.
-    Thread(libc::pid_t),
-    /// Everything on a CPU.
+    /// One thread, by its id; 0 is the calling thread.
+    Thread(i32),
+    /// Everything that runs on a CPU.
     All,
-    /// The processes of a control group (and of those below it) on a CPU: a descriptor of its
+    /// Processes of a control group (and of those below it) on a CPU: a descriptor of its
     /// directory in the `perf_event` hierarchy or in that of cgroup v2.
     Cgroup(BorrowedFd<'a>),
 }
 
-/// An event that is open for one thread (or all) on one CPU.
-#[derive(Debug)]
-pub struct PerfFd {
-    fd: OwnedFd,
-    read_format: ReadFormat,
+/// Arguments of perf_event_open(2): an attr, and where to count it.
+///
+/// ```no_run
+/// use rprof_perf_event::{OpenOptions, Subject};
+/// use rprof_records::Attr;
+///
+/// let attr = Attr::default();
+/// let of_this_thread = OpenOptions::new(&attr).open()?;
+/// let of_cpu_3 = OpenOptions::new(&attr).subject(Subject::All).cpu(3).open()?;
+/// # Ok::<(), rprof_perf_event::Errno>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct OpenOptions<'a> {
+    attr: &'a Attr,
+    subject: Subject<'a>,
+    cpu: Option<u32>,
+    leader: Option<&'a PerfFd>,
+    probe_path: Option<&'a CStr>,
 }
 
-/// A counter reading, perf_event_open(2), "Reading results".
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
-    /// How often the event happened, in the event's unit; children included.
-    pub value: u64,
-    /// Nanoseconds for which the event was enabled.
-    pub enabled: u64,
-    /// Nanoseconds for which it was counting; less than `enabled` when it shared a counter.
-    pub running: u64,
-    /// Samples dropped because the ring was full: those told by LOST records and those
-    /// that no record tells of yet. `None` before Linux 6.0.
-    pub lost: Option<u64>,
-}
-
-impl Count {
-    /// Adds another reading of the same event, for another thread.
-    pub fn add(&mut self, other: Count) {
-        self.value = self.value.wrapping_add(other.value);
-        self.enabled += other.enabled;
-        self.running += other.running;
-        self.lost = match (self.lost, other.lost) {
-            (Some(a), Some(b)) => Some(a + b),
-            (a, b) => a.or(b),
-        };
-    }
-}
-
-impl PerfFd {
-    /// Opens an event: perf_event_open(2), closed on exec.
-    ///
-    /// `pid` is a thread, 0 for the caller, or -1 for all; `cpu` a CPU or, as `None`, any.
-    ///
-    /// # Errors
-    /// The kernel's number as it is; see ERRORS in perf_event_open(2).
-    pub fn open(attr: &Attr, pid: libc::pid_t, cpu: Option<u32>) -> Result<PerfFd, Errno> {
-        let subject = match pid {
-            -1 => Subject::All,
-            pid => Subject::Thread(pid),
-        };
-        PerfFd::open_for(attr, subject, cpu, None, None)
+impl<'a> OpenOptions<'a> {
+    /// Begins with the calling thread on any CPU, outside of any group.
+    pub fn new(attr: &'a Attr) -> OpenOptions<'a> {
+        OpenOptions {
+            attr,
+            subject: Subject::Thread(0),
+            cpu: None,
+            leader: None,
+            probe_path: None,
+        }
     }
 
-    /// Opens an event for a subject, as a member of the group that `leader` leads if there is one.
-    /// `probe_path` is what a probe's `config1` points to during the call
-    /// (the path of the program).
+    /// Sets the threads to count.
+    pub fn subject(self, subject: Subject<'a>) -> Self {
+        OpenOptions { subject, ..self }
+    }
+
+    /// Counts on this CPU only. [`Subject::All`] and [`Subject::Cgroup`] need one.
+    pub fn cpu(self, cpu: u32) -> Self {
+        OpenOptions {
+            cpu: Some(cpu),
+            ..self
+        }
+    }
+
+    /// Makes the event a member of the group that `leader` leads.
+    pub fn leader(self, leader: &'a PerfFd) -> Self {
+        OpenOptions {
+            leader: Some(leader),
+            ..self
+        }
+    }
+
+    /// Sets the path or function name that `config1` of a uprobe or kprobe points to while the
+    /// event is opened (perf_event_open(2), `uprobe_path`, `kprobe_func`).
+    pub fn probe_path(self, path: &'a CStr) -> Self {
+        OpenOptions {
+            probe_path: Some(path),
+            ..self
+        }
+    }
+
+    /// Opens the event. The descriptor is closed on exec.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_for(
-        attr: &Attr,
-        subject: Subject<'_>,
-        cpu: Option<u32>,
-        leader: Option<&PerfFd>,
-        probe_path: Option<&CStr>,
-    ) -> Result<PerfFd, Errno> {
-        let mut words = match probe_path {
+    /// The kernel's number as it is; [`open_named`](Self::open_named) explains it.
+    pub fn open(&self) -> Result<PerfFd, Errno> {
+        let mut words = match self.probe_path {
             Some(path) => attr_words(&Attr {
                 config1: path.as_ptr() as u64,
-                ..attr.clone()
+                ..self.attr.clone()
             })?,
-            None => attr_words(attr)?,
+            None => attr_words(self.attr)?,
         };
-        let cpu = match cpu {
-            Some(cpu) => i32::try_from(cpu).map_err(|_| Errno(libc::EINVAL))?,
+        let cpu = match self.cpu {
+            Some(cpu) => i32::try_from(cpu).map_err(|_| Errno::INVAL)?,
             None => -1,
         };
-        let leader = leader.map_or(-1, |leader| leader.fd.as_raw_fd());
+        let leader = self.leader.map_or(-1, |leader| leader.fd.as_raw_fd());
         let mut flags = abi::bindings::PERF_FLAG_FD_CLOEXEC;
-        let pid = match subject {
+        let pid = match self.subject {
             Subject::Thread(tid) => tid,
             Subject::All => -1,
             Subject::Cgroup(folder) => {
@@ -103,55 +109,107 @@ impl PerfFd {
             }
         };
         // SAFETY: `words` is aligned for the struct and holds as many bytes as its size field
-        // says, at which the kernel stops; it may write the size field. What the attr asks
-        // for writes to no memory of this process. The descriptors are borrowed, so open, and
-        // so is the text that a probe's config1 leads to.
+        // says, at which the kernel stops; it may write the size field. The events that an attr
+        // describes write to no memory of this process. The descriptors are borrowed, so open,
+        // and so is the text that a probe's config1 leads to.
         let fd = unsafe {
             abi::perf_event_open(words.as_mut_ptr().cast(), pid, cpu, leader, flags.into())
         };
         if fd < 0 {
-            return Err(Errno::last());
+            return Err(errno::last());
         }
-        // SAFETY: the kernel has just handed out this descriptor.
+        // SAFETY: the kernel has just handed out this descriptor; nobody else owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         Ok(PerfFd {
             fd,
-            read_format: attr.read_format,
+            read_format: self.attr.read_format,
         })
     }
 
-    /// Takes over the descriptor of an event that was opened elsewhere, with this read format.
+    /// Opens the event, and explains a refusal. `name` is how messages call the event.
+    ///
+    /// # Errors
+    /// [`OpenEventError`], with the remedy that the settings of this system suggest.
+    pub fn open_named(&self, name: &str) -> Result<PerfFd, OpenEventError> {
+        self.open()
+            .map_err(|errno| self.explain(name, errno, &Limits::read()))
+    }
+
+    /// Makes an error of the number with which the kernel refused these options.
+    pub fn explain(&self, name: &str, errno: Errno, limits: &Limits) -> OpenEventError {
+        let by_cpu = !matches!(self.subject, Subject::Thread(_));
+        OpenEventError::new(name, self.attr, by_cpu, self.cpu, errno, limits)
+    }
+}
+
+/// Descriptor of an open event. Dropping it closes the event.
+#[derive(Debug)]
+pub struct PerfFd {
+    fd: OwnedFd,
+    read_format: ReadFormat,
+}
+
+impl PerfFd {
+    /// Opens an event for a thread (0: the caller; -1: all threads) on one CPU or (`None`) any.
+    ///
+    /// # Errors
+    /// As [`OpenOptions::open`].
+    pub fn open(attr: &Attr, pid: i32, cpu: Option<u32>) -> Result<PerfFd, Errno> {
+        let subject = match pid {
+            -1 => Subject::All,
+            tid => Subject::Thread(tid),
+        };
+        let options = OpenOptions::new(attr).subject(subject);
+        cpu.map_or(options, |cpu| options.cpu(cpu)).open()
+    }
+
+    /// Takes over the descriptor of an event that was opened elsewhere, with the read format of
+    /// its attr.
     pub fn from_fd(fd: OwnedFd, read_format: ReadFormat) -> PerfFd {
         PerfFd { fd, read_format }
     }
 
-    /// The id that samples of this event carry (`PERF_EVENT_IOC_ID`, Linux 3.12).
+    /// Format of what [`read`](Self::read) returns, as in the attr.
+    pub fn read_format(&self) -> ReadFormat {
+        self.read_format
+    }
+
+    /// Returns the id that samples of this event carry (`PERF_EVENT_IOC_ID`, Linux 3.12).
     ///
     /// # Errors
     /// The kernel's.
     pub fn id(&self) -> Result<u64, Errno> {
         let mut id = 0;
         // SAFETY: the descriptor is a perf event's and `id` is writable.
-        ok(unsafe { abi::ioctls::ID(self.fd.as_raw_fd(), &mut id) })?;
+        check(unsafe { abi::ioctls::ID(self.fd.as_raw_fd(), &mut id) })?;
         Ok(id)
     }
 
-    /// Starts the event, here and in all children that inherited it (`PERF_EVENT_IOC_ENABLE`).
+    /// Starts the event, also in all children that inherited it (`PERF_EVENT_IOC_ENABLE`).
     ///
     /// # Errors
     /// The kernel's.
     pub fn enable(&self) -> Result<(), Errno> {
         // SAFETY: the descriptor is a perf event's; the argument is a plain number.
-        ok(unsafe { abi::ioctls::ENABLE(self.fd.as_raw_fd(), 0) })
+        check(unsafe { abi::ioctls::ENABLE(self.fd.as_raw_fd(), 0) })
     }
 
-    /// Stops the event, here and in all children that inherited it (`PERF_EVENT_IOC_DISABLE`).
+    /// Stops the event, also in all children that inherited it (`PERF_EVENT_IOC_DISABLE`).
     ///
     /// # Errors
     /// The kernel's.
     pub fn disable(&self) -> Result<(), Errno> {
         // SAFETY: the descriptor is a perf event's; the argument is a plain number.
-        ok(unsafe { abi::ioctls::DISABLE(self.fd.as_raw_fd(), 0) })
+        check(unsafe { abi::ioctls::DISABLE(self.fd.as_raw_fd(), 0) })
+    }
+
+    /// Sets the count to zero; the times stay (`PERF_EVENT_IOC_RESET`).
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn reset(&self) -> Result<(), Errno> {
+        // SAFETY: the descriptor is a perf event's; the argument is a plain number.
+        check(unsafe { abi::ioctls::RESET(self.fd.as_raw_fd(), 0) })
     }
 
     /// Sends this event's records to the ring of `other`, which must be for the same CPU and
@@ -161,75 +219,13 @@ impl PerfFd {
     /// `EINVAL` when the two do not go together.
     pub fn redirect_to(&self, other: &PerfFd) -> Result<(), Errno> {
         // SAFETY: both descriptors are perf events'.
-        ok(unsafe { abi::ioctls::SET_OUTPUT(self.fd.as_raw_fd(), other.fd.as_raw_fd()) })
+        check(unsafe { abi::ioctls::SET_OUTPUT(self.fd.as_raw_fd(), other.fd.as_raw_fd()) })
     }
 
-    /// Reads the counter, children included.
-    ///
-    /// # Errors
-    /// The kernel's; `EIO` when the answer is shorter than the read format says.
-    pub fn read(&self) -> Result<Count, Errno> {
-        let mut bytes = [0; MOST_READ];
-        let group = self.read_format.contains(ReadFormat::GROUP);
-        let want = match group {
-            true => MOST_READ,
-            false => 8 * (1 + self.read_format.bits().count_ones() as usize),
-        };
-        let want = bytes.get_mut(..want).ok_or(Errno(libc::EINVAL))?;
-        let got = sys::read_once(self.fd.as_fd(), want)?;
-        let id = match group {
-            true => Some(self.id()?),
-            false => None,
-        };
-        parse_count(&want[..got], self.read_format, id).ok_or(Errno(libc::EIO))
+    /// One read(2) into `out`, repeated only when a signal interrupts it.
+    pub(crate) fn read_bytes(&self, out: &mut [u8]) -> Result<usize, Errno> {
+        rustix::io::retry_on_intr(|| rustix::io::read(&self.fd, &mut *out))
     }
-}
-
-/// Bytes of the longest answer taken: a group of 60 events.
-const MOST_READ: usize = 8 * (3 + 3 * 60);
-
-/// Takes an answer apart (perf_event_open(2), "Reading results"): of a group, the values of the
-/// event with this id.
-fn parse_count(answer: &[u8], format: ReadFormat, id: Option<u64>) -> Option<Count> {
-    let mut words = answer.chunks_exact(8).map(|chunk| {
-        let mut word = [0; 8];
-        word.copy_from_slice(chunk);
-        u64::from_ne_bytes(word)
-    });
-    // Alone: value, enabled, running, id, lost.
-    // Group: number, enabled, running, then value, id, lost of each.
-    let first = words.next()?;
-    let mut field = |bit| match format.contains(bit) {
-        true => words.next().map(Some),
-        false => Some(None),
-    };
-    let mut count = Count {
-        value: first,
-        enabled: field(ReadFormat::TOTAL_TIME_ENABLED)?.unwrap_or(0),
-        running: field(ReadFormat::TOTAL_TIME_RUNNING)?.unwrap_or(0),
-        lost: None,
-    };
-    if !format.contains(ReadFormat::GROUP) {
-        field(ReadFormat::ID)?;
-        count.lost = field(ReadFormat::LOST)?;
-        return Some(count);
-    }
-    for _ in 0..first {
-        let value = words.next()?;
-        let mut field = |bit| match format.contains(bit) {
-            true => words.next().map(Some),
-            false => Some(None),
-        };
-        let (own_id, lost) = (field(ReadFormat::ID)?, field(ReadFormat::LOST)?);
-        if own_id == id {
-            return Some(Count {
-                value,
-                lost,
-                ..count
-            });
-        }
-    }
-    None
 }
 
 impl AsFd for PerfFd {
@@ -238,14 +234,14 @@ impl AsFd for PerfFd {
     }
 }
 
-/// The attr as the kernel reads it, in memory aligned for it.
+/// Encodes an attr as the kernel reads it, in memory aligned for it.
 ///
-/// Written at the smallest size that holds what is set: the kernel takes what is missing for
-/// zero, and an older kernel has no newer fields to stumble over (`E2BIG`).
+/// Written at the smallest size that holds what is set: the kernel takes missing fields for zero,
+/// and an older kernel has no newer fields to stumble over (`E2BIG`).
 fn attr_words(attr: &Attr) -> Result<Vec<u64>, Errno> {
     let bytes = attr
         .encode(Endian::NATIVE, attr.needed_size())
-        .map_err(|_| Errno(libc::E2BIG))?;
+        .map_err(|_| Errno::TOOBIG)?;
     let words = bytes.chunks(8).map(|chunk| {
         let mut word = [0; 8];
         word[..chunk.len()].copy_from_slice(chunk);
@@ -254,12 +250,11 @@ fn attr_words(attr: &Attr) -> Result<Vec<u64>, Errno> {
     Ok(words.collect())
 }
 
-/// The result of an ioctl.
-fn ok(result: libc::c_int) -> Result<(), Errno> {
-    if result < 0 {
-        Err(Errno::last())
-    } else {
-        Ok(())
+/// Turns the result of an ioctl into an error number.
+fn check(result: libc::c_int) -> Result<(), Errno> {
+    match result < 0 {
+        true => Err(errno::last()),
+        false => Ok(()),
     }
 }
 
@@ -280,32 +275,5 @@ mod tests {
         let size = u32::from_ne_bytes([first[4], first[5], first[6], first[7]]);
         assert_eq!(size as usize, words.len() * 8);
         assert!(size >= 96, "clockid ends there");
-    }
-
-    #[test]
-    fn answers_are_taken_apart() {
-        let bytes =
-            |words: &[u64]| -> Vec<u8> { words.iter().flat_map(|w| w.to_ne_bytes()).collect() };
-        let all = ReadFormat::TOTAL_TIME_ENABLED
-            | ReadFormat::TOTAL_TIME_RUNNING
-            | ReadFormat::ID
-            | ReadFormat::LOST;
-        let count = Count {
-            value: 5,
-            enabled: 10,
-            running: 9,
-            lost: Some(2),
-        };
-        let alone = bytes(&[5, 10, 9, 77, 2]);
-        assert_eq!(parse_count(&alone, all, None), Some(count));
-        assert_eq!(parse_count(&alone[..32], all, None), None);
-        let group = bytes(&[2, 10, 9, 4, 76, 1, 5, 77, 2]);
-        let format = all | ReadFormat::GROUP;
-        assert_eq!(parse_count(&group, format, Some(77)), Some(count));
-        assert_eq!(parse_count(&group, format, Some(78)), None);
-        assert_eq!(
-            parse_count(&bytes(&[u64::MAX, 1, 1]), format, Some(1)),
-            None
-        );
     }
 }

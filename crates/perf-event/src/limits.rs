@@ -1,10 +1,12 @@
-//! What the system administrator allows: `/proc/sys/kernel/perf_event_*`.
+//! Settings of the system that limit perf events: `/proc/sys/kernel/perf_event_*`, capabilities,
+//! seccomp and the limit on open files.
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::Path;
 
-/// The kernel's settings for perf events (perf_event_open(2), "perf_event related
-/// configuration files"). `None` where the file is missing, as it is when the
-/// kernel was built without perf events or /proc is not mounted.
+/// Settings for perf events (perf_event_open(2), "perf_event related configuration files"), and
+/// rights of this process. `None` where a file is missing: the kernel was built without perf
+/// events, or /proc is not mounted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// `perf_event_paranoid`: what users without CAP_PERFMON may do. From -1 (all)
@@ -22,6 +24,8 @@ pub struct Limits {
     pub seccomp: bool,
     /// Whether the settings do not bind this process, as it has CAP_PERFMON or CAP_SYS_ADMIN.
     pub privileged: bool,
+    /// Descriptors that this process may have open (the soft RLIMIT_NOFILE); `None` for no limit.
+    pub open_files: Option<u64>,
 }
 
 /// Bits of the effective capabilities that lift the limits (linux/capability.h).
@@ -36,12 +40,13 @@ impl Limits {
         Limits {
             seccomp: has_filter(&status),
             privileged: is_privileged(&status),
+            open_files: open_file_limit(),
             ..Limits::read_from(Path::new("/proc/sys/kernel"))
         }
     }
 
-    /// Whether the setting alone may be why an event for one's own processes (or, `by_cpu`, for
-    /// whole CPUs) is refused.
+    /// Returns whether `perf_event_paranoid` alone may be why an event for one's own processes (or,
+    /// `by_cpu`, for whole CPUs) is refused.
     pub fn explains(&self, by_cpu: bool) -> bool {
         let most = if by_cpu { 0 } else { 2 };
         !self.privileged && self.paranoid.is_some_and(|level| level > most)
@@ -59,21 +64,45 @@ impl Limits {
             max_stack: value(folder, "perf_event_max_stack"),
             seccomp: false,
             privileged: false,
+            open_files: None,
         }
     }
 }
 
-/// Whether a process's status tells of a filter.
+/// Returns whether /proc/PID/status tells of a seccomp filter.
 fn has_filter(status: &str) -> bool {
     field(status, "Seccomp:") == Some("2")
 }
 
-/// Whether a process's status tells of capabilities that lift the limits.
+/// Returns whether /proc/PID/status tells of capabilities that lift the limits.
 fn is_privileged(status: &str) -> bool {
     let bits = field(status, "CapEff:").and_then(|bits| u64::from_str_radix(bits, 16).ok());
     bits.is_some_and(|bits| bits & (CAP_PERFMON | CAP_SYS_ADMIN) != 0)
 }
 
+/// Returns the soft limit on open files; `None` for no limit.
+pub fn open_file_limit() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
+}
+
+/// Raises the soft limit on open files to the hard limit; returns whether that gained any.
+///
+/// The limit is this process's own: a command that was forked before keeps its own.
+pub fn raise_open_file_limit() -> bool {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let is_lower = match (current, maximum) {
+        (None, _) => false,
+        (Some(_), None) => true,
+        (Some(current), Some(maximum)) => current < maximum,
+    };
+    let raised = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    is_lower && setrlimit(Resource::Nofile, raised).is_ok()
+}
+
+/// Returns the value of a line of /proc/PID/status.
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     let value = status.lines().find_map(|line| line.strip_prefix(name));
     value.map(str::trim)

@@ -11,8 +11,8 @@
 //!
 //! Both counters only grow. Reading `data_head` with acquire order makes every byte before
 //! it visible; storing `data_tail` with release order gives the bytes back only after they
-//! were copied (perf_event_open(2), "MMAP layout"). This module copies and checks sizes; what a record
-//! means is not its business.
+//! were copied (perf_event_open(2), "MMAP layout"). This module copies bytes and checks sizes;
+//! `rprof-records` decodes records.
 
 mod memory;
 
@@ -22,21 +22,21 @@ use rprof_records::{Endian, RawBytes};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 
-/// No record is longer: `header.size` has 16 bits.
+/// Upper bound for the length of a record in bytes: `header.size` has 16 bits.
 pub const MAX_RECORD: usize = u16::MAX as usize + 1;
 
 /// Bytes of a record header.
 const HEADER: usize = 8;
 
-/// The reader's end of a ring buffer.
+/// Reader's end of a ring buffer. It may move between threads; one thread reads at a time.
 #[derive(Debug)]
 pub struct Ring {
     memory: Memory,
-    /// Own copy of `data_tail`, which nobody else writes.
+    /// Copy of `data_tail`, which nobody else writes.
     tail: u64,
 }
 
-/// What [`Ring::drain_into`] did.
+/// Result of [`Ring::drain_into`] and [`Ring::drain_with`], in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drained {
     /// Bytes copied out.
@@ -54,20 +54,21 @@ impl Ring {
     /// `data_bytes` is a power of two of pages (perf_event_open(2)).
     ///
     /// # Errors
-    /// The kernel's: `EPERM` past the allowance `perf_event_mlock_kb`, `ENOMEM` without
-    /// memory, `EINVAL` for a size that is no power of two.
+    /// The kernel's: `EPERM` past the allowance `perf_event_mlock_kb`, `ENOMEM` without memory,
+    /// `EINVAL` for a size that is no power of two. [`MapRingError`](crate::MapRingError)
+    /// explains them.
     pub fn map(fd: BorrowedFd<'_>, data_bytes: usize) -> Result<Ring, Errno> {
         let memory = Memory::map(fd, data_bytes)?;
         let tail = memory.tail().load(Ordering::Relaxed);
         Ok(Ring { memory, tail })
     }
 
-    /// Bytes of data the ring holds.
+    /// Size of the ring's data in bytes.
     pub fn size(&self) -> usize {
         self.memory.size()
     }
 
-    /// Bytes written by the kernel and not yet read.
+    /// Number of bytes that the kernel wrote and that are not yet drained.
     pub fn unread(&self) -> usize {
         let unread = self.head().wrapping_sub(self.tail);
         usize::try_from(unread).unwrap_or(usize::MAX)
@@ -107,8 +108,8 @@ impl Ring {
         self.done(unread, whole, damage || (take == unread && whole < take))
     }
 
-    /// Hands whole records, one after another, to `put`, and gives the room of those that it
-    /// took back to the kernel. It ends with the first that `put` does not take.
+    /// Passes whole records, one after another, to `put`, and gives the room of those that it took
+    /// back to the kernel. Stops at the first for which `put` returns false. Allocates nothing.
     pub fn drain_with(&mut self, mut put: impl FnMut(RawBytes<'_>) -> bool) -> Drained {
         let unread = match self.readable() {
             Ok(unread) => unread,
@@ -130,7 +131,7 @@ impl Ring {
         self.done(unread, taken, damage)
     }
 
-    /// Bytes that may be read; all are given up where the head is impossible.
+    /// Returns how many bytes may be read. Where the head is impossible, gives all of them up.
     fn readable(&mut self) -> Result<usize, Drained> {
         let head = self.head();
         let unread = head.wrapping_sub(self.tail);
@@ -144,7 +145,7 @@ impl Ring {
         Ok(unread as usize)
     }
 
-    /// Of `unread` bytes `copied` are done with, and so is the rest where it is damaged.
+    /// Gives back `copied` of `unread` bytes, and with `damage` the rest as well.
     fn done(&mut self, unread: usize, copied: usize, damage: bool) -> Drained {
         let left = unread - copied;
         let gone = if damage { unread } else { copied };
@@ -156,7 +157,7 @@ impl Ring {
         }
     }
 
-    /// The oldest unread record, if there is one.
+    /// Returns the oldest unread record, if there is one.
     pub fn peek(&self) -> Option<RawBytes<'_>> {
         let unread = self.unread();
         if unread > self.size() {
@@ -166,19 +167,19 @@ impl Ring {
     }
 }
 
-/// The size that a record's header states; `None` without a header, or if it is impossible.
+/// Returns the size in a record's header; `None` without a header, or if it is impossible.
 fn record_size(bytes: &RawBytes<'_>) -> Option<usize> {
     let size = usize::from(bytes.get(0..HEADER)?.u16(6, Endian::NATIVE)?);
     (size >= HEADER && size.is_multiple_of(8)).then_some(size)
 }
 
-/// The record that `bytes` begin with, if it is whole.
+/// Returns the record that `bytes` begin with, if it is whole.
 fn first_record<'a>(bytes: &RawBytes<'a>) -> Option<RawBytes<'a>> {
     bytes.get(0..record_size(bytes)?)
 }
 
-/// How many bytes at the start of `bytes` are whole records, and whether a record with an
-/// impossible size comes next.
+/// Returns how many bytes at the start of `bytes` are whole records, and whether a record with an
+/// impossible size follows them.
 fn whole_records(bytes: &RawBytes<'_>) -> (usize, bool) {
     let mut at = 0;
     while let Some(rest) = bytes.get_from(at).filter(|rest| rest.len() >= HEADER) {

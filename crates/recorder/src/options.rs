@@ -4,9 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::ExitStatus;
 
-use rprof_launch::{ExecError, WaitOutcome};
 use rprof_perfdata::output::OutputError;
 use rprof_sampler::SessionError;
 
@@ -16,12 +14,10 @@ use crate::output::RotationPolicy;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// The events could not be opened, or the command not be prepared.
+    /// The events could not be opened or started, or the command could not be prepared or executed.
+    /// No file was written.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// The command could not be executed. No file was written.
-    #[error(transparent)]
-    Exec(#[from] ExecError),
     /// The output file could not be made.
     #[error(transparent)]
     Output(#[from] OutputError),
@@ -83,28 +79,6 @@ impl RecordOptions {
             max_bytes: None,
             unwind: true,
             notify: None,
-        }
-    }
-}
-
-/// Why [`Recording::wait`](crate::Recording::wait) came back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StopReason {
-    /// The command ended.
-    Exited(ExitStatus),
-    /// A stop was asked for; the command may still run.
-    Asked,
-    /// Every process or thread that was attached to has ended.
-    TargetsGone,
-}
-
-impl StopReason {
-    pub(crate) fn of(waited: WaitOutcome) -> Option<StopReason> {
-        match waited {
-            WaitOutcome::Exited(status) => Some(StopReason::Exited(status)),
-            WaitOutcome::TargetsExited => Some(StopReason::TargetsGone),
-            WaitOutcome::Other => Some(StopReason::Asked),
-            WaitOutcome::Timeout => None,
         }
     }
 }

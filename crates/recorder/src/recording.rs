@@ -8,14 +8,14 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rprof_launch::Launcher;
 use rprof_launch::procfs::Procfs;
+use rprof_launch::{Launcher, WaitOutcome};
 use rprof_perfdata::output::OutputFile;
 use rprof_perfdata::{EventDescription, WriteOptions};
 use rprof_records::{AttrFlags, Endian, SampleLayout};
-use rprof_sampler::{Degradation, Role, Session, SessionBuilder};
+use rprof_sampler::{ControlError, Degradation, EventCount, Role, Session, SessionBuilder};
 
-use crate::options::{Output, RecordError, RecordOptions, StopReason};
+use crate::options::{Output, RecordError, RecordOptions};
 use crate::output::{OutputConfig, RotatingOutput, Sink};
 use crate::pipeline::deferred::DeferralQueue;
 use crate::pipeline::layouts::Layouts;
@@ -31,8 +31,8 @@ use crate::unwind::{StackTally, Unwinding, is_to_unwind};
 /// bound to their CPUs.
 const SLACK: u64 = 1_000_000;
 
-/// For how long drain threads make haste at the beginning of a recording with stacks, in ns.
-const HASTE: u64 = 1_000_000_000;
+/// Nanoseconds of fast draining at the beginning of a recording with stacks.
+const FAST_DRAIN_AT_START: u64 = 1_000_000_000;
 
 /// What is under watch.
 #[derive(Debug)]
@@ -86,7 +86,11 @@ impl Recording {
             Output::Stream(file) => (None, Some(file), PathBuf::from("standard output")),
         };
         let unwinding = match options.unwind {
-            true => Unwinding::new(session.events(), session.stack_tops(), session.haste()),
+            true => Unwinding::new(
+                session.events(),
+                session.stack_bases(),
+                session.fast_drain(),
+            ),
             false => None,
         };
         let events: Vec<_> = (session.events().iter())
@@ -136,7 +140,6 @@ impl Recording {
             path: output.as_ref().map(|output| output.path.clone()),
             rotation: options.rotation.filter(|_| output.is_some()),
             max_bytes: options.max_bytes,
-            sieve: session.sieve(),
         };
         let sink = match (&output, stream) {
             (Some(output), _) => output.file.try_clone().and_then(|file| {
@@ -165,9 +168,9 @@ impl Recording {
         let writer = Writer {
             batches: session.batches().clone(),
             recycler: session.recycler(),
-            haste: session.haste().clone(),
+            fast_drain: session.fast_drain().clone(),
             merge,
-            sieve: session.sieve(),
+            filter: session.inherited_event_filter(),
             output: RotatingOutput::new(config, sink, Arc::clone(&live)),
             deferrals: DeferralQueue::new(Arc::clone(&layouts)),
             layouts,
@@ -178,14 +181,15 @@ impl Recording {
         let writer = std::thread::Builder::new()
             .name("rprof-writer".into())
             .spawn(move || {
-                rprof_sampler::run_soon();
+                rprof_sampler::prefer_this_thread();
                 writer.run()
             })
             .map_err(RecordError::Thread)?;
         if options.unwind {
             // What is deep shows itself now.
             let now = rprof_sampler::monotonic_ns();
-            session.haste().until(now.saturating_add(HASTE));
+            let until = now.saturating_add(FAST_DRAIN_AT_START);
+            session.fast_drain().request_until(until);
         }
         let started = Instant::now();
         if let Err(e) = session.start() {
@@ -210,8 +214,8 @@ impl Recording {
         self.session.degradations()
     }
 
-    /// Waits until the command ends, or `stop` becomes readable, or the time is
-    /// over; `None` then.
+    /// Waits until the command ends, everything that was attached to has ended, `stop` becomes
+    /// readable, or the time is over.
     ///
     /// # Errors
     /// [`RecordError::Wait`].
@@ -219,12 +223,13 @@ impl Recording {
         &mut self,
         stop: Option<BorrowedFd<'_>>,
         timeout: Option<Duration>,
-    ) -> Result<Option<StopReason>, RecordError> {
-        let waited = self.session.wait_or(stop, timeout);
-        Ok(StopReason::of(waited.map_err(RecordError::Wait)?))
+    ) -> Result<WaitOutcome, RecordError> {
+        self.session
+            .wait_or(stop, timeout)
+            .map_err(RecordError::Wait)
     }
 
-    /// The same, for the command alone: after the end of the recording.
+    /// Waits as [`wait`](Self::wait) does, for the command alone: after the end of the recording.
     ///
     /// # Errors
     /// [`RecordError::Wait`], and where there is no command.
@@ -232,11 +237,10 @@ impl Recording {
         &mut self,
         stop: Option<BorrowedFd<'_>>,
         timeout: Option<Duration>,
-    ) -> Result<Option<StopReason>, RecordError> {
+    ) -> Result<WaitOutcome, RecordError> {
         let none = || RecordError::Wait(io::ErrorKind::NotFound.into());
         let child = self.session.child_mut().ok_or_else(none)?;
-        let waited = child.wait_or(stop, timeout).map_err(RecordError::Wait)?;
-        Ok(StopReason::of(waited))
+        child.wait_or(stop, timeout).map_err(RecordError::Wait)
     }
 
     /// The session: what was opened and how.
@@ -256,8 +260,11 @@ impl Recording {
     }
 
     /// Begins to sample, where the session did not from the start.
-    pub fn enable(&self) {
-        self.session.enable();
+    ///
+    /// # Errors
+    /// The first event that could not be started. All others are.
+    pub fn enable(&self) -> Result<(), ControlError> {
+        self.session.enable()
     }
 
     /// Goes on in another file from now on, where [`RecordOptions::rotation`] is set.
@@ -296,7 +303,7 @@ impl Recording {
         let sampled: Vec<_> = events.iter().filter(|e| e.role == Role::Samples).collect();
         for (place, cpu) in counts.cpus.iter().enumerate() {
             // All events of a CPU share its ring; the first one's id stands for them.
-            let lost = cpu.events.iter().filter_map(|count| count.lost).sum();
+            let lost = cpu.events.iter().filter_map(EventCount::lost).sum();
             let id = sampled.first().and_then(|e| e.ids.get(place));
             (written.output)
                 .settle_lost(cpu.cpu, id.copied().unwrap_or(0), lost)
@@ -315,6 +322,7 @@ impl Recording {
             lagged: drains().map(|d| d.starved + d.sideband_starved).sum(),
             lost_sideband: total.lost_sideband,
             throttling: Throttling::of(&total, events, &counts, duration.as_secs_f64()),
+            rejected: written.rejected,
             late: written.late,
             damaged_bytes: written.damaged_bytes
                 + (drains().map(|d| d.damaged_bytes + d.unsent_bytes)).sum::<u64>(),

@@ -92,6 +92,9 @@ pub struct Summary {
     pub lost_sideband: u64,
     /// How often the kernel throttled sampling, and how to avoid it.
     pub throttling: Option<Throttling>,
+    /// Samples that were left out: taken twice of threads that both inherited an event and have
+    /// their own, or of the recorder itself.
+    pub rejected: u64,
     /// Records that came after a later one had been written.
     pub late: u64,
     /// Bytes in a ring that were no records, or were not taken.

@@ -1,7 +1,8 @@
 //! When the kernel pauses sampling, and at which rate it would not have.
 
+use rprof_perf_event::Limits;
 use rprof_records::AttrFlags;
-use rprof_sampler::{EventIds, FinalCounts, Limits, Role};
+use rprof_sampler::{EventCount, EventIds, FinalCounts, Role};
 
 use crate::output::Tally;
 
@@ -68,7 +69,7 @@ impl Throttling {
             }
             // The busiest CPU would have had this many events a second.
             let of_cpu = counts.cpus.iter().filter_map(|cpu| cpu.events.get(place));
-            let most = of_cpu.map(|count| count.value).max().unwrap_or(0);
+            let most = of_cpu.filter_map(EventCount::value).max().unwrap_or(0);
             let period = most as f64 / seconds.max(1e-3) / limit as f64;
             SuggestedRate::Period((period.ceil() as u64).max(attr.period_or_freq * 2))
         });
@@ -85,7 +86,7 @@ impl Throttling {
 mod tests {
     use super::*;
     use rprof_records::{Attr, AttrFlags};
-    use rprof_sampler::{Count, CpuCounts};
+    use rprof_sampler::{CpuCounts, Reading};
 
     const LIMIT: u64 = 1_000;
 
@@ -104,9 +105,12 @@ mod tests {
         tally.throttled.insert(7, 3);
         let counts = FinalCounts {
             cpus: vec![CpuCounts {
-                events: vec![Count {
-                    value,
-                    ..Count::default()
+                events: vec![EventCount {
+                    sum: Some(Reading {
+                        value,
+                        ..Reading::default()
+                    }),
+                    failure: None,
                 }],
                 ..CpuCounts::default()
             }],

@@ -24,7 +24,8 @@ use std::io;
 use rprof_events::tracefs::{Tracefs, TracefsError};
 use rprof_perfdata::{Feature, FeatureSections};
 use rprof_records::EventKind;
-use rprof_sampler::{EventIds, page_size};
+use rprof_sampler::EventIds;
+use rustix::param::page_size;
 
 /// The system whose formats stand apart.
 const FTRACE: &str = "ftrace";

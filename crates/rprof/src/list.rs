@@ -6,7 +6,7 @@ use rprof_events::list::{Availability, Catalog, ListKind, Listed, TrialScope};
 use rprof_events::pmu;
 use rprof_events::tracefs::TracefsError;
 use rprof_export::clean::clean;
-use rprof_perf_event::{Errno, PerfFd};
+use rprof_perf_event::{Errno, ErrnoText, PerfFd};
 use rprof_records::Attr;
 use serde::Serialize;
 
@@ -75,20 +75,19 @@ pub(crate) fn run(args: &ListArgs) -> Outcome {
     Ok(0)
 }
 
-fn try_open(attr: &Attr, scope: TrialScope) -> Result<(), rustix::io::Errno> {
+fn try_open(attr: &Attr, scope: TrialScope) -> Result<(), Errno> {
     let (pid, cpu) = match scope {
         TrialScope::OwnThread => (0, None),
         TrialScope::Cpu(cpu) => (-1, Some(cpu)),
     };
-    let opened = PerfFd::open(attr, pid, cpu);
-    (opened.map(drop)).map_err(|errno| rustix::io::Errno::from_raw_os_error(errno.0))
+    PerfFd::open(attr, pid, cpu).map(drop)
 }
 
 /// The availability of an event as a sentence, with a remedy where there is one.
 fn reason(availability: Availability) -> String {
     match availability {
         Availability::Denied => format!("{availability}; see `rprof doctor`"),
-        Availability::Refused(errno) => format!("refused: {}", Errno(errno.raw_os_error())),
+        Availability::Refused(errno) => format!("refused: {}", ErrnoText(errno)),
         other => other.to_string(),
     }
 }
@@ -130,7 +129,7 @@ fn note(listed: &Listed) -> String {
         parts.push(listed.detail.clone());
     }
     if let Availability::Refused(errno) = listed.availability {
-        parts.push(Errno(errno.raw_os_error()).to_string());
+        parts.push(ErrnoText(errno).to_string());
     }
     parts.join("; ")
 }

@@ -19,6 +19,7 @@ mod pages;
 mod probes;
 mod progress;
 mod record;
+mod remedies;
 mod report;
 mod rights;
 mod script;

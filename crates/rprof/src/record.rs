@@ -11,8 +11,9 @@ use std::time::Duration;
 use anyhow::Context;
 use rprof_events::{Event, EventError};
 use rprof_launch::Launcher;
+use rprof_perf_event::Limits;
 use rprof_recorder::{Output, RecordError, RecordOptions, Recording, RotationPolicy, Summary};
-use rprof_sampler::{Limits, Session, SessionBuilder, SessionError};
+use rprof_sampler::{Session, SessionBuilder, SessionError};
 
 use crate::Outcome;
 use crate::cli::{
@@ -20,10 +21,11 @@ use crate::cli::{
 };
 use crate::messages::{Failure, is_broken_pipe, say};
 use crate::probes::ProgramFunctions;
+use crate::remedies;
 use crate::signals::Signals;
 use crate::summary::print_summary;
 use crate::terminal::Terminal;
-use crate::watching::{End, Times, wait_for_command, watch};
+use crate::watching::{StopReason, Times, wait_for_command, watch};
 
 pub(crate) fn run(args: &RecordArgs) -> Outcome {
     let to = destination(&args.output)?;
@@ -224,7 +226,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     let mut recording = started.map_err(failed_start)?;
     if !job.quiet {
         for step in recording.degradations() {
-            say(step);
+            say(remedies::of_step(step));
         }
     }
     if job.verbose {
@@ -236,15 +238,18 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     }
     let end = watch(&mut recording, &signals, job.times, job.quiet)?;
     let mut summary = recording.finish();
-    if let (Ok(summary), false) = (&mut summary, matches!(end, End::Exited(_))) {
+    if let (Ok(summary), false) = (&mut summary, matches!(end, StopReason::Exited(_))) {
         // The command itself still runs; its processes are no leftovers.
         summary.left_running.clear();
+    }
+    if let (Ok(summary), true) = (&summary, job.verbose) {
+        crate::verbose::describe_end(summary);
     }
     if let (Ok(summary), true) = (&summary, job.prints_summary) {
         print_summary(summary, job.command.first().map(OsString::as_os_str));
     }
     let status = match end {
-        End::Exited(status) => Some(status),
+        StopReason::Exited(status) => Some(status),
         end => {
             let has_command = !job.command.is_empty();
             if !job.quiet {
@@ -271,7 +276,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
 }
 
 /// Prints why the recording has ended, if it has failed or has ended before the command.
-fn explain(end: &End, summary: &Result<Summary, RecordError>, has_command: bool) {
+fn explain(end: &StopReason, summary: &Result<Summary, RecordError>, has_command: bool) {
     let goes_on = match has_command {
         true => "; the command goes on, and rprof waits for it",
         false => "",
@@ -280,9 +285,11 @@ fn explain(end: &End, summary: &Result<Summary, RecordError>, has_command: bool)
         (_, Err(error)) if is_broken_pipe(error) => {}
         // The failure itself is told at the end too, when many lines may have passed.
         (_, Err(error)) if has_command => say(format_args!("{error}{goes_on}")),
-        (End::Full, Ok(_)) => say(format_args!("--max-size is reached{goes_on}")),
-        (End::Duration, Ok(_)) if has_command => say(format_args!("the time is over{goes_on}")),
-        (End::TargetsGone, Ok(_)) if has_command => {
+        (StopReason::Full, Ok(_)) => say(format_args!("--max-size is reached{goes_on}")),
+        (StopReason::Duration, Ok(_)) if has_command => {
+            say(format_args!("the time is over{goes_on}"))
+        }
+        (StopReason::TargetsGone, Ok(_)) if has_command => {
             say(format_args!("all that was watched has ended{goes_on}"));
         }
         _ => {}
@@ -292,11 +299,11 @@ fn explain(end: &End, summary: &Result<Summary, RecordError>, has_command: bool)
 /// Gives a command that cannot be executed the exit status of a shell, 126 or 127.
 fn failed_start(error: RecordError) -> Failure {
     match &error {
-        RecordError::Exec(e) | RecordError::Session(SessionError::Exec(e)) => {
+        RecordError::Session(SessionError::Exec(e)) => {
             let status = u8::try_from(e.exit_code()).unwrap_or(126);
             Failure::with_status(status, error)
         }
-        _ => error.into(),
+        _ => remedies::of_failure(error).into(),
     }
 }
 

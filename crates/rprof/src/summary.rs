@@ -40,7 +40,12 @@ pub(crate) fn print_summary(summary: &Summary, program: Option<&OsStr>) {
     if let Some(throttling) = &summary.throttling {
         say(throttled(throttling));
     }
-    let late_steps = |step: &&Degradation| matches!(step, Degradation::CpuLost { .. });
+    let late_steps = |step: &&Degradation| {
+        matches!(
+            step,
+            Degradation::CpuLost { .. } | Degradation::CounterFailed { .. }
+        )
+    };
     for step in summary.degradations.iter().filter(late_steps) {
         say(step);
     }
@@ -76,8 +81,13 @@ pub(crate) fn print_summary(summary: &Summary, program: Option<&OsStr>) {
         ));
     }
     if summary.samples == 0 && summary.lost_samples() == 0 {
+        let not_counted = |step: &Degradation| matches!(step, Degradation::CounterFailed { .. });
         let why = program.and_then(hidden_by).unwrap_or_else(|| {
-            "what was watched ran too short, or waited all the time; try a higher -F".to_owned()
+            match summary.degradations.iter().any(not_counted) {
+                true => "the event was not counted, see above".to_owned(),
+                false => "what was watched ran too short, or waited all the time; try a higher -F"
+                    .to_owned(),
+            }
         });
         say(format_args!("no sample was taken: {why}"));
     }

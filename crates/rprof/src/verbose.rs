@@ -1,7 +1,7 @@
 //! Messages of `record -v`.
 
 use indicatif::BinaryBytes;
-use rprof_recorder::Recording;
+use rprof_recorder::{Recording, Summary};
 use rprof_records::AttrFlags;
 
 use crate::messages::say;
@@ -38,5 +38,16 @@ pub(crate) fn describe(recording: &Recording) {
     let attached = session.attached().len();
     if attached > 0 {
         say(format_args!("attached to {attached} threads"));
+    }
+}
+
+/// Says what was left out.
+pub(crate) fn describe_end(summary: &Summary) {
+    if summary.rejected > 0 {
+        say(format_args!(
+            "{} samples were left out: taken twice of threads with an inherited event and their own, or \
+             of rprof itself",
+            summary.rejected
+        ));
     }
 }

@@ -3,9 +3,10 @@
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use rprof_recorder::{Recording, StopReason, WriterState};
+use rprof_launch::WaitOutcome;
+use rprof_recorder::{Recording, WriterState};
 
-use crate::messages::Failure;
+use crate::messages::{Failure, say};
 use crate::progress::{ProgressLine, TICK};
 use crate::signals::Signals;
 use crate::terminal;
@@ -21,7 +22,7 @@ pub(crate) struct Times {
 
 /// Reason for which a recording ends.
 #[derive(Debug)]
-pub(crate) enum End {
+pub(crate) enum StopReason {
     /// The command ended.
     Exited(ExitStatus),
     /// Everything that was attached to has ended.
@@ -42,7 +43,7 @@ pub(crate) fn watch(
     signals: &Signals,
     times: Times,
     quiet: bool,
-) -> Result<End, Failure> {
+) -> Result<StopReason, Failure> {
     let line = ProgressLine::new(quiet);
     let end = loop_until_end(recording, signals, times, &line);
     line.clear();
@@ -54,40 +55,43 @@ fn loop_until_end(
     signals: &Signals,
     times: Times,
     line: &ProgressLine,
-) -> Result<End, Failure> {
+) -> Result<StopReason, Failure> {
     let start = Instant::now();
     let mut begin = times.delay.map(|delay| start + delay);
     let end = (times.duration).map(|time| start + times.delay.unwrap_or_default() + time);
     loop {
         let now = Instant::now();
         if begin.is_some_and(|begin| begin <= now) {
-            recording.enable();
+            if let Err(error) = recording.enable() {
+                // What could be started is recorded.
+                say(error);
+            }
             begin = None;
         }
         if end.is_some_and(|end| end <= now) {
-            return Ok(End::Duration);
+            return Ok(StopReason::Duration);
         }
         let tick = line.is_shown().then(|| now + TICK);
         let next = [begin, end, tick].into_iter().flatten().min();
         let timeout = next.map(|next| next.saturating_duration_since(now));
         match recording.wait(Some(signals.fd()), timeout)? {
-            Some(StopReason::Exited(status)) => return Ok(End::Exited(status)),
-            Some(StopReason::TargetsGone) => return Ok(End::TargetsGone),
-            Some(StopReason::Asked) => {
+            WaitOutcome::Exited(status) => return Ok(StopReason::Exited(status)),
+            WaitOutcome::TargetsExited => return Ok(StopReason::TargetsGone),
+            WaitOutcome::Other => {
                 signals.drain();
                 if let Some(signal) = signals.last() {
-                    return Ok(End::Signal(signal));
+                    return Ok(StopReason::Signal(signal));
                 }
                 if signals.take_switch() {
                     recording.switch();
                 }
             }
-            None => line.show(&recording.progress()),
+            WaitOutcome::Timeout => line.show(&recording.progress()),
         }
         match recording.writer() {
             WriterState::Writing => {}
-            WriterState::Full => return Ok(End::Full),
-            WriterState::Failed => return Ok(End::Failed),
+            WriterState::Full => return Ok(StopReason::Full),
+            WriterState::Failed => return Ok(StopReason::Failed),
         }
     }
 }
@@ -97,16 +101,16 @@ fn loop_until_end(
 pub(crate) fn wait_for_command(
     recording: &mut Recording,
     signals: &Signals,
-    end: &End,
+    end: &StopReason,
 ) -> Result<ExitStatus, Failure> {
     let mut told = false;
-    if let End::Signal(signal) = end {
+    if let StopReason::Signal(signal) = end {
         pass_on(recording, *signal);
         told = true;
     }
     loop {
         let wake = (!told).then(|| signals.fd());
-        if let Some(StopReason::Exited(status)) = recording.wait_for_command(wake, None)? {
+        if let WaitOutcome::Exited(status) = recording.wait_for_command(wake, None)? {
             return Ok(status);
         }
         signals.drain();

@@ -1,4 +1,4 @@
-//! The kernel's side of sampling: events, ring buffers, drain threads.
+//! Sampling sessions: many CPUs, steps down, drain threads.
 //!
 //! ```text
 //!   Event, SamplingOptions --> Plan --> open on every CPU, stepping down --> rings
@@ -6,37 +6,66 @@
 //!   rings --> a drain thread for each CPU --> Receiver<Batch> --> the caller
 //! ```
 //!
-//! Events come from `rprof-events`, the command and the targets from `rprof-launch`.
-//! [`Session`] puts these together, and each can be used alone. Nearly all of the project's
-//! `unsafe` is here. The crate hands out records as bytes, and knows nothing of files or
-//! symbols; what records mean is the business of `rprof-records`.
+//! Events come from `rprof-events`, the command and the targets from `rprof-launch`, single events
+//! and rings from `rprof-perf-event`. [`Session`] is the way in: it plans, opens, steps down and
+//! starts the threads, and hands out [`FastDrain`], [`StackBases`] and [`InheritedEventFilter`] for
+//! its receiver. Records come out as bytes, which `rprof-records` decodes; the crate has no files
+//! and no symbols.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`session`] | [`Session`]: a recording from the first event to the last count |
 //! | [`options`] | [`SamplingOptions`]: what to sample and how |
-//! | [`open`] | [`PerfFd`], [`Degradation`], [`OpenError`]: opening, and steps down |
-//! | [`ring`] | [`Ring`]: one ring buffer |
+//! | [`open`] | [`Degradation`], [`OpenError`]: opening on many CPUs, and steps down |
 //! | [`drain`] | [`Batch`], [`Recycler`]: from rings to batches |
-//! | [`sieve`] | [`Sieve`]: samples that are not to be counted |
-//! | [`limits`] | what the administrator allows |
-//! | [`errno`] | [`Errno`]: the kernel's error numbers |
+//! | [`inherited_filter`] | [`InheritedEventFilter`]: samples that were taken twice |
+//!
+//! # Example
+//!
+//! ```no_run
+//! use rprof_launch::Launcher;
+//! use rprof_sampler::Session;
+//!
+//! let mut session = Session::builder()
+//!     .frequency(999)
+//!     .launch(&Launcher::new("make").arg("-j4"))?;
+//! session.start()?;
+//! let batches = session.batches().clone();
+//! let recycler = session.recycler();
+//! let receiver = std::thread::spawn(move || {
+//!     let mut bytes = 0;
+//!     for batch in batches {
+//!         bytes += batch.bytes.len();
+//!         recycler.recycle(batch);
+//!     }
+//!     bytes
+//! });
+//! session.wait_or(None, None)?;
+//! let counts = session.stop();
+//! println!("{:?} bytes, {:?} lost", receiver.join(), counts.lost_samples());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! The reference is perf_event_open(2) and `include/uapi/linux/perf_event.h`.
 
+mod clock;
 pub mod drain;
+pub mod inherited_filter;
 pub mod open;
 pub mod options;
+mod scheduling;
 pub mod session;
-pub mod sieve;
-mod sys;
+mod signals;
+mod wakeup;
 
-pub use drain::{Batch, DrainCounts, Haste, Recycler, StackTops, Stream};
+pub use clock::monotonic_ns;
+pub use drain::{Batch, DrainCounts, FastDrain, Recycler, StackBases, Stream};
+pub use inherited_filter::InheritedEventFilter;
 pub use open::{Degradation, EventIds, Feature, OpenError, Role};
 pub use options::{DrainOptions, SamplingOptions};
-pub use rprof_perf_event::{
-    Count, Errno, Limits, PerfFd, Ring, Subject, errno, limits, page_size, ring,
+pub use rprof_perf_event::{ReadError, Reading, Remedy};
+pub use scheduling::prefer_this_thread;
+pub use session::{
+    ControlError, CpuCounts, EventCount, FinalCounts, Session, SessionBuilder, SessionError,
 };
-pub use session::{CpuCounts, FinalCounts, Session, SessionBuilder, SessionError};
-pub use sieve::Sieve;
-pub use sys::{monotonic_ns, run_soon, signal_is_ignored};
+pub use signals::signal_is_ignored;

@@ -1,4 +1,4 @@
-//! What to sample and how, as the caller puts it.
+//! Options of a recording, as the caller sets them.
 
 use rprof_events::Rate;
 use rprof_launch::Target;
@@ -9,33 +9,33 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SamplingOptions {
-    /// How often. Default: 999 a second, not 1000, so as not to beat with the kernel's timer tick.
+    /// Sampling rate. Default: 999 a second, not 1000, so as not to beat with the kernel's timer tick.
     pub rate: Rate,
-    /// Whether nobody asked for that rate: then each tracepoint, probe and breakpoint is a
-    /// sample (as in perf), and only what happens too often for that has the rate. Default: yes.
+    /// True if `rate` is the default, which nobody asked for: tracepoints, probes and breakpoints
+    /// then use period 1, as in perf. Default: yes.
     pub rate_is_default: bool,
-    /// Fail when the kernel does not allow the frequency, in place of lowering it. Default: no.
+    /// True to fail when the kernel does not allow the frequency, in place of lowering it. Default: no.
     pub strict_frequency: bool,
     /// Record callchains. Default: yes.
     pub callchains: bool,
-    /// Most addresses in a callchain. Default: the system's limit (`perf_event_max_stack`).
+    /// Largest number of addresses in a callchain. Default: the system's limit (`perf_event_max_stack`).
     pub max_stack: Option<u16>,
     /// Leave out samples in the kernel. Default: no.
     pub exclude_kernel: bool,
     /// Leave out samples in user mode. Default: no.
     pub exclude_user: bool,
-    /// Watch what the program starts as well (children and threads). Default: yes.
+    /// Watch the threads and processes that the target starts as well. Default: yes.
     pub inherit: bool,
     /// Bytes of sample ring for each CPU, rounded up to a power of two of pages.
     /// Default: see [`ring_sizes`](crate::open::ring_sizes).
     pub ring_bytes: Option<usize>,
     /// Bytes of sideband ring for each CPU, rounded as the other.
     pub sideband_ring_bytes: Option<usize>,
-    /// What to watch. Default: the command.
+    /// Target of the recording. Default: the command.
     pub target: Target,
-    /// The CPUs to watch; none means all that are online. Default: none.
+    /// CPUs to watch; none means all that are online. Default: none.
     pub cpus: Vec<u32>,
-    /// Whether sampling begins with the command (or at [`Session::start`](crate::Session::start)
+    /// True if sampling begins with the command (or at [`Session::start`](crate::Session::start)
     /// where there is none), or only at [`Session::enable`](crate::Session::enable). Default: yes.
     pub enabled_from_start: bool,
     /// Leave this process itself out. Default: no.
@@ -46,10 +46,10 @@ pub struct SamplingOptions {
     /// Take the user's side of callchains from the processor's record of branches, where it keeps
     /// one of calls (Intel's LBR, since Haswell). Default: no.
     pub branch_call_stacks: bool,
-    /// Take `user_stack` for the most, and copy fewer bytes where the ring would not hold
-    /// enough samples. Default: no.
+    /// Take `user_stack` for an upper bound, and copy fewer bytes where the ring would not hold the
+    /// samples of 25 ms. Default: no.
     pub fit_user_stack: bool,
-    /// How the drain threads work.
+    /// Options of the drain threads.
     pub drain: DrainOptions,
 }
 
@@ -78,7 +78,7 @@ impl Default for SamplingOptions {
     }
 }
 
-/// How drain threads work, and how much memory they may take.
+/// Options of the drain threads, and how much memory they may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DrainOptions {

@@ -1,11 +1,13 @@
 //! The memory behind a ring: the kernel's mapping, or plain memory in tests.
 
 use crate::errno::Errno;
-use crate::sys;
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 use rprof_records::RawBytes;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::param::page_size;
+use std::ffi::c_void;
 use std::mem::offset_of;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
@@ -36,44 +38,40 @@ enum Owner {
 /// A mapping that is undone on drop.
 #[derive(Debug)]
 struct Mapping {
-    base: NonNull<libc::c_void>,
+    base: NonNull<c_void>,
     length: usize,
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: exactly what mmap returned; no pointer into it outlives its `Memory`.
-        unsafe { libc::munmap(self.base.as_ptr(), self.length) };
+        // Unmapping a whole mapping cannot fail.
+        let _ = unsafe { munmap(self.base.as_ptr(), self.length) };
     }
 }
 
 impl Memory {
     /// Maps the control page and `size` bytes of data of an event.
     pub(super) fn map(fd: BorrowedFd<'_>, size: usize) -> Result<Memory, Errno> {
-        let page = sys::page_size();
+        let page = page_size();
         if !size.is_power_of_two() || size < page {
-            return Err(Errno(libc::EINVAL));
+            return Err(Errno::INVAL);
         }
         let length = page + size;
         // Writable, which tells the kernel that data_tail is kept up to date: it then
         // drops new records when the ring is full, in place of overwriting old ones.
         // SAFETY: a new mapping at a place of the kernel's choice touches no other memory.
         let base = unsafe {
-            libc::mmap(
+            mmap(
                 std::ptr::null_mut(),
                 length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                fd.as_raw_fd(),
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                fd,
                 0,
-            )
+            )?
         };
-        if base == libc::MAP_FAILED {
-            return Err(Errno::last());
-        }
-        let Some(base) = NonNull::new(base) else {
-            return Err(Errno(libc::ENOMEM));
-        };
+        let base = NonNull::new(base).ok_or(Errno::NOMEM)?;
         let mapping = Mapping { base, length };
         let control = base.cast::<u8>();
         // SAFETY: the first page is a perf_event_mmap_page, so both words lie within the mapping
@@ -127,11 +125,11 @@ impl Memory {
         unsafe { self.tail.as_ref() }
     }
 
-    /// `length` bytes (at most the ring's size) from counter value `position` on, in two pieces
-    /// where they go on around the end.
+    /// Returns `length` bytes (at most the ring's size) from counter value `position` on, in two
+    /// pieces where they wrap around the end.
     ///
-    /// The caller has seen the head beyond them, so the kernel leaves them alone until the
-    /// tail passes them; and it does not move the tail while it holds what this answers.
+    /// The caller has seen the head beyond them, so the kernel leaves them alone until the tail
+    /// passes them; and the caller does not move the tail while it holds the returned bytes.
     pub(super) fn bytes(&self, position: u64, length: usize) -> RawBytes<'_> {
         assert!(length <= self.size, "more bytes than the ring holds");
         let start = (position & (self.size as u64 - 1)) as usize;

@@ -42,7 +42,7 @@ use rprof_processes::{LiveProcesses, Pid};
 use rprof_records::{
     Endian, Misc, ProcessEvent, RawBytes, RawRecord, Record, RecordType, SampleId, put_record,
 };
-use rprof_sampler::{Sieve, Stream};
+use rprof_sampler::Stream;
 
 use crate::pipeline::deferred::RecordSink;
 use crate::pipeline::layouts::Layouts;
@@ -79,8 +79,6 @@ pub(crate) struct OutputConfig {
     pub(crate) rotation: Option<RotationPolicy>,
     /// Bytes of records at which the recording ends.
     pub(crate) max_bytes: Option<u64>,
-    /// Leaves out samples that are not to be counted.
-    pub(crate) sieve: Sieve,
 }
 
 /// The file that is written, with the counts of it and of those before it.
@@ -286,7 +284,7 @@ impl RotatingOutput {
 
 impl RecordSink for RotatingOutput {
     fn put(&mut self, released: &Released<'_>, event: Option<&ProcessEvent<'_>>) -> io::Result<()> {
-        if self.full || !self.config.sieve.takes(released.stream, released.bytes) {
+        if self.full {
             return Ok(());
         }
         if self.is_over(released.time) {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvError, TryRecvError};
 use rprof_perfdata::FeatureSections;
 use rprof_records::Endian;
-use rprof_sampler::{Batch, Haste, Recycler, Sieve};
+use rprof_sampler::{Batch, FastDrain, InheritedEventFilter, Recycler};
 
 use super::deferred::DeferralQueue;
 use super::layouts::Layouts;
@@ -25,10 +25,10 @@ const ROUND: Duration = Duration::from_millis(100);
 pub(crate) struct Writer {
     pub(crate) batches: Receiver<Batch>,
     pub(crate) recycler: Recycler,
-    pub(crate) haste: Haste,
+    pub(crate) fast_drain: FastDrain,
     pub(crate) merge: Merge,
     /// Leaves out samples that are not to be counted.
-    pub(crate) sieve: Sieve,
+    pub(crate) filter: InheritedEventFilter,
     pub(crate) layouts: Arc<Layouts>,
     pub(crate) output: RotatingOutput,
     pub(crate) deferrals: DeferralQueue,
@@ -44,6 +44,8 @@ pub(crate) struct Written {
     pub(crate) output: RotatingOutput,
     /// Outcomes of unwinding, where stacks were unwound.
     pub(crate) stacks: Option<StackTally>,
+    /// Samples that the filter rejected.
+    pub(crate) rejected: u64,
     pub(crate) late: u64,
     pub(crate) damaged_bytes: u64,
     /// The first failure to write. What was written before is in the file.
@@ -87,6 +89,7 @@ impl Writer {
             failure = rest.err();
         }
         Written {
+            rejected: self.filter.rejected(),
             late: self.merge.late(),
             damaged_bytes: self.merge.damaged_bytes(),
             output: self.output,
@@ -100,7 +103,7 @@ impl Writer {
     /// often as they do.
     fn next(&self) -> Result<Batch, RecvError> {
         loop {
-            match (self.batches.try_recv(), self.haste.pause()) {
+            match (self.batches.try_recv(), self.fast_drain.poll_interval()) {
                 (Ok(batch), _) => return Ok(batch),
                 (Err(TryRecvError::Disconnected), _) => return Err(RecvError),
                 (Err(TryRecvError::Empty), Some(pause)) => std::thread::sleep(pause),
@@ -113,7 +116,7 @@ impl Writer {
     fn release(&mut self, good: bool) -> io::Result<()> {
         let Writer {
             merge,
-            sieve,
+            filter,
             layouts,
             output,
             deferrals,
@@ -122,7 +125,7 @@ impl Writer {
         } = self;
         let mut unwound = Vec::new();
         merge.release(|record| {
-            if !good || !sieve.takes(record.stream, record.bytes) {
+            if !good || !filter.accepts(record.stream, record.bytes) {
                 return Ok(());
             }
             // Decoded once, for all who follow processes.

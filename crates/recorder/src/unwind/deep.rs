@@ -4,7 +4,7 @@
 //! what is seen of its thread's stack tells who its callers were, or that nobody will: see
 //! [`rprof_unwind::DeepStackCompleter`] for when that is believed. Seen are the thread's other
 //! stacks, where their copies did reach the root; and, where copies are large, the memory of its process,
-//! read when its samples come in. Those come soon after they were taken: drain threads make haste
+//! read when its samples come in. Those come soon after they were taken: drain threads drain fast
 //! while there are deep stacks.
 
 use std::collections::VecDeque;
@@ -24,8 +24,8 @@ use crate::pipeline::deferred::Settle;
 /// as they do in the dump.
 const WITNESSES: usize = 2;
 
-/// For how long drain threads make haste after a deep stack, in ns.
-const HASTE: u64 = 1_000_000_000;
+/// Nanoseconds of fast draining after a deep stack.
+const FAST_DRAIN: u64 = 1_000_000_000;
 
 /// Places that are looked at again at once.
 const MOST_LOOKS: usize = 32;
@@ -98,8 +98,8 @@ impl Unwinding {
         self.completer
             .register_cut(cut.thread, cut_point, cut.time, &code);
         if self.layouts[layout].stack >= LARGE {
-            self.haste
-                .until(rprof_sampler::monotonic_ns().saturating_add(HASTE));
+            self.fast_drain
+                .request_until(rprof_sampler::monotonic_ns().saturating_add(FAST_DRAIN));
             self.look(cut, cut_point, registers, dump);
         }
         Some(DeferredSample {

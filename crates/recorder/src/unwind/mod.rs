@@ -25,7 +25,7 @@ use rprof_records::{
     Attr, CpuMode, Endian, Mapped, Misc, ProcessEvent, RawBytes, RawRecord, RecordType, Sample,
     SampleLayout, SampleType,
 };
-use rprof_sampler::{EventIds, Haste, StackTops};
+use rprof_sampler::{EventIds, FastDrain, StackBases};
 use rprof_unwind::{
     Arch, DeepStackCompleter, Frame, Module, Modules, Registers, Root, StackDump, TruncationReason,
     UnwindOutcome, UnwindTable, Unwinder,
@@ -69,8 +69,8 @@ pub(crate) struct Unwinding {
     completer: DeepStackCompleter,
     /// Samples that wait for the rest of their stacks, in order.
     deferred: DeferredSamples,
-    tops: StackTops,
-    haste: Haste,
+    bases: StackBases,
+    fast_drain: FastDrain,
     tally: StackTally,
     frames: Vec<Frame>,
     chain: Vec<u64>,
@@ -104,7 +104,11 @@ pub(crate) enum RecordAction {
 impl Unwinding {
     /// For samples of these events. `None` where none of them has user registers and stack,
     /// or this machine's processor is none that can be unwound.
-    pub(crate) fn new(events: &[EventIds], tops: &StackTops, haste: &Haste) -> Option<Unwinding> {
+    pub(crate) fn new(
+        events: &[EventIds],
+        bases: &StackBases,
+        fast_drain: &FastDrain,
+    ) -> Option<Unwinding> {
         let (mut layouts, mut by_id) = (Vec::new(), FxHashMap::default());
         for event in events {
             if is_to_unwind(&event.attr) {
@@ -132,8 +136,8 @@ impl Unwinding {
             memory: ProcessMemories::default(),
             completer: DeepStackCompleter::new(),
             deferred: DeferredSamples::new(),
-            tops: tops.clone(),
-            haste: haste.clone(),
+            bases: bases.clone(),
+            fast_drain: fast_drain.clone(),
             tally: StackTally::default(),
             frames: Vec::new(),
             chain: Vec::new(),
@@ -205,7 +209,7 @@ impl Unwinding {
     fn forget(&mut self, pid: Pid, tid: Tid) {
         self.memory.forget(pid);
         self.settle_thread(thread(tid.0));
-        self.tops.forget(tid.0.cast_unsigned());
+        self.bases.forget(tid.0.cast_unsigned());
     }
 
     /// The sample with its stack unwound, as a record in `out`, whose contents it
@@ -274,7 +278,7 @@ impl Unwinding {
         let end = self
             .unwinder
             .unwind(&whole, &dump, &code, MOST_FRAMES, frames);
-        learn_top(&self.tops, sample, end, frames);
+        learn_base(&self.bases, sample, end, frames);
         let thread = thread(sample.tid().unwrap_or(-1));
         let time = sample.time().unwrap_or(0);
         chain::append_frames(&self.frames, &mut self.chain);
@@ -316,7 +320,7 @@ impl Unwinding {
 const ABOVE_OUTERMOST: u64 = 256;
 
 /// Tells the drain threads where the stack of a sample's thread begins, if that is beyond doubt.
-fn learn_top(tops: &StackTops, sample: &Sample<'_>, end: UnwindOutcome, frames: &[Frame]) {
+fn learn_base(bases: &StackBases, sample: &Sample<'_>, end: UnwindOutcome, frames: &[Frame]) {
     let (Some(tid), Some(outermost)) = (sample.tid().map(i32::cast_unsigned), frames.last()) else {
         return;
     };
@@ -325,17 +329,17 @@ fn learn_top(tops: &StackTops, sample: &Sample<'_>, end: UnwindOutcome, frames: 
         UnwindOutcome::Complete(
             Root::UndefinedReturnAddress | Root::EntryPoint | Root::ExitFollows,
         ) => {
-            tops.learn(tid, outermost.sp.saturating_add(ABOVE_OUTERMOST));
+            bases.set(tid, outermost.sp.saturating_add(ABOVE_OUTERMOST));
         }
         // So it was, after all, and the copy was cut too short.
         UnwindOutcome::Truncated(TruncationReason::StackEnded { address })
-            if tops
+            if bases
                 .get(tid)
                 .is_some_and(|top| address.saturating_add(8) > top) =>
         {
-            tops.never(tid);
+            bases.disable(tid);
         }
-        UnwindOutcome::Truncated(TruncationReason::MissingRegister { .. }) => tops.never(tid),
+        UnwindOutcome::Truncated(TruncationReason::MissingRegister { .. }) => bases.disable(tid),
         _ => {}
     }
 }

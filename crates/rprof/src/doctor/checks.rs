@@ -3,7 +3,8 @@
 use super::diagnosis::{Check, State};
 use super::facts::{Facts, IPC_LOCK, PERFMON, SYS_ADMIN, SYS_NICE, SYSLOG};
 use super::tries::Tries;
-use rprof_perf_event::Errno;
+use rprof_perf_event::errno::{is_missing_event, is_refusal};
+use rprof_perf_event::{Errno, ErrnoText};
 use rprof_sampler::open::ring_sizes::{SMALLEST, UNPRIVILEGED};
 
 /// Default frequency in Hz.
@@ -60,12 +61,12 @@ impl Check {
 /// `perf_event_paranoid` at which no privilege is needed.
 fn refusal(facts: &Facts, errno: Errno, level: i32) -> String {
     let paranoid = facts.limits.paranoid;
-    if !errno.is_refusal() {
-        return match errno.0 {
-            libc::ENOSYS => "the kernel was built without perf events (CONFIG_PERF_EVENTS), or a \
+    if !is_refusal(errno) {
+        return match errno {
+            Errno::NOSYS => "the kernel was built without perf events (CONFIG_PERF_EVENTS), or a \
                              sandbox hides them; in a container: --cap-add PERFMON"
                 .to_owned(),
-            libc::EMFILE => "raise `ulimit -n`".to_owned(),
+            Errno::MFILE => "raise `ulimit -n`".to_owned(),
             _ => "see perf_event_open(2), section ERRORS".to_owned(),
         };
     }
@@ -87,7 +88,7 @@ fn refusal(facts: &Facts, errno: Errno, level: i32) -> String {
 }
 
 fn failed(errno: Errno) -> String {
-    format!("perf_event_open: {errno}")
+    format!("perf_event_open: {}", ErrnoText(errno))
 }
 
 fn own_user(facts: &Facts, tries: &Tries) -> Check {
@@ -132,7 +133,11 @@ fn ring(facts: &Facts, tries: &Tries) -> Check {
         // Where no event opens, that is said already.
         Err(errno) if tries.own_user.is_err() => check("ring", what, State::Blocked, failed(errno)),
         Err(errno) => {
-            let found = format!("{} KiB: {errno}; {setting}", UNPRIVILEGED.samples >> 10);
+            let found = format!(
+                "{} KiB: {}; {setting}",
+                UNPRIVILEGED.samples >> 10,
+                ErrnoText(errno)
+            );
             let wanted = (UNPRIVILEGED.samples + UNPRIVILEGED.sideband + 2 * SMALLEST) >> 10;
             let fix = match facts.has(IPC_LOCK) {
                 true => "end other recordings".to_owned(),
@@ -169,7 +174,7 @@ fn counters(facts: &Facts, tries: &Tries) -> Check {
     let what = "hardware counters";
     match tries.cycles {
         Ok(()) => check("counters", what, State::Ok, "CPU cycles can be sampled"),
-        Err(errno) if errno.is_missing_event() => {
+        Err(errno) if is_missing_event(errno) => {
             let found = match facts.pmus.is_empty() {
                 true => "there is no PMU; the CPU clock is sampled instead",
                 false => "the PMU has no cycles; the CPU clock is sampled instead",

@@ -31,7 +31,7 @@ const GOOD: Tries = Tries {
     ring: Ok(()),
 };
 
-const NO: Result<(), Errno> = Err(Errno(libc::EACCES));
+const NO: Result<(), Errno> = Err(Errno::ACCESS);
 
 const NOTHING: Tries = Tries {
     own_user: NO,
@@ -104,7 +104,7 @@ fn what_no_setting_forbids_a_filter_or_a_module_does() {
     let fix = of(&user(1), &NOTHING, "own-user").fix.unwrap();
     assert!(fix.contains("security module"), "{fix}");
     let none = Tries {
-        own_user: Err(Errno(libc::ENOSYS)),
+        own_user: Err(Errno::NOSYS),
         ..NOTHING
     };
     let fix = of(&user(1), &none, "own-user").fix.unwrap();
@@ -146,7 +146,7 @@ fn limits_that_are_too_low_are_told() {
         assert!(check.fix.unwrap().contains("sysctl"));
     }
     let ring = Tries {
-        ring: Err(Errno(libc::EPERM)),
+        ring: Err(Errno::PERM),
         ..GOOD
     };
     assert!(!judge(&facts, &ring).can_record);

@@ -1,125 +1,136 @@
 //! The loop of a drain thread.
 
 use super::batch::{Batch, Stream};
-use super::buffers::Stock;
-use super::haste::Haste;
-use super::tops::StackTops;
+use super::buffers::BufferPool;
+use super::fast_drain::FastDrain;
+use super::stack_bases::StackBases;
 use super::trim::{self, Dumps};
+use crate::clock::monotonic_ns;
 use crate::open::{CpuEvents, CpuRings};
-use crate::ring::Ring;
-use crate::sys::{self, Flag};
+use crate::wakeup::{WakeupFlag, readable, wait};
 use crossbeam_channel::{Sender, TrySendError};
+use rprof_perf_event::Ring;
 use rprof_records::{Header, RawBytes, RecordType, SampleLayout};
-use std::os::fd::{AsFd, AsRawFd};
+use rustix::event::PollFlags;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How soon to look for a free buffer again when there was none.
+/// Time between two looks for a free buffer when there is none.
 const STARVED: Duration = Duration::from_millis(5);
 
 /// Most bytes in a sideband batch.
 pub(super) const SIDEBAND_BATCH: usize = 64 << 10;
 
-/// What a drain thread did.
+/// Counts of a drain thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DrainCounts {
-    /// Whether the thread was bound to its CPU, so that its watermarks are exact.
+    /// True if the thread was bound to its CPU, so that its watermarks are exact.
     pub pinned: bool,
     /// Bytes of sample records sent.
     pub sample_bytes: u64,
     /// Bytes of sideband records sent.
     pub sideband_bytes: u64,
-    /// How often samples had to stay in the ring because the receiver had every buffer.
+    /// Number of rounds in which samples stayed in the ring because the receiver held every buffer.
     pub starved: u64,
-    /// How often sideband had to.
+    /// Number of rounds in which sideband stayed in its ring for the same reason.
     pub sideband_starved: u64,
-    /// Bytes thrown away because their record sizes were impossible. Not known to happen.
+    /// Bytes dropped because their record sizes were impossible. Not known to happen.
     pub damaged_bytes: u64,
-    /// Bytes thrown away because the receiver was gone.
+    /// Bytes dropped because the receiver was gone.
     pub unsent_bytes: u64,
-    /// Whether the CPU went offline, so that there is nothing more to drain.
+    /// True if the CPU went offline, so that there was nothing more to drain.
     pub cpu_went_offline: bool,
 }
 
-/// The state of a drain thread.
+/// State of a drain thread.
 pub(super) struct Drainer {
     pub(super) events: Arc<CpuEvents>,
     pub(super) rings: CpuRings,
-    pub(super) stocks: (Stock, Stock),
+    /// Buffers for samples and for sideband.
+    pub(super) pools: (BufferPool, BufferPool),
     pub(super) layouts: Layouts,
     pub(super) sender: Sender<Batch>,
-    pub(super) stop: Arc<Flag>,
+    pub(super) stop: Arc<WakeupFlag>,
     pub(super) batch_bytes: usize,
     pub(super) idle: Duration,
-    /// Its number there is `number`.
-    pub(super) haste: Haste,
+    pub(super) fast_drain: FastDrain,
+    /// Index of this thread's wake-up flag in `fast_drain`.
     pub(super) number: usize,
-    /// Messages in the channel from which on no bare watermarks are added.
+    /// Number of messages in the channel from which on no bare watermarks are added.
     pub(super) crowded: usize,
     /// The last watermark sent.
     pub(super) watermark: u64,
     pub(super) counts: DrainCounts,
 }
 
-/// Where the time stands in the records of each ring.
+/// Layouts by which the records of each ring are read.
 #[derive(Clone)]
 pub(super) struct Layouts {
     pub(super) samples: SampleLayout,
     pub(super) sideband: SampleLayout,
     pub(super) dumps: Arc<Dumps>,
-    pub(super) tops: StackTops,
+    pub(super) bases: StackBases,
 }
 
-/// What a round left behind, and so how long to wait for the next.
+/// State of the rings after a round, which decides how long to wait for the next one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Left {
-    /// Nothing: wait for the kernel.
+    /// (Nearly) empty: wait for the kernel.
     Nothing,
-    /// More than a batch: go on at once.
+    /// More than a batch is left: go on at once.
     More,
-    /// Records without a buffer: wait for the receiver.
+    /// Records are left for want of a buffer: wait for the receiver.
     Starved,
 }
 
 impl Drainer {
     /// Drains until stopped; afterwards both rings are empty and everything is sent.
     pub(super) fn run(mut self) -> DrainCounts {
-        let ring_fds = [self.events.samples.as_fd(), self.events.sideband.as_fd()];
-        let [samples, sideband] = ring_fds.map(|fd| sys::readable(fd.as_raw_fd()));
-        // A negative descriptor is passed over.
-        let bell = self.haste.bell(self.number).map_or(-1, Flag::fd);
-        let flags = [self.stop.fd(), bell].map(sys::readable);
-        let mut fds = [flags[0], flags[1], samples, sideband];
+        let (events, stop) = (Arc::clone(&self.events), Arc::clone(&self.stop));
+        let fast_drain = self.fast_drain.clone();
+        let wakeup = fast_drain.wakeup(self.number);
+        let mut fds = vec![readable(stop.as_fd())];
+        fds.extend(wakeup.iter().map(|flag| readable(flag.as_fd())));
+        // The descriptors of the rings follow. They leave the list when nothing more can come.
+        let first_ring = fds.len();
+        fds.push(readable(events.samples.as_fd()));
+        fds.push(readable(events.sideband.as_fd()));
         let mut left = Left::Nothing;
         loop {
             let timeout = match left {
-                Left::Nothing => self.haste.wait(self.idle),
+                Left::Nothing => self.fast_drain.timeout(self.idle),
                 Left::More => Duration::ZERO,
                 Left::Starved => STARVED.min(self.idle),
             };
-            if sys::poll(&mut fds, Some(timeout)).is_err() {
+            if wait(&mut fds, Some(timeout)).is_err() {
                 // Out of memory is all that can be (poll(2)); waiting stays right.
                 std::thread::sleep(STARVED);
             }
-            if fds[0].revents != 0 {
+            if !fds[0].revents().is_empty() {
                 break;
             }
-            if fds[1].revents != 0
-                && let Some(bell) = self.haste.bell(self.number)
+            if let Some(wakeup) = wakeup
+                && !fds[1].revents().is_empty()
             {
-                bell.lower();
+                wakeup.lower();
             }
-            if self.events.watches_cpu && fds[2..].iter().any(has_hung_up) {
+            let rings = || fds[first_ring..].iter().map(|fd| fd.revents());
+            if self.events.watches_cpu && rings().any(has_hung_up) {
                 self.counts.cpu_went_offline = true;
                 break;
             }
-            for fd in &mut fds[2..] {
-                // Once every watched task has ended, POLLHUP is there for good: left in the
-                // list, it would turn this into a busy loop. What is in the ring is read below.
-                if has_hung_up(fd) {
-                    fd.fd = -1;
-                }
+            // Once every watched task has ended, POLLHUP is there for good, as is POLLERR of a
+            // pinned event without a counter: left in the list, it would turn this into a busy
+            // loop. What is in the ring is read below.
+            if rings().any(|events| has_hung_up(events) || events.contains(PollFlags::ERR)) {
+                let mut at = 0;
+                fds.retain(|fd| {
+                    at += 1;
+                    let events = fd.revents();
+                    at <= first_ring || !(has_hung_up(events) || events.contains(PollFlags::ERR))
+                });
             }
             left = self.round();
         }
@@ -127,16 +138,16 @@ impl Drainer {
         self.counts
     }
 
-    /// One look at both rings.
+    /// Drains both rings once.
     fn round(&mut self) -> Left {
-        let now = sys::monotonic_ns();
-        let sideband = self.take(Stream::Sideband);
-        let samples = self.take(Stream::Samples);
+        let now = monotonic_ns();
+        let sideband = self.next_batch(Stream::Sideband);
+        let samples = self.next_batch(Stream::Samples);
         let watermark = self.reached(now);
         let left = match (self.rings.sideband.unread(), self.rings.samples.unread()) {
             _ if sideband.is_none() || samples.is_none() => Left::Starved,
             // Large records fill a batch soon.
-            (_, samples) if samples > 0 && self.haste.is_on() => Left::More,
+            (_, samples) if samples > 0 && self.fast_drain.is_active() => Left::More,
             // Little has come meanwhile; it can wait for its wake-up.
             (a, b) if a < self.rings.sideband.size() / 4 && b < self.rings.samples.size() / 4 => {
                 Left::Nothing
@@ -163,15 +174,15 @@ impl Drainer {
         left
     }
 
-    /// Everything that is left once no event is enabled any more.
+    /// Drains everything that is left once no event is enabled any more.
     ///
-    /// It sends no more than the rings held at its start, so that it ends, and finds
-    /// places in the channel, even if an event could not be disabled.
+    /// It sends no more than the rings held at its start, so that it ends, and finds places in the
+    /// channel, even if an event could not be disabled.
     fn finish(&mut self) {
         for stream in [Stream::Sideband, Stream::Samples] {
             let mut left = self.ring(stream).unread();
             while left > 0 {
-                let mut bytes = self.stock(stream).take().unwrap_or_default();
+                let mut bytes = self.pool(stream).pop().unwrap_or_default();
                 let drained = self.drain(stream, &mut bytes);
                 if bytes.is_empty() {
                     break;
@@ -183,8 +194,8 @@ impl Drainer {
         self.send(Stream::Samples, Vec::new(), u64::MAX);
     }
 
-    /// The watermark after a look that began at `now`: `now`, unless records older
-    /// than that had to stay in a ring.
+    /// Returns the watermark after a round that began at `now`: `now`, unless records older than
+    /// that stayed in a ring.
     fn reached(&self, now: u64) -> u64 {
         let waiting = [Stream::Sideband, Stream::Samples];
         let oldest = waiting.into_iter().filter_map(|stream| self.oldest(stream));
@@ -192,9 +203,8 @@ impl Drainer {
         oldest.fold(now, u64::min).max(self.watermark)
     }
 
-    /// The time of the oldest record that is still in a ring.
-    ///
-    /// 0 for a record without a time, which keeps the watermark where it is.
+    /// Returns the time of the oldest record that is still in a ring; 0 for a record without a
+    /// time, which keeps the watermark where it is.
     fn oldest(&self, stream: Stream) -> Option<u64> {
         let (ring, layout) = match stream {
             Stream::Samples => (&self.rings.samples, &self.layouts.samples),
@@ -205,8 +215,8 @@ impl Drainer {
         Some(time_of(&record, layout).unwrap_or(0))
     }
 
-    /// A batch from a ring; empty if there is nothing, `None` if there is no buffer for it.
-    fn take(&mut self, stream: Stream) -> Option<Vec<u8>> {
+    /// Takes a batch from a ring; empty if there is nothing, `None` if there is no buffer for it.
+    fn next_batch(&mut self, stream: Stream) -> Option<Vec<u8>> {
         let ring = self.ring(stream);
         if ring.unread() == 0 {
             return Some(Vec::new());
@@ -214,10 +224,10 @@ impl Drainer {
         // Once buffers run low, only full ones are sent: the allowance is one of bytes, not
         // of looks at the ring.
         let few = ring.unread() < (ring.size() / 4).min(SIDEBAND_BATCH);
-        if stream == Stream::Sideband && few && self.stock(stream).is_low() {
+        if stream == Stream::Sideband && few && self.pool(stream).is_low() {
             return None;
         }
-        let Some(mut bytes) = self.stock(stream).take() else {
+        let Some(mut bytes) = self.pool(stream).pop() else {
             match stream {
                 Stream::Samples => self.counts.starved += 1,
                 Stream::Sideband => self.counts.sideband_starved += 1,
@@ -228,7 +238,7 @@ impl Drainer {
         Some(bytes)
     }
 
-    /// Fills a buffer from a ring; answers how many bytes left the ring.
+    /// Fills a buffer from a ring; returns how many bytes left the ring.
     fn drain(&mut self, stream: Stream, bytes: &mut Vec<u8>) -> usize {
         let limit = match stream {
             Stream::Samples => self.batch_bytes,
@@ -238,11 +248,11 @@ impl Drainer {
             Stream::Samples if !self.layouts.dumps.is_empty() => {
                 // A buffer that grew by doubling would keep twice the room.
                 bytes.reserve_exact(limit);
-                let Layouts { dumps, tops, .. } = &self.layouts;
+                let Layouts { dumps, bases, .. } = &self.layouts;
                 self.rings.samples.drain_with(|record| {
                     let room = limit - bytes.len().min(limit);
                     let room = if bytes.is_empty() { usize::MAX } else { room };
-                    trim::put(record, dumps, tops, bytes, room)
+                    trim::put(record, dumps, bases, bytes, room)
                 })
             }
             _ => self.ring(stream).drain_into(bytes, limit),
@@ -263,10 +273,10 @@ impl Drainer {
         }
     }
 
-    fn stock(&self, stream: Stream) -> &Stock {
+    fn pool(&self, stream: Stream) -> &BufferPool {
         match stream {
-            Stream::Samples => &self.stocks.0,
-            Stream::Sideband => &self.stocks.1,
+            Stream::Samples => &self.pools.0,
+            Stream::Sideband => &self.pools.1,
         }
     }
 
@@ -287,8 +297,8 @@ impl Drainer {
         }
     }
 
-    /// Tells a watermark without records. A receiver that is behind does without: any
-    /// later one says more.
+    /// Sends a watermark without records. A receiver that is behind does without: any later one
+    /// says more.
     fn send_watermark(&mut self, watermark: u64) {
         if watermark > self.watermark && self.sender.len() < self.crowded {
             self.send(Stream::Samples, Vec::new(), watermark);
@@ -296,12 +306,15 @@ impl Drainer {
     }
 }
 
-/// Whether nothing more will come of an event: what it watches is gone.
-fn has_hung_up(fd: &libc::pollfd) -> bool {
-    fd.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0
+/// Returns whether an event has hung up: what it watches is gone.
+///
+/// `POLLERR` alone is another matter: since Linux 6.15 it tells that a pinned event could not be
+/// kept on a counter (`perf_poll` in kernel/events/core.c).
+fn has_hung_up(events: PollFlags) -> bool {
+    events.intersects(PollFlags::HUP | PollFlags::NVAL)
 }
 
-/// The time of a record.
+/// Returns the time of a record.
 fn time_of(record: &RawBytes<'_>, layout: &SampleLayout) -> Option<u64> {
     let header = Header::parse(record, layout.endian())?;
     let body = record.get_from(Header::SIZE)?;

@@ -1,4 +1,4 @@
-//! From rings to batches: one thread for each CPU that drains and does nothing else.
+//! From rings to batches: one thread for each CPU, which drains and does nothing else.
 //!
 //! ```text
 //!             round:  W = clock            |  watermark of the round:
@@ -23,25 +23,25 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `batch` | what is sent |
-//! | `buffers` | the bounded stock of buffers |
+//! | `batch` | [`Batch`]: what is sent |
+//! | `buffers` | bounded pools of buffers |
 //! | `drainer` | the loop of a thread |
-//! | `haste` | when they look more often |
+//! | `fast_drain` | [`FastDrain`]: a time of more frequent looks |
 //! | `threads` | starting and stopping all of them |
-//! | `tops` | where stacks begin, as the receiver tells |
-//! | `trim` | copies of stacks, cut to what is in them |
+//! | `stack_bases` | [`StackBases`]: where stacks begin, as the receiver found |
+//! | `trim` | stack copies, cut to what is in them |
 
 mod batch;
 mod buffers;
 mod drainer;
-mod haste;
+mod fast_drain;
+mod stack_bases;
 mod threads;
-mod tops;
 mod trim;
 
 pub use batch::{Batch, Stream};
 pub use buffers::Recycler;
 pub use drainer::DrainCounts;
-pub use haste::Haste;
-pub(crate) use threads::{DrainThreads, Start};
-pub use tops::StackTops;
+pub use fast_drain::FastDrain;
+pub use stack_bases::StackBases;
+pub(crate) use threads::{DrainConfig, DrainThreads};

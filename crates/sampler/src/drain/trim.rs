@@ -1,27 +1,27 @@
-//! Cuts copies of stacks to the bytes that are there.
+//! Cuts copies of user stacks to the bytes that are there.
 //!
 //! The kernel reserves as many bytes in each sample as were asked for, and says at their end how
-//! many it could copy: most stacks are much shorter. What is behind is not worth carrying on, and
-//! neither is what lies above the outermost frame, where that is known ([`StackTops`]).
+//! many it could copy: most stacks are much shorter. The rest is not forwarded, and neither are
+//! bytes above the outermost frame, where that is known ([`StackBases`]).
 
-use super::tops::StackTops;
+use super::stack_bases::StackBases;
 use rprof_records::{Endian, RawBytes, RawRecord, RecordType, Sample, SampleLayout};
 use std::collections::HashMap;
 
-/// Layouts of the samples that have a copy of the stack, by the id that each begins with.
+/// Layouts of the samples that have a copy of the stack, by the event id that each begins with.
 pub(crate) type Dumps = HashMap<u64, SampleLayout>;
 
-/// Appends a record without what is not worth carrying on, if that takes no more than `room`
-/// bytes. Answers whether it does.
+/// Appends a record with its stack copy cut, if that takes no more than `room` bytes. Returns
+/// whether it was appended.
 pub(super) fn put(
     record: RawBytes<'_>,
     dumps: &Dumps,
-    tops: &StackTops,
+    bases: &StackBases,
     out: &mut Vec<u8>,
     room: usize,
 ) -> bool {
     let raw = RawRecord::parse(record, Endian::NATIVE);
-    let Some(cut) = raw.and_then(|raw| Cut::of(&raw, dumps, tops)) else {
+    let Some(cut) = raw.and_then(|raw| Cut::find(&raw, dumps, bases)) else {
         let fits = record.len() <= room;
         if fits {
             record.append_to(out);
@@ -46,30 +46,30 @@ pub(super) fn put(
     true
 }
 
-/// Number of the stack pointer among the user's registers. Source:
+/// Number of the stack pointer among the user's registers:
 /// `arch/{x86,arm64}/include/uapi/asm/perf_regs.h`.
 const STACK_POINTER: u32 = if cfg!(target_arch = "x86_64") { 7 } else { 31 };
 
-/// What is left of the copy in one record.
+/// Part of the stack copy in one record that is kept.
 struct Cut {
-    /// Where the field begins in the record.
+    /// Offset of the field in the record.
     at: usize,
-    /// Bytes reserved for the copy.
+    /// Bytes reserved for the copy in the record that is forwarded.
     reserved: usize,
     /// Bytes of the copy.
     real: usize,
 }
 
 impl Cut {
-    /// `None` where there is nothing to cut, or the copy is not the last field.
-    fn of(record: &RawRecord<'_>, dumps: &Dumps, tops: &StackTops) -> Option<Cut> {
+    /// Returns `None` where there is nothing to cut, or the copy is not the last field.
+    fn find(record: &RawRecord<'_>, dumps: &Dumps, bases: &StackBases) -> Option<Cut> {
         if record.kind != RecordType::SAMPLE {
             return None;
         }
         let layout = dumps.get(&record.body.u64(0, Endian::NATIVE)?)?;
         let sample = Sample::parse(record.body, layout).ok()?;
         let dump = sample.stack_user()?;
-        let real = dump.bytes.len().min(Cut::needed(&sample, tops));
+        let real = dump.bytes.len().min(Cut::needed(&sample, bases));
         let reserved = real.next_multiple_of(8);
         let old = usize::try_from(dump.reserved).ok()?;
         // Behind the copy is only its length.
@@ -78,14 +78,14 @@ impl Cut {
         (is_last && reserved < old).then_some(Cut { at, reserved, real })
     }
 
-    /// How many bytes of a copy are of use at most.
-    fn needed(sample: &Sample<'_>, tops: &StackTops) -> usize {
+    /// Returns the most bytes of a copy that are of use.
+    fn needed(sample: &Sample<'_>, bases: &StackBases) -> usize {
         let tid = sample.tid().map(i32::cast_unsigned);
-        let top = tid.and_then(|tid| tops.get(tid));
+        let base = tid.and_then(|tid| bases.get(tid));
         let sp = sample.regs_user().and_then(|r| r.get(STACK_POINTER));
-        match (top, sp) {
+        match (base, sp) {
             // Another stack of the thread may lie above.
-            (Some(top), Some(sp)) if sp < top => usize::try_from(top - sp).unwrap_or(usize::MAX),
+            (Some(base), Some(sp)) if sp < base => usize::try_from(base - sp).unwrap_or(usize::MAX),
             _ => usize::MAX,
         }
     }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     /// What becomes of the records after 24 other bytes, wherever in them the ring ends.
-    fn trimmed(bytes: &[u8], dumps: &Dumps, tops: &StackTops) -> Vec<u8> {
+    fn trimmed(bytes: &[u8], dumps: &Dumps, bases: &StackBases) -> Vec<u8> {
         let (mut results, mut at) = (vec![bytes[..24].to_vec(); 3], 24);
         while at < bytes.len() {
             let size = usize::from(u16::from_ne_bytes([bytes[at + 6], bytes[at + 7]]));
@@ -136,9 +136,9 @@ mod tests {
                 let (head, tail) = record.split_at(end);
                 let record = RawBytes::split(head, tail);
                 let mut out = Vec::new();
-                assert!(put(record, dumps, tops, &mut out, usize::MAX));
-                assert!(!put(record, dumps, tops, result, out.len() - 1));
-                assert!(put(record, dumps, tops, result, out.len()));
+                assert!(put(record, dumps, bases, &mut out, usize::MAX));
+                assert!(!put(record, dumps, bases, result, out.len() - 1));
+                assert!(put(record, dumps, bases, result, out.len()));
                 assert!(result.ends_with(&out));
             }
             at += size;
@@ -159,7 +159,7 @@ mod tests {
                 .unwrap();
         }
         let long = bytes.len();
-        let bytes = trimmed(&bytes, &dumps, &StackTops::default());
+        let bytes = trimmed(&bytes, &dumps, &StackBases::default());
         assert_eq!(bytes[..24], [7; 24]);
         assert!(bytes.len() < long - 4096 - 4000 - 3000);
         let mut at = 24;
@@ -201,9 +201,9 @@ mod tests {
         };
         let layout = SampleLayout::new(&attr, Endian::NATIVE);
         let dumps = Dumps::from([(1, layout.clone())]);
-        let tops = StackTops::default();
-        tops.learn(9, 0x1_0000);
-        tops.never(8);
+        let bases = StackBases::default();
+        bases.set(9, 0x1_0000);
+        bases.disable(8);
         // Thread, stack pointer, bytes copied and kept.
         let kept = [
             (9, 0xff00, 4096, 256),
@@ -224,7 +224,7 @@ mod tests {
             };
             let mut bytes = vec![0; 24];
             fields.encode(Misc::USER, &layout, &mut bytes).unwrap();
-            let bytes = trimmed(&bytes, &dumps, &tops);
+            let bytes = trimmed(&bytes, &dumps, &bases);
             let raw = RawRecord::parse(RawBytes::from(&bytes[24..]), Endian::NATIVE).unwrap();
             let parsed = Sample::parse(raw.body, &layout).unwrap();
             let dump = parsed.stack_user().unwrap();
@@ -241,6 +241,6 @@ mod tests {
             .unwrap();
         bytes.splice(0..0, [0; 24]);
         let dumps = Dumps::from([(1, layout)]);
-        assert_eq!(trimmed(&bytes, &dumps, &StackTops::default()), bytes);
+        assert_eq!(trimmed(&bytes, &dumps, &StackBases::default()), bytes);
     }
 }

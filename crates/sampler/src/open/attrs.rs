@@ -1,17 +1,18 @@
-//! The attrs of the kinds of events.
+//! Attrs of the kinds of events that a session opens.
 //!
 //! *Sample* events sample and say nothing else. The *sideband* event is a dummy that
-//! never samples and tells who runs and what is mapped. Each has a ring of its own, so
+//! never samples; its records say who runs and what is mapped. Each has a ring of its own, so
 //! that no flood of samples can displace a mapping. An *anchor* does neither: where threads
-//! come and go it holds the ring that their events share. A *probe* is opened to learn whether
-//! a process may be watched at all.
+//! come and go it holds the ring that their events share. The *minimal* event is opened to find
+//! out whether a process may be watched at all.
 
 use super::plan::{Plan, Watching};
+use super::user_registers::USER_REGISTERS;
 use rprof_events::Rate;
 use rprof_events::{Event, EventStacks};
 use rprof_records::{Attr, AttrFlags, BranchSampleType, ReadFormat, SampleType};
 
-/// Sample fields of all, so that the trailer of every record has its time and CPU, and the
+/// Sample fields of all events, so that the trailer of every record has its time and CPU, and the
 /// event id stands in the same place whichever event a record is of.
 const COMMON: SampleType = SampleType::IDENTIFIER
     .union(SampleType::IP)
@@ -19,22 +20,11 @@ const COMMON: SampleType = SampleType::IDENTIFIER
     .union(SampleType::TIME)
     .union(SampleType::CPU);
 
-/// The registers that unwinding may want: on x86-64 all but the segments that its kernel does
-/// not give (`PERF_REGS_MASK` in perf, `asm/perf_regs.h`).
-#[cfg(target_arch = "x86_64")]
-pub(super) const USER_REGISTERS: u64 = 0x00ff_0fff;
-/// The registers that unwinding may want: x0 to x29, lr, sp and pc (`asm/perf_regs.h`).
-#[cfg(target_arch = "aarch64")]
-pub(super) const USER_REGISTERS: u64 = (1 << 33) - 1;
-/// None are known.
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub(super) const USER_REGISTERS: u64 = 0;
-
-/// Most bytes of user stack in a sample: a multiple of 8 that, with the rest of the record,
+/// Largest number of bytes of user stack in a sample: a multiple of 8 that, with the rest of the record,
 /// stays below the 64 KiB that a record can have (`PERF_SAMPLE_STACK_USER`).
 const MOST_STACK: u32 = 65_528;
 
-/// What they have in common.
+/// Returns the fields that all attrs have in common.
 fn base(plan: &Plan, event: &Event, ring_bytes: usize) -> Attr {
     let mut flags = AttrFlags::DISABLED | AttrFlags::SAMPLE_ID_ALL | AttrFlags::WATERMARK;
     flags.set(AttrFlags::INHERIT, plan.inherits());
@@ -57,7 +47,7 @@ fn base(plan: &Plan, event: &Event, ring_bytes: usize) -> Attr {
     }
 }
 
-/// The attr of a sample event.
+/// Returns the attr of a sample event.
 pub(super) fn sampling(plan: &Plan, event: &Event) -> Attr {
     let mut attr = base(plan, event, plan.rings.samples);
     let options = &plan.options;
@@ -84,7 +74,7 @@ pub(super) fn sampling(plan: &Plan, event: &Event) -> Attr {
     attr
 }
 
-/// Callchains, and copies of stacks.
+/// Sets the fields for callchains and stack copies.
 fn stacks(plan: &Plan, event: &Event, attr: &mut Attr) {
     let settings = event.settings();
     let (callchain, dump) = match settings.stacks {
@@ -104,7 +94,7 @@ fn stacks(plan: &Plan, event: &Event, attr: &mut Attr) {
             true => depth.unwrap_or(0),
             false => 0,
         };
-        // What the user may not sample he may not see in callchains either.
+        // A user who may not sample the kernel may not see it in callchains either.
         if attr.flags.contains(AttrFlags::EXCLUDE_KERNEL) {
             attr.flags |= AttrFlags::EXCLUDE_CALLCHAIN_KERNEL;
         }
@@ -129,7 +119,7 @@ fn stacks(plan: &Plan, event: &Event, attr: &mut Attr) {
     }
 }
 
-/// The attr of the sideband event.
+/// Returns the attr of the sideband event.
 pub(super) fn sideband(plan: &Plan) -> Attr {
     let mut attr = base(plan, &Event::dummy(), plan.rings.sideband);
     let on_exec = plan.watching == Watching::Command;
@@ -151,7 +141,7 @@ pub(super) fn sideband(plan: &Plan) -> Attr {
     attr
 }
 
-/// The attr of an event that only holds a ring, woken as that ring is to be.
+/// Returns the attr of an event that only holds a ring of this size.
 pub(super) fn anchor(plan: &Plan, ring_bytes: usize) -> Attr {
     let mut attr = base(plan, &Event::dummy(), ring_bytes);
     attr.flags.remove(AttrFlags::INHERIT);
@@ -159,8 +149,8 @@ pub(super) fn anchor(plan: &Plan, ring_bytes: usize) -> Attr {
     attr
 }
 
-/// The attr that asks for least.
-pub(super) fn probe() -> Attr {
+/// Returns the attr that asks for least.
+pub(super) fn minimal() -> Attr {
     Attr {
         kind: Event::dummy().kind(),
         config: Event::dummy().config(),

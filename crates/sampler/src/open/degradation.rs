@@ -1,21 +1,22 @@
-//! Steps down, as values to be told to the user.
+//! Steps down, as values for the user to see.
 
-use crate::errno::Errno;
+use rprof_perf_event::{Errno, ErrnoName, ErrnoText, ReadError};
 use std::fmt;
 
 /// Something that was asked for and could not be had.
 ///
-/// `Display` is one sentence on what was done and one on what would undo it.
+/// `Display` is one sentence on what was done and one on what would undo it. Neither names a flag
+/// of any program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Degradation {
     /// The default event does not exist here; another is sampled.
     EventReplaced {
-        /// What was to be sampled.
+        /// Event that was to be sampled.
         wanted: String,
-        /// What is.
+        /// Event that is sampled.
         used: String,
-        /// Why.
+        /// The kernel's answer.
         errno: Errno,
     },
     /// Samples of the kernel side are not allowed.
@@ -37,7 +38,7 @@ pub enum Degradation {
         wanted: usize,
         /// Bytes mapped.
         used: usize,
-        /// Why.
+        /// The kernel's answer.
         errno: Errno,
     },
     /// Callchains are cut earlier than asked for.
@@ -49,74 +50,83 @@ pub enum Degradation {
     },
     /// The kernel lacks, or does not allow, something that recordings profit from.
     FeatureDropped {
-        /// What.
+        /// The feature.
         feature: Feature,
-        /// Why.
+        /// The kernel's answer.
         errno: Errno,
     },
     /// Addresses of samples may be further off than asked for.
     PrecisionLowered {
         /// The event as it was asked for.
         wanted: String,
-        /// As it is sampled.
+        /// The event as it is sampled.
         used: String,
-        /// Why.
+        /// The kernel's answer.
         errno: Errno,
     },
     /// The events of a group are counted one by one.
     GroupTakenApart {
         /// An event of the group that could not be opened in it.
         event: String,
-        /// Why.
+        /// The kernel's answer.
         errno: Errno,
     },
     /// A process or thread that was named had ended before it could be watched.
     TargetGone {
-        /// Its number.
+        /// Its id.
         id: u32,
-        /// Whether it was named as a thread.
+        /// True if it was named as a thread.
         is_thread: bool,
     },
     /// Processes of a user may not be watched.
     ProcessesRefused {
-        /// How many.
+        /// Number of processes.
         count: usize,
-        /// One of them.
+        /// Id of one of them.
         example: u32,
-        /// Why.
+        /// The kernel's answer.
         errno: Errno,
     },
     /// The mappings of processes that ran before may not be read.
     MapsRefused {
-        /// How many processes.
+        /// Number of processes.
         count: usize,
-        /// One of them.
+        /// Id of one of them.
         example: u32,
     },
     /// A CPU went offline while it was watched.
     CpuLost {
-        /// Its number.
+        /// Its id.
         cpu: u32,
     },
     /// The drain threads do not have the real-time priority asked for.
     RealtimeRefused {
         /// The priority asked for.
         wanted: u8,
-        /// Why.
+        /// The kernel's answer.
         errno: Errno,
     },
     /// User stacks are not copied, as their registers are not known on this architecture.
     NoUserStack,
+    /// An event was not counted, at least for a part of the time.
+    CounterFailed {
+        /// The event, as it was sampled.
+        event: String,
+        /// CPUs on which it was not.
+        cpus: Vec<u32>,
+        /// First failure to read it.
+        error: ReadError,
+    },
     /// A CPU went offline while events were opened.
     CpuSkipped {
-        /// Its number.
+        /// Its id.
         cpu: u32,
     },
     /// The drain threads run with the priority they were started with.
     PriorityUnchanged {
         /// The nice value asked for.
         wanted: i32,
-        /// Why.
+        /// The kernel's answer.
         errno: Errno,
     },
 }
@@ -138,7 +148,7 @@ pub enum Feature {
 }
 
 impl Feature {
-    /// The kernel from which on it is there.
+    /// Returns the first kernel that has it.
     fn since(self) -> &'static str {
         match self {
             Feature::ReadLost => "6.0",
@@ -149,7 +159,7 @@ impl Feature {
         }
     }
 
-    /// What its absence means.
+    /// Returns a clause on what its absence means.
     fn without(self) -> &'static str {
         match self {
             Feature::ReadLost => "samples lost at the very end are not counted",
@@ -172,9 +182,10 @@ impl fmt::Display for Degradation {
                 errno,
             } => write!(
                 f,
-                "this machine has no `{wanted}` event ({errno:?}); `{used}` is sampled instead. \
+                "this machine has no `{wanted}` event ({}); `{used}` is sampled instead. \
                  Hardware events need a processor whose counters are visible here (in a virtual \
-                 machine, a virtual PMU)"
+                 machine, a virtual PMU)",
+                ErrnoName(*errno)
             ),
             Degradation::KernelExcluded { paranoid } => {
                 let setting = match paranoid {
@@ -198,12 +209,13 @@ impl fmt::Display for Degradation {
                 errno,
             } => write!(
                 f,
-                "ring buffers have {} KiB for each CPU, not {}: {errno}. To allow more: \
+                "ring buffers have {} KiB for each CPU, not {}: {}. To allow more: \
                  `sysctl kernel.perf_event_mlock_kb={}`, or CAP_IPC_LOCK",
                 used / 1024,
                 wanted / 1024,
+                ErrnoText(*errno),
                 // Two control pages come on top.
-                (wanted + 2 * crate::sys::page_size()) / 1024,
+                (wanted + 2 * rustix::param::page_size()) / 1024,
             ),
             Degradation::StackDepthLowered { wanted, used } => write!(
                 f,
@@ -212,8 +224,9 @@ impl fmt::Display for Degradation {
             ),
             Degradation::FeatureDropped { feature, errno } => write!(
                 f,
-                "{}: the kernel refused it ({errno}). Linux {} or newer has it",
+                "{}: the kernel refused it ({}). Linux {} or newer has it",
                 feature.without(),
+                ErrnoText(*errno),
                 feature.since()
             ),
             Degradation::CpuSkipped { cpu } => write!(
@@ -226,13 +239,15 @@ impl fmt::Display for Degradation {
                 errno,
             } => write!(
                 f,
-                "`{used}` is sampled, not `{wanted}`: this processor is not that precise ({errno:?}). \
-                 Addresses may lie some instructions behind; ask for fewer `p` to leave this note out"
+                "`{used}` is sampled, not `{wanted}`: this processor is not that precise ({}). \
+                 Addresses may lie some instructions behind; ask for fewer `p` to leave this note out",
+                ErrnoName(*errno)
             ),
             Degradation::GroupTakenApart { event, errno } => write!(
                 f,
                 "the events of the group with `{event}` are counted one by one, as the kernel does not \
-                 take them together ({errno:?}). A smaller group may fit the counters there are"
+                 take them together ({}). A smaller group may fit the counters there are",
+                ErrnoName(*errno)
             ),
             Degradation::TargetGone { id, is_thread } => write!(
                 f,
@@ -246,9 +261,10 @@ impl fmt::Display for Degradation {
                 errno,
             } => write!(
                 f,
-                "{} of the user cannot be watched (such as {example}): {errno}. Those that \
+                "{} of the user cannot be watched (such as {example}): {}. Those that \
                  raised their privileges are for root and CAP_PERFMON only",
-                processes(*count)
+                processes(*count),
+                ErrnoText(*errno)
             ),
             Degradation::MapsRefused { count, example } => write!(
                 f,
@@ -264,17 +280,33 @@ impl fmt::Display for Degradation {
             Degradation::RealtimeRefused { wanted, errno } => write!(
                 f,
                 "the recorder's threads keep their priority: real-time priority {wanted} was refused \
-                 ({errno}). It takes CAP_SYS_NICE or `ulimit -r`"
+                 ({}). It takes CAP_SYS_NICE or `ulimit -r`",
+                ErrnoText(*errno)
             ),
             Degradation::NoUserStack => write!(
                 f,
                 "stacks are followed by frame pointers only: which registers unwinding takes is not \
-                 known on this architecture. `--call-graph fp` asks for just that"
+                 known on this architecture"
             ),
+            Degradation::CounterFailed { event, cpus, error } => {
+                let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+                let remedy = match error {
+                    ReadError::PinnedWithoutCounter => {
+                        ". Ask for fewer pinned events, or leave the `D` out"
+                    }
+                    _ => "",
+                };
+                write!(
+                    f,
+                    "`{event}` was not counted all the time on CPU {}: {error}{remedy}",
+                    cpus.join(", ")
+                )
+            }
             Degradation::PriorityUnchanged { wanted, errno } => write!(
                 f,
-                "the recorder's threads keep their priority: nice {wanted} was refused ({errno}). \
-                 It takes CAP_SYS_NICE or `ulimit -e`"
+                "the recorder's threads keep their priority: nice {wanted} was refused ({}). \
+                 It takes CAP_SYS_NICE or `ulimit -e`",
+                ErrnoText(*errno)
             ),
         }
     }
@@ -291,10 +323,10 @@ fn processes(count: usize) -> String {
 mod tests {
     use super::*;
 
-    /// One of each kind whose text goes over several lines of source.
+    /// Checks one step of each kind whose text goes over several lines of source.
     #[test]
     fn steps_are_told_in_plain_words() {
-        let errno = Errno(1);
+        let errno = Errno::PERM;
         let steps = [
             Degradation::ProcessesRefused {
                 count: 1,
@@ -311,6 +343,11 @@ mod tests {
             },
             Degradation::CpuLost { cpu: 3 },
             Degradation::NoUserStack,
+            Degradation::CounterFailed {
+                event: "cycles:D".to_owned(),
+                cpus: vec![0, 3],
+                error: ReadError::PinnedWithoutCounter,
+            },
             Degradation::PriorityUnchanged { wanted: 1, errno },
         ];
         for text in steps.map(|step| step.to_string()) {

@@ -14,29 +14,34 @@
 //! | module | holds |
 //! |---|---|
 //! | `attrs` | the attrs of sample, sideband and other events |
+//! | `user_registers` | registers that are copied with stacks |
 //! | `ring_sizes` | how large the rings are, and why |
-//! | `plan`, `steps` | what is to be opened, and the steps down |
+//! | `plan`, `steps` | what to open, and the steps down |
 //! | `degradation` | the steps as values |
 //! | `error` | errors with remedies |
-//! | `opened` | the attempt and its result |
-//! | `watch` | the events that watch one thing |
-//! | `threads` | attaching to threads that run |
+//! | `opened` | open events and rings, as data |
+//! | `event_set` | the events that watch one thing on one CPU |
+//! | `attempt` | one attempt after another at opening everything |
+//! | `attach` | threads that run already |
 
+mod attach;
+mod attempt;
 mod attrs;
 mod degradation;
 mod error;
+mod event_set;
 mod opened;
 mod plan;
 pub mod ring_sizes;
 mod steps;
-mod threads;
-mod watch;
+mod user_registers;
 
 pub use degradation::{Degradation, Feature};
 pub use error::OpenError;
 pub use opened::{EventIds, Role};
 
-pub(crate) use opened::{CpuEvents, CpuRings, Opened, Scope, open};
+pub(crate) use attach::{Threads, open_threads};
+pub(crate) use attempt::{Opened, Scope, open};
+pub(crate) use event_set::{ControlFailure, EventSet};
+pub(crate) use opened::{CpuEvents, CpuRings};
 pub(crate) use plan::Plan;
-pub(crate) use threads::{Threads, open_threads};
-pub(crate) use watch::Watch;

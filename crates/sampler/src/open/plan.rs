@@ -1,55 +1,54 @@
-//! What is to be opened, and how it steps down when the kernel refuses.
+//! Plan of what to open: the state that steps down change.
 
-use super::attrs;
 use super::degradation::Degradation;
 use super::error::OpenError;
 use super::ring_sizes::{self, RingSizes};
-use crate::errno::Errno;
-use crate::limits::Limits;
+use super::user_registers::USER_REGISTERS;
 use crate::options::SamplingOptions;
 use rprof_events::Rate;
 use rprof_events::cpus;
 use rprof_events::{Event, EventStacks, Modifiers};
 use rprof_launch::Target;
+use rprof_perf_event::{Errno, Limits};
 
-/// The state that attempts are made from.
+/// State that attempts at opening are made from.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(super) options: SamplingOptions,
     pub(super) events: Vec<Event>,
-    /// Whether the user named the events.
+    /// True if the user named the events.
     pub(super) explicit: bool,
     pub(super) rings: RingSizes,
     pub(super) features: Features,
-    /// Samples a second, where the rate is one.
+    /// Frequency of the recording in Hz; 0 where its rate is a period.
     pub(super) frequency: u64,
-    /// Samples a second that no event of its own rate exceeds.
+    /// Upper bound in Hz for events with their own `freq=` term.
     pub(super) own_limit: u64,
     pub(super) max_stack: Option<u16>,
-    /// How each event was described before any step.
+    /// Description of each event before any step.
     pub(super) described_at_first: Vec<String>,
-    /// Whether of an event any precision will do.
+    /// Per event: true if `precise_ip` may be lowered silently (modifier `P`).
     pub(super) precision_is_open: Vec<bool>,
     pub(super) kernel_refused: bool,
-    /// What kind of thing is watched.
+    /// Kind of target.
     pub(super) watching: Watching,
     pub(super) limits: Limits,
     /// Steps taken so far.
     pub(crate) degradations: Vec<Degradation>,
 }
 
-/// What kind of thing is watched.
+/// Kind of target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Watching {
-    /// A process that has not begun: its exec starts the events.
+    /// Process that has not begun: its exec starts the events.
     Command,
-    /// Threads that run.
+    /// Threads that run already.
     Threads,
     /// Whole CPUs.
     Cpus,
 }
 
-/// Which of the newer parts of the attr are asked for.
+/// Newer parts of the attr, true if they are asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Features {
     pub(super) read_lost: bool,
@@ -59,18 +58,18 @@ pub(super) struct Features {
     pub(super) max_stack: bool,
 }
 
-/// Where an attempt came to an end.
+/// Stage at which an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// At the sample event with this index.
+    /// Opening the sample event with this index.
     Sampling(usize),
-    /// At the sideband event.
+    /// Opening the sideband event.
     Sideband,
-    /// At mapping a ring of so many bytes.
+    /// Mapping a ring of so many bytes.
     Ring(usize),
 }
 
-/// What the kernel refused.
+/// Refusal by the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Refusal {
     pub(super) stage: Stage,
@@ -78,8 +77,11 @@ pub(super) struct Refusal {
     pub(super) errno: Errno,
 }
 
+/// Fraction of a second for whose samples a ring has room when stacks are copied: 1/40, or 25 ms.
+const STACKS_PER_RING: u64 = 40;
+
 impl Plan {
-    /// A plan for `events`; none means the default, cycles, which may be replaced.
+    /// Makes a plan for `events`; none means the default, cycles, which may be replaced.
     ///
     /// # Errors
     /// A rate of zero, and a frequency above the limit when asked for strictly.
@@ -139,25 +141,25 @@ impl Plan {
                 Some(stacks) => stacks == EventStacks::Dwarf,
                 None => plan.options.user_stack.is_some(),
             });
-        if takes_stacks && attrs::USER_REGISTERS == 0 {
+        if takes_stacks && USER_REGISTERS == 0 {
             plan.degradations.push(Degradation::NoUserStack);
         }
         plan.lower_frequency()?;
         Ok(plan)
     }
 
-    /// Whether events go over to what the watched threads start.
+    /// Returns whether threads and processes that watched threads start inherit the events.
     pub(super) fn inherits(&self) -> bool {
         let one_thread = matches!(self.options.target, Target::Threads(_));
         self.options.inherit && !one_thread && self.watching != Watching::Cpus
     }
 
-    /// Whether processes are followed before sampling begins.
+    /// Returns whether sideband is recorded before sampling begins.
     pub(super) fn sideband_from_start(&self) -> bool {
         self.watching != Watching::Command
     }
 
-    /// How often an event is sampled: as it says itself, else as was asked for the recording.
+    /// Returns how often an event is sampled: its own rate, else that of the recording.
     pub(super) fn rate_of(&self, event: &Event) -> Rate {
         match (event.rate(), event.default_period(), self.options.rate) {
             (Some(Rate::Frequency(wanted)), ..) => Rate::Frequency(wanted.min(self.own_limit)),
@@ -168,10 +170,10 @@ impl Plan {
         }
     }
 
-    /// Bytes of the user's stack in each sample.
+    /// Returns the bytes of user stack to copy into each sample.
     ///
-    /// The kernel needs room for all of them, however short the stack is. Where that is left
-    /// to us, the ring holds the samples of 50 ms at least.
+    /// The kernel reserves all of them, however short the stack is. With `fit_user_stack` they are
+    /// as many as let the ring hold the samples of 25 ms at least.
     pub(super) fn user_stack(&self) -> Option<u32> {
         let wanted = self.options.user_stack?;
         if !self.options.fit_user_stack {
@@ -179,20 +181,20 @@ impl Plan {
         }
         let a_second = match self.options.rate {
             Rate::Frequency(_) => self.frequency.max(1),
-            // Nobody knows; events that come in bursts are counted like this.
+            // Not known; an assumption for events that come in bursts.
             Rate::Period(_) => 10_000,
         };
-        let fitting = self.rings.samples as u64 * 40 / a_second;
+        let fitting = self.rings.samples as u64 * STACKS_PER_RING / a_second;
         let fitting = u32::try_from(fitting).unwrap_or(u32::MAX);
         Some(wanted.min(fitting.max(ring_sizes::SHORTEST_STACK)))
     }
 
-    /// Whether samples in the kernel are left out.
+    /// Returns whether samples in the kernel are left out.
     pub(super) fn excludes_kernel(&self) -> bool {
         self.options.exclude_kernel || self.kernel_refused
     }
 
-    /// How an event is described in a file: with the sides that are really sampled.
+    /// Describes an event for a file: with the sides that are really sampled.
     pub(super) fn describe(&self, event: &Event) -> String {
         let named = event.modifiers();
         let all = named.is_empty();

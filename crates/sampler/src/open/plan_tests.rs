@@ -3,6 +3,7 @@
 use super::super::attrs;
 use super::super::degradation::Feature;
 use super::super::ring_sizes::{PRIVILEGED, SMALLEST, UNPRIVILEGED};
+use super::super::user_registers::USER_REGISTERS;
 use super::*;
 use rprof_records::{AttrFlags, ReadFormat, SampleType};
 
@@ -13,6 +14,7 @@ const LIMITS: Limits = Limits {
     max_stack: Some(127),
     seccomp: false,
     privileged: false,
+    open_files: Some(1024),
 };
 
 fn plan_for(events: &str, change: impl FnOnce(&mut SamplingOptions)) -> Plan {
@@ -25,17 +27,17 @@ fn default_plan() -> Plan {
     plan_for("", |_| {})
 }
 
-fn refuse(plan: &mut Plan, stage: Stage, errno: i32) -> Result<(), OpenError> {
+fn refuse(plan: &mut Plan, stage: Stage, errno: Errno) -> Result<(), OpenError> {
     plan.step_down(Refusal {
         stage,
         cpu: 1,
-        errno: Errno(errno),
+        errno,
     })
 }
 
 #[test]
 fn missing_cycles_become_cpu_clock_unless_named() {
-    for errno in [libc::ENOENT, libc::ENODEV, libc::EOPNOTSUPP] {
+    for errno in [Errno::NOENT, Errno::NODEV, Errno::OPNOTSUPP] {
         let mut plan = default_plan();
         refuse(&mut plan, Stage::Sampling(0), errno).unwrap();
         assert_eq!(plan.events, [Event::cpu_clock()]);
@@ -55,7 +57,7 @@ fn missing_cycles_become_cpu_clock_unless_named() {
 fn a_refused_kernel_side_is_left_out_once() {
     let mut plan = plan_for("cycles", |_| {});
     assert!(plan.features.kernel_symbols);
-    refuse(&mut plan, Stage::Sampling(0), libc::EACCES).unwrap();
+    refuse(&mut plan, Stage::Sampling(0), Errno::ACCESS).unwrap();
     let attr = attrs::sampling(&plan, &plan.events[0]);
     assert!(attr.flags.contains(
         AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV | AttrFlags::EXCLUDE_CALLCHAIN_KERNEL
@@ -67,7 +69,7 @@ fn a_refused_kernel_side_is_left_out_once() {
             .to_string()
             .contains("perf_event_paranoid=1")
     );
-    let error = refuse(&mut plan, Stage::Sampling(0), libc::EACCES).unwrap_err();
+    let error = refuse(&mut plan, Stage::Sampling(0), Errno::ACCESS).unwrap_err();
     assert!(
         error.to_string().contains("perf_event_paranoid is 2"),
         "{error}"
@@ -78,7 +80,7 @@ fn a_refused_kernel_side_is_left_out_once() {
 fn a_kernel_side_asked_for_by_name_is_not_left_out() {
     for event in ["cycles:k", "cycles:uk"] {
         let mut plan = plan_for(event, |_| {});
-        assert!(refuse(&mut plan, Stage::Sampling(0), libc::EPERM).is_err());
+        assert!(refuse(&mut plan, Stage::Sampling(0), Errno::PERM).is_err());
     }
 }
 
@@ -103,7 +105,7 @@ fn the_frequency_obeys_the_limit_or_fails_when_strict() {
     // The kernel lowers its limit while it runs: EINVAL, and a new reading.
     let mut plan = plan_for("", |o| o.rate = Rate::Frequency(50_000));
     plan.limits.max_sample_rate = Some(20_000);
-    refuse(&mut plan, Stage::Sampling(0), libc::EINVAL).unwrap();
+    refuse(&mut plan, Stage::Sampling(0), Errno::INVAL).unwrap();
     assert_eq!((plan.frequency, plan.degradations.len()), (20_000, 1));
 }
 
@@ -123,7 +125,7 @@ fn a_rate_of_zero_is_refused() {
 fn features_go_one_at_a_time_newest_first() {
     let mut plan = plan_for("", |o| o.max_stack = Some(64));
     let mut seen = Vec::new();
-    while refuse(&mut plan, Stage::Sampling(0), libc::EINVAL).is_ok() {
+    while refuse(&mut plan, Stage::Sampling(0), Errno::INVAL).is_ok() {
         seen.push(plan.degradations.last().cloned().unwrap());
     }
     let dropped: Vec<Feature> = (seen.iter())
@@ -142,7 +144,7 @@ fn features_go_one_at_a_time_newest_first() {
     assert_eq!((attr.clockid, attr.sample_max_stack), (0, 0));
 
     let mut plan = default_plan();
-    while refuse(&mut plan, Stage::Sideband, libc::EINVAL).is_ok() {}
+    while refuse(&mut plan, Stage::Sideband, Errno::INVAL).is_ok() {}
     assert_eq!(plan.degradations.len(), 4);
     let flags = attrs::sideband(&plan).flags;
     assert!(!flags.intersects(AttrFlags::BUILD_ID | AttrFlags::KSYMBOL | AttrFlags::BPF_EVENT));
@@ -152,20 +154,20 @@ fn features_go_one_at_a_time_newest_first() {
 #[test]
 fn the_callchain_depth_obeys_the_limit() {
     let mut plan = plan_for("", |o| o.max_stack = Some(500));
-    refuse(&mut plan, Stage::Sampling(0), libc::EOVERFLOW).unwrap();
+    refuse(&mut plan, Stage::Sampling(0), Errno::OVERFLOW).unwrap();
     assert_eq!(plan.max_stack, Some(127));
-    assert!(refuse(&mut plan, Stage::Sampling(0), libc::EOVERFLOW).is_err());
+    assert!(refuse(&mut plan, Stage::Sampling(0), Errno::OVERFLOW).is_err());
 }
 
 #[test]
 fn default_rings_become_modest_silently_then_shrink_aloud() {
     let mut plan = default_plan();
     assert_eq!(plan.rings, PRIVILEGED);
-    refuse(&mut plan, Stage::Ring(1), libc::EPERM).unwrap();
+    refuse(&mut plan, Stage::Ring(1), Errno::PERM).unwrap();
     assert_eq!(plan.rings, UNPRIVILEGED);
     assert!(plan.degradations.is_empty());
-    refuse(&mut plan, Stage::Ring(1), libc::EPERM).unwrap();
-    refuse(&mut plan, Stage::Ring(1), libc::EPERM).unwrap();
+    refuse(&mut plan, Stage::Ring(1), Errno::PERM).unwrap();
+    refuse(&mut plan, Stage::Ring(1), Errno::PERM).unwrap();
     assert_eq!(
         plan.rings.samples,
         SMALLEST
@@ -177,7 +179,7 @@ fn default_rings_become_modest_silently_then_shrink_aloud() {
     };
     assert_eq!(wanted, 384 << 10);
     assert_eq!(used, plan.rings.samples + plan.rings.sideband);
-    while refuse(&mut plan, Stage::Ring(1), libc::EPERM).is_ok() {}
+    while refuse(&mut plan, Stage::Ring(1), Errno::PERM).is_ok() {}
     assert_eq!(
         (plan.rings.samples, plan.rings.sideband),
         (SMALLEST, SMALLEST)
@@ -191,7 +193,7 @@ fn a_ring_size_asked_for_shrinks_aloud_only() {
         o.ring_bytes = Some(8 << 20);
         o.sideband_ring_bytes = Some(128 << 10);
     });
-    refuse(&mut plan, Stage::Ring(1), libc::EPERM).unwrap();
+    refuse(&mut plan, Stage::Ring(1), Errno::PERM).unwrap();
     assert_eq!(plan.rings.samples, 4 << 20);
     let told = plan.degradations[0].to_string();
     assert!(told.contains("4224 KiB for each CPU, not 8320"), "{told}");
@@ -235,7 +237,7 @@ fn attrs_keep_samples_and_sideband_apart() {
 fn precision_goes_down_a_step_at_a_time_and_is_told_once() {
     let mut plan = plan_for("cycles:ppp", |_| {});
     for precise in [2, 1, 0] {
-        refuse(&mut plan, Stage::Sampling(0), libc::EOPNOTSUPP).unwrap();
+        refuse(&mut plan, Stage::Sampling(0), Errno::OPNOTSUPP).unwrap();
         assert_eq!(plan.events[0].precise(), precise);
         assert_eq!(plan.degradations.len(), 1);
     }
@@ -244,10 +246,10 @@ fn precision_goes_down_a_step_at_a_time_and_is_told_once() {
         told.contains("`cycles` is sampled, not `cycles:ppp`"),
         "{told}"
     );
-    assert!(refuse(&mut plan, Stage::Sampling(0), libc::EOPNOTSUPP).is_err());
+    assert!(refuse(&mut plan, Stage::Sampling(0), Errno::OPNOTSUPP).is_err());
     // Who asked for as much as there is has nothing to be told.
     let mut plan = plan_for("cycles:P", |_| {});
-    while refuse(&mut plan, Stage::Sampling(0), libc::EOPNOTSUPP).is_ok() {}
+    while refuse(&mut plan, Stage::Sampling(0), Errno::OPNOTSUPP).is_ok() {}
     assert_eq!((plan.events[0].precise(), plan.degradations.len()), (0, 0));
 }
 
@@ -295,9 +297,9 @@ fn user_stacks_take_the_place_of_user_callchains() {
     let both = SampleType::REGS_USER | SampleType::STACK_USER;
     assert_eq!(
         attr.sample_type.contains(both | SampleType::CALLCHAIN),
-        attrs::USER_REGISTERS != 0
+        USER_REGISTERS != 0
     );
-    if attrs::USER_REGISTERS != 0 {
+    if USER_REGISTERS != 0 {
         assert_eq!(attr.sample_stack_user, 1008);
         assert!(attr.flags.contains(AttrFlags::EXCLUDE_CALLCHAIN_USER));
     }
@@ -317,4 +319,29 @@ fn descriptions_name_the_sides_that_are_sampled() {
         "cycles:u"
     );
     assert_eq!(described("cycles:uk", |_| {}), "cycles:uk");
+}
+
+#[test]
+fn copied_stacks_leave_room_for_the_samples_of_25_ms() {
+    let plan = plan_for("cycles", |o| {
+        o.user_stack = Some(60 << 10);
+        o.fit_user_stack = true;
+        o.ring_bytes = Some(8 << 20);
+        o.rate = Rate::Frequency(9_999);
+    });
+    let bytes = u64::from(plan.user_stack().unwrap());
+    // 250 samples come in 25 ms.
+    let in_25_ms = 9_999 * 25 / 1000;
+    assert!(bytes * in_25_ms <= 8 << 20, "{bytes}");
+    assert!(
+        (bytes + 200) * 2 * in_25_ms > 8 << 20,
+        "no shorter than that: {bytes}"
+    );
+    // At the usual rate all that was asked for fits.
+    let plan = plan_for("cycles", |o| {
+        o.user_stack = Some(60 << 10);
+        o.fit_user_stack = true;
+        o.ring_bytes = Some(8 << 20);
+    });
+    assert_eq!(plan.user_stack(), Some(60 << 10));
 }

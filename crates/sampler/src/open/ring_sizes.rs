@@ -1,4 +1,4 @@
-//! How large the rings are, and why.
+//! Sizes of the rings, and their reasons.
 //!
 //! A user without privileges may lock `perf_event_mlock_kb` of ring memory for each CPU: 516
 //! KiB unless set otherwise, which is 128 pages of data and the control page of one ring. Two
@@ -15,44 +15,44 @@
 //! word, as it too holds far more than the 100 ms between two looks at an idle ring. Below that,
 //! and below a size the user asked for, each halving is reported.
 
-use crate::sys;
+use rustix::param::page_size;
 
-/// Bytes of the two rings of a CPU; each a power of two of pages.
+/// Sizes in bytes of the two rings of a CPU; each a power of two of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingSizes {
-    /// Samples.
+    /// Ring of samples.
     pub samples: usize,
-    /// Sideband.
+    /// Ring of sideband.
     pub sideband: usize,
 }
 
-/// What is tried first.
+/// Sizes that are tried first.
 pub const PRIVILEGED: RingSizes = RingSizes {
     samples: 1 << 20,
     sideband: 256 << 10,
 };
 
-/// What fits into the default allowance.
+/// Sizes that fit into the default allowance of a user without privileges.
 pub const UNPRIVILEGED: RingSizes = RingSizes {
     samples: 256 << 10,
     sideband: 128 << 10,
 };
 
-/// Samples, where they have copies of stacks in them, and nobody asked for another size: some 130 of
+/// Returns the default size of the sample ring where samples have stack copies: room for some 130 of
 /// the longest. Less where there are so many CPUs that it would be 256 MiB in all.
 pub fn with_stacks(cpus: usize) -> usize {
     let fair = (256 << 20) / cpus.max(1);
     fair.clamp(1 << 20, 8 << 20).next_power_of_two()
 }
 
-/// Least bytes of a stack that are copied, however many samples there are a second.
+/// Smallest number of bytes of a stack that are copied, however high the sampling rate.
 pub const SHORTEST_STACK: u32 = 4 << 10;
 
-/// No ring becomes smaller than this in bytes: a record can be 64 KiB long.
+/// Smallest ring in bytes: a record can be 64 KiB long.
 pub const SMALLEST: usize = 64 << 10;
 
 impl RingSizes {
-    /// The sizes to begin with: what was asked for, else the larger default.
+    /// Returns the sizes to begin with: those asked for, else the larger defaults.
     pub(super) fn first(samples: Option<usize>, sideband: Option<usize>) -> RingSizes {
         RingSizes {
             samples: samples.map_or(PRIVILEGED.samples, whole_pages),
@@ -60,7 +60,7 @@ impl RingSizes {
         }
     }
 
-    /// The same with the larger ring halved; `None` when both are the smallest already.
+    /// Returns these sizes with the larger ring halved; `None` when both are the smallest already.
     pub(super) fn halved(self) -> Option<RingSizes> {
         let half = |bytes: usize| (bytes / 2).max(SMALLEST.min(bytes));
         let halved = match self.samples > self.sideband || self.sideband <= SMALLEST {
@@ -79,7 +79,7 @@ impl RingSizes {
 
 /// Rounds up to a power of two of pages; at most 1 GiB.
 fn whole_pages(bytes: usize) -> usize {
-    bytes.clamp(sys::page_size(), 1 << 30).next_power_of_two()
+    bytes.clamp(page_size(), 1 << 30).next_power_of_two()
 }
 
 #[cfg(test)]
@@ -96,10 +96,7 @@ mod tests {
     #[test]
     fn sizes_asked_for_are_rounded_up() {
         let sizes = RingSizes::first(Some(300_000), Some(1));
-        assert_eq!(
-            (sizes.samples, sizes.sideband),
-            (512 << 10, sys::page_size())
-        );
+        assert_eq!((sizes.samples, sizes.sideband), (512 << 10, page_size()));
     }
 
     #[test]

@@ -1,13 +1,15 @@
-//! The steps down: what to ask for once the kernel has refused.
+//! Steps down: the next thing to ask for once the kernel has refused.
 
+use super::attrs;
 use super::degradation::{Degradation, Feature};
-use super::error::{self, OpenError};
+use super::error::OpenError;
 use super::plan::{Plan, Refusal, Stage, Watching};
 use super::ring_sizes::{RingSizes, UNPRIVILEGED};
-use crate::errno::Errno;
 use rprof_events::Event;
 use rprof_events::Rate;
-use rprof_records::EventKind;
+use rprof_perf_event::errno::{is_missing_event, is_refusal};
+use rprof_perf_event::{Errno, MapRingError, OpenEventError};
+use rprof_records::{Attr, EventKind};
 
 impl Plan {
     /// Changes the plan so that the next attempt may do better.
@@ -24,35 +26,29 @@ impl Plan {
         if stepped {
             return Ok(());
         }
-        let event = match stage {
-            Stage::Sampling(index) => self.describe(&self.events[index]),
+        let (event, attr) = match stage {
+            Stage::Sampling(index) => self.sampled(index),
             // What keeps the sideband from being had keeps the samples from it as well.
-            Stage::Sideband if errno.is_refusal() => self.describe(&self.events[0]),
-            Stage::Sideband => "dummy".to_owned(),
+            Stage::Sideband if is_refusal(errno) => self.sampled(0),
+            Stage::Sideband => ("dummy".to_owned(), attrs::sideband(self)),
             Stage::Ring(bytes) => {
-                return Err(OpenError::Ring {
-                    cpu,
-                    bytes,
-                    errno,
-                    remedy: error::ring_remedy(errno, &self.limits),
-                });
+                let error = MapRingError::new(Some(cpu), bytes, errno, &self.limits);
+                return Err(error.into());
             }
         };
         let by_cpu = self.watching == Watching::Cpus;
-        let by_branches = self.options.callchains && self.options.branch_call_stacks;
-        Err(OpenError::Event {
-            remedy: match errno.0 {
-                libc::EOPNOTSUPP if by_branches => error::NO_BRANCHES.to_owned(),
-                _ => error::remedy(&event, errno, &self.limits, by_cpu),
-            },
-            event,
-            cpu: Some(cpu),
-            errno,
-        })
+        let limits = &self.limits;
+        Err(OpenEventError::new(&event, &attr, by_cpu, Some(cpu), errno, limits).into())
+    }
+
+    /// Returns the description and the attr of a sample event.
+    fn sampled(&self, index: usize) -> (String, Attr) {
+        let event = &self.events[index];
+        (self.describe(event), attrs::sampling(self, event))
     }
 
     fn step_down_sampling(&mut self, index: usize, errno: Errno) -> Result<bool, OpenError> {
-        if errno.is_missing_event() && !self.explicit && self.events[index] == Event::cycles() {
+        if is_missing_event(errno) && !self.explicit && self.events[index] == Event::cycles() {
             self.events[index] = Event::cpu_clock();
             self.degradations.push(Degradation::EventReplaced {
                 wanted: Event::cycles().describe(),
@@ -61,8 +57,8 @@ impl Plan {
             });
             return Ok(true);
         }
-        if errno.is_refusal() {
-            // Who asked for the kernel by name does not want to go without it.
+        if is_refusal(errno) {
+            // A user who named the kernel side does not want to go without it.
             let by_name = self.events.iter().any(|event| event.modifiers().kernel);
             if self.excludes_kernel() || by_name || self.options.exclude_user {
                 return Ok(false);
@@ -74,10 +70,10 @@ impl Plan {
             });
             return Ok(true);
         }
-        match errno.0 {
-            libc::EOVERFLOW => Ok(self.lower_max_stack()),
-            libc::EOPNOTSUPP => Ok(self.lower_precision(index, errno)),
-            libc::EINVAL => {
+        match errno {
+            Errno::OVERFLOW => Ok(self.lower_max_stack()),
+            Errno::OPNOTSUPP => Ok(self.lower_precision(index, errno)),
+            Errno::INVAL => {
                 // The kernel lowers its limit by itself while it runs.
                 if self.lower_frequency()? || self.lower_precision(index, errno) {
                     return Ok(true);
@@ -92,7 +88,7 @@ impl Plan {
         }
     }
 
-    /// Asks for one step less of precision; says whether there was one.
+    /// Asks for one step less of precision; returns whether there was one.
     fn lower_precision(&mut self, index: usize, errno: Errno) -> bool {
         let event = &self.events[index];
         let Some(used) = event.precise().checked_sub(1) else {
@@ -118,8 +114,8 @@ impl Plan {
         true
     }
 
-    /// Counts in guests as well, for PMUs that can leave nothing out. Without a word: who did
-    /// not ask for guests to be left out does not miss it.
+    /// Counts in guests as well, for PMUs that can leave nothing out. Not reported: the user did not
+    /// ask for guests to be left out.
     fn include_guests(&mut self, index: usize) -> bool {
         let event = &self.events[index];
         let has_own_pmu = event.kind().0 > EventKind::BREAKPOINT.0;
@@ -150,7 +146,7 @@ impl Plan {
     }
 
     fn step_down_sideband(&mut self, errno: Errno) -> bool {
-        if errno.is_refusal() {
+        if is_refusal(errno) {
             return self.drop_one_of(&[Feature::KernelSymbols], errno);
         }
         let features = [
@@ -159,7 +155,7 @@ impl Plan {
             Feature::KernelSymbols,
             Feature::ClockId,
         ];
-        errno.0 == libc::EINVAL && self.drop_one_of(&features, errno)
+        errno == Errno::INVAL && self.drop_one_of(&features, errno)
     }
 
     /// Drops the first feature that is still asked for. Kernels gained them in this
@@ -187,7 +183,7 @@ impl Plan {
         false
     }
 
-    /// Brings frequencies under the kernel's limit; says whether one was above.
+    /// Brings frequencies under the kernel's limit; returns whether one was above.
     pub(super) fn lower_frequency(&mut self) -> Result<bool, OpenError> {
         let Some(limit) = self.limits.max_sample_rate.filter(|limit| *limit > 0) else {
             return Ok(false);
@@ -231,7 +227,7 @@ impl Plan {
     }
 
     fn step_down_rings(&mut self, errno: Errno) -> bool {
-        if !matches!(errno.0, libc::EPERM | libc::ENOMEM | libc::EACCES) {
+        if !matches!(errno, Errno::PERM | Errno::NOMEM | Errno::ACCESS) {
             return false;
         }
         let modest = self.modest_rings();
@@ -256,7 +252,7 @@ impl Plan {
         true
     }
 
-    /// The rings with every size that the user left open at its smaller default.
+    /// Returns the rings with every size that the user left open at its smaller default.
     fn modest_rings(&self) -> RingSizes {
         RingSizes {
             samples: match self.options.ring_bytes {
@@ -270,7 +266,7 @@ impl Plan {
         }
     }
 
-    /// Bytes wanted, if rings were halved already.
+    /// Returns the bytes wanted, if rings were halved already.
     fn shrunk(&self) -> Option<usize> {
         self.degradations.iter().find_map(|step| match step {
             Degradation::RingShrunk { wanted, .. } => Some(*wanted),

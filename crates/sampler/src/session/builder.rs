@@ -1,21 +1,19 @@
-//! From what is asked for to a session.
+//! [`SessionBuilder`]: from options to a session.
 
 use super::{Session, SessionError};
-use crate::drain::{DrainThreads, StackTops, Start};
-use crate::limits::Limits;
+use crate::clock::since_boot;
+use crate::drain::{DrainConfig, DrainThreads, StackBases};
+use crate::inherited_filter::InheritedEventFilter;
 use crate::open::{self, Degradation, Opened, Plan, Role, Scope, Threads};
 use crate::options::SamplingOptions;
-use crate::sieve::Sieve;
-use crate::sys;
-use rprof_events::Event;
-use rprof_events::Rate;
-use rprof_events::cpus;
-use rprof_launch::{Cgroup, Selection, Target, TargetExitWatcher};
-use rprof_launch::{Child, Launcher};
+use rprof_events::{Event, Rate, cpus};
+use rprof_launch::{Cgroup, Child, Launcher, Selection, Target, TargetExitWatcher};
+use rprof_perf_event::Limits;
 use rprof_records::{Endian, SampleLayout, SampleType};
 use std::time::Duration;
 
-/// What to record and how: a sentence that ends in [`launch`](Self::launch).
+/// Description of a recording: a sentence that ends in [`launch`](Self::launch) or
+/// [`attach`](Self::attach).
 ///
 /// ```no_run
 /// use rprof_launch::Launcher;
@@ -50,76 +48,76 @@ impl SessionBuilder {
         self
     }
 
-    /// Samples a second on each busy CPU. Without this and [`period`](Self::period), it is 999, and
-    /// of tracepoints, probes and breakpoints each is a sample.
+    /// Sets the samples a second on each busy CPU. Without this and [`period`](Self::period) it is
+    /// 999, and each tracepoint, probe and breakpoint hit is a sample.
     pub fn frequency(mut self, hertz: u64) -> Self {
         self.options.rate = Rate::Frequency(hertz);
         self.options.rate_is_default = false;
         self
     }
 
-    /// One sample for so many events.
+    /// Takes one sample for so many events.
     pub fn period(mut self, events: u64) -> Self {
         self.options.rate = Rate::Period(events);
         self.options.rate_is_default = false;
         self
     }
 
-    /// Fail when the frequency is above the kernel's limit, in place of lowering it.
+    /// Fails when the frequency is above the kernel's limit, in place of lowering it.
     pub fn strict_frequency(mut self, strict: bool) -> Self {
         self.options.strict_frequency = strict;
         self
     }
 
-    /// Whether to record callchains.
+    /// Records callchains. Default: yes.
     pub fn callchains(mut self, on: bool) -> Self {
         self.options.callchains = on;
         self
     }
 
-    /// Most addresses in a callchain.
+    /// Sets the largest number of addresses in a callchain.
     pub fn max_stack(mut self, addresses: u16) -> Self {
         self.options.max_stack = Some(addresses);
         self
     }
 
-    /// Leave out samples in the kernel.
+    /// Leaves out samples in the kernel.
     pub fn exclude_kernel(mut self, exclude: bool) -> Self {
         self.options.exclude_kernel = exclude;
         self
     }
 
-    /// Leave out samples in user mode.
+    /// Leaves out samples in user mode.
     pub fn exclude_user(mut self, exclude: bool) -> Self {
         self.options.exclude_user = exclude;
         self
     }
 
-    /// Whether to watch what the program starts as well.
+    /// Watches the threads and processes that the target starts as well. Default: yes.
     pub fn inherit(mut self, inherit: bool) -> Self {
         self.options.inherit = inherit;
         self
     }
 
-    /// Bytes of sample ring for each CPU; rounded up to a power of two of pages.
+    /// Sets the bytes of sample ring for each CPU; rounded up to a power of two of pages.
     pub fn ring_bytes(mut self, bytes: usize) -> Self {
         self.options.ring_bytes = Some(bytes);
         self
     }
 
-    /// Bytes of sideband ring for each CPU; rounded up to a power of two of pages.
+    /// Sets the bytes of sideband ring for each CPU; rounded up to a power of two of pages.
     pub fn sideband_ring_bytes(mut self, bytes: usize) -> Self {
         self.options.sideband_ring_bytes = Some(bytes);
         self
     }
 
-    /// What to watch; the command, unless set.
+    /// Sets the target. Default: the command.
     pub fn target(mut self, target: Target) -> Self {
         self.options.target = target;
         self
     }
 
-    /// The CPUs to watch; without a [target](Self::target) and a command, everything on them.
+    /// Sets the CPUs to watch; without a [target](Self::target) and a command, everything on them.
     pub fn cpus(mut self, cpus: Vec<u32>) -> Self {
         self.options.cpus = cpus;
         self
@@ -132,33 +130,33 @@ impl SessionBuilder {
         self
     }
 
-    /// Leave this process itself out of what is watched.
+    /// Leaves this process itself out of the recording.
     pub fn exclude_self(mut self, exclude: bool) -> Self {
         self.options.exclude_self = exclude;
         self
     }
 
-    /// Run the drain threads under SCHED_FIFO with this priority, 1 to 99.
+    /// Runs the drain threads under SCHED_FIFO with this priority, 1 to 99.
     pub fn realtime(mut self, priority: u8) -> Self {
         self.options.drain.realtime = Some(priority);
         self
     }
 
-    /// Copy so many bytes of the user's stack into each sample, with the user's registers,
+    /// Copies so many bytes of the user's stack into each sample, with the user's registers,
     /// in place of the user part of the callchain.
     pub fn user_stack(mut self, bytes: Option<u32>) -> Self {
         self.options.user_stack = bytes;
         self
     }
 
-    /// Take the user's side of callchains from the processor's record of branches.
+    /// Takes the user's side of callchains from the processor's record of branches.
     pub fn branch_call_stacks(mut self, on: bool) -> Self {
         self.options.branch_call_stacks = on;
         self
     }
 
-    /// Take the bytes of [`user_stack`](Self::user_stack) for the most, and copy fewer where the
-    /// ring would not hold enough samples.
+    /// Takes the bytes of [`user_stack`](Self::user_stack) for an upper bound, and copies fewer where
+    /// the ring would not hold the samples of 25 ms.
     pub fn fit_user_stack(mut self, fit: bool) -> Self {
         self.options.fit_user_stack = fit;
         self
@@ -202,7 +200,7 @@ impl SessionBuilder {
 
     fn open(self, mut plan: Plan, child: Option<Child>) -> Result<Session, SessionError> {
         // A process's start is rounded down to a tick of 10 ms.
-        let opened_at = sys::since_boot().saturating_sub(Duration::from_millis(10));
+        let opened_at = since_boot().saturating_sub(Duration::from_millis(10));
         let target = &self.options.target;
         let mut cpus = cpus::select(&self.options.cpus)?;
         let selection = Selection::from_target(target, self.options.exclude_self);
@@ -231,7 +229,7 @@ impl SessionBuilder {
             events,
             cpus,
             rings,
-            watches,
+            sets,
         } = opened;
         let layout = |role| {
             let of_role = events.iter().find(|event| event.role == role);
@@ -240,7 +238,7 @@ impl SessionBuilder {
         };
         let (samples, sideband) = (layout(Role::Samples), layout(Role::Sideband));
         let excluded = self.options.exclude_self.then(std::process::id);
-        let sieve = Sieve::new(
+        let inherited_filter = InheritedEventFilter::new(
             samples.clone(),
             sideband.clone(),
             &threads.suspects,
@@ -256,17 +254,17 @@ impl SessionBuilder {
                 event.ids.iter().map(move |id| (*id, layout.clone()))
             })
             .collect();
-        let stack_tops = StackTops::default();
-        let start = Start {
+        let stack_bases = StackBases::default();
+        let config = DrainConfig {
             cpus: cpus.iter().cloned().zip(rings).collect(),
             samples,
             sideband,
             dumps,
-            tops: stack_tops.clone(),
+            bases: stack_bases.clone(),
             options: self.options.drain.clone(),
         };
         let (running, batches, recycler) =
-            DrainThreads::start(start).map_err(SessionError::Threads)?;
+            DrainThreads::start(config).map_err(SessionError::Threads)?;
         let mut degradations = plan.degradations;
         let drain = &self.options.drain;
         if let (Some(wanted), Some(errno)) = (drain.nice, running.nice_refused) {
@@ -279,19 +277,19 @@ impl SessionBuilder {
             numbers: cpus.iter().map(|events| events.cpu).collect(),
             threads: running,
             cpus,
-            watches,
+            sets,
             child,
-            living: selection.map(|selection| TargetExitWatcher::new(selection, &threads.attached)),
+            exits: selection.map(|selection| TargetExitWatcher::new(selection, &threads.attached)),
             attached: threads.attached,
             target: self.options.target,
             enabled_from_start: self.options.enabled_from_start,
-            sieve,
+            inherited_filter,
             opened_at,
             events,
             degradations,
             batches,
             recycler,
-            stack_tops,
+            stack_bases,
             ring_bytes,
             counts: None,
         })

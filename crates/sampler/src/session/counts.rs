@@ -1,7 +1,8 @@
-//! What there is to know at the end.
+//! Readings and counts at the end of a recording.
 
 use crate::drain::DrainCounts;
-use rprof_perf_event::Count;
+use crate::open::Degradation;
+use rprof_perf_event::{ReadError, Reading};
 
 /// Counts at the end of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -10,31 +11,142 @@ pub struct FinalCounts {
     pub cpus: Vec<CpuCounts>,
 }
 
-/// What there is to know of one CPU at the end.
+/// Counts of one CPU at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuCounts {
     /// The CPU.
     pub cpu: u32,
-    /// A reading of each sample event, in the order of [`Session::events`](crate::Session::events).
-    pub events: Vec<Count>,
-    /// A reading of the sideband event: its `lost` says how many mappings and names are missing.
-    pub sideband: Count,
-    /// What the drain thread did.
+    /// Readings of the sample events, in the order of [`Session::events`](crate::Session::events).
+    pub events: Vec<EventCount>,
+    /// Reading of the sideband event: its `lost` says how many mappings and names are missing.
+    pub sideband: EventCount,
+    /// Counts of the drain thread.
     pub drain: DrainCounts,
 }
 
-impl FinalCounts {
-    /// Samples dropped in full rings, on all CPUs; `None` when the kernel does not tell.
-    ///
-    /// More than the sum of all LOST records by those that were dropped last, after which
-    /// no record could be written any more.
-    pub fn lost_samples(&self) -> Option<u64> {
-        let events = self.cpus.iter().flat_map(|cpu| &cpu.events);
-        events.map(|count| count.lost).sum()
+/// Readings of one event on one CPU, summed over the threads or control groups that are watched.
+///
+/// Neither sum nor failure: the event is not for this CPU (the `cpumask` of its PMU).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventCount {
+    /// Sum of the readings; `None` if there is none.
+    pub sum: Option<Reading>,
+    /// First failure to read; the sum is then too low.
+    pub failure: Option<ReadError>,
+}
+
+impl EventCount {
+    /// Adds a reading of another thread or control group.
+    pub(super) fn add(&mut self, reading: Result<Reading, ReadError>) {
+        match (reading, &mut self.sum) {
+            (Ok(reading), Some(sum)) => sum.add(reading),
+            (Ok(reading), None) => self.sum = Some(reading),
+            (Err(error), _) => self.failure = self.failure.or(Some(error)),
+        }
     }
 
-    /// Sideband records dropped in full rings, on all CPUs; `None` when the kernel does not tell.
+    /// Number of events counted, where anything was counted.
+    pub fn value(&self) -> Option<u64> {
+        Some(self.sum?.value)
+    }
+
+    /// Samples dropped because the ring was full; `None` if the kernel does not count them (before
+    /// Linux 6.0), or the event is not for this CPU.
+    pub fn lost(&self) -> Option<u64> {
+        self.sum?.lost
+    }
+}
+
+impl FinalCounts {
+    /// Samples dropped in full rings, on all CPUs; `None` when the kernel does not count them.
+    ///
+    /// More than the sum of all LOST records by those that were dropped last, after which no record
+    /// could be written any more.
+    pub fn lost_samples(&self) -> Option<u64> {
+        let events = self.cpus.iter().flat_map(|cpu| &cpu.events);
+        // An event that is not for a CPU has lost nothing there.
+        let sums = events.filter_map(|count| count.sum);
+        sums.map(|reading| reading.lost).sum()
+    }
+
+    /// Sideband records dropped in full rings, on all CPUs; `None` when the kernel does not count
+    /// them.
     pub fn lost_sideband(&self) -> Option<u64> {
-        self.cpus.iter().map(|cpu| cpu.sideband.lost).sum()
+        let sums = self.cpus.iter().filter_map(|cpu| cpu.sideband.sum);
+        sums.map(|reading| reading.lost).sum()
+    }
+
+    /// Returns what to report of an event that could not be read on some CPUs.
+    pub(super) fn failure_of(&self, index: usize, event: &str) -> Option<Degradation> {
+        let failed = || {
+            let counts = (self.cpus.iter()).map(|cpu| (cpu.cpu, cpu.events.get(index)));
+            counts.filter_map(|(cpu, count)| Some((cpu, count?.failure?)))
+        };
+        Some(Degradation::CounterFailed {
+            event: event.to_owned(),
+            error: failed().next()?.1,
+            cpus: failed().map(|(cpu, _)| cpu).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(lost: Option<u64>) -> EventCount {
+        let mut count = EventCount::default();
+        count.add(Ok(Reading {
+            value: 1,
+            lost,
+            ..Reading::default()
+        }));
+        count
+    }
+
+    fn counts(events: [[EventCount; 2]; 2]) -> FinalCounts {
+        let cpus = events.into_iter().enumerate();
+        FinalCounts {
+            cpus: cpus
+                .map(|(cpu, events)| CpuCounts {
+                    cpu: cpu as u32 + 4,
+                    events: events.to_vec(),
+                    ..CpuCounts::default()
+                })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn an_event_of_one_cpu_does_not_hide_what_others_lost() {
+        // As an uncore PMU has it: the second event is for the first CPU only.
+        let all = counts([
+            [counted(Some(1)), counted(Some(2))],
+            [counted(Some(3)), EventCount::default()],
+        ]);
+        assert_eq!(all.lost_samples(), Some(6));
+        let old_kernel = counts([[counted(None); 2], [counted(None); 2]]);
+        assert_eq!(old_kernel.lost_samples(), None);
+        // No sideband is opened for control groups.
+        assert_eq!(all.lost_sideband(), Some(0));
+    }
+
+    #[test]
+    fn an_event_that_cannot_be_read_is_reported_with_its_cpus() {
+        let mut failed = counted(Some(1));
+        failed.add(Err(ReadError::PinnedWithoutCounter));
+        assert_eq!(failed.value(), Some(1), "what was read still counts");
+        let all = counts([[counted(Some(0)), failed], [failed, failed]]);
+        let first = Degradation::CounterFailed {
+            event: "cycles:D".to_owned(),
+            cpus: vec![5],
+            error: ReadError::PinnedWithoutCounter,
+        };
+        assert_eq!(all.failure_of(0, "cycles:D"), Some(first));
+        let Some(Degradation::CounterFailed { cpus, .. }) = all.failure_of(1, "cs") else {
+            panic!("nothing is reported");
+        };
+        assert_eq!(cpus, [4, 5]);
+        assert_eq!(counts([[counted(None); 2]; 2]).failure_of(1, "cs"), None);
     }
 }

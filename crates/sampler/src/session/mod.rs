@@ -1,60 +1,32 @@
-//! A recording, from the first event to the last count.
+//! Recordings, from the first event to the last count.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `builder` | [`SessionBuilder`]: from what is asked for to a session |
-//! | `counts` | [`FinalCounts`]: what there is to know at the end |
+//! | `builder` | [`SessionBuilder`]: from options to a session |
+//! | `counts` | [`FinalCounts`]: readings and counts at the end |
+//! | `error` | [`SessionError`], [`ControlError`] |
 
 mod builder;
 mod counts;
+mod error;
 
 pub use builder::SessionBuilder;
-pub use counts::{CpuCounts, FinalCounts};
+pub use counts::{CpuCounts, EventCount, FinalCounts};
+pub use error::{ControlError, SessionError};
 
-use crate::drain::{Batch, DrainThreads, Haste, Recycler, StackTops};
-use crate::open::{CpuEvents, Degradation, EventIds, OpenError, Watch};
-use crate::sieve::Sieve;
-use crate::sys;
+use crate::drain::{Batch, DrainThreads, FastDrain, Recycler, StackBases};
+use crate::inherited_filter::InheritedEventFilter;
+use crate::open::{ControlFailure, CpuEvents, Degradation, EventIds, EventSet};
+use crate::wakeup;
 use crossbeam_channel::Receiver;
-use rprof_events::cpus::CpuListError;
-use rprof_launch::{CgroupError, Target, TargetExitWatcher, TargetThread};
-use rprof_launch::{Child, ExecError, LaunchError, WaitOutcome};
-use rprof_perf_event::Count;
+use error::Action;
+use rprof_launch::{Child, Target, TargetExitWatcher, TargetThread, WaitOutcome};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What can go wrong on the way to a recording.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SessionError {
-    /// The list of CPUs.
-    #[error(transparent)]
-    Cpus(#[from] CpuListError),
-    /// The child could not be prepared.
-    #[error(transparent)]
-    Launch(#[from] LaunchError),
-    /// Events could not be opened.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// The program could not be executed.
-    #[error(transparent)]
-    Exec(#[from] ExecError),
-    /// Neither a command nor anything else to watch.
-    #[error(
-        "there is nothing to watch: name a command, processes, threads, a user, or the whole system"
-    )]
-    NoTarget,
-    /// A control group.
-    #[error(transparent)]
-    Cgroup(#[from] CgroupError),
-    /// The drain threads could not be started.
-    #[error("cannot start the threads that read the ring buffers: {0}; is `ulimit -u` reached?")]
-    Threads(#[source] io::Error),
-}
-
-/// A recording of a program and of what it starts, or of what runs already.
+/// Recording of a program and of what it starts, or of what runs already.
 ///
 /// The threads run from the beginning; records come once the program does. Dropping the session
 /// stops them, and ends a program that was never started.
@@ -64,20 +36,19 @@ pub struct Session {
     threads: DrainThreads,
     cpus: Vec<Arc<CpuEvents>>,
     numbers: Vec<u32>,
-    /// All events.
-    watches: Vec<Watch>,
+    sets: Vec<EventSet>,
     child: Option<Child>,
-    living: Option<TargetExitWatcher>,
+    exits: Option<TargetExitWatcher>,
     target: Target,
     enabled_from_start: bool,
-    sieve: Sieve,
+    inherited_filter: InheritedEventFilter,
     opened_at: Duration,
     attached: Vec<TargetThread>,
     events: Vec<EventIds>,
     degradations: Vec<Degradation>,
     batches: Receiver<Batch>,
     recycler: Recycler,
-    stack_tops: StackTops,
+    stack_bases: StackBases,
     ring_bytes: (usize, usize),
     counts: Option<FinalCounts>,
 }
@@ -88,28 +59,28 @@ impl Session {
         SessionBuilder::default()
     }
 
-    /// The steps down that were taken, in order.
+    /// Steps down that were taken, in order.
     pub fn degradations(&self) -> &[Degradation] {
         &self.degradations
     }
 
-    /// The events as they were opened, with their ids: sample events in the order they were asked
-    /// for, and the sideband event last.
+    /// Events as they were opened, with their ids: sample events in the order they were asked for,
+    /// and the sideband event last.
     pub fn events(&self) -> &[EventIds] {
         &self.events
     }
 
-    /// The CPUs that are watched, in ascending order.
+    /// CPUs that are watched, in ascending order.
     pub fn cpus(&self) -> &[u32] {
         &self.numbers
     }
 
-    /// Bytes of sample ring and of sideband ring that each CPU got.
+    /// Sizes in bytes of the sample ring and of the sideband ring of each CPU.
     pub fn ring_bytes(&self) -> (usize, usize) {
         self.ring_bytes
     }
 
-    /// Whether the watermarks of all CPUs are exact, as each thread is bound to its CPU.
+    /// Returns whether the watermarks of all CPUs are exact, as each thread is bound to its CPU.
     pub fn has_exact_watermarks(&self) -> bool {
         self.threads.pinned
     }
@@ -130,25 +101,26 @@ impl Session {
         &self.attached
     }
 
-    /// When the first event was opened: the time since the machine was started, as /proc has it for
+    /// Time at which the first event was opened: since the machine was started, as /proc has it for
     /// processes (CLOCK_BOOTTIME), less one of its ticks.
     pub fn opened_at(&self) -> Duration {
         self.opened_at
     }
 
-    /// Adds a step down to those that are told.
+    /// Adds a step down that the caller had to take.
     pub fn add_degradation(&mut self, step: Degradation) {
         self.degradations.push(step);
     }
 
-    /// What is watched.
+    /// Target of the recording.
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// Tells which samples count: where threads were attached to, some may be taken twice.
-    pub fn sieve(&self) -> Sieve {
-        self.sieve.clone()
+    /// Returns a filter for samples that do not count: where threads were attached to, some may be
+    /// taken twice. All records must pass through one filter, in the order of time.
+    pub fn inherited_event_filter(&self) -> InheritedEventFilter {
+        self.inherited_filter.clone()
     }
 
     /// Begins sampling, and lets the program begin.
@@ -158,13 +130,16 @@ impl Session {
     /// ([`attached`](Self::attached)), so that no sample comes before its mapping.
     ///
     /// # Errors
-    /// [`ExecError`] when the program cannot be executed. The recording is then stopped, and
-    /// empty.
-    pub fn start(&mut self) -> Result<(), ExecError> {
+    /// [`SessionError::Exec`] when the program cannot be executed, [`SessionError::Control`] when
+    /// an event cannot be started. The recording is then stopped.
+    pub fn start(&mut self) -> Result<(), SessionError> {
+        let mut started = Ok(());
         if self.enabled_from_start && self.target != Target::Command {
-            self.enable();
+            started = self.enable().map_err(SessionError::from);
         }
-        let started = self.child.as_mut().map_or(Ok(()), Child::release);
+        if let (Ok(()), Some(child)) = (&started, &mut self.child) {
+            started = child.release().map_err(SessionError::from);
+        }
         if started.is_err() {
             self.stop();
         }
@@ -172,26 +147,46 @@ impl Session {
     }
 
     /// Begins sampling, or goes on after [`disable`](Self::disable).
-    pub fn enable(&self) {
-        for watch in &self.watches {
-            watch.enable();
-        }
+    ///
+    /// # Errors
+    /// The first event that could not be started. All others are.
+    pub fn enable(&self) -> Result<(), ControlError> {
+        self.control(Action::Start, EventSet::enable)
     }
 
     /// Stops sampling until [`enable`](Self::enable). Processes are followed all the same.
-    pub fn disable(&self) {
-        for watch in &self.watches {
-            watch.disable();
-        }
+    ///
+    /// # Errors
+    /// The first event that could not be stopped. All others are.
+    pub fn disable(&self) -> Result<(), ControlError> {
+        self.control(Action::Stop, EventSet::disable)
+    }
+
+    fn control(
+        &self,
+        action: Action,
+        call: impl Fn(&EventSet) -> Result<(), ControlFailure>,
+    ) -> Result<(), ControlError> {
+        // Every set is called, also after a failure.
+        let first = self
+            .sets
+            .iter()
+            .fold(Ok(()), |first, set| first.and(call(set)));
+        first.map_err(|ControlFailure { index, cpu, errno }| ControlError {
+            action,
+            event: (self.events.get(index)).map_or_else(String::new, |event| event.name.clone()),
+            cpu,
+            errno,
+        })
     }
 
     /// Waits until the program ends, all that was attached to is gone, `other` is readable, or the
-    /// time is over (`None`: no bound). Of several, the first in this order is told.
+    /// time is over (`None`: no bound). Of several, returns the first in this order.
     ///
     /// With a program, its end alone counts. Whole CPUs are never gone.
     ///
     /// # Errors
-    /// As [`Child::wait`], and what poll(2) says.
+    /// As [`Child::wait`], and those of poll(2).
     pub fn wait_or(
         &mut self,
         other: Option<BorrowedFd<'_>>,
@@ -202,64 +197,54 @@ impl Session {
         }
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         loop {
-            if self
-                .living
-                .as_mut()
-                .is_some_and(TargetExitWatcher::all_exited)
-            {
+            if (self.exits.as_mut()).is_some_and(TargetExitWatcher::all_exited) {
                 return Ok(WaitOutcome::TargetsExited);
             }
             let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 return Ok(WaitOutcome::Timeout);
             }
-            // poll(2) skips negative descriptors.
-            let mut fds = vec![sys::readable(other.map_or(-1, |fd| fd.as_raw_fd()))];
-            fds.extend(
-                self.living
-                    .iter()
-                    .flat_map(TargetExitWatcher::fds)
-                    .map(|fd| sys::readable(fd.as_raw_fd())),
-            );
-            let patience = self
-                .living
-                .as_ref()
-                .and_then(TargetExitWatcher::poll_interval);
-            let nap = [left, patience].into_iter().flatten().min();
-            sys::poll(&mut fds, nap)?;
-            if fds[0].revents != 0 {
+            let exits = self.exits.iter().flat_map(TargetExitWatcher::fds);
+            let mut fds: Vec<_> = (other.into_iter().chain(exits))
+                .map(wakeup::readable)
+                .collect();
+            let interval = self.exits.as_ref();
+            let interval = interval.and_then(TargetExitWatcher::poll_interval);
+            let nap = [left, interval].into_iter().flatten().min();
+            wakeup::wait(&mut fds, nap)?;
+            if other.is_some() && !fds[0].revents().is_empty() {
                 return Ok(WaitOutcome::Other);
             }
         }
     }
 
-    /// Where batches arrive, from all CPUs. After [`stop`](Self::stop) it is disconnected once the
-    /// last batch was taken. Clone it to receive on another thread.
+    /// Channel on which batches of all CPUs arrive. After [`stop`](Self::stop) it is disconnected
+    /// once the last batch was taken. Clone it to receive on another thread.
     pub fn batches(&self) -> &Receiver<Batch> {
         &self.batches
     }
 
-    /// Gives a batch's buffer back, once its records are taken out of it.
+    /// Returns a batch's buffer to its pool, once its records are taken out of it.
     pub fn recycle(&self, batch: Batch) {
         self.recycler.recycle(batch);
     }
 
-    /// What gives buffers back from another thread.
+    /// Handle that returns buffers from another thread.
     pub fn recycler(&self) -> Recycler {
         self.recycler.clone()
     }
 
-    /// Where to tell how much of each thread's stack is of use.
-    pub fn stack_tops(&self) -> &StackTops {
-        &self.stack_tops
+    /// Table of stack bases, for the receiver to fill: bytes above them are not forwarded.
+    pub fn stack_bases(&self) -> &StackBases {
+        &self.stack_bases
     }
 
-    /// Where to say that samples are wanted soon after they are taken.
-    pub fn haste(&self) -> &Haste {
-        &self.threads.haste
+    /// Switch by which the receiver asks for samples soon after they are taken.
+    pub fn fast_drain(&self) -> &FastDrain {
+        &self.threads.fast_drain
     }
 
-    /// Ends the recording: no event counts any more, and everything recorded is in
+    /// Ends the recording: no event counts any more, and all records are in
     /// [`batches`](Self::batches). The program, if it still runs, goes on unwatched.
     ///
     /// Nothing needs to receive meanwhile. A second call gives the same counts.
@@ -267,27 +252,40 @@ impl Session {
         if let Some(counts) = &self.counts {
             return counts.clone();
         }
-        for watch in &self.watches {
-            watch.disable_all();
+        for set in &self.sets {
+            set.disable_all();
         }
         let drained = self.threads.stop();
-        let mut counts: Vec<CpuCounts> = (self.cpus.iter().zip(drained))
+        let sampled = self.events.len().saturating_sub(1);
+        let mut cpus: Vec<CpuCounts> = (self.cpus.iter().zip(drained))
             .map(|(cpu, drain)| CpuCounts {
                 cpu: cpu.cpu,
-                events: vec![Count::default(); self.events.len().saturating_sub(1)],
-                sideband: Count::default(),
+                events: vec![EventCount::default(); sampled],
+                sideband: EventCount::default(),
                 drain,
             })
             .collect();
-        for watch in &self.watches {
-            if let Some(cpu) = counts.get_mut(watch.place) {
-                watch.add_counts(&mut cpu.events, &mut cpu.sideband);
+        for set in &self.sets {
+            let Some(cpu) = cpus.get_mut(set.cpu_index) else {
+                continue;
+            };
+            for (index, reading) in set.readings() {
+                if let Some(count) = cpu.events.get_mut(index) {
+                    count.add(reading);
+                }
+            }
+            if let Some(reading) = set.sideband_reading() {
+                cpu.sideband.add(reading);
             }
         }
-        let lost = counts.iter().filter(|cpu| cpu.drain.cpu_went_offline);
+        let counts = FinalCounts { cpus };
+        let lost = counts.cpus.iter().filter(|cpu| cpu.drain.cpu_went_offline);
         let lost = lost.map(|cpu| Degradation::CpuLost { cpu: cpu.cpu });
         self.degradations.extend(lost);
-        let counts = FinalCounts { cpus: counts };
+        for (index, event) in self.events.iter().take(sampled).enumerate() {
+            self.degradations
+                .extend(counts.failure_of(index, &event.name));
+        }
         self.counts = Some(counts.clone());
         counts
     }

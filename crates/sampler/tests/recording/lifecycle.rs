@@ -3,7 +3,7 @@
 use super::support::*;
 use rprof_launch::{Launcher, WaitOutcome};
 use rprof_records::RecordType;
-use rprof_sampler::Degradation;
+use rprof_sampler::{Degradation, SessionError};
 use std::os::fd::AsFd;
 
 /// Whether a process is there, alive or not yet reaped.
@@ -25,7 +25,9 @@ fn a_program_that_cannot_be_executed_is_an_error_and_leaves_nothing() {
             return;
         };
         let pid = session.child().unwrap().pid();
-        let error = session.start().unwrap_err();
+        let SessionError::Exec(error) = session.start().unwrap_err() else {
+            panic!("the program was executed");
+        };
         assert_eq!(
             (error.errno.raw_os_error(), error.exit_code()),
             (errno, code)

@@ -21,7 +21,8 @@
 //!    a look finds nobody new. The last look is at least a few milliseconds later than
 //!    the last opening, since a thread that is still within clone(2) cannot be seen.
 //! 3. A thread of step 2 may thus have two events for one. Its own are kept: samples in which it
-//!    appears under another's id are left out by the [`Sieve`](crate::Sieve). The same holds for
+//!    appears under another's id are left out by the
+//!    [`InheritedEventFilter`](crate::InheritedEventFilter). The same holds for
 //!    what it starts in turn, which inherits both; FORK records tell of that. They tell of
 //!    every such thread: a creator's sideband is opened on all CPUs before its first sample event.
 //!
@@ -29,62 +30,57 @@
 //! [`MOST_LOOKS`]: somebody could be missed then only if his creator, and that one's creator,
 //! and so on back through every look, each came between a look and an opening.
 
+use super::attempt::{Opened, Scope, open, react};
 use super::attrs;
 use super::degradation::Degradation;
-use super::error::{self, OpenError};
-use super::opened::{Opened, Scope, open, react};
+use super::error::OpenError;
+use super::event_set::EventSet;
 use super::plan::{Plan, Refusal};
-use super::watch::open_thread;
-use crate::errno::Errno;
-use crate::limits::Limits;
-use crate::sys;
 use rprof_launch::{Selection, TargetThread};
-use rprof_perf_event::{PerfFd, Subject};
+use rprof_perf_event::limits::{open_file_limit, raise_open_file_limit};
+use rprof_perf_event::{Errno, Limits, OpenOptions, Remedy, Subject, errno};
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-/// Most looks at /proc.
+/// Largest number of looks at /proc.
 const MOST_LOOKS: usize = 12;
 
-/// Least time between the last opening and the last look.
+/// Shortest time between the last opening and the last look.
 const SETTLE: Duration = Duration::from_millis(4);
 
-/// Descriptors that are set aside for all else that this process opens.
+/// Number of descriptors set aside for everything else that this process opens.
 const SPARE_FILES: usize = 64;
 
 /// Threads that are watched.
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
     pub(crate) attached: Vec<TargetThread>,
-    /// Those that may have inherited events as well, with the ids of their own.
+    /// Threads that may have inherited events as well, with the ids of their own.
     pub(crate) suspects: BTreeMap<u32, Vec<u64>>,
-    /// Processes that may not be watched, and why.
+    /// Processes that may not be watched, with the kernel's answer.
     refused: BTreeMap<u32, Errno>,
-    /// Processes that may.
+    /// Processes that may be watched.
     admitted: HashSet<u32>,
-    /// Threads that were found, the ones that are gone among them.
+    /// Threads that were found so far, ended ones included.
     known: HashSet<u32>,
 }
 
 impl Threads {
-    /// The threads before the first event is opened.
+    /// Lists the threads before the first event is opened.
     ///
     /// # Errors
     /// When there is none, or one that was named may not be watched.
     pub(crate) fn first_look(
         selection: &Selection,
     ) -> Result<(Threads, Vec<TargetThread>), OpenError> {
-        sys::raise_open_file_limit();
+        raise_open_file_limit();
         let limits = Limits::read();
         let mut threads = Threads::default();
-        // What keeps this process from watching itself is nothing to do with the others.
-        if let Err(errno) = probe(0) {
-            return Err(OpenError::Event {
-                event: "dummy".to_owned(),
-                cpu: None,
-                remedy: error::remedy("dummy", errno, &limits, false),
-                errno,
-            });
+        // A refusal to watch this very process has nothing to do with the others.
+        if let Err(errno) = can_attach(0) {
+            let attr = attrs::minimal();
+            let refused = OpenOptions::new(&attr).explain("dummy", errno, &limits);
+            return Err(refused.into());
         }
         let mut found = selection.threads();
         threads.admit(selection, &mut found, &limits)?;
@@ -92,7 +88,7 @@ impl Threads {
             Some((pid, errno)) if found.is_empty() => Err(OpenError::Process {
                 pid: *pid,
                 errno: *errno,
-                remedy: error::process_remedy(&limits),
+                remedy: Remedy::for_process(&limits),
             }),
             None if found.is_empty() => Err(OpenError::TargetsGone {
                 what: selection.describe(),
@@ -113,18 +109,18 @@ impl Threads {
             if self.admitted.contains(&thread.pid) || self.refused.contains_key(&thread.pid) {
                 continue;
             }
-            match probe(thread.tid as libc::pid_t) {
-                Err(errno) if errno.is_refusal() && selection.is_by_id() => {
+            match can_attach(thread.tid as i32) {
+                Err(errno) if errno::is_refusal(errno) && selection.is_by_id() => {
                     return Err(OpenError::Process {
                         pid: thread.pid,
                         errno,
-                        remedy: error::process_remedy(limits),
+                        remedy: Remedy::for_process(limits),
                     });
                 }
-                Err(errno) if errno.is_refusal() => {
+                Err(errno) if errno::is_refusal(errno) => {
                     self.refused.insert(thread.pid, errno);
                 }
-                // Whatever else is wrong is told when the events are opened.
+                // Any other refusal is reported when the events are opened.
                 _ => {
                     self.admitted.insert(thread.pid);
                 }
@@ -176,23 +172,23 @@ impl Threads {
         opened: &mut Opened,
     ) -> Result<(), Stop> {
         let before: Vec<usize> = opened.events.iter().map(|event| event.ids.len()).collect();
-        match open_thread(plan, opened, thread.tid as libc::pid_t) {
-            Ok(watches) => {
+        match open_thread(plan, opened, thread.tid as i32) {
+            Ok(sets) => {
                 if is_suspect {
                     let new = opened.events.iter().zip(before);
                     let ids = new.flat_map(|(event, before)| &event.ids[before..]);
                     self.suspects.insert(thread.tid, ids.copied().collect());
                 }
-                opened.watches.extend(watches);
+                opened.sets.extend(sets);
                 self.attached.push(thread);
                 Ok(())
             }
-            Err(refusal) => match refusal.errno.0 {
+            Err(refusal) => match refusal.errno {
                 // It has ended meanwhile.
-                libc::ESRCH => Ok(()),
-                libc::EMFILE | libc::ENFILE => Err(too_many(plan, self.known.len(), opened)),
+                Errno::SRCH => Ok(()),
+                Errno::MFILE | Errno::NFILE => Err(too_many(plan, self.known.len(), opened)),
                 // A process can raise its privileges at any moment.
-                libc::EACCES | libc::EPERM if !self.attached.is_empty() => {
+                Errno::ACCESS | Errno::PERM if !self.attached.is_empty() => {
                     self.refused.insert(thread.pid, refusal.errno);
                     Ok(())
                 }
@@ -201,7 +197,7 @@ impl Threads {
         }
     }
 
-    /// Adds what was left out to the steps down.
+    /// Adds targets that were left out to the steps down.
     fn tell(&self, plan: &mut Plan, selection: &Selection) {
         let named: (&[u32], bool) = match selection {
             Selection::Processes(pids) => (pids, false),
@@ -230,7 +226,7 @@ impl Threads {
     }
 }
 
-/// Why threads could not be opened.
+/// Reason for which threads could not be opened.
 enum Stop {
     /// The kernel refused an event of one; a step down may help, and all begins anew.
     Refused(Refusal),
@@ -267,21 +263,61 @@ pub(crate) fn open_threads(
     }
 }
 
-/// Whether a process may be watched, by the event that asks for least.
-fn probe(tid: libc::pid_t) -> Result<(), Errno> {
-    PerfFd::open_for(&attrs::probe(), Subject::Thread(tid), None, None, None).map(drop)
+/// Opens the events of one thread on all CPUs, into rings that are there.
+///
+/// Sideband comes first, and on all CPUs: a FORK record then tells of everyone who inherits a
+/// sample event from this thread.
+fn open_thread(plan: &Plan, opened: &mut Opened, tid: i32) -> Result<Vec<EventSet>, Refusal> {
+    let before: Vec<usize> = opened.events.iter().map(|event| event.ids.len()).collect();
+    let sets = open_thread_events(plan, opened, Subject::Thread(tid));
+    if sets.is_err() {
+        // A thread that ended halfway leaves no ids.
+        for (event, before) in opened.events.iter_mut().zip(before) {
+            event.ids.truncate(before);
+        }
+    }
+    sets
 }
 
-/// Whether the descriptors for so many more threads can be had.
+fn open_thread_events(
+    plan: &Plan,
+    opened: &mut Opened,
+    subject: Subject<'_>,
+) -> Result<Vec<EventSet>, Refusal> {
+    let Opened { events, cpus, .. } = opened;
+    let mut sets = Vec::with_capacity(cpus.len());
+    for (cpu_index, rings) in cpus.iter().enumerate() {
+        let mut set = EventSet::new(cpu_index, rings.cpu);
+        set.open_sideband(events, subject)?;
+        set.redirect_sideband(rings)?;
+        set.enable_sideband()?;
+        sets.push(set);
+    }
+    for (set, rings) in sets.iter_mut().zip(cpus.iter()) {
+        set.open_samples(plan, events, subject)?;
+        set.redirect_samples(rings)?;
+    }
+    Ok(sets)
+}
+
+/// Checks whether a thread may be watched, with the event that asks for least.
+fn can_attach(tid: i32) -> Result<(), Errno> {
+    let attr = attrs::minimal();
+    (OpenOptions::new(&attr).subject(Subject::Thread(tid)))
+        .open()
+        .map(drop)
+}
+
+/// Checks whether the descriptors for so many more threads can be had.
 fn check_files(plan: &Plan, more: usize, opened: &Opened) -> Result<(), Stop> {
-    let threads = opened.watches.len() / opened.cpus.len().max(1) + more;
-    match files(plan, threads, opened) as u64 > sys::open_file_limit() {
+    let threads = opened.sets.len() / opened.cpus.len().max(1) + more;
+    match open_file_limit().is_some_and(|limit| files(plan, threads, opened) as u64 > limit) {
         true => Err(too_many(plan, threads, opened)),
         false => Ok(()),
     }
 }
 
-/// Descriptors for so many threads.
+/// Returns the number of descriptors for so many threads.
 fn files(plan: &Plan, threads: usize, opened: &Opened) -> usize {
     let each = plan.events.len() + 1;
     opened.cpus.len() * (threads * each + 2) + SPARE_FILES
@@ -292,6 +328,6 @@ fn too_many(plan: &Plan, threads: usize, opened: &Opened) -> Stop {
         threads,
         cpus: opened.cpus.len(),
         needed: files(plan, threads, opened),
-        limit: sys::open_file_limit(),
+        limit: open_file_limit().unwrap_or(u64::MAX),
     })
 }

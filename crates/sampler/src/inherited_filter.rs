@@ -1,69 +1,71 @@
-//! Samples that are not to be counted: those taken twice, and the recorder's own.
+//! [`InheritedEventFilter`]: drops duplicate samples of threads that have both an inherited and
+//! their own event, and the recorder's own samples.
 //!
 //! A thread that was attached to while its creator was may have two events for one
-//! (`open/threads.rs` says how): what it inherited, and its own. Both write their ids into
+//! (`open/attach.rs` says how): what it inherited, and its own. Both write their ids into
 //! every record, so:
 //!
 //! - a thread that was attached to late counts under the ids of its own events only;
 //! - what such a thread starts inherits both, and counts under the ids of its creator;
 //! - every other thread has but one event, and all of its samples count.
 
-use crate::Stream;
+use crate::drain::Stream;
 use rprof_records::{
     Endian, ProcessEvent, RawBytes, RawRecord, RecordType, SampleId, SampleLayout, SampleType,
 };
 use std::collections::{BTreeMap, HashMap};
 
-/// Tells which samples count. Takes records in the order of time.
+/// Filter for samples that do not count. It follows FORK, EXIT and COMM records, so every record of
+/// a recording must pass through one filter, in the order of time.
 #[derive(Clone, Debug)]
-pub struct Sieve {
+pub struct InheritedEventFilter {
     samples: SampleLayout,
     sideband: SampleLayout,
-    /// Whose event has this id, of threads that were attached to late.
+    /// Thread whose event has this id, of threads that were attached to late.
     owner_of_id: HashMap<u64, u32>,
-    /// Under whose ids a thread counts. Others count under any.
+    /// Thread under whose ids a thread counts. Threads that are missing here count under any id.
     owner_of_thread: HashMap<u32, u32>,
-    /// The process whose samples are left out.
+    /// Process whose samples are dropped.
     excluded: Option<u32>,
     /// Thread and time of the last exec that an owner was taken from.
     last_exec: (u32, u64),
-    left_out: u64,
+    rejected: u64,
 }
 
-impl Sieve {
+impl InheritedEventFilter {
     pub(crate) fn new(
         samples: SampleLayout,
         sideband: SampleLayout,
         suspects: &BTreeMap<u32, Vec<u64>>,
         excluded: Option<u32>,
-    ) -> Sieve {
+    ) -> InheritedEventFilter {
         let ids = |(tid, ids): (&u32, &Vec<u64>)| -> Vec<(u64, u32)> {
             ids.iter().map(|id| (*id, *tid)).collect()
         };
-        Sieve {
+        InheritedEventFilter {
             samples,
             sideband,
             owner_of_id: suspects.iter().flat_map(ids).collect(),
             owner_of_thread: suspects.keys().map(|tid| (*tid, *tid)).collect(),
             excluded,
             last_exec: (0, 0),
-            left_out: 0,
+            rejected: 0,
         }
     }
 
-    /// Whether it lets everything pass.
-    pub fn is_open(&self) -> bool {
+    /// Returns whether the filter accepts every record.
+    pub fn accepts_all(&self) -> bool {
         self.owner_of_thread.is_empty() && self.excluded.is_none()
     }
 
-    /// Samples left out so far.
-    pub fn left_out(&self) -> u64 {
-        self.left_out
+    /// Number of samples rejected so far.
+    pub fn rejected(&self) -> u64 {
+        self.rejected
     }
 
-    /// Whether a record counts. All that are not samples do.
-    pub fn takes(&mut self, stream: Stream, record: &[u8]) -> bool {
-        if self.is_open() {
+    /// Returns whether a record counts, as all records but some samples do.
+    pub fn accepts(&mut self, stream: Stream, record: &[u8]) -> bool {
+        if self.accepts_all() {
             return true;
         }
         let Some(raw) = RawRecord::parse(RawBytes::from(record), Endian::NATIVE) else {
@@ -71,9 +73,9 @@ impl Sieve {
         };
         match raw.kind {
             RecordType::SAMPLE => {
-                let takes = self.takes_sample(&raw.body);
-                self.left_out += u64::from(!takes);
-                takes
+                let accepts = self.accepts_sample(&raw.body);
+                self.rejected += u64::from(!accepts);
+                accepts
             }
             RecordType::FORK | RecordType::EXIT | RecordType::COMM
                 if stream == Stream::Sideband && !self.owner_of_thread.is_empty() =>
@@ -89,8 +91,8 @@ impl Sieve {
         }
     }
 
-    /// Only fields that stand in the same place whichever event the sample is of.
-    fn takes_sample(&self, body: &RawBytes<'_>) -> bool {
+    /// Judges a sample by the fields that stand in the same place whichever event it is of.
+    fn accepts_sample(&self, body: &RawBytes<'_>) -> bool {
         let ids = self.samples.fixed_offset(SampleType::TID);
         let number = |at: usize| body.u32(at, Endian::NATIVE);
         let (pid, tid) = (ids.and_then(number), ids.and_then(|at| number(at + 4)));
@@ -106,7 +108,7 @@ impl Sieve {
         }
     }
 
-    /// Keeps track of who counts under whose ids.
+    /// Follows a record that changes under whose ids a thread counts.
     fn follow(&mut self, event: &ProcessEvent<'_>, id: &SampleId) {
         match event {
             // Of a thread that was found, it is not known who created it.
@@ -150,7 +152,7 @@ impl Sieve {
     }
 }
 
-/// Nanoseconds within which two records tell of the same exec.
+/// Nanoseconds within which two COMM records are of the same exec.
 const SAME_EXEC: u64 = 1_000_000;
 
 #[cfg(test)]
@@ -166,26 +168,32 @@ mod tests {
         }
     }
 
-    /// A sieve for threads that were attached to late, each with the id 100 above its number.
-    fn sieve(late: &[u32], excluded: Option<u32>) -> Sieve {
+    /// Makes a filter for threads that were attached to late, each with the id 100 above its number.
+    fn filter(late: &[u32], excluded: Option<u32>) -> InheritedEventFilter {
         let layout = SampleLayout::new(&attr(), Endian::NATIVE);
         let suspects = late
             .iter()
             .map(|tid| (*tid, vec![u64::from(tid + 100)]))
             .collect();
-        Sieve::new(layout.clone(), layout, &suspects, excluded)
+        InheritedEventFilter::new(layout.clone(), layout, &suspects, excluded)
     }
 
-    fn takes(sieve: &mut Sieve, pid: i32, tid: i32, id: u64) -> bool {
+    fn accepts(filter: &mut InheritedEventFilter, pid: i32, tid: i32, id: u64) -> bool {
         let mut record = Vec::new();
         let words = [id, u64::from(pid as u32) | u64::from(tid as u32) << 32, 5];
         record.extend(9u32.to_ne_bytes());
         record.extend([2, 0, 32, 0]);
         record.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
-        sieve.takes(Stream::Samples, &record)
+        filter.accepts(Stream::Samples, &record)
     }
 
-    fn tell(sieve: &mut Sieve, record: &Record<'_>, misc: Misc, id: u64, time: u64) {
+    fn tell(
+        filter: &mut InheritedEventFilter,
+        record: &Record<'_>,
+        misc: Misc,
+        id: u64,
+        time: u64,
+    ) {
         let layout = SampleLayout::new(&attr(), Endian::NATIVE);
         let trailer = SampleId {
             id: Some(id),
@@ -194,7 +202,7 @@ mod tests {
         };
         let mut out = Vec::new();
         record.encode(misc, &layout, &trailer, &mut out).unwrap();
-        assert!(sieve.takes(Stream::Sideband, &out));
+        assert!(filter.accepts(Stream::Sideband, &out));
     }
 
     fn fork(tid: i32, ptid: i32) -> Record<'static> {
@@ -209,36 +217,36 @@ mod tests {
 
     #[test]
     fn a_late_thread_counts_under_its_own_ids() {
-        let mut sieve = sieve(&[7], None);
-        assert!(takes(&mut sieve, 1, 7, 107));
-        assert!(!takes(&mut sieve, 1, 7, 50), "inherited from another");
-        assert!(takes(&mut sieve, 1, 8, 50) && takes(&mut sieve, 1, 8, 60));
-        assert_eq!(sieve.left_out(), 1);
+        let mut filter = filter(&[7], None);
+        assert!(accepts(&mut filter, 1, 7, 107));
+        assert!(!accepts(&mut filter, 1, 7, 50), "inherited from another");
+        assert!(accepts(&mut filter, 1, 8, 50) && accepts(&mut filter, 1, 8, 60));
+        assert_eq!(filter.rejected(), 1);
     }
 
     #[test]
     fn what_a_late_thread_starts_counts_under_its_ids() {
-        let mut sieve = sieve(&[7, 9], None);
-        tell(&mut sieve, &fork(8, 7), Misc(0), 50, 1);
-        tell(&mut sieve, &fork(9, 7), Misc(0), 50, 1);
-        tell(&mut sieve, &fork(10, 8), Misc(0), 50, 1);
+        let mut filter = filter(&[7, 9], None);
+        tell(&mut filter, &fork(8, 7), Misc(0), 50, 1);
+        tell(&mut filter, &fork(9, 7), Misc(0), 50, 1);
+        tell(&mut filter, &fork(10, 8), Misc(0), 50, 1);
         for (tid, id, counts) in [
             (8, 107, true),
             (8, 50, false),
             (10, 107, true),
             (10, 50, false),
         ] {
-            assert_eq!(takes(&mut sieve, 1, tid, id), counts, "{tid} {id}");
+            assert_eq!(accepts(&mut filter, 1, tid, id), counts, "{tid} {id}");
         }
-        assert!(takes(&mut sieve, 1, 9, 109) && !takes(&mut sieve, 1, 9, 107));
+        assert!(accepts(&mut filter, 1, 9, 109) && !accepts(&mut filter, 1, 9, 107));
         // Its number is somebody else's later.
         let Record::Fork(task) = fork(8, 7) else {
             return;
         };
-        tell(&mut sieve, &Record::Exit(task), Misc(0), 107, 2);
-        assert!(takes(&mut sieve, 1, 8, 50));
-        tell(&mut sieve, &fork(10, 3), Misc(0), 50, 3);
-        assert!(takes(&mut sieve, 1, 10, 50));
+        tell(&mut filter, &Record::Exit(task), Misc(0), 107, 2);
+        assert!(accepts(&mut filter, 1, 8, 50));
+        tell(&mut filter, &fork(10, 3), Misc(0), 50, 3);
+        assert!(accepts(&mut filter, 1, 10, 50));
     }
 
     #[test]
@@ -252,22 +260,28 @@ mod tests {
         };
         // The late thread 8 execs, and becomes 7; its two events tell of it in either order.
         for order in [[108, 50], [50, 108]] {
-            let mut sieve = sieve(&[7, 8], None);
+            let mut filter = filter(&[7, 8], None);
             for (place, id) in order.into_iter().enumerate() {
-                tell(&mut sieve, &exec(7), Misc::COMM_EXEC, id, 10 + place as u64);
+                tell(
+                    &mut filter,
+                    &exec(7),
+                    Misc::COMM_EXEC,
+                    id,
+                    10 + place as u64,
+                );
             }
-            assert!(takes(&mut sieve, 7, 7, 108) && !takes(&mut sieve, 7, 7, 50));
+            assert!(accepts(&mut filter, 7, 7, 108) && !accepts(&mut filter, 7, 7, 50));
         }
         // One that was there from the start does.
-        let mut sieve = sieve(&[7, 8], None);
-        tell(&mut sieve, &exec(7), Misc::COMM_EXEC, 50, 10);
-        assert!(takes(&mut sieve, 7, 7, 50));
+        let mut filter = filter(&[7, 8], None);
+        tell(&mut filter, &exec(7), Misc::COMM_EXEC, 50, 10);
+        assert!(accepts(&mut filter, 7, 7, 50));
     }
 
     #[test]
     fn the_recorder_itself_is_left_out() {
-        let mut sieve = sieve(&[], Some(3));
-        assert!(!sieve.is_open());
-        assert!(!takes(&mut sieve, 3, 4, 50) && takes(&mut sieve, 4, 4, 50));
+        let mut filter = filter(&[], Some(3));
+        assert!(!filter.accepts_all());
+        assert!(!accepts(&mut filter, 3, 4, 50) && accepts(&mut filter, 4, 4, 50));
     }
 }

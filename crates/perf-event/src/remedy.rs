@@ -1,0 +1,213 @@
+//! Remedies, as values: a program may word them with its own flags, `Display` does without any.
+
+use std::fmt;
+
+/// What stands in the way, and so what to do about it.
+///
+/// `Display` gives sentences that name settings of the system and the usual tools. Programs
+/// match on the value where they have a flag of their own to offer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Remedy {
+    /// A seccomp filter forbids the call, which no other setting does.
+    SeccompFilter,
+    /// Watching whole CPUs takes more rights than this user has.
+    WholeCpus {
+        /// `perf_event_paranoid`, if known.
+        paranoid: Option<i32>,
+    },
+    /// Watching one's own processes takes more rights than this user has.
+    Permission {
+        /// `perf_event_paranoid`, if known.
+        paranoid: Option<i32>,
+    },
+    /// The process belongs to another user, or has raised its privileges.
+    ForeignProcess {
+        /// Whether a seccomp filter is in force as well.
+        seccomp: bool,
+    },
+    /// The machine lacks the event.
+    NoSuchEvent {
+        /// The event, as the caller calls it.
+        event: String,
+    },
+    /// The processor keeps no record of branches, or hides it.
+    NoBranchRecords,
+    /// Too many descriptors are open.
+    OpenFiles {
+        /// Soft limit on them, if known.
+        limit: Option<u64>,
+    },
+    /// Somebody else holds the hardware counters exclusively.
+    CountersHeld,
+    /// No hardware counter of that kind is left.
+    CountersTaken,
+    /// The kernel does not take these settings for the event.
+    Settings {
+        /// The event, as the caller calls it.
+        event: String,
+    },
+    /// The kernel lacks a field of the attr.
+    KernelTooOld,
+    /// The callchain is deeper than `perf_event_max_stack`.
+    CallchainDepth,
+    /// The kernel has no perf events.
+    NoPerfEvents,
+    /// The thread has ended.
+    TargetEnded,
+    /// The descriptor is that of no control group which can be watched.
+    NotACgroup,
+    /// The kernel is out of memory.
+    KernelMemory,
+    /// The allowance for locked memory is used up.
+    LockedMemory {
+        /// `perf_event_mlock_kb`, if known.
+        mlock_kib: Option<u64>,
+    },
+    /// Memory for a ring is short.
+    Memory,
+    /// No cause is known: perf_event_open(2), section ERRORS.
+    ManualErrors,
+    /// No cause is known: perf_event_open(2), section "MMAP layout".
+    ManualMmap,
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Remedy::SeccompFilter => {
+                "A seccomp filter is in force for this process, and perf_event_paranoid would allow \
+                 the call, so the filter forbids it. In a container: `--cap-add PERFMON`, or a \
+                 profile that allows perf_event_open (`--security-opt seccomp=FILE`)"
+            }
+            Remedy::WholeCpus { paranoid } => {
+                let level = paranoid_text(*paranoid);
+                return write!(
+                    f,
+                    "Watching whole CPUs shows what all users run, and {level}. Allow it with `sysctl \
+                     kernel.perf_event_paranoid=0` (-1 with tracepoints), or give the program \
+                     CAP_PERFMON (`setcap cap_perfmon+ep`; in a container `--cap-add PERFMON`); one's \
+                     own processes take neither"
+                );
+            }
+            Remedy::Permission { paranoid } => return permission(*paranoid, f),
+            Remedy::ForeignProcess { seccomp } => {
+                let seccomp = match seccomp {
+                    true => " A seccomp filter is in force here as well",
+                    false => "",
+                };
+                return write!(
+                    f,
+                    "It belongs to another user or has raised its privileges (setuid, file capabilities, \
+                     PR_SET_DUMPABLE), and such processes are for root, or with CAP_PERFMON (`setcap \
+                     cap_perfmon+ep`; in a container `--cap-add PERFMON`){seccomp}"
+                );
+            }
+            Remedy::NoSuchEvent { event } => {
+                return write!(
+                    f,
+                    "This machine has no such event: `{event}` needs hardware counters, which virtual \
+                     machines often hide. `cpu-clock` works everywhere"
+                );
+            }
+            Remedy::NoBranchRecords => {
+                "Stacks by `lbr` take a processor that records calls, and counters that can be seen \
+                 here, which virtual machines often hide"
+            }
+            Remedy::OpenFiles { limit: Some(limit) } => {
+                return write!(
+                    f,
+                    "Every event takes a file descriptor on every CPU, and {limit} may be open; raise \
+                     it with `ulimit -n`"
+                );
+            }
+            Remedy::OpenFiles { limit: None } => {
+                "Every event takes a file descriptor on every CPU; raise the limit with `ulimit -n`"
+            }
+            Remedy::CountersHeld => {
+                "Another user of the hardware counters holds them exclusively (the NMI watchdog, or a \
+                 tool such as this); end it, or sample `cpu-clock`"
+            }
+            Remedy::CountersTaken => {
+                "All hardware counters of that kind are taken; ask for fewer events at once"
+            }
+            Remedy::Settings { event } => {
+                return write!(
+                    f,
+                    "The kernel does not take these settings for `{event}`: another modifier, a lower \
+                     frequency or an event that can be sampled may help"
+                );
+            }
+            Remedy::KernelTooOld => {
+                "The running kernel is too old for an attribute that was asked for; ask for less, or \
+                 use a newer kernel"
+            }
+            Remedy::CallchainDepth => {
+                "The callchain is deeper than kernel.perf_event_max_stack; ask for less depth"
+            }
+            Remedy::NoPerfEvents => {
+                "The kernel was built without perf events (CONFIG_PERF_EVENTS), or a sandbox forbids \
+                 the call"
+            }
+            Remedy::TargetEnded => "The process has ended before it could be watched",
+            Remedy::NotACgroup => "It is no control group of a hierarchy that can be watched",
+            Remedy::KernelMemory => {
+                "The kernel is out of memory; free some, or watch fewer events"
+            }
+            Remedy::LockedMemory {
+                mlock_kib: Some(kib),
+            } => {
+                return write!(
+                    f,
+                    "A user may lock {kib} KiB for each CPU, and other recordings of yours count too; \
+                     end them, or allow more with `sysctl kernel.perf_event_mlock_kb`, `ulimit -l` or \
+                     CAP_IPC_LOCK"
+                );
+            }
+            Remedy::LockedMemory { mlock_kib: None } => {
+                "The allowance for locked memory is used up; raise `ulimit -l`"
+            }
+            Remedy::Memory => "Memory is short; free some",
+            Remedy::ManualErrors => "See perf_event_open(2), section ERRORS",
+            Remedy::ManualMmap => "See perf_event_open(2), section \"MMAP layout\"",
+        })
+    }
+}
+
+/// Returns the clause that names the setting `perf_event_paranoid`.
+pub fn paranoid_text(paranoid: Option<i32>) -> String {
+    match paranoid {
+        Some(level) => format!("kernel.perf_event_paranoid is {level}"),
+        None => "the kernel's setting is unknown".to_owned(),
+    }
+}
+
+/// Writes the sentences for [`Remedy::Permission`].
+fn permission(paranoid: Option<i32>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match paranoid {
+        Some(level) if level > 2 => write!(
+            f,
+            "kernel.perf_event_paranoid is {level}, which on many distributions shuts out all users without \
+             privileges. Allow it with `sysctl kernel.perf_event_paranoid=2` (user side) or `=1` (kernel \
+             as well), or run with CAP_PERFMON (in a container, `--cap-add PERFMON`, which also lifts \
+             the usual seccomp filter)"
+        ),
+        Some(level) if level > 1 => write!(
+            f,
+            "kernel.perf_event_paranoid is {level}, which leaves users without privileges the user side of \
+             their own processes. Ask for less (`:u`), or allow more with `sysctl \
+             kernel.perf_event_paranoid=1` or CAP_PERFMON. If it is no more than that, a sandbox \
+             (seccomp; in a container, `--cap-add PERFMON`) is in the way"
+        ),
+        Some(level) => write!(
+            f,
+            "kernel.perf_event_paranoid is {level} and would allow it, so something else forbids it: the \
+             process belongs to another user or raised its privileges, or a sandbox (seccomp; in a \
+             container, `--cap-add PERFMON`) is in the way"
+        ),
+        None => f.write_str(
+            "The call is forbidden here: a sandbox (seccomp; in a container, `--cap-add PERFMON`) is in \
+             the way, or CAP_PERFMON is missing",
+        ),
+    }
+}

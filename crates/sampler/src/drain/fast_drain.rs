@@ -1,0 +1,109 @@
+//! [`FastDrain`]: a time in which drain threads look at their rings more often.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::clock::monotonic_ns;
+use crate::wakeup::WakeupFlag;
+
+/// Longest time between two looks at a ring while fast.
+const INTERVAL: Duration = Duration::from_millis(2);
+
+/// While active, every drain thread flushes its rings every 2 ms, so that the receiver sees each
+/// sample soon after it was taken. Otherwise a thread waits until a quarter of a ring is full, or
+/// for [`DrainOptions::idle`](crate::DrainOptions::idle).
+///
+/// Cheap to clone; all clones share one state.
+#[derive(Clone, Debug)]
+pub struct FastDrain {
+    /// The end of it, in nanoseconds of CLOCK_MONOTONIC.
+    until: Arc<AtomicU64>,
+    /// One for each thread, raised when it begins.
+    wakeups: Arc<[WakeupFlag]>,
+}
+
+impl FastDrain {
+    /// Makes one for so many threads, not active.
+    ///
+    /// # Errors
+    /// When the system gives no eventfd.
+    pub(crate) fn new(threads: usize) -> io::Result<FastDrain> {
+        let wakeups: Result<Vec<WakeupFlag>, _> = (0..threads).map(|_| WakeupFlag::new()).collect();
+        Ok(FastDrain {
+            until: Arc::default(),
+            wakeups: wakeups?.into(),
+        })
+    }
+
+    /// Drains fast until `time`, in nanoseconds of CLOCK_MONOTONIC. A time before the one that was
+    /// requested last changes nothing.
+    pub fn request_until(&self, time: u64) {
+        let before = self.until.fetch_max(time, Ordering::Relaxed);
+        if before < time && before < monotonic_ns() {
+            self.wakeups.iter().for_each(WakeupFlag::raise);
+        }
+    }
+
+    /// Returns how long a receiver had better sleep between two looks at the channel: half of the
+    /// drain threads' interval, since a batch that is received late is looked at late. `None` while
+    /// not active: then blocking on the channel costs less.
+    pub fn poll_interval(&self) -> Option<Duration> {
+        self.is_active().then_some(INTERVAL / 2)
+    }
+
+    /// Returns the flag that tells thread number `thread` that fast draining begins.
+    pub(super) fn wakeup(&self, thread: usize) -> Option<&WakeupFlag> {
+        self.wakeups.get(thread)
+    }
+
+    /// Returns how long a drain thread waits at most where it would be `idle` otherwise.
+    pub(super) fn timeout(&self, idle: Duration) -> Duration {
+        match self.is_active() {
+            true => INTERVAL.min(idle),
+            false => idle,
+        }
+    }
+
+    /// Returns whether the requested time is not over.
+    pub(super) fn is_active(&self) -> bool {
+        let until = self.until.load(Ordering::Relaxed);
+        until != 0 && monotonic_ns() < until
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wakeup::{readable, wait};
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn ends_when_its_time_is_over() {
+        let fast = FastDrain::new(2).unwrap();
+        let idle = Duration::from_millis(100);
+        let wakes = |thread| {
+            let flag = fast.wakeup(thread).unwrap();
+            let wakes = wait(&mut [readable(flag.as_fd())], Some(Duration::ZERO)).unwrap() == 1;
+            flag.lower();
+            wakes
+        };
+        assert_eq!((fast.timeout(idle), wakes(0)), (idle, false));
+        let now = monotonic_ns();
+        fast.request_until(now + 1_000_000_000_000);
+        assert_eq!(
+            (fast.timeout(idle), wakes(0), wakes(1)),
+            (INTERVAL, true, true)
+        );
+        assert_eq!(fast.timeout(Duration::ZERO), Duration::ZERO);
+        assert_eq!(fast.poll_interval(), Some(INTERVAL / 2));
+        // Going on needs no wake-up.
+        fast.request_until(now + 2_000_000_000_000);
+        assert!(!wakes(0) && !wakes(1));
+        let over = FastDrain::new(1).unwrap();
+        over.request_until(now);
+        assert_eq!((over.timeout(idle), over.poll_interval()), (idle, None));
+        assert!(over.wakeup(1).is_none());
+    }
+}

@@ -1,0 +1,201 @@
+//! Attempts at opening everything, with steps down between them.
+
+use super::attrs;
+use super::degradation::Degradation;
+use super::error::OpenError;
+use super::event_set::EventSet;
+use super::opened::{CpuEvents, CpuRings, EventIds, Role};
+use super::plan::{Plan, Refusal, Stage};
+use rprof_events::cpus;
+use rprof_launch::Cgroup;
+use rprof_perf_event::limits::raise_open_file_limit;
+use rprof_perf_event::{Errno, Limits, OpenOptions, PerfFd, Ring, Subject};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+/// Threads that the events are opened for.
+#[derive(Debug)]
+pub(crate) enum Scope {
+    /// A process that waits for its exec.
+    Command(i32),
+    /// Threads that run already: to begin with, only the rings are opened.
+    Threads,
+    /// Everything that runs.
+    All,
+    /// Control groups.
+    Cgroups(Vec<Cgroup>),
+}
+
+/// Result of an attempt: everything is open.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    /// Sample events first, in the order they were asked for; the sideband event last.
+    pub(crate) events: Vec<EventIds>,
+    pub(crate) cpus: Vec<Arc<CpuEvents>>,
+    /// Rings of the same CPUs, in the same order.
+    pub(crate) rings: Vec<CpuRings>,
+    pub(crate) sets: Vec<EventSet>,
+}
+
+/// Opens the plan on each of `cpus`, stepping down as needed.
+///
+/// # Errors
+/// When no step is left.
+pub(crate) fn open(
+    plan: &mut Plan,
+    scope: &Scope,
+    cpus: &mut Vec<u32>,
+) -> Result<Opened, OpenError> {
+    let mut files_raised = false;
+    loop {
+        let refusal = match attempt(plan, scope, cpus) {
+            Ok(opened) => return Ok(opened),
+            Err(refusal) => refusal,
+        };
+        if refusal.errno == Errno::MFILE && !files_raised {
+            files_raised = true;
+            if raise_open_file_limit() {
+                continue;
+            }
+        }
+        react(plan, cpus, refusal)?;
+    }
+}
+
+/// Changes the plan or the CPUs so that the next attempt may do better.
+///
+/// # Errors
+/// When nothing is left to change.
+pub(super) fn react(
+    plan: &mut Plan,
+    cpus: &mut Vec<u32>,
+    refusal: Refusal,
+) -> Result<(), OpenError> {
+    if refusal.errno == Errno::NODEV && cpus.len() > 1 && went_offline(refusal.cpu) {
+        cpus.retain(|cpu| *cpu != refusal.cpu);
+        plan.degradations
+            .push(Degradation::CpuSkipped { cpu: refusal.cpu });
+        return Ok(());
+    }
+    plan.limits = Limits::read();
+    plan.step_down(refusal)
+}
+
+fn went_offline(cpu: u32) -> bool {
+    cpus::online().is_ok_and(|online| !online.contains(&cpu))
+}
+
+/// Returns the events of a plan, without ids.
+fn events(plan: &Plan) -> Vec<EventIds> {
+    let mut events: Vec<EventIds> = (plan.events.iter())
+        .map(|event| EventIds {
+            role: Role::Samples,
+            attr: attrs::sampling(plan, event),
+            name: plan.describe(event),
+            ids: Vec::new(),
+        })
+        .collect();
+    events.push(EventIds {
+        role: Role::Sideband,
+        attr: attrs::sideband(plan),
+        // The name that perf gives its own, by which its report leaves the event out.
+        name: "dummy:u".to_owned(),
+        ids: Vec::new(),
+    });
+    events
+}
+
+fn attempt(plan: &Plan, scope: &Scope, cpus: &[u32]) -> Result<Opened, Refusal> {
+    let mut opened = Opened {
+        events: events(plan),
+        cpus: Vec::new(),
+        rings: Vec::new(),
+        sets: Vec::new(),
+    };
+    let subject = match scope {
+        Scope::Command(pid) => Some(Subject::Thread(*pid)),
+        Scope::All | Scope::Cgroups(_) => Some(Subject::All),
+        Scope::Threads => None,
+    };
+    // Sideband is taken of everything, samples of control groups only: a process may enter one
+    // later.
+    let samples_of_subject = !matches!(scope, Scope::Cgroups(_));
+    for (cpu_index, cpu) in cpus.iter().enumerate() {
+        let mut set = EventSet::new(cpu_index, *cpu);
+        if let Some(subject) = subject {
+            set.open_sideband(&mut opened.events, subject)?;
+        }
+        if let Some(subject) = subject.filter(|_| samples_of_subject) {
+            set.open_samples(plan, &mut opened.events, subject)?;
+        }
+        let (events, rings) = map_rings(plan, scope, &set)?;
+        set.redirect_samples(&events)?;
+        opened.cpus.push(events);
+        opened.rings.push(rings);
+        if subject.is_some() {
+            opened.sets.push(set);
+        }
+    }
+    if let Scope::Cgroups(groups) = scope {
+        for group in groups {
+            for (cpu_index, rings) in opened.cpus.iter().enumerate() {
+                let mut set = EventSet::new(cpu_index, rings.cpu);
+                let subject = Subject::Cgroup(group.as_fd());
+                set.open_samples(plan, &mut opened.events, subject)?;
+                set.redirect_samples(rings)?;
+                opened.sets.push(set);
+            }
+        }
+    }
+    if plan.sideband_from_start() {
+        for set in &opened.sets {
+            set.enable_sideband()?;
+        }
+    }
+    Ok(opened)
+}
+
+/// Maps the rings of a CPU: those of the first set of events there, or of anchors.
+///
+/// An event hangs up when its thread is gone, and with it the ring could not be waited for any
+/// more. The anchors of threads are therefore this process's own.
+fn map_rings(
+    plan: &Plan,
+    scope: &Scope,
+    first: &EventSet,
+) -> Result<(Arc<CpuEvents>, CpuRings), Refusal> {
+    let cpu = first.cpu;
+    let at = |stage| move |errno: Errno| Refusal { stage, cpu, errno };
+    let anchor = |bytes, stage| {
+        let subject = match scope {
+            Scope::Command(pid) => Subject::Thread(*pid),
+            // The first thread lives as long as the process.
+            Scope::Threads => Subject::Thread(std::process::id() as i32),
+            Scope::All | Scope::Cgroups(_) => Subject::All,
+        };
+        let attr = attrs::anchor(plan, bytes);
+        (OpenOptions::new(&attr).subject(subject).cpu(cpu).open())
+            .map(Arc::new)
+            .map_err(at(stage))
+    };
+    let samples = match first.samples.first() {
+        Some(Some(fd)) => Arc::clone(fd),
+        _ => anchor(plan.rings.samples, Stage::Sideband)?,
+    };
+    let sideband = match &first.sideband {
+        Some(fd) => Arc::clone(fd),
+        None => anchor(plan.rings.sideband, Stage::Sideband)?,
+    };
+    let map = |fd: &PerfFd, bytes| Ring::map(fd.as_fd(), bytes).map_err(at(Stage::Ring(bytes)));
+    let rings = CpuRings {
+        samples: map(&samples, plan.rings.samples)?,
+        sideband: map(&sideband, plan.rings.sideband)?,
+    };
+    let events = CpuEvents {
+        cpu,
+        samples,
+        sideband,
+        watches_cpu: matches!(scope, Scope::All | Scope::Cgroups(_)),
+    };
+    Ok((Arc::new(events), rings))
+}

@@ -1,0 +1,241 @@
+//! Events that watch one thing on one CPU: a thread, a control group, or everything.
+
+use super::opened::{CpuEvents, EventIds};
+use super::plan::{Plan, Refusal, Stage};
+use rprof_perf_event::{Errno, OpenOptions, PerfFd, ReadError, Reading, Subject};
+use std::sync::Arc;
+
+/// Events that watch one thing on one CPU.
+#[derive(Debug)]
+pub(crate) struct EventSet {
+    /// Index of the CPU among those that are watched.
+    pub(crate) cpu_index: usize,
+    /// Number of the CPU.
+    pub(crate) cpu: u32,
+    /// Sample events by their index in the plan; `None` for one that is not for this CPU.
+    pub(crate) samples: Vec<Option<Arc<PerfFd>>>,
+    pub(crate) sideband: Option<Arc<PerfFd>>,
+}
+
+/// A sample event that could not be started or stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ControlFailure {
+    /// Index of the event in the plan.
+    pub(crate) index: usize,
+    pub(crate) cpu: u32,
+    pub(crate) errno: Errno,
+}
+
+impl EventSet {
+    /// Begins with nothing open.
+    pub(super) fn new(cpu_index: usize, cpu: u32) -> EventSet {
+        EventSet {
+            cpu_index,
+            cpu,
+            samples: Vec::new(),
+            sideband: None,
+        }
+    }
+
+    /// Starts all sample events, or as many as can be.
+    ///
+    /// # Errors
+    /// The first failure.
+    pub(crate) fn enable(&self) -> Result<(), ControlFailure> {
+        self.control(PerfFd::enable)
+    }
+
+    /// Stops all sample events, or as many as can be.
+    ///
+    /// # Errors
+    /// The first failure.
+    pub(crate) fn disable(&self) -> Result<(), ControlFailure> {
+        self.control(PerfFd::disable)
+    }
+
+    fn control(&self, call: impl Fn(&PerfFd) -> Result<(), Errno>) -> Result<(), ControlFailure> {
+        let mut first = Ok(());
+        for (index, fd) in self.samples.iter().enumerate() {
+            if let Some(Err(errno)) = fd.as_ref().map(|fd| call(fd)) {
+                let cpu = self.cpu;
+                first = first.and(Err(ControlFailure { index, cpu, errno }));
+            }
+        }
+        first
+    }
+
+    /// Stops everything. An event that cannot be stopped ends when its descriptor is closed.
+    pub(crate) fn disable_all(&self) {
+        let _ = self.disable();
+        if let Some(fd) = &self.sideband {
+            let _ = fd.disable();
+        }
+    }
+
+    /// Reads the sample events that are open here, each with its index in the plan.
+    pub(crate) fn readings(
+        &self,
+    ) -> impl Iterator<Item = (usize, Result<Reading, ReadError>)> + '_ {
+        let events = self.samples.iter().enumerate();
+        events.filter_map(|(index, fd)| Some((index, fd.as_ref()?.reading())))
+    }
+
+    /// Reads the sideband event, if there is one here.
+    pub(crate) fn sideband_reading(&self) -> Option<Result<Reading, ReadError>> {
+        Some(self.sideband.as_ref()?.reading())
+    }
+
+    pub(super) fn open_sideband(
+        &mut self,
+        events: &mut [EventIds],
+        subject: Subject<'_>,
+    ) -> Result<(), Refusal> {
+        let at = |errno| self.refusal(Stage::Sideband, errno);
+        let Some(event) = events.last_mut() else {
+            return Err(at(Errno::INVAL));
+        };
+        let options = OpenOptions::new(&event.attr).subject(subject).cpu(self.cpu);
+        let fd = options.open().map_err(at)?;
+        event.ids.push(fd.id().map_err(at)?);
+        self.sideband = Some(Arc::new(fd));
+        Ok(())
+    }
+
+    pub(super) fn open_samples(
+        &mut self,
+        plan: &Plan,
+        events: &mut [EventIds],
+        subject: Subject<'_>,
+    ) -> Result<(), Refusal> {
+        let mut leader: Option<Arc<PerfFd>> = None;
+        for (index, (event, ids)) in plan.events.iter().zip(events).enumerate() {
+            let at = |errno| self.refusal(Stage::Sampling(index), errno);
+            if event.is_leader() {
+                leader = None;
+            }
+            if event.cpus().is_some_and(|cpus| !cpus.contains(&self.cpu)) {
+                self.samples.push(None);
+                continue;
+            }
+            let mut options = OpenOptions::new(&ids.attr).subject(subject).cpu(self.cpu);
+            if let Some(leader) = &leader {
+                options = options.leader(leader);
+            }
+            if let Some(path) = event.probe_path() {
+                options = options.probe_path(path);
+            }
+            let fd = options.open().map_err(at)?;
+            ids.ids.push(fd.id().map_err(at)?);
+            let fd = Arc::new(fd);
+            if event.is_leader() && event.group().is_some() {
+                leader = Some(Arc::clone(&fd));
+            }
+            self.samples.push(Some(fd));
+        }
+        Ok(())
+    }
+
+    /// Sends the sideband event's records into a ring that is mapped already.
+    pub(super) fn redirect_sideband(&self, rings: &CpuEvents) -> Result<(), Refusal> {
+        let redirected =
+            (self.sideband.as_ref()).map_or(Ok(()), |fd| redirect(fd, &rings.sideband));
+        redirected.map_err(|errno| self.refusal(Stage::Sideband, errno))
+    }
+
+    /// Sends the sample events' records into a ring that is mapped already.
+    pub(super) fn redirect_samples(&self, rings: &CpuEvents) -> Result<(), Refusal> {
+        for (index, fd) in self.samples.iter().enumerate() {
+            if let Some(fd) = fd {
+                redirect(fd, &rings.samples)
+                    .map_err(|errno| self.refusal(Stage::Sampling(index), errno))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn enable_sideband(&self) -> Result<(), Refusal> {
+        let enabled = self.sideband.as_ref().map_or(Ok(()), |fd| fd.enable());
+        enabled.map_err(|errno| self.refusal(Stage::Sideband, errno))
+    }
+
+    fn refusal(&self, stage: Stage, errno: Errno) -> Refusal {
+        Refusal {
+            stage,
+            cpu: self.cpu,
+            errno,
+        }
+    }
+}
+
+/// Redirects an event once. A second time, even to the same ring, the kernel waits until nobody
+/// can see the first ring any more (`synchronize_rcu`), which takes some 10 ms.
+fn redirect(fd: &Arc<PerfFd>, ring: &Arc<PerfFd>) -> Result<(), Errno> {
+    match Arc::ptr_eq(fd, ring) {
+        true => Ok(()),
+        false => fd.redirect_to(ring),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rprof_records::ReadFormat;
+
+    /// A descriptor that takes no ioctl of an event, and reads as `answer`.
+    fn no_event(answer: &[u8]) -> Arc<PerfFd> {
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        if !answer.is_empty() {
+            rustix::io::write(&write, answer).unwrap();
+        }
+        Arc::new(PerfFd::from_fd(read, ReadFormat::empty()))
+    }
+
+    #[test]
+    fn a_refusal_names_the_cpu_and_not_its_index() {
+        // The first of the CPUs that are watched is number 4, as with `-C 4,5`.
+        let set = EventSet {
+            sideband: Some(no_event(&[])),
+            ..EventSet::new(0, 4)
+        };
+        let refusal = set.enable_sideband().unwrap_err();
+        assert_eq!((refusal.cpu, refusal.errno), (4, Errno::NOTTY));
+        assert_eq!(refusal.stage, Stage::Sideband);
+    }
+
+    #[test]
+    fn events_that_cannot_be_started_are_an_error() {
+        let set = EventSet {
+            samples: vec![None, Some(no_event(&[]))],
+            ..EventSet::new(1, 7)
+        };
+        let failure = ControlFailure {
+            index: 1,
+            cpu: 7,
+            errno: Errno::NOTTY,
+        };
+        assert_eq!(set.enable(), Err(failure));
+        assert_eq!(set.disable(), Err(failure));
+    }
+
+    #[test]
+    fn a_counter_that_cannot_be_read_is_no_zero() {
+        let set = EventSet {
+            samples: vec![
+                None,
+                Some(no_event(&5u64.to_ne_bytes())),
+                Some(no_event(&[])),
+            ],
+            ..EventSet::new(0, 0)
+        };
+        let readings: Vec<_> = set.readings().collect();
+        let five = Reading {
+            value: 5,
+            ..Reading::default()
+        };
+        assert_eq!(
+            readings,
+            [(1, Ok(five)), (2, Err(ReadError::PinnedWithoutCounter))]
+        );
+        assert_eq!(set.sideband_reading(), None);
+    }
+}

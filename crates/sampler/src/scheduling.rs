@@ -1,0 +1,45 @@
+//! Where and with which priority threads run.
+
+use rprof_perf_event::errno::{self, Errno};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// Nice value of threads that must not be kept waiting by what they watch, and need little time.
+const URGENT_NICE: i32 = -15;
+
+/// Gives the calling thread precedence over others, where that is allowed.
+pub fn prefer_this_thread() {
+    // A higher priority is optional.
+    let _ = renice(URGENT_NICE);
+}
+
+/// Sets the nice value of the calling thread (on Linux a thread's own, sched(7)).
+pub(crate) fn renice(nice: i32) -> Result<(), Errno> {
+    rustix::process::setpriority_process(None, nice)
+}
+
+/// Binds the calling thread to `cpu`, if the CPU is among those it may run on now.
+///
+/// Asking first matters: whoever ran the profiler under taskset(1), or set CPUs aside with
+/// isolcpus, does not want its threads there.
+pub(crate) fn pin_to(cpu: u32) -> bool {
+    let cpu = cpu as usize;
+    if cpu >= CpuSet::MAX_CPU {
+        return false;
+    }
+    let is_allowed = sched_getaffinity(None).is_ok_and(|allowed| allowed.is_set(cpu));
+    let mut only = CpuSet::new();
+    only.set(cpu);
+    is_allowed && sched_setaffinity(None, &only).is_ok()
+}
+
+/// Puts the calling thread under SCHED_FIFO with this priority, 1 being the lowest (sched(7)).
+pub(crate) fn make_realtime(priority: u8) -> Result<(), Errno> {
+    let parameter = libc::sched_param {
+        sched_priority: priority.into(),
+    };
+    // SAFETY: a valid parameter that the call only reads; 0 names the calling thread.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) } {
+        0 => Ok(()),
+        _ => Err(errno::last()),
+    }
+}

@@ -1,0 +1,71 @@
+//! Errors of sessions.
+
+use crate::open::OpenError;
+use rprof_events::cpus::CpuListError;
+use rprof_launch::{CgroupError, ExecError, LaunchError};
+use rprof_perf_event::{Errno, ErrnoText};
+use std::fmt;
+use std::io;
+
+/// Failure to make or to start a session.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// The list of CPUs is unusable.
+    #[error(transparent)]
+    Cpus(#[from] CpuListError),
+    /// The child could not be prepared.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// Events could not be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// Events could not be started.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// The program could not be executed.
+    #[error(transparent)]
+    Exec(#[from] ExecError),
+    /// There is neither a command nor anything else to watch.
+    #[error(
+        "there is nothing to watch: name a command, processes, threads, a user, or the whole system"
+    )]
+    NoTarget,
+    /// A control group cannot be watched.
+    #[error(transparent)]
+    Cgroup(#[from] CgroupError),
+    /// The drain threads could not be started.
+    #[error("cannot start the threads that read the ring buffers: {0}; is `ulimit -u` reached?")]
+    Threads(#[source] io::Error),
+}
+
+/// Failure to start or stop an event that is open.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+#[error("cannot {action} event `{event}` on CPU {cpu}: {}", ErrnoText(*errno))]
+pub struct ControlError {
+    /// What was tried.
+    pub(super) action: Action,
+    /// The event, as it was opened.
+    pub event: String,
+    /// The CPU.
+    pub cpu: u32,
+    /// The kernel's answer.
+    pub errno: Errno,
+}
+
+/// Change of an event that is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Start,
+    Stop,
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Action::Start => "start",
+            Action::Stop => "stop",
+        })
+    }
+}
