@@ -14,7 +14,6 @@ use crate::sample_pass::results::{WorkerResult, WorkerResults};
 use crate::sideband_pass::Index;
 use crate::stack_end::StackEnd;
 use crate::symbolize::Symbols;
-use crate::threads;
 use rprof_profile::Filter;
 use rprof_profile::intern::{Lists, Values};
 use rprof_profile::{Quality, StackTally};
@@ -39,7 +38,7 @@ pub(crate) fn assemble(
         filter: &options.filter,
         events: index.events.len(),
     };
-    let shares = threads::run(parts.len(), parts.len(), |queue| {
+    let shares = rprof_parallel::run(parts.len(), parts.len(), |queue| {
         let mut done = Vec::new();
         while let Some(number) = queue.next() {
             done.push((number, WorkerStacks::of(&parts[number], &known)));

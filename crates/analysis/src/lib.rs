@@ -37,7 +37,6 @@ pub mod samples;
 pub mod sideband_pass;
 mod stack_end;
 pub mod symbolize;
-mod threads;
 mod unwind;
 
 pub use analyse::analyse;

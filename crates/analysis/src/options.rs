@@ -2,8 +2,6 @@
 
 use rprof_profile::Filter;
 
-use crate::threads;
-
 /// How to analyse.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -20,7 +18,7 @@ pub struct Options {
 impl Options {
     pub(crate) fn thread_count(&self) -> usize {
         match self.threads {
-            0 => threads::available(),
+            0 => rprof_parallel::available(),
             n => n,
         }
     }

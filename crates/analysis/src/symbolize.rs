@@ -13,7 +13,6 @@ use rustc_hash::FxHashMap;
 use crate::image_lookup::{ImageLookup, Target, recorded_kernel_start};
 use crate::location::{CodeRegion, Location};
 use crate::sideband_pass::Index;
-use crate::threads;
 
 /// A frame at a location: a function, and where in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +97,7 @@ pub(crate) fn symbolize(
         let heat = |list: &[u32]| list.iter().map(|i| samples[*i as usize]).sum::<u64>();
         work.sort_by_cached_key(|(_, _, list)| u64::MAX - heat(list));
     }
-    let results = threads::run(threads, work.len(), |queue| {
+    let results = rprof_parallel::run(threads, work.len(), |queue| {
         let mut done = Vec::new();
         while let Some(piece) = queue.next() {
             let (_, target, list) = &work[piece];

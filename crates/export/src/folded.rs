@@ -8,9 +8,8 @@
 use std::cmp::Ordering;
 use std::fmt;
 use std::io::{self, Write};
-use std::num::NonZero;
-use std::ops::Range;
 
+use rprof_parallel::map_ranges;
 use rprof_profile::{Entry, FunctionId, Profile, Weight};
 use rustc_hash::FxHashMap;
 
@@ -87,7 +86,7 @@ pub fn fold(profile: &Profile, event: usize, weight: Weight) -> Folded {
     let names = FrameNames::of(profile);
     let (ranks, ranked) = names.rank();
     let bits = (ranked.len() + 1).ilog2() + 1;
-    let parts = in_parts(profile.entries.len(), |part| {
+    let parts = map_ranges(profile.entries.len(), FEW, |part| {
         let mut folded = Folded::default();
         for entry in profile.entries[part].iter().filter(|e| e.event == event) {
             folded.add(profile, entry, weight, &names, &ranks);
@@ -115,37 +114,6 @@ pub fn fold(profile: &Profile, event: usize, weight: Weight) -> Folded {
 /// Fewer than this are not worth a thread.
 const FEW: usize = 4096;
 
-/// Does what is to be done with `len` things in as many parts as there are cores, and answers
-/// what came of each part, in their order.
-fn in_parts<R: Send>(len: usize, work: impl Fn(Range<usize>) -> R + Sync) -> Vec<R> {
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let size = len.div_ceil(cores).max(FEW);
-    let mut parts = (0..len.div_ceil(size)).map(|n| n * size..len.min((n + 1) * size));
-    let first = parts.next().unwrap_or(0..0);
-    let work = &work;
-    std::thread::scope(|scope| {
-        let spawn = |part: Range<usize>| {
-            let thread = std::thread::Builder::new().name("rprof-fold".into());
-            let spawned = thread.spawn_scoped(scope, {
-                let part = part.clone();
-                move || work(part)
-            });
-            (part, spawned)
-        };
-        let others: Vec<_> = parts.map(spawn).collect();
-        let mut results = vec![work(first)];
-        for (part, spawned) in others {
-            results.push(match spawned.map(std::thread::ScopedJoinHandle::join) {
-                Ok(Ok(result)) => result,
-                Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                // Without a thread this one does the work.
-                Err(_) => work(part),
-            });
-        }
-        results
-    })
-}
-
 /// Distinct names of frames, each with a number.
 struct FrameNames {
     distinct: Vec<String>,
@@ -170,7 +138,7 @@ impl FrameNames {
             let next = numbers.len() as u32;
             *numbers.entry(name).or_insert(next)
         };
-        let names = in_parts(profile.functions.len(), |part| {
+        let names = map_ranges(profile.functions.len(), FEW, |part| {
             let ids = part.map(|n| FunctionId(n as u32));
             ids.map(|id| frame_name(profile, id)).collect::<Vec<_>>()
         });
@@ -321,7 +289,7 @@ pub fn write(
 ) -> io::Result<()> {
     let folded = fold(profile, event, weight);
     for stacks in folded.stacks.chunks(AT_ONCE) {
-        let texts = in_parts(stacks.len(), |part| {
+        let texts = map_ranges(stacks.len(), FEW, |part| {
             let mut text = String::new();
             for stack in &stacks[part] {
                 folded.push(stack, &mut text);

@@ -18,9 +18,10 @@
 //! of Thumb addresses is no part of an address on either side.
 
 use crate::demangle::{Style, demangle};
-use crate::dwarf::{Found, share};
+use crate::dwarf::Found;
 use crate::elf::ElfSymbol;
 use crate::frames::{Frames, Inlined, InlinedName, Symbol};
+use rprof_parallel::map_chunks;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
@@ -47,7 +48,7 @@ impl Reconciler {
             .flat_map(|found| found.frames.iter().skip(1));
         let raw: FxHashSet<&Arc<str>> = frames.filter_map(|frame| frame.name.as_ref()).collect();
         let raw: Vec<&Arc<str>> = raw.into_iter().collect();
-        let named = share(threads, &raw, 64, |some| {
+        let named = map_chunks(threads, &raw, 64, |some| {
             let name = |raw: &&Arc<str>| {
                 let (name, raw) = (demangle(raw, style).into(), Arc::clone(raw));
                 (Arc::clone(&raw), Arc::new(InlinedName { name, raw }))

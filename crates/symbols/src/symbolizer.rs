@@ -160,12 +160,11 @@ impl SymbolizerBuilder {
             let symbols = KernelSymbols::parse(&list[..]).map_err(|error| Reason::from(&error));
             kernel.get_or_init(|| symbols);
         }
-        let cores = || std::thread::available_parallelism().map_or(1, Into::into);
         Symbolizer {
             style: self.style,
             wish: self.wish,
             threads: if self.threads == 0 {
-                cores()
+                rprof_parallel::available()
             } else {
                 self.threads
             },

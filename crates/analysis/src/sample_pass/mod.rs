@@ -21,7 +21,6 @@ use crate::sample_pass::fixed_layout::FixedLayoutParser;
 use crate::sample_pass::results::WorkerOutput;
 use crate::sample_pass::worker::{Shared, Worker};
 use crate::sideband_pass::Index;
-use crate::threads;
 use crate::unwind::Unwinding;
 use rprof_profile::Filter;
 
@@ -76,7 +75,7 @@ pub(crate) fn resolve_in_parts(
         fingerprint_keys: FingerprintKeys::new(),
     };
     match index.kept_blocks() {
-        Some(blocks) => threads::run(n, blocks.len(), |queue| {
+        Some(blocks) => rprof_parallel::run(n, blocks.len(), |queue| {
             let mut worker = Worker::new(&shared);
             while let Some(piece) = queue.next() {
                 worker.handle_block(&blocks[piece], piece);
@@ -86,7 +85,7 @@ pub(crate) fn resolve_in_parts(
         // Decompressed again, one block at a time, so that memory stays bounded.
         None => {
             let blocks = Mutex::new(index.data.blocks().filter_map(Result::ok).enumerate());
-            threads::run(n, usize::MAX, |_| {
+            rprof_parallel::run(n, usize::MAX, |_| {
                 let mut worker = Worker::new(&shared);
                 loop {
                     let next = match blocks.lock() {

@@ -20,7 +20,6 @@
 //! | `batch` | all of these, for the addresses in one unit |
 //! | `texts` | names and paths, each kept once |
 //! | `split` | `.dwo` and `.dwp` files |
-//! | `share` | work for several threads |
 
 mod batch;
 mod cursor;
@@ -32,7 +31,6 @@ mod names;
 mod ranges;
 mod rows;
 mod sections;
-mod share;
 mod split;
 mod texts;
 mod units;
@@ -44,8 +42,8 @@ use crate::frames::SourceLine;
 use crate::pages::Pages;
 use batch::Batch;
 use gimli::SectionId;
+use rprof_parallel::map_chunks;
 use sections::{Naming, Sections};
-pub(crate) use share::share;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use units::Units;
@@ -163,7 +161,7 @@ impl DebugInfo<'_> {
             asked.sort_unstable();
             let groups: Vec<&[(u32, usize)]> = asked.chunk_by(|a, b| a.0 == b.0).collect();
             let piece = groups.len().div_ceil(threads.max(1) * 16).max(1);
-            let found = share(threads, &groups, piece, |groups| {
+            let found = map_chunks(threads, &groups, piece, |groups| {
                 let mut batch = Batch::new(*self, wish);
                 let mut found = Vec::new();
                 for group in groups {

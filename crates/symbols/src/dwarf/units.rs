@@ -2,8 +2,8 @@
 
 use super::head::Head;
 use super::sections::Slice;
-use super::share::share;
 use gimli::{DebugInfoOffset, Dwarf, Section, UnitType};
+use rprof_parallel::map_chunks;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -60,7 +60,7 @@ impl Units {
             let rest = |left: usize| Some(left.saturating_sub(used));
             let _ = budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
         };
-        let found = share(threads, &headers, 64, |headers| {
+        let found = map_chunks(threads, &headers, 64, |headers| {
             let mut spans = Vec::new();
             let mut rest = Vec::new();
             for (index, header) in headers {

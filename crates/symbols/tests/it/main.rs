@@ -14,5 +14,6 @@ mod others;
 mod perf;
 mod perf_debug;
 mod perf_tool;
+mod threads;
 mod tools;
 mod vmlinux;
