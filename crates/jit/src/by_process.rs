@@ -5,7 +5,7 @@
 //! has its parent's code as well, so the files of its ancestors are consulted after its own. A
 //! process that executes another program has neither any more.
 //!
-//! The same choice is made while recording (for unwinding, and for the copies of these files in the
+//! This choice is made while recording (for unwinding, and for the copies of these files in the
 //! recording) and on reading (for names, and for unwinding).
 
 use std::ffi::OsStr;
@@ -104,7 +104,11 @@ impl JitProcesses {
         let mapping = JitMapping::of(path)?;
         let jitdumps = self.jitdumps.entry(pid).or_default();
         if mapping == JitMapping::Jitdump {
-            add_jitdump(jitdumps, Path::new(OsStr::from_bytes(path)));
+            let path = Path::new(OsStr::from_bytes(path));
+            let is_known = jitdumps.iter().any(|known| known == path);
+            if !is_known && jitdumps.len() < MAX_JITDUMPS {
+                jitdumps.push(path.to_owned());
+            }
         }
         Some(mapping)
     }
@@ -145,15 +149,6 @@ impl JitProcesses {
         let parent = |pid: &i32| self.parents.get(pid).copied();
         std::iter::successors(Some(pid), parent).take(MAX_LINEAGE)
     }
-}
-
-/// Adds a path unless it is there already, or there are too many. Returns true if it was added.
-pub(crate) fn add_jitdump(jitdumps: &mut Vec<PathBuf>, path: &Path) -> bool {
-    let is_new = jitdumps.len() < MAX_JITDUMPS && !jitdumps.iter().any(|known| known == path);
-    if is_new {
-        jitdumps.push(path.to_owned());
-    }
-    is_new
 }
 
 #[cfg(test)]

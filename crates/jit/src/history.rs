@@ -1,4 +1,5 @@
-//! Who lay at an address at a time.
+//! [`History`]: interval index over addresses and time: the latest code range that covers an address at
+//! a given time.
 
 /// Ranges of addresses, each from a time on; where several cover an address, the latest that
 /// is not later than the time asked for holds there.
@@ -17,7 +18,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Of ranges (start, end behind it) in order of time. Empty ones cover nothing.
+    /// Builds the index of ranges `start..end`, ascending by time. Empty ones cover nothing.
     pub(super) fn new(ranges: &[(u64, u64)]) -> Self {
         let ends = |&(start, end): &(u64, u64)| [start, end];
         let mut points: Vec<u64> = ranges.iter().flat_map(ends).collect();
@@ -46,7 +47,7 @@ impl History {
         }
     }
 
-    /// The number of the latest range at an address, of those below `limit`.
+    /// Returns the number of the latest range that covers an address, of those with numbers below `limit`.
     pub(super) fn latest(&self, address: u64, limit: u32) -> Option<u32> {
         let after = self.points.partition_point(|point| *point <= address);
         let mut node = after.checked_sub(1)? + self.points.len();
@@ -62,7 +63,7 @@ impl History {
     }
 }
 
-/// The nodes that make up a range.
+/// Calls `take` with the nodes that make up a range.
 fn each_node(points: &[u64], range: &(u64, u64), mut take: impl FnMut(usize)) {
     let place = |end| points.partition_point(|point| *point < end) + points.len();
     let (mut from, mut to) = (place(range.0), place(range.1));

@@ -1,21 +1,52 @@
-//! Code that was made at run time: which function lies where, and since when.
+//! Code made at run time: which function is at an address of a process, since when, and how it is
+//! unwound.
+//!
+//! JIT compilers write no ELF files. They publish what they made in one of two files, by which profilers
+//! name and unwind it:
+//!
+//! | | perf map | jitdump |
+//! |---|---|---|
+//! | path | `/tmp/perf-PID.map` | `.../jit-PID.dump`, mapped executably |
+//! | format | a line of text for each function | binary records, with times |
+//! | of code that moves, or is replaced | the last entry only | each time and place |
+//! | lines, unwinding information | no | yes |
+//! | type | [`PerfMap`] | [`JitDump`]; [`LiveDump`] while it is written |
+//!
+//! [`JitProcesses`] says whose files describe a process: its own, then its ancestors'.
 //!
 //! | module | idea |
 //! |---|---|
-//! | [`perf_map`] | [`PerfMap`]: `/tmp/perf-PID.map`, a line of text for each function |
-//! | [`jitdump`] | [`JitDump`]: `jit-PID.dump`, records with times, moves, lines and unwinding information; [`LiveDump`]: the last while it is written |
-//! | `history` | who lay at an address at a time |
+//! | [`perf_map`] | [`PerfMap`] |
+//! | [`jitdump`] | [`JitDump`], [`LiveDump`] |
+//! | `history` | interval index: the latest code range that covers an address at a time |
+//! | `function` | [`JitFunction`], [`JitLine`]: the answers |
 //! | `by_process` | [`JitProcesses`]: which processes have JIT code, and whose files describe it |
 //! | `process_root` | [`ProcessRoot`]: the file system as a process sees it |
+//! | [`source`] | [`MapFile`]: opens a file that a stranger may have put there |
 //! | `live_files` | [`LiveFiles`]: the files of a live process, held open |
-//! | `unwind_tables` | [`JitUnwindTables`]: unwind tables of what living processes made, from their jitdumps |
-//! | [`source`] | [`MapFile`]: opening these files, which anybody may have put there |
+//! | `unwind_tables` | [`JitUnwindTables`]: unwind tables of the JIT code of live processes |
 //!
-//! Both are written by the program that was recorded, so whatever stands in them is taken for
-//! data of a stranger: a bad line or record costs itself and no other, and what is kept of a
-//! file is bounded by its length.
+//! The crate knows no records and no samples: it is fed with process events.
+//!
+//! # Example
+//!
+//! ```
+//! use rprof_jit::PerfMap;
+//!
+//! let map = PerfMap::parse(b"7f0000001000 40 add\n7f0000001040 80 main.loop\n".to_vec());
+//! let function = map.lookup(0x7f00_0000_1050).expect("an entry covers it");
+//! assert_eq!((&*function.name, function.start, function.size), ("main.loop", 0x7f00_0000_1040, 0x80));
+//! assert_eq!(map.bad_lines(), 0);
+//! ```
+//!
+//! # Hostile input
+//!
+//! Both files are written by the program that was recorded, and `/tmp` is anybody's. So a file is looked
+//! at before it is opened ([`source`]), a bad line or record costs itself and no other, and what is
+//! kept of a file is bounded by its length.
 
 mod by_process;
+mod function;
 mod history;
 pub mod jitdump;
 mod live_files;
@@ -27,46 +58,10 @@ mod unwind_tables;
 pub use by_process::{
     JitMapping, JitProcesses, MAX_JITDUMPS, MAX_LINEAGE, is_jitdump, may_hold_jit_code,
 };
+pub use function::{JitFunction, JitLine};
 pub use jitdump::{DumpError, JitDump, JitUnwinding, LiveCode, LiveDump};
 pub use live_files::{AwaitedFile, LiveFiles};
 pub use perf_map::PerfMap;
 pub use process_root::ProcessRoot;
 pub use source::{MapFile, Refusal};
 pub use unwind_tables::JitUnwindTables;
-
-use std::borrow::Cow;
-
-/// Longest name that is shown, in bytes. What runtimes write stays far below.
-const LONGEST_NAME: usize = 4096;
-
-/// A function that was made at run time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JitFunction<'a> {
-    /// Its name as the runtime wrote it, bytes that are no UTF-8 replaced. It may hold any
-    /// character: escape it before showing it.
-    pub name: Cow<'a, str>,
-    /// Where it starts: AVMA.
-    pub start: u64,
-    /// Its length in bytes.
-    pub size: u64,
-}
-
-/// A line of source code, as a jitdump tells it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JitLine<'a> {
-    /// The file's name, as the runtime wrote it.
-    pub file: &'a str,
-    /// The line, from 1.
-    pub line: u32,
-}
-
-/// A name as text, cut where it is too long.
-fn text(bytes: &[u8]) -> Cow<'_, str> {
-    match bytes.len() > LONGEST_NAME {
-        true => Cow::Owned(format!(
-            "{}…",
-            String::from_utf8_lossy(&bytes[..LONGEST_NAME])
-        )),
-        false => String::from_utf8_lossy(bytes),
-    }
-}

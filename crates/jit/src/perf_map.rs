@@ -5,14 +5,14 @@
 //! of the line. Where two entries overlap the later one holds, for it was written later; what
 //! the earlier one covers besides stays its own.
 
-use crate::{JitFunction, text};
+use crate::function::{JitFunction, text};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Most functions of a file that are taken in.
-const MOST_ENTRIES: usize = 4 << 20;
+/// Maximum number of functions of a file.
+const MAX_ENTRIES: usize = 4 << 20;
 
-/// How far an entry of no size reaches at most, as in perf: to the end of the page after.
+/// Page size: an entry of no size reaches at most to the end of the next page, as in perf.
 const PAGE: u64 = 4096;
 
 /// The functions of one process, by address.
@@ -20,7 +20,7 @@ const PAGE: u64 = 4096;
 pub struct PerfMap {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
-    /// By address, none overlapping another.
+    /// Ascending by address, without overlaps.
     spans: Vec<Span>,
     bad_lines: u64,
     left_out: u64,
@@ -30,20 +30,20 @@ pub struct PerfMap {
 struct Entry {
     start: u64,
     size: u64,
-    /// In `bytes`.
+    /// Range in `bytes`.
     name: Range<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Span {
     start: u64,
-    /// The last address, so that the end of memory can be said.
+    /// Last address; an end would not fit at the end of memory.
     last: u64,
     entry: u32,
 }
 
 impl PerfMap {
-    /// Reads the text. Lines that make no sense are counted and left out.
+    /// Parses the text. Lines that are no entries are counted and left out.
     #[must_use]
     pub fn parse(bytes: Vec<u8>) -> Self {
         let mut map = Self {
@@ -59,7 +59,7 @@ impl PerfMap {
                 continue;
             }
             match Entry::parse(line, begins) {
-                Some(_) if map.entries.len() == MOST_ENTRIES => map.left_out += 1,
+                Some(_) if map.entries.len() == MAX_ENTRIES => map.left_out += 1,
                 Some(entry) => map.entries.push(entry),
                 None => map.bad_lines += 1,
             }
@@ -69,7 +69,7 @@ impl PerfMap {
         map
     }
 
-    /// The number of the function at an address: for [`function`](Self::function).
+    /// Returns the number of the function at an address, for [`function`](Self::function).
     #[must_use]
     pub fn find(&self, avma: u64) -> Option<u32> {
         let after = self.spans.partition_point(|span| span.start <= avma);
@@ -77,7 +77,7 @@ impl PerfMap {
         (avma <= span.last).then_some(span.entry)
     }
 
-    /// A function by its number.
+    /// Returns the function with this number.
     #[must_use]
     pub fn function(&self, number: u32) -> Option<JitFunction<'_>> {
         let entry = self.entries.get(number as usize)?;
@@ -88,37 +88,37 @@ impl PerfMap {
         })
     }
 
-    /// The function at an address.
+    /// Returns the function at an address.
     #[must_use]
     pub fn lookup(&self, avma: u64) -> Option<JitFunction<'_>> {
         self.function(self.find(avma)?)
     }
 
-    /// How many functions there are.
+    /// Returns the number of functions.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no functions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Lines that were no entries.
+    /// Returns the number of lines that were no entries.
     #[must_use]
     pub fn bad_lines(&self) -> u64 {
         self.bad_lines
     }
 
-    /// Entries that were left out, there being too many.
+    /// Returns the number of entries that were left out, beyond four million.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// An entry of no size reaches to the next one.
+    /// Lets entries of no size reach to the next one.
     fn give_sizes(&mut self) {
         if self.entries.iter().all(|entry| entry.size > 0) {
             return;
@@ -158,7 +158,7 @@ impl Entry {
     }
 }
 
-/// A number of 64 bits at most; some runtimes write `0x` in front.
+/// Parses a hexadecimal number of at most 64 bits; some runtimes write `0x` in front.
 fn hex(digits: &[u8]) -> Option<u64> {
     let digits = digits.strip_prefix(b"0x").unwrap_or(digits);
     if digits.is_empty() {
@@ -170,7 +170,7 @@ fn hex(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// Later entries cut earlier ones.
+/// Cuts earlier entries where later ones overlap them.
 fn flatten(entries: &[Entry]) -> Vec<Span> {
     let mut spans: BTreeMap<u64, (u64, u32)> = BTreeMap::new();
     let mut covered = Vec::new();
@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(named(&map, 0x9000), None);
     }
 
-    /// As `DOTNET_PerfMapEnabled=1` has it (`PerfMap::LogMethod` in CoreCLR's `perfmap.cpp`): 16
+    /// Text as `DOTNET_PerfMapEnabled=1` makes it (`PerfMap::LogMethod` in CoreCLR's `perfmap.cpp`): 16
     /// capital digits, lower-case sizes, the tier behind the name, stubs between methods.
     #[test]
     fn of_dotnet() {

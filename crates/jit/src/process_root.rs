@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use rprof_launch::procfs::Procfs;
 
-use crate::{MapFile, Refusal};
+use crate::source::{MapFile, Refusal};
 
 /// The root that paths of a process are resolved in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl ProcessRoot {
         })
     }
 
-    /// The root of this program, for a process that is gone or that sees the same files.
+    /// Returns the root of this program, for a process that is gone or that sees the same files.
     #[must_use]
     pub fn host(pid: i32) -> Self {
         Self {

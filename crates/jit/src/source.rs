@@ -12,14 +12,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Longest file that is read, in bytes.
-pub const MOST_BYTES: u64 = 256 << 20;
+/// Maximum length of a file that is read, in bytes.
+pub const MAX_BYTES: u64 = 256 << 20;
 
-/// Why a file that is there is not used.
+/// Reason why a file that exists is not used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Where it leads is for whoever made it to say.
+    /// A link: whoever made it chooses the file.
     #[error("it is a symbolic link")]
     SymbolicLink,
     /// A folder, FIFO, socket or device.
@@ -32,14 +32,14 @@ pub enum Refusal {
     #[error("it has {0} names (hard links)")]
     SeveralNames(u64),
     /// Too long, be it with holes.
-    #[error("it has {0} bytes, and at most {MOST_BYTES} are read")]
+    #[error("it has {0} bytes, and at most {MAX_BYTES} are read")]
     TooLong(u64),
-    /// The system said no.
+    /// The system refused to open or read it.
     #[error("it cannot be read: {0}")]
     Unreadable(io::Error),
 }
 
-/// A file of names, opened, and found to be one that may be used.
+/// A perf map or jitdump that was opened, and may be used.
 #[derive(Debug)]
 pub struct MapFile {
     file: File,
@@ -75,7 +75,7 @@ impl MapFile {
         if metadata.nlink() > 1 {
             return Err(Refusal::SeveralNames(metadata.nlink()));
         }
-        if metadata.len() > MOST_BYTES {
+        if metadata.len() > MAX_BYTES {
             return Err(Refusal::TooLong(metadata.len()));
         }
         // The very file that was looked at.
@@ -88,32 +88,33 @@ impl MapFile {
         Ok(Some(Self { file, path }))
     }
 
-    /// The path, as the process sees it.
+    /// Returns the path, as the process sees it.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How many bytes stand in it by now.
+    /// Returns the length in bytes that it has by now.
     ///
     /// # Errors
     /// [`Refusal`], also where there are too many.
     pub fn len(&self) -> Result<u64, Refusal> {
         match self.file.metadata().map_err(Refusal::Unreadable)?.len() {
-            len if len > MOST_BYTES => Err(Refusal::TooLong(len)),
+            len if len > MAX_BYTES => Err(Refusal::TooLong(len)),
             len => Ok(len),
         }
     }
 
-    /// Whether nothing stands in it by now.
+    /// Returns true if it is empty by now.
     ///
     /// # Errors
-    /// As [`len`](Self::len).
+    /// [`Refusal`], if it is too long or cannot be looked at.
     pub fn is_empty(&self) -> Result<bool, Refusal> {
         Ok(self.len()? == 0)
     }
 
-    /// Reads bytes from an offset on: fewer only where the file ends.
+    /// Reads bytes from an offset on, fewer than there is room for only where the file ends. Returns their
+    /// number.
     ///
     /// # Errors
     /// [`Refusal::Unreadable`].
@@ -130,7 +131,7 @@ impl MapFile {
         Ok(have)
     }
 
-    /// What stands in it by now.
+    /// Reads its contents as they are by now.
     ///
     /// # Errors
     /// [`Refusal`]: it may have grown since it was opened.
@@ -143,7 +144,7 @@ impl MapFile {
     }
 }
 
-/// The place that a path leads to, not opened for reading.
+/// Resolves a path within a root, to a descriptor that is not open for reading (`O_PATH`).
 fn resolve(root: &Path, path: &Path) -> rustix::io::Result<File> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

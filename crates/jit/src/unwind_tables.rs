@@ -13,7 +13,9 @@ use rprof_unwind::{Arch, UnwindTable};
 use rustc_hash::FxHashMap;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::{JitMapping, JitProcesses, JitUnwinding, LiveDump, ProcessRoot};
+use crate::by_process::{JitMapping, JitProcesses};
+use crate::jitdump::{JitUnwinding, LiveDump};
+use crate::process_root::ProcessRoot;
 
 /// Maximum number of processes whose jitdumps are read.
 const MAX_PROCESSES: usize = 32;
@@ -181,8 +183,96 @@ impl JitUnwinding<'_> {
     }
 }
 
-/// The clock that samples are stamped with, in ns.
+/// Returns the time of the clock that samples are stamped with, in ns.
 fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jitdump::tests::DumpWriter;
+    use std::os::unix::ffi::OsStrExt;
+
+    /// Writes a jitdump with one piece of code of 0x100 bytes, which has unwinding information.
+    fn write_dump(path: &Path, start: u64) {
+        // A CIE without instructions, and an FDE over the code: pointers are relative (pcrel, sdata8).
+        let cie = [
+            &20u32.to_le_bytes()[..],
+            &0u32.to_le_bytes(),
+            b"\x01zR\0\x01\x78\x10\x01\x1c\x0c\x07\x08\x90\x01\0\0",
+        ]
+        .concat();
+        let fde_at = cie.len() as u64;
+        let pointer = start.wrapping_sub(start + 0x100 + fde_at + 8);
+        let fde = [
+            &24u32.to_le_bytes()[..],
+            &(cie.len() as u32 + 4).to_le_bytes(),
+            &pointer.to_le_bytes(),
+            &0x100u64.to_le_bytes(),
+            &[0; 8],
+        ]
+        .concat();
+        let table = [&cie[..], &fde, b"\x01hdr"].concat();
+        let mut writer = DumpWriter::new(false, 0);
+        let len = table.len() as u64;
+        writer.record(4, 1, &[len, 4, len], &table);
+        writer.load(2, start, 0x100, 1, "made");
+        std::fs::write(path, &writer.bytes).unwrap();
+    }
+
+    fn covers(tables: &JitUnwindTables, pid: i32, avma: u64) -> bool {
+        tables.set_time(monotonic_ns());
+        let table = tables.find(Arch::X86_64, pid, avma);
+        table.is_some_and(|table| table.covers(avma))
+    }
+
+    #[test]
+    fn children_have_the_tables_of_their_ancestors() {
+        let folder = tempfile::tempdir().unwrap();
+        let us = std::process::id() as i32;
+        let mut tables = JitUnwindTables::default();
+        assert!(!covers(&tables, us, 0x1010));
+        // Two dumps of one process, the second of which is written late.
+        let paths = [1, 2].map(|n| folder.path().join(format!("jit-{n}.dump")));
+        for path in &paths {
+            tables.handle_mapped(us, path.as_os_str().as_bytes());
+        }
+        write_dump(&paths[0], 0x1000);
+        let (child, grandchild) = (i32::MAX - 1, i32::MAX);
+        tables.handle_fork(child, us);
+        tables.handle_fork(grandchild, child);
+        for pid in [us, child, grandchild] {
+            assert!(covers(&tables, pid, 0x1010), "{pid}");
+            assert!(!covers(&tables, pid, 0x2010), "{pid}");
+        }
+        write_dump(&paths[1], 0x2000);
+        for pid in [us, child, grandchild] {
+            assert!(
+                covers(&tables, pid, 0x1010) && covers(&tables, pid, 0x2010),
+                "{pid}"
+            );
+        }
+        // Another program has no code of before.
+        tables.forget(child);
+        assert!(!covers(&tables, child, 0x1010) && !covers(&tables, grandchild, 0x1010));
+        assert!(covers(&tables, us, 0x1010));
+        tables.forget(us);
+        assert!(!covers(&tables, us, 0x1010));
+    }
+
+    #[test]
+    fn forks_are_kept_only_below_a_process_with_a_jitdump() {
+        let mut tables = JitUnwindTables::default();
+        tables.handle_mapped(1, b"//anon");
+        tables.handle_fork(2, 1);
+        assert_eq!(tables.processes.lineage(2).count(), 1);
+        for pid in 0..100 {
+            tables.handle_mapped(pid, format!("/tmp/jit-{pid}.dump").as_bytes());
+        }
+        assert_eq!(tables.dumps.borrow().len(), MAX_PROCESSES);
+        tables.handle_fork(200, 1);
+        assert_eq!(tables.processes.lineage(200).count(), 2);
+    }
 }

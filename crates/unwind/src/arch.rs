@@ -58,7 +58,7 @@ impl Arch {
         }
     }
 
-    /// Whether a register of this number is followed at all.
+    /// Returns true if a register of this number is followed at all.
     pub(crate) const fn tracks(self, register: u16) -> bool {
         match self {
             Arch::X86_64 => register < 16,

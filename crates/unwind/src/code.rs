@@ -1,10 +1,10 @@
 //! The little that is read from machine code, where there is no call frame information. All of
 //! it for x86-64.
 
-/// How many bytes the functions here look at.
+/// Number of code bytes that the functions here look at.
 pub(crate) const LEN: usize = 16;
 
-/// Whether the bytes before a return address, of which `code` are the last, end with a call.
+/// Returns true if the bytes before a return address, of which `code` are the last, end with a call.
 pub(crate) fn ends_with_call(code: &[u8]) -> bool {
     let at = |back: usize| code.len().checked_sub(back).and_then(|at| code.get(at));
     // call rel32
@@ -28,7 +28,7 @@ pub(crate) fn ends_with_call(code: &[u8]) -> bool {
     })
 }
 
-/// Whether the code behind a call does nothing but end the thread or the process:
+/// Returns true if the code behind a call does nothing but end the thread or the process:
 ///
 /// - `mov edi, eax` or `mov rdi, rax`, a call, and padding, so that the call does not come back:
 ///   `exit(main(...))`, `pthread_exit(start(...))`;
@@ -51,12 +51,12 @@ pub(crate) fn exits(code: &[u8]) -> bool {
     matches!((number, syscall), (Some(number), Some(syscall)) if number < syscall)
 }
 
-/// Whether a call that ends `before`, with `behind` behind it, is the one in [`exits`].
+/// Returns true if a call that ends `before`, with `behind` behind it, is the one in [`exits`].
 pub(crate) fn is_exit(before: &[u8], behind: &[u8]) -> bool {
     matches!(before, [.., 0x89, 0xc7, 0xe8, _, _, _, _]) && is_padding(behind)
 }
 
-/// Whether a return address between these bytes is one that no call has put there:
+/// Returns true if a return address between these bytes is one that no call has put there:
 ///
 /// - Go's `goexit`, to which goroutines return: a no-operation, a call, a no-operation. It
 ///   is the root of their stacks.
@@ -78,7 +78,7 @@ pub(crate) enum SyntheticReturn {
     SignalReturn,
 }
 
-/// What compilers and linkers put between functions: long no-operations, `int3`, `hlt`, `ud2`.
+/// Returns true for padding that compilers and linkers put between functions: long no-operations, `int3`, `hlt`, `ud2`.
 pub(crate) fn is_padding(code: &[u8]) -> bool {
     matches!(
         code,

@@ -23,7 +23,7 @@ pub(crate) enum Fault {
     Memory(u64),
 }
 
-/// The value of `code`, starting with `initial` on the stack, if given.
+/// Returns the value of `code`, starting with `initial` on the stack, if given.
 pub(crate) fn evaluate<M: Memory + ?Sized>(
     code: &[u8],
     initial: Option<u64>,
@@ -188,7 +188,7 @@ impl Code<'_> {
         Ok(value as i64)
     }
 
-    /// The bits, how many there were, and the sign bit.
+    /// Returns the bits, their number, and the sign bit.
     fn leb(&mut self) -> Result<(u64, u32, bool), Fault> {
         let mut value = 0;
         for shift in (0..70).step_by(7) {
@@ -229,14 +229,14 @@ impl Stack {
         Ok(value)
     }
 
-    /// The value this far below the top.
+    /// Returns the value this far below the top.
     fn peek(&self, depth: usize) -> Result<u64, Fault> {
         let below = depth.checked_add(1).ok_or(Fault::Bad)?;
         let at = self.len.checked_sub(below).ok_or(Fault::Bad)?;
         self.values.get(at).copied().ok_or(Fault::Bad)
     }
 
-    /// The top goes below this many, itself counted.
+    /// Moves the top of the stack below this many values, itself counted.
     fn rotate(&mut self, count: usize) -> Result<(), Fault> {
         let start = self.len.checked_sub(count).ok_or(Fault::Bad)?;
         let top = self.values.get_mut(start..self.len).ok_or(Fault::Bad)?;
@@ -337,7 +337,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(5000))]
 
-        /// Wherever both give a value, it is the same; and gimli has one wherever this has.
+        /// Both give the same value where both give one, and gimli gives one where this does.
         #[test]
         fn as_gimli(code in prop::collection::vec(prop_oneof![
             0x06..0x24_u8, 0x24..0x30_u8, 0x30..0x50_u8, Just(0x70), Just(0x76), Just(0x77),

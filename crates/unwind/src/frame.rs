@@ -1,4 +1,4 @@
-//! What comes out: [`Frame`]s, and the [`UnwindOutcome`] they came to.
+//! The result of unwinding: [`Frame`]s and an [`UnwindOutcome`].
 
 /// One frame of an unwound stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -9,29 +9,29 @@ pub struct Frame {
     /// The stack pointer in this frame: at the time of the sample, or after the call returns.
     /// On x86-64 that is the canonical frame address of the frame before.
     pub sp: u64,
-    /// Where the address was read from; 0 if it was in a register.
+    /// Address of the stack slot that `address` was read from; 0 if it was in a register.
     pub slot: u64,
-    /// What the address is.
+    /// Kind of `address`.
     pub kind: FrameKind,
-    /// How the frame was found.
+    /// Evidence by which the frame was found.
     pub found_by: FoundBy,
 }
 
-/// What the address of a frame is.
+/// Kind of a frame's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FrameKind {
-    /// Where the sample was taken.
+    /// The instruction at which the sample was taken.
     Sampled,
     /// A return address: the instruction behind a call.
     Caller,
-    /// Where a signal interrupted the thread.
+    /// The instruction at which a signal interrupted the thread.
     Interrupted,
 }
 
-/// How a frame was found.
+/// Evidence by which a frame was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FoundBy {
-    /// It is where the registers were.
+    /// The sample's registers.
     Registers,
     /// Call frame information of the frame before.
     Cfi,
@@ -51,7 +51,7 @@ pub enum FoundBy {
 }
 
 impl Frame {
-    /// The frame at which unwinding starts.
+    /// Returns the frame at which unwinding starts.
     #[must_use]
     pub const fn sampled(ip: u64, sp: u64) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Frame {
         }
     }
 
-    /// The address to look functions up with: inside of the call for callers, since a call may be
+    /// Returns the address to look functions up with: inside of the call for callers, since a call may be
     /// the last instruction of its function.
     #[must_use]
     pub const fn lookup_address(&self) -> u64 {
@@ -122,10 +122,10 @@ pub enum TruncationReason {
     /// The stack bytes did not reach far enough.
     #[error("the stack dump ends before {address:#x}")]
     StackEnded {
-        /// What would have been read.
+        /// Address that would have been read.
         address: u64,
     },
-    /// Nothing tells how to unwind the code here, and its frame pointer is none.
+    /// The code has no unwind information, and its frame pointer register holds something else.
     #[error("no unwind information for {address:#x}")]
     NoUnwindInfo {
         /// The frame that could not be unwound.
@@ -148,7 +148,7 @@ pub enum TruncationReason {
     /// A rule led to memory that is not the stack, and that is not known.
     #[error("cannot read memory at {address:#x}")]
     BadMemory {
-        /// What would have been read.
+        /// Address that would have been read.
         address: u64,
     },
     /// The return address is not one: nothing executable is mapped there.

@@ -5,7 +5,7 @@
 /// The unwinder only reads whole words of the stack, and whatever address it asks for
 /// may be nonsense.
 pub trait Memory {
-    /// The eight bytes at this address, as a number in the order of the process. `None` if they
+    /// Returns the eight bytes at this address, as a number in the order of the process. `None` if they
     /// are not known.
     fn read_u64(&self, avma: u64) -> Option<u64>;
 }
@@ -25,7 +25,7 @@ pub struct StackDump<'a> {
 }
 
 impl<'a> StackDump<'a> {
-    /// A dump that starts at `base_sp`, the stack pointer at the time of the sample.
+    /// Returns a dump that starts at `base_sp`, the stack pointer at the time of the sample.
     #[must_use]
     pub const fn new(base_sp: u64, bytes: &'a [u8]) -> Self {
         Self {

@@ -1,9 +1,9 @@
-//! [`Modules`]: the code of a process, as the unwinder asks for it.
+//! [`Modules`]: the code of a process, by address.
 
 use crate::UnwindTable;
 use std::sync::Arc;
 
-/// What is known of the code around an address.
+/// Code around an address: an image with its table, or code without an image.
 #[derive(Debug, Clone, Copy)]
 pub struct Module<'a> {
     /// The call frame information of the image. `None` if there is no image (code made at run
@@ -15,11 +15,11 @@ pub struct Module<'a> {
 
 /// The executable mappings of a process at the time of a sample.
 pub trait Modules {
-    /// The module mapped at this address. `None` where nothing executable is mapped, which
+    /// Returns the module mapped at this address. `None` where nothing executable is mapped, which
     /// tells the unwinder that a word is no return address.
     fn find(&self, avma: u64) -> Option<Module<'_>>;
 
-    /// Copies the code bytes from `avma` on into `into`; says how many, fewer than asked where
+    /// Copies the code bytes from `avma` on into `into`. Returns their number, fewer than asked where
     /// the mapping ends, 0 where they are not known. They are asked for only in code without
     /// call frame information, where they make the difference between knowing and guessing.
     fn code(&self, avma: u64, into: &mut [u8]) -> usize {
@@ -36,14 +36,14 @@ pub trait Modules {
         None
     }
 
-    /// A number for what [`find`](Self::find) answers: as long as it is the same, and not `None`,
+    /// Returns a number for what [`find`](Self::find) answers: as long as it is the same, and not `None`,
     /// every address has the same table with the same bias, in whichever processes. What is
     /// found is then kept from stack to stack. `None` unless implemented.
     fn generation(&self) -> Option<u64> {
         None
     }
 
-    /// A number for the process, such as its pid. What is learnt of the code that a process makes
+    /// Returns a number for the process, such as its pid. What is learnt of the code that a process makes
     /// at run time is kept for its later stacks, and holds when its memory cannot be read
     /// any more. `None` unless implemented: then each stack is by itself.
     fn process(&self) -> Option<u64> {

@@ -2,7 +2,7 @@
 
 use crate::Arch;
 
-/// How many registers are kept: DWARF numbers 0 to 32.
+/// Number of registers that are kept: DWARF numbers 0 to 32.
 const COUNT: usize = 33;
 
 /// The general registers of a thread at one frame, by DWARF number, with the program
@@ -37,7 +37,7 @@ impl Registers {
         }
     }
 
-    /// The user registers of a perf sample: `mask` is `sample_regs_user` of the event, `values` has
+    /// Returns the user registers of a perf sample: `mask` is `sample_regs_user` of the event, `values` has
     /// one word for each of its bits, lowest bit first. Bits of registers that are of no
     /// use here are skipped.
     ///
@@ -76,13 +76,13 @@ impl Registers {
         (has_ip && registers.get(arch.sp()).is_some()).then_some(registers)
     }
 
-    /// The architecture.
+    /// Returns the architecture.
     #[must_use]
     pub const fn arch(&self) -> Arch {
         self.arch
     }
 
-    /// The program counter, an AVMA.
+    /// Returns the program counter, an AVMA.
     #[must_use]
     pub const fn ip(&self) -> u64 {
         self.ip
@@ -93,13 +93,13 @@ impl Registers {
         self.ip = ip;
     }
 
-    /// The stack pointer, an AVMA.
+    /// Returns the stack pointer, an AVMA.
     #[must_use]
     pub fn sp(&self) -> u64 {
         self.values[self.arch.sp() as usize]
     }
 
-    /// The register with this DWARF number, if its value is known.
+    /// Returns the register with this DWARF number, if its value is known.
     #[must_use]
     #[inline]
     pub fn get(&self, register: u8) -> Option<u64> {
@@ -130,7 +130,7 @@ impl Registers {
         self.valid &= mask;
     }
 
-    /// The frame pointer, if known.
+    /// Returns the frame pointer, if known.
     #[inline]
     pub(crate) fn fp(&self) -> Option<u64> {
         self.get(self.arch.fp())

@@ -4,7 +4,7 @@
 use crate::arch::{aarch64, x86_64};
 use crate::{Arch, Memory, Modules, Registers};
 
-/// The registers that a signal interrupted, if `sp` points at what the kernel stores for them.
+/// Returns the registers that a signal interrupted, if `sp` points at what the kernel stores for them.
 ///
 /// `sp` is the stack pointer after the handler returned. That it is a signal frame is told
 /// by words that hardly occur together otherwise.
@@ -51,7 +51,7 @@ fn interrupted_x86_64<M: Memory + ?Sized, P: Modules + ?Sized>(
     Some(registers)
 }
 
-/// What the registers of a signal frame are followed by: `FPSIMD_MAGIC`, and the size of the record.
+/// Record header behind the registers of a signal frame: `FPSIMD_MAGIC`, and the size of the record.
 const FPSIMD_AARCH64: u64 = 0x210 << 32 | 0x4650_8001;
 
 /// `struct rt_sigframe` starts at `sp`: siginfo (128 bytes), then ucontext, whose registers

@@ -4,17 +4,17 @@ use crate::expression::{Fault, evaluate};
 use crate::table::{Cfa, RuleRef, Value};
 use crate::{Arch, Memory, Registers, arch};
 
-/// How far below the stack pointer popped registers lie: callee-saved ones are at most 12.
+/// Maximum distance in bytes of popped registers below the stack pointer: callee-saved ones are at most 12.
 const MAX_POPPED: u64 = 256;
 
-/// The caller, as a rule found it.
+/// Caller that a rule or the code has led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Caller {
     /// `None`: there is no caller.
     pub(crate) return_address: Option<u64>,
-    /// Where it was read; 0 if in a register.
+    /// Address of the slot it was read from; 0 if it was in a register.
     pub(crate) slot: u64,
-    /// Whether the caller did not call but was interrupted.
+    /// True if the caller did not call but was interrupted.
     pub(crate) interrupted: bool,
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn apply<M: Memory + ?Sized>(
     })
 }
 
-/// The caller's stack pointer, which is the CFA by definition. But glibc's `_dl_runtime_resolve`
+/// Returns the caller's stack pointer, which is the CFA by definition. But glibc's `_dl_runtime_resolve`
 /// for AArch64 is jumped to from the PLT, which has pushed two words, the return address
 /// among them, and its description has the CFA below those. What was pushed lies
 /// below the caller's stack pointer, which is a multiple of 16.
@@ -120,7 +120,7 @@ fn caller_sp(arch: Arch, cfa: u64, slot: u64) -> u64 {
     }
 }
 
-/// Whether the slot lies just below the stack pointer.
+/// Returns true if the slot lies just below the stack pointer.
 #[inline]
 pub(crate) fn is_popped(slot: u64, sp: u64) -> bool {
     let below = sp.wrapping_sub(slot);

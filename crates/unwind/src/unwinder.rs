@@ -13,20 +13,20 @@ use crate::{
 };
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-/// How often in one stack the stack pointer may fail to grow: handlers run on stacks of their
+/// Maximum number of frames of one stack at which the stack pointer may fail to grow: handlers run on stacks of their
 /// own, and some programs (rustc, Go) switch stacks inside of a call.
 const MAX_SWITCHES: usize = 16;
 
-/// How far above the stack pointer memory is still taken for the stack, so that its absence
-/// means the dump was short.
+/// Maximum distance in bytes above the stack pointer at which memory is taken for the stack, so that its
+/// absence means the copy was short.
 const MAX_STACK: u64 = 1 << 30;
 
-/// Most processes of which something is kept.
+/// Maximum number of processes whose run-time code is remembered.
 const MAX_PROCESSES: usize = 256;
 
-/// Unwinds stacks of one architecture. Cheap to make. Between stacks it keeps settings; if
-/// [`Modules::process`] tells processes apart, where their run-time code lies; if
-/// [`Modules::generation`] tells states of their mappings apart, the rules used lately.
+/// Unwinds stacks of one architecture. Cheap to make. Between stacks it caches the rules that were used
+/// lately, if [`Modules::generation`] tells states of the mappings apart, and the location of run-time
+/// code, if [`Modules::process`] tells processes apart.
 #[derive(Debug, Clone)]
 pub struct Unwinder {
     arch: Arch,
@@ -46,17 +46,17 @@ pub struct CacheStats {
     pub simulations: SimulationCacheStats,
 }
 
-/// What is known of the code at a frame.
+/// Code at a frame.
 #[derive(Clone, Copy)]
 enum Code<'a> {
     /// There is a table, and this is its rule.
     Plain(PlainRule),
-    /// What is mapped there.
+    /// There is no cached rule; this is mapped there.
     Module(Option<Module<'a>>),
 }
 
 impl Unwinder {
-    /// An unwinder with the usual settings.
+    /// Creates an unwinder with empty caches.
     #[must_use]
     pub const fn new(arch: Arch) -> Self {
         Self {
@@ -229,7 +229,7 @@ impl Unwinder {
         }
     }
 
-    /// The rule for a lookup address, where it is one that holds whatever kind of frame is there.
+    /// Returns the rule for a lookup address, where it is one that holds whatever kind of frame is there.
     fn plain_rule(&self, address: u64, module: Module<'_>) -> Option<PlainRule> {
         let table = module.table?;
         let svma = address.wrapping_sub(module.bias);
@@ -241,7 +241,7 @@ impl Unwinder {
         }
     }
 
-    /// The caller of `frame`, whose registers become the caller's.
+    /// Returns the caller of `frame`, whose registers become the caller's.
     #[inline]
     fn step<M, P>(
         &self,
@@ -308,7 +308,7 @@ impl Unwinder {
         }
     }
 
-    /// The caller by call frame information. `None` where the table has nothing for the frame.
+    /// Returns the caller by call frame information. `None` where the table has nothing for the frame.
     fn by_table<M, P>(
         &self,
         frame: Frame,
@@ -355,7 +355,7 @@ impl Unwinder {
     }
 }
 
-/// What a fault means for the frame at `address`, whose stack pointer is `sp`.
+/// Turns a fault in the frame at `address`, whose stack pointer is `sp`, into a reason.
 fn cause(fault: Fault, address: u64, sp: u64) -> TruncationReason {
     match fault {
         Fault::Bad => TruncationReason::BadCfi { address },

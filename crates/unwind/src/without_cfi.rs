@@ -28,7 +28,7 @@ use crate::{Arch, FoundBy, Memory, Module, Modules, Registers, Root, UnwindTable
 /// Farthest that a frame pointer may lie above the stack pointer: more than any frame has.
 const MAX_FRAME: u64 = 16 << 20;
 
-/// How many bytes before a return address are looked at: the longest call.
+/// Bytes before a return address that are looked at: the longest call.
 const BEFORE: usize = 7;
 
 /// Code around a return address.
@@ -56,19 +56,19 @@ pub(crate) enum Outcome {
     Unreadable(u64),
 }
 
-/// All that a step is decided by.
+/// Inputs of a step without call frame information.
 pub(crate) struct Context<'a, M: ?Sized, P: ?Sized> {
     pub(crate) memory: &'a M,
     pub(crate) modules: &'a P,
     /// `None`: the address is not mapped.
     pub(crate) module: Option<Module<'a>>,
-    /// Whether the frame did not make a call: it was sampled, or interrupted.
+    /// True if the frame did not make a call: it was sampled, or interrupted.
     pub(crate) exact: bool,
     /// Evidence by which the frame was found.
     pub(crate) found_by: FoundBy,
-    /// Which bits of a return address are the address.
+    /// Mask of the bits of a return address that are address.
     pub(crate) mask: u64,
-    /// What is known of Java's code in this stack.
+    /// Java's code blobs that this process is known to have.
     pub(crate) blobs: &'a Blobs,
     /// Simulations of before.
     pub(crate) simulations: &'a SimulationCache,
@@ -159,7 +159,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         ends.then_some(Root::ExitFollows)
     }
 
-    /// The code before and behind a return address, empty if not all of the former is known.
+    /// Returns the code before and behind a return address, empty if not all of the former is known.
     fn around(&self, address: u64, read: impl Fn(u64, &mut [u8]) -> usize) -> Around {
         let mut around = Around::default();
         let start = address.wrapping_sub(BEFORE as u64);
@@ -168,7 +168,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         around
     }
 
-    /// The first frame, if nothing was pushed since the call.
+    /// Returns the first frame, if nothing was pushed since the call.
     fn just_called(&self, registers: &mut Registers) -> Option<Caller> {
         let arch = registers.arch();
         let (address, slot) = match arch {
@@ -239,7 +239,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         Outcome::Caller(called(address, slot), FoundBy::FramePointer)
     }
 
-    /// Whether this is mapped, and follows a call as far as that can be seen.
+    /// Returns true if this is mapped, and follows a call as far as that can be seen.
     fn is_return(&self, address: u64) -> bool {
         let Some(inside) = address.checked_sub(1) else {
             return false;

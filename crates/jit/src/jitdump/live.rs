@@ -1,36 +1,35 @@
-//! [`LiveDump`]: a jitdump that is still being written, for who unwinds meanwhile.
+//! [`LiveDump`]: a jitdump that is still being written, for unwinding meanwhile.
 //!
-//! Only code with unwinding information is kept, and only what lies somewhere now. The runtime
-//! may write later than it should, out of a buffer: what is not there yet is not known.
+//! Only code with unwinding information is kept, and only as long as it is in place. The runtime may
+//! write late, out of a buffer: then the code is not known yet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::reader::{HEADER, Header, PREFIX, Reader};
+use super::format::{DumpError, HEADER, Header, MAX_CODES, PREFIX, Reader, kind};
 use super::unwinding::{JitUnwinding, Unwinding};
-use super::{DumpError, MOST_CODES, kind};
-use crate::{MapFile, Refusal};
+use crate::source::{MapFile, Refusal};
 
-/// Bytes that are read at once; no longer record is looked at beyond its head.
-const AT_ONCE: usize = 1 << 20;
+/// Bytes that are read at a time; of a longer record only the start is parsed.
+const READ_SIZE: usize = 1 << 20;
 
-/// Most bytes of tables that are kept. V8 has some 100 for each function.
-const MOST_KEPT: usize = 16 << 20;
+/// Maximum number of bytes of `.eh_frame` that are kept. V8 has some 100 for each function.
+const MAX_KEPT: usize = 16 << 20;
 
-/// Most bytes that one call looks at.
-const MOST_AT_A_TIME: u64 = 32 << 20;
+/// Maximum number of bytes that one call reads.
+const MAX_AT_A_TIME: u64 = 32 << 20;
 
-/// A jitdump, read as far as it was written.
+/// A jitdump, read as far as it has been written.
 #[derive(Debug)]
 pub struct LiveDump {
     file: MapFile,
     header: Header,
-    /// The first byte that was not looked at.
+    /// Offset of the first byte that was not parsed.
     at: u64,
-    codes: BTreeMap<u64, Known>,
-    /// Where code is, by the runtime's number for it.
+    codes: BTreeMap<u64, PlacedCode>,
+    /// Address of code, by the runtime's number for it.
     by_index: FxHashMap<u64, u64>,
     waiting: Option<Unwinding>,
     functions: u64,
@@ -38,14 +37,14 @@ pub struct LiveDump {
     kept: usize,
 }
 
-/// Code that lies somewhere now.
+/// Code that is in place now.
 #[derive(Clone, Debug)]
-struct Known {
+struct PlacedCode {
     size: u64,
     since: u64,
     /// The runtime's number for it.
     index: u64,
-    /// Ours, which nothing else ever has.
+    /// A number of our own, which is never used again.
     function: u64,
     unwinding: Arc<Unwinding>,
 }
@@ -53,17 +52,17 @@ struct Known {
 /// Code at an address.
 #[derive(Clone, Copy, Debug)]
 pub struct LiveCode<'a> {
-    /// A number for the function, which stays the same when it moves.
+    /// Number of the function, which stays the same when it moves.
     pub function: u64,
-    /// How it is unwound.
+    /// Its unwinding information.
     pub unwinding: JitUnwinding<'a>,
 }
 
 impl LiveDump {
-    /// `None` as long as there is no header.
+    /// Reads the header. `None` as long as it is not complete.
     ///
     /// # Errors
-    /// [`DumpError`] where it is no such file, in an `Ok`; [`Refusal`] where it cannot be read.
+    /// [`Refusal`], if the file cannot be read; a [`DumpError`] within the `Ok`, if it is no jitdump.
     pub fn new(file: MapFile) -> Result<Option<Result<Self, DumpError>>, Refusal> {
         let mut bytes = [0; HEADER];
         if file.read_at(&mut bytes, 0)? < bytes.len() {
@@ -85,18 +84,18 @@ impl LiveDump {
         })))
     }
 
-    /// Takes in what was written since. Answers whether that was all.
+    /// Parses what was written since the last call. Returns true if that was all.
     ///
     /// # Errors
     /// [`Refusal`]: the file cannot be read any more.
     pub fn read_on(&mut self) -> Result<bool, Refusal> {
-        let end = self.at.saturating_add(MOST_AT_A_TIME);
+        let end = self.at.saturating_add(MAX_AT_A_TIME);
         let mut buffer = Vec::new();
         while self.at < end {
             let len = self.file.len()?.saturating_sub(self.at);
-            buffer.resize(AT_ONCE.min(usize::try_from(len).unwrap_or(AT_ONCE)), 0);
+            buffer.resize(READ_SIZE.min(usize::try_from(len).unwrap_or(READ_SIZE)), 0);
             let have = self.file.read_at(&mut buffer, self.at)?;
-            let taken = self.take(&buffer[..have], len);
+            let taken = self.parse_records(&buffer[..have], len);
             if taken == 0 {
                 return Ok(true);
             }
@@ -105,9 +104,9 @@ impl LiveDump {
         Ok(false)
     }
 
-    /// Takes in the records in these bytes, of which there are `len` in the file; answers how
-    /// many are done with.
-    fn take(&mut self, bytes: &[u8], len: u64) -> u64 {
+    /// Parses the records in these bytes, of which there are `len` in the file. Returns the number of
+    /// bytes that are done with.
+    fn parse_records(&mut self, bytes: &[u8], len: u64) -> u64 {
         let mut done = 0;
         while let Some(rest) = bytes.get(done..)
             && let Some((kind, size, time)) = self.header.record(rest)
@@ -116,7 +115,7 @@ impl LiveDump {
         {
             match rest.get(PREFIX..size) {
                 Some(body) => self.record(kind, time, self.header.reader(body)),
-                // The head of code is enough, however long it is.
+                // The start of a code record is enough, however long its code is.
                 None if done == 0 => self.record(kind, time, self.header.reader(&rest[PREFIX..])),
                 None => break,
             }
@@ -138,7 +137,7 @@ impl LiveDump {
                 };
                 let unwinding = waiting.map(Arc::new);
                 self.functions += 1;
-                let known = unwinding.map(|unwinding| Known {
+                let known = unwinding.map(|unwinding| PlacedCode {
                     size,
                     since: time,
                     index,
@@ -158,7 +157,7 @@ impl LiveDump {
                 let from = self.by_index.remove(&index);
                 let known = from.and_then(|from| self.remove(from));
                 let size = known.as_ref().map_or(size, |known| known.size);
-                let moved = known.map(|known| Known {
+                let moved = known.map(|known| PlacedCode {
                     since: time,
                     ..known
                 });
@@ -168,8 +167,8 @@ impl LiveDump {
         }
     }
 
-    /// Code is at a place from now on, and what was there is not.
-    fn put(&mut self, start: u64, size: u64, known: Option<Known>) {
+    /// Puts code in place of what was there.
+    fn put(&mut self, start: u64, size: u64, known: Option<PlacedCode>) {
         if size == 0 {
             return;
         }
@@ -189,23 +188,23 @@ impl LiveDump {
         }
         let len = known.as_ref().map_or(0, |known| known.unwinding.len());
         if let Some(known) = known
-            && self.codes.len() < MOST_CODES
-            && self.kept + len <= MOST_KEPT
+            && self.codes.len() < MAX_CODES
+            && self.kept + len <= MAX_KEPT
         {
             self.kept += len;
-            // A number given twice means the later.
+            // A number that is used twice means the later function.
             self.by_index.insert(known.index, start);
             self.codes.insert(start, known);
         }
     }
 
-    fn remove(&mut self, start: u64) -> Option<Known> {
+    fn remove(&mut self, start: u64) -> Option<PlacedCode> {
         let known = self.codes.remove(&start)?;
         self.kept -= known.unwinding.len();
         Some(known)
     }
 
-    /// The code at an address, if it was there at this time already and has unwinding information.
+    /// Returns the code at an address, if it was there at this time and has unwinding information.
     #[must_use]
     pub fn find(&self, avma: u64, time: u64) -> Option<LiveCode<'_>> {
         let (start, known) = self.codes.range(..=avma).next_back()?;

@@ -1,13 +1,12 @@
-//! A jitdump without the code itself, which is most of it and not needed for names.
+//! [`without_code`]: a jitdump without the machine code in it, which is most of it and not needed for
+//! names.
 
-use super::reader::{Header, SIZE_AT};
-use super::{DumpError, kind};
+use super::format::{DumpError, Header, SIZE_AT, kind};
 
-/// The same file without the machine code: it reads to the
-/// same [`JitDump`](super::JitDump).
+/// Copies a file without the machine code. The copy parses to the same [`JitDump`](super::JitDump).
 ///
 /// # Errors
-/// As [`JitDump::parse`](super::JitDump::parse).
+/// [`DumpError`], if it is no jitdump at all.
 pub fn without_code(bytes: &[u8]) -> Result<Vec<u8>, DumpError> {
     let header = Header::parse(bytes)?;
     let mut out = bytes[..header.len].to_vec();

@@ -1,24 +1,26 @@
+//! Jitdumps written by [`DumpWriter`], parsed whole and while they grow.
+
 use super::*;
-use crate::MapFile;
+use crate::source::MapFile;
 
 /// Writes a jitdump, in either byte order.
-struct Maker {
+pub(crate) struct DumpWriter {
     big: bool,
-    bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
-impl Maker {
-    fn new(big: bool, flags: u64) -> Maker {
-        let mut maker = Maker {
+impl DumpWriter {
+    pub(crate) fn new(big: bool, flags: u64) -> DumpWriter {
+        let mut writer = DumpWriter {
             big,
             bytes: Vec::new(),
         };
         for word in [0x4a69_5444, 1, 40, 62, 0, 7] {
-            maker.u32(word);
+            writer.u32(word);
         }
-        maker.u64(0);
-        maker.u64(flags);
-        maker
+        writer.u64(0);
+        writer.u64(flags);
+        writer
     }
 
     fn u32(&mut self, value: u32) {
@@ -35,7 +37,7 @@ impl Maker {
         });
     }
 
-    fn record(&mut self, kind: u32, time: u64, words: &[u64], rest: &[u8]) {
+    pub(crate) fn record(&mut self, kind: u32, time: u64, words: &[u64], rest: &[u8]) {
         self.u32(kind);
         self.u32((16 + 8 * words.len() + rest.len()) as u32);
         self.u64(time);
@@ -44,7 +46,7 @@ impl Maker {
     }
 
     /// The first word stands for pid and tid.
-    fn load(&mut self, time: u64, start: u64, size: u64, index: u64, name: &str) {
+    pub(crate) fn load(&mut self, time: u64, start: u64, size: u64, index: u64, name: &str) {
         let code = vec![0xcc; size as usize];
         let rest = [name.as_bytes(), &[0], &code].concat();
         self.record(0, time, &[0, start, start, size, index], &rest);
@@ -74,8 +76,8 @@ impl Maker {
 }
 
 fn made(big: bool) -> Vec<u8> {
-    let mut maker = Maker::new(big, 0);
-    maker.lines(
+    let mut writer = DumpWriter::new(big, 0);
+    writer.lines(
         90,
         0x1000,
         &[
@@ -84,13 +86,13 @@ fn made(big: bool) -> Vec<u8> {
             (0x100c, 9, b"b.js"),
         ],
     );
-    maker.load(100, 0x1000, 0x20, 1, "first one");
+    writer.load(100, 0x1000, 0x20, 1, "first one");
     // A record of a kind that is yet to come.
-    maker.record(77, 160, &[], b"?");
-    maker.moved(200, 0x1000, 0x2000, 0x20, 1);
-    maker.load(300, 0x1010, 0x20, 2, "second");
-    maker.record(3, 400, &[], &[]);
-    maker.bytes
+    writer.record(77, 160, &[], b"?");
+    writer.moved(200, 0x1000, 0x2000, 0x20, 1);
+    writer.load(300, 0x1010, 0x20, 2, "second");
+    writer.record(3, 400, &[], &[]);
+    writer.bytes
 }
 
 fn named(dump: &JitDump, avma: u64, time: u64) -> Option<String> {
@@ -159,14 +161,14 @@ fn cut_anywhere_keeps_what_stands_before() {
 
 #[test]
 fn sizes_that_lie_end_it() {
-    let mut maker = Maker::new(false, 1);
-    maker.load(1, 0x10, 0x10, 1, "good");
-    let good = maker.bytes.len() as u64;
-    maker.record(0, 2, &[], &[]);
+    let mut writer = DumpWriter::new(false, 1);
+    writer.load(1, 0x10, 0x10, 1, "good");
+    let good = writer.bytes.len() as u64;
+    writer.record(0, 2, &[], &[]);
     let at = good as usize + 4;
-    maker.bytes[at..at + 4].copy_from_slice(&3u32.to_le_bytes());
-    maker.load(3, 0x20, 0x10, 2, "never seen");
-    let dump = JitDump::parse(&maker.bytes).unwrap();
+    writer.bytes[at..at + 4].copy_from_slice(&3u32.to_le_bytes());
+    writer.load(3, 0x20, 0x10, 2, "never seen");
+    let dump = JitDump::parse(&writer.bytes).unwrap();
     assert!(dump.has_other_clock());
     assert_eq!(named(&dump, 0x10, 5).as_deref(), Some("good"));
     assert_eq!((dump.len(), dump.cut_at()), (1, Some(good)));
@@ -174,27 +176,27 @@ fn sizes_that_lie_end_it() {
 
 #[test]
 fn the_end_of_memory_and_moves_of_nothing() {
-    let mut maker = Maker::new(false, 0);
-    maker.record(0, 1, &[0, 0, u64::MAX - 1, u64::MAX, 1], b"top\0");
-    maker.moved(2, 0x100, 0x200, 0x10, 99);
-    let dump = JitDump::parse(&maker.bytes).unwrap();
+    let mut writer = DumpWriter::new(false, 0);
+    writer.record(0, 1, &[0, 0, u64::MAX - 1, u64::MAX, 1], b"top\0");
+    writer.moved(2, 0x100, 0x200, 0x10, 99);
+    let dump = JitDump::parse(&writer.bytes).unwrap();
     assert_eq!(named(&dump, u64::MAX - 1, 1).as_deref(), Some("top"));
     assert_eq!(named(&dump, 0x200, 2), None);
 }
 
-/// Of code of 0x20 bytes: a table that was mapped, one that was not, and the order of the
-/// specification.
+/// A dump with unwinding information: a table that was mapped, one that was not, and one in the order
+/// of the specification.
 fn unwound(big: bool) -> Vec<u8> {
-    let mut maker = Maker::new(big, 0);
-    maker.record(4, 90, &[10, 4, 10], b"EHFRAM\x01hdr");
-    maker.load(100, 0x1000, 0x1d, 1, "one");
-    maker.record(4, 140, &[4, 4, 0], b"\x01hdr");
-    maker.load(150, 0x2000, 0x20, 2, "by frame pointers");
-    maker.moved(200, 0x1000, 0x3000, 0x1d, 1);
-    maker.record(4, 240, &[10, 4, 10], b"\x01hdrEHFRAM");
-    maker.load(250, 0x1000, 0x20, 3, "three");
-    maker.load(260, 0x3010, 0x20, 4, "over the end of one");
-    maker.bytes
+    let mut writer = DumpWriter::new(big, 0);
+    writer.record(4, 90, &[10, 4, 10], b"EHFRAM\x01hdr");
+    writer.load(100, 0x1000, 0x1d, 1, "one");
+    writer.record(4, 140, &[4, 4, 0], b"\x01hdr");
+    writer.load(150, 0x2000, 0x20, 2, "by frame pointers");
+    writer.moved(200, 0x1000, 0x3000, 0x1d, 1);
+    writer.record(4, 240, &[10, 4, 10], b"\x01hdrEHFRAM");
+    writer.load(250, 0x1000, 0x20, 3, "three");
+    writer.load(260, 0x3010, 0x20, 4, "over the end of one");
+    writer.bytes
 }
 
 /// Start, offset of the table, its bytes.
@@ -240,10 +242,10 @@ fn unwinding_information_that_lies_costs_itself() {
         ([10, 11, 10], b"EHFRAM\x01hdr"),
         ([11, 4, 10], b"EHFRAM\x01hdr"),
     ] {
-        let mut maker = Maker::new(false, 0);
-        maker.record(4, 90, &words, table);
-        maker.load(100, 0x1000, 0x20, 1, "one");
-        let dump = JitDump::parse(&maker.bytes).unwrap();
+        let mut writer = DumpWriter::new(false, 0);
+        writer.record(4, 90, &words, table);
+        writer.load(100, 0x1000, 0x20, 1, "one");
+        let dump = JitDump::parse(&writer.bytes).unwrap();
         assert!(!dump.has_unwinding() && dump.unwinding(0).is_none());
         assert_eq!((dump.bad_records(), dump.len()), (1, 1));
     }
@@ -294,11 +296,11 @@ fn a_dump_is_read_while_it_grows() {
     assert_eq!(at(&dump, 0x1004, 249), None, "it came later");
     let number = dump.find(0x1004, 250).unwrap().function;
     // All at once, and with code that is longer than what is read at once.
-    let mut maker = Maker::new(false, 0);
-    maker.record(4, 1, &[10, 4, 10], b"EHFRAM\x01hdr");
-    maker.load(2, 0x10_0000, 3 << 20, 9, "long");
-    maker.bytes.extend(&bytes[40..]);
-    std::fs::write(&path, &maker.bytes).unwrap();
+    let mut writer = DumpWriter::new(false, 0);
+    writer.record(4, 1, &[10, 4, 10], b"EHFRAM\x01hdr");
+    writer.load(2, 0x10_0000, 3 << 20, 9, "long");
+    writer.bytes.extend(&bytes[40..]);
+    std::fs::write(&path, &writer.bytes).unwrap();
     let mut other = open().unwrap().unwrap();
     assert!(other.read_on().unwrap());
     let found = other.find(0x1004, 250).unwrap();

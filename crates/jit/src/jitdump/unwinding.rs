@@ -1,4 +1,4 @@
-//! `JIT_CODE_UNWINDING_INFO`: how to unwind the code that the next record tells of.
+//! `JIT_CODE_UNWINDING_INFO`: unwinding information of the code in the next record.
 //!
 //! ```text
 //!   unwinding_size, eh_frame_hdr_size, mapped_size: u64; .eh_frame, .eh_frame_hdr
@@ -13,44 +13,44 @@
 //! (`mapped_size` is 0), only the header is there, which says nothing that is of use here: frame
 //! pointers are what such code is unwound by anyway.
 
-use super::reader::Reader;
+use super::format::Reader;
 
 /// Version of `.eh_frame_hdr`, which is its first byte.
 const HDR_VERSION: u8 = 1;
 
-/// Longest `.eh_frame` of one piece of code that is taken, in bytes. V8 has some hundred; the
+/// Maximum length in bytes of the `.eh_frame` of one piece of code. V8 has some hundred; the
 /// recorder makes a table of it between two samples, and a hostile dump may want that often.
-const LONGEST: usize = 64 << 10;
+const MAX_EH_FRAME: usize = 64 << 10;
 
 /// The unwinding information of a piece of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JitUnwinding<'a> {
-    /// Where the code starts: AVMA.
+    /// Start of the code: AVMA.
     pub start: u64,
-    /// Its length in bytes.
+    /// Length of the code in bytes.
     pub size: u64,
-    /// The bytes of `.eh_frame`.
+    /// Bytes of `.eh_frame`.
     pub eh_frame: &'a [u8],
-    /// Where those lie, in bytes from the start of the code: for relative pointers in them.
+    /// Offset of `eh_frame` from the start of the code in bytes, for relative pointers in it.
     pub eh_frame_offset: u64,
 }
 
-/// The same, wherever the code is.
+/// Unwinding information without an address: code may move.
 #[derive(Debug)]
 pub(super) struct Unwinding {
     eh_frame: Box<[u8]>,
-    /// How far behind the beginning of the table they lie.
+    /// Offset of `eh_frame` in the table.
     behind: u64,
 }
 
 impl Unwinding {
-    /// The body of a record: `None` where it is damaged, nothing where it is of no use.
+    /// Parses the body of a record. `None` if it is damaged, `Some(None)` if it is of no use.
     pub(super) fn parse(mut body: Reader<'_>) -> Option<Option<Self>> {
         let (size, header, mapped) = (body.u64()?, body.u64()?, body.u64()?);
         let table = body.bytes(usize::try_from(size).ok()?)?;
         let header = usize::try_from(header).ok()?;
         let len = table.len().checked_sub(header)?;
-        if mapped == 0 || len == 0 || len > LONGEST {
+        if mapped == 0 || len == 0 || len > MAX_EH_FRAME {
             return Some(None);
         }
         let is_header = |bytes: &[u8]| bytes.first() == Some(&HDR_VERSION);
@@ -64,12 +64,12 @@ impl Unwinding {
         }))
     }
 
-    /// Bytes of the table.
+    /// Returns the length of `eh_frame` in bytes.
     pub(super) fn len(&self) -> usize {
         self.eh_frame.len()
     }
 
-    /// That of code at this place.
+    /// Returns the unwinding information of the code at this address.
     pub(super) fn of(&self, start: u64, size: u64) -> JitUnwinding<'_> {
         JitUnwinding {
             start,

@@ -36,8 +36,8 @@
 //! function with several ambiguous cut points is *polymorphic*, one that is called from everywhere (an
 //! interpreter's loop, a recursive walk), and its callers are not believed on one side at all.
 //!
-//! What remains is a caller that was never observed: one that came and went between two looks,
-//! while the other stood before and after it. `fixtures/ways.c` and `fixtures/paths.c` are programs made
+//! One error remains possible: a caller that was never observed, because it came and went between two
+//! looks while the other stood before and after it. `fixtures/ways.c` and `fixtures/paths.c` are programs made
 //! to be like that.
 //!
 //! Observations have to be fair: whether there is one must not depend on who the callers are. That is

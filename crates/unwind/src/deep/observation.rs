@@ -1,8 +1,8 @@
-//! What a [`DeepStackCompleter`](super::DeepStackCompleter) is fed with, and what it answers.
+//! Inputs and answers of a [`DeepStackCompleter`](super::DeepStackCompleter).
 
 use crate::{Frame, Root};
 
-/// Where a copy of a stack ends: the slot of the next return address, and the function that was
+/// The point at which a copy of a stack ends: the slot of the next return address, and the function that was
 /// called from there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CutPoint {

@@ -7,7 +7,7 @@ const ROOT: Root = Root::UndefinedReturnAddress;
 
 /// Addresses are of the function that their tens tell, and all are of one image.
 struct Tens {
-    /// Where the image is.
+    /// Start of the image.
     base: u64,
 }
 
@@ -284,8 +284,8 @@ fn keeps_no_more_than_it_should() {
 }
 
 proptest::proptest! {
-    /// Whatever is seen, in whatever order: nobody gets callers that were not seen at its cut, and none
-    /// where two kinds were.
+    /// No stack gets callers that were not observed at its cut point, or any where several were,
+    /// whatever the order of observations.
     #[test]
     fn only_what_was_seen_is_told(
         seen in proptest::collection::vec((0u64..4, 0u64..400, proptest::bool::ANY), 1..60),

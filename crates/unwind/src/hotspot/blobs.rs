@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 
 /// Farthest that code is from its header: more than the interpreter and most methods have.
 const MAX_DISTANCE: u64 = 256 << 10;
-/// How much is read at a time, first and later.
+/// Bytes of code memory that are read at a time, while searching for a header.
 const PAGE: u64 = 4096;
-/// What of a header is looked at.
+/// Bytes of a header that are looked at.
 const HEADER: usize = 112;
-/// What of it stays as it is while the code lives.
+/// Bytes of a header that do not change while the code lives.
 const UNCHANGING: usize = 80;
-/// Most blobs that are kept of a process.
+/// Maximum number of blobs that are kept of a process.
 const MAX_KEPT: usize = 4096;
 /// After so many searches in vain a process is taken for one without such code, and asked rarely.
 const MAX_MISSES: usize = 8;
@@ -62,19 +62,19 @@ impl Blobs {
         }
     }
 
-    /// Whether anything was searched for.
+    /// Returns true if anything was searched for.
     pub(crate) fn is_used(&self) -> bool {
         self.misses.get().1 > 0 || !self.found.borrow().is_empty()
     }
 
-    /// Whether this address is in code that was found before.
+    /// Returns true if this address is in code that was found before.
     pub(super) fn has(&self, avma: u64) -> bool {
         let found = self.found.borrow();
         let below = found.range(..=avma).next_back();
         below.is_some_and(|(_, known)| avma < known.blob.code_end)
     }
 
-    /// The blob with the code at this address. `read` copies memory. What was found before
+    /// Returns the blob with the code at this address. `read` copies memory. What was found before
     /// holds if its header is as it was, or if the process's memory cannot be read any more.
     pub(super) fn find(&self, avma: u64, read: impl Fn(u64, &mut [u8]) -> usize) -> Option<Blob> {
         let mut found = self.found.borrow_mut();
@@ -111,7 +111,7 @@ impl Blobs {
         Some(blob)
     }
 
-    /// Whether code of HotSpot may return to this address though no call is before it: the
+    /// Returns true if code of HotSpot may return to this address though no call is before it: the
     /// interpreter, or where a method is left for it (`SharedRuntime::deopt_blob`).
     pub(crate) fn is_return(&self, avma: u64, read: impl Fn(u64, &mut [u8]) -> usize) -> bool {
         let Some(blob) = self.find(avma, &read) else {
@@ -135,7 +135,7 @@ fn is_deoptimization(code: Option<&[u8]>) -> bool {
     )
 }
 
-/// The blob, where its header is, and the header.
+/// Returns the blob, where its header is, and the header.
 fn search(
     avma: u64,
     read: impl Fn(u64, &mut [u8]) -> usize,
@@ -169,7 +169,7 @@ fn search(
     None
 }
 
-/// The header at `at`, if it is one whose code has `avma`.
+/// Returns the header at `at`, if it is one whose code has `avma`.
 fn parse(
     at: u64,
     header: &[u8; HEADER],
@@ -237,7 +237,7 @@ mod tests {
 
     const AT: u64 = 0x7f00_0000_2010;
 
-    /// A page of memory with a header in it, as JDK 17 writes it, and its code.
+    /// Makes a page of memory with a header in it, as JDK 17 writes it, and its code.
     fn memory(change: impl Fn(&mut [u8])) -> impl Fn(u64, &mut [u8]) -> usize {
         let mut header = vec![0; 0x100];
         let mut put = |at: usize, bytes: &[u8]| {

@@ -50,7 +50,7 @@ pub(crate) enum Outcome {
     NotMine,
 }
 
-/// A step out of code of HotSpot.
+/// Steps out of code of HotSpot.
 ///
 /// `exact`: the frame did not make a call.
 pub(crate) fn step<M: Memory + ?Sized, C: CodeSource>(

@@ -1,7 +1,7 @@
 //! [`SimulationCache`]: searches of before, replayed.
 //!
-//! Where a simulation leads depends on registers and stack; which instructions are tried, in which order,
-//! most often does not. So a search is kept as a list of the steps that matter: instructions that change
+//! The end of a simulation depends on registers and stack; the instructions that are tried, and their order,
+//! mostly do not. So a search is kept as a list of the steps that matter: instructions that change
 //! something that is followed, branches that were put off, and paths that ended because of what
 //! registers or memory hold. That list, replayed with other registers, comes to what a new search would,
 //! if each path ends where it did, and if the code is the same, to the byte. Otherwise there is a new
@@ -70,7 +70,7 @@ enum Step {
     End,
 }
 
-/// Where the last path of a search ended.
+/// End of the last path of a search.
 #[derive(Debug, Clone)]
 pub(super) enum PathEnd {
     /// At a return, which takes `popped` bytes more off the stack.

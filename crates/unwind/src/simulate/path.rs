@@ -24,7 +24,7 @@ pub(crate) enum Exit {
     Lost,
 }
 
-/// Where following the code in a straight line ended.
+/// End of a path that was followed in a straight line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Stop {
     /// At the state that was looked for.

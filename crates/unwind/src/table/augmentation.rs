@@ -22,7 +22,7 @@ pub(crate) fn take_out(bytes: &mut [u8], eh: bool) {
     }
 }
 
-/// Of one, which begins with its version.
+/// Removes the augmentation from a CIE, which begins with its version.
 fn take_out_of(cie: &mut [u8]) {
     let Some(text) = cie.get(1..) else { return };
     let Some(end) = text.iter().position(|byte| *byte == 0).map(|len| 1 + len) else {
@@ -50,7 +50,7 @@ fn take_out_of(cie: &mut [u8]) {
 mod tests {
     use super::*;
 
-    /// A CIE of this augmentation, and an FDE that must stay as it is.
+    /// Returns a CIE of this augmentation, and an FDE that must stay as it is.
     fn section(augmentation: &[u8]) -> Vec<u8> {
         let mut cie = vec![0, 0, 0, 0, 1];
         cie.extend(augmentation);

@@ -9,7 +9,7 @@ use gimli::{
 };
 use rustc_hash::FxHashMap;
 
-/// How many FDEs are compiled at a time. Fewer make the first lookup cheaper (the stacks of a compiler go
+/// Number of FDEs that are compiled at a time. Fewer make the first lookup cheaper (the stacks of a compiler go
 /// through a small part of its functions), more share more rules and need fewer cells.
 pub(crate) const FDES: usize = 4;
 
@@ -35,7 +35,7 @@ pub(crate) struct Block {
     spans: Box<[Span]>,
 }
 
-/// What a block has for an address.
+/// Result of a lookup in a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum InBlock<'a> {
     Rule(&'a Rule),
@@ -44,14 +44,14 @@ pub(crate) enum InBlock<'a> {
 }
 
 impl Block {
-    /// The row for an address relative to the table's base.
+    /// Returns the row for an address relative to the table's base.
     #[inline]
     pub(crate) fn find(&self, address: u32) -> InBlock<'_> {
         let behind = self.starts.partition_point(|&start| start <= address);
         self.row(behind.wrapping_sub(1))
     }
 
-    /// The row of this number.
+    /// Returns the row of this number.
     #[inline]
     pub(crate) fn row(&self, number: usize) -> InBlock<'_> {
         match self.indices.get(number).copied() {
@@ -63,7 +63,7 @@ impl Block {
         }
     }
 
-    /// The registers for which a rule says something, sorted by number.
+    /// Returns the registers for which a rule says something, sorted by number.
     #[inline]
     pub(crate) fn saved(&self, rule: &Rule) -> &[Saved] {
         let first = rule.first as usize;
@@ -103,7 +103,7 @@ impl<'a, S> Compiler<'a, '_, S>
 where
     S: UnwindSection<Slice<'a>>,
 {
-    /// The FDEs at these offsets, sorted by their start; `end` is where the next block starts.
+    /// Returns the FDEs at these offsets, sorted by their start; `end` is where the next block starts.
     pub(crate) fn block(&mut self, offsets: &[u32], end: u32) -> Block {
         let mut fdes = Vec::with_capacity(offsets.len());
         for &offset in offsets {
@@ -192,7 +192,7 @@ struct Rows {
     rules: Vec<Rule>,
     saved: Vec<Saved>,
     spans: Vec<Span>,
-    /// Those behind the first few.
+    /// Rules behind the first few, by their registers.
     known: FxHashMap<Key, u16>,
     /// Registers of the row that is looked at.
     registers: Vec<Saved>,
@@ -238,7 +238,7 @@ impl Rows {
         self.indices.push(index);
     }
 
-    /// The index of the rule that this row has.
+    /// Returns the index of the rule that this row has.
     fn rule(&mut self, row: &UnwindTableRow<usize>, return_address: u16, signal: bool) -> u16 {
         let cfa = match row.cfa() {
             CfaRule::RegisterAndOffset { register, offset } => {

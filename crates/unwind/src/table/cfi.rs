@@ -26,7 +26,7 @@ pub(crate) struct Cfi {
     blocks: Box<[OnceLock<Box<Block>>]>,
 }
 
-/// What a section has for an address.
+/// Result of a lookup in a section.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Found<'a> {
     Rule(RuleRef<'a>),
@@ -50,7 +50,7 @@ impl<'a> RuleRef<'a> {
         self.block.saved(self.rule)
     }
 
-    /// The bytes of an expression.
+    /// Returns the bytes of an expression.
     pub(crate) fn expression(&self, index: u32) -> Option<&'a [u8]> {
         let span = self.block.span(index)?;
         self.bytes
@@ -115,7 +115,7 @@ impl Cfi {
         }
     }
 
-    /// The row for an address relative to the table's base.
+    /// Returns the row for an address relative to the table's base.
     #[inline]
     pub(crate) fn find(&self, address: u32) -> Found<'_> {
         let behind = self.starts.partition_point(|&start| start <= address);
@@ -138,7 +138,7 @@ impl Cfi {
         }
     }
 
-    /// The block of this number, compiled now if it was not yet.
+    /// Returns the block of this number, compiled now if it was not yet.
     pub(crate) fn block(&self, number: usize) -> Option<&Block> {
         let cell = self.blocks.get(number)?;
         Some(match cell.get() {
@@ -147,7 +147,7 @@ impl Cfi {
         })
     }
 
-    /// Where the FDE of an address starts, both relative to the table's base.
+    /// Returns the start of the FDE of an address, both relative to the table's base.
     pub(crate) fn function_start(&self, address: u32) -> Option<u32> {
         let behind = self.starts.partition_point(|&start| start <= address);
         let first = behind.checked_sub(1)? * block::FDES;
@@ -224,7 +224,7 @@ impl Cfi {
     }
 }
 
-/// The start of the FDE, among those at these offsets, that has this address.
+/// Returns the start of the FDE, among those at these offsets, that has this address.
 fn start_of<'a, S: UnwindSection<Slice<'a>>>(
     section: &S,
     bases: &BaseAddresses,

@@ -1,4 +1,4 @@
-//! What a table takes from an ELF file: segments, entry point, the sections with call frame
+//! The parts of an ELF file that a table needs: segments, entry point, the sections with call frame
 //! information.
 
 use crate::{Arch, TableError};
@@ -21,7 +21,7 @@ pub(crate) struct Elf<'a> {
     pub(crate) segments: Segments,
     pub(crate) eh_frame: Option<Section<'a>>,
     pub(crate) debug_frame: Option<Section<'a>>,
-    /// Whether the Go compiler made it, whose code keeps frame pointers.
+    /// True if the Go compiler made it, whose code keeps frame pointers.
     pub(crate) is_go: bool,
     /// Address ranges of procedure linkage tables.
     pub(crate) plts: Vec<(u64, u64)>,
@@ -33,7 +33,7 @@ pub(crate) struct Elf<'a> {
 pub(crate) struct Section<'a> {
     pub(crate) bytes: Cow<'a, [u8]>,
     pub(crate) svma: u64,
-    /// How many FDEs there are, where the section's own end is not known.
+    /// Number of FDEs, where the section's own end is not known.
     pub(crate) count: Option<usize>,
 }
 
@@ -125,7 +125,7 @@ impl<'a> Elf<'a> {
         })
     }
 
-    /// The bytes mapped at this address, up to the end of the segment.
+    /// Returns the bytes mapped at this address, up to the end of the segment.
     fn mapped(&self, bytes: &'a [u8], svma: u64) -> Option<&'a [u8]> {
         let (offset, left) = self.segments.offset_of_svma(svma)?;
         let bytes = bytes.get(usize::try_from(offset).ok()?..)?;
@@ -145,7 +145,7 @@ fn header(bytes: &[u8]) -> Result<&Header, TableError> {
     Header::parse(bytes).map_err(|_| TableError::NotAnElf)
 }
 
-/// The bytes of a section, decompressed if need be. `None` if they do not lie in the file (as in
+/// Returns the bytes of a section, decompressed if need be. `None` if they do not lie in the file (as in
 /// debug files, which keep the headers only) or do not decompress.
 fn contents<'a>(
     section: &object::elf::SectionHeader64<object::LittleEndian>,

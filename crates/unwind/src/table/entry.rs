@@ -1,4 +1,4 @@
-//! How far the code at an image's entry point reaches.
+//! Length of the code at an image's entry point.
 
 use crate::{Arch, code};
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
@@ -6,7 +6,7 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl};
 /// The longest seen, that of glibc's dynamic linker, has some 70 bytes.
 const MAX_LEN: usize = 256;
 
-/// The length in bytes of the function that `code` starts with: up to a jump that is always taken,
+/// Returns the length in bytes of the function that `code` starts with: up to a jump that is always taken,
 /// a return, something that is no instruction, or a call with padding behind it.
 ///
 /// It need not be a function as others: `_start` is written in assembly, calls or jumps to C, and

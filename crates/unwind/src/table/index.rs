@@ -59,12 +59,12 @@ impl<'a> Cies<'a> {
     }
 }
 
-/// How a section is walked.
+/// Walk over the entries of a section.
 pub(crate) struct Walk<'a> {
     pub(crate) bytes: &'a [u8],
-    /// Whether the section is `.eh_frame`, where CIEs have id 0, and length 0 ends the list.
+    /// True if the section is `.eh_frame`, where CIEs have id 0, and length 0 ends the list.
     pub(crate) eh: bool,
-    /// How many FDEs there are at most; known where the section's end is not.
+    /// Maximum number of FDEs; known where the section's end is not.
     pub(crate) count: Option<usize>,
     pub(crate) base: u64,
     pub(crate) segments: &'a Segments,
@@ -131,15 +131,15 @@ impl<'a> Walk<'a> {
 pub(crate) struct Entry {
     pub(crate) len: u64,
     id: u64,
-    /// What `id` is in a CIE of `.debug_frame`.
+    /// Value of `id` in a CIE of `.debug_frame`.
     debug_frame_cie: u64,
-    /// Where what follows the id stands.
+    /// Offset of the field behind the id.
     pub(crate) body: usize,
     pub(crate) next: usize,
 }
 
 impl Entry {
-    /// Whether it is a CIE, in `.eh_frame` or else in `.debug_frame`.
+    /// Returns true if it is a CIE, in `.eh_frame` or else in `.debug_frame`.
     pub(crate) fn is_cie(&self, eh: bool) -> bool {
         self.len != 0 && self.id == if eh { 0 } else { self.debug_frame_cie }
     }
@@ -187,7 +187,7 @@ impl Entry {
 }
 
 /// Sorts by address and resolves overlaps: code belongs to the FDE that starts latest before it.
-/// Of several with one start, the first in the section counts.
+/// Drops FDEs that overlap: of several with one start, the first in the section counts.
 fn disjoint(mut fdes: Vec<Fde>) -> Vec<Fde> {
     fdes.sort_by_key(|fde| fde.start);
     fdes.dedup_by_key(|fde| fde.start);

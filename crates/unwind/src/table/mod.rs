@@ -36,12 +36,12 @@ pub struct UnwindTable {
     arch: Arch,
     entry: u64,
     is_go: bool,
-    /// How long the code at the entry point is, if it is not described.
+    /// Length in bytes of the code at the entry point, if it is not described.
     entry_len: u64,
     base: u64,
     segments: Segments,
     plts: Box<[(u64, u64)]>,
-    /// Where Go's runtime calls on another stack.
+    /// SVMAs behind calls that Go's runtime makes on another stack, ascending.
     switches: Box<[u64]>,
     undescribed: UndescribedCode,
     eh_frame: Option<Cfi>,
@@ -108,7 +108,7 @@ impl UnwindTable {
         })
     }
 
-    /// The table of code that was made at run time, of which only `.eh_frame` is known: its bytes,
+    /// Makes the table of JIT code, of which only `.eh_frame` is known: its bytes,
     /// and its address `at`, from which relative pointers in it count. What it says of code outside
     /// of `code` is left out. There is no bias: all addresses are AVMAs.
     #[must_use]
@@ -154,25 +154,25 @@ impl UnwindTable {
         }
     }
 
-    /// The processor that the image is for.
+    /// Returns the processor that the image is for.
     #[must_use]
     pub const fn arch(&self) -> Arch {
         self.arch
     }
 
-    /// Whether there is call frame information for any code at all.
+    /// Returns true if there is call frame information for any code at all.
     #[must_use]
     pub const fn has_cfi(&self) -> bool {
         self.eh_frame.is_some() || self.debug_frame.is_some()
     }
 
-    /// The SVMA of the byte at this offset of the file, as far as a segment has it.
+    /// Returns the SVMA of the byte at this offset of the file, as far as a segment has it.
     #[must_use]
     pub fn svma_of_offset(&self, file_offset: u64) -> Option<u64> {
         self.segments.svma(file_offset)
     }
 
-    /// The bias of an image of which the byte at `file_offset` is mapped at `avma`: the start of
+    /// Returns the bias of an image of which the byte at `file_offset` is mapped at `avma`: the start of
     /// a mapping and its offset, as in `/proc/PID/maps` or an MMAP record. May be "negative",
     /// then it wraps, as all arithmetic with it does.
     #[must_use]
@@ -180,13 +180,13 @@ impl UnwindTable {
         self.segments.bias(avma, file_offset)
     }
 
-    /// Whether there is call frame information for the instruction at this SVMA.
+    /// Returns true if there is call frame information for the instruction at this SVMA.
     #[must_use]
     pub fn covers(&self, svma: u64) -> bool {
         !matches!(self.find(svma), Found::NoFde)
     }
 
-    /// The SVMA at which the function starts that the instruction at this one belongs to, as call frame
+    /// Returns the SVMA at which the function starts that the instruction at this one belongs to, as call frame
     /// information has it: a part that was split off (`.cold`) is a function of its own.
     ///
     /// Takes some microseconds: for a few questions, not for every frame.
@@ -223,7 +223,7 @@ impl UnwindTable {
         Rows::new(self)
     }
 
-    /// The rule for the instruction at this SVMA.
+    /// Returns the rule for the instruction at this SVMA.
     #[inline]
     pub(crate) fn find(&self, svma: u64) -> Found<'_> {
         let Some(relative) = svma
@@ -243,20 +243,20 @@ impl UnwindTable {
         last
     }
 
-    /// Whether this address lies in the code at the image's entry point, which is called by nobody.
+    /// Returns true if this address lies in the code at the image's entry point, which is called by nobody.
     /// True only where there is no call frame information, as that would say so itself.
     pub(crate) fn is_entry_code(&self, svma: u64) -> bool {
         let within = svma.checked_sub(self.entry);
         within.is_some_and(|within| within < self.entry_len)
     }
 
-    /// Whether code without description keeps frame pointers for sure: that of Go does, and has many
+    /// Returns true if code without description keeps frame pointers for sure: that of Go does, and has many
     /// functions that do not return.
     pub(crate) const fn keeps_frame_pointers(&self) -> bool {
         self.is_go
     }
 
-    /// Whether the call before this SVMA is made on a stack that was just switched to.
+    /// Returns true if the call before this SVMA is made on a stack that was just switched to.
     pub(crate) fn switches_stack(&self, svma: u64) -> bool {
         self.switches.binary_search(&svma).is_ok()
     }
@@ -266,14 +266,14 @@ impl UnwindTable {
         self.undescribed.at(svma)
     }
 
-    /// Whether this SVMA is in a procedure linkage table.
+    /// Returns true if this SVMA is in a procedure linkage table.
     pub(crate) fn is_plt(&self, svma: u64) -> bool {
         self.plts
             .iter()
             .any(|&(start, end)| start <= svma && svma < end)
     }
 
-    /// Whether this SVMA is in the first entry of a procedure linkage table, behind its first
+    /// Returns true if this SVMA is in the first entry of a procedure linkage table, behind its first
     /// instruction, on AArch64: there it is 32 bytes long.
     pub(crate) fn is_plt_header(&self, svma: u64) -> bool {
         let mut headers = self

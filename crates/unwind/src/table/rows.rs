@@ -12,7 +12,7 @@ pub struct Row<'a> {
     pub start: u64,
     /// SVMA behind the last byte; for the last row of all, `u64::MAX`.
     pub end: u64,
-    /// What to do. `None` where rows cannot be read.
+    /// Rule of the row. `None` where rows cannot be read.
     pub rule: Option<RowRule<'a>>,
 }
 
@@ -20,17 +20,17 @@ pub struct Row<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RowRule<'a> {
-    /// Where the canonical frame address comes from.
+    /// Rule for the canonical frame address.
     pub cfa: CfaRule<'a>,
-    /// Where the return address comes from.
+    /// Rule for the return address.
     pub return_address: RegisterRule<'a>,
     /// Rules of the general registers, by DWARF number, lowest first.
     pub registers: Vec<(u8, RegisterRule<'a>)>,
-    /// Whether it is the frame that a signal's handler returns to.
+    /// True if it is the frame that a signal's handler returns to.
     pub signal: bool,
 }
 
-/// Where the canonical frame address comes from.
+/// Rule for the canonical frame address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CfaRule<'a> {
@@ -42,7 +42,7 @@ pub enum CfaRule<'a> {
     Bad,
 }
 
-/// Where a register's value in the caller comes from.
+/// Rule for a register's value in the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RegisterRule<'a> {

@@ -1,6 +1,6 @@
 //! [`Rule`]: one row of call frame information, compiled.
 
-/// How to get from the registers of a frame to those of its caller.
+/// Rule that turns the registers of a frame into those of its caller.
 ///
 /// Source: DWARF 5, section 6.4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -9,16 +9,16 @@ pub(crate) struct Rule {
     pub(crate) cfa: Cfa,
     /// The return address.
     pub(crate) return_address: Value,
-    /// Whether this is the frame a signal's handler returns to: the caller was interrupted, it
+    /// True if this is the frame a signal's handler returns to: the caller was interrupted, it
     /// did not call.
     pub(crate) signal: bool,
     /// Index of the first of the other registers with a rule, among the block's.
     pub(crate) first: u32,
-    /// How many follow.
+    /// Number of registers with a rule.
     pub(crate) count: u8,
 }
 
-/// Where the canonical frame address comes from.
+/// Rule for the canonical frame address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Cfa {
     /// A register plus an offset.
@@ -29,7 +29,7 @@ pub(crate) enum Cfa {
     Bad,
 }
 
-/// Where the value that a register had in the caller comes from.
+/// Rule for the value that a register had in the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Value {
     /// No rule: what the ABI says of the register.
@@ -60,7 +60,7 @@ pub(crate) struct Saved {
     pub(crate) value: Value,
 }
 
-/// Where in the section's bytes an expression lies.
+/// Position of an expression in the section's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Span {
     pub(crate) offset: u32,

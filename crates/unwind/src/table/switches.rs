@@ -53,7 +53,7 @@ fn loads_sp(code: &[u8]) -> bool {
     }
 }
 
-/// How far it is from the start to behind the first call, if no jump comes before.
+/// Returns the offset behind the first call, if no jump comes before.
 fn to_call(code: &[u8]) -> Option<usize> {
     let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
     for _ in 0..MAX_INSTRUCTIONS {

@@ -16,7 +16,7 @@ pub(crate) struct UndescribedCode {
 }
 
 impl UndescribedCode {
-    /// What of the executable segments is not in `described`, ranges of SVMAs in any order.
+    /// Copies the parts of the executable segments that are not in `described`, ranges of SVMAs in any order.
     pub(crate) fn new(bytes: &[u8], segments: &Segments, mut described: Vec<(u64, u64)>) -> Self {
         described.sort_unstable();
         let mut gaps: Vec<(u64, u64)> = Vec::new();
@@ -58,7 +58,7 @@ impl UndescribedCode {
         }
     }
 
-    /// The bytes from this SVMA on, to the end of the stretch.
+    /// Returns the bytes from this SVMA on, to the end of the stretch.
     pub(crate) fn at(&self, svma: u64) -> Option<&[u8]> {
         let behind = self.stretches.partition_point(|(start, _)| *start <= svma);
         let (start, bytes) = self.stretches.get(behind.checked_sub(1)?)?;

@@ -67,7 +67,7 @@ fn registers(svma: u64, lr: u64, fp: u64) -> Registers {
     registers
 }
 
-/// As if pointer authentication had signed it.
+/// Signs an address as pointer authentication does.
 fn signed(svma: u64) -> u64 {
     (BIAS + svma) | 0x5a7f << 48
 }
@@ -102,7 +102,7 @@ fn every_place_of_a_prologue() {
     assert_eq!(frames[1].address, BIAS + 0x4010);
 }
 
-/// What the link register has in a caller was overwritten by the call.
+/// The call overwrites the link register of the caller.
 #[test]
 fn link_register_serves_once() {
     let (frames, end) = unwind(&registers(0x2010, BIAS + 0x2020, 0), &[]);

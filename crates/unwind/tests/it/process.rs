@@ -24,7 +24,7 @@ pub(crate) struct Traced {
     /// Words of the stack that were read since the last step.
     words: RefCell<Vec<u8>>,
     words_at: u64,
-    /// How many bytes of the stack are read at each stop.
+    /// Bytes of the stack that are read at each stop.
     pub(crate) stack_len: usize,
 }
 
@@ -36,7 +36,7 @@ struct Mapping {
     bias: u64,
 }
 
-/// What a stop was for.
+/// Reason of a stop.
 pub(crate) enum Stop {
     Stepped,
     Signal(i32),
@@ -276,7 +276,7 @@ impl Traced {
         }
     }
 
-    /// Where an address is, for messages.
+    /// Names the mapping of an address, for messages.
     pub(crate) fn place(&self, avma: u64) -> String {
         match self.mapping(avma) {
             Some(mapping) => format!("{}+{:#x}", mapping.name, avma.wrapping_sub(mapping.bias)),

@@ -12,9 +12,9 @@ use std::path::Path;
 /// A call that has not returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Call {
-    /// Where it returns to.
+    /// Return address.
     address: u64,
-    /// Where that is stored. For an interruption, where the kernel put what it stored.
+    /// Slot of the return address; for an interruption, of the registers that the kernel stored.
     slot: u64,
     interrupted: bool,
 }

@@ -1,4 +1,4 @@
-//! Where call frame information is found: with and without section headers, `.eh_frame_hdr`,
+//! Sources of call frame information: with and without section headers, `.eh_frame_hdr`,
 //! compression.
 
 use crate::image::{eh_frame, image};
@@ -143,7 +143,7 @@ fn no_image() {
     assert_eq!(empty.bias(0x7000, 0x1000), Some(0x6000));
 }
 
-/// What a runtime says of code that is not its own is left out, wherever its table lies.
+/// A runtime's table is left out as far as it describes code that is not its own.
 #[test]
 fn made_code_has_its_own_rows_only() {
     let at = 0x7f00_0000_2000;

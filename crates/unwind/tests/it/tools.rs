@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Whether a tool is there. Fails if it must be, says so if it is not.
+/// Returns true if a tool is there. Fails if it must be, says so if it is not.
 pub(crate) fn present(tool: &str) -> bool {
     let found = Command::new(tool).arg("--version").output().is_ok();
     missing_unless(found, tool)

@@ -1,56 +1,16 @@
-//! [`JitDump`]: the binary file in which a runtime writes what code it makes, when.
-//!
-//! The format is that of `tools/perf/Documentation/jitdump-specification.txt` in the kernel's
-//! source, revision 2: a header, then records that say their length, in either byte order. The
-//! runtime maps a page of the file executably, by which recorders find it.
-//!
-//! Code is there from the time of its record on. Times are of `CLOCK_MONOTONIC`, unless the
-//! header says that they are of the processor's own counter.
+//! [`JitDump`]: the code of a whole file, by address and time.
 
+use super::format::{DumpError, Header, MAX_CODES, Reader, kind};
+use super::unwinding::{JitUnwinding, Unwinding};
+use crate::function::{JitFunction, JitLine, text};
 use crate::history::History;
-use crate::{JitFunction, JitLine, text};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-
-mod live;
-mod reader;
-mod strip;
-mod unwinding;
-
-pub use live::{LiveCode, LiveDump};
-use reader::{Header, Reader};
-pub use strip::without_code;
-pub use unwinding::JitUnwinding;
-use unwinding::Unwinding;
-
-/// Most pieces of code of a file that are taken in.
-const MOST_CODES: usize = 1 << 20;
-
-/// The file is none that can be read at all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DumpError {
-    /// It does not begin as a jitdump.
-    #[error("it is no jitdump: its first 4 bytes are not `JiTD`")]
-    NotAJitDump,
-    /// It begins as one, and ends before its header does.
-    #[error("its header is cut off or damaged")]
-    DamagedHeader,
-}
-
-/// Types of records (`enum jit_record_type`).
-mod kind {
-    pub(super) const LOAD: u32 = 0;
-    pub(super) const MOVE: u32 = 1;
-    pub(super) const DEBUG_INFO: u32 = 2;
-    pub(super) const CLOSE: u32 = 3;
-    pub(super) const UNWINDING: u32 = 4;
-}
 
 /// The code of one process, by address and time.
 #[derive(Debug, Default)]
 pub struct JitDump {
-    /// In order of time.
+    /// Ascending by time.
     codes: Vec<Code>,
     history: History,
     files: Vec<Box<str>>,
@@ -61,17 +21,17 @@ pub struct JitDump {
     left_out: u64,
 }
 
-/// Code at a place from a time on, or nothing any more.
+/// Code at an address from a time on, or its absence.
 #[derive(Clone, Debug)]
 struct Code {
     time: u64,
     start: u64,
     size: u64,
-    /// `None` where code moved away.
+    /// `None` if code moved away from there.
     function: Option<Arc<Function>>,
 }
 
-/// What does not change when code moves.
+/// Attributes of code that moves along with it.
 #[derive(Debug)]
 struct Function {
     name: Box<[u8]>,
@@ -81,38 +41,38 @@ struct Function {
 }
 
 impl JitDump {
-    /// Reads a file. Of one that is cut off or damaged, what stands before is taken.
+    /// Parses a file. One that is cut off or damaged is used up to there: see [`cut_at`](Self::cut_at).
     ///
     /// # Errors
-    /// [`DumpError`], where it is no such file at all.
+    /// [`DumpError`], if it is no jitdump at all.
     pub fn parse(bytes: &[u8]) -> Result<Self, DumpError> {
         let header = Header::parse(bytes)?;
-        let mut making = Making {
+        let mut builder = DumpBuilder {
             dump: Self {
                 has_other_clock: header.has_other_clock,
                 ..Self::default()
             },
-            ..Making::default()
+            ..DumpBuilder::default()
         };
         let mut records = header.records(bytes);
         for record in records.by_ref() {
             let taken = match record.kind {
-                kind::LOAD => making.load(record.time, record.body),
-                kind::MOVE => making.moved(record.time, record.body),
-                kind::DEBUG_INFO => making.lines(record.body),
-                kind::UNWINDING => making.unwinding(record.body),
+                kind::LOAD => builder.load(record.time, record.body),
+                kind::MOVE => builder.moved(record.time, record.body),
+                kind::DEBUG_INFO => builder.lines(record.body),
+                kind::UNWINDING => builder.unwinding(record.body),
                 kind::CLOSE => break,
                 // What is not known yet.
                 _ => Some(()),
             };
-            making.dump.bad_records += u64::from(taken.is_none());
+            builder.dump.bad_records += u64::from(taken.is_none());
         }
-        making.dump.cut_at = records.cut_at();
-        Ok(making.finish())
+        builder.dump.cut_at = records.cut_at();
+        Ok(builder.finish())
     }
 
-    /// The number of the code at an address at a time, in nanoseconds; at the end for
-    /// `u64::MAX`.
+    /// Returns the number of the code at an address at a time in ns, for [`function`](Self::function) and
+    /// the like. `u64::MAX` is the end of the recording.
     #[must_use]
     pub fn find(&self, avma: u64, time: u64) -> Option<u32> {
         let number = self.history.latest(avma, self.epoch(time))?;
@@ -120,7 +80,7 @@ impl JitDump {
         code.function.as_ref().map(|_| number)
     }
 
-    /// Code by its number.
+    /// Returns the function with this number.
     #[must_use]
     pub fn function(&self, number: u32) -> Option<JitFunction<'_>> {
         let code = self.codes.get(number as usize)?;
@@ -131,7 +91,7 @@ impl JitDump {
         })
     }
 
-    /// The line of source at an address in code of this number.
+    /// Returns the line of source at an address in code of this number.
     #[must_use]
     pub fn line(&self, number: u32, avma: u64) -> Option<JitLine<'_>> {
         let code = self.codes.get(number as usize)?;
@@ -145,8 +105,7 @@ impl JitDump {
         })
     }
 
-    /// Where code of this number starts, how long it is, and its unwinding information, if it has
-    /// any.
+    /// Returns the unwinding information of the code with this number, if it has any.
     #[must_use]
     pub fn unwinding(&self, number: u32) -> Option<JitUnwinding<'_>> {
         let code = self.codes.get(number as usize)?;
@@ -154,81 +113,81 @@ impl JitDump {
         Some(unwinding.of(code.start, code.size))
     }
 
-    /// Whether there is unwinding information of any code.
+    /// Returns true if any code has unwinding information.
     #[must_use]
     pub fn has_unwinding(&self) -> bool {
         self.has_unwinding
     }
 
-    /// The function at an address at a time.
+    /// Returns the function at an address at a time.
     #[must_use]
     pub fn lookup(&self, avma: u64, time: u64) -> Option<JitFunction<'_>> {
         self.function(self.find(avma, time)?)
     }
 
-    /// How much had happened by a time: all of it, where times are of
-    /// [another clock](Self::has_other_clock). While it is the same, so is every answer.
+    /// Returns the number of records up to a time: of all, if times are of
+    /// [another clock](Self::has_other_clock). Lookups at times of the same epoch have the same answers.
     #[must_use]
     pub fn epoch(&self, time: u64) -> u32 {
         let is_over = |code: &Code| self.has_other_clock || code.time <= time;
         self.codes.partition_point(is_over) as u32
     }
 
-    /// How many pieces of code there are, each at each place it was at.
+    /// Returns the number of pieces of code, each counted at each address it was at.
     #[must_use]
     pub fn len(&self) -> usize {
         self.codes.len()
     }
 
-    /// Whether there is no code.
+    /// Returns true if there is no code.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.codes.is_empty()
     }
 
-    /// Whether times are of a clock that nothing here can be compared with: the processor's.
-    /// Lookups then answer what holds at the end.
+    /// Returns true if times are of the processor's counter, which cannot be compared with those of
+    /// samples. Lookups then answer what holds at the end.
     #[must_use]
     pub fn has_other_clock(&self) -> bool {
         self.has_other_clock
     }
 
-    /// At which byte the file stops making sense, if it does.
+    /// Returns the offset of the first record that is cut off or damaged.
     #[must_use]
     pub fn cut_at(&self) -> Option<u64> {
         self.cut_at
     }
 
-    /// Records that are too short for what they have to hold.
+    /// Returns the number of records that are too short for their fields.
     #[must_use]
     pub fn bad_records(&self) -> u64 {
         self.bad_records
     }
 
-    /// Code that was left out, there being too much.
+    /// Returns the number of pieces of code that were left out, beyond a million.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 }
 
-/// Lines of code at an address, waiting for the code.
+/// Lines of code whose record has not come yet: (offset from its start, file, line).
 type Lines = Vec<(u64, u32, u32)>;
 
-/// A [`JitDump`] in the making.
+/// Builder of a [`JitDump`].
 #[derive(Default)]
-struct Making {
+struct DumpBuilder {
     dump: JitDump,
-    /// Lines come before the code that they are of: by its address.
+    /// Lines, which come before their code, by its address.
     lines: FxHashMap<u64, Lines>,
-    /// So does unwinding information, which does not say of which: of the next.
+    /// Unwinding information, which comes before its code and belongs to the next.
     unwinding: Option<Unwinding>,
-    /// By the number that the runtime gave it: where it is now.
+    /// Present start and size of functions, by the number that the runtime gave them.
     by_index: FxHashMap<u64, (u64, u64, Arc<Function>)>,
     files: FxHashMap<Box<str>, u32>,
 }
 
-impl Making {
+impl DumpBuilder {
     /// `pid, tid: u32; vma, code_addr, code_size, code_index: u64; name: [u8; ..], 0;` the code.
     fn load(&mut self, time: u64, body: Reader<'_>) -> Option<()> {
         let mut body = body;
@@ -257,7 +216,7 @@ impl Making {
         body.skip(4 + 4 + 8)?;
         let (from, to) = (body.u64()?, body.u64()?);
         let (size, index) = (body.u64()?, body.u64()?);
-        // Of code that nobody told of, only its leaving is news.
+        // Of code without a record, only that it left is known.
         let known = self.by_index.get(&index);
         let known = known.map(|(_, size, function)| (*size, Arc::clone(function)));
         if self.has_room() {
@@ -277,7 +236,7 @@ impl Making {
     }
 
     /// `code_addr, nr_entry: u64`, then of each `code_addr: u64; line, discriminator: u32;
-    /// name: [u8; ..], 0`, where the name `\xff` means that of the one before.
+    /// name: [u8; ..], 0`, where the name `\xff` repeats the name before.
     fn lines(&mut self, body: Reader<'_>) -> Option<()> {
         let mut body = body;
         let (start, count) = (body.u64()?, body.u64()?);
@@ -313,13 +272,13 @@ impl Making {
 
     fn has_room(&mut self) -> bool {
         // A move takes two.
-        let has_room = self.dump.codes.len() + 2 <= MOST_CODES;
+        let has_room = self.dump.codes.len() + 2 <= MAX_CODES;
         self.dump.left_out += u64::from(!has_room);
         has_room
     }
 
     fn put(&mut self, time: u64, start: u64, size: u64, function: Option<Arc<Function>>) {
-        // What reaches beyond the end of memory ends there.
+        // Cut at the end of memory.
         let size = size.min(u64::MAX - start);
         if size > 0 {
             self.dump.codes.push(Code {
@@ -348,6 +307,3 @@ fn entry<'a>(body: &mut Reader<'a>) -> Option<(u64, u32, &'a [u8])> {
     body.skip(4)?;
     Some((address, line, body.c_string()?))
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,8 +1,30 @@
-//! Header and records, in either byte order.
+//! Header and records of a jitdump, in either byte order.
 
-use super::DumpError;
+/// Maximum number of pieces of code of one file.
+pub(super) const MAX_CODES: usize = 1 << 20;
 
-/// `JiTD` as a number, in the order of the machine that wrote it.
+/// Reason why a file is no jitdump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DumpError {
+    /// It does not begin with the magic number.
+    #[error("it is no jitdump: its first 4 bytes are not `JiTD`")]
+    NotAJitDump,
+    /// It ends within its header.
+    #[error("its header is cut off or damaged")]
+    DamagedHeader,
+}
+
+/// Types of records (`enum jit_record_type`).
+pub(super) mod kind {
+    pub(crate) const LOAD: u32 = 0;
+    pub(crate) const MOVE: u32 = 1;
+    pub(crate) const DEBUG_INFO: u32 = 2;
+    pub(crate) const CLOSE: u32 = 3;
+    pub(crate) const UNWINDING: u32 = 4;
+}
+
+/// Magic number `JiTD`, in the byte order of the machine that wrote it.
 const MAGIC: u32 = 0x4a69_5444;
 
 /// `JITDUMP_FLAGS_ARCH_TIMESTAMP`.
@@ -15,7 +37,7 @@ pub(super) const HEADER: usize = 40;
 /// Bytes before the body of a record: `id, total_size: u32; timestamp: u64`.
 pub(super) const PREFIX: usize = 16;
 
-/// Where in a record its length stands.
+/// Offset in a record of its length.
 pub(super) const SIZE_AT: usize = 4;
 
 /// Reads from front to back; `None` past the end.
@@ -53,14 +75,14 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// So many bytes.
+    /// Reads `len` bytes.
     pub(super) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(len)?;
         self.rest = rest;
         Some(taken)
     }
 
-    /// Up to a NUL, which has to be there.
+    /// Reads up to a NUL, which has to be there.
     pub(super) fn c_string(&mut self) -> Option<&'a [u8]> {
         let end = self.rest.iter().position(|byte| *byte == 0)?;
         let (text, rest) = self.rest.split_at(end);
@@ -68,13 +90,13 @@ impl<'a> Reader<'a> {
         Some(text)
     }
 
-    /// Bytes that are left.
+    /// Returns the number of bytes that are left.
     pub(super) fn left(&self) -> usize {
         self.rest.len()
     }
 }
 
-/// What of the header matters.
+/// Fields of the header that are used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     pub(super) big: bool,
@@ -117,7 +139,7 @@ impl Header {
         })
     }
 
-    /// For bytes of the same file.
+    /// Creates a reader of bytes of the same file.
     pub(super) fn reader<'a>(&self, bytes: &'a [u8]) -> Reader<'a> {
         Reader {
             rest: bytes,
@@ -125,7 +147,7 @@ impl Header {
         }
     }
 
-    /// Kind, length and time of the record that begins here.
+    /// Returns kind, length and time of the record that begins here.
     pub(super) fn record(&self, bytes: &[u8]) -> Option<(u32, usize, u64)> {
         let mut reader = self.reader(bytes);
         Some((reader.u32()?, reader.u32()? as usize, reader.u64()?))
@@ -147,11 +169,11 @@ pub(super) struct RawRecord<'a> {
     pub(super) kind: u32,
     pub(super) time: u64,
     pub(super) body: Reader<'a>,
-    /// All of it.
+    /// The whole record, prefix included.
     pub(super) bytes: &'a [u8],
 }
 
-/// The records, up to the end or to the first that is not there as a whole.
+/// Iterator over records, up to the end or to the first that is cut off.
 #[derive(Debug)]
 pub(super) struct Records<'a> {
     bytes: &'a [u8],
@@ -161,7 +183,7 @@ pub(super) struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// Where they stopped before the end of the file.
+    /// Returns the offset at which the records stopped before the end of the file.
     pub(super) fn cut_at(&self) -> Option<u64> {
         self.is_cut.then_some(self.at as u64)
     }
