@@ -19,9 +19,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::warden::Warden;
-
-pub(crate) const VARIABLE: &str = "RPROF_TEST_TETHER";
+use crate::warden::{VARIABLE, Warden};
 
 /// Kills all processes whose variable begins with the shell's `$0`.
 const KILL: &str = "n=0

@@ -4,6 +4,9 @@ use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
+/// Environment variable by which the processes of a test are known. Wardens do not have it.
+pub(crate) const VARIABLE: &str = "RPROF_TEST_TETHER";
+
 /// A shell that waits at the end of a pipe which only this process has open.
 #[derive(Debug)]
 pub(crate) struct Warden(Child);
@@ -17,7 +20,7 @@ impl Warden {
         command.arg("-c").arg(script).args(arguments);
         command.stdin(Stdio::piped()).current_dir("/");
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        command.env_remove(crate::tether::VARIABLE);
+        command.env_remove(VARIABLE);
         // SAFETY: setsid(2) is async-signal-safe.
         unsafe { command.pre_exec(|| Ok(rustix::process::setsid().map(drop)?)) };
         Warden(command.spawn().expect("tests need sh"))

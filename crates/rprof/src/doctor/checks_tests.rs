@@ -1,5 +1,5 @@
 use super::*;
-use crate::doctor::diagnosis::judge;
+use crate::doctor::judge;
 use rprof_perf_event::Limits;
 
 /// A user of a usual machine, without privileges.

@@ -1,17 +1,4 @@
-//! Diagnosis: may this user profile here, and if not, why not?
-//!
-//! ```text
-//!   Facts (settings, limits, rights, from files) -----+
-//!                                                     +--> checks: each with a state and a fix
-//!   Tries (perf_event_open, really called) -----------+
-//! ```
-//!
-//! Settings do not show everything that can forbid perf events: a seccomp filter or a security module is in
-//! none of them. So everything that matters is tried, and the settings explain the result.
-
-use super::checks;
-use super::facts::Facts;
-use super::tries::Tries;
+//! Checks of a diagnosis, and their states.
 
 /// Severity of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,25 +37,11 @@ pub(crate) struct Check {
     pub(crate) fix: Option<String>,
 }
 
-/// Result of [`diagnose`].
+/// Result of all checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Diagnosis {
     /// Checks, the most important first.
     pub(crate) checks: Vec<Check>,
     /// `record -g` of one's own command would work.
     pub(crate) can_record: bool,
-}
-
-/// Reads all facts, makes all tries, and judges them.
-pub(crate) fn diagnose() -> Diagnosis {
-    let (facts, tries) = (Facts::read(), Tries::make());
-    judge(&facts, &tries)
-}
-
-/// Draws conclusions from facts and tries.
-pub(crate) fn judge(facts: &Facts, tries: &Tries) -> Diagnosis {
-    Diagnosis {
-        checks: checks::all(facts, tries),
-        can_record: tries.own_user.is_ok() && tries.stacks.is_ok() && tries.ring.is_ok(),
-    }
 }

@@ -1,4 +1,13 @@
-//! `rprof doctor`.
+//! `rprof doctor`: may this user profile here, and if not, why not?
+//!
+//! ```text
+//!   Facts (settings, limits, rights, from files) -----+
+//!                                                     +--> checks: each with a state and a fix
+//!   Tries (perf_event_open, really called) -----------+
+//! ```
+//!
+//! Settings do not show everything that can forbid perf events: a seccomp filter or a security module is in
+//! none of them. So everything that matters is tried, and the settings explain the result.
 //!
 //! | module | holds |
 //! |---|---|
@@ -23,13 +32,15 @@ use crate::cli::{DoctorArgs, HeaderFormat};
 use crate::output::write_to;
 use crate::report::wants_color;
 use diagnosis::{Check, Diagnosis, State};
+use facts::Facts;
+use tries::Tries;
 
 /// Widths of the columns for the state and for its subject.
 const STATE_WIDTH: usize = 8;
 const WHAT_WIDTH: usize = 27;
 
 pub(crate) fn run(args: &DoctorArgs) -> Outcome {
-    let found = diagnosis::diagnose();
+    let found = diagnose();
     write_to(Path::new("-"), |out| {
         match args.format {
             HeaderFormat::Text => write_text(&found, wants_color(args.color), out)?,
@@ -41,6 +52,20 @@ pub(crate) fn run(args: &DoctorArgs) -> Outcome {
         Ok(())
     })?;
     Ok(u8::from(!found.can_record))
+}
+
+/// Reads all facts, makes all tries, and judges them.
+fn diagnose() -> Diagnosis {
+    let (facts, tries) = (Facts::read(), Tries::make());
+    judge(&facts, &tries)
+}
+
+/// Draws conclusions from facts and tries.
+fn judge(facts: &Facts, tries: &Tries) -> Diagnosis {
+    Diagnosis {
+        checks: checks::all(facts, tries),
+        can_record: tries.own_user.is_ok() && tries.stacks.is_ok() && tries.ring.is_ok(),
+    }
 }
 
 /// Stable JSON form.
