@@ -14,6 +14,12 @@ use crate::rights::hidden_by;
 
 /// Prints what was recorded, of which program if there was one, and what is missing.
 pub(crate) fn print_summary(summary: &Summary, program: Option<&OsStr>) {
+    lines(summary, program).iter().for_each(say);
+}
+
+/// Lines of the summary.
+fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
+    let mut lines = Vec::new();
     let duration = summary.duration.as_secs_f64();
     let samples = match summary.samples {
         1 => "1 sample".to_owned(),
@@ -21,24 +27,24 @@ pub(crate) fn print_summary(summary: &Summary, program: Option<&OsStr>) {
     };
     let events = summary.events.join(", ");
     match &summary.files[..] {
-        [] => say(format_args!(
+        [] => lines.push(format!(
             "{samples} of {events} in {duration:.3} s, in {} ({})",
             summary.path.display(),
             BinaryBytes(summary.file_bytes)
         )),
-        [.., last] => say(format_args!(
+        [.., last] => lines.push(format!(
             "{samples} of {events} in {duration:.3} s; {} kept, the last is {} ({})",
             files(summary.files.len()),
             last.display(),
             BinaryBytes(summary.file_bytes)
         )),
     }
-    tell_loss(summary);
+    loss_lines(summary, &mut lines);
     if let Some(stacks) = &summary.stacks {
-        tell_stacks(stacks);
+        stack_lines(stacks, &mut lines);
     }
     if let Some(throttling) = &summary.throttling {
-        say(throttled(throttling));
+        lines.push(throttled(throttling));
     }
     let late_steps = |step: &&Degradation| {
         matches!(
@@ -47,17 +53,17 @@ pub(crate) fn print_summary(summary: &Summary, program: Option<&OsStr>) {
         )
     };
     for step in summary.degradations.iter().filter(late_steps) {
-        say(step);
+        lines.push(step.to_string());
     }
     for notice in &summary.notices {
-        say(noticed(notice));
+        lines.push(noticed(notice));
     }
     if summary.late > 0 {
         let late = HumanCount(summary.late);
-        say(format_args!("{late} records are out of order in the file"));
+        lines.push(format!("{late} records are out of order in the file"));
     }
     if summary.damaged_bytes > 0 {
-        say(format_args!(
+        lines.push(format!(
             "{} bytes in a ring were no records and are left out; please report this",
             HumanCount(summary.damaged_bytes)
         ));
@@ -75,7 +81,7 @@ pub(crate) fn print_summary(summary: &Summary, program: Option<&OsStr>) {
             1 => "1 process that the command started still runs, and is".to_owned(),
             n => format!("{n} processes that the command started still run, and are"),
         };
-        say(format_args!(
+        lines.push(format!(
             "{left} not recorded any more: {}{more}",
             some.join(", ")
         ));
@@ -89,22 +95,23 @@ pub(crate) fn print_summary(summary: &Summary, program: Option<&OsStr>) {
                     .to_owned(),
             }
         });
-        say(format_args!("no sample was taken: {why}"));
+        lines.push(format!("no sample was taken: {why}"));
     }
+    lines
 }
 
-/// Prints how many stacks reach their root, and where the others end.
-fn tell_stacks(stacks: &StackTally) {
+/// Adds how many stacks reach their root, and where the others end.
+fn stack_lines(stacks: &StackTally, lines: &mut Vec<String>) {
     if stacks.total == 0 {
         return;
     }
     let share = 100.0 * stacks.complete as f64 / stacks.total as f64;
-    // What is rounded up to all is not all.
+    // Not 100.00 unless all of them do.
     let share = match stacks.complete == stacks.total {
         true => "100".to_owned(),
         false => format!("{:.2}", share.min(99.99)),
     };
-    say(format_args!("stacks: {share}% reach their root"));
+    lines.push(format!("stacks: {share}% reach their root"));
     let mut worst: Vec<_> = stacks.truncated.iter().collect();
     worst.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     for ((cause, image), count) in worst.into_iter().take(3) {
@@ -115,13 +122,11 @@ fn tell_stacks(stacks: &StackTally) {
         let remedy = remedy(*cause).map_or(String::new(), |r| format!("; {r}"));
         let cause = in_words(*cause);
         let image = clean(image);
-        say(format_args!(
-            "  {share:.2}% end in {image}: {cause}{remedy}"
-        ));
+        lines.push(format!("  {share:.2}% end in {image}: {cause}{remedy}"));
     }
 }
 
-/// A few plain words for why stacks are not complete.
+/// Plain words for why stacks are not complete.
 fn in_words(cause: StackCause) -> &'static str {
     match cause {
         StackCause::StackEnded => "deeper than what was copied of the stack",
@@ -135,7 +140,7 @@ fn in_words(cause: StackCause) -> &'static str {
     }
 }
 
-/// What the user can do about stacks that are not complete.
+/// Remedy for stacks that are not complete.
 fn remedy(cause: StackCause) -> Option<&'static str> {
     match cause {
         StackCause::StackEnded => Some("a lower -F or a larger ring (-m) leaves room for more"),
@@ -145,7 +150,7 @@ fn remedy(cause: StackCause) -> Option<&'static str> {
     }
 }
 
-/// Says what became of files that reports will need.
+/// Text about files that reports will need.
 fn noticed(notice: &Notice) -> String {
     match notice {
         Notice::ImagesEmbedded {
@@ -183,7 +188,8 @@ fn noticed(notice: &Notice) -> String {
     }
 }
 
-fn tell_loss(summary: &Summary) {
+/// Adds what was lost, by CPU.
+fn loss_lines(summary: &Summary, lines: &mut Vec<String>) {
     let by_cpu = |losses: &[(u32, u64)]| {
         let cpus: Vec<String> = (losses.iter())
             .map(|(cpu, n)| format!("CPU {cpu}: {}", HumanCount(*n)))
@@ -192,28 +198,28 @@ fn tell_loss(summary: &Summary) {
     };
     let sum = |losses: &[(u32, u64)]| HumanCount(losses.iter().map(|(_, n)| n).sum());
     if summary.lost_samples() == 0 {
-        say("lost 0 samples");
+        lines.push("lost 0 samples".to_owned());
     }
     if !summary.lost.is_empty() {
         let why = match summary.lagged {
             0 => "",
             _ => " as the disk or the CPU did not keep up",
         };
-        say(format_args!(
+        lines.push(format!(
             "lost {} samples{why} ({}): shares may be off; lower -F, or enlarge the ring with -m",
             sum(&summary.lost),
             by_cpu(&summary.lost)
         ));
     }
     if !summary.dropped.is_empty() {
-        say(format_args!(
+        lines.push(format!(
             "the processor itself dropped {} samples ({}); lower -F",
             sum(&summary.dropped),
             by_cpu(&summary.dropped)
         ));
     }
     if summary.lost_sideband > 0 {
-        say(format_args!(
+        lines.push(format!(
             "lost {} records of names and mappings: some frames will have no name",
             HumanCount(summary.lost_sideband)
         ));
@@ -246,3 +252,7 @@ fn files(n: usize) -> String {
         n => format!("{n} files are"),
     }
 }
+
+#[cfg(test)]
+#[path = "summary_tests.rs"]
+mod tests;
