@@ -453,6 +453,24 @@ fn each_call_of_a_uprobed_function_is_a_sample() {
 }
 
 #[test]
+fn parts_of_an_event_without_effect_are_named_once() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let record = |more: &str| {
+        here.rprof("record")
+            .words(more)
+            .words("-e cpu-clock/time=0,percore/bu,page-faults:bu -- true")
+            .ok()
+    };
+    let run = record("");
+    for part in ["`b`", "`percore`", "`time=0`"] {
+        let said = format!("{part} has no effect");
+        assert_eq!(run.err().matches(&said).count(), 1, "{said} in\n{run}");
+    }
+    assert!(!record("-q").err().contains("no effect"));
+}
+
+#[test]
 fn a_wrong_event_is_refused_before_the_command_runs() {
     let here = Here::new();
     for (event, said) in [
@@ -462,6 +480,8 @@ fn a_wrong_event_is_refused_before_the_command_runs() {
         ("{cpu-clock", "not closed"),
         ("cpu-clock/frq=1/", "freq"),
         ("mem:here", "mem:ADDRESS"),
+        ("mem:0x1000:rwx", "data (r, w, rw) or execution (x)"),
+        ("cpu-clock/percore=2/", "0 or 1"),
         ("uprobe:main", "uprobe:/path"),
     ] {
         let run = here

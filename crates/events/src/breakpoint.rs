@@ -1,13 +1,28 @@
 //! Breakpoints on addresses (`PERF_TYPE_BREAKPOINT`).
 
+use crate::error::EventError;
+use crate::event::Event;
 use crate::settings::number;
-use crate::{Event, EventError};
 use perf_event_open_sys::bindings as abi;
 use rprof_records::EventKind;
 
-/// `mem:ADDRESS[/LENGTH][:ACCESS][:LETTERS]`.
+/// Ways to write an access; the bits of `bp_type`.
 ///
-/// Answers the event and the letters; `place` is what stands behind `mem:`.
+/// perf's syntax has `rx`, `wx` and `rwx` as well, but no kernel opens them: one breakpoint watches
+/// either data or execution (perf_event_open(2), `bp_type`). Which of these a machine has is the
+/// processor's matter: x86 has no `r` alone.
+const ACCESSES: [(&str, u32); 5] = [
+    ("r", abi::HW_BREAKPOINT_R),
+    ("w", abi::HW_BREAKPOINT_W),
+    ("rw", abi::HW_BREAKPOINT_RW),
+    ("wr", abi::HW_BREAKPOINT_RW),
+    ("x", abi::HW_BREAKPOINT_X),
+];
+
+/// Parses `mem:ADDRESS[/LENGTH][:ACCESS][:MODIFIERS]`. Returns the event and the modifiers.
+///
+/// `text` is all of it, `place` the part behind `mem:`. Without an access it is `rw`; without a length it
+/// is 4 bytes, or a long for `x`, as in perf.
 pub(crate) fn parse<'a>(
     text: &'a str,
     place: &'a str,
@@ -18,35 +33,38 @@ pub(crate) fn parse<'a>(
     };
     let mut words = place.splitn(3, ':');
     let at = words.next().unwrap_or("");
-    let (access, letters) = match (words.next(), words.next()) {
-        (Some(access), letters) if is_access(access) => (access, letters),
-        // Without an access, letters may follow at once.
-        (letters, None) => ("rw", letters),
-        (_, Some(_)) => return Err(wrong("a breakpoint's access is one of r, w, rw and x")),
+    let (second, third) = (words.next(), words.next());
+    let known = second.and_then(access);
+    let (bp_type, letters) = match (second, known, third) {
+        (_, Some(bp_type), letters) => (bp_type, letters),
+        (Some(word), None, _) if is_data_and_execution(word) => {
+            return Err(wrong(
+                "one breakpoint watches either data (r, w, rw) or execution (x); give two events, \
+                 such as mem:ADDRESS:rw,mem:ADDRESS:x",
+            ));
+        }
+        // Without an access, modifiers may follow at once.
+        (letters, None, None) => (abi::HW_BREAKPOINT_RW, letters),
+        (_, None, Some(_)) => {
+            return Err(wrong("a breakpoint's access is one of r, w, rw and x"));
+        }
     };
     let (address, length) = match at.split_once('/') {
         Some((address, length)) => (address, Some(length)),
         None => (at, None),
     };
-    const FORM: &str = "a breakpoint is written mem:ADDRESS[/LENGTH][:rwx], \
-                        numbers being decimal or hexadecimal after 0x";
+    const FORM: &str = "a breakpoint is written mem:ADDRESS[/LENGTH][:ACCESS], ACCESS being r, w, rw or x, \
+                        and numbers decimal or hexadecimal after 0x";
     let address = number(address).ok_or_else(|| wrong(FORM))?;
-    let mut event = Event::numbered(text, EventKind::BREAKPOINT, 0);
-    for letter in access.chars() {
-        event.bp_type |= match letter {
-            'r' => abi::HW_BREAKPOINT_R,
-            'w' => abi::HW_BREAKPOINT_W,
-            _ => abi::HW_BREAKPOINT_X,
-        };
-    }
     let length = match length {
         Some(length) => number(length).ok_or_else(|| wrong(FORM))?,
-        // What perf takes: an execution breakpoint has the length of a long.
-        None if access == "x" => size_of::<libc::c_long>() as u64,
+        None if bp_type == abi::HW_BREAKPOINT_X => size_of::<libc::c_long>() as u64,
         None => 4,
     };
-    event.words[1] = address;
-    event.words[2] = length;
+    let mut event = Event::numbered(text, EventKind::BREAKPOINT, 0);
+    event.bp_type = bp_type;
+    event.config[1] = address;
+    event.config[2] = length;
     event.name = match letters {
         Some(letters) => text[..text.len() - letters.len() - 1].to_owned(),
         None => text.to_owned(),
@@ -54,11 +72,15 @@ pub(crate) fn parse<'a>(
     Ok((event, letters))
 }
 
-fn is_access(text: &str) -> bool {
-    let letters = text.bytes();
-    (1..=3).contains(&text.len())
-        && letters.clone().all(|b| matches!(b, b'r' | b'w' | b'x'))
-        && letters
-            .enumerate()
-            .all(|(at, b)| !text.as_bytes()[..at].contains(&b))
+/// Returns the bits of an access.
+fn access(text: &str) -> Option<u32> {
+    let mut all = ACCESSES.iter();
+    all.find(|(name, _)| *name == text).map(|(_, bits)| *bits)
+}
+
+/// Returns true for an access of both kinds, such as `rwx`.
+fn is_data_and_execution(text: &str) -> bool {
+    (2..=3).contains(&text.len())
+        && text.contains('x')
+        && text.bytes().all(|letter| b"rwx".contains(&letter))
 }

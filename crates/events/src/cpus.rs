@@ -1,4 +1,4 @@
-//! Which CPUs there are to watch.
+//! CPUs that are online, and lists of CPUs as text.
 //!
 //! The list comes from sysfs, never from a count of processors: such counts
 //! honour this process's own affinity mask and cgroup, so a profiler started
@@ -6,44 +6,44 @@
 
 use std::path::Path;
 
-/// Where the kernel lists the CPUs that are online (sysfs, `cputopology.rst`).
+/// File in which the kernel lists the CPUs that are online (`Documentation/admin-guide/cputopology.rst`).
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
-/// Numbers above this are taken for damage: the kernel's `NR_CPUS` is at most 8192.
+/// Highest CPU number that is accepted: the kernel's `NR_CPUS` is at most 8192.
 const MAX_CPU: u32 = 1 << 16;
 
-/// What makes the list of CPUs unusable.
+/// Failure to make a list of CPUs.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CpuListError {
     /// The file could not be read.
     #[error("cannot read the list of online CPUs, {path}: {source}; is /sys mounted?")]
     Read {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// CPUs were named that are not there, or not online.
+    /// A CPU was named that is not there, or not online.
     #[error("CPU {cpu} cannot be watched: only {online} are online")]
     Offline {
-        /// The first of them.
+        /// First such CPU.
         cpu: u32,
-        /// Those that are online, as a list.
+        /// CPUs that are online, as text.
         online: String,
     },
     /// The text is not a list of CPU numbers and ranges.
     #[error("`{text}` is not a list of CPU numbers such as 0-3,8")]
     Malformed {
-        /// The text as it stood.
+        /// The text, cut to 100 characters.
         text: String,
     },
 }
 
-/// The CPUs that are online now, in ascending order.
+/// Returns the CPUs that are online now, ascending.
 ///
 /// # Errors
-/// [`CpuListError`] when sysfs is missing or says something unexpected.
+/// [`CpuListError::Read`] if sysfs is missing, [`CpuListError::Malformed`] if the file holds no list.
 pub fn online() -> Result<Vec<u32>, CpuListError> {
     let text = std::fs::read_to_string(Path::new(ONLINE)).map_err(|source| CpuListError::Read {
         path: ONLINE.to_owned(),
@@ -52,10 +52,10 @@ pub fn online() -> Result<Vec<u32>, CpuListError> {
     parse_list(&text)
 }
 
-/// These CPUs in ascending order, or, for an empty list, all that are online.
+/// Returns the wanted CPUs, ascending and each once; all that are online if none is wanted.
 ///
 /// # Errors
-/// [`CpuListError`], also when one of them is not online.
+/// [`CpuListError::Offline`] if one of them is not online, and those of [`online`].
 pub fn select(wanted: &[u32]) -> Result<Vec<u32>, CpuListError> {
     let online = online()?;
     if wanted.is_empty() {
@@ -74,7 +74,13 @@ pub fn select(wanted: &[u32]) -> Result<Vec<u32>, CpuListError> {
     Ok(wanted)
 }
 
-/// Reads a kernel CPU list such as `0-3,8,10-11`: ascending, without repeats.
+/// Parses a kernel CPU list such as `0-3,8,10-11`. Returns the CPUs ascending, each once.
+///
+/// # Examples
+/// ```
+/// assert_eq!(rprof_events::cpus::parse_list("4,0-1")?, [0, 1, 4]);
+/// # Ok::<(), rprof_events::cpus::CpuListError>(())
+/// ```
 ///
 /// # Errors
 /// [`CpuListError::Malformed`] for anything else, and for an empty list.

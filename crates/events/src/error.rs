@@ -1,111 +1,108 @@
-//! What makes the text of an event unusable.
+//! [`EventError`].
 
 use crate::suggest;
 use crate::tracefs::TracefsError;
 
-/// What makes an event unusable.
+/// Failure to parse an event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventError {
     /// No event has this name.
-    #[error(
-        "there is no event `{name}`{}; `rprof list` shows those there are",
-        suggest::suggest(near)
-    )]
+    #[error("there is no event `{name}`{}", suggest::suggest_or_common(near))]
     Unknown {
-        /// The name without its modifiers.
+        /// Name without its modifiers.
         name: String,
-        /// Names much like it, the nearest first; may be empty.
+        /// Similar names, the nearest first; may be empty.
         near: Vec<String>,
     },
-    /// What follows the colon is not a modifier.
+    /// A letter behind the colon is no modifier.
     #[error(
         "`{modifier}` in `{event}` is not a modifier; there are u (user), k (kernel), h (hypervisor), \
          G (guest), H (host), I (not idle), p, pp, ppp and P (precise), S (read the group), D (pinned), \
          e (exclusive), W (weak group) and b (BPF)"
     )]
     Modifier {
-        /// The whole text.
+        /// Whole text of the event.
         event: String,
-        /// The letter, or the whole part after the colon when it is empty.
+        /// The letter, or an empty text.
         modifier: String,
     },
     /// A modifier stands twice, or `p` more than three times.
     #[error("the modifier `{modifier}` in `{event}` stands too often")]
     ModifierRepeated {
-        /// The whole text.
+        /// Whole text of the event.
         event: String,
-        /// The letter.
+        /// Letter as typed.
         modifier: char,
     },
-    /// The text is not put together as events are.
+    /// The text does not follow the syntax of events.
     #[error("`{event}`: {why}")]
     Syntax {
-        /// The part of the text that is not understood.
+        /// Part of the text that cannot be parsed.
         event: String,
-        /// What is wrong with it.
+        /// Cause, and what to write instead.
         why: &'static str,
     },
     /// An event of the perf tool that the kernel cannot sample.
     #[error("`{name}` is something that perf stat counts by itself; it cannot be sampled")]
     CountedOnly {
-        /// The name.
+        /// Name as typed.
         name: String,
     },
-    /// There is no such PMU.
+    /// The machine has no such PMU.
     #[error(
         "there is no PMU `{name}`{}; {}",
-        suggest::suggest_only(near),
+        suggest::suggest_near(near),
         listed(pmus, "this machine has")
     )]
     UnknownPmu {
-        /// The name or pattern.
+        /// Name or pattern.
         name: String,
-        /// Those much like it.
+        /// Similar names, the nearest first.
         near: Vec<String>,
-        /// All there are.
+        /// All PMUs of the machine.
         pmus: Vec<String>,
     },
     /// The PMU, or the event, has no such term.
     #[error(
         "`{term}` is no term of {of}{}; {}",
-        suggest::suggest_only(near),
+        suggest::suggest_near(near),
         listed(terms, "there are")
     )]
     UnknownTerm {
-        /// What the terms are of: a PMU, as ``the PMU `cpu` ``, or an event.
+        /// Owner of the terms: a PMU, as ``the PMU `cpu` ``, or an event.
         of: String,
-        /// The term.
+        /// Term as typed.
         term: String,
-        /// Those much like it.
+        /// Similar names, the nearest first.
         near: Vec<String>,
-        /// Those there are, named events included.
+        /// All terms that it has, named events included.
         terms: Vec<String>,
     },
     /// A term's value cannot be used.
     #[error("`{value}` is no value for `{term}`: {why}")]
     TermValue {
-        /// The term.
+        /// Term as typed.
         term: String,
-        /// Its value; may be empty.
+        /// Value as typed; may be empty.
         value: String,
-        /// What is wanted.
+        /// Cause, or the values that are possible.
         why: String,
     },
     /// No tracepoint has this name.
-    #[error("there is no tracepoint `{name}`{}", suggest::suggest_only(near))]
+    #[error("there is no tracepoint `{name}`{}", suggest::suggest_near(near))]
     UnknownTracepoint {
         /// System and name, or patterns.
         name: String,
-        /// Those much like it.
+        /// Similar names, the nearest first.
         near: Vec<String>,
     },
     /// Tracepoints cannot be looked up.
     #[error("`{event}`: {source}")]
     Tracefs {
-        /// The event.
+        /// Event as typed.
         event: String,
-        /// Why not, and what to do.
+        /// Cause, with its remedy.
         source: TracefsError,
     },
     /// The kernel has no probes of this kind.
@@ -114,29 +111,30 @@ pub enum EventError {
         option = option_of(pmu)
     )]
     NoProbes {
-        /// The event.
+        /// Event as typed.
         event: String,
         /// `kprobe` or `uprobe`.
         pmu: &'static str,
-        /// Where PMUs are listed.
+        /// Folder in which PMUs are listed.
         sources: String,
     },
     /// A probe's function was not found.
     #[error("`{event}`: {why}")]
     Probe {
-        /// The event.
+        /// Event as typed.
         event: String,
-        /// What the resolver said.
+        /// Answer of the resolver.
         why: String,
     },
-    /// More events than anybody means, such as by a pattern of all tracepoints.
+    /// The list has too many events, such as by several patterns of all tracepoints.
     #[error("the list of events is too long: more than {most}")]
     TooMany {
-        /// Most events.
+        /// Limit on the number of events.
         most: usize,
     },
 }
 
+/// Returns the kernel option that a PMU of probes needs.
 fn option_of(pmu: &str) -> &'static str {
     match pmu {
         "kprobe" => "CONFIG_KPROBE_EVENTS",
@@ -144,7 +142,7 @@ fn option_of(pmu: &str) -> &'static str {
     }
 }
 
-/// A list for the end of a message.
+/// Returns a list for the end of a message.
 fn listed(names: &[String], verb: &str) -> String {
     const MOST: usize = 40;
     match names {

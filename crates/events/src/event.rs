@@ -1,83 +1,58 @@
-//! [`Event`]: an event as the kernel takes it.
+//! [`Event`]: one event, in numbers and with its name.
 
-use crate::modifiers::{self, Letters};
-use crate::pmu::WORDS;
-use crate::{EventError, EventParser, Modifiers, Qualifiers, Resolver, Settings, generic};
+use crate::generic;
+use crate::modifiers::{self, Letters, Modifiers, Qualifiers};
+use crate::pmu::CONFIG_WORDS;
+use crate::settings::Settings;
 use rprof_records::EventKind;
 use std::ffi::CString;
 use std::fmt;
 
-/// An event to count or to sample.
+/// An event as perf_event_open(2) takes it: type, config words and what its text says of sampling.
+///
+/// Nothing here opens it. [`apply`](Self::apply) writes it into an attr, which may then be opened for
+/// sampling or for counting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     pub(crate) name: String,
     pub(crate) kind: EventKind,
     /// `config`, `config1` to `config4`.
-    pub(crate) words: [u64; WORDS],
+    pub(crate) config: [u64; CONFIG_WORDS],
     pub(crate) bp_type: u32,
     pub(crate) modifiers: Modifiers,
     pub(crate) qualifiers: Qualifiers,
     pub(crate) settings: Settings,
     pub(crate) group: Option<u32>,
-    pub(crate) leads: bool,
-    pub(crate) origin: Origin,
+    pub(crate) is_leader: bool,
+    pub(crate) detail: EventDetail,
     pub(crate) cpus: Option<Vec<u32>>,
 }
 
-/// What there is to know of an event beyond its numbers.
+/// Data of an event beyond its numbers, by its kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum EventDetail {
     #[default]
-    Plain,
+    None,
     Tracepoint {
         system: String,
         name: String,
     },
-    /// What `uprobe_path` or `kprobe_func` is to point to; nothing for an address in the kernel.
+    /// Target of `uprobe_path` or `kprobe_func`; `None` for an address in the kernel.
     Probe(Option<CString>),
 }
 
 impl Event {
-    /// Reads one event, such as `cycles`, `page-faults:u` or `sched:sched_switch`.
-    ///
-    /// Generic names may be in any letter case.
-    ///
-    /// # Errors
-    /// [`EventError`], with names near the one asked for; also when the text stands for several
-    /// events or for none.
-    pub fn parse(text: &str) -> Result<Event, EventError> {
-        EventParser::new().parse(text)
-    }
-
-    /// Reads a list of events with commas between them; empty parts are skipped.
-    ///
-    /// Probes on functions of programs need a [`Resolver`], see [`EventParser`].
-    ///
-    /// # Errors
-    /// As [`Event::parse`], for the first part that fails.
-    pub fn parse_list(text: &str) -> Result<Vec<Event>, EventError> {
-        EventParser::new().parse_list(text)
-    }
-
-    /// As [`parse_list`](Self::parse_list), with somebody who finds functions in programs.
-    ///
-    /// # Errors
-    /// As [`Event::parse_list`].
-    pub fn parse_with(text: &str, resolver: &dyn Resolver) -> Result<Vec<Event>, EventError> {
-        EventParser::new().resolver(resolver).parse_list(text)
-    }
-
-    /// Processor cycles: what a profiler samples unless told otherwise.
+    /// Processor cycles, the default of a profiler.
     pub fn cycles() -> Event {
         Event::numbered("cycles", EventKind::HARDWARE, 0)
     }
 
-    /// Processor time by the kernel's timer: what works on every machine.
+    /// Processor time by the kernel's timer, which every machine has.
     pub fn cpu_clock() -> Event {
         Event::numbered("cpu-clock", EventKind::SOFTWARE, generic::SW_CPU_CLOCK)
     }
 
-    /// Nothing at all: carries the sideband records.
+    /// An event that never happens, to carry sideband records.
     pub fn dummy() -> Event {
         Event::numbered("dummy", EventKind::SOFTWARE, generic::SW_DUMMY)
     }
@@ -86,34 +61,34 @@ impl Event {
         Event {
             name: name.to_owned(),
             kind,
-            words: [config, 0, 0, 0, 0],
+            config: [config, 0, 0, 0, 0],
             bp_type: 0,
             modifiers: Modifiers::default(),
             qualifiers: Letters::default().qualifiers,
             settings: Settings::default(),
             group: None,
-            leads: true,
-            origin: Origin::Plain,
+            is_leader: true,
+            detail: EventDetail::None,
             cpus: None,
         }
     }
 
-    /// The same event with other modifiers.
+    /// Replaces the modifiers.
     pub fn with_modifiers(self, modifiers: Modifiers) -> Event {
         Event { modifiers, ..self }
     }
 
-    /// The same event with another precision, 0 to 3.
+    /// Replaces the precision (`precise_ip`), 0 to 3.
     ///
-    /// For stepping down: a PMU that cannot do what was asked for answers `EOPNOTSUPP` or
-    /// `EINVAL`. Perf too goes down one at a time where `P` was asked for.
+    /// For stepping down: a PMU without that precision answers `EOPNOTSUPP` or
+    /// `EINVAL`. perf steps down by one as well where `P` is given.
     pub fn with_precise(mut self, precise: u8) -> Event {
         self.qualifiers.precise = precise.min(3);
         self.qualifiers.most_precise = false;
         self
     }
 
-    /// The same event, counting in guests too.
+    /// Counts in guests as well.
     ///
     /// For stepping down: PMUs that cannot leave anything out (`PERF_PMU_CAP_NO_EXCLUDE`, such as
     /// `msr`) answer `EINVAL` to an event that leaves out guests, which is the default.
@@ -122,15 +97,16 @@ impl Event {
         self
     }
 
-    /// The same event outside of a group, for a weak group that cannot be opened.
+    /// Takes the event out of its group, for a weak group that cannot be opened as one.
     pub fn ungrouped(mut self) -> Event {
         self.group = None;
-        self.leads = true;
+        self.is_leader = true;
         self.qualifiers.sample_read = false;
         self
     }
 
-    /// Canonical name without modifiers: `faults` gives `page-faults`.
+    /// Returns the canonical name without modifiers, `page-faults` for `faults`, or the name that the
+    /// user gave (`name=`).
     pub fn name(&self) -> &str {
         match &self.settings.name {
             Some(name) => name,
@@ -138,65 +114,60 @@ impl Event {
         }
     }
 
-    /// `perf_event_attr.type`.
+    /// Returns `perf_event_attr.type`.
     pub fn kind(&self) -> EventKind {
         self.kind
     }
 
-    /// `perf_event_attr.config`.
+    /// Returns `perf_event_attr.config`.
     pub fn config(&self) -> u64 {
-        self.words[0]
+        self.config[0]
     }
 
-    /// Which sides of the machine it counts.
+    /// Returns the modes in which it counts: `u`, `k`, `h`.
     pub fn modifiers(&self) -> Modifiers {
         self.modifiers
     }
 
-    /// What its letters say beyond that.
+    /// Returns the other modifiers.
     pub fn qualifiers(&self) -> Qualifiers {
         self.qualifiers
     }
 
-    /// What its terms say about how it is sampled.
+    /// Returns the settings that its terms make for sampling.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The number of its group in the list it was read from; `None` outside of groups.
+    /// Returns the number of its group in the list it was parsed from; `None` outside of groups.
     ///
-    /// Events of a group stand behind each other, and the first is the leader.
+    /// Events of a group follow each other, and the first is the leader.
     pub fn group(&self) -> Option<u32> {
         self.group
     }
 
-    /// Whether it is the leader of a group, or in none.
+    /// Returns true for the leader of a group and for an event in none.
     pub fn is_leader(&self) -> bool {
-        self.leads
+        self.is_leader
     }
 
-    /// The CPUs to open it on, among those that are watched; `None` for all.
+    /// Returns the CPUs to open it on, among those that are watched; `None` for all.
     ///
-    /// PMUs of a whole package count on one CPU of each.
+    /// PMUs of a package count on one CPU of each, and the PMU of one kind of cores on those.
     pub fn cpus(&self) -> Option<&[u32]> {
         self.cpus.as_deref()
     }
 
-    /// System and name of a tracepoint.
+    /// Returns system and name of a tracepoint.
     pub fn tracepoint(&self) -> Option<(&str, &str)> {
-        match &self.origin {
-            Origin::Tracepoint { system, name } => Some((system, name)),
+        match &self.detail {
+            EventDetail::Tracepoint { system, name } => Some((system, name)),
             _ => None,
         }
     }
 
-    /// A tracepoint's number, by which the description of its payload is found: its config.
-    pub fn format_id(&self) -> Option<u64> {
-        (self.kind == EventKind::TRACEPOINT).then_some(self.words[0])
-    }
-
-    /// The name for a file's event description, with its letters: `cycles:u`, `msr/tsc/u`.
-    /// A name that the user gave stands alone.
+    /// Returns the name with its modifiers, as in the event descriptions of perf.data: `cycles:u`,
+    /// `msr/tsc/u`. A name that the user gave has none.
     pub fn describe(&self) -> String {
         self.to_string()
     }
@@ -212,12 +183,5 @@ impl fmt::Display for Event {
             true => write!(f, "{}{letters}", self.name),
             false => write!(f, "{}:{letters}", self.name),
         }
-    }
-}
-
-impl std::str::FromStr for Event {
-    type Err = EventError;
-    fn from_str(text: &str) -> Result<Event, EventError> {
-        Event::parse(text)
     }
 }

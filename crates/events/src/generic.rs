@@ -1,5 +1,4 @@
-//! The generic event names of perf-list(1) and their numbers in
-//! `include/uapi/linux/perf_event.h`.
+//! Generic event names of perf-list(1), with their numbers in `include/uapi/linux/perf_event.h`.
 
 use crate::hw_cache;
 use perf_event_open_sys::bindings as abi;
@@ -13,18 +12,18 @@ pub(crate) const SW_DUMMY: u64 = abi::PERF_COUNT_SW_DUMMY as u64;
 /// `PERF_COUNT_SW_BPF_OUTPUT`.
 pub(crate) const SW_BPF_OUTPUT: u64 = abi::PERF_COUNT_SW_BPF_OUTPUT as u64;
 
-/// A name and what it stands for.
+/// Event with a generic name.
 pub(crate) struct GenericEvent {
     pub(crate) name: String,
     pub(crate) kind: EventKind,
     pub(crate) config: u64,
 }
 
-/// Names of one event, the canonical one first.
-type Row = (&'static [&'static str], u32);
+/// Names of one event, the canonical one first, and its number.
+type NamedEvent = (&'static [&'static str], u32);
 
 /// `PERF_TYPE_HARDWARE`, `enum perf_hw_id`.
-const HARDWARE: &[Row] = &[
+const HARDWARE: &[NamedEvent] = &[
     (&["cycles", "cpu-cycles"], abi::PERF_COUNT_HW_CPU_CYCLES),
     (&["instructions"], abi::PERF_COUNT_HW_INSTRUCTIONS),
     (&["cache-references"], abi::PERF_COUNT_HW_CACHE_REFERENCES),
@@ -47,7 +46,7 @@ const HARDWARE: &[Row] = &[
 ];
 
 /// `PERF_TYPE_SOFTWARE`, `enum perf_sw_ids`.
-const SOFTWARE: &[Row] = &[
+const SOFTWARE: &[NamedEvent] = &[
     (&["cpu-clock"], abi::PERF_COUNT_SW_CPU_CLOCK),
     (&["task-clock"], abi::PERF_COUNT_SW_TASK_CLOCK),
     (&["page-faults", "faults"], abi::PERF_COUNT_SW_PAGE_FAULTS),
@@ -68,7 +67,7 @@ const SOFTWARE: &[Row] = &[
     (&["cgroup-switches"], abi::PERF_COUNT_SW_CGROUP_SWITCHES),
 ];
 
-/// Finds what a name stands for; letter case does not count.
+/// Finds the event of a name, whatever its letter case.
 pub(crate) fn find(name: &str) -> Option<GenericEvent> {
     for (rows, kind) in [
         (HARDWARE, EventKind::HARDWARE),
@@ -95,7 +94,7 @@ pub(crate) fn find(name: &str) -> Option<GenericEvent> {
     raw(name)
 }
 
-/// `r` and up to 16 hexadecimal digits: a code of the CPU's own PMU.
+/// Parses `r` and up to 16 hexadecimal digits: a code of the CPU's own PMU.
 fn raw(name: &str) -> Option<GenericEvent> {
     Some(GenericEvent {
         name: name.to_ascii_lowercase(),
@@ -104,18 +103,18 @@ fn raw(name: &str) -> Option<GenericEvent> {
     })
 }
 
-/// The number in `r1a8` or `r0x1a8`.
+/// Returns the number in `r1a8` or `r0x1a8`.
 pub(crate) fn raw_code(name: &str) -> Option<u64> {
     let digits = name.strip_prefix('r')?;
     let digits = digits.strip_prefix("0x").unwrap_or(digits);
     match digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-        // An empty text is no number, and one that is too long neither.
+        // It fails for no digits and for too many.
         true => u64::from_str_radix(digits, 16).ok(),
         false => None,
     }
 }
 
-/// Events with a fixed name, by kind: canonical name, other names, number.
+/// Lists the named events of a kind: canonical name, other names, number.
 pub(crate) fn fixed(kind: EventKind) -> Vec<(&'static str, &'static [&'static str], u64)> {
     let rows = match kind {
         EventKind::HARDWARE => HARDWARE,
@@ -127,7 +126,7 @@ pub(crate) fn fixed(kind: EventKind) -> Vec<(&'static str, &'static [&'static st
         .collect()
 }
 
-/// All canonical names.
+/// Lists all canonical names.
 pub(crate) fn all() -> Vec<String> {
     (HARDWARE.iter().chain(SOFTWARE))
         .map(|(names, _)| names[0].to_owned())
@@ -135,7 +134,7 @@ pub(crate) fn all() -> Vec<String> {
         .collect()
 }
 
-/// What perf stat counts in user space under names of events.
+/// Returns true for names that perf stat counts by itself, in user space.
 pub(crate) fn is_counted_by_the_tool(name: &str) -> bool {
     matches!(name, "duration_time" | "user_time" | "system_time")
 }

@@ -6,8 +6,8 @@
 
 use perf_event_open_sys::bindings as abi;
 
-/// A cache: its spellings with the usual one first, its number, and which operations (read,
-/// write, prefetch) make sense there.
+/// A cache: its spellings, the usual one first; its number; and for read, write and prefetch whether it
+/// has such operations.
 type Cache = (&'static [&'static str], u32, [bool; 3]);
 
 const CACHES: &[Cache] = &[
@@ -59,8 +59,8 @@ const OPERATIONS: [&[&str]; 3] = [
 /// Results by number (`enum perf_hw_cache_op_result_id`).
 const RESULTS: [&[&str]; 2] = [&["refs", "Reference", "ops", "access"], &["misses", "miss"]];
 
-/// The usual name and the number, `cache | operation << 8 | result << 16`, of a name
-/// in any spelling and letter case.
+/// Finds a cache event in any spelling and letter case. Returns its usual name and its number,
+/// `cache | operation << 8 | result << 16`.
 pub(crate) fn find(name: &str) -> Option<(String, u64)> {
     let spellings = CACHES.iter().enumerate().flat_map(|(at, (names, ..))| {
         let names: &'static [&'static str] = names;
@@ -98,7 +98,7 @@ pub(crate) fn find(name: &str) -> Option<(String, u64)> {
     })
 }
 
-/// Every cache event that makes sense: usual name and number.
+/// Lists every cache event that makes sense: usual name and number.
 pub(crate) fn all() -> impl Iterator<Item = (String, u64)> {
     (0..CACHES.len()).flat_map(|cache| {
         let operations = (0..3).filter(move |operation| CACHES[cache].2[*operation]);
@@ -117,7 +117,7 @@ fn number(cache: usize, operation: usize, result: usize) -> u64 {
     u64::from(CACHES[cache].1) | (operation as u64) << 8 | (result as u64) << 16
 }
 
-/// `L1-dcache-loads`, `L1-dcache-load-misses`.
+/// Returns the usual name, such as `L1-dcache-loads` or `L1-dcache-load-misses`.
 fn usual_name(cache: usize, operation: usize, result: usize) -> String {
     let cache = CACHES[cache].0[0];
     match result {
@@ -131,7 +131,8 @@ fn numbered(rows: &[&'static [&'static str]]) -> impl Iterator<Item = (usize, &'
     rows.flat_map(|(number, names)| names.iter().map(move |name| (number, *name)))
 }
 
-/// The longest spelling that the text begins with as a whole word, and what stands behind it.
+/// Finds the longest spelling that the text begins with as a whole word. Returns its number and the rest
+/// of the text.
 fn longest(
     text: &str,
     spellings: impl Iterator<Item = (usize, &'static str)>,
@@ -149,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spellings() {
+    fn every_spelling_has_its_usual_name() {
         for (typed, usual, number) in [
             ("L1-dcache", "L1-dcache-loads", 0),
             ("l1d-loads-misses", "L1-dcache-load-misses", 0x1_0000),
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_not_found() {
+    fn operations_that_a_cache_does_not_have_are_not_found() {
         for typed in [
             "L1-icache-stores",
             "iTLB-prefetches",

@@ -1,36 +1,59 @@
-//! Events: from what a user types to what the kernel takes, and back.
+//! Events by name: the syntax of `perf record -e` to `perf_event_attr`, and the events of this machine.
 //!
-//! The syntax is that of `perf record -e` (perf-list(1)), and the attrs that come of it equal
-//! perf's. Names that only this machine knows are looked up where the kernel lists them:
-//! [`pmu`] and [`tracefs`].
+//! The syntax is that of perf-list(1) and perf-record(1), and the attrs equal perf's. Names that only
+//! this machine knows are looked up where the kernel lists them: [`pmu`] and [`tracefs`]. The crate opens
+//! no events.
 //!
-//! | written | is |
+//! | written | event |
 //! |---|---|
-//! | `cycles`, `page-faults`, `L1-dcache-load-misses` | a generic event |
-//! | `r1a8` | a code of the CPU's own PMU |
-//! | `cpu/event=0xa8,umask=1/`, `msr/tsc/`, `tsc` | an event of a PMU, by terms or by name |
+//! | `cycles`, `page-faults`, `L1-dcache-load-misses` | generic event |
+//! | `r1a8` | code of the CPU's own PMU |
+//! | `cpu/event=0xa8,umask=1/`, `msr/tsc/`, `tsc` | event of a PMU, by terms or by name |
 //! | `sched:sched_switch`, `sched:sched_*` | tracepoints |
-//! | `mem:0x601040/8:rw` | a breakpoint on an address |
-//! | `uprobe:/usr/bin/x:main+4`, `uretprobe:/usr/bin/x:0x1234` | a probe on a program's code |
-//! | `kprobe:do_nanosleep`, `kretprobe:do_nanosleep` | a probe on the kernel's code |
+//! | `mem:0x601040/8:rw` | breakpoint on an address; access `r`, `w`, `rw` or `x` |
+//! | `uprobe:/usr/bin/x:main+4`, `uretprobe:/usr/bin/x:0x1234` | probe on a program's code |
+//! | `kprobe:do_nanosleep`, `kretprobe:do_nanosleep` | probe on the kernel's code |
 //! | `2:314` | type and config as numbers |
-//! | `{cycles,instructions}:S` | a group, counted together |
+//! | `{cycles,instructions}:S` | group, counted together |
 //!
 //! Letters behind a colon, or behind the second slash, are [`Modifiers`] and [`Qualifiers`]. Terms
 //! between slashes that are no PMU's are [`Settings`], as in `cpu-clock/freq=100/`.
 //!
+//! # Not supported
+//! | of perf's syntax | here |
+//! |---|---|
+//! | terms `overwrite`, `aux-output`, `aux-sample-size`, `branch_type`, `nr` | refused, with the cause |
+//! | accesses `rx`, `wx` and `rwx` of breakpoints | refused, as every kernel refuses them |
+//! | modifier `b`, terms `percore` and `time=0` | accepted; [`Event::ignored_when_sampled`] names them |
+//! | names of vendors' events that are built into perf (`perf list`, "pmu events") | unknown; sysfs names only |
+//! | `duration_time`, `user_time`, `system_time` | refused: perf stat counts them by itself |
+//!
+//! # Examples
+//! ```
+//! use rprof_events::Event;
+//! use rprof_records::{Attr, EventKind};
+//!
+//! let event = Event::parse("page-faults:u")?;
+//! let mut attr = Attr::default();
+//! event.apply(&mut attr);
+//! assert_eq!((attr.kind, attr.config), (EventKind::SOFTWARE, 2));
+//! assert_eq!(event.describe(), "page-faults:u");
+//! # Ok::<(), rprof_events::EventError>(())
+//! ```
+//!
 //! | module | holds |
 //! |---|---|
 //! | `event` | [`Event`] |
-//! | `parse` | the syntax |
-//! | [`list`] | what this machine has |
-//! | [`pmu`], [`tracefs`] | where names are looked up |
-//! | [`cpus`] | which CPUs there are |
+//! | `parse` | [`EventParser`]: the syntax |
+//! | `sources` | [`Resolver`], and folders in which names are looked up |
+//! | [`list`] | [`Catalog`](list::Catalog): the events of this machine |
+//! | [`pmu`], [`tracefs`], [`cpus`] | PMUs, tracepoints and CPUs of this machine |
 //! | `generic`, `hw_cache` | generic names and their numbers |
-//! | `modifiers` | the letters |
-//! | `settings` | terms for any event |
-//! | `uprobe`, `breakpoint` | `uprobe:` and `kprobe:`, `mem:` |
-//! | `to_attr` | into `perf_event_attr` |
+//! | `modifiers`, `settings`, `rate` | letters, and terms of any event |
+//! | `ignored` | [`Ignored`]: what has no effect on sampling |
+//! | `probe`, `breakpoint` | `uprobe:` and `kprobe:`, `mem:` |
+//! | `to_attr` | [`Event::apply`]: into `perf_event_attr` |
+//! | [`glob`] | shell patterns |
 //! | `suggest` | "did you mean" |
 
 mod breakpoint;
@@ -38,21 +61,24 @@ pub mod cpus;
 mod error;
 mod event;
 mod generic;
+pub mod glob;
 mod hw_cache;
+mod ignored;
 pub mod list;
 mod modifiers;
 mod parse;
 pub mod pmu;
+mod probe;
 mod rate;
 mod settings;
 mod sources;
 mod suggest;
 mod to_attr;
 pub mod tracefs;
-mod uprobe;
 
 pub use error::EventError;
 pub use event::Event;
+pub use ignored::Ignored;
 pub use modifiers::{Modifiers, Qualifiers};
 pub use parse::EventParser;
 pub use rate::Rate;

@@ -1,11 +1,12 @@
-//! Letters behind the name of an event (perf-list(1), "Event modifiers").
+//! [`Modifiers`] and [`Qualifiers`]: letters behind the name of an event (perf-list(1), "EVENT
+//! MODIFIERS").
 
 use rprof_records::AttrFlags;
 use std::fmt;
 
-/// Which sides of the machine an event counts.
+/// Processor modes in which an event counts.
 ///
-/// Naming one side leaves out those not named; naming none counts all of them.
+/// Naming some leaves out the others; naming none counts in all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Modifiers {
     /// `u`: user mode.
@@ -16,7 +17,7 @@ pub struct Modifiers {
     pub hypervisor: bool,
 }
 
-/// What else letters can say of an event.
+/// Modifiers of an event other than processor modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Qualifiers {
@@ -26,42 +27,43 @@ pub struct Qualifiers {
     pub host: bool,
     /// `I`: not when idle.
     pub not_idle: bool,
-    /// How many `p`: how little skid the address may have, 0 to 3 (`precise_ip`).
+    /// Number of `p`, 0 to 3: limit on the skid of sampled addresses (`precise_ip`).
     pub precise: u8,
-    /// `P`: as precise as the machine can.
+    /// `P`: the highest precision that the machine has.
     pub most_precise: bool,
-    /// `S`: samples hold the counts of the event's group, whose other events take none.
+    /// `S`: samples of the leader hold the counts of its group, whose other events take no samples.
     pub sample_read: bool,
-    /// `D`: the event always has its counter.
+    /// `D`: the event has its counter at all times.
     pub pinned: bool,
-    /// `e`: the event, or its group, has the PMU for itself.
+    /// `e`: the event, or its group, shares the PMU with no other.
     pub exclusive: bool,
-    /// `W`: a group that may be taken apart when it cannot be opened as one.
+    /// `W`: the group may be split if it cannot be opened as one.
     pub weak: bool,
-    /// `b`: counted by a BPF program (perf stat only).
+    /// `b`: counting by a BPF program. See [`Event::ignored_when_sampled`].
+    ///
+    /// [`Event::ignored_when_sampled`]: crate::Event::ignored_when_sampled
     pub bpf: bool,
-    /// Whether guests are left out. They are when there are no letters, or `u`, `p` or `H`
-    /// without `G`, as in perf.
+    /// True if guests are left out: without any letter, or with `u`, `p` or `H` and no `G`, as in perf.
     pub exclude_guest: bool,
-    /// Whether the host is left out.
+    /// True if the host is left out: with `G` and no `H`.
     pub exclude_host: bool,
 }
 
-/// All that letters say, while they are read.
+/// All modifiers of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Letters {
     pub(crate) modifiers: Modifiers,
     pub(crate) qualifiers: Qualifiers,
 }
 
-/// What is wrong with letters.
+/// Failure to parse modifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BadLetters {
-    /// None at all.
+pub(crate) enum LetterError {
+    /// The text is empty.
     Empty,
-    /// This one is none.
+    /// The letter is no modifier.
     Unknown(char),
-    /// This one stands twice, or four times in case of `p`.
+    /// The letter stands twice, or `p` four times.
     Repeated(char),
 }
 
@@ -79,32 +81,31 @@ impl Default for Letters {
 }
 
 impl Letters {
-    /// Reads the letters of one event.
+    /// Parses the letters of one event.
     ///
-    /// Any letter lets guests in again, unless it is `u`, `p` or `H`: that is what perf does,
-    /// whose attrs these are to equal.
-    pub(crate) fn parse(letters: &str) -> Result<Letters, BadLetters> {
-        let mut read = Letters::default();
-        read.qualifiers.exclude_guest = false;
-        read.read(letters)?;
-        Ok(read)
+    /// As in perf, any letter but `u`, `p` and `H` includes guests again.
+    pub(crate) fn parse(letters: &str) -> Result<Letters, LetterError> {
+        let mut parsed = Letters::default();
+        parsed.qualifiers.exclude_guest = false;
+        parsed.apply(letters)?;
+        Ok(parsed)
     }
 
-    /// Adds the letters of a group to those of one of its events.
-    pub(crate) fn add(self, letters: &str) -> Result<Letters, BadLetters> {
+    /// Adds the letters of a group to the modifiers of one of its events.
+    pub(crate) fn add(self, letters: &str) -> Result<Letters, LetterError> {
         let mut sum = self;
-        sum.read(letters)?;
+        sum.apply(letters)?;
         Ok(sum)
     }
 
-    fn read(&mut self, letters: &str) -> Result<(), BadLetters> {
+    fn apply(&mut self, letters: &str) -> Result<(), LetterError> {
         if letters.is_empty() {
-            return Err(BadLetters::Empty);
+            return Err(LetterError::Empty);
         }
         let (m, q) = (&mut self.modifiers, &mut self.qualifiers);
         for (at, letter) in letters.char_indices() {
             if letter != 'p' && letters[..at].contains(letter) {
-                return Err(BadLetters::Repeated(letter));
+                return Err(LetterError::Repeated(letter));
             }
             let names_machine = q.guest || q.host;
             match letter {
@@ -121,7 +122,7 @@ impl Letters {
                     q.exclude_host = !q.host;
                 }
                 'I' => q.not_idle = true,
-                'p' if q.precise == 3 => return Err(BadLetters::Repeated('p')),
+                'p' if q.precise == 3 => return Err(LetterError::Repeated('p')),
                 'p' => {
                     q.precise += 1;
                     q.exclude_guest |= !names_machine;
@@ -132,7 +133,7 @@ impl Letters {
                 'e' => q.exclusive = true,
                 'W' => q.weak = true,
                 'b' => q.bpf = true,
-                other => return Err(BadLetters::Unknown(other)),
+                other => return Err(LetterError::Unknown(other)),
             }
         }
         Ok(())
@@ -147,12 +148,12 @@ impl Modifiers {
         hypervisor: false,
     };
 
-    /// Whether no side was named.
+    /// Returns true if no mode is named.
     pub fn is_empty(self) -> bool {
         self == Modifiers::default()
     }
 
-    /// The `exclude_*` bits that say the same to the kernel.
+    /// Returns the `exclude_*` flags of the attr.
     pub fn exclude_flags(self) -> AttrFlags {
         let mut flags = AttrFlags::empty();
         if !self.is_empty() {
@@ -164,8 +165,8 @@ impl Modifiers {
     }
 
     fn letters(self) -> String {
-        let sides = [(self.user, 'u'), (self.kernel, 'k'), (self.hypervisor, 'h')];
-        sides
+        let modes = [(self.user, 'u'), (self.kernel, 'k'), (self.hypervisor, 'h')];
+        modes
             .iter()
             .filter_map(|(on, c)| on.then_some(*c))
             .collect()
@@ -173,7 +174,7 @@ impl Modifiers {
 }
 
 impl fmt::Display for Modifiers {
-    /// With a colon in front, as `:uk`; nothing where there are none.
+    /// Writes a colon and the letters, as `:uk`; nothing if there are none.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.letters() {
             letters if letters.is_empty() => Ok(()),
@@ -183,7 +184,7 @@ impl fmt::Display for Modifiers {
 }
 
 impl Qualifiers {
-    /// `precise_ip` to begin with: 3 for `P`.
+    /// Returns the `precise_ip` to try first, 3 for `P`.
     pub fn precise_ip(self) -> u8 {
         match self.most_precise {
             true => 3,
@@ -191,8 +192,8 @@ impl Qualifiers {
         }
     }
 
-    /// The bits that say the same to the kernel, `precise_ip` among them.
-    /// Pinned and exclusive are for the leader of a group alone, and not here.
+    /// Returns the flags of the attr, `precise_ip` among them, but without pinned and exclusive, which
+    /// are for the leader of a group alone.
     pub(crate) fn flags(self) -> AttrFlags {
         let mut flags = AttrFlags::empty();
         flags.set(AttrFlags::EXCLUDE_GUEST, self.exclude_guest);
@@ -221,7 +222,7 @@ impl Qualifiers {
     }
 }
 
-/// All letters, the sides first.
+/// Returns all letters, the modes first.
 pub(crate) fn all_letters(modifiers: Modifiers, qualifiers: Qualifiers) -> String {
     modifiers.letters() + &qualifiers.letters()
 }
@@ -268,15 +269,15 @@ mod tests {
             flags("P"),
             AttrFlags::PRECISE_IP_1 | AttrFlags::PRECISE_IP_2
         );
-        assert_eq!(Letters::parse("pppp"), Err(BadLetters::Repeated('p')));
+        assert_eq!(Letters::parse("pppp"), Err(LetterError::Repeated('p')));
         assert_eq!(Letters::parse("pup").unwrap().qualifiers.precise, 2);
     }
 
     #[test]
     fn wrong_letters() {
-        assert_eq!(Letters::parse(""), Err(BadLetters::Empty));
-        assert_eq!(Letters::parse("uu"), Err(BadLetters::Repeated('u')));
-        assert_eq!(Letters::parse("uq"), Err(BadLetters::Unknown('q')));
+        assert_eq!(Letters::parse(""), Err(LetterError::Empty));
+        assert_eq!(Letters::parse("uu"), Err(LetterError::Repeated('u')));
+        assert_eq!(Letters::parse("uq"), Err(LetterError::Unknown('q')));
     }
 
     #[test]

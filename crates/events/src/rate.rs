@@ -1,10 +1,10 @@
-//! How often an event is sampled.
+//! [`Rate`].
 
-/// Sampling rate of an event: by frequency or by period.
+/// Sampling rate of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
-    /// Samples a second on each busy CPU; the kernel adapts the period to it.
+    /// Samples per second on each busy CPU; the kernel adapts the period.
     Frequency(u64),
-    /// One sample each time the event has happened this often (for cpu-clock: nanoseconds).
+    /// Occurrences of the event from one sample to the next; nanoseconds for clocks.
     Period(u64),
 }

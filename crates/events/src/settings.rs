@@ -1,8 +1,9 @@
-//! Terms that say how an event is sampled, and are no PMU's: `/freq=100,call-graph=no/`.
+//! [`Settings`]: terms that any event can have, such as `/freq=100,call-graph=no/`.
 
-use crate::{EventError, Rate};
+use crate::error::EventError;
+use crate::rate::Rate;
 
-/// How an event's stacks are recorded, by its own term.
+/// Recording of an event's stacks, by its own term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EventStacks {
@@ -16,30 +17,34 @@ pub enum EventStacks {
     Lbr,
 }
 
-/// What an event's terms say about how it is sampled; goes before what is asked for the
-/// whole recording (perf-record(1), `-e`, "a symbolically formed event").
+/// Settings of one event, by its terms. They go before those of the whole recording (perf-record(1),
+/// `-e`, "a symbolically formed event").
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settings {
-    /// `name=`: what it is called in the file.
+    /// `name=`: name of the event in the file.
     pub name: Option<String>,
-    /// `freq=` or `period=`, the last of them.
+    /// `freq=` or `period=`, the later one.
     pub rate: Option<Rate>,
-    /// `call-graph=`.
+    /// `call-graph=`: recording of stacks.
     pub stacks: Option<EventStacks>,
     /// `stack-size=`: bytes of user stack in a sample, for unwinding.
     pub stack_size: Option<u32>,
-    /// `max-stack=`: most addresses in a callchain.
+    /// `max-stack=`: most addresses of a callchain.
     pub max_stack: Option<u16>,
-    /// `inherit` or `no-inherit`.
+    /// `inherit` or `no-inherit`: whether children and threads inherit the event.
     pub inherit: Option<bool>,
-    /// `time=`: whether samples have their time. rprof's always do.
+    /// `time=`: whether samples are to have their time. See [`Event::ignored_when_sampled`].
+    ///
+    /// [`Event::ignored_when_sampled`]: crate::Event::ignored_when_sampled
     pub time: Option<bool>,
-    /// `percore`: counts of a core's threads belong together (perf stat).
+    /// `percore`: sum of the counts of a core's hardware threads. See [`Event::ignored_when_sampled`].
+    ///
+    /// [`Event::ignored_when_sampled`]: crate::Event::ignored_when_sampled
     pub percore: bool,
 }
 
-/// Names of these terms, for messages.
+/// Names of the terms, for messages.
 pub(crate) const TERMS: [&str; 15] = [
     "config",
     "config1",
@@ -58,7 +63,7 @@ pub(crate) const TERMS: [&str; 15] = [
     "percore",
 ];
 
-/// A term as it was typed.
+/// Term as it was typed, `name` or `name=value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Term<'a> {
     pub(crate) name: &'a str,
@@ -66,6 +71,7 @@ pub(crate) struct Term<'a> {
 }
 
 impl Term<'_> {
+    /// Returns the error that the value cannot be used.
     pub(crate) fn bad(&self, why: impl Into<String>) -> EventError {
         EventError::TermValue {
             term: self.name.to_owned(),
@@ -74,13 +80,22 @@ impl Term<'_> {
         }
     }
 
-    /// The value as a number, decimal or hexadecimal after `0x`; 1 where there is none.
+    /// Parses the value as a number, decimal or hexadecimal after `0x`; 1 if there is none.
     pub(crate) fn number(&self) -> Result<u64, EventError> {
         match self.value {
             None => Ok(1),
             Some(text) => number(text).ok_or_else(|| {
                 self.bad("a number of at most 64 bits is wanted, decimal or after 0x hexadecimal")
             }),
+        }
+    }
+
+    /// Parses the value as 0 or 1; 1 if there is none.
+    fn switch(&self) -> Result<bool, EventError> {
+        match self.number()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(self.bad("0 or 1 is wanted")),
         }
     }
 
@@ -92,7 +107,7 @@ impl Term<'_> {
     }
 }
 
-/// A number, decimal or hexadecimal after `0x`.
+/// Parses a number, decimal or hexadecimal after `0x`.
 pub(crate) fn number(text: &str) -> Option<u64> {
     let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => (digits, 16),
@@ -105,8 +120,12 @@ pub(crate) fn number(text: &str) -> Option<u64> {
 }
 
 impl Settings {
-    /// Takes a term; says whether it is one of these.
-    pub(crate) fn take(&mut self, term: &Term<'_>) -> Result<bool, EventError> {
+    /// Applies a term. Returns false if it is none of these.
+    ///
+    /// # Errors
+    /// [`EventError::TermValue`] for a value that cannot be used, and for terms of perf that are not
+    /// supported.
+    pub(crate) fn apply_term(&mut self, term: &Term<'_>) -> Result<bool, EventError> {
         match term.name {
             "name" => match term.value {
                 Some(name) if !name.is_empty() => self.name = Some(name.to_owned()),
@@ -119,8 +138,8 @@ impl Settings {
             "max-stack" => self.max_stack = Some(term.number_up_to("65535")?),
             "inherit" => self.inherit = Some(term.number()? != 0),
             "no-inherit" => self.inherit = Some(term.number()? == 0),
-            "time" => self.time = Some(term.number()? != 0),
-            "percore" => self.percore = term.number()? != 0,
+            "time" => self.time = Some(term.switch()?),
+            "percore" => self.percore = term.switch()?,
             "no-overwrite" if term.number()? != 0 => {}
             "overwrite" | "no-overwrite" => {
                 return Err(term.bad("rings that overwrite themselves are not supported"));

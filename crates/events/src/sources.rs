@@ -1,25 +1,27 @@
-//! Where names are looked up that only a machine knows.
+//! [`Sources`]: folders and the resolver by which names of this machine are looked up.
 
 use crate::pmu::EVENT_SOURCES;
 use crate::tracefs::{Tracefs, TracefsError};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Finds functions in programs.
+/// Finds functions in programs, for `uprobe:/path:function`.
 pub trait Resolver {
-    /// Where in the file `program` the code of `function` begins: a file offset in bytes.
+    /// Returns the offset in bytes in the file `program` at which the code of `function` begins.
     ///
     /// # Errors
-    /// What is wrong, as a sentence for the user.
+    /// The cause, as a sentence for the user.
     fn file_offset(&self, program: &Path, function: &str) -> Result<u64, String>;
 }
 
-/// Where names are looked up.
+/// Folders and the resolver by which names are looked up.
 #[derive(Clone)]
 pub(crate) struct Sources<'a> {
-    /// Folder of PMUs.
+    /// Folder of PMUs, as [`EVENT_SOURCES`].
     pub(crate) pmus: PathBuf,
+    /// Mount point of tracefs; `None` to find it.
     pub(crate) tracefs: Option<PathBuf>,
+    /// `None`: functions of programs cannot be named.
     pub(crate) resolver: Option<&'a dyn Resolver>,
 }
 
@@ -44,9 +46,10 @@ impl fmt::Debug for Sources<'_> {
 }
 
 impl Sources<'_> {
+    /// Opens tracefs.
     pub(crate) fn tracefs(&self) -> Result<Tracefs, TracefsError> {
         match &self.tracefs {
-            Some(root) => Tracefs::at(root),
+            Some(root) => Tracefs::open(root),
             None => Tracefs::find(),
         }
     }

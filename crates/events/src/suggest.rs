@@ -1,9 +1,9 @@
-//! Names near the one that was typed.
+//! Suggestions: names near the one that was typed.
 
-/// Most names to suggest.
-const MOST: usize = 4;
+/// Most names that are suggested.
+const MAX_SUGGESTIONS: usize = 4;
 
-/// The names that a user may have meant, the nearest first.
+/// Returns the names that a user may have meant, the nearest first.
 pub(crate) fn names_near(typed: &str, names: Vec<String>) -> Vec<String> {
     let typed: String = typed.to_ascii_lowercase().chars().take(64).collect();
     if typed.is_empty() {
@@ -13,7 +13,7 @@ pub(crate) fn names_near(typed: &str, names: Vec<String>) -> Vec<String> {
         .into_iter()
         .filter_map(|name| {
             let lower = name.to_ascii_lowercase();
-            let distance = edits(&typed, &lower);
+            let distance = edit_distance(&typed, &lower);
             let close = distance <= 1 + typed.len() / 4;
             let part = typed.len() >= 3 && (lower.contains(&typed) || typed.contains(&lower));
             (close || part).then_some((distance, name))
@@ -22,13 +22,13 @@ pub(crate) fn names_near(typed: &str, names: Vec<String>) -> Vec<String> {
     scored.sort_by_key(|(distance, _)| *distance);
     scored
         .into_iter()
-        .take(MOST)
+        .take(MAX_SUGGESTIONS)
         .map(|(_, name)| name)
         .collect()
 }
 
-/// How many letters must be put in, taken out or changed (Levenshtein distance).
-fn edits(a: &str, b: &str) -> usize {
+/// Returns the Levenshtein distance: the number of letters to insert, delete or change.
+fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, from) in a.chars().enumerate() {
@@ -43,16 +43,16 @@ fn edits(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// A part of an error message that may be empty.
-pub(crate) fn suggest_only(near: &[String]) -> String {
+/// Returns the part of an error message that suggests names; empty if none is near.
+pub(crate) fn suggest_near(near: &[String]) -> String {
     match near {
         [] => String::new(),
-        near => suggest(near),
+        near => suggest_or_common(near),
     }
 }
 
-/// A part of an error message, with common names where none is near.
-pub(crate) fn suggest(near: &[String]) -> String {
+/// Returns the part of an error message that suggests names; common ones if none is near.
+pub(crate) fn suggest_or_common(near: &[String]) -> String {
     match near {
         [] => "; `cycles`, `cpu-clock` and `page-faults` are common ones".to_owned(),
         [one] => format!("; did you mean `{one}`?"),
@@ -66,9 +66,9 @@ mod tests {
 
     #[test]
     fn distances() {
-        assert_eq!(edits("", "abc"), 3);
-        assert_eq!(edits("cycles", "cycles"), 0);
-        assert_eq!(edits("cylces", "cycles"), 2);
-        assert_eq!(edits("cycle", "cycles"), 1);
+        assert_eq!(edit_distance("", "abc"), 3);
+        assert_eq!(edit_distance("cycles", "cycles"), 0);
+        assert_eq!(edit_distance("cylces", "cycles"), 2);
+        assert_eq!(edit_distance("cycle", "cycles"), 1);
     }
 }

@@ -1,22 +1,22 @@
 //! Tracepoints, as tracefs lists them.
 //!
-//! `/sys/kernel/tracing/events/SYSTEM/NAME/` has a tracepoint's number (`id`), which is what
-//! perf_event_open(2) takes, and the description of its payload (`format`). Nothing is mounted here:
-//! where tracefs is missing, [`TracefsError`] says how to have it.
+//! `/sys/kernel/tracing/events/SYSTEM/NAME/` has a tracepoint's number (`id`), which
+//! perf_event_open(2) takes, and the format of its payload (`format`). Nothing is mounted here:
+//! where tracefs is missing, [`TracefsError`] says how to mount it.
 
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::pmu::{is_pattern, matches};
+use crate::glob::{is_pattern, matches};
 
-/// Where systemd, perf and this kernel's documentation have it.
+/// Usual mount point: that of systemd, perf and the kernel's documentation.
 const USUAL: &str = "/sys/kernel/tracing";
 
-/// Where it was before Linux 4.1, within debugfs.
+/// Mount point before Linux 4.1, within debugfs.
 const OLD: &str = "/sys/kernel/debug/tracing";
 
-/// What keeps tracepoints from being found.
+/// Failure to look tracepoints up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TracefsError {
@@ -25,36 +25,36 @@ pub enum TracefsError {
         "tracepoints are listed in tracefs, which is not mounted; as root: mount -t tracefs tracefs {USUAL}"
     )]
     NotMounted,
-    /// It is mounted, and this user may not look into it.
+    /// This user may not read it.
     #[error(
-        "tracepoints are listed in {}, which this user may not read; run rprof as root, or let a group \
+        "tracepoints are listed in {}, which this user may not read; run as root, or let a group \
          read it; as root: mount -o remount,gid=GROUP,mode=750 {}",
         path.display(), root.display()
     )]
     Denied {
-        /// What was refused.
+        /// File or folder that was refused.
         path: PathBuf,
-        /// Where tracefs is mounted.
+        /// Mount point of tracefs.
         root: PathBuf,
     },
-    /// Something else.
+    /// Any other failure.
     #[error("cannot read {}: {why}", path.display())]
     Read {
-        /// The file or folder.
+        /// File or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         why: String,
     },
 }
 
-/// tracefs, found.
+/// tracefs, where it is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tracefs {
     root: PathBuf,
 }
 
 impl Tracefs {
-    /// tracefs where it is mounted.
+    /// Finds the mount point and opens it.
     ///
     /// # Errors
     /// [`TracefsError::NotMounted`] and [`TracefsError::Denied`].
@@ -65,25 +65,25 @@ impl Tracefs {
             .chain(mounted(&mounts));
         let mut denied = None;
         for root in candidates {
-            match Tracefs::at(&root) {
+            match Tracefs::open(&root) {
                 Ok(found) => return Ok(found),
                 Err(TracefsError::NotMounted) => {}
                 Err(error) => denied = denied.or(Some(error)),
             }
         }
-        // debugfs is closed to users as a whole: that it may be in there is no reason to
-        // name it, unless tracefs is really mounted.
+        // debugfs is closed to users as a whole: tracefs may be in there, but is named only if it is
+        // mounted somewhere.
         match denied {
             Some(error) if mounted(&mounts).next().is_some() => Err(error),
             _ => Err(TracefsError::NotMounted),
         }
     }
 
-    /// tracefs at this place.
+    /// Opens tracefs at this mount point.
     ///
     /// # Errors
-    /// As [`find`](Self::find).
-    pub fn at(root: &Path) -> Result<Tracefs, TracefsError> {
+    /// Those of [`find`](Self::find).
+    pub fn open(root: &Path) -> Result<Tracefs, TracefsError> {
         let events = root.join("events");
         match fs::read_dir(&events) {
             Ok(_) => Ok(Tracefs {
@@ -93,12 +93,12 @@ impl Tracefs {
         }
     }
 
-    /// Where it is.
+    /// Returns the mount point.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// A tracepoint's number; `None` when there is none of this name.
+    /// Reads a tracepoint's number; `None` if there is none of this name.
     ///
     /// # Errors
     /// [`TracefsError::Denied`] and [`TracefsError::Read`].
@@ -115,7 +115,7 @@ impl Tracefs {
         }
     }
 
-    /// The description of a tracepoint's payload, as bytes; `None` when there is none.
+    /// Reads the format of a tracepoint's payload; `None` if there is no tracepoint of this name.
     ///
     /// # Errors
     /// [`TracefsError::Denied`] and [`TracefsError::Read`].
@@ -123,7 +123,7 @@ impl Tracefs {
         self.file(system, name, "format")
     }
 
-    /// A file directly in tracefs or in a folder of it, such as `events/header_page`.
+    /// Reads a file by its path below the mount point, such as `events/header_page`.
     ///
     /// # Errors
     /// [`TracefsError::Denied`] and [`TracefsError::Read`].
@@ -132,13 +132,12 @@ impl Tracefs {
         read(&path).map_err(|e| failure(&self.root, &path, &e))
     }
 
-    /// Names of systems for which there are tracepoints, sorted.
+    /// Lists the systems that have tracepoints, by name.
     pub fn systems(&self) -> Vec<String> {
         folders(&self.root.join("events"))
     }
 
-    /// Names of a system's tracepoints, sorted; those without a number, such as
-    /// ftrace's own, among them.
+    /// Lists a system's tracepoints, by name; ftrace's own, which have no number, are among them.
     pub fn events(&self, system: &str) -> Vec<String> {
         match is_name(system) {
             true => folders(&self.root.join("events").join(system)),
@@ -146,7 +145,7 @@ impl Tracefs {
         }
     }
 
-    /// The tracepoints that two names or patterns stand for, as (system, name).
+    /// Lists the tracepoints that match two names or patterns, as (system, name).
     pub fn select(&self, system: &str, name: &str) -> Vec<(String, String)> {
         let systems = match is_pattern(system) {
             true => self.systems(),
@@ -164,7 +163,7 @@ impl Tracefs {
         found
     }
 
-    /// The tracepoint with a number. Reads every `id` file.
+    /// Finds the tracepoint with a number. Reads `id` files until it is found.
     pub fn by_id(&self, id: u64) -> Option<(String, String)> {
         self.systems().into_iter().find_map(|system| {
             let mut events = self.events(&system).into_iter();
@@ -190,15 +189,15 @@ impl Tracefs {
     }
 }
 
-/// What a user types must not lead out of tracefs.
+/// Returns false for text that would lead out of tracefs.
 fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('.') && !text.contains('/') && !text.contains('\0')
 }
 
 /// Reads a file in large pieces, up to 16 MiB.
 ///
-/// Files here say that they are empty, and some give nothing but to the first call of
-/// read(2) (`header_page`), where the standard library begins with a small one.
+/// Files here have a size of 0, and some (`header_page`) give their text to the first call of
+/// read(2) only, for which the standard library uses a small buffer.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     const PIECE: usize = 8 << 10;
     const MOST: usize = 16 << 20;
@@ -243,7 +242,7 @@ fn folders(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Where tracefs is mounted, by /proc/self/mounts (fstab(5)).
+/// Lists the mount points of tracefs in a /proc/self/mounts (fstab(5)).
 fn mounted(mounts: &str) -> impl Iterator<Item = PathBuf> {
     mounts.lines().filter_map(|line| {
         let mut fields = line.split(' ').skip(1);
@@ -256,20 +255,20 @@ fn mounted(mounts: &str) -> impl Iterator<Item = PathBuf> {
 mod tests {
     use super::*;
 
-    fn made(events: &[(&str, &str, &str)]) -> (tempfile::TempDir, Tracefs) {
+    fn tracefs_with(events: &[(&str, &str, &str)]) -> (tempfile::TempDir, Tracefs) {
         let root = tempfile::tempdir().unwrap();
         for (system, name, id) in events {
             let folder = root.path().join("events").join(system).join(name);
             fs::create_dir_all(&folder).unwrap();
             fs::write(folder.join("id"), id).unwrap();
         }
-        let tracefs = Tracefs::at(root.path()).unwrap();
+        let tracefs = Tracefs::open(root.path()).unwrap();
         (root, tracefs)
     }
 
     #[test]
-    fn names_numbers_and_patterns() {
-        let (_root, tracefs) = made(&[
+    fn tracepoints_are_found_by_name_number_and_pattern() {
+        let (_root, tracefs) = tracefs_with(&[
             ("sched", "sched_switch", "316\n"),
             ("sched", "sched_wakeup", "318\n"),
             ("irq", "softirq_entry", "50\n"),
@@ -289,15 +288,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_with_its_remedy() {
+    fn an_unmounted_tracefs_is_an_error_with_its_remedy() {
         let root = tempfile::tempdir().unwrap();
-        let error = Tracefs::at(root.path()).unwrap_err();
+        let error = Tracefs::open(root.path()).unwrap_err();
         assert!(
             error
                 .to_string()
                 .contains("mount -t tracefs tracefs /sys/kernel/tracing")
         );
-        let (_root, tracefs) = made(&[("sched", "sched_switch", "x")]);
+        let (_root, tracefs) = tracefs_with(&[("sched", "sched_switch", "x")]);
         assert!(matches!(
             tracefs.id("sched", "sched_switch"),
             Err(TracefsError::Read { .. })

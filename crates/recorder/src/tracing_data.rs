@@ -147,7 +147,7 @@ mod tests {
         put("events/irq/softirq_entry/format", "soft");
         put("events/ftrace/function/format", "func");
         put("printk_formats", "0x1 : \"x\"\n");
-        let tracefs = Tracefs::at(root.path()).expect("tracefs");
+        let tracefs = Tracefs::open(root.path()).expect("tracefs");
         let events = [
             ("sched", "sched_switch"),
             ("irq", "softirq_entry"),

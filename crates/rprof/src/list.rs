@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
+use rprof_events::glob;
 use rprof_events::list::{Availability, Catalog, ListKind, Listed, TrialScope};
-use rprof_events::pmu;
 use rprof_events::tracefs::TracefsError;
 use rprof_export::clean::clean;
 use rprof_perf_event::{Errno, ErrnoText, PerfFd};
@@ -46,7 +46,7 @@ impl Filter {
             let mut names = listed.aliases.iter().chain([&listed.name]);
             names.any(|name| {
                 let name = name.to_lowercase();
-                name.contains(word.as_str()) || pmu::matches(word, &name)
+                name.contains(word.as_str()) || glob::matches(word, &name)
             })
         };
         let by_name = self.names.is_empty() || self.names.iter().any(named);

@@ -1,5 +1,6 @@
 //! `rprof record`.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -114,9 +115,17 @@ fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilder, Failure>
         let failed = |error| match error {
             // The words are right; the machine lacks something.
             EventError::Tracefs { .. } => Failure::from(error),
+            EventError::Unknown { .. } => {
+                let message = format!("{error}; `rprof list` shows those there are");
+                Failure::with_status(2, anyhow::anyhow!(message))
+            }
             error => Failure::with_status(2, error),
         };
-        builder = builder.events(events.map_err(failed)?);
+        let events = events.map_err(failed)?;
+        if !args.quiet {
+            warn_of_ignored(&events);
+        }
+        builder = builder.events(events);
     }
     if let Some(bytes) = args.mmap_pages {
         builder = builder.ring_bytes(bytes);
@@ -125,6 +134,18 @@ fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilder, Failure>
         builder = builder.realtime(priority);
     }
     Ok(builder)
+}
+
+/// Warns of parts of the events' texts that have no effect, each at the first event that has it.
+fn warn_of_ignored(events: &[Event]) {
+    let mut warned = BTreeSet::new();
+    for event in events {
+        for part in event.ignored_when_sampled() {
+            if warned.insert(part) {
+                say(format!("event `{event}`: {part}"));
+            }
+        }
+    }
 }
 
 /// Maximum time between two reads of a ring while stacks are unwound.

@@ -1,20 +1,22 @@
-//! What this machine has.
+//! [`Catalog`]: the events of this machine.
 //!
-//! [`Catalog`] goes through everything an event can be, in the order of perf-list(1), and
-//! tries to open each, so that it can be told what would work for this user.
+//! It goes through all kinds of events, in the order of perf-list(1), and has each opened by an
+//! [`EventOpener`], to find out which work for this user.
 
 mod trial;
 
 pub use trial::{Availability, EventOpener, TrialScope};
 
+use crate::event::Event;
+use crate::parse::EventParser;
 use crate::pmu::{EVENT_SOURCES, Pmu};
 use crate::tracefs::{Tracefs, TracefsError};
-use crate::{Event, EventParser, generic, hw_cache};
+use crate::{generic, hw_cache};
 use rprof_records::EventKind;
 use std::path::{Path, PathBuf};
 use trial::Trials;
 
-/// A kind of event, as a user tells them apart.
+/// Kind of event in a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ListKind {
@@ -24,7 +26,7 @@ pub enum ListKind {
     Software,
     /// Generic events of caches.
     Cache,
-    /// Codes of the CPU's own.
+    /// Codes of the CPU's own PMU.
     Raw,
     /// Events of PMUs, by name or by terms.
     Pmu,
@@ -37,7 +39,7 @@ pub enum ListKind {
 }
 
 impl ListKind {
-    /// All of them, in the order of a listing.
+    /// All kinds, in the order of a listing.
     pub const ALL: [ListKind; 8] = [
         ListKind::Hardware,
         ListKind::Software,
@@ -49,12 +51,12 @@ impl ListKind {
         ListKind::Probe,
     ];
 
-    /// Its name, in lower case.
+    /// Returns its name, in lower case.
     pub fn name(self) -> &'static str {
         self.names()[0]
     }
 
-    /// Its names; the short ones are perf list's.
+    /// Returns its names; the short ones are perf list's.
     fn names(self) -> &'static [&'static str] {
         match self {
             ListKind::Hardware => &["hardware", "hw"],
@@ -68,45 +70,45 @@ impl ListKind {
         }
     }
 
-    /// The kind with this name, such as `hw`.
+    /// Finds the kind of a name in any letter case, such as `hw`.
     pub fn named(name: &str) -> Option<ListKind> {
         let is = |kind: &&ListKind| kind.names().iter().any(|n| n.eq_ignore_ascii_case(name));
         ListKind::ALL.iter().find(is).copied()
     }
 }
 
-/// An event, or the form of one.
+/// Event of a listing, or the form of events that cannot be listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Listed {
-    /// Kind.
+    /// Kind of event.
     pub kind: ListKind,
-    /// What to type. Parts in capitals are to be filled in.
+    /// Text to type. Parts in capitals are to be filled in.
     pub name: String,
-    /// What may be typed instead.
+    /// Other texts for the same event.
     pub aliases: Vec<String>,
-    /// What it stands for, such as a PMU's terms; may be empty.
+    /// Explanation, such as a PMU's terms; may be empty.
     pub detail: String,
-    /// Whether it works here.
+    /// Result of the trial for this user.
     pub availability: Availability,
 }
 
-/// All there is of some kinds.
+/// Events of some kinds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Catalog {
     /// In the order of [`ListKind::ALL`]; within a kind generic events in that of perf-list(1),
     /// others by name.
     pub events: Vec<Listed>,
-    /// Why tracepoints are not among them, where they were asked for.
+    /// Cause if tracepoints were wanted and cannot be listed.
     pub no_tracepoints: Option<TracefsError>,
 }
 
 impl Catalog {
-    /// What this machine has of these kinds, each event being tried by `opener`. Works for every
+    /// Lists the events of these kinds on this machine, each being tried by `opener`. Works for every
     /// user, and changes nothing.
     pub fn read(kinds: &[ListKind], opener: &dyn EventOpener) -> Catalog {
-        let reader = Reader {
+        let reader = CatalogReader {
             pmus: PathBuf::from(EVENT_SOURCES),
             tracefs: Tracefs::find(),
             trials: Trials::with(opener),
@@ -114,25 +116,25 @@ impl Catalog {
         reader.read(kinds)
     }
 
-    /// As [`read`](Self::read), of other folders and without trying anything.
+    /// Lists the events of these kinds by other folders of PMUs and tracefs, and tries none.
     pub fn read_from(kinds: &[ListKind], pmus: &Path, tracefs: &Path) -> Catalog {
-        let reader = Reader {
+        let reader = CatalogReader {
             pmus: pmus.to_owned(),
-            tracefs: Tracefs::at(tracefs),
+            tracefs: Tracefs::open(tracefs),
             trials: Trials::none(),
         };
         reader.read(kinds)
     }
 }
 
-/// Where it is all found.
-struct Reader<'a> {
+/// Folders that are listed, and the trials.
+struct CatalogReader<'a> {
     pmus: PathBuf,
     tracefs: Result<Tracefs, TracefsError>,
     trials: Trials<'a>,
 }
 
-impl Reader<'_> {
+impl CatalogReader<'_> {
     fn read(&self, kinds: &[ListKind]) -> Catalog {
         let mut catalog = Catalog::default();
         for kind in ListKind::ALL.into_iter().filter(|k| kinds.contains(k)) {
@@ -148,9 +150,9 @@ impl Reader<'_> {
                 }
                 ListKind::Breakpoint => vec![self.form(
                     kind,
-                    "mem:ADDRESS[/LENGTH][:rwx]",
+                    "mem:ADDRESS[/LENGTH][:ACCESS]",
                     "mem:0x1000/8:rw",
-                    "access to an address",
+                    "access to an address: r, w, rw or x",
                 )],
                 ListKind::Probe => self.probes(),
             };
@@ -166,7 +168,7 @@ impl Reader<'_> {
             name: name.to_owned(),
             aliases: aliases.iter().map(|name| (*name).to_owned()).collect(),
             detail: String::new(),
-            availability: (self.trials).of(&Event::numbered(name, number, config)),
+            availability: (self.trials).event(&Event::numbered(name, number, config)),
         })
         .collect()
     }
@@ -174,7 +176,7 @@ impl Reader<'_> {
     fn caches(&self) -> Vec<Listed> {
         let all = hw_cache::all().map(|(name, config)| Listed {
             kind: ListKind::Cache,
-            availability: (self.trials).of(&Event::numbered(&name, EventKind::HW_CACHE, config)),
+            availability: (self.trials).event(&Event::numbered(&name, EventKind::HW_CACHE, config)),
             name,
             aliases: Vec::new(),
             detail: String::new(),
@@ -182,7 +184,7 @@ impl Reader<'_> {
         all.collect()
     }
 
-    /// The form of events that cannot be listed, with an example to try.
+    /// Lists the form of events that cannot be listed one by one, with an example to try.
     fn form(&self, kind: ListKind, form: &str, example: &str, detail: &str) -> Listed {
         Listed {
             kind,
@@ -195,17 +197,17 @@ impl Reader<'_> {
 
     fn try_text(&self, text: &str) -> Availability {
         match EventParser::new().pmus(&self.pmus).parse(text) {
-            Ok(event) => self.trials.of(&event),
+            Ok(event) => self.trials.event(&event),
             Err(_) => Availability::Unknown,
         }
     }
 
-    /// Each PMU's named events, and the terms it takes.
+    /// Lists each PMU's named events, and the terms that it takes.
     fn pmus(&self) -> Vec<Listed> {
         let mut listed = Vec::new();
         for pmu in Pmu::all(&self.pmus) {
             let name = pmu.name();
-            // These are kinds of their own.
+            // Probes are a kind of their own.
             if ["uprobe", "kprobe"].contains(&name) {
                 continue;
             }
@@ -243,7 +245,7 @@ impl Reader<'_> {
             for name in tracefs.events(&system) {
                 let availability = match tracefs.id(&system, &name) {
                     Ok(Some(id)) => self.trials.tracepoint(id),
-                    // Without a number it cannot be opened by anybody.
+                    // Nobody can open one without a number.
                     Ok(None) => continue,
                     Err(TracefsError::Denied { .. }) => Availability::Denied,
                     Err(_) => Availability::Unknown,
@@ -280,7 +282,7 @@ impl Reader<'_> {
             name: form.to_owned(),
             aliases: Vec::new(),
             detail: detail.to_owned(),
-            availability: match Pmu::named(&self.pmus, pmu) {
+            availability: match Pmu::open(&self.pmus, pmu) {
                 Some(pmu) => self.trials.probe(pmu.kind()),
                 None => Availability::Missing,
             },

@@ -1,32 +1,31 @@
-//! Opening events, to see what would come of it.
+//! Trials: events opened to find out whether they work.
 
-use crate::Event;
-use crate::event::Origin;
+use crate::event::{Event, EventDetail};
 use rprof_records::{Attr, AttrFlags, EventKind, SampleType};
 use rustix::io::Errno;
 use std::cell::RefCell;
 use std::fmt;
 
-/// Whether an event works for this user on this machine.
+/// Result of the trial of an event, for this user on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Availability {
-    /// It can be sampled, at least in user mode and in one's own programs.
+    /// It can be sampled, at least in user mode of the user's own programs.
     Sampled,
-    /// It can be counted, but not sampled: `perf stat` is for these.
+    /// It can be counted, but not sampled, as most events of packages. rprof cannot record it.
     CountedOnly,
-    /// This user may not.
+    /// This user may not open it.
     Denied,
     /// This machine does not have it.
     Missing,
-    /// The kernel refused it for some other cause.
+    /// The kernel refused it with another error number.
     Refused(Errno),
-    /// It was not tried: what it is depends on what is filled in.
+    /// It was not tried, as it depends on what is filled in.
     Unknown,
 }
 
 impl Availability {
-    /// In a word: `yes`, `count`, `denied`, `no` or `-`.
+    /// Returns one word: `yes`, `count`, `denied`, `no` or `-`.
     pub fn word(self) -> &'static str {
         match self {
             Availability::Sampled => "yes",
@@ -37,7 +36,7 @@ impl Availability {
         }
     }
 
-    fn of(errno: Errno) -> Availability {
+    fn from_errno(errno: Errno) -> Availability {
         match errno {
             Errno::ACCESS | Errno::PERM => Availability::Denied,
             // No PMU takes it; the PMU is not there; it cannot raise interrupts.
@@ -86,16 +85,16 @@ pub enum TrialScope {
     Cpu(u32),
 }
 
-/// Tries events; nothing is enabled.
+/// Tries events. None of them is enabled.
 pub(super) struct Trials<'a> {
     /// `None`: nothing is tried.
     opener: Option<&'a dyn EventOpener>,
-    /// What came of one tracepoint with its payload, and of one without a need for rights.
+    /// Result for tracepoints, once one was tried.
     tracepoint: RefCell<Option<Availability>>,
 }
 
 impl<'a> Trials<'a> {
-    /// Trials by this opener.
+    /// Makes trials by this opener.
     pub(super) fn with(opener: &'a dyn EventOpener) -> Trials<'a> {
         Trials {
             opener: Some(opener),
@@ -103,7 +102,7 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// Tries nothing, and knows nothing.
+    /// Tries nothing: every result is [`Availability::Unknown`].
     pub(super) fn none() -> Trials<'a> {
         Trials {
             opener: None,
@@ -111,9 +110,8 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// Tries to open an event in user mode: sampled, then counted; for this process, and where
-    /// that cannot be for a whole CPU.
-    pub(super) fn of(&self, event: &Event) -> Availability {
+    /// Tries an event in user mode: sampled, then counted; for this thread, or else for a whole CPU.
+    pub(super) fn event(&self, event: &Event) -> Availability {
         let Some(opener) = self.opener else {
             return Availability::Unknown;
         };
@@ -131,19 +129,19 @@ impl<'a> Trials<'a> {
                 (Ok(()), true) => return Availability::Sampled,
                 (Ok(()), false) => return Availability::CountedOnly,
                 (Err(errno), _) => {
-                    // What there is not, there is not by other ways either.
+                    // No other way to open it finds a PMU that is not there.
                     if matches!(errno, Errno::NOENT | Errno::NODEV) && cpu.is_none() {
                         return Availability::Missing;
                     }
-                    first = Some(first.map_or(errno, |before| told(before, errno)));
+                    first = Some(first.map_or(errno, |before| more_telling(before, errno)));
                 }
             }
         }
-        first.map_or(Availability::Unknown, Availability::of)
+        first.map_or(Availability::Unknown, Availability::from_errno)
     }
 
-    /// Whether a tracepoint with this number could be sampled, its payload included. That
-    /// does not depend on which, so that only one is tried.
+    /// Tries a tracepoint with its payload. The result is the same for all tracepoints, so that only one
+    /// is opened.
     pub(super) fn tracepoint(&self, id: u64) -> Availability {
         if let Some(known) = *self.tracepoint.borrow() {
             return known;
@@ -152,20 +150,20 @@ impl<'a> Trials<'a> {
             return Availability::Unknown;
         };
         let mut event = Event::numbered("", EventKind::TRACEPOINT, id);
-        event.origin = Origin::Tracepoint {
+        event.detail = EventDetail::Tracepoint {
             system: String::new(),
             name: String::new(),
         };
         let tried = match try_open(opener, &event, true, TrialScope::OwnThread) {
             Ok(()) => Availability::Sampled,
-            Err(errno) => Availability::of(errno),
+            Err(errno) => Availability::from_errno(errno),
         };
         *self.tracepoint.borrow_mut() = Some(tried);
         tried
     }
 
-    /// Whether probes of a PMU could be made, without making one: the kernel looks at rights
-    /// first, and at the path, which is missing here, afterwards (`EINVAL`).
+    /// Tries probes of a PMU without making one: the kernel checks rights first, and then refuses the
+    /// missing path with `EINVAL`.
     pub(super) fn probe(&self, kind: EventKind) -> Availability {
         let Some(opener) = self.opener else {
             return Availability::Unknown;
@@ -177,19 +175,20 @@ impl<'a> Trials<'a> {
             TrialScope::OwnThread,
         ) {
             Ok(()) | Err(Errno::INVAL) => Availability::Sampled,
-            Err(errno) => Availability::of(errno),
+            Err(errno) => Availability::from_errno(errno),
         }
     }
 }
 
-/// Of two errors the one that says more: what this user may not, others may.
-fn told(before: Errno, errno: Errno) -> Errno {
+/// Returns the error that says more: that others may open it.
+fn more_telling(before: Errno, errno: Errno) -> Errno {
     match before == Errno::INVAL && matches!(errno, Errno::ACCESS | Errno::PERM) {
         true => errno,
         false => before,
     }
 }
 
+/// Opens an event in user mode, sampled or counted.
 fn try_open(
     opener: &dyn EventOpener,
     event: &Event,

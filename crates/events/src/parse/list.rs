@@ -1,19 +1,19 @@
-//! From a list to the text of each event.
+//! A list split into the texts of its events.
 
-use crate::EventError;
-use crate::uprobe::is_probe;
+use crate::error::EventError;
+use crate::probe::is_probe;
 
-/// The text of one event.
+/// Text of one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part<'a> {
     pub(super) text: &'a str,
-    /// Number of its group.
+    /// Number of its group; `None` outside of groups.
     pub(super) group: Option<u32>,
-    /// Letters behind the group.
+    /// Modifiers behind the group.
     pub(super) group_letters: Option<&'a str>,
 }
 
-/// Splits a list at its commas, but not within braces and slashes.
+/// Splits a list at its commas, but not within slashes, and takes groups apart.
 pub(super) fn split(text: &str) -> Result<Vec<Part<'_>>, EventError> {
     let mut parts: Vec<Part<'_>> = Vec::new();
     let mut groups = 0;
@@ -24,7 +24,7 @@ pub(super) fn split(text: &str) -> Result<Vec<Part<'_>>, EventError> {
             return Ok(parts);
         }
         let Some(inner) = group_start(rest) else {
-            let (event, behind) = take_event(rest, false)?;
+            let (event, behind) = split_event(rest, false)?;
             parts.push(Part {
                 text: event,
                 group: None,
@@ -34,7 +34,7 @@ pub(super) fn split(text: &str) -> Result<Vec<Part<'_>>, EventError> {
             continue;
         };
         let first = parts.len();
-        rest = take_group(inner, groups, &mut parts)?;
+        rest = split_group(inner, groups, &mut parts)?;
         let letters;
         (letters, rest) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
         let letters = letters.trim();
@@ -51,14 +51,14 @@ pub(super) fn split(text: &str) -> Result<Vec<Part<'_>>, EventError> {
     }
 }
 
-/// What stands behind the brace, if the text begins with a group; a name may stand before it.
+/// Returns the text behind the brace, if the text begins with a group; a name may stand before it.
 fn group_start(text: &str) -> Option<&str> {
     let at = text.find(['{', ',', '}', '/', ':'])?;
     text[at..].strip_prefix('{')
 }
 
-/// Takes events up to the closing brace; answers what is behind it.
-fn take_group<'a>(
+/// Appends the events up to the closing brace to `parts`; returns the text behind it.
+fn split_group<'a>(
     text: &'a str,
     group: u32,
     parts: &mut Vec<Part<'a>>,
@@ -84,7 +84,7 @@ fn take_group<'a>(
             return Err(wrong("a group cannot hold another"));
         }
         let event;
-        (event, rest) = take_event(rest, true)?;
+        (event, rest) = split_event(rest, true)?;
         parts.push(Part {
             text: event,
             group: Some(group),
@@ -93,9 +93,9 @@ fn take_group<'a>(
     }
 }
 
-/// The text of an event, and what is behind it.
-fn take_event(text: &str, in_group: bool) -> Result<(&str, &str), EventError> {
-    // Their slashes do not come in pairs.
+/// Splits off the text of an event; returns it and the text behind it.
+fn split_event(text: &str, in_group: bool) -> Result<(&str, &str), EventError> {
+    // Slashes of probes and breakpoints do not come in pairs.
     let plain = is_probe(text) || text.starts_with("mem:");
     let (mut in_terms, mut quoted, mut slashes) = (false, false, 0);
     let mut end = text.len();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_close_is_told() {
+    fn braces_and_slashes_that_do_not_close_are_errors() {
         for list in [
             "{cycles",
             "{",

@@ -1,25 +1,30 @@
-//! The syntax of `perf record -e`.
+//! [`EventParser`]: the syntax of `perf record -e`.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `list` | commas, braces and slashes: from a list to the text of each event |
-//! | `one` | the text of an event: name, terms, letters |
-//! | `terms` | terms, and a PMU's among them |
+//! | `list` | commas, braces and slashes: a list split into the texts of its events |
+//! | `one` | one event: name, terms, modifiers |
+//! | `terms` | terms: those of a PMU, and those of any event |
+//! | `letters` | modifiers of an event and of its group |
 
+mod letters;
 mod list;
 mod one;
 mod terms;
 
-use crate::modifiers::{BadLetters, Letters};
-use crate::sources::Sources;
-use crate::{Event, EventError, Resolver};
+use crate::error::EventError;
+use crate::event::Event;
+use crate::sources::{Resolver, Sources};
+use letters::add_group_letters;
 use std::path::PathBuf;
+use std::str::FromStr;
 
-/// Most events in a list: all tracepoints of a machine, and more.
-const MOST_EVENTS: usize = 1 << 14;
+/// Most events in a list: more than a machine has tracepoints.
+const MAX_EVENTS: usize = 1 << 14;
 
-/// Reads events, and says where the names are looked up that only a machine knows.
+/// Parser of events. Names that only a machine knows are looked up in sysfs and tracefs.
 ///
+/// # Examples
 /// ```
 /// use rprof_events::EventParser;
 ///
@@ -35,50 +40,50 @@ pub struct EventParser<'a> {
 }
 
 impl<'a> EventParser<'a> {
-    /// A parser that looks names up on this machine.
+    /// A parser that looks names up on this machine, and finds no functions in programs.
     pub fn new() -> EventParser<'a> {
         EventParser::default()
     }
 
-    /// Who finds functions in programs, for `uprobe:` with a name.
+    /// Finds functions of programs by `resolver`, for `uprobe:` with a name.
     pub fn resolver(mut self, resolver: &'a dyn Resolver) -> Self {
         self.sources.resolver = Some(resolver);
         self
     }
 
-    /// Another folder of PMUs than `/sys/bus/event_source/devices`.
+    /// Looks PMUs up in another folder than `/sys/bus/event_source/devices`.
     pub fn pmus(mut self, folder: impl Into<PathBuf>) -> Self {
         self.sources.pmus = folder.into();
         self
     }
 
-    /// Another tracefs than the one that is mounted.
+    /// Looks tracepoints up in another folder than that where tracefs is mounted.
     pub fn tracefs(mut self, root: impl Into<PathBuf>) -> Self {
         self.sources.tracefs = Some(root.into());
         self
     }
 
-    /// Reads a list of events with commas between them; empty parts are skipped.
+    /// Parses a list of events with commas between them; empty parts are skipped.
     ///
     /// A part can stand for several events: a pattern of tracepoints, or the name of several PMUs.
     ///
     /// # Errors
-    /// For the first part that is no event of this machine.
+    /// [`EventError`] for the first part that is no event of this machine.
     pub fn parse_list(&self, text: &str) -> Result<Vec<Event>, EventError> {
         let mut events = Vec::new();
         for part in list::split(text)? {
             let mut found = one::parse(part.text, &self.sources)?;
-            if events.len() + found.len() > MOST_EVENTS {
-                return Err(EventError::TooMany { most: MOST_EVENTS });
+            if events.len() + found.len() > MAX_EVENTS {
+                return Err(EventError::TooMany { most: MAX_EVENTS });
             }
             for event in &mut found {
                 event.group = part.group;
-                event.leads = match (part.group, events.last()) {
+                event.is_leader = match (part.group, events.last()) {
                     (Some(_), Some(before)) => Event::group(before) != part.group,
                     _ => true,
                 };
                 if let Some(letters) = part.group_letters {
-                    add_letters(event, letters, text)?;
+                    add_group_letters(event, letters, text)?;
                 }
                 events.push(event.clone());
             }
@@ -86,10 +91,10 @@ impl<'a> EventParser<'a> {
         Ok(events)
     }
 
-    /// Reads one event.
+    /// Parses one event.
     ///
     /// # Errors
-    /// As [`parse_list`](Self::parse_list), and when the text stands for several or none.
+    /// Those of [`parse_list`](Self::parse_list); also when the text stands for several or none.
     pub fn parse(&self, text: &str) -> Result<Event, EventError> {
         let mut events = self.parse_list(text)?;
         match (events.pop(), events.is_empty()) {
@@ -106,31 +111,50 @@ impl<'a> EventParser<'a> {
     }
 }
 
-/// Adds the letters of a group to an event of it.
-fn add_letters(event: &mut Event, letters: &str, text: &str) -> Result<(), EventError> {
-    let read = Letters {
-        modifiers: event.modifiers,
-        qualifiers: event.qualifiers,
-    };
-    let sum = read
-        .add(letters)
-        .map_err(|bad| bad_letters(bad, letters, text))?;
-    event.modifiers = sum.modifiers;
-    event.qualifiers = sum.qualifiers;
-    Ok(())
+impl Event {
+    /// Parses one event, such as `cycles`, `page-faults:u` or `sched:sched_switch`.
+    ///
+    /// Generic names may be in any letter case.
+    ///
+    /// # Examples
+    /// ```
+    /// use rprof_events::{Event, EventError};
+    ///
+    /// assert_eq!(Event::parse("faults:u")?.describe(), "page-faults:u");
+    /// let error = Event::parse("cpuclock").unwrap_err();
+    /// assert!(error.to_string().contains("did you mean `cpu-clock`"));
+    /// # Ok::<(), EventError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`EventError`], with names near the one asked for; also when the text stands for several
+    /// events or for none.
+    pub fn parse(text: &str) -> Result<Event, EventError> {
+        EventParser::new().parse(text)
+    }
+
+    /// Parses a list of events with commas between them; empty parts are skipped.
+    ///
+    /// Probes on functions of programs need a [`Resolver`], see [`EventParser`].
+    ///
+    /// # Errors
+    /// [`EventError`] for the first part that fails.
+    pub fn parse_list(text: &str) -> Result<Vec<Event>, EventError> {
+        EventParser::new().parse_list(text)
+    }
+
+    /// Parses a list of events, in which probes may name functions that `resolver` finds.
+    ///
+    /// # Errors
+    /// Those of [`Event::parse_list`].
+    pub fn parse_with(text: &str, resolver: &dyn Resolver) -> Result<Vec<Event>, EventError> {
+        EventParser::new().resolver(resolver).parse_list(text)
+    }
 }
 
-fn bad_letters(bad: BadLetters, letters: &str, event: &str) -> EventError {
-    let event = event.to_owned();
-    match bad {
-        BadLetters::Empty => EventError::Modifier {
-            event,
-            modifier: letters.to_owned(),
-        },
-        BadLetters::Unknown(letter) => EventError::Modifier {
-            event,
-            modifier: letter.to_string(),
-        },
-        BadLetters::Repeated(modifier) => EventError::ModifierRepeated { event, modifier },
+impl FromStr for Event {
+    type Err = EventError;
+    fn from_str(text: &str) -> Result<Event, EventError> {
+        Event::parse(text)
     }
 }

@@ -1,21 +1,23 @@
-//! The text of an event: name, terms, letters.
+//! One event: name, terms, modifiers.
 
-use super::bad_letters;
-use super::terms::{self, Meaning};
-use crate::event::Origin;
+use super::letters::set_letters;
+use super::terms::{self, TermValues};
+use crate::error::EventError;
+use crate::event::{Event, EventDetail};
+use crate::glob::is_pattern;
 use crate::modifiers::Letters;
-use crate::pmu::{Pmu, is_pattern};
+use crate::pmu::Pmu;
 use crate::settings::number;
 use crate::sources::Sources;
 use crate::tracefs::{Tracefs, TracefsError};
-use crate::{Event, EventError, breakpoint, generic, suggest, uprobe};
+use crate::{breakpoint, generic, probe, suggest};
 use rprof_records::EventKind;
 
-/// Reads the text of one part of a list.
+/// Parses the text of one part of a list, which may stand for several events.
 pub(super) fn parse(text: &str, sources: &Sources<'_>) -> Result<Vec<Event>, EventError> {
-    if uprobe::is_probe(text) {
+    if probe::is_probe(text) {
         let (place, letters) = probe_letters(text);
-        let event = uprobe::parse(place, sources)?;
+        let event = probe::parse(place, sources)?;
         return with_letters(vec![event], letters, text);
     }
     if let Some(place) = text.strip_prefix("mem:") {
@@ -49,7 +51,7 @@ pub(super) fn parse(text: &str, sources: &Sources<'_>) -> Result<Vec<Event>, Eve
     with_letters(events, letters, text)
 }
 
-/// An event without terms.
+/// Parses an event without terms.
 fn plain(text: &str, sources: &Sources<'_>) -> Result<Vec<Event>, EventError> {
     let mut words = text.splitn(3, ':').map(str::trim);
     let (first, second, third) = (words.next().unwrap_or(""), words.next(), words.next());
@@ -79,13 +81,13 @@ fn plain(text: &str, sources: &Sources<'_>) -> Result<Vec<Event>, EventError> {
     with_letters(tracepoints(text, first, second, sources)?, third, text)
 }
 
-/// An event with a name of its own: a generic one, raw, or one of a PMU.
+/// Finds the events with a name of their own: generic, raw, or a PMU's. `None` if there are none.
 fn named(name: &str, sources: &Sources<'_>) -> Option<Vec<Event>> {
     if let Some(known) = generic::find(name) {
         let event = Event::numbered(&known.name, known.kind, known.config);
         return Some(on_each_kind_of_core(event, sources));
     }
-    // A name in a folder of names: nothing else can be one.
+    // Neither can be the name of a file.
     if name.is_empty() || is_pattern(name) {
         return None;
     }
@@ -95,8 +97,8 @@ fn named(name: &str, sources: &Sources<'_>) -> Option<Vec<Event>> {
     (!events.is_empty()).then_some(events)
 }
 
-/// A machine with several kinds of cores (`cpu_core`, `cpu_atom`) counts a hardware event
-/// by each kind's PMU, whose number stands in the upper half of the config.
+/// Makes a hardware event one event for each kind of cores (`cpu_core`, `cpu_atom`), where the machine
+/// has several. The number of the kind's PMU stands in the upper half of the config.
 fn on_each_kind_of_core(event: Event, sources: &Sources<'_>) -> Vec<Event> {
     let hardware = [EventKind::HARDWARE, EventKind::HW_CACHE, EventKind::RAW];
     if !hardware.contains(&event.kind) {
@@ -115,7 +117,7 @@ fn on_each_kind_of_core(event: Event, sources: &Sources<'_>) -> Vec<Event> {
         event.name = format!("{}/{}/", pmu.name(), event.name);
         match event.kind {
             EventKind::RAW => event.kind = pmu.kind(),
-            _ => event.words[0] |= u64::from(pmu.kind().0) << 32,
+            _ => event.config[0] |= u64::from(pmu.kind().0) << 32,
         }
         event.cpus = Some(cpus);
         event
@@ -123,15 +125,15 @@ fn on_each_kind_of_core(event: Event, sources: &Sources<'_>) -> Vec<Event> {
     of_kind.collect()
 }
 
-/// The events that terms make with each PMU that a name or pattern stands for.
+/// Makes an event of the terms for each PMU that a name or pattern stands for.
 fn of_pmus(name: &str, terms: &str, sources: &Sources<'_>) -> Result<Vec<Event>, EventError> {
-    if let Some(pmu) = Pmu::named(&sources.pmus, name) {
+    if let Some(pmu) = Pmu::open(&sources.pmus, name) {
         return Ok(vec![of_pmu(&pmu, terms)?]);
     }
     let all = Pmu::all(&sources.pmus);
     let meant: Vec<&Pmu> = match name.is_empty() {
         true => Vec::new(),
-        false => all.iter().filter(|pmu| pmu.answers_to(name)).collect(),
+        false => all.iter().filter(|pmu| pmu.is_meant_by(name)).collect(),
     };
     if meant.is_empty() {
         let pmus: Vec<String> = all.iter().map(|pmu| pmu.name().to_owned()).collect();
@@ -145,16 +147,17 @@ fn of_pmus(name: &str, terms: &str, sources: &Sources<'_>) -> Result<Vec<Event>,
     meant.into_iter().map(|pmu| of_pmu(pmu, terms)).collect()
 }
 
+/// Makes an event of the terms for a PMU.
 fn of_pmu(pmu: &Pmu, terms: &str) -> Result<Event, EventError> {
-    let meaning = terms::of_pmu(pmu, terms)?;
+    let values = terms::of_pmu(pmu, terms)?;
     let mut event = Event::numbered(&format!("{}/{terms}/", pmu.name()), pmu.kind(), 0);
-    event.words = meaning.words;
-    event.settings = meaning.settings;
+    event.config = values.config;
+    event.settings = values.settings;
     event.cpus = pmu.cpus();
     Ok(event)
 }
 
-/// `type:config` in numbers.
+/// Parses `type:config` in numbers; `None` if it is none.
 fn numeric(text: &str, kind: &str, config: &str, sources: &Sources<'_>) -> Option<Vec<Event>> {
     let kind = EventKind(u32::try_from(number(kind)?).ok()?);
     let config = number(config)?;
@@ -163,13 +166,13 @@ fn numeric(text: &str, kind: &str, config: &str, sources: &Sources<'_>) -> Optio
         let found = sources.tracefs().ok().and_then(|t| t.by_id(config));
         if let Some((system, name)) = found {
             event.name = format!("{system}:{name}");
-            event.origin = Origin::Tracepoint { system, name };
+            event.detail = EventDetail::Tracepoint { system, name };
         }
     }
     Some(vec![event])
 }
 
-/// The tracepoints that two names or patterns stand for.
+/// Finds the tracepoints that two names or patterns stand for.
 fn tracepoints(
     text: &str,
     system: &str,
@@ -188,10 +191,10 @@ fn tracepoints(
     };
     let mut events = Vec::new();
     for (system, name) in candidates {
-        // Some have no number: ftrace's own, which perf cannot open.
+        // ftrace's own have no number and cannot be opened.
         if let Some(id) = tracefs.id(&system, &name).map_err(failed)? {
             let mut event = Event::numbered(&format!("{system}:{name}"), EventKind::TRACEPOINT, id);
-            event.origin = Origin::Tracepoint { system, name };
+            event.detail = EventDetail::Tracepoint { system, name };
             events.push(event);
         }
     }
@@ -199,12 +202,13 @@ fn tracepoints(
         false => Ok(events),
         true => Err(EventError::UnknownTracepoint {
             name: format!("{system}:{name}"),
-            near: tracepoints_near(system, name, &tracefs),
+            near: similar_tracepoints(system, name, &tracefs),
         }),
     }
 }
 
-fn tracepoints_near(system: &str, name: &str, tracefs: &Tracefs) -> Vec<String> {
+/// Lists tracepoints and systems that a user may have meant.
+fn similar_tracepoints(system: &str, name: &str, tracefs: &Tracefs) -> Vec<String> {
     let known = tracefs.events(system);
     let full = |system: &str, names: Vec<String>| -> Vec<String> {
         names
@@ -228,7 +232,7 @@ fn tracepoints_near(system: &str, name: &str, tracefs: &Tracefs) -> Vec<String> 
     found
 }
 
-/// Takes letters off the end of a probe. `hub` in `uprobe:/bin/x:hub` is a function.
+/// Splits the modifiers from the end of a probe. `hub` in `uprobe:/bin/x:hub` is a function.
 fn probe_letters(text: &str) -> (&str, Option<&str>) {
     let split = text.rsplit_once(':').filter(|(place, letters)| {
         let complete = match place
@@ -246,14 +250,15 @@ fn probe_letters(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn applied(mut events: Vec<Event>, meaning: &Meaning, terms: &str) -> Vec<Event> {
+/// Applies terms to events that are no PMU's.
+fn applied(mut events: Vec<Event>, values: &TermValues, terms: &str) -> Vec<Event> {
     for event in &mut events {
-        for (word, given) in event.words.iter_mut().zip(meaning.words) {
+        for (word, given) in event.config.iter_mut().zip(values.config) {
             if given != 0 {
                 *word = given;
             }
         }
-        event.settings = meaning.settings.clone();
+        event.settings = values.settings.clone();
         if !terms.is_empty() {
             event.name = match event.name.strip_suffix('/') {
                 // Of one kind of cores: it has terms already.
@@ -265,18 +270,14 @@ fn applied(mut events: Vec<Event>, meaning: &Meaning, terms: &str) -> Vec<Event>
     events
 }
 
+/// Sets the modifiers, if there are any.
 fn with_letters(
     mut events: Vec<Event>,
     letters: Option<&str>,
     text: &str,
 ) -> Result<Vec<Event>, EventError> {
-    let Some(letters) = letters else {
-        return Ok(events);
-    };
-    let read = Letters::parse(letters).map_err(|bad| bad_letters(bad, letters, text))?;
-    for event in &mut events {
-        event.modifiers = read.modifiers;
-        event.qualifiers = read.qualifiers;
+    if let Some(letters) = letters {
+        set_letters(&mut events, letters, text)?;
     }
     Ok(events)
 }

@@ -1,17 +1,18 @@
-//! What stands between slashes.
+//! Terms, the text between slashes: those of a PMU, and those of any event.
 
-use crate::pmu::{Pmu, WORDS, word_index};
+use crate::error::EventError;
+use crate::pmu::{CONFIG_WORDS, Pmu, word_index};
 use crate::settings::{Settings, TERMS, Term, number};
-use crate::{EventError, generic, suggest};
+use crate::{generic, suggest};
 
-/// What terms come to.
+/// Values that terms give to an event.
 #[derive(Debug, Default)]
-pub(super) struct Meaning {
-    pub(super) words: [u64; WORDS],
+pub(super) struct TermValues {
+    pub(super) config: [u64; CONFIG_WORDS],
     pub(super) settings: Settings,
 }
 
-/// Splits terms at their commas, but not within quotes, and takes these away.
+/// Splits terms at their commas, but not within quotes, which are removed.
 fn split(text: &str) -> Vec<Term<'_>> {
     let mut quoted = false;
     let parts = text.split(move |c| {
@@ -37,29 +38,30 @@ fn unquoted(value: &str) -> &str {
     inner.unwrap_or(value)
 }
 
-/// Terms of an event that is no PMU's, `of` being what messages call it.
-pub(super) fn of_event(of: &str, text: &str) -> Result<Meaning, EventError> {
-    let mut meaning = Meaning::default();
+/// Parses the terms of an event that is no PMU's; `of` is its name in messages.
+pub(super) fn of_event(of: &str, text: &str) -> Result<TermValues, EventError> {
+    let mut values = TermValues::default();
     for term in split(text) {
-        if !meaning.take(&term)? {
+        if !values.apply_common(&term)? {
             return Err(unknown(of.to_owned(), &term, &[]));
         }
     }
-    Ok(meaning)
+    Ok(values)
 }
 
-/// Terms of a PMU's event: values for its formats, names of its events, and those for any event.
-pub(super) fn of_pmu(pmu: &Pmu, text: &str) -> Result<Meaning, EventError> {
-    let mut meaning = Meaning::default();
+/// Parses the terms of a PMU's event: values for its formats, names of its events, and terms that any
+/// event can have.
+pub(super) fn of_pmu(pmu: &Pmu, text: &str) -> Result<TermValues, EventError> {
+    let mut values = TermValues::default();
     let terms = split(text);
     for term in &terms {
-        if meaning.take(term)? {
+        if values.apply_common(term)? {
             continue;
         }
         if let Some(event) = named_event(pmu, term) {
             for part in split(&event) {
                 if part.value == Some("?") {
-                    // The user gives it, as a term of his own.
+                    // The user has to give it, as a further term.
                     if !terms
                         .iter()
                         .any(|t| t.name == part.name && t.value.is_some())
@@ -69,43 +71,43 @@ pub(super) fn of_pmu(pmu: &Pmu, text: &str) -> Result<Meaning, EventError> {
                     }
                     continue;
                 }
-                if !meaning.take(&part)? {
-                    meaning.place(pmu, &part)?;
+                if !values.apply_common(&part)? {
+                    values.apply_to_pmu(pmu, &part)?;
                 }
             }
             continue;
         }
-        meaning.place(pmu, term)?;
+        values.apply_to_pmu(pmu, term)?;
     }
-    Ok(meaning)
+    Ok(values)
 }
 
-/// What a term stands for that is the name of one of the PMU's events.
+/// Returns the terms of one of the PMU's named events, if the term is its name.
 fn named_event(pmu: &Pmu, term: &Term<'_>) -> Option<String> {
     match term.value {
         None if pmu.format(term.name).is_none() => pmu.event(term.name),
-        // `event=name`, where it is not a number.
+        // `event=name`, unless it is a number.
         Some(name) if term.name == "event" && number(name).is_none() => pmu.event(name),
         _ => None,
     }
 }
 
-impl Meaning {
-    /// Takes a term that any event can have.
-    fn take(&mut self, term: &Term<'_>) -> Result<bool, EventError> {
+impl TermValues {
+    /// Applies a term that any event can have. Returns false if it is none.
+    fn apply_common(&mut self, term: &Term<'_>) -> Result<bool, EventError> {
         match word_index(term.name) {
             Some(word) => {
-                self.words[word] = term.number()?;
+                self.config[word] = term.number()?;
                 Ok(true)
             }
-            None => self.settings.take(term),
+            None => self.settings.apply_term(term),
         }
     }
 
-    /// Puts a value where the PMU wants it. Bits add up, as in perf.
-    fn place(&mut self, pmu: &Pmu, term: &Term<'_>) -> Result<(), EventError> {
+    /// Writes the value of a PMU's term into the config words. Bits add up, as in perf.
+    fn apply_to_pmu(&mut self, pmu: &Pmu, term: &Term<'_>) -> Result<(), EventError> {
         if let Some(format) = pmu.format(term.name) {
-            let placed = format.place(term.number()?).ok_or_else(|| {
+            let encoded = format.encode(term.number()?).ok_or_else(|| {
                 let most = u64::MAX >> (64 - format.width().clamp(1, 64));
                 term.bad(format!(
                     "it has {} bits in the PMU `{}`, for up to {most:#x}",
@@ -113,12 +115,12 @@ impl Meaning {
                     pmu.name()
                 ))
             })?;
-            self.words[format.word] |= placed;
+            self.config[format.word] |= encoded;
             return Ok(());
         }
         match (term.value, generic::raw_code(term.name)) {
             (None, Some(code)) => {
-                self.words[0] |= code;
+                self.config[0] |= code;
                 Ok(())
             }
             _ => {

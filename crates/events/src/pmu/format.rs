@@ -1,20 +1,29 @@
-//! Where a term of an event goes: the files under a PMU's `format/`.
+//! [`Format`]: the bits of an event's config words that a term's value goes to, from a PMU's `format/`.
 
-/// Words of `perf_event_attr` that terms are written into: `config`, `config1` to `config4`.
-pub const WORDS: usize = 5;
+/// Number of words of `perf_event_attr` that terms are written into: `config`, `config1` to `config4`.
+pub const CONFIG_WORDS: usize = 5;
 
-/// Bits of one word that hold a term's value, such as `config:0-7,32-35`
+/// Bits of one config word that hold a term's value, such as `config:0-7,32-35`
 /// (`Documentation/ABI/testing/sysfs-bus-event_source-devices-format`).
+///
+/// # Examples
+/// ```
+/// use rprof_events::pmu::Format;
+///
+/// let event = Format::parse("config:0-7,32-35").expect("it is a format");
+/// assert_eq!(event.encode(0x28f), Some(0x2_0000_008f));
+/// assert_eq!(event.encode(0x1000), None, "it has 12 bits");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// Which word: 0 is `config`, 1 is `config1`, and so on.
+    /// Index of the word: 0 is `config`, 1 is `config1`, and so on.
     pub word: usize,
-    /// The bits of it. The value's lowest bit goes into the lowest of them.
+    /// Bits of the word. The value's lowest bit goes to the lowest of them.
     pub mask: u64,
 }
 
 impl Format {
-    /// Reads a format file. `None` where it is none, or of a newer kernel with other words.
+    /// Parses a format file. `None` if it is none, or names a word that this crate does not know.
     pub fn parse(text: &str) -> Option<Format> {
         let (word, bits) = text.trim().split_once(':')?;
         let word = word_index(word.trim())?;
@@ -31,32 +40,32 @@ impl Format {
         Some(Format { word, mask })
     }
 
-    /// How many bits the value may have.
+    /// Returns the most bits that a value may have.
     pub fn width(self) -> u32 {
         self.mask.count_ones()
     }
 
-    /// The word's bits for a value; `None` when it does not fit.
-    pub fn place(self, value: u64) -> Option<u64> {
+    /// Returns the word's bits for a value; `None` if it has too many bits.
+    pub fn encode(self, value: u64) -> Option<u64> {
         if self.width() < 64 && value >> self.width() != 0 {
             return None;
         }
         let mut left = self.mask;
         let mut value = value;
-        let mut placed = 0;
+        let mut encoded = 0;
         while value != 0 {
             let lowest = left & left.wrapping_neg();
             if value & 1 == 1 {
-                placed |= lowest;
+                encoded |= lowest;
             }
             left &= !lowest;
             value >>= 1;
         }
-        Some(placed)
+        Some(encoded)
     }
 }
 
-/// The number of a word by its name in sysfs and in event terms.
+/// Returns the index of a config word by its name in sysfs and in event terms.
 pub(crate) fn word_index(name: &str) -> Option<usize> {
     ["config", "config1", "config2", "config3", "config4"]
         .iter()
@@ -72,9 +81,9 @@ mod tests {
         // AMD's event select.
         let event = Format::parse("config:0-7,32-35\n").unwrap();
         assert_eq!((event.word, event.width()), (0, 12));
-        assert_eq!(event.place(0x28f), Some(0x2_0000_008f));
-        assert_eq!(event.place(0x1000), None);
-        // Order as written does not count, as in perf.
+        assert_eq!(event.encode(0x28f), Some(0x2_0000_008f));
+        assert_eq!(event.encode(0x1000), None);
+        // The order in the text does not count, as in perf.
         assert_eq!(
             Format::parse("config:32-35,0-7"),
             Format::parse("config:0-7,32-35")
@@ -84,10 +93,10 @@ mod tests {
     #[test]
     fn whole_words_and_single_bits() {
         let all = Format::parse("config1:0-63").unwrap();
-        assert_eq!(all.place(u64::MAX), Some(u64::MAX));
+        assert_eq!(all.encode(u64::MAX), Some(u64::MAX));
         let bit = Format::parse("config2:21").unwrap();
         assert_eq!(
-            (bit.word, bit.place(1), bit.place(2)),
+            (bit.word, bit.encode(1), bit.encode(2)),
             (2, Some(1 << 21), None)
         );
     }

@@ -1,31 +1,31 @@
-//! PMUs: what counts events, as sysfs lists them.
+//! PMUs (performance monitoring units), as sysfs lists them.
 //!
 //! Each folder of `/sys/bus/event_source/devices` is one, with its number (`type`), the terms of
 //! its events (`format/`), names for useful ones (`events/`), and the CPUs to open
 //! them on where not every CPU will do (`cpumask`, or `cpus` for cores of one kind). The
 //! reference is `Documentation/ABI/testing/sysfs-bus-event_source-devices*`.
+//!
+//! Whatever cannot be read is answered with `None`, or left out.
 
 mod format;
-mod glob;
 
 pub(crate) use format::word_index;
-pub use format::{Format, WORDS};
-pub(crate) use glob::is_pattern;
-pub use glob::matches;
+pub use format::{CONFIG_WORDS, Format};
 
 use crate::cpus;
+use crate::glob::matches;
 use rprof_records::EventKind;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Where the kernel lists its PMUs.
+/// Folder in which the kernel lists its PMUs.
 pub const EVENT_SOURCES: &str = "/sys/bus/event_source/devices";
 
-/// No file of a PMU that is read here is longer than a page.
-const PAGE: u64 = 4096;
+/// Longest file of a PMU in bytes: sysfs has no more than a page.
+const MAX_FILE_LEN: u64 = 4096;
 
-/// One PMU. What it has is read when asked for.
+/// A PMU. Its files are read at each call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pmu {
     name: String,
@@ -34,8 +34,8 @@ pub struct Pmu {
 }
 
 impl Pmu {
-    /// The PMU of this name; `None` when there is none.
-    pub fn named(sources: &Path, name: &str) -> Option<Pmu> {
+    /// Opens the PMU of this name in `sources`, such as [`EVENT_SOURCES`]; `None` if there is none.
+    pub fn open(sources: &Path, name: &str) -> Option<Pmu> {
         // A name is typed by a user: it must not lead elsewhere.
         if name.is_empty() || name.starts_with('.') || name.contains('/') {
             return None;
@@ -49,36 +49,36 @@ impl Pmu {
         })
     }
 
-    /// All PMUs, by name.
+    /// Lists all PMUs, by name.
     pub fn all(sources: &Path) -> Vec<Pmu> {
         let names = names_in(sources);
         names
             .iter()
-            .filter_map(|name| Pmu::named(sources, name))
+            .filter_map(|name| Pmu::open(sources, name))
             .collect()
     }
 
-    /// Its name, such as `cpu` or `uncore_imc_0`.
+    /// Returns the name, such as `cpu` or `uncore_imc_0`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// `perf_event_attr.type` of its events.
+    /// Returns the `perf_event_attr.type` of its events.
     pub fn kind(&self) -> EventKind {
         self.kind
     }
 
-    /// Where a term's value goes.
+    /// Returns the bits that a term's value goes to.
     pub fn format(&self, term: &str) -> Option<Format> {
         Format::parse(&self.file("format", term)?)
     }
 
-    /// The terms its events have.
+    /// Lists the terms of its events, by name.
     pub fn terms(&self) -> Vec<String> {
         names_in(&self.folder.join("format"))
     }
 
-    /// What one of its named events is made of, such as `event=0xcd,umask=0x1,ldlat=3`.
+    /// Returns the terms of one of its named events, such as `event=0xcd,umask=0x1,ldlat=3`.
     pub fn event(&self, name: &str) -> Option<String> {
         match is_event_name(name) {
             true => self.file("events", name),
@@ -86,14 +86,14 @@ impl Pmu {
         }
     }
 
-    /// Names of its events.
+    /// Lists its named events, by name.
     pub fn events(&self) -> Vec<String> {
         let mut names = names_in(&self.folder.join("events"));
         names.retain(|name| is_event_name(name));
         names
     }
 
-    /// The CPUs to open its events on; `None` where each CPU counts for itself.
+    /// Returns the CPUs to open its events on; `None` if each CPU counts for itself.
     ///
     /// A PMU of a package has a `cpumask` with one CPU of each; the PMU of one kind of cores
     /// (`cpu_atom`) has `cpus` with those cores.
@@ -104,9 +104,9 @@ impl Pmu {
             .and_then(|list| cpus::parse_list(&list).ok())
     }
 
-    /// Whether the name is what a user means by `pattern`: as perf, a name, a shell pattern, or
+    /// Returns true if a user may mean this PMU by `pattern`: as in perf, a name, a shell pattern, or
     /// the name without `uncore_` before it or a number behind it.
-    pub fn answers_to(&self, pattern: &str) -> bool {
+    pub fn is_meant_by(&self, pattern: &str) -> bool {
         let name = match pattern.starts_with("uncore_") {
             true => self.name.as_str(),
             false => self.name.strip_prefix("uncore_").unwrap_or(&self.name),
@@ -127,21 +127,21 @@ impl Pmu {
     }
 }
 
-/// Files such as `energy-pkg.scale` stand beside the event they are about.
+/// Returns false for files such as `energy-pkg.scale`, which stand beside the event that they describe.
 fn is_event_name(name: &str) -> bool {
     let about = [".scale", ".unit", ".per-pkg", ".snapshot"];
     !about.iter().any(|end| name.ends_with(end))
 }
 
-/// The first line's worth of a file, trimmed; `None` when it cannot be read.
+/// Reads a file, trimmed; `None` if it cannot be read.
 fn text(path: &Path) -> Option<String> {
     let mut text = String::new();
     let file = fs::File::open(path).ok()?;
-    file.take(PAGE).read_to_string(&mut text).ok()?;
+    file.take(MAX_FILE_LEN).read_to_string(&mut text).ok()?;
     Some(text.trim().to_owned())
 }
 
-/// Names in a folder, sorted; none when it cannot be read.
+/// Lists the names in a folder, sorted; none if it cannot be read.
 fn names_in(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries

@@ -1,4 +1,4 @@
-//! Names that only a machine knows: PMUs, tracepoints, and the list of all.
+//! Tests of names that only a machine knows: PMUs, tracepoints, and the list of all.
 
 use super::*;
 use crate::list::{Availability, Catalog, ListKind};
@@ -118,7 +118,6 @@ fn tracepoints() {
     let event = &machine.list("sched:sched_switch:k")[0];
     assert_eq!((event.kind().0, event.config()), (2, 316));
     assert_eq!(event.tracepoint(), Some(("sched", "sched_switch")));
-    assert_eq!(event.format_id(), Some(316));
     assert_eq!(event.describe(), "sched:sched_switch:k");
     assert!(event.needs_raw() && event.default_period() == Some(1));
     assert!(
@@ -177,7 +176,7 @@ fn tracepoints_that_are_not_there() {
 }
 
 #[test]
-fn the_catalog_has_all_of_it() {
+fn the_catalog_has_events_of_every_kind() {
     let machine = Machine::new();
     let folder = machine.folder.path();
     let catalog = Catalog::read_from(&ListKind::ALL, &folder.join("pmu"), &folder.join("trace"));
@@ -226,6 +225,10 @@ fn the_catalog_has_all_of_it() {
             listed.name
         );
     }
+
+    // A breakpoint's form names the accesses there are.
+    let form = names(ListKind::Breakpoint);
+    assert_eq!(form, ["mem:ADDRESS[/LENGTH][:ACCESS]"]);
 
     let nowhere = Catalog::read_from(&[ListKind::Tracepoint], folder, &folder.join("none"));
     assert!(nowhere.events.is_empty());

@@ -1,15 +1,15 @@
-//! The syntax, on a machine made of folders.
+//! Tests of the syntax, on a machine made of folders.
 
 mod lookups;
 mod places;
 
-use crate::generic::all as known_names;
-use crate::{Event, EventError, EventParser, EventStacks, Rate, Resolver};
+use crate::generic;
+use crate::{Event, EventError, EventParser, EventStacks, Ignored, Rate, Resolver};
 use places::Functions;
 use rprof_records::{Attr, AttrFlags, ReadFormat, SampleType};
 use std::fs;
 
-/// PMUs and tracepoints of no machine there is, in a folder that goes with it.
+/// PMUs and tracepoints of a machine that does not exist, in a temporary folder.
 struct Machine {
     folder: tempfile::TempDir,
 }
@@ -146,7 +146,7 @@ fn errors_name_what_is_near() {
 
 #[test]
 fn every_listed_name_is_found_under_itself() {
-    for name in known_names() {
+    for name in generic::all() {
         assert_eq!(Machine::new().parser().parse(&name).unwrap().name(), name);
     }
 }
@@ -226,6 +226,8 @@ fn settings() {
         "cs/name=/",
         "cs/call-graph=magic/",
         "cs/max-stack=65536/",
+        "cs/percore=2/",
+        "cs/time=2/",
         "cs/overwrite/",
         "cs/period=99999999999999999999/",
     ] {
@@ -234,6 +236,29 @@ fn settings() {
             matches!(error, EventError::TermValue { .. }),
             "{text}: {error}"
         );
+    }
+}
+
+#[test]
+fn parts_without_effect_on_sampling_are_named() {
+    let ignored = |text| Event::parse(text).unwrap().ignored_when_sampled();
+    assert_eq!(ignored("cpu-clock:b"), [Ignored::BpfCounters]);
+    assert_eq!(ignored("cpu-clock/percore/"), [Ignored::PerCore]);
+    assert_eq!(
+        ignored("cpu-clock/time=0,percore=1/bu"),
+        [Ignored::BpfCounters, Ignored::PerCore, Ignored::NoTime]
+    );
+    for none in ["cpu-clock:u", "cpu-clock/time/", "cs/time=1,percore=0/"] {
+        assert!(ignored(none).is_empty(), "{none}");
+    }
+    let group = Machine::new().list("{cs,faults}:b");
+    assert!(
+        group
+            .iter()
+            .all(|e| e.ignored_when_sampled() == [Ignored::BpfCounters])
+    );
+    for part in ignored("cpu-clock/time=0,percore/b") {
+        assert!(part.to_string().contains("has no effect"), "{part}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Breakpoints and probes.
+//! Tests of breakpoints and probes.
 
 use super::*;
 use std::path::Path;
@@ -19,6 +19,7 @@ fn breakpoints() {
     assert_eq!(event.describe(), "mem:0x1000/8:rw:u");
     assert_eq!(event.default_period(), Some(1));
     assert_eq!(machine.list("mem:16:k")[0].describe(), "mem:16:k");
+    assert_eq!(breakpoint("mem:0x1000:r"), (5, 1, 0x1000, 4));
     for text in [
         "mem:",
         "mem:x",
@@ -30,6 +31,27 @@ fn breakpoints() {
     ] {
         assert!(machine.parser().parse(text).is_err(), "{text}");
     }
+}
+
+#[test]
+fn a_breakpoint_watches_data_or_execution() {
+    let machine = Machine::new();
+    for access in ["rx", "wx", "rwx", "xr", "xwr"] {
+        for text in [
+            format!("mem:0x1000:{access}"),
+            format!("mem:0x1000/8:{access}:u"),
+        ] {
+            let shown = machine.error(&text).to_string();
+            assert!(
+                shown.contains("data (r, w, rw) or execution (x)"),
+                "{shown}"
+            );
+        }
+    }
+    let shown = machine.error("mem:0x1000:rw/8").to_string();
+    assert!(!shown.contains("execution"), "{shown}");
+    let shown = machine.error("mem:0x1000:q:u").to_string();
+    assert!(shown.contains("r, w, rw and x"), "{shown}");
 }
 
 /// Knows four functions of one program.
@@ -97,7 +119,7 @@ fn probes_on_the_kernel() {
     let probe = |text| {
         let event = &machine.list(text)[0];
         let function = event.probe_path().map(|f| f.to_str().unwrap().to_owned());
-        (event.kind().0, event.config(), event.words[2], function)
+        (event.kind().0, event.config(), event.config[2], function)
     };
     assert_eq!(probe("kprobe:do_exit"), (7, 0, 0, Some("do_exit".into())));
     assert_eq!(

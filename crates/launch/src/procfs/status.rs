@@ -25,7 +25,7 @@ impl TaskStatus {
         TaskStatus {
             process: numbers("Tgid:").next().flatten(),
             effective_user: numbers("Uid:").nth(1).flatten(),
-            innermost_id: numbers("NSpid:").last().flatten(),
+            innermost_id: numbers("NSpid:").next_back().flatten(),
         }
     }
 }

@@ -10,9 +10,9 @@ use super::HeaderFormat;
 /// as `sched:*`, or a part of a name. An event is listed if it is of one of the kinds and matches one of
 /// the names.
 ///
-/// The column HERE says `yes` if the event can be sampled, `count` if it can only be counted (by perf
-/// stat), `denied` if you lack the permission, `no` if this machine does not have it, and `-` if that
-/// depends on what you fill in.
+/// The column HERE says `yes` if the event can be sampled, `count` if it can only be counted, which
+/// perf stat does and rprof does not, `denied` if you lack the permission, `no` if this machine does not
+/// have it, and `-` if that depends on what you fill in.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// Kinds, patterns, or parts of names [default: all events]

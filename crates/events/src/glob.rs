@@ -1,14 +1,22 @@
-//! Shell patterns, as in `sched:sched_*`.
+//! Shell patterns (glob(7)), as in `sched:sched_*`.
 
-/// Whether a name is one that the pattern stands for: `*` is any text, `?` any character,
+/// Returns true if the pattern matches the whole name: `*` is any text, `?` any character,
 /// `[a-c]` one of some, `[!a]` or `[^a]` any other.
 ///
 /// Takes time linear in pattern times name, whatever the pattern.
+///
+/// # Examples
+/// ```
+/// use rprof_events::glob::matches;
+///
+/// assert!(matches("sched_*", "sched_switch"));
+/// assert!(!matches("sched_?", "sched_switch"));
+/// ```
 pub fn matches(pattern: &str, name: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let name: Vec<char> = name.chars().collect();
     let (mut p, mut n) = (0, 0);
-    // Where the last star stands, and where the name went on behind it.
+    // The last star in the pattern, and the place in the name up to which it matches.
     let mut star: Option<(usize, usize)> = None;
     while n < name.len() {
         if pattern.get(p) == Some(&'*') {
@@ -16,7 +24,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
             p += 1;
             continue;
         }
-        if let Some(next) = one(&pattern, p, name[n]) {
+        if let Some(next) = match_one(&pattern, p, name[n]) {
             (p, n) = (next, n + 1);
             continue;
         }
@@ -31,16 +39,16 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     pattern[p..].iter().all(|c| *c == '*')
 }
 
-/// Whether the text is a pattern and not a plain name.
+/// Returns true if the text is a pattern and not a plain name.
 pub(crate) fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-/// The place behind the pattern's next part, if that is for this character.
-fn one(pattern: &[char], at: usize, c: char) -> Option<usize> {
+/// Returns the place behind the pattern's next part, if that matches this character.
+fn match_one(pattern: &[char], at: usize, c: char) -> Option<usize> {
     match pattern.get(at)? {
         '?' => Some(at + 1),
-        '[' => match set(pattern, at, c) {
+        '[' => match match_set(pattern, at, c) {
             Some((fits, next)) => fits.then_some(next),
             None => (c == '[').then_some(at + 1),
         },
@@ -48,9 +56,9 @@ fn one(pattern: &[char], at: usize, c: char) -> Option<usize> {
     }
 }
 
-/// Whether `c` is in the set that begins at `at`, and the place behind it; `None` when it has
-/// no end, and the bracket stands for itself.
-fn set(pattern: &[char], at: usize, c: char) -> Option<(bool, usize)> {
+/// Returns whether `c` is in the set that begins at `at`, and the place behind the set; `None` if it
+/// has no end, so that the bracket stands for itself.
+fn match_set(pattern: &[char], at: usize, c: char) -> Option<(bool, usize)> {
     let mut i = at + 1;
     let negated = matches!(pattern.get(i)?, '!' | '^');
     i += usize::from(negated);
@@ -79,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_the_shell_does() {
+    fn patterns_match_as_in_the_shell() {
         assert!(matches("sched_*", "sched_switch"));
         assert!(matches("*", ""));
         assert!(matches("*witch", "sched_switch"));
@@ -91,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn many_stars_take_no_time() {
+    fn many_stars_end() {
         assert!(!matches(&"*a".repeat(200), &"a".repeat(199)));
         assert!(!matches(&"a*".repeat(100), &"b".repeat(10_000)));
     }

@@ -1,0 +1,55 @@
+//! The four kinds of probes, and their PMUs.
+
+use super::{kprobe, uprobe};
+use crate::error::EventError;
+use crate::event::{Event, EventDetail};
+use crate::pmu::Pmu;
+use crate::sources::Sources;
+
+/// Kinds of probes: beginning of the text, PMU, and true for probes on returns.
+const KINDS: [(&str, &str, bool); 4] = [
+    ("uprobe:", "uprobe", false),
+    ("uretprobe:", "uprobe", true),
+    ("kprobe:", "kprobe", false),
+    ("kretprobe:", "kprobe", true),
+];
+
+/// Returns true if the text of an event begins as that of a probe.
+pub(crate) fn is_probe(text: &str) -> bool {
+    KINDS.iter().any(|(start, ..)| text.starts_with(start))
+}
+
+/// Parses a probe, without the modifiers behind it.
+pub(crate) fn parse(text: &str, sources: &Sources<'_>) -> Result<Event, EventError> {
+    let wrong = |why| EventError::Syntax {
+        event: text.to_owned(),
+        why,
+    };
+    let Some((place, pmu_name, on_return)) = KINDS
+        .iter()
+        .find_map(|(start, pmu, on_return)| Some((text.strip_prefix(start)?, *pmu, *on_return)))
+    else {
+        return Err(wrong("it is no probe"));
+    };
+    let pmu = Pmu::open(&sources.pmus, pmu_name).ok_or_else(|| EventError::NoProbes {
+        event: text.to_owned(),
+        pmu: pmu_name,
+        sources: sources.pmus.display().to_string(),
+    })?;
+    let (target, offset) = match pmu_name {
+        "uprobe" => uprobe::parse(text, place, sources)?,
+        _ => kprobe::parse(text, place)?,
+    };
+    let mut event = Event::numbered(text, pmu.kind(), 0);
+    event.config[2] = offset;
+    if on_return {
+        // The bit as sysfs has it; it has been the lowest since Linux 4.17.
+        let bit = pmu
+            .format("retprobe")
+            .and_then(|f| Some((f.word, f.encode(1)?)));
+        let (word, bit) = bit.unwrap_or((0, 1));
+        event.config[word] |= bit;
+    }
+    event.detail = EventDetail::Probe(target);
+    Ok(event)
+}

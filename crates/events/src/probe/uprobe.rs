@@ -1,0 +1,64 @@
+//! Probes on programs: path and file offset.
+//!
+//! The kernel puts a uprobe at an offset in a file. The offset of a function is asked of a
+//! [`Resolver`](crate::Resolver), as this crate does not read ELF.
+
+use super::location::split_offset;
+use crate::error::EventError;
+use crate::settings::number;
+use crate::sources::Sources;
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Parses `/path:function`, `/path:function+4` or `/path:0x1234`. Returns the path and the offset in the
+/// file, in bytes.
+pub(super) fn parse(
+    text: &str,
+    place: &str,
+    sources: &Sources<'_>,
+) -> Result<(Option<CString>, u64), EventError> {
+    let failed = |why: String| EventError::Probe {
+        event: text.to_owned(),
+        why,
+    };
+    let wrong = |why| EventError::Syntax {
+        event: text.to_owned(),
+        why,
+    };
+    const FORM: &str = "a probe on a program is written uprobe:/path/to/program:function, \
+                        …:function+offset, or …:0x and a file offset";
+    // A path may hold colons, and function names of C++ do: the path ends at the first colon
+    // behind which a file stops being named.
+    let (path, location) = split_path(place).ok_or_else(|| wrong(FORM))?;
+    let path = Path::new(path);
+    if !path.is_absolute() {
+        return Err(wrong("the path of the program must be absolute"));
+    }
+    let offset = match number(location) {
+        Some(offset) => offset,
+        None => {
+            let (function, more) = split_offset(location).ok_or_else(|| wrong(FORM))?;
+            let resolver = sources.resolver.ok_or_else(|| {
+                failed("functions cannot be looked up here; give a file offset".to_owned())
+            })?;
+            let start = resolver.file_offset(path, function).map_err(failed)?;
+            (start.checked_add(more)).ok_or_else(|| wrong("the offset is beyond any file"))?
+        }
+    };
+    let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| wrong(FORM))?;
+    Ok((Some(path), offset))
+}
+
+/// Splits at the colon behind the path. The path is the longest that is a file, or else reaches to the
+/// first colon.
+fn split_path(place: &str) -> Option<(&str, &str)> {
+    let splits = place.match_indices(':').filter_map(|(at, _)| {
+        let (path, rest) = (place.get(..at)?, place.get(at + 1..)?);
+        (!path.is_empty() && !rest.is_empty()).then_some((path, rest))
+    });
+    let splits: Vec<(&str, &str)> = splits.take(64).collect();
+    let is_file = |(path, _): &&(&str, &str)| Path::new(path).is_file();
+    let found = splits.iter().rev().find(is_file).or(splits.first());
+    found.copied()
+}
