@@ -34,7 +34,7 @@ pub mod throttling;
 pub mod tracing_data;
 mod unwind;
 
-pub use options::{Output, RecordError, RecordOptions};
+pub use options::{Output, RecordError, RecordOptions, WriterFactory};
 pub use output::{NotEmbedded, Notice, RotationPolicy};
 pub use pipeline::merge::Merge;
 pub use recording::Recording;

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use rprof_perfdata::output::OutputError;
+use rprof_perfdata::{EventDescription, FeatureSections, RecordWriter};
 use rprof_sampler::SessionError;
 
 use crate::output::RotationPolicy;
@@ -40,25 +41,119 @@ pub enum RecordError {
     Thread(#[source] io::Error),
 }
 
-/// Where a recording goes.
+/// Destination of a recording.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Output {
     /// A file of this name; one that exists makes room.
     File(PathBuf),
     /// A stream in pipe mode. Nothing else must be written to it.
     Stream(File),
+    /// A writer of the caller's: see [`Output::writer`].
+    Writer(WriterFactory),
+}
+
+impl Output {
+    /// Hands the records to a writer instead of a file: in the order of time, with stacks unwound,
+    /// as they would stand in the file. So a recording can be analysed while it goes on.
+    ///
+    /// `create` is called once, before the first record, with the events as the records have them
+    /// (attr, name and ids) and the features that are known from the start. The writer then
+    /// lives on a thread of its own: it gets each record as soon as no CPU can send an earlier one,
+    /// a [checkpoint](RecordWriter::checkpoint) about every 100 ms behind a FINISHED_ROUND record, and is
+    /// finished within [`Recording::finish`](crate::Recording::finish). Results leave it by what it shares
+    /// with the caller, such as a channel. An error of it ends the recording.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use std::io;
+    /// use std::sync::mpsc;
+    ///
+    /// use rprof_launch::Launcher;
+    /// use rprof_perfdata::{FeatureSections, RecordWriter};
+    /// use rprof_recorder::{Output, RecordOptions, Recording};
+    /// use rprof_sampler::Session;
+    ///
+    /// /// Sends on whole records.
+    /// struct Forward(mpsc::Sender<Vec<u8>>, u64);
+    ///
+    /// impl RecordWriter for Forward {
+    ///     fn write_records(&mut self, records: &[u8]) -> io::Result<()> {
+    ///         self.1 += records.len() as u64;
+    ///         self.0.send(records.to_vec()).map_err(io::Error::other)
+    ///     }
+    ///     fn bytes_written(&self) -> u64 {
+    ///         self.1
+    ///     }
+    ///     fn finish(self, _: FeatureSections) -> io::Result<u64> {
+    ///         Ok(self.1)
+    ///     }
+    /// }
+    ///
+    /// let (sender, records) = mpsc::channel();
+    /// let output = Output::writer(|_events, _features| Ok(Forward(sender, 0)));
+    /// let options = RecordOptions::new(output, vec!["example".into()]);
+    /// let command = Launcher::new("sleep").args(["1"]);
+    /// let mut recording = Recording::start(Session::builder(), &command, options)?;
+    /// recording.wait(None, None)?;
+    /// let summary = recording.finish()?;
+    /// println!("{} samples, {} records", summary.samples, records.iter().count());
+    /// # Ok::<(), rprof_recorder::RecordError>(())
+    /// ```
+    pub fn writer<W, F>(create: F) -> Output
+    where
+        W: RecordWriter + Send + 'static,
+        F: FnOnce(&[EventDescription], &FeatureSections) -> io::Result<W> + Send + 'static,
+    {
+        Output::Writer(WriterFactory(Box::new(|events, features| {
+            Ok(Box::new(create(events, features)?))
+        })))
+    }
+}
+
+type CreateWriter =
+    dyn FnOnce(&[EventDescription], &FeatureSections) -> io::Result<Box<dyn CustomWriter>> + Send;
+
+/// Creates the caller's writer once events and features are known. Made by [`Output::writer`].
+pub struct WriterFactory(Box<CreateWriter>);
+
+impl WriterFactory {
+    pub(crate) fn create(
+        self,
+        events: &[EventDescription],
+        features: &FeatureSections,
+    ) -> io::Result<Box<dyn CustomWriter>> {
+        (self.0)(events, features)
+    }
+}
+
+impl std::fmt::Debug for WriterFactory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WriterFactory")
+    }
+}
+
+/// A [`RecordWriter`] that can be finished without knowing its type.
+pub(crate) trait CustomWriter: RecordWriter + Send {
+    fn finish_boxed(self: Box<Self>, features: FeatureSections) -> io::Result<u64>;
+}
+
+impl<W: RecordWriter + Send> CustomWriter for W {
+    fn finish_boxed(self: Box<Self>, features: FeatureSections) -> io::Result<u64> {
+        self.finish(features)
+    }
 }
 
 /// Where to record to, and how.
 #[derive(Debug)]
 pub struct RecordOptions {
-    /// Where.
+    /// Destination.
     pub output: Output,
     /// Level at which zstd compresses the records, 1 to 22; `None` for not at all.
     pub compression: Option<i32>,
     /// The recorder's own command line, for the file's header.
     pub command_line: Vec<String>,
-    /// When to go on in another file; `None` for never. A stream has no other file.
+    /// When to go on in another file; `None` for never. Only a file is followed by others.
     pub rotation: Option<RotationPolicy>,
     /// Bytes of records, of all files together, at which nothing more is written.
     pub max_bytes: Option<u64>,
@@ -69,7 +164,7 @@ pub struct RecordOptions {
 }
 
 impl RecordOptions {
-    /// One file or stream, not compressed.
+    /// Options for one file, stream or writer, not compressed, with stacks unwound.
     pub fn new(output: Output, command_line: Vec<String>) -> RecordOptions {
         RecordOptions {
             output,

@@ -78,12 +78,13 @@ impl Recording {
         if let Some(step) = existing.degradation() {
             session.add_degradation(step);
         }
-        let (output, stream, path) = match options.output {
+        let (output, other, path) = match options.output {
             Output::File(path) => {
                 let output = OutputFile::create(&path)?;
                 (Some(output), None, path)
             }
-            Output::Stream(file) => (None, Some(file), PathBuf::from("standard output")),
+            stream @ Output::Stream(_) => (None, Some(stream), PathBuf::from("standard output")),
+            writer @ Output::Writer(_) => (None, Some(writer), PathBuf::from("the writer")),
         };
         let unwinding = match options.unwind {
             true => Unwinding::new(
@@ -141,17 +142,20 @@ impl Recording {
             rotation: options.rotation.filter(|_| output.is_some()),
             max_bytes: options.max_bytes,
         };
-        let sink = match (&output, stream) {
+        let sink = match (&output, other) {
             (Some(output), _) => output.file.try_clone().and_then(|file| {
                 Sink::file(file, config.events.clone(), &config.features, config.write)
             }),
-            (None, Some(stream)) => Sink::stream(
+            (None, Some(Output::Stream(stream))) => Sink::stream(
                 stream,
                 config.events.clone(),
                 &config.features,
                 config.write,
             ),
-            (None, None) => Err(io::Error::other("nowhere to write to")),
+            (None, Some(Output::Writer(factory))) => {
+                (factory.create(&config.events, &config.features)).map(Sink::Custom)
+            }
+            (None, _) => Err(io::Error::other("nowhere to write to")),
         };
         let sink = match sink {
             Ok(sink) => sink,

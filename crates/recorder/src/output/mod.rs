@@ -93,6 +93,8 @@ pub(crate) struct RotatingOutput {
     before: Tally,
     bytes_before: u64,
     finished: VecDeque<PathBuf>,
+    /// Name given to the file before this one.
+    last_name: Option<PathBuf>,
     /// `None` where no other file may follow.
     carried: Option<CarriedRecords>,
     processes: LiveProcesses,
@@ -126,6 +128,7 @@ impl RotatingOutput {
             before: Tally::default(),
             bytes_before: 0,
             finished: VecDeque::new(),
+            last_name: None,
             carried,
             processes: LiveProcesses::default(),
             live,

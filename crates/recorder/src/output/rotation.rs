@@ -91,8 +91,9 @@ impl RotatingOutput {
         let Some(path) = &self.config.path else {
             return Ok(());
         };
-        let to = stamped(path);
+        let to = stamped(path, self.last_name.as_deref());
         fs::rename(path, &to)?;
+        self.last_name = Some(to.clone());
         self.finished.push_back(to);
         let max_files = self.config.rotation.and_then(|rotation| rotation.max_files);
         while max_files.is_some_and(|max| self.finished.len() > max as usize) {
@@ -105,14 +106,16 @@ impl RotatingOutput {
     }
 }
 
-/// A free name for a file that ends now: `PATH.YYYYMMDDHHMMSSCC`, as perf has it.
-fn stamped(path: &Path) -> PathBuf {
+/// Returns a free name for a file that ends now: `PATH.YYYYMMDDHHMMSSCC`, as perf has it. It sorts behind
+/// `last`, the name of the file before, even if files with names in between were removed.
+fn stamped(path: &Path, last: Option<&Path>) -> PathBuf {
     let mut time = wall_clock::LocalTime::now();
     loop {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{}", time.stamp()));
         let name = PathBuf::from(name);
-        if fs::symlink_metadata(&name).is_err() {
+        let is_later = last.is_none_or(|last| *name > *last);
+        if is_later && fs::symlink_metadata(&name).is_err() {
             return name;
         }
         // Two within a hundredth of a second: the later one says that it is later.

@@ -1,4 +1,4 @@
-//! Where records go: a file, or a stream.
+//! The destination of records: a file, a stream, or a writer of the caller's.
 
 use std::fs::File;
 use std::io;
@@ -7,16 +7,21 @@ use rprof_perfdata::{
     EventDescription, FeatureSections, GrowingWriter, PipeWriter, RecordWriter, WriteOptions,
 };
 
-/// A file that is whole at every checkpoint, or a stream that goes on
-/// as it comes.
-#[derive(Debug)]
+use crate::options::CustomWriter;
+
+/// A destination of records. Calls for files and streams are not dynamic, since there is one for
+/// each record.
 pub(crate) enum Sink {
+    /// A file that is whole at every checkpoint.
     File(GrowingWriter<File>),
+    /// A stream in pipe mode.
     Stream(PipeWriter<File>),
+    /// A writer of the caller's.
+    Custom(Box<dyn CustomWriter>),
 }
 
 impl Sink {
-    /// Begins a file; `features` as for a stream.
+    /// Begins a file; `features` are those known at the start.
     pub(crate) fn file(
         out: File,
         events: Vec<EventDescription>,
@@ -40,31 +45,34 @@ impl Sink {
         match self {
             Sink::File(file) => file.write_records(records),
             Sink::Stream(stream) => stream.write_records(records),
+            Sink::Custom(writer) => writer.write_records(records),
         }
     }
 
-    /// What was written so far survives this process, or is on its way.
+    /// Hands on every record so far: what is in a file survives this process.
     pub(crate) fn checkpoint(&mut self) -> io::Result<()> {
         match self {
             Sink::File(file) => file.checkpoint(),
             Sink::Stream(stream) => stream.checkpoint(),
+            Sink::Custom(writer) => writer.checkpoint(),
         }
     }
 
-    /// Bytes so far, as they stand in the file or stream.
+    /// Returns the bytes so far, after compression.
     pub(crate) fn len(&self) -> u64 {
         match self {
             Sink::File(file) => file.bytes_written(),
             Sink::Stream(stream) => stream.bytes_written(),
+            Sink::Custom(writer) => writer.bytes_written(),
         }
     }
 
-    /// Ends it; answers its length in bytes. A stream gets those of the features
-    /// that were not known when it began.
+    /// Ends the recording; returns its length in bytes.
     pub(crate) fn finish(self, features: FeatureSections) -> io::Result<u64> {
         match self {
             Sink::File(file) => file.finish(features),
             Sink::Stream(stream) => stream.finish(features),
+            Sink::Custom(writer) => writer.finish_boxed(features),
         }
     }
 }

@@ -90,10 +90,12 @@ fn all_processes_take_little_time() {
 
 #[test]
 fn what_was_started_since_is_read_as_well() {
-    let mut child = (Command::new("sh").args(["-c", "sleep 100 & wait"]))
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap();
+    let tether = rprof_testing::Tether::new();
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "sleep 100 & wait"])
+        .stdin(Stdio::null());
+    let mut child = tether.tie(&mut command).spawn().unwrap();
     let me = std::process::id();
     let sleeps = |existing: &Existing| {
         let layout = layout();
@@ -103,7 +105,9 @@ fn what_was_started_since_is_read_as_well() {
         records.iter().any(|(record, ..)| is_it(record))
     };
     // Until the grandchild is there.
+    let patience = Instant::now() + Duration::from_secs(60);
     while !sleeps(&reading(Procfs::default()).run(&these(&[me], true))) {
+        assert!(Instant::now() < patience, "the grandchild is not found");
         std::thread::yield_now();
     }
     assert!(!sleeps(
@@ -115,10 +119,7 @@ fn what_was_started_since_is_read_as_well() {
         inherit: true,
     };
     assert!(!sleeps(&reading(Procfs::default()).run(&later)));
-    Command::new("pkill")
-        .args(["-P", &child.id().to_string()])
-        .status()
-        .unwrap();
+    drop(tether);
     child.wait().unwrap();
 }
 

@@ -1,0 +1,50 @@
+//! Files that nobody will find later are in the recording.
+
+use rprof_perfdata::{KeptKind, PerfData};
+use rprof_recorder::{Notice, Output};
+use rprof_testing::needs;
+
+use crate::support::{options, record};
+
+#[test]
+fn a_deleted_program_is_embedded() {
+    needs!(PerfEvents);
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("gone");
+    let path = folder.path().join("perf.data");
+    // A shell that deletes itself, and then works.
+    let script = format!(
+        "cp /bin/sh {0}; {0} -c 'rm {0}; i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done'",
+        program.display()
+    );
+    let summary = record(&script, options(Output::File(path.clone())));
+    let shell = std::fs::read("/bin/sh").unwrap();
+    let expected = Notice::ImagesEmbedded {
+        first: program.clone(),
+        count: 1,
+        bytes: shell.len() as u64,
+    };
+    assert_eq!(summary.notices, [expected]);
+    let data = PerfData::open(&path).unwrap();
+    let embedded = data.features().kept_files().unwrap();
+    let [file] = &embedded[..] else {
+        panic!("{} files", embedded.len());
+    };
+    assert_eq!(file.kind, KeptKind::IMAGE);
+    assert_eq!(*file.path, *program.as_os_str().as_encoded_bytes());
+    assert_eq!(file.contents().unwrap(), shell);
+}
+
+#[test]
+fn what_stays_where_it_is_is_not() {
+    needs!(PerfEvents);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("perf.data");
+    let summary = record(
+        "true; ls / > /dev/null",
+        options(Output::File(path.clone())),
+    );
+    assert_eq!(summary.notices, []);
+    let data = PerfData::open(&path).unwrap();
+    assert!(data.features().kept_files().unwrap_or_default().is_empty());
+}
