@@ -1,4 +1,4 @@
-//! The builder: takes the sideband, in time order.
+//! The builder of a timeline, fed in time order.
 
 use rprof_records::{Mapped, ProcessEvent};
 
@@ -12,7 +12,7 @@ use crate::timeline::Timeline;
 use crate::tree::Arena;
 use crate::view::Mapping;
 
-/// What an MMAP or MMAP2 record, or a line of `/proc/PID/maps`, says.
+/// A mapping, as an MMAP or MMAP2 record or a line of `/proc/PID/maps` describes it.
 #[derive(Clone, Copy, Debug)]
 pub struct NewMapping<'a> {
     /// First address.
@@ -24,9 +24,9 @@ pub struct NewMapping<'a> {
     pub file_offset: u64,
     /// The file's name, without the terminating NUL, or one of the special ones.
     pub path: &'a [u8],
-    /// What else is known of the file.
+    /// Identity of the file.
     pub identity: ImageIdentity,
-    /// Whether `prot` has `PROT_EXEC` (MMAP2), or `PERF_RECORD_MISC_MMAP_DATA`
+    /// True if `prot` has `PROT_EXEC` (MMAP2), or `PERF_RECORD_MISC_MMAP_DATA`
     /// is absent (MMAP).
     pub executable: bool,
 }
@@ -99,7 +99,7 @@ impl Default for ProcessMapBuilder {
 }
 
 impl ProcessMapBuilder {
-    /// Nothing but an empty kernel.
+    /// Creates a map without processes, and with an empty kernel.
     pub fn new() -> Self {
         let arena = Arena::default();
         let kernel = Space::new(0, &arena);
@@ -114,7 +114,7 @@ impl ProcessMapBuilder {
         }
     }
 
-    /// Whether executable huge pages inside the text of a file stay anonymous.
+    /// Sets whether executable huge pages inside the text of a file stay anonymous.
     ///
     /// By default (`false`) they are taken for that file's text, which a program
     /// moved there for speed: an executable anonymous mapping, aligned to 2 MiB,
@@ -166,7 +166,7 @@ impl ProcessMapBuilder {
 
     /// A process mapped a file or memory (MMAP, MMAP2).
     ///
-    /// What it overlaps ends; parts of older mappings outside of it live on. A
+    /// Mappings that it overlaps end there; parts of them outside of it live on. A
     /// process not seen before exists from time 0.
     pub fn handle_mmap(&mut self, time: Time, pid: Pid, new: &NewMapping<'_>) {
         if self.refuses() {
@@ -190,8 +190,7 @@ impl ProcessMapBuilder {
     /// The kernel gained a function of its own making, such as a BPF program
     /// (KSYMBOL): `len` bytes from `start` on are called `name`.
     ///
-    /// That it went away again need not be told: what comes to the same place later
-    /// replaces it.
+    /// Its end need not be told: a symbol that comes to the same place later replaces it.
     pub fn handle_kernel_symbol(&mut self, time: Time, start: u64, len: u64, name: &[u8]) {
         if self.refuses() {
             return;
@@ -271,7 +270,7 @@ impl ProcessMapBuilder {
     /// being born (FORK with `PERF_RECORD_MISC_FORK_EXEC`, which perf sets on the
     /// records it makes up for what runs already).
     ///
-    /// Its mappings are about to be listed one by one, so it inherits none; and
+    /// The mappings of such a process are about to be listed one by one, so it inherits none; and
     /// an id that is known already is the same process still. It exists from time
     /// 0, or from when it was known.
     pub fn handle_found(&mut self, pid: Pid, tid: Tid, parent_pid: Pid) {
@@ -304,7 +303,7 @@ impl ProcessMapBuilder {
         self.images.as_slice()
     }
 
-    /// The finished, read-only timeline.
+    /// Finishes into the read-only timeline.
     pub fn finish(mut self) -> Timeline {
         self.table.finish();
         self.arena.shrink();
@@ -321,7 +320,7 @@ impl ProcessMapBuilder {
         )
     }
 
-    /// Whether there is no room for another record, which is then counted.
+    /// Returns true if there is no room for another record, which is then counted as dropped.
     fn refuses(&mut self) -> bool {
         let full = [
             self.arena.len() as usize,
@@ -337,7 +336,7 @@ impl ProcessMapBuilder {
         full
     }
 
-    /// The process that has the id now; one that always had it, if none.
+    /// Returns the process that has the id now; creates one that always had it, if there is none.
     fn process(&mut self, pid: Pid) -> u32 {
         if let Some(process) = self.table.latest(pid) {
             return process;

@@ -40,7 +40,7 @@ fn is_file_text(images: &ImageTable, mapping: &Mapping) -> bool {
         )
 }
 
-/// Whether `new` is the text of a file moved to huge pages *on top* of it.
+/// Returns true if `new` is the text of a file moved to huge pages *on top* of it.
 pub(crate) fn is_moved_text(arena: &Arena, root: Root, images: &ImageTable, new: &Mapping) -> bool {
     is_huge_text(images, new)
         && arena
@@ -48,8 +48,8 @@ pub(crate) fn is_moved_text(arena: &Arena, root: Root, images: &ImageTable, new:
             .is_some_and(|old| old.end >= new.end && is_file_text(images, &old))
 }
 
-/// For a mapping of a file, the huge pages *between* it and an earlier mapping of
-/// the same file, as the mapping of the file that they stand for.
+/// Returns the huge pages *between* `new` and an earlier mapping of the same file, as the mapping
+/// of the file that they stand for.
 pub(crate) fn moved_text_before(
     arena: &Arena,
     root: Root,

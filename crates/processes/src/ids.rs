@@ -52,6 +52,6 @@ impl SpaceId {
 pub struct MapState {
     /// The address space that made the last change.
     pub space: SpaceId,
-    /// How many changes it had made.
+    /// Number of changes that it had made.
     pub epoch: u32,
 }

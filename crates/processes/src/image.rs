@@ -6,7 +6,7 @@ use rprof_records::{BuildId, MmapIdentity};
 
 use crate::ids::ImageId;
 
-/// By what an image is told from others: the best of what was known.
+/// Identity by which an image is told from others: the best that was known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ImageIdentity {
     /// MMAP2 with `PERF_RECORD_MISC_MMAP_BUILD_ID`. The path then does not
@@ -52,7 +52,7 @@ impl From<MmapIdentity> for ImageIdentity {
     }
 }
 
-/// What sort of thing an image is, judged by its name alone.
+/// Kind of an image, judged by its name alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ImageKind {
@@ -87,7 +87,7 @@ pub enum ImageKind {
 const DELETED: &[u8] = b" (deleted)";
 
 impl ImageKind {
-    /// Of what a process has mapped under a name.
+    /// Returns the kind of what a process has mapped under a name.
     pub fn of_user(path: &[u8]) -> Self {
         let deleted = path.strip_suffix(DELETED);
         let name = deleted.unwrap_or(path);
@@ -122,7 +122,7 @@ impl ImageKind {
         Self::Kernel
     }
 
-    /// Whether a file stands behind it, so that a device and inode mean
+    /// Returns true if a file stands behind it, so that a device and inode mean
     /// something lasting.
     pub fn has_file(self) -> bool {
         matches!(
@@ -138,20 +138,20 @@ pub struct Image {
     /// The name as first recorded, in the process's own mount namespace; bytes
     /// of no certain encoding, chosen by whoever was recorded.
     pub path: Box<[u8]>,
-    /// By what it was told from others.
+    /// Identity by which it is told from other images.
     pub identity: ImageIdentity,
-    /// What it is, by its name.
+    /// Kind, judged by the name.
     pub kind: ImageKind,
 }
 
 impl Image {
-    /// The path without the ` (deleted)` that the kernel appends.
+    /// Returns the path without the ` (deleted)` that the kernel appends.
     pub fn path_without_deleted(&self) -> &[u8] {
         self.path.strip_suffix(DELETED).unwrap_or(&self.path)
     }
 }
 
-/// Which kind of address space an image is mapped into. Names mean different
+/// Address space that an image is mapped into. Names mean different
 /// things there, and a process must not be able to pose as the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Side {

@@ -1,8 +1,8 @@
-//! What is known of a thread at a moment, and for how long that holds.
+//! State of a thread at a moment, with the time for which it holds.
 
 use crate::ids::{CommId, MapState, SpaceId, Time};
 
-/// All that a sample's thread is asked for. See
+/// State of a sample's thread: mappings and name, with the time for which they hold. See
 /// [`Timeline::moment`](crate::Timeline::moment).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
@@ -14,7 +14,7 @@ pub struct Moment {
     pub kernel: MapState,
     /// The thread's name.
     pub comm: Option<CommId>,
-    /// From when on all of it holds.
+    /// Time from which all of it holds.
     pub since: Time,
     /// The last time at which it holds.
     pub last: Time,

@@ -8,9 +8,9 @@ use crate::moment::Span;
 /// One life of a process id, as far as it was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its id. The same id used again is another `Process`.
+    /// Process id. The same id used again is another `Process`.
     pub pid: Pid,
-    /// Who forked it, if that was recorded.
+    /// Parent process, if a record named it.
     pub parent: Option<Pid>,
     /// When it was forked; 0 if it was there before.
     pub start: Time,
@@ -20,14 +20,14 @@ pub struct Process {
     pub first_comm: Option<CommId>,
     /// The last name of its main thread: that of the program, after an exec.
     pub last_comm: Option<CommId>,
-    /// Its address spaces and from when each holds. Never empty, never falling.
+    /// Address spaces, each with the time from which it holds. Never empty, never falling.
     pub(crate) spaces: Vec<(Time, SpaceId)>,
     /// Threads that have not ended.
     live_threads: u32,
 }
 
 impl Process {
-    /// Its address spaces in order, each with the time from which it holds.
+    /// Returns the address spaces in order, each with the time from which it holds.
     /// One from birth, and one from each exec on.
     pub fn spaces(&self) -> &[(Time, SpaceId)] {
         &self.spaces
@@ -43,7 +43,7 @@ impl Process {
 pub struct Thread {
     /// The process it belongs to.
     pub pid: Pid,
-    /// Its id.
+    /// Thread id.
     pub tid: Tid,
     /// When it began; if that was not recorded, when its process did.
     pub start: Time,
@@ -58,12 +58,12 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// Its names in order, each with the time from which it holds.
+    /// Returns the names in order, each with the time from which it holds.
     pub fn names(&self) -> &[(Time, CommId)] {
         &self.names
     }
 
-    /// Its name at a time.
+    /// Returns the name at a time.
     pub fn comm(&self, time: Time) -> Option<CommId> {
         let n = self.names.partition_point(|&(since, _)| since <= time);
         Some(self.names.get(n.checked_sub(1)?)?.1)
@@ -71,7 +71,7 @@ impl Thread {
 }
 
 impl Thread {
-    /// As [`comm`](Self::comm); notes how long it holds.
+    /// Returns the name at a time, and narrows `span` to the time for which it holds.
     pub(crate) fn steady_comm(&self, time: Time, span: &mut Span) -> Option<CommId> {
         let n = self.names.partition_point(|&(since, _)| since <= time);
         let found = n.checked_sub(1).map(|n| self.names[n]);

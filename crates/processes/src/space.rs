@@ -12,7 +12,7 @@ struct Version {
     root: Root,
 }
 
-/// How many pieces and gaps a late mapping is compared with, so that a flood of
+/// Number of pieces and gaps that a late mapping is compared with, so that a flood of
 /// them cannot cost time squared. Honest ones meet two or three.
 const LATE_STEPS: usize = 64;
 
@@ -187,7 +187,7 @@ impl Space {
         self.state_after(id, self.epoch(time) as usize)
     }
 
-    /// As [`state`](Self::state); notes how long it holds.
+    /// Returns the state at a time, and narrows `span` to the time for which it holds.
     pub(crate) fn steady_state(&self, id: SpaceId, time: Time, span: &mut Span) -> MapState {
         let n = self.changes.partition_point(|&change| change <= time);
         let before = n.checked_sub(1).map(|n| self.changes[n]);
@@ -206,7 +206,7 @@ impl Space {
         }
     }
 
-    /// How many versions had begun.
+    /// Returns the number of versions that had begun.
     fn begun(&self, time: Time) -> usize {
         match &self.versions[..] {
             // Nothing was ever replaced, as in most processes.

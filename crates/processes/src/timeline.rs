@@ -8,7 +8,7 @@ use crate::space::Space;
 use crate::tree::Arena;
 use crate::view::{MapView, Resolved};
 
-/// Who ran, under which name, with which mappings, when. Immutable.
+/// The finished process map: processes, names and mappings, with the times at which they hold. Immutable.
 ///
 /// Made by [`ProcessMapBuilder::finish`](crate::ProcessMapBuilder::finish). All
 /// lookups name the time of their sample, so they need no order among them.
@@ -30,7 +30,7 @@ pub struct Timeline {
     dropped: u64,
 }
 
-/// How much a timeline holds: counts, not bytes.
+/// Size of a timeline: counts, not bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -95,7 +95,7 @@ impl Timeline {
         }
     }
 
-    /// The image at a user address of a process.
+    /// Returns the image at a user address of a process.
     ///
     /// Strict: a mapping holds from its own time on, and not before. `None` if
     /// nothing was known to be there, or the process was not yet born. A process
@@ -104,17 +104,17 @@ impl Timeline {
         self.resolve_in(self.space(pid, time)?, time, address)
     }
 
-    /// The image at a kernel address.
+    /// Returns the image at a kernel address.
     pub fn resolve_kernel(&self, time: Time, address: u64) -> Option<Resolved> {
         self.resolve_in(SpaceId::KERNEL, time, address)
     }
 
-    /// The image at an address of an address space.
+    /// Returns the image at an address of an address space.
     pub fn resolve_in(&self, space: SpaceId, time: Time, address: u64) -> Option<Resolved> {
         self.view(space, time).resolve(address)
     }
 
-    /// The mappings of an address space at a time: for resolving many addresses,
+    /// Returns the mappings of an address space at a time: for resolving many addresses,
     /// or listing. Empty for a time before it began.
     pub fn view(&self, space: SpaceId, time: Time) -> MapView<'_> {
         match self.spaces.get(space.0 as usize) {
@@ -123,7 +123,7 @@ impl Timeline {
         }
     }
 
-    /// The address space of a process at a time; `None` before it was born.
+    /// Returns the address space of a process at a time; `None` before it was born.
     pub fn space(&self, pid: Pid, time: Time) -> Option<SpaceId> {
         let n = self
             .spaces_by_pid
@@ -132,7 +132,7 @@ impl Timeline {
         (found == pid).then_some(space)
     }
 
-    /// How many changes an address space had seen by a time, those of its
+    /// Returns the number of changes that an address space had seen by a time, those of its
     /// ancestors before a fork not counted. While it is the same, so is every
     /// answer in that space.
     pub fn epoch(&self, space: SpaceId, time: Time) -> u32 {
@@ -224,42 +224,42 @@ impl Timeline {
         name(tid).or_else(|| name(pid.main_thread()))
     }
 
-    /// The bytes of a name, of no certain encoding.
+    /// Returns the bytes of a name, of no certain encoding.
     pub fn comm_name(&self, comm: CommId) -> Option<&[u8]> {
         self.names.get(comm.0 as usize).map(|name| &**name)
     }
 
-    /// The process that had an id at a time.
+    /// Returns the process that had an id at a time.
     pub fn process(&self, pid: Pid, time: Time) -> Option<&Process> {
         self.processes.get(self.process_index(pid, time)? as usize)
     }
 
-    /// The thread that had an id at a time, if it was recorded.
+    /// Returns the thread that had an id at a time, if it was recorded.
     pub fn thread(&self, pid: Pid, tid: Tid, time: Time) -> Option<&Thread> {
         self.thread_in(self.process_index(pid, time)?, tid, time)
     }
 
-    /// All images, in the order in which they were first seen.
+    /// Returns all images, in the order in which they were first seen.
     pub fn images(&self) -> &[Image] {
         &self.images
     }
 
-    /// One image.
+    /// Returns an image.
     pub fn image(&self, id: ImageId) -> Option<&Image> {
         self.images.get(id.0 as usize)
     }
 
-    /// All processes, in the order in which they were first seen.
+    /// Returns all processes, in the order in which they were first seen.
     pub fn processes(&self) -> &[Process] {
         &self.processes
     }
 
-    /// All threads, in the order in which they were first seen.
+    /// Returns all threads, in the order in which they were first seen.
     pub fn threads(&self) -> &[Thread] {
         &self.threads
     }
 
-    /// How much it holds.
+    /// Returns the size, in counts.
     pub fn stats(&self) -> Stats {
         Stats {
             nodes: self.arena.len() as usize,

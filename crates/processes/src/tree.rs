@@ -2,7 +2,7 @@
 //!
 //! All trees of all address spaces live in one [`Arena`] and are named by the
 //! index of their root. The pieces in a tree are disjoint and ordered by start.
-//! Whoever changes a tree holds a *mark*: nodes from the mark on belong to that
+//! A tree is changed under a *mark*: nodes from the mark on belong to that
 //! tree alone and are changed in place, older ones may be seen by others (an
 //! earlier version, a forked process) and are copied first. So taking a snapshot
 //! is to move the mark to the end of the arena.
@@ -20,7 +20,7 @@ pub(crate) type Root = u32;
 /// The empty tree.
 pub(crate) const NIL: Root = u32::MAX;
 
-/// What a search touches on its way down, four to a cache line.
+/// The part of a node that a search touches on its way down, four to a cache line.
 #[derive(Clone, Copy, Debug)]
 struct Key {
     start: u64,
@@ -91,7 +91,7 @@ impl Arena {
         next
     }
 
-    /// Whether any piece has an address in `start..end`, which is not empty.
+    /// Returns true if any piece has an address in `start..end`, which is not empty.
     pub(crate) fn overlaps(&self, root: Root, start: u64, end: u64) -> bool {
         self.find(root, start).is_some() || self.next_start(root, start).is_some_and(|s| s < end)
     }

@@ -10,19 +10,19 @@ pub struct Mapping {
     pub start: u64,
     /// First address after it.
     pub end: u64,
-    /// Where in the image `start` lies, in bytes (`pgoff` of the record). For a
+    /// Offset in the image of `start`, in bytes (`pgoff` of the record). For a
     /// part that another mapping left over, adjusted to that part's start.
     pub file_offset: u64,
-    /// What backs it.
+    /// Image that backs it.
     pub image: ImageId,
-    /// Whether it was mapped with `PROT_EXEC`.
+    /// True if it was mapped with `PROT_EXEC`.
     pub executable: bool,
-    /// The time of the record that made it.
+    /// Time of the record that made it, in nanoseconds.
     pub since: Time,
 }
 
 impl Mapping {
-    /// The part from `address` on, if any is left.
+    /// Returns the part from `address` on, if any is left.
     pub(crate) fn from(self, address: u64) -> Option<Self> {
         (address < self.end).then(|| Self {
             start: address,
@@ -31,7 +31,7 @@ impl Mapping {
         })
     }
 
-    /// Where in the image an address lies. Wraps where a record's `pgoff` is
+    /// Returns the offset in the image of an address. Wraps where a record's `pgoff` is
     /// absurd, as no answer is better than another there.
     pub(crate) fn offset_of(&self, address: u64) -> u64 {
         self.file_offset
@@ -39,12 +39,12 @@ impl Mapping {
     }
 }
 
-/// What an address turned out to be.
+/// Image and offset that an address was resolved to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// The image it lies in.
+    /// Image in which the address lies.
     pub image: ImageId,
-    /// Where in it, in bytes from the start of the file: `address -
+    /// Offset in the image, in bytes from the start of the file: `address -
     /// mapping.start + mapping.file_offset`. For the kernel's own text, perf
     /// records a `pgoff` equal to the start, so that this is the address again.
     pub offset_in_file: u64,
@@ -52,9 +52,9 @@ pub struct Resolved {
     pub mapping_start: u64,
     /// First address after it.
     pub mapping_end: u64,
-    /// Whether it was mapped with `PROT_EXEC`.
+    /// True if it was mapped with `PROT_EXEC`.
     pub executable: bool,
-    /// From when on the mapping holds.
+    /// Time from which the mapping holds.
     pub since: Time,
 }
 
@@ -87,20 +87,20 @@ impl<'a> MapView<'a> {
         Self { arena, root, time }
     }
 
-    /// The image at an address. A mapping holds at its own begin time already.
+    /// Returns the image at an address. A mapping holds at its own begin time already.
     pub fn resolve(&self, address: u64) -> Option<Resolved> {
         self.mapping_at(address)
             .map(|mapping| Resolved::new(&mapping, address))
     }
 
-    /// The mapping that covers an address.
+    /// Returns the mapping that covers an address.
     pub fn mapping_at(&self, address: u64) -> Option<Mapping> {
         self.arena
             .find(self.root, address)
             .filter(|mapping| mapping.since <= self.time)
     }
 
-    /// All mappings, by ascending address. They are disjoint.
+    /// Returns all mappings, by ascending address. They are disjoint.
     pub fn mappings(&self) -> impl Iterator<Item = Mapping> + use<'a> {
         let Self { arena, root, time } = *self;
         let mut above = Vec::new();

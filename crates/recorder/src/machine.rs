@@ -1,4 +1,4 @@
-//! What the file's header says of this machine.
+//! Features of the file's header that describe this machine.
 
 use std::fs;
 
@@ -31,7 +31,7 @@ pub fn describe(features: &mut FeatureSections, online: u32) {
     }
 }
 
-/// As uname(2) has it.
+/// Name and release of the system, from uname(2).
 fn architecture() -> String {
     match std::env::consts::ARCH {
         "x86" => "i686".into(),

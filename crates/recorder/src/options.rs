@@ -1,4 +1,4 @@
-//! Where to record to and how, and what can go wrong.
+//! Options of a recording, and its errors.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,7 @@ use rprof_sampler::SessionError;
 
 use crate::output::RotationPolicy;
 
-/// What keeps a recording from being made, or from being finished.
+/// Cause for which a recording could not be made, or not be finished.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
@@ -144,7 +144,7 @@ impl<W: RecordWriter + Send> CustomWriter for W {
     }
 }
 
-/// Where to record to, and how.
+/// Options of a recording.
 #[derive(Debug)]
 pub struct RecordOptions {
     /// Destination.

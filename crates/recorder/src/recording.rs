@@ -21,7 +21,7 @@ use crate::pipeline::deferred::DeferralQueue;
 use crate::pipeline::layouts::Layouts;
 use crate::pipeline::merge::Merge;
 use crate::pipeline::writer::{Writer, Written, start_features};
-use crate::summary::{Live, Progress, Summary, WriterState};
+use crate::summary::{LiveCounts, Progress, Summary, WriterState};
 use crate::synthesize::existing;
 use crate::throttling::Throttling;
 use crate::tracing_data;
@@ -34,15 +34,15 @@ const SLACK: u64 = 1_000_000;
 /// Nanoseconds of fast draining at the beginning of a recording with stacks.
 const FAST_DRAIN_AT_START: u64 = 1_000_000_000;
 
-/// What is under watch.
+/// A recording under way.
 #[derive(Debug)]
 pub struct Recording {
     session: Session,
     writer: Option<JoinHandle<Written>>,
-    live: Arc<Live>,
+    live: Arc<LiveCounts>,
     path: PathBuf,
     started: Instant,
-    /// Whether what the command starts is watched as well.
+    /// True if processes that the command starts are recorded as well.
     inherits: bool,
 }
 
@@ -118,7 +118,7 @@ impl Recording {
         } else {
             SLACK
         };
-        let live = Arc::new(Live::default());
+        let live = Arc::new(LiveCounts::default());
         let mut features = start_features(&options.command_line, session.cpus().len() as u32);
         if unwinding.is_some() {
             features.insert_private(&[StackTally::announced()]);
@@ -213,7 +213,7 @@ impl Recording {
         })
     }
 
-    /// Steps down that were taken.
+    /// Returns the steps down that were taken.
     pub fn degradations(&self) -> &[Degradation] {
         self.session.degradations()
     }
@@ -233,7 +233,7 @@ impl Recording {
             .map_err(RecordError::Wait)
     }
 
-    /// Waits as [`wait`](Self::wait) does, for the command alone: after the end of the recording.
+    /// Waits as [`wait`](Self::wait) does, but for the command alone, after the end of the recording.
     ///
     /// # Errors
     /// [`RecordError::Wait`], and where there is no command.
@@ -247,17 +247,17 @@ impl Recording {
         child.wait_or(stop, timeout).map_err(RecordError::Wait)
     }
 
-    /// The session: what was opened and how.
+    /// Returns the session, with what was opened and how.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// Counts so far.
+    /// Returns the counts so far.
     pub fn progress(&self) -> Progress {
         self.live.progress(self.started.elapsed())
     }
 
-    /// How the writing goes. Once it is not [`WriterState::Writing`] any more, the
+    /// Returns the state of the writer thread. Once it is not [`WriterState::Writing`] any more, the
     /// recording had better be finished: what still comes is not written.
     pub fn writer(&self) -> WriterState {
         self.live.state()
@@ -349,7 +349,7 @@ impl Recording {
         Ok(summary)
     }
 
-    /// Processes of the command that have outlived it.
+    /// Returns the processes that were started while recording, and have outlived the command.
     fn left_running(&self, output: &RotatingOutput) -> Vec<i32> {
         let Some(child) = self.session.child().filter(|_| self.inherits) else {
             return Vec::new();
@@ -366,14 +366,14 @@ impl Recording {
     }
 }
 
-/// Takes a file away that was made for nothing.
+/// Removes a file in which nothing was recorded.
 fn discard(output: Option<OutputFile>) {
     if let Some(output) = output {
         output.discard();
     }
 }
 
-/// An error of writing to this file.
+/// Makes errors of writing to this file.
 fn write_error(path: &Path) -> impl Fn(io::Error) -> RecordError {
     let path = path.to_owned();
     move |source| RecordError::Write {

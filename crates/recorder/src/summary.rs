@@ -1,4 +1,4 @@
-//! What there is to tell, during a recording and after it.
+//! Counts during a recording, and its summary at the end.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -23,7 +23,7 @@ pub struct Progress {
     pub elapsed: Duration,
 }
 
-/// How the writer fares.
+/// State of the writer thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum WriterState {
@@ -35,9 +35,9 @@ pub enum WriterState {
     Failed,
 }
 
-/// The counts as the writer thread keeps them and others look at them.
+/// Counts that the writer thread publishes.
 #[derive(Debug, Default)]
-pub(crate) struct Live {
+pub(crate) struct LiveCounts {
     pub(crate) samples: AtomicU64,
     pub(crate) lost: AtomicU64,
     pub(crate) bytes: AtomicU64,
@@ -47,7 +47,7 @@ pub(crate) struct Live {
     pub(crate) switch: AtomicU64,
 }
 
-impl Live {
+impl LiveCounts {
     pub(crate) fn progress(&self, elapsed: Duration) -> Progress {
         let load = |n: &AtomicU64| n.load(Ordering::Relaxed);
         Progress {
@@ -67,7 +67,7 @@ impl Live {
     }
 }
 
-/// What a finished recording holds.
+/// Result of a finished recording.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// The file; with several, what their names begin with.
@@ -86,11 +86,11 @@ pub struct Summary {
     pub lost: Vec<(u32, u64)>,
     /// Samples that the processor itself dropped, by CPU.
     pub dropped: Vec<(u32, u64)>,
-    /// How often samples had to stay in a ring because the writer lagged behind.
+    /// Number of times that samples had to stay in a ring because the writer lagged behind.
     pub lagged: u64,
     /// Sideband records lost: names or mappings are missing.
     pub lost_sideband: u64,
-    /// How often the kernel throttled sampling, and how to avoid it.
+    /// Throttling by the kernel, and a rate that would have avoided it.
     pub throttling: Option<Throttling>,
     /// Samples that were left out: taken twice of threads that both inherited an event and have
     /// their own, or of the recorder itself.
@@ -103,7 +103,7 @@ pub struct Summary {
     pub left_running: Vec<i32>,
     /// Steps down that were taken, those of the end among them.
     pub degradations: Vec<Degradation>,
-    /// What became of the stacks, where rprof unwound them.
+    /// Outcomes of unwinding, where rprof unwound stacks.
     pub stacks: Option<StackTally>,
     /// Files that reports will need and that were embedded in the recording, or could not be.
     pub notices: Vec<Notice>,

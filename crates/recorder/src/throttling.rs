@@ -11,7 +11,7 @@ use crate::output::Tally;
 /// itself when samples take more than `perf_cpu_time_max_percent` of the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Throttling {
-    /// How often, of all events.
+    /// THROTTLE records of all events.
     pub times: u64,
     /// The event that was paused most often.
     pub event: String,
@@ -31,7 +31,7 @@ pub enum SuggestedRate {
 }
 
 impl Throttling {
-    /// What the counts say; `None` if nothing was throttled.
+    /// Judges the counts. `None` if nothing was throttled.
     pub(crate) fn of(
         tally: &Tally,
         events: &[EventIds],
@@ -42,7 +42,7 @@ impl Throttling {
         Throttling::with_limit(tally, events, counts, seconds, limit)
     }
 
-    /// As [`of`](Self::of), where the kernel's limit is `limit` samples a second and CPU.
+    /// Judges the counts under a limit of `limit` samples a second and CPU.
     fn with_limit(
         tally: &Tally,
         events: &[EventIds],

@@ -13,7 +13,7 @@
 //!   u64 len, bytes             saved_cmdlines
 //! ```
 //!
-//! As perf writes it (`tools/perf/util/trace-event-info.c`), with the formats of the
+//! The layout is perf's (`tools/perf/util/trace-event-info.c`), with the formats of the
 //! recorded tracepoints only. kallsyms is empty, as in perf. So is saved_cmdlines, unlike
 //! in perf: the recording has the names of its threads in COMM records, and those of others are
 //! no business of its readers.
@@ -33,7 +33,7 @@ const FTRACE: &str = "ftrace";
 /// The section for tracepoints, as (system, name), in any order and with repeats.
 ///
 /// # Errors
-/// What keeps tracefs from being read. A tracepoint that has gone is left out: readers show its
+/// Cause for which tracefs cannot be read. A tracepoint that has gone is left out: readers show its
 /// payload as bytes.
 pub fn tracing_data(events: &[(&str, &str)]) -> io::Result<Vec<u8>> {
     let tracefs = Tracefs::find().map_err(io::Error::other)?;

@@ -3,7 +3,7 @@
 use crate::bytes::{Endian, RawBytes};
 use crate::flags::{AttrFlags, BranchSampleType, ReadFormat, SampleType};
 
-/// Which kind of event an attr opens: `perf_event_attr.type`.
+/// Kind of event that an attr opens: `perf_event_attr.type`.
 ///
 /// Numbers from 6 on are PMUs of one machine, listed under
 /// `/sys/bus/event_source/devices/*/type`.
@@ -25,7 +25,7 @@ impl EventKind {
     pub const BREAKPOINT: EventKind = EventKind(5);
 }
 
-/// What makes an attr unreadable.
+/// Cause for which an attr cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttrError {
@@ -53,7 +53,7 @@ pub enum AttrError {
 pub struct Attr {
     /// Kind of event (`type`).
     pub kind: EventKind,
-    /// Which event of its kind.
+    /// Event within its kind; for most kinds a number of the PMU.
     pub config: u64,
     /// Period in events, or samples a second where [`AttrFlags::FREQ`] is set.
     pub period_or_freq: u64,
@@ -71,7 +71,7 @@ pub struct Attr {
     pub config1: u64,
     /// `bp_len`, `kprobe_addr`, `probe_offset` or `config2`.
     pub config2: u64,
-    /// What branch records hold.
+    /// Contents of branch records.
     pub branch_sample_type: BranchSampleType,
     /// Mask of user registers in a sample; numbers are the architecture's (`asm/perf_regs.h`).
     pub sample_regs_user: u64,

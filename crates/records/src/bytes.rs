@@ -121,7 +121,7 @@ impl<'a> RawBytes<'a> {
         self.head.len() + self.tail.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.head.is_empty() && self.tail.is_empty()

@@ -12,16 +12,16 @@ use crate::layout::{SampleLayout, TRAILER};
 use crate::record::{Mmap2, MmapIdentity, Record, Task};
 use crate::sample_id::SampleId;
 
-/// What cannot be written.
+/// Cause for which a record cannot be encoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EncodeError {
     /// The size field of a header has 16 bits.
     #[error("a {kind} record of {size} bytes is longer than the 65,535 that its header can say")]
     TooLong {
-        /// What the record is.
+        /// Type of the record.
         kind: RecordType,
-        /// Its length in bytes.
+        /// Length of the record in bytes.
         size: usize,
     },
     /// An MMAP2 record has room for 20 bytes.
@@ -143,7 +143,7 @@ impl Out<'_> {
 }
 
 impl Record<'_> {
-    /// What kind of record this is.
+    /// Returns the type under which the record is encoded.
     pub fn kind(&self) -> RecordType {
         match self {
             Record::Mmap(_) => RecordType::MMAP,

@@ -3,7 +3,7 @@
 use bitflags::bitflags;
 
 bitflags! {
-    /// Which fields a sample has: `perf_event_attr.sample_type`, `PERF_SAMPLE_*`.
+    /// Fields of a sample: `perf_event_attr.sample_type`, `PERF_SAMPLE_*`.
     ///
     /// The bit order is not the order of the fields in a record; for that see
     /// [`SampleLayout`](crate::SampleLayout).
@@ -39,7 +39,7 @@ bitflags! {
         const STACK_USER = 1 << 13;
         /// Cost of the event (one 64-bit value).
         const WEIGHT = 1 << 14;
-        /// Where the data came from.
+        /// Source of the data: level of the memory hierarchy, snoop, TLB (`union perf_mem_data_src`).
         const DATA_SRC = 1 << 15;
         /// Event id, always the first word of a sample and the last of a trailer.
         const IDENTIFIER = 1 << 16;
@@ -64,7 +64,7 @@ bitflags! {
 }
 
 bitflags! {
-    /// What a read of the event gives: `perf_event_attr.read_format`, `PERF_FORMAT_*`.
+    /// Fields that a read of the event returns: `perf_event_attr.read_format`, `PERF_FORMAT_*`.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct ReadFormat: u64 {
         /// Nanoseconds for which the event was enabled.
@@ -82,7 +82,7 @@ bitflags! {
 }
 
 bitflags! {
-    /// What branch records hold: `perf_event_attr.branch_sample_type`. Only the
+    /// Contents of branch records: `perf_event_attr.branch_sample_type`. Only the
     /// bits that change the layout, or that rprof asks for, are named.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct BranchSampleType: u64 {
@@ -98,7 +98,7 @@ bitflags! {
         const CALL_STACK = 1 << 11;
         /// Flags of branches need not be filled in.
         const NO_FLAGS = 1 << 14;
-        /// Nor their cycles.
+        /// Cycles of branches need not be filled in.
         const NO_CYCLES = 1 << 15;
         /// A word with the hardware index stands before the entries.
         const HW_INDEX = 1 << 17;

@@ -2,7 +2,7 @@
 
 use crate::bytes::{Endian, RawBytes};
 
-/// Number that says what a record is. Kernel records count from 1, those that
+/// Type of a record, `perf_event_header.type`. Kernel records count from 1, those that
 /// `perf` itself writes ("user records") from 64. Unknown numbers are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordType(pub u32);
@@ -31,7 +31,7 @@ record_types! {
     EXIT = 4;
     /// The kernel slowed an event down.
     THROTTLE = 5;
-    /// And set it free again.
+    /// The kernel lifted a throttling.
     UNTHROTTLE = 6;
     /// A task was born.
     FORK = 7;
@@ -110,7 +110,7 @@ record_types! {
 }
 
 impl RecordType {
-    /// Whether `perf` and not the kernel defines this number. Such records
+    /// Returns true if `perf` and not the kernel defines this number. Such records
     /// have no `sample_id` trailer.
     pub fn is_user(self) -> bool {
         self.0 >= 64
@@ -126,7 +126,7 @@ impl std::fmt::Display for RecordType {
     }
 }
 
-/// In which mode the CPU was: the low three bits of `misc`.
+/// Mode of the CPU: the low three bits of `misc` (`PERF_RECORD_MISC_CPUMODE_MASK`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CpuMode {
     /// Not said, or a number without a meaning yet.
@@ -185,7 +185,7 @@ impl Misc {
         }
     }
 
-    /// Whether all bits of `bit` are set.
+    /// Returns true if all bits of `bit` are set.
     pub fn has(self, bit: Misc) -> bool {
         self.0 & bit.0 == bit.0
     }
@@ -201,7 +201,7 @@ impl std::ops::BitOr for Misc {
 /// `struct perf_event_header`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Header {
-    /// What the record is.
+    /// Type of the record.
     pub kind: RecordType,
     /// Bits that depend on the kind.
     pub misc: Misc,
@@ -236,7 +236,7 @@ impl Header {
 /// A record as it stands: header, and the bytes behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawRecord<'a> {
-    /// What the record is.
+    /// Type of the record.
     pub kind: RecordType,
     /// Bits that depend on the kind.
     pub misc: Misc,

@@ -1,4 +1,4 @@
-//! Where each field of a sample stands.
+//! Offsets of the fields of samples and trailers.
 
 use crate::attr::Attr;
 use crate::bytes::{Endian, RawBytes};
@@ -89,7 +89,7 @@ impl SampleLayout {
         }
     }
 
-    /// The fields that a sample has.
+    /// Returns the fields that a sample has.
     pub fn sample_type(&self) -> SampleType {
         self.sample_type
     }
@@ -104,7 +104,7 @@ impl SampleLayout {
         usize::from(self.trailer_len)
     }
 
-    /// Byte offset of a fixed field within a sample's body.
+    /// Returns the byte offset of a fixed field within a sample's body.
     ///
     /// `field` is one bit of IDENTIFIER, IP, TID, TIME, ADDR, ID, STREAM_ID, CPU, PERIOD;
     /// `None` when the sample lacks it, or when it is not one of these.
@@ -117,13 +117,14 @@ impl SampleLayout {
         }
     }
 
-    /// Where in a sample's body the event id stands: IDENTIFIER, else ID.
+    /// Returns the offset of the event id in a sample's body: IDENTIFIER, else ID.
     pub fn sample_id_offset(&self) -> Option<usize> {
         self.fixed_offset(SampleType::IDENTIFIER)
             .or_else(|| self.fixed_offset(SampleType::ID))
     }
 
-    /// How far before the end of another record's body its event id begins.
+    /// Returns the number of bytes between the event id in the trailer of another record and the end of
+    /// its body.
     pub fn trailer_id_offset_from_end(&self) -> Option<usize> {
         let at = match (self.trailer[5], self.trailer[2]) {
             (NONE, NONE) => return None,
@@ -133,7 +134,7 @@ impl SampleLayout {
         Some(usize::from(self.trailer_len - at))
     }
 
-    /// A word of the trailer.
+    /// Returns the offset of a word of the trailer in a body.
     #[inline]
     fn trailer_word(&self, body: &RawBytes<'_>, index: usize) -> Option<usize> {
         match self.trailer[index] {
@@ -142,20 +143,20 @@ impl SampleLayout {
         }
     }
 
-    /// The time of a record that is not a sample, from its trailer, in
+    /// Returns the time of a record that is not a sample, from its trailer, in
     /// nanoseconds of the event's clock.
     #[inline]
     pub fn trailer_time(&self, body: &RawBytes<'_>) -> Option<u64> {
         body.u64(self.trailer_word(body, 1)?, self.endian)
     }
 
-    /// The time of a sample.
+    /// Returns the time of a sample in nanoseconds of the event's clock.
     #[inline]
     pub fn sample_time(&self, body: &RawBytes<'_>) -> Option<u64> {
         body.u64(self.fixed_offset(SampleType::TIME)?, self.endian)
     }
 
-    /// The trailer of a record that is not a sample. Fields it lacks are `None`;
+    /// Decodes the trailer of a record that is not a sample. Fields it lacks are `None`;
     /// a body too short for its trailer has none at all.
     pub fn sample_id(&self, body: &RawBytes<'_>) -> SampleId {
         let u64_of = |index| body.u64(self.trailer_word(body, index)?, self.endian);

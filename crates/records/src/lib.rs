@@ -10,11 +10,11 @@
 //! | [`build_id`] | [`BuildId`], the identity of an ELF file |
 //! | [`attr`] | [`Attr`], `struct perf_event_attr` in every version |
 //! | [`header`] | [`Header`], [`RecordType`], [`Misc`], and [`RawRecord`] |
-//! | [`layout`] | [`SampleLayout`]: where each field of a sample stands |
+//! | [`layout`] | [`SampleLayout`]: offsets of the fields of samples and trailers |
 //! | [`sample`] | [`Sample`]: a view of one SAMPLE record |
 //! | [`sample_id`] | [`SampleId`]: the trailer of every other record |
 //! | [`record`] | [`Record`]: every record of the kernel, typed |
-//! | [`sideband`] | [`ProcessEvent`]: what a sideband record says of processes, judged once |
+//! | [`sideband`] | [`ProcessEvent`]: meaning of the records that describe processes, decided once |
 //! | [`encode`] | the way back to bytes |
 //! | `unwound` | samples whose registers and stack became a callchain |
 //!

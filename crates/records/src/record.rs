@@ -9,7 +9,7 @@ use crate::layout::SampleLayout;
 use crate::read_values::ReadValues;
 use crate::sample::{Callchain, Sample};
 
-/// What makes a record unreadable. Offsets are within the record's body; the
+/// Cause for which a record cannot be decoded. Offsets are within the record's body; the
 /// caller adds where the record stood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -17,9 +17,9 @@ pub enum DecodeError {
     /// A field reaches past the end of its record.
     #[error("{what} at byte {at} does not fit into the record's {len} bytes")]
     TooShort {
-        /// What was being read.
+        /// Name of the record's type.
         what: &'static str,
-        /// Where it begins, in bytes from the start of the body.
+        /// Offset of the field in bytes from the start of the body.
         at: usize,
         /// Bytes of the body.
         len: usize,
@@ -49,7 +49,7 @@ pub struct Mmap<'a> {
     pub path: Cow<'a, [u8]>,
 }
 
-/// What stands behind a mapping, as MMAP2 tells it.
+/// Identity of the file behind a mapping, from an MMAP2 record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MmapIdentity {
     /// Device, inode and its generation; all zero for anonymous memory.
@@ -80,7 +80,7 @@ pub struct Mmap2<'a> {
     pub len: u64,
     /// File offset, in bytes.
     pub pgoff: u64,
-    /// What is mapped.
+    /// Identity of the file that is mapped.
     pub identity: MmapIdentity,
     /// `PROT_*`.
     pub prot: u32,
@@ -101,12 +101,12 @@ pub struct Comm<'a> {
     pub name: Cow<'a, [u8]>,
 }
 
-/// A birth or an end (FORK, EXIT).
+/// A thread or process that was born or ended (FORK, EXIT).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Task {
     /// Process.
     pub pid: i32,
-    /// Its parent.
+    /// Parent process.
     pub ppid: i32,
     /// Thread.
     pub tid: i32,
@@ -121,7 +121,7 @@ pub struct Task {
 pub struct Lost {
     /// Event whose ring was full.
     pub id: u64,
-    /// How many records.
+    /// Number of records.
     pub lost: u64,
 }
 
@@ -210,7 +210,7 @@ pub enum Record<'a> {
     Other(RawRecord<'a>),
 }
 
-/// Reads little fields one after the other.
+/// Reads consecutive fields of a body.
 struct Cursor<'a> {
     body: RawBytes<'a>,
     at: usize,
@@ -271,11 +271,28 @@ impl<'a> Cursor<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Gives a record its meaning.
+    /// Decodes a record.
     ///
     /// `layout` is that of the record's event. Without one, samples and READ
     /// records cannot be read, and strings may include bytes of a trailer that
     /// follows an unterminated name.
+    ///
+    /// # Examples
+    /// ```
+    /// use rprof_records::{Endian, RawBytes, RawRecord, Record};
+    ///
+    /// // A LOST record of 24 bytes: 3 records of event 7.
+    /// let mut bytes = vec![2, 0, 0, 0, 0, 0, 24, 0];
+    /// bytes.extend(7_u64.to_le_bytes());
+    /// bytes.extend(3_u64.to_le_bytes());
+    ///
+    /// let raw = RawRecord::parse(RawBytes::from(&bytes[..]), Endian::Little).unwrap();
+    /// let Record::Lost(lost) = Record::decode(&raw, None)? else {
+    ///     panic!("no LOST record");
+    /// };
+    /// assert_eq!((lost.id, lost.lost), (7, 3));
+    /// # Ok::<(), rprof_records::DecodeError>(())
+    /// ```
     ///
     /// # Errors
     /// [`DecodeError`] when a field does not fit, or a layout is needed.
@@ -433,10 +450,10 @@ fn mmap2<'a>(c: &mut Cursor<'a>, misc: Misc) -> Result<Mmap2<'a>, DecodeError> {
 
 /// The build-id in these bytes of an MMAP2 record; `None` where they cannot be one.
 ///
-/// Where somebody else records the same mapping and asked for build-ids, the kernel (6.18 still:
-/// `perf_event_mmap_output` sets the bit in a header that all recorders share) says that it is one, and
-/// writes device and inode. Their first byte, of the major number, is rarely the length of a build-id,
-/// and what stands behind such a length is no zero then. (perf 6.1 falls over this, and dies.)
+/// The kernel calls device and inode a build-id if another recorder of the same process asked for
+/// build-ids (6.18 still: `perf_event_mmap_output` sets the bit in a header that all recorders share).
+/// Their first byte, of the major number, is rarely the length of a build-id, and the bytes behind
+/// such a length are not all zero then. (perf 6.1 dies of such a record.)
 fn build_id(bytes: [u8; 24]) -> Option<BuildId> {
     let (head, bytes) = bytes.split_last_chunk::<{ BuildId::MAX_RECORD_LEN }>()?;
     let (&len, reserved) = head.split_first()?;

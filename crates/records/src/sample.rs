@@ -282,7 +282,7 @@ impl<'a> Sample<'a> {
         })
     }
 
-    /// Where in the body the field of the user's stack begins: its length, the bytes, and
+    /// Offset in the body of the field of the user's stack: its length, the bytes, and
     /// how many of them are real.
     pub fn stack_user_offset(&self) -> Option<usize> {
         self.offset(F::StackUser)

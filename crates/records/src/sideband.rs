@@ -1,4 +1,4 @@
-//! What a sideband record says of processes, judged once for all who follow processes.
+//! Meaning of sideband records, decided once for all who follow processes.
 //!
 //! The meaning of a record depends on its bits: a COMM with [`Misc::COMM_EXEC`] is an exec, which ends
 //! all mappings; a FORK with [`Misc::FORK_EXEC`] is no birth, but a thread that a recorder found in

@@ -53,7 +53,7 @@ impl Sample<'_> {
         })
     }
 
-    /// Where `field`, or else the first one behind its place, begins in the body.
+    /// Returns the offset in the body of `field`, or else of the first field behind its place.
     fn start_of(&self, field: SampleField) -> usize {
         let rest = self.at.get(field as usize..).unwrap_or(&[]);
         let begun = rest.iter().find(|at| **at != crate::sample::ABSENT);

@@ -1,4 +1,4 @@
-//! What a live map keeps of mappings and names.
+//! Parts of mappings and names that a live map keeps.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -10,7 +10,7 @@ use super::{LiveMap, LiveMapping};
 use crate::ids::{ImageId, Pid};
 use crate::image::{Image, ImageIdentity, ImageTable, Side};
 
-/// What a [`LiveMap`] keeps beside addresses and ids.
+/// Choice of what a [`LiveMap`] keeps beside addresses and ids.
 pub trait Retain: Debug + Default {
     /// Kept of a mapping. Cloned where a mapping is cut in two, and where the two sides of a fork
     /// part.
@@ -52,7 +52,7 @@ impl Retain for Images {
 #[derive(Debug, Default)]
 pub struct Records;
 
-/// What the record of a mapping said, but for its addresses.
+/// The contents of a mapping's record, but for its addresses.
 #[derive(Debug)]
 pub struct MappingRecord {
     misc: Misc,

@@ -50,7 +50,7 @@ fn exit(pid: i32, tid: i32) -> Record<'static> {
     })
 }
 
-/// What is carried after these records, through their bytes.
+/// Carries these records, by way of their bytes.
 fn after(records: &[(Record<'_>, Misc)]) -> CarriedRecords {
     let layout = layout();
     let mut state = CarriedRecords::default();
@@ -72,7 +72,7 @@ fn feed(state: &mut CarriedRecords, bytes: &[u8], layout: &SampleLayout) -> usiz
     size
 }
 
-/// What a file that begins with it says, one line for each record.
+/// Returns a line for each record that a further file begins with.
 fn said(state: &CarriedRecords) -> Vec<String> {
     let layout = layout();
     let mut bytes = Vec::new();

@@ -47,7 +47,7 @@ use rprof_sampler::Stream;
 use crate::pipeline::deferred::RecordSink;
 use crate::pipeline::layouts::Layouts;
 use crate::pipeline::merge::Released;
-use crate::summary::Live;
+use crate::summary::LiveCounts;
 use crate::synthesize::kernel_maps;
 use build_ids::BuildIds;
 use carried::CarriedRecords;
@@ -98,7 +98,7 @@ pub(crate) struct RotatingOutput {
     /// `None` where no other file may follow.
     carried: Option<CarriedRecords>,
     processes: LiveProcesses,
-    live: Arc<Live>,
+    live: Arc<LiveCounts>,
     /// Time of the records at which this file is to end.
     until: Option<u64>,
     /// True once there are as many bytes as are wanted: nothing more is taken.
@@ -117,7 +117,7 @@ pub(crate) struct Finished {
 }
 
 impl RotatingOutput {
-    pub(crate) fn new(config: OutputConfig, sink: Sink, live: Arc<Live>) -> RotatingOutput {
+    pub(crate) fn new(config: OutputConfig, sink: Sink, live: Arc<LiveCounts>) -> RotatingOutput {
         let carried = config.rotation.map(|_| CarriedRecords::default());
         let mut output = RotatingOutput {
             config,

@@ -16,7 +16,7 @@ impl LocalTime {
         }
     }
 
-    /// So much later.
+    /// Returns the time `by` later.
     #[must_use]
     pub(super) fn later(self, by: Duration) -> LocalTime {
         LocalTime {

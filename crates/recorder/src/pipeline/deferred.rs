@@ -18,7 +18,7 @@ pub(crate) trait RecordSink {
     /// Takes the next record; `event` is its meaning, if it is a process event.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Errors of writing.
     fn put(&mut self, released: &Released<'_>, event: Option<&ProcessEvent<'_>>) -> io::Result<()>;
 }
 
@@ -62,7 +62,7 @@ impl DeferralQueue {
     /// Hands on the next record, if none waits and it need not wait itself.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Errors of writing.
     pub(crate) fn push(
         &mut self,
         released: &Released<'_>,
@@ -88,7 +88,7 @@ impl DeferralQueue {
     /// before the time `now` were pushed. Returns the time up to which the output is complete.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Errors of writing.
     pub(crate) fn flush_ready(
         &mut self,
         now: u64,
@@ -185,7 +185,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whichever samples wait, and whenever the queue is flushed: all records come out, once,
+        /// For any choice of deferred samples and of flushes: all records come out, once,
         /// in order; the deferred ones completed; and nothing before the time that is promised is
         /// still to come.
         #[test]

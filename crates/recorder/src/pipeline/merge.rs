@@ -32,7 +32,7 @@ pub struct Merge {
     /// Watermark of each CPU.
     watermarks: Vec<(u32, u64)>,
     /// Batches with records that wait, in the order in which they came.
-    held: VecDeque<Held>,
+    held: VecDeque<HeldBatch>,
     /// The number of the first of these; batches are numbered as they come.
     first_held: usize,
     /// Batches without any, to be recycled.
@@ -60,10 +60,10 @@ struct Pending {
 
 /// A batch, as long as records of it wait.
 #[derive(Debug)]
-struct Held {
+struct HeldBatch {
     batch: Batch,
     waiting: usize,
-    /// Whether the buffer went back, and this is a copy.
+    /// True if the buffer went back, and this is a copy.
     is_copy: bool,
 }
 
@@ -74,15 +74,15 @@ pub struct Released<'a> {
     pub time: u64,
     /// CPU whose ring it is from.
     pub cpu: u32,
-    /// Which ring it is from.
+    /// Ring that it is from.
     pub stream: Stream,
     /// The record, with its header.
     pub bytes: &'a [u8],
 }
 
 impl Merge {
-    /// For these CPUs, whose records are laid out so. `slack` is how many
-    /// nanoseconds a watermark may be ahead of a record that is still to come: 0
+    /// Creates a merge for these CPUs, with the layouts of their rings' records. `slack` is the number
+    /// of nanoseconds by which a watermark may be ahead of a record that is still to come: 0
     /// where watermarks are exact.
     pub fn new(cpus: &[u32], samples: SampleLayout, sideband: SampleLayout, slack: u64) -> Merge {
         Merge {
@@ -103,7 +103,7 @@ impl Merge {
         }
     }
 
-    /// Takes a batch's records and watermark. The batch comes back by way of
+    /// Adds a batch's records and watermark. The batch comes back by way of
     /// [`take_done`](Self::take_done).
     pub fn push(&mut self, batch: Batch) {
         let layout = match batch.stream {
@@ -150,7 +150,7 @@ impl Merge {
             0 => self.done.push(batch),
             waiting => {
                 self.let_go(&batch);
-                self.held.push_back(Held {
+                self.held.push_back(HeldBatch {
                     batch,
                     waiting,
                     is_copy: false,
@@ -161,7 +161,7 @@ impl Merge {
 
     /// Copies the oldest batch of the ring that `batch` is of, where too many are held.
     fn let_go(&mut self, batch: &Batch) {
-        let ring = |held: &&mut Held| {
+        let ring = |held: &&mut HeldBatch| {
             !held.is_copy
                 && held.waiting != 0
                 && (held.batch.cpu, held.batch.stream) == (batch.cpu, batch.stream)
@@ -180,12 +180,12 @@ impl Merge {
         }
     }
 
-    /// Batches of which all records were handed out, or copied: their buffers can be recycled.
+    /// Returns the batches of which all records were handed out, or copied: their buffers can be recycled.
     pub fn take_done(&mut self) -> impl Iterator<Item = Batch> {
         self.done.drain(..)
     }
 
-    /// The time before which nothing more will come.
+    /// Returns the time before which nothing more will come.
     fn bound(&self) -> u64 {
         match self.watermarks.iter().map(|(_, w)| *w).min() {
             Some(u64::MAX) | None => u64::MAX,
@@ -193,16 +193,16 @@ impl Merge {
         }
     }
 
-    /// The time before which everything was handed out.
+    /// Returns the time before which everything was handed out.
     pub fn reached(&self) -> u64 {
         self.last_bound
     }
 
-    /// Hands out, in order, all records that no other can precede any more.
-    /// Answers whether there were any.
+    /// Hands out, in order, all records that no other can precede any more. Returns false if there
+    /// were none.
     ///
     /// # Errors
-    /// The first of `sink`'s; the records not yet handed out are dropped.
+    /// Returns the first error of `sink`; the records not yet handed out are dropped.
     pub fn release<E>(
         &mut self,
         mut sink: impl FnMut(Released<'_>) -> Result<(), E>,
@@ -262,12 +262,12 @@ impl Merge {
         result
     }
 
-    /// Records that came after one with a later time had been released.
+    /// Returns the number of records that came after one with a later time had been released.
     pub fn late(&self) -> u64 {
         self.late
     }
 
-    /// Bytes that were not records.
+    /// Returns the number of bytes that were no records.
     pub fn damaged_bytes(&self) -> u64 {
         self.damaged
     }
@@ -312,7 +312,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever way each CPU's stream is cut into batches, and in whatever order
+        /// However each CPU's stream is cut into batches, and in whatever order
         /// these arrive: all come out, once, sorted, and none is late.
         #[test]
         fn order_does_not_depend_on_batches(

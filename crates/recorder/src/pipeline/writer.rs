@@ -15,7 +15,7 @@ use super::deferred::DeferralQueue;
 use super::layouts::Layouts;
 use super::merge::{Merge, Released};
 use crate::output::RotatingOutput;
-use crate::summary::{Live, WriterState};
+use crate::summary::{LiveCounts, WriterState};
 use crate::unwind::{RecordAction, StackTally, Unwinding};
 
 /// Least time between two rounds.
@@ -34,7 +34,7 @@ pub(crate) struct Writer {
     pub(crate) deferrals: DeferralQueue,
     /// Turns registers and stack bytes into callchains, where samples have them.
     pub(crate) unwinding: Option<Unwinding>,
-    pub(crate) live: Arc<Live>,
+    pub(crate) live: Arc<LiveCounts>,
     /// Gets a byte when the recording had better end.
     pub(crate) notify: Option<UnixStream>,
 }
@@ -98,7 +98,7 @@ impl Writer {
         }
     }
 
-    /// The next batch. While drain threads hurry, each of them sends one every few milliseconds: being woken by
+    /// Receives the next batch. While drain threads hurry, each of them sends one every few milliseconds: being woken by
     /// each costs them and this thread more than all that is done with the batches, so it looks by itself, as
     /// often as they do.
     fn next(&self) -> Result<Batch, RecvError> {
@@ -112,7 +112,7 @@ impl Writer {
         }
     }
 
-    /// Hands on what is in order. After a failure it goes nowhere.
+    /// Hands on the records that are in order; after a failure they are dropped.
     fn release(&mut self, good: bool) -> io::Result<()> {
         let Writer {
             merge,
@@ -152,7 +152,7 @@ impl Writer {
         output.reached(reached)
     }
 
-    /// Tells whoever waits that nothing more will be written.
+    /// Publishes that nothing more will be written, and wakes who waits for that.
     fn tell(&mut self, failed: bool) {
         let state = match failed {
             true => WriterState::Failed,
@@ -166,7 +166,7 @@ impl Writer {
     }
 }
 
-/// What the header says from the start: machine, recorder, command line.
+/// Makes the features that are known from the start: machine, recorder, command line.
 pub(crate) fn start_features(command_line: &[String], online: u32) -> FeatureSections {
     let mut features = FeatureSections::new(Endian::NATIVE);
     crate::machine::describe(&mut features, online);

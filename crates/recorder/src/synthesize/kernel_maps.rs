@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader};
 use rprof_image::loaded_modules;
 use rprof_records::{Misc, Mmap, Record, SampleId, SampleLayout};
 
-/// Where modules begin on x86-64 (`MODULES_VADDR` without KASAN): kernel text
+/// First address of modules on x86-64 (`MODULES_VADDR` without KASAN): kernel text
 /// ends before it. See Documentation/arch/x86/x86_64/mm.rst.
 const X86_64_MODULES: u64 = 0xffff_ffff_c000_0000;
 

@@ -10,7 +10,7 @@ pub(super) fn truncated(misc: Misc) -> Misc {
     Misc(misc.0 | Misc::TRUNCATED_STACK.0)
 }
 
-/// What the kernel recorded of itself.
+/// Replaces `chain` by the kernel's part of the sample's callchain.
 pub(super) fn kernel_part(sample: &Sample<'_>, chain: &mut Vec<u64>) {
     chain.clear();
     let entries = sample.callchain().into_iter().flat_map(|c| c.iter());
@@ -18,7 +18,7 @@ pub(super) fn kernel_part(sample: &Sample<'_>, chain: &mut Vec<u64>) {
     chain.extend(entries.take_while(|entry| !user.contains(entry)));
 }
 
-/// The user's side of which nothing is known but where the sample was taken.
+/// Appends the user's part of which nothing is known but where the sample was taken.
 pub(super) fn append_ip_only(sample: &Sample<'_>, misc: Misc, chain: &mut Vec<u64>) {
     if misc.cpu_mode() == CpuMode::User {
         chain.push(ContextMarker::USER.0);
@@ -26,7 +26,7 @@ pub(super) fn append_ip_only(sample: &Sample<'_>, misc: Misc, chain: &mut Vec<u6
     }
 }
 
-/// The user's side, unwound.
+/// Appends the user's part, unwound.
 pub(super) fn append_frames(frames: &[Frame], chain: &mut Vec<u64>) {
     chain.push(ContextMarker::USER.0);
     chain.extend(frames.iter().map(|frame| frame.address));

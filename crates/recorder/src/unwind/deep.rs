@@ -1,23 +1,23 @@
 //! Stacks that are deeper than what is copied of them.
 //!
-//! A sample whose copy ends before the root is held, and with it all records behind it, until
-//! what is seen of its thread's stack tells who its callers were, or that nobody will: see
-//! [`rprof_unwind::DeepStackCompleter`] for when that is believed. Seen are the thread's other
-//! stacks, where their copies did reach the root; and, where copies are large, the memory of its process,
-//! read when its samples come in. Those come soon after they were taken: drain threads drain fast
-//! while there are deep stacks.
-
-use std::collections::VecDeque;
+//! A sample whose copy ends before the root is deferred, and with it all records behind it, until its
+//! callers are known from other moments of its thread, or nothing more can be learned:
+//! [`rprof_unwind::DeepStackCompleter`] has the rule. Observed are the thread's other stacks whose copies
+//! did reach the root; and, where copies are large, the memory of the process, which is read when
+//! its samples come in. That is soon after they were taken: drain threads drain fast while there are
+//! deep stacks.
 
 use rprof_processes::Pid;
 use rprof_records::{Endian, Misc, RawBytes, RawRecord, Sample};
 use rprof_unwind::{
-    CodeLookup, Completion, CutPoint, Frame, Memory, Modules, Registers, StackDump,
-    StackObservation, TruncationReason, UnwindOutcome,
+    CodeLookup, Completion, CutPoint, Frame, Memory, Registers, StackDump, StackObservation,
+    TruncationReason, UnwindOutcome,
 };
 
+use super::Unwinding;
+use super::code::ProcessCode;
+use super::deferred_sample::{Cut, DeferredSample, MOST_FRAMES};
 use super::process_memory::StackMemory;
-use super::{Code, MOST_FRAMES, Unwinding};
 use crate::pipeline::deferred::Settle;
 
 /// Frames next to the end of a dump whose return addresses must stand in the process's memory
@@ -27,49 +27,18 @@ const WITNESSES: usize = 2;
 /// Nanoseconds of fast draining after a deep stack.
 const FAST_DRAIN: u64 = 1_000_000_000;
 
-/// Places that are looked at again at once.
+/// Most deferred samples whose stacks are looked at again in one round.
 const MOST_LOOKS: usize = 32;
 
-/// Bytes asked for of each stack from which on what lies outside of them is looked for in the process's memory.
+/// Minimum `sample_stack_user` at which process memory is read beyond the copied stack.
 /// Programs whose true stacks are known show wrong ones where copies are short: callers near the leaf
 /// change all the time.
 pub(super) const LARGE: u32 = 32 << 10;
 
-/// A sample whose stack is cut short.
-pub(super) struct Cut {
-    pub(super) pid: Pid,
-    pub(super) thread: u64,
-    /// When it was taken.
-    pub(super) time: u64,
-    /// Where the return address is that comes next.
-    pub(super) slot: u64,
-}
-
-/// A sample that waits for the rest of its stack.
-#[derive(Debug)]
-pub(super) struct DeferredSample {
-    pid: Pid,
-    thread: u64,
-    cut_point: CutPoint,
-    time: u64,
-    /// Which event's.
-    layout: usize,
-    /// Number of its frames so far.
-    frames: usize,
-    cause: TruncationReason,
-    /// Number of the outermost frame's image.
-    image: Option<usize>,
-    /// What was found, once its thread is gone.
-    settled: Option<Option<Vec<u64>>>,
-}
-
-/// Samples that wait, in the order of the records.
-pub(super) type DeferredSamples = VecDeque<DeferredSample>;
-
 impl Unwinding {
-    /// The stack was complete: it tells of others of the thread.
+    /// Observes a complete stack: it may complete others of the thread.
     pub(super) fn saw_all(&mut self, pid: Pid, thread: u64, time: u64, root: rprof_unwind::Root) {
-        let code = Code::new(pid, &self.map, &self.tables, &self.memory);
+        let code = ProcessCode::new(pid, &self.map, &self.tables, &self.memory);
         let sighting = StackObservation {
             frames: &self.frames,
             observed_from: 0,
@@ -79,8 +48,8 @@ impl Unwinding {
         self.completer.observe(thread, sighting, &code);
     }
 
-    /// The dump ended before the root: looks into the process's memory, if that is to be done for this
-    /// event, and takes note. `None` if nothing will ever tell more.
+    /// Registers a stack whose dump ended before the root, and looks into the process's memory if its
+    /// event's dumps are [`LARGE`]. Returns `None` if nothing more can be learned of it.
     pub(super) fn hold(
         &mut self,
         cut: &Cut,
@@ -89,7 +58,7 @@ impl Unwinding {
         registers: &Registers,
         dump: &StackDump<'_>,
     ) -> Option<DeferredSample> {
-        let code = Code::new(cut.pid, &self.map, &self.tables, &self.memory);
+        let code = ProcessCode::new(cut.pid, &self.map, &self.tables, &self.memory);
         let last = self.frames.last()?;
         let cut_point = CutPoint {
             slot: cut.slot,
@@ -115,7 +84,7 @@ impl Unwinding {
         })
     }
 
-    /// Looks into the process's memory.
+    /// Observes, in the process's memory, the stack beyond the cut.
     fn look(
         &mut self,
         cut: &Cut,
@@ -140,12 +109,12 @@ impl Unwinding {
             .peekable();
         let stands = |slot| memory.read_u64(slot) == dump.read_u64(slot);
         if slots.peek().is_some() && slots.all(stands) {
-            self.read_on(cut, cut_point, registers, &Both(dump, &memory));
+            self.read_on(cut, cut_point, registers, &DumpAndMemory(dump, &memory));
         }
     }
 
-    /// Looks once more where the samples that wait were cut: what stands there now tells whether it
-    /// stays.
+    /// Looks again, in the memory of their processes, for the callers of deferred samples: whether they
+    /// still stand there.
     fn look_again(&mut self) {
         let mut looked = 0;
         let now = rprof_sampler::monotonic_ns();
@@ -175,9 +144,15 @@ impl Unwinding {
         }
     }
 
-    /// Unwinds in dump and memory, which agree where they meet.
-    fn read_on(&mut self, cut: &Cut, cut_point: CutPoint, registers: &Registers, both: &Both<'_>) {
-        let code = Code::new(cut.pid, &self.map, &self.tables, &self.memory);
+    /// Unwinds on from the dump into the process's memory, which agree where they meet.
+    fn read_on(
+        &mut self,
+        cut: &Cut,
+        cut_point: CutPoint,
+        registers: &Registers,
+        both: &DumpAndMemory<'_>,
+    ) {
+        let code = ProcessCode::new(cut.pid, &self.map, &self.tables, &self.memory);
         let mut frames = Vec::new();
         let end = (self.unwinder).unwind(registers, both, &code, MOST_FRAMES, &mut frames);
         let from = self.frames.len();
@@ -196,7 +171,8 @@ impl Unwinding {
         }
     }
 
-    /// A thread ended, or executes another program: what is known of its stack now is all.
+    /// Settles the deferred samples of a thread that ended or executes another program: nothing more
+    /// will be observed of its stack.
     pub(super) fn settle_thread(&mut self, thread: u64) {
         for held in &mut self.deferred {
             if held.thread == thread && held.settled.is_none() {
@@ -214,7 +190,7 @@ impl Unwinding {
         self.completer.forget(thread);
     }
 
-    /// Appends callers to the callchain of a record. Answers whether they have room.
+    /// Appends callers to the callchain of a record. Returns false if they have no room.
     fn append(&mut self, layout: usize, callers: &[u64], record: &mut Vec<u8>) -> bool {
         let layout = &self.layouts[layout].unwound;
         let Some(raw) = RawRecord::parse(RawBytes::from(record.as_slice()), Endian::NATIVE) else {
@@ -273,69 +249,20 @@ impl Settle for Unwinding {
     }
 }
 
-impl DeferredSample {
-    /// With the number of its outermost frame's image.
-    pub(super) fn in_image(self, image: Option<usize>) -> DeferredSample {
-        DeferredSample { image, ..self }
-    }
-}
-
-impl Code<'_> {
-    /// Whether the call before this frame's return address may be one of the function: a direct call of
-    /// another one (x86-64 `call rel32`) is not, unless its target goes on elsewhere.
-    fn may_call(&self, caller: &Frame, function: u64) -> bool {
-        let mut call = [0; 5];
-        let at = caller.address.wrapping_sub(5);
-        let is_direct = cfg!(target_arch = "x86_64")
-            && self.code(at, &mut call) == call.len()
-            && call[0] == 0xe8;
-        if !is_direct {
-            return true;
-        }
-        let [_, offset @ ..] = call;
-        let offset = i64::from(i32::from_le_bytes(offset));
-        let target = caller.address.wrapping_add_signed(offset);
-        let mut code = [0; 6];
-        let len = self.code(target, &mut code);
-        let code = &code[..len.min(code.len())];
-        let code = code.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(code);
-        let code = code.strip_prefix(&[0xf2]).unwrap_or(code);
-        // `jmp *GOT` of a PLT entry, and a plain jump.
-        target == function || matches!(code, [0xff, ..] | [0xe9, ..] | [0xeb, ..])
-    }
-}
-
-impl CodeLookup for Code<'_> {
-    /// Where the function of a frame starts.
-    fn function_of(&self, frame: &Frame) -> Option<u64> {
-        let module = self.find(frame.lookup_address())?;
-        let svma = frame.lookup_address().wrapping_sub(module.bias);
-        let start = module.table?.function_start(svma)?;
-        Some(start.wrapping_add(module.bias))
-    }
-
-    fn image_offset(&self, address: u64) -> Option<(u64, u64)> {
-        let mapping = rprof_processes::find_live(self.mappings, address)?;
-        let offset = address.wrapping_sub(mapping.start);
-        let offset = offset.wrapping_add(mapping.file_offset);
-        Some((mapping.backing.0.into(), offset))
-    }
-}
-
 fn addresses(callers: &[Frame]) -> Vec<u64> {
     callers.iter().map(|frame| frame.address).collect()
 }
 
-/// Whether the return addresses stand in the memory.
+/// Returns true if the frames' return addresses stand in the memory.
 fn are_in(memory: &StackMemory, frames: &[Frame]) -> bool {
     let mut slots = frames.iter().filter(|frame| frame.slot != 0);
     slots.all(|frame| memory.read_u64(frame.slot) == Some(frame.address))
 }
 
-/// The dump, and behind its end the process's memory.
-struct Both<'a>(&'a StackDump<'a>, &'a StackMemory);
+/// The copied stack, and beyond its end the process's memory.
+struct DumpAndMemory<'a>(&'a StackDump<'a>, &'a StackMemory);
 
-impl Memory for Both<'_> {
+impl Memory for DumpAndMemory<'_> {
     fn read_u64(&self, avma: u64) -> Option<u64> {
         let known = self.0.read_u64(avma);
         known.or_else(|| match avma >= self.0.end() {

@@ -13,51 +13,41 @@
 //! moments of the same thread, or the process's memory, tell the rest: see `deep`.
 
 mod chain;
+mod code;
 mod deep;
+mod deferred_sample;
 mod process_memory;
 mod tables;
 mod tally;
 
 pub use tally::{StackCause, StackTally};
 
-use rprof_processes::{LiveMap, LiveMapping, Pid, Tid};
+use rprof_processes::{LiveMap, Pid, Tid};
 use rprof_records::{
     Attr, CpuMode, Endian, Mapped, Misc, ProcessEvent, RawBytes, RawRecord, RecordType, Sample,
     SampleLayout, SampleType,
 };
 use rprof_sampler::{EventIds, FastDrain, StackBases};
 use rprof_unwind::{
-    Arch, DeepStackCompleter, Frame, Module, Modules, Registers, Root, StackDump, TruncationReason,
-    UnwindOutcome, UnwindTable, Unwinder,
+    Arch, DeepStackCompleter, Frame, Registers, Root, StackDump, TruncationReason, UnwindOutcome,
+    Unwinder,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::sync::Arc;
 
 use crate::pipeline::merge::Released;
-use deep::{Cut, DeferredSample, DeferredSamples};
+use code::{ARCH, ProcessCode, thread};
+use deferred_sample::{Cut, DeferredSample, DeferredSamples, MOST_FRAMES};
 use process_memory::ProcessMemories;
 use tables::Tables;
 
 /// `PERF_SAMPLE_REGS_ABI_64`.
 const ABI_64: u64 = 2;
 
-/// This machine's processor, if it is one that can be unwound.
-const ARCH: Option<Arch> = if cfg!(target_arch = "x86_64") {
-    Some(Arch::X86_64)
-} else if cfg!(target_arch = "aarch64") {
-    Some(Arch::Aarch64)
-} else {
-    None
-};
-
-/// Most frames of a stack. A record holds some 8,000 addresses, the kernel's among them.
-const MOST_FRAMES: usize = 7_500;
-
 /// Unwinds samples against the process map as it is at their time.
 #[derive(Debug)]
 pub(crate) struct Unwinding {
     layouts: Vec<Layout>,
-    /// Place in `layouts` by the id that a sample begins with.
+    /// Index in `layouts` by the event id that a sample begins with.
     by_id: FxHashMap<u64, usize>,
     arch: Arch,
     unwinder: Unwinder,
@@ -77,19 +67,19 @@ pub(crate) struct Unwinding {
     values: Vec<u64>,
 }
 
-/// Of one event's samples.
+/// Layout of one event's samples.
 #[derive(Clone, Debug)]
 struct Layout {
     taken: SampleLayout,
-    /// As they are written.
+    /// Layout with which they are written.
     unwound: SampleLayout,
-    /// Which registers they have.
+    /// Registers that they have, `sample_regs_user`.
     registers: u64,
-    /// Bytes of stack at most.
+    /// Most bytes of stack that are copied, `sample_stack_user`.
     stack: u32,
 }
 
-/// What is to become of a record.
+/// How a record goes on to the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordAction {
     /// It is written as it is.
@@ -102,7 +92,7 @@ pub(crate) enum RecordAction {
 }
 
 impl Unwinding {
-    /// For samples of these events. `None` where none of them has user registers and stack,
+    /// Creates the unwinding of samples of these events. `None` where none of them has user registers and stack,
     /// or this machine's processor is none that can be unwound.
     pub(crate) fn new(
         events: &[EventIds],
@@ -212,8 +202,7 @@ impl Unwinding {
         self.bases.forget(tid.0.cast_unsigned());
     }
 
-    /// The sample with its stack unwound, as a record in `out`, whose contents it
-    /// replaces. Samples of events without stacks stay as they are, and so do those that make no sense.
+    /// Unwinds a sample, and encodes it into `out`, whose contents it replaces. Samples of events without stacks stay as they are, and so do those that make no sense.
     fn rewrite(&mut self, raw: &RawRecord<'_>, out: &mut Vec<u8>) -> RecordAction {
         out.clear();
         let id = raw.body.u64(0, Endian::NATIVE).unwrap_or(0);
@@ -225,19 +214,19 @@ impl Unwinding {
         let Ok(sample) = Sample::parse(raw.body, &layout) else {
             return RecordAction::Keep;
         };
-        let (misc, held) = self.unwind(&sample, raw.misc, place);
-        match (sample.put_unwound(misc, &self.chain, out), held) {
+        let (misc, deferred) = self.unwind(&sample, raw.misc, place);
+        match (sample.put_unwound(misc, &self.chain, out), deferred) {
             (Err(_), _) => RecordAction::Keep,
             (Ok(()), None) => RecordAction::Replace,
-            (Ok(()), Some(held)) => {
-                self.deferred.push_back(held);
+            (Ok(()), Some(deferred)) => {
+                self.deferred.push_back(deferred);
                 RecordAction::Defer
             }
         }
     }
 
-    /// Puts the sample's callchain together; answers the record's new misc bits, and whether it waits
-    /// for more.
+    /// Puts the sample's callchain together. Returns the record's new misc bits, and the sample if it is
+    /// deferred.
     fn unwind(
         &mut self,
         sample: &Sample<'_>,
@@ -273,7 +262,7 @@ impl Unwinding {
         self.tables.extend_to(self.map.images().len());
         self.tables.jit.set_time(sample.time().unwrap_or(0));
         self.memory.at(sample.time().unwrap_or(u64::MAX));
-        let code = Code::new(pid, &self.map, &self.tables, &self.memory);
+        let code = ProcessCode::new(pid, &self.map, &self.tables, &self.memory);
         let frames = &mut self.frames;
         let end = self
             .unwinder
@@ -316,10 +305,11 @@ impl Unwinding {
     }
 }
 
-/// How far above the outermost frame's stack pointer copies are kept: nothing was seen to need it.
+/// Bytes above the outermost frame's stack pointer that are still forwarded, as a margin: nothing was
+/// seen to need them.
 const ABOVE_OUTERMOST: u64 = 256;
 
-/// Tells the drain threads where the stack of a sample's thread begins, if that is beyond doubt.
+/// Learns the base of a thread's stack, if it is beyond doubt: drain threads forward no bytes above it.
 fn learn_base(bases: &StackBases, sample: &Sample<'_>, end: UnwindOutcome, frames: &[Frame]) {
     let (Some(tid), Some(outermost)) = (sample.tid().map(i32::cast_unsigned), frames.last()) else {
         return;
@@ -344,71 +334,7 @@ fn learn_base(bases: &StackBases, sample: &Sample<'_>, end: UnwindOutcome, frame
     }
 }
 
-/// Whether samples of this event have what it takes.
+/// Returns true if samples of this event have user registers and stack.
 pub(crate) fn is_to_unwind(attr: &Attr) -> bool {
     (attr.sample_type).contains(SampleType::REGS_USER | SampleType::STACK_USER)
-}
-
-/// What [`DeepStackCompleter`] knows a thread by.
-fn thread(tid: i32) -> u64 {
-    u64::from(tid.cast_unsigned())
-}
-
-/// The code of a process, as the unwinder asks for it.
-struct Code<'a> {
-    pid: Pid,
-    map: &'a LiveMap,
-    mappings: &'a [LiveMapping],
-    generation: u64,
-    tables: &'a Tables,
-    memory: &'a ProcessMemories,
-}
-
-impl<'a> Code<'a> {
-    fn new(
-        pid: Pid,
-        map: &'a LiveMap,
-        tables: &'a Tables,
-        memory: &'a ProcessMemories,
-    ) -> Code<'a> {
-        Code {
-            pid,
-            map,
-            mappings: map.mappings(pid),
-            generation: map.generation(pid),
-            tables,
-            memory,
-        }
-    }
-}
-
-impl Modules for Code<'_> {
-    fn find(&self, avma: u64) -> Option<Module<'_>> {
-        let mapping = rprof_processes::find_live(self.mappings, avma)?;
-        if !mapping.executable {
-            return None;
-        }
-        let table = self.tables.get(self.map.images(), mapping, self.pid);
-        let bias = table.and_then(|table| table.bias(mapping.start, mapping.file_offset));
-        Some(Module {
-            table: table.filter(|_| bias.is_some()),
-            bias: bias.unwrap_or(0),
-        })
-    }
-
-    fn code(&self, avma: u64, into: &mut [u8]) -> usize {
-        self.memory.copy(self.pid, avma, into)
-    }
-
-    fn jit_table(&self, avma: u64) -> Option<Arc<UnwindTable>> {
-        self.tables.jit.find(ARCH?, self.pid.0, avma)
-    }
-
-    fn generation(&self) -> Option<u64> {
-        Some(self.generation)
-    }
-
-    fn process(&self) -> Option<u64> {
-        Some(thread(self.pid.0))
-    }
 }

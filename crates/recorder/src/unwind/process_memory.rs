@@ -27,9 +27,9 @@ type Opened = (Pid, Option<Arc<File>>);
 /// The memory of processes, through `/proc/PID/mem`, as it is now.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessMemories {
-    /// The one used last comes first.
+    /// Processes whose memory is open or was refused, the one used last first.
     open: RefCell<Vec<Opened>>,
-    /// Pages of code, each in the one place that it can have.
+    /// Direct-mapped cache of pages of code.
     code: RefCell<Vec<Option<CodePage>>>,
     /// The time of the sample that is looked at, in ns of CLOCK_MONOTONIC.
     time: Cell<u64>,
@@ -46,7 +46,7 @@ struct CodePage {
 }
 
 impl ProcessMemories {
-    /// The memory of a process; of none if it cannot be read.
+    /// Opens the memory of a process, unless it is open. `None` if it cannot be read.
     fn of(&self, pid: Pid) -> Option<Arc<File>> {
         let mut open = self.open.borrow_mut();
         match open.iter().position(|(known, _)| *known == pid) {
@@ -61,12 +61,13 @@ impl ProcessMemories {
         open.first().and_then(|(_, file)| file.clone())
     }
 
-    /// What is asked for from now on is for a sample that was taken at `time`.
+    /// Sets the time of the sample that is being unwound, in nanoseconds.
     pub(crate) fn at(&self, time: u64) {
         self.time.set(time);
     }
 
-    /// Copies bytes of code from `avma` on, as they were at the time of the sample or later; says how many.
+    /// Copies bytes of code from `avma` on, as they were at the time of the sample or later. Returns
+    /// their number.
     pub(crate) fn copy(&self, pid: Pid, avma: u64, into: &mut [u8]) -> usize {
         let mut done = 0;
         while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -81,7 +82,7 @@ impl ProcessMemories {
         done
     }
 
-    /// The same, no further than to the end of the page.
+    /// Copies bytes of code from `avma` to the end of its page at most. Returns their number.
     fn copy_of_page(&self, pid: Pid, avma: u64, into: &mut [u8]) -> usize {
         let within = (avma % PAGE as u64) as usize;
         let start = avma - within as u64;
@@ -125,7 +126,7 @@ impl ProcessMemories {
         len
     }
 
-    /// A process's memory, for one stack.
+    /// Returns a process's memory, for one stack.
     pub(crate) fn stack(&self, pid: Pid) -> Option<StackMemory> {
         Some(StackMemory {
             file: self.of(pid)?,
@@ -147,7 +148,7 @@ impl ProcessMemories {
 #[derive(Debug)]
 pub(crate) struct StackMemory {
     file: Arc<File>,
-    /// Where it starts, its bytes, and how many of them there are.
+    /// Address of the page that was read last, its bytes, and the number of those that are valid.
     page: RefCell<(u64, [u8; PAGE], usize)>,
     reads_left: Cell<u32>,
 }

@@ -22,7 +22,7 @@ const MOST_AHEAD: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
     tables: Vec<Table>,
-    /// Those of code that is no part of an image.
+    /// Tables of JIT code.
     pub(super) jit: JitUnwindTables,
     /// To the thread that opens large images ahead, once there is one.
     ahead: Option<Sender<Ahead>>,
@@ -39,14 +39,14 @@ struct Ahead {
 }
 
 impl Tables {
-    /// Makes room for so many images.
+    /// Grows to this number of images.
     pub(crate) fn extend_to(&mut self, images: usize) {
         if self.tables.len() < images {
             self.tables.resize_with(images, Table::default);
         }
     }
 
-    /// A process has mapped an image: begins to open it, if it is large.
+    /// Handles a mapping: begins to open its image, if it is large.
     pub(crate) fn mapped(&mut self, images: &[Image], mapping: &LiveMapping, pid: Pid) {
         self.extend_to(images.len());
         let number = mapping.backing.0 as usize;
@@ -72,7 +72,7 @@ impl Tables {
         });
     }
 
-    /// The table of an image that `pid` has mapped there. `None` where the image cannot be
+    /// Returns the table of an image that `pid` has mapped there. `None` where the image cannot be
     /// read, or is no ELF file, or is memory.
     pub(crate) fn get(
         &self,

@@ -1,4 +1,4 @@
-//! What became of the stacks of a recording.
+//! Outcomes of unwinding, counted.
 
 use std::collections::BTreeMap;
 
@@ -60,25 +60,26 @@ impl From<TruncationReason> for StackCause {
 pub struct StackTally {
     /// Samples with a user side, unwound.
     pub total: u64,
-    /// Those that reach their root, joined ones among them.
+    /// Samples whose stacks reach their root, joined ones among them.
     pub complete: u64,
-    /// Those of which a part was known from elsewhere than the sample.
+    /// Samples whose outer frames were known from other moments of their thread.
     pub joined: u64,
-    /// The others, by cause and by the name of the image of the outermost frame.
+    /// Samples whose stacks do not reach their root, by cause and by the name of the outermost frame's
+    /// image.
     pub truncated: BTreeMap<(StackCause, String), u64>,
     /// Samples with no user side: kernel threads.
     pub kernel_only: u64,
 }
 
 impl StackTally {
-    /// What a file says from the start: its callchains are unwound, and those that are cut
-    /// have the bit that tells so.
+    /// Makes the key and value that each file has from the start: its callchains are unwound, and those
+    /// that are cut short have [`Misc::TRUNCATED_STACK`](rprof_records::Misc::TRUNCATED_STACK).
     pub(crate) fn announced() -> (String, String) {
         ("stacks.by".to_owned(), "rprof".to_owned())
     }
 
-    /// As pairs of key and value, for the file: readers find a truncated stack by its bit, and
-    /// the causes here.
+    /// Makes keys and values for the file's private section: readers find a truncated stack by its bit,
+    /// and the causes here.
     pub(crate) fn notes(&self) -> Vec<(String, String)> {
         let note = |key: &str, value: u64| (key.to_owned(), value.to_string());
         let mut notes = vec![

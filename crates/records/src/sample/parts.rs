@@ -29,7 +29,7 @@ impl ContextMarker {
     /// User mode of the guest.
     pub const GUEST_USER: ContextMarker = ContextMarker(-2560i64 as u64);
 
-    /// Whether an entry of a callchain is a marker and no address
+    /// Returns true if an entry of a callchain is a marker and no address
     /// (`>= PERF_CONTEXT_MAX`).
     #[inline]
     pub fn is_marker(entry: u64) -> bool {
@@ -52,7 +52,7 @@ impl<'a> Callchain<'a> {
         self.bytes.len() / 8
     }
 
-    /// Whether there is no entry.
+    /// Returns true if there is no entry.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -117,7 +117,7 @@ pub struct StackDump<'a> {
 pub struct BranchEntry {
     /// Address of the branch.
     pub from: u64,
-    /// Its target.
+    /// Address that the branch went to.
     pub to: u64,
     /// Bit field `struct perf_branch_entry` after the addresses, as read.
     pub flags: u64,
@@ -139,7 +139,7 @@ impl BranchEntries<'_> {
         self.entries.len() / 24
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

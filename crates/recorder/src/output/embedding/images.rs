@@ -44,7 +44,7 @@ struct HeldImage {
     file: File,
     device: (u32, u32),
     inode: u64,
-    /// Whether its path leads to it from here, as far as was seen last.
+    /// True if its path led to it from here when that was last looked at.
     is_here: bool,
 }
 

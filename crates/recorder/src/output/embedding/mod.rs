@@ -7,7 +7,7 @@
 //!                                 --> a section of the recording, which perf skips
 //! ```
 //!
-//! What is in a process's own mount namespace goes with it, and so does a file that is deleted;
+//! A file in a process's own mount namespace goes with the process, as does a file that is deleted;
 //! a perf map in `/tmp` may be that of the next process with the same number. So rprof takes
 //! hold of them while it records. Everything is bounded, and what is left out becomes a [`Notice`].
 

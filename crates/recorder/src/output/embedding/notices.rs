@@ -1,4 +1,4 @@
-//! What became of files that reports will need.
+//! Notices of files that reports will need: embedded in the recording, or not.
 
 use std::path::PathBuf;
 

@@ -29,7 +29,7 @@ const MOST_KEPT: usize = 512 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Runtimes {
     living: BTreeMap<i32, Runtime>,
-    /// Of those that have ended.
+    /// Files of processes that have ended.
     ended: Vec<KeptFile<'static>>,
     held: usize,
     round: u32,

@@ -40,7 +40,7 @@ const MOST_LOOKS: usize = 8;
 /// The CPU that these records are from: none that there is.
 pub const NO_CPU: u32 = u32::MAX;
 
-/// What was found.
+/// The records of what was there, and counts of it.
 #[derive(Clone, Debug, Default)]
 pub struct Existing {
     /// The records, one after another, in the order of time.
@@ -55,12 +55,12 @@ pub struct Existing {
     pub vanished: usize,
     /// Processes whose mappings this user may not see.
     pub refused: Vec<u32>,
-    /// How long it took.
+    /// Time that the reading took.
     pub took: Duration,
 }
 
 impl Existing {
-    /// What the session is to tell of it.
+    /// Returns the step down that the session is to report: mappings that this user may not see.
     pub fn degradation(&self) -> Option<Degradation> {
         let example = *self.refused.first()?;
         Some(Degradation::MapsRefused {
@@ -69,7 +69,7 @@ impl Existing {
         })
     }
 
-    /// The records as a batch for the merge, with a promise of nothing.
+    /// Returns the records as a sideband batch for the merge, with watermark 0.
     pub fn into_batch(self) -> Batch {
         Batch {
             cpu: NO_CPU,
@@ -106,7 +106,7 @@ pub fn read(session: &Session) -> Existing {
     Reading::new(Procfs::default(), layout, build_ids).run(&scope)
 }
 
-/// Which processes to read.
+/// Choice of processes to read.
 #[derive(Clone, Debug)]
 enum Scope {
     /// All that there are.
@@ -164,7 +164,8 @@ impl Reading {
         self.found
     }
 
-    /// What processes that were read have started since.
+    /// Returns the processes that were started, by ones that were read, since the machine was up for
+    /// `since`.
     fn born_since(&self, since: Duration) -> Vec<u32> {
         let is_new = |pid: &u32| {
             let stat = self.proc.stat(*pid);

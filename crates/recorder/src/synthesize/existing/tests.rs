@@ -1,4 +1,4 @@
-//! Of this machine's processes, and of a /proc made up.
+//! Tests with this machine's processes, and with a made-up /proc.
 
 use super::*;
 use rprof_records::{Attr, RawBytes, RawRecord, SampleType};

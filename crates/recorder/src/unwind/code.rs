@@ -1,0 +1,125 @@
+//! The code of one process, as the unwinder looks it up.
+
+use std::sync::Arc;
+
+use rprof_processes::{LiveMap, LiveMapping, Pid};
+use rprof_unwind::{Arch, CodeLookup, Frame, Module, Modules, UnwindTable};
+
+use super::process_memory::ProcessMemories;
+use super::tables::Tables;
+
+/// This machine's processor, if it is one that can be unwound.
+pub(super) const ARCH: Option<Arch> = if cfg!(target_arch = "x86_64") {
+    Some(Arch::X86_64)
+} else if cfg!(target_arch = "aarch64") {
+    Some(Arch::Aarch64)
+} else {
+    None
+};
+
+/// Returns the key by which the unwinder and its [`DeepStackCompleter`](rprof_unwind::DeepStackCompleter)
+/// tell threads and processes apart.
+pub(super) fn thread(tid: i32) -> u64 {
+    u64::from(tid.cast_unsigned())
+}
+
+/// The code that one process has mapped at the moment, for the unwinder.
+pub(super) struct ProcessCode<'a> {
+    pid: Pid,
+    map: &'a LiveMap,
+    mappings: &'a [LiveMapping],
+    generation: u64,
+    tables: &'a Tables,
+    memory: &'a ProcessMemories,
+}
+
+impl<'a> ProcessCode<'a> {
+    pub(super) fn new(
+        pid: Pid,
+        map: &'a LiveMap,
+        tables: &'a Tables,
+        memory: &'a ProcessMemories,
+    ) -> ProcessCode<'a> {
+        ProcessCode {
+            pid,
+            map,
+            mappings: map.mappings(pid),
+            generation: map.generation(pid),
+            tables,
+            memory,
+        }
+    }
+}
+
+impl Modules for ProcessCode<'_> {
+    fn find(&self, avma: u64) -> Option<Module<'_>> {
+        let mapping = rprof_processes::find_live(self.mappings, avma)?;
+        if !mapping.executable {
+            return None;
+        }
+        let table = self.tables.get(self.map.images(), mapping, self.pid);
+        let bias = table.and_then(|table| table.bias(mapping.start, mapping.file_offset));
+        Some(Module {
+            table: table.filter(|_| bias.is_some()),
+            bias: bias.unwrap_or(0),
+        })
+    }
+
+    fn code(&self, avma: u64, into: &mut [u8]) -> usize {
+        self.memory.copy(self.pid, avma, into)
+    }
+
+    fn jit_table(&self, avma: u64) -> Option<Arc<UnwindTable>> {
+        self.tables.jit.find(ARCH?, self.pid.0, avma)
+    }
+
+    fn generation(&self) -> Option<u64> {
+        Some(self.generation)
+    }
+
+    fn process(&self) -> Option<u64> {
+        Some(thread(self.pid.0))
+    }
+}
+
+impl ProcessCode<'_> {
+    /// Returns true if the call before `caller`'s return address may have called `function`. A direct call
+    /// of another function (x86-64 `call rel32`) has not, unless its target jumps elsewhere.
+    pub(super) fn may_call(&self, caller: &Frame, function: u64) -> bool {
+        let mut call = [0; 5];
+        let at = caller.address.wrapping_sub(5);
+        let is_direct = cfg!(target_arch = "x86_64")
+            && self.code(at, &mut call) == call.len()
+            && call[0] == 0xe8;
+        if !is_direct {
+            return true;
+        }
+        let [_, offset @ ..] = call;
+        let offset = i64::from(i32::from_le_bytes(offset));
+        let target = caller.address.wrapping_add_signed(offset);
+        let mut code = [0; 6];
+        let len = self.code(target, &mut code);
+        let code = &code[..len.min(code.len())];
+        let code = code.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(code);
+        let code = code.strip_prefix(&[0xf2]).unwrap_or(code);
+        // `jmp *GOT` of a PLT entry, and a plain jump.
+        target == function || matches!(code, [0xff, ..] | [0xe9, ..] | [0xeb, ..])
+    }
+}
+
+impl CodeLookup for ProcessCode<'_> {
+    /// Returns the first address of a frame's function.
+    fn function_of(&self, frame: &Frame) -> Option<u64> {
+        let module = self.find(frame.lookup_address())?;
+        let svma = frame.lookup_address().wrapping_sub(module.bias);
+        let start = module.table?.function_start(svma)?;
+        Some(start.wrapping_add(module.bias))
+    }
+
+    fn image_offset(&self, address: u64) -> Option<(u64, u64)> {
+        let mapping = rprof_processes::find_live(self.mappings, address)?;
+        let offset = address.wrapping_sub(mapping.start);
+        let offset = offset.wrapping_add(mapping.file_offset);
+        Some((mapping.backing.0.into(), offset))
+    }
+}
