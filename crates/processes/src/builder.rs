@@ -190,7 +190,7 @@ impl ProcessMapBuilder {
     /// The kernel gained a function of its own making, such as a BPF program
     /// (KSYMBOL): `len` bytes from `start` on are called `name`.
     ///
-    /// Its end need not be told: a symbol that comes to the same place later replaces it.
+    /// The end of a symbol need not be told: one that comes to the same place later replaces it.
     pub fn handle_kernel_symbol(&mut self, time: Time, start: u64, len: u64, name: &[u8]) {
         if self.refuses() {
             return;

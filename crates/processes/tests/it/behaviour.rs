@@ -1,4 +1,4 @@
-//! What each record does, one story at a time.
+//! Effects of each record, one story at a time.
 
 use rprof_processes::{Pid, ProcessMapBuilder, Tid, Timeline};
 

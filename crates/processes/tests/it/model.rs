@@ -94,7 +94,7 @@ impl ModelSpace {
         }
     }
 
-    /// What ever held at the address, in feed order.
+    /// Returns all that ever held at the address, in feed order.
     fn history(&self, address: u64) -> Vec<&Mapped> {
         let mut history: Vec<&Mapped> = Vec::new();
         for mapped in self.mapped.iter().filter(|m| m.covers(address)) {
@@ -246,7 +246,7 @@ proptest! {
         }
     }
 
-    /// What the callchain interner of an analysis relies on.
+    /// The callchain interner of an analysis relies on this.
     #[test]
     fn equal_states_answer_alike(ops in ops()) {
         let (timeline, _) = build(&ops);

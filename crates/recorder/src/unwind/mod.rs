@@ -79,7 +79,7 @@ struct Layout {
     stack: u32,
 }
 
-/// How a record goes on to the output.
+/// Treatment of a record on its way to the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordAction {
     /// It is written as it is.

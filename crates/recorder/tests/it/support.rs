@@ -28,7 +28,7 @@ pub(crate) fn record(script: &str, options: RecordOptions) -> Summary {
 /// A shell script that computes for some tens of milliseconds.
 pub(crate) const BUSY: &str = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
 
-/// What a [`Collector`] was given.
+/// Everything that a [`Collector`] was given.
 #[derive(Debug, Default)]
 pub(crate) struct Collected {
     pub(crate) events: Vec<EventDescription>,
