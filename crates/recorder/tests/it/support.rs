@@ -3,9 +3,9 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use rprof_launch::Launcher;
+use rprof_launch::{Launcher, WaitOutcome};
 use rprof_perfdata::{EventDescription, FeatureSections, RecordWriter};
-use rprof_recorder::{Output, RecordOptions, Recording, StopReason, Summary};
+use rprof_recorder::{Output, RecordOptions, Recording, Summary};
 use rprof_sampler::{Session, SessionBuilder};
 
 /// Samples at 4 kHz of CPU time, of programs alone.
@@ -18,7 +18,7 @@ pub(crate) fn record(script: &str, options: RecordOptions) -> Summary {
     let command = Launcher::new("sh").args(["-c", script]);
     let mut recording = Recording::start(session(), &command, options).unwrap();
     let stopped = recording.wait(None, None).unwrap();
-    let Some(StopReason::Exited(status)) = stopped else {
+    let WaitOutcome::Exited(status) = stopped else {
         panic!("{script}: {stopped:?}");
     };
     assert!(status.success(), "{script}: {status}");
