@@ -5,12 +5,12 @@ use rprof_records::{Mapped, ProcessEvent};
 use crate::huge_pages;
 use crate::ids::{CommId, Pid, SpaceId, Tid, Time};
 use crate::image::{Image, ImageIdentity, ImageTable, Side};
+use crate::mapping::Mapping;
 use crate::names::NameTable;
 use crate::process::ProcessTable;
 use crate::space::Space;
 use crate::timeline::Timeline;
 use crate::tree::Arena;
-use crate::view::Mapping;
 
 /// A mapping, as an MMAP or MMAP2 record or a line of `/proc/PID/maps` describes it.
 #[derive(Clone, Copy, Debug)]

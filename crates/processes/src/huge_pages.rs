@@ -17,8 +17,8 @@
 //! recognised: nothing there says how much of the file they hold.
 
 use crate::image::{ImageKind, ImageTable};
+use crate::mapping::Mapping;
 use crate::tree::{Arena, Root};
-use crate::view::Mapping;
 
 const HUGE_PAGE: u64 = 2 << 20;
 

@@ -75,6 +75,7 @@ mod huge_pages;
 mod ids;
 mod image;
 mod live;
+mod mapping;
 mod moment;
 mod names;
 mod process;
@@ -89,7 +90,8 @@ pub use image::{Image, ImageIdentity, ImageKind};
 pub use live::{
     Images, LiveMap, LiveMapping, LiveProcesses, MappingRecord, Records, Retain, find as find_live,
 };
+pub use mapping::{Mapping, Resolved};
 pub use moment::Moment;
 pub use process::{Process, Thread};
 pub use timeline::{Stats, Timeline};
-pub use view::{MapView, Mapping, Resolved};
+pub use view::MapView;

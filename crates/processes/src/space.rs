@@ -1,9 +1,10 @@
 //! Address spaces: the history of one set of mappings.
 
 use crate::ids::{MapState, SpaceId, Time};
+use crate::mapping::Mapping;
 use crate::moment::Span;
 use crate::tree::{Arena, NIL, Root};
-use crate::view::{MapView, Mapping};
+use crate::view::MapView;
 
 /// A tree, and the time from which it tells the truth.
 #[derive(Clone, Copy, Debug)]

@@ -2,11 +2,12 @@
 
 use crate::ids::{CommId, ImageId, MapState, Pid, SpaceId, Tid, Time};
 use crate::image::Image;
+use crate::mapping::Resolved;
 use crate::moment::{Moment, Span};
 use crate::process::{Process, ProcessTable, Thread};
 use crate::space::Space;
 use crate::tree::Arena;
-use crate::view::{MapView, Resolved};
+use crate::view::MapView;
 
 /// The finished process map: processes, names and mappings, with the times at which they hold. Immutable.
 ///

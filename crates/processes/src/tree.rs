@@ -12,7 +12,7 @@
 //! Height is at most 1.44 log2(n), so the recursion is shallow: 46 at 2^32 nodes.
 
 use crate::ids::{ImageId, Time};
-use crate::view::Mapping;
+use crate::mapping::Mapping;
 
 /// Index of a node. [`NIL`] is the empty tree.
 pub(crate) type Root = u32;

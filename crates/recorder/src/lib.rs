@@ -17,7 +17,8 @@
 //! | `mapped_files` | the files behind mappings |
 //! | [`machine`] | features of the file's header that describe this machine |
 //! | [`tracing_data`] | formats of tracepoints, for readers |
-//! | [`summary`] | [`Summary`] and [`Progress`] |
+//! | [`progress`] | [`Progress`] and [`WriterState`], while it goes on |
+//! | [`summary`] | [`Summary`], at the end |
 //! | [`throttling`] | [`Throttling`]: when the kernel paused sampling |
 //!
 //! Nothing here prints or decides how things are shown.
@@ -27,6 +28,7 @@ mod mapped_files;
 pub mod options;
 mod output;
 pub mod pipeline;
+pub mod progress;
 pub mod recording;
 pub mod summary;
 pub mod synthesize;
@@ -34,10 +36,11 @@ pub mod throttling;
 pub mod tracing_data;
 mod unwind;
 
-pub use options::{Output, RecordError, RecordOptions, WriterFactory};
-pub use output::{NotEmbedded, Notice, RotationPolicy};
+pub use options::{Output, RecordError, RecordOptions};
+pub use output::{NotEmbedded, Notice, RotationPolicy, WriterFactory};
 pub use pipeline::merge::Merge;
+pub use progress::{Progress, WriterState};
 pub use recording::Recording;
-pub use summary::{Progress, Summary, WriterState};
+pub use summary::Summary;
 pub use throttling::{SuggestedRate, Throttling};
 pub use unwind::{StackCause, StackTally};

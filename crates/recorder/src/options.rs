@@ -9,7 +9,7 @@ use rprof_perfdata::output::OutputError;
 use rprof_perfdata::{EventDescription, FeatureSections, RecordWriter};
 use rprof_sampler::SessionError;
 
-use crate::output::RotationPolicy;
+use crate::output::{RotationPolicy, WriterFactory};
 
 /// Cause for which a recording could not be made, or not be finished.
 #[derive(Debug, thiserror::Error)]
@@ -105,42 +105,7 @@ impl Output {
         W: RecordWriter + Send + 'static,
         F: FnOnce(&[EventDescription], &FeatureSections) -> io::Result<W> + Send + 'static,
     {
-        Output::Writer(WriterFactory(Box::new(|events, features| {
-            Ok(Box::new(create(events, features)?))
-        })))
-    }
-}
-
-type CreateWriter =
-    dyn FnOnce(&[EventDescription], &FeatureSections) -> io::Result<Box<dyn CustomWriter>> + Send;
-
-/// Creates the caller's writer once events and features are known. Made by [`Output::writer`].
-pub struct WriterFactory(Box<CreateWriter>);
-
-impl WriterFactory {
-    pub(crate) fn create(
-        self,
-        events: &[EventDescription],
-        features: &FeatureSections,
-    ) -> io::Result<Box<dyn CustomWriter>> {
-        (self.0)(events, features)
-    }
-}
-
-impl std::fmt::Debug for WriterFactory {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("WriterFactory")
-    }
-}
-
-/// A [`RecordWriter`] that can be finished without knowing its type.
-pub(crate) trait CustomWriter: RecordWriter + Send {
-    fn finish_boxed(self: Box<Self>, features: FeatureSections) -> io::Result<u64>;
-}
-
-impl<W: RecordWriter + Send> CustomWriter for W {
-    fn finish_boxed(self: Box<Self>, features: FeatureSections) -> io::Result<u64> {
-        self.finish(features)
+        Output::Writer(WriterFactory::new(create))
     }
 }
 

@@ -1,7 +1,6 @@
-//! Counts during a recording, and its summary at the end.
+//! The summary at the end of a recording.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rprof_sampler::Degradation;
@@ -9,63 +8,6 @@ use rprof_sampler::Degradation;
 use crate::output::Notice;
 use crate::throttling::Throttling;
 use crate::unwind::StackTally;
-
-/// Counts while recording.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// Samples written.
-    pub samples: u64,
-    /// Records known to be lost.
-    pub lost: u64,
-    /// Bytes of records written.
-    pub bytes: u64,
-    /// Since the program was started.
-    pub elapsed: Duration,
-}
-
-/// State of the writer thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum WriterState {
-    /// It writes.
-    Writing,
-    /// There are as many bytes as were wanted; what comes now is not written.
-    Full,
-    /// It could not write; [`Recording::finish`](crate::Recording::finish) says why.
-    Failed,
-}
-
-/// Counts that the writer thread publishes.
-#[derive(Debug, Default)]
-pub(crate) struct LiveCounts {
-    pub(crate) samples: AtomicU64,
-    pub(crate) lost: AtomicU64,
-    pub(crate) bytes: AtomicU64,
-    /// A [`WriterState`].
-    pub(crate) state: AtomicU8,
-    /// From which time on records belong to the next file; 0 if none was asked for.
-    pub(crate) switch: AtomicU64,
-}
-
-impl LiveCounts {
-    pub(crate) fn progress(&self, elapsed: Duration) -> Progress {
-        let load = |n: &AtomicU64| n.load(Ordering::Relaxed);
-        Progress {
-            samples: load(&self.samples),
-            lost: load(&self.lost),
-            bytes: load(&self.bytes),
-            elapsed,
-        }
-    }
-
-    pub(crate) fn state(&self) -> WriterState {
-        match self.state.load(Ordering::SeqCst) {
-            0 => WriterState::Writing,
-            1 => WriterState::Full,
-            _ => WriterState::Failed,
-        }
-    }
-}
 
 /// Result of a finished recording.
 #[derive(Clone, Debug, Default)]

@@ -15,6 +15,7 @@
 //! | [`sample_id`] | [`SampleId`]: the trailer of every other record |
 //! | [`record`] | [`Record`]: every record of the kernel, typed |
 //! | [`sideband`] | [`ProcessEvent`]: meaning of the records that describe processes, decided once |
+//! | `error` | [`DecodeError`] |
 //! | [`encode`] | the way back to bytes |
 //! | `unwound` | samples whose registers and stack became a callchain |
 //!
@@ -24,6 +25,7 @@ pub mod attr;
 pub mod build_id;
 pub mod bytes;
 pub mod encode;
+mod error;
 pub mod flags;
 pub mod header;
 pub mod layout;
@@ -39,11 +41,12 @@ pub use attr::{Attr, AttrError, EventKind};
 pub use build_id::BuildId;
 pub use bytes::{Endian, RawBytes};
 pub use encode::{EncodeError, RegisterValues, SampleFields, put_record};
+pub use error::DecodeError;
 pub use flags::{AttrFlags, BranchSampleType, ReadFormat, SampleType};
 pub use header::{CpuMode, Header, Misc, RawRecord, RecordType};
 pub use layout::SampleLayout;
 pub use read_values::{ReadValue, ReadValues};
-pub use record::{Comm, DecodeError, Lost, Mmap, Mmap2, MmapIdentity, PROT_EXEC, Record, Task};
+pub use record::{Comm, Lost, Mmap, Mmap2, MmapIdentity, PROT_EXEC, Record, Task};
 pub use sample::{
     BranchEntries, BranchEntry, Callchain, ContextMarker, Registers, Sample, SampleField, StackDump,
 };

@@ -6,10 +6,10 @@ use parts::counted;
 pub use parts::{BranchEntries, BranchEntry, Callchain, ContextMarker, Registers, StackDump};
 
 use crate::bytes::RawBytes;
+use crate::error::DecodeError;
 use crate::flags::{BranchSampleType, SampleType};
 use crate::layout::SampleLayout;
 use crate::read_values::{ReadValues, read_len};
-use crate::record::DecodeError;
 
 /// The fields behind the fixed ones, in the order in which the kernel writes
 /// them. WEIGHT stands for both of its forms.

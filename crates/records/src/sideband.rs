@@ -12,9 +12,10 @@
 
 use std::borrow::Cow;
 
+use crate::error::DecodeError;
 use crate::header::{CpuMode, Misc, RawRecord, RecordType};
 use crate::layout::SampleLayout;
-use crate::record::{DecodeError, Mmap2, MmapIdentity, PROT_EXEC, Record};
+use crate::record::{Mmap2, MmapIdentity, PROT_EXEC, Record};
 
 /// `PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER`: the symbol went away.
 const KSYMBOL_UNREGISTER: u16 = 1;

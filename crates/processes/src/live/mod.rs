@@ -12,6 +12,7 @@
 
 mod mappings;
 mod processes;
+mod records;
 mod retain;
 
 use std::collections::BTreeMap;

@@ -1,13 +1,11 @@
 //! Parts of mappings and names that a live map keeps.
 
-use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use rprof_records::{Comm, Mapped, Misc, Mmap, Mmap2, MmapIdentity, Record};
+use rprof_records::{Mapped, Misc, MmapIdentity};
 
-use super::{LiveMap, LiveMapping};
-use crate::ids::{ImageId, Pid};
+use crate::ids::ImageId;
 use crate::image::{Image, ImageIdentity, ImageTable, Side};
 
 /// Choice of what a [`LiveMap`] keeps beside addresses and ids.
@@ -55,11 +53,11 @@ pub struct Records;
 /// The contents of a mapping's record, but for its addresses.
 #[derive(Debug)]
 pub struct MappingRecord {
-    misc: Misc,
-    tid: i32,
-    identity: Option<MmapIdentity>,
-    prot_and_flags: Option<(u32, u32)>,
-    path: Box<[u8]>,
+    pub(super) misc: Misc,
+    pub(super) tid: i32,
+    pub(super) identity: Option<MmapIdentity>,
+    pub(super) prot_and_flags: Option<(u32, u32)>,
+    pub(super) path: Box<[u8]>,
 }
 
 impl Retain for Records {
@@ -79,47 +77,4 @@ impl Retain for Records {
     fn name(&mut self, name: &[u8]) -> Arc<[u8]> {
         name.into()
     }
-}
-
-impl LiveMap<Records> {
-    /// Makes records of a process as it is now, with the misc bits that belong to each: a COMM for
-    /// each thread whose name is known, and an MMAP2 (or MMAP, where it was one) for each mapping.
-    pub fn records(&self, pid: Pid) -> impl Iterator<Item = (Record<'_>, Misc)> + '_ {
-        let names = self.threads(pid).filter_map(move |(tid, name)| {
-            let (pid, tid) = (pid.0, tid.0);
-            let name = Cow::Borrowed(&name?[..]);
-            Some((Record::Comm(Comm { pid, tid, name }), Misc(0)))
-        });
-        let mappings = self.mappings(pid).iter();
-        names.chain(mappings.map(move |mapping| mapping_record(pid, mapping)))
-    }
-}
-
-fn mapping_record(pid: Pid, mapping: &LiveMapping<Arc<MappingRecord>>) -> (Record<'_>, Misc) {
-    let said = &mapping.backing;
-    let (pid, tid, path) = (pid.0, said.tid, Cow::Borrowed(&said.path[..]));
-    let (start, len) = (mapping.start, mapping.end - mapping.start);
-    let pgoff = mapping.file_offset;
-    let record = match (said.identity, said.prot_and_flags) {
-        (Some(identity), Some((prot, flags))) => Record::Mmap2(Mmap2 {
-            pid,
-            tid,
-            start,
-            len,
-            pgoff,
-            identity,
-            prot,
-            flags,
-            path,
-        }),
-        _ => Record::Mmap(Mmap {
-            pid,
-            tid,
-            start,
-            len,
-            pgoff,
-            path,
-        }),
-    };
-    (record, said.misc)
 }

@@ -12,6 +12,7 @@
 //! |---|---|
 //! | `rotation` | from one file to the next |
 //! | `carried` | [`CarriedRecords`]: what a file must begin with |
+//! | `custom_writer` | [`WriterFactory`]: writers of the caller's |
 //! | `sink` | [`Sink`]: a file, a stream, or a writer of the caller's |
 //! | `tally` | [`Tally`]: counts of what went into a file |
 //! | `build_ids` | build-ids of what was mapped |
@@ -20,12 +21,14 @@
 
 mod build_ids;
 mod carried;
+mod custom_writer;
 mod embedding;
 mod rotation;
 mod sink;
 mod tally;
 mod wall_clock;
 
+pub use custom_writer::WriterFactory;
 pub use embedding::{NotEmbedded, Notice};
 pub(crate) use sink::Sink;
 pub(crate) use tally::Tally;
@@ -47,7 +50,7 @@ use rprof_sampler::Stream;
 use crate::pipeline::deferred::RecordSink;
 use crate::pipeline::layouts::Layouts;
 use crate::pipeline::merge::Released;
-use crate::summary::LiveCounts;
+use crate::progress::LiveCounts;
 use crate::synthesize::kernel_maps;
 use build_ids::BuildIds;
 use carried::CarriedRecords;

@@ -7,7 +7,7 @@ use rprof_perfdata::{
     EventDescription, FeatureSections, GrowingWriter, PipeWriter, RecordWriter, WriteOptions,
 };
 
-use crate::options::CustomWriter;
+use super::custom_writer::CustomWriter;
 
 /// A destination of records. Calls for files and streams are not dynamic, since there is one for
 /// each record.

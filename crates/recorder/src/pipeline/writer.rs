@@ -15,7 +15,7 @@ use super::deferred::DeferralQueue;
 use super::layouts::Layouts;
 use super::merge::{Merge, Released};
 use crate::output::RotatingOutput;
-use crate::summary::{LiveCounts, WriterState};
+use crate::progress::{LiveCounts, WriterState};
 use crate::unwind::{RecordAction, StackTally, Unwinding};
 
 /// Least time between two rounds.
