@@ -86,7 +86,7 @@ fn exports(c: &mut Criterion) {
     assert_eq!(profile.quality.named, profile.quality.frames);
     let mut group = c.benchmark_group("export");
     group
-        .throughput(Throughput::Elements(profile.entries.len() as u64))
+        .throughput(Throughput::Elements(profile.aggregated.len() as u64))
         .sample_size(20);
     group.bench_function("folded", |b| {
         b.iter(|| black_box(folded::fold(&profile, 0, Weight::Period)));

@@ -123,7 +123,7 @@ fn sums(profile: &Profile) {
     assert!((0.0..=1.0).contains(&q.named_share()));
     assert!((0.0..=1.0).contains(&q.complete_share()));
     for (number, event) in profile.events.iter().enumerate() {
-        let entries = || profile.entries.iter().filter(|e| e.event == number);
+        let entries = || profile.aggregated.iter().filter(|e| e.event == number);
         assert_eq!(entries().map(|e| e.samples).sum::<u64>(), event.samples);
         let weight = entries().fold(0u64, |sum, e| sum.saturating_add(e.weight));
         assert_eq!(weight, event.weight);

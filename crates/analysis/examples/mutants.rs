@@ -73,7 +73,7 @@ impl Worst {
             let profile = analyse(&data, &symbolizer, &options);
             let listed = Samples::read(&data, &symbolizer, &options);
             let frames: usize = listed.iter().map(|s| s.frames().count()).sum();
-            Some(profile.entries.len() + frames)
+            Some(profile.aggregated.len() + frames)
         }));
         let (time, memory) = (start.elapsed(), PEAK.load(Ordering::Relaxed) - before);
         self.mutants += 1;

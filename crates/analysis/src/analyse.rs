@@ -6,7 +6,7 @@ use rprof_symbols::Symbolizer;
 
 use crate::assemble::assemble;
 use crate::comms::unknown_comms;
-use crate::options::{Options, PassOptions};
+use crate::options::{Options, PassOptions, SymbolOptions};
 use crate::sample_pass::resolve_in_parts;
 use crate::sample_pass::results::WorkerResults;
 use crate::sideband_pass::Index;
@@ -20,7 +20,8 @@ pub fn analyse(data: &PerfData, symbolizer: &Symbolizer, options: &Options) -> P
     let n = options.thread_count();
     let pass = PassOptions {
         by_thread: options.by_task,
-        per_sample: false,
+        per_sample: options.columns,
+        addresses: options.addresses,
     };
     let (index, parts, symbols) = std::thread::scope(|scope| {
         // The kernel's list takes longer than pass one, and waits for nothing.
@@ -37,7 +38,12 @@ pub fn analyse(data: &PerfData, symbolizer: &Symbolizer, options: &Options) -> P
         let parts = WorkerResults::new(parts);
         let locations = parts.locations.as_slice();
         let heat = || parts.samples_by_location();
-        let symbols = symbolize(&index, locations, heat, symbolizer, options.by_line, n);
+        let names = SymbolOptions {
+            by_line: options.by_line,
+            by_build_id: options.addresses,
+            threads: n,
+        };
+        let symbols = symbolize(&index, locations, heat, symbolizer, names);
         (index, parts, symbols)
     });
     let warnings = warnings(&index, &parts, &options.filter);

@@ -1,16 +1,20 @@
 //! From stacks of locations to the profile: stacks of functions, and what is known of them.
 
-use rprof_processes::CommId;
+use rprof_processes::{CommId, Pid, Tid};
 use rustc_hash::FxHashMap;
 
-use rprof_profile::{Entry, EventSummary, FunctionStacks, Profile, StackId, Start};
+use rprof_profile::{
+    AggregatedStack, EventSummary, Frame, FrameAddress, FrameListId, Profile, ProfileBuilder,
+    Sample, StackPosition, SymbolTables, Thread, ThreadId, WeightUnit,
+};
 
 use crate::comms::thread_name;
-use crate::groups::{SampleGroup, Weights};
+use crate::groups::{SampleGroup, SampleRow, Weights};
 use crate::location::CodeRegion;
 use crate::options::Options;
 use crate::sample_pass::aggregate_table::SampleGroups;
 use crate::sample_pass::results::{WorkerResult, WorkerResults};
+use crate::sample_pass::stacks::{Locations, StackTable};
 use crate::sideband_pass::Index;
 use crate::stack_end::StackEnd;
 use crate::symbolize::Symbols;
@@ -29,6 +33,7 @@ pub(crate) fn assemble(
     let is_kernel: Vec<bool> = (locations.as_slice().iter())
         .map(|location| matches!(location.place, CodeRegion::Kernel(_)))
         .collect();
+    let frames = options.addresses.then(|| frames(&locations, &symbols));
     drop(locations);
     let has_callchains = parts.iter().any(|part| part.resolved.has_callchains);
     let known = AssembleInputs {
@@ -36,6 +41,8 @@ pub(crate) fn assemble(
         is_kernel,
         has_callchains,
         filter: &options.filter,
+        addresses: options.addresses,
+        columns: options.columns,
         events: index.events.len(),
     };
     let shares = rprof_parallel::run(parts.len(), parts.len(), |queue| {
@@ -50,16 +57,24 @@ pub(crate) fn assemble(
     shares.sort_unstable_by_key(|(number, _)| *number);
     let shares: Vec<WorkerStacks> = shares.into_iter().map(|(_, share)| share).collect();
 
-    let mut quality = Quality {
+    let quality = Quality {
         lost: index.events.iter().map(|e| e.lost).sum(),
         throttled: index.events.iter().map(|e| e.throttled).sum(),
         ..Quality::default()
     };
-    tally_frames(&mut quality, &shares, &symbols);
+    let of_function = samples_by_function(&shares, &symbols);
+    let named = Quality::of_frames(&symbols.functions, &symbols.objects, &of_function);
+    let mut quality = Quality {
+        stacks: quality.stacks,
+        lost: quality.lost,
+        throttled: quality.throttled,
+        ..named
+    };
     let events = index.data.events().list().iter().zip(&index.events);
     let mut events: Vec<EventSummary> = events
         .map(|(event, tally)| EventSummary {
             name: event.name.clone(),
+            unit: WeightUnit::of_event(&event.name),
             lost: tally.lost,
             ..EventSummary::default()
         })
@@ -73,26 +88,49 @@ pub(crate) fn assemble(
     }
     let time = parts.iter().filter_map(|part| part.resolved.time);
     let time = time.reduce(|(a, b), (c, d)| (a.min(c), b.max(d)));
-    let parts = parts.into_iter();
-    let contexts: Vec<SampleGroups> = parts.map(|part| part.resolved.contexts).collect();
+    let (contexts, rows): (Vec<SampleGroups>, Vec<RowsOfWorker>) = (parts.into_iter())
+        .map(|part| {
+            let rows = RowsOfWorker {
+                rows: part.resolved.rows,
+                stacks: part.resolved.stacks,
+            };
+            (part.resolved.contexts, rows)
+        })
+        .unzip();
 
-    let mut comms = Comms::default();
-    let mut stacks = FunctionStacks::default();
+    let mut builder = ProfileBuilder::new()
+        .source(index.data.path())
+        .columns(options.columns);
+    let mut threads = Threads {
+        index,
+        by_task: options.by_task,
+        known: FxHashMap::default(),
+    };
     let most = shares.iter().map(|s| s.groups.len()).sum();
-    let mut entries: Vec<Entry> = Vec::with_capacity(most);
+    let mut entries: Vec<AggregatedStack> = Vec::with_capacity(most);
     let mut common: Values<SampleGroup> = Values::default();
     // Entries by what they are counted by, in common numbers.
     let mut known: FxHashMap<Key, usize> = FxHashMap::default();
     known.reserve(most);
-    for (share, contexts) in shares.into_iter().zip(contexts) {
+    let mut samples: Vec<Sample> = Vec::new();
+    let mut tables = Some(SymbolTables {
+        functions: symbols.functions,
+        objects: symbols.objects,
+        files: symbols.files,
+        frames,
+        lists: Lists::default(),
+    });
+    for ((share, contexts), rows) in shares.into_iter().zip(contexts).zip(rows) {
         let lists = share.lists;
-        let numbers: Vec<u32> = match stacks.parts.len() {
-            0 => {
-                stacks.parts = lists;
-                (0..stacks.parts.len() as u32).collect()
+        let numbers: Vec<FrameListId> = match tables.take() {
+            // The first worker's lists are those of the profile.
+            Some(tables) => {
+                let count = lists.len() as u32;
+                builder.set_tables(SymbolTables { lists, ..tables });
+                (0..count).map(FrameListId).collect()
             }
-            _ => (0..lists.len() as u32)
-                .map(|number| stacks.parts.intern(lists.get(number)).0)
+            None => (0..lists.len() as u32)
+                .map(|number| builder.intern_frame_list(lists.get(number)))
                 .collect(),
         };
         let own = contexts.all().iter();
@@ -100,41 +138,97 @@ pub(crate) fn assemble(
         for (key, amount) in share.groups {
             let key = Key {
                 context: contexts[key.context as usize],
-                outer: numbers[key.outer as usize],
-                inner: numbers[key.inner as usize],
+                outer: numbers[key.outer as usize].0,
+                inner: numbers[key.inner as usize].0,
             };
             let at = *known.entry(key).or_insert_with(|| {
                 let group = *common.get(key.context);
-                entries.push(Entry {
+                entries.push(AggregatedStack {
                     event: group.event as usize,
-                    comm: comms.number(index, group),
-                    pid: group.pid,
-                    tid: if options.by_task { group.tid } else { 0 },
-                    stack: StackId(stacks.stacks.len() as u32),
+                    thread: threads.id(&mut builder, group),
+                    stack: builder.push_stack(FrameListId(key.outer), FrameListId(key.inner)),
                     samples: 0,
                     weight: 0,
                 });
-                stacks.stacks.push((key.outer, key.inner));
                 entries.len() - 1
             });
             let entry = &mut entries[at];
             entry.samples += amount.samples;
             entry.weight = entry.weight.saturating_add(amount.weight);
         }
+        for row in &rows.rows {
+            let stack = rows.stacks.stack(row.group.stack);
+            let context = common.find(&SampleGroup {
+                stack: 0,
+                ..row.group
+            });
+            let outer = share.outer.get(stack.callers as usize);
+            let inner = match stack.leaf() {
+                None => Some(&share.empty),
+                Some(leaf) => share.inner.get(leaf as usize).and_then(Option::as_ref),
+            };
+            let (Some(context), Some(outer), Some(inner)) = (context, outer, inner) else {
+                continue;
+            };
+            let key = Key {
+                context,
+                outer: numbers[*outer as usize].0,
+                inner: numbers[*inner as usize].0,
+            };
+            // Samples whose leaf the filter does not want are in no entry.
+            let Some(entry) = known.get(&key).map(|at| &entries[*at]) else {
+                continue;
+            };
+            samples.push(Sample {
+                time: row.time,
+                cpu: row.cpu,
+                thread: entry.thread,
+                stack: entry.stack,
+                event: entry.event,
+                weight: row.period,
+            });
+        }
     }
-    Profile {
-        source: index.data.path().to_owned(),
-        events,
-        comms: comms.names.into_vec(),
-        functions: symbols.functions,
-        files: symbols.files,
-        objects: symbols.objects,
-        entries,
-        quality,
-        time,
-        has_callchains,
-        stacks,
+    if let Some(tables) = tables {
+        builder.set_tables(tables);
     }
+    if options.columns {
+        builder.set_samples(samples);
+    }
+    builder.set_aggregated(entries, events);
+    builder.set_time(time);
+    builder.set_callchains(has_callchains);
+    builder.finish_with_quality(quality)
+}
+
+/// Samples of one worker, one by one.
+struct RowsOfWorker {
+    rows: Vec<SampleRow>,
+    stacks: StackTable,
+}
+
+/// Returns the frames of all locations, as [`Symbols`] numbers them.
+fn frames(locations: &Locations, symbols: &Symbols) -> Vec<Frame> {
+    let mut frames = Vec::with_capacity(symbols.frame_count());
+    let mut by_first: Vec<(u32, u32)> = (0..locations.as_slice().len() as u32)
+        .map(|location| (symbols.first_frame(location), location))
+        .collect();
+    by_first.sort_unstable();
+    for (_, location) in by_first {
+        let at = locations.as_slice()[location as usize];
+        let address = match at.caller {
+            true => FrameAddress::ReturnAddress(at.lookup.wrapping_add(1)),
+            false => FrameAddress::InstructionPointer(at.lookup),
+        };
+        let all = symbols.frames(location).iter().zip(0..);
+        frames.extend(all.map(|(frame, inline_depth)| Frame {
+            function: frame.function,
+            address: Some(address),
+            line: frame.line,
+            inline_depth,
+        }));
+    }
+    frames
 }
 
 /// What it takes to make functions of locations.
@@ -144,8 +238,26 @@ struct AssembleInputs<'a> {
     is_kernel: Vec<bool>,
     has_callchains: bool,
     filter: &'a Filter,
+    /// True if frames are told apart by address.
+    addresses: bool,
+    /// True if samples are wanted one by one.
+    columns: bool,
     /// Number of events.
     events: usize,
+}
+
+impl AssembleInputs<'_> {
+    /// Iterates over the ids of the frames at a location, outermost first: of its functions, or
+    /// where addresses are kept of the location's own frames.
+    #[inline]
+    fn frames(&self, location: u32) -> impl Iterator<Item = u32> + '_ {
+        let first = self.symbols.first_frame(location);
+        let frames = self.symbols.frames(location).iter().zip(first..);
+        frames.map(|(frame, own)| match self.addresses {
+            false => frame.function.0,
+            true => own,
+        })
+    }
 }
 
 /// What samples are counted together by that are alike in their functions.
@@ -169,6 +281,11 @@ struct WorkerStacks {
     events: Vec<Weights>,
     /// By location, in how many samples it is.
     at: Vec<u64>,
+    /// Where samples are wanted one by one: lists of frames by list of callers, by leaf, and the
+    /// list without frames.
+    outer: Vec<u32>,
+    inner: Vec<Option<u32>>,
+    empty: u32,
 }
 
 impl WorkerStacks {
@@ -186,8 +303,8 @@ impl WorkerStacks {
             .map(|number| {
                 list.clear();
                 let locations = callers.get(number).iter().rev();
-                let frames = locations.flat_map(|own| symbols.frames(location(*own)));
-                list.extend(frames.map(|frame| frame.function.0));
+                let frames = locations.flat_map(|own| known.frames(location(*own)));
+                list.extend(frames);
                 share.lists.intern(&list).0
             })
             .collect();
@@ -215,8 +332,7 @@ impl WorkerStacks {
                 None => nothing,
                 Some(own) => *inner[own as usize].get_or_insert_with(|| {
                     list.clear();
-                    let frames = symbols.frames(location(own));
-                    list.extend(frames.iter().map(|frame| frame.function.0));
+                    list.extend(known.frames(location(own)));
                     share.lists.intern(&list).0
                 }),
             };
@@ -232,27 +348,42 @@ impl WorkerStacks {
                 share.at[location(*own) as usize] += samples;
             }
         }
+        if known.columns {
+            (share.outer, share.inner, share.empty) = (outer, inner, nothing);
+        }
         share
     }
 }
 
-/// Names of threads, each with a number.
-#[derive(Default)]
-struct Comms {
-    names: Values<String>,
-    known: FxHashMap<(Option<CommId>, i32), u32>,
+/// Ids of threads.
+struct Threads<'a> {
+    index: &'a Index<'a>,
+    by_task: bool,
+    known: FxHashMap<(Option<CommId>, i32, i32), ThreadId>,
 }
 
-impl Comms {
-    fn number(&mut self, index: &Index<'_>, group: SampleGroup) -> u32 {
-        // Threads with a name are called by nothing else.
-        let tid = match group.comm {
-            Some(_) => 0,
-            None => group.tid,
+impl Threads<'_> {
+    fn id(&mut self, builder: &mut ProfileBuilder, group: SampleGroup) -> ThreadId {
+        let timeline = &self.index.timeline;
+        // Threads with a name are told apart by nothing else, unless by task.
+        let (pid, tid) = match (self.by_task, group.comm) {
+            (true, _) => (group.pid, group.tid),
+            (false, Some(_)) => (0, 0),
+            (false, None) => (0, group.tid),
         };
-        *self.known.entry((group.comm, tid)).or_insert_with(|| {
-            let name = group.comm.and_then(|comm| index.timeline.comm_name(comm));
-            self.names.intern(thread_name(name, group.tid))
+        *(self.known.entry((group.comm, pid, tid))).or_insert_with(|| {
+            let name = group.comm.and_then(|comm| timeline.comm_name(comm));
+            let comm = builder.intern_comm(&thread_name(name, group.tid));
+            let process = timeline.comm(Pid(pid), Tid(pid), u64::MAX);
+            let process_comm = process
+                .filter(|_| self.by_task && pid > 0)
+                .map(|name| builder.intern_comm(&String::from_utf8_lossy(name)));
+            builder.intern_thread(Thread {
+                pid: self.by_task.then_some(pid),
+                tid: self.by_task.then_some(tid),
+                comm,
+                process_comm,
+            })
         })
     }
 }
@@ -307,11 +438,11 @@ fn tally(
     let complete = match (from_root.next(), from_root.next()) {
         // Nothing but the kernel: a kernel thread, or the user side was not asked for.
         (Some(outermost), _) if known.is_kernel[outermost as usize] => true,
-        (Some(outermost), _) if function(outermost).start == Start::Root => true,
+        (Some(outermost), _) if function(outermost).position == StackPosition::Root => true,
         // The start code of a stripped C library has no name, but nothing else
         // calls an entry.
         (Some(outermost), Some(next)) => {
-            function(outermost).name.is_err() && function(next).start == Start::Entry
+            function(outermost).name.is_err() && function(next).position == StackPosition::Entry
         }
         _ => false,
     };
@@ -330,8 +461,8 @@ fn add(to: &mut StackTally, more: &StackTally) {
     to.unwound += more.unwound;
 }
 
-/// Counts the frames that have names, and those that have none.
-fn tally_frames(quality: &mut Quality, shares: &[WorkerStacks], symbols: &Symbols) {
+/// Returns by function in how many samples it is, a sample counting once for each of its frames.
+fn samples_by_function(shares: &[WorkerStacks], symbols: &Symbols) -> Vec<u64> {
     let mut of_function = vec![0u64; symbols.functions.len()];
     for share in shares {
         for (location, samples) in (0..).zip(&share.at).filter(|(_, samples)| **samples > 0) {
@@ -340,20 +471,5 @@ fn tally_frames(quality: &mut Quality, shares: &[WorkerStacks], symbols: &Symbol
             }
         }
     }
-    let mut worst = Vec::new();
-    let seen = symbols.functions.iter().zip(&of_function);
-    for (function, count) in seen.filter(|(_, count)| **count > 0) {
-        quality.frames += count;
-        match &function.name {
-            Ok(_) => quality.named += count,
-            Err(reason) => {
-                *quality.unnamed.entry(*reason).or_default() += count;
-                let object = &symbols.objects[function.object.0 as usize];
-                worst.push((object.name.to_string(), *reason, *count));
-            }
-        }
-    }
-    worst.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.cmp(b)));
-    worst.truncate(5);
-    quality.worst = worst;
+    of_function
 }

@@ -57,6 +57,21 @@ impl ImageLookup {
         }
     }
 
+    /// Returns the build-id of the image at a region, if the recording has it.
+    pub(crate) fn build_id_of(&self, region: CodeRegion, timeline: &Timeline) -> Option<BuildId> {
+        match region {
+            CodeRegion::Image(id) => self.build_id(timeline.image(id)?),
+            CodeRegion::Kernel(id) => {
+                let module = id.and_then(|id| timeline.image(id));
+                match module.filter(|image| image.kind == ImageKind::KernelModule) {
+                    Some(module) => self.build_id(module),
+                    None => self.build_ids.get(&b"[kernel.kallsyms]"[..]).copied(),
+                }
+            }
+            _ => None,
+        }
+    }
+
     pub(crate) fn target(
         &self,
         place: CodeRegion,

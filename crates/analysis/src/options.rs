@@ -9,6 +9,13 @@ pub struct Options {
     pub filter: Filter,
     /// Tell samples apart by process and thread, not by thread name alone.
     pub by_task: bool,
+    /// Keep the address of each frame, with its line and inline depth: see
+    /// [`Profile::frame`](rprof_profile::Profile::frame). Stacks that differ in addresses alone
+    /// are distinct then: of a large recording this takes several times the memory.
+    pub addresses: bool,
+    /// Keep the samples one by one, with time and CPU: see
+    /// [`Profile::samples`](rprof_profile::Profile::samples).
+    pub columns: bool,
     /// Tell functions apart by line as well, where the symbolizer tells lines.
     pub by_line: bool,
     /// Threads to use; 0 for as many as there are cores.
@@ -24,6 +31,17 @@ impl Options {
     }
 }
 
+/// Granularity of functions and objects.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SymbolOptions {
+    /// Tells functions apart by line as well, where the symbolizer has lines.
+    pub(crate) by_line: bool,
+    /// Tells objects of one name apart by build-id.
+    pub(crate) by_build_id: bool,
+    /// Number of threads to use.
+    pub(crate) threads: usize,
+}
+
 /// Granularity of the sample pass beside stacks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PassOptions {
@@ -31,4 +49,6 @@ pub(crate) struct PassOptions {
     pub(crate) by_thread: bool,
     /// Keeps a row for each sample.
     pub(crate) per_sample: bool,
+    /// Keeps addresses as they are, even where all addresses of a function have one answer.
+    pub(crate) addresses: bool,
 }

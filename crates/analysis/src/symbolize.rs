@@ -6,12 +6,14 @@ use std::os::unix::ffi::OsStringExt;
 
 use rprof_processes::{Image, ImageKind, SpaceId, Timeline};
 use rprof_profile::intern::Values;
-use rprof_profile::{FileId, Function, FunctionId, Line, Object, ObjectId, Start};
+use rprof_profile::{FileId, Function, FunctionId, Line, Object, ObjectId, StackPosition};
+use rprof_records::BuildId;
 use rprof_symbols::{Lookup, Reason, SourceLine, Symbolizer};
 use rustc_hash::FxHashMap;
 
 use crate::image_lookup::{ImageLookup, Target, recorded_kernel_start};
 use crate::location::{CodeRegion, Location};
+use crate::options::SymbolOptions;
 use crate::sideband_pass::Index;
 
 /// A frame at a location: a function, and where in it.
@@ -58,21 +60,30 @@ impl Symbols {
         &self.frames[found.first as usize..][..found.count as usize]
     }
 
+    /// Returns the index of a location's outermost frame in the table of all frames; those that
+    /// are inlined there follow.
+    pub(crate) fn first_frame(&self, location: u32) -> u32 {
+        self.symbolized[location as usize].first
+    }
+
+    /// Number of frames of all locations.
+    pub(crate) fn frame_count(&self) -> usize {
+        self.frames.len()
+    }
+
     /// The function that lies at a location.
     pub fn outermost(&self, location: u32) -> FunctionId {
         self.frames(location)[0].function
     }
 }
 
-/// Looks up all locations, the images in parallel; `samples` tells how often each was met. Functions are told apart `by_line` as well,
-/// where the symbolizer tells lines.
+/// Looks up all locations, the images in parallel; `samples` returns in how many samples each is.
 pub(crate) fn symbolize(
     index: &Index<'_>,
     locations: &[Location],
     samples: impl FnOnce() -> Vec<u64>,
     symbolizer: &Symbolizer,
-    by_line: bool,
-    threads: usize,
+    options: SymbolOptions,
 ) -> Symbols {
     let origin = ImageLookup::of(index.data, symbolizer.has_root());
     let mut by_place: FxHashMap<CodeRegion, Vec<u32>> = FxHashMap::default();
@@ -97,7 +108,7 @@ pub(crate) fn symbolize(
         let heat = |list: &[u32]| list.iter().map(|i| samples[*i as usize]).sum::<u64>();
         work.sort_by_cached_key(|(_, _, list)| u64::MAX - heat(list));
     }
-    let results = rprof_parallel::run(threads, work.len(), |queue| {
+    let results = rprof_parallel::run(options.threads, work.len(), |queue| {
         let mut done = Vec::new();
         while let Some(piece) = queue.next() {
             let (_, target, list) = &work[piece];
@@ -116,21 +127,26 @@ pub(crate) fn symbolize(
         offset: 0,
     };
     let mut building = SymbolsBuilder {
-        by_line,
+        options,
         symbolized: vec![nothing; locations.len()],
         ..SymbolsBuilder::default()
     };
     for (piece, found) in results {
         let (place, _, list) = &work[piece];
-        let object_name = object_name(*place, &index.timeline);
+        let object = Object {
+            name: object_name(*place, &index.timeline).into(),
+            is_kernel: matches!(place, CodeRegion::Kernel(_)),
+            build_id: origin.build_id_of(*place, &index.timeline),
+        };
         for (i, lookup) in list.iter().zip(found) {
             let made = made_name(*place, locations[*i as usize].lookup, &index.timeline);
-            building.location(*i, *place, &object_name, &lookup, made);
+            building.location(*i, *place, &object, &lookup, made);
         }
     }
+    let objects = building.objects();
     Symbols {
         functions: building.functions.into_vec(),
-        objects: building.objects.into_vec(),
+        objects,
         files: building.files.into_vec(),
         symbolized: building.symbolized,
         frames: building.frames,
@@ -172,11 +188,13 @@ fn resolve(
 /// [`Symbols`] in the making.
 #[derive(Default)]
 struct SymbolsBuilder {
-    by_line: bool,
+    options: SymbolOptions,
     /// The object of the place that was last looked at.
     last_object: Option<(CodeRegion, ObjectId)>,
     functions: Values<Function>,
     objects: Values<Object>,
+    /// Build-ids of the objects, by id.
+    build_ids: Vec<Option<BuildId>>,
     files: Values<Box<str>>,
     symbolized: Vec<Symbolized>,
     frames: Vec<Frame>,
@@ -187,24 +205,22 @@ impl SymbolsBuilder {
         &mut self,
         location: u32,
         place: CodeRegion,
-        object_name: &str,
+        whole: &Object,
         lookup: &Lookup,
         made: Option<(Box<str>, u64)>,
     ) {
-        let is_kernel = matches!(place, CodeRegion::Kernel(_));
         let module = match lookup {
             Ok(frames) if made.is_none() => frames.symbol().module.as_deref(),
             _ => None,
         };
         let object = match (module, self.last_object) {
             (None, Some((last, object))) if last == place => object,
-            _ => ObjectId(self.objects.intern(Object {
-                name: match module {
-                    Some(module) => format!("[{module}]").into(),
-                    None => object_name.into(),
-                },
-                is_kernel,
-            })),
+            (Some(module), _) => self.object(Object {
+                name: format!("[{module}]").into(),
+                build_id: None,
+                ..*whole
+            }),
+            (None, _) => self.object(whole.clone()),
         };
         if module.is_none() {
             self.last_object = Some((place, object));
@@ -212,7 +228,7 @@ impl SymbolsBuilder {
         let first = self.frames.len() as u32;
         let offset = match (lookup, made) {
             (_, Some((name, offset))) => {
-                self.frame(object, Ok(name), Start::Inner, None, false);
+                self.frame(object, Ok(name), StackPosition::Inner, None, false);
                 offset
             }
             (Ok(frames), None) => {
@@ -224,7 +240,7 @@ impl SymbolsBuilder {
                 frames.offset()
             }
             (Err(reason), None) => {
-                self.frame(object, Err(*reason), Start::Inner, None, false);
+                self.frame(object, Err(*reason), StackPosition::Inner, None, false);
                 0
             }
         };
@@ -235,11 +251,36 @@ impl SymbolsBuilder {
         };
     }
 
+    fn object(&mut self, object: Object) -> ObjectId {
+        let build_id = object.build_id;
+        let key = Object {
+            build_id: build_id.filter(|_| self.options.by_build_id),
+            ..object
+        };
+        let id = self.objects.intern(key);
+        let known = id as usize + 1;
+        if self.build_ids.len() < known {
+            self.build_ids.resize(known, None);
+        }
+        let slot = &mut self.build_ids[id as usize];
+        *slot = slot.or(build_id);
+        ObjectId(id)
+    }
+
+    /// Returns the objects, each with the first build-id that was seen of it.
+    fn objects(&mut self) -> Vec<Object> {
+        let mut objects = std::mem::take(&mut self.objects).into_vec();
+        for (object, build_id) in objects.iter_mut().zip(&self.build_ids) {
+            object.build_id = *build_id;
+        }
+        objects
+    }
+
     fn frame(
         &mut self,
         object: ObjectId,
         name: Result<Box<str>, Reason>,
-        start: Start,
+        start: StackPosition,
         line: Option<Line>,
         inlined: bool,
     ) {
@@ -247,9 +288,9 @@ impl SymbolsBuilder {
             self.functions.intern(Function {
                 name,
                 object,
-                start,
+                position: start,
                 line: line
-                    .filter(|_| self.by_line)
+                    .filter(|_| self.options.by_line)
                     .map(|line| Line { column: 0, ..line }),
             }),
         );
@@ -290,7 +331,7 @@ fn made_name(place: CodeRegion, lookup: u64, timeline: &Timeline) -> Option<(Box
 }
 
 /// Where a function stands in the life of a thread, by its name.
-fn start_of(raw: &str) -> Start {
+fn start_of(raw: &str) -> StackPosition {
     match raw {
         "_start"
         | "__start"
@@ -302,11 +343,11 @@ fn start_of(raw: &str) -> Start {
         | "start_thread"
         | "__libc_start_main"
         | "__libc_start_main_impl"
-        | "__libc_start_call_main" => Start::Root,
-        "main" => Start::Entry,
+        | "__libc_start_call_main" => StackPosition::Root,
+        "main" => StackPosition::Entry,
         // What Rust's standard library hands to pthread_create.
-        _ if raw.contains("thread_start") && raw.contains("std") => Start::Entry,
-        _ => Start::Inner,
+        _ if raw.contains("thread_start") && raw.contains("std") => StackPosition::Entry,
+        _ => StackPosition::Inner,
     }
 }
 

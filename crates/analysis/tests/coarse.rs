@@ -101,10 +101,10 @@ fn functions_are_the_same_with_and_without_addresses() {
         };
         let profile = analyse(&data, &symbolizer, &options);
         let mut of_profile = Stacks::new();
-        for entry in &profile.entries {
+        for entry in &profile.aggregated {
             let functions = profile.stack(entry.stack).rev();
             let names = functions.map(|f| profile.function(f).name.clone());
-            let comm = &profile.comms[entry.comm as usize];
+            let comm = profile.comm(entry.thread);
             add(&mut of_profile, comm, names, (entry.samples, entry.weight));
         }
         // One by one, samples keep their addresses.

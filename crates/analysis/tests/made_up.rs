@@ -127,9 +127,8 @@ impl Made {
     fn profile(&self, filter: Filter, threads: usize) -> Profile {
         let options = Options {
             filter,
-            by_task: false,
-            by_line: false,
             threads,
+            ..Options::default()
         };
         analyse(&self.data(), &Symbolizer::builder().build(), &options)
     }
@@ -138,9 +137,9 @@ impl Made {
 /// The stacks of an event as text: comm, frames from root to leaf (a name, or the
 /// object in brackets), samples.
 fn stacks(profile: &Profile, event: usize) -> Vec<String> {
-    let mut all: Vec<String> = (profile.entries.iter().filter(|e| e.event == event))
+    let mut all: Vec<String> = (profile.aggregated.iter().filter(|e| e.event == event))
         .map(|entry| {
-            let mut text = profile.comms[entry.comm as usize].clone();
+            let mut text = profile.comm(entry.thread).to_owned();
             for id in profile.stack(entry.stack) {
                 let function = profile.function(id);
                 text.push(';');

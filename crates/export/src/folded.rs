@@ -10,7 +10,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use rprof_parallel::map_ranges;
-use rprof_profile::{Entry, FunctionId, Profile, Weight};
+use rprof_profile::{AggregatedStack, FunctionId, Profile, Weight};
 use rustc_hash::FxHashMap;
 
 use crate::names::{CleanName, CleanNames};
@@ -86,9 +86,9 @@ pub fn fold(profile: &Profile, event: usize, weight: Weight) -> Folded {
     let names = FrameNames::of(profile);
     let (ranks, ranked) = names.rank();
     let bits = (ranked.len() + 1).ilog2() + 1;
-    let parts = map_ranges(profile.entries.len(), FEW, |part| {
+    let parts = map_ranges(profile.aggregated.len(), FEW, |part| {
         let mut folded = Folded::default();
-        for entry in profile.entries[part].iter().filter(|e| e.event == event) {
+        for entry in profile.aggregated[part].iter().filter(|e| e.event == event) {
             folded.add(profile, entry, weight, &names, &ranks);
         }
         folded.sort(bits);
@@ -213,13 +213,13 @@ impl Folded {
     fn add(
         &mut self,
         profile: &Profile,
-        entry: &Entry,
+        entry: &AggregatedStack,
         weight: Weight,
         names: &FrameNames,
         ranks: &Ranks,
     ) {
         let start = self.ranks.len();
-        let comm = entry.comm as usize;
+        let comm = profile.thread(entry.thread).comm as usize;
         let functions = &names.functions[usize::from(is_java(&profile.comms[comm]))];
         let stack = profile.stack(entry.stack).map(|f| functions[f.0 as usize]);
         self.ranks.push(ranks.inner[names.threads[comm] as usize]);

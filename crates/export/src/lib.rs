@@ -29,7 +29,6 @@ pub mod names;
 pub mod rows;
 pub mod svg;
 pub mod table;
-mod unit;
 pub mod verdict;
 
 pub use formats::{FORMATS, Format};

@@ -61,10 +61,10 @@ impl<'p> CleanNames<'p> {
         CleanName::new(&self.profile.events[event].name)
     }
 
-    /// Returns what the periods of an event count: `ns`, the name of a generic event, or
+    /// Returns the unit of an event's weights: `ns`, the name of a generic event, `samples`, or
     /// `events`.
     pub fn unit(self, event: usize) -> CleanName<'p> {
-        CleanName::new(crate::unit::unit(&self.profile.events[event].name))
+        CleanName::new(self.profile.events[event].unit.as_str())
     }
 
     /// Returns the name of a thread, by its index in [`Profile::comms`].

@@ -84,6 +84,17 @@ impl<T> Default for Values<T> {
     }
 }
 
+impl<T: Eq + Hash> From<Vec<T>> for Values<T> {
+    /// Takes values that are distinct, each under its index. None of them is found by
+    /// [`find`](Values::find) or [`intern`](Values::intern): an equal one gets another number.
+    fn from(values: Vec<T>) -> Self {
+        Values {
+            values,
+            table: HashTable::new(),
+        }
+    }
+}
+
 impl<T: Eq + Hash> Values<T> {
     /// Takes out the values, by number.
     pub fn into_vec(self) -> Vec<T> {

@@ -1,23 +1,47 @@
 //! The model of a profile: what exports are made from, wherever the samples came from.
 //!
+//! A [`Profile`] holds functions with the objects that they lie in, stacks of frames, threads, and
+//! samples, summed up by stack and on request one by one. A [`ProfileBuilder`] makes one:
+//! `rprof-analysis` does so from recordings and from records as they come from folded
+//!
+//!
 //! | module | holds |
 //! |---|---|
-//! | [`model`] | [`Profile`]: events, threads, functions, stacks and their weights |
+//! | [`model`] | [`Profile`], [`EventSummary`] |
+//! | [`builder`] | [`ProfileBuilder`] |
+//! | [`frame`] | [`Function`], [`Object`], [`Frame`]: a function, an address in it, a line, an inline depth |
+//! | [`stacks`] | [`StackId`]: stacks of frames that share their callers |
+//! | [`samples`] | [`Thread`], [`AggregatedStack`], [`SampleColumns`] |
+//! | [`unit`] | [`WeightUnit`]: what weights count |
 //! | [`filter`] | [`Filter`]: which samples count |
 //! | [`top`] | [`TopFunctions`]: sums by function, thread, object or line |
 //! | [`quality`] | [`Quality`]: how much is known, and why the rest is not |
 //! | [`intern`] | [`Lists`](intern::Lists), [`Values`](intern::Values): distinct lists and values by number |
+//!
+//! # Examples
+//!
+//! [`ProfileBuilder`] has a profile built by hand, and its top functions.
 
+pub mod builder;
 pub mod filter;
+pub mod frame;
 pub mod intern;
 pub mod model;
 pub mod quality;
+pub mod samples;
+pub mod stacks;
 pub mod top;
+pub mod unit;
 
+pub use builder::{ProfileBuilder, SymbolTables};
 pub use filter::Filter;
-pub use model::{
-    Entry, EventSummary, FileId, Function, FunctionId, FunctionStacks, Line, Object, ObjectId,
-    Profile, StackId, Start,
+pub use frame::{
+    FileId, Frame, FrameAddress, FrameId, Function, FunctionId, Line, Object, ObjectId,
+    StackPosition,
 };
+pub use model::{EventSummary, Profile};
 pub use quality::{Quality, StackTally};
+pub use samples::{AggregatedStack, Sample, SampleColumns, Thread, ThreadId};
+pub use stacks::{FrameListId, StackId};
 pub use top::{Keys, RowKey, TopFunctions, TopRow, Weight};
+pub use unit::WeightUnit;

@@ -1,172 +1,135 @@
-//! The analysed profile: what an export is made from.
+//! [`Profile`]: what exports are made from.
 
 use std::path::PathBuf;
 
-use rprof_symbols::Reason;
-
-use crate::intern::Lists;
+use crate::frame::{Frame, FrameId, Function, FunctionId, Object, ObjectId};
 use crate::quality::Quality;
+use crate::samples::{AggregatedStack, SampleColumns, Thread, ThreadId};
+use crate::stacks::{FrameStacks, StackId};
+use crate::unit::WeightUnit;
 
-/// A function: an index into [`Profile::functions`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FunctionId(pub u32);
-
-/// An object: an index into [`Profile::objects`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ObjectId(pub u32);
-
-/// A source file: an index into [`Profile::files`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FileId(pub u32);
-
-/// A stack: see [`Profile::stack`]. Those of two entries may be equal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StackId(pub u32);
-
-/// A program, a library, the kernel: what functions lie in.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Object {
-    /// Path, or a name such as `[kernel.kallsyms]`, as recorded. May hold any
-    /// character: escape it before showing it.
-    pub name: Box<str>,
-    /// Whether it is the kernel or a part of it.
-    pub is_kernel: bool,
-}
-
-impl Object {
-    /// The name after its last slash.
-    pub fn base_name(&self) -> &str {
-        self.name.rsplit('/').next().unwrap_or(&self.name)
-    }
-}
-
-/// A line of source code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Line {
-    /// The file.
-    pub file: FileId,
-    /// The line, from 1; 0 where the compiler made code that belongs to none.
-    pub line: u32,
-    /// The column, from 1; 0 where it is unknown.
-    pub column: u32,
-}
-
-/// A function, or the part of an object of which no name is known.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Function {
-    /// The name, demangled; or why there is none. May hold any character: escape
-    /// it before showing it.
-    pub name: Result<Box<str>, Reason>,
-    /// What it lies in.
-    pub object: ObjectId,
-    /// Where it stands in the life of a thread.
-    pub start: Start,
-    /// The line in it, without the column: only where functions were told apart
-    /// by line, and the line is known.
-    pub line: Option<Line>,
-}
-
-/// Where a function stands in the life of a thread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Start {
-    /// Anywhere.
-    #[default]
-    Inner,
-    /// What only the C library's start code calls: `main`, or the function that a
-    /// language's runtime gives a new thread.
-    Entry,
-    /// Where stacks begin: a program's entry, or the C library's start code.
-    Root,
-}
-
-/// Samples that are alike in everything but time and CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Index into [`Profile::events`].
-    pub event: usize,
-    /// Index into [`Profile::comms`].
-    pub comm: u32,
-    /// Process; 0 unless samples were told apart by task.
-    pub pid: i32,
-    /// Thread; 0 unless samples were told apart by task.
-    pub tid: i32,
-    /// The stack.
-    pub stack: StackId,
-    /// Number of samples.
-    pub samples: u64,
-    /// Sum of their periods.
-    pub weight: u64,
-}
-
-/// What a profile holds of one event.
+/// Totals of one event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventSummary {
-    /// Name.
+    /// Name, with modifiers, as recorded.
     pub name: String,
-    /// Samples that count.
+    /// Unit of the weights.
+    pub unit: WeightUnit,
+    /// Number of samples that count.
     pub samples: u64,
-    /// Sum of their periods.
+    /// Sum of their weights, in `unit`.
     pub weight: u64,
     /// Records lost, in the whole recording.
     pub lost: u64,
 }
 
-/// A profile.
+/// A profile: samples summed up by thread and stack of frames.
+///
+/// Made by a [`ProfileBuilder`](crate::ProfileBuilder).
 #[derive(Debug, Default)]
 pub struct Profile {
-    /// Where it was read from.
+    /// Path of the file that it was read from; empty if there is none.
     pub source: PathBuf,
     /// Events, in the file's order; those without samples too.
     pub events: Vec<EventSummary>,
     /// Names of threads. Bytes that are no UTF-8 are replaced.
     pub comms: Vec<String>,
+    /// Threads, or names of threads where these are not told apart.
+    pub threads: Vec<Thread>,
     /// Distinct functions.
     pub functions: Vec<Function>,
     /// Distinct objects.
     pub objects: Vec<Object>,
-    /// Distinct source files, by path, of the lines of functions. May hold any character.
+    /// Distinct source files, by path, of the lines of functions and frames. May hold any
+    /// character.
     pub files: Vec<Box<str>>,
-    /// The samples, grouped, in no order.
-    pub entries: Vec<Entry>,
-    /// How much is known.
+    /// The samples, summed up by event, thread and stack; in no order.
+    pub aggregated: Vec<AggregatedStack>,
+    /// The samples one by one, where the profile was made with columns.
+    pub samples: Option<SampleColumns>,
+    /// How much is known, and why the rest is not.
     pub quality: Quality,
-    /// Time of the first and the last sample that counts, in nanoseconds.
+    /// Times of the first and the last sample that counts, in nanoseconds.
     pub time: Option<(u64, u64)>,
-    /// Whether samples have callchains, or only an address.
+    /// True if samples have callchains, false if they have an address only.
     pub has_callchains: bool,
-    /// The stacks: see [`stack`](Self::stack).
-    pub stacks: FunctionStacks,
-}
-
-/// Stacks of functions, each of two lists: many have their callers in common.
-#[derive(Debug, Default)]
-pub struct FunctionStacks {
-    /// Lists of numbers of functions.
-    pub parts: Lists<u32>,
-    /// By stack, the numbers of its outer list, root first, and of its inner one.
-    pub stacks: Vec<(u32, u32)>,
+    /// Frames by id, where the profile keeps addresses; else frames are functions.
+    pub(crate) frames: Option<Vec<Frame>>,
+    pub(crate) stacks: FrameStacks,
 }
 
 impl Profile {
-    /// The functions of a stack (two may be equal), root first, leaf last. Calls that were inlined are among them.
+    /// Iterates over the functions of a stack, root first, leaf last. Inlined calls are among
+    /// them.
+    ///
+    /// # Panics
+    /// If the stack is one of another profile.
+    #[inline]
     pub fn stack(&self, id: StackId) -> impl DoubleEndedIterator<Item = FunctionId> + '_ {
-        let FunctionStacks { parts, stacks } = &self.stacks;
-        let (outer, inner) = stacks[id.0 as usize];
-        let functions = parts.get(outer).iter().chain(parts.get(inner));
-        functions.map(|f| FunctionId(*f))
+        let frames = self.frames.as_deref();
+        (self.stacks.get(id)).map(move |frame| match frames {
+            None => FunctionId(frame.0),
+            Some(frames) => frames[frame.0 as usize].function,
+        })
     }
 
-    /// A function by its number.
+    /// Iterates over the frames of a stack, root first, leaf last.
+    ///
+    /// # Panics
+    /// If the stack is one of another profile.
+    pub fn frames(&self, id: StackId) -> impl DoubleEndedIterator<Item = FrameId> + '_ {
+        self.stacks.get(id)
+    }
+
+    /// Returns a frame by its id.
+    ///
+    /// # Panics
+    /// If the frame is one of another profile.
+    pub fn frame(&self, id: FrameId) -> Frame {
+        match &self.frames {
+            None => Frame::of(FunctionId(id.0)),
+            Some(frames) => frames[id.0 as usize],
+        }
+    }
+
+    /// Returns whether frames keep their addresses.
+    pub fn has_addresses(&self) -> bool {
+        self.frames.is_some()
+    }
+
+    /// Returns a function by its id.
+    ///
+    /// # Panics
+    /// If the function is one of another profile.
     pub fn function(&self, id: FunctionId) -> &Function {
         &self.functions[id.0 as usize]
     }
 
-    /// An object by its number.
+    /// Returns an object by its id.
+    ///
+    /// # Panics
+    /// If the object is one of another profile.
     pub fn object(&self, id: ObjectId) -> &Object {
         &self.objects[id.0 as usize]
     }
 
-    /// The first event that has samples: what a report of one event shows.
+    /// Returns a thread by its id.
+    ///
+    /// # Panics
+    /// If the thread is one of another profile.
+    pub fn thread(&self, id: ThreadId) -> &Thread {
+        &self.threads[id.0 as usize]
+    }
+
+    /// Returns the name of a thread.
+    ///
+    /// # Panics
+    /// If the thread is one of another profile.
+    pub fn comm(&self, id: ThreadId) -> &str {
+        &self.comms[self.thread(id).comm as usize]
+    }
+
+    /// Returns the index of the first event that has samples: what a report of one event shows.
     pub fn main_event(&self) -> Option<usize> {
         self.events.iter().position(|e| e.samples > 0)
     }

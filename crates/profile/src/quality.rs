@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use rprof_symbols::Reason;
 
+use crate::frame::{Function, Object};
+
 /// What became of the stacks of samples with a user side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackTally {
@@ -45,6 +47,27 @@ pub struct Quality {
 }
 
 impl Quality {
+    /// Counts the frames that have a name, and those that have none by reason and object, of how
+    /// many samples each function is in.
+    pub fn of_frames(functions: &[Function], objects: &[Object], samples: &[u64]) -> Quality {
+        let mut quality = Quality::default();
+        let seen = functions.iter().zip(samples);
+        for (function, count) in seen.filter(|(_, count)| **count > 0) {
+            quality.frames += count;
+            match &function.name {
+                Ok(_) => quality.named += count,
+                Err(reason) => {
+                    *quality.unnamed.entry(*reason).or_default() += count;
+                    let object = &objects[function.object.0 as usize];
+                    (quality.worst).push((object.name.to_string(), *reason, *count));
+                }
+            }
+        }
+        (quality.worst).sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.cmp(b)));
+        quality.worst.truncate(5);
+        quality
+    }
+
     /// Share of frames with a name, from 0 to 1; 1 where there are no frames.
     pub fn named_share(&self) -> f64 {
         share(self.named, self.frames)

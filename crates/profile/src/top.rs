@@ -2,7 +2,9 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::model::{Entry, FunctionId, Line, ObjectId, Profile};
+use crate::frame::{FunctionId, Line, ObjectId};
+use crate::model::Profile;
+use crate::samples::{AggregatedStack, Thread};
 
 /// What a sample counts for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,7 +98,7 @@ impl TopFunctions {
         // By row, the number of the entry that it counted last.
         let mut counted: Vec<usize> = Vec::new();
         let mut weight_total = 0u64;
-        let entries = profile.entries.iter().filter(|e| e.event == event);
+        let entries = profile.aggregated.iter().filter(|e| e.event == event);
         for (number, entry) in (1..).zip(entries) {
             let amount = match weight {
                 Weight::Period => entry.weight,
@@ -162,11 +164,12 @@ impl TopFunctions {
     }
 }
 
-fn key(profile: &Profile, entry: &Entry, function: FunctionId, keys: Keys) -> RowKey {
+fn key(profile: &Profile, entry: &AggregatedStack, function: FunctionId, keys: Keys) -> RowKey {
+    let thread: &Thread = profile.thread(entry.thread);
     RowKey {
-        comm: keys.comm.then_some(entry.comm),
-        pid: keys.pid.then_some(entry.pid),
-        tid: keys.tid.then_some(entry.tid),
+        comm: keys.comm.then_some(thread.comm),
+        pid: thread.pid.filter(|_| keys.pid),
+        tid: thread.tid.filter(|_| keys.tid),
         object: keys.object.then(|| profile.function(function).object),
         function: keys.symbol.then_some(function),
         line: keys.line.then(|| profile.function(function).line),

@@ -58,8 +58,7 @@ pub(crate) fn resolve_in_parts(
         true => events.iter().map(|_| None).collect(),
         false => events.iter().map(FixedLayoutParser::new).collect(),
     };
-    // Rows tell addresses.
-    let canonicalizer = match pass.per_sample {
+    let canonicalizer = match pass.addresses {
         true => None,
         false => FunctionCanonicalizer::new(index, symbolizer),
     };

@@ -22,7 +22,7 @@ use crate::comms::thread_name;
 use crate::groups::SampleRow;
 use crate::location::{Context, Location};
 use crate::options::Options;
-use crate::options::PassOptions;
+use crate::options::{PassOptions, SymbolOptions};
 use crate::sample_pass::resolve;
 use crate::sample_pass::results::WorkerOutput;
 use crate::sideband_pass::Index;
@@ -93,14 +93,19 @@ impl<'a> Samples<'a> {
         let pass = PassOptions {
             by_thread: true,
             per_sample: true,
+            addresses: true,
         };
         let mut resolved = resolve(&index, symbolizer, &options.filter, pass, n);
         (resolved.rows).sort_unstable_by_key(|r| (r.time, r.order, r.group.event));
         let trace = details.trace.then(|| Trace::of(data)).flatten();
         further_locations(&index, &mut resolved, details, trace.as_ref());
         let locations = resolved.locations.as_slice();
+        let names = SymbolOptions {
+            threads: n,
+            ..SymbolOptions::default()
+        };
         let heat = || resolved.rows_by_location();
-        let symbols = symbolize(&index, locations, heat, symbolizer, false, n);
+        let symbols = symbolize(&index, locations, heat, symbolizer, names);
         let mut names = Values::default();
         let name_of = (resolved.rows.iter())
             .map(|row| {

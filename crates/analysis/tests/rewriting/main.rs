@@ -50,14 +50,16 @@ fn seen(data: &PerfData, symbolizer: &Symbolizer) -> Seen {
     let frame = |id| {
         let function = profile.function(id);
         let object = profile.object(function.object);
-        format!("{:?} {:?} {object:?}", function.name, function.start)
+        format!("{:?} {:?} {object:?}", function.name, function.position)
     };
-    let mut entries: Vec<_> = (profile.entries.iter())
+    let mut entries: Vec<_> = (profile.aggregated.iter())
         .map(|e| {
             let stack: Vec<_> = profile.stack(e.stack).map(frame).collect();
-            let comm = profile.comms[e.comm as usize].clone();
+            let comm = profile.comm(e.thread).to_owned();
             let stack = stack.join(";");
-            (e.event, comm, e.pid, e.tid, stack, e.samples, e.weight)
+            let thread = profile.thread(e.thread);
+            let (pid, tid) = (thread.pid.unwrap_or(-1), thread.tid.unwrap_or(-1));
+            (e.event, comm, pid, tid, stack, e.samples, e.weight)
         })
         .collect();
     entries.sort();

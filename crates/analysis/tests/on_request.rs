@@ -1,0 +1,177 @@
+//! Addresses and columns, which a profile keeps on request, against the samples one by one.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use rprof_analysis::{Options, Samples, analyse};
+use rprof_perfdata::PerfData;
+use rprof_profile::{FrameAddress, Profile};
+use rprof_records::{
+    Attr, AttrFlags, ContextMarker, Endian, EventKind, Misc, Record, SampleFields, SampleId,
+    SampleLayout, SampleType,
+};
+use rprof_symbols::Symbolizer;
+
+mod common;
+
+const BASE: u64 = 0x5500_0000_0000;
+
+/// More samples than it takes to canonicalize addresses: those of the profile must be kept
+/// nevertheless.
+const SAMPLES: u64 = 24_000;
+
+/// Samples all over this program.
+fn recording() -> PerfData {
+    let attr = Attr {
+        kind: EventKind::SOFTWARE,
+        sample_type: SampleType::IP
+            | SampleType::TID
+            | SampleType::TIME
+            | SampleType::CPU
+            | SampleType::CALLCHAIN
+            | SampleType::PERIOD,
+        flags: AttrFlags::SAMPLE_ID_ALL,
+        ..Attr::default()
+    };
+    let layout = SampleLayout::new(&attr, Endian::NATIVE);
+    let program = std::env::current_exe().unwrap();
+    let len = std::fs::metadata(&program).unwrap().len();
+    let mut records = Vec::new();
+    let map = common::mapping(7, BASE, len, 0, program.to_str().unwrap());
+    (Record::Mmap2(map))
+        .encode(Misc::USER, &layout, &SampleId::default(), &mut records)
+        .unwrap();
+    let mut seed = 1_u64;
+    let mut random = |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (seed >> 33) % below
+    };
+    for n in 0..SAMPLES {
+        let mut callchain = vec![ContextMarker::USER.0];
+        callchain.extend((0..1 + n % 3).map(|_| BASE + random(len / 6)));
+        let sample = SampleFields {
+            // Not in order of time.
+            time: n ^ 5,
+            pid: 7,
+            tid: 7 + (n % 2) as i32,
+            cpu: (n % 4) as u32,
+            ip: callchain[1],
+            period: 1 + random(5),
+            callchain,
+            ..SampleFields::default()
+        };
+        sample.encode(Misc::USER, &layout, &mut records).unwrap();
+    }
+    common::file_of(attr, &records)
+}
+
+/// A frame: name or reason, object, address, inlined, line.
+type Frame = (String, String, u64, bool, Option<(String, u32)>);
+
+fn frames_of(profile: &Profile, stack: rprof_profile::StackId) -> Vec<Frame> {
+    let frames = profile.frames(stack).rev().map(|id| {
+        let frame = profile.frame(id);
+        let function = profile.function(frame.function);
+        let line = frame.line.map(|line| {
+            let file = profile.files[line.file.0 as usize].to_string();
+            (file, line.line)
+        });
+        (
+            format!("{:?}", function.name),
+            profile.object(function.object).name.to_string(),
+            frame.address.unwrap().address(),
+            frame.inline_depth > 0,
+            line,
+        )
+    });
+    frames.collect()
+}
+
+#[test]
+fn columns_with_addresses_are_the_samples_one_by_one() {
+    let data = recording();
+    let symbolizer = Symbolizer::builder().root(Some(PathBuf::from("/"))).build();
+    let options = Options {
+        by_task: true,
+        addresses: true,
+        columns: true,
+        threads: 2,
+        ..Options::default()
+    };
+    let profile = analyse(&data, &symbolizer, &options);
+    let samples = Samples::read(&data, &symbolizer, &options);
+    let columns = profile.samples.as_ref().unwrap();
+    assert_eq!(columns.len() as u64, SAMPLES);
+    assert!(columns.times().is_sorted());
+    let mut inlined = 0;
+    let mut returns = 0;
+    for (column, sample) in columns.iter().zip(samples.iter()) {
+        let thread = profile.thread(column.thread);
+        let found = (
+            column.time,
+            column.cpu,
+            thread.pid,
+            thread.tid,
+            column.weight,
+        );
+        let expected = (
+            sample.time,
+            sample.cpu,
+            Some(sample.pid),
+            Some(sample.tid),
+            sample.period,
+        );
+        assert_eq!(found, expected);
+        let expected: Vec<Frame> = (sample.frames())
+            .map(|f| {
+                let line = f.line.map(|line| (line.file.to_owned(), line.line));
+                let name = format!("{:?}", f.function.name);
+                (name, f.object.name.to_string(), f.address, f.inlined, line)
+            })
+            .collect();
+        let found = frames_of(&profile, column.stack);
+        assert_eq!(found, expected, "at {}", column.time);
+        inlined += expected.iter().filter(|f| f.3).count();
+        let callers = profile
+            .frames(column.stack)
+            .map(|id| profile.frame(id).address);
+        returns += callers
+            .filter(|a| matches!(a, Some(FrameAddress::ReturnAddress(_))))
+            .count();
+    }
+    assert!(inlined > 1000 && returns > 1000, "{inlined} {returns}");
+
+    // The sums are those of the columns.
+    let mut sums = BTreeMap::new();
+    for sample in columns.iter() {
+        let sum: &mut (u64, u64) = sums.entry((sample.thread, sample.stack)).or_default();
+        *sum = (sum.0 + 1, sum.1 + sample.weight);
+    }
+    for entry in &profile.aggregated {
+        let sum = sums.remove(&(entry.thread, entry.stack));
+        assert_eq!(sum, Some((entry.samples, entry.weight)));
+    }
+    assert!(sums.is_empty());
+}
+
+#[test]
+fn without_being_asked_for_neither_is_kept() {
+    let data = recording();
+    let symbolizer = Symbolizer::builder().root(Some(PathBuf::from("/"))).build();
+    let plain = analyse(&data, &symbolizer, &Options::default());
+    assert!(plain.samples.is_none() && !plain.has_addresses());
+    // Columns alone: the stacks are those of functions, and as many.
+    let options = Options {
+        columns: true,
+        ..Options::default()
+    };
+    let columns = analyse(&data, &symbolizer, &options);
+    assert_eq!(
+        columns.samples.as_ref().map(|c| c.len() as u64),
+        Some(SAMPLES)
+    );
+    assert!(!columns.has_addresses());
+    assert_eq!(columns.aggregated.len(), plain.aggregated.len());
+    assert_eq!(columns.events, plain.events);
+    assert_eq!(columns.quality, plain.quality);
+}

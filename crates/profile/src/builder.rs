@@ -1,0 +1,393 @@
+//! Making profiles: see [`ProfileBuilder`].
+
+use std::path::PathBuf;
+
+use rprof_symbols::Reason;
+use rustc_hash::FxHashMap;
+
+use crate::frame::{FileId, Frame, FrameId, Function, FunctionId, Object, ObjectId, StackPosition};
+use crate::intern::{Lists, Values};
+use crate::model::{EventSummary, Profile};
+use crate::quality::Quality;
+use crate::samples::{AggregatedStack, Sample, SampleColumns, Thread, ThreadId};
+use crate::stacks::{FrameListId, FrameStacks, StackId};
+use crate::unit::WeightUnit;
+
+/// Makes a [`Profile`] of samples, wherever they come from.
+///
+/// Names, functions, threads and stacks are interned: the same one has the same id. Samples are
+/// summed up by event, thread and stack, so memory is linear in these; asked
+/// [for columns](Self::columns), they are kept one by one as well.
+///
+/// # Examples
+///
+/// ```
+/// use rprof_profile::{Keys, ProfileBuilder, TopFunctions, Weight, WeightUnit};
+///
+/// let mut builder = ProfileBuilder::new();
+/// let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
+/// let program = builder.intern_object("/usr/bin/sort");
+/// let [main, merge, compare] = ["main", "merge", "compare"]
+///     .map(|name| builder.intern_function(Ok(name), program));
+/// let thread = builder.intern_thread_name("sort");
+///
+/// // Root first.
+/// let merging = builder.intern_stack(&[main.into(), merge.into()]);
+/// let comparing = builder.intern_stack(&[main.into(), merge.into(), compare.into()]);
+/// builder.add_samples(event, thread, merging, 3, 3_000_000);
+/// builder.add_samples(event, thread, comparing, 1, 1_000_000);
+/// let profile = builder.finish();
+///
+/// let mut top = TopFunctions::of(&profile, event, Weight::Period, Keys::FUNCTIONS);
+/// top.sort(false);
+/// let hottest = top.rows[0];
+/// assert_eq!(hottest.key.function, Some(merge));
+/// assert_eq!((hottest.self_weight, hottest.total_weight), (3_000_000, 4_000_000));
+/// assert_eq!(profile.events[event].unit.as_str(), "ns");
+/// ```
+#[derive(Debug, Default)]
+pub struct ProfileBuilder {
+    profile: Profile,
+    functions: Values<Function>,
+    objects: Values<Object>,
+    files: Values<Box<str>>,
+    comms: Values<String>,
+    threads: Values<Thread>,
+    frames: Option<Values<Frame>>,
+    stack_ids: FxHashMap<(FrameListId, FrameListId), StackId>,
+    aggregated: FxHashMap<(usize, ThreadId, StackId), usize>,
+    columns: Option<Vec<Sample>>,
+}
+
+/// Interned tables that replace those of a builder: for who has interned them himself, on many
+/// threads.
+#[derive(Debug, Default)]
+pub struct SymbolTables {
+    /// Functions, by id.
+    pub functions: Vec<Function>,
+    /// Objects, by id.
+    pub objects: Vec<Object>,
+    /// Source files, by id.
+    pub files: Vec<Box<str>>,
+    /// Frames, by id; `None` where a frame is a function.
+    pub frames: Option<Vec<Frame>>,
+    /// Lists of frames, root first: see [`ProfileBuilder::push_stack`].
+    pub lists: Lists<u32>,
+}
+
+impl ProfileBuilder {
+    /// Begins a profile whose frames are functions.
+    pub fn new() -> ProfileBuilder {
+        ProfileBuilder::default()
+    }
+
+    /// Begins a profile whose frames keep address, line and inline depth.
+    pub fn with_addresses() -> ProfileBuilder {
+        ProfileBuilder {
+            frames: Some(Values::default()),
+            ..ProfileBuilder::default()
+        }
+    }
+
+    /// Sets the path of the file that the samples come from.
+    #[must_use]
+    pub fn source(mut self, path: impl Into<PathBuf>) -> ProfileBuilder {
+        self.profile.source = path.into();
+        self
+    }
+
+    /// Keeps samples one by one as well: see [`Profile::samples`].
+    #[must_use]
+    pub fn columns(mut self, keep: bool) -> ProfileBuilder {
+        self.columns = keep.then(Vec::new);
+        self
+    }
+
+    /// Adds an event, and returns its index in [`Profile::events`].
+    pub fn add_event(&mut self, name: &str, unit: WeightUnit) -> usize {
+        self.profile.events.push(EventSummary {
+            name: name.to_owned(),
+            unit,
+            ..EventSummary::default()
+        });
+        self.profile.events.len() - 1
+    }
+
+    /// Returns the id of an object of user space without a build-id.
+    pub fn intern_object(&mut self, name: &str) -> ObjectId {
+        self.add_object(Object {
+            name: name.into(),
+            is_kernel: false,
+            build_id: None,
+        })
+    }
+
+    /// Returns the id of an object.
+    pub fn add_object(&mut self, object: Object) -> ObjectId {
+        ObjectId(self.objects.intern(object))
+    }
+
+    /// Returns the id of a function of an object, or of its part that has no name.
+    pub fn intern_function(&mut self, name: Result<&str, Reason>, object: ObjectId) -> FunctionId {
+        self.add_function(Function {
+            name: name.map(Into::into),
+            object,
+            position: StackPosition::Inner,
+            line: None,
+        })
+    }
+
+    /// Returns the id of a function.
+    pub fn add_function(&mut self, function: Function) -> FunctionId {
+        FunctionId(self.functions.intern(function))
+    }
+
+    /// Returns the id of a source file.
+    pub fn intern_file(&mut self, path: &str) -> FileId {
+        FileId(self.files.intern(path.into()))
+    }
+
+    /// Returns the id of a frame. Without [addresses](Self::with_addresses) that is the id of its
+    /// function, and all else of it is dropped.
+    pub fn intern_frame(&mut self, frame: Frame) -> FrameId {
+        match &mut self.frames {
+            None => frame.function.into(),
+            Some(frames) => FrameId(frames.intern(frame)),
+        }
+    }
+
+    /// Returns the id of a name of threads that are not told apart further.
+    pub fn intern_thread_name(&mut self, name: &str) -> ThreadId {
+        let comm = self.intern_comm(name);
+        self.intern_thread(Thread {
+            pid: None,
+            tid: None,
+            comm,
+            process_comm: None,
+        })
+    }
+
+    /// Returns the index of a name in [`Profile::comms`].
+    pub fn intern_comm(&mut self, name: &str) -> u32 {
+        self.comms.intern(name.to_owned())
+    }
+
+    /// Returns the id of a thread.
+    pub fn intern_thread(&mut self, thread: Thread) -> ThreadId {
+        ThreadId(self.threads.intern(thread))
+    }
+
+    /// Returns the id of a stack, root first.
+    pub fn intern_stack(&mut self, frames: &[FrameId]) -> StackId {
+        let numbers: Vec<u32> = frames.iter().map(|frame| frame.0).collect();
+        let (callers, leaf) = numbers.split_at(numbers.len().saturating_sub(1));
+        let outer = self.profile.stacks.intern_list(callers);
+        let inner = self.profile.stacks.intern_list(leaf);
+        let stacks = &mut self.profile.stacks;
+        *(self.stack_ids.entry((outer, inner))).or_insert_with(|| stacks.push(outer, inner))
+    }
+
+    /// Adds one sample.
+    pub fn add_sample(&mut self, sample: Sample) {
+        let (first, last) = self.profile.time.unwrap_or((sample.time, sample.time));
+        self.profile.time = Some((first.min(sample.time), last.max(sample.time)));
+        self.add_samples(sample.event, sample.thread, sample.stack, 1, sample.weight);
+        if let Some(columns) = &mut self.columns {
+            columns.push(sample);
+        }
+    }
+
+    /// Adds samples of one event, thread and stack, of which only number and sum are known.
+    /// They are in no column.
+    pub fn add_samples(
+        &mut self,
+        event: usize,
+        thread: ThreadId,
+        stack: StackId,
+        samples: u64,
+        weight: u64,
+    ) {
+        let all = &mut self.profile.aggregated;
+        let at = *(self.aggregated.entry((event, thread, stack))).or_insert_with(|| {
+            all.push(AggregatedStack {
+                event,
+                thread,
+                stack,
+                samples: 0,
+                weight: 0,
+            });
+            all.len() - 1
+        });
+        let entry = &mut all[at];
+        entry.samples += samples;
+        entry.weight = entry.weight.saturating_add(weight);
+        if let Some(event) = self.profile.events.get_mut(event) {
+            event.samples += samples;
+            event.weight = event.weight.saturating_add(weight);
+        }
+    }
+
+    /// Replaces all functions, objects, files, frames and lists of frames by tables with ids of
+    /// their own.
+    ///
+    /// Ids that the builder gave before mean nothing afterwards: call it first.
+    pub fn set_tables(&mut self, tables: SymbolTables) {
+        self.functions = tables.functions.into();
+        self.objects = tables.objects.into();
+        self.files = tables.files.into();
+        self.frames = tables.frames.map(Into::into);
+        self.profile.stacks = FrameStacks::with_lists(tables.lists);
+    }
+
+    /// Returns the id of a list of frames, root first, each by the number of its [`FrameId`].
+    pub fn intern_frame_list(&mut self, frames: &[u32]) -> FrameListId {
+        self.profile.stacks.intern_list(frames)
+    }
+
+    /// Adds a stack of two lists, callers and leaf, without looking for an equal one.
+    pub fn push_stack(&mut self, outer: FrameListId, inner: FrameListId) -> StackId {
+        self.profile.stacks.push(outer, inner)
+    }
+
+    /// Sets the sums of all samples, which are known already: events count no further.
+    pub fn set_aggregated(&mut self, aggregated: Vec<AggregatedStack>, events: Vec<EventSummary>) {
+        self.aggregated.clear();
+        self.profile.aggregated = aggregated;
+        self.profile.events = events;
+    }
+
+    /// Sets the columns: see [`Profile::samples`].
+    pub fn set_samples(&mut self, samples: Vec<Sample>) {
+        self.columns = Some(samples);
+    }
+
+    /// Sets the times of the first and the last sample, in nanoseconds.
+    pub fn set_time(&mut self, time: Option<(u64, u64)>) {
+        self.profile.time = time;
+    }
+
+    /// Sets whether samples have callchains: else it is so if any stack has two frames.
+    pub fn set_callchains(&mut self, has_callchains: bool) {
+        self.profile.has_callchains = has_callchains;
+    }
+
+    /// Returns the profile, with its frames counted by name and lack of one.
+    pub fn finish(self) -> Profile {
+        let mut profile = self.into_profile();
+        let stacks = profile.aggregated.iter();
+        let is_deep = |entry: &AggregatedStack| profile.frames(entry.stack).nth(1).is_some();
+        profile.has_callchains = profile.has_callchains || stacks.clone().any(is_deep);
+        let mut of_function = vec![0u64; profile.functions.len()];
+        for entry in stacks {
+            for function in profile.stack(entry.stack) {
+                if let Some(count) = of_function.get_mut(function.0 as usize) {
+                    *count += entry.samples;
+                }
+            }
+        }
+        profile.quality = Quality::of_frames(&profile.functions, &profile.objects, &of_function);
+        profile
+    }
+
+    /// Returns the profile with what is known of its quality.
+    pub fn finish_with_quality(self, quality: Quality) -> Profile {
+        let mut profile = self.into_profile();
+        profile.quality = quality;
+        profile
+    }
+
+    fn into_profile(self) -> Profile {
+        let mut profile = self.profile;
+        profile.functions = self.functions.into_vec();
+        profile.objects = self.objects.into_vec();
+        profile.files = self.files.into_vec();
+        profile.comms = self.comms.into_vec();
+        profile.threads = self.threads.into_vec();
+        profile.frames = self.frames.map(Values::into_vec);
+        profile.samples = self.columns.map(SampleColumns::from_samples);
+        profile
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::FrameAddress;
+
+    fn two_frames(mut builder: ProfileBuilder) -> Profile {
+        let event = builder.add_event("cycles", WeightUnit::of_event("cycles"));
+        let object = builder.intern_object("a");
+        let function = builder.intern_function(Ok("f"), object);
+        let thread = builder.intern_thread_name("t");
+        for (time, address) in [(5, 0x10), (3, 0x20), (4, 0x10)] {
+            let frame = builder.intern_frame(Frame {
+                address: Some(FrameAddress::InstructionPointer(address)),
+                ..Frame::of(function)
+            });
+            let stack = builder.intern_stack(&[frame]);
+            builder.add_sample(Sample {
+                time,
+                cpu: (time == 4).then_some(2),
+                thread,
+                stack,
+                event,
+                weight: time,
+            });
+        }
+        builder.finish()
+    }
+
+    #[test]
+    fn addresses_are_kept_on_request() {
+        let profile = two_frames(ProfileBuilder::new());
+        assert_eq!(profile.aggregated.len(), 1);
+        let frame = profile.frames(profile.aggregated[0].stack).next().unwrap();
+        assert_eq!(profile.frame(frame), Frame::of(FunctionId(0)));
+        assert!(!profile.has_addresses());
+
+        let profile = two_frames(ProfileBuilder::with_addresses());
+        assert_eq!(profile.aggregated.len(), 2);
+        let sums: Vec<_> = (profile.aggregated.iter())
+            .map(|entry| {
+                let frame = profile.frame(profile.frames(entry.stack).next().unwrap());
+                (
+                    frame.address.unwrap().address(),
+                    entry.samples,
+                    entry.weight,
+                )
+            })
+            .collect();
+        assert_eq!(sums, [(0x10, 2, 9), (0x20, 1, 3)]);
+        assert_eq!(profile.functions.len(), 1);
+        assert_eq!(profile.events[0].weight, 12);
+    }
+
+    #[test]
+    fn columns_are_in_order_of_time() {
+        assert!(two_frames(ProfileBuilder::new()).samples.is_none());
+        let profile = two_frames(ProfileBuilder::new().columns(true));
+        let samples: Vec<_> = (profile.samples.as_ref().unwrap().iter())
+            .map(|s| (s.time, s.cpu, s.weight))
+            .collect();
+        assert_eq!(samples, [(3, None, 3), (4, Some(2), 4), (5, None, 5)]);
+        assert_eq!(profile.time, Some((3, 5)));
+    }
+
+    #[test]
+    fn frames_without_a_name_are_counted_by_reason() {
+        let mut builder = ProfileBuilder::new();
+        let event = builder.add_event("faults", WeightUnit::Events);
+        let object = builder.intern_object("a");
+        let named = builder.intern_function(Ok("f"), object);
+        let unnamed = builder.intern_function(Err(Reason::Stripped), object);
+        let thread = builder.intern_thread_name("t");
+        let stack = builder.intern_stack(&[named.into(), unnamed.into()]);
+        assert_eq!(stack, builder.intern_stack(&[named.into(), unnamed.into()]));
+        builder.add_samples(event, thread, stack, 7, 70);
+        let profile = builder.finish();
+        let q = &profile.quality;
+        assert_eq!((q.frames, q.named), (14, 7));
+        assert_eq!(q.unnamed[&Reason::Stripped], 7);
+        assert!(profile.has_callchains);
+    }
+}

@@ -1,0 +1,129 @@
+//! Threads and samples: summed up by stack, and one by one in columns.
+
+use crate::stacks::StackId;
+
+/// Id of a thread: an index into [`Profile::threads`](crate::Profile::threads).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ThreadId(pub u32);
+
+/// A thread, or all threads of one name where a profile does not tell them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Thread {
+    /// Process id; `None` where threads are told apart by name only.
+    pub pid: Option<i32>,
+    /// Thread id; `None` where threads are told apart by name only.
+    pub tid: Option<i32>,
+    /// Name of the thread: an index into [`Profile::comms`](crate::Profile::comms).
+    pub comm: u32,
+    /// Last name of the process's main thread, if it is known: an index as `comm`.
+    pub process_comm: Option<u32>,
+}
+
+/// Samples that agree in everything but time and CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AggregatedStack {
+    /// Index into [`Profile::events`](crate::Profile::events).
+    pub event: usize,
+    /// The thread.
+    pub thread: ThreadId,
+    /// The stack.
+    pub stack: StackId,
+    /// Number of samples.
+    pub samples: u64,
+    /// Sum of their periods, in the event's [unit](crate::EventSummary::unit).
+    pub weight: u64,
+}
+
+/// One sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Nanoseconds of the recording's clock; 0 where samples have no time.
+    pub time: u64,
+    /// CPU number, if recorded.
+    pub cpu: Option<u32>,
+    /// The thread.
+    pub thread: ThreadId,
+    /// The stack.
+    pub stack: StackId,
+    /// Index into [`Profile::events`](crate::Profile::events).
+    pub event: usize,
+    /// Period, in the event's unit.
+    pub weight: u64,
+}
+
+/// Samples one by one, in order of time, in columns: 32 bytes each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SampleColumns {
+    times: Vec<u64>,
+    /// `NO_CPU` where none was recorded.
+    cpus: Vec<u32>,
+    threads: Vec<ThreadId>,
+    stacks: Vec<StackId>,
+    events: Vec<u32>,
+    weights: Vec<u64>,
+}
+
+/// Marks a sample without a CPU number.
+const NO_CPU: u32 = u32::MAX;
+
+impl SampleColumns {
+    /// Number of samples.
+    pub fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    /// Returns whether there is no sample.
+    pub fn is_empty(&self) -> bool {
+        self.times.is_empty()
+    }
+
+    /// Returns the sample at an index, if there is one.
+    pub fn get(&self, index: usize) -> Option<Sample> {
+        Some(Sample {
+            time: *self.times.get(index)?,
+            cpu: Some(*self.cpus.get(index)?).filter(|cpu| *cpu != NO_CPU),
+            thread: *self.threads.get(index)?,
+            stack: *self.stacks.get(index)?,
+            event: *self.events.get(index)? as usize,
+            weight: *self.weights.get(index)?,
+        })
+    }
+
+    /// Iterates over the samples.
+    pub fn iter(&self) -> impl Iterator<Item = Sample> + '_ {
+        (0..self.len()).filter_map(|index| self.get(index))
+    }
+
+    /// Times in nanoseconds, by index of the sample.
+    pub fn times(&self) -> &[u64] {
+        &self.times
+    }
+
+    /// Weights, by index of the sample.
+    pub fn weights(&self) -> &[u64] {
+        &self.weights
+    }
+
+    /// Stacks, by index of the sample.
+    pub fn stacks(&self) -> &[StackId] {
+        &self.stacks
+    }
+
+    /// Threads, by index of the sample.
+    pub fn threads(&self) -> &[ThreadId] {
+        &self.threads
+    }
+
+    /// Makes columns of samples, sorted by time; samples of one time stay in their order.
+    pub(crate) fn from_samples(mut samples: Vec<Sample>) -> SampleColumns {
+        samples.sort_by_key(|sample| sample.time);
+        SampleColumns {
+            times: samples.iter().map(|s| s.time).collect(),
+            cpus: samples.iter().map(|s| s.cpu.unwrap_or(NO_CPU)).collect(),
+            threads: samples.iter().map(|s| s.thread).collect(),
+            stacks: samples.iter().map(|s| s.stack).collect(),
+            events: samples.iter().map(|s| s.event as u32).collect(),
+            weights: samples.iter().map(|s| s.weight).collect(),
+        }
+    }
+}

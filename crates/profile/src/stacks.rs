@@ -1,0 +1,51 @@
+//! Stacks of frames, with their callers shared.
+
+use crate::frame::FrameId;
+use crate::intern::Lists;
+
+/// Id of a stack: see [`Profile::stack`](crate::Profile::stack). Stacks of two ids may be equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StackId(pub u32);
+
+/// Id of a list of frames, of which a stack has two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FrameListId(pub u32);
+
+/// Stacks, each made of two interned lists: its callers, which many stacks have in common, and
+/// the frames at its leaf.
+#[derive(Debug, Default)]
+pub(crate) struct FrameStacks {
+    lists: Lists<u32>,
+    /// Ids of the outer list, root first, and of the inner one.
+    stacks: Vec<(FrameListId, FrameListId)>,
+}
+
+impl FrameStacks {
+    /// Begins with lists that are interned already.
+    pub(crate) fn with_lists(lists: Lists<u32>) -> FrameStacks {
+        FrameStacks {
+            lists,
+            stacks: Vec::new(),
+        }
+    }
+
+    /// Interns a list of frames, root first.
+    pub(crate) fn intern_list(&mut self, frames: &[u32]) -> FrameListId {
+        FrameListId(self.lists.intern(frames).0)
+    }
+
+    /// Adds a stack.
+    pub(crate) fn push(&mut self, outer: FrameListId, inner: FrameListId) -> StackId {
+        self.stacks.push((outer, inner));
+        StackId(self.stacks.len() as u32 - 1)
+    }
+
+    /// Returns the frames of a stack, root first.
+    pub(crate) fn get(&self, id: StackId) -> impl DoubleEndedIterator<Item = FrameId> + '_ {
+        let (outer, inner) = self.stacks[id.0 as usize];
+        let frames = self.lists.get(outer.0).iter();
+        frames
+            .chain(self.lists.get(inner.0))
+            .map(|frame| FrameId(*frame))
+    }
+}
