@@ -3,7 +3,6 @@
 //! Symbols are left out where other tests compare them: here it is the fields, their
 //! columns, the records between samples, and the text of tracepoints.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,13 +10,7 @@ use rprof_analysis::Samples;
 use rprof_perfdata::PerfData;
 use rprof_script::{FieldList, Options, Script, SideRecords};
 use rprof_symbols::Symbolizer;
-
-/// Says that the test is skipped; fails where skipping is not allowed.
-fn skip(why: &str) {
-    let required = std::env::var_os("RPROF_REQUIRE_TOOLS").is_some_and(|v| v == "1");
-    assert!(!required, "RPROF_REQUIRE_TOOLS=1, and {why}");
-    writeln!(std::io::stderr(), "skipped: {why}").ok();
-}
+use rprof_testing::{Need, has, skip};
 
 /// A command that takes long enough for samples, and one that makes few of them.
 const LONG: &str = "ls -lR /usr/include";
@@ -32,10 +25,10 @@ impl Drop for Recording {
     }
 }
 
-/// Records a command; `None`, and skipped, if perf cannot.
+/// Records a command. Returns `None`, and skips the test, if perf cannot.
+#[track_caller]
 fn record(name: &str, options: &str, command_line: &str) -> Option<Recording> {
-    if Command::new("perf").arg("--version").output().is_err() {
-        skip("there is no perf");
+    if !has(Need::Perf) {
         return None;
     }
     let path = std::env::temp_dir().join(format!("rprof-{name}-{}.data", std::process::id()));
@@ -56,7 +49,7 @@ fn record(name: &str, options: &str, command_line: &str) -> Option<Recording> {
     }
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr).into_owned();
-        skip(&format!("perf cannot record {options}: {why}"));
+        skip(format!("needs perf to record {options}: {why}"));
         return None;
     }
     Some(recording)

@@ -1,7 +1,6 @@
 //! Real captures, if they are there: record counts as the index says.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use rprof_perfdata::PerfData;
 use rprof_records::RecordType;
@@ -28,10 +27,10 @@ fn number(name: &str) -> u32 {
 
 #[test]
 fn record_counts_are_those_of_the_index() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/perfdata");
-    let Ok(index) = std::fs::read_to_string(corpus.join("INDEX.tsv")) else {
+    let Some(corpus) = rprof_testing::corpus_file("perfdata") else {
         return;
     };
+    let index = std::fs::read_to_string(corpus.join("INDEX.tsv")).unwrap();
     let mut lines = index.lines();
     let names: Vec<&str> = lines.next().unwrap_or_default().split('\t').collect();
     let column = |name| names.iter().position(|n| *n == name).unwrap();

@@ -39,7 +39,8 @@ impl Drop for Program {
     }
 }
 
-/// Attaches, or says that the test is skipped.
+/// Attaches. Skips the test if this user may not.
+#[track_caller]
 fn attach(builder: SessionBuilder) -> Option<Session> {
     permitted(builder.attach())
 }

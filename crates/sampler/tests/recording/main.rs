@@ -1,7 +1,6 @@
 //! Real recordings of real programs.
 //!
-//! Where perf events are not permitted, each test says that it is skipped, and fails instead
-//! when `RPROF_REQUIRE_TOOLS=1` is set.
+//! Where perf events are not permitted, each test is skipped (see `rprof-testing`).
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,

@@ -23,12 +23,14 @@ pub(crate) fn cpu_clock() -> SessionBuilder {
     Session::builder().event(Event::cpu_clock())
 }
 
-/// Launches, or says that the test is skipped.
+/// Launches. Skips the test if this user may not.
+#[track_caller]
 pub(crate) fn launch(builder: SessionBuilder, command: &Launcher) -> Option<Session> {
     permitted(builder.launch(command))
 }
 
-/// The session, unless this user may not have it.
+/// Returns the session. Skips the test if this user may not have it.
+#[track_caller]
 pub(crate) fn permitted(session: Result<Session, SessionError>) -> Option<Session> {
     match session {
         Ok(session) => Some(session),

@@ -4,7 +4,6 @@ use crate::tools::{Scratch, compiled_files, have, run, system_files};
 use rprof_symbols::ElfSymbols;
 use rprof_symbols::demangle::{Style, demangle};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Counts how many names c++filt writes in the same way, in both styles.
@@ -57,16 +56,14 @@ fn functions_of_real_programs() {
     assert!(short * 1000 >= names.len() * 995);
 }
 
-/// A shared collection of difficult names, where it is at hand: beside the project, or where
-/// `RPROF_SHARED` says. Rows of whose form `c++filt` does not agree are left out, as are those
-/// for options that rprof has not (Java, return types at the end).
+/// The corpus's collection of difficult names. Rows with whose form `c++filt` does not agree are left out, as
+/// are those for options that rprof has not (Java, return types at the end).
 #[test]
 fn collected_pairs() {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let shared = std::env::var_os("RPROF_SHARED").map_or(beside, PathBuf::from);
-    let Ok(pairs) = std::fs::read_to_string(shared.join("corpus/demangle/pairs.tsv")) else {
+    let Some(pairs) = rprof_testing::corpus_file("demangle/pairs.tsv") else {
         return;
     };
+    let pairs = std::fs::read_to_string(pairs).unwrap();
     let mut tallies: BTreeMap<(&str, &str), (usize, usize)> = BTreeMap::new();
     for line in pairs.lines().skip(1) {
         let columns: Vec<&str> = line.split('\t').collect();
@@ -95,6 +92,7 @@ fn collected_pairs() {
             judge(Style::NoParameters, "short", short);
         }
     }
+    assert!(tallies.len() > 3, "{tallies:?}");
     for ((source, kind), (all, alike)) in &tallies {
         let percent = 100.0 * *alike as f64 / *all as f64;
         eprintln!("{source}, {kind}: {alike} of {all} names agree, {percent:.1} %");

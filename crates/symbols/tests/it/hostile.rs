@@ -1,8 +1,9 @@
 //! Damaged and hostile files: no panic, whatever they say.
 
-use crate::tools::{Random, Scratch, compiled_files};
+use crate::tools::{Scratch, compiled_files};
 use rprof_symbols::demangle::{Style, demangle};
 use rprof_symbols::{ElfSymbols, KernelSymbols};
+use rprof_testing::Random;
 
 fn use_everything(bytes: &[u8], random: &mut Random) {
     let Ok(symbols) = ElfSymbols::parse(bytes) else {
@@ -24,7 +25,7 @@ fn use_everything(bytes: &[u8], random: &mut Random) {
 #[test]
 fn damaged_files() {
     let scratch = Scratch::new();
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     for path in compiled_files(&scratch)
         .iter()
         .filter(|path| !path.ends_with("static"))
@@ -59,7 +60,7 @@ fn damaged_files() {
 
 #[test]
 fn random_names() {
-    let mut random = Random(11);
+    let mut random = Random::new(11);
     let alphabet = b"_ZNKSTIEXLJDRPOCdtvijs0123456789.hcpaSrwnQ$@R";
     for _ in 0..20_000 {
         let mut name =
@@ -77,7 +78,7 @@ fn random_names() {
 
 #[test]
 fn random_kernel_lists() {
-    let mut random = Random(13);
+    let mut random = Random::new(13);
     for _ in 0..2000 {
         let bytes: Vec<u8> = (0..random.below(300))
             .map(|_| b"0123f \t\nTtwD[]x$\xff"[random.below(17) as usize])

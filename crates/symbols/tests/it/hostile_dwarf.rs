@@ -1,9 +1,10 @@
 //! Damaged and hostile debug information: no panic, no hang, whatever it says.
 
 use crate::others::addresses;
-use crate::tools::{Random, Scratch, have};
+use crate::tools::{Scratch, have};
 use object::{Object, ObjectSection};
 use rprof_symbols::{ImageKey, Symbolizer};
+use rprof_testing::Random;
 use std::path::Path;
 
 fn look_up(path: &Path, offsets: &[u64]) {
@@ -24,7 +25,7 @@ fn damaged_sections() {
         return;
     }
     let scratch = Scratch::new();
-    let mut random = Random(17);
+    let mut random = Random::new(17);
     for version in ["4", "5"] {
         let option = format!("-gdwarf-{version}");
         let path = scratch.compile(

@@ -1,6 +1,6 @@
 //! Compares this crate with tools outside it, on programs compiled for the purpose and on
-//! those of the system. A missing tool is reported and its test skipped, unless
-//! `RPROF_REQUIRE_TOOLS=1` is set.
+//! those of the system. Tests whose tools are missing are
+//! skipped (see `rprof-testing`).
 #![allow(clippy::print_stderr)]
 
 mod debug_files;

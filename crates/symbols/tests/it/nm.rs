@@ -2,6 +2,7 @@
 
 use crate::tools::{Scratch, compiled_files, have, run, system_files};
 use rprof_symbols::{ElfSymbol, ElfSymbols, Style};
+use rprof_testing::{Need, has};
 use std::collections::{HashMap, HashSet};
 use std::process::Command;
 
@@ -72,7 +73,7 @@ fn functions_as_nm_lists_them() {
 
 #[test]
 fn plt_as_objdump_has_it() {
-    if !have(&["objdump"]) || !cfg!(target_arch = "x86_64") {
+    if !has(Need::X86_64) || !have(&["objdump"]) {
         return;
     }
     let scratch = Scratch::new();

@@ -5,17 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Whether all of `tools` are installed. Says so if one is not.
-pub(crate) fn have(tools: &[&str]) -> bool {
+use rprof_testing::{Need, has};
+
+/// Returns true if all of `tools` are installed. Otherwise the test is skipped.
+#[track_caller]
+pub(crate) fn have(tools: &[&'static str]) -> bool {
     for tool in tools {
-        if Command::new(tool).arg("--version").output().is_err() {
-            let required =
-                std::env::var_os("RPROF_REQUIRE_TOOLS").is_some_and(|value| value == "1");
-            assert!(
-                !required,
-                "{tool} is not installed, and RPROF_REQUIRE_TOOLS=1"
-            );
-            eprintln!("skipped: {tool} is not installed");
+        if !has(Need::Tool(tool)) {
             return false;
         }
     }
@@ -146,17 +142,4 @@ pub(crate) fn compiled_files(scratch: &Scratch) -> Vec<PathBuf> {
         ));
     }
     files
-}
-
-/// The same numbers every time.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit.max(1)
-    }
 }

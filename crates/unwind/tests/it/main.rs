@@ -1,6 +1,6 @@
 //! Compares this crate with what is outside of it: processors, compilers, other readers of
-//! call frame information. A missing tool is reported and its test skipped, unless
-//! `RPROF_REQUIRE_TOOLS=1` is set.
+//! call frame information. Tests whose tools are missing are
+//! skipped (see `rprof-testing`).
 #![allow(clippy::print_stderr)]
 
 mod aarch64;

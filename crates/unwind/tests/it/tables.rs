@@ -54,7 +54,7 @@ fn compressed_sections() {
             .output()
             .unwrap();
         if !supported.status.success() {
-            eprintln!("skipped: gcc without {form}");
+            rprof_testing::inapplicable(format!("needs a gcc with {form}"));
             continue;
         }
         assert!(one.rows().eq(table(&[form]).rows()), "{form}");

@@ -3,19 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Returns true if a tool is there. Fails if it must be, says so if it is not.
-pub(crate) fn present(tool: &str) -> bool {
-    let found = Command::new(tool).arg("--version").output().is_ok();
-    missing_unless(found, tool)
-}
+use rprof_testing::{Need, has, skip};
 
-fn missing_unless(found: bool, what: &str) -> bool {
-    let required = std::env::var_os("RPROF_REQUIRE_TOOLS").is_some_and(|value| value == "1");
-    assert!(found || !required, "{what} is required and missing");
-    if !found {
-        eprintln!("skipped: no {what}");
-    }
-    found
+/// Returns true if a tool is there. Otherwise the test is skipped.
+#[track_caller]
+pub(crate) fn present(tool: &'static str) -> bool {
+    has(Need::Tool(tool))
 }
 
 /// Compiles a source of `tests/fixtures` into `directory`.
@@ -68,7 +61,7 @@ pub(crate) fn system_images() -> Vec<PathBuf> {
         .filter(|path| path.exists())
         .collect();
     if found.is_empty() {
-        missing_unless(false, "image of the system");
+        skip("needs programs and libraries of a system for x86-64");
     }
     found
 }
