@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_and_single_numbers() {
+    fn lists_have_ranges_and_single_numbers() {
         assert_eq!(parse_list("0\n").unwrap(), [0]);
         assert_eq!(parse_list("0-3\n").unwrap(), [0, 1, 2, 3]);
         assert_eq!(parse_list("0-1,4,6-7").unwrap(), [0, 1, 4, 6, 7]);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn text_that_is_no_list_is_an_error() {
         for text in [
             "",
             "\n",

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// Part of an event's text that has no effect when the event is sampled.
 ///
-/// Its `Display` is a sentence for the user: the part, and why it has no effect.
+/// `Display` writes a sentence for the user: the part, and why it has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Ignored {
@@ -35,7 +35,7 @@ impl fmt::Display for Ignored {
 
 impl Event {
     /// Returns the parts of its text that have no effect when it is sampled: `b` and `percore`, which perf
-    /// record ignores as well, and `time=0`. Whoever samples it should tell the user.
+    /// record ignores as well, and `time=0`. The caller who samples it should tell the user.
     ///
     /// # Examples
     /// ```

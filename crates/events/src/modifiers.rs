@@ -83,7 +83,7 @@ impl Default for Letters {
 impl Letters {
     /// Parses the letters of one event.
     ///
-    /// As in perf, any letter but `u`, `p` and `H` includes guests again.
+    /// Any letter but `u`, `p` and `H` includes guests again, as in perf.
     pub(crate) fn parse(letters: &str) -> Result<Letters, LetterError> {
         let mut parsed = Letters::default();
         parsed.qualifiers.exclude_guest = false;
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn guests_and_hosts() {
+    fn naming_guest_or_host_leaves_out_the_other() {
         assert_eq!(flags("G"), AttrFlags::EXCLUDE_HOST);
         assert_eq!(flags("H"), AttrFlags::EXCLUDE_GUEST);
         assert_eq!(flags("GH"), AttrFlags::empty());
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn precision() {
+    fn precision_is_the_number_of_p() {
         let two = AttrFlags::PRECISE_IP_2 | AttrFlags::EXCLUDE_GUEST;
         assert_eq!(flags("pp"), two);
         assert_eq!(
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_letters() {
+    fn wrong_letters_are_errors() {
         assert_eq!(Letters::parse(""), Err(LetterError::Empty));
         assert_eq!(Letters::parse("uu"), Err(LetterError::Repeated('u')));
         assert_eq!(Letters::parse("uq"), Err(LetterError::Unknown('q')));

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distances() {
+    fn the_distance_counts_changed_letters() {
         assert_eq!(edit_distance("", "abc"), 3);
         assert_eq!(edit_distance("cycles", "cycles"), 0);
         assert_eq!(edit_distance("cylces", "cycles"), 2);

@@ -82,7 +82,7 @@ impl Tracefs {
     /// Opens tracefs at this mount point.
     ///
     /// # Errors
-    /// Those of [`find`](Self::find).
+    /// Errors of [`find`](Self::find).
     pub fn open(root: &Path) -> Result<Tracefs, TracefsError> {
         let events = root.join("events");
         match fs::read_dir(&events) {

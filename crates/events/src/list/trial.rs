@@ -76,7 +76,7 @@ impl<F: Fn(&Attr, TrialScope) -> Result<(), Errno>> EventOpener for F {
     }
 }
 
-/// What an event watches while it is tried.
+/// Scope of an event while it is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrialScope {
     /// The calling thread, on any CPU.

@@ -94,7 +94,8 @@ impl<'a> EventParser<'a> {
     /// Parses one event.
     ///
     /// # Errors
-    /// Those of [`parse_list`](Self::parse_list); also when the text stands for several or none.
+    /// Errors of [`parse_list`](Self::parse_list), and [`EventError::Syntax`] if the text stands for several
+    /// events, [`EventError::Unknown`] if for none.
     pub fn parse(&self, text: &str) -> Result<Event, EventError> {
         let mut events = self.parse_list(text)?;
         match (events.pop(), events.is_empty()) {
@@ -146,7 +147,7 @@ impl Event {
     /// Parses a list of events, in which probes may name functions that `resolver` finds.
     ///
     /// # Errors
-    /// Those of [`Event::parse_list`].
+    /// Errors of [`Event::parse_list`].
     pub fn parse_with(text: &str, resolver: &dyn Resolver) -> Result<Vec<Event>, EventError> {
         EventParser::new().resolver(resolver).parse_list(text)
     }

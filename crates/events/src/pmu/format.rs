@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_format() {
+    fn text_that_is_no_format_is_none() {
         for text in [
             "",
             "config",

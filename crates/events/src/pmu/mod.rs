@@ -5,7 +5,7 @@
 //! them on where not every CPU will do (`cpumask`, or `cpus` for cores of one kind). The
 //! reference is `Documentation/ABI/testing/sysfs-bus-event_source-devices*`.
 //!
-//! Whatever cannot be read is answered with `None`, or left out.
+//! Files that cannot be read are answered with `None`, or left out.
 
 mod format;
 

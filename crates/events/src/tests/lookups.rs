@@ -41,7 +41,7 @@ fn a_pmu_is_meant_by_name_pattern_or_without_its_number() {
 }
 
 #[test]
-fn what_a_pmu_lacks_is_listed() {
+fn errors_list_what_a_pmu_has() {
     let machine = Machine::new();
     let shown = machine.error("cpu/umsak=1/").to_string();
     assert!(
@@ -113,7 +113,7 @@ fn two_kinds_of_cores_count_by_a_pmu_each() {
 }
 
 #[test]
-fn tracepoints() {
+fn tracepoints_are_found_by_name_pattern_and_number() {
     let machine = Machine::new();
     let event = &machine.list("sched:sched_switch:k")[0];
     assert_eq!((event.kind().0, event.config()), (2, 316));
@@ -145,7 +145,7 @@ fn tracepoints() {
 }
 
 #[test]
-fn tracepoints_that_are_not_there() {
+fn errors_suggest_similar_tracepoints() {
     let machine = Machine::new();
     let near = |text| match machine.error(text) {
         EventError::UnknownTracepoint { near, .. } => near,

@@ -87,7 +87,7 @@ fn numbers(text: &str) -> (u32, u64) {
 }
 
 #[test]
-fn generic_names() {
+fn generic_names_have_the_numbers_of_the_kernel() {
     assert_eq!(numbers("cycles"), (0, 0));
     assert_eq!(numbers("cpu-cycles"), (0, 0));
     assert_eq!(numbers("CACHE-MISSES"), (0, 3));
@@ -113,7 +113,7 @@ fn the_canonical_name_is_kept_with_its_modifiers() {
 }
 
 #[test]
-fn errors_name_what_is_near() {
+fn errors_suggest_similar_names() {
     let Err(EventError::Unknown { near, .. }) = Event::parse("cache-mises") else {
         panic!("should not be known");
     };
@@ -152,7 +152,7 @@ fn every_listed_name_is_found_under_itself() {
 }
 
 #[test]
-fn lists() {
+fn a_list_is_split_at_commas() {
     let events = Event::parse_list("cycles:u, faults,").unwrap();
     let names: Vec<_> = events.iter().map(Event::describe).collect();
     assert_eq!(names, ["cycles:u", "page-faults"]);
@@ -202,7 +202,7 @@ fn groups_have_a_leader_and_add_their_letters() {
 }
 
 #[test]
-fn settings() {
+fn terms_of_any_event_become_settings() {
     let machine = Machine::new();
     let settings = |text| machine.list(text)[0].settings().clone();
     assert_eq!(

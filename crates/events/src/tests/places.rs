@@ -4,7 +4,7 @@ use super::*;
 use std::path::Path;
 
 #[test]
-fn breakpoints() {
+fn a_breakpoint_has_address_length_and_access() {
     let machine = Machine::new();
     let breakpoint = |text| {
         let attr = machine.attr(text);
@@ -67,7 +67,7 @@ impl Resolver for Functions {
 }
 
 #[test]
-fn probes_on_programs() {
+fn a_probe_on_a_program_has_path_and_file_offset() {
     let machine = Machine::new();
     let parser = machine.parser().resolver(&Functions);
     let probe = |text: &str| {
@@ -111,7 +111,7 @@ fn probes_on_programs() {
 }
 
 #[test]
-fn probes_on_the_kernel() {
+fn a_probe_on_the_kernel_has_a_function_or_an_address() {
     let machine = Machine::new();
     let without = machine.error("kprobe:do_exit").to_string();
     assert!(without.contains("CONFIG_KPROBE_EVENTS"), "{without}");

@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn as_execvp_does() {
+    fn names_are_searched_in_path_as_by_execvp() {
         assert_eq!(files("ls", Some("/a:/b/")), ["/a/ls", "/b/ls"]);
         assert_eq!(files("ls", Some(":/a:")), ["ls", "/a/ls", "ls"]);
         assert_eq!(files("ls", None), ["/bin/ls", "/usr/bin/ls"]);

@@ -70,7 +70,7 @@ impl Child {
         }
     }
 
-    /// As on a kernel before Linux 5.3.
+    /// Removes the pidfd, as on a kernel before Linux 5.3.
     #[cfg(test)]
     pub(super) fn without_pidfd(&mut self) {
         self.pidfd = None;
@@ -130,7 +130,7 @@ impl Child {
     /// Returns the status if the program has ended.
     ///
     /// # Errors
-    /// Those of [`wait`](Self::wait).
+    /// Errors of [`wait`](Self::wait).
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.reap(WaitOptions::NOHANG)
     }
@@ -139,7 +139,7 @@ impl Child {
     /// (`None`: no bound). If both are the case, the end of the program is returned.
     ///
     /// # Errors
-    /// Those of [`wait`](Self::wait) and of poll(2).
+    /// Errors of [`wait`](Self::wait) and of poll(2).
     pub fn wait_or(
         &mut self,
         other: Option<BorrowedFd<'_>>,
@@ -185,7 +185,7 @@ impl Child {
     /// Sends a signal to the program, unless it has been reaped.
     ///
     /// # Errors
-    /// Those of kill(2): `EPERM` for a program that took on another user's rights, `EINVAL` for a number
+    /// Errors of kill(2): `EPERM` for a program that took on another user's rights, `EINVAL` for a number
     /// that is no signal.
     pub fn signal(&self, signal: i32) -> io::Result<()> {
         if self.status.is_some() {

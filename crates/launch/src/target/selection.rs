@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_found_of_what_is_gone() {
+    fn a_process_that_has_ended_has_no_threads() {
         let folder = tempfile::tempdir().unwrap();
         let proc = Procfs::new(folder.path());
         for selection in [

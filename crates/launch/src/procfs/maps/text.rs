@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_every_kind() {
+    fn lines_of_every_kind_are_parsed() {
         let text = "\
 55d0c0a00000-55d0c0a28000 r--p 00000000 fe:01 1234                       /usr/bin/a b
 55d0c0a28000-55d0c0a99000 r-xp 00028000 fe:01 1234                       /usr/bin/a b
@@ -141,7 +141,7 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
     }
 
     #[test]
-    fn what_is_no_line_is_skipped() {
+    fn lines_that_cannot_be_parsed_are_skipped() {
         for text in [
             "",
             "\n",
