@@ -30,7 +30,7 @@ pub fn analyse(data: &PerfData, symbolizer: &Symbolizer, options: &Options) -> P
             if std::mem::take(&mut is_wanted) {
                 let thread = std::thread::Builder::new().name("rprof-kernel".into());
                 // Without it, whoever asks first loads the list.
-                let ahead = symbolizer.kernel_ahead();
+                let ahead = symbolizer.prefetch_kernel();
                 drop(thread.spawn_scoped(scope, || ahead.load()));
             }
         });

@@ -1,7 +1,7 @@
 //! [`Client`]: the cache first, then each server.
 
 use crate::cache::{Cache, Cached};
-use crate::outcome::{Failure, Outcome, Result};
+use crate::outcome::{Failure, FetchResult, Outcome};
 use crate::settings::Settings;
 use crate::transfer::{Limits, download};
 use rprof_image::{RemoteFile, RemoteFiles};
@@ -89,11 +89,11 @@ impl Client {
         &self,
         wanted: &RemoteFile<'_>,
         is_right: &dyn Fn(&Path) -> bool,
-    ) -> (Option<PathBuf>, Result) {
+    ) -> (Option<PathBuf>, FetchResult) {
         match self.cache.look(wanted.build_id, wanted.kind) {
             // What is wrong in the cache is fetched anew, and replaced.
-            Cached::File(path) if is_right(&path) => return (Some(path), Result::Cached),
-            Cached::Missing => return (None, Result::Missing),
+            Cached::File(path) if is_right(&path) => return (Some(path), FetchResult::Cached),
+            Cached::Missing => return (None, FetchResult::Missing),
             Cached::File(_) | Cached::Unknown => {}
         }
         // Whoever comes first begins the time, and looks whether the cache is to be cleaned; where
@@ -105,7 +105,7 @@ impl Client {
         let mut failure = None;
         for (url, given_up) in self.settings.urls.iter().zip(&self.given_up) {
             if self.cancelled.load(Ordering::Relaxed) {
-                return (None, Result::Failed(Failure::Cancelled));
+                return (None, FetchResult::Failed(Failure::Cancelled));
             }
             if given_up.load(Ordering::Relaxed) {
                 failure = Some(Failure::Server {
@@ -117,7 +117,7 @@ impl Client {
             match self.fetch_from(url, wanted, is_right, deadline) {
                 Ok(Some((path, bytes))) => {
                     let from = url.clone();
-                    return (Some(path), Result::Fetched { bytes, from });
+                    return (Some(path), FetchResult::Fetched { bytes, from });
                 }
                 Ok(None) => {}
                 Err(error) => {
@@ -129,11 +129,11 @@ impl Client {
             }
         }
         match failure {
-            Some(failure) => (None, Result::Failed(failure)),
+            Some(failure) => (None, FetchResult::Failed(failure)),
             None => {
                 // Asking again next time is all that happens where this fails.
                 self.cache.keep_missing(wanted.build_id, wanted.kind).ok();
-                (None, Result::Missing)
+                (None, FetchResult::Missing)
             }
         }
     }
@@ -145,7 +145,7 @@ impl Client {
         wanted: &RemoteFile<'_>,
         is_right: &dyn Fn(&Path) -> bool,
         deadline: Instant,
-    ) -> std::result::Result<Option<(PathBuf, u64)>, Failure> {
+    ) -> Result<Option<(PathBuf, u64)>, Failure> {
         let cannot = |error| Failure::Cache {
             path: self.cache.path(wanted.build_id, wanted.kind),
             error,

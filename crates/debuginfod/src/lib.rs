@@ -24,5 +24,5 @@ mod cache;
 mod transfer;
 
 pub use client::{Client, Progress};
-pub use outcome::{Failure, Outcome, Result};
+pub use outcome::{Failure, FetchResult, Outcome};
 pub use settings::{Settings, SettingsError};

@@ -14,13 +14,13 @@ pub struct Outcome {
     /// What was asked for.
     pub kind: RemoteKind,
     /// What came of it.
-    pub result: Result,
+    pub result: FetchResult,
 }
 
 /// What came of a request.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Result {
+pub enum FetchResult {
     /// It was downloaded.
     Fetched {
         /// Its size in bytes.

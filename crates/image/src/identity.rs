@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// What sort of image it is, and so what the offsets of a lookup mean.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum ImageKind {
+pub enum ImageSource {
     /// An ELF file at this path, which is opened as it stands (callers prepend
     /// `/proc/PID/root` or a sysroot). Offsets are file offsets.
     File(PathBuf),
@@ -25,16 +25,16 @@ pub enum ImageKind {
 /// been replaced since.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ImageKey {
-    kind: ImageKind,
+    source: ImageSource,
     build_id: Option<BuildId>,
     inode: Option<u64>,
     recorded_start: Option<u64>,
 }
 
 impl ImageKey {
-    fn new(kind: ImageKind) -> Self {
+    fn new(source: ImageSource) -> Self {
         Self {
-            kind,
+            source,
             build_id: None,
             inode: None,
             recorded_start: None,
@@ -43,13 +43,13 @@ impl ImageKey {
 
     /// An ELF file.
     pub fn file(path: impl Into<PathBuf>) -> Self {
-        Self::new(ImageKind::File(path.into()))
+        Self::new(ImageSource::File(path.into()))
     }
 
     /// The kernel.
     #[must_use]
     pub fn kernel() -> Self {
-        Self::new(ImageKind::Kernel)
+        Self::new(ImageSource::Kernel)
     }
 
     /// A kernel module. `name` may be given as `/proc/modules`, perf.data (`[name]`) or
@@ -59,13 +59,13 @@ impl ImageKey {
         let name = name.rsplit('/').next().unwrap_or(name);
         let name = name.trim_start_matches('[').trim_end_matches(']');
         let name = name.split_once(".ko").map_or(name, |(stem, _)| stem);
-        Self::new(ImageKind::KernelModule(name.replace('-', "_").into()))
+        Self::new(ImageSource::KernelModule(name.replace('-', "_").into()))
     }
 
     /// The vdso.
     #[must_use]
     pub fn vdso() -> Self {
-        Self::new(ImageKind::Vdso)
+        Self::new(ImageSource::Vdso)
     }
 
     /// The build-id that was recorded. Symbols of an image with another build-id, or
@@ -95,15 +95,15 @@ impl ImageKey {
 
     /// What sort of image it is.
     #[must_use]
-    pub fn kind(&self) -> &ImageKind {
-        &self.kind
+    pub fn source(&self) -> &ImageSource {
+        &self.source
     }
 
     /// The path, for an ELF file.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
-        match &self.kind {
-            ImageKind::File(path) => Some(path),
+        match &self.source {
+            ImageSource::File(path) => Some(path),
             _ => None,
         }
     }
@@ -167,8 +167,8 @@ mod tests {
             "/lib/modules/6.1/snd-hda.ko.xz",
         ] {
             assert_eq!(
-                *ImageKey::kernel_module(name).kind(),
-                ImageKind::KernelModule("snd_hda".into())
+                *ImageKey::kernel_module(name).source(),
+                ImageSource::KernelModule("snd_hda".into())
             );
         }
     }

@@ -25,7 +25,7 @@ pub mod segments;
 pub mod vdso;
 
 pub use find::MappedFile;
-pub use identity::{FileIdentity, ImageKey, ImageKind};
+pub use identity::{FileIdentity, ImageKey, ImageSource};
 pub use kernel::{KernelModule, loaded_modules, module_build_id, running_kernel_build_id};
 pub use notes::{build_id_in_notes, build_id_of};
 pub use open::{ImageFile, OpenError};

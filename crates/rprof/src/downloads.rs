@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{BinaryBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rprof_debuginfod::{Client, Outcome, Progress, Result as Fetch, Settings};
+use rprof_debuginfod::{Client, FetchResult, Outcome, Progress, Settings};
 use rprof_image::RemoteFiles;
 use signal_hook::consts::SIGINT;
 
@@ -90,12 +90,12 @@ fn summary(outcomes: &[Outcome]) -> Vec<String> {
     for outcome in outcomes {
         let name = base_name(&outcome.image);
         match &outcome.result {
-            Fetch::Fetched { bytes: size, .. } => {
+            FetchResult::Fetched { bytes: size, .. } => {
                 bytes += size;
                 fetched.push(name);
             }
-            Fetch::Missing => missing.push(name),
-            Fetch::Failed(failure) => failed.entry(failure.to_string()).or_default().push(name),
+            FetchResult::Missing => missing.push(name),
+            FetchResult::Failed(failure) => failed.entry(failure.to_string()).or_default().push(name),
             _ => {}
         }
     }

@@ -37,7 +37,7 @@ mod archive;
 mod debug;
 mod dwarf;
 mod elf_image;
-mod once;
+mod once_map;
 mod pages;
 mod reconcile;
 
@@ -46,5 +46,7 @@ pub use elf::{ElfError, ElfSymbol, ElfSymbols};
 pub use frames::{Frame, Frames, SourceLine, Symbol};
 pub use kernel::{KernelError, KernelSymbol, KernelSymbols, VmlinuxError};
 pub use reason::Reason;
-pub use rprof_image::{BuildId, ImageFile, ImageKey, ImageKind, RemoteFiles};
-pub use symbolizer::{Begun, Extents, KernelAhead, Lookup, Symbolizer, SymbolizerBuilder};
+pub use rprof_image::{BuildId, ImageFile, ImageKey, ImageSource, RemoteFiles};
+pub use symbolizer::{
+    FunctionBounds, KernelPrefetch, Lookup, PartialLookup, Symbolizer, SymbolizerBuilder,
+};

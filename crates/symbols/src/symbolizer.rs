@@ -1,20 +1,20 @@
 //! [`Symbolizer`]: many images, each opened and parsed once.
 
-mod extents;
-mod names;
+mod function_bounds;
+mod symbol_cache;
 
-pub use extents::{Begun, Extents, KernelAhead};
+pub use function_bounds::{FunctionBounds, KernelPrefetch, PartialLookup};
 
 use crate::archive::Archive;
 use crate::debug::DebugFiles;
-use crate::dwarf::Wish;
+use crate::dwarf::DwarfQuery;
 use crate::elf_image::{ElfImage, check, right_file};
 use crate::kernel::{KernelSymbols, Vmlinux, VmlinuxError};
-use crate::once::Once;
+use crate::once_map::OnceMap;
 use crate::pages::Pages;
 use crate::reconcile::Reconciler;
 use crate::{Frames, Reason, Style, Symbol, demangle};
-use rprof_image::{BuildId, ImageFile, ImageKey, ImageKind, RemoteFiles, build_id_of};
+use rprof_image::{BuildId, ImageFile, ImageKey, ImageSource, RemoteFiles, build_id_of};
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -44,13 +44,13 @@ pub type Lookup = Result<Frames, Reason>;
 #[derive(Debug)]
 pub struct Symbolizer {
     style: Style,
-    wish: Wish,
+    query: DwarfQuery,
     threads: usize,
     debug_files: DebugFiles,
-    images: Once<ImageKey, Image>,
+    images: OnceMap<ImageKey, Image>,
     kernel: OnceLock<Result<KernelSymbols, Reason>>,
     /// Where its answers change, by AVMA.
-    kernel_extents: OnceLock<Extents>,
+    kernel_bounds: OnceLock<FunctionBounds>,
     /// Whether somebody is about to load them.
     loads_kernel: AtomicBool,
     /// Whether `kernel` was given by the user instead of being that of this machine.
@@ -64,7 +64,7 @@ pub struct Symbolizer {
 #[derive(Debug, Clone, Default)]
 pub struct SymbolizerBuilder {
     style: Style,
-    wish: Wish,
+    query: DwarfQuery,
     threads: usize,
     debug_files: DebugFiles,
     kernel_list: Option<Vec<u8>>,
@@ -83,7 +83,7 @@ impl SymbolizerBuilder {
     /// tells them. `true` unless set.
     #[must_use]
     pub fn inlines(mut self, wanted: bool) -> Self {
-        self.wish.inlines = wanted;
+        self.query.inlines = wanted;
         self
     }
 
@@ -91,7 +91,7 @@ impl SymbolizerBuilder {
     /// about as long again as inlined calls do.
     #[must_use]
     pub fn lines(mut self, wanted: bool) -> Self {
-        self.wish.lines = wanted;
+        self.query.lines = wanted;
         self
     }
 
@@ -162,16 +162,16 @@ impl SymbolizerBuilder {
         }
         Symbolizer {
             style: self.style,
-            wish: self.wish,
+            query: self.query,
             threads: if self.threads == 0 {
                 rprof_parallel::available()
             } else {
                 self.threads
             },
             debug_files: self.debug_files,
-            images: Once::default(),
+            images: OnceMap::default(),
             kernel,
-            kernel_extents: OnceLock::new(),
+            kernel_bounds: OnceLock::new(),
             loads_kernel: AtomicBool::new(false),
             kernel_given,
             vmlinux: self.vmlinux.map(|path| Vmlinux::open(&path)),
@@ -189,7 +189,7 @@ impl Symbolizer {
 
     /// Resolves addresses of one image: one result for each of `offsets`, in their order.
     ///
-    /// What an offset is depends on the kind of image: see [`ImageKind`]. The caller
+    /// What an offset is depends on the kind of image: see [`ImageSource`]. The caller
     /// subtracts one from return addresses first. Offsets may repeat and come in
     /// any order; sorted ones are cheapest, as each run in one function is named once.
     ///
@@ -233,14 +233,14 @@ impl Symbolizer {
     /// cannot be opened or has none. Nothing but its notes is read.
     #[must_use]
     pub fn build_id(&self, image: &ImageKey) -> Option<BuildId> {
-        match image.kind() {
-            ImageKind::Kernel => rprof_image::running_kernel_build_id(),
-            ImageKind::KernelModule(name) => rprof_image::module_build_id(name),
-            ImageKind::File(path) => {
+        match image.source() {
+            ImageSource::Kernel => rprof_image::running_kernel_build_id(),
+            ImageSource::KernelModule(name) => rprof_image::module_build_id(name),
+            ImageSource::File(path) => {
                 let file = ImageFile::open(&self.debug_files.place(path)).ok()?;
                 build_id_of(file.bytes())
             }
-            ImageKind::Vdso => build_id_of(&rprof_image::vdso_image()?),
+            ImageSource::Vdso => build_id_of(&rprof_image::vdso_image()?),
         }
     }
 
@@ -250,8 +250,8 @@ impl Symbolizer {
     /// # Errors
     /// Why not; also for images that are no files.
     pub fn image_file(&self, image: &ImageKey) -> Result<ImageFile, Reason> {
-        match image.kind() {
-            ImageKind::File(path) => {
+        match image.source() {
+            ImageSource::File(path) => {
                 let path = self.debug_files.place(path);
                 right_file(image, &path, &self.debug_files)
             }
@@ -278,23 +278,23 @@ impl Symbolizer {
     }
 
     fn open(&self, image: &ImageKey) -> Result<Image, Reason> {
-        match image.kind() {
-            ImageKind::File(path) => {
+        match image.source() {
+            ImageSource::File(path) => {
                 let opened = ElfImage::open(image, path, &self.debug_files);
                 match opened {
                     Err(Reason::NotAnElf) => self.open_archive(image).ok_or(Reason::NotAnElf),
                     opened => opened.map(Image::File),
                 }
             }
-            ImageKind::Vdso => ElfImage::open_vdso(image).map(Image::Vdso),
-            ImageKind::Kernel => {
+            ImageSource::Vdso => ElfImage::open_vdso(image).map(Image::Vdso),
+            ImageSource::Kernel => {
                 let vmlinux = self.vmlinux_shift(image);
                 match (self.kernel_shift(image), vmlinux) {
                     (Err(reason), None) => Err(reason),
                     (shift, vmlinux) => Ok(Image::Kernel { shift, vmlinux }),
                 }
             }
-            ImageKind::KernelModule(name) => {
+            ImageSource::KernelModule(name) => {
                 if !self.kernel_given {
                     check(
                         image,
@@ -383,11 +383,11 @@ impl Symbolizer {
         sorted.sort_unstable();
         sorted.dedup();
         image.prepare(&sorted, places);
-        let debug = match self.wish.inlines || self.wish.lines {
+        let debug = match self.query.inlines || self.query.lines {
             true => image.debug_info(places),
             false => None,
         };
-        let found = debug.map(|debug| debug.resolve(&sorted, self.wish, self.threads));
+        let found = debug.map(|debug| debug.resolve(&sorted, self.query, self.threads));
         let found = found.unwrap_or_default();
         let mut names = Reconciler::new(self.style, &found, self.threads);
         let mut found = found.into_iter();
@@ -450,11 +450,11 @@ impl Symbolizer {
             Ok(symbols) => symbols,
             Err(reason) => return vec![Err(reason); offsets.len()],
         };
-        let wanted = match image.kind() {
-            ImageKind::KernelModule(name) => Some(&**name),
+        let wanted = match image.source() {
+            ImageSource::KernelModule(name) => Some(&**name),
             _ => None,
         };
-        let mut names = names::Names::default();
+        let mut names = symbol_cache::SymbolCache::default();
         let resolve = |&avma: &u64| {
             let avma = avma.wrapping_add(shift);
             let found = symbols.lookup(avma).ok_or(Reason::NoSymbolAtAddress)?;

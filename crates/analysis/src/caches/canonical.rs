@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rprof_processes::ImageId;
-use rprof_symbols::{Begun, Extents, ImageKind, Symbolizer};
+use rprof_symbols::{FunctionBounds, ImageSource, PartialLookup, Symbolizer};
 
 use crate::image_lookup::{ImageLookup, recorded_kernel_start};
 use crate::location::{CodeRegion, Location};
@@ -27,11 +27,11 @@ pub(crate) struct FunctionCanonicalizer<'a> {
     symbolizer: &'a Symbolizer,
     origin: ImageLookup,
     kernel_start: Option<u64>,
-    images: Vec<OnceLock<Option<Extents>>>,
+    images: Vec<OnceLock<Option<FunctionBounds>>>,
     /// Whether somebody is about to open an image.
     opening: Vec<AtomicBool>,
     /// The kernel; modules are few, and told apart by address.
-    kernel: OnceLock<Option<Extents>>,
+    kernel: OnceLock<Option<FunctionBounds>>,
 }
 
 /// How far the addresses of a place are told apart.
@@ -41,7 +41,7 @@ enum Granularity<'c> {
     /// All of them get the same.
     One,
     /// Those between two bounds do.
-    Several(&'c Extents),
+    Several(&'c FunctionBounds),
 }
 
 impl<'a> FunctionCanonicalizer<'a> {
@@ -69,7 +69,7 @@ impl<'a> FunctionCanonicalizer<'a> {
 
     #[inline]
     fn answers(&self, place: CodeRegion) -> Granularity<'_> {
-        let extents = match place {
+        let bounds = match place {
             CodeRegion::Image(id) => self.of_image(id),
             CodeRegion::Kernel(id) => self.kernel(id, place),
             // Their names come from elsewhere, by address.
@@ -80,7 +80,7 @@ impl<'a> FunctionCanonicalizer<'a> {
             | CodeRegion::GuestKernel
             | CodeRegion::GuestUser => return Granularity::One,
         };
-        extents.map_or(Granularity::Unknown, Granularity::Several)
+        bounds.map_or(Granularity::Unknown, Granularity::Several)
     }
 
     /// Replaces locations by ones that get the same functions: step by step for all of them,
@@ -92,21 +92,21 @@ impl<'a> FunctionCanonicalizer<'a> {
         location: impl Fn(&mut T) -> &mut Location,
     ) {
         for some in all.chunks_mut(TOGETHER) {
-            let mut begun: [Option<(&Extents, Begun)>; TOGETHER] = [None; TOGETHER];
+            let mut begun: [Option<(&FunctionBounds, PartialLookup)>; TOGETHER] = [None; TOGETHER];
             for (one, begun) in some.iter_mut().zip(&mut begun) {
                 let location = location(one);
                 match self.answers(location.place) {
-                    Granularity::Several(extents) => {
-                        *begun = Some((extents, extents.begin(location.lookup)));
+                    Granularity::Several(bounds) => {
+                        *begun = Some((bounds, bounds.begin(location.lookup)));
                     }
                     Granularity::One => (location.lookup, location.caller) = (0, false),
                     Granularity::Unknown => {}
                 }
             }
             for (one, begun) in some.iter_mut().zip(begun) {
-                if let Some((extents, begun)) = begun {
+                if let Some((bounds, begun)) = begun {
                     let location = location(one);
-                    location.lookup = extents.end(location.lookup, begun);
+                    location.lookup = bounds.finish(location.lookup, begun);
                     location.caller = false;
                 }
             }
@@ -114,11 +114,11 @@ impl<'a> FunctionCanonicalizer<'a> {
     }
 
     #[inline]
-    fn of_image(&self, id: ImageId) -> Option<&Extents> {
+    fn of_image(&self, id: ImageId) -> Option<&FunctionBounds> {
         let number = id.0 as usize;
         let slot = self.images.get(number)?;
         match slot.get() {
-            Some(extents) => extents.as_ref(),
+            Some(bounds) => bounds.as_ref(),
             // As with the kernel.
             None if self.opening.get(number)?.swap(true, Ordering::Relaxed) => None,
             None => slot
@@ -127,23 +127,23 @@ impl<'a> FunctionCanonicalizer<'a> {
         }
     }
 
-    fn kernel(&self, id: Option<ImageId>, place: CodeRegion) -> Option<&Extents> {
+    fn kernel(&self, id: Option<ImageId>, place: CodeRegion) -> Option<&FunctionBounds> {
         use rprof_processes::ImageKind::{KernelModule, KernelSymbol};
         let kind = id.and_then(|id| self.index.timeline.image(id).map(|i| i.kind));
         if let Some(KernelModule | KernelSymbol) = kind {
             return None;
         }
         match self.kernel.get() {
-            Some(extents) => extents.as_ref(),
-            // PendingSample for it takes longer than what is kept apart meanwhile.
+            Some(bounds) => bounds.as_ref(),
+            // Blocking until it is loaded takes longer than what is kept apart meanwhile.
             None if self.symbolizer.is_loading_kernel() => None,
             None => (self.kernel)
-                .get_or_init(|| self.extents(place, Some(&ImageKind::Kernel)))
+                .get_or_init(|| self.bounds(place, Some(&ImageSource::Kernel)))
                 .as_ref(),
         }
     }
 
-    fn image(&self, place: CodeRegion) -> Option<Extents> {
+    fn image(&self, place: CodeRegion) -> Option<FunctionBounds> {
         let CodeRegion::Image(id) = place else {
             return None;
         };
@@ -151,16 +151,18 @@ impl<'a> FunctionCanonicalizer<'a> {
         // One that was kept in the recording is opened only to be asked all at once.
         match self.index.runtimes.image(image) {
             Some(_) => None,
-            None => self.extents(place, None),
+            None => self.bounds(place, None),
         }
     }
 
-    fn extents(&self, place: CodeRegion, kind: Option<&ImageKind>) -> Option<Extents> {
+    fn bounds(&self, place: CodeRegion, kind: Option<&ImageSource>) -> Option<FunctionBounds> {
         let timeline = &self.index.timeline;
         match self.origin.target(place, timeline, self.kernel_start) {
-            Ok(key) if kind.is_none_or(|kind| kind == key.kind()) => self.symbolizer.extents(&key),
+            Ok(key) if kind.is_none_or(|kind| kind == key.source()) => {
+                self.symbolizer.function_bounds(&key)
+            }
             // The same reason for all.
-            Err(_) => Some(Extents::none()),
+            Err(_) => Some(FunctionBounds::none()),
             Ok(_) => None,
         }
     }

@@ -1,7 +1,7 @@
 //! What comes of each kind of answer.
 
 use crate::server::{Server, reply};
-use rprof_debuginfod::{Client, Failure, Outcome, Result as Fetch, Settings};
+use rprof_debuginfod::{Client, Failure, FetchResult, Outcome, Settings};
 use rprof_image::{BuildId, RemoteFile, RemoteFiles, RemoteKind};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ impl Asker {
         assert_eq!(path, None);
         assert_eq!(self.files(), Vec::<PathBuf>::new());
         match outcome.result {
-            Fetch::Failed(failure) => failure,
+            FetchResult::Failed(failure) => failure,
             other => panic!("a failure was expected, not {other:?}"),
         }
     }
@@ -96,14 +96,14 @@ fn found_and_then_cached() {
     let (path, outcome) = asker.ask();
     let path = path.unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), RIGHT);
-    let Fetch::Fetched { bytes, from } = outcome.result else {
+    let FetchResult::Fetched { bytes, from } = outcome.result else {
         panic!("{outcome:?}");
     };
     assert_eq!((bytes, from), (RIGHT.len() as u64, server.url.clone()));
     let asked = format!("/buildid/{}/debuginfo", id());
     assert_eq!(server.asked(), [asked]);
     let (again, outcome) = asker.ask();
-    assert!(matches!(outcome.result, Fetch::Cached));
+    assert!(matches!(outcome.result, FetchResult::Cached));
     assert_eq!(again, Some(path));
     assert!(server.asked().is_empty());
 }
@@ -115,7 +115,10 @@ fn missing_is_remembered() {
     for asked in [1, 0] {
         let (path, outcome) = asker.ask();
         assert_eq!(path, None);
-        assert!(matches!(outcome.result, Fetch::Missing), "{outcome:?}");
+        assert!(
+            matches!(outcome.result, FetchResult::Missing),
+            "{outcome:?}"
+        );
         assert_eq!(server.asked().len(), asked);
     }
 }
@@ -135,7 +138,7 @@ fn the_next_server_is_asked() {
     ]);
     let (path, outcome) = asker.ask();
     assert!(path.is_some(), "{outcome:?}");
-    assert!(matches!(outcome.result, Fetch::Fetched { from, .. } if from == has.url));
+    assert!(matches!(outcome.result, FetchResult::Fetched { from, .. } if from == has.url));
 }
 
 #[test]
@@ -154,7 +157,7 @@ fn a_wrong_file_in_the_cache_is_replaced() {
     std::fs::write(folder.join("debuginfo"), b"another file").unwrap();
     let (path, outcome) = asker.ask();
     assert!(
-        matches!(outcome.result, Fetch::Fetched { .. }),
+        matches!(outcome.result, FetchResult::Fetched { .. }),
         "{outcome:?}"
     );
     assert!(is_right(&path.unwrap()));
@@ -201,11 +204,11 @@ fn a_server_that_failed_is_not_waited_for_again() {
     });
     let asker = Asker::new(&[&server.url]).impatient();
     let client = asker.client();
-    assert!(matches!(ask(&client).1.result, Fetch::Failed(_)));
+    assert!(matches!(ask(&client).1.result, FetchResult::Failed(_)));
     // It may hear of that only now.
     server.wait_until_asked();
     for _ in 0..2 {
-        assert!(matches!(ask(&client).1.result, Fetch::Failed(_)));
+        assert!(matches!(ask(&client).1.result, FetchResult::Failed(_)));
         assert!(server.asked().is_empty());
     }
 }
@@ -317,8 +320,12 @@ fn the_total_time_is_bounded() {
     let client = asker.client();
     let (path, outcome) = ask(&client);
     assert_eq!(path, None);
-    let is_over =
-        |outcome: &Outcome| matches!(outcome.result, Fetch::Failed(Failure::TimeOver { .. }));
+    let is_over = |outcome: &Outcome| {
+        matches!(
+            outcome.result,
+            FetchResult::Failed(Failure::TimeOver { .. })
+        )
+    };
     assert!(is_over(&outcome), "{outcome:?}");
     // The time is that of all requests.
     server.wait_until_asked();
@@ -343,7 +350,7 @@ fn cancelling_ends_it() {
     for _ in 0..2 {
         let (_, outcome) = ask(&client);
         assert!(
-            matches!(outcome.result, Fetch::Failed(Failure::Cancelled)),
+            matches!(outcome.result, FetchResult::Failed(Failure::Cancelled)),
             "{outcome:?}"
         );
     }

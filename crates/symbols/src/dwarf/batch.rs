@@ -1,15 +1,15 @@
 //! The addresses that lie in one unit; and the next unit, for all that one thread is given.
 
 use super::head::Head;
-use super::home::{Home, Open, Which};
 use super::lines::FileNames;
-use super::names::Names;
+use super::names::FunctionNames;
 use super::rows::{Row, rows};
 use super::sections::Slice;
 use super::texts::Texts;
+use super::unit_refs::{DwarfFileKind, OpenUnits, UnitRef};
 use super::units::Units;
 use super::walk::{Walk, Wanted};
-use super::{DebugInfo, Found, FoundFrame, Wish};
+use super::{DebugInfo, DwarfQuery, Found, FoundFrame};
 use crate::frames::SourceLine;
 use gimli::{DebugInfoOffset, Dwarf, SectionId};
 use std::ops::Range;
@@ -18,9 +18,9 @@ use std::rc::Rc;
 /// What one thread keeps from unit to unit.
 pub(super) struct Batch<'a> {
     info: DebugInfo<'a>,
-    wish: Wish,
-    open: Open<'a>,
-    names: Names<'a>,
+    query: DwarfQuery,
+    open: OpenUnits<'a>,
+    names: FunctionNames<'a>,
     texts: Texts,
     /// What was read of `.debug_info` and not yet given back.
     read: Range<usize>,
@@ -30,7 +30,7 @@ pub(super) struct Batch<'a> {
 const RELEASE: usize = 1 << 20;
 
 impl<'a> Batch<'a> {
-    pub(super) fn new(info: DebugInfo<'a>, wish: Wish) -> Self {
+    pub(super) fn new(info: DebugInfo<'a>, query: DwarfQuery) -> Self {
         let (file, bytes) = info.main;
         let mut dwarf = file.sections.dwarf(bytes);
         let shared = info.shared.map(|(file, bytes)| {
@@ -39,9 +39,9 @@ impl<'a> Batch<'a> {
         });
         Self {
             info,
-            wish,
-            open: Open::new((dwarf, file.units(bytes, 1)), shared),
-            names: Names::default(),
+            query,
+            open: OpenUnits::new((dwarf, file.units(bytes, 1)), shared),
+            names: FunctionNames::default(),
             texts: Texts::default(),
             read: 0..0,
         }
@@ -72,18 +72,18 @@ impl<'a> Batch<'a> {
         let Head {
             unit, lines, split, ..
         } = head;
-        let home = Home {
-            which: Which::Main,
+        let unit_ref = UnitRef {
+            which: DwarfFileKind::Main,
             dwarf: Rc::clone(self.open.main()),
             unit: Rc::new(unit),
         };
-        let mut files = (self.wish.lines)
-            .then(|| FileNames::of(&home.dwarf, &home.unit, lines?))
+        let mut files = (self.query.lines)
+            .then(|| FileNames::of(&unit_ref.dwarf, &unit_ref.unit, lines?))
             .flatten();
         let lines = files.as_ref().map(|files| rows(files.header(), svmas));
 
-        let mut found = match self.wish.inlines {
-            true => self.functions(&home, split, svmas, files.as_mut()),
+        let mut found = match self.query.inlines {
+            true => self.functions(&unit_ref, split, svmas, files.as_mut()),
             false => vec![Found::default(); svmas.len()],
         };
         if let (Some(lines), Some(files)) = (lines, &mut files) {
@@ -91,61 +91,61 @@ impl<'a> Batch<'a> {
                 found.line = row.and_then(|row| source_line(files, &mut self.texts, row));
             }
         }
-        let len = home.unit.header.length_including_self();
+        let len = unit_ref.unit.header.length_including_self();
         self.release(offset.0..offset.0.saturating_add(len));
         found
     }
 
     fn functions(
         &mut self,
-        home: &Home<'a>,
+        unit_ref: &UnitRef<'a>,
         split: Option<Slice<'a>>,
         svmas: &[u64],
         files: Option<&mut FileNames<'a>>,
     ) -> Vec<Found> {
         let texts = &mut self.texts;
-        if let Some(split) = self.info.split.find(&home.unit, split)
-            && let Some((dwarf, head)) = split.head(&home.dwarf, &home.unit)
+        if let Some(split) = self.info.split.find(&unit_ref.unit, split)
+            && let Some((dwarf, head)) = split.head(&unit_ref.dwarf, &unit_ref.unit)
         {
             // What is in there lives no longer than the file, so nothing is kept of it.
             let units = Units::default();
-            let mut open = Open::new((Dwarf::default(), &units), None);
-            let mut names = Names::default();
-            let home = Home {
-                which: Which::Split,
+            let mut open = OpenUnits::new((Dwarf::default(), &units), None);
+            let mut names = FunctionNames::default();
+            let unit_ref = UnitRef {
+                which: DwarfFileKind::Split,
                 dwarf: Rc::new(dwarf),
                 unit: Rc::new(head.unit),
             };
-            let mut own = (self.wish.lines)
-                .then(|| FileNames::of(&home.dwarf, &home.unit, head.lines?))
+            let mut own = (self.query.lines)
+                .then(|| FileNames::of(&unit_ref.dwarf, &unit_ref.unit, head.lines?))
                 .flatten();
             // Its numbers of files count in its own list, or else in that of the image's unit.
             return match &mut own {
-                Some(own) => look_up(&mut open, &mut names, texts, &home, svmas, Some(own)),
-                None => look_up(&mut open, &mut names, texts, &home, svmas, files),
+                Some(own) => look_up(&mut open, &mut names, texts, &unit_ref, svmas, Some(own)),
+                None => look_up(&mut open, &mut names, texts, &unit_ref, svmas, files),
             };
         }
         let (open, names) = (&mut self.open, &mut self.names);
-        look_up(open, names, texts, home, svmas, files)
+        look_up(open, names, texts, unit_ref, svmas, files)
     }
 }
 
 fn look_up<'u>(
-    open: &mut Open<'u>,
-    names: &mut Names<'u>,
+    open: &mut OpenUnits<'u>,
+    names: &mut FunctionNames<'u>,
     texts: &mut Texts,
-    home: &Home<'u>,
+    unit_ref: &UnitRef<'u>,
     svmas: &[u64],
     mut files: Option<&mut FileNames<'_>>,
 ) -> Vec<Found> {
     let mut wanted: Vec<Wanted<'u>> = svmas.iter().map(|&svma| Wanted::at(svma)).collect();
-    Walk::new(&home.dwarf, &home.unit, &mut wanted).run(false);
+    Walk::new(&unit_ref.dwarf, &unit_ref.unit, &mut wanted).run(false);
     let mut missing: Vec<Wanted<'u>> = (wanted.iter())
         .filter(|wanted| wanted.function.is_none())
         .map(|wanted| Wanted::at(wanted.svma))
         .collect();
     if !missing.is_empty() {
-        Walk::new(&home.dwarf, &home.unit, &mut missing).run(true);
+        Walk::new(&unit_ref.dwarf, &unit_ref.unit, &mut missing).run(true);
         let mut missing = missing.into_iter();
         for wanted in &mut wanted {
             if wanted.function.is_none()
@@ -160,7 +160,7 @@ fn look_up<'u>(
         let Some(function) = wanted.function else {
             return found;
         };
-        let name = names.of(open, home, function.entry);
+        let name = names.of(open, unit_ref, function.entry);
         found.range = function.range;
         found.frames.push(FoundFrame {
             name: name.and_then(|name| texts.get(name)),
@@ -168,7 +168,7 @@ fn look_up<'u>(
         });
         for call in wanted.calls {
             let origin = call.origin.as_ref();
-            let name = origin.and_then(|origin| names.referred(open, home, origin));
+            let name = origin.and_then(|origin| names.referred(open, unit_ref, origin));
             let row = Row {
                 file: call.file,
                 line: call.line,

@@ -1,6 +1,6 @@
 //! Going over the entries of a unit (DWARF 5, sections 2.3 and 7.5).
 
-use super::layout::{Layout, Layouts, Skip, Step, What};
+use super::layout::{AttributeRole, Layout, Layouts, Skip, Step};
 use super::sections::Slice;
 use gimli::{Attribute, AttributeSpecification, AttributeValue, EndianSlice, Reader};
 use gimli::{Unit, UnitOffset};
@@ -124,7 +124,7 @@ impl<'u, 'a> Cursor<'u, 'a> {
         let mut found = None;
         for step in &layout.steps {
             match step {
-                Step::Read(spec, What::Sibling, _) => {
+                Step::Read(spec, AttributeRole::Sibling, _) => {
                     let to = self.read(*spec)?.value();
                     found = self.forward(to);
                     if found.is_some() {

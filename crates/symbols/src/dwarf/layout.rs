@@ -27,7 +27,7 @@ pub(super) enum Skip {
 
 /// What an attribute is read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum AttributeRole {
     /// Addresses.
     Pcs,
     /// The next entry that is no child of this one.
@@ -40,7 +40,7 @@ pub(super) enum What {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
     Skip(Skip),
-    Read(AttributeSpecification, What, Skip),
+    Read(AttributeSpecification, AttributeRole, Skip),
 }
 
 /// The form of the entries of one abbreviation.
@@ -91,15 +91,17 @@ impl Layout {
     }
 }
 
-fn what(spec: AttributeSpecification, is_code: bool) -> Option<What> {
+fn what(spec: AttributeSpecification, is_code: bool) -> Option<AttributeRole> {
     match spec.name() {
-        gimli::DW_AT_sibling => Some(What::Sibling),
+        gimli::DW_AT_sibling => Some(AttributeRole::Sibling),
         _ if !is_code => None,
-        gimli::DW_AT_low_pc | gimli::DW_AT_high_pc | gimli::DW_AT_ranges => Some(What::Pcs),
+        gimli::DW_AT_low_pc | gimli::DW_AT_high_pc | gimli::DW_AT_ranges => {
+            Some(AttributeRole::Pcs)
+        }
         gimli::DW_AT_abstract_origin
         | gimli::DW_AT_call_file
         | gimli::DW_AT_call_line
-        | gimli::DW_AT_call_column => Some(What::Call),
+        | gimli::DW_AT_call_column => Some(AttributeRole::Call),
         _ => None,
     }
 }
@@ -216,13 +218,13 @@ mod tests {
         let expected = [Skip::Fixed(16), Skip::CountedLeb, Skip::Fixed(8)];
         assert_eq!(*layout.skip, expected);
         assert!(layout.has_pcs && layout.has_sibling);
-        let read: Vec<What> = (layout.steps.iter())
+        let read: Vec<AttributeRole> = (layout.steps.iter())
             .filter_map(|step| match step {
                 Step::Read(_, what, _) => Some(*what),
                 Step::Skip(_) => None,
             })
             .collect();
-        assert_eq!(read, [What::Pcs, What::Sibling]);
+        assert_eq!(read, [AttributeRole::Pcs, AttributeRole::Sibling]);
         assert_eq!(layout.steps.len(), 5);
 
         // Of what has no code only the sibling is of interest.

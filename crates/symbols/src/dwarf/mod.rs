@@ -14,7 +14,7 @@
 //! | `cursor` | going over entries |
 //! | `layout` | what entries look like, by abbreviation |
 //! | `names` | what they are called |
-//! | `home` | entries in other units and files |
+//! | `unit_ref` | entries in other units and files |
 //! | `lines` | the files of a line program |
 //! | `rows` | the line program of a unit |
 //! | `batch` | all of these, for the addresses in one unit |
@@ -24,7 +24,6 @@
 mod batch;
 mod cursor;
 mod head;
-mod home;
 mod layout;
 mod lines;
 mod names;
@@ -33,6 +32,7 @@ mod rows;
 mod sections;
 mod split;
 mod texts;
+mod unit_refs;
 mod units;
 mod walk;
 
@@ -73,14 +73,14 @@ impl DwarfFile {
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wish {
+pub(crate) struct DwarfQuery {
     /// Inlined calls, and with them the names of functions.
     pub(crate) inlines: bool,
     /// Files and lines.
     pub(crate) lines: bool,
 }
 
-impl Default for Wish {
+impl Default for DwarfQuery {
     fn default() -> Self {
         Self {
             inlines: true,
@@ -128,7 +128,12 @@ const MAX_CLAIMS: usize = 8;
 
 impl DebugInfo<'_> {
     /// Looks up `svmas`, which are sorted. One result for each, on up to `threads` threads.
-    pub(crate) fn resolve(&self, svmas: &[u64], wish: Wish, threads: usize) -> Vec<Option<Found>> {
+    pub(crate) fn resolve(
+        &self,
+        svmas: &[u64],
+        query: DwarfQuery,
+        threads: usize,
+    ) -> Vec<Option<Found>> {
         let mut results: Vec<Option<Found>> = vec![None; svmas.len()];
         let (file, bytes) = self.main;
         let is_first = file.units.get().is_none();
@@ -162,7 +167,7 @@ impl DebugInfo<'_> {
             let groups: Vec<&[(u32, usize)]> = asked.chunk_by(|a, b| a.0 == b.0).collect();
             let piece = groups.len().div_ceil(threads.max(1) * 16).max(1);
             let found = map_chunks(threads, &groups, piece, |groups| {
-                let mut batch = Batch::new(*self, wish);
+                let mut batch = Batch::new(*self, query);
                 let mut found = Vec::new();
                 for group in groups {
                     let Some(&(unit, _)) = group.first() else {

@@ -53,7 +53,7 @@ impl Registers {
     };
 }
 
-/// Which of the addresses are known already.
+/// DwarfFileKind of the addresses are known already.
 struct Search<'s> {
     svmas: &'s [u64],
     found: Vec<Option<Row>>,

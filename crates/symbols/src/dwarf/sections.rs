@@ -46,7 +46,7 @@ enum Part {
     Inflated(Vec<u8>),
 }
 
-/// Which names sections have.
+/// DwarfFileKind names sections have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Naming {
     /// `.debug_info`, or `.zdebug_info` in the old compressed form.

@@ -1,4 +1,4 @@
-//! Which unit describes an address.
+//! DwarfFileKind unit describes an address.
 
 use super::head::Head;
 use super::sections::Slice;

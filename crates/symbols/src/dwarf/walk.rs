@@ -5,7 +5,7 @@
 //! of a unit. Functions without an address in them are skipped with all that they hold.
 
 use super::cursor::Cursor;
-use super::layout::{Layout, Layouts, Step, What};
+use super::layout::{AttributeRole, Layout, Layouts, Step};
 use super::ranges::Pcs;
 use super::sections::Slice;
 use gimli::{Attribute, AttributeValue, Dwarf, Unit, UnitOffset};
@@ -142,11 +142,13 @@ impl<'w, 'a> Walk<'w, 'a> {
             let mut sibling = None;
             for step in &layout.steps {
                 match step {
-                    Step::Read(spec, What::Pcs, _) => pcs.note(&cursor.read(*spec)?),
-                    Step::Read(spec, What::Sibling, _) => {
+                    Step::Read(spec, AttributeRole::Pcs, _) => pcs.note(&cursor.read(*spec)?),
+                    Step::Read(spec, AttributeRole::Sibling, _) => {
                         sibling = Some(cursor.read(*spec)?.value());
                     }
-                    Step::Read(_, What::Call, part) | Step::Skip(part) => cursor.skip(part)?,
+                    Step::Read(_, AttributeRole::Call, part) | Step::Skip(part) => {
+                        cursor.skip(part)?
+                    }
                 }
             }
             let is_inside = if is_function {
@@ -205,7 +207,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         any
     }
 
-    /// Which addresses of the innermost scope lie in a call, if any do.
+    /// DwarfFileKind addresses of the innermost scope lie in a call, if any do.
     fn inside(&mut self, pcs: &Pcs<'a>) -> Option<Vec<usize>> {
         let few = |scopes: &[Scope]| scopes.len() < MAX_CALLS;
         let scope = self.scopes.last().filter(|_| few(&self.scopes))?;
@@ -260,7 +262,7 @@ impl<'a> Call<'a> {
         };
         for step in &layout.steps {
             match step {
-                Step::Read(spec, What::Call, _) => call.note(&cursor.read(*spec)?),
+                Step::Read(spec, AttributeRole::Call, _) => call.note(&cursor.read(*spec)?),
                 Step::Read(_, _, part) | Step::Skip(part) => cursor.skip(part)?,
             }
         }

@@ -1,4 +1,4 @@
-//! Names that many addresses have in common.
+//! SymbolCache that many addresses have in common.
 
 use crate::Symbol;
 use rustc_hash::FxHashMap;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 /// Shares one [`Symbol`] among the addresses in it. The key is its start.
 #[derive(Default)]
-pub(super) struct Names(FxHashMap<u64, Arc<Symbol>>);
+pub(super) struct SymbolCache(FxHashMap<u64, Arc<Symbol>>);
 
-impl Names {
+impl SymbolCache {
     pub(super) fn get(&mut self, key: u64, make: impl FnOnce() -> Symbol) -> Arc<Symbol> {
         Arc::clone(self.0.entry(key).or_insert_with(|| Arc::new(make())))
     }

@@ -1,13 +1,13 @@
-//! Where in an image the answers change.
+//! [`FunctionBounds`]: the offsets of an image at which the answer to a lookup changes.
 //!
-//! Whoever wants functions only, and has many addresses, need not keep each of them: those
-//! between two bounds all get the same answer but for [`Frames::offset`](crate::Frames::offset).
+//! A caller that wants functions only, of many addresses, need not keep each of them: all between two
+//! bounds get the same answer but for [`Frames::offset`](crate::Frames::offset).
 
 use super::{Image, Symbolizer};
 use crate::Reason;
 use crate::elf_image::ElfImage;
 use crate::pages::Pages;
-use rprof_image::{ImageKey, ImageKind};
+use rprof_image::{ImageKey, ImageSource};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -34,7 +34,7 @@ const FEW_BUCKETS: u64 = 4096;
 /// Small, as those of all images together are to stay near the processor: three bytes for each
 /// bound, in two places.
 #[derive(Clone, Debug)]
-pub struct Extents {
+pub struct FunctionBounds {
     /// The first bound.
     base: u64,
     /// Offsets that are further than this from the first bound stand for themselves.
@@ -56,29 +56,31 @@ struct Bucket {
     before: u32,
 }
 
-/// An offset half way to what stands for it: see [`Extents::begin`].
+/// Intermediate state of [`FunctionBounds::canonical_offset`], split in two so that callers with many
+/// offsets, each perhaps of another image, overlap their cache misses. A method for a list of
+/// offsets could not do that, as a list of samples mixes images.
 #[derive(Clone, Copy, Debug)]
-pub struct Begun {
+pub struct PartialLookup {
     bucket: Bucket,
     /// Bounds in the bucket.
     len: u32,
 }
 
-impl Extents {
-    /// Those of an image without any: every offset gets the same answer.
+impl FunctionBounds {
+    /// Bounds of an image without any: every offset gets the same answer.
     #[must_use]
-    pub fn none() -> Extents {
-        Extents::new(vec![0])
+    pub fn none() -> FunctionBounds {
+        FunctionBounds::new(vec![0])
     }
 
-    fn new(mut bounds: Vec<u64>) -> Extents {
+    fn new(mut bounds: Vec<u64>) -> FunctionBounds {
         // They come in sorted runs.
         bounds.sort();
-        Extents::of_sorted(bounds.into_iter())
+        FunctionBounds::of_sorted(bounds.into_iter())
     }
 
-    /// Of ascending bounds, which may repeat.
-    fn of_sorted(bounds: impl Iterator<Item = u64>) -> Extents {
+    /// Makes the table of ascending bounds, which may repeat.
+    fn of_sorted(bounds: impl Iterator<Item = u64>) -> FunctionBounds {
         let mut all = bounds.peekable();
         let base = all.peek().copied().unwrap_or(0);
         let near = all.map_while(|b| u32::try_from(b - base).ok());
@@ -109,7 +111,7 @@ impl Extents {
         });
         let low = |bound: &u32| (bound & ((1 << shift) - 1)) as u16;
         let behind = [u16::MAX; AT_A_TIME];
-        Extents {
+        FunctionBounds {
             base,
             // Without a bound nothing is known of any.
             reach: if bounds.is_empty() { 0 } else { reach },
@@ -119,7 +121,7 @@ impl Extents {
         }
     }
 
-    /// How many of some bounds an offset has passed.
+    /// Counts the bounds, of `len` from number `first` on, that an offset has passed.
     ///
     /// Counted, not searched for: how long a search goes on is not known before the bounds have
     /// come from memory, and nothing else would be asked for meanwhile.
@@ -138,44 +140,45 @@ impl Extents {
         passed
     }
 
-    /// The same of an image whose offsets are less by this.
-    fn moved(&self, down: u64) -> Extents {
-        Extents {
+    /// Returns the bounds of an image whose offsets are less by `down`.
+    fn moved(&self, down: u64) -> FunctionBounds {
+        FunctionBounds {
             base: self.base.wrapping_sub(down),
             ..self.clone()
         }
     }
 
-    /// An offset that gets the same answer as this one; the same for all that do so up to the
-    /// next bound.
+    /// Returns the last bound that is not behind `offset`: the same value for all offsets of a
+    /// function, which gets the same answer as they do. Returns `offset` itself where that
+    /// is not known.
     #[inline]
     #[must_use]
-    pub fn representative(&self, offset: u64) -> u64 {
-        self.end(offset, self.begin(offset))
+    pub fn canonical_offset(&self, offset: u64) -> u64 {
+        self.finish(offset, self.begin(offset))
     }
 
-    /// The first half of [`representative`](Self::representative), for those who have many
-    /// offsets: each half waits for memory, and that of many can be waited for together. To be
-    /// given to [`end`](Self::end).
+    /// Does the first half of [`canonical_offset`](Self::canonical_offset); the result is for
+    /// [`finish`](Self::finish). Each half waits for memory, and a caller with many offsets
+    /// does the first half of all before the second of any.
     #[inline]
     #[must_use]
-    pub fn begin(&self, offset: u64) -> Begun {
+    pub fn begin(&self, offset: u64) -> PartialLookup {
         let inside = offset.wrapping_sub(self.base);
         let number = usize::try_from(inside >> self.shift).unwrap_or(usize::MAX);
         // Behind all bounds is behind the last bucket.
         let last = self.buckets.len() - 1;
         let bucket = self.buckets[number.min(last)];
         let next = self.buckets[number.saturating_add(1).min(last)];
-        Begun {
+        PartialLookup {
             bucket,
             len: next.first - bucket.first,
         }
     }
 
-    /// The second half, for what [`begin`](Self::begin) answered for the same offset.
+    /// Does the second half, for the result of [`begin`](Self::begin) for the same offset.
     #[inline]
     #[must_use]
-    pub fn end(&self, offset: u64, begun: Begun) -> u64 {
+    pub fn finish(&self, offset: u64, begun: PartialLookup) -> u64 {
         let inside = offset.wrapping_sub(self.base);
         let Some(inside) = (u32::try_from(inside).ok()).filter(|inside| *inside < self.reach)
         else {
@@ -200,72 +203,74 @@ impl Extents {
     }
 }
 
-/// The kernel's list on its way: see [`Symbolizer::kernel_ahead`].
+/// Announcement that the kernel's symbols are about to be loaded: see
+/// [`Symbolizer::prefetch_kernel`].
 #[derive(Debug)]
 #[must_use = "nothing is loaded by it alone"]
-pub struct KernelAhead<'a>(&'a Symbolizer);
+pub struct KernelPrefetch<'a>(&'a Symbolizer);
 
-impl KernelAhead<'_> {
-    /// Reads the symbols of the running kernel, if nobody has yet.
+impl KernelPrefetch<'_> {
+    /// Reads the symbols of the running kernel, unless they are loaded.
     pub fn load(self) {
         // Whoever asks is told why there are none.
-        let _known = self.0.kernel_extents().is_ok();
+        let _known = self.0.kernel_bounds().is_ok();
     }
 }
 
-impl Drop for KernelAhead<'_> {
+impl Drop for KernelPrefetch<'_> {
     fn drop(&mut self) {
         self.0.loads_kernel.store(false, Ordering::Release);
     }
 }
 
 impl Symbolizer {
-    /// Where in an image the answers change, offsets being those that
-    /// [`resolve_image`](Self::resolve_image) takes. `None` where that is not known ahead: debug
-    /// information or a `vmlinux` is to be asked, or it is no single image.
+    /// Returns the offsets of an image, as [`resolve_image`](Self::resolve_image) takes them, at
+    /// which answers change. Returns `None` where they may change at any: debug information or a
+    /// `vmlinux` is asked, or the file is an archive of images.
     #[must_use]
-    pub fn extents(&self, image: &ImageKey) -> Option<Extents> {
+    pub fn function_bounds(&self, image: &ImageKey) -> Option<FunctionBounds> {
         let opened = self.images.get(image, || self.open(image));
         match &*opened {
-            Err(_) => Some(Extents::none()),
-            Ok(Image::File(image)) => self.extents_of_elf(image),
-            Ok(Image::Vdso(image)) => self.extents_of_elf(image),
+            Err(_) => Some(FunctionBounds::none()),
+            Ok(Image::File(image)) => self.bounds_of_elf(image),
+            Ok(Image::Vdso(image)) => self.bounds_of_elf(image),
             Ok(Image::Kernel { shift, vmlinux }) => {
-                if vmlinux.is_some() || *image.kind() != ImageKind::Kernel {
+                if vmlinux.is_some() || *image.source() != ImageSource::Kernel {
                     return None;
                 }
                 let Ok(shift) = shift else {
-                    return Some(Extents::none());
+                    return Some(FunctionBounds::none());
                 };
-                Some(self.kernel_extents().ok()?.moved(*shift))
+                Some(self.kernel_bounds().ok()?.moved(*shift))
             }
             Ok(Image::Archive(_)) => None,
         }
     }
 
-    fn extents_of_elf<D: Pages>(&self, image: &ElfImage<D>) -> Option<Extents> {
+    fn bounds_of_elf<D: Pages>(&self, image: &ElfImage<D>) -> Option<FunctionBounds> {
         let places = &self.debug_files;
-        let by_address = self.wish.inlines || self.wish.lines;
+        let by_address = self.query.inlines || self.query.lines;
         if by_address && image.debug_info(places).is_some() {
             return None;
         }
-        image.bounds(places, MOST).map(Extents::new)
+        image.bounds(places, MOST).map(FunctionBounds::new)
     }
 
-    fn kernel_extents(&self) -> Result<&Extents, Reason> {
+    fn kernel_bounds(&self) -> Result<&FunctionBounds, Reason> {
         let symbols = self.kernel_symbols()?;
-        let make = || Extents::of_sorted(symbols.bounds());
-        Ok(self.kernel_extents.get_or_init(make))
+        let make = || FunctionBounds::of_sorted(symbols.bounds());
+        Ok(self.kernel_bounds.get_or_init(make))
     }
 
-    /// To be [loaded](KernelAhead::load) on another thread, for those who know before they have
-    /// an address that they will ask for the kernel's symbols, and have a thread to spare.
-    pub fn kernel_ahead(&self) -> KernelAhead<'_> {
+    /// Announces that the kernel's symbols will be [loaded](KernelPrefetch::load) on another
+    /// thread, while this one does other work: until then
+    /// [`is_loading_kernel`](Self::is_loading_kernel) is true.
+    pub fn prefetch_kernel(&self) -> KernelPrefetch<'_> {
         self.loads_kernel.store(true, Ordering::Release);
-        KernelAhead(self)
+        KernelPrefetch(self)
     }
 
-    /// Whether the kernel's symbols are being loaded, so that who asks for them now would wait.
+    /// Returns true while the kernel's symbols are being loaded, so that a lookup would block.
     #[must_use]
     pub fn is_loading_kernel(&self) -> bool {
         self.loads_kernel.load(Ordering::Acquire)
@@ -286,37 +291,43 @@ mod tests {
         for round in 0..300 {
             let spread = 1 << (3 + round % 25);
             let base = random(1000);
-            let bounds: Vec<u64> = (0..1 + round % 50).map(|_| base + random(spread)).collect();
-            let extents = Extents::new(bounds.clone());
-            let moved = extents.moved(base);
+            let starts: Vec<u64> = (0..1 + round % 50).map(|_| base + random(spread)).collect();
+            let bounds = FunctionBounds::new(starts.clone());
+            let moved = bounds.moved(base);
             for offset in (0..50).map(|_| random(spread + 2000)) {
-                let before = bounds.iter().filter(|bound| **bound <= offset).max();
+                let before = starts.iter().filter(|start| **start <= offset).max();
                 let expected = before.copied().unwrap_or(offset);
-                assert_eq!(extents.representative(offset), expected, "{bounds:?}");
+                assert_eq!(bounds.canonical_offset(offset), expected, "{starts:?}");
                 if offset >= base {
-                    let found = moved.representative(offset - base);
-                    assert_eq!(found.wrapping_add(base), expected, "{bounds:?}");
+                    let found = moved.canonical_offset(offset - base);
+                    assert_eq!(found.wrapping_add(base), expected, "{starts:?}");
                 }
             }
         }
-        assert_eq!(Extents::none().representative(u64::MAX), u64::MAX);
+        assert_eq!(FunctionBounds::none().canonical_offset(u64::MAX), u64::MAX);
         let end = u64::from(u32::MAX);
-        assert_eq!(Extents::new(vec![0, end]).representative(end), end);
+        assert_eq!(FunctionBounds::new(vec![0, end]).canonical_offset(end), end);
         // Few bounds that are far from each other take no memory for what is between.
-        assert_eq!(Extents::new(vec![0, end]).representative(end - 1), end - 1);
-        assert_eq!(Extents::new(vec![0, end]).representative(1 << 27), 0);
-        assert!(Extents::new(vec![0, end]).buckets.len() < 3);
+        assert_eq!(
+            FunctionBounds::new(vec![0, end]).canonical_offset(end - 1),
+            end - 1
+        );
+        assert_eq!(
+            FunctionBounds::new(vec![0, end]).canonical_offset(1 << 27),
+            0
+        );
+        assert!(FunctionBounds::new(vec![0, end]).buckets.len() < 3);
         let many: Vec<u64> = (0..70_000).map(|n| n * 50_000).collect();
-        let extents = Extents::new(many.clone());
+        let bounds = FunctionBounds::new(many.clone());
         for offset in (0..end).step_by(12_345) {
             let expected = match offset / 50_000 * 50_000 {
                 found if found <= many[many.len() - 1] => found,
                 _ => many[many.len() - 1],
             };
-            assert_eq!(extents.representative(offset), expected);
+            assert_eq!(bounds.canonical_offset(offset), expected);
         }
-        assert_eq!(Extents::none().representative(77), 0);
-        assert_eq!(Extents::new(Vec::new()).representative(7), 7);
+        assert_eq!(FunctionBounds::none().canonical_offset(77), 0);
+        assert_eq!(FunctionBounds::new(Vec::new()).canonical_offset(7), 7);
     }
 
     /// Also of a kernel that lies elsewhere than it did when it was recorded.
@@ -332,11 +343,11 @@ mod tests {
         list += "ffffffffc0000100 t g\t[module]\nffffffffc0002000 d h\t[module]\n";
         let symbolizer = Symbolizer::builder().kernel_list(list.into()).build();
         assert!(!symbolizer.is_loading_kernel());
-        let ahead = symbolizer.kernel_ahead();
+        let ahead = symbolizer.prefetch_kernel();
         assert!(symbolizer.is_loading_kernel());
         ahead.load();
         assert!(!symbolizer.is_loading_kernel());
-        drop(symbolizer.kernel_ahead());
+        drop(symbolizer.prefetch_kernel());
         assert!(!symbolizer.is_loading_kernel());
 
         for recorded in [
@@ -345,7 +356,7 @@ mod tests {
             Some(0xffff_ffff_9a00_0000),
         ] {
             let kernel = ImageKey::kernel().with_recorded_start(recorded);
-            let extents = symbolizer.extents(&kernel).unwrap();
+            let bounds = symbolizer.function_bounds(&kernel).unwrap();
             let base = recorded.unwrap_or(0xffff_ffff_8100_0000) - 0x3000;
             let ranges = [
                 base..base + 0x10_0000,
@@ -353,7 +364,7 @@ mod tests {
             ];
             let addresses: Vec<u64> = ranges.into_iter().flat_map(|r| r.step_by(53)).collect();
             let others: Vec<u64> = (addresses.iter())
-                .map(|address| extents.representative(*address))
+                .map(|address| bounds.canonical_offset(*address))
                 .collect();
             let found = symbolizer.resolve_image(&kernel, &addresses);
             let same = symbolizer.resolve_image(&kernel, &others);
@@ -374,11 +385,11 @@ mod tests {
     fn what_stands_for_an_offset_has_its_answer() {
         let symbolizer = Symbolizer::builder().inlines(false).lines(false).build();
         let image = ImageKey::file("/proc/self/exe");
-        let extents = symbolizer.extents(&image).unwrap();
+        let bounds = symbolizer.function_bounds(&image).unwrap();
         let len = std::fs::metadata("/proc/self/exe").unwrap().len();
         let offsets: Vec<u64> = (0..len + 10_000).step_by(97).collect();
         let others: Vec<u64> = (offsets.iter())
-            .map(|offset| extents.representative(*offset))
+            .map(|offset| bounds.canonical_offset(*offset))
             .collect();
         let found = symbolizer.resolve_image(&image, &offsets);
         let same = symbolizer.resolve_image(&image, &others);

@@ -10,9 +10,9 @@ use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Which file.
+/// DwarfFileKind file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Which {
+pub(super) enum DwarfFileKind {
     /// The image's own, or its debug file.
     Main,
     /// What `dwz` moved out of several files (DWARF 5, section 7.3.6).
@@ -23,24 +23,24 @@ pub(super) enum Which {
 
 /// The unit in which an entry is.
 #[derive(Clone)]
-pub(super) struct Home<'a> {
-    pub(super) which: Which,
+pub(super) struct UnitRef<'a> {
+    pub(super) which: DwarfFileKind,
     pub(super) dwarf: Rc<Dwarf<Slice<'a>>>,
     pub(super) unit: Rc<Unit<Slice<'a>>>,
 }
 
 /// Units that are open in one thread.
-pub(super) struct Open<'a> {
+pub(super) struct OpenUnits<'a> {
     main: (Rc<Dwarf<Slice<'a>>>, &'a Units),
     shared: Option<(Rc<Dwarf<Slice<'a>>>, &'a Units)>,
-    units: FxHashMap<(Which, DebugInfoOffset), Rc<Unit<Slice<'a>>>>,
-    abbreviations: FxHashMap<(Which, DebugAbbrevOffset), Arc<Abbreviations>>,
+    units: FxHashMap<(DwarfFileKind, DebugInfoOffset), Rc<Unit<Slice<'a>>>>,
+    abbreviations: FxHashMap<(DwarfFileKind, DebugAbbrevOffset), Arc<Abbreviations>>,
 }
 
 /// So many units, and tables of abbreviations, are kept open.
 const MAX_OPEN: usize = 256;
 
-impl<'a> Open<'a> {
+impl<'a> OpenUnits<'a> {
     pub(super) fn new(
         main: (Dwarf<Slice<'a>>, &'a Units),
         shared: Option<(Dwarf<Slice<'a>>, &'a Units)>,
@@ -62,12 +62,12 @@ impl<'a> Open<'a> {
     /// Opens the unit that begins at `offset` of the main file, with what its root tells.
     pub(super) fn head(&mut self, offset: DebugInfoOffset) -> gimli::Result<Head<'a>> {
         let dwarf = Rc::clone(&self.main.0);
-        self.head_of(Which::Main, &dwarf, offset)
+        self.head_of(DwarfFileKind::Main, &dwarf, offset)
     }
 
     fn head_of(
         &mut self,
-        which: Which,
+        which: DwarfFileKind,
         dwarf: &Dwarf<Slice<'a>>,
         offset: DebugInfoOffset,
     ) -> gimli::Result<Head<'a>> {
@@ -87,33 +87,37 @@ impl<'a> Open<'a> {
         Head::read(dwarf, header, abbreviations)
     }
 
-    /// Follows a reference from an entry of `home`.
+    /// Follows a reference from an entry of `unit_ref`.
     pub(super) fn follow(
         &mut self,
-        home: &Home<'a>,
+        unit_ref: &UnitRef<'a>,
         to: &AttributeValue<Slice<'a>>,
-    ) -> Option<(Home<'a>, UnitOffset)> {
+    ) -> Option<(UnitRef<'a>, UnitOffset)> {
         match to {
-            AttributeValue::UnitRef(offset) => Some((home.clone(), *offset)),
+            AttributeValue::UnitRef(offset) => Some((unit_ref.clone(), *offset)),
             AttributeValue::DebugInfoRef(offset) => {
-                if let Some(inside) = offset.to_unit_offset(&home.unit.header) {
-                    return Some((home.clone(), inside));
+                if let Some(inside) = offset.to_unit_offset(&unit_ref.unit.header) {
+                    return Some((unit_ref.clone(), inside));
                 }
-                self.find(home.which, *offset)
+                self.find(unit_ref.which, *offset)
             }
-            AttributeValue::DebugInfoRefSup(offset) => self.find(Which::Shared, *offset),
+            AttributeValue::DebugInfoRefSup(offset) => self.find(DwarfFileKind::Shared, *offset),
             _ => None,
         }
     }
 
-    fn find(&mut self, which: Which, offset: DebugInfoOffset) -> Option<(Home<'a>, UnitOffset)> {
+    fn find(
+        &mut self,
+        which: DwarfFileKind,
+        offset: DebugInfoOffset,
+    ) -> Option<(UnitRef<'a>, UnitOffset)> {
         let (dwarf, units) = match which {
-            Which::Main => (Rc::clone(&self.main.0), self.main.1),
-            Which::Shared => {
+            DwarfFileKind::Main => (Rc::clone(&self.main.0), self.main.1),
+            DwarfFileKind::Shared => {
                 let (dwarf, units) = self.shared.as_ref()?;
                 (Rc::clone(dwarf), *units)
             }
-            Which::Split => return None,
+            DwarfFileKind::Split => return None,
         };
         let start = units.containing(offset)?;
         let unit = match self.units.get(&(which, start)) {
@@ -128,6 +132,6 @@ impl<'a> Open<'a> {
             }
         };
         let inside = offset.to_unit_offset(&unit.header)?;
-        Some((Home { which, dwarf, unit }, inside))
+        Some((UnitRef { which, dwarf, unit }, inside))
     }
 }

@@ -9,15 +9,15 @@ type Slot<V> = Arc<OnceLock<Arc<Result<V, Reason>>>>;
 
 /// Values are made without holding the map's lock; others that want the same one wait.
 #[derive(Debug)]
-pub(crate) struct Once<K, V>(Mutex<FxHashMap<K, Slot<V>>>);
+pub(crate) struct OnceMap<K, V>(Mutex<FxHashMap<K, Slot<V>>>);
 
-impl<K, V> Default for Once<K, V> {
+impl<K, V> Default for OnceMap<K, V> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<K: Hash + Eq + Clone, V> Once<K, V> {
+impl<K: Hash + Eq + Clone, V> OnceMap<K, V> {
     pub(crate) fn get(
         &self,
         key: &K,
