@@ -5,6 +5,7 @@ use crate::event::Event;
 use crate::settings::number;
 use perf_event_open_sys::bindings as abi;
 use rprof_records::EventKind;
+use std::ffi::c_long;
 
 /// Ways to write an access; the bits of `bp_type`.
 ///
@@ -58,7 +59,7 @@ pub(crate) fn parse<'a>(
     let address = number(address).ok_or_else(|| wrong(FORM))?;
     let length = match length {
         Some(length) => number(length).ok_or_else(|| wrong(FORM))?,
-        None if bp_type == abi::HW_BREAKPOINT_X => size_of::<libc::c_long>() as u64,
+        None if bp_type == abi::HW_BREAKPOINT_X => size_of::<c_long>() as u64,
         None => 4,
     };
     let mut event = Event::numbered(text, EventKind::BREAKPOINT, 0);

@@ -27,7 +27,7 @@ mod stat;
 mod status;
 mod tasks;
 
-pub use maps::{ExistingMapping, MapsReader};
+pub use maps::{ExistingMapping, MapsCounts, MapsReader};
 pub use mounts::Mount;
 pub use stat::TaskStat;
 pub use status::TaskStatus;

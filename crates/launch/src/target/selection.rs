@@ -21,7 +21,8 @@ pub enum Selection {
 
 impl Selection {
     /// Returns the rule for a target; `None` if whole CPUs or a command are watched. With
-    /// `exclude_self` the calling process is left out.
+    /// `exclude_self` the calling process is left out of a list of processes; of a user's processes it
+    /// always is.
     pub fn from_target(target: &Target, exclude_self: bool) -> Option<Selection> {
         let me = std::process::id();
         let unique = |ids: &[u32]| {

@@ -23,4 +23,4 @@ mod reader;
 mod text;
 
 pub use mapping::ExistingMapping;
-pub use reader::MapsReader;
+pub use reader::{MapsCounts, MapsReader};
