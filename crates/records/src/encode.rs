@@ -1,146 +1,17 @@
 //! The way back: records as bytes.
 
+mod put;
 mod sample;
 
+pub use put::{EncodeError, put_record};
 pub use sample::{RegisterValues, SampleFields};
 
 use crate::build_id::BuildId;
-use crate::bytes::{Endian, RawBytes};
-use crate::flags::SampleType;
-use crate::header::{Header, Misc, RecordType};
-use crate::layout::{SampleLayout, TRAILER};
-use crate::record::{Mmap2, MmapIdentity, Record, Task};
+use crate::header::{Misc, RecordType};
+use crate::layout::SampleLayout;
+use crate::record::{MmapIdentity, Record};
 use crate::sample_id::SampleId;
-
-/// Cause for which a record cannot be encoded.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum EncodeError {
-    /// The size field of a header has 16 bits.
-    #[error("a {kind} record of {size} bytes is longer than the 65,535 that its header can say")]
-    TooLong {
-        /// Type of the record.
-        kind: RecordType,
-        /// Length of the record in bytes.
-        size: usize,
-    },
-    /// An MMAP2 record has room for 20 bytes.
-    #[error("build-id {0} is longer than the 20 bytes that an MMAP2 record can carry")]
-    LongBuildId(BuildId),
-}
-
-/// Appends a record: a header, then what `body` writes. On an error `out` is
-/// as it was.
-pub fn put_record(
-    out: &mut Vec<u8>,
-    kind: RecordType,
-    misc: Misc,
-    endian: Endian,
-    body: impl FnOnce(&mut Vec<u8>),
-) -> Result<(), EncodeError> {
-    let start = out.len();
-    out.extend([0; Header::SIZE]);
-    body(out);
-    let size = out.len() - start;
-    let Ok(short) = u16::try_from(size) else {
-        out.truncate(start);
-        return Err(EncodeError::TooLong { kind, size });
-    };
-    let header = Header {
-        kind,
-        misc,
-        size: short,
-    };
-    out[start..start + Header::SIZE].copy_from_slice(&header.encode(endian));
-    Ok(())
-}
-
-struct Out<'o> {
-    out: &'o mut Vec<u8>,
-    endian: Endian,
-}
-
-impl Out<'_> {
-    fn u16(&mut self, v: u16) {
-        self.out.extend(self.endian.put_u16(v));
-    }
-    fn u32(&mut self, v: u32) {
-        self.out.extend(self.endian.put_u32(v));
-    }
-    fn i32(&mut self, v: i32) {
-        self.u32(v as u32);
-    }
-    fn u64(&mut self, v: u64) {
-        self.out.extend(self.endian.put_u64(v));
-    }
-    /// Bytes, one NUL at least, and NULs up to a multiple of eight.
-    fn c_str(&mut self, s: &[u8]) {
-        self.out.extend_from_slice(s);
-        let len = (s.len() + 1).next_multiple_of(8);
-        self.out.extend(std::iter::repeat_n(0, len - s.len()));
-    }
-    fn raw(&mut self, bytes: &RawBytes<'_>) {
-        self.out.extend_from_slice(&bytes.to_cow());
-    }
-    fn task(&mut self, t: &Task) {
-        for v in [t.pid, t.ppid, t.tid, t.ptid] {
-            self.i32(v);
-        }
-        self.u64(t.time);
-    }
-    fn sample_id(&mut self, id: &SampleId, layout: &SampleLayout) {
-        if layout.trailer_len() == 0 {
-            return;
-        }
-        for field in TRAILER {
-            if layout.sample_type.contains(field) {
-                match field {
-                    SampleType::TID => {
-                        self.i32(id.pid.unwrap_or(-1));
-                        self.i32(id.tid.unwrap_or(-1));
-                    }
-                    SampleType::TIME => self.u64(id.time.unwrap_or(0)),
-                    SampleType::STREAM_ID => self.u64(id.stream_id.unwrap_or(0)),
-                    SampleType::CPU => {
-                        self.u32(id.cpu.unwrap_or(0));
-                        self.u32(0);
-                    }
-                    _ => self.u64(id.id.unwrap_or(0)),
-                }
-            }
-        }
-    }
-    fn mmap2(&mut self, m: &Mmap2<'_>) {
-        self.i32(m.pid);
-        self.i32(m.tid);
-        self.u64(m.start);
-        self.u64(m.len);
-        self.u64(m.pgoff);
-        match m.identity {
-            MmapIdentity::Inode {
-                major,
-                minor,
-                inode,
-                generation,
-            } => {
-                self.u32(major);
-                self.u32(minor);
-                self.u64(inode);
-                self.u64(generation);
-            }
-            MmapIdentity::BuildId(id) => {
-                let id = id.as_bytes();
-                self.out.extend([id.len() as u8, 0, 0, 0]);
-                self.out.extend_from_slice(id);
-                let padding = BuildId::MAX_RECORD_LEN.saturating_sub(id.len());
-                self.out.extend(std::iter::repeat_n(0, padding));
-            }
-        }
-        self.u32(m.prot);
-        self.u32(m.flags);
-        self.c_str(&m.path);
-    }
-}
+use put::Out;
 
 impl Record<'_> {
     /// Returns the type under which the record is encoded.

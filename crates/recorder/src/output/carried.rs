@@ -37,10 +37,10 @@ impl CarriedRecords {
         event: Option<&ProcessEvent<'_>>,
         bytes: &[u8],
     ) {
-        match event {
-            Some(event) => self.handle_event(event, bytes),
-            None => self.handle_raw(raw, bytes),
+        if let Some(event) = event {
+            self.handle_event(event, bytes);
         }
+        self.handle_raw(raw, bytes);
     }
 
     fn handle_event(&mut self, event: &ProcessEvent<'_>, bytes: &[u8]) {

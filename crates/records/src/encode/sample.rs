@@ -1,6 +1,6 @@
 //! A sample as bytes.
 
-use super::{EncodeError, Out, put_record};
+use super::put::{EncodeError, Out, put_record};
 use crate::bytes::RawBytes;
 use crate::flags::{BranchSampleType, SampleType};
 use crate::header::{Misc, RecordType};
