@@ -8,7 +8,7 @@ use rprof_records::{Mapped, Misc, MmapIdentity};
 use crate::ids::ImageId;
 use crate::image::{Image, ImageIdentity, ImageTable, Side};
 
-/// Choice of what a [`LiveMap`] keeps beside addresses and ids.
+/// Choice of what a [`LiveMap`](super::LiveMap) keeps beside addresses and ids.
 pub trait Retain: Debug + Default {
     /// Kept of a mapping. Cloned where a mapping is cut in two, and where the two sides of a fork
     /// part.

@@ -137,7 +137,7 @@ impl Runtime {
     fn open(&mut self, notices: &mut Notices) -> usize {
         let before = self.files.held();
         (self.files).open(|path, refusal| {
-            refuse(path, notices, NotEmbedded::Unusable(refusal.to_string()))
+            refuse(path, notices, NotEmbedded::Unusable(refusal.to_string()));
         });
         self.files.held() - before
     }
