@@ -12,7 +12,7 @@ use crate::support::{
 fn recording_is_readable_by_its_owner_only() {
     needs!(PerfEvents);
     let here = Here::new();
-    here.rprof("record -- true").ok().says("samples of");
+    here.rprof("record -- true").ok().says("in perf.data");
     let mode = here
         .path("perf.data")
         .metadata()
@@ -422,7 +422,7 @@ fn a_flag_is_undone_by_its_no_form() {
     let here = Here::new();
     here.rprof("record --quiet --no-quiet -- true")
         .ok()
-        .says("samples of");
+        .says("in perf.data");
     here.rprof("record --no-quiet --quiet -- true")
         .ok()
         .says_nothing();
