@@ -30,7 +30,7 @@ pub struct OpenEventError {
     pub cpu: Option<u32>,
     /// The kernel's answer.
     pub errno: Errno,
-    /// What to do about it.
+    /// Remedy, as a value.
     pub remedy: Remedy,
 }
 
@@ -77,7 +77,7 @@ pub struct MapRingError {
     pub bytes: usize,
     /// The kernel's answer.
     pub errno: Errno,
-    /// What to do about it.
+    /// Remedy, as a value.
     pub remedy: Remedy,
 }
 

@@ -19,10 +19,10 @@ pub struct Limits {
     pub mlock_kib: Option<u64>,
     /// `perf_event_max_stack`: most addresses in a callchain.
     pub max_stack: Option<u16>,
-    /// Whether a seccomp filter is in force for this process (`Seccomp: 2` in proc_pid_status(5)),
+    /// True if a seccomp filter is in force for this process (`Seccomp: 2` in proc_pid_status(5)),
     /// as it is in most containers.
     pub seccomp: bool,
-    /// Whether the settings do not bind this process, as it has CAP_PERFMON or CAP_SYS_ADMIN.
+    /// True if the settings do not bind this process, as it has CAP_PERFMON or CAP_SYS_ADMIN.
     pub privileged: bool,
     /// Descriptors that this process may have open (the soft RLIMIT_NOFILE); `None` for no limit.
     pub open_files: Option<u64>,

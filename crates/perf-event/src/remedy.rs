@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What stands in the way, and so what to do about it.
+/// Obstacle to an event or a ring, which decides what to do about it.
 ///
 /// `Display` gives sentences that name settings of the system and the usual tools. Programs
 /// match on the value where they have a flag of their own to offer.
@@ -23,7 +23,7 @@ pub enum Remedy {
     },
     /// The process belongs to another user, or has raised its privileges.
     ForeignProcess {
-        /// Whether a seccomp filter is in force as well.
+        /// True if a seccomp filter is in force as well.
         seccomp: bool,
     },
     /// The machine lacks the event.

@@ -1,4 +1,4 @@
-//! Runs a command under watch and tells how many samples each CPU gave.
+//! Samples a command and prints how many samples each CPU gave.
 //!
 //! `cargo run -p rprof-sampler --example watch -- sh -c 'seq 1000000 | sort -R | tail -1'`
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -51,7 +51,7 @@ fn main() -> Result<(), SessionError> {
     Ok(())
 }
 
-/// How many samples a batch has.
+/// Counts the samples of a batch.
 fn samples_in(batch: &Batch) -> usize {
     let mut rest = RawBytes::from(batch.bytes.as_slice());
     let mut samples = 0;

@@ -1,4 +1,4 @@
-//! Where and with which priority threads run.
+//! CPUs and priorities of threads.
 
 use rprof_perf_event::errno::{self, Errno};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};

@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What kernel and reader share, made of plain memory.
+/// Memory that kernel and reader share, made of plain memory.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) head: AtomicU64,
@@ -139,7 +139,7 @@ fn a_head_beyond_the_size_is_damage() {
 }
 
 proptest! {
-    /// Whatever is written comes out once, in order and whole, however writes, reads and
+    /// Every record written comes out once, in order and whole, however writes, reads and
     /// limits alternate and wherever the counters start.
     #[test]
     fn everything_comes_out_once_and_in_order(

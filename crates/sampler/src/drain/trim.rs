@@ -126,7 +126,7 @@ mod tests {
         }
     }
 
-    /// What becomes of the records after 24 other bytes, wherever in them the ring ends.
+    /// Returns the records after 24 other bytes, cut wherever in them the ring ends.
     fn trimmed(bytes: &[u8], dumps: &Dumps, bases: &StackBases) -> Vec<u8> {
         let (mut results, mut at) = (vec![bytes[..24].to_vec(); 3], 24);
         while at < bytes.len() {

@@ -73,7 +73,7 @@ pub enum Degradation {
     },
     /// A process or thread that was named had ended before it could be watched.
     TargetGone {
-        /// Its id.
+        /// Id of the process, thread or CPU.
         id: u32,
         /// True if it was named as a thread.
         is_thread: bool,
@@ -96,7 +96,7 @@ pub enum Degradation {
     },
     /// A CPU went offline while it was watched.
     CpuLost {
-        /// Its id.
+        /// Id of the process, thread or CPU.
         cpu: u32,
     },
     /// The drain threads do not have the real-time priority asked for.
@@ -119,7 +119,7 @@ pub enum Degradation {
     },
     /// A CPU went offline while events were opened.
     CpuSkipped {
-        /// Its id.
+        /// Id of the process, thread or CPU.
         cpu: u32,
     },
     /// The drain threads run with the priority they were started with.

@@ -19,7 +19,7 @@ pub enum OpenError {
         pid: u32,
         /// The kernel's answer.
         errno: Errno,
-        /// What to do about it.
+        /// Remedy, as a value.
         remedy: Remedy,
     },
     /// Nothing that was to be watched exists.
@@ -27,7 +27,7 @@ pub enum OpenError {
     TargetsGone {
         /// Description of the target, as `process 123`.
         what: String,
-        /// How many threads there had been.
+        /// Number of threads that there had been.
         had: usize,
     },
     /// More descriptors are needed than may be open.

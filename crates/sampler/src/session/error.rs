@@ -44,7 +44,7 @@ pub enum SessionError {
 #[non_exhaustive]
 #[error("cannot {action} event `{event}` on CPU {cpu}: {}", ErrnoText(*errno))]
 pub struct ControlError {
-    /// What was tried.
+    /// Change that failed.
     pub(super) action: Action,
     /// The event, as it was opened.
     pub event: String,

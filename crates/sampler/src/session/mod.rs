@@ -125,7 +125,7 @@ impl Session {
 
     /// Begins sampling, and lets the program begin.
     ///
-    /// Where something was attached to, processes have been followed since the session
+    /// If threads were attached to, their processes have been followed since the session
     /// was made; what they had mapped before is to be read before this is called
     /// ([`attached`](Self::attached)), so that no sample comes before its mapping.
     ///
@@ -186,7 +186,7 @@ impl Session {
     /// With a program, its end alone counts. Whole CPUs are never gone.
     ///
     /// # Errors
-    /// As [`Child::wait`], and those of poll(2).
+    /// Those of [`Child::wait`] and of poll(2).
     pub fn wait_or(
         &mut self,
         other: Option<BorrowedFd<'_>>,

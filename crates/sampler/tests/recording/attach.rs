@@ -1,4 +1,4 @@
-//! What runs already.
+//! Attaching to processes that run already.
 
 use super::support::*;
 use rprof_launch::{Launcher, Target, WaitOutcome};

@@ -1,4 +1,4 @@
-//! What a recording holds.
+//! Contents of recordings.
 
 use super::support::*;
 use rprof_events::Event;

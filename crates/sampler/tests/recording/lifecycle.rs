@@ -6,7 +6,7 @@ use rprof_records::RecordType;
 use rprof_sampler::{Degradation, SessionError};
 use std::os::fd::AsFd;
 
-/// Whether a process is there, alive or not yet reaped.
+/// Returns whether a process exists, alive or not yet reaped.
 fn exists(pid: i32) -> bool {
     // SAFETY: signal 0 only asks.
     unsafe { libc::kill(pid, 0) == 0 }

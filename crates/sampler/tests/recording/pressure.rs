@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Children started in each phase.
 const CHILDREN: usize = 100;
 
-/// As little room as there can be: what does not fit is soon lost.
+/// Sets the least room there can be: samples are soon lost.
 fn tight() -> SessionBuilder {
     cpu_clock()
         .period(100_000)

@@ -44,7 +44,7 @@ pub(crate) fn permitted(session: Result<Session, SessionError>) -> Option<Sessio
     }
 }
 
-/// Whether this user may not open events, or map rings, here.
+/// Returns whether this user may not open events, or map rings, here.
 fn is_forbidden(error: &OpenError) -> bool {
     let errno = match error {
         OpenError::Event(refused) => refused.errno,
