@@ -95,7 +95,9 @@ fn summary(outcomes: &[Outcome]) -> Vec<String> {
                 fetched.push(name);
             }
             FetchResult::Missing => missing.push(name),
-            FetchResult::Failed(failure) => failed.entry(failure.to_string()).or_default().push(name),
+            FetchResult::Failed(failure) => {
+                failed.entry(failure.to_string()).or_default().push(name)
+            }
             _ => {}
         }
     }
