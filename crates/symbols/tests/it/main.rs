@@ -10,6 +10,7 @@ mod hostile_dwarf;
 mod images;
 mod inlines;
 mod nm;
+mod oracle;
 mod others;
 mod perf;
 mod perf_debug;

@@ -212,7 +212,7 @@ impl Aliases {
 }
 
 /// The debug file of an image, by its build-id.
-fn debug_file(path: &Path, places: &Places) -> Option<PathBuf> {
+pub(crate) fn debug_file(path: &Path, places: &Places) -> Option<PathBuf> {
     let bytes = std::fs::read(path).ok()?;
     let id = object::File::parse(&bytes[..])
         .ok()?
@@ -230,7 +230,7 @@ fn debug_file(path: &Path, places: &Places) -> Option<PathBuf> {
 }
 
 /// The path without `.` and `..`.
-fn plain(path: &str) -> String {
+pub(crate) fn plain(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
         match part {
