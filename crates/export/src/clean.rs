@@ -19,7 +19,7 @@ fn is_unsafe(c: char) -> bool {
         || matches!(c, '\u{fffe}' | '\u{ffff}')
 }
 
-/// The name with every unsafe character replaced by `U+FFFD`.
+/// Returns the name with every unsafe character replaced by `U+FFFD`.
 pub fn clean(name: &str) -> Cow<'_, str> {
     match name.contains(is_unsafe) {
         true => Cow::Owned(name.replace(is_unsafe, "\u{fffd}")),

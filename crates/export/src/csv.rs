@@ -10,7 +10,7 @@ use crate::rows::{ReportOptions, percent, rows};
 /// Writes the rows of every event that has samples.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer does.
 pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
     let mut csv = ::csv::Writer::from_writer(out);
     csv.write_record([

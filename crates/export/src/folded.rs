@@ -33,7 +33,7 @@ pub struct Folded {
 /// A stack and its weight.
 #[derive(Clone, Copy, Debug)]
 struct Stack {
-    /// Its first ranks, as many as fit: most comparisons end here.
+    /// First ranks of the stack, as many as fit: most comparisons end here.
     head: u64,
     start: usize,
     len: u32,
@@ -44,17 +44,17 @@ struct Stack {
 struct Line<'a>(&'a Folded, &'a Stack);
 
 impl Folded {
-    /// Whether there is none.
+    /// Returns true if there is no stack.
     pub fn is_empty(&self) -> bool {
         self.stacks.is_empty()
     }
 
-    /// The lines, sorted by stack: the stack, a space, its weight.
+    /// Returns the lines, sorted by stack: the stack, a space, its weight.
     pub fn lines(&self) -> impl Iterator<Item = impl fmt::Display> {
         self.stacks.iter().map(|stack| Line(self, stack))
     }
 
-    /// The weights, in the order of the lines.
+    /// Returns the weights, in the order of the lines.
     pub fn weights(&self) -> impl Iterator<Item = u64> {
         self.stacks.iter().map(|stack| stack.weight)
     }
@@ -81,7 +81,7 @@ impl fmt::Display for Line<'_> {
     }
 }
 
-/// The folded stacks of one event.
+/// Returns the folded stacks of one event.
 pub fn fold(profile: &Profile, event: usize, weight: Weight) -> Folded {
     let names = FrameNames::of(profile);
     let (ranks, ranked) = names.rank();
@@ -165,7 +165,7 @@ impl FrameNames {
         }
     }
 
-    /// Ranks by number, and numbers by rank.
+    /// Returns the ranks by number, and numbers by rank.
     fn rank(&self) -> (Ranks, Vec<u32>) {
         let name = |number: u32| self.distinct[number as usize].as_bytes();
         let mut all: Vec<(u64, u32, bool)> = Vec::with_capacity(2 * self.distinct.len());
@@ -197,7 +197,7 @@ impl FrameNames {
     }
 }
 
-/// The order of two names, each with a `;` behind it if it is an inner one.
+/// Compares two names, each with a `;` behind it if it is an inner one.
 fn in_line_order(a: (&[u8], bool), b: (&[u8], bool)) -> Ordering {
     let common = a.0.len().min(b.0.len());
     let next = |(name, is_inner): (&[u8], bool)| match name.get(common) {
@@ -256,7 +256,8 @@ impl Folded {
         self.merge();
     }
 
-    /// The same where they know their heads. What is sorted in parts is merged.
+    /// Sorts stacks by their heads, then by their ranks, and adds up equal ones. Fast for parts that
+    /// are sorted already.
     fn merge(&mut self) {
         let mut stacks = std::mem::take(&mut self.stacks);
         stacks.sort_by(|a, b| {
@@ -280,7 +281,7 @@ const AT_ONCE: usize = 16 << 10;
 /// Writes the folded stacks of one event.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer does.
 pub fn write(
     profile: &Profile,
     event: usize,
@@ -306,7 +307,7 @@ pub fn write(
     Ok(())
 }
 
-/// A thread's name as the first frame: without spaces, which would end the
+/// Returns a thread's name as the first frame: without spaces, which would end the
 /// stack for some readers, and without separators.
 fn thread_name(comm: &CleanName<'_>) -> String {
     comm.replace(' ', "_").replace(';', ":")

@@ -75,7 +75,7 @@ struct Frames {
 /// are left out, unless none has any.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer does.
 pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
     let (q, names) = (&profile.quality, CleanNames::new(profile));
     let none = profile.main_event().is_none();

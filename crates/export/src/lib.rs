@@ -9,6 +9,29 @@
 //! | [`verdict`] | the quality verdict in words |
 //! | [`names`], [`clean`] | names made safe to show |
 //!
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use rprof_analysis::{Options, analyse};
+//! use rprof_export::svg::{self, SvgOptions};
+//! use rprof_export::{Format, ReportOptions, folded};
+//! use rprof_perfdata::PerfData;
+//! use rprof_profile::Weight;
+//! use rprof_symbols::Symbolizer;
+//!
+//! let data = PerfData::open(Path::new("perf.data"))?;
+//! let profile = analyse(&data, &Symbolizer::builder().build(), &Options::default());
+//! let mut out = std::io::stdout().lock();
+//! if let Some(event) = profile.main_event() {
+//!     folded::write(&profile, event, Weight::Period, &mut out)?;
+//!     svg::write(&profile, event, &SvgOptions::default(), &mut out)?;
+//! }
+//! if let Some(json) = Format::by_name("json") {
+//!     (json.write)(&profile, &ReportOptions::default(), &mut out)?;
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Nothing here knows how a profile was recorded. Everything writes to a
 //! [`std::io::Write`]; nothing prints.
 //!

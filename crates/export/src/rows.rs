@@ -4,10 +4,10 @@ use rprof_profile::{Keys, Profile, TopFunctions, TopRow, Weight};
 
 use crate::names::{CleanName, CleanNames};
 
-/// Which rows, and in which order.
+/// Selection and order of rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowOptions {
-    /// What samples count for.
+    /// Weight of a sample: its period, or 1.
     pub weight: Weight,
     /// Sort by total; else by self.
     pub by_total: bool,
@@ -15,7 +15,7 @@ pub struct RowOptions {
     pub percent_limit: f64,
     /// Most rows.
     pub limit: Option<usize>,
-    /// What rows are told apart by.
+    /// Keys that tell rows apart.
     pub keys: Keys,
 }
 
@@ -34,7 +34,7 @@ impl Default for RowOptions {
 /// Options that the reports have in common. Each uses those that mean something for it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReportOptions {
-    /// Which rows, and in which order.
+    /// Selection and order of rows.
     pub rows: RowOptions,
     /// Colour the shares, where the output is for a terminal.
     pub color: bool,
@@ -91,7 +91,7 @@ pub fn rows<'p>(
     (whole, rows)
 }
 
-/// A share in percent; 0 of nothing.
+/// Returns a share in percent; 0 of nothing.
 pub fn percent(part: u64, whole: u64) -> f64 {
     match whole {
         0 => 0.0,

@@ -9,7 +9,7 @@ use crate::clean::clean;
 use crate::folded::fold;
 use crate::names::CleanNames;
 
-/// What the flame graph looks like.
+/// Appearance of a flame graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SvgOptions {
     /// Title at the top.
@@ -20,13 +20,13 @@ pub struct SvgOptions {
     pub inverted: bool,
     /// Merge from the leaves instead of the roots.
     pub reverse: bool,
-    /// What frames are coloured by.
+    /// Palette of the frames.
     pub colors: Colors,
     /// Frames narrower than this are left out: percent of the width.
     pub min_width: f64,
     /// Width in pixels; as wide as the window without.
     pub width: Option<usize>,
-    /// What samples count for.
+    /// Weight of a sample: its period, or 1.
     pub weight: Weight,
 }
 
@@ -69,7 +69,7 @@ impl std::str::FromStr for Colors {
     }
 }
 
-/// What keeps a flame graph from being made.
+/// Reason for which there is no flame graph.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SvgError {

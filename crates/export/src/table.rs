@@ -13,7 +13,7 @@ use crate::verdict;
 /// the quality verdict above it.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer does.
 pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
     let names = CleanNames::new(profile);
     let mut any = false;
@@ -95,7 +95,7 @@ fn write_event(
 
 type Text = fn(&ReportRow<'_>) -> Option<String>;
 
-/// The columns that the rows have: heading, width, text.
+/// Returns the columns that the rows have: heading, width, text.
 fn columns(rows: &[ReportRow<'_>]) -> Vec<(&'static str, usize, Text)> {
     let all: [(&str, Text); 6] = [
         ("comm", |r| r.comm.as_deref().map(str::to_owned)),
@@ -116,7 +116,7 @@ fn columns(rows: &[ReportRow<'_>]) -> Vec<(&'static str, usize, Text)> {
         .collect()
 }
 
-/// As in perf, the path is left out.
+/// Leaves out the folders of a path, as perf does.
 fn base_name(line: &str) -> &str {
     line.rsplit('/').next().unwrap_or(line)
 }
@@ -128,7 +128,7 @@ fn put_column(out: &mut dyn Write, text: &str, width: usize, last: bool) -> io::
     }
 }
 
-/// A share, coloured as perf does it: red from 5 %, green from 0.5 %.
+/// Returns a share, coloured as perf does it: red from 5 %, green from 0.5 %.
 fn painted(share: f64, color: bool) -> String {
     let text = format!("{share:>7.2}%");
     let style = match share {

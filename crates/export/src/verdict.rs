@@ -5,7 +5,7 @@ use rprof_profile::Profile;
 use crate::names::{CleanName, CleanNames};
 use crate::rows::percent;
 
-/// The verdict, line by line: stacks, frames, losses, warnings. Empty lines of
+/// Returns the verdict, line by line: stacks, frames, losses, warnings. Empty lines of
 /// praise are left out; what can be done about a shortcoming is said with it.
 pub fn lines(profile: &Profile) -> Vec<String> {
     let (q, names) = (&profile.quality, CleanNames::new(profile));

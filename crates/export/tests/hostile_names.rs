@@ -14,7 +14,7 @@ use rprof_symbols::Symbolizer;
 /// Erases a terminal, turns text, ends the line.
 const HOSTILE: &str = "evil\x1b[2J\u{202e}\n\u{9b}31m";
 
-/// A recording whose event, thread and program have such names.
+/// Returns a recording whose event, thread and program have such names.
 fn profile() -> Profile {
     let event = EventDescription {
         attr: Attr {
@@ -82,7 +82,7 @@ fn profile() -> Profile {
     profile
 }
 
-/// What is written has no character that a terminal or a reader of lines obeys.
+/// Asserts that output has no character that a terminal or a reader of lines obeys.
 #[track_caller]
 fn assert_inert(name: &str, lines: usize, write: impl FnOnce(&mut dyn Write)) {
     let mut out = Vec::new();

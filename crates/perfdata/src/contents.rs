@@ -34,7 +34,7 @@ impl Contents {
         Contents::open_with(path, 0)
     }
 
-    /// As [`open`](Self::open), but a symbolic link is refused.
+    /// Opens a file; unlike [`open`](Self::open), refuses a symbolic link.
     pub(crate) fn open_no_link(path: &Path) -> Result<Contents, Error> {
         Contents::open_with(path, libc::O_NOFOLLOW).map_err(|error| match error {
             Error::Read { path, source } if source.raw_os_error() == Some(libc::ELOOP) => {
@@ -121,7 +121,7 @@ fn map(file: &File) -> std::io::Result<Contents> {
     Ok(Contents::Mapped(map))
 }
 
-/// What stands there, if it is no regular file.
+/// Returns the type of a file that is not a regular one.
 fn other_than_file(meta: &Metadata) -> Option<&'static str> {
     let kind = meta.file_type();
     match () {

@@ -1,8 +1,8 @@
-//! What can be wrong with a recording.
+//! Errors: recordings that cannot be opened, and damage within them.
 
 use std::path::PathBuf;
 
-/// What keeps a recording from being opened at all.
+/// Reason for which a recording cannot be opened at all.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,7 +19,7 @@ pub enum Error {
     NotAFile {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// Type of the file.
         kind: &'static str,
     },
     /// A stream is too long for memory, and no file could take it.
@@ -41,7 +41,7 @@ pub enum Error {
     NotPerfData {
         /// The file.
         path: PathBuf,
-        /// Its first bytes, unprintable ones escaped.
+        /// First bytes, unprintable ones escaped.
         found: String,
     },
     /// The header contradicts itself or the file's length.
@@ -49,9 +49,9 @@ pub enum Error {
     BadHeader {
         /// The file.
         path: PathBuf,
-        /// Where, in bytes from its start.
+        /// Offset in bytes from the file's start.
         offset: u64,
-        /// What is wrong.
+        /// Description of what is wrong.
         what: String,
     },
     /// No event is described, so no sample can be read.
@@ -66,8 +66,8 @@ pub enum Error {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("damaged at byte {offset}: {what}")]
 pub struct Damage {
-    /// Where, in bytes from the file's start.
+    /// Offset in bytes from the file's start.
     pub offset: u64,
-    /// What is wrong there.
+    /// Description of what is wrong there.
     pub what: String,
 }

@@ -42,7 +42,7 @@ pub(crate) fn magic(endian: Endian) -> Vec<u8> {
     endian.put_u64(u64::from_le_bytes(MAGIC)).to_vec()
 }
 
-/// Byte order by the magic; `None` if these are not perf's bytes.
+/// Returns the byte order by the magic; `None` if these are not perf's bytes.
 pub(crate) fn endian_of(bytes: &[u8]) -> Option<Endian> {
     match bytes.first_chunk::<8>()? {
         b"PERFILE2" => Some(Endian::Little),
@@ -59,7 +59,7 @@ pub(crate) fn endian_of(bytes: &[u8]) -> Option<Endian> {
     }
 }
 
-/// A part of the file: offset and length as they are said.
+/// Reads offset and length of a part of the file.
 fn section(raw: &RawBytes<'_>, at: usize, endian: Endian) -> Option<(u64, u64)> {
     let end = at.checked_add(8)?;
     Some((raw.u64(at, endian)?, raw.u64(end, endian)?))
@@ -68,7 +68,7 @@ fn section(raw: &RawBytes<'_>, at: usize, endian: Endian) -> Option<(u64, u64)> 
 /// Attrs, each with its ids.
 pub(crate) type AttrsWithIds = Vec<(Attr, Vec<u64>)>;
 
-/// What a file's header says.
+/// Header of a file in file mode.
 pub(crate) struct FileHeader {
     pub(crate) attrs: AttrsWithIds,
     /// Numbers and names out of the event types, which perf wrote until 3.10.
@@ -162,14 +162,14 @@ impl FileHeader {
     }
 }
 
-/// The part of the file from `at`, as much of `len` bytes as there is.
+/// Returns the part of the file from `at`, as much of `len` bytes as there is.
 fn clip(bytes: &[u8], at: u64, len: u64) -> Range<usize> {
     let start = usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
     let end = usize::try_from(at.saturating_add(len)).unwrap_or(usize::MAX);
     start..end.clamp(start, bytes.len())
 }
 
-/// The attrs, and the ids that each points to. What is wrong comes with where.
+/// Reads the attrs, and the ids that each points to. An error has the offset of what is wrong.
 fn read_attrs(
     bytes: &[u8],
     endian: Endian,
@@ -212,7 +212,7 @@ fn read_attrs(
     Ok(attrs)
 }
 
-/// Whether the header names no feature at all, as only an unfinished one does.
+/// Returns true if the header names no feature at all, as only an unfinished one does.
 fn bitmap_is_empty(raw: &RawBytes<'_>, endian: Endian) -> bool {
     (0..4).all(|word| raw.u64(72 + 8 * word, endian) == Some(0))
 }
@@ -231,7 +231,7 @@ fn read_event_types(bytes: &[u8], endian: Endian) -> Vec<(u64, String)> {
         .collect()
 }
 
-/// An entry of the event types, or the body of a HEADER_EVENT_TYPE record.
+/// Parses an entry of the event types, or the body of a HEADER_EVENT_TYPE record.
 pub(crate) fn event_type(entry: &RawBytes<'_>, endian: Endian) -> Option<(u64, String)> {
     let name = entry.get(8..entry.len().min(EVENT_TYPE))?.to_cow();
     let end = name.iter().position(|b| *b == 0).unwrap_or(name.len());
@@ -239,7 +239,7 @@ pub(crate) fn event_type(entry: &RawBytes<'_>, endian: Endian) -> Option<(u64, S
     Some((entry.u64(0, endian)?, name))
 }
 
-/// Features of which the header has the bit set.
+/// Reads the bits of the features.
 ///
 /// The bitmap is an array of the recorder's `unsigned long`. On a 32-bit
 /// big-endian machine the halves of what is read as 64 bits are the wrong way
@@ -256,7 +256,7 @@ fn feature_bits(raw: &RawBytes<'_>, endian: Endian) -> impl Fn(u32) -> bool + us
     move |bit| has(&bitmap, bit)
 }
 
-/// Whether the feature sections stand at `table`, one right behind the other. Of
+/// Returns true if the feature sections stand at `table`, one right behind the other. Of
 /// records this is not so.
 fn sections_follow(raw: &RawBytes<'_>, endian: Endian, table: usize) -> bool {
     let has = feature_bits(raw, endian);
@@ -271,7 +271,8 @@ fn sections_follow(raw: &RawBytes<'_>, endian: Endian, table: usize) -> bool {
     count > 0 && end <= raw.len() as u64
 }
 
-/// The sections stand behind the data: first where each is, then they themselves.
+/// Reads the sections, which stand behind the data: first offset and length of each, then they
+/// themselves.
 fn read_features(
     contents: &Arc<Contents>,
     endian: Endian,

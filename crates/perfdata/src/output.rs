@@ -1,11 +1,11 @@
-//! Where a recording goes, without clobbering what is there.
+//! Output files, which replace recordings but nothing else.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// What keeps an output file from being made.
+/// Reason for which an output file cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutputError {
@@ -14,7 +14,7 @@ pub enum OutputError {
     InTheWay {
         /// The path.
         path: PathBuf,
-        /// What stands there.
+        /// Type of the file that is there.
         kind: &'static str,
     },
     /// The old file could not be moved away.
@@ -22,7 +22,7 @@ pub enum OutputError {
     Rename {
         /// The old file.
         path: PathBuf,
-        /// Its new name.
+        /// New name of the old file.
         to: PathBuf,
         /// Why.
         source: io::Error,
@@ -42,9 +42,9 @@ pub enum OutputError {
 pub struct OutputFile {
     /// Open for writing.
     pub file: File,
-    /// Its path.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Where the file went that stood there.
+    /// New name of the recording that was there before.
     old: Option<PathBuf>,
 }
 

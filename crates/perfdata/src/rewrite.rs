@@ -13,14 +13,14 @@ use crate::write::file::FileWriter;
 use crate::write::pipe::PipeWriter;
 use crate::write::{EventDescription, RecordWriter, WriteOptions};
 
-/// What was written.
+/// Result of writing a recording anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewritten {
     /// Bytes written.
     pub len: u64,
     /// Records written, those of the header not counted.
     pub records: u64,
-    /// What ended the input before its end. The records before it were written.
+    /// First damage of the input. The records before it were written.
     pub damage: Option<Damage>,
     /// Features that pipe mode cannot hold.
     pub left_out: Vec<Feature>,
@@ -30,13 +30,13 @@ pub struct Rewritten {
 /// byte, whether it was a file, a stream or a folder, and however it was
 /// compressed. Its byte order is kept.
 ///
-/// What changes: records that are a stream's header become the file's; COMPRESSED
+/// Changes: records that are a stream's header become the file's; COMPRESSED
 /// and DIR_FORMAT say how the file is written, so they follow it; offsets in the
 /// index of AUXTRACE records are those of the new file; EVENT_DESC is added where
 /// the input has none.
 ///
 /// # Errors
-/// Those of the writer. Damage of the input is none.
+/// Fails if the writer does. Damage of the input is no error.
 pub fn rewrite<W: Write + Seek>(
     data: &PerfData,
     out: W,
@@ -73,7 +73,7 @@ pub fn rewrite<W: Write + Seek>(
 /// Writes a recording in pipe mode; otherwise as [`rewrite`].
 ///
 /// # Errors
-/// As [`rewrite`].
+/// Fails as [`rewrite`] does.
 pub fn rewrite_pipe<W: Write>(
     data: &PerfData,
     out: W,

@@ -29,7 +29,7 @@ pub enum UserRecord<'a> {
     EventType {
         /// `config` of the event.
         config: u64,
-        /// Its name.
+        /// Name.
         name: String,
     },
     /// Tracepoint formats: this many bytes follow the record.
@@ -42,7 +42,7 @@ pub enum UserRecord<'a> {
     /// All rings were read once: what comes later is not older than what came
     /// before the round before this.
     FinishedRound,
-    /// What the recorder made up at the start is complete.
+    /// End of the records that the recorder synthesized at the start.
     FinishedInit,
     /// To which CPU and thread each id belongs.
     IdIndex(Vec<IdIndexEntry>),
@@ -71,16 +71,16 @@ pub enum UserRecord<'a> {
     EventUpdate {
         /// An id of the event.
         id: u64,
-        /// What is said of it.
+        /// The update.
         update: EventUpdate,
     },
-    /// How TSC readings become times of perf's clock.
+    /// Conversion of TSC readings to times of perf's clock.
     TimeConv(TimeConv),
     /// A feature section (pipe mode).
     Feature {
-        /// Which.
+        /// Number of the feature.
         feature: Feature,
-        /// Its bytes.
+        /// Bytes of the section.
         bytes: RawBytes<'a>,
     },
     /// A piece of a zstd stream. [`Blocks`](crate::Blocks) have it decompressed.
@@ -101,7 +101,7 @@ pub enum UserRecord<'a> {
     },
 }
 
-/// How TSC readings become times: `time = time_zero + (tsc * mult >> shift)`.
+/// Conversion of TSC readings to times: `time = time_zero + (tsc * mult >> shift)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeConv {
     /// Bits to shift by.
@@ -110,28 +110,28 @@ pub struct TimeConv {
     pub mult: u64,
     /// Time when the counter was 0.
     pub zero: u64,
-    /// Where the counter is shorter than 64 bits: cycles at the last update.
+    /// Cycles at the last update, where the counter is shorter than 64 bits.
     pub cycles: Option<u64>,
     /// And its mask.
     pub mask: Option<u64>,
 }
 
-/// What is wrong with a user record.
+/// Damage of a user record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UserRecordError {
     /// It is a record of the kernel.
     #[error("a {kind} record is the kernel's, not the recorder's")]
     OfTheKernel {
-        /// What it is.
+        /// Type of the record.
         kind: RecordType,
     },
     /// It ends before its fields do, or counts more than it holds.
     #[error("a {kind} record of {size} bytes is too short for what it says it holds")]
     TooShort {
-        /// What it is.
+        /// Type of the record.
         kind: RecordType,
-        /// Its length in bytes.
+        /// Length of the record in bytes.
         size: usize,
     },
 }
@@ -241,7 +241,7 @@ impl Fields<'_> {
         self.body.u64(at, self.endian)
     }
 
-    /// A text in a field of `len` bytes, up to the first NUL.
+    /// Reads a text in a field of `len` bytes, up to the first NUL.
     fn text(&self, at: usize, len: usize) -> Option<String> {
         let bytes = self.body.get(at..at + len)?.to_cow();
         Some(crate::features::text(&bytes))

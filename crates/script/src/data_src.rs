@@ -1,4 +1,4 @@
-//! Where data came from (`union perf_mem_data_src`), in the words of perf.
+//! Sources of data (`union perf_mem_data_src`), in the words of perf.
 
 use std::io::{self, Write};
 
@@ -63,7 +63,7 @@ fn level_number(number: u64) -> String {
     }
 }
 
-/// The parts of the word, decoded.
+/// Decodes the parts of the word.
 pub(crate) fn decode(source: u64) -> String {
     let field = |from: u32, len: u32| source >> from & ((1 << len) - 1);
     let (operation, level, snoop, lock, tlb) = (

@@ -155,7 +155,7 @@ const FIELDS: [(&str, Field, SampleType, &str); 38] = [
 const BPF_OUTPUT: u64 = 10;
 
 impl Field {
-    /// All names, in the order in which help lists them.
+    /// Returns all names, in the order in which help lists them.
     pub fn names() -> impl Iterator<Item = &'static str> {
         FIELDS.iter().map(|(name, ..)| *name)
     }
@@ -164,7 +164,7 @@ impl Field {
         FIELDS.iter().find(|f| f.0 == name).map(|f| f.1)
     }
 
-    /// Its name.
+    /// Returns the name of the field.
     pub fn name(self) -> &'static str {
         FIELDS[self as usize].0
     }
@@ -201,17 +201,17 @@ impl Field {
 pub struct FieldSet(u64);
 
 impl FieldSet {
-    /// Whether a field is in it.
+    /// Returns true if a field is in the set.
     pub fn has(self, field: Field) -> bool {
         self.0 & 1 << field as u8 != 0
     }
 
-    /// Whether any of these is in it.
+    /// Returns true if any of these fields is in the set.
     pub fn has_any(self, fields: &[Field]) -> bool {
         fields.iter().any(|f| self.has(*f))
     }
 
-    /// Whether there is none.
+    /// Returns true if the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -224,7 +224,7 @@ impl FieldSet {
         self.0 &= !(1 << field as u8);
     }
 
-    /// The fields, in the order of their names' list.
+    /// Returns the fields, in the order of their names' list.
     pub fn iter(self) -> impl Iterator<Item = Field> {
         (FIELDS.iter().map(|f| f.1)).filter(move |f| self.has(*f))
     }

@@ -1,6 +1,25 @@
 //! A block of text for each sample, in the form of perf script, so that
 //! `stackcollapse-perf.pl` and `inferno-collapse-perf` read it.
 //!
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use rprof_analysis::Samples;
+//! use rprof_perfdata::PerfData;
+//! use rprof_script::{FieldList, Options, Script};
+//! use rprof_symbols::Symbolizer;
+//!
+//! let data = PerfData::open(Path::new("perf.data"))?;
+//! let mut options = Options::default();
+//! options.fields.apply(&FieldList::parse("comm,tid,time,ip,sym")?);
+//! let script = Script::new(&data, &options)?;
+//! let symbolizer = Symbolizer::builder().build();
+//! // The samples are read with what the fields need, and no more.
+//! let samples = Samples::read_with(&data, &symbolizer, &Default::default(), &script.details());
+//! script.write(&samples, &mut std::io::stdout().lock())?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! | module | holds |
 //! |---|---|
 //! | [`fields`] | [`Field`] and [`FieldSet`] |
@@ -44,7 +63,7 @@ use plan::Plan;
 use sample::Writer;
 pub use selection::{FieldList, Selection};
 
-/// Which records are shown besides samples.
+/// Types of records that are shown besides samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SideRecords {
     /// LOST and LOST_SAMPLES.
@@ -65,7 +84,7 @@ pub struct SideRecords {
     pub text_poke: bool,
 }
 
-/// What is shown, and how.
+/// Fields and records that are shown, and their form.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Fields of samples.
@@ -105,7 +124,7 @@ pub enum ScriptError {
 /// tracepoints have no text without the details.
 ///
 /// # Errors
-/// Those of the writer.
+/// Fails if the writer does.
 pub fn write(samples: &Samples<'_>, out: &mut dyn Write) -> Result<(), ScriptError> {
     Script::new(samples.index().data, &Options::default())?.write(samples, out)
 }
@@ -129,13 +148,13 @@ impl<'o> Script<'o> {
         })
     }
 
-    /// Whether frames are shown with their source lines.
+    /// Returns true if frames are shown with their source lines.
     pub fn shows_lines(&self) -> bool {
         let mut events = self.plan.events.iter();
         events.any(|event| event.fields.has(Field::SrcLine))
     }
 
-    /// What [`Samples::read_with`] has to read for it.
+    /// Returns what [`Samples::read_with`] has to read for this text.
     pub fn details(&self) -> Details {
         self.plan.details(self.options.side)
     }
@@ -143,7 +162,7 @@ impl<'o> Script<'o> {
     /// Writes all samples, and the records that were asked for.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Fails if the writer does.
     pub fn write(&self, samples: &Samples<'_>, out: &mut dyn Write) -> Result<(), ScriptError> {
         let mut writer = Writer::new(self.options, &self.plan, samples);
         for item in samples.items() {

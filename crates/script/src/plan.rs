@@ -1,4 +1,4 @@
-//! What is shown of each event of a recording.
+//! The fields that are shown of each event of a recording.
 
 use rprof_analysis::samples::{Details, event_names};
 use rprof_perfdata::PerfData;
@@ -8,7 +8,7 @@ use crate::fields::{Field, FieldSet};
 use crate::selection::{KINDS, kind_of};
 use crate::{Options, ScriptError, SideRecords};
 
-/// How the samples of one event are shown.
+/// Fields of the samples of one event, and their form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventPlan {
     pub(crate) fields: FieldSet,
@@ -21,7 +21,7 @@ pub(crate) struct EventPlan {
     pub(crate) named_address: bool,
 }
 
-/// How a recording is shown.
+/// Fields of every event of a recording.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) events: Vec<EventPlan>,
@@ -89,7 +89,7 @@ impl Plan {
         })
     }
 
-    /// What has to be read for this.
+    /// Returns what has to be read for these fields and records.
     pub(crate) fn details(&self, side: SideRecords) -> Details {
         let any = |fields: &[Field]| self.events.iter().any(|e| e.fields.has_any(fields));
         let named = |e: &EventPlan| e.named_address && e.fields.has(Field::Addr);
@@ -106,7 +106,7 @@ impl Plan {
 }
 
 impl EventPlan {
-    /// Whether a sample of it has to be read again.
+    /// Returns true if a sample has to be read again, besides its stack.
     pub(crate) fn needs_record(&self) -> bool {
         use Field as F;
         let kept = [
@@ -147,7 +147,7 @@ fn is_named_address(attr: &Attr) -> bool {
 }
 
 impl SideRecords {
-    /// The types that are shown.
+    /// Returns the types that are shown.
     fn types(self) -> Vec<RecordType> {
         let mut types = Vec::new();
         let mut add = |wanted: bool, list: &[RecordType]| {

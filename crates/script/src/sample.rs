@@ -272,7 +272,7 @@ impl<'w> Writer<'w> {
     }
 }
 
-/// The bits of a header as letters, as perf has them.
+/// Returns the bits of a header as letters, as perf has them.
 fn misc_letters(kind: RecordType, misc: Misc) -> String {
     let mut letters = match misc.0 & 7 {
         1 => "K",
@@ -297,7 +297,7 @@ fn misc_letters(kind: RecordType, misc: Misc) -> String {
     letters
 }
 
-/// The text of a tracepoint on one line: a print format may end one, or have tabs.
+/// Returns the text of a tracepoint on one line: a print format may end one, or have tabs.
 fn clean_lines(text: &str) -> String {
     let one_line = text.trim_end_matches('\n').replace(['\n', '\t'], " ");
     clean(&one_line).into_owned()

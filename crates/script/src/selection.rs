@@ -1,4 +1,4 @@
-//! Which fields of samples are shown, by kind of event.
+//! Selection of the fields that are shown, by kind of event.
 
 use rprof_records::{Attr, EventKind};
 
@@ -10,7 +10,7 @@ use Field as F;
 /// the last is for all PMUs of one machine.
 pub(crate) const KINDS: usize = 7;
 
-/// Which of these kinds an event is.
+/// Returns the kind of an event, as an index below [`KINDS`].
 pub(crate) fn kind_of(attr: &Attr) -> usize {
     (attr.kind.0 as usize).min(KINDS - 1)
 }
@@ -24,7 +24,7 @@ const KIND_NAMES: [(&str, &[usize]); 5] = [
     ("break", &[5]),
 ];
 
-/// What is shown of a kind of event unless asked otherwise: perf's choice.
+/// Returns the fields that are shown of a kind of event by default, as in perf.
 fn default_of(kind: usize) -> FieldSet {
     let common = [F::Comm, F::Tid, F::Cpu, F::Time, F::Event];
     let code = [F::Period, F::Ip, F::Sym, F::SymOff, F::Dso];
@@ -71,7 +71,7 @@ impl Default for Selection {
     }
 }
 
-/// What one list of fields says: `comm,ip`, `+addr,-dso`, `trace:comm,trace`.
+/// A list of fields as written: `comm,ip`, `+addr,-dso`, `trace:comm,trace`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldList {
     kinds: Vec<usize>,
@@ -84,7 +84,7 @@ impl FieldList {
     /// Reads a list as `perf script -F` takes it.
     ///
     /// # Errors
-    /// What is wrong with it, in words for the user.
+    /// Says what is wrong with the list, in words for the user.
     pub fn parse(text: &str) -> Result<FieldList, String> {
         let (kinds, list) = match text.split_once(':') {
             None => ((0..KINDS).collect(), text),

@@ -171,7 +171,7 @@ fn direction(misc: Misc) -> &'static str {
     }
 }
 
-/// Bytes of code that was changed, sixteen to a line.
+/// Writes bytes of code that was changed, sixteen to a line.
 fn poked(what: &str, bytes: Option<RawBytes<'_>>, out: &mut dyn Write) -> io::Result<()> {
     let bytes = bytes.map(|b| b.to_cow()).unwrap_or_default();
     for line in bytes.chunks(16) {

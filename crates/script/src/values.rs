@@ -35,13 +35,13 @@ impl Cgroups {
         cgroups
     }
 
-    /// The path, or the number where no record tells it.
+    /// Returns the path, or the number where no record tells it.
     pub(crate) fn name(&self, id: u64) -> String {
         (self.paths.get(&id)).map_or_else(|| id.to_string(), Clone::clone)
     }
 }
 
-/// Whether the weight of a sample is three values in one word.
+/// Returns true if the weight of a sample is three values in one word.
 pub(crate) fn is_weight_struct(view: &SampleView<'_>, samples: &Samples<'_>) -> bool {
     let events = samples.index().data.events().list();
     (events.get(view.event_index))
@@ -81,7 +81,7 @@ pub(crate) fn write_read(
     write!(out, " read{{{}}}", parts.join(","))
 }
 
-/// A page size with its unit; `N/A` for none.
+/// Returns a page size with its unit; `N/A` for none.
 pub(crate) fn page_size(size: u64) -> String {
     if size == 0 {
         return "N/A".into();

@@ -13,7 +13,7 @@ use rprof_script::{FieldList, Options, Script, ScriptError};
 use rprof_symbols::Symbolizer;
 use rprof_testing::needs;
 
-/// A recording of one event with one sample, as a file.
+/// Returns a recording of one event with one sample, as a file.
 fn recording(attr: Attr, name: &str, words: &[u64]) -> Vec<u8> {
     let event = EventDescription {
         attr,
@@ -33,7 +33,7 @@ fn recording(attr: Attr, name: &str, words: &[u64]) -> Vec<u8> {
     bytes
 }
 
-/// What is shown with these fields.
+/// Shows a recording with these fields.
 fn shown(bytes: &[u8], list: &str) -> Result<String, ScriptError> {
     let data = PerfData::read(bytes, Path::new("test")).unwrap();
     let mut options = Options::default();
@@ -50,7 +50,7 @@ fn word(bytes: &[u8; 8]) -> u64 {
     u64::from_ne_bytes(*bytes)
 }
 
-/// A branch stack of two entries, with index and counters, a stack, and a piece of AUX.
+/// Returns a branch stack of two entries, with index and counters, a stack, and a piece of AUX.
 fn everything() -> Vec<u8> {
     let attr = Attr {
         kind: EventKind::HARDWARE,

@@ -1,4 +1,4 @@
-//! The same recordings through `perf script` and through ours, line by line.
+//! Recordings through `perf script` and through this crate, line by line.
 //!
 //! Symbols are left out where other tests compare them: here it is the fields, their
 //! columns, the records between samples, and the text of tracepoints.
@@ -155,7 +155,7 @@ fn stacks_have_perfs_layout() {
     assert_same(&of_perf(&r.0, arguments), &ours(&r.0, &options));
 }
 
-/// The lines of each sample, of which the first stands at the margin.
+/// Returns the lines of each sample, of which the first stands at the margin.
 fn stacks(lines: &[String]) -> Vec<Vec<&String>> {
     let mut samples: Vec<Vec<&String>> = Vec::new();
     for line in lines.iter().filter(|line| !line.is_empty()) {
@@ -167,7 +167,7 @@ fn stacks(lines: &[String]) -> Vec<Vec<&String>> {
     samples
 }
 
-/// An address with its object: `7f0000001234 (/usr/bin/ls)`.
+/// Returns true for an address with its object: `7f0000001234 (/usr/bin/ls)`.
 fn is_frame(line: &str) -> bool {
     line.starts_with('\t') && line.ends_with(')')
 }

@@ -67,7 +67,7 @@ impl Compiler<'_> {
         Some(())
     }
 
-    /// So many arguments, and the operation on them.
+    /// Compiles `count` arguments, and the operation on them.
     fn arguments(&mut self, count: u32, op: Op) -> Option<()> {
         for i in 0..count {
             if i > 0 {
@@ -119,7 +119,7 @@ impl Compiler<'_> {
         Some(index)
     }
 
-    /// The array that a `__get_…(name)` names.
+    /// Takes the name of the array that a `__get_…(name)` names.
     fn dynamic(&mut self) -> Option<u32> {
         let name = self.ident()?;
         let field = self.field(name)?;

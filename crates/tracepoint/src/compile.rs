@@ -6,7 +6,7 @@ use crate::ops::{Binary, Op, Program};
 use crate::types::{self, Type};
 use crate::value::Number;
 
-/// How deep parentheses, calls and prefixes may nest. The kernel's GFP flags reach 13.
+/// Limit on the nesting of parentheses, calls and prefixes. The kernel's GFP flags reach 13.
 const MAX_DEPTH: u32 = 64;
 
 /// Binary operators with their precedence, higher binding tighter.
@@ -53,7 +53,7 @@ impl<'t> Compiler<'t> {
         }
     }
 
-    /// The next expression as a program of its own; `None` where it is none, or is
+    /// Compiles the next expression as a program of its own; `None` where it is none, or is
     /// beyond what programs can do.
     pub(crate) fn expression(&mut self) -> Option<Program> {
         let outer = std::mem::take(&mut self.program);
@@ -221,7 +221,7 @@ impl<'t> Compiler<'t> {
         }
     }
 
-    /// The type in parentheses that stands here, and takes it.
+    /// Takes the type in parentheses that stands here.
     fn cast(&mut self) -> Option<Type> {
         let (to, end) = self.type_at(self.at + 1)?;
         match (self.tokens.get(end)?, self.tokens.get(end + 1)?) {
@@ -239,7 +239,7 @@ impl<'t> Compiler<'t> {
         }
     }
 
-    /// The type that stands at `at`, and where it ends.
+    /// Returns the type that stands at `at`, and where it ends.
     pub(crate) fn type_at(&self, mut at: usize) -> Option<(Type, usize)> {
         // No type has more words than this.
         let mut words = Vec::new();

@@ -43,7 +43,7 @@ fn is_text(type_name: &str) -> bool {
     ["char", "u8", "s8"].iter().any(|t| type_name.contains(t))
 }
 
-/// The bytes up to their NUL, if they are printable.
+/// Returns the bytes up to their NUL, if they are printable.
 fn text(bytes: &[u8]) -> Option<&str> {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     let text = std::str::from_utf8(&bytes[..end]).ok()?;

@@ -15,7 +15,7 @@ fn text<'p>(out: String, payload: &Payload<'_>) -> Value<'p> {
     }
 }
 
-/// Names of the flags that are set, and what is left over as a number.
+/// Returns the names of the flags that are set, and what is left over as a number.
 pub(crate) fn flags<'p>(
     value: &Value<'_>,
     table: Option<&Table>,
@@ -48,7 +48,7 @@ pub(crate) fn flags<'p>(
     text(out, payload)
 }
 
-/// The name of a value, or the value.
+/// Returns the name of a value, or the value.
 pub(crate) fn symbolic<'p>(
     value: &Value<'_>,
     table: Option<&Table>,
@@ -69,7 +69,7 @@ pub(crate) fn symbolic<'p>(
     )
 }
 
-/// The first `count` bytes, as many as there are.
+/// Returns the first `count` bytes, as many as there are.
 fn first(bytes: &[u8], count: Number) -> &[u8] {
     let count = usize::try_from(count.bits).unwrap_or(usize::MAX);
     &bytes[..count.min(bytes.len())]
@@ -131,7 +131,7 @@ pub(crate) fn array<'p>(
     text(out, payload)
 }
 
-/// A bit mask in hexadecimal, most significant first, a comma after each 32 bits.
+/// Returns a bit mask in hexadecimal, most significant first, a comma after each 32 bits.
 pub(crate) fn bitmask<'p>(bytes: &Value<'_>, payload: &Payload<'_>) -> Value<'p> {
     let Some(bytes) = bytes.bytes() else {
         return Value::Unknown;
@@ -156,7 +156,7 @@ pub(crate) fn bitmask<'p>(bytes: &Value<'_>, payload: &Payload<'_>) -> Value<'p>
     text(out, payload)
 }
 
-/// A part of a number of nanoseconds.
+/// Returns a part of a number of nanoseconds.
 pub(crate) fn nanoseconds<'p>(value: &Value<'_>, part: fn(u64) -> u64) -> Value<'p> {
     let bits = value.number().map(|n| part(n.bits));
     bits.map(|bits| Number {

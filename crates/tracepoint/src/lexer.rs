@@ -19,7 +19,7 @@ const OPERATORS: [&str; 12] = [
     "...", "->", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "++", "--",
 ];
 
-/// All tokens of `text`; `None` where something is no token of an expression.
+/// Returns all tokens of `text`; `None` where something is no token of an expression.
 pub(crate) fn tokenize(text: &str) -> Option<Vec<Token<'_>>> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
@@ -66,7 +66,7 @@ fn number(text: &str) -> Option<(Token<'_>, usize)> {
     Some((Token::Number(value, unsigned), len))
 }
 
-/// An escape sequence behind its backslash: the character, and the bytes it takes.
+/// Returns an escape sequence behind its backslash: the character, and the bytes it takes.
 fn escape(text: &str) -> Option<(char, usize)> {
     let first = text.chars().next()?;
     Some(match first {

@@ -10,7 +10,7 @@ use crate::payload::Payload;
 use crate::printf::Shape;
 use crate::value::Value;
 
-/// What a `%p` is.
+/// An extension of `%p`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pointer {
     /// An address.
@@ -66,7 +66,7 @@ pub(crate) fn parse(letters: &str) -> (Pointer, usize) {
     (pointer, all)
 }
 
-/// A pointer as text; `None` where it is not known.
+/// Formats a pointer as text; `None` where it is not known.
 pub(crate) fn print(
     pointer: Pointer,
     shape: Shape,
@@ -127,7 +127,7 @@ fn v6(b: &[u8; 16], colons: bool, compressed: bool) -> String {
     words.join(if colons { ":" } else { "" })
 }
 
-/// A `struct sockaddr`: family in the recorder's byte order, port in the network's.
+/// Formats a `struct sockaddr`: family in the recorder's byte order, port in the network's.
 fn socket(bytes: &[u8], port: bool, compressed: bool, endian: Endian) -> Option<String> {
     let raw = RawBytes::from(bytes);
     let number = raw.u16(2, Endian::Big);

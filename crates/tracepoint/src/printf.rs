@@ -86,7 +86,7 @@ impl Shape {
         }
     }
 
-    /// A string: the precision is the most of it that is shown.
+    /// Formats a string: the precision is the most of it that is shown.
     pub(crate) fn text(self, text: &str) -> String {
         let shown = match self.precision {
             Width::Of(most) => text
@@ -98,7 +98,7 @@ impl Shape {
         self.padded("", shown, false)
     }
 
-    /// An integer in the form that `letter` asks for, one of `duxXo`.
+    /// Formats an integer in the form that `letter` asks for, one of `duxXo`.
     pub(crate) fn integer(self, bits: u64, letter: char, of: Integer) -> String {
         let bits = of.of(bits).bits;
         let negative = of.signed && (bits as i64) < 0;

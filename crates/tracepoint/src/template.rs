@@ -10,7 +10,7 @@ use crate::pointers::{self, Pointer};
 use crate::printf::{Shape, Width};
 use crate::value::{Integer, Number, Value};
 
-/// What a conversion makes of its value.
+/// Conversion of a value, by its letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `d`, `u`, `x`, `X`, `o`, of this width.
@@ -139,7 +139,7 @@ fn push_literal(pieces: &mut Vec<Piece>, text: &str) {
     }
 }
 
-/// A conversion behind its `%`, and the bytes that it takes.
+/// Parses a conversion behind its `%`, and the bytes that it takes.
 fn conversion(text: &str, long_size: u8) -> Option<(Shape, Kind, usize)> {
     let (shape, mut at) = Shape::parse(text);
     let longs = text[at..].bytes().take_while(|b| *b == b'l').count();

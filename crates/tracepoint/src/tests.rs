@@ -11,7 +11,7 @@ const COMMON: &str = "\
 \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;
 ";
 
-/// A format file of one event with these fields.
+/// Returns a format file of one event with these fields.
 fn text(name: &str, fields: &[(&str, u32, u32, bool)], print: &str) -> String {
     let mut text = format!("name: {name}\nID: 42\nformat:\n{COMMON}\n");
     for (declaration, offset, size, signed) in fields {
@@ -44,7 +44,7 @@ fn print(format: &EventFormat, payload: &[u8]) -> String {
     out
 }
 
-/// What an expression of one `%s` or other conversion prints over a fixed payload.
+/// Prints an expression with one conversion, such as `%s`, over a fixed payload.
 fn one(conversion: &str, expression: &str) -> String {
     let fields = [
         ("int i", 8, 4, true),

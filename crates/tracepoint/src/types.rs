@@ -2,7 +2,7 @@
 
 use crate::value::Integer;
 
-/// What a cast makes of a value.
+/// A type of C, as far as casts need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
     /// An integer.
@@ -15,7 +15,7 @@ pub(crate) enum Type {
     Other,
 }
 
-/// The type that these words mean (`unsigned long`, `u8`, `struct page`), followed
+/// Returns the type that these words mean (`unsigned long`, `u8`, `struct page`), followed
 /// by `stars`. `None` if they cannot be a type.
 pub(crate) fn parse(words: &[&str], stars: usize, long_size: u8) -> Option<Type> {
     let base = base(words, long_size)?;
@@ -90,7 +90,7 @@ fn by_name(word: &str, unsigned: bool, long_size: u8) -> Option<Type> {
     })
 }
 
-/// Bytes of a type, where they are known.
+/// Returns the size of a type in bytes, where they are known.
 pub(crate) fn size(of: Type, long_size: u8) -> Option<u8> {
     match of {
         Type::Integer(i) => Some(i.size),

@@ -1,4 +1,4 @@
-//! What programs work with.
+//! Values of expressions: integers, bytes and strings.
 
 use std::borrow::Cow;
 
@@ -46,13 +46,13 @@ impl Integer {
         signed: false,
     };
 
-    /// An integer of this many bytes, if there is one.
+    /// Returns an integer of this many bytes, if there is one.
     pub(crate) fn new(size: u32, signed: bool) -> Option<Integer> {
         let size = u8::try_from(size).ok()?;
         matches!(size, 1 | 2 | 4 | 8).then_some(Integer { size, signed })
     }
 
-    /// The value at `at`, if it lies within the bytes.
+    /// Returns the value at `at`, if it lies within the bytes.
     pub(crate) fn read(self, bytes: &[u8], at: usize, endian: Endian) -> Option<Number> {
         let raw = RawBytes::from(bytes);
         let bits = match self.size {
@@ -100,7 +100,7 @@ impl<'p> Value<'p> {
         }
     }
 
-    /// As a string: text, or bytes up to their NUL.
+    /// Returns the value as a string: text, or bytes up to their NUL.
     pub(crate) fn text(&self) -> Option<Cow<'_, str>> {
         match self {
             Value::Text(text) => Some(Cow::Borrowed(text)),

@@ -5,7 +5,7 @@ use super::{Feature, FeatureSections};
 /// A BPF program (BPF_PROG_INFO).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BpfProgram {
-    /// Which of the arrays that `info` refers to stand in `data`: a bit for each,
+    /// Arrays that `info` refers to and that are in `data`: a bit for each,
     /// numbered as in perf's `bpil.h`.
     pub arrays: u64,
     /// `struct bpf_prog_info` of the kernel, in the recorder's version and byte order.
@@ -17,7 +17,7 @@ pub struct BpfProgram {
 /// Type information (BPF_BTF).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BpfBtf {
-    /// Its id in the kernel.
+    /// Id of the BTF object in the kernel.
     pub id: u32,
     /// The BTF blob.
     pub data: Vec<u8>,
@@ -75,8 +75,9 @@ mod tests {
     use super::super::in_both_orders;
     use super::*;
 
+    /// In both byte orders; `tests/container/layouts.rs` pins the layout itself.
     #[test]
-    fn what_is_set_is_read() {
+    fn reads_back_what_was_set() {
         in_both_orders(|f| {
             let programs = [BpfProgram {
                 arrays: 3,

@@ -20,7 +20,7 @@ pub struct BuildIdEntry {
 /// Set in a build-id record's `misc` when its length is said; before, 20 was meant.
 const BUILD_ID_SIZE: u16 = 1 << 15;
 
-/// Where the build-id stands in a record's body: behind the pid. The first perf
+/// Offset of the build-id in a record's body, behind the pid. The first perf
 /// that wrote the section had no pid there.
 const WITH_PID: usize = 4;
 
@@ -77,7 +77,7 @@ pub(crate) fn put_build_id(
     .ok();
 }
 
-/// A build-id out of a section's entry or a pipe's HEADER_BUILD_ID record.
+/// Reads a build-id out of a section's entry or a pipe's HEADER_BUILD_ID record.
 pub(crate) fn build_id_entry(record: &RawRecord<'_>) -> Option<BuildIdEntry> {
     entry(record, WITH_PID)
 }
@@ -105,8 +105,9 @@ mod tests {
     use super::super::in_both_orders;
     use super::*;
 
+    /// In both byte orders; `tests/container/layouts.rs` pins the layout itself.
     #[test]
-    fn what_is_set_is_read() {
+    fn reads_back_what_was_set() {
         in_both_orders(|f| {
             let ids = [BuildIdEntry {
                 misc: Misc::USER,

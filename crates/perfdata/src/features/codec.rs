@@ -42,13 +42,13 @@ impl<'a> Decoder<'a> {
         Some(self.endian.u64(bytes))
     }
 
-    /// A 32-bit length that counts padding, then text up to the first NUL.
+    /// Reads a 32-bit length that counts padding, then text up to the first NUL.
     pub(super) fn string(&mut self) -> Option<String> {
         let len = self.u32()? as usize;
         Some(text(self.take(len)?))
     }
 
-    /// A 32-bit count, and so many items of at least `least` bytes each.
+    /// Reads a 32-bit count, and so many items of at least `least` bytes each.
     pub(super) fn list<T>(
         &mut self,
         least: usize,

@@ -16,22 +16,22 @@ pub struct CpuDomains {
 /// The domains of a CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DomainsOfCpu {
-    /// Its number.
+    /// Number.
     pub cpu: u32,
-    /// Its domains, innermost first.
+    /// Scheduling domains, innermost first.
     pub domains: Vec<SchedulingDomain>,
 }
 
 /// A scheduling domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchedulingDomain {
-    /// Its number.
+    /// Number.
     pub number: u32,
-    /// Its name, from version 17 of schedstat on.
+    /// Name, from version 17 of schedstat on.
     pub name: Option<String>,
-    /// Its CPUs as a mask in hexadecimal digits.
+    /// CPUs as a mask in hexadecimal digits.
     pub mask: String,
-    /// Its CPUs as a list.
+    /// CPUs as a list.
     pub cpus: String,
 }
 
@@ -93,8 +93,9 @@ mod tests {
     use super::super::in_both_orders;
     use super::*;
 
+    /// In both byte orders; `tests/container/layouts.rs` pins the layout itself.
     #[test]
-    fn what_is_set_is_read() {
+    fn reads_back_what_was_set() {
         in_both_orders(|f| {
             for schedstat_version in [15, 17] {
                 let domains = CpuDomains {

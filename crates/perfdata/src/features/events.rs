@@ -8,9 +8,9 @@ use super::{Feature, FeatureSections};
 /// An event as EVENT_DESC describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DescribedEvent {
-    /// How it was opened.
+    /// Attributes with which the event was opened.
     pub attr: Attr,
-    /// Its name.
+    /// Name of the event.
     pub name: String,
     /// Ids of its instances.
     pub ids: Vec<u64>,
@@ -19,9 +19,9 @@ pub struct DescribedEvent {
 /// A group of events that count together (GROUP_DESC).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventGroup {
-    /// Its name; may be empty.
+    /// Name of the group; may be empty.
     pub name: String,
-    /// Which event leads it: its place among the events.
+    /// Index of the event that leads the group.
     pub leader: u32,
     /// Number of events, the leader included.
     pub members: u32,
@@ -91,8 +91,9 @@ mod tests {
     use super::super::in_both_orders;
     use super::*;
 
+    /// In both byte orders; `tests/container/layouts.rs` pins the layout itself.
     #[test]
-    fn what_is_set_is_read() {
+    fn reads_back_what_was_set() {
         in_both_orders(|f| {
             let events = [DescribedEvent {
                 attr: Attr::default(),

@@ -1,4 +1,4 @@
-//! What rprof keeps of files that are not there for long: perf maps and jitdumps of runtimes,
+//! Files that rprof embeds since they are not there for long: perf maps and jitdumps of runtimes,
 //! and programs that only the process could see.
 //!
 //! The section is rprof's own, like that of [`private`](super::private): a mark, a count, and
@@ -19,7 +19,7 @@ pub const MOST_BYTES: u64 = 256 << 20;
 /// Least bytes of an entry.
 const LEAST: usize = 4 + 4 + 8 + 8 + 4 + 4 + 8 + 4 + 4 + 8 + 8;
 
-/// What sort of file was kept.
+/// Kind of an embedded file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptKind(pub u32);
 
@@ -35,28 +35,28 @@ impl KeptKind {
 /// A file that was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptFile<'a> {
-    /// What it is.
+    /// Kind of the file.
     pub kind: KeptKind,
-    /// Whose it was, by the number that the records use; -1 for a file that is nobody's own.
+    /// Process of the file, by the number that the records use; -1 for a file of no process.
     pub pid: i32,
     /// From when on it is of that process, in nanoseconds, where its number was used again.
     pub since: u64,
     /// The device it was on, as the record of the mapping tells; 0 where it does not.
     pub device: (u32, u32),
-    /// Its inode; 0 where the record does not tell.
+    /// Inode; 0 where the record has none.
     pub inode: u64,
-    /// Its build-id, where the record tells; else empty.
+    /// Build-id, where the record has one; else empty.
     pub build_id: Cow<'a, [u8]>,
-    /// Its path, as the process saw it, or as the record has it.
+    /// Path as the process saw it, or as the record has it.
     pub path: Cow<'a, [u8]>,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub len: u64,
-    /// Its contents, compressed.
+    /// Compressed contents.
     pub compressed: Cow<'a, [u8]>,
 }
 
 impl KeptFile<'_> {
-    /// What stood in it. `None` where that is damaged, or too much.
+    /// Decompresses the contents. Returns `None` where they are damaged, or too long.
     pub fn contents(&self) -> Option<Vec<u8>> {
         if self.len > MOST_BYTES {
             return None;
@@ -72,13 +72,13 @@ impl KeptFile<'_> {
 /// Compresses what is to be kept.
 ///
 /// # Errors
-/// Those of zstd.
+/// Fails if zstd does.
 pub fn compress(contents: &[u8]) -> io::Result<Vec<u8>> {
     zstd::stream::encode_all(contents, 1)
 }
 
 impl FeatureSections {
-    /// The files that rprof has kept. `None` also when the section with this number is not
+    /// Returns the files that rprof has kept. `None` also when the section with this number is not
     /// rprof's.
     pub fn kept_files(&self) -> Option<Vec<KeptFile<'_>>> {
         let mut section = self.decoder(Feature::RPROF_FILES)?;

@@ -1,10 +1,10 @@
-//! What machine it was, and how the recorder was called.
+//! The machine of the recording, and the recorder's command line.
 
 use super::codec::Decoder;
 use super::{Feature, FeatureSections};
 
 impl FeatureSections {
-    /// A section that holds one string: HOSTNAME, OSRELEASE, VERSION, ARCH, CPUDESC, CPUID.
+    /// Returns a section that holds one string: HOSTNAME, OSRELEASE, VERSION, ARCH, CPUDESC, CPUID.
     pub fn string(&self, feature: Feature) -> Option<String> {
         self.decoder(feature)?.string()
     }
@@ -14,7 +14,7 @@ impl FeatureSections {
         self.encode(feature, |out| out.string(text));
     }
 
-    /// The recorder's command line.
+    /// Returns the recorder's command line.
     pub fn command_line(&self) -> Option<Vec<String>> {
         self.decoder(Feature::CMDLINE)?.list(4, Decoder::string)
     }
@@ -45,7 +45,7 @@ impl FeatureSections {
         self.decoder(Feature::TOTAL_MEM)?.u64()
     }
 
-    /// Bytes of a cache line (CLN_SIZE).
+    /// Returns the bytes of a cache line (CLN_SIZE).
     pub fn cache_line_size(&self) -> Option<u32> {
         self.decoder(Feature::CLN_SIZE)?.u32()
     }
@@ -66,8 +66,9 @@ mod tests {
     use super::super::in_both_orders;
     use super::*;
 
+    /// In both byte orders; `tests/container/layouts.rs` pins the layout itself.
     #[test]
-    fn what_is_set_is_read() {
+    fn reads_back_what_was_set() {
         in_both_orders(|f| {
             f.insert_string(Feature::HOSTNAME, "somewhere");
             f.insert_command_line(&["rprof".into(), "record".into()]);

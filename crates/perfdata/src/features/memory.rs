@@ -16,13 +16,13 @@ pub struct Cache {
     pub ways: u32,
     /// `Data`, `Instruction` or `Unified`.
     pub kind: String,
-    /// Its size as sysfs has it: `48K`.
+    /// Size as in sysfs: `48K`.
     pub size: String,
     /// CPUs that share it, as a list: `0-1`.
     pub cpus: String,
 }
 
-/// Which blocks of physical memory belong to which node (MEM_TOPOLOGY).
+/// Blocks of physical memory by node (MEM_TOPOLOGY).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryTopology {
     /// Version of the section; 1.
@@ -36,7 +36,7 @@ pub struct MemoryTopology {
 /// Blocks of a memory node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryNode {
-    /// Its number.
+    /// Number of the node.
     pub node: u64,
     /// Bits in the bitmap.
     pub bits: u64,
@@ -120,8 +120,9 @@ mod tests {
     use super::super::in_both_orders;
     use super::*;
 
+    /// In both byte orders; `tests/container/layouts.rs` pins the layout itself.
     #[test]
-    fn what_is_set_is_read() {
+    fn reads_back_what_was_set() {
         in_both_orders(|f| {
             let caches = [Cache {
                 level: 1,

@@ -89,7 +89,7 @@ pub struct FeatureSections {
 }
 
 impl PartialEq for FeatureSections {
-    /// The same sections with the same bytes in the same byte order.
+    /// Compares byte order, numbers and bytes of the sections.
     fn eq(&self, other: &Self) -> bool {
         self.endian() == other.endian() && self.iter().eq(other.iter())
     }
@@ -106,7 +106,7 @@ impl FeatureSections {
         }
     }
 
-    /// Byte order of the sections.
+    /// Returns the byte order of the sections.
     pub fn endian(&self) -> Endian {
         self.endian.unwrap_or(Endian::NATIVE)
     }
@@ -137,27 +137,27 @@ impl FeatureSections {
         self.sections.retain(|feature, _| keep(*feature));
     }
 
-    /// Whether there is such a section, be it empty.
+    /// Returns true if there is such a section, be it empty.
     pub fn has(&self, feature: Feature) -> bool {
         self.sections.contains_key(&feature)
     }
 
-    /// A section's bytes.
+    /// Returns a section's bytes.
     pub fn get(&self, feature: Feature) -> Option<&[u8]> {
         self.sections.get(&feature).map(Bytes::get)
     }
 
-    /// All sections in the order of their numbers.
+    /// Returns all sections in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (Feature, &[u8])> {
         self.sections.iter().map(|(f, b)| (*f, b.get()))
     }
 
-    /// Number of sections.
+    /// Returns the number of sections.
     pub fn len(&self) -> usize {
         self.sections.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there is no section.
     pub fn is_empty(&self) -> bool {
         self.sections.is_empty()
     }

@@ -9,7 +9,7 @@ macro_rules! features {
         impl Feature {
             $($(#[$doc])* pub const $name: Feature = Feature($value);)*
 
-            /// The name used in perf's header.h, if the number is known.
+            /// Returns the name used in perf's header.h, if the number is known.
             pub fn name(self) -> Option<&'static str> {
                 match self.0 { $($value => Some(stringify!($name)),)* _ => None }
             }

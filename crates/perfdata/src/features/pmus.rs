@@ -3,7 +3,7 @@
 use super::codec::{Decoder, Encoder};
 use super::{Feature, FeatureSections};
 
-/// What a PMU can do: pairs of name and value, as `branches=32`.
+/// Capabilities of a PMU: pairs of name and value, as `branches=32`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PmuCaps {
     /// Name of the PMU.
@@ -29,7 +29,7 @@ impl FeatureSections {
         });
     }
 
-    /// What the CPU's PMU can do: names and values.
+    /// Returns the capabilities of the CPU's PMU: names and values.
     pub fn cpu_pmu_caps(&self) -> Option<Vec<(String, String)>> {
         pairs(&mut self.decoder(Feature::CPU_PMU_CAPS)?)
     }
@@ -39,7 +39,7 @@ impl FeatureSections {
         self.encode(Feature::CPU_PMU_CAPS, |out| put_pairs(out, caps));
     }
 
-    /// What other PMUs, and those of hybrid CPUs, can do.
+    /// Returns the capabilities of other PMUs, and of those of hybrid CPUs.
     pub fn pmu_caps(&self) -> Option<Vec<PmuCaps>> {
         self.decoder(Feature::PMU_CAPS)?.list(8, |section| {
             let caps = pairs(section)?;
@@ -75,8 +75,9 @@ mod tests {
     use super::super::in_both_orders;
     use super::*;
 
+    /// In both byte orders; `tests/container/layouts.rs` pins the layout itself.
     #[test]
-    fn what_is_set_is_read() {
+    fn reads_back_what_was_set() {
         in_both_orders(|f| {
             let mappings = [(1, "software".to_owned()), (4, "cpu".into())];
             f.insert_pmu_mappings(&mappings);

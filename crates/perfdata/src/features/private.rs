@@ -1,4 +1,4 @@
-//! What rprof itself keeps in a recording: the quality tallies.
+//! rprof's own notes in a recording: the quality tallies.
 
 use super::pmus::{pairs, put_pairs};
 use super::{Feature, FeatureSections};

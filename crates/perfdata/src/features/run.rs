@@ -1,4 +1,4 @@
-//! How the recording was made: clocks, compression, folder, AUX index.
+//! The run that was recorded: clocks, compression, folder, AUX index.
 
 use super::{Feature, FeatureSections};
 
@@ -15,7 +15,7 @@ pub struct ClockData {
     pub clock: u64,
 }
 
-/// How records are compressed (COMPRESSED).
+/// Compression of the records (COMPRESSED).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compression {
     /// Version of the section; 1.
@@ -35,33 +35,33 @@ impl Compression {
     pub const ZSTD: u32 = 1;
 }
 
-/// Where an AUXTRACE record stands (AUXTRACE).
+/// Position of an AUXTRACE record (AUXTRACE).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuxtraceEntry {
-    /// Its offset in the file, in bytes.
+    /// Offset in the file, in bytes.
     pub offset: u64,
     /// Bytes of the record without its payload.
     pub size: u64,
 }
 
 impl FeatureSections {
-    /// Time of the first and of the last sample, in nanoseconds.
+    /// Returns the time of the first and of the last sample, in nanoseconds.
     pub fn sample_time(&self) -> Option<(u64, u64)> {
         let mut section = self.decoder(Feature::SAMPLE_TIME)?;
         Some((section.u64()?, section.u64()?))
     }
 
-    /// Resolution of the clock of the records, in nanoseconds (CLOCKID).
+    /// Returns the resolution of the clock of the records, in nanoseconds (CLOCKID).
     pub fn clock_resolution(&self) -> Option<u64> {
         self.decoder(Feature::CLOCKID)?.u64()
     }
 
-    /// Version of the folder form, if the data is in a folder (DIR_FORMAT).
+    /// Returns the version of the folder form, if the data is in a folder (DIR_FORMAT).
     pub fn folder_version(&self) -> Option<u64> {
         self.decoder(Feature::DIR_FORMAT)?.u64()
     }
 
-    /// One instant on two clocks.
+    /// Returns one instant on two clocks.
     pub fn clock_data(&self) -> Option<ClockData> {
         let mut section = self.decoder(Feature::CLOCK_DATA)?;
         Some(ClockData {
@@ -82,7 +82,7 @@ impl FeatureSections {
         });
     }
 
-    /// How records are compressed.
+    /// Returns the compression of the records.
     pub fn compression(&self) -> Option<Compression> {
         let mut section = self.decoder(Feature::COMPRESSED)?;
         Some(Compression {
@@ -103,7 +103,7 @@ impl FeatureSections {
         });
     }
 
-    /// Where the AUXTRACE records stand.
+    /// Returns the positions of the AUXTRACE records.
     pub fn auxtrace_index(&self) -> Option<Vec<AuxtraceEntry>> {
         let mut section = self.decoder(Feature::AUXTRACE)?;
         let count = section.u64()?;
@@ -132,8 +132,9 @@ mod tests {
     use super::super::in_both_orders;
     use super::*;
 
+    /// In both byte orders; `tests/container/layouts.rs` pins the layout itself.
     #[test]
-    fn what_is_set_is_read() {
+    fn reads_back_what_was_set() {
         in_both_orders(|f| {
             f.insert_words(Feature::SAMPLE_TIME, &[5, 6]);
             f.insert_words(Feature::CLOCKID, &[1]);

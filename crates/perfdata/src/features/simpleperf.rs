@@ -35,8 +35,9 @@ impl FeatureSections {
 mod tests {
     use super::super::in_both_orders;
 
+    /// In both byte orders; `tests/container/layouts.rs` pins the layout itself.
     #[test]
-    fn what_is_set_is_read() {
+    fn reads_back_what_was_set() {
         in_both_orders(|f| {
             let pairs = [
                 ("app_package_name".to_owned(), String::new()),

@@ -1,4 +1,4 @@
-//! How CPUs stand to each other and to memory.
+//! Topology of CPUs and memory.
 
 use super::codec::Decoder;
 use super::{Feature, FeatureSections};
@@ -13,11 +13,11 @@ pub struct CpuTopology {
     pub cores: Vec<String>,
     /// CPUs that share a die; perf writes them from 5.2 on, where there are several.
     pub dies: Vec<String>,
-    /// Where each CPU is, by its number; perf writes this from 3.19 on.
+    /// Core and socket of each CPU, by its number; perf writes this from 3.19 on.
     pub cpus: Vec<CpuPlace>,
 }
 
-/// Where a CPU is. -1 is what the kernel says if it does not know.
+/// Core, die and socket of a CPU; -1 where the kernel does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuPlace {
     /// Number of its core, within the die.
@@ -31,22 +31,22 @@ pub struct CpuPlace {
 /// A memory node (NUMA_TOPOLOGY).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumaNode {
-    /// Its number.
+    /// Number of the node.
     pub node: u32,
-    /// Its memory, in KiB.
+    /// Memory of the node, in KiB.
     pub total: u64,
-    /// What of it was free, in KiB.
+    /// Free memory of the node, in KiB.
     pub free: u64,
-    /// Its CPUs, as a list.
+    /// CPUs, as a list.
     pub cpus: String,
 }
 
 /// A kind of core (HYBRID_TOPOLOGY).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HybridPmu {
-    /// Its PMU, as `cpu_core`.
+    /// PMU of these CPUs, as `cpu_core`.
     pub pmu: String,
-    /// Its CPUs, as a list.
+    /// CPUs, as a list.
     pub cpus: String,
 }
 

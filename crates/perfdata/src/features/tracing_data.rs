@@ -13,7 +13,7 @@
 //!   u64 len, bytes             saved_cmdlines, from version 0.6 on
 //! ```
 //!
-//! As `perf record` writes it (`tools/perf/util/trace-event-info.c`). Its numbers are in the
+//! `perf record` writes it (`tools/perf/util/trace-event-info.c`). Its numbers are in the
 //! byte order that the section itself names.
 
 use std::collections::BTreeMap;
@@ -165,7 +165,7 @@ fn kernel_string(line: &str) -> Option<(u64, String)> {
 mod tests {
     use super::*;
 
-    /// A section with one tracepoint.
+    /// Returns a section with one tracepoint.
     fn section(big: bool, format: &str) -> Vec<u8> {
         let word = |v: u32| match big {
             true => v.to_be_bytes(),

@@ -11,11 +11,11 @@ use crate::read::walk::{RecordAt, Walk};
 /// Bytes after which a block ends.
 const BLOCK: usize = 1 << 20;
 
-/// Whole records, one behind the other.
+/// A run of whole records.
 #[derive(Clone, Debug)]
 pub struct Block<'a> {
-    /// Where the first record stands in its file; for decompressed records
-    /// where the compressed record stands that ended them.
+    /// Offset of the first record in its file; for decompressed records, that of the compressed
+    /// record that ended them.
     pub offset: u64,
     /// The records: borrowed from the file unless they had to be decompressed.
     pub bytes: Cow<'a, [u8]>,
@@ -50,9 +50,9 @@ impl Block<'_> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DataRange<'a> {
     pub(crate) bytes: &'a [u8],
-    /// Where they stand in the file.
+    /// Offset of the bytes in the file.
     pub(crate) base: u64,
-    /// Which file of a folder it is; empty where there is but one.
+    /// Name of the file in its folder; empty where there is but one.
     pub(crate) file: &'a str,
 }
 
@@ -70,7 +70,7 @@ pub struct Blocks<'a> {
     at: usize,
     endian: Endian,
     inflate: Option<Inflate<'a>>,
-    /// Whether the file at hand has no more blocks.
+    /// True if the file at hand has no more blocks.
     ended: bool,
     /// Damage of the file at hand, until it is returned.
     damage: Option<Damage>,
@@ -113,7 +113,7 @@ impl<'a> Blocks<'a> {
         true
     }
 
-    /// The next block out of the compressed record at hand, if there is one.
+    /// Returns the next block out of the compressed record at hand, if there is one.
     fn inflated(&mut self) -> Option<Block<'a>> {
         let inflate = self.inflate.as_mut()?;
         let (bytes, damage) = inflate.next(self.endian)?;
@@ -159,7 +159,7 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// A run of records that are not compressed; empty if a compressed one comes
+    /// Cuts off a run of records that are not compressed; empty if a compressed one comes
     /// first. `None` at the end.
     fn borrowed(&mut self) -> Option<Block<'a>> {
         let Some(rest) = self.data.bytes.get(self.at..).filter(|r| !r.is_empty()) else {
@@ -203,7 +203,7 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// The compressed bytes in a record. COMPRESSED2 says how many they are, and is
+/// Returns the compressed bytes in a record. COMPRESSED2 says how many they are, and is
 /// padded.
 fn compressed_bytes(record: &[u8], kind: RecordType, endian: Endian) -> Option<&[u8]> {
     let body = record.get(8..)?;

@@ -83,7 +83,7 @@ use crate::error::Damage;
 pub struct RecordsByTime<'a> {
     blocks: Blocks<'a>,
     events: &'a Events,
-    /// Whether FINISHED_ROUND records say what can be released.
+    /// True if FINISHED_ROUND records say what can be released.
     has_rounds: bool,
     /// Blocks with records that wait, and the one that is read.
     held: VecDeque<HeldBlock<'a>>,

@@ -1,4 +1,4 @@
-//! Which record belongs to which event.
+//! Events of a recording, and the event of a record.
 
 use rprof_records::{Attr, Endian, RawRecord, RecordType, SampleLayout};
 
@@ -7,17 +7,17 @@ use crate::user_records::{CpuSet, EventUpdate};
 /// One recorded event.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// How it was opened.
+    /// Attributes with which the event was opened.
     pub attr: Attr,
-    /// Its name as the recorder wrote it, else made from the attr.
+    /// Name as the recorder wrote it, else made from the attr.
     pub name: String,
     /// Ids of its instances (one for each CPU or thread).
     pub ids: Vec<u64>,
-    /// Where the fields of its samples stand.
+    /// Layout of the fields of its samples.
     pub layout: SampleLayout,
     /// Unit of its counts, as `Joules`, where the recorder says one.
     pub unit: Option<String>,
-    /// What to multiply its counts with to have them in `unit`.
+    /// Factor that turns counts into `unit`.
     pub scale: Option<f64>,
     /// CPUs that it was opened on, where the recorder says so.
     pub cpus: Option<CpuSet>,
@@ -29,9 +29,9 @@ pub struct Events {
     list: Vec<Event>,
     /// Sorted by id. Not a hash table: the ids are the file's to choose.
     by_id: Vec<(u64, u32)>,
-    /// Where a sample's id stands, if at one place for all events.
+    /// Offset of a sample's id, if it is the same for all events.
     sample_id_at: Option<usize>,
-    /// The same for trailers, in bytes from the end.
+    /// Distance of a trailer's id from the end, in bytes, if it is the same for all events.
     trailer_id_at: Option<usize>,
 }
 
@@ -86,18 +86,18 @@ impl Events {
         }
     }
 
-    /// The events.
+    /// Returns the events.
     pub fn list(&self) -> &[Event] {
         &self.list
     }
 
-    /// The event that `id` belongs to.
+    /// Returns the event that `id` belongs to.
     pub fn by_id(&self, id: u64) -> Option<usize> {
         let at = self.by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;
         Some(self.by_id[at].1 as usize)
     }
 
-    /// Whether samples cannot be told apart although several events sample: they
+    /// Returns true if samples cannot be told apart although several events sample: they
     /// hold no id at a common place, or no event has ids. The first event then
     /// takes them all, as in perf.
     pub fn are_indistinct(&self) -> bool {
@@ -105,7 +105,7 @@ impl Events {
         sampling.count() > 1 && (self.sample_id_at.is_none() || self.by_id.is_empty())
     }
 
-    /// The event of a sample; `None` for an id that no event has. Id 0, which
+    /// Returns the event of a sample; `None` for an id that no event has. Id 0, which
     /// recorders give to what they make up, is the first event's.
     #[inline]
     pub fn of_sample(&self, record: &RawRecord<'_>) -> Option<usize> {
@@ -122,7 +122,7 @@ impl Events {
         }
     }
 
-    /// The event of a kernel record that is not a sample. Records that a recorder
+    /// Returns the event of a kernel record that is not a sample. Records that a recorder
     /// synthesised carry id 0, or none: they are laid out as the first event says.
     #[inline]
     pub fn of_other(&self, record: &RawRecord<'_>) -> Option<usize> {
@@ -139,7 +139,7 @@ impl Events {
         Some(id.and_then(|id| self.by_id(id)).unwrap_or(0))
     }
 
-    /// The layout for a record, if its event is known.
+    /// Returns the layout for a record, if its event is known.
     #[inline]
     pub fn layout_of(&self, record: &RawRecord<'_>) -> Option<&SampleLayout> {
         let index = match record.kind {

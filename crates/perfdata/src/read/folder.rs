@@ -16,7 +16,7 @@ const MOST_FILES: usize = 4096;
 /// Files by name.
 pub(crate) type Named = Vec<(String, Contents)>;
 
-/// The files that hold nothing but records, in the order of their numbers; and what
+/// Returns the files that hold nothing but records, in the order of their numbers; and what
 /// is wrong with others.
 pub(crate) fn record_files(folder: &Path) -> Result<(Named, Vec<String>), Error> {
     let read = |source| Error::Read {

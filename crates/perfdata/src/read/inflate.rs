@@ -17,13 +17,13 @@ const LONGEST_RECORD: usize = 1 << 16;
 /// A zstd stream that may be cut anywhere: in a record's middle, and in a block's.
 pub(crate) struct Inflate<'a> {
     decoder: Decoder<'static>,
-    /// What is left of the compressed record at hand.
+    /// Rest of the compressed record at hand.
     input: &'a [u8],
-    /// Where that record stands.
+    /// Offset of that record.
     pub(crate) offset: u64,
     /// The last call filled its output, so the decoder may hold more.
     more: bool,
-    /// Where it decompresses to, used again and again: a file may consist of
+    /// Buffer for decompressed bytes, used again and again: a file may consist of
     /// millions of compressed records of a few bytes.
     scratch: Vec<u8>,
     /// Bytes at the start of `scratch` that do not make a whole record yet.
@@ -48,12 +48,12 @@ impl<'a> Inflate<'a> {
         (self.input, self.offset) = (input, offset);
     }
 
-    /// Bytes of a record that is not there as a whole.
+    /// Returns the number of bytes of a record that is not there as a whole.
     pub(crate) fn left_over(&self) -> usize {
         self.carried
     }
 
-    /// Whole records out of the record at hand, perhaps none, and what is wrong
+    /// Returns whole records out of the record at hand, perhaps none, and what is wrong
     /// behind them. `None` when it is used up.
     pub(crate) fn next(&mut self, endian: Endian) -> Option<(Vec<u8>, Option<Damage>)> {
         if self.input.is_empty() && !self.more {

@@ -147,7 +147,7 @@ pub(crate) fn name_events(
     Events::new(list, features.endian())
 }
 
-/// Whether the header is that of a stream: its size says so.
+/// Returns true if the header is that of a stream, by its size.
 pub(crate) fn is_pipe(bytes: &[u8], endian: Endian) -> bool {
     RawBytes::from(bytes).u64(8, endian) == Some(crate::header::PIPE_HEADER_SIZE as u64)
 }

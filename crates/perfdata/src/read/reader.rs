@@ -19,11 +19,11 @@ use crate::read::pipe::{PipeHeader, is_pipe, name_events};
 use crate::read::walk::{Walk, tracing_data};
 use crate::user_records::EventUpdate;
 
-/// How far into the data of a file is looked for records that belong to the
+/// Bytes of a file's data in which readers look for records that belong to the
 /// header. Recorders write them before all else.
 const HEADER_RECORDS_WITHIN: u64 = 256 << 10;
 
-/// How a recording is laid out.
+/// Layout of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// With a header that says where everything is.
@@ -35,7 +35,7 @@ pub enum Mode {
 /// A recording: what its header says, and its records.
 pub struct PerfData {
     contents: Arc<Contents>,
-    /// Of a folder, the files besides the one with the header.
+    /// Files of a folder besides the one with the header.
     others: folder::Named,
     path: PathBuf,
     endian: Endian,
@@ -80,7 +80,7 @@ impl PerfData {
     /// in a temporary file without a name, so that memory stays bounded.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Fails as [`open`](Self::open) does.
     pub fn read(from: impl Read, name: &Path) -> Result<PerfData, Error> {
         PerfData::parse(Contents::read(from, name)?, name)
     }
@@ -137,37 +137,37 @@ impl PerfData {
         })
     }
 
-    /// The name it was opened under.
+    /// Returns the name it was opened under.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Byte order of the recorder.
+    /// Returns the byte order of the recorder.
     pub fn endian(&self) -> Endian {
         self.endian
     }
 
-    /// How it is laid out.
+    /// Returns the layout: file or stream.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// The recorded events.
+    /// Returns the recorded events.
     pub fn events(&self) -> &Events {
         &self.events
     }
 
-    /// What the header says of the machine and the run.
+    /// Returns the sections of the header: the machine and the run.
     pub fn features(&self) -> &FeatureSections {
         &self.features
     }
 
-    /// What was odd about the header; reading went on.
+    /// Returns warnings about the header, after which reading went on.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Length of the data in bytes, as it stands in the file or the folder's files.
+    /// Returns the length of the data in bytes, as it stands in the file or the folder's files.
     pub fn data_len(&self) -> u64 {
         let others = self.others.iter().map(|(_, c)| c.len());
         (self.data.len() + others.sum::<usize>()) as u64
@@ -178,7 +178,7 @@ impl PerfData {
         RecordsByTime::new(self.blocks(), &self.events, self.others.is_empty())
     }
 
-    /// The records, from the first, in blocks. Can be asked for any number of times.
+    /// Returns the records, from the first, in blocks. Can be asked for any number of times.
     ///
     /// The files of a folder come one after the other; each is in order of time by
     /// itself.

@@ -27,7 +27,7 @@ const SIMPLEPERF: std::ops::Range<u32> = 32768..33024;
 /// simpleperf's own record of tracepoint formats.
 const SIMPLEPERF_TRACING_DATA: RecordType = RecordType(32777);
 
-/// The tracepoint formats in a record, or behind it.
+/// Returns the tracepoint formats in a record, or behind it.
 pub(crate) fn tracing_data<'a>(walked: &RecordAt<'a>) -> Option<Cow<'a, [u8]>> {
     let kind = walked.record.kind;
     if kind != RecordType::HEADER_TRACING_DATA && kind != SIMPLEPERF_TRACING_DATA {
@@ -45,7 +45,7 @@ pub struct Walk<'a> {
     bytes: &'a [u8],
     at: usize,
     base: u64,
-    /// Whether `base` is that of all records (a decompressed block).
+    /// True if `base` is the offset of every record (a decompressed block).
     fixed_base: bool,
     endian: Endian,
     damage: Option<Damage>,
@@ -95,7 +95,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Goes over records without looking at their bodies, as long as they are whole samples and
-    /// `each`, which gets their `misc`, answers that it needs no more of them.
+    /// `each`, which gets their `misc`, returns true: it needs no more of them.
     #[inline]
     pub fn skip_samples(&mut self, mut each: impl FnMut(Misc) -> bool) {
         loop {

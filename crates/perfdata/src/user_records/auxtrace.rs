@@ -17,7 +17,7 @@ pub struct AuxtraceInfo {
 pub struct Auxtrace {
     /// Bytes that follow the record.
     pub size: u64,
-    /// Where they stood in the CPU's or thread's trace.
+    /// Offset of the bytes in the CPU's or thread's trace.
     pub offset: u64,
     /// A number that tells apart what was read at different times.
     pub reference: u64,
@@ -46,7 +46,7 @@ pub struct AuxtraceError {
     pub ip: u64,
     /// When, in nanoseconds, where the format has it.
     pub time: Option<u64>,
-    /// What went wrong.
+    /// Kind of the error.
     pub message: String,
 }
 

@@ -1,10 +1,10 @@
-//! Which CPUs and threads were watched, and by which ids.
+//! CPUs and threads that were watched, and the ids of their events.
 
 use rprof_records::{Endian, RawBytes};
 
 use super::Fields;
 
-/// What an id stands for.
+/// Event, CPU and thread of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdIndexEntry {
     /// The id.
@@ -22,9 +22,9 @@ pub struct IdIndexEntry {
 /// A thread that was watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchedThread {
-    /// Its id.
+    /// Thread id.
     pub tid: u64,
-    /// Its name.
+    /// Name of the thread.
     pub comm: String,
 }
 
@@ -36,7 +36,7 @@ pub enum CpuSet {
     List(Vec<i32>),
     /// All from the first to the last.
     Range {
-        /// Whether "any" is among them.
+        /// True if "any" is among them.
         any: bool,
         /// The first.
         first: u16,

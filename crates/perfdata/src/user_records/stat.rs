@@ -1,4 +1,4 @@
-//! What `perf stat record` writes.
+//! Records of `perf stat record`.
 
 use super::Fields;
 
@@ -12,9 +12,9 @@ pub struct StatConfig(pub Vec<(u64, u64)>);
 pub struct Stat {
     /// An id of the event.
     pub id: u64,
-    /// Which of the watched CPUs, by place.
+    /// Index among the watched CPUs.
     pub cpu: u32,
-    /// Which of the watched threads, by place.
+    /// Index among the watched threads.
     pub thread: u32,
     /// The count.
     pub value: u64,

@@ -1,4 +1,4 @@
-//! What EVENT_UPDATE records say of events.
+//! EVENT_UPDATE records: units, scales, names and CPUs of events.
 
 use rprof_records::{RawRecord, RecordType};
 
@@ -12,14 +12,14 @@ pub enum EventUpdate {
     Unit(String),
     /// Factor that makes its counts that unit.
     Scale(f64),
-    /// Its name.
+    /// Name.
     Name(String),
     /// CPUs that it was opened on.
     Cpus(CpuSet),
 }
 
 impl EventUpdate {
-    /// The id of an event, and what the record says of it. `None` for other
+    /// Returns the id of an event, and what the record says of it. `None` for other
     /// records, and for what is not known here or cut off.
     pub fn decode(record: &RawRecord<'_>) -> Option<(u64, EventUpdate)> {
         if record.kind != RecordType::EVENT_UPDATE {

@@ -16,7 +16,7 @@ const TOGETHER: usize = 256 << 10;
 /// multiple of eight. There is room left to make a shorter one up to such a multiple.
 const IN_A_RECORD: usize = 65_504;
 
-/// What perf is told that a COMPRESSED record expands to at most, and allots: what
+/// Limit on what a COMPRESSED record expands to, for which perf allots memory: what
 /// is flushed together, and what zstd may hold back of the record before (a block
 /// of 128 KiB).
 const EXPANDS_TO: u32 = 512 << 10;
@@ -44,7 +44,7 @@ impl std::fmt::Debug for Compressor {
 }
 
 impl Compressor {
-    /// One as the options want it, if they want one.
+    /// Makes a compressor, if the options ask for compression.
     pub(crate) fn for_options(options: &WriteOptions) -> io::Result<Option<Compressor>> {
         let Some(level) = options.compression else {
             return Ok(None);
@@ -61,13 +61,13 @@ impl Compressor {
         }))
     }
 
-    /// Takes in whole records; answers whether there is enough to compress.
+    /// Takes in whole records; returns whether there is enough to compress.
     pub(crate) fn push(&mut self, records: &[u8]) -> bool {
         self.pending.extend_from_slice(records);
         self.pending.len() >= TOGETHER
     }
 
-    /// All that was pushed, as COMPRESSED records.
+    /// Compresses all that was pushed, as COMPRESSED records.
     pub(crate) fn take(&mut self) -> io::Result<&[u8]> {
         self.out.clear();
         let pending = std::mem::take(&mut self.pending);
@@ -109,7 +109,7 @@ impl Compressor {
         Ok(())
     }
 
-    /// What the COMPRESSED section says.
+    /// Returns the COMPRESSED section.
     pub(crate) fn description(&self) -> Compression {
         Compression {
             version: 1,

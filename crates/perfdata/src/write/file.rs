@@ -35,15 +35,15 @@ impl<W: Write + Seek> FileWriter<W> {
     /// Begins a file with these events: writes the header, the attrs and the ids.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Fails if the writer does.
     pub fn create(out: W, events: Vec<EventDescription>) -> io::Result<FileWriter<W>> {
         FileWriter::create_with(out, events, WriteOptions::default())
     }
 
-    /// As [`create`](Self::create), with a byte order and a compression.
+    /// Begins a file as [`create`](Self::create) does, with a byte order and a compression.
     ///
     /// # Errors
-    /// Those of the writer, and of zstd.
+    /// Fails if the writer or zstd does.
     pub fn create_with(
         out: W,
         events: Vec<EventDescription>,
@@ -65,17 +65,17 @@ impl<W: Write + Seek> FileWriter<W> {
         Ok(writer)
     }
 
-    /// The events, in the order of the file.
+    /// Returns the events, in the order of the file.
     pub fn events(&self) -> &[EventDescription] {
         &self.header.events
     }
 
     /// Appends whole records as they are, even where others are compressed: those
-    /// with a payload behind them must not be. Answers at which byte of the file
+    /// with a payload behind them must not be. Returns at which byte of the file
     /// they stand.
     ///
     /// # Errors
-    /// As [`write_records`](RecordWriter::write_records).
+    /// Fails as [`write_records`](RecordWriter::write_records) does.
     pub fn write_uncompressed(&mut self, records: &[u8]) -> io::Result<u64> {
         self.guarded(|this| {
             this.put_compressed()?;

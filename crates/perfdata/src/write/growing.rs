@@ -36,7 +36,7 @@ use crate::header::{DATA_LEN_AT, HEADER_SIZE};
 /// Gaps begin at its multiples.
 const GRID: u64 = 32 << 10;
 
-/// How much is made into gaps at a time.
+/// Bytes that are made into gaps at a time.
 const RESERVE: u64 = 512 << 10;
 
 /// Length of the last gap, between the last multiple of [`GRID`] and the table.
@@ -54,12 +54,12 @@ const BUFFER: usize = 256 << 10;
 /// Bytes of an entry of the table of sections.
 const ENTRY: u64 = 16;
 
-/// What a recording is written to: it can be made shorter.
+/// Destination of a recording that can be made shorter.
 pub trait Storage: Write + Seek {
     /// Cuts off what lies behind so many bytes.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Fails if the file system does.
     fn cut(&mut self, len: u64) -> io::Result<()>;
 }
 
@@ -83,11 +83,11 @@ pub struct GrowingWriter<W: Storage> {
     out: W,
     header: HeaderBlock,
     compressor: Option<Compressor>,
-    /// Those known at the start.
+    /// Sections that were known at the start.
     features: FeatureSections,
-    /// Where each of them stands, in their order.
+    /// Offset and length of each of `features`, in their order.
     places: Vec<(u64, u64)>,
-    /// Whole records that are not in the file yet.
+    /// Records that are not in the file yet.
     pending: Vec<u8>,
     data_start: u64,
     /// Behind the last record; a multiple of eight.
@@ -102,7 +102,7 @@ impl<W: Storage> GrowingWriter<W> {
     /// unless it is among them, and so is COMPRESSED where records will be.
     ///
     /// # Errors
-    /// Those of the writer, and of zstd.
+    /// Fails if the writer or zstd does.
     pub fn create(
         out: W,
         events: Vec<EventDescription>,
@@ -146,7 +146,7 @@ impl<W: Storage> GrowingWriter<W> {
         Ok(writer)
     }
 
-    /// The events, in the order of the file.
+    /// Returns the events, in the order of the file.
     pub fn events(&self) -> &[EventDescription] {
         &self.header.events
     }
@@ -167,14 +167,14 @@ impl<W: Storage> GrowingWriter<W> {
         self.put_gap(self.end, Header::SIZE as u64)
     }
 
-    /// Where a section stands since the start, and its length.
+    /// Returns offset and length of a section that was written at the start.
     fn place(&self, feature: Feature) -> Option<(u64, u64)> {
         (self.features.iter().zip(&self.places))
             .find(|((known, _), _)| *known == feature)
             .map(|(_, place)| *place)
     }
 
-    /// Where it stands, if it is as it was.
+    /// Returns the offset of a section that is as it was at the start.
     fn standing(&self, feature: Feature, bytes: &[u8]) -> Option<u64> {
         let same = self.features.get(feature) == Some(bytes);
         self.place(feature).filter(|_| same).map(|(at, _)| at)
@@ -372,7 +372,7 @@ impl<W: Storage> RecordWriter for GrowingWriter<W> {
     }
 }
 
-/// The header of a gap of so many bytes, at most [`LONGEST_GAP`].
+/// Returns the header of a gap of so many bytes, at most [`LONGEST_GAP`].
 fn gap(len: u64, endian: Endian) -> [u8; Header::SIZE] {
     let header = Header {
         kind: RecordType::HEADER_EVENT_TYPE,
@@ -382,12 +382,12 @@ fn gap(len: u64, endian: Endian) -> [u8; Header::SIZE] {
     header.encode(endian)
 }
 
-/// Where the gap ends that begins at `at`.
+/// Returns the end of the gap that begins at `at`.
 fn next(at: u64) -> u64 {
     (at + Header::SIZE as u64).next_multiple_of(GRID)
 }
 
-/// Length of the first records that are put at once.
+/// Returns the length of the first records that are put at once.
 fn piece(records: &[u8], endian: Endian) -> usize {
     let mut len = 0;
     while let Some(header) = Header::parse(&RawBytes::from(&records[len..]), endian) {

@@ -74,7 +74,7 @@ pub trait RecordWriter {
     /// Appends whole records, one behind the other, in the recording's byte order.
     ///
     /// # Errors
-    /// Those of the destination, such as a full disk. [`io::ErrorKind::BrokenPipe`] of a stream
+    /// Fails if the destination does: a full disk. [`io::ErrorKind::BrokenPipe`] of a stream
     /// means that its reader went away.
     fn write_records(&mut self, records: &[u8]) -> io::Result<()>;
 
@@ -82,7 +82,7 @@ pub trait RecordWriter {
     /// stream reaches its reader. Does nothing by default.
     ///
     /// # Errors
-    /// As [`write_records`](Self::write_records).
+    /// Fails as [`write_records`](Self::write_records) does.
     fn checkpoint(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -96,7 +96,7 @@ pub trait RecordWriter {
     /// `features` has all of them, those that were known from the start too.
     ///
     /// # Errors
-    /// As [`write_records`](Self::write_records).
+    /// Fails as [`write_records`](Self::write_records) does.
     fn finish(self, features: FeatureSections) -> io::Result<u64>
     where
         Self: Sized;

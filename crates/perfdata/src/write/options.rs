@@ -1,4 +1,4 @@
-//! What a recording is written with: its events, and how.
+//! Events, byte order and compression of a recording that is written.
 
 use rprof_records::Endian;
 

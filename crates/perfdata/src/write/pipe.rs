@@ -42,7 +42,7 @@ impl<W: Write> PipeWriter<W> {
     /// `features` has it, and so is COMPRESSED where records will be.
     ///
     /// # Errors
-    /// Those of the writer, and of zstd.
+    /// Fails if the writer or zstd does.
     pub fn create(
         out: W,
         events: Vec<EventDescription>,
@@ -87,12 +87,12 @@ impl<W: Write> PipeWriter<W> {
         Ok(writer)
     }
 
-    /// The events, in the order of the stream.
+    /// Returns the events, in the order of the stream.
     pub fn events(&self) -> &[EventDescription] {
         &self.events
     }
 
-    /// Features that no record can hold, being longer than 65,519 bytes.
+    /// Returns the features that no record can hold, being longer than 65,519 bytes.
     pub fn left_out(&self) -> &[Feature] {
         &self.left_out
     }
@@ -104,7 +104,7 @@ impl<W: Write> PipeWriter<W> {
     /// left out, for its `report` refuses a stream with such a one.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Fails if the writer does.
     pub fn write_features(&mut self, features: &FeatureSections) -> io::Result<()> {
         let endian = self.endian;
         let mut out = Vec::new();
@@ -154,7 +154,7 @@ impl<W: Write> PipeWriter<W> {
     /// with a payload behind them must not be.
     ///
     /// # Errors
-    /// As [`write_records`](RecordWriter::write_records).
+    /// Fails as [`write_records`](RecordWriter::write_records) does.
     pub fn write_uncompressed(&mut self, records: &[u8]) -> io::Result<()> {
         self.guarded(|this| {
             this.flush_compressed()?;
@@ -223,7 +223,7 @@ impl<W: Write> RecordWriter for PipeWriter<W> {
     }
 }
 
-/// A section that is too long for a record, in pieces.
+/// Appends a section that is too long for a record, in pieces.
 fn put_pieces(out: &mut Vec<u8>, bytes: &[u8], endian: Endian) -> io::Result<()> {
     for piece in bytes.chunks(PIECE) {
         put_record(out, RecordType::HEADER_EVENT_TYPE, Misc(0), endian, |out| {
@@ -235,7 +235,7 @@ fn put_pieces(out: &mut Vec<u8>, bytes: &[u8], endian: Endian) -> io::Result<()>
     Ok(())
 }
 
-/// An event: its attr, then its ids.
+/// Appends an event: its attr, then its ids.
 fn put_attr(out: &mut Vec<u8>, attr: &[u8], ids: &[u64], endian: Endian) -> io::Result<()> {
     put_record(out, RecordType::HEADER_ATTR, Misc(0), endian, |out| {
         out.extend_from_slice(attr);

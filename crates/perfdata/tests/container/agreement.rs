@@ -1,6 +1,6 @@
 //! The crate `linux-perf-data` reads the same, where it can read at all.
 //!
-//! What it is known to do otherwise (0.13): it asserts on some damaged input, so
+//! Known differences of 0.13: it asserts on some damaged input, so
 //! it runs under `catch_unwind`; it sorts records into rounds, which drops none but
 //! changes their order, so only counts are compared; it does not hand out
 //! FINISHED_ROUND and what makes a stream's header; it knows neither the magic of

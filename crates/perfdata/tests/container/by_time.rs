@@ -181,7 +181,7 @@ fn records_without_a_time_stand_where_they_were() {
     sample(&mut records, (3, 0, 2));
     let kind = RecordType(71);
     put_record(&mut records, kind, Misc(0), Endian::NATIVE, |out| {
-        out.extend([0; 8])
+        out.extend([0; 8]);
     })
     .unwrap();
     end_round(&mut records);

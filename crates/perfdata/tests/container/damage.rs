@@ -18,15 +18,23 @@ fn forms() -> [Vec<u8>; 4] {
 #[test]
 fn truncated_at_every_byte() {
     for whole in forms() {
+        let all = made::exhaust(&whole).expect("a whole recording");
+        assert!(all > 40, "{all} records");
         let mut last = 0;
-        for len in 0..whole.len() {
-            // What is cut off never makes there more to read, up to the header of
-            // the features, which pipe mode has and file mode does not.
+        let mut steps = 0;
+        for len in 0..=whole.len() {
+            // More bytes never make fewer records.
             if let Some(records) = made::exhaust(&whole[..len]) {
                 assert!(records >= last, "{records} records of {len} bytes");
+                steps += u64::from(records > last);
                 last = records;
             }
         }
+        assert_eq!(last, all);
+        // Compressed records come out together, others one by one.
+        let compressed = made::read(&whole).unwrap().features().compression();
+        let least = if compressed.is_some() { 1 } else { all };
+        assert!(steps >= least, "{all} records in {steps} steps");
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn sample(out: &mut Vec<u8>, id: u64, time: u64, endian: Endian) {
     .unwrap();
 }
 
-/// A COMM record, `count` samples, a FINISHED_ROUND.
+/// Returns a COMM record, `count` samples, a FINISHED_ROUND.
 pub(crate) fn records(count: u64, endian: Endian) -> Vec<u8> {
     let mut out = Vec::new();
     put_record(&mut out, RecordType::COMM, Misc(0), endian, |out| {
@@ -66,7 +66,7 @@ pub(crate) fn records(count: u64, endian: Endian) -> Vec<u8> {
     out
 }
 
-/// A few features.
+/// Returns a few features.
 pub(crate) fn features(endian: Endian) -> FeatureSections {
     let mut f = FeatureSections::new(endian);
     f.insert_string(Feature::HOSTNAME, "somewhere");
@@ -77,7 +77,7 @@ pub(crate) fn features(endian: Endian) -> FeatureSections {
     f
 }
 
-/// A whole file.
+/// Returns a whole file.
 pub(crate) fn file(count: u64, options: WriteOptions) -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());
     let mut writer = FileWriter::create_with(&mut bytes, events(), options).unwrap();
@@ -88,7 +88,7 @@ pub(crate) fn file(count: u64, options: WriteOptions) -> Vec<u8> {
     bytes.into_inner()
 }
 
-/// A whole stream.
+/// Returns a whole stream.
 pub(crate) fn stream(count: u64, options: WriteOptions) -> Vec<u8> {
     let mut bytes = Vec::new();
     let features = features(options.endian);
@@ -111,7 +111,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<PerfData, rprof_perfdata::Error> {
     PerfData::read(bytes, Path::new("test"))
 }
 
-/// All records as bytes, those of a stream's header left out.
+/// Returns all records as bytes, those of a stream's header left out.
 pub(crate) fn all_records(data: &PerfData) -> Vec<Vec<u8>> {
     let header = [64, 65, 66, 67, 80].map(RecordType);
     let mut all = Vec::new();
@@ -124,7 +124,7 @@ pub(crate) fn all_records(data: &PerfData) -> Vec<Vec<u8>> {
     all
 }
 
-/// Number of records of each type.
+/// Returns number of records of each type.
 pub(crate) fn counts(data: &PerfData) -> BTreeMap<u32, u64> {
     let mut counts = BTreeMap::new();
     for block in data.blocks().filter_map(Result::ok) {
@@ -135,7 +135,7 @@ pub(crate) fn counts(data: &PerfData) -> BTreeMap<u32, u64> {
     counts
 }
 
-/// The first damage of a recording's data.
+/// Returns the first damage of a recording's data.
 pub(crate) fn damage(data: &PerfData) -> Option<Damage> {
     data.blocks().find_map(Result::err)
 }

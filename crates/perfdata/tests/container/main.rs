@@ -8,6 +8,7 @@ mod corpus;
 mod damage;
 mod folder;
 mod growing;
+mod layouts;
 mod made;
 mod memory;
 mod perf;

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use rprof_perfdata::{Feature, FileWriter, PerfData, PipeWriter, RecordWriter, WriteOptions};
 use rprof_records::Endian;
+use rprof_testing::needs;
 
 use crate::made;
 
@@ -107,7 +108,13 @@ fn many_events_are_told_apart() {
     }
 }
 
-/// What perf prints of a feature is what is read of it.
+/// Numbers of a range, `0-23`, or one alone.
+fn bits(range: &str) -> std::ops::RangeInclusive<u64> {
+    let (first, last) = range.split_once('-').unwrap_or((range, range));
+    first.trim().parse().unwrap()..=last.trim().parse().unwrap()
+}
+
+/// Sections read as perf prints them.
 fn compare_features(data: &PerfData, printed: &str, name: &str) -> usize {
     let f = data.features();
     let lines = |start: &str| {
@@ -238,25 +245,71 @@ fn compare_features(data: &PerfData, printed: &str, name: &str) -> usize {
     // "0 [7G]: 0-23,32-69": the numbers of the bits that are set.
     let mut printed_memory = lines("#  ");
     printed_memory.retain(|l| l.contains("]: "));
-    assert_eq!(printed_memory.len(), memory.len(), "{name}: memory");
+    let read = memory.iter().map(|node| {
+        let is_set = |bit: &u64| node.bitmap[*bit as usize / 64] >> (bit % 64) & 1 == 1;
+        (0..node.bits).filter(is_set).collect::<Vec<u64>>()
+    });
+    let printed_memory = printed_memory.iter().map(|line| {
+        let (_, list) = line.split_once("]: ").unwrap();
+        list.split(',').flat_map(bits).collect::<Vec<u64>>()
+    });
+    assert!(printed_memory.eq(read), "{name}: memory");
     compared
 }
 
 #[test]
+fn features_of_a_recording_of_this_machine_are_as_perf_prints_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("perf.data");
+    let file = path.to_str().unwrap();
+    let record = [
+        "record",
+        "-q",
+        "-e",
+        "{cpu-clock,page-faults}",
+        "-o",
+        file,
+        "--",
+        "true",
+    ];
+    needs!(Perf, PerfEvents);
+    perf(&record, None).unwrap();
+    let (printed, _) = perf(&["report", "--header-only", "-I", "-i", file], None).unwrap();
+    let data = PerfData::open(&path).unwrap();
+    let compared = compare_features(&data, &printed, "this machine");
+    assert!(compared > 10, "{compared}: {printed}");
+    // GROUP_DESC, which is not printed, but shown.
+    let (shown, _) = perf(&["evlist", "-g", "-i", file], None).unwrap();
+    let groups = data.features().event_groups().unwrap();
+    assert_eq!(
+        (groups.len(), groups[0].leader, groups[0].members),
+        (1, 0, 2)
+    );
+    assert!(shown.starts_with("{cpu-clock"), "{shown}");
+    // CMDLINE, without the `perf` that perf puts before it.
+    let line = data.features().command_line().unwrap();
+    assert!(
+        printed.contains(&format!("# cmdline : {} ", line.join(" "))),
+        "{line:?}"
+    );
+    assert_eq!(line[1..], record);
+}
+
+#[test]
 fn features_of_captures_are_as_perf_prints_them() {
+    needs!(Perf);
+    let captures = made::captures();
     let mut compared = 0;
-    for path in made::captures() {
-        let Ok(data) = PerfData::open(&path) else {
+    for path in &captures {
+        let Ok(data) = PerfData::open(path) else {
             continue;
         };
         let args = ["report", "--header-only", "-I", "-i"];
-        let Ok(out) = Command::new("perf").args(args).arg(&path).output() else {
-            return;
-        };
+        let out = Command::new("perf").args(args).arg(path).output().unwrap();
         let printed = String::from_utf8_lossy(&out.stdout);
         if printed.contains("# hostname : ") && printed.contains("# cpudesc") {
             compared += compare_features(&data, &printed, &path.display().to_string());
         }
     }
-    assert!(compared > 100 || made::captures().is_empty(), "{compared}");
+    assert!(compared > 100 || captures.is_empty(), "{compared}");
 }

@@ -18,7 +18,7 @@ fn events(data: &PerfData) -> Vec<(Attr, String, Vec<u64>)> {
         .collect()
 }
 
-/// Features but those that depend on how the file is written.
+/// Returns features but those that depend on how the file is written.
 fn features(data: &PerfData) -> Vec<(Feature, Vec<u8>)> {
     let own = [
         Feature::COMPRESSED,

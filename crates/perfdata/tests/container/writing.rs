@@ -1,4 +1,4 @@
-//! What is written survives kills and full disks.
+//! Files that are written survive kills and full disks.
 
 use std::io::{self, Cursor, Seek, SeekFrom, Write};
 
