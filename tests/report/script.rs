@@ -95,3 +95,36 @@ fn script_ends_quietly_when_its_reader_does() {
         run.exits(0).says_nothing();
     }
 }
+
+#[test]
+fn script_shows_only_samples_whose_leaf_the_filters_want() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.record("-F 999 -e cpu-clock", &c("shares.c"), "0.2");
+    let all = perf_samples(&here.rprof("script").ok()).len();
+    let run = here.rprof("script --symbol burn_seventy").ok();
+    let chosen = run.out().lines().count();
+    assert!(0 < chosen && chosen < all, "{chosen} of {all}");
+    assert!(
+        run.out()
+            .lines()
+            .all(|line| line.contains(" burn_seventy+0x"))
+    );
+    let of_report = here.report("--symbol burn_seventy").samples();
+    assert_eq!(chosen as u64, of_report);
+    let run = here.rprof("script --dso no-such-object").ok();
+    assert_eq!(run.out(), "");
+}
+
+#[test]
+fn script_refuses_what_has_no_meaning_for_it() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.record("-F 999 -e cpu-clock", &c("shares.c"), "0.1");
+    here.rprof("script --weight samples")
+        .exits(2)
+        .says("leave --weight out");
+    here.rprof("script --event cpu-clok")
+        .exits(1)
+        .says("there is no event \"cpu-clok\"");
+}

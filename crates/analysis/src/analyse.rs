@@ -1,16 +1,16 @@
 //! The passes, one after the other.
 
 use rprof_perfdata::PerfData;
-use rprof_profile::{Filter, Profile};
+use rprof_profile::Profile;
 use rprof_symbols::Symbolizer;
 
 use crate::assemble::assemble;
-use crate::comms::unknown_comms;
 use crate::options::{Options, PassOptions, SymbolOptions};
 use crate::sample_pass::resolve_in_parts;
 use crate::sample_pass::results::WorkerResults;
 use crate::sideband_pass::Index;
 use crate::symbolize::symbolize;
+use crate::warnings::warnings;
 
 /// Analyses a recording.
 ///
@@ -46,37 +46,11 @@ pub fn analyse(data: &PerfData, symbolizer: &Symbolizer, options: &Options) -> P
         let symbols = symbolize(&index, locations, heat, symbolizer, names);
         (index, parts, symbols)
     });
-    let warnings = warnings(&index, &parts, &options.filter);
+    let unreadable = parts.parts.iter().map(|part| part.resolved.unreadable);
+    let warnings = warnings(&index, unreadable.sum(), &options.filter);
     let mut profile = assemble(&index, parts, symbols, options);
     (profile.quality.warnings).extend(warnings);
     let refused = symbolizer.refused_vmlinux();
     (profile.quality.warnings).extend(refused.map(ToString::to_string));
     profile
-}
-
-fn warnings(index: &Index<'_>, parts: &WorkerResults, filter: &Filter) -> Vec<String> {
-    let mut warnings = index.data.warnings().to_vec();
-    if let Some(damage) = &index.damage {
-        warnings.push(format!(
-            "{} is {damage}; what stands before is shown",
-            index.data.path().display()
-        ));
-    }
-    let mut count = |n: u64, what: &str| {
-        if n > 0 {
-            warnings.push(format!("{n} {what}"));
-        }
-    };
-    count(
-        index.samples_of_unknown_events,
-        "samples belong to no event that the file describes and are left out",
-    );
-    count(index.unreadable, "records are damaged and left out");
-    let unreadable = parts.parts.iter().map(|part| part.resolved.unreadable);
-    count(unreadable.sum(), "samples are damaged and left out");
-    warnings.extend(index.runtimes.told());
-    for comm in unknown_comms(filter, &index.timeline) {
-        warnings.push(format!("no thread of the recording is called {comm:?}"));
-    }
-    warnings
 }

@@ -10,6 +10,7 @@ use rprof_profile::{
 
 use crate::comms::thread_name;
 use crate::groups::{SampleGroup, SampleRow, Weights};
+use crate::leaf_filter::leaf_wanted;
 use crate::location::CodeRegion;
 use crate::options::Options;
 use crate::sample_pass::aggregate_table::SampleGroups;
@@ -386,29 +387,6 @@ impl Threads<'_> {
             })
         })
     }
-}
-
-// Whether the leaf of a stack is one that the filter asks for: the function there, or a
-/// call inlined into it.
-fn leaf_wanted(filter: &Filter, leaf: Option<u32>, symbols: &Symbols) -> bool {
-    if filter.objects.is_empty() && filter.symbols.is_empty() {
-        return true;
-    }
-    let Some(leaf) = leaf else { return false };
-    let mut functions = symbols
-        .frames(leaf)
-        .iter()
-        .map(|frame| &symbols.functions[frame.function.0 as usize]);
-    let object = &symbols.objects[symbols.functions[symbols.outermost(leaf).0 as usize]
-        .object
-        .0 as usize];
-    let object_ok = filter.objects.is_empty()
-        || (filter.objects.iter()).any(|o| **o == *object.name || o == object.base_name());
-    let symbol_ok = filter.symbols.is_empty()
-        || functions.any(|function| {
-            (function.name.as_ref()).is_ok_and(|n| filter.symbols.iter().any(|s| **s == **n))
-        });
-    object_ok && symbol_ok
 }
 
 /// Counts whether the stacks of a group reach their root, from which its locations come.

@@ -29,6 +29,7 @@ mod group_reads;
 mod groups;
 mod image_lookup;
 mod jit;
+mod leaf_filter;
 pub mod location;
 mod machine;
 mod options;
@@ -38,6 +39,7 @@ pub mod sideband_pass;
 mod stack_end;
 pub mod symbolize;
 mod unwind;
+mod warnings;
 
 pub use analyse::analyse;
 

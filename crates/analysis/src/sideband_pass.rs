@@ -117,12 +117,6 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// What there is to say of files that name code made at run time, in sentences: those that
-    /// were refused or are damaged. Known once the samples are resolved.
-    pub fn told_of_runtimes(&self) -> Vec<String> {
-        self.runtimes.told()
-    }
-
     /// Keeps all blocks from now on, decompressed ones too: takes memory for all that
     /// the recording expands to.
     pub(crate) fn keep_blocks(&mut self) {

@@ -37,9 +37,19 @@ pub struct Origin<'a> {
 }
 
 impl Filter {
-    /// Whether an event of this name counts.
+    /// Returns whether an event of this name counts: one that is listed with just its modifiers,
+    /// or without any.
+    ///
+    /// ```
+    /// use rprof_profile::Filter;
+    ///
+    /// let of = |event: &str| Filter { events: vec![event.into()], ..Filter::default() };
+    /// assert!(of("cycles").wants_event("cycles:u"));
+    /// assert!(of("sched:sched_switch").wants_event("sched:sched_switch:u"));
+    /// assert!(!of("sched").wants_event("sched:sched_switch"));
+    /// ```
     pub fn wants_event(&self, name: &str) -> bool {
-        let bare = name.split(':').next().unwrap_or(name);
+        let bare = without_modifiers(name);
         self.events.is_empty() || self.events.iter().any(|e| e == name || e == bare)
     }
 
@@ -66,5 +76,58 @@ impl Filter {
             && self.cpus.is_empty()
             && self.comms.is_empty()
             && self.time.is_none())
+    }
+}
+
+/// Letters that perf takes behind an event's last `:` or `/` (perf-list(1), "Event modifiers").
+const MODIFIERS: &str = "ukhpPSGHDIWeb";
+
+/// Cuts off an event's modifiers: `cycles:u`, `sched:sched_switch:k`, `cpu/cycles/pp`.
+fn without_modifiers(name: &str) -> &str {
+    let is_modifiers = |text: &str| !text.is_empty() && text.chars().all(|c| MODIFIERS.contains(c));
+    match name.rfind([':', '/']) {
+        Some(at) if is_modifiers(&name[at + 1..]) => match name.as_bytes()[at] {
+            // The slash is the end of the event's terms.
+            b'/' => &name[..=at],
+            _ => &name[..at],
+        },
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Filter;
+
+    #[test]
+    fn events_are_chosen_with_and_without_modifiers() {
+        let wants = |chosen: &str, name| {
+            let events = vec![chosen.to_owned()];
+            let filter = Filter {
+                events,
+                ..Filter::default()
+            };
+            filter.wants_event(name)
+        };
+        for (chosen, name) in [
+            ("cycles", "cycles:ppp"),
+            ("cycles:ppp", "cycles:ppp"),
+            ("sched:sched_switch", "sched:sched_switch"),
+            ("sched:sched_switch", "sched:sched_switch:u"),
+            ("cpu/cycles/", "cpu/cycles/u"),
+            ("mem:0x1000/8:w", "mem:0x1000/8:w:u"),
+        ] {
+            assert!(wants(chosen, name), "{chosen} chooses {name}");
+        }
+        for (chosen, name) in [
+            ("sched", "sched:sched_switch"),
+            ("sched", "sched:sched_switch:u"),
+            ("cycles:u", "cycles:k"),
+            ("cpu", "cpu/cycles/u"),
+            ("mem", "mem:0x1000/8:w"),
+        ] {
+            assert!(!wants(chosen, name), "{chosen} does not choose {name}");
+        }
+        assert!(Filter::default().wants_event("anything"));
     }
 }

@@ -44,8 +44,8 @@ pub(crate) fn open(path: &Path) -> Result<PerfData, Failure> {
 impl FilterArgs {
     pub(crate) fn weight(&self) -> Weight {
         match self.weight {
-            WeightArg::Period => Weight::Period,
-            WeightArg::Samples => Weight::Samples,
+            Some(WeightArg::Samples) => Weight::Samples,
+            Some(WeightArg::Period) | None => Weight::Period,
         }
     }
 

@@ -5,8 +5,8 @@ use rprof_script::{Options, Script, Selection, SideRecords};
 
 use crate::Outcome;
 use crate::cli::ScriptArgs;
-use crate::input::open;
-use crate::messages::say;
+use crate::input::{check_events, open};
+use crate::messages::{Failure, say};
 use crate::pager::show;
 
 impl ScriptArgs {
@@ -35,7 +35,13 @@ impl ScriptArgs {
 }
 
 pub(crate) fn run(args: &ScriptArgs) -> Outcome {
+    if args.input.filter.weight.is_some() {
+        let message = "script sums nothing up, so samples have no --weight: it shows the period of \
+                       each (`-F +period`); leave --weight out, or use `rprof report`";
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    }
     let data = open(&args.input.input)?;
+    check_events(&data, &args.input.event)?;
     let options = args.options();
     let script = Script::new(&data, &options)?;
     let names = &args.input.filter.symbols;
@@ -47,19 +53,8 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
         downloads.print_summary();
     }
     if !args.input.quiet {
-        if let Some(error) = symbolizer.refused_vmlinux() {
-            say(format_args!("warning: {error}"));
-        }
-        for warning in data.warnings() {
-            say(format_args!("warning: {warning}"));
-        }
-        if let Some(damage) = &samples.index().damage {
-            let path = data.path().display();
-            say(format_args!(
-                "warning: {path} is {damage}; what stands before is shown"
-            ));
-        }
-        for warning in samples.index().told_of_runtimes() {
+        let refused = symbolizer.refused_vmlinux().map(ToString::to_string);
+        for warning in samples.warnings().iter().chain(&refused) {
             say(format_args!("warning: {warning}"));
         }
     }

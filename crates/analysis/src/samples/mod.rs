@@ -20,6 +20,7 @@ use rprof_symbols::Symbolizer;
 
 use crate::comms::thread_name;
 use crate::groups::SampleRow;
+use crate::leaf_filter::leaf_wanted;
 use crate::location::{Context, Location};
 use crate::options::Options;
 use crate::options::{PassOptions, SymbolOptions};
@@ -27,6 +28,7 @@ use crate::sample_pass::resolve;
 use crate::sample_pass::results::WorkerOutput;
 use crate::sideband_pass::Index;
 use crate::symbolize::{Symbols, symbolize};
+use crate::warnings::warnings;
 use rprof_profile::intern::Values;
 
 pub use side::{Item, RecordView};
@@ -69,11 +71,11 @@ pub struct Samples<'a> {
     event_names: Vec<Cow<'a, str>>,
     trace: Option<Trace<'a>>,
     side: Vec<side::SidePosition>,
+    warnings: Vec<String>,
 }
 
 impl<'a> Samples<'a> {
-    /// Reads and symbolizes all samples that the options' filter wants. Its
-    /// `objects` and `symbols` are not applied.
+    /// Reads and symbolizes all samples that the options' filter wants.
     pub fn read(data: &'a PerfData, symbolizer: &Symbolizer, options: &Options) -> Samples<'a> {
         Samples::read_with(data, symbolizer, options, &Details::default())
     }
@@ -106,6 +108,12 @@ impl<'a> Samples<'a> {
         };
         let heat = || resolved.rows_by_location();
         let symbols = symbolize(&index, locations, heat, symbolizer, names);
+        let WorkerOutput { rows, stacks, .. } = &mut resolved;
+        rows.retain(|row| {
+            let leaf = stacks.stack(row.group.stack).leaf();
+            leaf_wanted(&options.filter, leaf, &symbols)
+        });
+        let warnings = warnings(&index, resolved.unreadable, &options.filter);
         let mut names = Values::default();
         let name_of = (resolved.rows.iter())
             .map(|row| {
@@ -123,12 +131,18 @@ impl<'a> Samples<'a> {
             event_names: event_names(data),
             trace,
             side,
+            warnings,
         }
     }
 
     /// Pass one's findings: tallies, damage.
     pub fn index(&self) -> &Index<'a> {
         &self.index
+    }
+
+    /// What was wrong with the recording, in sentences.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// The samples.

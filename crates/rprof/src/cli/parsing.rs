@@ -43,11 +43,15 @@ fn part_level(arguments: &mut [OsString]) -> bool {
 /// Builds the command line that help, manual pages and completions describe.
 pub(crate) fn command() -> clap::Command {
     // In `flamegraph`, -i is the input, and --pid, --tid and --cpu are filters.
-    Cli::command().mut_subcommand("flamegraph", |flamegraph| {
+    let command = Cli::command().mut_subcommand("flamegraph", |flamegraph| {
         ["processes", "threads", "cpus"]
             .into_iter()
             .fold(flamegraph, |c, id| c.mut_arg(id, |arg| arg.long(None)))
             .mut_arg("no_inherit", |arg| arg.short(None))
+    });
+    // `script` refuses it, with a message, since it sums nothing up.
+    command.mut_subcommand("script", |script| {
+        script.mut_arg("weight", |arg| arg.hide(true).default_value(None::<&str>))
     })
 }
 

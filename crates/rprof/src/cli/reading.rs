@@ -67,7 +67,7 @@ pub(crate) struct FilterArgs {
 
     /// Count samples by their period, or each as one
     #[arg(long, value_name = "WHAT", default_value = "period")]
-    pub(crate) weight: WeightArg,
+    pub(crate) weight: Option<WeightArg>,
 
     #[command(flatten)]
     pub(crate) symbols: SymbolArgs,

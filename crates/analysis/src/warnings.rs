@@ -1,0 +1,34 @@
+//! Warnings of a recording: the same for all that is made of it.
+
+use rprof_profile::Filter;
+
+use crate::comms::unknown_comms;
+use crate::sideband_pass::Index;
+
+/// Returns what was wrong with a recording, in sentences; `unreadable` is the number of samples
+/// that could not be read. Complete once the samples are symbolized.
+pub(crate) fn warnings(index: &Index<'_>, unreadable: u64, filter: &Filter) -> Vec<String> {
+    let mut warnings = index.data.warnings().to_vec();
+    if let Some(damage) = &index.damage {
+        warnings.push(format!(
+            "{} is {damage}; what stands before is shown",
+            index.data.path().display()
+        ));
+    }
+    let mut count = |n: u64, what: &str| {
+        if n > 0 {
+            warnings.push(format!("{n} {what}"));
+        }
+    };
+    count(
+        index.samples_of_unknown_events,
+        "samples belong to no event that the file describes and are left out",
+    );
+    count(index.unreadable, "records are damaged and left out");
+    count(unreadable, "samples are damaged and left out");
+    warnings.extend(index.runtimes.told());
+    for comm in unknown_comms(filter, &index.timeline) {
+        warnings.push(format!("no thread of the recording is called {comm:?}"));
+    }
+    warnings
+}
