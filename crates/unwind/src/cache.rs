@@ -18,7 +18,7 @@ use crate::{Arch, Memory, Registers, arch};
 /// Entries; a power of two. 1 MiB, once there is anything to keep.
 const ENTRIES: usize = 1 << 14;
 
-/// Most registers of a plain rule: all that x86-64 functions must save.
+/// Maximum number of registers of a plain rule: all that x86-64 functions must save.
 const MOST_SAVED: usize = 7;
 
 /// A rule by which the canonical frame address is a register plus an offset, and the return

@@ -7,9 +7,9 @@
 use crate::arch::x86_64;
 use crate::{Arch, Memory, Registers};
 
-/// Most operations of one evaluation, against loops.
+/// Maximum number of operations of one evaluation, against loops.
 const MAX_OPERATIONS: usize = 1000;
-/// Most values on the stack.
+/// Maximum number of values on the stack.
 const MAX_DEPTH: usize = 32;
 
 /// Why a rule cannot be applied.

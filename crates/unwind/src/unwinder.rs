@@ -2,7 +2,7 @@
 
 use crate::cache::{PlainRule, RuleCache, RuleCacheStats};
 use crate::expression::Fault;
-use crate::hotspot::Blobs;
+use crate::hotspot::BlobCache;
 use crate::simulate::{SimulationCache, SimulationCacheStats};
 use crate::step::{self, Caller};
 use crate::table::Found;
@@ -31,7 +31,7 @@ const MAX_PROCESSES: usize = 256;
 pub struct Unwinder {
     arch: Arch,
     mask: u64,
-    processes: FxHashMap<u64, Blobs>,
+    processes: FxHashMap<u64, BlobCache>,
     cache: RuleCache,
     simulations: SimulationCache,
 }
@@ -137,7 +137,7 @@ impl Unwinder {
         modules: &P,
         limit: usize,
         frames: &mut Vec<Frame>,
-        blobs: &Blobs,
+        blobs: &BlobCache,
         cache: &mut RuleCache,
     ) -> UnwindOutcome
     where
@@ -250,7 +250,7 @@ impl Unwinder {
         registers: &mut Registers,
         memory: &M,
         modules: &P,
-        blobs: &Blobs,
+        blobs: &BlobCache,
     ) -> Result<(Caller, FoundBy), UnwindOutcome>
     where
         M: Memory + ?Sized,

@@ -19,7 +19,7 @@
 //! Nothing is scanned for: a stack is full of stale return addresses.
 
 use crate::code::SyntheticReturn;
-use crate::hotspot::{self, Blobs};
+use crate::hotspot::{self, BlobCache};
 use crate::signal_context;
 use crate::simulate::{self, Exit, SimulationCache};
 use crate::step::Caller;
@@ -69,7 +69,7 @@ pub(crate) struct Context<'a, M: ?Sized, P: ?Sized> {
     /// Mask of the bits of a return address that are address.
     pub(crate) mask: u64,
     /// Java's code blobs that this process is known to have.
-    pub(crate) blobs: &'a Blobs,
+    pub(crate) blobs: &'a BlobCache,
     /// Simulations of before.
     pub(crate) simulations: &'a SimulationCache,
 }

@@ -54,7 +54,7 @@ struct PlacedCode {
 pub struct LiveCode<'a> {
     /// Number of the function, which stays the same when it moves.
     pub function: u64,
-    /// Its unwinding information.
+    /// Unwinding information of the code, where it is now.
     pub unwinding: JitUnwinding<'a>,
 }
 

@@ -1,11 +1,12 @@
-//! Headers of HotSpot's code, found in memory.
+//! [`BlobCache`]: headers of HotSpot's code, found in memory.
 
-use super::MAX_FRAME;
 use crate::code::LEN;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-/// Farthest that code is from its header: more than the interpreter and most methods have.
+/// Maximum size of a frame, in bytes.
+pub(crate) const MAX_FRAME: u64 = 16 << 20;
+/// Maximum distance in bytes of code from its header: more than the interpreter and most methods have.
 const MAX_DISTANCE: u64 = 256 << 10;
 /// Bytes of code memory that are read at a time, while searching for a header.
 const PAGE: u64 = 4096;
@@ -15,7 +16,8 @@ const HEADER: usize = 112;
 const UNCHANGING: usize = 80;
 /// Maximum number of blobs that are kept of a process.
 const MAX_KEPT: usize = 4096;
-/// After so many searches in vain a process is taken for one without such code, and asked rarely.
+/// Number of searches in vain after which a process is taken for one without such code; then there is a
+/// search in one of 64 stacks only.
 const MAX_MISSES: usize = 8;
 
 /// Code with a header.
@@ -23,35 +25,35 @@ const MAX_MISSES: usize = 8;
 pub(super) struct Blob {
     pub(super) code_start: u64,
     pub(super) code_end: u64,
-    /// From here on the frame is there.
+    /// First instruction after the prologue: from here on the frame is there.
     pub(super) complete: u64,
-    /// In bytes, with return address and saved frame pointer; 0 for none.
+    /// Size of the frame in bytes, with return address and saved frame pointer; 0 for none.
     pub(super) frame: u64,
     pub(super) is_interpreter: bool,
-    /// Polls of loops end up here, by a signal: it was not called.
+    /// True for the code in which polls of loops end up, by a signal: it was not called.
     pub(super) is_safepoint: bool,
 }
 
-/// The blobs that the stacks of a process, or one stack, went through.
+/// BlobCache that stacks of a process, or one stack, went through.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Blobs {
-    /// By where their code starts.
-    found: RefCell<BTreeMap<u64, Known>>,
-    /// Searches in vain, of this stack and of all.
+pub(crate) struct BlobCache {
+    /// By start of the code.
+    found: RefCell<BTreeMap<u64, KnownBlob>>,
+    /// Number of searches in vain, of this stack and of all.
     misses: Cell<(usize, usize)>,
     stack: Cell<usize>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct KnownBlob {
     blob: Blob,
     at: u64,
     header: [u8; UNCHANGING],
-    /// The stack for which it was last looked at.
+    /// Number of the stack for which its header was last checked.
     stack: usize,
 }
 
-impl Blobs {
+impl BlobCache {
     /// Prepares for another stack. What was found is looked at again before it is used.
     pub(crate) fn begin_stack(&self) {
         self.stack.set(self.stack.get().wrapping_add(1));
@@ -74,8 +76,8 @@ impl Blobs {
         below.is_some_and(|(_, known)| avma < known.blob.code_end)
     }
 
-    /// Returns the blob with the code at this address. `read` copies memory. What was found before
-    /// holds if its header is as it was, or if the process's memory cannot be read any more.
+    /// Returns the blob with the code at this address. `read` copies memory. A blob of before holds if its
+    /// header is as it was, or if the process's memory cannot be read any more.
     pub(super) fn find(&self, avma: u64, read: impl Fn(u64, &mut [u8]) -> usize) -> Option<Blob> {
         let mut found = self.found.borrow_mut();
         let below = found.range_mut(..=avma).next_back();
@@ -101,7 +103,7 @@ impl Blobs {
             return None;
         };
         let stack = self.stack.get();
-        let known = Known {
+        let known = KnownBlob {
             blob,
             at,
             header,
@@ -283,7 +285,7 @@ mod tests {
 
     #[test]
     fn other_code_is_searched_once() {
-        let blobs = Blobs::default();
+        let blobs = BlobCache::default();
         let reads = Cell::new(0);
         for avma in [0x7f00_0800_0000, 0x7f00_0800_1000, 0x7f00_0900_0000] {
             let found = blobs.find(avma, |_, into: &mut [u8]| {
@@ -298,7 +300,7 @@ mod tests {
 
     #[test]
     fn kept_while_the_header_stays_as_it_is() {
-        let blobs = Blobs::default();
+        let blobs = BlobCache::default();
         let at = AT + 0x130;
         assert!(blobs.find(at, memory(|_| {})).is_some());
         blobs.begin_stack();

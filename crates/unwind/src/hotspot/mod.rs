@@ -1,6 +1,6 @@
 //! Java: frames of code that HotSpot made.
 //!
-//! Its compiled methods keep no frame pointers, and from many of them no way leads to a
+//! Compiled methods keep no frame pointers, and from many of them no path leads to a
 //! return, as paths that were never taken are not compiled. But all of its code lies in
 //! *blobs*, each with a header that says where code begins and ends, how large the frame is and
 //! from which instruction on it is there. HotSpot's own walker (`frame::sender`) goes by
@@ -20,25 +20,23 @@
 
 mod blobs;
 
-pub(crate) use blobs::Blobs;
+pub(crate) use blobs::BlobCache;
 
 use crate::arch::x86_64::{RBP, RSP};
 use crate::simulate::{CodeSource, PathState, Stop};
 use crate::step::Caller;
 use crate::{Arch, FoundBy, Memory, Registers};
-use blobs::Blob;
+use blobs::{Blob, MAX_FRAME};
 
-/// Largest frame, in bytes.
-pub(crate) const MAX_FRAME: u64 = 16 << 20;
-/// Words that code within a method pushes for itself, at most: multiplying large numbers takes five.
-const MOST_PUSHED: u64 = 8;
-/// Instructions of an epilogue, or what follows when a poll interrupts it.
+/// Maximum number of words that code within a method pushes for itself: multiplying large numbers takes five.
+const MAX_PUSHED: u64 = 8;
+/// Maximum number of instructions of an epilogue, or of the code behind a poll that interrupts it.
 const EPILOGUE: usize = 8;
-/// Instructions of a prologue; that of the interpreter has some 60.
+/// Maximum number of instructions of a prologue; that of the interpreter has some 60.
 const PROLOGUE: usize = 128;
-/// Instructions of the interpreter up to where it knows its bytecode again.
+/// Maximum number of instructions of the interpreter until it has reloaded its bytecode pointer.
 const RETURN_ENTRY: usize = 16;
-/// Number of r13, in which the interpreter is told its caller's stack pointer.
+/// DWARF number of r13, in which the interpreter gets its caller's stack pointer.
 const R13: u8 = 13;
 
 /// Outcome of [`step`].
@@ -54,7 +52,7 @@ pub(crate) enum Outcome {
 ///
 /// `exact`: the frame did not make a call.
 pub(crate) fn step<M: Memory + ?Sized, C: CodeSource>(
-    blobs: &Blobs,
+    blobs: &BlobCache,
     registers: &mut Registers,
     memory: &M,
     text: &C,
@@ -82,7 +80,7 @@ fn caller(address: u64, slot: u64, by: FoundBy) -> (Caller, FoundBy) {
 }
 
 fn compiled<M: Memory + ?Sized, C: CodeSource>(
-    blobs: &Blobs,
+    blobs: &BlobCache,
     blob: &Blob,
     registers: &mut Registers,
     memory: &M,
@@ -130,7 +128,7 @@ fn compiled<M: Memory + ?Sized, C: CodeSource>(
             let calls = |at: u64| {
                 text.is_return_address(at) && blobs.find(at.wrapping_sub(1), read).is_some()
             };
-            let mut more = (1..=MOST_PUSHED).filter_map(framed);
+            let mut more = (1..=MAX_PUSHED).filter_map(framed);
             (above, address, fp) = more.find(|(_, at, _)| exact && calls(*at))?;
         }
     }

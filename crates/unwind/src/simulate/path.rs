@@ -18,9 +18,9 @@ pub(crate) enum Exit {
     Return { address: u64, slot: u64 },
     /// Code that ends the thread or the process.
     End,
-    /// No return; the first path that came to one would have read this address, which is not known.
+    /// Paths came to returns, the first of which would have read this address; its word is not known.
     Unreadable(u64),
-    /// No return.
+    /// No path came to a return.
     Lost,
 }
 

@@ -16,7 +16,7 @@ pub(crate) const FDES: usize = 4;
 /// Rules among which another like them is searched for one by one.
 const FEW: usize = 24;
 
-/// Most rows of one FDE. The longest functions seen have a few hundred.
+/// Maximum number of rows of one FDE. The longest functions seen have a few hundred.
 const MAX_ROWS: usize = 1 << 16;
 
 /// In place of a rule's index: code without FDE.

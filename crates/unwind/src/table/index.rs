@@ -75,7 +75,7 @@ impl<'a> Walk<'a> {
     /// some linkers leave it out, and going through the section costs about 100 ns for each FDE.
     ///
     /// FDEs outside of code are dropped: linkers leave such behind of functions they removed.
-    /// So are those that cannot be parsed.
+    /// Those that cannot be parsed are left out, too.
     pub(crate) fn run<S>(&self, section: &S, bases: &BaseAddresses) -> Vec<Fde>
     where
         S: UnwindSection<Slice<'a>>,

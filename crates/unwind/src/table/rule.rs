@@ -32,7 +32,7 @@ pub(crate) enum Cfa {
 /// Rule for the value that a register had in the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Value {
-    /// No rule: what the ABI says of the register.
+    /// No rule: the default of the ABI.
     Default,
     /// Lost. For the return address: there is no caller.
     Undefined,

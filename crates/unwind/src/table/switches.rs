@@ -8,9 +8,9 @@
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use rprof_image::Segments;
 
-/// Most instructions between the new stack pointer and the call; `asmcgocall` has 8.
+/// Maximum number of instructions between the new stack pointer and the call; `asmcgocall` has 8.
 const MAX_INSTRUCTIONS: usize = 12;
-/// Most calls that are kept; there are some 10.
+/// Maximum number of calls that are kept; there are some 10.
 const MAX_KEPT: usize = 256;
 
 /// SVMAs behind such calls, sorted.

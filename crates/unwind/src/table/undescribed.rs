@@ -2,7 +2,7 @@
 
 use rprof_image::Segments;
 
-/// Most bytes that are kept of one image. Images with more are those without any call frame
+/// Maximum number of bytes that are kept of one image. Images with more are those without any call frame
 /// information: stripped Go programs, which keep frame pointers.
 const MAX_KEPT: u64 = 4 << 20;
 

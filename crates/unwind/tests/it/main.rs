@@ -5,6 +5,7 @@
 
 mod aarch64;
 mod attached;
+mod caches;
 mod framehop;
 mod hostile;
 mod image;
