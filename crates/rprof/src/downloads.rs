@@ -96,7 +96,7 @@ fn summary(outcomes: &[Outcome]) -> Vec<String> {
             }
             FetchResult::Missing => missing.push(name),
             FetchResult::Failed(failure) => {
-                failed.entry(failure.to_string()).or_default().push(name)
+                failed.entry(failure.to_string()).or_default().push(name);
             }
             _ => {}
         }

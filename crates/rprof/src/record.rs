@@ -308,7 +308,7 @@ fn explain(end: &StopReason, summary: &Result<Summary, RecordError>, has_command
         (_, Err(error)) if has_command => say(format_args!("{error}{goes_on}")),
         (StopReason::Full, Ok(_)) => say(format_args!("--max-size is reached{goes_on}")),
         (StopReason::Duration, Ok(_)) if has_command => {
-            say(format_args!("the time is over{goes_on}"))
+            say(format_args!("the time is over{goes_on}"));
         }
         (StopReason::TargetsGone, Ok(_)) if has_command => {
             say(format_args!("all that was watched has ended{goes_on}"));

@@ -1,3 +1,8 @@
 //! Images against the kernel and tools of this machine.
 
+#![allow(
+    clippy::print_stderr,
+    reason = "figures, for those who run with --nocapture"
+)]
+
 mod segments;

@@ -116,7 +116,7 @@ impl Drainer {
             {
                 wakeup.lower();
             }
-            let rings = || fds[first_ring..].iter().map(|fd| fd.revents());
+            let rings = || fds[first_ring..].iter().map(rustix::event::PollFd::revents);
             if self.events.watches_cpu && rings().any(has_hung_up) {
                 self.counts.cpu_went_offline = true;
                 break;

@@ -168,10 +168,11 @@ impl Session {
         call: impl Fn(&EventSet) -> Result<(), ControlFailure>,
     ) -> Result<(), ControlError> {
         // Every set is called, also after a failure.
-        let first = self
-            .sets
-            .iter()
-            .fold(Ok(()), |first, set| first.and(call(set)));
+        let mut first = Ok(());
+        for set in &self.sets {
+            let called = call(set);
+            first = first.and(called);
+        }
         first.map_err(|ControlFailure { index, cpu, errno }| ControlError {
             action,
             event: (self.events.get(index)).map_or_else(String::new, |event| event.name.clone()),

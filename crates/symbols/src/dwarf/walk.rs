@@ -147,7 +147,7 @@ impl<'w, 'a> Walk<'w, 'a> {
                         sibling = Some(cursor.read(*spec)?.value());
                     }
                     Step::Read(_, AttributeRole::Call, part) | Step::Skip(part) => {
-                        cursor.skip(part)?
+                        cursor.skip(part)?;
                     }
                 }
             }

@@ -1,7 +1,7 @@
 //! Compares this crate with tools outside it, on programs compiled for the purpose and on
 //! those of the system. Tests whose tools are missing are
 //! skipped (see `rprof-testing`).
-#![allow(clippy::print_stderr)]
+#![allow(clippy::print_stderr, clippy::print_stdout)]
 
 mod debug_files;
 mod demangling;

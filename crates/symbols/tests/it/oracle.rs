@@ -10,6 +10,7 @@ use addr2line::{Context, LookupContinuation, LookupResult};
 use gimli::{Dwarf, EndianSlice, RunTimeEndian, SectionId};
 use object::{Object, ObjectSection, ObjectSymbol};
 use rprof_testing::{Need, has, inapplicable};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -75,7 +76,7 @@ impl Oracle {
             let name = frame.function.as_ref().and_then(|f| f.raw_name().ok());
             let at = frame.location.as_ref();
             chain.push(Frame {
-                name: name.map(|name| name.into_owned()).unwrap_or_default(),
+                name: name.map(Cow::into_owned).unwrap_or_default(),
                 file: at.and_then(|at| at.file).map(plain).unwrap_or_default(),
                 line: at.and_then(|at| at.line).unwrap_or(0),
                 column: at.and_then(|at| at.column).unwrap_or(0),
