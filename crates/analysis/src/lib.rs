@@ -11,7 +11,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`index`] | [`Index`]: pass one, the sideband and the tallies |
+//! | [`sideband_pass`] | [`Index`]: pass one, the sideband and the tallies |
 //! | `reads` | what the members of groups counted, a sample for each |
 //! | `jit` | names of code that was made at run time |
 //! | [`location`] | [`Location`]: an address, by image and offset |
