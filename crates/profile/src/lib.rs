@@ -12,7 +12,7 @@
 //! | [`frame`] | [`Function`], [`Object`], [`Frame`]: a function, an address in it, a line, an inline depth |
 //! | [`stacks`] | [`StackId`]: stacks of frames that share their callers |
 //! | [`samples`] | [`Thread`], [`AggregatedStack`], [`SampleColumns`] |
-//! | [`unit`] | [`WeightUnit`]: what weights count |
+//! | [`mod@unit`] | [`WeightUnit`]: what weights count |
 //! | [`filter`] | [`Filter`]: which samples count |
 //! | [`top`] | [`TopFunctions`]: sums by function, thread, object or line |
 //! | [`quality`] | [`Quality`]: how much is known, and why the rest is not |

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `mod` | [`RecordWriter`]: what every writer does |
 //! | [`options`] | [`WriteOptions`], [`EventDescription`] |
-//! | [`file`] | [`FileWriter`](file::FileWriter): a file |
+//! | [`mod@file`] | [`FileWriter`](file::FileWriter): a file |
 //! | [`growing`] | [`GrowingWriter`](growing::GrowingWriter): a file that is whole whenever its writer dies |
 //! | [`pipe`] | [`PipeWriter`](pipe::PipeWriter): a stream |
 //! | `header_block` | the header, attrs and ids of a file |
