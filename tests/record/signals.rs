@@ -88,7 +88,7 @@ fn an_interrupt_ignored_at_the_start_stays_ignored() {
         rprof.signal(signal);
     }
     std::fs::write(here.path("go"), "").unwrap();
-    rprof.end().exits(3).says("samples of cpu-clock");
+    rprof.end().exits(3).says("in perf.data");
     // The signal that nobody ignores does end it.
     let ignoring = here.sh("trap '' INT; exec \"$0\" \"$@\"");
     let rprof = ignoring.arg(env!("CARGO_BIN_EXE_rprof"));
