@@ -1,6 +1,6 @@
 //! The symbol table of one ELF file.
 //!
-//! Which symbol names an address follows `perf` (learnt by experiment with 6.1):
+//! The choice of the symbol that names an address is that of `perf` (found by experiment with 6.1):
 //!
 //! - Functions, indirect functions and data objects count, and untyped labels in
 //!   sections with "text" or "data" in their names; symbols of unloaded sections and absolute ones do not.
@@ -11,7 +11,7 @@
 //! - PLT entries are named after the function they lead to, `foo@plt`.
 //! - The sections of a debug file count though their contents are elsewhere (`SHT_NOBITS`).
 //!
-//! Where `perf` 6.1 is wrong, this is not:
+//! Deviations from `perf` 6.1, where it is wrong:
 //!
 //! - `perf` finds the part of a function *behind* a symbol nested in it only if its tree
 //!   happens to be balanced the right way. Here it is always found. Where two symbols overlap,
@@ -26,6 +26,7 @@
 //! - It shows `foo@@GLIBC_2.2`, which some older linkers wrote into `.symtab`; here the version is cut.
 
 mod choose;
+mod file;
 mod find;
 mod plt;
 mod read;
@@ -41,7 +42,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use table::{Entry, Origin};
 
-/// Why a file has no [`ElfSymbols`].
+/// Cause for which a file has no [`ElfSymbols`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ElfError {
@@ -56,7 +57,7 @@ pub enum ElfError {
     Damaged(Box<str>),
 }
 
-/// The symbol table of an ELF image, ready for lookups.
+/// Symbol table of an ELF image, ready for lookups.
 ///
 /// `D` holds the bytes of the file: `&[u8]`, a `Vec<u8>`, a memory map. Names
 /// are left where they are in those bytes, and demangled when asked for; the
@@ -68,9 +69,9 @@ pub struct ElfSymbols<D> {
     segments: Segments,
     strings: Strings,
     has_symtab: bool,
-    /// All symbols, once one is asked for.
+    /// Table of all symbols, made when one is needed that `some` lacks.
     all: OnceLock<Tables>,
-    /// Or only those that matter for some addresses.
+    /// Table of the symbols that matter for some addresses, and these addresses.
     some: OnceLock<Option<(Vec<u64>, Tables)>>,
 }
 
@@ -97,8 +98,8 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         })
     }
 
-    /// Says what will be asked for, sorted: for a few addresses of a big file no table of all symbols
-    /// is made. Changes no answer.
+    /// Announces the addresses, sorted, that will be looked up: for a few addresses of a big file
+    /// no table of all symbols is made. Changes no answer.
     pub(crate) fn prepare(&self, svmas: &[u64]) {
         if self.all.get().is_none() {
             self.some.get_or_init(|| {
@@ -114,7 +115,7 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         })
     }
 
-    /// The tables for lookups of an address.
+    /// Returns the tables for lookups of an address.
     fn tables(&self, svma: u64) -> &Tables {
         match self.some.get() {
             Some(Some((svmas, tables))) if svmas.binary_search(&svma).is_ok() => tables,
@@ -122,29 +123,30 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         }
     }
 
-    /// What holds the bytes of the file.
+    /// Returns the owner of the file's bytes.
     pub(crate) fn data(&self) -> &D {
         &self.data
     }
 
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.data.as_ref()
     }
 
-    /// The build-id of the file, if the linker wrote one.
+    /// Returns the build-id of the file, if the linker wrote one.
     #[must_use]
     pub fn build_id(&self) -> Option<&BuildId> {
         self.build_id.as_ref()
     }
 
-    /// Whether the file has a full symbol table (`.symtab`), not just exports.
+    /// Returns true if the file has a full symbol table (`.symtab`), not just exports.
     #[must_use]
     pub fn has_symtab(&self) -> bool {
         self.has_symtab
     }
 
-    /// The SVMA at which the byte at this file offset is loaded, or `None` if none is.
+    /// Returns the SVMA at which the byte at this file offset is loaded. Returns `None` if it is
+    /// not loaded.
     ///
     /// Segments are mapped in whole pages, so offsets next to a segment, on a
     /// page it shares, count as loaded unless another segment claims them.
@@ -153,26 +155,28 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         self.segments.svma(offset)
     }
 
-    /// Whether a segment covers this SVMA, in memory if not in the file.
+    /// Returns true if a segment covers this SVMA in memory, even without bytes in the file
+    /// (`.bss`).
     #[must_use]
     pub fn contains_svma(&self, svma: u64) -> bool {
         self.segments.contains(svma)
     }
 
-    /// The symbol that covers this SVMA.
+    /// Returns the symbol that covers this SVMA.
     #[must_use]
     pub fn lookup_svma(&self, svma: u64) -> Option<ElfSymbol<'_>> {
         let found = self.tables(svma).table.lookup(svma);
         found.map(|entry| self.symbol(entry))
     }
 
-    /// The symbol that covers the byte at this file offset.
+    /// Returns the symbol that covers the byte at this file offset.
     #[must_use]
     pub fn lookup_offset(&self, offset: u64) -> Option<ElfSymbol<'_>> {
         self.lookup_svma(self.file_offset_to_svma(offset)?)
     }
 
-    /// The SVMAs at which the answer to a lookup may change, in sorted runs or nearly so.
+    /// Returns the SVMAs at which the answer to a lookup may change, in sorted or nearly sorted
+    /// runs.
     pub(crate) fn bounds(&self) -> impl Iterator<Item = u64> {
         let Tables { table, indirect } = self.all();
         // Where an outer symbol shows again is an end of one within it.
@@ -184,20 +188,20 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         starts.chain(ends).chain(plt).chain(segments)
     }
 
-    /// As file offsets: sorted SVMAs, and where segments begin and end. `None` where that would
-    /// be more than `most`.
+    /// Converts sorted SVMAs to file offsets, and adds those at which segments begin and end.
+    /// Returns `None` where that would be more than `most`.
     pub(crate) fn offset_bounds(&self, svmas: &[u64], most: usize) -> Option<Vec<u64>> {
         self.segments.offset_bounds(svmas, most)
     }
 
-    /// All symbols that name some address, by rising start, no two with the same.
+    /// Returns all symbols that name some address, by rising start, no two with the same start.
     pub fn iter(&self) -> impl Iterator<Item = ElfSymbol<'_>> {
         let entries = self.all().table.entries();
         entries.iter().map(|entry| self.symbol(entry))
     }
 
-    /// The PLT entry or PLT header that covers this SVMA. Entries for indirect functions are
-    /// named after their resolver in `debug`, which knows more of them than a stripped image.
+    /// Returns the PLT entry or PLT header that covers this SVMA. Entries for indirect functions
+    /// are named after their resolver in `debug`, which has more names than a stripped image.
     pub(crate) fn lookup_plt<'a, T: AsRef<[u8]>>(
         &'a self,
         svma: u64,
@@ -234,7 +238,7 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
     }
 }
 
-/// A symbol of an [`ElfSymbols`] table.
+/// Symbol of an [`ElfSymbols`] table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ElfSymbol<'a> {
     raw: &'a [u8],
@@ -244,14 +248,14 @@ pub struct ElfSymbol<'a> {
 }
 
 impl<'a> ElfSymbol<'a> {
-    /// The name as in the file, mangled, with its version if it has one. For a PLT
+    /// Returns the linkage name as in the file, with its symbol version if it has one. For a PLT
     /// entry, the name of the function that it leads to; for the PLT header, `.plt`.
     #[must_use]
     pub fn raw(&self) -> &'a [u8] {
         self.raw
     }
 
-    /// The name to show: demangled, without version, `@plt` appended to PLT entries.
+    /// Returns the name to show: demangled, without symbol version, `@plt` appended to PLT entries.
     #[must_use]
     pub fn name(&self, style: Style) -> Cow<'a, str> {
         let name = demangle::demangle_bytes(self.raw, style);
@@ -262,30 +266,30 @@ impl<'a> ElfSymbol<'a> {
         }
     }
 
-    /// First SVMA.
+    /// Returns the first SVMA.
     #[must_use]
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// Length in bytes, as stated or as extended to the next symbol. At most 512 MiB.
+    /// Returns the length in bytes, as stated or as extended to the next symbol; at most 512 MiB.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Whether it is an entry of the procedure linkage table: a jump to a function
-    /// of another image, or to one that was chosen at load time.
+    /// Returns true for an entry of the procedure linkage table: a jump to a function of another
+    /// image, or to one that was chosen at load time.
     #[must_use]
     pub fn is_plt(&self) -> bool {
         self.origin.is_plt()
     }
 }
 
-/// Longest name that is read. C++ and Rust names of 30 KiB exist.
+/// Longest name that is read, in bytes. C++ and Rust names of 30 KiB exist.
 const MAX_NAME: usize = 64 << 10;
 
-/// Where the string tables lie in the file.
+/// File ranges of the string tables.
 #[derive(Debug, Default, Clone)]
 struct Strings {
     symtab: Range<usize>,
@@ -293,7 +297,7 @@ struct Strings {
 }
 
 impl Strings {
-    /// The name at `offset`, cut after [`MAX_NAME`] bytes; empty where there is none.
+    /// Returns the name at `offset`, cut after [`MAX_NAME`] bytes; empty where there is none.
     fn get<'a>(&self, data: &'a [u8], origin: Origin, offset: u32) -> &'a [u8] {
         let table = match origin {
             Origin::PltHeader => return b".plt",

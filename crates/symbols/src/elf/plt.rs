@@ -5,24 +5,24 @@
 //! holds for `.plt`, `.plt.sec` (with `-z ibtplt`) and `.plt.got` (bound at load time) alike, and
 //! for whatever order the linker chose.
 
-use super::read::File;
+use super::file::File;
 use super::table::{Entry, Origin, Table};
 use object::Endianness;
 use object::elf;
 use object::read::elf::{FileHeader, Rela, SectionHeader, Sym, SymbolTable};
 use rustc_hash::FxHashMap;
 
-/// What the dynamic linker puts into a slot.
+/// Value of a slot, as the dynamic linker sets it.
 #[derive(Clone, Copy)]
 enum Target {
     /// A function, by offset of its name in the strings of `.dynsym`.
     Named(u32),
-    /// What the resolver at this SVMA returns (an indirect function).
+    /// An indirect function: the result of the resolver at this SVMA.
     Resolver(u64),
 }
 
-/// A PLT entry that leads to whatever the resolver at this SVMA returns. Its name is that of
-/// the resolver, which may stand in a debug file.
+/// PLT entry of an indirect function, which is chosen by the resolver at this SVMA. It is named
+/// after the resolver, whose symbol may be in a debug file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Indirect {
     pub(super) start: u64,
@@ -33,12 +33,12 @@ pub(super) struct Indirect {
 #[derive(Default)]
 struct Slots {
     by_svma: FxHashMap<u64, Target>,
-    /// In the order of `.rela.plt`, which lazy entries refer to by index.
+    /// Targets in the order of `.rela.plt`, to which lazy entries refer by index.
     by_index: Vec<Target>,
 }
 
-/// Appends an entry for each decoded PLT entry. `entries` holds the symbols so far.
-/// Returns those that lead to indirect functions, named or not, by rising start.
+/// Appends an entry for each decoded PLT entry. `entries` holds the symbols so far. Returns the
+/// entries of indirect functions, named or not, by rising start.
 pub(super) fn append<'data, E: FileHeader<Endian = Endianness>>(
     file: &File<'data, '_, E>,
     dynsym: Option<&SymbolTable<'data, E>>,
@@ -101,7 +101,7 @@ pub(super) fn append<'data, E: FileHeader<Endian = Endianness>>(
     indirect
 }
 
-/// The sections with PLT entries.
+/// Returns the sections with PLT entries.
 fn plt_sections<'a, E: FileHeader<Endian = Endianness>>(
     file: &File<'_, 'a, E>,
 ) -> impl Iterator<Item = &'a E::SectionHeader> {
@@ -112,7 +112,7 @@ fn plt_sections<'a, E: FileHeader<Endian = Endianness>>(
     })
 }
 
-/// Whether any of `svmas`, which are sorted, may lie in a PLT entry.
+/// Returns true if any of `svmas`, which are sorted, may lie in a PLT entry.
 pub(super) fn any_in<E: FileHeader<Endian = Endianness>>(
     file: &File<'_, '_, E>,
     svmas: &[u64],
@@ -180,7 +180,8 @@ fn slots<'data, E: FileHeader<Endian = Endianness>>(
     slots
 }
 
-/// The header pushes the second word of the GOT before it jumps to the dynamic linker.
+/// Returns true for the PLT header, which pushes the second word of the GOT before it jumps to the
+/// dynamic linker.
 fn is_header(code: &[u8], x86_64: bool) -> bool {
     if x86_64 {
         code.starts_with(&[0xff, 0x35])
@@ -199,8 +200,8 @@ fn decode(code: &[u8], svma: u64, x86_64: bool, slots: &Slots) -> Option<Target>
     (!matches!(target, Target::Named(0))).then_some(target)
 }
 
-/// `jmp *slot(%rip)`, perhaps after `endbr64` and a `bnd` prefix. With `-z ibtplt` the entries of
-/// `.plt` instead push the index of the relocation: `endbr64; push $index; jmp header`.
+/// Decodes `jmp *slot(%rip)`, perhaps after `endbr64` and a `bnd` prefix. With `-z ibtplt` the
+/// entries of `.plt` instead push the index of the relocation: `endbr64; push $index; jmp header`.
 fn decode_x86_64(code: &[u8], svma: u64, slots: &Slots) -> Option<Target> {
     let word = |at: usize| -> Option<[u8; 4]> { code.get(at..at + 4)?.try_into().ok() };
     let mut at = if code.starts_with(&[0xf3, 0x0f, 0x1e, 0xfa]) {
@@ -225,7 +226,7 @@ fn decode_x86_64(code: &[u8], svma: u64, slots: &Slots) -> Option<Target> {
     slots.by_svma.get(&slot).copied()
 }
 
-/// `adrp x16, page; ldr x17, [x16, #offset]`, perhaps after `bti c`.
+/// Decodes `adrp x16, page; ldr x17, [x16, #offset]`, perhaps after `bti c`.
 fn decode_aarch64(code: &[u8], svma: u64, slots: &Slots) -> Option<Target> {
     let word = |at: usize| -> Option<u32> {
         Some(u32::from_le_bytes(code.get(at..at + 4)?.try_into().ok()?))

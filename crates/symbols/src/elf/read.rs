@@ -1,14 +1,15 @@
-//! From the bytes of an ELF file to the parts of [`ElfSymbols`](super::ElfSymbols).
+//! Reader of ELF files: makes the parts of [`ElfSymbols`](super::ElfSymbols) from the bytes of a
+//! file.
 
 use super::choose::{Candidate, Chooser};
+use super::file::File;
 use super::plt::{self, Indirect};
 use super::table::{Entry, Origin, Table};
 use super::{ElfError, MAX_NAME, Strings};
 use object::Endianness;
 use object::elf;
-use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym, SymbolTable};
+use object::read::elf::{FileHeader, SectionHeader, Sym, SymbolTable};
 use rprof_image::{BuildId, Segments, build_id_of};
-use std::ops::Range;
 
 pub(super) struct Parts {
     pub(super) build_id: Option<BuildId>,
@@ -17,14 +18,14 @@ pub(super) struct Parts {
     pub(super) has_symtab: bool,
 }
 
-/// Symbols and PLT entries.
+/// Symbols and entries of indirect functions in the PLT.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub(super) table: Table,
     pub(super) indirect: Vec<Indirect>,
 }
 
-/// Everything but the symbols.
+/// Reads everything but the symbols.
 pub(super) fn parse(data: &[u8]) -> Result<Parts, ElfError> {
     match data.get(..5) {
         Some(&[0x7f, b'E', b'L', b'F', 1]) => parse_class::<elf::FileHeader32<Endianness>>(data),
@@ -64,8 +65,9 @@ fn parse_class<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Parts,
     })
 }
 
-/// All symbols; or only what matters for lookups of `svmas`, which are sorted, if that is less work.
-/// Nothing where the file is damaged; `None` if it has to be everything.
+/// Reads all symbols; or, if that is less work, those that matter for lookups of `svmas`, which are
+/// sorted. The result is empty where the file is damaged. Returns `None` if lookups of `svmas` need
+/// all symbols.
 pub(super) fn tables(data: &[u8], strings: &Strings, svmas: Option<&[u64]>) -> Option<Tables> {
     fn of<E: FileHeader<Endian = Endianness>>(
         data: &[u8],
@@ -92,16 +94,16 @@ pub(super) fn tables(data: &[u8], strings: &Strings, svmas: Option<&[u64]>) -> O
     }
 }
 
-/// What the symbols of a section need to know of it.
+/// Properties of a section that its symbols depend on.
 #[derive(Clone, Copy)]
 struct SectionInfo {
     loaded: bool,
-    /// Whether labels without a type in it count.
+    /// True if untyped labels in this section name code or data.
     labels: bool,
     end: u64,
 }
 
-/// A symbol that names something.
+/// Symbol that names an address.
 #[derive(Clone, Copy)]
 struct Symbol {
     index: usize,
@@ -111,47 +113,15 @@ struct Symbol {
     limit: u64,
 }
 
-/// `cfree@GLIBC_2.2.5`, as linkers write names of old versions into `.symtab`; with `@@` it is
-/// today's.
+/// Returns true for the name of an old symbol version, `cfree@GLIBC_2.2.5`, as linkers write it
+/// into `.symtab`; with `@@` it is the default version.
 fn is_old_version(name: &[u8]) -> bool {
     let name = &name[..name.len().min(MAX_NAME)];
     let at = name.iter().position(|&byte| byte == b'@');
     at.is_some_and(|at| at > 0 && name.get(at + 1) != Some(&b'@'))
 }
 
-/// The open file, as the readers of its parts share it.
-pub(super) struct File<'data, 'a, E: FileHeader<Endian = Endianness>> {
-    pub(super) data: &'data [u8],
-    pub(super) endian: Endianness,
-    pub(super) machine: u16,
-    pub(super) sections: &'a SectionTable<'data, E>,
-}
-
 impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
-    /// The first symbol table of that type. A damaged one counts as absent.
-    fn symbols(&self, kind: elf::SectionType) -> Option<SymbolTable<'data, E>> {
-        let table = self.sections.symbols(self.endian, self.data, kind).ok()?;
-        (!table.is_empty()).then_some(table)
-    }
-
-    fn string_range(&self, table: Option<&SymbolTable<'data, E>>) -> Range<usize> {
-        let range = table.and_then(|table| {
-            let section = self.sections.section(table.string_section()).ok()?;
-            let (offset, size) = section.file_range(self.endian)?;
-            let start = usize::try_from(offset).ok()?;
-            let end = start
-                .saturating_add(usize::try_from(size).ok()?)
-                .min(self.data.len());
-            (start <= end).then_some(start..end)
-        });
-        range.unwrap_or_default()
-    }
-
-    /// The section's bytes in the file, or what there is of them.
-    pub(super) fn section_bytes(&self, section: &E::SectionHeader) -> &'data [u8] {
-        section.data(self.endian, self.data).unwrap_or_default()
-    }
-
     fn section_infos(&self) -> Vec<SectionInfo> {
         let info = |section: &E::SectionHeader| {
             let name = self
@@ -196,10 +166,11 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         }
     }
 
-    /// The symbols that decide what `svmas`, which are sorted, are called. `None` if it takes all of them.
+    /// Reads the symbols that decide the names of `svmas`, which are sorted. Returns `None` if that
+    /// takes all symbols.
     ///
-    /// What covers an address began there or before: it is the last to begin, or states a size
-    /// that reaches so far. At such a start all aliases count. A symbol without size ends
+    /// A symbol that covers an address begins there or before: it is the last to begin, or states a
+    /// size that reaches so far. At such a start all aliases count. A symbol without size ends
     /// where the next begins, in its own table, or in both for those of the second.
     fn some_symbols(&self, strings: &Strings, svmas: &[u64]) -> Option<Tables> {
         let symtab = self.symbols(elf::SHT_SYMTAB);
@@ -262,7 +233,7 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         })
     }
 
-    /// Hands over each symbol that names something, with its index.
+    /// Calls `take` with each symbol that names an address, and its index.
     fn each(
         &self,
         table: &SymbolTable<'data, E>,
@@ -302,7 +273,7 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         }
     }
 
-    /// Adds the symbols at the starts that are to be kept.
+    /// Adds the symbols for whose start `keep` returns true.
     fn collect(
         &self,
         table: &SymbolTable<'data, E>,
@@ -338,15 +309,15 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         });
     }
 
-    /// The versions of the symbols in `.dynsym`, two bytes each (`.gnu.version`).
+    /// Returns the versions of the symbols in `.dynsym`, two bytes each (`.gnu.version`).
     fn versions(&self) -> &'data [u8] {
         let mut sections = self.sections.iter();
         let found = sections.find(|section| section.sh_type(self.endian) == elf::SHT_GNU_VERSYM);
         found.map_or(&[], |section| self.section_bytes(section))
     }
 
-    /// Whether programs that are linked today get another symbol of that name, or none
-    /// (Linux Standard Base, "Symbol Version Table").
+    /// Returns true for a hidden version: programs that are linked today get another symbol of that
+    /// name, or none (Linux Standard Base, "Symbol Version Table").
     fn is_hidden(&self, versions: &[u8], index: usize) -> bool {
         let bytes = versions
             .get(2 * index..)
@@ -358,8 +329,8 @@ impl<'data, E: FileHeader<Endian = Endianness>> File<'data, '_, E> {
         version.is_some_and(|version| version & 0x8000 != 0)
     }
 
-    /// `$x`, `$d` and the like mark code and data on ARM (ELF for the Arm Architecture,
-    /// "Mapping symbols"), RISC-V and others; they name nothing.
+    /// Returns true for a mapping symbol, `$x`, `$d` and the like, which marks code or data on ARM
+    /// (ELF for the Arm Architecture, "Mapping symbols"), RISC-V and others, and names nothing.
     fn is_mapping_symbol(&self, table: &SymbolTable<'data, E>, symbol: &E::Sym) -> bool {
         let machines = [
             elf::EM_ARM.0,
