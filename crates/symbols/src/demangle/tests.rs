@@ -90,10 +90,11 @@ fn expansion_is_cut() {
     let shown = full(&name);
     assert!(shown.len() <= MAX_OUTPUT);
     assert!(
-        shown == name || shown.ends_with(CUT_MARK),
+        shown.starts_with("f(A<int, int>, A<A<int, int>, A<int, int> >, "),
         "{}",
-        &shown[..200]
+        &shown[..shown.len().min(200)]
     );
+    assert!(shown.ends_with(CUT_MARK), "{} bytes", shown.len());
 }
 
 #[test]
@@ -129,7 +130,7 @@ fn what_the_libraries_cannot_read() {
     );
 }
 
-/// Names that are written in one pass are those that the library writes, wherever there are any.
+/// Names from the single pass equal those of the library, wherever there are any.
 #[test]
 fn short_way_is_the_long_way() {
     let folders = [
@@ -195,7 +196,7 @@ fn short_way_is_the_long_way() {
     }
 }
 
-/// The names beside those of c++filt. Nothing where there is no such program.
+/// Pairs names with the output of c++filt. Empty where c++filt is not installed.
 fn by_cxxfilt<'n>(names: &'n [(&'n String, String)]) -> Vec<(&'n str, &'n str, String)> {
     let mut input = tempfile::tempfile().unwrap();
     for (raw, _) in names {
@@ -216,7 +217,7 @@ fn by_cxxfilt<'n>(names: &'n [(&'n String, String)]) -> Vec<(&'n str, &'n str, S
     names.iter().zip(text.lines()).map(pair).collect()
 }
 
-/// As c++filt has them.
+/// Compares with the output of c++filt.
 #[test]
 fn in_one_pass() {
     let introsort = "_ZSt16__introsort_loopIN9__gnu_cxx17__normal_iteratorIP4ItemSt6vectorIS2_SaIS2_EEEElNS0_5__ops15_Iter_comp_iterIZL6round1iEUlRKS2_SB_E_EEEvT_SF_T0_T1_";

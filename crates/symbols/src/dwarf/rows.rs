@@ -1,12 +1,13 @@
-//! The line program of a unit, run once for all addresses that are asked for (DWARF 5, section 6.2.5).
+//! Line program of a unit, run once for all addresses of a lookup (DWARF 5, section 6.2.5).
 //!
-//! gimli would do it, with all registers of the machine and a row handed over for each step; with only
-//! what is asked for here it takes a third of the time, and line programs are long.
+//! gimli would do it, with all registers of the machine and a row handed over for each step; with
+//! only what is asked for here it takes a third of the time, and line programs are long.
 
 use super::sections::Slice;
 use gimli::{EndianSlice, LineProgramHeader, Reader};
 
-/// A row of the line table: file by number, as the header counts; 0 for an unknown line or column.
+/// Row of the line table: file by number, in the numbering of the header; line and column from 1, 0
+/// for unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) file: u64,
@@ -14,10 +15,10 @@ pub(super) struct Row {
     pub(super) column: u32,
 }
 
-/// Runs the program and returns the row for each of `svmas`, which are sorted. Damage ends it;
-/// what was found before stands.
+/// Runs the program and returns the row for each of `svmas`, which are sorted. Damage ends the
+/// program; rows found before stand.
 ///
-/// Of several rows for one address the last holds, as for the other tools.
+/// The last of several rows for one address holds, as for other tools.
 pub(super) fn rows(header: &LineProgramHeader<Slice<'_>>, svmas: &[u64]) -> Vec<Option<Row>> {
     let mut search = Search {
         svmas,
@@ -32,11 +33,11 @@ pub(super) fn rows(header: &LineProgramHeader<Slice<'_>>, svmas: &[u64]) -> Vec<
     search.found
 }
 
-/// What a row is made of.
+/// Registers that a row is made of.
 #[derive(Debug, Clone, Copy)]
 struct Registers {
     address: u64,
-    /// For machines with several operations in an instruction.
+    /// Index of the operation within an instruction, on VLIW machines.
     operation: u64,
     file: u64,
     line: u64,
@@ -53,20 +54,20 @@ impl Registers {
     };
 }
 
-/// DwarfFileKind of the addresses are known already.
+/// Addresses that are looked up, and the rows found so far.
 struct Search<'s> {
     svmas: &'s [u64],
     found: Vec<Option<Row>>,
     missing: usize,
-    /// The row before, of the same sequence.
+    /// Previous row of the same sequence.
     before: Option<Registers>,
-    /// The first address not yet behind it, by its place in the list and itself.
+    /// First address at or after the current row: its index, and its value.
     next: usize,
     wanted: u64,
 }
 
 impl Search<'_> {
-    /// The next row, which may be the end of a sequence. `None` once nothing is missing.
+    /// Takes the next row, which may end a sequence. Returns `None` once every address has its row.
     #[inline]
     fn row(&mut self, row: &Registers, ends: bool) -> Option<()> {
         match &self.before {
@@ -82,7 +83,7 @@ impl Search<'_> {
         Some(())
     }
 
-    /// The row holds up to `end`.
+    /// Assigns `row` to the addresses below `end`.
     fn settle(&mut self, row: Registers, end: u64) -> Option<()> {
         let small = |value: u64| u32::try_from(value).unwrap_or(0);
         while self.wanted < end {
@@ -108,22 +109,22 @@ impl Search<'_> {
     }
 }
 
-/// The line number machine.
+/// State machine of line number programs.
 struct Machine<'a> {
     at: Registers,
-    /// Whether a linker threw away what is described.
+    /// True if a linker discarded the code of this sequence.
     is_gone: bool,
     opcode_base: u8,
     line_base: i64,
     line_range: u8,
-    /// `n * reciprocal >> 16` is `n / line_range`, for all bytes.
+    /// Reciprocal: `n * reciprocal >> 16` is `n / line_range`, for all bytes.
     reciprocal: u32,
     min_length: u64,
     operations: u64,
     address_size: u8,
-    /// The highest address.
+    /// Highest address so far.
     highest: u64,
-    /// How many numbers follow opcodes.
+    /// Number of operands by opcode.
     arguments: &'a [u8],
 }
 
@@ -147,7 +148,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// `None` at damage, or when nothing is missing any more.
+    /// Runs the program. Returns `None` at damage, or once every address has its row.
     fn run(mut self, mut program: Slice<'a>, search: &mut Search<'_>) -> Option<()> {
         while let Some((&opcode, rest)) = program.slice().split_first() {
             program = EndianSlice::new(rest, program.endian());
@@ -220,7 +221,7 @@ impl<'a> Machine<'a> {
         Some(())
     }
 
-    /// How far a special opcode advances: operations, and lines besides the base.
+    /// Returns the advance of a special opcode: operations, and lines in addition to the base.
     #[inline]
     fn special(&self, opcode: u8) -> (u8, u8) {
         let value = opcode - self.opcode_base;
@@ -281,16 +282,14 @@ fn leb(input: &mut Slice<'_>) -> Option<u64> {
 mod tests {
     use super::*;
     use gimli::{DebugLine, DebugLineOffset, RunTimeEndian};
+    use rprof_testing::Random;
 
-    /// Random programs, most of them damaged somewhere, against gimli's machine and the search by
-    /// its definition.
+    /// Runs random programs, most of them damaged, against gimli's machine and a search by
+    /// definition.
     #[test]
     fn as_gimli_runs_it() {
-        let mut seed = 7_u64;
-        let mut random = |below: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (seed >> 33) % below
-        };
+        let mut numbers = Random::new(7);
+        let mut random = |below: u64| numbers.below(below);
         let (mut rows_seen, mut named) = (0, 0);
         for round in 0..4000 {
             let line_range = [1, 4, 10, 12, 14, 15, 242][random(7) as usize];

@@ -1,6 +1,6 @@
-//! The lookup table: sorted symbols, and what of a symbol sticks out behind those nested in it.
+//! Lookup table: symbols sorted by start, and the tails of symbols behind those nested in them.
 
-/// Where the name of a symbol is, and what the symbol is.
+/// Table that holds the name of a symbol, and kind of the symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Origin {
@@ -23,7 +23,7 @@ impl Origin {
 const SIZE_BITS: u32 = 29;
 const MAX_SIZE: u64 = (1 << SIZE_BITS) - 1;
 
-/// A symbol in 16 bytes.
+/// Symbol in 16 bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     start: u64,
@@ -69,7 +69,7 @@ impl Entry {
     }
 }
 
-/// A range in which a symbol shows again after one that started later has ended.
+/// Range in which a symbol is visible again after one that started later has ended.
 #[derive(Debug, Clone, Copy)]
 struct Tail {
     start: u64,
@@ -80,7 +80,7 @@ struct Tail {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     entries: Vec<Entry>,
-    /// Disjoint and sorted. Few: nesting is rare, found mostly in assembly.
+    /// Disjoint and sorted. Nesting is rare, and found mostly in assembly.
     tails: Vec<Tail>,
 }
 
@@ -99,7 +99,7 @@ impl Table {
         &self.entries
     }
 
-    /// Of the symbols that cover `svma`, the one that starts last.
+    /// Returns the symbol that covers `svma`; of several, the one that starts last.
     pub(super) fn lookup(&self, svma: u64) -> Option<&Entry> {
         let after = self.entries.partition_point(|entry| entry.start <= svma);
         let entry = &self.entries[after.checked_sub(1)?];
@@ -112,8 +112,8 @@ impl Table {
     }
 }
 
-/// One sweep from low to high. `open` holds the symbols that may still reach past the
-/// current one, innermost last; each is pushed and popped once, so this is linear, and
+/// Computes the tails in one sweep from low to high. `open` holds the symbols that may still reach
+/// past the current one, innermost last; each is pushed and popped once, so this is linear, and
 /// there are at most as many tails as symbols.
 fn tails(entries: &[Entry]) -> Vec<Tail> {
     let mut tails = Vec::new();
@@ -149,6 +149,7 @@ fn tails(entries: &[Entry]) -> Vec<Tail> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rprof_testing::Random;
 
     fn table(symbols: &[(u64, u64)]) -> Table {
         let entry = |(index, &(start, size)): (usize, &(u64, u64))| {
@@ -164,14 +165,11 @@ mod tests {
         assert_eq!((entry.end(), entry.origin()), (u64::MAX, Origin::PltHeader));
     }
 
-    /// Every address against the definition: of those that cover it, the last to start.
+    /// Compares each address with the definition: of the symbols that cover it, the last to start.
     #[test]
     fn agrees_with_the_definition() {
-        let mut seed = 1_u64;
-        let mut random = |below: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (seed >> 33) % below
-        };
+        let mut numbers = Random::new(1);
+        let mut random = |below: u64| numbers.below(below);
         for round in 0..500 {
             let symbols: Vec<(u64, u64)> = (0..1 + round % 20)
                 .map(|_| (10 + random(80), random(40)))

@@ -1,12 +1,11 @@
 //! Lookups of a few addresses give what those of all give.
 
 use super::*;
+use rprof_testing::Random;
 
-fn random_from(mut seed: u64) -> impl FnMut(u64) -> u64 {
-    move |below| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (seed >> 33) % below.max(1)
-    }
+fn random_from(seed: u64) -> impl FnMut(u64) -> u64 {
+    let mut numbers = Random::new(seed);
+    move |below| numbers.below(below)
 }
 
 /// Addresses around the symbols of a file, sorted.
@@ -23,8 +22,8 @@ fn addresses(all: &[(u64, u64)], count: u64, random: &mut impl FnMut(u64) -> u64
     svmas
 }
 
-/// Asks about the same addresses with and without saying so first. Returns how many had a table of
-/// their own.
+/// Looks up the same addresses with and without announcing them. Returns the number of lookups that
+/// had a table of their own.
 fn compare(data: &[u8], rounds: u64, random: &mut impl FnMut(u64) -> u64) -> usize {
     let Ok(whole) = ElfSymbols::parse(data) else {
         return 0;
@@ -75,7 +74,7 @@ fn a_few_addresses_of_real_files() {
 /// Kind, flags, address, link, entry size, bytes, and the name's place.
 type Section<'a> = (u32, u64, u64, u32, u64, &'a [u8], u32);
 
-/// An ELF file with random symbols: close together, nested, without size, with aliases.
+/// Makes an ELF file with random symbols: close together, nested, without size, with aliases.
 fn random_file(random: &mut impl FnMut(u64) -> u64) -> Vec<u8> {
     let names = b"\0_a\0b\0__c\0d@V1\0e@@V2\0SyS_f\0_ZN1AC1Ev\0_ZN1AC2Ev\0";
     let name_starts = [1, 4, 6, 10, 15, 21, 27, 38];

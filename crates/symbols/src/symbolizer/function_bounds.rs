@@ -11,25 +11,26 @@ use rprof_image::{ImageKey, ImageSource};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// More bounds than any honest file has; beyond that addresses are looked up one by one.
+/// Most bounds of an image, more than any honest file has; with more, addresses are looked up one
+/// by one.
 const MOST: usize = 1 << 24;
 
-/// Bounds in a bucket, on average, or up to twice as many.
+/// Number of bounds in a bucket, on average, or up to twice as many.
 const IN_BUCKET: usize = 4;
 
-/// Bounds that are compared with an offset at a time.
+/// Number of bounds that are compared with an offset at a time.
 const AT_A_TIME: usize = 8;
 
-/// Bounds in a bucket that are searched.
+/// Number of bounds in a bucket from which on they are searched.
 const MANY: usize = 64;
 
 /// Most bits of an offset within its bucket.
 const LOW_BITS: u32 = 16;
 
-/// Buckets that any image may have, beside one for each of its bounds.
+/// Number of buckets that any image may have, in addition to one for each of its bounds.
 const FEW_BUCKETS: u64 = 4096;
 
-/// The offsets of an image at which the answer to a lookup may change.
+/// Offsets of an image at which the answer to a lookup may change.
 ///
 /// Small, as those of all images together are to stay near the processor: three bytes for each
 /// bound, in two places.
@@ -52,7 +53,8 @@ pub struct FunctionBounds {
 struct Bucket {
     /// Number of bounds before it.
     first: u32,
-    /// The last of those, as distance from the base; of the first bucket 0, which is a bound.
+    /// The last bound before it, as distance from the base; for the first bucket 0, which is a
+    /// bound.
     before: u32,
 }
 
@@ -280,14 +282,12 @@ impl Symbolizer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rprof_testing::Random;
 
     #[test]
     fn the_last_bound_before_stands_for_an_offset() {
-        let mut seed = 1_u64;
-        let mut random = |below: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (seed >> 33) % below
-        };
+        let mut numbers = Random::new(1);
+        let mut random = |below: u64| numbers.below(below);
         for round in 0..300 {
             let spread = 1 << (3 + round % 25);
             let base = random(1000);

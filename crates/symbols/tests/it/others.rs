@@ -2,6 +2,7 @@
 
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
 use rprof_symbols::{ImageKey, Symbolizer};
+use rprof_testing::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::Write;
@@ -46,16 +47,10 @@ pub(crate) fn addresses(path: &Path, count: usize, seed: u64) -> Vec<(u64, u64)>
     let bytes = std::fs::read(path).unwrap();
     let file = object::File::parse(&bytes[..]).unwrap();
     let text = file.section_by_name(".text").unwrap();
-    let mut state = seed | 1;
-    let mut random = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (state >> 20) % text.size()
-    };
+    let mut random = Random::new(seed);
     let mut found: Vec<(u64, u64)> = (0..count)
         .filter_map(|_| {
-            let svma = text.address() + random();
+            let svma = text.address() + random.below(text.size());
             let segment = file
                 .segments()
                 .find(|s| (s.address()..s.address() + s.size()).contains(&svma))?;
