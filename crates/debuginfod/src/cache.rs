@@ -1,6 +1,6 @@
-//! The folder that is shared with the client of elfutils: `CACHE/BUILDID/debuginfo` and
-//! `.../executable`. An empty file says that servers did not have it; for how long that is believed,
-//! and when files are thrown away, stands in files beside the folders.
+//! Cache folder shared with the client of elfutils: `CACHE/BUILDID/debuginfo` and `.../executable`.
+//! An empty file marks a file that servers did not have; control files beside the folders state how
+//! long such a mark is valid, and when unused files are removed.
 //!
 //! Source: debuginfod-client-config(7), and the folder that the client of elfutils 0.188 makes.
 
@@ -12,18 +12,18 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tempfile::NamedTempFile;
 
-/// What the cache knows of a file.
+/// State of a file in the cache.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Cached {
-    /// It is here.
+    /// The file is in the cache, at this path.
     File(PathBuf),
-    /// Servers did not have it, a short time ago.
+    /// Servers did not have the file a short time ago.
     Missing,
-    /// Nothing.
+    /// The cache has neither the file nor a mark.
     Unknown,
 }
 
-/// The cache.
+/// Cache folder of the elfutils client.
 #[derive(Debug)]
 pub(crate) struct Cache {
     root: PathBuf,
@@ -55,7 +55,7 @@ impl Cache {
         }
     }
 
-    /// A file to download into, in the folder where it will be.
+    /// Creates a temporary file to download into, in the folder of its final place.
     pub(crate) fn begin(&self, build_id: &BuildId, kind: RemoteKind) -> io::Result<NamedTempFile> {
         let path = self.path(build_id, kind);
         let folder = path.parent().unwrap_or(&self.root);
@@ -68,7 +68,7 @@ impl Cache {
         tempfile::Builder::new().prefix(&prefix).tempfile_in(folder)
     }
 
-    /// Puts a complete file into its place, in one step.
+    /// Moves a complete file to its final place, atomically.
     pub(crate) fn keep(
         &self,
         file: NamedTempFile,
@@ -82,7 +82,7 @@ impl Cache {
         Ok(path)
     }
 
-    /// Remembers that servers do not have it.
+    /// Marks a file that servers do not have.
     pub(crate) fn keep_missing(&self, build_id: &BuildId, kind: RemoteKind) -> io::Result<()> {
         let file = self.begin(build_id, kind)?;
         file.as_file()
@@ -91,9 +91,9 @@ impl Cache {
         file.persist(path).map(drop).map_err(|error| error.error)
     }
 
-    /// Removes what nobody has read for a week (or what `max_unused_age_s` says), if nobody has
-    /// done so for a day (`cache_clean_interval_s`). Nothing in it is followed out of the cache,
-    /// and only what has the form of a build-id is touched.
+    /// Removes files that were not read for a week (or `max_unused_age_s`), at most once a day
+    /// (`cache_clean_interval_s`). Links are not followed out of the cache, and only folders named
+    /// like a build-id are touched.
     pub(crate) fn clean(&self) -> io::Result<()> {
         const STAMP: &str = "cache_clean_interval_s";
         let stamp = self.root.join(STAMP);
@@ -123,7 +123,7 @@ impl Cache {
         Ok(())
     }
 
-    /// The number in a control file.
+    /// Reads the number of seconds in a control file.
     fn seconds(&self, name: &str, default: u64) -> Duration {
         let text = fs::read_to_string(self.root.join(name)).unwrap_or_default();
         Duration::from_secs(text.trim().parse().unwrap_or(default))
@@ -153,7 +153,7 @@ fn age(metadata: &Metadata) -> Duration {
     metadata.modified().map_or(Duration::MAX, since)
 }
 
-/// How long ago it was; no time at all for the future.
+/// Returns the time since `time`; zero for the future.
 fn since(time: SystemTime) -> Duration {
     time.elapsed().unwrap_or_default()
 }

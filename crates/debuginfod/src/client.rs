@@ -1,4 +1,4 @@
-//! [`Client`]: the cache first, then each server.
+//! [`Client`]: searches the cache, then each server.
 
 use crate::cache::{Cache, Cached};
 use crate::outcome::{Failure, FetchResult, Outcome};
@@ -11,29 +11,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How a download goes.
+/// Progress of a download.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
-    /// The image that lacks the file.
+    /// Image that lacks the file.
     pub image: &'a Path,
     /// Bytes received.
     pub received: u64,
-    /// The size of the file in bytes, where the server tells.
+    /// Size of the file in bytes, if the server states it.
     pub expected: Option<u64>,
 }
 
 type OnProgress = Box<dyn Fn(Progress<'_>) + Send + Sync>;
 
-/// Asks servers for files that this machine lacks. Shared by reference: several threads may
-/// ask at the same time.
+/// Client that requests files which this machine lacks. Shared by reference: several threads may
+/// request files at the same time.
 pub struct Client {
     settings: Settings,
     cache: Cache,
     cancelled: Arc<AtomicBool>,
     on_progress: OnProgress,
-    /// From the first request on.
+    /// End of the time for downloads, set by the first request.
     deadline: OnceLock<Instant>,
-    /// By server: whether it failed in a way that will not pass soon.
+    /// True for each server that failed in a way that will not pass soon.
     given_up: Vec<AtomicBool>,
     outcomes: Mutex<Vec<Outcome>>,
 }
@@ -47,7 +47,7 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client, which has asked for nothing yet.
+    /// Creates a client, without any request.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
@@ -65,26 +65,27 @@ impl Client {
         }
     }
 
-    /// Downloads end, and none begins any more, once this is true.
+    /// Sets a flag that ends downloads, and prevents new ones, once it is true.
     #[must_use]
     pub fn cancelled_by(mut self, flag: Arc<AtomicBool>) -> Self {
         self.cancelled = flag;
         self
     }
 
-    /// Calls this some times a second while something is downloaded.
+    /// Sets a function that is called some times a second during downloads.
     #[must_use]
     pub fn on_progress(mut self, call: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Self {
         self.on_progress = Box::new(call);
         self
     }
 
-    /// What came of each request so far, in the order in which they ended.
+    /// Returns the outcomes of the requests that ended since the last call, in the order in which
+    /// they ended.
     pub fn take_outcomes(&self) -> Vec<Outcome> {
         std::mem::take(&mut self.outcomes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The file, and what came of the request.
+    /// Returns the path of the file, if it could be had, and the outcome.
     fn get(
         &self,
         wanted: &RemoteFile<'_>,
@@ -138,7 +139,8 @@ impl Client {
         }
     }
 
-    /// Path and size, or `None` if the server does not have it.
+    /// Downloads from one server. Returns path and size in bytes, or `None` if the server does not
+    /// have the file.
     fn fetch_from(
         &self,
         url: &str,
@@ -180,7 +182,7 @@ impl Client {
         Ok(Some((kept.map_err(cannot)?, bytes)))
     }
 
-    /// How long is left for downloads; all of it before the first.
+    /// Returns the time left for downloads; all of it before the first.
     #[must_use]
     pub fn time_left(&self) -> Duration {
         self.deadline.get().map_or(self.settings.total_time, |end| {

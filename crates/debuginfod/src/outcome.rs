@@ -1,42 +1,42 @@
-//! What came of a request, in words for the user.
+//! Outcomes of requests, with messages for the user.
 
 use rprof_image::{BuildId, RemoteKind};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What came of one request.
+/// Outcome of one request.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The image that lacks the file.
+    /// Image that lacks the file.
     pub image: PathBuf,
-    /// The build-id that was asked for.
+    /// Build-id of the requested file.
     pub build_id: BuildId,
-    /// What was asked for.
+    /// Kind of the requested file.
     pub kind: RemoteKind,
-    /// What came of it.
+    /// Result of the request.
     pub result: FetchResult,
 }
 
-/// What came of a request.
+/// Result of a request.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FetchResult {
-    /// It was downloaded.
+    /// The file was downloaded.
     Fetched {
-        /// Its size in bytes.
+        /// Size in bytes.
         bytes: u64,
-        /// The server that had it.
+        /// Server that had it.
         from: String,
     },
-    /// It was in the cache.
+    /// The file was in the cache.
     Cached,
     /// No server has it, or none had it minutes ago.
     Missing,
-    /// It is not known whether a server has it.
+    /// The request failed: it is not known whether a server has the file.
     Failed(Failure),
 }
 
-/// Why a server was no help. Each has its remedy.
+/// Cause for which a server was no help. Each has its remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
@@ -45,18 +45,18 @@ pub enum Failure {
     Server {
         /// The server.
         url: String,
-        /// What it was.
+        /// Error of the connection or the protocol.
         error: String,
     },
-    /// The server answers with an error.
+    /// The server answered with an error.
     #[error("{url} answers with HTTP status {status}; try again later")]
     Status {
         /// The server.
         url: String,
-        /// The status.
+        /// HTTP status code.
         status: u16,
     },
-    /// The server is too slow.
+    /// The server was too slow.
     #[error(
         "{url} sends too little in {} s; a larger DEBUGINFOD_TIMEOUT waits longer",
         patience.as_secs_f32()
@@ -64,18 +64,18 @@ pub enum Failure {
     Slow {
         /// The server.
         url: String,
-        /// How long was waited.
+        /// Time that was waited.
         patience: Duration,
     },
-    /// The file is larger than allowed.
+    /// The file is larger than the limit.
     #[error("{url} sends more than {max} bytes; a larger DEBUGINFOD_MAXSIZE takes more")]
     TooLarge {
         /// The server.
         url: String,
-        /// How much is allowed.
+        /// Limit in bytes.
         max: u64,
     },
-    /// What the server sent is another file.
+    /// The server sent another file.
     #[error("{url} sent a file that is not the one of this build-id; it was thrown away")]
     WrongFile {
         /// The server.
@@ -88,10 +88,10 @@ pub enum Failure {
         total.as_secs_f32()
     )]
     TimeOver {
-        /// How long was allowed.
+        /// Limit for all downloads together.
         total: Duration,
     },
-    /// The user had enough.
+    /// The user cancelled.
     #[error("stopped by you; what came is kept")]
     Cancelled,
     /// The cache cannot be written.
@@ -99,7 +99,7 @@ pub enum Failure {
     Cache {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         error: std::io::Error,
     },
 }

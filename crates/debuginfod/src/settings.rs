@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why there is nobody to ask.
+/// Cause for which no server can be asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
@@ -13,21 +13,21 @@ pub enum SettingsError {
         "DEBUGINFOD_URLS names no server; set it, for instance to https://debuginfod.elfutils.org/"
     )]
     NoServers,
-    /// Something in it is no address of a server.
+    /// An entry of `DEBUGINFOD_URLS` is no address of a server.
     #[error("DEBUGINFOD_URLS has {0:?}, which is not an http:// or https:// address")]
     NotHttp(String),
-    /// It asks for checks that are not made here.
+    /// `DEBUGINFOD_URLS` requires signature checks, which are not implemented here.
     #[error(
         "DEBUGINFOD_URLS has ima:enforcing, and rprof checks no IMA signatures; \
          name servers that need none"
     )]
     Signatures,
-    /// A number is none.
+    /// A variable that must be a number is none.
     #[error("{name} is {value:?}, which is not a number")]
     NotANumber {
         /// The variable.
         name: &'static str,
-        /// What it is set to.
+        /// Value of the variable.
         value: String,
     },
     /// Neither `XDG_CACHE_HOME` nor `HOME` is set.
@@ -37,25 +37,25 @@ pub enum SettingsError {
     NoCache,
 }
 
-/// Whom to ask, where to keep what comes, and how long and how much to wait for.
+/// Servers, cache folder, and limits on time and size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Addresses of servers, without a slash at the end; asked in this order.
     pub urls: Vec<String>,
-    /// The cache.
+    /// Cache folder.
     pub cache: PathBuf,
-    /// A server that does not begin to answer, or sends less than 100 KiB (or all), in this
-    /// time is not waited for, and not asked again.
+    /// Longest time in which a server must begin to answer, and then send each 100 KiB (or the
+    /// rest). A slower server is not asked again.
     pub patience: Duration,
-    /// All downloads together take no longer than this.
+    /// Longest time for all downloads together.
     pub total_time: Duration,
-    /// No file is larger than this, in bytes.
+    /// Largest file, in bytes.
     pub max_size: u64,
 }
 
 impl Settings {
-    /// Default of [`Settings::patience`]. elfutils waits for 90 s, but there somebody has
-    /// asked for one file, and here for whatever is missing.
+    /// Default of [`Settings::patience`]. elfutils waits for 90 s, but for a single file that a
+    /// user asked for.
     pub const PATIENCE: Duration = Duration::from_secs(20);
     /// Default of [`Settings::total_time`].
     pub const TOTAL_TIME: Duration = Duration::from_secs(180);
@@ -63,20 +63,20 @@ impl Settings {
     /// LLVM) have 2 to 3 GiB.
     pub const MAX_SIZE: u64 = 4 << 30;
 
-    /// Those of the environment: `DEBUGINFOD_URLS`, `DEBUGINFOD_CACHE_PATH` (else
+    /// Reads the settings from the environment: `DEBUGINFOD_URLS`, `DEBUGINFOD_CACHE_PATH` (else
     /// `XDG_CACHE_HOME`, else `HOME`), `DEBUGINFOD_TIMEOUT`, `DEBUGINFOD_MAXTIME`,
     /// `DEBUGINFOD_MAXSIZE`. Source: debuginfod-client-config(7).
     ///
     /// # Errors
-    /// Why nobody can be asked.
+    /// [`SettingsError`], if no server can be asked.
     pub fn from_environment() -> Result<Self, SettingsError> {
         Self::from_variables(std::env::var_os)
     }
 
-    /// [`Settings::from_environment`], with another environment.
+    /// Reads the settings from another environment, as [`Settings::from_environment`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Settings::from_environment`].
     pub fn from_variables(
         get: impl Fn(&'static str) -> Option<OsString>,
     ) -> Result<Self, SettingsError> {
@@ -125,7 +125,7 @@ impl Settings {
     }
 }
 
-/// The servers in a list, which may have policies for signatures between them.
+/// Parses a list of servers, which may have signature policies between them.
 fn servers(list: &str) -> Result<Vec<String>, SettingsError> {
     let mut urls: Vec<String> = Vec::new();
     for word in list.split_whitespace() {

@@ -1,4 +1,4 @@
-//! One file from one server, in bounded time and size.
+//! Download of one file from one server, in bounded time and size.
 //!
 //! The exchange runs on a thread of its own, which is left to itself when time is over: name
 //! resolution, a handshake or a read cannot be interrupted, but nobody has to wait for them.
@@ -12,43 +12,43 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use ureq::{Agent, Timeout};
 
-/// What is allowed.
+/// Limits of a download.
 pub(crate) struct Limits<'a> {
     /// See [`Settings::patience`](crate::Settings::patience).
     pub(crate) patience: Duration,
-    /// When all downloads must be over.
+    /// End of the time for all downloads.
     pub(crate) deadline: Instant,
-    /// How long that was at first.
+    /// Time for all downloads, for messages.
     pub(crate) total: Duration,
     pub(crate) max_size: u64,
     pub(crate) cancelled: &'a AtomicBool,
 }
 
-/// What the thread and those who wait for it share.
+/// State shared by the thread and its waiters.
 #[derive(Default)]
 struct State {
     received: AtomicU64,
-    /// 0 where the server does not say.
+    /// Size in bytes; 0 if the server does not state it.
     expected: AtomicU64,
     stop: AtomicBool,
 }
 
-/// How the exchange ended.
+/// Result of the exchange.
 enum End {
     Done(u64),
     NotFound,
     Failed(Failure),
 }
 
-/// Progress that counts as one, in bytes, in the time of [`Limits::patience`].
+/// Bytes that must arrive in each period of [`Limits::patience`].
 const ENOUGH: u64 = 100 << 10;
-/// Between two looks at the clock.
+/// Interval at which time limits and cancellation are checked.
 const TICK: Duration = Duration::from_millis(50);
-/// Servers send one to where the file lies, and some again to another name of that place.
+/// Most redirects: servers send one to the place of the file, and some another to a mirror.
 const MAX_REDIRECTS: u32 = 4;
 
-/// Downloads `url`/`path` into `file`. Answers its size in bytes, or `None` if the server does
-/// not have it. `progress` is told bytes received and, if known, expected.
+/// Downloads `url`/`path` into `file`. Returns its size in bytes, or `None` if the server does not
+/// have it. `progress` is called with bytes received and, if known, expected.
 pub(crate) fn download(
     url: &str,
     path: &str,
@@ -117,7 +117,7 @@ pub(crate) fn download(
     Err(failure)
 }
 
-/// What the thread does.
+/// Work of the thread.
 struct Job {
     server: String,
     whole: String,
@@ -135,7 +135,7 @@ impl Job {
         })
     }
 
-    /// `None` as the error: there is no such file.
+    /// Performs the exchange. An error of `None` means that there is no such file.
     fn try_run(&self, mut file: File) -> Result<End, Option<Failure>> {
         let agent = Agent::new_with_config(
             Agent::config_builder()

@@ -6,21 +6,21 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A file that a process has mapped, or had.
+/// File that a process has mapped, or had.
 #[derive(Debug, Clone)]
 pub struct MappedFile<'a> {
-    /// The process, as numbered here.
+    /// Process, by its number in this PID namespace.
     pub pid: i32,
     /// AVMAs of the mapping.
     pub range: Range<u64>,
-    /// The path as recorded, without ` (deleted)`. `None` where the name is no path, as that of a
+    /// Path as recorded, without ` (deleted)`. `None` where the name is no path, as that of a
     /// memfd.
     pub path: Option<&'a [u8]>,
-    /// What must be found at a path that is not that of the mapping itself.
+    /// Identity that a file must have at a path other than that of the mapping itself.
     pub identity: FileIdentity,
 }
 
-/// A path under which a mapped file may be found.
+/// Path under which a mapped file may be found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     /// The path.
@@ -38,7 +38,7 @@ impl MappedFile<'_> {
             .find_map(|candidate| self.open_at(&candidate))
     }
 
-    /// Opens the file at a path, if it is the one that is meant.
+    /// Opens the file at a path, if it has the expected identity.
     #[must_use]
     pub fn open_at(&self, candidate: &Candidate) -> Option<ImageFile> {
         // A name that does not begin at the root leads to nowhere in particular.

@@ -1,11 +1,11 @@
-//! Which image is meant, and how to know it again.
+//! Identity of images: the key of a lookup, and the marks by which a file is recognised.
 
 use crate::ImageFile;
 use crate::notes::build_id_of;
 use rprof_records::BuildId;
 use std::path::{Path, PathBuf};
 
-/// What sort of image it is, and so what the offsets of a lookup mean.
+/// Kind of an image, which determines the meaning of offsets.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ImageSource {
     /// An ELF file at this path, which is opened as it stands (callers prepend
@@ -41,19 +41,19 @@ impl ImageKey {
         }
     }
 
-    /// An ELF file.
+    /// Key of an ELF file.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self::new(ImageSource::File(path.into()))
     }
 
-    /// The kernel.
+    /// Key of the kernel.
     #[must_use]
     pub fn kernel() -> Self {
         Self::new(ImageSource::Kernel)
     }
 
-    /// A kernel module. `name` may be given as `/proc/modules`, perf.data (`[name]`) or
-    /// the file system (`.../name.ko.xz`) have it: dashes count as underscores.
+    /// Key of a kernel module. `name` may have the form of `/proc/modules`, perf.data (`[name]`) or
+    /// the file system (`.../name.ko.xz`): dashes count as underscores.
     #[must_use]
     pub fn kernel_module(name: &str) -> Self {
         let name = name.rsplit('/').next().unwrap_or(name);
@@ -62,44 +62,44 @@ impl ImageKey {
         Self::new(ImageSource::KernelModule(name.replace('-', "_").into()))
     }
 
-    /// The vdso.
+    /// Key of the vdso.
     #[must_use]
     pub fn vdso() -> Self {
         Self::new(ImageSource::Vdso)
     }
 
-    /// The build-id that was recorded. Symbols of an image with another build-id, or
-    /// with none, are then never shown.
+    /// Sets the recorded build-id. Symbols of an image with another build-id, or with none, are
+    /// then never shown.
     #[must_use]
     pub fn with_build_id(mut self, build_id: Option<BuildId>) -> Self {
         self.build_id = build_id;
         self
     }
 
-    /// The inode number that was recorded. It is compared only where no build-id is
-    /// expected; leave it out for recordings from another machine.
+    /// Sets the recorded inode number. It is compared only where no build-id is expected; leave it
+    /// out for recordings from another machine.
     #[must_use]
     pub fn with_inode(mut self, inode: Option<u64>) -> Self {
         self.inode = inode;
         self
     }
 
-    /// Where the kernel (`_text`, or `_stext` if there is none) or the module started
-    /// when it was recorded, as AVMA. With it, addresses from before a reboot are moved
-    /// to where the same kernel runs today (KASLR). Without it they are taken as they are.
+    /// Sets the AVMA at which the kernel (`_text`, or `_stext` if there is none) or the module
+    /// started when it was recorded. With it, addresses from before a reboot are moved to where the
+    /// same kernel runs today (KASLR). Without it they are taken unchanged.
     #[must_use]
     pub fn with_recorded_start(mut self, avma: Option<u64>) -> Self {
         self.recorded_start = avma;
         self
     }
 
-    /// What sort of image it is.
+    /// Returns the kind of image.
     #[must_use]
     pub fn source(&self) -> &ImageSource {
         &self.source
     }
 
-    /// The path, for an ELF file.
+    /// Returns the path, for an ELF file.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match &self.source {
@@ -108,19 +108,19 @@ impl ImageKey {
         }
     }
 
-    /// The build-id that is expected.
+    /// Returns the expected build-id.
     #[must_use]
     pub fn build_id(&self) -> Option<&BuildId> {
         self.build_id.as_ref()
     }
 
-    /// The inode number that is expected.
+    /// Returns the expected inode number.
     #[must_use]
     pub fn inode(&self) -> Option<u64> {
         self.inode
     }
 
-    /// See [`ImageKey::with_recorded_start`].
+    /// Returns the start set by [`ImageKey::with_recorded_start`], as AVMA.
     #[must_use]
     pub fn recorded_start(&self) -> Option<u64> {
         self.recorded_start
@@ -130,11 +130,11 @@ impl ImageKey {
 /// Identity of a mapped file, as far as the record of its mapping has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileIdentity {
-    /// Its build-id.
+    /// Build-id.
     BuildId(BuildId),
-    /// Its inode number. Device numbers do not compare on overlay file systems and btrfs.
+    /// Inode number. Device numbers do not compare on overlay file systems and btrfs.
     Inode(u64),
-    /// Nothing but its path.
+    /// No mark but the path.
     Unknown,
 }
 

@@ -3,28 +3,28 @@
 use crate::notes::build_id_in_notes;
 use rprof_records::BuildId;
 
-/// A loaded module, as `/proc/modules` lists it.
+/// Loaded module, as listed in `/proc/modules`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KernelModule {
-    /// Its name, with underscores.
+    /// Name, with underscores.
     pub name: Box<str>,
     /// AVMA at which it is loaded; 0 where the kernel hides addresses.
     pub start: u64,
-    /// Its length in memory, in bytes. Since Linux 6.4 modules have several ranges, and
-    /// this is the sum of all, though `start` is that of the code alone.
+    /// Length in memory, in bytes. Since Linux 6.4 modules have several ranges, and this is the sum
+    /// of all, though `start` is that of the code alone.
     pub size: u64,
 }
 
-/// The build-id of the running kernel, from `/sys/kernel/notes`. `None` if it cannot be
-/// read or the kernel was built without.
+/// Returns the build-id of the running kernel, from `/sys/kernel/notes`. Returns `None` if it
+/// cannot be read or the kernel was built without.
 #[must_use]
 pub fn running_kernel_build_id() -> Option<BuildId> {
     native_notes("/sys/kernel/notes")
 }
 
-/// The build-id of a loaded module, from `/sys/module/NAME/notes/.note.gnu.build-id`.
-/// `None` if no such module is loaded, it is built in, or has no build-id.
+/// Returns the build-id of a loaded module, from `/sys/module/NAME/notes/.note.gnu.build-id`.
+/// Returns `None` if no such module is loaded, it is built in, or has no build-id.
 #[must_use]
 pub fn module_build_id(name: &str) -> Option<BuildId> {
     // The name may come from a file and must not lead out of the folder.
@@ -39,7 +39,7 @@ fn native_notes(path: &str) -> Option<BuildId> {
     build_id_in_notes(&std::fs::read(path).ok()?, cfg!(target_endian = "big"), 4)
 }
 
-/// The loaded modules. Empty if there are none or `/proc/modules` cannot be read.
+/// Returns the loaded modules. Empty if there are none or `/proc/modules` cannot be read.
 #[must_use]
 pub fn loaded_modules() -> Vec<KernelModule> {
     std::fs::read_to_string("/proc/modules")
@@ -47,7 +47,7 @@ pub fn loaded_modules() -> Vec<KernelModule> {
         .unwrap_or_default()
 }
 
-/// `name size users dependencies state address [taints]`, see proc(5).
+/// Parses lines `name size users dependencies state address [taints]`: see proc(5).
 fn parse_modules(list: &str) -> Vec<KernelModule> {
     let module = |line: &str| {
         let mut words = line.split_ascii_whitespace();

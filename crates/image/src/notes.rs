@@ -1,4 +1,4 @@
-//! ELF notes, of which one is the build-id.
+//! ELF notes, and the build-id among them.
 
 use object::Endianness;
 use object::elf;

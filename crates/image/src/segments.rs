@@ -1,4 +1,4 @@
-//! [`Segments`]: from file offsets to SVMAs and back.
+//! [`Segments`]: translation of file offsets to SVMAs and back.
 
 use object::Endianness;
 use object::elf;
@@ -64,7 +64,7 @@ const MAX_SEGMENTS: usize = 256;
 #[derive(Debug, Clone, Default)]
 pub struct Segments(Box<[Segment]>);
 
-/// How surely a segment has a byte of the file, the surest first.
+/// Certainty with which a segment contains a byte of the file, the most certain first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Claim {
     Code,
@@ -76,12 +76,13 @@ enum Claim {
 }
 
 impl Segment {
-    /// File offset at which the first page begins that is mapped.
+    /// Returns the file offset at which the first mapped page begins.
     fn page_start(&self) -> u64 {
         self.offset & !(PAGES[0] - 1)
     }
 
-    /// File offset at which the last page ends, if so many bytes were mapped.
+    /// Returns the file offset at which the last mapped page ends, if the segment had `len` bytes
+    /// in the file.
     fn page_end(&self, len: u64) -> u64 {
         let end = self.offset.saturating_add(len);
         end.checked_next_multiple_of(PAGES[0]).unwrap_or(u64::MAX)

@@ -3,7 +3,7 @@
 /// Longest vdso that is read. Real ones have one to three pages.
 const MAX_LEN: usize = 1 << 20;
 
-/// A copy of this process's own `[vdso]`. `None` if there is none or it makes no sense.
+/// Returns a copy of this process's own `[vdso]`. Returns `None` if there is none or it is damaged.
 ///
 /// It serves for other processes whose vdso has the same build-id; a 32-bit process
 /// has another vdso than a 64-bit one.
@@ -22,8 +22,8 @@ pub fn vdso_image() -> Option<Vec<u8>> {
     Some(bytes.to_vec())
 }
 
-/// The function at an address of the vsyscall page of x86-64, and the distance from its start. The
-/// page is at the same place in each process; no file or mapping tells of it.
+/// Returns the function at an address of the vsyscall page of x86-64, and the distance from its
+/// start. The page is at the same place in each process; no file or mapping tells of it.
 ///
 /// Source: `arch/x86/entry/vsyscall/vsyscall_emu_64.S`, and the names of its targets in kernels
 /// before 3.1.
@@ -36,7 +36,7 @@ pub fn vsyscall(address: u64) -> Option<(&'static str, u64)> {
     Some((FUNCTIONS.get(index)?, inside % 1024))
 }
 
-/// Length of the readable `[vdso]` mapping that starts at `start`.
+/// Returns the length in bytes of the readable `[vdso]` mapping that starts at `start`.
 fn mapping_len(maps: &str, start: u64) -> Option<usize> {
     let named = maps.lines().filter(|line| line.ends_with("[vdso]"));
     let of = |line: &str| {

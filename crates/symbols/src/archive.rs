@@ -61,7 +61,8 @@ struct Entry {
 }
 
 impl Archive {
-    /// `None` where that is none, or has no ELF file in it.
+    /// Reads the directory of an archive. Returns `None` if the file is no archive, or holds no
+    /// stored ELF file.
     pub(crate) fn open(file: ImageFile, path: &Path) -> Option<Archive> {
         if !file.bytes().starts_with(LOCAL) {
             return None;
@@ -80,7 +81,8 @@ impl Archive {
         (!entries.is_empty()).then_some(Archive { entries })
     }
 
-    /// The image at an offset of the archive, and the offset in it.
+    /// Returns the number of the image that contains an offset of the archive, and the offset
+    /// within that image.
     pub(crate) fn image_at(&self, offset: u64) -> Option<(usize, u64)> {
         let offset = usize::try_from(offset).ok()?;
         let holds = |entry: &Entry| entry.part.range.contains(&offset);
@@ -91,7 +93,7 @@ impl Archive {
         ))
     }
 
-    /// An image by its number.
+    /// Returns an image by its number, parsed on first use.
     pub(crate) fn image(&self, number: usize) -> Result<&ElfImage<Part>, Reason> {
         let entry = self.entries.get(number).ok_or(Reason::OutsideImage)?;
         let open = || {
@@ -102,7 +104,8 @@ impl Archive {
     }
 }
 
-/// Where ELF files stand in the archive that are not compressed.
+/// Returns the byte ranges of the uncompressed ELF files. Returns `None` if the central directory
+/// is damaged.
 fn stored(bytes: &[u8]) -> Option<Vec<Range<usize>>> {
     let half = |at: usize| Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?) as usize);
     let word = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?) as usize);
@@ -143,7 +146,7 @@ mod tests {
     use crate::{ImageKey, Symbolizer};
     use std::io::Write;
 
-    /// A zip file with one entry, behind which another is that says it is compressed.
+    /// Makes a zip file of a stored entry, followed by an entry that is marked as compressed.
     fn zip(contents: &[u8]) -> (Vec<u8>, u64) {
         let mut out = Vec::new();
         let mut central = Vec::new();

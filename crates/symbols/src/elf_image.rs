@@ -9,20 +9,21 @@ use rprof_image::{BuildId, ImageFile, ImageKey, build_id_of, vdso_image};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// An image, and once something is asked for that it does not have, its debug file.
+/// An ELF image, and its debug file, which is opened once something is needed that the image lacks.
 ///
 /// The image translates file offsets to SVMAs; both have the same SVMAs. As in `perf`
 /// (found by experiment with 6.1), the symbols of a debug file take the place of the image's
 /// own, `.dynsym` included, and only PLT entries still come from the image.
 ///
-/// Where `perf` 6.1 is wrong, this is not: if the image has no `.dynsym` (a static program),
+/// Unlike `perf` 6.1, this translates offsets correctly in a further case: if the image has no
+/// `.dynsym` (a static program),
 /// `perf` translates with the program headers of the debug file, and names other functions.
 #[derive(Debug)]
 pub(crate) struct ElfImage<D> {
     image: ElfSymbols<D>,
-    /// Where it was found. `None` for the vdso, which is no file.
+    /// Path under which it was found. `None` for the vdso, which is no file.
     path: Option<PathBuf>,
-    /// Everything below is found when first needed.
+    /// Links to other files; read at first use, as are all fields below.
     links: OnceLock<Links>,
     debug: OnceLock<Option<DebugFile>>,
     mini: OnceLock<Option<ElfSymbols<Vec<u8>>>>,
@@ -32,7 +33,7 @@ pub(crate) struct ElfImage<D> {
 }
 
 impl ElfImage<ImageFile> {
-    /// Opens the file, or what the cache of `perf` has kept of it, if it is the right one.
+    /// Opens the file, or the copy of it in the cache of `perf`, if it is the expected one.
     pub(crate) fn open(key: &ImageKey, path: &Path, places: &DebugFiles) -> Result<Self, Reason> {
         let path = places.place(path);
         let image = open_file(key, &path, places).or_else(|reason| {
@@ -44,14 +45,14 @@ impl ElfImage<ImageFile> {
 }
 
 impl ElfImage<Vec<u8>> {
-    /// A copy of an image that had `path`, where others that complete it may still be.
+    /// Parses a copy of an image that had `path`; its debug files are looked for as for that path.
     pub(crate) fn of_copy(bytes: Vec<u8>, path: PathBuf) -> Result<Self, Reason> {
         let image = ElfSymbols::parse(bytes).map_err(|error| not_an_image(&error))?;
         Ok(Self::new(image, Some(path)))
     }
 
-    /// This process's vdso, if it is the right one. Its debug file, which comes with that of the
-    /// kernel, is found by build-id alone.
+    /// Opens this process's vdso, if it is the expected one. Its debug file, which comes with that
+    /// of the kernel, is found by build-id alone.
     pub(crate) fn open_vdso(key: &ImageKey) -> Result<Self, Reason> {
         let bytes = vdso_image().ok_or(Reason::ForeignVdso)?;
         let image = ElfSymbols::parse(bytes).map_err(|_| Reason::ForeignVdso)?;
@@ -74,14 +75,14 @@ impl<D: Pages> ElfImage<D> {
         }
     }
 
-    /// The SVMA of a file offset.
+    /// Returns the SVMA of a file offset.
     pub(crate) fn svma(&self, offset: u64) -> Result<u64, Reason> {
         self.image
             .file_offset_to_svma(offset)
             .ok_or(Reason::OutsideImage)
     }
 
-    /// Says which SVMAs will be asked for, sorted.
+    /// Announces the SVMAs, sorted, that will be looked up.
     pub(crate) fn prepare(&self, svmas: &[u64], places: &DebugFiles) {
         self.image.prepare(svmas);
         if let Some(debug) = self.debug(places) {
@@ -89,7 +90,7 @@ impl<D: Pages> ElfImage<D> {
         }
     }
 
-    /// The symbol that covers an SVMA, from the tables alone.
+    /// Returns the symbol that covers an SVMA, from the symbol tables alone.
     pub(crate) fn symbol(&self, svma: u64, places: &DebugFiles) -> Option<ElfSymbol<'_>> {
         // As in one table: the last to start, and at the same start the symbol.
         fn later<'s>(a: Option<ElfSymbol<'s>>, b: Option<ElfSymbol<'s>>) -> Option<ElfSymbol<'s>> {
@@ -109,7 +110,7 @@ impl<D: Pages> ElfImage<D> {
         later(mini, self.image.lookup_svma(svma))
     }
 
-    /// Why an SVMA that no symbol and no debug information covers has no name.
+    /// Returns the reason for which an SVMA without symbol and debug information has no name.
     pub(crate) fn reason(&self, svma: u64, places: &DebugFiles) -> Reason {
         let has_symtab = self.image.has_symtab()
             || self.mini().is_some()
@@ -123,8 +124,8 @@ impl<D: Pages> ElfImage<D> {
         }
     }
 
-    /// The file offsets at which the answer may change while no debug information is asked, in
-    /// no order. `None` where that would be more than `most`.
+    /// Returns the file offsets at which the answer may change while no debug information is asked,
+    /// in no order. Returns `None` where that would be more than `most`.
     pub(crate) fn bounds(&self, places: &DebugFiles, most: usize) -> Option<Vec<u64>> {
         let mut svmas: Vec<u64> = self.image.bounds().collect();
         svmas.extend(self.mini().into_iter().flat_map(ElfSymbols::bounds));
@@ -136,7 +137,7 @@ impl<D: Pages> ElfImage<D> {
         self.image.offset_bounds(&svmas, most)
     }
 
-    /// The debug information of the image, from wherever it is.
+    /// Returns the debug information of the image, from the image itself or its debug file.
     pub(crate) fn debug_info(&self, places: &DebugFiles) -> Option<DebugInfo<'_>> {
         let debug = match self.links().has_dwarf {
             true => None,
@@ -171,8 +172,8 @@ impl<D: Pages> ElfImage<D> {
         self.links.get_or_init(|| Links::read(self.image.bytes()))
     }
 
-    /// The debug file, where the image does not have everything. A symbol table alone proves
-    /// nothing: some are cut down to a few symbols.
+    /// Returns the debug file, if the image lacks symbols or debug information. A symbol table
+    /// alone does not prove it complete: some are cut down to a few symbols.
     fn debug(&self, places: &DebugFiles) -> Option<&DebugFile> {
         let find = || {
             let links = self.links();
@@ -193,7 +194,7 @@ impl<D: Pages> ElfImage<D> {
     }
 }
 
-/// The file, if it is the one that is meant.
+/// Opens the file, if it has the expected identity.
 pub(crate) fn right_file(
     key: &ImageKey,
     path: &Path,
@@ -228,8 +229,8 @@ fn not_an_image(error: &ElfError) -> Reason {
     }
 }
 
-/// Wrong symbols are worse than none: where a build-id is expected, a file without one
-/// is another file.
+/// Compares build-ids. Wrong symbols are worse than none: where a build-id is expected, a file
+/// without one is another file.
 pub(crate) fn check(
     key: &ImageKey,
     found: Option<&BuildId>,

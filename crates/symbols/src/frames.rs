@@ -1,66 +1,64 @@
-//! The answer to a lookup.
+//! Result of a lookup: a function, and the calls inlined into it.
 
 use std::sync::Arc;
 
-/// A function of an image, by name and place.
+/// Function of an image: names and addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Symbol {
-    /// The name to show: demangled in the style that the symbolizer was built with.
+    /// Name to show, demangled in the style that the symbolizer was built with.
     pub name: Box<str>,
-    /// The name as in the symbol table or debug information, with invalid UTF-8 replaced.
+    /// Linkage name, as in the symbol table or debug information, with invalid UTF-8 replaced.
     /// Entries of the procedure linkage table have `@plt` appended, as in `name`.
     pub raw: Box<str>,
-    /// Where it starts: SVMA in an ELF image; AVMA of the running kernel for kernel
-    /// and modules.
+    /// Start: SVMA in an ELF image; AVMA of the running kernel for kernel and modules.
     pub start: u64,
-    /// How far it reaches from `start`, in bytes, after symbols that state no size
-    /// were extended to the next one.
+    /// Length in bytes, after symbols that state no size were extended to the next one.
     pub size: u64,
-    /// The kernel module it belongs to, for symbols from `/proc/kallsyms`.
+    /// Kernel module, for symbols from `/proc/kallsyms`.
     pub module: Option<Box<str>>,
 }
 
-/// A line of source code.
+/// Line of source code.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SourceLine {
-    /// The file's path as the compiler stated it, made absolute with the folder of the
-    /// compilation. It may hold any character, and need not exist here.
+    /// Path of the file as the compiler stated it, made absolute with the folder of the
+    /// compilation. It may hold any character, and need not exist on this machine.
     pub file: Arc<str>,
-    /// The line, from 1; 0 where the compiler made code that belongs to no line.
+    /// Line, from 1; 0 for code that the compiler assigns to no line.
     pub line: u32,
-    /// The column, from 1; 0 where it is unknown.
+    /// Column, from 1; 0 where it is unknown.
     pub column: u32,
 }
 
-/// One frame at an address: the function there, or a call that was inlined into it.
+/// One frame at an address: the function, or a call that was inlined into it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// The name to show.
+    /// Name to show.
     pub name: &'a str,
-    /// The name as in the file.
+    /// Linkage name.
     pub raw: &'a str,
-    /// Where in this function: the line of the next inlined call, or for the innermost frame that
-    /// of the address itself. `None` where debug information does not tell, or was not asked.
+    /// Position in this function: the line of the next inlined call, or for the innermost frame
+    /// that of the address itself. `None` where debug information has none, or was not asked.
     pub line: Option<&'a SourceLine>,
-    /// Whether it was inlined into the frame before.
+    /// True if the frame was inlined into the one before.
     pub inlined: bool,
 }
 
-/// A function that was inlined somewhere: its names.
+/// Names of an inlined function.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct InlinedName {
     pub(crate) name: Box<str>,
     pub(crate) raw: Arc<str>,
 }
 
-/// An inlined call, and where in the function that was called the address lies.
+/// Inlined call: the names of the callee, and the line in it that the address belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Inlined {
     pub(crate) function: Arc<InlinedName>,
     pub(crate) line: Option<SourceLine>,
 }
 
-/// The frames at one address: the function that lies there, and the calls inlined there.
+/// Frames at one address: the function, and the calls inlined there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frames {
     symbol: Arc<Symbol>,
@@ -79,8 +77,8 @@ impl Frames {
         }
     }
 
-    /// The one frame of a function that no image has, such as one that a JIT compiler made, at an
-    /// offset in bytes from its start. Its name is taken as it is, and not demangled.
+    /// Makes the single frame of a function that no image has, such as one that a JIT compiler
+    /// made, at an offset in bytes from its start. The name is taken literally, and not demangled.
     #[must_use]
     pub fn of_jit_function(
         name: &str,
@@ -99,27 +97,27 @@ impl Frames {
         Self::new(Arc::new(symbol), offset).with(line, Box::default())
     }
 
-    /// With what debug information tells besides.
+    /// Adds the line and the inlined calls.
     pub(crate) fn with(mut self, line: Option<SourceLine>, inlined: Box<[Inlined]>) -> Self {
         self.line = line;
         self.inlined = inlined;
         self
     }
 
-    /// The function that the address lies in: the outermost frame.
+    /// Returns the function that contains the address: the outermost frame.
     #[must_use]
     pub fn symbol(&self) -> &Arc<Symbol> {
         &self.symbol
     }
 
-    /// Distance from the start of [`Frames::symbol`], in bytes.
+    /// Returns the distance from the start of [`Frames::symbol`], in bytes.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// All frames, outermost first: [`Frames::symbol`], then the calls inlined into it, each
-    /// into the one before. Never empty.
+    /// Returns all frames, outermost first: [`Frames::symbol`], then the calls inlined into it,
+    /// each into the one before. Never empty.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Frame<'_>> + ExactSizeIterator {
         (0..1 + self.inlined.len()).map(|index| match index.checked_sub(1) {
             None => Frame {
@@ -140,12 +138,12 @@ impl Frames {
         })
     }
 
-    /// Names of the frames, outermost first. Never empty.
+    /// Returns the names of the frames, outermost first. Never empty.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.iter().map(|frame| frame.name)
     }
 
-    /// The line of the address itself: that of the innermost frame.
+    /// Returns the line of the address itself: that of the innermost frame.
     #[must_use]
     pub fn line(&self) -> Option<&SourceLine> {
         match self.inlined.last() {

@@ -13,13 +13,13 @@
 //! | `elf_image` | an ELF image together with the files that complete it |
 //! | `debug` | the search for these files |
 //! | `dwarf` | functions, inlined calls and lines from debug information |
-//! | `reconcile` | symbol table and debug information, made one answer |
+//! | `reconcile` | symbol table and debug information, combined into one answer |
 //! | [`kernel`] | [`KernelSymbols`]: `/proc/kallsyms`, and a given `vmlinux` |
 //! | [`demangle`] | Rust and C++ names, bounded in time and length |
 //! | [`frames`] | the answer: [`Frames`] around a [`Symbol`] |
 //! | [`reason`] | [`Reason`]: why there is no answer |
 //!
-//! Which of several symbols names an address follows what `perf` does, so that
+//! The choice among several symbols at an address is that of `perf`, so that
 //! stacks from both can be compared; [`elf`] lists the rules and the few places
 //! where `perf` is wrong and this crate is not.
 //!

@@ -1,4 +1,4 @@
-//! A map whose values are made once, by whoever asks first.
+//! Map whose values are computed once, by the first thread that needs them.
 
 use crate::Reason;
 use rustc_hash::FxHashMap;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 type Slot<V> = Arc<OnceLock<Arc<Result<V, Reason>>>>;
 
-/// Values are made without holding the map's lock; others that want the same one wait.
+/// Map of values that are computed without holding its lock; threads that need the same value wait.
 #[derive(Debug)]
 pub(crate) struct OnceMap<K, V>(Mutex<FxHashMap<K, Slot<V>>>);
 

@@ -1,11 +1,11 @@
-//! Bytes of files of which the memory can be given back meanwhile.
+//! Bytes of files whose memory can be released while they are in use.
 
 use rprof_image::ImageFile;
 use std::ops::Range;
 
-/// Bytes of a file in memory, of which parts can be given back once they were read.
+/// Bytes of a file in memory, parts of which can be released once they were read.
 pub(crate) trait Pages: AsRef<[u8]> + Sync {
-    /// Memory for this range is not needed any more for now. The bytes stay what they are.
+    /// Announces that this range is not needed for now. The bytes do not change.
     fn release(&self, range: Range<usize>);
 }
 

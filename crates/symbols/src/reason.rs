@@ -1,10 +1,10 @@
-//! Why a frame has no name.
+//! Reasons for which a frame has no name.
 
 use rprof_image::OpenError;
 use std::fmt;
 
-/// Why a frame has no name. Unknown is a value: it is counted, shown, and often
-/// has a remedy.
+/// Reason for which a frame has no name. An unknown name is a value: it is counted, shown, and
+/// often has a remedy.
 ///
 /// `Display` gives a few plain words; [`Reason::key`] a stable word for machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,7 +58,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Every reason, in the order of the declaration.
+    /// All reasons, in the order of the declaration.
     pub const ALL: &'static [Self] = &[
         Self::NoSuchFile,
         Self::PermissionDenied,
@@ -84,13 +84,13 @@ impl Reason {
         Self::SpecialMapping,
     ];
 
-    /// A stable `snake_case` word, for JSON and other machine-read output.
+    /// Returns a stable `snake_case` word, for JSON and other machine-read output.
     #[must_use]
     pub fn key(self) -> &'static str {
         self.texts().0
     }
 
-    /// What the user can do about it, as a sentence. `None` where nothing helps.
+    /// Returns a remedy for the user, as a sentence. Returns `None` where nothing helps.
     #[must_use]
     pub fn remedy(self) -> Option<&'static str> {
         self.texts().2

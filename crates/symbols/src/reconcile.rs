@@ -1,4 +1,4 @@
-//! Symbol table and debug information, made one answer.
+//! Combination of symbol table and debug information into one answer.
 //!
 //! Both name the function at an address, and they need not agree. The rule:
 //!
@@ -28,19 +28,19 @@ use std::sync::Arc;
 /// Names that many addresses share, each demangled once.
 pub(crate) struct Reconciler {
     style: Style,
-    /// By start, and whether it is a PLT entry: those come from another table where there
-    /// is a debug file.
+    /// Symbols by start, and by whether they are PLT entries: those come from another table where
+    /// there is a debug file.
     symbols: FxHashMap<(u64, bool), Arc<Symbol>>,
     /// Functions that only debug information names, by start and name.
     functions: FxHashMap<(u64, Arc<str>), Arc<Symbol>>,
     inlined: FxHashMap<Arc<str>, Arc<InlinedName>>,
-    /// The same by where the text is, which is faster to find and mostly known.
+    /// Names of inlined calls by address of their text in memory, which is faster to look up than
+    /// the text.
     by_place: FxHashMap<usize, Arc<InlinedName>>,
 }
 
 impl Reconciler {
-    /// Demangles the names of inlined calls at once, on up to `threads` threads: that is what
-    /// takes longest.
+    /// Demangles the names of all inlined calls, on up to `threads` threads: this takes longest.
     pub(crate) fn new(style: Style, found: &[Option<Found>], threads: usize) -> Self {
         let frames = found
             .iter()
@@ -64,7 +64,7 @@ impl Reconciler {
         }
     }
 
-    /// The answer for an SVMA. `None` if neither side knows a function there.
+    /// Returns the frames of an SVMA. Returns `None` if neither side knows a function there.
     pub(crate) fn frames(
         &mut self,
         svma: u64,
@@ -140,7 +140,8 @@ impl Reconciler {
         Arc::clone(self.functions.entry(key).or_insert_with(make))
     }
 
-    /// `raw` lives until all are named, so that no other text takes its place.
+    /// Returns the names of an inlined call. `raw` must live until all calls are named, so that no
+    /// other text takes its address.
     fn inlined(&mut self, raw: Option<&Arc<str>>) -> Arc<InlinedName> {
         let place = raw.map_or(0, |raw| raw.as_ptr().addr());
         if let Some(known) = self.by_place.get(&place) {

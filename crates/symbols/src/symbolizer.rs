@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-/// What became of one address.
+/// Result for one address.
 pub type Lookup = Result<Frames, Reason>;
 
 /// Turns (image, offset) into function names.
@@ -49,14 +49,14 @@ pub struct Symbolizer {
     debug_files: DebugFiles,
     images: OnceMap<ImageKey, Image>,
     kernel: OnceLock<Result<KernelSymbols, Reason>>,
-    /// Where its answers change, by AVMA.
+    /// AVMAs at which answers for the kernel change.
     kernel_bounds: OnceLock<FunctionBounds>,
-    /// Whether somebody is about to load them.
+    /// True while kernel symbols are about to be loaded.
     loads_kernel: AtomicBool,
-    /// Whether `kernel` was given by the user instead of being that of this machine.
+    /// True if `kernel` was given by the user instead of being read from this machine.
     kernel_given: bool,
     vmlinux: Option<Result<Vmlinux, VmlinuxError>>,
-    /// Why the `vmlinux` that was given is not used.
+    /// Error for which the given `vmlinux` is not used.
     refused: OnceLock<VmlinuxError>,
 }
 
@@ -72,22 +72,22 @@ pub struct SymbolizerBuilder {
 }
 
 impl SymbolizerBuilder {
-    /// How names are shown. [`Style::NoParameters`] unless set, as in `perf`.
+    /// Sets the style of names; [`Style::NoParameters`] by default, as in `perf`.
     #[must_use]
     pub fn style(mut self, style: Style) -> Self {
         self.style = style;
         self
     }
 
-    /// Whether calls that the compiler inlined are frames of their own, as debug information
-    /// tells them. `true` unless set.
+    /// Sets whether calls that the compiler inlined are frames of their own, by debug information;
+    /// `true` by default.
     #[must_use]
     pub fn inlines(mut self, wanted: bool) -> Self {
         self.query.inlines = wanted;
         self
     }
 
-    /// Whether frames have source lines, from debug information. `true` unless set. They take
+    /// Sets whether frames have source lines, from debug information; `true` by default. They take
     /// about as long again as inlined calls do.
     #[must_use]
     pub fn lines(mut self, wanted: bool) -> Self {
@@ -95,39 +95,39 @@ impl SymbolizerBuilder {
         self
     }
 
-    /// On how many threads a batch of addresses of one image is worked off where debug
-    /// information is read. As many as there are cores unless set, or for 0.
+    /// Sets the number of threads on which a batch of addresses of one image is looked up in debug
+    /// information. By default, or for 0, as many as there are cores.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// A folder that stands for `/`: images are looked for below it, debug files there first.
-    /// Files in it are taken for copies, so inodes are not compared.
+    /// Sets a folder that replaces `/`: images are looked up below it, and debug files there first.
+    /// Files in it count as copies, so inodes are not compared.
     #[must_use]
     pub fn root(mut self, root: Option<PathBuf>) -> Self {
         self.debug_files.root = root;
         self
     }
 
-    /// Folders to look for debug files of stripped images in, by build-id: each has files
-    /// `.build-id/xx/yyyy.debug`. `/usr/lib/debug` unless set; an empty list looks nowhere.
+    /// Sets the folders in which debug files of stripped images are looked up by build-id: each has
+    /// files `.build-id/xx/yyyy.debug`. `/usr/lib/debug` by default; none for an empty list.
     #[must_use]
     pub fn debug_dirs(mut self, dirs: Vec<PathBuf>) -> Self {
         self.debug_files.dirs = dirs;
         self
     }
 
-    /// The cache that `perf record` fills, from which come images that are gone or replaced
-    /// since, and debug files. `~/.debug` unless set; `None` uses none. It is only read.
+    /// Sets the cache that `perf record` fills, which provides debug files, and images that are
+    /// gone or replaced since. `~/.debug` by default; `None` uses none. It is only read.
     #[must_use]
     pub fn perf_cache(mut self, dir: Option<PathBuf>) -> Self {
         self.debug_files.perf_cache = dir;
         self
     }
 
-    /// Whom to ask for debug files that are nowhere on this machine. Nobody unless set.
+    /// Sets a source of debug files that are nowhere on this machine. None by default.
     #[must_use]
     pub fn remote(mut self, remote: Option<Arc<dyn RemoteFiles>>) -> Self {
         self.debug_files.remote = remote;
@@ -143,15 +143,16 @@ impl SymbolizerBuilder {
         self
     }
 
-    /// The kernel as ELF file, for names, inlined calls and lines. It is used for kernels of its
-    /// build-id only; modules, and what it does not name, still go by `/proc/kallsyms`.
+    /// Sets the kernel as ELF file, for names, inlined calls and lines. It is used for kernels of
+    /// its build-id only; modules, and addresses that it does not name, still go by
+    /// `/proc/kallsyms`.
     #[must_use]
     pub fn vmlinux(mut self, path: Option<PathBuf>) -> Self {
         self.vmlinux = path;
         self
     }
 
-    /// The symbolizer. Opens nothing yet, but for a `vmlinux`.
+    /// Builds the symbolizer. Opens nothing yet, but for a `vmlinux`.
     #[must_use]
     pub fn build(self) -> Symbolizer {
         let kernel = OnceLock::new();
@@ -181,7 +182,7 @@ impl SymbolizerBuilder {
 }
 
 impl Symbolizer {
-    /// Starts with the default settings.
+    /// Returns a builder with the default settings.
     #[must_use]
     pub fn builder() -> SymbolizerBuilder {
         SymbolizerBuilder::default()
@@ -189,7 +190,7 @@ impl Symbolizer {
 
     /// Resolves addresses of one image: one result for each of `offsets`, in their order.
     ///
-    /// What an offset is depends on the kind of image: see [`ImageSource`]. The caller
+    /// The meaning of an offset depends on the kind of image: see [`ImageSource`]. The caller
     /// subtracts one from return addresses first. Offsets may repeat and come in
     /// any order; sorted ones are cheapest, as each run in one function is named once.
     ///
@@ -218,9 +219,9 @@ impl Symbolizer {
         }
     }
 
-    /// Resolves addresses of an image of which the caller has a copy, `offsets` being into
-    /// its file: as [`resolve_image`](Self::resolve_image). Debug files are looked for as for
-    /// an image at `path`. Nothing of the copy is kept.
+    /// Resolves addresses of an image of which the caller has a copy; `offsets` are file offsets,
+    /// as for [`resolve_image`](Self::resolve_image). Debug files are looked for as for an image at
+    /// `path`. Nothing of the copy is kept.
     #[must_use]
     pub fn resolve_copy(&self, bytes: Vec<u8>, path: &Path, offsets: &[u64]) -> Vec<Lookup> {
         match ElfImage::of_copy(bytes, self.debug_files.place(path)) {
@@ -229,8 +230,8 @@ impl Symbolizer {
         }
     }
 
-    /// The build-id that the image has now, whatever one is expected. `None` if it
-    /// cannot be opened or has none. Nothing but its notes is read.
+    /// Returns the build-id that the image has now, whichever one is expected. Returns `None` if it
+    /// cannot be opened or has none. Only its notes are read.
     #[must_use]
     pub fn build_id(&self, image: &ImageKey) -> Option<BuildId> {
         match image.source() {
@@ -244,11 +245,11 @@ impl Symbolizer {
         }
     }
 
-    /// The file of an image, if it is the right one: for those who read more of it than
-    /// names.
+    /// Opens the file of an image, if it has the expected identity, for callers that read more of
+    /// it than names.
     ///
     /// # Errors
-    /// Why not; also for images that are no files.
+    /// [`Reason`] for which the file is not available; also for images that are no files.
     pub fn image_file(&self, image: &ImageKey) -> Result<ImageFile, Reason> {
         match image.source() {
             ImageSource::File(path) => {
@@ -259,20 +260,20 @@ impl Symbolizer {
         }
     }
 
-    /// Whether images are looked for below a folder that was [set](SymbolizerBuilder::root).
+    /// Returns true if images are looked for below a [root folder](SymbolizerBuilder::root).
     #[must_use]
     pub fn has_root(&self) -> bool {
         self.debug_files.root.is_some()
     }
 
-    /// Whether files that this machine lacks are asked for [elsewhere](SymbolizerBuilder::remote),
-    /// so that it matters which image comes first.
+    /// Returns true if files that this machine lacks are requested
+    /// [remotely](SymbolizerBuilder::remote), so that the order of images matters.
     #[must_use]
     pub fn has_remote(&self) -> bool {
         self.debug_files.remote.is_some()
     }
 
-    /// Closes an image that will not be asked for again. Resolving it later opens it anew.
+    /// Closes an image that will not be needed again. Resolving it later opens it anew.
     pub fn forget(&self, image: &ImageKey) {
         self.images.forget(image);
     }
@@ -314,7 +315,8 @@ impl Symbolizer {
         }
     }
 
-    /// What to add to addresses of a kernel for `/proc/kallsyms`, if it is of that kernel.
+    /// Returns the difference between addresses of `/proc/kallsyms` and recorded ones of a kernel,
+    /// if the list is of that kernel.
     fn kernel_shift(&self, image: &ImageKey) -> Result<u64, Reason> {
         if !self.kernel_given {
             let running = rprof_image::running_kernel_build_id();
@@ -325,7 +327,8 @@ impl Symbolizer {
         Ok(shift(today, image))
     }
 
-    /// What to add to addresses of a kernel to get SVMAs of the `vmlinux`, if it is of that kernel.
+    /// Returns the difference between SVMAs of the `vmlinux` and recorded addresses of a kernel, if
+    /// it is of that kernel.
     fn vmlinux_shift(&self, image: &ImageKey) -> Option<u64> {
         let running = || rprof_image::running_kernel_build_id();
         // Whoever asks for a kernel without saying which means the one that runs.
@@ -350,7 +353,8 @@ impl Symbolizer {
         }
     }
 
-    /// Why the `vmlinux` that was given was not used for a kernel that was asked for.
+    /// Returns the error for which the given `vmlinux` was not used for a kernel that was looked
+    /// up.
     #[must_use]
     pub fn refused_vmlinux(&self) -> Option<&VmlinuxError> {
         let unusable = self
@@ -476,23 +480,25 @@ impl Symbolizer {
     }
 }
 
-/// An image that is ready for lookups.
+/// Image that is ready for lookups.
 #[derive(Debug)]
 enum Image {
     File(ElfImage<ImageFile>),
-    /// Several, at offsets of one file.
+    /// Several images, at offsets of one file.
     Archive(Archive),
     Vdso(ElfImage<Vec<u8>>),
     /// The kernel or a module.
     Kernel {
-        /// Add this to recorded addresses for those of `/proc/kallsyms`, if that is of this kernel.
+        /// Difference between addresses of `/proc/kallsyms` and recorded ones, if the list is of
+        /// this kernel.
         shift: Result<u64, Reason>,
-        /// And this for SVMAs of the `vmlinux`, if that is.
+        /// Difference between SVMAs of the `vmlinux` and recorded addresses, if it is of this
+        /// kernel.
         vmlinux: Option<u64>,
     },
 }
 
-/// How far the image moved since it was recorded. An address of zero is one that was hidden.
+/// Returns the distance that the image moved since it was recorded. An address of zero was hidden.
 fn shift(today: Option<u64>, image: &ImageKey) -> u64 {
     match (today, image.recorded_start()) {
         (Some(today), Some(recorded)) if today != 0 && recorded != 0 => {

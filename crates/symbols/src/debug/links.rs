@@ -1,4 +1,5 @@
-//! What an ELF file says of files that belong to it.
+//! Links from an ELF file to the files that complete it: debug link, supplementary file, embedded
+//! table.
 
 use object::read::elf::{ElfFile, FileHeader};
 use object::{Endianness, Object, ObjectSection};
@@ -7,7 +8,7 @@ use rprof_image::{BuildId, build_id_of};
 /// Longest file name in a link.
 const MAX_NAME: usize = 4096;
 
-/// The links of one file. All of them are claims of the file, to be checked.
+/// Links stated by one file. They are unverified: the file that a link leads to must be checked.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Links {
     /// `.gnu_debuglink`: the name of the debug file, and its CRC-32 (GDB manual, "Debugging
@@ -16,12 +17,12 @@ pub(crate) struct Links {
     /// `.gnu_debugaltlink`, or `.debug_sup` (DWARF 5, section 7.3.6): the path of the file that
     /// `dwz` made for several, and its build-id.
     pub(crate) shared: Option<(Vec<u8>, BuildId)>,
-    /// Whether it has `.debug_info` with anything in it.
+    /// True if the file has a `.debug_info` section that is not empty.
     pub(crate) has_dwarf: bool,
 }
 
 impl Links {
-    /// Those of the file with these bytes.
+    /// Reads the links of the ELF file with these bytes. Damaged sections count as absent.
     pub(crate) fn read(bytes: &[u8]) -> Self {
         let links = match bytes.get(4) {
             Some(1) => Self::of::<object::elf::FileHeader32<Endianness>>(bytes),
@@ -54,7 +55,7 @@ impl Links {
     }
 }
 
-/// The bytes of `.gnu_debugdata`, compressed as they are.
+/// Returns the bytes of `.gnu_debugdata`, still compressed.
 pub(crate) fn debugdata(bytes: &[u8]) -> Option<&[u8]> {
     fn of<E: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<&[u8]> {
         let file = ElfFile::<E>::parse(bytes).ok()?;
@@ -66,13 +67,13 @@ pub(crate) fn debugdata(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// A name and not a path.
+/// Returns true if a name is a plain file name, not a path.
 fn is_plain(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..") && name.len() <= 255 && !name.contains(&b'/')
 }
 
-/// The identity of a file that `dwz` made for several: its build-id, or where it is one by DWARF 5,
-/// which needs none, the checksum in its `.debug_sup`.
+/// Returns the identity of a supplementary file (made by `dwz` for several images): its build-id,
+/// or the checksum in its `.debug_sup`, as DWARF 5 requires no build-id.
 pub(super) fn shared_id(bytes: &[u8]) -> Option<BuildId> {
     fn of<E: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<BuildId> {
         let file = ElfFile::<E>::parse(bytes).ok()?;
@@ -85,8 +86,8 @@ pub(super) fn shared_id(bytes: &[u8]) -> Option<BuildId> {
     })
 }
 
-/// Path and checksum of `.debug_sup`: version (2), whether it is the shared file itself (1),
-/// path, length, checksum. `None` if it is not that of the `shared` file, or is, as asked for.
+/// Parses `.debug_sup`: version (2), flag for the supplementary file itself (1), path, checksum
+/// length, checksum. Returns `None` if it is damaged, or its flag is not `shared`.
 fn supplementary(section: &[u8], endian: Endianness, shared: bool) -> Option<(&[u8], &[u8])> {
     let (version, rest) = section.split_first_chunk::<2>()?;
     let version = match endian {

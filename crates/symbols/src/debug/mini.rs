@@ -12,7 +12,7 @@ const MAX_LEN: u64 = 256 << 20;
 /// Memory for the decompressor's window, in KiB. `xz -9` needs 64 MiB.
 const MAX_WINDOW_KIB: u32 = 128 << 10;
 
-/// The table, if the image has one.
+/// Unpacks the symbol table. Returns `None` if the image has none, or it is damaged or too large.
 pub(crate) fn symbols(image: &[u8]) -> Option<ElfSymbols<Vec<u8>>> {
     let packed = debugdata(image)?;
     let mut unpacked = Vec::new();

@@ -31,16 +31,16 @@ use rprof_image::{BuildId, ImageFile, RemoteFile, RemoteFiles, RemoteKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The roots of the places to look at.
+/// Places in which files that complete an image are looked for.
 #[derive(Debug, Clone)]
 pub(crate) struct DebugFiles {
     /// Folders with a `.build-id` in them.
     pub(crate) dirs: Vec<PathBuf>,
-    /// The cache that `perf record` fills. It is only read.
+    /// Cache that `perf record` fills. It is only read.
     pub(crate) perf_cache: Option<PathBuf>,
-    /// What stands for `/`: paths of images and debug files are looked for below it.
+    /// Folder that replaces `/`: paths of images and debug files are looked up below it.
     pub(crate) root: Option<PathBuf>,
-    /// Whom to ask for what is in none of these places.
+    /// Source of files that are in none of these places.
     pub(crate) remote: Option<Arc<dyn RemoteFiles>>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct DebugFile {
     pub(crate) links: Links,
 }
 
-/// The file that `dwz` made for several.
+/// Supplementary file, which `dwz` made for several images.
 #[derive(Debug)]
 pub(crate) struct SharedFile {
     pub(crate) file: ImageFile,
@@ -72,7 +72,7 @@ pub(crate) struct SharedFile {
 }
 
 impl DebugFiles {
-    /// Where an image lies here, that has `path` where it was recorded.
+    /// Returns the path on this machine of an image that had `path` where it was recorded.
     pub(crate) fn place(&self, path: &Path) -> PathBuf {
         match (&self.root, path.strip_prefix("/")) {
             (Some(root), Ok(inside)) => root.join(inside),
@@ -80,7 +80,7 @@ impl DebugFiles {
         }
     }
 
-    /// Debug folders: those below the root come first.
+    /// Returns the debug folders; those below the root come first.
     fn dirs(&self) -> Vec<PathBuf> {
         let mut dirs: Vec<PathBuf> = Vec::new();
         if self.root.is_some() {
@@ -90,7 +90,7 @@ impl DebugFiles {
         dirs
     }
 
-    /// The debug file of an image, whose bytes state `links`.
+    /// Opens the debug file of an image whose bytes state `links`. Returns `None` if there is none.
     pub(crate) fn debug_file(
         &self,
         image: Option<&Path>,
@@ -133,7 +133,8 @@ impl DebugFiles {
             })
     }
 
-    /// Asks for a file that this machine lacks; `open` it if it is the right one.
+    /// Requests a file that this machine lacks, and calls `open` with it. A file that `open`
+    /// refuses is not kept.
     fn fetch<T>(
         &self,
         kind: RemoteKind,
@@ -151,7 +152,7 @@ impl DebugFiles {
         open(&path)
     }
 
-    /// What `dwz` moved out of the file at `from`, which states `links`.
+    /// Opens the supplementary file of the file at `from`, which states `links`.
     pub(crate) fn shared(&self, from: &Path, links: &Links) -> Option<SharedFile> {
         let (path, build_id) = links.shared.as_ref()?;
         let dirs = self.dirs();
@@ -171,7 +172,7 @@ impl DebugFiles {
             .or_else(|| self.fetch(RemoteKind::DebugInfo, build_id, Some(from), open))
     }
 
-    /// A copy of the image itself, which was at `path`, for one that is gone or was replaced.
+    /// Opens a copy of the image that was at `path`, for one that is gone or was replaced.
     pub(crate) fn image(&self, build_id: &BuildId, path: &Path) -> Option<ElfSymbols<ImageFile>> {
         let open = |path: &Path| {
             let symbols = ElfSymbols::parse(ImageFile::open(path).ok()?).ok()?;
@@ -185,7 +186,7 @@ impl DebugFiles {
 }
 
 impl DebugFile {
-    /// The file, if it is a regular one, ELF, and `right`.
+    /// Opens a regular ELF file for which `right` returns true.
     fn open(path: PathBuf, right: impl FnOnce(&Self, &[u8]) -> bool) -> Option<Self> {
         let symbols = ElfSymbols::parse(ImageFile::open(&path).ok()?).ok()?;
         let links = Links::read(symbols.bytes());

@@ -1,12 +1,13 @@
-//! Where files that belong to an image may be. Paths only: whoever opens one checks what it is.
+//! Paths at which files that belong to an image may be. Nothing is opened here: the caller checks
+//! each file.
 
 use rprof_image::BuildId;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// `DIR/.build-id/xx/yyyy.debug`, as distributions install it and `gdb` looks for it
-/// (GDB manual, "Debugging Information in Separate Files").
+/// Lists `DIR/.build-id/xx/yyyy.debug` for each folder, as distributions install debug files and
+/// `gdb` looks for them (GDB manual, "Debugging Information in Separate Files").
 pub(super) fn by_build_id(dirs: &[PathBuf], build_id: &BuildId) -> Vec<PathBuf> {
     let Some((first, rest)) = split_hex(build_id) else {
         return Vec::new();
@@ -17,8 +18,8 @@ pub(super) fn by_build_id(dirs: &[PathBuf], build_id: &BuildId) -> Vec<PathBuf> 
         .collect()
 }
 
-/// What `perf record` (or `perf buildid-cache --add`) kept of an image and its debug file:
-/// `.build-id/xx/yyyy/` with `elf` and `debug` in it.
+/// Lists the copies that `perf record` (or `perf buildid-cache --add`) kept of a debug file and its
+/// image: `elf` and `debug` in `.build-id/xx/yyyy/`.
 pub(super) fn in_perf_cache(cache: Option<&Path>, build_id: &BuildId) -> Vec<PathBuf> {
     match cache.and_then(|cache| image_in_perf_cache(cache, build_id)) {
         Some(image) => vec![image.with_file_name("debug"), image],
@@ -31,8 +32,8 @@ pub(super) fn image_in_perf_cache(cache: &Path, build_id: &BuildId) -> Option<Pa
     Some(cache.join(".build-id").join(first).join(rest).join("elf"))
 }
 
-/// Where `gdb` looks for the file that `.gnu_debuglink` names: beside the image, below it in
-/// `.debug`, and in the debug folders at the image's own place.
+/// Lists the paths at which `gdb` looks for the file that `.gnu_debuglink` names: beside the image,
+/// below it in `.debug`, and in the debug folders at the path of the image.
 pub(super) fn by_name(
     dirs: &[PathBuf],
     image: &Path,
@@ -63,9 +64,9 @@ pub(super) fn by_name(
     places
 }
 
-/// The path that `.gnu_debugaltlink` states, relative to the folder of the file that states
-/// it. `None` if it leads out of both that folder and the debug folders: a file must not
-/// be able to name any other file.
+/// Returns the path that `.gnu_debugaltlink` states, relative to the folder of the file that states
+/// it. Returns `None` if it leads out of both that folder and the debug folders: a file must not be
+/// able to name arbitrary files.
 pub(super) fn stated(
     dirs: &[PathBuf],
     from: &Path,
@@ -84,7 +85,7 @@ pub(super) fn stated(
     (is_inside(folder) || dirs.iter().any(|dir| is_inside(dir))).then_some(whole)
 }
 
-/// Takes `.` and `..` out of an absolute path, by its text.
+/// Resolves `.` and `..` in an absolute path textually.
 fn without_dots(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     for component in path.components() {
@@ -100,7 +101,8 @@ fn without_dots(path: &Path) -> Option<PathBuf> {
     plain.is_absolute().then_some(plain)
 }
 
-/// The first byte, which names a folder, and the others. A build-id of one byte has no others.
+/// Splits a build-id into its first byte, which names the folder, and the rest, both in
+/// hexadecimal. Returns `None` for a build-id of one byte.
 fn split_hex(build_id: &BuildId) -> Option<(String, String)> {
     let mut first = build_id.to_string();
     let rest = first.split_off(2);

@@ -1,4 +1,4 @@
-//! A string that takes only so much.
+//! Output buffer of bounded length.
 
 use super::{CUT_MARK, MAX_OUTPUT};
 use std::fmt;
@@ -11,7 +11,8 @@ pub(super) struct Bounded {
 }
 
 impl Bounded {
-    /// What was written, marked if it was cut. `None` if writing `failed` before that.
+    /// Returns the output, with [`CUT_MARK`] appended if it was cut. Returns `None` if it is empty,
+    /// or if the demangler `failed` before it was cut.
     pub(super) fn finish(mut self, failed: bool) -> Option<String> {
         if self.full {
             self.text.push_str(CUT_MARK);

@@ -3,8 +3,8 @@
 use super::{Bounded, Style, short};
 use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
 
-/// How deeply types and expressions may nest: far beyond what people or
-/// template libraries write, and within a thread's 2 MiB stack in a debug build.
+/// Deepest nesting of types and expressions: far beyond real code and template libraries, and
+/// within the 2 MiB stack of a thread in a debug build.
 const MAX_DEPTH: u32 = 128;
 
 pub(super) fn demangle(raw: &str, style: Style) -> Option<String> {
@@ -21,7 +21,7 @@ pub(super) fn demangle(raw: &str, style: Style) -> Option<String> {
     long(raw, style)
 }
 
-/// The name as `cpp_demangle` has it.
+/// Demangles with `cpp_demangle`, then applies the corrections below.
 pub(super) fn long(raw: &str, style: Style) -> Option<String> {
     let function = raw.split_once('.').map_or(raw, |(function, _)| function);
     if let Some((words, function)) = special(function)
@@ -37,8 +37,9 @@ pub(super) fn long(raw: &str, style: Style) -> Option<String> {
     }
 }
 
-/// `cpp_demangle` cannot read some expressions that GCC writes into return types, the
-/// `enable_if` of standard library templates above all. The name comes before, and is all we want.
+/// Demangles a function without its return type, which may hold expressions that `cpp_demangle`
+/// cannot parse (`enable_if` in templates of the standard library above all). The name comes before
+/// the return type.
 fn without_return_type(function: &str) -> Option<String> {
     let (readable, _) = function.split_once("Xsr")?;
     let ends = readable.rmatch_indices('E').take(16);
@@ -62,8 +63,9 @@ fn plain(mangled: &str, style: Style) -> Option<String> {
     Some(constructors(abbreviated(name)))
 }
 
-/// Tables, thunks and clones of a function or class, which `cpp_demangle` describes in words of its
-/// own. Returns the usual words, and the name of what it is about. Itanium C++ ABI, "Special Names".
+/// Splits off the prefix of a special name (vtable, VTT, thunk, transaction clone), which
+/// `cpp_demangle` words differently. Returns the usual words, and the linkage name that follows the
+/// prefix. Source: Itanium C++ ABI, "Special Names".
 fn special(mangled: &str) -> Option<(&'static str, String)> {
     let rest = mangled.strip_prefix("_Z")?;
     let offset = |text: &str| -> Option<usize> {
@@ -89,7 +91,7 @@ fn special(mangled: &str) -> Option<(&'static str, String)> {
     Some((words, format!("_Z{rest}")))
 }
 
-/// Without what follows the parameters of a member function: ` const`, ` &`.
+/// Removes the qualifiers behind the parameters of a member function: ` const`, ` &`.
 fn without_qualifiers(mut name: String) -> String {
     // In `operator T const` it belongs to the type.
     if !name.contains("operator ") {
@@ -107,7 +109,8 @@ fn without_qualifiers(mut name: String) -> String {
     name
 }
 
-/// `Si` and `Sd` are `std::istream` and `std::iostream` to everyone but `cpp_demangle`.
+/// Replaces the expansions of `Si` and `Sd` by `std::istream` and `std::iostream`, as other
+/// demanglers write them.
 fn abbreviated(name: String) -> String {
     if !name.contains("std::basic_i") {
         return name;
@@ -122,7 +125,8 @@ fn abbreviated(name: String) -> String {
     )
 }
 
-/// A constructor or destructor goes by the real name of its class, even if the class has an abbreviation.
+/// Names constructors and destructors after the real name of their class, even if the class has an
+/// abbreviation.
 fn constructors(name: String) -> String {
     const STREAMS: [(&str, &str); 4] = [
         (
@@ -161,7 +165,8 @@ fn constructors(name: String) -> String {
     name
 }
 
-/// Integer literals as C++ has them, `4u`, where `cpp_demangle` writes a cast, `(unsigned int)4`.
+/// Rewrites integer literals as in C++, `4u`, where `cpp_demangle` writes a cast, `(unsigned
+/// int)4`.
 fn literals(name: String) -> String {
     const SUFFIXES: [(&str, &str); 5] = [
         ("(unsigned int)", "u"),

@@ -1,9 +1,9 @@
-//! From the name in the symbol table to the name people wrote.
+//! Demangling: from the linkage name in a symbol table to the name in the source code.
 //!
-//! Rust (legacy and v0) and C++ (Itanium ABI); everything else is left as it is, D and Swift too.
-//! What demangles Swift compiles the C++ of Swift's own library (symbolic-demangle, swift-demangler, and
-//! macho-demangle by means of it) or asks its runtime (swift-demangle, swift-runtime). For D nothing
-//! was found in Rust; libiberty, LLVM and D's own runtime do it.
+//! Rust (legacy and v0) and C++ (Itanium ABI); everything else is left unchanged, D and Swift too.
+//! Demanglers of Swift compile the C++ of Swift's own library (symbolic-demangle, swift-demangler,
+//! and macho-demangle through it) or call its runtime (swift-demangle, swift-runtime). For D
+//! nothing was found in Rust; libiberty, LLVM and D's own runtime do it.
 //!
 //! Time, stack and length are bounded, for names come from files that nobody vouches for: see
 //! [`MAX_INPUT`] and [`MAX_OUTPUT`].
@@ -16,35 +16,36 @@ mod short;
 use bounded::Bounded;
 use std::borrow::Cow;
 
-/// Longer names are not demangled at all. The longest seen in real C++ are near 30 KiB.
+/// Longest name that is demangled, in bytes; longer ones are returned unchanged. The longest seen
+/// in real C++ are near 30 KiB.
 pub const MAX_INPUT: usize = 64 << 10;
 
-/// A demangled name is cut here, in bytes, and [`CUT_MARK`] appended: substitutions let
-/// a short name expand without bound.
+/// Longest demangled name, in bytes. A longer one is cut, and [`CUT_MARK`] appended: substitutions
+/// let a short name expand without bound.
 pub const MAX_OUTPUT: usize = 64 << 10;
 
-/// What ends a demangled name that was cut.
+/// Marker at the end of a demangled name that was cut.
 pub const CUT_MARK: &str = "[...]";
 
-/// How much of a C++ signature is shown. Makes no difference to other languages.
+/// Parts of a C++ signature that are shown. Makes no difference to other languages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Style {
-    /// `ns::f<int>`: without parameters, return type and compiler's clone suffixes. What
-    /// `perf script` prints, and `c++filt --no-verbose --no-params`.
+    /// `ns::f<int>`: without parameters, return type and the compiler's clone suffixes, as `perf
+    /// script` and `c++filt --no-verbose --no-params` print names.
     #[default]
     NoParameters,
-    /// `_ZN2ns1fIiEEiT_`: as in the file, but for its version.
+    /// `_ZN2ns1fIiEEiT_`: the linkage name of the file, without its symbol version.
     Mangled,
-    /// `int ns::f<int>(int) [clone .cold]`: what `c++filt --no-verbose` prints.
-    /// (Verbose, it writes out `std::string` as the template that it stands for.)
+    /// `int ns::f<int>(int) [clone .cold]`, as `c++filt --no-verbose` prints names. (With
+    /// `--verbose` it expands `std::string` to its template.)
     Full,
 }
 
-/// The name to show for `raw`. A symbol version (`foo@@GLIBC_2.2`) is cut, `@plt` is not.
+/// Returns the name to show for `raw`. A symbol version (`foo@@GLIBC_2.2`) is cut, `@plt` is kept.
 ///
-/// What is not a mangled name, or nested too deeply, or longer than [`MAX_INPUT`],
-/// comes back untouched.
+/// A name that is not mangled, or nested too deeply, or longer than [`MAX_INPUT`],
+/// is returned unchanged.
 #[must_use]
 pub fn demangle(raw: &str, style: Style) -> Cow<'_, str> {
     if let Some(function) = raw.strip_suffix("@plt") {
@@ -62,7 +63,7 @@ pub fn demangle(raw: &str, style: Style) -> Cow<'_, str> {
     name.map_or(Cow::Borrowed(raw), Cow::Owned)
 }
 
-/// [`demangle`] for bytes; invalid UTF-8 is replaced by U+FFFD.
+/// Demangles bytes as [`demangle`] does text; invalid UTF-8 is replaced by U+FFFD.
 #[must_use]
 pub fn demangle_bytes(raw: &[u8], style: Style) -> Cow<'_, str> {
     match String::from_utf8_lossy(raw) {
@@ -72,7 +73,7 @@ pub fn demangle_bytes(raw: &[u8], style: Style) -> Cow<'_, str> {
     }
 }
 
-/// `foo` for `foo@V1` and `foo@@V1`.
+/// Cuts the symbol version: `foo` for `foo@V1` and `foo@@V1`.
 fn without_version(raw: &str) -> &str {
     match raw.find('@') {
         Some(at) if at > 0 => &raw[..at],

@@ -3,7 +3,8 @@
 use super::{Bounded, Style};
 use std::fmt::Write;
 
-/// `None` if it is not a Rust name. The hash is left out, as is a v0 crate's disambiguator.
+/// Demangles a Rust name, without its hash and, in v0, the disambiguators of crates. Returns `None`
+/// if it is not a Rust name.
 pub(super) fn demangle(raw: &str, style: Style) -> Option<String> {
     // The prefixes that rustc_demangle knows: with and without underscores (macOS, Windows).
     // Only names that cannot be meant otherwise are tried: `ZN` alone is a fine C name.
@@ -21,7 +22,7 @@ pub(super) fn demangle(raw: &str, style: Style) -> Option<String> {
     out.finish(failed)
 }
 
-/// Cuts what LLVM appends to split or privatised symbols: `.0`, `.llvm.123`, `.cold`.
+/// Cuts the suffixes that LLVM appends to split or privatised symbols: `.0`, `.llvm.123`, `.cold`.
 fn without_clone(raw: &str) -> &str {
     let end = if raw.starts_with("_R") {
         raw.find('.')

@@ -1,4 +1,4 @@
-//! The addresses that lie in one unit; and the next unit, for all that one thread is given.
+//! Lookup of the addresses that lie in one unit; state that one thread keeps from unit to unit.
 
 use super::head::Head;
 use super::lines::FileNames;
@@ -15,18 +15,18 @@ use gimli::{DebugInfoOffset, Dwarf, SectionId};
 use std::ops::Range;
 use std::rc::Rc;
 
-/// What one thread keeps from unit to unit.
+/// State that one thread keeps from unit to unit.
 pub(super) struct Batch<'a> {
     info: DebugInfo<'a>,
     query: DwarfQuery,
     open: OpenUnits<'a>,
     names: FunctionNames<'a>,
     texts: Texts,
-    /// What was read of `.debug_info` and not yet given back.
+    /// Range of `.debug_info` that was read and not yet released.
     read: Range<usize>,
 }
 
-/// So much of `.debug_info` is given back at once.
+/// Bytes of `.debug_info` that are released at a time.
 const RELEASE: usize = 1 << 20;
 
 impl<'a> Batch<'a> {
@@ -47,8 +47,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// A unit was read to its end, and others follow it that are further on: memory for it is given
-    /// back, so that it does not grow with the file.
+    /// Releases the memory of a unit that was read, and of those before it, once [`RELEASE`] bytes
+    /// have come together, so that memory does not grow with the file.
     fn release(&mut self, unit: Range<usize>) {
         if self.read.is_empty() || unit.start < self.read.end {
             self.read = unit;
@@ -64,7 +64,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Looks up `svmas`, sorted, in the unit at `offset`. One result for each, in that order.
+    /// Looks up `svmas`, sorted, in the unit at `offset`. Returns one result for each, in that
+    /// order.
     pub(super) fn unit(&mut self, offset: DebugInfoOffset, svmas: &[u64]) -> Vec<Found> {
         let Ok(head) = self.open.head(offset) else {
             return vec![Found::default(); svmas.len()];

@@ -1,25 +1,25 @@
-//! Going over the entries of a unit (DWARF 5, sections 2.3 and 7.5).
+//! Traversal of the entries of a unit (DWARF 5, sections 2.3 and 7.5).
 
 use super::layout::{AttributeRole, Layout, Layouts, Skip, Step};
 use super::sections::Slice;
 use gimli::{Attribute, AttributeSpecification, AttributeValue, EndianSlice, Reader};
 use gimli::{Unit, UnitOffset};
 
-/// A place among the entries of a unit. What returns an option returns `None` at damage, behind
-/// which nothing can be read.
+/// Position among the entries of a unit. Methods that return an option return `None` at damage,
+/// behind which nothing can be read.
 pub(super) struct Cursor<'u, 'a> {
     unit: &'u Unit<Slice<'a>>,
-    /// All entries.
+    /// Bytes of all entries.
     entries: Slice<'a>,
-    /// Where in the unit they begin.
+    /// Offset in the unit at which the entries begin.
     first: usize,
     at: usize,
-    /// How many entries the next one is within.
+    /// Number of entries that enclose the next one.
     depth: isize,
 }
 
 impl<'u, 'a> Cursor<'u, 'a> {
-    /// At the root.
+    /// Starts at the root entry.
     pub(super) fn new(unit: &'u Unit<Slice<'a>>) -> Option<Self> {
         let root = unit.header.root_offset();
         Some(Self {
@@ -43,7 +43,7 @@ impl<'u, 'a> Cursor<'u, 'a> {
         self.depth
     }
 
-    /// Reads the code of an entry, of which the attributes are next. 0 ends a list of children.
+    /// Reads the abbreviation code of an entry; its attributes follow. 0 ends a list of children.
     #[inline]
     pub(super) fn code(&mut self) -> Option<u64> {
         let code = self.leb()?;
@@ -53,25 +53,25 @@ impl<'u, 'a> Cursor<'u, 'a> {
         Some(code)
     }
 
-    /// What is next is a child of the entry that was read.
+    /// Descends: the next entry is a child of the one that was read.
     #[inline]
     pub(super) fn enter(&mut self) {
         self.depth += 1;
     }
 
-    /// Goes on at `offset`, with an entry that is within `depth` others.
+    /// Continues at `offset`, with an entry that `depth` others enclose.
     pub(super) fn jump(&mut self, offset: UnitOffset, depth: isize) -> Option<()> {
         self.at = offset.0.checked_sub(self.first)?;
         self.depth = depth;
         (!self.is_at_end()).then_some(())
     }
 
-    /// Goes back to attributes that were read over.
+    /// Returns to attributes that were skipped.
     pub(super) fn back(&mut self, offset: UnitOffset) {
         self.at = offset.0.saturating_sub(self.first);
     }
 
-    /// Reads over all attributes.
+    /// Skips all attributes.
     #[inline]
     pub(super) fn skip_all(&mut self, layout: &Layout) -> Option<()> {
         for part in &layout.skip {
@@ -114,8 +114,9 @@ impl<'u, 'a> Cursor<'u, 'a> {
         Some(attribute)
     }
 
-    /// Where the next sibling of an entry is, of which all attributes are still to be read; they are
-    /// not any more if it does not say, or something behind which no sibling can be.
+    /// Returns the offset of the next sibling, by `DW_AT_sibling`, of an entry whose attributes are
+    /// still to be read. Reads the attributes, and returns `Some(None)`, if the entry states no
+    /// sibling or an impossible one.
     pub(super) fn sibling(&mut self, layout: &Layout) -> Option<Option<UnitOffset>> {
         if !layout.has_sibling {
             self.skip_all(layout)?;
@@ -137,7 +138,7 @@ impl<'u, 'a> Cursor<'u, 'a> {
         Some(found)
     }
 
-    /// A reference, if it is to something that is still to come.
+    /// Returns the target of a reference, if it lies further on.
     pub(super) fn forward(&self, to: AttributeValue<Slice<'a>>) -> Option<UnitOffset> {
         match to {
             AttributeValue::UnitRef(next) if next > self.offset() => Some(next),
@@ -145,8 +146,7 @@ impl<'u, 'a> Cursor<'u, 'a> {
         }
     }
 
-    /// Reads up to the end of the children of an entry that is within `depth` others, of which the
-    /// attributes were read.
+    /// Skips the children of an entry that `depth` others enclose and whose attributes were read.
     pub(super) fn skip_children(
         &mut self,
         layouts: &mut Layouts<'_, '_>,

@@ -1,4 +1,4 @@
-//! The root entry of a unit, and no more of it than lookups need.
+//! Root entry of a unit, as far as lookups need it.
 
 use super::ranges::Pcs;
 use super::sections::Slice;
@@ -10,19 +10,20 @@ use std::sync::Arc;
 
 /// A unit whose root entry was read.
 pub(super) struct Head<'a> {
-    /// Without its name and its line program, which gimli would read along.
+    /// The unit without its name and line program, which gimli would read along.
     pub(super) unit: Unit<Slice<'a>>,
     pub(super) pcs: Pcs<'a>,
-    /// Where its line program is, in `.debug_line`.
+    /// Offset of its line program in `.debug_line`.
     pub(super) lines: Option<DebugLineOffset>,
-    /// The file with the rest of it (DWARF 5, section 3.1.2), relative to its folder.
+    /// Name of the file with the rest of the unit (DWARF 5, section 3.1.2), relative to the folder
+    /// of the compilation.
     pub(super) split: Option<Slice<'a>>,
-    /// Whether it is but a part that others import, and has no code.
+    /// True for a partial unit, which others import and which has no code.
     pub(super) is_partial: bool,
 }
 
 impl<'a> Head<'a> {
-    /// Reads the root entry. `abbreviations` are those of the unit, or just the root's.
+    /// Reads the root entry. `abbreviations` are those of the unit, or the root's alone.
     pub(super) fn read(
         dwarf: &Dwarf<Slice<'a>>,
         header: UnitHeader<Slice<'a>>,
@@ -102,8 +103,8 @@ impl<'a> Head<'a> {
         })
     }
 
-    /// Reads the root entry with nothing but its own abbreviation, which mostly comes first
-    /// of hundreds. `budget` is how many bytes of abbreviations may still be read over.
+    /// Reads the root entry with its own abbreviation alone, which mostly comes first of hundreds.
+    /// `budget` is the number of bytes of abbreviations that may still be skipped.
     pub(super) fn read_alone(
         dwarf: &Dwarf<Slice<'a>>,
         header: UnitHeader<Slice<'a>>,
@@ -137,7 +138,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Reads over an abbreviation, behind its code (DWARF 5, section 7.5.3).
+/// Skips the rest of an abbreviation after its code (DWARF 5, section 7.5.3).
 fn skip_abbreviation(at: &mut Slice<'_>) -> gimli::Result<()> {
     at.read_uleb128()?;
     at.read_u8()?;

@@ -1,5 +1,5 @@
-//! What the entries of a unit look like, by their abbreviation: which attributes matter, and how
-//! to get over the others without looking at each.
+//! Layout of the entries of a unit, by abbreviation: the attributes that matter, and how to skip
+//! the others without a look at each.
 //!
 //! Most entries of a unit are only read over, and most attributes have a fixed length. So the
 //! lengths are added up once for each abbreviation instead of for each entry.
@@ -8,53 +8,53 @@ use super::sections::Slice;
 use gimli::{AttributeSpecification, DwForm, DwTag, Unit};
 use rustc_hash::FxHashMap;
 
-/// How long a part of an entry is.
+/// Length of a part of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Skip {
-    /// So many bytes.
+    /// Fixed number of bytes.
     Fixed(usize),
     /// One number in LEB128.
     Leb,
-    /// As many bytes as a length of 1, 2 or 4 bytes says that stands before them.
+    /// Length of 1, 2 or 4 bytes, followed by that many bytes.
     Counted(usize),
-    /// The same with a length in LEB128.
+    /// Length in LEB128, followed by that many bytes.
     CountedLeb,
-    /// Up to and with a NUL.
+    /// String that ends with a NUL.
     Text,
-    /// An attribute whose form stands in the entry itself, or is not known.
+    /// Attribute whose form stands in the entry itself, or is not known.
     Odd(AttributeSpecification),
 }
 
-/// What an attribute is read for.
+/// Purpose for which an attribute is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AttributeRole {
-    /// Addresses.
+    /// Addresses that the entry covers.
     Pcs,
-    /// The next entry that is no child of this one.
+    /// Next entry that is no child of this one.
     Sibling,
-    /// What was called, and from where.
+    /// Callee and call site of an inlined call.
     Call,
 }
 
-/// A part of an entry.
+/// Part of an entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
     Skip(Skip),
     Read(AttributeSpecification, AttributeRole, Skip),
 }
 
-/// The form of the entries of one abbreviation.
+/// Layout of the entries of one abbreviation.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) tag: DwTag,
     pub(super) has_children: bool,
-    /// Whether they say which addresses they cover.
+    /// True if the entries state the addresses that they cover.
     pub(super) has_pcs: bool,
-    /// Whether they say where their next sibling is (GCC's do, those of LLVM and Go do not).
+    /// True if the entries state their next sibling (GCC's do, those of LLVM and Go do not).
     pub(super) has_sibling: bool,
-    /// All attributes together.
+    /// Lengths of all attributes, merged.
     pub(super) skip: Box<[Skip]>,
-    /// The same with those apart that matter.
+    /// Attributes that matter, and merged lengths of those between them.
     pub(super) steps: Box<[Step]>,
 }
 
@@ -106,7 +106,7 @@ fn what(spec: AttributeSpecification, is_code: bool) -> Option<AttributeRole> {
     }
 }
 
-/// How long an attribute of this form is, if that is not fixed (DWARF 5, section 7.5.6).
+/// Returns the kind of length of a form that has no fixed length (DWARF 5, section 7.5.6).
 fn varying(spec: AttributeSpecification, form: DwForm) -> Skip {
     match form {
         gimli::DW_FORM_block1 => Skip::Counted(1),
@@ -127,17 +127,18 @@ fn varying(spec: AttributeSpecification, form: DwForm) -> Skip {
     }
 }
 
-/// The layouts of a unit's entries, each made when it is first met.
+/// Layouts of a unit's entries, each made at its first use.
 pub(super) struct Layouts<'u, 'a> {
     unit: &'u Unit<Slice<'a>>,
     list: Vec<Layout>,
-    /// Places in the list and one, by code; 0 where none was made yet.
+    /// Index into the list plus one, by abbreviation code; 0 where none was made yet.
     near: Vec<u32>,
-    /// The same for large codes, which honest files do not have.
+    /// Index for codes of [`MAX_NEAR`] and more, which honest files do not have.
     far: FxHashMap<u64, u32>,
 }
 
-/// Compilers count abbreviations from 1; large units of GCC have some thousands.
+/// Abbreviation codes that have a place in `near`. Compilers count from 1; large units of GCC have
+/// some thousands.
 const MAX_NEAR: usize = 1 << 14;
 
 impl<'u, 'a> Layouts<'u, 'a> {
@@ -150,7 +151,8 @@ impl<'u, 'a> Layouts<'u, 'a> {
         }
     }
 
-    /// The one of this code. `None` if the unit has no such abbreviation.
+    /// Returns the layout of an abbreviation code. Returns `None` if the unit has no such
+    /// abbreviation.
     #[inline]
     pub(super) fn of(&mut self, code: u64) -> Option<&Layout> {
         let near = usize::try_from(code)

@@ -9,10 +9,10 @@ use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Longest path that is put together, and each part of it.
+/// Longest path, and longest component of one, in bytes.
 const MAX_PATH: usize = 16 << 10;
 
-/// The files of a line program, by number.
+/// Files of a line program, by number.
 pub(super) struct FileNames<'a> {
     dwarf: Rc<Dwarf<Slice<'a>>>,
     unit: Rc<Unit<Slice<'a>>>,
@@ -21,7 +21,8 @@ pub(super) struct FileNames<'a> {
 }
 
 impl<'a> FileNames<'a> {
-    /// Those of the program at `offset` of `.debug_line`. `None` if it is damaged.
+    /// Reads the header of the program at `offset` of `.debug_line`. Returns `None` if it is
+    /// damaged.
     pub(super) fn of(
         dwarf: &Rc<Dwarf<Slice<'a>>>,
         unit: &Rc<Unit<Slice<'a>>>,
@@ -37,13 +38,13 @@ impl<'a> FileNames<'a> {
         })
     }
 
-    /// The header of the program.
+    /// Returns the header of the program.
     pub(super) fn header(&self) -> &LineProgramHeader<Slice<'a>> {
         self.program.header()
     }
 
-    /// The path of a file: folder and name, behind the folder of the compilation where
-    /// these are relative. As stated; `..` stays.
+    /// Returns the path of a file: folder and name, made absolute with the folder of the
+    /// compilation. `..` is not resolved.
     pub(super) fn path(&mut self, file: u64, texts: &mut Texts) -> Option<Arc<str>> {
         if let Some(known) = self.known.get(&file) {
             return known.clone();
@@ -76,7 +77,7 @@ impl<'a> FileNames<'a> {
     }
 }
 
-/// Puts a folder before a path, unless that is absolute.
+/// Prepends a folder to a path, unless that is absolute.
 fn put_before(path: &mut Vec<u8>, folder: &[u8]) {
     if path.starts_with(b"/") || folder.is_empty() {
         return;

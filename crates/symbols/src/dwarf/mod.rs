@@ -48,8 +48,8 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use units::Units;
 
-/// The debug information of one file, whose bytes are kept elsewhere: each method is handed the
-/// same bytes again.
+/// Debug information of one file. The bytes are kept elsewhere, and each method must be handed the
+/// same ones.
 #[derive(Debug)]
 pub(crate) struct DwarfFile {
     sections: Sections,
@@ -57,7 +57,7 @@ pub(crate) struct DwarfFile {
 }
 
 impl DwarfFile {
-    /// `None` if the file has no debug information.
+    /// Finds the debug sections. Returns `None` if the file has none.
     pub(crate) fn find(bytes: &[u8]) -> Option<Self> {
         Some(Self {
             sections: Sections::find(bytes, Naming::Usual)?,
@@ -71,10 +71,10 @@ impl DwarfFile {
     }
 }
 
-/// What is asked for.
+/// Details that a lookup asks for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DwarfQuery {
-    /// Inlined calls, and with them the names of functions.
+    /// Inlined calls, and with them names of functions.
     pub(crate) inlines: bool,
     /// Files and lines.
     pub(crate) lines: bool,
@@ -89,45 +89,45 @@ impl Default for DwarfQuery {
     }
 }
 
-/// What debug information says of an address.
+/// Debug information about an address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// The function and the calls inlined there, outermost first. Empty if no function covers
-    /// the address; a name is missing where there is none.
+    /// The function and the calls inlined at the address, outermost first. Empty if no function
+    /// covers the address.
     pub(crate) frames: Vec<FoundFrame>,
-    /// The addresses of the function, those in one piece with the address asked for.
+    /// SVMAs of the function: its contiguous range that contains the address.
     pub(crate) range: Range<u64>,
-    /// The line of the address itself.
+    /// Source line of the address itself.
     pub(crate) line: Option<SourceLine>,
 }
 
 /// A function, or an inlined call of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundFrame {
-    /// The linkage name, or else the plain one.
+    /// Linkage name, or else the plain name; `None` for a function without either.
     pub(crate) name: Option<Arc<str>>,
-    /// From where it was called, for an inlined call.
+    /// Call site of an inlined call.
     pub(crate) call: Option<SourceLine>,
 }
 
-/// The files that belong to an image, opened.
+/// Files that complete an image, opened.
 #[derive(Clone, Copy)]
 pub(crate) struct DebugInfo<'a> {
-    /// The file with the units, and its bytes.
+    /// File with the units, and its bytes.
     pub(crate) main: (&'a DwarfFile, &'a [u8]),
-    /// What holds these bytes.
+    /// Owner of these bytes.
     pub(crate) pages: &'a dyn Pages,
-    /// What `dwz` moved out of it.
+    /// Supplementary file that `dwz` made.
     pub(crate) shared: Option<(&'a DwarfFile, &'a [u8])>,
-    /// Where its `.dwo` and `.dwp` files are.
+    /// Places of its `.dwo` and `.dwp` files.
     pub(crate) split: &'a SplitFiles,
 }
 
-/// So many units are asked about one address: those that claim it.
+/// Most units that are searched for one address, of those that claim to cover it.
 const MAX_CLAIMS: usize = 8;
 
 impl DebugInfo<'_> {
-    /// Looks up `svmas`, which are sorted. One result for each, on up to `threads` threads.
+    /// Looks up `svmas`, which are sorted, on up to `threads` threads. Returns one result for each.
     pub(crate) fn resolve(
         &self,
         svmas: &[u64],

@@ -1,23 +1,23 @@
-//! What a function is called: its linkage name, or else its plain one.
+//! Names of functions: the linkage name, or else the plain name.
 
 use super::sections::Slice;
 use super::unit_refs::{DwarfFileKind, OpenUnits, UnitRef};
 use gimli::{AttributeValue, DebugInfoOffset, UnitOffset};
 use rustc_hash::FxHashMap;
 
-/// Longest name that is read.
+/// Longest name that is read, in bytes.
 const MAX_NAME: usize = 64 << 10;
 
-/// An inlined call refers to its function, which may refer to a declaration (DWARF 5,
-/// sections 2.13.2 and 3.3.8.1); files that refer in circles get no further than this.
+/// Most references that are followed to a name: an inlined call refers to its function, which may
+/// refer to a declaration (DWARF 5, sections 2.13.2 and 3.3.8.1). Bounds reference cycles.
 const MAX_STEPS: usize = 16;
 
-/// FunctionNames that were looked up, by where their entry is.
+/// Names that were looked up, by position of their entry.
 #[derive(Default)]
 pub(super) struct FunctionNames<'a>(FxHashMap<(DwarfFileKind, DebugInfoOffset), Option<&'a [u8]>>);
 
 impl<'a> FunctionNames<'a> {
-    /// The name of the entry that `to`, an attribute of an entry of `unit_ref`, refers to.
+    /// Returns the name of the entry that `to`, an attribute of an entry of `unit_ref`, refers to.
     pub(super) fn referred(
         &mut self,
         open: &mut OpenUnits<'a>,
@@ -28,7 +28,7 @@ impl<'a> FunctionNames<'a> {
         self.of(open, &unit_ref, entry)
     }
 
-    /// The name of a function's entry.
+    /// Returns the name of a function's entry.
     pub(super) fn of(
         &mut self,
         open: &mut OpenUnits<'a>,
@@ -48,7 +48,7 @@ impl<'a> FunctionNames<'a> {
     }
 }
 
-/// Reads the name. A linkage name further on is better than a plain one here.
+/// Reads the name. A linkage name anywhere in the chain is preferred to a plain one.
 fn read<'a>(
     open: &mut OpenUnits<'a>,
     unit_ref: &UnitRef<'a>,

@@ -5,7 +5,7 @@ use super::sections::Slice;
 use gimli::{Attribute, AttributeValue, Dwarf, Unit};
 use std::ops::Range;
 
-/// The attributes of an entry that say which addresses it covers.
+/// Attributes of an entry that state its addresses.
 #[derive(Default, Clone)]
 pub(super) struct Pcs<'a> {
     low: Option<AttributeValue<Slice<'a>>>,
@@ -14,7 +14,7 @@ pub(super) struct Pcs<'a> {
 }
 
 impl<'a> Pcs<'a> {
-    /// Takes note of an attribute.
+    /// Records an attribute.
     pub(super) fn note(&mut self, attribute: &Attribute<Slice<'a>>) {
         let place = match attribute.name() {
             gimli::DW_AT_low_pc => &mut self.low,
@@ -25,14 +25,14 @@ impl<'a> Pcs<'a> {
         *place = Some(attribute.value());
     }
 
-    /// Whether there is any.
+    /// Returns true if the entry states any address.
     pub(super) fn is_some(&self) -> bool {
         self.ranges.is_some() || self.low.is_some() && self.high.is_some()
     }
 
-    /// Hands each range to `take`, for as long as `budget` lasts, of which each takes one: many
-    /// entries may refer to one long list. What is damaged counts as absent; so does
-    /// what a linker threw away, which it marks with addresses 0, -1 or -2 (LLVM and binutils;
+    /// Calls `take` with each range. Ranges of a list count against `budget` and stop at 0, as many
+    /// entries may refer to one long list. Damaged ranges count as absent; so do
+    /// those that a linker discarded, which it marks with addresses 0, -1 or -2 (LLVM and binutils;
     /// DWARF 6 draft, "tombstones").
     pub(super) fn each(
         &self,

@@ -1,18 +1,18 @@
-//! The debug sections of one file: found, and decompressed where they are compressed.
+//! Debug sections of one file, decompressed where necessary.
 
 use gimli::{Dwarf, EndianSlice, RunTimeEndian, SectionId};
 use object::read::elf::ElfFile;
 use object::{CompressionFormat, Endianness, Object, ObjectSection};
 use std::ops::Range;
 
-/// How DWARF is read: slices of the file, in the file's byte order.
+/// Reader of DWARF: a slice of the file, in the file's byte order.
 pub(crate) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 
-/// Decompressed sections of one file take at most this many bytes in memory. Ratios prove
-/// nothing (string tables of honest files shrink to a hundredth), so the bound is absolute.
+/// Most bytes in memory for the decompressed sections of one file. The bound is absolute, as ratios
+/// prove nothing: string tables of honest files shrink to a hundredth.
 const MAX_INFLATED: u64 = 4 << 30;
 
-/// The sections that lookups need; location lists, macros and indexes by name stay where they are.
+/// Sections that lookups need; location lists, macros and indexes by name are not read.
 const NEEDED: [SectionId; 13] = [
     SectionId::DebugAbbrev,
     SectionId::DebugAddr,
@@ -29,7 +29,7 @@ const NEEDED: [SectionId; 13] = [
     SectionId::DebugTuIndex,
 ];
 
-/// What gimli wants of packages besides: it cuts the part of a unit out of each.
+/// Further sections that gimli needs of packages: it cuts the part of a unit out of each.
 const NEEDED_OF_PACKAGES: [SectionId; 4] = [
     SectionId::DebugLoc,
     SectionId::DebugLocLists,
@@ -37,16 +37,16 @@ const NEEDED_OF_PACKAGES: [SectionId; 4] = [
     SectionId::DebugMacro,
 ];
 
-/// Where the bytes of a section are.
+/// Bytes of a section.
 #[derive(Debug)]
 enum Part {
-    /// In the file.
+    /// Range of the file.
     Mapped(Range<usize>),
-    /// Here: they were compressed.
+    /// Decompressed bytes.
     Inflated(Vec<u8>),
 }
 
-/// DwarfFileKind names sections have.
+/// Naming scheme of the sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Naming {
     /// `.debug_info`, or `.zdebug_info` in the old compressed form.
@@ -55,8 +55,8 @@ pub(crate) enum Naming {
     Split,
 }
 
-/// The debug sections of a file whose bytes are kept elsewhere: each method is handed
-/// the same bytes again.
+/// Debug sections of a file. The bytes are kept elsewhere, and each method must be handed the same
+/// ones.
 #[derive(Debug)]
 pub(crate) struct Sections {
     parts: Vec<(SectionId, Part)>,
@@ -64,8 +64,8 @@ pub(crate) struct Sections {
 }
 
 impl Sections {
-    /// Finds and decompresses the sections. `None` if `bytes` are no ELF file with debug
-    /// information. A section that is damaged counts as absent.
+    /// Finds and decompresses the sections. Returns `None` if `bytes` is no ELF file with debug
+    /// information. Damaged sections count as absent.
     ///
     /// Compressed are those with `SHF_COMPRESSED` (zlib or zstd; System V ABI, "Section
     /// Compression") and `.zdebug_*` (binutils before 2.26).
@@ -117,7 +117,7 @@ impl Sections {
             .any(|(id, part)| *id == SectionId::DebugInfo && is_some(part))
     }
 
-    /// A section's bytes; none where there is no such section.
+    /// Returns the bytes of a section; empty if there is no such section.
     pub(crate) fn get<'a>(&'a self, bytes: &'a [u8], id: SectionId) -> Slice<'a> {
         let found = self.parts.iter().find(|(part, _)| *part == id);
         let slice = match found {
@@ -128,7 +128,7 @@ impl Sections {
         EndianSlice::new(slice, self.endian)
     }
 
-    /// Where in the file a part of a section is, unless it was compressed.
+    /// Returns the file range of a part of a section. Returns `None` if the section was compressed.
     pub(crate) fn place(&self, id: SectionId, part: Range<usize>) -> Option<Range<usize>> {
         let (_, place) = self.parts.iter().find(|(found, _)| *found == id)?;
         let Part::Mapped(whole) = place else {
@@ -138,12 +138,12 @@ impl Sections {
         Some(at(part.start)..at(part.end))
     }
 
-    /// The byte order of the file.
+    /// Returns the byte order of the file.
     pub(crate) fn endian(&self) -> RunTimeEndian {
         self.endian
     }
 
-    /// The sections together. Costs nothing: all are slices.
+    /// Returns the sections together. Costs nothing: all are slices.
     pub(crate) fn dwarf<'a>(&'a self, bytes: &'a [u8]) -> Dwarf<Slice<'a>> {
         let load = |id| Ok::<_, std::convert::Infallible>(self.get(bytes, id));
         let Ok(dwarf) = Dwarf::load(load);
@@ -166,9 +166,9 @@ fn part<'data>(section: &impl ObjectSection<'data>, room: &mut u64) -> Option<Pa
     Some(Part::Inflated(inflated.into_owned()))
 }
 
-/// What compressed bytes may become at most, whatever they claim: deflate writes 258 bytes for two bits, and
-/// a block of Zstandard is 128 KiB, from four bytes if all are the same (RFC 8878, section 3.1.1.2).
-/// Room for it is made before the first byte is looked at.
+/// Returns an upper bound on the decompressed length, whatever the header claims: deflate writes
+/// 258 bytes for two bits, and a block of Zstandard is 128 KiB, from four bytes if all are equal
+/// (RFC 8878, section 3.1.1.2). Memory is reserved before the first byte is decompressed.
 fn most(format: CompressionFormat, compressed: u64) -> u64 {
     let (ratio, least) = match format {
         CompressionFormat::Zstandard => (32 << 10, 128 << 10),

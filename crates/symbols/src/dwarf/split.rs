@@ -1,7 +1,7 @@
 //! Split DWARF: units whose bulk is in `.dwo` files, or in one `.dwp` for all (DWARF 5,
 //! sections 3.1.2, 7.3.2 and 7.3.5; before that "GNU Fission").
 //!
-//! What is found counts only if it has the identifier that the image's unit states.
+//! A file that is found counts only if it has the identifier that the image's unit states.
 
 use super::head::Head;
 use super::sections::{Naming, Sections, Slice};
@@ -12,12 +12,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Where the split files of an image are.
+/// Places of the split files of an image.
 #[derive(Debug, Default)]
 pub(crate) struct SplitFiles {
-    /// The image and its debug file: a package has the name of one of them, and `.dwp` behind.
+    /// Paths of the image and its debug file: a package has one of these names, with `.dwp`
+    /// appended.
     images: Vec<PathBuf>,
-    /// Put before the absolute paths that units state.
+    /// Folder that is prepended to absolute paths stated by units.
     root: Option<PathBuf>,
     package: OnceLock<Option<SplitFile>>,
 }
@@ -29,17 +30,17 @@ pub(super) struct SplitFile {
     sections: Sections,
 }
 
-/// The file with the rest of a unit.
+/// File with the rest of a unit.
 pub(super) enum Rest<'p> {
-    /// A `.dwo`.
+    /// A `.dwo` file of its own.
     Own(SplitFile),
-    /// The `.dwp`.
+    /// The `.dwp` package.
     Package(&'p SplitFile),
 }
 
 impl SplitFiles {
-    /// Those of an image, named by its path and that of its debug file. `root` is put
-    /// before absolute paths of `.dwo` files.
+    /// Describes the split files of an image, by its path and that of its debug file. `root` is
+    /// prepended to absolute paths of `.dwo` files.
     pub(crate) fn new(images: Vec<PathBuf>, root: Option<PathBuf>) -> Self {
         Self {
             images,
@@ -48,8 +49,8 @@ impl SplitFiles {
         }
     }
 
-    /// The file with the rest of a unit, which names it `name`. `None` if the unit is whole, or
-    /// there is no such file.
+    /// Finds the file with the rest of a unit, which names it `name`. Returns `None` if the unit is
+    /// complete, or there is no such file.
     pub(super) fn find(&self, unit: &Unit<Slice<'_>>, name: Option<Slice<'_>>) -> Option<Rest<'_>> {
         unit.dwo_id?;
         let name = name?;
@@ -90,7 +91,8 @@ impl SplitFile {
 }
 
 impl Rest<'_> {
-    /// The unit that continues `skeleton`, of the file `main`, and the sections that it is read with.
+    /// Reads the unit that continues `skeleton`, of the file `main`. Returns it with the sections
+    /// to read it with.
     pub(super) fn head<'x>(
         &'x self,
         main: &Dwarf<Slice<'x>>,

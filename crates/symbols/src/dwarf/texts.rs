@@ -1,10 +1,10 @@
-//! Names and paths on their way out, each kept once.
+//! Names and paths in results, each kept once.
 
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Names that one thread hands out take at most this many bytes together. A file could
-/// state a name of 64 KiB for every address; honest programs have some MiB of names.
+/// Most bytes of names that one thread hands out. A file could state a name of 64 KiB for every
+/// address; honest programs have some MiB of names.
 const MAX_BYTES: usize = 128 << 20;
 
 #[derive(Default)]
@@ -14,7 +14,8 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    /// The text of `bytes`, invalid UTF-8 replaced. `None` once there are too many.
+    /// Returns the shared text of `bytes`, invalid UTF-8 replaced by U+FFFD. Returns `None` once
+    /// [`MAX_BYTES`] are used up.
     pub(super) fn get(&mut self, bytes: &[u8]) -> Option<Arc<str>> {
         if let Some(known) = self.known.get(bytes) {
             return Some(Arc::clone(known));

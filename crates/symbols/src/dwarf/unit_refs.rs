@@ -1,4 +1,5 @@
-//! Entries that are elsewhere: in another unit, or in the file that several others share.
+//! Entries in other places: in another unit, or in the supplementary file that several images
+//! share.
 
 use super::head::Head;
 use super::sections::Slice;
@@ -10,18 +11,18 @@ use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// DwarfFileKind file.
+/// File in which a unit is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum DwarfFileKind {
-    /// The image's own, or its debug file.
+    /// The image itself, or its debug file.
     Main,
-    /// What `dwz` moved out of several files (DWARF 5, section 7.3.6).
+    /// Supplementary file that `dwz` made for several images (DWARF 5, section 7.3.6).
     Shared,
-    /// The `.dwo` of a unit.
+    /// The `.dwo` file of a unit.
     Split,
 }
 
-/// The unit in which an entry is.
+/// Unit in which an entry is.
 #[derive(Clone)]
 pub(super) struct UnitRef<'a> {
     pub(super) which: DwarfFileKind,
@@ -29,7 +30,7 @@ pub(super) struct UnitRef<'a> {
     pub(super) unit: Rc<Unit<Slice<'a>>>,
 }
 
-/// Units that are open in one thread.
+/// Units that one thread has open.
 pub(super) struct OpenUnits<'a> {
     main: (Rc<Dwarf<Slice<'a>>>, &'a Units),
     shared: Option<(Rc<Dwarf<Slice<'a>>>, &'a Units)>,
@@ -37,7 +38,7 @@ pub(super) struct OpenUnits<'a> {
     abbreviations: FxHashMap<(DwarfFileKind, DebugAbbrevOffset), Arc<Abbreviations>>,
 }
 
-/// So many units, and tables of abbreviations, are kept open.
+/// Most units, and most tables of abbreviations, that are kept open.
 const MAX_OPEN: usize = 256;
 
 impl<'a> OpenUnits<'a> {
@@ -54,12 +55,12 @@ impl<'a> OpenUnits<'a> {
         }
     }
 
-    /// The file itself.
+    /// Returns the sections of the file itself.
     pub(super) fn main(&self) -> &Rc<Dwarf<Slice<'a>>> {
         &self.main.0
     }
 
-    /// Opens the unit that begins at `offset` of the main file, with what its root tells.
+    /// Opens the unit at `offset` of the main file, with the details of its root entry.
     pub(super) fn head(&mut self, offset: DebugInfoOffset) -> gimli::Result<Head<'a>> {
         let dwarf = Rc::clone(&self.main.0);
         self.head_of(DwarfFileKind::Main, &dwarf, offset)

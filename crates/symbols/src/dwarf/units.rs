@@ -1,4 +1,4 @@
-//! DwarfFileKind unit describes an address.
+//! Index of the units of a file by address.
 
 use super::head::Head;
 use super::sections::Slice;
@@ -8,12 +8,12 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A range of code, and the unit that describes it.
+/// Range of code, and the unit that describes it.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     begin: u64,
     end: u64,
-    /// The highest end of this span and all that begin before it.
+    /// Highest end of this span and all that begin before it.
     highest: u64,
     unit: u32,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Units {
     spans: Vec<Span>,
 }
 
-/// So many spans are looked at for an address: in honest files few overlap.
+/// Most spans that are compared with an address: in honest files few overlap.
 const MAX_OVERLAP: usize = 256;
 
 impl Units {
@@ -100,7 +100,7 @@ impl Units {
         units
     }
 
-    /// Units that do not say what they cover: `.debug_aranges` may know (DWARF 5, section 6.1.2).
+    /// Adds units without ranges of their own, by `.debug_aranges` (DWARF 5, section 6.1.2).
     fn add_aranges(
         &self,
         dwarf: &Dwarf<Slice<'_>>,
@@ -126,7 +126,7 @@ impl Units {
         }
     }
 
-    /// Units that say they cover the address, each by its number, the narrowest claim first.
+    /// Returns the units that claim to cover the address, by number, the narrowest claim first.
     pub(crate) fn at(&self, svma: u64) -> impl Iterator<Item = u32> {
         let after = self.spans.partition_point(|span| span.begin <= svma);
         let mut found: Vec<&Span> = self.spans[..after]
@@ -140,7 +140,7 @@ impl Units {
         found.into_iter().map(|span| span.unit)
     }
 
-    /// Where a unit begins in `.debug_info`.
+    /// Returns the offset of a unit in `.debug_info`.
     pub(crate) fn offset(&self, unit: u32) -> DebugInfoOffset {
         DebugInfoOffset(
             self.offsets
@@ -150,7 +150,7 @@ impl Units {
         )
     }
 
-    /// The unit in which an offset of `.debug_info` lies.
+    /// Returns the offset of the unit that contains an offset of `.debug_info`.
     pub(crate) fn containing(&self, offset: DebugInfoOffset) -> Option<DebugInfoOffset> {
         let after = self.offsets.partition_point(|&start| start <= offset.0);
         Some(DebugInfoOffset(*self.offsets.get(after.checked_sub(1)?)?))

@@ -1,5 +1,5 @@
-//! One pass over the entries of a unit: which functions and which inlined calls cover the
-//! addresses that are asked for (DWARF 5, sections 3.3.1 and 3.3.8).
+//! One pass over the entries of a unit, which finds the functions and inlined calls that cover the
+//! addresses of a lookup (DWARF 5, sections 3.3.1 and 3.3.8).
 //!
 //! Nothing is kept of what no address lies in, so that memory does not depend on the size
 //! of a unit. Functions without an address in them are skipped with all that they hold.
@@ -11,13 +11,13 @@ use super::sections::Slice;
 use gimli::{Attribute, AttributeValue, Dwarf, Unit, UnitOffset};
 use std::ops::Range;
 
-/// Inlined calls at one address. In honest programs rarely more than thirty.
+/// Most inlined calls at one address. Honest programs rarely have more than thirty.
 const MAX_CALLS: usize = 256;
 
-/// Addresses that are compared with the ranges of one entry.
+/// Most addresses that are compared with the ranges of one entry.
 const MAX_LOOKED_AT: usize = 1 << 22;
 
-/// An address that is asked for, and what was found there.
+/// Address of a lookup, and the function and calls found there.
 #[derive(Debug)]
 pub(super) struct Wanted<'a> {
     pub(super) svma: u64,
@@ -41,11 +41,11 @@ impl Wanted<'_> {
 #[derive(Debug, Clone)]
 pub(super) struct Function {
     pub(super) entry: UnitOffset,
-    /// The one of its ranges that has the address.
+    /// Its contiguous range that contains the address.
     pub(super) range: Range<u64>,
 }
 
-/// A call that was inlined: what was called, and from where.
+/// Inlined call: callee and call site.
 #[derive(Debug, Clone)]
 pub(super) struct Call<'a> {
     depth: isize,
@@ -55,8 +55,8 @@ pub(super) struct Call<'a> {
     pub(super) column: u32,
 }
 
-/// A function or inlined call whose entries are being read, and the addresses in it
-/// (indexes into the list of wanted ones).
+/// Function or inlined call whose children are being read, and the addresses in it (indexes into
+/// the list of wanted ones).
 struct Scope {
     depth: isize,
     inside: Vec<usize>,
@@ -67,8 +67,8 @@ pub(super) struct Walk<'w, 'a> {
     unit: &'w Unit<Slice<'a>>,
     wanted: &'w mut [Wanted<'a>],
     scopes: Vec<Scope>,
-    /// Ranges and addresses that may still be looked at: in an honest unit some for each
-    /// entry and each address.
+    /// Ranges and addresses that may still be compared: an honest unit has some for each entry and
+    /// each address.
     budget: usize,
 }
 
@@ -98,7 +98,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         let _ = self.entries(nested);
     }
 
-    /// `None` at damage.
+    /// Reads all entries. Returns `None` at damage.
     fn entries(&mut self, nested: bool) -> Option<()> {
         let mut cursor = Cursor::new(self.unit)?;
         let mut layouts = Layouts::new(self.unit);
@@ -174,7 +174,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         Some(())
     }
 
-    /// Whether any address lies in the function.
+    /// Enters a function. Returns true if any address lies in it.
     fn function(&mut self, entry: UnitOffset, depth: isize, pcs: &Pcs<'a>) -> bool {
         let mut inside = Vec::new();
         let mut budget = self.budget;
@@ -207,7 +207,8 @@ impl<'w, 'a> Walk<'w, 'a> {
         any
     }
 
-    /// DwarfFileKind addresses of the innermost scope lie in a call, if any do.
+    /// Returns the addresses of the innermost scope that lie in a call. Returns `None` if none
+    /// does.
     fn inside(&mut self, pcs: &Pcs<'a>) -> Option<Vec<usize>> {
         let few = |scopes: &[Scope]| scopes.len() < MAX_CALLS;
         let scope = self.scopes.last().filter(|_| few(&self.scopes))?;
@@ -233,7 +234,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         (!inside.is_empty()).then_some(inside)
     }
 
-    /// Takes note of a call with these addresses in it.
+    /// Records a call with these addresses in it.
     fn call(&mut self, call: &Call<'a>, inside: Vec<usize>) {
         for &index in &inside {
             let calls = &mut self.wanted[index].calls;
@@ -251,7 +252,7 @@ impl<'w, 'a> Walk<'w, 'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Reads the attributes of an entry that tell of the call. `None` at damage.
+    /// Reads the attributes of an inlined call. Returns `None` at damage.
     fn read(cursor: &mut Cursor<'_, 'a>, layout: &Layout, depth: isize) -> Option<Self> {
         let mut call = Self {
             depth,
@@ -291,8 +292,8 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Whether nothing within an entry can be a function with code. In some languages functions are
-/// written within types; where these are to be found as well, everything is read (`nested`).
+/// Returns true if an entry of this tag cannot enclose a function with code. In some languages
+/// functions are written within types; to find these as well (`nested`), everything is read.
 fn holds_no_code(tag: gimli::DwTag, nested: bool) -> bool {
     match tag {
         gimli::DW_TAG_call_site

@@ -1,4 +1,4 @@
-//! Of several symbols at one address, the one that names it.
+//! Choice of the symbol that names an address, among several that begin there.
 //!
 //! The order of preference is that of `perf`, found by feeding it files made for the
 //! purpose: see `tests/perf.rs`, which does so again wherever `perf` is installed.
@@ -8,7 +8,7 @@ use super::table::{Entry, Origin};
 use crate::demangle::{Style, demangle_bytes};
 use std::borrow::Cow;
 
-/// A symbol of the file, before it is known whether it is kept.
+/// Symbol of the file that may be kept.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
     pub(super) start: u64,
@@ -16,7 +16,7 @@ pub(super) struct Candidate {
     pub(super) name: u32,
     pub(super) origin: Origin,
     pub(super) untyped: bool,
-    /// Whether it has a version that is kept for old programs alone.
+    /// True for a symbol version that is kept for old programs alone.
     pub(super) is_old: bool,
     pub(super) weak: bool,
     pub(super) global: bool,
@@ -25,7 +25,7 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// None that is kept: it marks that another symbol begins there.
+    /// Makes a marker, which is not kept: another symbol begins at `start`.
     pub(super) fn mark(start: u64) -> Self {
         Self {
             start,
@@ -45,8 +45,8 @@ impl Candidate {
 pub(super) struct Chooser<'a> {
     data: &'a [u8],
     strings: &'a Strings,
-    /// How many names may still be demangled to settle ties. Millions of aliases
-    /// at one address occur in no honest file.
+    /// Number of names that may still be demangled to settle ties. No honest file has millions of
+    /// aliases at one address.
     demangle_budget: u32,
 }
 
@@ -117,7 +117,7 @@ impl<'a> Chooser<'a> {
         &raw[..raw.len().min(4096)]
     }
 
-    /// The name that counts is the one that is shown.
+    /// Returns the name that ranks the candidate: the one that is shown.
     fn name(&mut self, candidate: &Candidate) -> Cow<'a, str> {
         let raw = self.raw_name(candidate);
         if self.demangle_budget == 0 {
@@ -140,9 +140,9 @@ fn sort(candidates: &mut Vec<Candidate>) {
     *candidates = order.iter().map(|&(_, at)| candidates[at]).collect();
 }
 
-/// Whether two names rank the same once they are demangled, as far as that shows without
-/// demangling them: nearly all aliases of honest files are one name in two tables, or the
-/// variants of one constructor or destructor.
+/// Returns true if two names are known to rank the same once demangled, without demangling them:
+/// nearly all aliases of honest files are one name in two tables, or the variants of one
+/// constructor or destructor.
 fn same_rank(a: &[u8], b: &[u8]) -> bool {
     let (a, b) = (without_version(a), without_version(b));
     // The one beginning that counts beside length and underscores: left to the long way.
@@ -150,7 +150,7 @@ fn same_rank(a: &[u8], b: &[u8]) -> bool {
     (a == b || variants_of_one(a, b)) && settled(a) && settled(b)
 }
 
-/// As the demangler cuts it; what ends in `@plt` stays whole.
+/// Cuts the symbol version as the demangler does; a name that ends in `@plt` stays whole.
 fn without_version(name: &[u8]) -> &[u8] {
     match name.iter().position(|&byte| byte == b'@') {
         Some(at) if at > 0 && !name.ends_with(b"@plt") => &name[..at],
@@ -158,9 +158,9 @@ fn without_version(name: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether two mangled names differ in the digits of `C1` to `C3` or `D0` to `D2` alone
-/// (Itanium C++ ABI, "Constructors and Destructors"), which are not shown. Where it is an
-/// identifier that has them (`fC1`, `fC2`), the names are different and as long as each other.
+/// Returns true if two mangled names differ in the digits of `C1` to `C3` or `D0` to `D2` alone
+/// (Itanium C++ ABI, "Constructors and Destructors"), which are not shown. Two identifiers that end
+/// so (`fC1`, `fC2`) are different names, but of equal length, so they rank the same.
 fn variants_of_one(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() || !a.starts_with(b"_ZN") || !b.starts_with(b"_ZN") {
         return false;
@@ -192,7 +192,7 @@ impl From<&Candidate> for Entry {
 mod tests {
     use super::*;
 
-    /// What the short way takes for the same has to be so by the long way too.
+    /// Names that the shortcut takes as equal in rank are so once demangled, too.
     #[test]
     fn equal_rank_without_demangling_is_equal_rank() {
         let same: [(&str, &str); 7] = [

@@ -1,4 +1,4 @@
-//! The way back: from a function's name to where its code lies in the file.
+//! Reverse lookup: from the name of a function to the file offset of its code.
 //!
 //! The lookup table is of no use for it, as it keeps one name for each address: `malloc` and
 //! `__libc_malloc` are one function.
@@ -9,20 +9,20 @@ use object::Endianness;
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader, Sym};
 
-/// Why a function's code was not found.
+/// Cause for which a function's code was not found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FindError {
-    /// The file.
+    /// The file cannot be parsed.
     #[error(transparent)]
     Elf(#[from] ElfError),
-    /// It has no symbols at all.
+    /// The file has no symbols at all.
     #[error("it has no symbols")]
     NoSymbols,
-    /// No function is called this.
+    /// No function has this name.
     #[error("it has no function of this name")]
     NotFound,
-    /// Several are.
+    /// Several functions have this name.
     #[error("several functions are called this, at file offsets {}", offsets(.0))]
     Ambiguous(Vec<u64>),
 }
@@ -36,7 +36,7 @@ fn offsets(offsets: &[u64]) -> String {
     shown.join(", ")
 }
 
-/// The file offset at which a function's code begins, as uprobes want it.
+/// Returns the file offset at which a function's code begins, as uprobes take it.
 ///
 /// The name is one of the symbol table, without version; if there is no such one, it is
 /// compared with demangled names, without parameters. Local functions count as well.
@@ -113,7 +113,8 @@ fn find<E: FileHeader<Endian = Endianness>>(data: &[u8], name: &str) -> Result<u
     }
 }
 
-/// Whether it is worth while to demangle: a mangled name has the last part of the name in it.
+/// Returns true if the symbol may have this name once demangled: a mangled name contains the last
+/// component of the demangled one.
 fn may_be_demangled(raw: &[u8], name: &str) -> bool {
     let last = name.rsplit("::").next().unwrap_or(name);
     let word = last

@@ -15,14 +15,14 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
 
-/// Why there are no kernel symbols.
+/// Cause for which there are no kernel symbols.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {
     /// Every address reads as zero: `kernel.kptr_restrict` or lockdown hides them.
     #[error("the kernel hides its addresses (kernel.kptr_restrict)")]
     Hidden,
-    /// There is no symbol in the file at all.
+    /// The file has no symbols at all.
     #[error("no symbols in the kernel's symbol list")]
     Empty,
     /// The file cannot be read.
@@ -42,13 +42,13 @@ impl From<&KernelError> for Reason {
     }
 }
 
-/// A function of the kernel or a module.
+/// Function of the kernel or a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelSymbol<'a> {
-    /// The name, as the kernel has it. Rust code in the kernel has mangled names.
+    /// Name, as the kernel has it. Rust code in the kernel has mangled names.
     pub name: &'a str,
-    /// The module, without brackets. `None` for the kernel proper. BPF programs
-    /// are in a module `bpf`, trampolines in ones like `__builtin__ftrace`.
+    /// Module, without brackets. `None` for the kernel proper. BPF programs are in a module `bpf`,
+    /// trampolines in ones like `__builtin__ftrace`.
     pub module: Option<&'a str>,
     /// First AVMA.
     pub start: u64,
@@ -56,19 +56,19 @@ pub struct KernelSymbol<'a> {
     pub size: u64,
 }
 
-/// A line of the list, in 16 bytes. The name stands in the text from `name` on, up to the end of the
-/// line; size is left to the next start.
+/// Symbol in 16 bytes. Its name runs from `name` in the text to the end of the line; its size
+/// follows from the next start.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     start: u64,
     name: u32,
     /// Index into `modules`; 0 is the kernel proper.
     module: u16,
-    /// Data symbols only mark where code ends.
+    /// False for data symbols, which only mark the end of code.
     code: bool,
 }
 
-/// The symbols of a kernel and its modules, by AVMA.
+/// Symbols of a kernel and its modules, by AVMA.
 #[derive(Debug)]
 pub struct KernelSymbols {
     entries: Vec<Entry>,
@@ -77,7 +77,8 @@ pub struct KernelSymbols {
     text: Option<Range<u64>>,
 }
 
-/// Gaps are not filled: the last symbol before another module ends with the page after its own.
+/// Page size in bytes. The last symbol before another module ends with the page after its own, so
+/// that gaps between modules have no name.
 const PAGE: u64 = 4096;
 
 impl KernelSymbols {
@@ -99,7 +100,7 @@ impl KernelSymbols {
     ///
     /// # Errors
     ///
-    /// As [`KernelSymbols::load_running`].
+    /// The errors of [`KernelSymbols::load_running`].
     pub fn parse(mut list: impl BufRead) -> Result<Self, KernelError> {
         let mut symbols = Self {
             entries: Vec::new(),
@@ -180,7 +181,7 @@ impl KernelSymbols {
         self.names.shrink_to_fit();
     }
 
-    /// The function that covers this AVMA.
+    /// Returns the function that covers this AVMA.
     #[must_use]
     pub fn lookup(&self, avma: u64) -> Option<KernelSymbol<'_>> {
         let index = self
@@ -191,8 +192,8 @@ impl KernelSymbols {
         (avma - symbol.start < symbol.size).then_some(symbol)
     }
 
-    /// The first address of the function of that name in the kernel proper.
-    /// Walks the whole list.
+    /// Returns the first address of the function of that name in the kernel proper. Linear in the
+    /// number of symbols.
     #[must_use]
     pub fn address_of(&self, name: &str) -> Option<u64> {
         let in_text = match name {
@@ -206,23 +207,24 @@ impl KernelSymbols {
         })
     }
 
-    /// Where the code of the kernel proper lies: from `_text`, or `_stext` without one, to `_etext`.
+    /// Returns the AVMAs of the code of the kernel proper: from `_text`, or `_stext` without one,
+    /// to `_etext`.
     #[must_use]
     pub fn text_range(&self) -> Option<Range<u64>> {
         self.text.clone()
     }
 
-    /// All functions by rising address, no two at the same.
+    /// Returns all functions by rising address, no two at the same.
     pub fn iter(&self) -> impl Iterator<Item = KernelSymbol<'_>> {
         (0..self.entries.len()).filter_map(|index| self.symbol(index))
     }
 
-    /// The AVMAs at which the answer to a lookup may change, ascending; some twice.
+    /// Returns the AVMAs at which the answer to a lookup may change, ascending; some twice.
     pub(crate) fn bounds(&self) -> impl Iterator<Item = u64> {
         (0..self.entries.len()).flat_map(|at| [self.entries[at].start, self.end(at)])
     }
 
-    /// Where the symbol of this index ends: with the next one at the latest.
+    /// Returns the end of the symbol of this index: the start of the next one at the latest.
     fn end(&self, index: usize) -> u64 {
         let entry = &self.entries[index];
         match self.entries.get(index + 1) {
@@ -249,7 +251,7 @@ impl KernelSymbols {
     }
 }
 
-/// The marks that the kernel's linker script sets.
+/// Boundaries of code, by symbols that the kernel's linker script defines.
 #[derive(Default)]
 struct TextBounds {
     text: Option<u64>,
@@ -274,10 +276,10 @@ impl TextBounds {
     }
 }
 
-/// Longest line that is read.
+/// Longest line that is read, in bytes.
 const MAX_LINE: usize = 64 << 10;
 
-/// Calls `each` with the lines, without their ends; overlong ones are cut.
+/// Calls `each` with the lines, without their line ends; overlong ones are cut.
 fn for_each_line(list: &mut impl BufRead, mut each: impl FnMut(&[u8])) -> io::Result<()> {
     // The beginning of a line that goes on behind what was read.
     let mut begun: Vec<u8> = Vec::new();
@@ -311,7 +313,7 @@ fn for_each_line(list: &mut impl BufRead, mut each: impl FnMut(&[u8])) -> io::Re
     }
 }
 
-/// Address, type, name, module. `None` for a line of another form.
+/// Splits a line into address, type, name and module. Returns `None` for a line of another form.
 fn split_line(line: &[u8]) -> Option<(u64, u8, &str, Option<&str>)> {
     // As the kernel prints it: 16 digits and the type, and mostly no module.
     if let Some((&start, [b' ', kind, b' ', rest @ ..])) = line.split_first_chunk::<16>()
@@ -334,7 +336,7 @@ fn split_line(line: &[u8]) -> Option<(u64, u8, &str, Option<&str>)> {
     Some((start, kind, name, module))
 }
 
-/// Up to 16 hexadecimal digits.
+/// Parses up to 16 hexadecimal digits.
 fn address(word: &[u8]) -> Option<u64> {
     if word.is_empty() || word.len() > 16 {
         return None;

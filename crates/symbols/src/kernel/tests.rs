@@ -94,7 +94,7 @@ fn hostile_lines() {
     let _ = symbols.lookup(u64::MAX);
 }
 
-/// What the machine that runs the tests lets us see must at least be consistent.
+/// Symbols of the running kernel, as far as they are visible, must be consistent.
 #[test]
 fn running_kernel() {
     let Ok(symbols) = KernelSymbols::load_running() else {

@@ -1,4 +1,4 @@
-//! A `vmlinux` that was given: the kernel as ELF file, with symbols and often debug information.
+//! A `vmlinux` given by the user: the kernel as ELF file, with symbols and often debug information.
 
 use crate::elf_image::ElfImage;
 use crate::{ElfSymbols, Reason};
@@ -6,37 +6,38 @@ use object::{Object, ObjectSection, ObjectSymbol};
 use rprof_image::{BuildId, ImageFile};
 use std::path::{Path, PathBuf};
 
-/// Why a `vmlinux` is not used. Names of another kernel, or shifted ones, are never shown.
+/// Cause for which a `vmlinux` is not used: names of another kernel, or of shifted addresses, must
+/// not be shown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VmlinuxError {
-    /// It cannot be opened, or is no ELF file.
+    /// The file cannot be opened, or is no ELF file.
     #[error(
         "{}: {reason}; an uncompressed vmlinux is wanted, as the kernel's debug package has it", path.display()
     )]
     Unusable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         reason: Reason,
     },
-    /// It is of another kernel.
+    /// The file is of another kernel.
     #[error("{} has build-id {found}, but the kernel that was recorded has {expected}: it is not used", path.display())]
     Another {
         /// The file.
         path: PathBuf,
-        /// Its build-id, or `none`.
+        /// Build-id of the file, or `none`.
         found: String,
-        /// The build-id of the kernel that was recorded.
+        /// Build-id of the recorded kernel.
         expected: BuildId,
     },
-    /// Nothing tells which kernel was recorded.
+    /// The recording does not identify its kernel.
     #[error("{} is not used: the recording has no build-id of its kernel to compare", path.display())]
     Unidentified {
         /// The file.
         path: PathBuf,
     },
-    /// It is not known by how much the kernel was moved at boot.
+    /// The recording does not tell by how much the kernel was moved at boot.
     #[error(
         "{} is not used: where the kernel was loaded is not known, as its addresses were hidden \
          while recording; record as root, or with kernel.kptr_restrict=0", path.display()
@@ -47,12 +48,12 @@ pub enum VmlinuxError {
     },
 }
 
-/// An opened `vmlinux`.
+/// Open `vmlinux`.
 #[derive(Debug)]
 pub(crate) struct Vmlinux {
     pub(crate) image: ElfImage<ImageFile>,
     build_id: Option<BuildId>,
-    /// The SVMA where code begins.
+    /// SVMA at which code begins.
     text: u64,
     path: PathBuf,
 }
@@ -74,8 +75,8 @@ impl Vmlinux {
         })
     }
 
-    /// What to add to addresses of a kernel to get SVMAs: one that has this build-id, and
-    /// whose `_text` was at `start`.
+    /// Returns the difference between SVMAs and recorded addresses of a kernel with build-id
+    /// `expected` whose `_text` was at `start`. Wraps around.
     pub(crate) fn shift(
         &self,
         expected: Option<&BuildId>,
@@ -97,9 +98,9 @@ impl Vmlinux {
     }
 }
 
-/// The SVMA of `_text`, or of `_stext` without one, or of the section: one that was stripped
-/// still says where its code begins. Not looked up among symbols by address, of which only one
-/// has its name.
+/// Returns the SVMA of `_text`, or of `_stext` without one, or of the section `.text`: a stripped
+/// file still states where its code begins. The symbol is found by name, as a lookup by address
+/// keeps only one of several names.
 fn text_start(bytes: &[u8]) -> Option<u64> {
     let file = object::File::parse(bytes).ok()?;
     let start = |name: &str| {

@@ -1,4 +1,4 @@
-//! SymbolCache that many addresses have in common.
+//! Symbols that many addresses share.
 
 use crate::Symbol;
 use rustc_hash::FxHashMap;

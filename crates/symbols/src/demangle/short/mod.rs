@@ -13,7 +13,8 @@ mod words;
 use super::MAX_OUTPUT;
 use words::{OPERATORS, builtin};
 
-/// The name of the function, without its parameters and return type.
+/// Returns the name of a function without its parameters and return type. Returns `None` if the
+/// name needs the full demangler.
 pub(super) fn name(mangled: &str) -> Option<String> {
     let mut short = Short {
         rest: mangled.strip_prefix("_Z")?.as_bytes(),
@@ -33,15 +34,15 @@ pub(super) fn name(mangled: &str) -> Option<String> {
     Some(short.out)
 }
 
-/// Types may be nested so deeply.
+/// Deepest nesting of types.
 const MAX_DEPTH: usize = 48;
 
-/// A piece of the output that may be referred to.
+/// Piece of the output that later references may repeat.
 #[derive(Clone, Copy)]
 struct Piece {
     start: usize,
     end: usize,
-    /// Its last name, without template arguments: what its constructors are called.
+    /// Range of its last component, without template arguments: the name of its constructors.
     name: (usize, usize),
 }
 
@@ -50,9 +51,9 @@ struct Short<'a> {
     out: String,
     known: Vec<Piece>,
     depth: usize,
-    /// Whether template parameters are those of a lambda, `auto`.
+    /// True if template parameters are those of a generic lambda, shown as `auto`.
     has_auto: bool,
-    /// What the last name that was read ends with.
+    /// True if the last name that was read ends with template arguments.
     ends_with_arguments: bool,
     ends_with_constructor: bool,
 }
@@ -88,7 +89,7 @@ impl Short<'_> {
         self.known.push(Piece { start, end, name });
     }
 
-    /// The name before the parameters.
+    /// Parses the name before the parameters.
     fn function(&mut self) -> Option<()> {
         match self.peek()? {
             b'N' => self.nested(true),
@@ -96,7 +97,8 @@ impl Short<'_> {
         }
     }
 
-    /// A lambda in a function, as a type: `Z`, the function, `E`, `Ul`, parameters, `E`, number, `_`.
+    /// Parses a lambda in a function, as a type: `Z`, the function, `E`, `Ul`, parameters, `E`,
+    /// number, `_`.
     fn lambda(&mut self) -> Option<()> {
         self.rest = self.rest.get(1..)?;
         let is_constant = self.rest.starts_with(b"NK");
@@ -134,7 +136,7 @@ impl Short<'_> {
         self.take(b'_').then_some(())
     }
 
-    /// Types up to `E`, in brackets.
+    /// Parses types up to `E`, and writes them in brackets.
     fn parameters(&mut self) -> Option<()> {
         self.out.push('(');
         let start = self.out.len();
@@ -151,7 +153,7 @@ impl Short<'_> {
         Some(())
     }
 
-    /// `N` qualifiers, parts, `E`.
+    /// Parses a nested name: `N`, qualifiers, components, `E`.
     fn nested(&mut self, is_function: bool) -> Option<()> {
         self.rest = self.rest.get(1..)?;
         if is_function {
@@ -212,8 +214,8 @@ impl Short<'_> {
         Some(())
     }
 
-    /// A name of the outermost level or of `std`, or a reference to one, with template arguments. That of a
-    /// function is not referred to as a whole.
+    /// Parses a name of the outermost level or of `std`, or a reference to one, with template
+    /// arguments. The name of a function is no substitution candidate as a whole.
     fn unscoped(&mut self, is_function: bool) -> Option<()> {
         let start = self.out.len();
         let mut is_reference = false;
@@ -242,7 +244,7 @@ impl Short<'_> {
         Some(())
     }
 
-    /// An identifier or operator. Returns where it is.
+    /// Parses an identifier or operator. Returns its range in the output.
     fn unqualified(&mut self) -> Option<(usize, usize)> {
         let start = self.out.len();
         (self.ends_with_arguments, self.ends_with_constructor) = (false, false);
@@ -282,7 +284,8 @@ impl Short<'_> {
         }
     }
 
-    /// `S_`, `S0_`, ..., and the abbreviations of the standard library. Returns where its last name is.
+    /// Parses `S_`, `S0_`, ..., and the abbreviations of the standard library. Returns the range of
+    /// the last component.
     fn known_piece(&mut self) -> Option<(usize, usize)> {
         self.rest = self.rest.get(1..)?;
         let start = self.out.len();
@@ -320,7 +323,7 @@ impl Short<'_> {
         Some((piece.name.0 + moved, piece.name.1 + moved))
     }
 
-    /// Writes a piece of the output once more. Returns where it is now.
+    /// Appends a copy of a range of the output. Returns the range of the copy.
     fn copied(&mut self, from: usize, to: usize) -> Option<(usize, usize)> {
         let start = self.out.len();
         if start + (to - from) > MAX_OUTPUT / 2 {
@@ -330,7 +333,7 @@ impl Short<'_> {
         Some((start, self.out.len()))
     }
 
-    /// `I`, arguments, `E`.
+    /// Parses template arguments: `I`, arguments, `E`.
     fn arguments(&mut self) -> Option<()> {
         self.rest = self.rest.get(1..)?;
         let is_constructor = self.ends_with_constructor;
@@ -349,7 +352,7 @@ impl Short<'_> {
         })
     }
 
-    /// Arguments up to `E`.
+    /// Parses a list of arguments up to `E`.
     fn list(&mut self) -> Option<()> {
         let start = self.out.len();
         while !self.take(b'E') {
@@ -379,7 +382,7 @@ impl Short<'_> {
         Some(())
     }
 
-    /// A number or truth value, from `L` to `E`.
+    /// Parses an integer or boolean literal, from `L` to `E`.
     fn literal(&mut self) -> Option<()> {
         let kind = *self.rest.get(1)?;
         let whole = &self.rest[1..];

@@ -1,10 +1,10 @@
-//! Reading over what is not shown: types of parameters and of what is returned.
+//! Skipping of the parts that are not shown: types of parameters and return types.
 
 use super::Short;
 use super::words::builtin;
 
 impl Short<'_> {
-    /// Reads over a type.
+    /// Skips a type.
     pub(super) fn pass_type(&mut self) -> Option<()> {
         self.deeper(|short| {
             while matches!(short.peek()?, b'K' | b'P' | b'R' | b'O' | b'V' | b'r') {
@@ -75,7 +75,7 @@ impl Short<'_> {
         (len > 0).then_some(())
     }
 
-    /// `S_`, `S1_`, `T_`, `Sa`, ...
+    /// Skips a reference: `S_`, `S1_`, `T_`, `Sa`, ...
     fn pass_reference(&mut self) -> Option<()> {
         let kind = self.next()?;
         let first = self.next()?;

@@ -1,6 +1,6 @@
-//! The words of the mangling: operators and built-in types.
+//! Names of operators and built-in types by their code (Itanium C++ ABI, sections 5.1.3 and 5.1.5).
 
-/// Operators by their letters.
+/// Operators by their two letters.
 pub(super) const OPERATORS: [(&[u8; 2], &str); 46] = [
     (b"nw", " new"),
     (b"na", " new[]"),
@@ -50,7 +50,7 @@ pub(super) const OPERATORS: [(&[u8; 2], &str); 46] = [
     (b"ix", "[]"),
 ];
 
-/// A type of the language, by its letter.
+/// Returns the built-in type of a letter.
 pub(super) fn builtin(letter: u8) -> Option<&'static str> {
     Some(match letter {
         b'v' => "void",
