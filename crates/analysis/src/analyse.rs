@@ -1,4 +1,4 @@
-//! The passes, one after the other.
+//! [`analyse`]: runs the passes one after the other.
 
 use rprof_perfdata::PerfData;
 use rprof_profile::Profile;
@@ -12,10 +12,10 @@ use crate::sideband_pass::Index;
 use crate::symbolize::symbolize;
 use crate::warnings::warnings;
 
-/// Analyses a recording.
+/// Analyses a recording into a profile.
 ///
-/// Damage does not fail it: what stands before is analysed, and
-/// [`Quality::warnings`](rprof_profile::Quality::warnings) tells.
+/// Damage is no error: the records before it are analysed, and
+/// [`Quality::warnings`](rprof_profile::Quality::warnings) has a sentence on it.
 pub fn analyse(data: &PerfData, symbolizer: &Symbolizer, options: &Options) -> Profile {
     let n = options.thread_count();
     let pass = PassOptions {
@@ -24,12 +24,12 @@ pub fn analyse(data: &PerfData, symbolizer: &Symbolizer, options: &Options) -> P
         addresses: options.addresses,
     };
     let (index, parts, symbols) = std::thread::scope(|scope| {
-        // The kernel's list takes longer than pass one, and waits for nothing.
+        // Loading the kernel's symbols takes longer than pass one, and depends on nothing.
         let mut is_wanted = n > 1 && !options.filter.is_by_sample();
         let index = Index::build_telling(data, || {
             if std::mem::take(&mut is_wanted) {
                 let thread = std::thread::Builder::new().name("rprof-kernel".into());
-                // Without it, whoever asks first loads the list.
+                // Without a thread, the first lookup loads the symbols.
                 let ahead = symbolizer.prefetch_kernel();
                 drop(thread.spawn_scoped(scope, || ahead.load()));
             }

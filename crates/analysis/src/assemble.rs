@@ -1,4 +1,5 @@
-//! From stacks of locations to the profile: stacks of functions, and what is known of them.
+//! Assembles the profile: maps stacks of locations to stacks of functions, and sums up samples and
+//! quality.
 
 use rprof_processes::{CommId, Pid, Tid};
 use rustc_hash::FxHashMap;
@@ -23,7 +24,7 @@ use rprof_profile::Filter;
 use rprof_profile::intern::{Lists, Values};
 use rprof_profile::{Quality, StackTally};
 
-/// Puts the profile together.
+/// Assembles the profile from the workers' results and the symbols.
 pub(crate) fn assemble(
     index: &Index<'_>,
     parts: WorkerResults,
@@ -54,7 +55,7 @@ pub(crate) fn assemble(
         done
     });
     let mut shares: Vec<(usize, WorkerStacks)> = shares.into_iter().flatten().collect();
-    // As the parts, whose contexts they are counted by.
+    // In the order of the parts, whose context ids they use.
     shares.sort_unstable_by_key(|(number, _)| *number);
     let shares: Vec<WorkerStacks> = shares.into_iter().map(|(_, share)| share).collect();
 
@@ -110,7 +111,7 @@ pub(crate) fn assemble(
     let most = shares.iter().map(|s| s.groups.len()).sum();
     let mut entries: Vec<AggregatedStack> = Vec::with_capacity(most);
     let mut common: Values<SampleGroup> = Values::default();
-    // Entries by what they are counted by, in common numbers.
+    // Index of each entry by its key in the profile's ids.
     let mut known: FxHashMap<Key, usize> = FxHashMap::default();
     known.reserve(most);
     let mut samples: Vec<Sample> = Vec::new();
@@ -176,7 +177,7 @@ pub(crate) fn assemble(
                 outer: numbers[*outer as usize].0,
                 inner: numbers[*inner as usize].0,
             };
-            // Samples whose leaf the filter does not want are in no entry.
+            // Samples whose leaf the filter rejects are in no entry.
             let Some(entry) = known.get(&key).map(|at| &entries[*at]) else {
                 continue;
             };
@@ -202,7 +203,7 @@ pub(crate) fn assemble(
     builder.finish_with_quality(quality)
 }
 
-/// Samples of one worker, one by one.
+/// Rows of one worker's samples.
 struct RowsOfWorker {
     rows: Vec<SampleRow>,
     stacks: StackTable,
@@ -232,10 +233,10 @@ fn frames(locations: &Locations, symbols: &Symbols) -> Vec<Frame> {
     frames
 }
 
-/// What it takes to make functions of locations.
+/// Inputs shared by all workers' mapping of locations to functions.
 struct AssembleInputs<'a> {
     symbols: &'a Symbols,
-    /// By location, whether it is one of the kernel.
+    /// By location id, true if it is in the kernel.
     is_kernel: Vec<bool>,
     has_callchains: bool,
     filter: &'a Filter,
@@ -261,29 +262,30 @@ impl AssembleInputs<'_> {
     }
 }
 
-/// What samples are counted together by that are alike in their functions.
+/// Aggregate key after symbolization; samples with equal keys are summed up.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
-    /// Number of all but the stack.
+    /// Id of the group without its stack: see `SampleGroups`.
     context: u32,
     /// Ids of lists of functions: callers, root first, and the frames at the leaf.
     outer: u32,
     inner: u32,
 }
 
-/// What comes of one part.
+/// Stacks of functions of one worker.
 #[derive(Default)]
 struct WorkerStacks {
-    /// Lists of functions.
+    /// Interned lists of frame ids, root first.
     lists: Lists<u32>,
     groups: FxHashMap<Key, Weights>,
     ends: StackTally,
-    /// By event.
+    /// Number and weight of samples, by event index.
     events: Vec<Weights>,
-    /// By location, in how many samples it is.
+    /// Number of samples that contain a location, by location id.
     at: Vec<u64>,
-    /// Where samples are wanted one by one: lists of frames by list of callers, by leaf, and the
-    /// list without frames.
+    /// Id in `lists` of the frames of each list of callers; with `inner` and `empty` only kept for
+    /// rows of single samples. `inner` has the same by leaf, and `empty` is the list without
+    /// frames.
     outer: Vec<u32>,
     inner: Vec<Option<u32>>,
     empty: u32,
@@ -310,7 +312,7 @@ impl WorkerStacks {
             })
             .collect();
         let nothing = share.lists.intern(&[]).0;
-        // By the part's own number of the location, once one is asked for.
+        // By worker-local location id, filled on first use.
         let mut inner: Vec<Option<u32>> = vec![None; part.locations.len()];
         let mut called = vec![0u64; callers.len()];
         for (counted, amount) in part.resolved.counts.iter() {
@@ -366,7 +368,7 @@ struct Threads<'a> {
 impl Threads<'_> {
     fn id(&mut self, builder: &mut ProfileBuilder, group: SampleGroup) -> ThreadId {
         let timeline = &self.index.timeline;
-        // Threads with a name are told apart by nothing else, unless by task.
+        // Named threads are grouped by name alone, unless by task.
         let (pid, tid) = match (self.by_task, group.comm) {
             (true, _) => (group.pid, group.tid),
             (false, Some(_)) => (0, 0),
@@ -389,7 +391,8 @@ impl Threads<'_> {
     }
 }
 
-/// Counts whether the stacks of a group reach their root, from which its locations come.
+/// Adds the stacks of a group to the tally of complete and truncated ones. `from_root` iterates
+/// over their locations, root first.
 fn tally(
     stacks: &mut StackTally,
     mut from_root: impl Iterator<Item = u32>,
@@ -414,7 +417,7 @@ fn tally(
         &known.symbols.functions[function.0 as usize]
     };
     let complete = match (from_root.next(), from_root.next()) {
-        // Nothing but the kernel: a kernel thread, or the user side was not asked for.
+        // Kernel frames only: a kernel thread, or the user side was not recorded.
         (Some(outermost), _) if known.is_kernel[outermost as usize] => true,
         (Some(outermost), _) if function(outermost).position == StackPosition::Root => true,
         // The start code of a stripped C library has no name, but nothing else
@@ -439,7 +442,8 @@ fn add(to: &mut StackTally, more: &StackTally) {
     to.unwound += more.unwound;
 }
 
-/// Returns by function in how many samples it is, a sample counting once for each of its frames.
+/// Returns by function the number of samples that contain it, counting a sample once for each of
+/// its frames there.
 fn samples_by_function(shares: &[WorkerStacks], symbols: &Symbols) -> Vec<u64> {
     let mut of_function = vec![0u64; symbols.functions.len()];
     for share in shares {

@@ -3,10 +3,11 @@
 use rprof_processes::Timeline;
 use rprof_profile::Filter;
 
-/// Name of the idle task, of which no recorder tells.
+/// Name of the idle task, which has no COMM record.
 pub(crate) const IDLE: &str = "swapper";
 
-/// A thread's name; one that was never recorded has the name that perf gives it.
+/// Returns a thread's name, with invalid UTF-8 replaced; if none was recorded, the one that perf
+/// shows.
 pub(crate) fn thread_name(recorded: Option<&[u8]>, tid: i32) -> String {
     match (recorded, tid) {
         (None, 0) => IDLE.into(),
@@ -15,7 +16,8 @@ pub(crate) fn thread_name(recorded: Option<&[u8]>, tid: i32) -> String {
     }
 }
 
-/// Names in a filter that no thread of the recording ever had: most likely mistyped.
+/// Iterates over the filter's thread names that no thread of the recording ever had; most likely
+/// mistyped.
 pub(crate) fn unknown_comms<'a>(
     filter: &'a Filter,
     timeline: &'a Timeline,

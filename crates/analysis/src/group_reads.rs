@@ -1,32 +1,32 @@
-//! What the members of a group counted from one sample to the next.
+//! Group reads: deltas of the counts of group members from one sample to the next.
 //!
-//! Of a group such as `{cycles,instructions}:S` only the first event samples; each
-//! sample has the counts of all (`PERF_SAMPLE_READ`). perf makes of it a sample for each
-//! member that counted anything since the sample before, with the difference as its
-//! period (`deliver_sample_group` in its `util/session.c`), and so does this.
+//! Only the leader of a group such as `{cycles,instructions}:S` samples; each of its samples has
+//! the counts of all members (`PERF_SAMPLE_READ`). Like perf (`deliver_sample_group` in its
+//! `util/session.c`), the analysis turns it into one sample for each member whose count has
+//! changed, with the difference as its period.
 
 use rprof_perfdata::Events;
 use rprof_records::{AttrFlags, RawRecord, Sample, SampleType};
 use rustc_hash::FxHashMap;
 
-/// One member's share in a sample.
+/// Count of one group member since the sample before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemberDelta {
     pub(crate) event: u32,
-    /// What it counted; never 0.
+    /// Difference of its count; never 0.
     pub(crate) period: u64,
 }
 
-/// The shares of all samples that have counts.
+/// Deltas of all samples that have group reads.
 #[derive(Debug, Default)]
 pub(crate) struct GroupReadDeltas {
-    /// Places in the recording, rising, each with the end of its members.
+    /// Record position of each such sample, ascending, with the end of its range in `members`.
     samples: Vec<(u64, usize)>,
     members: Vec<MemberDelta>,
 }
 
 impl GroupReadDeltas {
-    /// The shares in the sample at a place; `None` where it is a sample of its own event.
+    /// Returns the deltas of the sample at a record position, or `None` if it has no group read.
     pub(crate) fn of(&self, place: u64) -> Option<&[MemberDelta]> {
         let at = (self.samples)
             .binary_search_by_key(&place, |(p, _)| *p)
@@ -39,18 +39,18 @@ impl GroupReadDeltas {
     }
 }
 
-/// The count of one member in a sample.
+/// Count of one member in one sample, as recorded.
 struct MemberCount {
     time: u64,
     place: u64,
     event: u32,
     id: u64,
-    /// The thread, where each has a count of its own.
+    /// Thread id, where counts are per thread.
     tid: i32,
     value: u64,
 }
 
-/// Collects the counts; see [`finish`](Self::finish).
+/// Collects group reads; [`finish`](Self::finish) computes the deltas.
 #[derive(Default)]
 pub(crate) struct GroupReadCollector {
     samples: Vec<u64>,
@@ -58,7 +58,7 @@ pub(crate) struct GroupReadCollector {
 }
 
 impl GroupReadCollector {
-    /// Takes a sample of an event, if it has counts.
+    /// Adds a sample of an event, if it has a group read.
     pub(crate) fn add_sample(
         &mut self,
         events: &Events,
@@ -75,7 +75,7 @@ impl GroupReadCollector {
         let Ok(sample) = Sample::parse(record.body, &event.layout) else {
             return;
         };
-        // Without ids nobody can tell whose the counts are.
+        // Counts without ids cannot be assigned to events.
         let values = sample.read().map(|read| read.values).unwrap_or_default();
         if values.is_empty() || values.iter().any(|v| v.id.is_none()) {
             return;
@@ -100,7 +100,7 @@ impl GroupReadCollector {
         }
     }
 
-    /// The differences, each from the sample before in time.
+    /// Returns the deltas, each to the sample before in time.
     pub(crate) fn finish(self) -> GroupReadDeltas {
         let GroupReadCollector {
             samples,
@@ -112,7 +112,7 @@ impl GroupReadCollector {
         for count in &mut counts {
             let before = before.entry((count.id, count.tid)).or_insert(0);
             let value = std::mem::replace(before, count.value);
-            // A count that went down began anew.
+            // A count that went down was reset.
             count.value = count.value.checked_sub(value).unwrap_or(count.value);
         }
         counts.retain(|c| c.value > 0);

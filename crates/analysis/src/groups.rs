@@ -1,10 +1,10 @@
-//! What several passes count by, and where records stand.
+//! Sample groups, weights, and record positions, shared by the passes.
 
 use rprof_processes::CommId;
 
 use crate::stack_end::StackEnd;
 
-/// What samples are counted together by.
+/// Aggregate key: samples that are equal in it are summed up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct SampleGroup {
     pub(crate) event: u32,
@@ -15,7 +15,7 @@ pub(crate) struct SampleGroup {
     pub(crate) end: StackEnd,
 }
 
-/// How much of what.
+/// Number of samples and their total weight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Weights {
     pub(crate) samples: u64,
@@ -29,18 +29,18 @@ impl Weights {
     }
 }
 
-/// A place in the recording: the number of the block, and the bytes before the record
-/// within it. No record begins 4 GiB into a block, blocks being cut after about a MiB.
+/// Returns the position of a record in the recording: the block's number in the upper 32 bits, and
+/// the record's offset in the block, in bytes, in the lower. Blocks are cut after about a MiB.
 pub(crate) fn place_in(block: usize, at: usize) -> u64 {
     (block as u64) << 32 | at as u64
 }
 
-/// One sample, for those who want them one by one.
+/// Row of one sample, with the id of its stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SampleRow {
     pub(crate) time: u64,
-    /// Position in the recording, as [`place_in`] makes it: orders samples of the same
-    /// time, and finds the record again.
+    /// Record position from [`place_in`]: orders samples of the same time, and finds the record
+    /// again.
     pub(crate) order: u64,
     pub(crate) group: SampleGroup,
     pub(crate) cpu: Option<u32>,

@@ -1,4 +1,5 @@
-//! Which image lies at a place, and whether the files of this machine may be taken for it.
+//! Image lookup: the image at a code region, and the check that a file of this machine is that
+//! image.
 
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -11,10 +12,10 @@ use rustc_hash::FxHashMap;
 use crate::location::CodeRegion;
 use crate::machine::{is_from_before_boot, is_of_this_machine};
 
-/// Which image to ask about a location, or why none.
+/// Key of the image that symbolizes a location, or the reason for having none.
 pub(crate) type Target = Result<ImageKey, Reason>;
 
-/// Where `_text` was when the recording was made, if the recording tells.
+/// Returns the address of `_text` at recording time, if the recording has it.
 pub(crate) fn recorded_kernel_start(timeline: &Timeline) -> Option<u64> {
     let end = timeline.view(SpaceId::KERNEL, u64::MAX);
     end.mappings().find_map(|m| {
@@ -24,15 +25,15 @@ pub(crate) fn recorded_kernel_start(timeline: &Timeline) -> Option<u64> {
     })
 }
 
-/// What is known of where a recording was made.
+/// Origin of a recording, which decides whether this machine's files match it.
 pub(crate) struct ImageLookup {
     /// Build-ids by path.
     build_ids: FxHashMap<Vec<u8>, BuildId>,
-    /// Whether host and kernel release are those of this machine.
+    /// True if host and kernel release are this machine's.
     is_here: bool,
-    /// Whether files are looked for below a root that the user named, and vouches for.
+    /// True if the user gave a root folder for images; its files are trusted to match.
     has_root: bool,
-    /// Whether this machine was booted since.
+    /// True if this machine was booted after the recording was made.
     is_from_before_boot: bool,
 }
 
@@ -112,8 +113,7 @@ impl ImageLookup {
                 let build_id = self.build_id(image);
                 match image.kind {
                     ImageKind::File => self.file(image, build_id),
-                    // The file of that name is another one now, unless its build-id
-                    // says that it was put back.
+                    // The path leads to another file now, unless the build-id matches.
                     ImageKind::Deleted if build_id.is_some() => self.file(image, build_id),
                     ImageKind::Deleted => Err(Reason::FileChanged),
                     ImageKind::Vdso => {
@@ -128,7 +128,8 @@ impl ImageLookup {
         }
     }
 
-    /// Without a build-id, only what was recorded on this machine is known.
+    /// Returns `reason` as the error if there is no build-id and the recording is of another
+    /// machine.
     fn known_here(&self, build_id: Option<BuildId>, reason: Reason) -> Result<(), Reason> {
         match build_id.is_some() || self.is_here {
             true => Ok(()),

@@ -1,9 +1,9 @@
-//! Names of code that was made at run time: which file tells them for which process.
+//! JIT code of processes: names and unwind information from perf maps and jitdumps.
 //!
-//! A recording of rprof has these files in it. For others they are looked for where perf looks:
-//! the perf map under its usual name, the jitdump where the process mapped it. A process asks
-//! its own files first, and then those of the process that it was forked from, whose code it
-//! has inherited.
+//! A recording of rprof has these files embedded. For other recordings they are looked for where
+//! perf looks: the perf map under its usual name, the jitdump where the process mapped it. A lookup
+//! tries the files of the process first, and then those of the processes that it was forked from,
+//! whose code it has inherited.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,19 +25,19 @@ use crate::machine::is_of_this_machine;
 /// `CLOCK_MONOTONIC`.
 const MONOTONIC: i32 = 1;
 
-/// Most bytes of kept files that one analysis expands.
+/// Maximum bytes that embedded files may expand to in one analysis.
 const MOST_EXPANDED: u64 = 4 << 30;
 
-/// Most bytes of unwinding information, of code wherever it was, that are made into tables.
+/// Maximum bytes of JIT unwind information that are compiled into tables.
 const MOST_UNWINDING: u64 = 256 << 20;
 
-/// Handles what a record says of which processes have JIT code. Events come in the order of time.
+/// Updates the processes with JIT code by a process event. Events come in order of time.
 pub(crate) fn follow(processes: &mut JitProcesses, event: &ProcessEvent<'_>) {
     match event {
         ProcessEvent::Mapped(m) if !m.kernel && m.executable => {
             processes.handle_mapped(m.pid, &m.path);
         }
-        // One that was found has perhaps executed a program since it was forked.
+        // A process found at the start of the recording may have executed a program since its fork.
         ProcessEvent::Forked {
             pid, parent_pid, ..
         } => processes.handle_fork(*pid, *parent_pid),
@@ -46,50 +46,50 @@ pub(crate) fn follow(processes: &mut JitProcesses, event: &ProcessEvent<'_>) {
     }
 }
 
-/// A function that was made at run time, by the file that tells of it.
+/// Id of a JIT function: the process, its file, and the function's index there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct JitCode {
-    /// The process whose files tell of it.
+    /// Process whose files describe the function.
     pub pid: i32,
-    /// Which of its files.
+    /// Index of the file among the process's jitdumps and, behind these, perf maps.
     pub(crate) table: u16,
-    /// Which function of the file.
+    /// Index of the function in the file.
     pub(crate) number: u32,
 }
 
-/// What runtimes have told of their code, and other files that were kept.
+/// JIT code of all processes, and the files embedded in the recording.
 #[derive(Debug)]
 pub(crate) struct Runtimes<'a> {
     kept: Vec<KeptFile<'a>>,
     processes: JitProcesses,
     by_pid: FxHashMap<i32, OnceLock<Tables>>,
     has_dumps: bool,
-    /// Whether times in jitdumps are those of the samples.
+    /// True if the recording's clock is `CLOCK_MONOTONIC`, as in jitdumps.
     is_monotonic: bool,
     is_here: bool,
-    /// Bytes that may yet be expanded.
+    /// Bytes that embedded files may still expand to.
     budget: AtomicU64,
-    /// Bytes that may yet be made into tables.
+    /// Bytes of unwind information that may still be compiled.
     unwinding_budget: AtomicU64,
     told: Mutex<Vec<String>>,
     recording: &'a Path,
 }
 
-/// The files of one process.
+/// Jitdumps and perf maps of one process.
 #[derive(Debug, Default)]
 struct Tables {
     dumps: Vec<JitDump>,
-    /// Of each dump with unwinding information, by the numbers of its code.
+    /// Unwind tables by jitdump and function index; empty for a jitdump without unwind information.
     unwinding: Vec<Box<[Unwound]>>,
-    /// Each from a time on, ascending.
+    /// Perf maps with the time in nanoseconds from which they hold, ascending.
     maps: Vec<(u64, PerfMap)>,
 }
 
-/// The unwinding information of a piece of code, once it was asked for.
+/// Unwind table of a JIT function, compiled on first use.
 type Unwound = OnceLock<Option<Arc<UnwindTable>>>;
 
 impl<'a> Runtimes<'a> {
-    /// Reads no file yet.
+    /// Makes the index of embedded files. Files are read on first use.
     pub(crate) fn new(data: &'a PerfData, processes: JitProcesses) -> Runtimes<'a> {
         let kept = data.features().kept_files().unwrap_or_default();
         let mut by_pid: FxHashMap<i32, OnceLock<Tables>> = FxHashMap::default();
@@ -120,7 +120,7 @@ impl<'a> Runtimes<'a> {
         }
     }
 
-    /// The function at an address of a process at a time.
+    /// Returns the JIT function at an address (AVMA) of a process at a time.
     pub(crate) fn find(&self, pid: i32, time: u64, avma: u64) -> Option<JitCode> {
         let time = self.time(time);
         self.lineage(pid).find_map(|(pid, tables)| {
@@ -129,7 +129,7 @@ impl<'a> Runtimes<'a> {
         })
     }
 
-    /// What a jitdump has to say of how to unwind the code at an address, at a time.
+    /// Returns the unwind table of the jitdump for the code at an address, at a time.
     pub(crate) fn unwinding(
         &self,
         arch: Arch,
@@ -158,7 +158,7 @@ impl<'a> Runtimes<'a> {
         cell.get_or_init(make).clone()
     }
 
-    /// How much had happened by a time: while it is the same, so is every answer for a process.
+    /// Returns the JIT epoch of a process at a time: while it stays the same, so does every lookup.
     pub(crate) fn epoch(&self, pid: i32, time: u64) -> u64 {
         if !self.has_dumps {
             return 0;
@@ -168,7 +168,7 @@ impl<'a> Runtimes<'a> {
         dumps.map(|dump| u64::from(dump.epoch(time))).sum()
     }
 
-    /// The frame of a function, `avma` being an address in it.
+    /// Returns the frames of a JIT function at `avma`, an address in it.
     pub(crate) fn frames(&self, code: JitCode, avma: u64) -> Option<Frames> {
         let tables = self.by_pid.get(&code.pid)?.get()?;
         let table = usize::from(code.table);
@@ -184,7 +184,7 @@ impl<'a> Runtimes<'a> {
         }
     }
 
-    /// The copy of an image that the recorder has kept.
+    /// Returns the embedded copy of an image, if there is one.
     pub(crate) fn image(&self, image: &Image) -> Option<&KeptFile<'a>> {
         let images = self.kept.iter().filter(|file| file.kind == KeptKind::IMAGE);
         let mut images = images.filter(|file| match image.identity {
@@ -202,7 +202,7 @@ impl<'a> Runtimes<'a> {
         images.next()
     }
 
-    /// What a kept file holds; `None` where it is damaged, or there is too much already.
+    /// Returns the contents of an embedded file, or `None` if it is damaged or exceeds the budget.
     pub(crate) fn contents(&self, file: &KeptFile<'_>) -> Option<Vec<u8>> {
         let take = |left: u64| left.checked_sub(file.len);
         let ordering = Ordering::Relaxed;
@@ -215,14 +215,14 @@ impl<'a> Runtimes<'a> {
         contents
     }
 
-    /// What went wrong so far, in sentences.
+    /// Returns the warnings so far, in sentences.
     pub(crate) fn told(&self) -> Vec<String> {
         self.told
             .lock()
             .map_or_else(|_| Vec::new(), |told| told.clone())
     }
 
-    /// Times of another clock say nothing: what holds at the end is taken then.
+    /// Returns the time for a lookup in jitdumps: the end of the recording if its clock is another.
     fn time(&self, time: u64) -> u64 {
         match self.is_monotonic {
             true => time,
@@ -230,7 +230,7 @@ impl<'a> Runtimes<'a> {
         }
     }
 
-    /// A process's files, and those of its forebears.
+    /// Iterates over the files of a process, and then of those that it was forked from.
     fn lineage(&self, pid: i32) -> impl Iterator<Item = (i32, &Tables)> {
         self.processes.lineage(pid).filter_map(|pid| {
             let tables = self.by_pid.get(&pid)?.get_or_init(|| self.load(pid));
@@ -268,7 +268,7 @@ impl<'a> Runtimes<'a> {
         tables
     }
 
-    /// Looks for what the recording does not have.
+    /// Looks on this machine for files that are not embedded in the recording.
     fn look(&self, pid: i32, tables: &mut Tables) {
         let roots = ProcessRoot::candidates(pid, std::fs::metadata(self.recording).ok());
         if tables.dumps.is_empty() {
@@ -285,7 +285,7 @@ impl<'a> Runtimes<'a> {
         }
     }
 
-    /// The first that is there and may be used.
+    /// Opens and reads the first file that exists and may be used, with its path.
     fn open(
         &self,
         roots: &[ProcessRoot],
@@ -357,7 +357,7 @@ impl<'a> Runtimes<'a> {
         Some(dump)
     }
 
-    /// Something that is told once.
+    /// Adds a warning, once.
     fn tell(&self, what: String) {
         if let Ok(mut told) = self.told.lock()
             && told.len() < 20
@@ -382,7 +382,7 @@ impl Tables {
     }
 }
 
-/// The one frame at an address in a function.
+/// Returns the frame at an address in a function, and its line if known.
 fn frames(function: &JitFunction<'_>, avma: u64, line: Option<JitLine<'_>>) -> Frames {
     let line = line.map(|line| SourceLine {
         file: line.file.into(),

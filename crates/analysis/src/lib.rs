@@ -1,4 +1,4 @@
-//! From a recording to a profile.
+//! Analysis of recordings: from perf.data to a profile.
 //!
 //! ```text
 //!   PerfData --> Index (pass one: sideband, counts) --> resolve (pass two: samples, on all cores)
@@ -6,20 +6,21 @@
 //!                        Profile  <--  symbolize  <--  distinct locations and stacks
 //! ```
 //!
-//! Work is linear in the samples and shared by all cores; what is kept is linear
-//! in distinct stacks. A stack seen a million times is resolved once.
+//! Work is linear in the samples and shared by all cores; memory is linear in distinct stacks. A
+//! stack seen a million times is resolved once.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`sideband_pass`] | [`Index`]: pass one, the sideband and the tallies |
-//! | `reads` | what the members of groups counted, a sample for each |
-//! | `jit` | names of code that was made at run time |
+//! | `group_reads` | counts of group members, as a sample for each |
+//! | `jit` | names and unwind information of JIT code |
 //! | [`location`] | [`Location`]: an address, by image and offset |
-//! | `caches` | addresses told apart only as far as names need it |
-//! | `resolve`, `counting` | pass two: callchains to locations, interned, and counted |
+//! | `sample_pass` | pass two: callchains to locations, interned, and aggregated |
+//! | `caches` | caches of pass two, and canonical addresses |
+//! | `unwind` | stack dumps, unwound on reading |
 //! | [`symbolize`] | locations to functions, images in parallel |
-//! | `assemble` | what was counted to stacks of functions |
-//! | [`samples`] | one sample after the other, in order of time |
+//! | `assemble` | aggregated locations to the profile |
+//! | [`samples`] | [`Samples`]: single samples in order of time |
 
 mod analyse;
 mod assemble;

@@ -1,4 +1,4 @@
-//! Addresses by what lies there.
+//! Locations: addresses by image and offset, alike in all processes.
 
 use rprof_jit::may_hold_jit_code;
 use rprof_processes::{ImageId, ImageKind, MapView, Timeline};
@@ -6,49 +6,49 @@ use rprof_records::{ContextMarker, CpuMode};
 
 use crate::jit::{JitCode, Runtimes};
 
-/// Where an address of a callchain lies, and what to look up there. Equal
-/// locations have equal names, in whichever process they were seen.
+/// Location of an address of a callchain: region and lookup address. Equal locations have equal
+/// symbols, in whichever process they were seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Location {
-    /// What lies there.
+    /// Image or other region that the address lies in.
     pub place: CodeRegion,
     /// The lookup address: an offset into the image's file for user images, else
     /// the address itself. For a caller it is one less than the return address.
     pub lookup: u64,
-    /// Whether this is a return address, that is, a caller.
+    /// True for a return address, that is, for a caller.
     pub caller: bool,
 }
 
-/// What lies at an address.
+/// Region of code that an address lies in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CodeRegion {
     /// A user image.
     Image(ImageId),
-    /// Executable memory without a file, of one process: code made at run time.
+    /// Executable memory of one process without a file: JIT code without a description.
     Anonymous {
         /// The process.
         pid: i32,
         /// The memory's name.
         image: ImageId,
     },
-    /// Code that was made at run time, and of which its runtime has told.
+    /// JIT code that a perf map or jitdump describes.
     Jit(JitCode),
     /// The kernel or one of its modules, with the image that was recorded for
     /// the address, if any.
     Kernel(Option<ImageId>),
-    /// The page for system calls of old programs on x86-64, which is no mapping.
+    /// The vsyscall page of x86-64, which is no mapping.
     Vsyscall,
     /// No mapping in this process.
     Unmapped,
-    /// The hypervisor, of which nothing is known.
+    /// The hypervisor.
     Hypervisor,
-    /// The kernel of a guest, of which nothing is known.
+    /// Kernel mode of a guest.
     GuestKernel,
     /// User mode of a guest.
     GuestUser,
 }
 
-/// The context in which addresses of a callchain are meant.
+/// Mappings of a process and the kernel at a time, by which addresses are located.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) timeline: &'a Timeline,
@@ -60,7 +60,7 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// What an address is.
+    /// Returns the location of an address.
     pub(crate) fn locate(&self, address: u64, mode: CpuMode, caller: bool) -> Location {
         let lookup = if caller {
             address.wrapping_sub(1)
@@ -108,10 +108,9 @@ impl Context<'_> {
     }
 }
 
-/// Walks over a callchain: for each address the mode it is meant in, and
-/// whether it is a return address. Markers change the mode; the first address
-/// after one is where that side stood, not where it returns to. `caller` says whether the
-/// first address is a return address.
+/// Iterates over the addresses of a callchain, each with its mode and with true if it is a return
+/// address. Markers change the mode; the first address after a marker is an instruction pointer.
+/// `caller` is true if the first address of `chain` is a return address.
 pub(crate) fn addresses(
     chain: impl Iterator<Item = u64>,
     mode: CpuMode,
@@ -127,7 +126,7 @@ pub(crate) fn addresses(
     })
 }
 
-/// The first address of a callchain, the mode it is meant in, and where those behind it begin.
+/// Returns the first address of a callchain, its mode, and the index of the entry behind it.
 #[inline]
 pub(crate) fn leaf(
     chain: impl Iterator<Item = u64>,
@@ -143,12 +142,11 @@ pub(crate) fn leaf(
     None
 }
 
-/// The mode that a marker announces; `None` for an address.
+/// Returns the mode that a context marker begins; `None` for an address.
 ///
-/// Where code has no frame pointers the kernel follows whatever stands in the
-/// register, and finds values such as -1 that lie in the range of the markers and
-/// are none. They are addresses, of nothing. (perf throws away the whole
-/// callchain then.)
+/// In code without frame pointers, the kernel follows any value in the register, and finds values
+/// such as -1, which lie in the range of the markers and are none. They are taken for addresses
+/// without a mapping. (perf drops the whole callchain.)
 #[inline]
 fn mode_after(entry: u64) -> Option<CpuMode> {
     if !ContextMarker::is_marker(entry) {

@@ -1,11 +1,11 @@
-//! Whether a recording is of the machine that reads it.
+//! Comparison of a recording's machine with the one that reads it.
 
 use std::path::Path;
 
 use rprof_perfdata::{Feature, PerfData};
 
-/// Whether a file is older than what this machine runs since: the kernel may have been put
-/// elsewhere then (KASLR), also where it is the same build.
+/// Returns true if a file is older than this machine's boot: then the kernel, even of the same
+/// build, may lie at another address (KASLR).
 pub(crate) fn is_from_before_boot(path: &Path) -> bool {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let boot = stat.lines().find_map(|line| line.strip_prefix("btime "));
@@ -18,7 +18,7 @@ pub(crate) fn is_from_before_boot(path: &Path) -> bool {
     matches!((boot, written), (Some(boot), Some(written)) if written + 5 < boot)
 }
 
-/// Whether host and kernel release of a recording are those of this machine.
+/// Returns true if host and kernel release of a recording are this machine's.
 pub(crate) fn is_of_this_machine(data: &PerfData) -> bool {
     let same = |feature, file| {
         let here = std::fs::read_to_string(file).unwrap_or_default();

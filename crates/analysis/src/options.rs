@@ -1,11 +1,11 @@
-//! What an analysis is asked for.
+//! Options of an analysis.
 
 use rprof_profile::Filter;
 
-/// How to analyse.
+/// Options of an analysis: filter, granularity, threads.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Which samples count.
+    /// Filter that samples have to pass.
     pub filter: Filter,
     /// Tell samples apart by process and thread, not by thread name alone.
     pub by_task: bool,

@@ -1,4 +1,4 @@
-//! Pass one: from header to header, taking what describes processes.
+//! Pass one: walks over record headers, and decodes the sideband.
 
 use std::borrow::Cow;
 
@@ -11,12 +11,12 @@ use crate::group_reads::{GroupReadCollector, GroupReadDeltas};
 use crate::groups::place_in;
 use crate::jit::{self, Runtimes};
 
-/// What pass one found out.
+/// Result of pass one: timeline of processes, tallies, damage.
 #[derive(Debug)]
 pub struct Index<'a> {
     /// The recording.
     pub data: &'a PerfData,
-    /// Who ran, when, with which mappings.
+    /// Processes and threads with their mappings and names over time.
     pub timeline: Timeline,
     /// Tallies, by event in the file's order.
     pub events: Vec<EventTally>,
@@ -24,14 +24,14 @@ pub struct Index<'a> {
     pub samples_of_unknown_events: u64,
     /// Records other than samples that could not be read.
     pub unreadable: u64,
-    /// Where reading ended early, if it did.
+    /// Damage at which reading ended early, if any.
     pub damage: Option<Damage>,
-    /// What members of groups counted.
+    /// Deltas of group members' counts.
     pub(crate) group_reads: GroupReadDeltas,
-    /// Names of code that was made at run time.
+    /// JIT code of all processes.
     pub(crate) runtimes: Runtimes<'a>,
-    /// The blocks, where they are borrowed from the file and so cost nothing to keep,
-    /// or where they were asked for.
+    /// Blocks of the recording, if they are borrowed from the file and so cost no memory, or were
+    /// asked for.
     blocks: Option<Vec<Block<'a>>>,
 }
 
@@ -43,7 +43,7 @@ pub struct EventTally {
     /// Records that were dropped because a ring was full (LOST), or samples that
     /// the hardware dropped (LOST_SAMPLES).
     pub lost: u64,
-    /// How often the kernel slowed it down.
+    /// Number of times that the kernel throttled the event.
     pub throttled: u64,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Index<'a> {
         Index::build_telling(data, || ())
     }
 
-    /// As [`build`](Self::build); `of_kernel` is called when there is a sample of the kernel.
+    /// Reads like [`build`](Self::build), and calls `of_kernel` for each kernel sample.
     pub(crate) fn build_telling(data: &'a PerfData, of_kernel: impl FnMut()) -> Index<'a> {
         let mut pass = Pass {
             data,
@@ -125,7 +125,7 @@ impl<'a> Index<'a> {
         (self.blocks).get_or_insert_with(|| data.blocks().filter_map(Result::ok).collect());
     }
 
-    /// The blocks of the recording, where keeping them costs nothing, or was asked for.
+    /// Returns the blocks of the recording, if they are kept.
     pub(crate) fn kept_blocks(&self) -> Option<&[Block<'a>]> {
         self.blocks.as_deref()
     }
@@ -143,12 +143,12 @@ struct Pass<'a, F> {
 }
 
 impl<'a, F: FnMut()> Pass<'a, F> {
-    /// Counts the records of a block, and hands on those that are sideband.
+    /// Counts the records of a block, and passes process events to `to`.
     fn take_all<'r>(&mut self, mut walk: Walk<'r>, block: usize, mut to: impl FnMut(Stamped<'r>))
     where
         'a: 'r,
     {
-        // Where there is but one event, its samples are only counted.
+        // With one event only, its samples need no parsing to be counted.
         let only = match self.data.events().list() {
             [only] => !only.attr.sample_type.contains(SampleType::READ),
             _ => false,
@@ -176,7 +176,7 @@ impl<'a, F: FnMut()> Pass<'a, F> {
         }
     }
 
-    /// Counts a record; answers it if it is sideband.
+    /// Counts a record, and returns its process event if it has one.
     fn take<'r>(&mut self, raw: &RawRecord<'r>, place: u64) -> Option<Stamped<'r>>
     where
         'a: 'r,

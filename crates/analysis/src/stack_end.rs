@@ -1,20 +1,20 @@
-//! Whether a stack reached its root.
+//! Stack ends: root or truncation.
 
 use rprof_unwind::{TruncationReason, UnwindOutcome};
 
-/// Where a stack ends.
+/// End of a stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum StackEnd {
-    /// Nobody unwound it: the names of its frames tell.
+    /// Not unwound by rprof: judged by the names of its frames.
     #[default]
     Unknown,
-    /// At its root.
+    /// Root reached.
     Root,
-    /// Before, as the stack bytes did.
+    /// Truncated: the copied stack bytes ended.
     Cut,
-    /// Before: an image has no unwind information.
+    /// Truncated: an image has no unwind information.
     NoUnwindInfo,
-    /// Before, for another reason.
+    /// Truncated for another reason.
     Other,
 }
 

@@ -1,4 +1,4 @@
-//! Locations to functions.
+//! Symbolization: locations to functions, lines and objects.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ use crate::location::{CodeRegion, Location};
 use crate::options::SymbolOptions;
 use crate::sideband_pass::Index;
 
-/// A frame at a location: a function, and where in it.
+/// Frame at a location: a function, and the line in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The function.
@@ -24,11 +24,11 @@ pub struct Frame {
     /// The line: that of the next inlined call, or for the innermost frame that of the
     /// location itself.
     pub line: Option<Line>,
-    /// Whether it was inlined into the frame before.
+    /// True if it was inlined into the frame before.
     pub inlined: bool,
 }
 
-/// What a location turned out to be: see [`Symbols::frames`].
+/// Symbol of a location: see [`Symbols::frames`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbolized {
     first: u32,
@@ -47,14 +47,14 @@ pub struct Symbols {
     pub objects: Vec<Object>,
     /// Distinct source files, by path. May hold any character: escape it before showing it.
     pub files: Vec<Box<str>>,
-    /// For each location what it is, in the order they were given.
+    /// Symbols of the locations, in the order in which these were given.
     pub symbolized: Vec<Symbolized>,
     frames: Vec<Frame>,
 }
 
 impl Symbols {
-    /// The frames at a location, outermost first: the function that lies there, and the calls
-    /// inlined into it. Never empty.
+    /// Returns the frames at a location, outermost first: the function that lies there, and the
+    /// calls inlined into it. Never empty.
     pub fn frames(&self, location: u32) -> &[Frame] {
         let found = &self.symbolized[location as usize];
         &self.frames[found.first as usize..][..found.count as usize]
@@ -66,18 +66,19 @@ impl Symbols {
         self.symbolized[location as usize].first
     }
 
-    /// Number of frames of all locations.
+    /// Returns the number of frames of all locations.
     pub(crate) fn frame_count(&self) -> usize {
         self.frames.len()
     }
 
-    /// The function that lies at a location.
+    /// Returns the function that lies at a location, into which others may be inlined.
     pub fn outermost(&self, location: u32) -> FunctionId {
         self.frames(location)[0].function
     }
 }
 
-/// Looks up all locations, the images in parallel; `samples` returns in how many samples each is.
+/// Symbolizes all locations, images in parallel. `samples` returns the number of samples of each
+/// location.
 pub(crate) fn symbolize(
     index: &Index<'_>,
     locations: &[Location],
@@ -102,7 +103,7 @@ pub(crate) fn symbolize(
     // of the same size in a fixed order, so that numbers are the same each time.
     work.sort_by_key(|(_, _, list)| (usize::MAX - list.len(), list[0]));
     if symbolizer.has_remote() {
-        // What is fetched takes longer than anything else, and time for it is limited: the hottest
+        // Fetching takes longer than anything else, and its time is limited: the hottest image
         // first.
         let samples = samples();
         let heat = |list: &[u32]| list.iter().map(|i| samples[*i as usize]).sum::<u64>();
@@ -153,7 +154,7 @@ pub(crate) fn symbolize(
     }
 }
 
-/// Looks up addresses at one place.
+/// Symbolizes addresses in one region.
 fn resolve(
     index: &Index<'_>,
     symbolizer: &Symbolizer,
@@ -168,7 +169,7 @@ fn resolve(
             .collect(),
         (CodeRegion::Image(id), target) => {
             let image = index.timeline.image(id);
-            // What was kept was kept since the path did not lead to it.
+            // An image is embedded only where its path did not lead to it.
             let kept = image.and_then(|image| runtimes.contents(runtimes.image(image)?));
             match (kept, image, target) {
                 (Some(bytes), Some(image), _) => {
@@ -189,7 +190,7 @@ fn resolve(
 #[derive(Default)]
 struct SymbolsBuilder {
     options: SymbolOptions,
-    /// The object of the place that was last looked at.
+    /// Object of the region that was looked at last.
     last_object: Option<(CodeRegion, ObjectId)>,
     functions: Values<Function>,
     objects: Values<Object>,
@@ -310,8 +311,8 @@ impl SymbolsBuilder {
     }
 }
 
-/// Name and offset in a function of which no file tells: one that the kernel made at run time,
-/// as the recording itself tells, or one of the vsyscall page.
+/// Returns name and offset in a function without a file: kernel code described by KSYMBOL records,
+/// or the vsyscall page.
 fn made_name(place: CodeRegion, lookup: u64, timeline: &Timeline) -> Option<(Box<str>, u64)> {
     if place == CodeRegion::Vsyscall {
         let (name, offset) = rprof_image::vsyscall(lookup)?;
@@ -330,7 +331,7 @@ fn made_name(place: CodeRegion, lookup: u64, timeline: &Timeline) -> Option<(Box
     Some((name.into(), lookup - start))
 }
 
-/// Where a function stands in the life of a thread, by its name.
+/// Returns the position of a function in the stacks of a thread, by its raw name.
 fn start_of(raw: &str) -> StackPosition {
     match raw {
         "_start"
@@ -345,13 +346,13 @@ fn start_of(raw: &str) -> StackPosition {
         | "__libc_start_main_impl"
         | "__libc_start_call_main" => StackPosition::Root,
         "main" => StackPosition::Entry,
-        // What Rust's standard library hands to pthread_create.
+        // Rust's standard library passes it to pthread_create.
         _ if raw.contains("thread_start") && raw.contains("std") => StackPosition::Entry,
         _ => StackPosition::Inner,
     }
 }
 
-/// Name of the object at a place, as perf has it.
+/// Returns the name of the object at a region, as perf shows it.
 fn object_name(place: CodeRegion, timeline: &Timeline) -> String {
     let path = |image| {
         (timeline.image(image)).map_or_else(String::new, |i: &Image| {
@@ -371,7 +372,7 @@ fn object_name(place: CodeRegion, timeline: &Timeline) -> String {
             _ => "[kernel.kallsyms]".into(),
         },
         CodeRegion::Image(image) => path(image),
-        // Where the code's runtime would have left its names.
+        // Path of the perf map that the runtime would have written.
         CodeRegion::Anonymous { pid, image } => match timeline.image(image).map(|i| i.kind) {
             Some(ImageKind::Anonymous) => format!("/tmp/perf-{pid}.map"),
             _ => path(image),

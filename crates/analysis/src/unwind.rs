@@ -21,15 +21,15 @@ use crate::stack_end::StackEnd;
 /// `PERF_SAMPLE_REGS_ABI_64`.
 const ABI_64: u64 = 2;
 
-/// Most frames of a stack; as many as a record could hold.
+/// Maximum number of frames of a stack; as many as a record could hold.
 const MOST_FRAMES: usize = 8_000;
 
-/// Whether samples of this event have what it takes.
+/// Returns true if samples of this event have user registers and stack bytes.
 pub(crate) fn has_dumps(attr: &Attr) -> bool {
     (attr.sample_type).contains(SampleType::REGS_USER | SampleType::STACK_USER)
 }
 
-/// What the workers share.
+/// Unwind tables by image, shared by all workers.
 pub(crate) struct Unwinding<'a> {
     arch: Arch,
     images: &'a [Image],
@@ -40,8 +40,8 @@ pub(crate) struct Unwinding<'a> {
 }
 
 impl<'a> Unwinding<'a> {
-    /// `None` where no event has stack dumps, or the recording is of a processor that
-    /// cannot be unwound.
+    /// Returns `None` if no event has stack dumps, or the recording's architecture is not
+    /// supported.
     pub(crate) fn new(index: &'a Index<'a>, symbolizer: &'a Symbolizer) -> Option<Self> {
         let events = index.data.events().list();
         if !events.iter().any(|event| has_dumps(&event.attr)) {
@@ -92,7 +92,7 @@ impl<'a> Unwinding<'a> {
     }
 }
 
-/// What each worker has for itself.
+/// Unwinder of one worker, with its rule cache and scratch buffers.
 pub(crate) struct Stacks {
     unwinder: Unwinder,
     frames: Vec<Frame>,
@@ -110,8 +110,8 @@ impl Stacks {
         }
     }
 
-    /// The whole callchain of a sample, leaf first, with markers. `None` for one without a
-    /// stack dump, or of a 32-bit process. `state` is that of the mappings in `map`.
+    /// Returns the whole callchain of a sample, leaf first, with markers, or `None` without a stack
+    /// dump or for a 32-bit process. The mappings in `map` are those of `state`.
     pub(crate) fn unwind(
         &mut self,
         shared: &Unwinding<'_>,
@@ -151,7 +151,7 @@ impl Stacks {
     }
 }
 
-/// The code of a process at one moment.
+/// Unwind tables of a process's mappings at one moment.
 struct Code<'a> {
     shared: &'a Unwinding<'a>,
     map: MapView<'a>,

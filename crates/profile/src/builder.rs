@@ -1,4 +1,4 @@
-//! Making profiles: see [`ProfileBuilder`].
+//! [`ProfileBuilder`]: makes profiles of samples from any source.
 
 use std::path::PathBuf;
 
@@ -59,8 +59,7 @@ pub struct ProfileBuilder {
     columns: Option<Vec<Sample>>,
 }
 
-/// Interned tables that replace those of a builder: for who has interned them himself, on many
-/// threads.
+/// Interned tables that replace those of a builder, for callers that intern on many threads.
 #[derive(Debug, Default)]
 pub struct SymbolTables {
     /// Functions, by id.
@@ -266,7 +265,7 @@ impl ProfileBuilder {
         self.profile.time = time;
     }
 
-    /// Sets whether samples have callchains: else it is so if any stack has two frames.
+    /// Sets whether samples have callchains. By default they have if any stack has two frames.
     pub fn set_callchains(&mut self, has_callchains: bool) {
         self.profile.has_callchains = has_callchains;
     }

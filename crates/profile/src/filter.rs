@@ -1,6 +1,6 @@
-//! Which samples count.
+//! Filter of samples, by thread, event, time, and leaf.
 
-/// What a sample must be to count. An empty list asks for nothing.
+/// Conditions that a sample has to meet to count. An empty list accepts everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Names of threads.
@@ -21,7 +21,7 @@ pub struct Filter {
     pub symbols: Vec<String>,
 }
 
-/// Where and when a sample arose; `None` for what was not recorded.
+/// Origin of a sample: its thread, CPU and time; `None` for fields that were not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Origin<'a> {
     /// Process id.
@@ -37,8 +37,8 @@ pub struct Origin<'a> {
 }
 
 impl Filter {
-    /// Returns whether an event of this name counts: one that is listed with just its modifiers,
-    /// or without any.
+    /// Returns true if events of this name count: the filter lists the name with the same
+    /// modifiers, or without any.
     ///
     /// ```
     /// use rprof_profile::Filter;
@@ -53,8 +53,8 @@ impl Filter {
         self.events.is_empty() || self.events.iter().any(|e| e == name || e == bare)
     }
 
-    /// Whether a sample or another record counts, by where and when it arose; `None` stands for
-    /// what is not known of it, which no list has.
+    /// Returns true if a sample or another record of this origin counts. A field that is `None`
+    /// matches no list.
     pub fn wants_origin(&self, origin: &Origin<'_>) -> bool {
         fn listed<T: PartialEq>(list: &[T], value: Option<T>) -> bool {
             list.is_empty() || value.is_some_and(|v| list.contains(&v))
@@ -69,7 +69,8 @@ impl Filter {
                 || (origin.comm).is_some_and(|c| self.comms.iter().any(|w| w.as_bytes() == c)))
     }
 
-    /// Whether any sample can be turned away before its stack is known.
+    /// Returns true if the filter can reject samples by their origin, before their stacks are
+    /// known.
     pub fn is_by_sample(&self) -> bool {
         !(self.pids.is_empty()
             && self.tids.is_empty()

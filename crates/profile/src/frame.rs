@@ -17,7 +17,7 @@ pub struct FileId(pub u32);
 
 /// Id of a frame: see [`Profile::frame`](crate::Profile::frame).
 ///
-/// Where a profile keeps no addresses, a frame is a function, and its id has the same number.
+/// In a profile without addresses a frame is a function, and has the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameId(pub u32);
 
@@ -27,7 +27,7 @@ impl From<FunctionId> for FrameId {
     }
 }
 
-/// An ELF file, the kernel, or a region of generated code: what functions lie in.
+/// Object that functions lie in: an ELF file, the kernel, or a region of JIT code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Object {
     /// Path, or a name such as `[kernel.kallsyms]`, as recorded. May hold any
@@ -56,7 +56,7 @@ pub struct Function {
     pub name: Result<Box<str>, Reason>,
     /// The object that it lies in.
     pub object: ObjectId,
-    /// Its position in the stacks of a thread, as far as its name tells.
+    /// Position in the stacks of a thread, as far as the name implies it.
     pub position: StackPosition,
     /// A line in it, without the column: only where functions were told apart by line, and the
     /// line is known.

@@ -1,16 +1,15 @@
-//! Interning: distinct lists and values, each with a number.
+//! Interning of lists and values under consecutive ids.
 
 use std::hash::{BuildHasher, Hash};
 
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
-/// Distinct lists of `T`, each with a number. What is kept is the items of the
-/// distinct lists and a few words for each.
+/// Interned lists of `T`. Memory: the items of the distinct lists, and a few words for each list.
 #[derive(Debug)]
 pub struct Lists<T> {
     items: Vec<T>,
-    /// Where each list ends; it begins where the one before ends.
+    /// End of each list in `items`; it begins at the end of the one before.
     ends: Vec<usize>,
     table: HashTable<u32>,
 }
@@ -35,22 +34,22 @@ impl<T: Copy + Eq + Hash> Lists<T> {
         &items[start..ends[index]]
     }
 
-    /// The list of a number that `intern` gave.
+    /// Returns the list with an id from [`intern`](Self::intern).
     pub fn get(&self, index: u32) -> &[T] {
         Self::slice(&self.items, &self.ends, index)
     }
 
-    /// Number of distinct lists.
+    /// Returns the number of distinct lists.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is no list.
+    /// Returns true if there is no list.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The number of a list, and whether it is new.
+    /// Interns a list, and returns its id, with true if it is new.
     pub fn intern(&mut self, list: &[T]) -> (u32, bool) {
         let hasher = FxBuildHasher;
         let hash = hasher.hash_one(list);
@@ -68,7 +67,7 @@ impl<T: Copy + Eq + Hash> Lists<T> {
     }
 }
 
-/// Distinct values, each with a number.
+/// Interned values.
 #[derive(Debug)]
 pub struct Values<T> {
     values: Vec<T>,
@@ -85,8 +84,8 @@ impl<T> Default for Values<T> {
 }
 
 impl<T: Eq + Hash> From<Vec<T>> for Values<T> {
-    /// Takes values that are distinct, each under its index. None of them is found by
-    /// [`find`](Values::find) or [`intern`](Values::intern): an equal one gets another number.
+    /// Makes a table of values with their indexes as ids. [`find`](Values::find) and
+    /// [`intern`](Values::intern) find none of them: an equal value gets another id.
     fn from(values: Vec<T>) -> Self {
         Values {
             values,
@@ -96,22 +95,22 @@ impl<T: Eq + Hash> From<Vec<T>> for Values<T> {
 }
 
 impl<T: Eq + Hash> Values<T> {
-    /// Takes out the values, by number.
+    /// Returns the values, by id.
     pub fn into_vec(self) -> Vec<T> {
         self.values
     }
 
-    /// All of them, by number.
+    /// Returns the values, by id.
     pub fn as_slice(&self) -> &[T] {
         &self.values
     }
 
-    /// The value of a number that `intern` gave.
+    /// Returns the value with an id from [`intern`](Self::intern).
     pub fn get(&self, number: u32) -> &T {
         &self.values[number as usize]
     }
 
-    /// The number of a value that was interned.
+    /// Returns the id of a value, if it was interned.
     pub fn find(&self, value: &T) -> Option<u32> {
         let hash = FxBuildHasher.hash_one(value);
         (self.table)
@@ -119,7 +118,7 @@ impl<T: Eq + Hash> Values<T> {
             .copied()
     }
 
-    /// The number of a value.
+    /// Interns a value, and returns its id.
     pub fn intern(&mut self, value: T) -> u32 {
         let hasher = FxBuildHasher;
         let hash = hasher.hash_one(&value);

@@ -1,9 +1,8 @@
-//! The model of a profile: what exports are made from, wherever the samples came from.
+//! Profile model: the input of all exports, whatever source the samples come from.
 //!
 //! A [`Profile`] holds functions with the objects that they lie in, stacks of frames, threads, and
-//! samples, summed up by stack and on request one by one. A [`ProfileBuilder`] makes one:
-//! `rprof-analysis` does so from recordings and from records as they come from folded
-//!
+//! samples, summed up by stack and on request one by one. A [`ProfileBuilder`] makes one;
+//! `rprof-analysis` makes them from recordings.
 //!
 //! | module | holds |
 //! |---|---|
@@ -12,11 +11,11 @@
 //! | [`frame`] | [`Function`], [`Object`], [`Frame`]: a function, an address in it, a line, an inline depth |
 //! | [`stacks`] | [`StackId`]: stacks of frames that share their callers |
 //! | [`samples`] | [`Thread`], [`AggregatedStack`], [`SampleColumns`] |
-//! | [`mod@unit`] | [`WeightUnit`]: what weights count |
-//! | [`filter`] | [`Filter`]: which samples count |
+//! | [`mod@unit`] | [`WeightUnit`]: unit of weights |
+//! | [`filter`] | [`Filter`]: conditions on samples |
 //! | [`top`] | [`TopFunctions`]: sums by function, thread, object or line |
-//! | [`quality`] | [`Quality`]: how much is known, and why the rest is not |
-//! | [`intern`] | [`Lists`](intern::Lists), [`Values`](intern::Values): distinct lists and values by number |
+//! | [`quality`] | [`Quality`]: complete stacks and named frames, and reasons for the rest |
+//! | [`intern`] | [`Lists`](intern::Lists), [`Values`](intern::Values): interned lists and values |
 //!
 //! # Examples
 //!

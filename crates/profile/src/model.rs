@@ -1,4 +1,4 @@
-//! [`Profile`]: what exports are made from.
+//! [`Profile`]: the model that all exports read.
 
 use std::path::PathBuf;
 
@@ -47,7 +47,7 @@ pub struct Profile {
     pub aggregated: Vec<AggregatedStack>,
     /// The samples one by one, where the profile was made with columns.
     pub samples: Option<SampleColumns>,
-    /// How much is known, and why the rest is not.
+    /// Shares of complete stacks and named frames, with reasons for the rest.
     pub quality: Quality,
     /// Times of the first and the last sample that counts, in nanoseconds.
     pub time: Option<(u64, u64)>,

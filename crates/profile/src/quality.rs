@@ -1,4 +1,4 @@
-//! How much of a profile is known, and why not the rest.
+//! Quality of a profile: shares of complete stacks and named frames, with reasons for the rest.
 
 use std::collections::BTreeMap;
 
@@ -6,43 +6,42 @@ use rprof_symbols::Reason;
 
 use crate::frame::{Function, Object};
 
-/// What became of the stacks of samples with a user side.
+/// Tally of complete and truncated stacks, of samples with a callchain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackTally {
     /// Samples that were recorded with a callchain.
     pub total: u64,
-    /// Those that reach a root: a program's or a thread's entry; or that have
-    /// nothing but the kernel in them.
+    /// Stacks that reach a root, a program's or a thread's entry, or that have kernel frames only.
     pub complete: u64,
-    /// Those that end before.
+    /// Stacks that end before their root.
     pub truncated: u64,
-    /// Those that end because an image has no unwind information.
+    /// Truncated stacks that end since an image has no unwind information.
     pub no_unwind_info: u64,
-    /// Those that end for another reason.
+    /// Truncated stacks that end for another reason.
     pub other: u64,
-    /// Of how many it is known how they end, since rprof unwound them; of the others names
-    /// and frame pointers tell.
+    /// Stacks whose end is known, since rprof unwound them. The others are judged by the names of
+    /// their frames.
     pub unwound: u64,
 }
 
-/// The quality verdict.
+/// Quality of a profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quality {
-    /// Stacks.
+    /// Tally of stacks.
     pub stacks: StackTally,
-    /// Frames of all samples.
+    /// Number of frames of all samples.
     pub frames: u64,
-    /// Those of them that have a name.
+    /// Number of frames that have a name.
     pub named: u64,
-    /// The others, by reason.
+    /// Number of frames without a name, by reason.
     pub unnamed: BTreeMap<Reason, u64>,
-    /// The objects with most unnamed frames, most first: name, reason, frames.
+    /// Objects with most unnamed frames, most first: name, reason, number of frames.
     pub worst: Vec<(String, Reason, u64)>,
-    /// Records lost.
+    /// Number of records lost.
     pub lost: u64,
-    /// How often the kernel throttled sampling.
+    /// Number of times that the kernel throttled sampling.
     pub throttled: u64,
-    /// What else the user should know, in sentences.
+    /// Warnings for the user, in sentences.
     pub warnings: Vec<String>,
 }
 
@@ -68,12 +67,12 @@ impl Quality {
         quality
     }
 
-    /// Share of frames with a name, from 0 to 1; 1 where there are no frames.
+    /// Returns the share of frames with a name, from 0 to 1; 1 if there are no frames.
     pub fn named_share(&self) -> f64 {
         share(self.named, self.frames)
     }
 
-    /// Share of stacks that reach their root, from 0 to 1; 1 where there are none.
+    /// Returns the share of stacks that reach their root, from 0 to 1; 1 if there are none.
     pub fn complete_share(&self) -> f64 {
         share(self.stacks.complete, self.stacks.total)
     }

@@ -1,4 +1,4 @@
-//! The top functions, or whatever else samples are to be summed up by.
+//! Top functions, and sums by thread, object or line.
 
 use rustc_hash::FxHashMap;
 
@@ -6,18 +6,17 @@ use crate::frame::{FunctionId, Line, ObjectId};
 use crate::model::Profile;
 use crate::samples::{AggregatedStack, Thread};
 
-/// What a sample counts for.
+/// Weight that each sample is counted with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weight {
-    /// Its period: the number of events it stands for.
+    /// Period: the number of events that the sample stands for.
     #[default]
     Period,
     /// One.
     Samples,
 }
 
-/// What rows are told apart by. Process and thread need a profile that was
-/// analysed by task.
+/// Columns of the row key. Process and thread need a profile that was analysed by task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keys {
     /// Thread name.
@@ -46,7 +45,7 @@ impl Keys {
     };
 }
 
-/// What a row is about; `None` for what it is not told apart by.
+/// Key of a row; `None` for columns that are not among the [`Keys`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RowKey {
     /// Index into [`Profile::comms`].
@@ -63,10 +62,10 @@ pub struct RowKey {
     pub line: Option<Option<Line>>,
 }
 
-/// A row: what it is about, and what it cost.
+/// Row: its key, with the weights and numbers of its samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopRow {
-    /// What it is about.
+    /// Key of the row.
     pub key: RowKey,
     /// Weight of samples whose leaf it is.
     pub self_weight: u64,
@@ -81,7 +80,7 @@ pub struct TopRow {
 /// The rows of one event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopFunctions {
-    /// Sum over all samples: what shares are shares of.
+    /// Sum of the weights of all samples; the base of percentages.
     pub weight_total: u64,
     /// Rows, in the order of their names until they are sorted.
     pub rows: Vec<TopRow>,
@@ -92,10 +91,10 @@ impl TopFunctions {
     pub fn of(profile: &Profile, event: usize, weight: Weight, keys: Keys) -> TopFunctions {
         let mut rows: Vec<TopRow> = Vec::new();
         let mut numbers: FxHashMap<RowKey, usize> = FxHashMap::default();
-        // Where rows are told apart by what a function says alone, its row is asked for once.
+        // Where the key depends on the function alone, each function's row is looked up once.
         let is_by_function = !(keys.comm || keys.pid || keys.tid);
         let mut by_function = vec![None; profile.functions.len()];
-        // By row, the number of the entry that it counted last.
+        // By row, index of the entry that it counted last.
         let mut counted: Vec<usize> = Vec::new();
         let mut weight_total = 0u64;
         let entries = profile.aggregated.iter().filter(|e| e.event == event);
@@ -144,7 +143,7 @@ impl TopFunctions {
                 row.key.object.map(|id| &*profile.object(id).name),
             )
         };
-        // Names beside the rows: to look for them at each comparison takes longer than comparing.
+        // Names beside the rows: looking them up at each comparison takes longer than comparing.
         let mut named: Vec<_> = rows.iter().map(|row| (names(row), row)).collect();
         named.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.key.cmp(&b.1.key)));
         let rows = named.into_iter().map(|(_, row)| *row).collect();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Unit of the weights of an event: what a sum of periods counts.
+/// Unit of an event's weights, in which sums of periods are shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WeightUnit {

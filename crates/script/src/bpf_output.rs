@@ -1,4 +1,4 @@
-//! Bytes that a BPF program wrote for the event `bpf-output`.
+//! Payloads of the event `bpf-output`, written by BPF programs.
 
 use std::io::{self, Write};
 

@@ -9,7 +9,7 @@ use crate::fields::{Field, FieldSet};
 use crate::frames::{write_object, write_symbol};
 use rprof_export::clean::clean;
 
-/// Kinds of branches (`PERF_BR_*`), by number; 0 is unknown, and not shown.
+/// Names of branch types (`PERF_BR_*`), by number; 0 is unknown, and not shown.
 const TYPES: [&str; 15] = [
     "",
     "COND",
@@ -28,7 +28,7 @@ const TYPES: [&str; 15] = [
     "NO_TX",
 ];
 
-/// Kinds behind `PERF_BR_EXTEND_ABI`.
+/// Names of branch types with `PERF_BR_EXTEND_ABI`.
 const MORE_TYPES: [&str; 8] = [
     "FAULT_ALGN",
     "FAULT_DATA",
@@ -40,7 +40,7 @@ const MORE_TYPES: [&str; 8] = [
     "ARCH_5",
 ];
 
-/// `/P/X/A/cycles/type `: predicted or mispredicted, in a transaction, aborted it.
+/// Formats `/P/X/A/cycles/type `: predicted or mispredicted, in a transaction, aborted it.
 fn flags(entry: &BranchEntry) -> String {
     let bit = |n: u32| entry.flags >> n & 1 != 0;
     let predicted = match (bit(0), bit(1)) {

@@ -30,7 +30,7 @@ pub(crate) fn write(
         return Ok(());
     }
     if !plan.callchain {
-        // Of a callchain that is hidden, the leaf.
+        // The leaf, if the callchain is hidden.
         let frame = view.leaf();
         if fields.has(Field::Ip) {
             write!(out, " {:16x}", view.ip)?;
@@ -55,8 +55,8 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// ` function+offset (object)`, as far as the fields ask for it; ` (inlined)` for an
-/// inlined call, instead of the object.
+/// Writes ` function+offset (object)`, as far as the fields ask for it; ` (inlined)` instead of the
+/// object for an inlined call.
 pub(crate) fn write_names(
     frame: Option<&SampleFrame<'_>>,
     fields: FieldSet,
@@ -83,7 +83,7 @@ pub(crate) fn write_names(
     Ok(())
 }
 
-/// `function+offset`, or `[unknown]`.
+/// Writes `function+offset`, or `[unknown]`.
 pub(crate) fn write_symbol(
     frame: Option<&SampleFrame<'_>>,
     offset: bool,
@@ -96,7 +96,7 @@ pub(crate) fn write_symbol(
     }
 }
 
-/// `(object)`.
+/// Writes `(object)`.
 pub(crate) fn write_object(frame: Option<&SampleFrame<'_>>, out: &mut dyn Write) -> io::Result<()> {
     let name = frame.map_or("[unknown]", |f| &f.object.name);
     write!(out, "({})", clean(name))

@@ -24,10 +24,10 @@
 //! |---|---|
 //! | [`fields`] | [`Field`] and [`FieldSet`] |
 //! | [`selection`] | [`FieldList`] and [`Selection`]: which fields are shown |
-//! | `plan` | what that means for the events of a recording |
+//! | `plan` | fields shown of each event of a recording |
 //! | `sample` | the line of a sample |
 //! | `frames` | its frames |
-//! | `side` | records that are no samples |
+//! | `side` | records other than samples |
 //! | `branches`, `bpf_output`, `data_src`, `registers`, `values` | the rarer fields |
 //!
 //! There is a field for everything that a sample can hold. Where perf 6.1 prints it the form is
@@ -99,7 +99,7 @@ pub struct Options {
     pub side: SideRecords,
 }
 
-/// Why samples cannot be shown.
+/// Error of showing samples.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScriptError {
@@ -120,8 +120,8 @@ pub enum ScriptError {
     Io(#[from] io::Error),
 }
 
-/// Writes all samples in the default form, as far as `samples` was read for it:
-/// tracepoints have no text without the details.
+/// Writes all samples in the default form. Tracepoints have no text unless `samples` was read with
+/// the details for it.
 ///
 /// # Errors
 /// Fails if the writer does.
@@ -137,7 +137,7 @@ pub struct Script<'o> {
 }
 
 impl<'o> Script<'o> {
-    /// Finds out what the options mean for a recording.
+    /// Plans the output of a recording: checks the options' fields against its events.
     ///
     /// # Errors
     /// [`ScriptError::FieldMissing`].

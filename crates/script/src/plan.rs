@@ -94,7 +94,7 @@ impl Plan {
         let any = |fields: &[Field]| self.events.iter().any(|e| e.fields.has_any(fields));
         let named = |e: &EventPlan| e.named_address && e.fields.has(Field::Addr);
         Details {
-            // All that a row of pass two does not keep.
+            // Fields beyond those in the rows of pass two.
             records: self.events.iter().any(EventPlan::needs_record),
             addresses: any(&[Field::Sym, Field::Dso]) && self.events.iter().any(named),
             branches: any(&[Field::BrStackSym, Field::BrStackOff])
@@ -131,7 +131,7 @@ fn is_dummy(attr: &Attr) -> bool {
     attr.kind == EventKind::SOFTWARE && attr.config == 9
 }
 
-/// perf names ADDR for page faults and for branches.
+/// Returns true if perf shows a name for ADDR: for page faults and branches.
 fn is_named_address(attr: &Attr) -> bool {
     const PAGE_FAULTS: [u64; 3] = [2, 5, 6];
     const BRANCH_INSTRUCTIONS: u64 = 4;

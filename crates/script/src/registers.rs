@@ -30,7 +30,7 @@ pub(crate) enum RegisterNames {
 }
 
 impl RegisterNames {
-    /// Chooses by the name of the machine in uname(2).
+    /// Returns the names for a machine of uname(2).
     pub(crate) fn new(machine: &str) -> RegisterNames {
         match machine {
             "aarch64" | "arm64" => RegisterNames::Arm64,
@@ -66,7 +66,7 @@ impl RegisterNames {
     }
 }
 
-/// ` ABI:2    AX:0x1 …`.
+/// Writes ` ABI:2    AX:0x1 …`.
 pub(crate) fn write(
     registers: &Registers<'_>,
     names: &RegisterNames,

@@ -1,4 +1,4 @@
-//! Records that are no samples, in perf's words.
+//! Text of records other than samples, in perf's form.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use rprof_export::clean::clean;
 const NAMESPACES: [&str; 7] = ["net", "uts", "ipc", "pid", "user", "mnt", "cgroup"];
 
 impl Writer<'_> {
-    /// Writes a record with what begins the lines of its event's samples.
+    /// Writes a record, with the line prefix of its event's samples.
     pub(crate) fn side_record(&self, view: &RecordView<'_>, out: &mut dyn Write) -> io::Result<()> {
         let prefix = LinePrefix {
             comm: &view.comm,
@@ -36,7 +36,7 @@ fn text(bytes: &[u8]) -> String {
     clean(&String::from_utf8_lossy(bytes)).into_owned()
 }
 
-/// `0x…`, and plain `0` for nothing, as printf's `%#x` has it.
+/// Formats like printf's `%#x`: `0x…`, and plain `0` for zero.
 fn hex(value: u64) -> String {
     match value {
         0 => "0".into(),

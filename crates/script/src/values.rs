@@ -9,7 +9,7 @@ use rprof_records::{ReadValues, Record, RecordType, SampleType};
 
 use rprof_export::clean::clean;
 
-/// Paths of cgroups, as CGROUP records tell them.
+/// Paths of cgroups by id, from CGROUP records.
 #[derive(Debug, Default)]
 pub(crate) struct Cgroups {
     paths: HashMap<u64, String>,
@@ -35,7 +35,7 @@ impl Cgroups {
         cgroups
     }
 
-    /// Returns the path, or the number where no record tells it.
+    /// Returns the path, or the id if no record has one.
     pub(crate) fn name(&self, id: u64) -> String {
         (self.paths.get(&id)).map_or_else(|| id.to_string(), Clone::clone)
     }
@@ -48,8 +48,8 @@ pub(crate) fn is_weight_struct(view: &SampleView<'_>, samples: &Samples<'_>) -> 
         .is_some_and(|e| e.attr.sample_type.contains(SampleType::WEIGHT_STRUCT))
 }
 
-/// ` read{enabled=9,running=9,cycles=7}`: times in nanoseconds, and each event's count;
-/// behind it `/lost=N` where it lost samples.
+/// Writes ` read{enabled=9,running=9,cycles=7}`: times in nanoseconds, and each event's count,
+/// followed by `/lost=N` if it lost samples.
 pub(crate) fn write_read(
     read: &ReadValues,
     view: &SampleView<'_>,
@@ -94,7 +94,7 @@ pub(crate) fn page_size(size: u64) -> String {
     )
 }
 
-/// Bytes in hexadecimal, sixteen to a line, with their text.
+/// Writes bytes in hexadecimal, sixteen to a line, with their text.
 pub(crate) fn write_dump(bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
     for (i, line) in bytes.chunks(16).enumerate() {
         write!(out, "\n\t{:04x}:", i * 16)?;

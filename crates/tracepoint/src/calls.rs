@@ -9,7 +9,7 @@ use crate::value::Number;
 
 impl Compiler<'_> {
     pub(crate) fn call(&mut self, name: &str) -> Option<()> {
-        // Arrays whose place is told relatively have helpers of their own.
+        // Arrays with a relative offset (`__rel_loc`) have their own helpers.
         let name = name.replacen("__get_rel_", "__get_", 1);
         match name.as_str() {
             "__get_str" | "__get_dynamic_array" => {
@@ -90,8 +90,8 @@ impl Compiler<'_> {
         types::size(of, self.long_size).map(u32::from)
     }
 
-    /// `, { number, "name" }, …` up to the end of the call. Entries whose number is
-    /// not known are left out.
+    /// Parses `, { number, "name" }, …` up to the end of the call. Entries with an unknown number
+    /// are left out.
     fn table(&mut self, delimiter: String) -> Option<u32> {
         let mut entries = Vec::new();
         while self.take(",").is_some() {
@@ -119,7 +119,7 @@ impl Compiler<'_> {
         Some(index)
     }
 
-    /// Takes the name of the array that a `__get_…(name)` names.
+    /// Parses the array's name in `__get_…(name)`; returns the field's index.
     fn dynamic(&mut self) -> Option<u32> {
         let name = self.ident()?;
         let field = self.field(name)?;

@@ -53,8 +53,8 @@ impl<'t> Compiler<'t> {
         }
     }
 
-    /// Compiles the next expression as a program of its own; `None` where it is none, or is
-    /// beyond what programs can do.
+    /// Compiles the next expression into its own program; returns `None` if it is no expression, or
+    /// is unsupported.
     pub(crate) fn expression(&mut self) -> Option<Program> {
         let outer = std::mem::take(&mut self.program);
         let done = self.ternary();
@@ -87,7 +87,7 @@ impl<'t> Compiler<'t> {
         }
     }
 
-    /// String literals that stand side by side, as one.
+    /// Parses adjacent string literals into one string.
     pub(crate) fn literal(&mut self) -> Option<String> {
         let mut whole = None;
         while let Some(Token::Text(text)) = self.peek() {
@@ -172,7 +172,7 @@ impl<'t> Compiler<'t> {
         Some(())
     }
 
-    /// `REC->name`, maybe in parentheses, behind an `&`.
+    /// Parses `REC->name` behind an `&`, with or without parentheses; returns the field's index.
     fn address_of(&mut self) -> Option<u32> {
         let mut open = 0;
         while self.take("(").is_some() {
@@ -221,7 +221,7 @@ impl<'t> Compiler<'t> {
         }
     }
 
-    /// Takes the type in parentheses that stands here.
+    /// Parses a cast: a type in parentheses.
     fn cast(&mut self) -> Option<Type> {
         let (to, end) = self.type_at(self.at + 1)?;
         match (self.tokens.get(end)?, self.tokens.get(end + 1)?) {
@@ -239,7 +239,7 @@ impl<'t> Compiler<'t> {
         }
     }
 
-    /// Returns the type that stands at `at`, and where it ends.
+    /// Returns the type at token index `at`, and the index behind it.
     pub(crate) fn type_at(&self, mut at: usize) -> Option<(Type, usize)> {
         // No type has more words than this.
         let mut words = Vec::new();

@@ -1,5 +1,5 @@
-//! All fields of a payload, where its print format is beyond us. The forms of values
-//! are those of perf in the same case.
+//! Fallback for unsupported print formats: all fields of the payload as `name=value`, in perf's
+//! forms.
 
 use std::fmt::Write;
 

@@ -101,7 +101,7 @@ impl Field {
                 },
             }
         };
-        // Kernels before 2.6.32 did not tell the sign.
+        // Kernels before 2.6.32 have no `signed`.
         let signed = signed.map_or_else(
             || !type_text.contains("unsigned") && !type_text.trim_start().starts_with('u'),
             |s| s != 0,

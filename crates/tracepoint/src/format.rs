@@ -27,9 +27,8 @@ pub struct EventFormat {
 
 impl EventFormat {
     /// Compiles the text of a `format` file. `endian` and `long_size`, the number of bytes of a
-    /// `long`, are those of the machine on which payloads were recorded. Returns `None` where
-    /// the text has no name, or more than 512 fields; fields that are not described as fields are
-    /// are left out.
+    /// `long`, are those of the machine on which payloads were recorded. Returns `None` if the text
+    /// has no name, or more than 512 fields. Malformed fields are left out.
     pub fn parse(system: &str, text: &str, endian: Endian, long_size: u8) -> Option<EventFormat> {
         let (description, print) = match text.split_once("print fmt:") {
             Some((description, print)) => (description, Some(print)),

@@ -48,7 +48,7 @@ pub(crate) fn flags<'p>(
     text(out, payload)
 }
 
-/// Returns the name of a value, or the value.
+/// Returns the name of a value, or the value in hexadecimal.
 pub(crate) fn symbolic<'p>(
     value: &Value<'_>,
     table: Option<&Table>,
@@ -75,7 +75,7 @@ fn first(bytes: &[u8], count: Number) -> &[u8] {
     &bytes[..count.min(bytes.len())]
 }
 
-/// Bytes in hexadecimal.
+/// Formats bytes in hexadecimal.
 pub(crate) fn hex<'p>(
     bytes: &Value<'_>,
     len: &Value<'_>,
@@ -99,7 +99,7 @@ pub(crate) fn hex<'p>(
     text(out, payload)
 }
 
-/// Integers of `size` bytes each: `{0x1,0x2}`.
+/// Formats integers of `size` bytes each: `{0x1,0x2}`.
 pub(crate) fn array<'p>(
     bytes: &Value<'_>,
     count: &Value<'_>,

@@ -40,14 +40,14 @@
 //! | [`mod@format`] | [`EventFormat`]: one tracepoint |
 //! | [`catalog`] | [`Tracepoints`]: many, by event id |
 //! | [`field`] | [`Field`]: one value of a payload |
-//! | [`names`] | [`KernelNames`]: functions and strings that payloads point to |
+//! | [`names`] | [`KernelNames`]: names for kernel addresses in payloads |
 //! | `payload` | a payload, and the budget of work that it may take |
 //! | `lexer` | tokens of the C text |
 //! | `compile`, `calls` | expressions and calls of the kernel's helpers to programs |
 //! | `types` | widths and signs of C types by name |
 //! | `ops` | programs, as data |
-//! | `program` | running them |
-//! | `value` | integers, bytes and strings while they run |
+//! | `program` | evaluation of programs |
+//! | `value` | values of expressions: integers, bytes and strings |
 //! | `helpers` | `__print_flags` and its relatives |
 //! | `template` | the print format: literals and conversions |
 //! | `printf` | numbers and strings by printf's rules |

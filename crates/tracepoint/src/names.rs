@@ -1,6 +1,6 @@
-//! Names of the kernel, which a payload only has addresses of.
+//! Names for kernel addresses, which a payload has in place of the names.
 
-/// KernelNames for addresses in payloads.
+/// Names for kernel addresses in payloads.
 pub trait KernelNames {
     /// Returns the kernel function at an address, and the distance from its start in bytes.
     fn kernel_function(&self, address: u64) -> Option<(&str, u64)>;

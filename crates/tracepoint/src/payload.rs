@@ -44,8 +44,8 @@ impl<'p> Payload<'p> {
         self.bytes.get(start..start.checked_add(len)?)
     }
 
-    /// Returns the bytes of a field; of an array that lies elsewhere, those of the array. Bytes
-    /// beyond the payload are cut off.
+    /// Returns the bytes of a field; for a dynamic array, its elements. Bytes beyond the payload
+    /// are cut off.
     pub(crate) fn field_bytes(&self, field: &Field) -> Option<&'p [u8]> {
         let (at, size) = (field.offset as usize, field.size as usize);
         match field.kind {
@@ -60,7 +60,7 @@ impl<'p> Payload<'p> {
                 let end = start.saturating_add(len).min(self.bytes.len());
                 self.bytes.get(start.min(end)..end)
             }
-            // No size means: all the rest.
+            // Size 0: the rest of the payload.
             FieldKind::Array { .. } if size == 0 => self.bytes.get(at..),
             _ => self.slice(at, size),
         }

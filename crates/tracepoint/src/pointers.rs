@@ -27,11 +27,11 @@ pub(crate) enum Pointer {
     Mac { separator: Option<char> },
     /// `U`, `b`, `l`, `B`, `L`: byte order and case.
     Uuid { little: bool, upper: bool },
-    /// One that needs what only the kernel has.
+    /// An extension that needs kernel memory.
     Other,
 }
 
-/// Reads the letters behind `%p`; also how many bytes belong to the extension.
+/// Parses the letters behind `%p`; returns the extension and its length in bytes.
 pub(crate) fn parse(letters: &str) -> (Pointer, usize) {
     let has = |c| letters.contains(c);
     let all = letters.len();

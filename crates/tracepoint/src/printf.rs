@@ -10,7 +10,7 @@ const MAX_WIDTH: usize = 1024;
 pub(crate) enum Width {
     #[default]
     None,
-    /// `*`: an argument tells.
+    /// `*`: the next argument.
     Argument,
     Of(usize),
 }
@@ -28,7 +28,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Reads what stands between `%` and the conversion; also how long it is.
+    /// Parses flags, width and precision behind a `%`; returns them and their length in bytes.
     pub(crate) fn parse(text: &str) -> (Shape, usize) {
         let mut shape = Shape::default();
         let mut at = 0;
@@ -53,7 +53,7 @@ impl Shape {
         (shape, at)
     }
 
-    /// With arguments in place of `*`.
+    /// Returns the shape with arguments in place of `*`.
     pub(crate) fn filled(mut self, mut arguments: impl Iterator<Item = Option<Number>>) -> Shape {
         let mut next = || {
             let argument = arguments.next().flatten();

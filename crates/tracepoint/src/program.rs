@@ -1,4 +1,4 @@
-//! Running programs over a payload.
+//! Evaluation of programs over a payload.
 //!
 //! There are no jumps: both sides of `?:` and `&&` are evaluated, which is harmless,
 //! since nothing has side effects, and makes running linear in the program.
@@ -166,7 +166,7 @@ fn cast(to: Type, value: Value<'_>) -> Value<'_> {
             ..n
         }),
         (Type::Pointer(Some(element)), Value::Bytes(b)) => Value::Bytes(Bytes { element, ..b }),
-        // The address of a field says nothing.
+        // The address of a field is meaningless.
         (Type::Integer(_) | Type::Bool, _) => Value::Unknown,
         (_, value) => value,
     }

@@ -42,7 +42,7 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// Compiles `"text", argument, …`; `None` for what is beyond us.
+    /// Compiles `"text", argument, …`; returns `None` for unsupported syntax.
     pub(crate) fn compile(text: &str, fields: &[Field], long_size: u8) -> Option<Template> {
         let tokens = tokenize(text)?;
         let mut compiler = Compiler::new(&tokens, fields, long_size);
@@ -75,7 +75,7 @@ impl Template {
             });
         }
         push_literal(&mut pieces, rest);
-        // What is left over was read wrongly.
+        // Tokens left over mean that the text was misread.
         (compiler.at == tokens.len()).then_some(Template { pieces })
     }
 
@@ -84,7 +84,7 @@ impl Template {
             .any(|p| matches!(p, Piece::Conversion { kind, .. } if kind.names_function()))
     }
 
-    /// Addresses of functions that are printed by name.
+    /// Calls `found` with each address of a function that is printed by name.
     pub(crate) fn functions(&self, payload: &Payload<'_>, found: &mut dyn FnMut(u64)) {
         for piece in &self.pieces {
             if let Piece::Conversion { kind, value, .. } = piece
@@ -139,7 +139,7 @@ fn push_literal(pieces: &mut Vec<Piece>, text: &str) {
     }
 }
 
-/// Parses a conversion behind its `%`, and the bytes that it takes.
+/// Parses a conversion behind its `%`; returns it and its length in bytes.
 fn conversion(text: &str, long_size: u8) -> Option<(Shape, Kind, usize)> {
     let (shape, mut at) = Shape::parse(text);
     let longs = text[at..].bytes().take_while(|b| *b == b'l').count();

@@ -7,7 +7,7 @@ use crate::value::Integer;
 pub(crate) enum Type {
     /// An integer.
     Integer(Integer),
-    /// Truth.
+    /// A boolean.
     Bool,
     /// A pointer, to integers of this type if known.
     Pointer(Option<Integer>),

@@ -64,7 +64,7 @@ impl Integer {
         Some(self.of(bits))
     }
 
-    /// `bits` cut to this width, as a cast does.
+    /// Returns `bits` truncated to this width, as a cast does.
     pub(crate) fn of(self, bits: u64) -> Number {
         let bits = match (self.size, self.signed) {
             (1, false) => u64::from(bits as u8),
@@ -88,7 +88,7 @@ pub(crate) enum Value<'p> {
     Number(Number),
     Bytes(Bytes<'p>),
     Text(Cow<'p, str>),
-    /// Beyond what the recording tells.
+    /// A value that is not in the recording.
     Unknown,
 }
 

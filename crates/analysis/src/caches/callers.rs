@@ -1,73 +1,137 @@
-//! Callers that were lately seen.
+//! Caller cache: location ids of callers, by address.
 //!
-//! The outer frames of a process's stacks are the same few functions again and again, below ever
-//! new ones. What a list of callers needs is the number of each caller's location: where
-//! the same address was asked for a moment ago, it is here.
+//! The outer frames of a process's stacks are few functions that recur below ever new leaves. A
+//! new list of callers needs the location id of each of them; a hit saves the search among the
+//! mappings and the interning of the location.
 
-/// Addresses that are kept at hand; a power of two. 128 KiB: a part of what a core has for itself.
+use std::ops::AddAssign;
+
+/// Number of slots; a power of two. 128 KiB, which fits into a core's own cache.
 const SLOTS: usize = 8192;
 
-/// Bits of a tag that tell how an address is meant.
-const MEANT: u32 = 4;
+/// Number of low bits of a key that hold the mode and the caller flag.
+const MODE_BITS: u32 = 4;
 
-/// Tells addresses apart that are the same number.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// Part of the cache key beside the address: thread state, mode and caller flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallerCacheKey(u32);
 
 impl CallerCacheKey {
-    /// For addresses of a task by its number, meant in one of 8 modes, and as a caller's or not.
-    /// `None` where numbers are too large.
+    /// Packs the id of a thread state, a mode below 8, and the caller flag. Returns `None` if
+    /// they do not fit into 32 bits.
     #[inline]
     pub(crate) fn new(task: u32, mode: u8, caller: bool) -> Option<CallerCacheKey> {
-        let fits = task < u32::MAX >> MEANT && mode < 8;
-        fits.then(|| CallerCacheKey(task << MEANT | u32::from(mode) << 1 | u32::from(caller)))
+        let fits = task < u32::MAX >> MODE_BITS && mode < 8;
+        fits.then(|| CallerCacheKey(task << MODE_BITS | u32::from(mode) << 1 | u32::from(caller)))
     }
 }
 
-#[derive(Clone, Copy)]
+/// Key of a slot that was never filled; [`CallerCacheKey::new`] returns no such key.
+const VACANT: CallerCacheKey = CallerCacheKey(u32::MAX);
+
+#[derive(Clone, Copy, Debug)]
 struct Slot {
     address: u64,
-    tag: CallerCacheKey,
+    key: CallerCacheKey,
     number: u32,
 }
 
-/// Ids of locations by address and tag: those of some of the addresses that were seen last.
-pub(crate) struct CallerCache(Box<[Slot]>);
+/// Counters of a [`CallerCache`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CallerCacheStats {
+    /// Lookups, by [`CallerCache::count_lookups`].
+    pub(crate) lookups: u64,
+    /// Misses in a slot that was never filled.
+    pub(crate) vacant: u64,
+    /// Misses in a slot with another address or key: a first lookup, or one after an eviction.
+    pub(crate) occupied: u64,
+    /// Lookups without a key, since the id of the thread state is too large for one.
+    pub(crate) unkeyed: u64,
+}
+
+impl CallerCacheStats {
+    /// Returns the number of lookups that returned an id: those that are no misses.
+    #[cfg(test)]
+    pub(crate) fn hits(self) -> u64 {
+        let misses = self.vacant + self.occupied + self.unkeyed;
+        self.lookups.saturating_sub(misses)
+    }
+}
+
+impl AddAssign for CallerCacheStats {
+    fn add_assign(&mut self, other: CallerCacheStats) {
+        self.lookups += other.lookups;
+        self.vacant += other.vacant;
+        self.occupied += other.occupied;
+        self.unkeyed += other.unkeyed;
+    }
+}
+
+/// Direct-mapped cache of location ids, by address and [`CallerCacheKey`].
+pub(crate) struct CallerCache {
+    slots: Box<[Slot]>,
+    stats: CallerCacheStats,
+}
 
 impl Default for CallerCache {
     fn default() -> CallerCache {
-        let nobody = Slot {
+        let vacant = Slot {
             address: 0,
-            // Of no task.
-            tag: CallerCacheKey(u32::MAX),
+            key: VACANT,
             number: 0,
         };
-        CallerCache(vec![nobody; SLOTS].into())
+        CallerCache {
+            slots: vec![vacant; SLOTS].into(),
+            stats: CallerCacheStats::default(),
+        }
     }
 }
 
 impl CallerCache {
     #[inline]
-    fn place(address: u64, tag: CallerCacheKey) -> usize {
-        let mixed = (address ^ u64::from(tag.0) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    fn slot_of(address: u64, key: CallerCacheKey) -> usize {
+        let mixed = (address ^ u64::from(key.0) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed >> 40) as usize % SLOTS
     }
 
-    /// The number, if it is still here.
+    /// Returns the location id, if it is cached. Counts misses only; see
+    /// [`count_lookups`](Self::count_lookups).
     #[inline]
-    pub(crate) fn find(&self, address: u64, tag: CallerCacheKey) -> Option<u32> {
-        let slot = &self.0[Self::place(address, tag)];
-        (slot.address == address && slot.tag == tag).then_some(slot.number)
+    pub(crate) fn find(&mut self, address: u64, key: Option<CallerCacheKey>) -> Option<u32> {
+        let Some(key) = key else {
+            self.stats.unkeyed += 1;
+            return None;
+        };
+        let slot = &self.slots[Self::slot_of(address, key)];
+        if slot.address == address && slot.key == key {
+            return Some(slot.number);
+        }
+        match slot.key == VACANT {
+            true => self.stats.vacant += 1,
+            false => self.stats.occupied += 1,
+        }
+        None
     }
 
-    /// Keeps a number, in place of another.
+    /// Counts lookups, once for many, so that a hit costs no counter.
     #[inline]
-    pub(crate) fn keep(&mut self, address: u64, tag: CallerCacheKey, number: u32) {
-        self.0[Self::place(address, tag)] = Slot {
+    pub(crate) fn count_lookups(&mut self, lookups: usize) {
+        self.stats.lookups += lookups as u64;
+    }
+
+    /// Stores a location id, evicting the one in its slot.
+    #[inline]
+    pub(crate) fn keep(&mut self, address: u64, key: CallerCacheKey, number: u32) {
+        self.slots[Self::slot_of(address, key)] = Slot {
             address,
-            tag,
+            key,
             number,
         };
+    }
+
+    /// Returns the counters.
+    pub(crate) fn stats(&self) -> CallerCacheStats {
+        self.stats
     }
 }
 
@@ -78,27 +142,50 @@ mod tests {
     #[test]
     fn what_is_found_was_kept_for_just_that() {
         let mut cache = CallerCache::default();
-        let tags: Vec<CallerCacheKey> = (0..4)
+        let keys: Vec<CallerCacheKey> = (0..4)
             .flat_map(|task| [(task, 1, false), (task, 1, true), (task, 2, true)])
             .filter_map(|(task, mode, caller)| CallerCacheKey::new(task, mode, caller))
             .collect();
         let number = |address: u64, at: usize| (address * 100) as u32 + at as u32;
         let mut found = 0;
         for address in 0..5000 {
-            for (at, tag) in tags.iter().enumerate() {
-                assert_eq!(cache.find(address, *tag), None);
-                cache.keep(address, *tag, number(address, at));
-                assert_eq!(cache.find(address, *tag), Some(number(address, at)));
+            for (at, key) in keys.iter().enumerate() {
+                assert_eq!(cache.find(address, Some(*key)), None);
+                cache.keep(address, *key, number(address, at));
+                assert_eq!(cache.find(address, Some(*key)), Some(number(address, at)));
             }
-            for (at, tag) in tags.iter().enumerate() {
-                if let Some(n) = cache.find(address / 2, *tag) {
+            for (at, key) in keys.iter().enumerate() {
+                if let Some(n) = cache.find(address / 2, Some(*key)) {
                     assert_eq!(n, number(address / 2, at));
                     found += 1;
                 }
             }
         }
         assert!(found > 1000, "{found}");
-        assert!(CallerCacheKey::new(u32::MAX >> MEANT, 0, false).is_none());
+        assert!(CallerCacheKey::new(u32::MAX >> MODE_BITS, 0, false).is_none());
         assert!(CallerCacheKey::new(0, 8, false).is_none());
+    }
+
+    #[test]
+    fn each_miss_is_counted_by_its_reason() {
+        let mut cache = CallerCache::default();
+        let key = CallerCacheKey::new(1, 2, true);
+        let addresses = 2 * SLOTS as u64;
+        for address in 0..addresses {
+            assert_eq!(cache.find(address, key), None);
+            cache.keep(address, key.unwrap_or(VACANT), 7);
+            assert_eq!(cache.find(address, key), Some(7));
+            assert_eq!(cache.find(address, None), None);
+        }
+        cache.count_lookups(3 * addresses as usize);
+        let stats = cache.stats();
+        let filled = cache.slots.iter().filter(|s| s.key != VACANT).count();
+        assert_eq!(stats.vacant, filled as u64);
+        assert_eq!(stats.occupied, addresses - filled as u64);
+        assert_eq!((stats.unkeyed, stats.hits()), (addresses, addresses));
+
+        let mut sum = stats;
+        sum += stats;
+        assert_eq!(sum.hits(), 2 * addresses);
     }
 }

@@ -1,9 +1,9 @@
-//! Addresses told apart only as far as names need it.
+//! Canonical addresses: one address for each function.
 //!
-//! Where no debug information is asked, all addresses of a function get the same answer. To keep
-//! each of them would make most samples of a recording distinct stacks, which are then looked up,
-//! merged, symbolized, and found to be the same. So an address is replaced as soon as
-//! it is located by one that stands for its function.
+//! Without lines and inlined calls, all addresses of a function have one symbol. Kept apart, they
+//! would make most samples of a recording distinct stacks, to be looked up, merged and symbolized
+//! only to become equal. An address is therefore replaced by the canonical address of its function
+//! as soon as it is located.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,43 +15,44 @@ use crate::image_lookup::{ImageLookup, recorded_kernel_start};
 use crate::location::{CodeRegion, Location};
 use crate::sideband_pass::Index;
 
-/// Samples from which on it pays to know all functions of an image.
+/// Minimum number of samples for which reading all function bounds of an image pays.
 const ENOUGH: u64 = 20_000;
 
-/// Locations that are looked up together.
+/// Number of locations that are looked up together.
 const TOGETHER: usize = 64;
 
-/// What stands for what, in images that are asked about.
+/// Per image, maps an address to the canonical address of its function. Shared by all workers.
 pub(crate) struct FunctionCanonicalizer<'a> {
     index: &'a Index<'a>,
     symbolizer: &'a Symbolizer,
     origin: ImageLookup,
     kernel_start: Option<u64>,
     images: Vec<OnceLock<Option<FunctionBounds>>>,
-    /// Whether somebody is about to open an image.
+    /// By image, true once a worker has begun to open it. Others leave addresses as they are
+    /// meanwhile.
     opening: Vec<AtomicBool>,
-    /// The kernel; modules are few, and told apart by address.
+    /// Function bounds of the kernel. Modules have none: their addresses are few.
     kernel: OnceLock<Option<FunctionBounds>>,
 }
 
-/// How far the addresses of a place are told apart.
+/// Granularity of the addresses of a region.
 enum Granularity<'c> {
-    /// Each may have another answer, or it is not known yet.
+    /// Each address may have its own symbol, or the bounds are not loaded yet.
     Unknown,
-    /// All of them get the same.
+    /// All addresses have one symbol.
     One,
-    /// Those between two bounds do.
+    /// All addresses between two bounds have one symbol.
     Several(&'c FunctionBounds),
 }
 
 impl<'a> FunctionCanonicalizer<'a> {
-    /// `None` where addresses are to be kept as they are, or there are too few.
+    /// Returns `None` if images come from a remote server, or samples are too few.
     pub(crate) fn new(
         index: &'a Index<'a>,
         symbolizer: &'a Symbolizer,
     ) -> Option<FunctionCanonicalizer<'a>> {
         let samples: u64 = index.events.iter().map(|e| e.samples).sum();
-        // What is fetched is fetched in the order of samples, which is not known yet.
+        // Remote images are fetched hottest first, and the hottest are not known yet.
         if samples < ENOUGH || symbolizer.has_remote() {
             return None;
         }
@@ -72,7 +73,7 @@ impl<'a> FunctionCanonicalizer<'a> {
         let bounds = match place {
             CodeRegion::Image(id) => self.of_image(id),
             CodeRegion::Kernel(id) => self.kernel(id, place),
-            // Their names come from elsewhere, by address.
+            // Named by address, not from an image.
             CodeRegion::Jit(_) | CodeRegion::Vsyscall => None,
             CodeRegion::Anonymous { .. }
             | CodeRegion::Unmapped
@@ -83,8 +84,8 @@ impl<'a> FunctionCanonicalizer<'a> {
         bounds.map_or(Granularity::Unknown, Granularity::Several)
     }
 
-    /// Replaces locations by ones that get the same functions: step by step for all of them,
-    /// as each step waits for other memory.
+    /// Replaces locations by canonical ones, which have the same functions. Each step is made for
+    /// [`TOGETHER`] locations before the next, so that their cache misses overlap.
     #[inline]
     pub(crate) fn canonicalize<T>(
         &self,
@@ -119,7 +120,7 @@ impl<'a> FunctionCanonicalizer<'a> {
         let slot = self.images.get(number)?;
         match slot.get() {
             Some(bounds) => bounds.as_ref(),
-            // As with the kernel.
+            // As for the kernel: not blocking is cheaper.
             None if self.opening.get(number)?.swap(true, Ordering::Relaxed) => None,
             None => slot
                 .get_or_init(|| self.image(CodeRegion::Image(id)))
@@ -135,7 +136,8 @@ impl<'a> FunctionCanonicalizer<'a> {
         }
         match self.kernel.get() {
             Some(bounds) => bounds.as_ref(),
-            // Blocking until it is loaded takes longer than what is kept apart meanwhile.
+            // Blocking until the symbols are loaded takes longer than handling the distinct
+            // addresses.
             None if self.symbolizer.is_loading_kernel() => None,
             None => (self.kernel)
                 .get_or_init(|| self.bounds(place, Some(&ImageSource::Kernel)))
@@ -148,7 +150,7 @@ impl<'a> FunctionCanonicalizer<'a> {
             return None;
         };
         let image = self.index.timeline.image(id)?;
-        // One that was kept in the recording is opened only to be asked all at once.
+        // An image embedded in the recording is opened once, when its locations are symbolized.
         match self.index.runtimes.image(image) {
             Some(_) => None,
             None => self.bounds(place, None),
@@ -161,7 +163,7 @@ impl<'a> FunctionCanonicalizer<'a> {
             Ok(key) if kind.is_none_or(|kind| kind == key.source()) => {
                 self.symbolizer.function_bounds(&key)
             }
-            // The same reason for all.
+            // All addresses have one reason.
             Err(_) => Some(FunctionBounds::none()),
             Ok(_) => None,
         }

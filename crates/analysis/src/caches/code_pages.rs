@@ -1,8 +1,9 @@
-//! Pages of code that were lately seen.
+//! Code page cache: images of leaf addresses, by page.
 //!
-//! Leaves are spread over so many addresses that most are not met again soon, but they lie in
-//! few pages. All of a page of one mapping lies in one image, so where a page is known, its
-//! addresses need not be looked for among the mappings.
+//! Leaf addresses are many and rarely recur, but lie in few pages. A page of one mapping lies in
+//! one image, so a hit saves the search among the mappings.
+
+use std::ops::AddAssign;
 
 use rprof_jit::may_hold_jit_code;
 use rprof_processes::ImageId;
@@ -10,41 +11,76 @@ use rprof_records::CpuMode;
 
 use crate::location::{CodeRegion, Context, Location};
 
-/// Pages that are kept at hand; a power of two. 96 KiB: a part of what a core has for itself.
+/// Number of slots; a power of two. 96 KiB, which fits into a core's own cache.
 const SLOTS: usize = 4096;
 
-/// Smallest unit of mappings.
+/// Size in bytes of the smallest unit of mappings.
 const PAGE: u64 = 4096;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Slot {
     /// First address.
     start: u64,
-    /// Where in the image's file it lies.
+    /// Offset of the page in the image's file.
     offset: u64,
-    /// Number of the task that it is a page of.
+    /// Id of the thread state whose mappings have the page.
     task: u32,
     image: ImageId,
 }
 
-/// Some of the pages that were seen last, by task and address.
-pub(crate) struct Pages(Box<[Slot]>);
+/// `Slot::start` of a slot that was never filled; no page begins there.
+const VACANT: u64 = 1;
 
-impl Default for Pages {
-    fn default() -> Pages {
-        let nobodys = Slot {
-            // That of no page.
-            start: 1,
+/// Counters of a [`CodePageCache`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CodePageCacheStats {
+    /// Lookups that returned a location.
+    pub(crate) hits: u64,
+    /// Lookups of addresses that are not of user mode; their pages are never stored.
+    pub(crate) not_user: u64,
+    /// Misses in a slot that was never filled.
+    pub(crate) vacant: u64,
+    /// Misses in a slot with another page: a first lookup, or one after an eviction.
+    pub(crate) occupied: u64,
+    /// User-mode misses after which the page was not stored: it is not of one image alone, or may
+    /// hold JIT code.
+    pub(crate) not_stored: u64,
+}
+
+impl AddAssign for CodePageCacheStats {
+    fn add_assign(&mut self, other: CodePageCacheStats) {
+        self.hits += other.hits;
+        self.not_user += other.not_user;
+        self.vacant += other.vacant;
+        self.occupied += other.occupied;
+        self.not_stored += other.not_stored;
+    }
+}
+
+/// Direct-mapped cache of code pages, by thread state and address.
+pub(crate) struct CodePageCache {
+    slots: Box<[Slot]>,
+    stats: CodePageCacheStats,
+}
+
+impl Default for CodePageCache {
+    fn default() -> CodePageCache {
+        let vacant = Slot {
+            start: VACANT,
             offset: 0,
             task: 0,
             image: ImageId(0),
         };
-        Pages(vec![nobodys; SLOTS].into())
+        CodePageCache {
+            slots: vec![vacant; SLOTS].into(),
+            stats: CodePageCacheStats::default(),
+        }
     }
 }
 
-impl Pages {
-    /// What an address is that is nobody's caller, in a task by its number.
+impl CodePageCache {
+    /// Returns the location of a leaf address (no return address) in thread state `task`;
+    /// `context` is called on a miss.
     #[inline]
     pub(crate) fn locate<'c>(
         &mut self,
@@ -53,35 +89,120 @@ impl Pages {
         task: u32,
         context: impl FnOnce() -> Context<'c>,
     ) -> Location {
-        let start = address & !(PAGE - 1);
-        let mixed = (start ^ u64::from(task) << 44).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let slot = &mut self.0[(mixed >> 40) as usize % SLOTS];
-        // Whether it says so or not, an address of a page in an image is one of user mode.
+        // An address in a page of an image is of user mode, also where its mode is not recorded.
         let is_user = matches!(mode, CpuMode::User | CpuMode::Unknown);
-        if is_user && (slot.start, slot.task) == (start, task) {
-            return Location {
-                place: CodeRegion::Image(slot.image),
-                lookup: slot.offset.wrapping_add(address - start),
-                caller: false,
-            };
+        if let Some(location) = self.find(address, is_user, task) {
+            return location;
         }
         let context = context();
         let location = context.locate(address, mode, false);
-        if is_user
-            && let CodeRegion::Image(image) = location.place
+        if is_user {
+            self.keep(address, task, location, &context);
+        }
+        location
+    }
+
+    #[inline]
+    fn slot(&mut self, start: u64, task: u32) -> &mut Slot {
+        let mixed = (start ^ u64::from(task) << 44).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        &mut self.slots[(mixed >> 40) as usize % SLOTS]
+    }
+
+    /// Returns the location of an address, if its page is cached, and counts the lookup.
+    #[inline]
+    fn find(&mut self, address: u64, is_user: bool, task: u32) -> Option<Location> {
+        if !is_user {
+            self.stats.not_user += 1;
+            return None;
+        }
+        let start = address & !(PAGE - 1);
+        let slot = *self.slot(start, task);
+        if (slot.start, slot.task) == (start, task) {
+            self.stats.hits += 1;
+            return Some(Location {
+                place: CodeRegion::Image(slot.image),
+                lookup: slot.offset.wrapping_add(address - start),
+                caller: false,
+            });
+        }
+        match slot.start == VACANT {
+            true => self.stats.vacant += 1,
+            false => self.stats.occupied += 1,
+        }
+        None
+    }
+
+    /// Stores the page of a user-mode address, unless parts of it may have other locations.
+    fn keep(&mut self, address: u64, task: u32, location: Location, context: &Context<'_>) {
+        let start = address & !(PAGE - 1);
+        if let CodeRegion::Image(image) = location.place
             && let Some(mapping) = context.user.mapping_at(address)
             && mapping.start <= start
             && mapping.end - start >= PAGE
-            // Code that was made at run time may begin anywhere.
+            // JIT code may begin at any address of its mapping.
             && !(context.timeline.image(image)).is_none_or(|image| may_hold_jit_code(image.kind))
         {
-            *slot = Slot {
+            self.store(Slot {
                 start,
                 offset: location.lookup.wrapping_sub(address - start),
                 task,
                 image,
-            };
+            });
+        } else {
+            self.stats.not_stored += 1;
         }
-        location
+    }
+
+    /// Stores a page, evicting the one in its slot.
+    fn store(&mut self, page: Slot) {
+        *self.slot(page.start, page.task) = page;
+    }
+
+    /// Returns the counters.
+    pub(crate) fn stats(&self) -> CodePageCacheStats {
+        self.stats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_miss_is_counted_by_its_reason() {
+        let mut cache = CodePageCache::default();
+        let pages = 2 * SLOTS as u64;
+        for page in 0..pages {
+            let address = page * PAGE + 0x123;
+            assert_eq!(cache.find(address, true, 3), None);
+            cache.store(Slot {
+                start: page * PAGE,
+                offset: 0x1000,
+                task: 3,
+                image: ImageId(5),
+            });
+            let expected = Location {
+                place: CodeRegion::Image(ImageId(5)),
+                lookup: 0x1123,
+                caller: false,
+            };
+            assert_eq!(cache.find(address, true, 3), Some(expected));
+            assert_eq!(cache.find(address, false, 3), None);
+        }
+        let filled = cache.slots.iter().filter(|s| s.start != VACANT).count() as u64;
+        let expected = CodePageCacheStats {
+            hits: pages,
+            not_user: pages,
+            vacant: filled,
+            occupied: pages - filled,
+            not_stored: 0,
+        };
+        assert_eq!(cache.stats(), expected);
+        // The page of another thread state is another page.
+        let address = (pages - 1) * PAGE;
+        assert_eq!(cache.find(address, true, 4), None);
+        let mut sum = cache.stats();
+        sum += expected;
+        assert_eq!(sum.vacant + sum.occupied, 2 * pages + 1);
     }
 }

@@ -1,14 +1,36 @@
-//! Caches of pass two: each belongs to one thread, except the canonical addresses, which are
-//! filled once and shared.
+//! Caches of the sample pass. Each belongs to one worker, except the canonical addresses, which
+//! are filled once and shared.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`callers`] | location ids of callers, by address |
 //! | [`code_pages`] | images of leaf addresses, by page |
-//! | [`thread_states`] | mapping state and name of threads, by thread and time |
+//! | [`thread_states`] | ids of thread states, by thread and time |
 //! | [`canonical`] | one address for each function, by image |
 
 pub(crate) mod callers;
 pub(crate) mod canonical;
 pub(crate) mod code_pages;
 pub(crate) mod thread_states;
+
+use std::ops::AddAssign;
+
+use callers::CallerCacheStats;
+use code_pages::CodePageCacheStats;
+use thread_states::ThreadStateCacheStats;
+
+/// Counters of a worker's caches, or of several workers' in sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CacheStats {
+    pub(crate) callers: CallerCacheStats,
+    pub(crate) code_pages: CodePageCacheStats,
+    pub(crate) thread_states: ThreadStateCacheStats,
+}
+
+impl AddAssign for CacheStats {
+    fn add_assign(&mut self, other: CacheStats) {
+        self.callers += other.callers;
+        self.code_pages += other.code_pages;
+        self.thread_states += other.thread_states;
+    }
+}

@@ -1,22 +1,27 @@
-//! Threads by number, each for as long as nothing about it changes.
+//! Thread state cache: an id for each (thread, mapping state, name, JIT epoch).
+//!
+//! The addresses of samples of one thread state resolve alike, and its samples are grouped alike.
+
+use std::ops::AddAssign;
 
 use rprof_processes::{MapState, Moment, Pid, SpaceId, Tid, Timeline};
 use rustc_hash::FxHashMap;
 
 use crate::jit::Runtimes;
 
-/// Threads that are kept at hand; a power of two.
+/// Number of slots; a power of two.
 const SLOTS: usize = 256;
 
-/// What decides what the addresses of a thread's samples mean, and where they are counted.
+/// Thread state: everything that decides how the addresses of a thread's samples resolve, and in
+/// which group they are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     user: Option<MapState>,
     kernel: MapState,
     comm: Option<u32>,
-    /// What its runtime had told by then.
-    made: u64,
-    /// Anonymous memory is told apart by process.
+    /// JIT epoch of the process: see [`Runtimes::epoch`].
+    jit_epoch: u64,
+    /// Process id; locations in anonymous memory differ by process.
     pid: Pid,
     tid: Tid,
 }
@@ -26,23 +31,55 @@ struct Slot {
     pid: Pid,
     tid: Tid,
     moment: Moment,
-    made: u64,
+    jit_epoch: u64,
     number: u32,
 }
 
-/// Ids of threads in spans of time in which nothing about them changes: neither their
-/// mappings, nor their name.
+impl Slot {
+    fn is_vacant(&self) -> bool {
+        self.moment.since > self.moment.last
+    }
+}
+
+/// Counters of a [`ThreadStateCache`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ThreadStateCacheStats {
+    /// Lookups answered by a slot.
+    pub(crate) hits: u64,
+    /// Misses in a slot that was never filled.
+    pub(crate) vacant: u64,
+    /// Misses in a slot with another thread.
+    pub(crate) other_thread: u64,
+    /// Misses at a time outside the span in which the thread's mappings and name stay as cached.
+    pub(crate) other_span: u64,
+    /// Misses since the process's runtime has described further JIT code.
+    pub(crate) other_jit_epoch: u64,
+}
+
+impl AddAssign for ThreadStateCacheStats {
+    fn add_assign(&mut self, other: ThreadStateCacheStats) {
+        self.hits += other.hits;
+        self.vacant += other.vacant;
+        self.other_thread += other.other_thread;
+        self.other_span += other.other_span;
+        self.other_jit_epoch += other.other_jit_epoch;
+    }
+}
+
+/// Ids of thread states, with the latest state of each thread in a direct-mapped cache.
 pub(crate) struct ThreadStateCache {
     slots: Box<[Slot]>,
     numbers: FxHashMap<Key, u32>,
-    /// Whether threads of the same name are told apart.
-    apart: bool,
+    /// True if threads of one process and name have states of their own.
+    by_thread: bool,
+    stats: ThreadStateCacheStats,
 }
 
 impl ThreadStateCache {
-    /// With `apart`, threads of the same process and name have numbers of their own.
-    pub(crate) fn new(apart: bool) -> ThreadStateCache {
-        let empty = Slot {
+    /// Makes an empty cache. With `by_thread`, threads of one process and name have states of
+    /// their own.
+    pub(crate) fn new(by_thread: bool) -> ThreadStateCache {
+        let vacant = Slot {
             pid: Pid(0),
             tid: Tid(0),
             moment: Moment {
@@ -53,22 +90,23 @@ impl ThreadStateCache {
                     epoch: 0,
                 },
                 comm: None,
-                // Holds at no time.
+                // An empty span.
                 since: u64::MAX,
                 last: 0,
             },
-            made: 0,
+            jit_epoch: 0,
             number: 0,
         };
         ThreadStateCache {
-            slots: vec![empty; SLOTS].into(),
+            slots: vec![vacant; SLOTS].into(),
             numbers: FxHashMap::default(),
-            apart,
+            by_thread,
+            stats: ThreadStateCacheStats::default(),
         }
     }
 
-    /// The number of a thread at a time, and what is known of it.
-    /// That of thread 0, the idle task, has no name.
+    /// Returns the id of a thread's state at a time, and its mappings and name then. Thread 0,
+    /// the idle task, has no name.
     #[inline]
     pub(crate) fn at(
         &mut self,
@@ -78,21 +116,44 @@ impl ThreadStateCache {
         tid: Tid,
         time: u64,
     ) -> (u32, Moment) {
+        let jit_epoch = runtimes.epoch(pid.0, time);
+        self.get(pid, tid, time, jit_epoch, || {
+            timeline.moment(pid, tid, time)
+        })
+    }
+
+    /// Returns the state in the thread's slot, which `moment` fills on a miss.
+    #[inline]
+    fn get(
+        &mut self,
+        pid: Pid,
+        tid: Tid,
+        time: u64,
+        jit_epoch: u64,
+        moment: impl FnOnce() -> Moment,
+    ) -> (u32, Moment) {
         let slot = &mut self.slots[tid.0.cast_unsigned() as usize % SLOTS];
-        let made = runtimes.epoch(pid.0, time);
-        let holds = made == slot.made && (slot.moment.since..=slot.moment.last).contains(&time);
-        if !holds || (slot.pid, slot.tid) != (pid, tid) {
-            let mut moment = timeline.moment(pid, tid, time);
+        let is_in_span = (slot.moment.since..=slot.moment.last).contains(&time);
+        if is_in_span && jit_epoch == slot.jit_epoch && (slot.pid, slot.tid) == (pid, tid) {
+            self.stats.hits += 1;
+        } else {
+            match () {
+                () if slot.is_vacant() => self.stats.vacant += 1,
+                () if (slot.pid, slot.tid) != (pid, tid) => self.stats.other_thread += 1,
+                () if !is_in_span => self.stats.other_span += 1,
+                () => self.stats.other_jit_epoch += 1,
+            }
+            let mut moment = moment();
             // Thread 0 is the idle task, whichever process the sample names.
             moment.comm = moment.comm.filter(|_| tid.0 != 0);
             let key = Key {
                 user: moment.user,
                 kernel: moment.kernel,
                 comm: moment.comm.map(|c| c.0),
-                made,
+                jit_epoch,
                 pid,
-                // A thread without a name is called by its number.
-                tid: match self.apart || moment.comm.is_none() {
+                // A thread without a name is shown by its id.
+                tid: match self.by_thread || moment.comm.is_none() {
                     true => tid,
                     false => Tid(0),
                 },
@@ -102,10 +163,64 @@ impl ThreadStateCache {
                 pid,
                 tid,
                 moment,
-                made,
+                jit_epoch,
                 number: *self.numbers.entry(key).or_insert(next),
             };
         }
         (slot.number, slot.moment)
+    }
+
+    /// Returns the counters.
+    pub(crate) fn stats(&self) -> ThreadStateCacheStats {
+        self.stats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rprof_processes::CommId;
+
+    use super::*;
+
+    fn moment(since: u64, last: u64) -> Moment {
+        Moment {
+            space: None,
+            user: None,
+            kernel: MapState {
+                space: SpaceId::KERNEL,
+                epoch: 0,
+            },
+            comm: Some(CommId(1)),
+            since,
+            last,
+        }
+    }
+
+    #[test]
+    fn each_miss_is_counted_by_its_reason() {
+        let mut cache = ThreadStateCache::new(true);
+        let mut get = |tid, time, jit_epoch, span: (u64, u64)| {
+            cache
+                .get(Pid(1), Tid(tid), time, jit_epoch, || moment(span.0, span.1))
+                .0
+        };
+        let first = get(5, 10, 0, (0, 19));
+        assert_eq!(get(5, 19, 0, (0, 0)), first);
+        // Nothing has changed after the span ended: the id stays.
+        assert_eq!(get(5, 20, 0, (20, 29)), first);
+        assert_ne!(get(5, 21, 1, (20, 29)), first);
+        assert_ne!(get(5 + SLOTS as i32, 21, 1, (20, 29)), first);
+        assert_eq!(get(5, 20, 0, (20, 29)), first);
+        let expected = ThreadStateCacheStats {
+            hits: 1,
+            vacant: 1,
+            other_thread: 2,
+            other_span: 1,
+            other_jit_epoch: 1,
+        };
+        assert_eq!(cache.stats(), expected);
+        let mut sum = expected;
+        sum += expected;
+        assert_eq!((sum.hits, sum.other_thread), (2, 4));
     }
 }

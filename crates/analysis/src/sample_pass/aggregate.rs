@@ -1,14 +1,15 @@
-//! From samples to counts.
+//! Aggregation of samples by stack and group.
 //!
-//! A stack is looked up as what it is made of, its leaf and its callers, as each of them is
-//! met far more often than the two together. Each step is made for many samples before the
-//! next one is: the memory that they wait for is then on its way for all of them.
+//! The leaf and the callers of a stack are looked up apart, since each recurs far more often than
+//! the two together. Each step is made for many samples before the next one, so that their cache
+//! misses overlap.
 
 use rprof_processes::SpaceId;
 
+use crate::caches::CacheStats;
 use crate::caches::callers::{CallerCache, CallerCacheKey};
 use crate::caches::canonical::FunctionCanonicalizer;
-use crate::caches::code_pages::Pages;
+use crate::caches::code_pages::CodePageCache;
 use crate::groups::SampleGroup;
 use crate::location::{CodeRegion, Context, Location, addresses};
 use crate::sample_pass::aggregate_table::{
@@ -19,24 +20,24 @@ use crate::sample_pass::results::WorkerOutput;
 use crate::sample_pass::stacks::{Locations, NO_LEAF, StackTable};
 use crate::sideband_pass::Index;
 
-/// Samples that are looked up together.
+/// Number of samples that are looked up together.
 pub(crate) const TOGETHER: usize = 64;
 
-/// Counts samples.
+/// Aggregates the samples of one worker.
 pub(crate) struct SampleAggregator<'a> {
     index: &'a Index<'a>,
-    /// What stands for addresses, where these need not be kept.
+    /// Canonical addresses; `None` where addresses are kept.
     canonicalizer: Option<&'a FunctionCanonicalizer<'a>>,
-    pages: Pages,
-    /// Ids of lists of callers.
+    pages: CodePageCache,
+    /// Ids of caller lists, by fingerprint.
     lists: CallerListIds,
     caller_cache: CallerCache,
-    /// What was found out of the samples at hand.
+    /// Scratch: resolved samples of the current batch.
     found: Vec<ResolvedSample>,
     words: Vec<u64>,
-    /// Ids of the locations of callers, of many lists.
+    /// Scratch: location ids of callers, of all lists of the current batch.
     numbers: Vec<u32>,
-    /// Callers that are not in the caller_cache: their places in `numbers`, addresses, tags, locations.
+    /// Scratch: callers missing in the cache, as index into `numbers`, address, key and location.
     missed: Vec<(usize, u64, Option<CallerCacheKey>, Location)>,
     pub(crate) contexts: SampleGroups,
     counts: AggregateTable,
@@ -52,7 +53,7 @@ impl<'a> SampleAggregator<'a> {
         SampleAggregator {
             index,
             canonicalizer,
-            pages: Pages::default(),
+            pages: CodePageCache::default(),
             lists: CallerListIds::default(),
             caller_cache: CallerCache::default(),
             found: Vec::new(),
@@ -66,18 +67,23 @@ impl<'a> SampleAggregator<'a> {
         }
     }
 
-    /// What it found.
+    /// Returns locations, stacks, groups, totals, and cache statistics.
     pub(crate) fn finish(self) -> WorkerOutput {
         WorkerOutput {
             locations: self.locations,
             stacks: self.stacks,
             contexts: self.contexts,
             counts: self.counts,
+            caches: CacheStats {
+                callers: self.caller_cache.stats(),
+                code_pages: self.pages.stats(),
+                ..CacheStats::default()
+            },
             ..WorkerOutput::default()
         }
     }
 
-    /// Counts samples, [`TOGETHER`] at most.
+    /// Aggregates a batch of samples, at most [`TOGETHER`].
     pub(crate) fn count(&mut self, waiting: &[PendingSample<'_>]) {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
@@ -95,7 +101,7 @@ impl<'a> SampleAggregator<'a> {
         self.found = found;
     }
 
-    /// Counts a sample, and answers its group.
+    /// Aggregates a sample, and returns its group.
     pub(crate) fn count_one(&mut self, one: PendingSample<'_>) -> SampleGroup {
         let one = [one];
         self.count(&one);
@@ -103,7 +109,7 @@ impl<'a> SampleAggregator<'a> {
         self.contexts.group(counted, &mut self.stacks)
     }
 
-    /// Finds numbers for leaves.
+    /// Locates and interns the leaves of a batch.
     fn resolve_leaves(&mut self, waiting: &[PendingSample<'_>], found: &mut [ResolvedSample]) {
         let index = self.index;
         for (one, found) in waiting.iter().zip(&mut *found) {
@@ -123,7 +129,7 @@ impl<'a> SampleAggregator<'a> {
         }
     }
 
-    /// Resolves callers that were not seen before.
+    /// Locates and interns the caller lists of a batch that are new.
     fn resolve_callers(&mut self, waiting: &[PendingSample<'_>], found: &mut [ResolvedSample]) {
         let fresh = || waiting.iter().zip(0..);
         self.numbers.clear();
@@ -139,7 +145,7 @@ impl<'a> SampleAggregator<'a> {
             let words = self.words.iter().copied();
             for (address, mode, caller) in addresses(words, one.mode, true) {
                 let tag = CallerCacheKey::new(one.task.number, mode as u8, caller);
-                let number = tag.and_then(|tag| self.caller_cache.find(address, tag));
+                let number = self.caller_cache.find(address, tag);
                 if number.is_none() {
                     let location = context.locate(address, mode, caller);
                     self.missed
@@ -149,6 +155,7 @@ impl<'a> SampleAggregator<'a> {
             }
             found.callers = (start, self.numbers.len());
         }
+        self.caller_cache.count_lookups(self.numbers.len());
         if let Some(canonicalizer) = self.canonicalizer {
             canonicalizer.canonicalize(&mut self.missed, |(.., location)| location);
         }
@@ -162,7 +169,7 @@ impl<'a> SampleAggregator<'a> {
             let found: &mut ResolvedSample = &mut found[at];
             if found.list.is_none() {
                 let numbers = &self.numbers[found.callers.0..found.callers.1];
-                // One before it may have the same.
+                // An earlier sample of the batch may have the same list.
                 let number = (self.lists)
                     .get_or_insert_with(one.fingerprint, || self.stacks.intern_callers(numbers));
                 found.list = Some(number);
@@ -171,16 +178,16 @@ impl<'a> SampleAggregator<'a> {
     }
 }
 
-/// What has been found out of a sample.
+/// Sample with leaf and callers resolved.
 #[derive(Clone, Copy)]
 struct ResolvedSample {
-    /// Where its leaf lies; of no meaning without one.
+    /// Location of its leaf; meaningless without one.
     location: Location,
-    /// The number of that.
+    /// Id of `location` in the worker's location table.
     leaf: u32,
-    /// The number of the list of its callers, if it is known.
+    /// Id of its caller list, once it is known.
     list: Option<u32>,
-    /// Where the numbers of its callers' locations begin and end while it is not.
+    /// Range in `numbers` of its callers' location ids, while `list` is `None`.
     callers: (usize, usize),
 }
 
@@ -200,7 +207,7 @@ impl ResolvedSample {
     fn counted(&self, context: u32) -> AggregateKey {
         AggregateKey {
             leaf: self.leaf,
-            // It is known by now.
+            // Set by now.
             list: self.list.unwrap_or_default(),
             context,
         }

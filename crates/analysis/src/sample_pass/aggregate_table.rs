@@ -1,4 +1,4 @@
-//! How often what was seen.
+//! Aggregate table: numbers and weights of samples by leaf, callers and group.
 
 use std::hash::BuildHasher;
 
@@ -11,19 +11,19 @@ use crate::sample_pass::stacks::{NO_LEAF, StackTable};
 use crate::stack_end::StackEnd;
 use rprof_profile::intern::Values;
 
-/// What samples are counted together by.
+/// Aggregate key: samples that are equal in it are summed up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AggregateKey {
-    /// Number of the leaf's location, or [`NO_LEAF`].
+    /// Location id of the leaf, or [`NO_LEAF`].
     pub(crate) leaf: u32,
-    /// Number of the list of callers.
+    /// Id of the list of callers.
     pub(crate) list: u32,
-    /// Number of all else: see [`SampleGroups`].
+    /// Id of the group without the stack: see [`SampleGroups`].
     pub(crate) context: u32,
 }
 
 impl AggregateKey {
-    /// The number of the leaf's location.
+    /// Returns the location id of the leaf, if there is one.
     pub(crate) fn leaf(&self) -> Option<u32> {
         (self.leaf != NO_LEAF).then_some(self.leaf)
     }
@@ -34,13 +34,12 @@ impl AggregateKey {
     }
 }
 
-/// Amounts by what they are counted by, both in one place: what is waited for is the memory of
-/// this table.
+/// Aggregate keys and totals, stored inline, so that each sample costs one cache miss.
 #[derive(Debug, Default)]
 pub(crate) struct AggregateTable(HashTable<(AggregateKey, Weights)>);
 
 impl AggregateTable {
-    /// Counts a sample.
+    /// Adds a sample.
     #[inline]
     pub(crate) fn add(&mut self, counted: AggregateKey, weight: u64) {
         let hash = counted.hash();
@@ -56,26 +55,26 @@ impl AggregateTable {
         }
     }
 
-    /// What each came to, in no order.
+    /// Iterates over keys and totals, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &(AggregateKey, Weights)> {
         self.0.iter()
     }
 }
 
-/// What samples are counted by beside their stacks: [`SampleGroup`]s without stacks, by number.
+/// Interned [`SampleGroup`]s without their stacks.
 #[derive(Debug, Default)]
 pub(crate) struct SampleGroups {
     values: Values<SampleGroup>,
-    /// By task, the event and the end of its last sample, and the number that was.
+    /// Event, stack end and group id of the last sample, by thread-state id.
     last: Vec<(u32, StackEnd, u32)>,
 }
 
-/// Stands for the number of a context that is not known.
+/// Group id in an entry that was never filled.
 const UNKNOWN: u32 = u32::MAX;
 
 impl SampleGroups {
-    /// The number for a sample of a task: `make` tells what it is, which is the same for all
-    /// samples of the task with this event and end.
+    /// Returns the group id for a thread state, event and stack end. `make` returns the group,
+    /// which depends on these alone.
     #[inline]
     pub(crate) fn number(
         &mut self,
@@ -96,17 +95,17 @@ impl SampleGroups {
         }
     }
 
-    /// All of them, by number.
+    /// Returns the groups, by id.
     pub(crate) fn all(&self) -> &[SampleGroup] {
         self.values.as_slice()
     }
 
-    /// A group without a stack, by its number.
+    /// Returns a group without its stack, by id.
     pub(crate) fn get(&self, number: u32) -> &SampleGroup {
         self.values.get(number)
     }
 
-    /// The group of what was counted.
+    /// Returns the group of a key, with its stack interned.
     pub(crate) fn group(&self, counted: AggregateKey, stacks: &mut StackTable) -> SampleGroup {
         SampleGroup {
             stack: stacks.intern(counted.leaf(), counted.list),
@@ -115,14 +114,14 @@ impl SampleGroups {
     }
 }
 
-/// Ids by fingerprint.
+/// Ids of caller lists, by fingerprint.
 #[derive(Default)]
 pub(crate) struct CallerListIds {
     table: HashTable<(u64, u32, u32)>,
 }
 
 impl CallerListIds {
-    /// The number of an fingerprint that was met.
+    /// Returns the id of a list, if it is known.
     #[inline]
     pub(crate) fn find(&self, fingerprint: ListFingerprint) -> Option<u32> {
         let ListFingerprint { hash, hash_hi } = fingerprint;
@@ -130,7 +129,7 @@ impl CallerListIds {
         Some(found.2)
     }
 
-    /// The number of an fingerprint; `make` gives it one when it is first met.
+    /// Returns the id of a list; `make` returns that of a new one.
     pub(crate) fn get_or_insert_with(
         &mut self,
         fingerprint: ListFingerprint,
@@ -160,7 +159,7 @@ mod tests {
             pid,
             ..SampleGroup::default()
         };
-        // By task, event and end, as they come in turn.
+        // By thread state, event and stack end, in the order in which they come.
         let mut number = |task, event, end, pid| {
             let mut is_new = false;
             let number = contexts.number((task, event, end), || {

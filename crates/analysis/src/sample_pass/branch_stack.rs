@@ -1,18 +1,19 @@
-//! Callchains of the processor's own (`--call-graph lbr`): its record of calls that have not
-//! returned, innermost first, stands for the user's side.
+//! Callchains from last branch records (`--call-graph lbr`): the processor's record of calls that
+//! have not returned, innermost first, replaces the user side.
 
 use rprof_records::{Attr, BranchSampleType, ContextMarker, Sample};
 
-/// Whether samples of this event have such a record.
+/// Returns true if samples of this event have call-stack branch records.
 pub(crate) fn has_branch_calls(attr: &Attr) -> bool {
     (attr.branch_sample_type).contains(BranchSampleType::CALL_STACK)
 }
 
-/// The whole callchain of such a sample, leaf first, with markers. `None` where the event has no
-/// such record, or the sample none of the user's side; it is then as recorded.
+/// Returns the whole callchain of a sample with branch records, leaf first, with markers. Returns
+/// `None` if the event has no such records, or the sample has no user side; the recorded callchain
+/// holds then.
 ///
-/// As perf has it (`resolve_lbr_callchain_sample` of its `util/machine.c`): the kernel's side
-/// as recorded; then where the last call led, and from where each call came.
+/// Follows perf (`resolve_lbr_callchain_sample` of its `util/machine.c`): the kernel side as
+/// recorded; then the target of the last call, and the source of each call.
 pub(crate) fn chain(sample: &Sample<'_>, attr: &Attr) -> Option<Vec<u64>> {
     if !has_branch_calls(attr) {
         return None;

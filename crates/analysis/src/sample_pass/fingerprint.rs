@@ -1,27 +1,27 @@
-//! Who is who among lists of words: 96 bits that stand for a list.
+//! Fingerprints of lists of words: keyed hashes of 96 bits.
 //!
-//! The callers of a million callchains are looked up among tens of thousands of distinct lists, or
-//! hundreds of thousands. To keep all of those for comparison takes memory that no cache holds, and
-//! each comparison waits for it. So a list is known by a hash alone, as a commit is in git: of so many bits that two
-//! lists do not meet by chance (ten million distinct ones: once in 10^15 recordings), and under
-//! keys drawn for this process, so that nobody can make a recording in which they do.
+//! The callers of a million callchains are looked up among up to hundreds of thousands of distinct
+//! lists. Comparing the lists themselves would cost cache misses at each lookup. A list is
+//! therefore identified by its hash alone, as a commit is in git: with 96 bits, a collision by
+//! chance is negligible (ten million distinct lists: once in 10^15 recordings), and the keys are
+//! random in each process, so that no recording can be crafted to collide.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// The hash of a list.
+/// Fingerprint of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListFingerprint {
     pub(crate) hash: u64,
     pub(crate) hash_hi: u32,
 }
 
-/// The keys of a process.
+/// Random keys of this process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FingerprintKeys {
     keys: [u64; 5],
 }
 
-/// Both halves of a product: every bit of it depends on all bits of both.
+/// Multiplies and folds both halves of the product: every bit depends on all bits of `a` and `b`.
 #[inline]
 fn mix(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
@@ -36,11 +36,11 @@ impl FingerprintKeys {
         }
     }
 
-    /// The fingerprint of a list of words under a seed, which is as good as a word of it.
+    /// Returns the fingerprint of a list of words. `seed` enters it like a word.
     #[inline]
     pub(crate) fn of(&self, seed: u64, mut words: impl Iterator<Item = u64>) -> ListFingerprint {
         let [a, b, c, d, e] = self.keys;
-        // Two lanes that see each pair of words under other keys.
+        // Two lanes, which mix each pair of words with different keys.
         let (mut x, mut y) = (mix(seed ^ a, b), mix(seed ^ c, a));
         let mut len = 0u64;
         while let Some(first) = words.next() {

@@ -1,7 +1,7 @@
-//! Samples of the usual form, read without looking for what they do not have.
+//! Fast parser for samples of fixed layout.
 //!
 //! Nearly all recordings have samples of fixed fields and a callchain, in this machine's byte
-//! order. Where each field stands is then known from the event, and a sample is a few loads.
+//! order. The offset of each field then depends on the event alone, and parsing takes a few loads.
 
 use rprof_records::{AttrFlags, ContextMarker, Endian, SampleLayout, SampleType};
 
@@ -9,7 +9,7 @@ use rprof_perfdata::Event;
 
 use crate::sample_pass::branch_stack::has_branch_calls;
 
-/// Where the fields stand in the samples of an event.
+/// Parser for the samples of one event, by their fields' offsets in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FixedLayoutParser {
     ip: Option<usize>,
@@ -18,11 +18,11 @@ pub(crate) struct FixedLayoutParser {
     period: Option<usize>,
     chain: Option<usize>,
     fixed_len: usize,
-    /// What a sample weighs that does not say.
+    /// Weight of samples without a period.
     weight: u64,
 }
 
-/// What a sample says.
+/// Fields of a sample that the analysis needs.
 pub(crate) struct ParsedSample<'a> {
     pub(crate) pid: i32,
     pub(crate) tid: i32,
@@ -33,8 +33,8 @@ pub(crate) struct ParsedSample<'a> {
     pub(crate) chain: Option<&'a [[u8; 8]]>,
 }
 
-/// What a sample of an event weighs that does not say: what the event was opened with; a
-/// frequency says nothing of it.
+/// Returns the weight of samples without a period: the event's fixed period, or 1 if it was opened
+/// with a frequency.
 pub(crate) fn default_weight(event: &Event) -> u64 {
     match event.attr.flags.contains(AttrFlags::FREQ) {
         true => 1,
@@ -43,7 +43,7 @@ pub(crate) fn default_weight(event: &Event) -> u64 {
 }
 
 impl FixedLayoutParser {
-    /// `None` where samples have more than that.
+    /// Returns `None` if samples have further fields of variable size, or the other byte order.
     pub(crate) fn new(event: &Event) -> Option<FixedLayoutParser> {
         let layout: &SampleLayout = &event.layout;
         let fields = layout.sample_type();
@@ -68,7 +68,7 @@ impl FixedLayoutParser {
         })
     }
 
-    /// Whether the event has callchains.
+    /// Returns true if the event has callchains.
     pub(crate) fn has_chain(&self) -> bool {
         self.chain.is_some()
     }
@@ -115,7 +115,7 @@ mod tests {
         events.list()[0].clone()
     }
 
-    /// Against the reader of all samples, on whole ones and on those that are cut off.
+    /// Compares with the general parser, on whole and on truncated samples.
     #[test]
     fn reads_what_the_other_reader_reads() {
         let fixed = SampleLayout::FIXED;

@@ -1,4 +1,4 @@
-//! Pass two: every sample to an interned stack of locations.
+//! Pass two: resolves samples to interned stacks of locations, and aggregates them.
 
 pub(crate) mod aggregate;
 pub(crate) mod aggregate_table;
@@ -24,7 +24,7 @@ use crate::sideband_pass::Index;
 use crate::unwind::Unwinding;
 use rprof_profile::Filter;
 
-/// Resolves all samples that `filter` wants, for those who want them one by one.
+/// Resolves the samples that `filter` accepts, with the rows of all workers merged.
 pub(crate) fn resolve(
     index: &Index<'_>,
     symbolizer: &Symbolizer,
@@ -41,7 +41,7 @@ pub(crate) fn resolve(
     whole
 }
 
-/// Resolves all samples that `filter` wants: in parts, as the threads have found them.
+/// Resolves the samples that `filter` accepts, and returns the result of each worker.
 pub(crate) fn resolve_in_parts(
     index: &Index<'_>,
     symbolizer: &Symbolizer,
@@ -81,7 +81,7 @@ pub(crate) fn resolve_in_parts(
             }
             worker.finish()
         }),
-        // Decompressed again, one block at a time, so that memory stays bounded.
+        // Decompressed a second time, block by block, so that memory stays bounded.
         None => {
             let blocks = Mutex::new(index.data.blocks().filter_map(Result::ok).enumerate());
             rprof_parallel::run(n, usize::MAX, |_| {

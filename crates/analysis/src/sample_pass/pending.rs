@@ -1,4 +1,4 @@
-//! Samples on their way to be counted.
+//! Pending samples: parsed, and not yet aggregated.
 
 use rprof_processes::SpaceId;
 use rprof_records::{Callchain, ContextMarker, CpuMode, Endian, Sample};
@@ -6,48 +6,49 @@ use rprof_records::{Callchain, ContextMarker, CpuMode, Endian, Sample};
 use crate::location::leaf;
 use crate::sample_pass::fingerprint::{FingerprintKeys, ListFingerprint};
 
-/// The callchain of a sample: what it was found in decides how its words are read.
+/// Callchain of a sample, by its source.
 #[derive(Clone)]
 pub(crate) enum Chain<'c> {
-    /// As recorded, in this machine's byte order.
+    /// Recorded, in this machine's byte order.
     Raw(&'c [[u8; 8]]),
-    /// As recorded, in the other.
+    /// Recorded, converted from the other byte order or from bytes in several pieces.
     Turned(Box<[u64]>),
-    /// As found out.
+    /// Produced by the unwinder or from LBR, leaf first.
     Words(&'c [u64]),
-    /// None: where the sample was taken.
+    /// No callchain: the sample's address.
     Ip(u64),
 }
 
-/// The process that addresses are meant in.
+/// Thread of a sample, whose mappings locate its addresses.
 #[derive(Clone, Copy)]
 pub(crate) struct SampledThread {
     pub(crate) space: SpaceId,
     pub(crate) time: u64,
     pub(crate) pid: i32,
-    /// Number of all that is the same for many samples of the thread.
+    /// Id of the thread state (mappings, name, JIT epoch): samples with equal ids resolve and group
+    /// alike.
     pub(crate) number: u32,
 }
 
-/// A sample that is to be counted.
+/// Sample to be aggregated.
 pub(crate) struct PendingSample<'c> {
     pub(crate) chain: Chain<'c>,
     pub(crate) task: SampledThread,
-    /// Number of what it is counted under beside its stack.
+    /// Id of its group without the stack: see `SampleGroups`.
     pub(crate) context: u32,
     pub(crate) weight: u64,
-    /// The address of its leaf, and the mode that is meant in.
+    /// Address and mode of its leaf.
     pub(crate) leaf: Option<(u64, CpuMode)>,
-    /// That of the callers.
+    /// Fingerprint of the caller list (the chain without its leaf).
     pub(crate) fingerprint: ListFingerprint,
-    /// Words of the chain before the callers.
+    /// Number of entries of the chain before the callers.
     pub(crate) skip: usize,
-    /// The mode at the first of the callers.
+    /// Mode of the first caller.
     pub(crate) mode: CpuMode,
 }
 
 impl<'c> Chain<'c> {
-    /// One that was recorded in a byte order.
+    /// Makes a chain from a recorded one in the recording's byte order.
     pub(crate) fn recorded(chain: Callchain<'c>, endian: Endian) -> Chain<'c> {
         let bytes = chain.raw().in_one_piece();
         match bytes.filter(|_| endian == Endian::NATIVE) {
@@ -58,7 +59,7 @@ impl<'c> Chain<'c> {
 }
 
 impl<'c> PendingSample<'c> {
-    /// Of a chain that is meant in a mode to begin with.
+    /// Splits `chain`, which begins in `mode`, into leaf and callers, and hashes the callers.
     #[inline]
     pub(crate) fn new(
         chain: Chain<'c>,
@@ -93,7 +94,7 @@ impl<'c> PendingSample<'c> {
             }
             Chain::Words(words) => of_words(words),
             Chain::Turned(words) => of_words(words),
-            // An address in the markers' range is one here.
+            // Not a marker, even in the markers' range.
             Chain::Ip(ip) => ((Some((*ip, mode)), mode, usize::MAX), none(mode)),
         };
         let (leaf, mode, skip) = found;
@@ -109,7 +110,7 @@ impl<'c> PendingSample<'c> {
         }
     }
 
-    /// The words of the callers.
+    /// Replaces `words` with the entries of the callers.
     pub(crate) fn callers(&self, words: &mut Vec<u64>) {
         words.clear();
         match &self.chain {
@@ -124,8 +125,8 @@ impl<'c> PendingSample<'c> {
     }
 }
 
-/// The callchain, if it has an address. Where an unwinder shall find the user side, the
-/// kernel writes a marker and nothing behind it.
+/// Returns the callchain, if it has an address. For stack dumps without kernel frames, the kernel
+/// writes a marker only.
 #[inline]
 pub(crate) fn callchain<'a>(sample: &Sample<'a>) -> Option<Callchain<'a>> {
     (sample.callchain()).filter(|c| c.iter().any(|e| !ContextMarker::is_marker(e)))

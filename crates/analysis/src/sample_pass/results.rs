@@ -1,31 +1,34 @@
-//! What the threads of pass two found, each for itself, under common numbers of locations.
+//! Results of pass two, per worker, with worker-local location ids mapped to global ones.
 
+use crate::caches::CacheStats;
 use crate::groups::{SampleGroup, SampleRow};
 use crate::location::Location;
 use crate::sample_pass::aggregate_table::{AggregateTable, SampleGroups};
 use crate::sample_pass::stacks::{Locations, StackTable};
 
-/// All that pass two keeps: linear in distinct stacks.
+/// Result of one worker, or of all; linear in distinct stacks.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerOutput {
     pub(crate) locations: Locations,
     pub(crate) stacks: StackTable,
-    /// What samples are counted by beside stacks.
+    /// Groups of samples without their stacks.
     pub(crate) contexts: SampleGroups,
-    /// How much of what; of nothing once it was merged.
+    /// Totals by aggregate key; empty after [`merge`](Self::merge).
     pub(crate) counts: AggregateTable,
-    /// Samples that could not be read.
+    /// Number of samples that could not be parsed.
     pub(crate) unreadable: u64,
-    /// Time of the first and of the last sample that counted.
+    /// Times in nanoseconds of the first and the last sample accepted.
     pub(crate) time: Option<(u64, u64)>,
-    /// Whether any sample had a callchain.
+    /// True if any sample had a callchain.
     pub(crate) has_callchains: bool,
-    /// The samples one by one, where they were asked for.
+    /// Rows of single samples, if asked for.
     pub(crate) rows: Vec<SampleRow>,
+    /// Hits and misses of the worker's caches.
+    pub(crate) caches: CacheStats,
 }
 
 impl WorkerOutput {
-    /// For each location, in how many of the rows it is.
+    /// Returns, by location id, the number of rows whose stack contains it.
     pub(crate) fn rows_by_location(&self) -> Vec<u64> {
         let mut samples = vec![0; self.locations.as_slice().len()];
         for row in &self.rows {
@@ -36,7 +39,7 @@ impl WorkerOutput {
         samples
     }
 
-    /// Takes the rows of another.
+    /// Adds the rows of another worker.
     pub(crate) fn merge(&mut self, other: &WorkerOutput) {
         self.counts = AggregateTable::default();
         let locations: Vec<u32> = (other.locations.as_slice().iter())
@@ -51,6 +54,7 @@ impl WorkerOutput {
             ..*row
         }));
         self.unreadable += other.unreadable;
+        self.caches += other.caches;
         self.has_callchains |= other.has_callchains;
         self.time = match (self.time, other.time) {
             (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
@@ -59,16 +63,16 @@ impl WorkerOutput {
     }
 }
 
-/// What one of them found.
+/// Result of one worker.
 #[derive(Debug)]
 pub(crate) struct WorkerResult {
-    /// Without its locations.
+    /// Result without its locations, which are moved to [`WorkerResults`].
     pub(crate) resolved: WorkerOutput,
-    /// By its own number of a location, the common one.
+    /// Global location id by worker-local one.
     pub(crate) locations: Vec<u32>,
 }
 
-/// What all of them found.
+/// Results of all workers, with the global table of locations.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerResults {
     pub(crate) locations: Locations,
@@ -99,7 +103,7 @@ impl WorkerResults {
         all
     }
 
-    /// For each location, in how many samples it is.
+    /// Returns, by global location id, the number of samples whose stack contains it.
     pub(crate) fn samples_by_location(&self) -> Vec<u64> {
         let mut samples = vec![0; self.locations.as_slice().len()];
         for part in &self.parts {

@@ -1,8 +1,8 @@
-//! Distinct locations, and distinct stacks of them.
+//! Interned locations and stacks.
 //!
-//! Most samples that are new are so by their leaf alone: it is another instruction of the same
-//! function, called by the same callers. So a stack is kept as a leaf and a list of callers, and
-//! neither the time nor the memory for one depends on its depth, unless its callers are new.
+//! Most new stacks differ from known ones in the leaf only: another instruction of the same
+//! function, with the same callers. A stack is therefore a leaf and the id of a list of callers;
+//! its time and memory do not depend on its depth, unless its callers are new.
 
 use std::hash::BuildHasher;
 use std::num::NonZero;
@@ -13,21 +13,21 @@ use rustc_hash::FxBuildHasher;
 use crate::location::{CodeRegion, Location};
 use rprof_profile::intern::{Lists, Values};
 
-/// Distinct locations, each with a number.
+/// Interned locations.
 #[derive(Debug, Default)]
 pub(crate) struct Locations {
     values: Vec<Location>,
     places: Values<CodeRegion>,
-    /// Ids of the places in images, by image: nearly all places.
+    /// Ids of the regions that are images, by image.
     by_image: Vec<Option<NonZero<u32>>>,
     table: HashTable<LocationKey>,
 }
 
-/// A location in 16 bytes: compared where it is found, without looking elsewhere.
+/// Location in 16 bytes, compared in the hash table itself.
 #[derive(Clone, Copy, Debug)]
 struct LocationKey {
     lookup: u64,
-    /// Number of the place, and whether it is a caller.
+    /// Id of the region, times two, plus one for a caller.
     place: u32,
     number: u32,
 }
@@ -43,12 +43,12 @@ impl LocationKey {
 }
 
 impl Locations {
-    /// All of them, by number.
+    /// Returns the locations, by id.
     pub(crate) fn as_slice(&self) -> &[Location] {
         &self.values
     }
 
-    /// The number of a location that was interned.
+    /// Returns the id of a location, if it was interned.
     pub(crate) fn find(&self, location: &Location) -> Option<u32> {
         let place = self.places.find(&location.place)?;
         let key = Self::key(location, place, 0);
@@ -56,7 +56,7 @@ impl Locations {
         Some(found.number)
     }
 
-    /// The number of a location.
+    /// Interns a location and returns its id.
     pub(crate) fn intern(&mut self, location: Location) -> u32 {
         let place = self.place(location.place);
         let key = Self::key(&location, place, self.values.len() as u32);
@@ -69,7 +69,7 @@ impl Locations {
         key.number
     }
 
-    /// The number of a place.
+    /// Interns a region and returns its id.
     #[inline]
     fn place(&mut self, place: CodeRegion) -> u32 {
         let CodeRegion::Image(image) = place else {
@@ -96,7 +96,7 @@ impl Locations {
     }
 }
 
-/// Distinct stacks of numbers of locations, each with a number.
+/// Interned stacks of location ids.
 #[derive(Debug, Default)]
 pub(crate) struct StackTable {
     callers: Lists<u32>,
@@ -104,14 +104,14 @@ pub(crate) struct StackTable {
     table: HashTable<(Stack, u32)>,
 }
 
-/// A stack: its leaf, and the number of the list of its callers.
+/// Stack: location id of its leaf, and id of its list of callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stack {
     leaf: u32,
     pub(crate) callers: u32,
 }
 
-/// Stands for the leaf of a stack without frames.
+/// Leaf of a stack without frames.
 pub(crate) const NO_LEAF: u32 = u32::MAX;
 
 impl Stack {
@@ -129,24 +129,24 @@ impl StackTable {
         self.stacks[number as usize]
     }
 
-    /// The locations of a stack, leaf first.
+    /// Iterates over the location ids of a stack, leaf first.
     pub(crate) fn get(&self, number: u32) -> impl DoubleEndedIterator<Item = u32> + use<'_> {
         let stack = self.stack(number);
         let callers = self.callers.get(stack.callers);
         stack.leaf().into_iter().chain(callers.iter().copied())
     }
 
-    /// The distinct lists of callers, innermost first, by number.
+    /// Returns the distinct lists of callers, innermost first, by id.
     pub(crate) fn callers(&self) -> &Lists<u32> {
         &self.callers
     }
 
-    /// The number of a list of callers, innermost first.
+    /// Interns a list of callers, innermost first, and returns its id.
     pub(crate) fn intern_callers(&mut self, callers: &[u32]) -> u32 {
         self.callers.intern(callers).0
     }
 
-    /// The number of a stack.
+    /// Interns a stack and returns its id.
     pub(crate) fn intern(&mut self, leaf: Option<u32>, callers: u32) -> u32 {
         let stack = Stack {
             leaf: leaf.unwrap_or(NO_LEAF),
@@ -162,8 +162,8 @@ impl StackTable {
         number
     }
 
-    /// Takes the stacks of another table, whose locations have other numbers: answers the
-    /// number here of each stack there.
+    /// Interns the stacks of another table, and returns the id here of each stack there.
+    /// `locations` maps the other table's location ids to this one's.
     pub(crate) fn merge(&mut self, other: &StackTable, locations: &[u32]) -> Vec<u32> {
         let mut list = Vec::new();
         let callers: Vec<u32> = (0..other.callers.len() as u32)

@@ -1,9 +1,10 @@
-//! One of the threads of pass two: samples of its blocks to counts.
+//! Worker of pass two: reads the samples of its blocks, and aggregates them.
 
 use rprof_perfdata::Block;
 use rprof_processes::{MapState, Moment, Pid, SpaceId, Tid};
 use rprof_records::{Misc, RawRecord, RecordType, Sample};
 
+use crate::caches::CacheStats;
 use crate::caches::canonical::FunctionCanonicalizer;
 use crate::caches::thread_states::ThreadStateCache;
 use crate::comms::IDLE;
@@ -22,26 +23,25 @@ use crate::unwind::{Stacks, Unwinding, has_dumps};
 use rprof_profile::Filter;
 use rprof_profile::filter::Origin;
 
-/// What the workers have in common.
+/// Inputs shared by all workers.
 pub(crate) struct Shared<'a> {
     pub(crate) index: &'a Index<'a>,
     pub(crate) filter: &'a Filter,
-    /// By event, whether it is wanted.
+    /// By event index, true if the filter accepts the event.
     pub(crate) wanted: &'a [bool],
-    /// By event, how its samples are read where they are of the usual form and nothing but
-    /// their stacks is wanted.
+    /// By event index, the parser for samples of fixed layout, where only their stacks are wanted.
     pub(crate) quick: &'a [Option<FixedLayoutParser>],
     pub(crate) pass: PassOptions,
-    /// Where samples have stack dumps.
+    /// Unwind tables, if samples have stack dumps.
     pub(crate) unwinding: Option<&'a Unwinding<'a>>,
-    /// Whether the recorder has marked the stacks that do not reach their root.
+    /// True if the recorder marks truncated stacks (recordings of rprof).
     pub(crate) tells_ends: bool,
-    /// What stands for addresses, where these need not be kept.
+    /// Canonical addresses; `None` where addresses are kept.
     pub(crate) canonicalizer: Option<&'a FunctionCanonicalizer<'a>>,
     pub(crate) fingerprint_keys: FingerprintKeys,
 }
 
-/// Keeps what it has found out so far.
+/// Worker, with its caches and its part of the result.
 pub(crate) struct Worker<'a> {
     shared: &'a Shared<'a>,
     stacks: Option<Box<Stacks>>,
@@ -50,7 +50,7 @@ pub(crate) struct Worker<'a> {
     out: WorkerOutput,
 }
 
-/// A sample's thread, and what of its stack is not in its callchain.
+/// Thread, header bits and stack end of a sample.
 struct SampleContext {
     moment: Moment,
     pid: i32,
@@ -58,7 +58,8 @@ struct SampleContext {
     misc: Misc,
     end: StackEnd,
     time: u64,
-    /// Number of all that is the same for many samples of the thread.
+    /// Id of the thread's state (mappings, name, JIT epoch): samples with equal ids resolve and
+    /// group alike.
     task: u32,
 }
 
@@ -73,7 +74,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// What it found.
+    /// Returns the worker's part of the result.
     pub(crate) fn finish(self) -> WorkerOutput {
         let found = self.counting.finish();
         WorkerOutput {
@@ -81,11 +82,15 @@ impl<'a> Worker<'a> {
             stacks: found.stacks,
             contexts: found.contexts,
             counts: found.counts,
+            caches: CacheStats {
+                thread_states: self.tasks.stats(),
+                ..found.caches
+            },
             ..self.out
         }
     }
 
-    /// Takes all samples of a block.
+    /// Handles all samples of a block.
     pub(crate) fn handle_block(&mut self, block: &Block<'_>, number: usize) {
         let mut walk = block.walk();
         let mut waiting = Vec::with_capacity(TOGETHER);
@@ -178,7 +183,7 @@ impl<'a> Worker<'a> {
             return self.wait(one, waiting);
         }
 
-        // Out of `self` while the chain borrows from it.
+        // Moved out of `self` while the chain borrows from it.
         let mut stacks = self.stacks.take();
         let unwound = match (shared.unwinding, &mut stacks) {
             (Some(unwinding), Some(stacks)) if has_dumps(attr) => {
@@ -245,7 +250,7 @@ impl<'a> Worker<'a> {
         self.stacks = stacks;
     }
 
-    /// Takes a sample of the usual form.
+    /// Handles a sample of fixed layout.
     #[inline]
     fn handle_fixed_layout<'b>(
         &mut self,
@@ -285,7 +290,7 @@ impl<'a> Worker<'a> {
         self.wait(one, waiting);
     }
 
-    /// Notes the time of a sample that counts.
+    /// Widens the time range of the result to a sample.
     #[inline]
     fn at_time(&mut self, time: Option<u64>) {
         if let Some(time) = time {
@@ -294,7 +299,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Lets a sample wait until there are enough to be looked up together.
+    /// Queues a sample, and aggregates the queue once it is full.
     #[inline]
     fn wait<'b>(&mut self, one: PendingSample<'b>, waiting: &mut Vec<PendingSample<'b>>) {
         waiting.push(one);
@@ -304,7 +309,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// How a stack ends that was recorded as a callchain.
+    /// Returns the end of a stack that was recorded as a callchain.
     fn recorded_end(&self, misc: Misc) -> StackEnd {
         match misc.has(Misc::TRUNCATED_STACK) {
             _ if !self.shared.tells_ends => StackEnd::Unknown,
@@ -313,7 +318,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// A sample with a stack, on its way.
+    /// Makes a pending sample of a callchain and its context.
     #[inline]
     fn waiting<'b>(
         &mut self,
@@ -332,7 +337,7 @@ impl<'a> Worker<'a> {
             } else {
                 0
             },
-            // A thread without a name is called by its number.
+            // A thread without a name is shown by its id.
             tid: if pass.by_thread || comm.is_none() {
                 context_of_sample.tid
             } else {

@@ -1,11 +1,11 @@
-//! One sample after the other, in order of time.
+//! Single samples, in order of time.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `mod` | [`Samples`]: reading and symbolizing them |
 //! | [`view`] | [`SampleView`], [`SampleFrame`]: one sample |
-//! | [`side`] | [`RecordView`]: records that are no samples |
-//! | [`trace`] | [`Trace`]: what the recording tells of its tracepoints |
+//! | [`side`] | [`RecordView`]: records other than samples |
+//! | [`trace`] | [`Trace`]: descriptions of the recording's tracepoints |
 
 pub mod side;
 pub mod trace;
@@ -35,20 +35,19 @@ pub use side::{Item, RecordView};
 pub use trace::{Trace, event_names};
 pub use view::{FrameLine, SampleFrame, SampleView};
 
-/// What to have at hand besides samples and their stacks.
+/// Data to load besides samples and their stacks.
 #[derive(Clone, Debug, Default)]
 pub struct Details {
-    /// Fields that are read again from the record: see [`SampleView::record`]. Of a
-    /// compressed recording all that it expands to stays in memory then; of others
-    /// it costs nothing.
+    /// Fields that are read again from the record: see [`SampleView::record`]. A compressed
+    /// recording stays expanded in memory then; others cost nothing.
     pub records: bool,
-    /// Names for the addresses that samples are about (ADDR).
+    /// Names for data and target addresses (ADDR).
     pub addresses: bool,
     /// Names for both ends of branches.
     pub branches: bool,
     /// Text of tracepoints.
     pub trace: bool,
-    /// Records of these types, in between the samples.
+    /// Types of records that are listed between the samples.
     pub side: Vec<RecordType>,
 }
 
@@ -58,14 +57,14 @@ impl Details {
     }
 }
 
-/// All samples of a recording, sorted by time; those of the same time in the
-/// order of the file. Takes memory in proportion to their number (some 70 bytes each).
+/// All samples of a recording, sorted by time; samples of the same time are in the file's order.
+/// Takes some 70 bytes of memory for each.
 #[derive(Debug)]
 pub struct Samples<'a> {
     index: Index<'a>,
     resolved: WorkerOutput,
     symbols: Symbols,
-    /// Names of the threads, by row; the same names are kept once.
+    /// Distinct names of threads; `name_of` has the index by row.
     names: Vec<String>,
     name_of: Vec<u32>,
     event_names: Vec<Cow<'a, str>>,
@@ -75,12 +74,12 @@ pub struct Samples<'a> {
 }
 
 impl<'a> Samples<'a> {
-    /// Reads and symbolizes all samples that the options' filter wants.
+    /// Reads and symbolizes all samples that the options' filter accepts.
     pub fn read(data: &'a PerfData, symbolizer: &Symbolizer, options: &Options) -> Samples<'a> {
         Samples::read_with(data, symbolizer, options, &Details::default())
     }
 
-    /// As [`read`](Self::read), with details.
+    /// Reads samples like [`read`](Self::read), with details.
     pub fn read_with(
         data: &'a PerfData,
         symbolizer: &Symbolizer,
@@ -135,22 +134,22 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// Pass one's findings: tallies, damage.
+    /// Returns the result of pass one: tallies, damage.
     pub fn index(&self) -> &Index<'a> {
         &self.index
     }
 
-    /// What was wrong with the recording, in sentences.
+    /// Returns the warnings about the recording, in sentences.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// The samples.
+    /// Iterates over the samples, in order of time.
     pub fn iter(&self) -> impl Iterator<Item = SampleView<'_>> {
         (0..self.resolved.rows.len()).map(|i| self.view(i))
     }
 
-    /// The samples, and between them the records that were asked for, in order of time.
+    /// Iterates over the samples and the records that were asked for, in order of time.
     pub fn items(&self) -> impl Iterator<Item = Item<'_>> {
         side::merge(self)
     }
@@ -174,7 +173,7 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// The frames at a location, innermost first.
+    /// Iterates over the frames at a location, innermost first.
     fn frames(&self, location: u32) -> impl DoubleEndedIterator<Item = SampleFrame<'_>> {
         let at: &Location = &self.resolved.locations.as_slice()[location as usize];
         let symbolized = self.symbols.symbolized[location as usize];
@@ -198,14 +197,14 @@ impl<'a> Samples<'a> {
     }
 }
 
-/// The record at a place, where blocks are kept.
+/// Returns the record at a position, if blocks are kept.
 fn record_at<'s>(index: &'s Index<'_>, place: u64) -> Option<RawRecord<'s>> {
     let block = index.kept_blocks()?.get((place >> 32) as usize)?;
     let bytes = block.bytes.get((place & 0xffff_ffff) as usize..)?;
     RawRecord::parse(RawBytes::from(bytes), index.data.endian())
 }
 
-/// A row's sample, where blocks are kept.
+/// Returns the record and sample of a row, if blocks are kept.
 fn sample_of<'s>(index: &'s Index<'_>, row: &SampleRow) -> Option<(RawRecord<'s>, Sample<'s>)> {
     let record = record_at(index, row.order)?;
     let layout = index.data.events().layout_of(&record)?;
@@ -213,8 +212,8 @@ fn sample_of<'s>(index: &'s Index<'_>, row: &SampleRow) -> Option<(RawRecord<'s>
     Some((record, sample))
 }
 
-/// Where an address of a process lies that stands in no callchain. Which half of
-/// memory it belongs to is told by the address: kernels touch user memory.
+/// Returns the location of an address of a process outside of callchains. The address itself
+/// decides between kernel and user, since kernel code accesses user memory.
 fn locate(index: &Index<'_>, pid: i32, time: u64, address: u64) -> Location {
     let timeline = &index.timeline;
     let space = timeline.space(Pid(pid), time).unwrap_or(SpaceId(u32::MAX));
@@ -233,7 +232,7 @@ fn locate(index: &Index<'_>, pid: i32, time: u64, address: u64) -> Location {
     context.locate(address, mode, false)
 }
 
-/// Adds the locations that the details need names for.
+/// Interns the further locations that the details need names for.
 fn further_locations(
     index: &Index<'_>,
     resolved: &mut WorkerOutput,

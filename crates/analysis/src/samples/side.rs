@@ -1,4 +1,4 @@
-//! Records that are no samples, shown between them.
+//! Records other than samples, which are shown between these.
 
 use std::borrow::Cow;
 use std::iter::Peekable;
@@ -13,14 +13,14 @@ use crate::sideband_pass::Index;
 use rprof_profile::Filter;
 use rprof_profile::filter::Origin;
 
-/// Where a record stands, and in time.
+/// Position of a record in the recording, and its time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SidePosition {
     time: u64,
     order: u64,
 }
 
-/// A record that is no sample.
+/// Record other than a sample, with its thread, CPU and time.
 #[derive(Debug)]
 pub struct RecordView<'s> {
     /// Name of the thread that the record is about, after the record.
@@ -33,7 +33,7 @@ pub struct RecordView<'s> {
     pub cpu: Option<u32>,
     /// Nanoseconds of the recording's clock; 0 for what was found at the start.
     pub time: u64,
-    /// Its event, by the order of the file.
+    /// Index of its event in the file's order.
     pub event_index: usize,
     /// Type of the record.
     pub kind: RecordType,
@@ -43,7 +43,7 @@ pub struct RecordView<'s> {
     pub record: Record<'s>,
 }
 
-/// What stands in a recording.
+/// Sample or other record of a recording.
 #[derive(Debug)]
 pub enum Item<'s> {
     /// A sample.
@@ -52,7 +52,7 @@ pub enum Item<'s> {
     Record(Box<RecordView<'s>>),
 }
 
-/// Places of all records of these types that the filter wants, in order of time.
+/// Returns the positions of all records of these types that the filter accepts, in order of time.
 pub(super) fn collect(
     index: &Index<'_>,
     filter: &Filter,
@@ -92,7 +92,7 @@ pub(super) fn collect(
     places
 }
 
-/// Process and thread that a record is about, where it names them itself.
+/// Returns the process and thread that a record is about, if its body names them.
 fn subject(record: &Record<'_>) -> Option<(i32, i32)> {
     match record {
         Record::Mmap(m) => Some((m.pid, m.tid)),
@@ -113,7 +113,7 @@ fn view<'s>(index: &'s Index<'_>, raw: &RawRecord<'s>) -> Option<RecordView<'s>>
     let about = subject(&record);
     let (pid, tid) = match (id.pid, id.tid, about) {
         (Some(pid), Some(tid), _) => (pid, tid),
-        // Without trailers, what the record says of itself.
+        // Without a trailer, the ids in the record's body.
         (.., about) => about.unwrap_or((-1, -1)),
     };
     let time = match (&record, id.time) {
@@ -140,7 +140,7 @@ fn view<'s>(index: &'s Index<'_>, raw: &RawRecord<'s>) -> Option<RecordView<'s>>
     })
 }
 
-/// Samples and records in order of time.
+/// Iterates over samples and other records, in order of time.
 pub(super) fn merge<'s>(samples: &'s Samples<'_>) -> impl Iterator<Item = Item<'s>> {
     Merge {
         samples,

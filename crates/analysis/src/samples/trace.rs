@@ -1,4 +1,4 @@
-//! What a recording tells of its tracepoints.
+//! Descriptions of a recording's tracepoints.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,8 +16,8 @@ pub struct Trace<'a> {
     formats: Vec<Option<EventFormat>>,
 }
 
-/// Names of a recording's events. A tracepoint that has none in the recording (in pipe
-/// mode, or of simpleperf) is called as its description calls it: `sched:sched_switch`.
+/// Returns the names of a recording's events. A tracepoint without one (in pipe mode, or of
+/// simpleperf) gets the name in its description: `sched:sched_switch`.
 pub fn event_names(data: &PerfData) -> Vec<Cow<'_, str>> {
     let events = data.events().list();
     let is_nameless =
@@ -37,7 +37,7 @@ pub fn event_names(data: &PerfData) -> Vec<Cow<'_, str>> {
         .collect()
 }
 
-/// Makes the descriptions of a recording a catalog by event id.
+/// Builds the catalog of a recording's tracepoints, by event id.
 fn catalog<'a>(described: &TracingData<'a>) -> Tracepoints<'a> {
     let mut tracepoints = Tracepoints::new(described.endian, described.long_size);
     for (system, text) in &described.formats {
@@ -47,7 +47,7 @@ fn catalog<'a>(described: &TracingData<'a>) -> Tracepoints<'a> {
 }
 
 impl<'a> Trace<'a> {
-    /// Those of the recording's TRACING_DATA section; `None` without one.
+    /// Reads the recording's TRACING_DATA section; returns `None` without one.
     pub fn of(data: &'a PerfData) -> Option<Trace<'a>> {
         let described = data.features().tracing_data()?;
         let tracepoints = catalog(&described);
@@ -64,7 +64,7 @@ impl<'a> Trace<'a> {
         })
     }
 
-    /// All that is described, of events that were not recorded too.
+    /// Returns all descriptions, including those of events that were not recorded.
     pub fn tracepoints(&self) -> &Tracepoints<'a> {
         &self.tracepoints
     }
@@ -74,12 +74,12 @@ impl<'a> Trace<'a> {
         self.kernel_strings.get(&address).map(String::as_str)
     }
 
-    /// The description of an event, by the order of the file.
+    /// Returns the description of an event, by its index in the file's order.
     pub fn format(&self, event: usize) -> Option<&EventFormat> {
         self.formats.get(event)?.as_ref()
     }
 
-    /// Whether any payload holds functions of the kernel that are printed by name.
+    /// Returns true if any payload has kernel functions that are printed by name.
     pub(crate) fn has_functions(&self) -> bool {
         self.formats
             .iter()

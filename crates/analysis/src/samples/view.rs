@@ -10,7 +10,7 @@ use rprof_tracepoint::KernelNames;
 /// One sample.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleView<'s> {
-    /// Name of the thread, or what stands for it.
+    /// Name of the thread; without a recorded one, the name that perf shows.
     pub comm: &'s str,
     /// Process.
     pub pid: i32,
@@ -20,15 +20,15 @@ pub struct SampleView<'s> {
     pub cpu: Option<u32>,
     /// Nanoseconds of the recording's clock.
     pub time: u64,
-    /// What it counts for.
+    /// Period: number of events that the sample stands for.
     pub period: u64,
-    /// Its event, by the order of the file.
+    /// Index of its event in the file's order.
     pub event_index: usize,
     /// Name of its event.
     pub event: &'s str,
     /// Address at which it was taken.
     pub ip: u64,
-    /// Whether it has a callchain.
+    /// True if it has a callchain.
     pub has_chain: bool,
     pub(super) samples: &'s Samples<'s>,
     pub(super) row: &'s SampleRow,
@@ -45,11 +45,11 @@ pub struct SampleFrame<'s> {
     /// Distance of `address` from the start of the function that lies there, in bytes; for
     /// inlined calls that is the function they were inlined into.
     pub offset: u64,
-    /// What it lies in.
+    /// The object that the function lies in.
     pub object: &'s Object,
-    /// Whether the call was inlined into the frame behind.
+    /// True if the call was inlined into the next outer frame.
     pub inlined: bool,
-    /// Where in the function, if known and asked for.
+    /// Source line of `address`, if known and asked for.
     pub line: Option<FrameLine<'s>>,
 }
 
@@ -64,31 +64,32 @@ pub struct FrameLine<'s> {
     pub column: u32,
 }
 
-/// The time at which a sample's addresses are meant.
+/// Returns the time in nanoseconds at which a sample's addresses are located: the end of the
+/// recording for a sample without a time.
 pub(super) fn lookup_time(sample: &Sample<'_>) -> u64 {
     sample.time().unwrap_or(u64::MAX)
 }
 
-/// Whether an address is in the kernel's half of memory.
+/// Returns true if an address is in the kernel's half of memory.
 pub(super) fn is_kernel(address: u64) -> bool {
     address >> 63 == 1
 }
 
 impl<'s> SampleView<'s> {
-    /// The frames, leaf first. Each call that was inlined is one.
+    /// Iterates over the frames, leaf first. Each inlined call is a frame.
     pub fn frames(&self) -> impl Iterator<Item = SampleFrame<'s>> + use<'s> {
         self.frames_of(usize::MAX)
     }
 
-    /// The frames at the first `most` addresses of the stack, leaf first.
+    /// Iterates over the frames at the first `most` addresses of the stack, leaf first.
     pub fn frames_of(&self, most: usize) -> impl Iterator<Item = SampleFrame<'s>> + use<'s> {
         let samples = self.samples;
         let stack = samples.resolved.stacks.get(self.row.group.stack);
         stack.take(most).flat_map(move |l| samples.frames(l))
     }
 
-    /// The function at the sample's own address, without calls inlined there; its line is that
-    /// of the address.
+    /// Returns the frame of the function at the sample's own address, without calls inlined there;
+    /// its line is that of the address.
     pub fn leaf(&self) -> Option<SampleFrame<'s>> {
         let stack = self.samples.resolved.stacks.stack(self.row.group.stack);
         let mut frames = self.samples.frames(stack.leaf()?);
@@ -100,15 +101,15 @@ impl<'s> SampleView<'s> {
         })
     }
 
-    /// The sample as it was recorded, with the bits of its header. `None` unless
-    /// [`Details`](super::Details) asked for anything.
+    /// Returns the sample as recorded, with the bits of its header, or `None` if
+    /// [`Details`](super::Details) asked for nothing.
     pub fn record(&self) -> Option<(Misc, Sample<'s>)> {
         let (record, sample) = sample_of(&self.samples.index, self.row)?;
         Some((record.misc, sample))
     }
 
-    /// What lies at an address of the sample's process: at ADDR, or at an end of a
-    /// branch, where the details asked for these. Calls inlined there are left out.
+    /// Returns the frame at an address of the sample's process: at ADDR, or at an end of a branch,
+    /// where the details asked for these. Inlined calls are left out.
     pub fn locate(&self, sample: &Sample<'_>, address: u64) -> Option<SampleFrame<'s>> {
         let samples = self.samples;
         let location = locate(&samples.index, self.pid, lookup_time(sample), address);
@@ -116,8 +117,8 @@ impl<'s> SampleView<'s> {
         samples.frames(found).next_back()
     }
 
-    /// Appends the sample's tracepoint as text: `false` where it is none, or the
-    /// recording does not describe it. The text may hold any character.
+    /// Appends the sample's tracepoint as text. Returns false if it is no tracepoint, or the
+    /// recording has no description of it. The text may hold any character.
     pub fn print_trace(&self, sample: &Sample<'_>, out: &mut String) -> bool {
         let trace = self.samples.trace.as_ref();
         let format = trace.and_then(|t| t.format(self.event_index));
@@ -130,7 +131,7 @@ impl<'s> SampleView<'s> {
     }
 }
 
-/// Names for the addresses in a tracepoint's payload.
+/// Kernel names for the addresses in a tracepoint's payload.
 struct TraceNames<'v, 's> {
     view: &'v SampleView<'s>,
     sample: &'v Sample<'v>,
