@@ -4,8 +4,8 @@ use rprof_profile::Filter;
 
 use crate::symbolize::Symbols;
 
-/// Returns whether the leaf of a stack is one that the filter wants: its object, and the function
-/// there or a call inlined into it.
+/// Returns true if the filter accepts the leaf of a stack: its object, and the function there or a
+/// call inlined into it.
 pub(crate) fn leaf_wanted(filter: &Filter, leaf: Option<u32>, symbols: &Symbols) -> bool {
     if filter.objects.is_empty() && filter.symbols.is_empty() {
         return true;

@@ -1,11 +1,11 @@
-//! Warnings of a recording: the same for all that is made of it.
+//! Warnings about a recording, shared by profiles and single samples.
 
 use rprof_profile::Filter;
 
 use crate::comms::unknown_comms;
 use crate::sideband_pass::Index;
 
-/// Returns what was wrong with a recording, in sentences; `unreadable` is the number of samples
+/// Returns the warnings about a recording, in sentences; `unreadable` is the number of samples
 /// that could not be read. Complete once the samples are symbolized.
 pub(crate) fn warnings(index: &Index<'_>, unreadable: u64, filter: &Filter) -> Vec<String> {
     let mut warnings = index.data.warnings().to_vec();
