@@ -3,6 +3,7 @@
 mod agreement_with_perf;
 mod collapse;
 mod flamegraph;
+mod folded_input;
 mod header;
 mod script;
 mod shares;

@@ -222,10 +222,12 @@ impl Folded {
         let comm = profile.thread(entry.thread).comm as usize;
         let functions = &names.functions[usize::from(is_java(&profile.comms[comm]))];
         let stack = profile.stack(entry.stack).map(|f| functions[f.0 as usize]);
-        self.ranks.push(ranks.inner[names.threads[comm] as usize]);
+        if !profile.is_folded {
+            self.ranks.push(ranks.inner[names.threads[comm] as usize]);
+        }
         (self.ranks).extend(stack.map(|name| ranks.inner[name as usize]));
         let Some(innermost) = profile.stack(entry.stack).next_back() else {
-            self.ranks.pop();
+            self.ranks.truncate(start);
             return;
         };
         if let Some(last) = self.ranks.last_mut() {
@@ -314,10 +316,13 @@ fn thread_name(comm: &CleanName<'_>) -> String {
 }
 
 /// Returns the name of a function as a frame. One without a name is called after its object,
-/// in brackets.
+/// in brackets. One that was read from folded text is a frame already.
 pub fn frame_name(profile: &Profile, id: FunctionId) -> String {
     let names = CleanNames::new(profile);
     if let Some(name) = names.function(id) {
+        if profile.is_folded {
+            return name.into_owned();
+        }
         return without_parameters(&name).replace(';', ":");
     }
     let object = profile.function(id).object;

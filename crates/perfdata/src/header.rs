@@ -42,6 +42,12 @@ pub(crate) fn magic(endian: Endian) -> Vec<u8> {
     endian.put_u64(u64::from_le_bytes(MAGIC)).to_vec()
 }
 
+/// Returns whether bytes begin with a magic of perf's.
+pub(crate) fn is_magic(bytes: &[u8]) -> bool {
+    let magic = bytes.first_chunk::<8>();
+    magic.is_some_and(|magic| [MAGIC, *b"2ELIFREP", MAGIC_1].contains(magic))
+}
+
 /// Returns the byte order by the magic; `None` if these are not perf's bytes.
 pub(crate) fn endian_of(bytes: &[u8]) -> Option<Endian> {
     match bytes.first_chunk::<8>()? {

@@ -95,6 +95,13 @@ impl ProfileBuilder {
         self
     }
 
+    /// Marks the profile as one of folded text: see [`Profile::is_folded`].
+    #[must_use]
+    pub fn folded(mut self) -> ProfileBuilder {
+        self.profile.is_folded = true;
+        self
+    }
+
     /// Keeps samples one by one as well: see [`Profile::samples`].
     #[must_use]
     pub fn columns(mut self, keep: bool) -> ProfileBuilder {

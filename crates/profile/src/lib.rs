@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`model`] | [`Profile`], [`EventSummary`] |
 //! | [`builder`] | [`ProfileBuilder`] |
+//! | [`folded`] | [`read`](folded::read): profiles of folded stacks |
 //! | [`frame`] | [`Function`], [`Object`], [`Frame`]: a function, an address in it, a line, an inline depth |
 //! | [`stacks`] | [`StackId`]: stacks of frames that share their callers |
 //! | [`samples`] | [`Thread`], [`AggregatedStack`], [`SampleColumns`] |
@@ -23,6 +24,7 @@
 
 pub mod builder;
 pub mod filter;
+pub mod folded;
 pub mod frame;
 pub mod intern;
 pub mod model;

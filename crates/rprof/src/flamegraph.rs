@@ -6,11 +6,11 @@ use std::path::Path;
 use anyhow::Context;
 use rprof_analysis::Options;
 use rprof_export::svg::{self, SvgOptions};
-use rprof_profile::Profile;
+use rprof_profile::{Keys, Profile};
 
 use crate::Outcome;
 use crate::cli::FlamegraphArgs;
-use crate::input::{analyse, check_events, open, tell_others, warn};
+use crate::input::{Input, analyse, check_events, open, open_input, tell_others, warn};
 use crate::messages::{Failure, say};
 use crate::output::write_to;
 use crate::record::{Destination, Job, record};
@@ -31,17 +31,25 @@ fn from_file(args: &FlamegraphArgs) -> Outcome {
         );
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     }
-    let data = open(&args.input)?;
     let events: Vec<String> = (args.sampling.event.iter())
         .flat_map(|list| list.split(','))
         .map(str::to_owned)
         .collect();
+    let filter = args.filter.filter(&events);
+    let quiet = args.sampling.quiet;
+    let data = match open_input(&args.input)? {
+        Input::Recording(data) => data,
+        Input::Folded(text) => {
+            let profile = text.profile(&filter, &Keys::FUNCTIONS)?;
+            warn(&profile, quiet);
+            return draw(args, &profile, "").map(|()| 0);
+        }
+    };
     check_events(&data, &events)?;
     let options = Options {
-        filter: args.filter.filter(&events),
+        filter,
         ..Options::default()
     };
-    let quiet = args.sampling.quiet;
     let profile = analyse(&data, &args.filter.symbols, &options, quiet)?;
     warn(&profile, quiet);
     let line = data.features().command_line().unwrap_or_default();

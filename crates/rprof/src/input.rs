@@ -1,6 +1,6 @@
 //! Opening of recordings, and settings that all reading commands share.
 
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
@@ -12,23 +12,39 @@ use rprof_symbols::{Style, Symbolizer};
 
 use crate::cli::{DemangleArg, FilterArgs, InputArgs, SymbolArgs, WeightArg};
 use crate::downloads::Downloads;
+use crate::folded::FoldedText;
 use crate::messages::{Failure, say};
 
-/// Opens a recording. `-` is standard input; a named pipe is read as a stream as well.
+/// Input of the commands that read profiles.
+pub(crate) enum Input {
+    Recording(Box<PerfData>),
+    Folded(FoldedText),
+}
+
+/// Opens a recording: [`open_input`] for commands that need single samples or a header.
 pub(crate) fn open(path: &Path) -> Result<PerfData, Failure> {
+    match open_input(path)? {
+        Input::Recording(data) => Ok(*data),
+        Input::Folded(text) => Err(text.is_no_recording()),
+    }
+}
+
+/// Opens a recording, or folded text. `-` is standard input; a named pipe is read as a stream as
+/// well.
+pub(crate) fn open_input(path: &Path) -> Result<Input, Failure> {
     if path == Path::new("-") {
-        return Ok(PerfData::read(
-            io::stdin().lock(),
-            Path::new("standard input"),
-        )?);
+        return open_stream(io::stdin().lock(), Path::new("standard input"));
     }
     // A shell makes a named pipe of `-i <(COMMAND)`.
     if std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo()) {
         let cannot = || format!("cannot read {}", path.display());
         let pipe = std::fs::File::open(path).with_context(cannot)?;
-        return Ok(PerfData::read(pipe, path)?);
+        return open_stream(pipe, path);
     }
-    PerfData::open(path).map_err(|error| match &error {
+    if let Some(text) = FoldedText::open(path) {
+        return Ok(Input::Folded(text));
+    }
+    let data = PerfData::open(path).map_err(|error| match &error {
         rprof_perfdata::Error::Read { source, .. }
             if source.kind() == io::ErrorKind::NotFound && path == Path::new("perf.data") =>
         {
@@ -37,8 +53,28 @@ pub(crate) fn open(path: &Path) -> Result<PerfData, Failure> {
             )
             .into()
         }
+        rprof_perfdata::Error::NotPerfData { .. } => neither(&error),
         _ => error.into(),
-    })
+    })?;
+    Ok(Input::Recording(Box::new(data)))
+}
+
+fn open_stream(stream: impl Read + 'static, name: &Path) -> Result<Input, Failure> {
+    match FoldedText::of_stream(stream, name) {
+        Ok(text) => Ok(Input::Folded(text)),
+        Err(stream) => {
+            let data = PerfData::read(stream, name).map_err(|error| match &error {
+                rprof_perfdata::Error::NotPerfData { .. } => neither(&error),
+                _ => error.into(),
+            })?;
+            Ok(Input::Recording(Box::new(data)))
+        }
+    }
+}
+
+/// Tells that a file is no recording, and no folded text either.
+fn neither(error: &rprof_perfdata::Error) -> Failure {
+    anyhow::anyhow!("{error}, and its first line is no folded stack (`FRAME;FRAME COUNT`)").into()
 }
 
 impl FilterArgs {
@@ -71,9 +107,12 @@ impl InputArgs {
         }
     }
 
-    /// Opens and analyses the recording.
+    /// Opens and analyses the recording, or reads the folded text.
     pub(crate) fn profile(&self, keys: &Keys) -> Result<Profile, Failure> {
-        let data = open(&self.input)?;
+        let data = match open_input(&self.input)? {
+            Input::Recording(data) => *data,
+            Input::Folded(text) => return text.profile(&self.filter.filter(&self.event), keys),
+        };
         check_events(&data, &self.event)?;
         let options = Options {
             by_task: keys.pid || keys.tid,

@@ -9,6 +9,7 @@ mod demo;
 mod doctor;
 mod downloads;
 mod flamegraph;
+mod folded;
 mod header;
 mod input;
 mod list;

@@ -23,7 +23,11 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
         by_total: by_total(&args.rows, profile.has_callchains),
         percent_limit: args.rows.percent_limit,
         limit: args.rows.limit,
-        keys,
+        // Folded text has no objects to tell functions apart by.
+        keys: Keys {
+            object: keys.object && !profile.is_folded,
+            ..keys
+        },
     };
     let options = ReportOptions {
         rows,

@@ -10,7 +10,7 @@ use rprof_records::Endian;
 use crate::contents::Contents;
 use crate::error::Error;
 use crate::features::{Feature, FeatureSections};
-use crate::header::{FileHeader, PIPE_HEADER_SIZE, endian_of};
+use crate::header::{FileHeader, PIPE_HEADER_SIZE, endian_of, is_magic};
 use crate::read::blocks::{Blocks, DataRange};
 use crate::read::by_time::RecordsByTime;
 use crate::read::events::Events;
@@ -83,6 +83,11 @@ impl PerfData {
     /// Fails as [`open`](Self::open) does.
     pub fn read(from: impl Read, name: &Path) -> Result<PerfData, Error> {
         PerfData::parse(Contents::read(from, name)?, name)
+    }
+
+    /// Returns whether a file that begins with these bytes, 8 at least, is a recording.
+    pub fn is_magic(start: &[u8]) -> bool {
+        is_magic(start)
     }
 
     fn parse(contents: Contents, path: &Path) -> Result<PerfData, Error> {

@@ -21,7 +21,7 @@ pub(crate) struct FlamegraphArgs {
     #[arg(short, long, value_name = "FILE", default_value = "flamegraph.svg", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 
-    /// Recording to read, without a COMMAND; `-` is standard input
+    /// Recording or folded stacks to read, without a COMMAND; `-` is standard input
     #[arg(short, long, value_name = "FILE", default_value = "perf.data", value_hint = ValueHint::FilePath, conflicts_with_all = ["command", "all_cpus", "processes", "threads", "cpus", "cgroups", "user"])]
     pub(crate) input: PathBuf,
 

@@ -49,9 +49,14 @@ pub(crate) fn command() -> clap::Command {
             .fold(flamegraph, |c, id| c.mut_arg(id, |arg| arg.long(None)))
             .mut_arg("no_inherit", |arg| arg.short(None))
     });
-    // `script` refuses it, with a message, since it sums nothing up.
+    // `script` refuses a weight, with a message, since it sums nothing up; and folded stacks, since
+    // they are sums.
     command.mut_subcommand("script", |script| {
-        script.mut_arg("weight", |arg| arg.hide(true).default_value(None::<&str>))
+        script
+            .mut_arg("weight", |arg| arg.hide(true).default_value(None::<&str>))
+            .mut_arg("input", |arg| {
+                arg.help("Recording to read; `-` is standard input")
+            })
     })
 }
 

@@ -12,7 +12,7 @@ use super::values::{self, CpuList};
 /// Recording to read, and filters on it.
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
-    /// Recording to read; `-` is standard input
+    /// Recording or folded stacks to read; `-` is standard input
     #[arg(short, long, value_name = "FILE", default_value = "perf.data", value_hint = ValueHint::FilePath)]
     pub(crate) input: PathBuf,
 
