@@ -5,8 +5,8 @@ use rprof_processes::{CommId, Pid, Tid};
 use rustc_hash::FxHashMap;
 
 use rprof_profile::{
-    AggregatedStack, EventSummary, Frame, FrameAddress, FrameListId, Profile, ProfileBuilder,
-    Sample, StackPosition, SymbolTables, Thread, ThreadId, WeightUnit,
+    AggregatedStack, EventSummary, Frame, FrameAddress, FrameListId, Function, Profile,
+    ProfileBuilder, Sample, StackPosition, SymbolTables, Thread, ThreadId, WeightUnit,
 };
 
 use crate::comms::thread_name;
@@ -416,20 +416,32 @@ fn tally(
         let function = known.symbols.outermost(location);
         &known.symbols.functions[function.0 as usize]
     };
-    let complete = match (from_root.next(), from_root.next()) {
-        // Kernel frames only: a kernel thread, or the user side was not recorded.
-        (Some(outermost), _) if known.is_kernel[outermost as usize] => true,
-        (Some(outermost), _) if function(outermost).position == StackPosition::Root => true,
-        // The start code of a stripped C library has no name, but nothing else
-        // calls an entry.
-        (Some(outermost), Some(next)) => {
-            function(outermost).name.is_err() && function(next).position == StackPosition::Entry
-        }
-        _ => false,
-    };
+    let outermost = from_root.next();
+    let outermost = outermost.map(|at| (known.is_kernel[at as usize], function(at)));
+    let complete = reaches_root(outermost, || from_root.next().map(function));
     match complete {
         true => stacks.complete += samples,
         false => stacks.truncated += samples,
+    }
+}
+
+/// Returns true if names tell that a stack reaches its root: by its outermost function, with
+/// whether that is the kernel's, and the function that it called.
+pub(crate) fn reaches_root<'a>(
+    outermost: Option<(bool, &Function)>,
+    next: impl FnOnce() -> Option<&'a Function>,
+) -> bool {
+    match outermost {
+        None => false,
+        // Kernel frames only: a kernel thread, or the user side was not recorded.
+        Some((true, _)) => true,
+        Some((false, function)) if function.position == StackPosition::Root => true,
+        // The start code of a stripped C library has no name, but nothing else
+        // calls an entry.
+        Some((false, function)) => {
+            let is_entry = |next: &Function| next.position == StackPosition::Entry;
+            function.name.is_err() && next().is_some_and(is_entry)
+        }
     }
 }
 

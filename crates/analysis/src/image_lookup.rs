@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use rprof_perfdata::PerfData;
-use rprof_processes::{Image, ImageIdentity, ImageKind, SpaceId, Timeline};
+use rprof_processes::{Image, ImageId, ImageIdentity, ImageKind, SpaceId, Timeline};
 use rprof_symbols::{BuildId, ImageKey, Reason};
 use rustc_hash::FxHashMap;
 
@@ -25,7 +25,13 @@ pub(crate) fn recorded_kernel_start(timeline: &Timeline) -> Option<u64> {
     })
 }
 
+/// Returns the image of an id.
+pub(crate) fn image_of(images: &[Image], id: ImageId) -> Option<&Image> {
+    images.get(id.0 as usize)
+}
+
 /// Origin of a recording, which decides whether this machine's files match it.
+#[derive(Debug)]
 pub(crate) struct ImageLookup {
     /// Build-ids by path.
     build_ids: FxHashMap<Vec<u8>, BuildId>,
@@ -51,6 +57,16 @@ impl ImageLookup {
         }
     }
 
+    /// Creates the lookup for what runs on this machine now.
+    pub(crate) fn of_this_machine(has_root: bool) -> ImageLookup {
+        ImageLookup {
+            build_ids: FxHashMap::default(),
+            is_here: true,
+            has_root,
+            is_from_before_boot: false,
+        }
+    }
+
     fn build_id(&self, image: &Image) -> Option<BuildId> {
         match image.identity {
             ImageIdentity::BuildId(id) => BuildId::new(id.as_bytes()),
@@ -59,11 +75,11 @@ impl ImageLookup {
     }
 
     /// Returns the build-id of the image at a region, if the recording has it.
-    pub(crate) fn build_id_of(&self, region: CodeRegion, timeline: &Timeline) -> Option<BuildId> {
+    pub(crate) fn build_id_of(&self, region: CodeRegion, images: &[Image]) -> Option<BuildId> {
         match region {
-            CodeRegion::Image(id) => self.build_id(timeline.image(id)?),
+            CodeRegion::Image(id) => self.build_id(image_of(images, id)?),
             CodeRegion::Kernel(id) => {
-                let module = id.and_then(|id| timeline.image(id));
+                let module = id.and_then(|id| image_of(images, id));
                 match module.filter(|image| image.kind == ImageKind::KernelModule) {
                     Some(module) => self.build_id(module),
                     None => self.build_ids.get(&b"[kernel.kallsyms]"[..]).copied(),
@@ -76,10 +92,10 @@ impl ImageLookup {
     pub(crate) fn target(
         &self,
         place: CodeRegion,
-        timeline: &Timeline,
+        images: &[Image],
         kernel_start: Option<u64>,
     ) -> Target {
-        let image = |id| timeline.image(id).ok_or(Reason::Unmapped);
+        let image = |id| image_of(images, id).ok_or(Reason::Unmapped);
         match place {
             CodeRegion::Vsyscall => Err(Reason::SpecialMapping),
             CodeRegion::Unmapped => Err(Reason::Unmapped),
@@ -88,7 +104,7 @@ impl ImageLookup {
             }
             CodeRegion::Anonymous { .. } | CodeRegion::Jit(_) => Err(Reason::JitWithoutMap),
             CodeRegion::Kernel(id) => {
-                let module = id.and_then(|id| timeline.image(id));
+                let module = id.and_then(|id| image_of(images, id));
                 match module.filter(|i| i.kind == ImageKind::KernelModule) {
                     Some(module) => {
                         let name = String::from_utf8_lossy(&module.path).into_owned();

@@ -20,6 +20,7 @@
 //! | `unwind` | stack dumps, unwound on reading |
 //! | [`symbolize`] | locations to functions, images in parallel |
 //! | `assemble` | aggregated locations to the profile |
+//! | `live` | [`LiveAnalysis`]: profiles while records come, without a file |
 //! | [`samples`] | [`Samples`]: single samples in order of time |
 
 mod analyse;
@@ -31,6 +32,7 @@ mod groups;
 mod image_lookup;
 mod jit;
 mod leaf_filter;
+mod live;
 pub mod location;
 mod machine;
 mod options;
@@ -45,6 +47,7 @@ mod warnings;
 pub use analyse::analyse;
 
 pub use jit::JitCode;
+pub use live::{LiveAnalysis, LiveWriter};
 pub use location::Location;
 pub use options::Options;
 pub use samples::{Details, Item, RecordView, SampleFrame, SampleView, Samples};

@@ -6,12 +6,14 @@ use std::os::unix::ffi::OsStringExt;
 
 use rprof_processes::{Image, ImageKind, SpaceId, Timeline};
 use rprof_profile::intern::Values;
-use rprof_profile::{FileId, Function, FunctionId, Line, Object, ObjectId, StackPosition};
+use rprof_profile::{
+    FileId, Function, FunctionId, Line, Object, ObjectId, StackPosition, SymbolTables,
+};
 use rprof_records::BuildId;
 use rprof_symbols::{Lookup, Reason, SourceLine, Symbolizer};
 use rustc_hash::FxHashMap;
 
-use crate::image_lookup::{ImageLookup, Target, recorded_kernel_start};
+use crate::image_lookup::{ImageLookup, Target, image_of, recorded_kernel_start};
 use crate::location::{CodeRegion, Location};
 use crate::options::SymbolOptions;
 use crate::sideband_pass::Index;
@@ -95,7 +97,7 @@ pub(crate) fn symbolize(
     let mut work: Vec<(CodeRegion, Target, Vec<u32>)> = (by_place.into_iter())
         .map(|(place, mut list)| {
             list.sort_unstable_by_key(|i| locations[*i as usize].lookup);
-            let target = origin.target(place, &index.timeline, kernel_start);
+            let target = origin.target(place, index.timeline.images(), kernel_start);
             (place, target, list)
         })
         .collect();
@@ -135,9 +137,9 @@ pub(crate) fn symbolize(
     for (piece, found) in results {
         let (place, _, list) = &work[piece];
         let object = Object {
-            name: object_name(*place, &index.timeline).into(),
+            name: object_name(*place, index.timeline.images()).into(),
             is_kernel: matches!(place, CodeRegion::Kernel(_)),
-            build_id: origin.build_id_of(*place, &index.timeline),
+            build_id: origin.build_id_of(*place, index.timeline.images()),
         };
         for (i, lookup) in list.iter().zip(found) {
             let made = made_name(*place, locations[*i as usize].lookup, &index.timeline);
@@ -187,8 +189,8 @@ fn resolve(
 }
 
 /// [`Symbols`] in the making.
-#[derive(Default)]
-struct SymbolsBuilder {
+#[derive(Debug, Default)]
+pub(crate) struct SymbolsBuilder {
     options: SymbolOptions,
     /// Object of the region that was looked at last.
     last_object: Option<(CodeRegion, ObjectId)>,
@@ -202,7 +204,41 @@ struct SymbolsBuilder {
 }
 
 impl SymbolsBuilder {
-    fn location(
+    /// Makes room for locations, with numbers below `count`, that are still to be looked up.
+    pub(crate) fn extend_to(&mut self, count: usize) {
+        let nothing = Symbolized {
+            first: 0,
+            count: 0,
+            offset: 0,
+        };
+        self.symbolized.resize(count, nothing);
+    }
+
+    /// Returns the functions at a location, outermost first; none before it was looked up.
+    pub(crate) fn functions_at(&self, location: u32) -> impl Iterator<Item = FunctionId> + '_ {
+        let found = &self.symbolized[location as usize];
+        let frames = &self.frames[found.first as usize..][..found.count as usize];
+        frames.iter().map(|frame| frame.function)
+    }
+
+    pub(crate) fn function(&self, id: FunctionId) -> &Function {
+        self.functions.get(id.0)
+    }
+
+    /// Returns copies of the tables so far.
+    pub(crate) fn tables(&self) -> SymbolTables {
+        let mut objects = self.objects.as_slice().to_vec();
+        set_build_ids(&mut objects, &self.build_ids);
+        SymbolTables {
+            functions: self.functions.as_slice().to_vec(),
+            objects,
+            files: self.files.as_slice().to_vec(),
+            ..SymbolTables::default()
+        }
+    }
+
+    /// Takes in what was found at a location; `made` is the name where no file tells it.
+    pub(crate) fn location(
         &mut self,
         location: u32,
         place: CodeRegion,
@@ -271,9 +307,7 @@ impl SymbolsBuilder {
     /// Returns the objects, each with the first build-id that was seen of it.
     fn objects(&mut self) -> Vec<Object> {
         let mut objects = std::mem::take(&mut self.objects).into_vec();
-        for (object, build_id) in objects.iter_mut().zip(&self.build_ids) {
-            object.build_id = *build_id;
-        }
+        set_build_ids(&mut objects, &self.build_ids);
         objects
     }
 
@@ -311,12 +345,17 @@ impl SymbolsBuilder {
     }
 }
 
+fn set_build_ids(objects: &mut [Object], build_ids: &[Option<BuildId>]) {
+    for (object, build_id) in objects.iter_mut().zip(build_ids) {
+        object.build_id = *build_id;
+    }
+}
+
 /// Returns name and offset in a function without a file: kernel code described by KSYMBOL records,
 /// or the vsyscall page.
 fn made_name(place: CodeRegion, lookup: u64, timeline: &Timeline) -> Option<(Box<str>, u64)> {
     if place == CodeRegion::Vsyscall {
-        let (name, offset) = rprof_image::vsyscall(lookup)?;
-        return Some((name.into(), offset));
+        return vsyscall_name(place, lookup);
     }
     let CodeRegion::Kernel(Some(id)) = place else {
         return None;
@@ -329,6 +368,12 @@ fn made_name(place: CodeRegion, lookup: u64, timeline: &Timeline) -> Option<(Box
     let start = kernel.mapping_at(lookup).map_or(lookup, |m| m.start);
     let name = String::from_utf8_lossy(&image.path).into_owned();
     Some((name.into(), lookup - start))
+}
+
+/// Name and offset in a function of the vsyscall page.
+pub(crate) fn vsyscall_name(place: CodeRegion, lookup: u64) -> Option<(Box<str>, u64)> {
+    let (name, offset) = rprof_image::vsyscall(lookup).filter(|_| place == CodeRegion::Vsyscall)?;
+    Some((name.into(), offset))
 }
 
 /// Returns the position of a function in the stacks of a thread, by its raw name.
@@ -353,14 +398,14 @@ fn start_of(raw: &str) -> StackPosition {
 }
 
 /// Returns the name of the object at a region, as perf shows it.
-fn object_name(place: CodeRegion, timeline: &Timeline) -> String {
+pub(crate) fn object_name(place: CodeRegion, images: &[Image]) -> String {
     let path = |image| {
-        (timeline.image(image)).map_or_else(String::new, |i: &Image| {
+        (image_of(images, image)).map_or_else(String::new, |i: &Image| {
             String::from_utf8_lossy(&i.path).into_owned()
         })
     };
     match place {
-        CodeRegion::Kernel(image) => match image.and_then(|i| timeline.image(i)) {
+        CodeRegion::Kernel(image) => match image.and_then(|i| image_of(images, i)) {
             Some(image)
                 if matches!(
                     image.kind,
@@ -373,7 +418,7 @@ fn object_name(place: CodeRegion, timeline: &Timeline) -> String {
         },
         CodeRegion::Image(image) => path(image),
         // Path of the perf map that the runtime would have written.
-        CodeRegion::Anonymous { pid, image } => match timeline.image(image).map(|i| i.kind) {
+        CodeRegion::Anonymous { pid, image } => match image_of(images, image).map(|i| i.kind) {
             Some(ImageKind::Anonymous) => format!("/tmp/perf-{pid}.map"),
             _ => path(image),
         },

@@ -71,9 +71,9 @@ impl<'a> Unwinding<'a> {
             if let Some(bytes) = runtimes.image(one).and_then(|kept| runtimes.contents(kept)) {
                 return UnwindTable::parse(&bytes).ok();
             }
-            let key = self
-                .origin
-                .target(CodeRegion::Image(image), &self.index.timeline, None);
+            let key =
+                self.origin
+                    .target(CodeRegion::Image(image), self.index.timeline.images(), None);
             let key = key.ok()?;
             if one.kind == ImageKind::Vdso {
                 let bytes = vdso_image()?;

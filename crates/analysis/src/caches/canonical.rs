@@ -159,7 +159,10 @@ impl<'a> FunctionCanonicalizer<'a> {
 
     fn bounds(&self, place: CodeRegion, kind: Option<&ImageSource>) -> Option<FunctionBounds> {
         let timeline = &self.index.timeline;
-        match self.origin.target(place, timeline, self.kernel_start) {
+        match self
+            .origin
+            .target(place, timeline.images(), self.kernel_start)
+        {
             Ok(key) if kind.is_none_or(|kind| kind == key.source()) => {
                 self.symbolizer.function_bounds(&key)
             }

@@ -21,6 +21,7 @@ use crate::sample_pass::fixed_layout::FixedLayoutParser;
 use crate::sample_pass::results::WorkerOutput;
 use crate::sample_pass::worker::{Shared, Worker};
 use crate::sideband_pass::Index;
+use crate::stack_end::tells_ends;
 use crate::unwind::Unwinding;
 use rprof_profile::Filter;
 
@@ -51,7 +52,7 @@ pub(crate) fn resolve_in_parts(
 ) -> Vec<WorkerOutput> {
     let unwinding = Unwinding::new(index, symbolizer);
     let notes = index.data.features().private().unwrap_or_default();
-    let tells_ends = (notes.iter()).any(|(key, _)| key == "stacks.by" || key == "stacks.total");
+    let tells_ends = tells_ends(&notes);
     let events = index.data.events().list();
     let wanted: Vec<bool> = events.iter().map(|e| filter.wants_event(&e.name)).collect();
     let quick: Vec<Option<FixedLayoutParser>> = match pass.per_sample || filter.is_by_sample() {

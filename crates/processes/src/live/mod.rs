@@ -7,6 +7,7 @@
 //! | type | keeps | for |
 //! |---|---|---|
 //! | [`LiveMap`], of [`Images`] | mappings, with interned images | unwinding |
+//! | [`LiveMap`], of [`NamedImages`] | the same, and names | a profile while recording |
 //! | [`LiveMap`], of [`Records`] | names, and mappings with all that their records said | a file that begins in the middle of a recording |
 //! | [`LiveProcesses`] | numbers of threads | telling who is left at the end |
 
@@ -23,7 +24,7 @@ use rustc_hash::FxHashMap;
 
 pub use mappings::{LiveMapping, find};
 pub use processes::LiveProcesses;
-pub use retain::{Images, MappingRecord, Records, Retain};
+pub use retain::{Images, MappingRecord, NamedImages, Records, Retain};
 
 use crate::ids::{Pid, Tid};
 use crate::image::Image;
@@ -216,6 +217,21 @@ impl<R: Retain> LiveMap<R> {
         let threads = self.processes.get(&pid.0).map(|process| &process.threads);
         let threads = threads.into_iter().flatten();
         threads.map(|(tid, name)| (Tid(*tid), name.as_ref()))
+    }
+}
+
+impl LiveMap<NamedImages> {
+    /// Returns all images so far; [`ImageId`](crate::ImageId) is the index.
+    pub fn images(&self) -> &[Image] {
+        self.retained.as_slice()
+    }
+
+    /// Returns the name of a thread; that of its process's main thread where its own was never
+    /// told. `None` before the first name.
+    pub fn name(&self, pid: Pid, tid: Tid) -> Option<&Arc<[u8]>> {
+        let threads = &self.processes.get(&pid.0)?.threads;
+        let name = |tid| threads.get(&tid)?.as_ref();
+        name(tid.0).or_else(|| name(pid.0))
     }
 }
 

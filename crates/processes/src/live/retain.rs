@@ -45,6 +45,29 @@ impl Retain for Images {
     fn name(&mut self, _: &[u8]) {}
 }
 
+/// Keeps the image of each mapping, as [`Images`] does, and names.
+#[derive(Debug, Default)]
+pub struct NamedImages(Images);
+
+impl NamedImages {
+    pub(super) fn as_slice(&self) -> &[Image] {
+        self.0.as_slice()
+    }
+}
+
+impl Retain for NamedImages {
+    type Backing = ImageId;
+    type Name = Arc<[u8]>;
+
+    fn backing(&mut self, mapped: &Mapped<'_>) -> ImageId {
+        self.0.backing(mapped)
+    }
+
+    fn name(&mut self, name: &[u8]) -> Arc<[u8]> {
+        name.into()
+    }
+}
+
 /// Keeps names, and of each mapping all that its record said, so that records can be made of them
 /// again. What nobody has mapped any more is forgotten.
 #[derive(Debug, Default)]

@@ -1,0 +1,211 @@
+//! Counted stacks of locations to profiles, with each location looked up once.
+
+use std::collections::BTreeMap;
+
+use rprof_processes::Image;
+use rprof_profile::{
+    FrameId, FunctionId, Profile, ProfileBuilder, Quality, StackTally, SymbolTables, WeightUnit,
+};
+use rprof_symbols::Symbolizer;
+
+use super::counter::{Count, CountedEvent, Counter, Group};
+use crate::assemble::reaches_root;
+use crate::image_lookup::ImageLookup;
+use crate::location::{CodeRegion, Location};
+use crate::stack_end::StackEnd;
+use crate::symbolize::{SymbolsBuilder, object_name, vsyscall_name};
+
+/// Everything that is known of locations and stacks, as of the last profile.
+#[derive(Debug)]
+pub(super) struct Namer {
+    symbolizer: Symbolizer,
+    lookup: ImageLookup,
+    images: Vec<Image>,
+    names: Vec<String>,
+    locations: Vec<Location>,
+    groups: Vec<Group>,
+    /// Number of locations that have been looked up.
+    known: usize,
+    symbols: SymbolsBuilder,
+    /// Stacks of locations, leaf first, that are not stacks of functions yet.
+    waiting: Vec<Box<[u32]>>,
+    stacks: Vec<NamedStack>,
+}
+
+/// A stack of functions.
+#[derive(Debug)]
+struct NamedStack {
+    /// Functions, root first.
+    functions: Box<[FunctionId]>,
+    /// True if its functions' names tell that it reaches its root.
+    reaches_root: bool,
+}
+
+/// Everything of the counter that changes with each sample.
+pub(super) struct Progress {
+    events: Vec<CountedEvent>,
+    /// By number of the group.
+    counts: Vec<Count>,
+    has_callchains: bool,
+    time: Option<(u64, u64)>,
+    unreadable: u64,
+}
+
+impl Namer {
+    pub(super) fn new(symbolizer: Symbolizer) -> Namer {
+        Namer {
+            lookup: ImageLookup::of_this_machine(symbolizer.has_root()),
+            symbolizer,
+            images: Vec::new(),
+            names: Vec::new(),
+            locations: Vec::new(),
+            groups: Vec::new(),
+            known: 0,
+            symbols: SymbolsBuilder::default(),
+            waiting: Vec::new(),
+            stacks: Vec::new(),
+        }
+    }
+
+    /// Copies what is new in the counter; the work is left until it is free again.
+    pub(super) fn take_in(&mut self, counter: &Counter) -> Progress {
+        extend(&mut self.images, counter.map.images());
+        extend(&mut self.names, counter.names.as_slice());
+        extend(&mut self.locations, counter.locations.as_slice());
+        extend(&mut self.groups, counter.groups.as_slice());
+        let stacks = (self.stacks.len() + self.waiting.len())..counter.stacks.len();
+        let stacks = stacks.map(|number| counter.stacks.get(number as u32).into());
+        self.waiting.extend(stacks);
+        Progress {
+            events: counter.events.clone(),
+            counts: counter.counts.clone(),
+            has_callchains: counter.has_callchains,
+            time: counter.time,
+            unreadable: counter.unreadable,
+        }
+    }
+
+    /// Looks up new locations, those of an image together, and makes stacks of functions of what
+    /// waits.
+    pub(super) fn look_up(&mut self) {
+        let mut by_place: BTreeMap<u32, (CodeRegion, Vec<u32>)> = BTreeMap::new();
+        let mut first_at = rustc_hash::FxHashMap::default();
+        for number in self.known as u32..self.locations.len() as u32 {
+            let place = self.locations[number as usize].place;
+            let first = *first_at.entry(place).or_insert(number);
+            let (_, list) = by_place.entry(first).or_insert((place, Vec::new()));
+            list.push(number);
+        }
+        self.symbols.extend_to(self.locations.len());
+        for (place, mut list) in by_place.into_values() {
+            let address = |number: &u32| self.locations[*number as usize].lookup;
+            list.sort_unstable_by_key(address);
+            let addresses: Vec<u64> = list.iter().map(address).collect();
+            let found = match self.lookup.target(place, &self.images, None) {
+                Ok(key) => self.symbolizer.resolve_image(&key, &addresses),
+                Err(reason) => vec![Err(reason); addresses.len()],
+            };
+            let object = rprof_profile::Object {
+                name: object_name(place, &self.images).into(),
+                is_kernel: matches!(place, CodeRegion::Kernel(_)),
+                build_id: self.lookup.build_id_of(place, &self.images),
+            };
+            for ((number, address), found) in list.iter().zip(addresses).zip(&found) {
+                let made = vsyscall_name(place, address);
+                (self.symbols).location(*number, place, &object, found, made);
+            }
+        }
+        self.known = self.locations.len();
+        for stack in std::mem::take(&mut self.waiting) {
+            let named = self.named(&stack);
+            self.stacks.push(named);
+        }
+    }
+
+    /// Returns the functions of a stack of locations, leaf first.
+    fn named(&self, stack: &[u32]) -> NamedStack {
+        let from_root = stack.iter().rev();
+        let functions = from_root.flat_map(|number| self.symbols.functions_at(*number));
+        let outermost = |number: &u32| {
+            let is_kernel = matches!(
+                self.locations[*number as usize].place,
+                CodeRegion::Kernel(_)
+            );
+            let function = self.symbols.functions_at(*number).next()?;
+            Some((is_kernel, self.symbols.function(function)))
+        };
+        let mut ends = stack.iter().rev().filter_map(outermost);
+        NamedStack {
+            functions: functions.collect(),
+            reaches_root: reaches_root(ends.next(), || ends.next().map(|(_, function)| function)),
+        }
+    }
+
+    /// Returns the profile of the counts.
+    pub(super) fn profile(&self, progress: &Progress) -> Profile {
+        let mut builder = ProfileBuilder::new();
+        let tables: SymbolTables = self.symbols.tables();
+        builder.set_tables(tables);
+        for event in &progress.events {
+            builder.add_event(&event.name, WeightUnit::of_event(&event.name));
+        }
+        let threads: Vec<_> = (self.names.iter())
+            .map(|name| builder.intern_thread_name(name))
+            .collect();
+        let mut ids = vec![None; self.stacks.len()];
+        let mut tally = StackTally::default();
+        let mut frames: Vec<FrameId> = Vec::new();
+        for (group, count) in self.groups.iter().zip(&progress.counts) {
+            let stack = &self.stacks[group.stack as usize];
+            let id = *ids[group.stack as usize].get_or_insert_with(|| {
+                frames.clear();
+                frames.extend(
+                    stack
+                        .functions
+                        .iter()
+                        .map(|function| FrameId::from(*function)),
+                );
+                builder.intern_stack(&frames)
+            });
+            let thread = threads[group.name as usize];
+            let event = group.event as usize;
+            builder.add_samples(event, thread, id, count.samples, count.weight);
+            if !progress.has_callchains {
+                continue;
+            }
+            tally.total += count.samples;
+            let is_complete = match group.end {
+                StackEnd::Unknown => stack.reaches_root,
+                end => {
+                    tally.unwound += count.samples;
+                    end == StackEnd::Root
+                }
+            };
+            match is_complete {
+                true => tally.complete += count.samples,
+                false => tally.truncated += count.samples,
+            }
+        }
+        builder.set_time(progress.time);
+        builder.set_callchains(progress.has_callchains);
+        let mut profile = builder.finish();
+        for (summary, event) in profile.events.iter_mut().zip(&progress.events) {
+            summary.lost = event.lost;
+        }
+        let warnings = (progress.unreadable > 0)
+            .then(|| format!("{} records could not be read", progress.unreadable));
+        profile.quality = Quality {
+            stacks: tally,
+            lost: progress.events.iter().map(|event| event.lost).sum(),
+            throttled: progress.events.iter().map(|event| event.throttled).sum(),
+            warnings: warnings.into_iter().collect(),
+            ..profile.quality
+        };
+        profile
+    }
+}
+
+/// Appends what `to` lacks of a list that only grows.
+fn extend<T: Clone>(to: &mut Vec<T>, from: &[T]) {
+    to.extend_from_slice(&from[to.len()..]);
+}
