@@ -2,7 +2,7 @@
 //! window, and with single bits turned. Tells the slowest, the one that took most
 //! memory, and every panic.
 //!
-//! `cargo run --release -p rprof-profile --example mutants -- perf.data [WINDOW-START [BIT-FLIPS]]`
+//! `cargo run --release -p rprof-analysis --example mutants -- perf.data [WINDOW-START [BIT-FLIPS]]`
 
 #![allow(
     clippy::print_stdout,

@@ -1,9 +1,9 @@
 //! perf_event_open(2) made safe: events, counters and ring buffers of this kernel.
 //!
 //! ```text
-//!   Attr --OpenOptions--> PerfFd --read--> Reading { value, enabled, running }   (counting)
+//!   Attr --OpenOptions--> PerfFd --reading--> Reading { value, enabled, running }   (counting)
 //!                           |
-//!                           +----map-----> Ring --drain--> records as bytes      (sampling)
+//!                           +---Ring::map---> Ring --drain--> records as bytes      (sampling)
 //! ```
 //!
 //! One event, one group, one counter or one ring: there are no sessions, no threads and no files

@@ -88,7 +88,7 @@ impl Ring {
 
     /// Appends whole records to `out`, and gives their room back to the kernel.
     ///
-    /// At most `limit` bytes are copied (and never fewer than one whole record, whatever the limit).
+    /// At most `limit` bytes are copied, or 64 KiB if that is more: a record never exceeds that.
     /// A record that wraps comes out in one piece.
     pub fn drain_into(&mut self, out: &mut Vec<u8>, limit: usize) -> Drained {
         let unread = match self.readable() {

@@ -39,8 +39,8 @@ pub enum UserRecord<'a> {
     },
     /// A build-id (pipe mode).
     BuildId(BuildIdEntry),
-    /// All rings were read once: what comes later is not older than what came
-    /// before the round before this.
+    /// All rings were read once: what comes later is not older than the newest record of the
+    /// round before this one.
     FinishedRound,
     /// End of the records that the recorder synthesized at the start.
     FinishedInit,
@@ -101,7 +101,7 @@ pub enum UserRecord<'a> {
     },
 }
 
-/// Conversion of TSC readings to times: `time = time_zero + (tsc * mult >> shift)`.
+/// Conversion of TSC readings to times: `time = zero + (tsc * mult >> shift)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeConv {
     /// Bits to shift by.
@@ -112,7 +112,7 @@ pub struct TimeConv {
     pub zero: u64,
     /// Cycles at the last update, where the counter is shorter than 64 bits.
     pub cycles: Option<u64>,
-    /// And its mask.
+    /// Mask of the bits that the counter has, where it is shorter than 64 bits.
     pub mask: Option<u64>,
 }
 

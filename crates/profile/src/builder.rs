@@ -272,7 +272,7 @@ impl ProfileBuilder {
         self.profile.time = time;
     }
 
-    /// Sets whether samples have callchains. By default they have if any stack has two frames.
+    /// Declares that samples have callchains. They have in any case if a stack has two frames.
     pub fn set_callchains(&mut self, has_callchains: bool) {
         self.profile.has_callchains = has_callchains;
     }

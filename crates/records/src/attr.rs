@@ -234,7 +234,7 @@ impl Attr {
         out
     }
 
-    /// `precise_ip`, 0 to 3: how much skid the address may have.
+    /// `precise_ip`, 0 to 3: how precise the address has to be, from any skid (0) to none (3).
     pub fn precise_ip(&self) -> u8 {
         u8::from(self.flags.contains(AttrFlags::PRECISE_IP_1))
             + 2 * u8::from(self.flags.contains(AttrFlags::PRECISE_IP_2))

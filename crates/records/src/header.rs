@@ -185,7 +185,8 @@ impl Misc {
         }
     }
 
-    /// Returns true if all bits of `bit` are set.
+    /// Returns true if all bits of `bit` are set. For CPU modes, which are numbers and not bits, use
+    /// [`cpu_mode`](Self::cpu_mode). One bit means different things for different types of record.
     pub fn has(self, bit: Misc) -> bool {
         self.0 & bit.0 == bit.0
     }

@@ -180,7 +180,8 @@ impl<'a> Sample<'a> {
         self.fixed_u32(SampleType::CPU, 0)
     }
 
-    /// Sampling period in force: the sample's weight.
+    /// Number of events that the sample stands for: its weight in a profile (not
+    /// `PERF_SAMPLE_WEIGHT`, which is a cost measured by the processor).
     #[inline]
     pub fn period(&self) -> Option<u64> {
         self.fixed(SampleType::PERIOD)

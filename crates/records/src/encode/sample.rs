@@ -18,7 +18,7 @@ pub struct RegisterValues {
 }
 
 /// A sample's fields as owned values, to be written. Fields that the layout
-/// lacks are left out, those that it has and that are `None` become zero.
+/// lacks are not written; what was absent from the [`Sample`](crate::Sample) is 0 or empty here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named as the accessors of Sample")]
 pub struct SampleFields {
