@@ -146,7 +146,7 @@ impl PerfFd {
     /// event is then taken for the leader, whose value comes first.
     ///
     /// # Errors
-    /// Those of [`read`](Self::read), and [`ReadError::NotInGroup`].
+    /// The errors of [`read`](Self::read), and [`ReadError::NotInGroup`].
     pub fn reading(&self) -> Result<Reading, ReadError> {
         let values = self.read()?;
         let format = self.read_format();

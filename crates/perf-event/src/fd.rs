@@ -153,7 +153,7 @@ impl PerfFd {
     /// Opens an event for a thread (0: the caller; -1: all threads) on one CPU or (`None`) any.
     ///
     /// # Errors
-    /// Those of [`OpenOptions::open`].
+    /// The errors of [`OpenOptions::open`].
     pub fn open(attr: &Attr, pid: i32, cpu: Option<u32>) -> Result<PerfFd, Errno> {
         let subject = match pid {
             -1 => Subject::All,

@@ -34,7 +34,7 @@ pub enum FoldedError {
         path: PathBuf,
         /// Number of the first wrong line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// Fault of the line.
         damage: Damage,
     },
     /// It has comments and blank lines at most.

@@ -11,7 +11,7 @@ use crate::sample_pass::fixed_layout::default_weight;
 use crate::sample_pass::pending::callchain;
 use crate::stack_end::StackEnd;
 
-/// What samples are counted together by.
+/// Key of a count: samples that agree in all of it are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Group {
     /// Number of the event.
@@ -20,7 +20,7 @@ pub(super) struct Group {
     pub(super) name: u32,
     /// Number of the stack.
     pub(super) stack: u32,
-    /// Whether the stack reaches its root.
+    /// True if the stack reaches its root.
     pub(super) end: StackEnd,
 }
 
