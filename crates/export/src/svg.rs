@@ -117,3 +117,27 @@ pub fn write(
     flamegraph::from_lines(&mut svg, lines.iter().map(String::as_str), out)?;
     Ok(())
 }
+
+/// Writes a picture without frames, which says that no sample was taken.
+///
+/// # Errors
+/// [`SvgError::Write`].
+pub fn write_without_samples(options: &SvgOptions, out: &mut dyn Write) -> Result<(), SvgError> {
+    let escaped = |text: &str| {
+        let text = clean(text).replace('&', "&amp;");
+        text.replace('<', "&lt;").replace('>', "&gt;")
+    };
+    let width = options.width.unwrap_or(1200);
+    let (title, middle) = (escaped(&options.title), width / 2);
+    write!(
+        out,
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"{width}\" height=\"96\" \
+         font-family=\"monospace\" text-anchor=\"middle\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#eeeeee\"/>\n\
+         <text x=\"{middle}\" y=\"32\" font-size=\"17\">{title}</text>\n\
+         <text x=\"{middle}\" y=\"64\" font-size=\"14\">no sample was taken</text>\n\
+         </svg>\n"
+    )?;
+    Ok(())
+}

@@ -10,7 +10,6 @@
 //! | [`user_records`] | [`UserRecord`]: what recorders write themselves, typed |
 //! | [`features`] | [`Feature`] and the sections that rprof interprets |
 //! | [`mod@rewrite`] | [`rewrite()`]: a recording written anew |
-//! | [`output`] | [`OutputFile`]: where a recording goes, without clobbering |
 //!
 //! The reference is `tools/perf/Documentation/perf.data-file-format.txt` in the
 //! kernel's source tree.
@@ -19,7 +18,6 @@ mod contents;
 pub mod error;
 pub mod features;
 mod header;
-pub mod output;
 pub mod read;
 pub mod rewrite;
 pub mod user_records;
@@ -27,7 +25,6 @@ pub mod write;
 
 pub use error::{Damage, Error};
 pub use features::{BuildIdEntry, Feature, FeatureSections, KeptFile, KeptKind};
-pub use output::OutputFile;
 pub use read::blocks::{Block, Blocks};
 pub use read::by_time::{RecordsByTime, TimedRecord};
 pub use read::events::{Event, Events};

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rprof_launch::procfs::Procfs;
 use rprof_launch::{Launcher, WaitOutcome};
-use rprof_perfdata::output::OutputFile;
+use rprof_output::RecordingFile;
 use rprof_perfdata::{EventDescription, WriteOptions};
 use rprof_records::{AttrFlags, Endian, SampleLayout};
 use rprof_sampler::{ControlError, Degradation, EventCount, Role, Session, SessionBuilder};
@@ -81,7 +81,7 @@ impl Recording {
         }
         let (output, other, path) = match options.output {
             Output::File(path) => {
-                let output = OutputFile::create(&path)?;
+                let output = RecordingFile::create(&path)?;
                 (Some(output), None, path)
             }
             stream @ Output::Stream(_) => (None, Some(stream), PathBuf::from("standard output")),
@@ -368,7 +368,7 @@ impl Recording {
 }
 
 /// Removes a file in which nothing was recorded.
-fn discard(output: Option<OutputFile>) {
+fn discard(output: Option<RecordingFile>) {
     if let Some(output) = output {
         output.discard();
     }

@@ -7,19 +7,20 @@ use crate::Outcome;
 use crate::cli::CollapseArgs;
 use crate::input::{tell_others, warn};
 use crate::messages::say;
-use crate::output::write_to;
+use crate::output::Output;
 
 pub(crate) fn run(args: &CollapseArgs) -> Outcome {
+    let output = Output::prepare(&args.output)?;
     let profile = args.input.profile(&Keys::FUNCTIONS)?;
     warn(&profile, args.input.quiet);
     let Some(event) = profile.main_event() else {
         if !args.input.quiet {
             say("there is no sample to fold");
         }
-        return write_to(&args.output, |_| Ok(())).map(|()| 0);
+        return output.write(|_| Ok(())).map(|()| 0);
     };
     tell_others(&profile, event, "folded", args.input.quiet);
-    write_to(&args.output, |out| {
+    output.write(|out| {
         Ok(folded::write(
             &profile,
             event,

@@ -9,6 +9,7 @@ use rprof_analysis::{Options, analyse};
 use rprof_export::rows::{ReportOptions, RowOptions, percent};
 use rprof_export::svg::SvgOptions;
 use rprof_export::table;
+use rprof_output::private_folder;
 use rprof_profile::{Keys, Profile, TopFunctions, Weight};
 use rprof_sampler::Session;
 use rprof_symbols::Symbolizer;
@@ -18,7 +19,7 @@ use crate::cli::{Color, DUMP_BYTES, DemoArgs};
 use crate::flamegraph::draw_to;
 use crate::input::open;
 use crate::messages::say;
-use crate::output::write_to;
+use crate::output::{Output, write_to};
 use crate::record::{Destination, Job, record};
 use crate::report::wants_color;
 use crate::summary::print_summary;
@@ -26,7 +27,8 @@ use crate::watching::Times;
 use crate::workload::SHARES;
 
 pub(crate) fn run(args: &DemoArgs) -> Outcome {
-    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let output = Output::prepare(&args.output)?;
+    let folder = private_folder().context("cannot make a temporary folder; is TMPDIR writable?")?;
     let file = folder.path().join("perf.data");
     let program = std::env::current_exe().context("cannot find rprof's own program file")?;
     let command: Vec<OsString> = vec![
@@ -75,7 +77,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         title: "rprof demo".into(),
         ..SvgOptions::default()
     };
-    draw_to(&args.output, &profile, &options, false)?;
+    draw_to(output, &profile, &options, false)?;
     say("next: `rprof record -g -- YOUR-PROGRAM`, then `rprof report` and `rprof flamegraph`");
     Ok(0)
 }

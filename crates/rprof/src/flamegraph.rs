@@ -6,20 +6,23 @@ use std::path::Path;
 use anyhow::Context;
 use rprof_analysis::Options;
 use rprof_export::svg::{self, SvgOptions};
+use rprof_output::private_folder;
 use rprof_profile::{Keys, Profile};
+use rprof_recorder::Summary;
+use tempfile::TempDir;
 
 use crate::Outcome;
 use crate::cli::FlamegraphArgs;
 use crate::input::{Input, analyse, check_events, open, open_input, tell_others, warn};
 use crate::messages::{Failure, say};
-use crate::output::write_to;
+use crate::output::Output;
 use crate::record::{Destination, Job, record};
 use crate::summary::print_summary;
 
 pub(crate) fn run(args: &FlamegraphArgs) -> Outcome {
     match args.command.is_empty() && !args.target.is_given() {
         true => from_file(args),
-        false => of_recording(args),
+        false => of_recording(args, Output::prepare(&args.output)?),
     }
 }
 
@@ -36,13 +39,14 @@ fn from_file(args: &FlamegraphArgs) -> Outcome {
         .map(str::to_owned)
         .collect();
     let filter = args.filter.filter(&events);
+    let output = Output::prepare(&args.output)?;
     let quiet = args.sampling.quiet;
     let data = match open_input(&args.input)? {
         Input::Recording(data) => data,
         Input::Folded(text) => {
             let profile = text.profile(&filter, &Keys::FUNCTIONS)?;
             warn(&profile, quiet);
-            return draw(args, &profile, "").map(|()| 0);
+            return draw(args, output, &profile, "").map(|()| 0);
         }
     };
     check_events(&data, &events)?;
@@ -53,31 +57,65 @@ fn from_file(args: &FlamegraphArgs) -> Outcome {
     let profile = analyse(&data, &args.filter.symbols, &options, quiet)?;
     warn(&profile, quiet);
     let line = data.features().command_line().unwrap_or_default();
-    draw(args, &profile, &recorded_command(&line).join(" "))?;
+    draw(args, output, &profile, &recorded_command(&line).join(" "))?;
     Ok(0)
 }
 
 /// Records and draws. Returns the command's exit status, whatever it is.
-fn of_recording(args: &FlamegraphArgs) -> Outcome {
-    let file = tempfile::Builder::new()
-        .prefix("rprof-")
-        .suffix(".data")
-        .tempfile()
-        .context("cannot make a temporary file; is TMPDIR writable?")?;
-    let quiet = args.sampling.quiet;
+fn of_recording(args: &FlamegraphArgs, output: Output) -> Outcome {
+    let folder = private_folder().context("cannot make a temporary folder; is TMPDIR writable?")?;
     // A flame graph is of stacks, unless they were refused.
     let stacks = args.sampling.call_graph.is_none() || args.sampling.wants_stacks();
-    // The recorder makes its own file; what stood there becomes FILE.old.
-    let path = file.into_temp_path();
-    let old = path.with_extension("data.old");
+    let path = folder.path().join("perf.data");
     let to = Destination::file(&path);
     let job = Job::new(&args.target, &args.sampling, stacks, &args.command, to);
-    let recorded = job.and_then(record);
-    std::fs::remove_file(&old).ok();
-    let recorded = recorded?;
-    let mut summary = recorded.summary?;
+    let recorded = job.and_then(record)?;
+    let mut summary = match recorded.summary {
+        Ok(summary) => summary,
+        Err(error) => {
+            keep(folder);
+            return Err(error.into());
+        }
+    };
     let status = recorded.status;
-    let data = open(&path)?;
+    match draw_recording(args, output, &path, &mut summary) {
+        Ok(()) => Ok(status),
+        Err(failure) => {
+            // A failure of the command matters more than that nothing could be drawn.
+            let status = match status {
+                0 => Err(failure),
+                status => {
+                    failure.report();
+                    Ok(status)
+                }
+            };
+            keep(folder);
+            status
+        }
+    }
+}
+
+/// Keeps a recording that was made and could not be drawn, and says where it is.
+fn keep(folder: TempDir) {
+    if !folder.path().join("perf.data").exists() {
+        return;
+    }
+    let path = folder.keep().join("perf.data");
+    say(format_args!(
+        "the recording is kept in {0}: `rprof flamegraph -i {0}` draws it",
+        path.display()
+    ));
+}
+
+/// Draws what was just recorded, and prints what is missing in it.
+fn draw_recording(
+    args: &FlamegraphArgs,
+    output: Output,
+    path: &Path,
+    summary: &mut Summary,
+) -> Result<(), Failure> {
+    let quiet = args.sampling.quiet;
+    let data = open(path)?;
     let options = Options {
         filter: args.filter.filter(&[]),
         ..Options::default()
@@ -86,36 +124,41 @@ fn of_recording(args: &FlamegraphArgs) -> Outcome {
     warn(&profile, quiet);
     if !quiet {
         summary.path = "a temporary file".into();
-        print_summary(&summary, args.command.first().map(OsString::as_os_str));
+        print_summary(summary, args.command.first().map(OsString::as_os_str));
         // The summary has told of the stacks.
         let told = |line: &String| line.starts_with("stacks: ") && summary.stacks.is_some();
         let verdict = rprof_export::verdict::lines(&profile);
         verdict.iter().filter(|line| !told(line)).for_each(say);
     }
-    if profile.main_event().is_none() {
-        // The summary has told that too. It is no failure of the command's, nor of ours.
-        say("there is nothing to draw");
-        return Ok(status);
-    }
     let command: Vec<_> = (args.command.iter()).map(|a| a.to_string_lossy()).collect();
-    match draw(args, &profile, &command.join(" ")) {
-        Ok(()) => Ok(status),
-        // A failure of the command matters more than that nothing could be drawn.
-        Err(failure) if status != 0 => {
-            failure.report();
-            Ok(status)
-        }
-        Err(failure) => Err(failure),
+    let command = command.join(" ");
+    if profile.main_event().is_none() {
+        // It is no failure of the command's, nor of ours; and whoever looks at the picture shall not
+        // see an old one.
+        say("there is nothing to draw");
+        let options = svg_options(args, &command);
+        return output.write(|out| Ok(svg::write_without_samples(&options, out)?));
     }
+    draw(args, output, &profile, &command)
 }
 
-fn draw(args: &FlamegraphArgs, profile: &Profile, command: &str) -> Result<(), Failure> {
+fn draw(
+    args: &FlamegraphArgs,
+    output: Output,
+    profile: &Profile,
+    command: &str,
+) -> Result<(), Failure> {
+    let options = svg_options(args, command);
+    draw_to(output, profile, &options, args.sampling.quiet)
+}
+
+fn svg_options(args: &FlamegraphArgs, command: &str) -> SvgOptions {
     let title = match (&args.title, command) {
         (Some(title), _) => title.clone(),
         (None, "") => "Flame graph".into(),
         (None, command) => shorten(command),
     };
-    let options = SvgOptions {
+    SvgOptions {
         title,
         subtitle: args.subtitle.clone(),
         inverted: args.inverted,
@@ -124,22 +167,22 @@ fn draw(args: &FlamegraphArgs, profile: &Profile, command: &str) -> Result<(), F
         min_width: args.min_width,
         width: args.width.map(|pixels| pixels as usize),
         weight: args.filter.weight(),
-    };
-    draw_to(&args.output, profile, &options, args.sampling.quiet)
+    }
 }
 
 /// Writes the SVG of the first event that has samples.
 pub(crate) fn draw_to(
-    output: &Path,
+    output: Output,
     profile: &Profile,
     options: &SvgOptions,
     quiet: bool,
 ) -> Result<(), Failure> {
     let event = profile.main_event().ok_or(svg::SvgError::NoSamples)?;
     tell_others(profile, event, "drawn", quiet);
-    write_to(output, |out| Ok(svg::write(profile, event, options, out)?))?;
-    if !quiet && output != Path::new("-") {
-        say(format_args!("wrote {}", output.display()));
+    let path = output.path().map(Path::to_owned);
+    output.write(|out| Ok(svg::write(profile, event, options, out)?))?;
+    if let (Some(path), false) = (path, quiet) {
+        say(format_args!("wrote {}", path.display()));
     }
     Ok(())
 }

@@ -1,51 +1,82 @@
-//! Writing of results: to a file that is whole or not there, or to standard output.
+//! Results of commands: to a file that is whole or not there, to a stream, or to standard output.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use rprof_output::{Choice, Destination, OutputError};
 
 use crate::messages::Failure;
+use crate::remedies;
 
-/// Writes to a file, or to standard output for `-`. The file appears under its name only once it is whole;
-/// devices and pipes are written to directly.
+/// Names that outputs get where no other is given. What stands under them is nobody's choice.
+const DEFAULT_NAMES: [&str; 2] = ["flamegraph.svg", "perf.data"];
+
+/// Returns who chose the name of an output.
+pub(crate) fn choice(path: &Path) -> Choice {
+    match DEFAULT_NAMES.iter().any(|name| path == Path::new(name)) {
+        true => Choice::Default,
+        false => Choice::Typed,
+    }
+}
+
+/// Names what helps against an output that cannot be made.
+pub(crate) fn cannot(error: OutputError) -> Failure {
+    match remedies::of_output(&error) {
+        Some(remedy) => anyhow::anyhow!("{error}{remedy}").into(),
+        None => error.into(),
+    }
+}
+
+/// Output of a command, of which it is known that it can be made.
+pub(crate) struct Output {
+    /// Nothing for standard output.
+    to: Option<(Destination, PathBuf)>,
+}
+
+impl Output {
+    /// Looks at what stands at `path`, and whether a file can be made there; `-` is standard output. Done
+    /// before the work whose result goes there.
+    pub(crate) fn prepare(path: &Path) -> Result<Output, Failure> {
+        if path == Path::new("-") {
+            return Ok(Output { to: None });
+        }
+        let to = Destination::of(path, choice(path)).map_err(cannot)?;
+        to.check().map_err(cannot)?;
+        Ok(Output {
+            to: Some((to, path.to_owned())),
+        })
+    }
+
+    /// Path of the output, unless it is standard output.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.to.as_ref().map(|(_, path)| &**path)
+    }
+
+    /// Writes the result. A file appears under its name only once it is whole.
+    pub(crate) fn write(
+        self,
+        write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let Some((to, path)) = self.to else {
+            let what = || "cannot write to standard output".to_owned();
+            let mut out = BufWriter::new(io::stdout().lock());
+            write(&mut out).map_err(|failure| failure.context(what()))?;
+            return Ok(out.flush().with_context(what)?);
+        };
+        let mut out = to.begin().map_err(cannot)?;
+        let what = || format!("cannot write {}", path.display());
+        write(&mut out).map_err(|failure| failure.context(what()))?;
+        out.finish().map_err(cannot)
+    }
+}
+
+/// Writes to a file, or to standard output for `-`.
 pub(crate) fn write_to(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    if path == Path::new("-") {
-        let what = || "cannot write to standard output".to_owned();
-        let mut out = BufWriter::new(io::stdout().lock());
-        write(&mut out).map_err(|failure| failure.context(what()))?;
-        return Ok(out.flush().with_context(what)?);
-    }
-    let what = || format!("cannot write {}", path.display());
-    let cannot = |e: io::Error| anyhow::Error::new(e).context(what());
-    // A device such as /dev/null, or a pipe, is written to as it stands.
-    if std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir()) {
-        let file = (std::fs::File::options().write(true))
-            .open(path)
-            .map_err(cannot)?;
-        let mut out = BufWriter::new(file);
-        write(&mut out).map_err(|failure| failure.context(what()))?;
-        return Ok(out.flush().map_err(cannot)?);
-    }
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-        _ => PathBuf::from("."),
-    };
-    let mut builder = tempfile::Builder::new();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    let file = builder
-        .permissions(mode)
-        .prefix(".rprof")
-        .tempfile_in(folder)
-        .map_err(cannot)?;
-    let mut out = BufWriter::new(file);
-    write(&mut out).map_err(|failure| failure.context(what()))?;
-    let file = out.into_inner().map_err(|e| cannot(e.into_error()))?;
-    file.persist(path).map_err(|e| cannot(e.error))?;
-    Ok(())
+    Output::prepare(path)?.write(write)
 }
 
 #[cfg(test)]

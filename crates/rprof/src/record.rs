@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::Context;
 use rprof_events::{Event, EventError};
 use rprof_launch::Launcher;
+use rprof_output::Destination::{File, Stream};
 use rprof_perf_event::Limits;
 use rprof_recorder::{Output, RecordError, RecordOptions, Recording, RotationPolicy, Summary};
 use rprof_sampler::{Session, SessionBuilder, SessionError};
@@ -21,6 +22,7 @@ use crate::cli::{
     CallGraph, Frequency, OutputArgs, RecordArgs, SamplingArgs, SwitchAt, TargetArgs,
 };
 use crate::messages::{Failure, is_broken_pipe, say};
+use crate::output::{cannot, choice};
 use crate::probes::ProgramFunctions;
 use crate::remedies;
 use crate::signals::Signals;
@@ -154,6 +156,8 @@ const UNWINDING_IDLE: Duration = Duration::from_millis(10);
 /// Output of a recording, and how it is written.
 pub(crate) struct Destination {
     output: Output,
+    /// The stream is standard output, which the command must not print into.
+    is_stdout: bool,
     compression: Option<i32>,
     rotation: Option<RotationPolicy>,
     max_bytes: Option<u64>,
@@ -164,6 +168,7 @@ impl Destination {
     pub(crate) fn file(path: &Path) -> Destination {
         Destination {
             output: Output::File(path.to_owned()),
+            is_stdout: false,
             compression: None,
             rotation: None,
             max_bytes: None,
@@ -191,7 +196,20 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
         max_bytes: args.max_size,
         ..Destination::file(&args.output)
     };
-    if args.output != Path::new("-") {
+    if args.output != Path::new("-") && !is_stdout(&args.output) {
+        // The file itself is made when the events are open.
+        let there = rprof_output::Destination::of(&args.output, choice(&args.output));
+        match there.map_err(cannot)? {
+            // A recording that goes nowhere is that of a file.
+            Stream { .. } if args.output == Path::new("/dev/null") => return Ok(to),
+            Stream { .. } if rotation.is_some() => {
+                return Err(usage(
+                    "--switch-output makes several files; name them with -o FILE, not a stream",
+                ));
+            }
+            Stream { file, .. } => to.output = Output::Stream(file),
+            File(_) => {}
+        }
         return Ok(to);
     }
     if rotation.is_some() {
@@ -206,8 +224,16 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
         ));
     }
     let stdout = std::io::stdout().as_fd().try_clone_to_owned();
+    to.is_stdout = true;
     to.output = Output::Stream(stdout.context("cannot use standard output")?.into());
     Ok(to)
+}
+
+/// Returns true for other names of standard output.
+fn is_stdout(path: &Path) -> bool {
+    ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"]
+        .iter()
+        .any(|name| path == Path::new(name))
 }
 
 /// Result of a recording.
@@ -224,7 +250,6 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     let signals =
         Signals::listen(job.to.rotation.is_some()).context("cannot listen for signals")?;
     let terminal = Terminal::remember();
-    // The command must not print into the stream.
     let is_stream = matches!(job.to.output, Output::Stream(_));
     let command_line = (std::env::args_os())
         .map(|arg| arg.to_string_lossy().into_owned())
@@ -240,7 +265,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     let started = match job.command.split_first() {
         None => Recording::attach(job.builder, options),
         Some((program, args)) => {
-            let launcher = (Launcher::new(program).args(args)).stdout_to_stderr(is_stream);
+            let launcher = (Launcher::new(program).args(args)).stdout_to_stderr(job.to.is_stdout);
             Recording::start(job.builder, &launcher, options)
         }
     };

@@ -1,5 +1,6 @@
 //! Remedies that name flags of this program. The libraries say what stands in the way.
 
+use rprof_output::OutputError;
 use rprof_perf_event::{OpenEventError, Remedy};
 use rprof_recorder::RecordError;
 use rprof_sampler::{Degradation, OpenError, SessionError};
@@ -18,6 +19,7 @@ pub(crate) fn of_failure(error: RecordError) -> anyhow::Error {
              open. Raise the limit (`ulimit -Hn`, or LimitNOFILE= of the service), watch fewer CPUs (-C) or \
              threads (-t), or everything (-a), which takes few for each CPU"
         )),
+        RecordError::Output(refused) => of_output(refused).map(|remedy| format!("{error}{remedy}")),
         _ => None,
     };
     worded.map_or_else(|| error.into(), anyhow::Error::msg)
@@ -39,6 +41,21 @@ fn of_event(refused: &OpenEventError) -> Option<String> {
         _ => return None,
     };
     Some(format!("{}. {remedy}", refused.what_failed()))
+}
+
+/// Returns what helps against an output that cannot be made, to stand behind the message.
+pub(crate) fn of_output(error: &OutputError) -> Option<&'static str> {
+    match error {
+        OutputError::NoReader { .. } => Some(
+            ". Start its reader first, or name a file with -o; `-o - | COMMAND` needs no named pipe",
+        ),
+        OutputError::InTheWay { .. }
+        | OutputError::LinkToDevice { .. }
+        | OutputError::LinkIntoSystem { .. }
+        | OutputError::Create { .. } => Some(". Choose another file with -o"),
+        OutputError::Rename { .. } => Some(". Take it away, or choose another file with -o"),
+        _ => None,
+    }
 }
 
 /// Words a step down, with the flag that would help.

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rprof_perfdata::Feature;
-use rprof_perfdata::output::OutputFile;
+use rprof_output::RecordingFile;
 use rprof_records::{Endian, ProcessEvent, RawBytes, RawRecord};
 
 use super::{RotatingOutput, Sink, wall_clock};
@@ -43,7 +43,7 @@ impl RotatingOutput {
         self.put_aside()?;
         self.before.add(&std::mem::take(&mut self.tally));
         self.set_end(rprof_sampler::monotonic_ns());
-        let output = OutputFile::create(&path).map_err(io::Error::other)?;
+        let output = RecordingFile::create(&path).map_err(io::Error::other)?;
         let events = self.config.events.clone();
         let sink = Sink::file(
             output.file,

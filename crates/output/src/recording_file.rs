@@ -1,45 +1,17 @@
-//! Output files, which replace recordings but nothing else.
+//! [`RecordingFile`]: a recording, which grows under its name and keeps the one before.
 
 use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Reason for which an output file cannot be made.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OutputError {
-    /// Something that must not be replaced stands there.
-    #[error("{} is a {kind}; a recording would destroy it. Choose another file with -o", path.display())]
-    InTheWay {
-        /// The path.
-        path: PathBuf,
-        /// Type of the file that is there.
-        kind: &'static str,
-    },
-    /// The old file could not be moved away.
-    #[error("cannot rename {} to {}: {source}", path.display(), to.display())]
-    Rename {
-        /// The old file.
-        path: PathBuf,
-        /// New name of the old file.
-        to: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The new file could not be made.
-    #[error("cannot create {}: {source}. Choose another file with -o", path.display())]
-    Create {
-        /// The path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-}
+use rustix::fs::OFlags;
+
+use crate::destination::{Choice, Destination};
+use crate::error::OutputError;
 
 /// A new file for a recording.
 #[derive(Debug)]
-pub struct OutputFile {
+pub struct RecordingFile {
     /// Open for writing.
     pub file: File,
     /// Path of the file.
@@ -48,44 +20,33 @@ pub struct OutputFile {
     old: Option<PathBuf>,
 }
 
-impl OutputFile {
-    /// Makes the file, mode 0600. A regular file or symbolic link that stands
+impl RecordingFile {
+    /// Creates the file, mode 0600. A regular file, or a link to one or to nothing, that stands
     /// there is renamed to `PATH.old`, so a link's target is not written to;
     /// `/dev/null` is written to as it is. Under sudo the file is handed to the
     /// user who called it.
     ///
     /// # Errors
     /// [`OutputError`]: nothing was changed, unless the rename had been done.
-    pub fn create(path: &Path) -> Result<OutputFile, OutputError> {
+    pub fn create(path: &Path) -> Result<RecordingFile, OutputError> {
         let create = |source| OutputError::Create {
             path: path.to_owned(),
             source,
         };
         if path == Path::new("/dev/null") {
             let file = File::options().write(true).open(path).map_err(create)?;
-            return Ok(OutputFile {
+            return Ok(RecordingFile {
                 file,
                 path: path.to_owned(),
                 old: None,
             });
         }
+        if let Destination::Stream { .. } = Destination::of(path, Choice::Default)? {
+            // A path that names a descriptor has no name to take.
+            return Err(create(std::io::ErrorKind::InvalidInput.into()));
+        }
         let mut old = None;
-        if let Ok(meta) = fs::symlink_metadata(path) {
-            let kind = meta.file_type();
-            let in_the_way = match () {
-                () if kind.is_dir() => Some("directory"),
-                () if kind.is_fifo() => Some("named pipe"),
-                () if kind.is_socket() => Some("socket"),
-                () if kind.is_char_device() => Some("character device"),
-                () if kind.is_block_device() => Some("block device"),
-                () => None,
-            };
-            if let Some(kind) = in_the_way {
-                return Err(OutputError::InTheWay {
-                    path: path.to_owned(),
-                    kind,
-                });
-            }
+        if fs::symlink_metadata(path).is_ok() {
             let mut to = path.as_os_str().to_owned();
             to.push(".old");
             let to = PathBuf::from(to);
@@ -100,11 +61,11 @@ impl OutputFile {
         }
         let file = (File::options().write(true).create_new(true))
             .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
+            .custom_flags((OFlags::NOFOLLOW | OFlags::CLOEXEC).bits() as i32)
             .open(path)
             .map_err(create)?;
         hand_to_sudo_user(&file);
-        Ok(OutputFile {
+        Ok(RecordingFile {
             file,
             path: path.to_owned(),
             old,
@@ -135,6 +96,7 @@ fn hand_to_sudo_user(file: &File) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kind::Kind;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
@@ -142,7 +104,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("perf.data");
         fs::write(&path, "first").unwrap();
-        let made = OutputFile::create(&path).unwrap();
+        let made = RecordingFile::create(&path).unwrap();
         assert_eq!(
             fs::read(dir.path().join("perf.data.old")).unwrap(),
             b"first"
@@ -151,14 +113,15 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         made.discard();
         assert_eq!(fs::read(&path).unwrap(), b"first");
-        let error = OutputFile::create(dir.path()).unwrap_err();
-        assert!(matches!(
+        let error = RecordingFile::create(dir.path()).unwrap_err();
+        let is_directory = matches!(
             error,
             OutputError::InTheWay {
-                kind: "directory",
+                kind: Kind::Directory,
                 ..
             }
-        ));
+        );
+        assert!(is_directory, "{error:?}");
     }
 
     #[test]
@@ -167,7 +130,7 @@ mod tests {
         let (target, link) = (dir.path().join("precious"), dir.path().join("perf.data"));
         fs::write(&target, "precious").unwrap();
         std::os::unix::fs::symlink(&target, &link).unwrap();
-        OutputFile::create(&link).unwrap();
+        RecordingFile::create(&link).unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"precious");
         assert!(!fs::symlink_metadata(&link).unwrap().is_symlink());
     }

@@ -1,0 +1,229 @@
+//! [`Destination`]: what an output goes to, by what stands at its path.
+
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+use rustix::io::Errno;
+
+use crate::error::OutputError;
+use crate::kind::{Kind, is_harmless_device};
+use crate::pending::PendingFile;
+use crate::{link, named_descriptor};
+
+/// Origin of the name of an output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    /// The user typed the name, so what stands there may be meant.
+    Typed,
+    /// The name is a default, and the current folder may be anybody's: regular files only.
+    Default,
+}
+
+/// What an output goes to.
+#[derive(Debug)]
+pub enum Destination {
+    /// A new file, in place of the regular file or link that stands there, if any does.
+    File(PathBuf),
+    /// A device, a FIFO or a descriptor, which is open and is written to as it stands.
+    Stream {
+        /// Open for writing.
+        file: File,
+        /// Name, for messages.
+        path: PathBuf,
+    },
+}
+
+impl Destination {
+    /// Classifies what stands at `path`, and opens it if it is not a file to be replaced. Never waits, and
+    /// opens no device but those that opening does nothing to.
+    ///
+    /// # Errors
+    /// [`OutputError`], where what stands there is not to be written to.
+    pub fn of(path: &Path, choice: Choice) -> Result<Destination, OutputError> {
+        let create = |source| OutputError::Create {
+            path: path.to_owned(),
+            source,
+        };
+        if let Some(number) = named_descriptor::number(path) {
+            return Ok(Destination::Stream {
+                file: named_descriptor::open(number).map_err(create)?,
+                path: path.to_owned(),
+            });
+        }
+        // Held from here on, so that what is looked at is what is opened.
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let held = match open(path, flags, Mode::empty()) {
+            Ok(held) => held,
+            // Making the file tells more of a folder that is not there.
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Destination::File(path.to_owned())),
+            Err(error) => return Err(create(error.into())),
+        };
+        let stat = fstat(&held).map_err(|error| create(error.into()))?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Ok(Destination::File(path.to_owned())),
+            FileType::Symlink => {
+                link::check(path)?;
+                Ok(Destination::File(path.to_owned()))
+            }
+            kind => {
+                let is_meant = choice == Choice::Typed;
+                match is_meant && (kind == FileType::Fifo || is_harmless_device(&stat)) {
+                    true => Ok(Destination::Stream {
+                        file: open_held(&held, path)?,
+                        path: path.to_owned(),
+                    }),
+                    false => Err(OutputError::InTheWay {
+                        path: path.to_owned(),
+                        kind: Kind::of(kind),
+                    }),
+                }
+            }
+        }
+    }
+
+    /// Begins to write a result.
+    ///
+    /// # Errors
+    /// [`OutputError::Create`]: the folder is not there, or may not be written to.
+    pub fn begin(self) -> Result<PendingFile, OutputError> {
+        match self {
+            Destination::File(path) => PendingFile::beside(&path),
+            Destination::Stream { file, path } => Ok(PendingFile::stream(file, path)),
+        }
+    }
+
+    /// Checks that a file can be made, by making one beside it and taking it away again. Done before work
+    /// whose result would be lost.
+    ///
+    /// # Errors
+    /// [`OutputError::Create`].
+    pub fn check(&self) -> Result<(), OutputError> {
+        match self {
+            Destination::File(path) => PendingFile::beside(path).map(drop),
+            Destination::Stream { .. } => Ok(()),
+        }
+    }
+}
+
+/// Opens for writing what is held, without waiting for a reader.
+fn open_held(held: &OwnedFd, path: &Path) -> Result<File, OutputError> {
+    let create = |source| OutputError::Create {
+        path: path.to_owned(),
+        source,
+    };
+    let again = format!("/proc/self/fd/{}", held.as_fd().as_raw_fd());
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file: File = match open(again, flags, Mode::empty()) {
+        Ok(file) => file.into(),
+        Err(Errno::NXIO) => {
+            return Err(OutputError::NoReader {
+                path: path.to_owned(),
+            });
+        }
+        Err(error) => return Err(create(error.into())),
+    };
+    named_descriptor::wait_when_full(&file).map_err(create)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::fs::symlink;
+
+    fn of(path: &Path, choice: Choice) -> Result<Destination, OutputError> {
+        Destination::of(path, choice)
+    }
+
+    #[test]
+    fn fifos_need_a_reader_and_a_typed_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        let mode = Mode::from_raw_mode(0o600);
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
+        let nobody = of(&path, Choice::Typed);
+        assert!(
+            matches!(nobody, Err(OutputError::NoReader { .. })),
+            "{nobody:?}"
+        );
+        // Open for reading and writing, which waits for nobody.
+        let mut reader = File::options().read(true).write(true).open(&path).unwrap();
+        let default = of(&path, Choice::Default);
+        let refused = matches!(
+            default,
+            Err(OutputError::InTheWay {
+                kind: Kind::NamedPipe,
+                ..
+            })
+        );
+        assert!(refused, "{default:?}");
+        let mut pending = of(&path, Choice::Typed).unwrap().begin().unwrap();
+        pending.write_all(b"text").unwrap();
+        pending.finish().unwrap();
+        let mut text = [0; 4];
+        reader.read_exact(&mut text).unwrap();
+        assert_eq!(&text, b"text");
+    }
+
+    #[test]
+    fn devices_are_written_to_where_they_are_typed_and_harmless() {
+        let full = Path::new("/dev/full");
+        assert!(matches!(
+            of(full, Choice::Typed),
+            Ok(Destination::Stream { .. })
+        ));
+        assert!(matches!(
+            of(full, Choice::Default),
+            Err(OutputError::InTheWay { .. })
+        ));
+        let other = of(Path::new("/dev/urandom"), Choice::Typed);
+        assert!(
+            matches!(other, Err(OutputError::InTheWay { .. })),
+            "{other:?}"
+        );
+        let folder = of(Path::new("/"), Choice::Typed);
+        assert!(
+            matches!(folder, Err(OutputError::InTheWay { .. })),
+            "{folder:?}"
+        );
+    }
+
+    #[test]
+    fn links_lead_to_files_or_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = |name: &str, to: &str| {
+            let path = folder.path().join(name);
+            symlink(to, &path).unwrap();
+            of(&path, Choice::Typed)
+        };
+        std::fs::write(folder.path().join("file"), "x").unwrap();
+        for (name, to) in [("good", "file"), ("dangling", "nothing"), ("twice", "good")] {
+            let got = link(name, to);
+            assert!(matches!(got, Ok(Destination::File(_))), "{got:?}");
+        }
+        for (name, to) in [("dir", "."), ("self", "self")] {
+            let got = link(name, to);
+            // A link to itself leads to nothing.
+            let fine = matches!(got, Err(OutputError::LinkToDevice { .. })) || name == "self";
+            assert!(fine, "{got:?}");
+        }
+        for (name, to) in [
+            ("null", "/dev/null"),
+            ("null-2", "null"),
+            ("out", "/dev/stdout"),
+            ("exe", "/proc/self/exe"),
+            ("missing", "/proc/nothing"),
+        ] {
+            let got = link(name, to);
+            assert!(
+                matches!(got, Err(OutputError::LinkIntoSystem { .. })),
+                "{got:?}"
+            );
+        }
+        let stdin = of(Path::new("/dev/stdin"), Choice::Typed);
+        assert!(stdin.is_err(), "{stdin:?}");
+    }
+}

@@ -1,0 +1,39 @@
+//! Files that a command makes: what may be written at a path, and writing it whole or not at all.
+//!
+//! The folder that an output goes to may belong to somebody else, who may have put a link, a FIFO or a device
+//! under the name that will be written. So every output is classified first ([`Destination`]):
+//!
+//! | at the path stands | what happens |
+//! |---|---|
+//! | nothing, a regular file | a new file takes its place; the old one is never written into |
+//! | a link to a regular file, or to nothing | the link is replaced, what it leads to stays as it is |
+//! | a link to anything else, or into `/proc`, `/sys` or `/dev` | refused |
+//! | a FIFO that has a reader | written to, if the user typed the name |
+//! | `/dev/null`, `/dev/zero`, `/dev/full`, `/dev/tty` | written to, if the user typed the name |
+//! | `/dev/stdout`, `/dev/stderr`, `/dev/fd/N`, `/proc/self/fd/N` | the descriptor is written to |
+//! | any other device, a socket, a directory | refused |
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`destination`] | [`Destination`]: the table above |
+//! | [`pending`] | [`PendingFile`]: results, which appear under their name once they are whole |
+//! | [`recording_file`] | [`RecordingFile`]: recordings, which grow under their name, and keep the one before |
+//! | [`temporary`] | [`private_folder`]: temporary files that nobody else reaches |
+//!
+//! Nothing here is about what is written.
+
+pub mod destination;
+mod error;
+mod kind;
+mod link;
+mod named_descriptor;
+pub mod pending;
+pub mod recording_file;
+pub mod temporary;
+
+pub use destination::{Choice, Destination};
+pub use error::OutputError;
+pub use kind::Kind;
+pub use pending::PendingFile;
+pub use recording_file::RecordingFile;
+pub use temporary::private_folder;

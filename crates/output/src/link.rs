@@ -1,0 +1,55 @@
+//! Symbolic links under the name of an output.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, stat};
+
+use crate::error::OutputError;
+use crate::kind::Kind;
+
+/// Most links in a row, as in the kernel.
+const MOST_LINKS: usize = 40;
+
+/// Checks that a link may be replaced: it leads, by whatever links, to a regular file or to nothing, and
+/// at no step into a file system of the kernel. `/dev/stdout` is such a link, and whoever replaces it
+/// takes it from the whole machine.
+pub(crate) fn check(path: &Path) -> Result<(), OutputError> {
+    let mut at = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let folder = match at.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        // A folder that is not there holds nothing that could be written to.
+        let Ok(folder) = fs::canonicalize(folder) else {
+            break;
+        };
+        if let Some(into) = system_part(&folder) {
+            return Err(OutputError::LinkIntoSystem {
+                path: path.to_owned(),
+                into: into.into(),
+            });
+        }
+        match fs::read_link(&at) {
+            Ok(target) => at = folder.join(target),
+            Err(_) => break,
+        }
+    }
+    match stat(path) {
+        Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Ok(()),
+            other => Err(OutputError::LinkToDevice {
+                path: path.to_owned(),
+                kind: Kind::of(other),
+            }),
+        },
+        Err(_) => Ok(()),
+    }
+}
+
+/// Returns the file system of the kernel that a folder is in. `/dev/shm` is an ordinary one.
+fn system_part(folder: &Path) -> Option<&'static str> {
+    let part = (["/proc", "/sys", "/dev"].into_iter()).find(|part| folder.starts_with(part));
+    part.filter(|_| !folder.starts_with("/dev/shm"))
+}

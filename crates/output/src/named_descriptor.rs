@@ -1,0 +1,92 @@
+//! Paths that name an open descriptor, such as `/dev/stdout` and the `/dev/fd/63` of a shell's `>(COMMAND)`.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+/// Returns the number of the descriptor that a path names. Paths are compared as they are written: a
+/// link elsewhere that leads here names a file.
+pub(crate) fn number(path: &Path) -> Option<u32> {
+    match path.to_str()? {
+        "/dev/stdout" => Some(1),
+        "/dev/stderr" => Some(2),
+        text => {
+            let digits = (text.strip_prefix("/dev/fd/"))
+                .or_else(|| text.strip_prefix("/proc/self/fd/"))
+                .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
+            digits.parse().ok()
+        }
+    }
+}
+
+/// Opens a descriptor of this process again, for writing. What a regular file holds stays.
+///
+/// # Errors
+/// The error of the system: there is no such descriptor, or it is one of a socket.
+pub(crate) fn open(number: u32) -> io::Result<File> {
+    match number {
+        1 => return Ok(io::stdout().as_fd().try_clone_to_owned()?.into()),
+        2 => return Ok(io::stderr().as_fd().try_clone_to_owned()?.into()),
+        _ => {}
+    }
+    let path = format!("/proc/self/fd/{number}");
+    let kind = fs::metadata(&path)?.file_type();
+    if kind.is_block_device() || kind.is_dir() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // Whoever holds the other end of a pipe is there already, or never will be.
+    let flags = OFlags::NOCTTY | OFlags::NONBLOCK;
+    let file = (File::options().append(true))
+        .custom_flags(flags.bits() as i32)
+        .open(path)?;
+    wait_when_full(&file)?;
+    Ok(file)
+}
+
+/// Makes writes wait again, on a descriptor that was opened without blocking.
+pub(crate) fn wait_when_full(file: &File) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(file)?;
+    Ok(rustix::fs::fcntl_setfl(file, flags - OFlags::NONBLOCK)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn only_whole_numbers_of_descriptors_are_named() {
+        let of = |path: &str| number(Path::new(path));
+        assert_eq!(of("/dev/stdout"), Some(1));
+        assert_eq!(of("/dev/fd/63"), Some(63));
+        assert_eq!(of("/proc/self/fd/2"), Some(2));
+        for path in [
+            "/dev/fd/",
+            "/dev/fd/+1",
+            "/dev/fd/1/x",
+            "stdout",
+            "/dev/null",
+            "/dev/fd/99999999999",
+        ] {
+            assert_eq!(of(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_pipe_is_written_to_by_its_number() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let mut file = open(writer.as_raw_fd() as u32).unwrap();
+        drop(writer);
+        file.write_all(b"text").unwrap();
+        drop(file);
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "text");
+        assert!(open(99_999).is_err());
+    }
+}

@@ -1,0 +1,125 @@
+//! [`PendingFile`]: a result that appears under its name once it is whole.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempPath;
+
+use crate::error::OutputError;
+
+/// A result that is being written. Dropped before [`finish`](Self::finish), it leaves what stood under its
+/// name as it was; of a stream, what was written remains.
+#[derive(Debug)]
+pub struct PendingFile {
+    out: BufWriter<File>,
+    path: PathBuf,
+    /// Name of the file until it is finished; nothing for a stream.
+    temporary: Option<TempPath>,
+}
+
+impl PendingFile {
+    /// Creates a temporary file in the folder of `path`, with mode 0644 less the umask.
+    pub(crate) fn beside(path: &Path) -> Result<PendingFile, OutputError> {
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let file = (tempfile::Builder::new().prefix(".rprof"))
+            .make_in(folder, |path| {
+                (File::options().write(true).create_new(true))
+                    .mode(0o644)
+                    .open(path)
+            })
+            .map_err(|source| OutputError::Create {
+                path: path.to_owned(),
+                source,
+            })?;
+        let (file, temporary) = file.into_parts();
+        Ok(PendingFile {
+            out: BufWriter::new(file),
+            path: path.to_owned(),
+            temporary: Some(temporary),
+        })
+    }
+
+    pub(crate) fn stream(file: File, path: PathBuf) -> PendingFile {
+        PendingFile {
+            out: BufWriter::new(file),
+            path,
+            temporary: None,
+        }
+    }
+
+    /// Writes what is buffered, and gives the file its name, in place of what stood there.
+    ///
+    /// # Errors
+    /// [`OutputError::Write`]; what stood there is left as it was.
+    pub fn finish(mut self) -> Result<(), OutputError> {
+        let flushed = self.out.flush();
+        let named = flushed.and_then(|()| match self.temporary {
+            Some(temporary) => temporary.persist(&self.path).map_err(|e| e.error),
+            None => Ok(()),
+        });
+        named.map_err(|source| OutputError::Write {
+            path: self.path,
+            source,
+        })
+    }
+}
+
+impl Write for PendingFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_not_finished_leaves_the_old_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        std::fs::write(&path, "old").unwrap();
+        let mut half = PendingFile::beside(&path).unwrap();
+        half.write_all(b"half").unwrap();
+        half.flush().unwrap();
+        drop(half);
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        let mut whole = PendingFile::beside(&path).unwrap();
+        whole.write_all(b"new").unwrap();
+        whole.finish().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_file_that_a_link_leads_to_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let (precious, link) = (folder.path().join("precious"), folder.path().join("out"));
+        std::fs::write(&precious, "precious").unwrap();
+        std::os::unix::fs::symlink(&precious, &link).unwrap();
+        let mut file = PendingFile::beside(&link).unwrap();
+        file.write_all(b"new").unwrap();
+        file.finish().unwrap();
+        assert_eq!(std::fs::read(&precious).unwrap(), b"precious");
+        assert_eq!(std::fs::read(&link).unwrap(), b"new");
+    }
+
+    #[test]
+    fn errors_name_no_temporary_file() {
+        let error = PendingFile::beside(Path::new("/no/such/folder/out")).unwrap_err();
+        let text = error.to_string();
+        assert_eq!(
+            text,
+            "cannot create /no/such/folder/out: No such file or directory (os error 2)"
+        );
+    }
+}
