@@ -4,13 +4,14 @@
 //!
 //! Source: debuginfod-client-config(7), and the folder that the client of elfutils 0.188 makes.
 
+use crate::folder::Folder;
 use rprof_image::{BuildId, RemoteKind};
-use std::fs::{self, DirBuilder, Metadata, Permissions};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use tempfile::NamedTempFile;
 
 /// State of a file in the cache.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,114 +40,138 @@ impl Cache {
     }
 
     pub(crate) fn look(&self, build_id: &BuildId, kind: RemoteKind) -> Cached {
-        let path = self.path(build_id, kind);
-        let Ok(metadata) = fs::metadata(&path) else {
-            return Cached::Unknown;
-        };
-        if !metadata.is_file() {
-            return Cached::Unknown;
-        }
-        if metadata.len() > 0 {
-            return Cached::File(path);
-        }
-        match age(&metadata) <= self.seconds("cache_miss_s", 600) {
-            true => Cached::Missing,
-            false => Cached::Unknown,
+        let entry = Folder::open(&self.root).and_then(|root| {
+            let folder = root.child(OsStr::new(&build_id.to_string()))?;
+            let metadata = folder.metadata(OsStr::new(kind.name()))?;
+            Ok((root, metadata))
+        });
+        match entry {
+            Ok((_, metadata)) if !metadata.is_file() => Cached::Unknown,
+            Ok((_, metadata)) if metadata.len() > 0 => Cached::File(self.path(build_id, kind)),
+            Ok((root, metadata)) if age(&metadata) <= seconds(&root, "cache_miss_s", 600) => {
+                Cached::Missing
+            }
+            _ => Cached::Unknown,
         }
     }
 
     /// Creates a temporary file to download into, in the folder of its final place.
-    pub(crate) fn begin(&self, build_id: &BuildId, kind: RemoteKind) -> io::Result<NamedTempFile> {
-        let path = self.path(build_id, kind);
-        let folder = path.parent().unwrap_or(&self.root);
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)?;
+    pub(crate) fn begin(&self, build_id: &BuildId, kind: RemoteKind) -> io::Result<Download> {
+        let folder_name = build_id.to_string();
+        let folder = Folder::create(&self.root)?.create_child(OsStr::new(&folder_name))?;
         // The name that elfutils gives such files as well, so that either cleans up after the other.
-        let prefix = format!("{}.", kind.name());
-        tempfile::Builder::new().prefix(&prefix).tempfile_in(folder)
+        let (name, file) = folder.create_temporary(&format!("{}.", kind.name()))?;
+        Ok(Download {
+            file,
+            path: self.root.join(folder_name).join(&name),
+            folder,
+            name,
+            is_kept: false,
+        })
     }
 
     /// Moves a complete file to its final place, atomically.
     pub(crate) fn keep(
         &self,
-        file: NamedTempFile,
+        file: Download,
         build_id: &BuildId,
         kind: RemoteKind,
     ) -> io::Result<PathBuf> {
-        let path = self.path(build_id, kind);
-        file.as_file()
-            .set_permissions(Permissions::from_mode(0o400))?;
-        file.persist(&path).map_err(|error| error.error)?;
-        Ok(path)
+        file.keep(kind, 0o400)?;
+        Ok(self.path(build_id, kind))
     }
 
     /// Marks a file that servers do not have.
     pub(crate) fn keep_missing(&self, build_id: &BuildId, kind: RemoteKind) -> io::Result<()> {
-        let file = self.begin(build_id, kind)?;
-        file.as_file()
-            .set_permissions(Permissions::from_mode(0o000))?;
-        let path = self.path(build_id, kind);
-        file.persist(path).map(drop).map_err(|error| error.error)
+        self.begin(build_id, kind)?.keep(kind, 0o000)
     }
 
     /// Removes files that were not read for a week (or `max_unused_age_s`), at most once a day
     /// (`cache_clean_interval_s`). Links are not followed out of the cache, and only folders named
-    /// like a build-id are touched.
+    /// like a build-id are touched. The cache of another user is left as it is.
     pub(crate) fn clean(&self) -> io::Result<()> {
-        const STAMP: &str = "cache_clean_interval_s";
-        let stamp = self.root.join(STAMP);
-        let interval = self.seconds(STAMP, 86_400);
-        match fs::metadata(&stamp) {
-            Ok(metadata) if age(&metadata) <= interval => return Ok(()),
-            Ok(_) => {}
-            Err(_) => {
-                DirBuilder::new()
-                    .recursive(true)
-                    .mode(0o700)
-                    .create(&self.root)?;
-                return fs::write(&stamp, interval.as_secs().to_string());
-            }
+        let stamp = OsStr::new("cache_clean_interval_s");
+        let root = Folder::create(&self.root)?;
+        if !root.is_ours()? {
+            return Ok(());
         }
-        fs::write(&stamp, interval.as_secs().to_string())?;
-        let unused = self.seconds("max_unused_age_s", 604_800);
-        for folder in fs::read_dir(&self.root)?.filter_map(Result::ok) {
-            let is_hex = |byte: &u8| byte.is_ascii_hexdigit();
-            let name = folder.file_name();
-            let is_build_id = name.as_encoded_bytes().iter().all(is_hex);
-            if !is_build_id || !folder.file_type().is_ok_and(|kind| kind.is_dir()) {
+        let interval = seconds(&root, "cache_clean_interval_s", 86_400);
+        let text = interval.as_secs().to_string();
+        match root.metadata(stamp) {
+            Ok(metadata) if metadata.is_file() && age(&metadata) <= interval => return Ok(()),
+            Ok(_) => root.write_text(stamp, &text)?,
+            Err(_) => return root.write_text(stamp, &text),
+        }
+        let unused = seconds(&root, "max_unused_age_s", 604_800);
+        for name in root.names()? {
+            let is_build_id = (name.as_encoded_bytes().iter()).all(u8::is_ascii_hexdigit);
+            if !is_build_id {
                 continue;
             }
-            clean_folder(&folder.path(), unused);
+            if let Ok(folder) = root.child(&name) {
+                clean_folder(&folder, unused);
+                // Fails unless it is empty.
+                root.remove_folder(&name).ok();
+            }
         }
         Ok(())
     }
+}
 
-    /// Reads the number of seconds in a control file.
-    fn seconds(&self, name: &str, default: u64) -> Duration {
-        let text = fs::read_to_string(self.root.join(name)).unwrap_or_default();
-        Duration::from_secs(text.trim().parse().unwrap_or(default))
+/// A temporary file in the cache, which is removed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Download {
+    file: File,
+    folder: Folder,
+    name: OsString,
+    path: PathBuf,
+    is_kept: bool,
+}
+
+impl Download {
+    pub(crate) fn as_file(&self) -> &File {
+        &self.file
+    }
+
+    /// Path by which the file can be read.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives the file its name and mode.
+    fn keep(mut self, kind: RemoteKind, mode: u32) -> io::Result<()> {
+        self.file.set_permissions(Permissions::from_mode(mode))?;
+        self.folder.rename(&self.name, OsStr::new(kind.name()))?;
+        self.is_kept = true;
+        Ok(())
     }
 }
 
-fn clean_folder(folder: &Path, unused: Duration) {
-    let Ok(files) = fs::read_dir(folder) else {
-        return;
-    };
-    for file in files.filter_map(Result::ok) {
-        // Not of what a link leads to.
-        let Ok(metadata) = file.metadata() else {
+impl Drop for Download {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.folder.remove(&self.name).ok();
+        }
+    }
+}
+
+/// Reads the number of seconds in a control file.
+fn seconds(root: &Folder, name: &str, default: u64) -> Duration {
+    let text = root.read_text(OsStr::new(name)).unwrap_or_default();
+    Duration::from_secs(text.trim().parse().unwrap_or(default))
+}
+
+fn clean_folder(folder: &Folder, unused: Duration) {
+    for name in folder.names().unwrap_or_default() {
+        let Ok(metadata) = folder.metadata(&name) else {
             continue;
         };
         let used = metadata.accessed().into_iter().chain(metadata.modified());
         let idle = used.max().map_or(Duration::ZERO, since);
         if metadata.is_file() && idle > unused {
-            fs::remove_file(file.path()).ok();
+            folder.remove(&name).ok();
         }
     }
-    // Fails unless it is empty.
-    fs::remove_dir(folder).ok();
 }
 
 fn age(metadata: &Metadata) -> Duration {
@@ -161,7 +186,7 @@ fn since(time: SystemTime) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::FileTimes;
+    use std::fs::{self, FileTimes};
     use std::io::Write;
 
     fn set_age(path: &Path, days: u64) {
@@ -186,8 +211,8 @@ mod tests {
         fs::set_permissions(&path, Permissions::from_mode(0o400)).unwrap();
         set_age(&path, 1);
         assert_eq!(cache.look(&id, kind), Cached::Unknown);
-        let mut file = cache.begin(&id, kind).unwrap();
-        file.write_all(b"x").unwrap();
+        let file = cache.begin(&id, kind).unwrap();
+        file.as_file().write_all(b"x").unwrap();
         assert_eq!(
             cache.look(&id, kind),
             Cached::Unknown,
@@ -221,5 +246,29 @@ mod tests {
         assert!(!old.exists());
         assert!(new.join("debuginfo").exists());
         assert!(foreign.join("debuginfo").exists());
+    }
+
+    #[test]
+    fn what_a_link_in_the_cache_leads_to_stays_as_it_is() {
+        let tmp = tempfile::tempdir().unwrap();
+        let path = |name: &str| tmp.path().join(name);
+        fs::create_dir_all(path("cache")).unwrap();
+        fs::create_dir_all(path("elsewhere")).unwrap();
+        for file in ["precious", "elsewhere/debuginfo"] {
+            fs::write(path(file), "precious").unwrap();
+            set_age(&path(file), 30);
+        }
+        std::os::unix::fs::symlink(path("precious"), path("cache/cache_clean_interval_s")).unwrap();
+        let id = BuildId::new(&[0xab; 20]).unwrap();
+        let folder = path("cache").join(id.to_string());
+        std::os::unix::fs::symlink(path("elsewhere"), folder).unwrap();
+        let cache = Cache::new(path("cache"));
+        cache.clean().unwrap_err();
+        assert_eq!(cache.look(&id, RemoteKind::DebugInfo), Cached::Unknown);
+        cache.begin(&id, RemoteKind::DebugInfo).unwrap_err();
+        cache.keep_missing(&id, RemoteKind::DebugInfo).unwrap_err();
+        for file in ["precious", "elsewhere/debuginfo"] {
+            assert_eq!(fs::read(path(file)).unwrap(), b"precious");
+        }
     }
 }

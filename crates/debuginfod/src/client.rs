@@ -122,7 +122,10 @@ impl Client {
                 }
                 Ok(None) => {}
                 Err(error) => {
-                    if matches!(error, Failure::Slow { .. } | Failure::Server { .. }) {
+                    if matches!(
+                        error,
+                        Failure::Slow { .. } | Failure::Server { .. } | Failure::Redirect { .. }
+                    ) {
                         given_up.store(true, Ordering::Relaxed);
                     }
                     failure = Some(error);

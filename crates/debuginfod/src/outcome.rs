@@ -56,6 +56,16 @@ pub enum Failure {
         /// HTTP status code.
         status: u16,
     },
+    /// The server sent the request on to another one.
+    #[error(
+        "{url} sends on to {to}, another server, which is not asked; name it in DEBUGINFOD_URLS if you trust it"
+    )]
+    Redirect {
+        /// The server.
+        url: String,
+        /// Scheme, host and port of the other server.
+        to: String,
+    },
     /// The server was too slow.
     #[error(
         "{url} sends too little in {} s; a larger DEBUGINFOD_TIMEOUT waits longer",

@@ -4,13 +4,16 @@
 //! resolution, a handshake or a read cannot be interrupted, but nobody has to wait for them.
 
 use crate::outcome::Failure;
+use crate::redirect::{Refused, follow};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
-use ureq::{Agent, Timeout};
+use ureq::http::header::LOCATION;
+use ureq::http::{Response, Uri};
+use ureq::{Agent, Body, Timeout};
 
 /// Limits of a download.
 pub(crate) struct Limits<'a> {
@@ -44,8 +47,8 @@ enum End {
 const ENOUGH: u64 = 100 << 10;
 /// Interval at which time limits and cancellation are checked.
 const TICK: Duration = Duration::from_millis(50);
-/// Most redirects: servers send one to the place of the file, and some another to a mirror.
-const MAX_REDIRECTS: u32 = 4;
+/// Most redirects: servers send one to the place of the file, and some one more from HTTP to HTTPS.
+const MAX_REDIRECTS: usize = 4;
 
 /// Downloads `url`/`path` into `file`. Returns its size in bytes, or `None` if the server does not
 /// have it. `progress` is called with bytes received and, if known, expected.
@@ -142,7 +145,8 @@ impl Job {
                 // Never from https to http.
                 .https_only(self.server.to_ascii_lowercase().starts_with("https:"))
                 .http_status_as_error(false)
-                .max_redirects(MAX_REDIRECTS)
+                // `ask` follows them, if they lead nowhere else.
+                .max_redirects(0)
                 .timeout_global(Some(self.left))
                 .timeout_connect(Some(self.patience))
                 .timeout_recv_response(Some(self.patience))
@@ -150,10 +154,7 @@ impl Job {
                 .user_agent(concat!("rprof/", env!("CARGO_PKG_VERSION")))
                 .build(),
         );
-        let response = agent
-            .get(&self.whole)
-            .call()
-            .map_err(|e| self.failure(&e))?;
+        let response = self.ask(&agent)?;
         match response.status().as_u16() {
             200 => {}
             404 | 410 => return Err(None),
@@ -199,6 +200,33 @@ impl Job {
             self.state.received.store(received, Ordering::Relaxed);
         }
         Ok(End::Done(received))
+    }
+
+    /// Requests the file, and follows redirects on the same server.
+    fn ask(&self, agent: &Agent) -> Result<Response<Body>, Option<Failure>> {
+        let server_error = |error: &str| {
+            Some(Failure::Server {
+                url: self.server.clone(),
+                error: error.into(),
+            })
+        };
+        let mut uri: Uri = (self.whole.parse()).map_err(|_| server_error("it is no address"))?;
+        for _ in 0..=MAX_REDIRECTS {
+            let response = agent.get(&uri).call().map_err(|e| self.failure(&e))?;
+            if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+                return Ok(response);
+            }
+            let location = response.headers().get(LOCATION);
+            let location = location.and_then(|text| text.to_str().ok()).unwrap_or("");
+            uri = follow(&uri, location).map_err(|refused| match refused {
+                Refused::NoAddress => server_error("its redirect leads to no address"),
+                Refused::Elsewhere(to) => Some(Failure::Redirect {
+                    url: self.server.clone(),
+                    to,
+                }),
+            })?;
+        }
+        Err(server_error("too many redirects"))
     }
 
     fn failure(&self, error: &ureq::Error) -> Failure {

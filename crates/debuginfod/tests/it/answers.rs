@@ -305,6 +305,26 @@ fn redirects_are_followed_some_times() {
 }
 
 #[test]
+fn redirects_to_another_server_are_not_followed_but_told() {
+    let other = Server::new(|_, stream| reply(stream, "200 OK", RIGHT));
+    let to = other.url.clone();
+    let server = Server::new(move |path, stream| {
+        write!(
+            stream,
+            "HTTP/1.1 302 Found\r\nLocation: {to}{path}\r\nContent-Length: 0\r\n\r\n"
+        )
+    });
+    let failure = Asker::new(&[&server.url]).fails();
+    assert!(matches!(failure, Failure::Redirect { .. }), "{failure}");
+    let text = failure.to_string();
+    assert!(
+        text.contains(&other.url) && text.contains("DEBUGINFOD_URLS"),
+        "{text}"
+    );
+    assert_eq!(other.asked(), Vec::<String>::new());
+}
+
+#[test]
 fn the_total_time_is_bounded() {
     // Always enough not to be slow.
     let server = Server::new(|_, stream| {
