@@ -1,5 +1,10 @@
 //! The top functions as CSV, with a line of headings.
+//!
+//! Spreadsheets take a cell that begins with `=`, `+`, `-` or `@` for a formula, which may send what is in
+//! other cells elsewhere. Names come from strangers, so one that begins so gets a quote in front.
+//! Source: OWASP, "CSV Injection".
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use rprof_profile::Profile;
@@ -34,8 +39,8 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
         for row in rows {
             let number = |n: Option<i32>| n.map_or(String::new(), |n| n.to_string());
             csv.write_record([
-                &*event,
-                row.comm.as_deref().unwrap_or(""),
+                &text(&event),
+                &text(row.comm.as_deref().unwrap_or("")),
                 &number(row.top.key.pid),
                 &number(row.top.key.tid),
                 &format!("{:.4}", percent(row.top.self_weight, whole)),
@@ -43,11 +48,34 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
                 &row.top.self_weight.to_string(),
                 &row.top.total_weight.to_string(),
                 &row.top.self_samples.to_string(),
-                row.symbol.as_deref().unwrap_or(""),
-                row.object.as_deref().unwrap_or(""),
-                row.line.as_deref().unwrap_or(""),
+                &text(row.symbol.as_deref().unwrap_or("")),
+                &text(row.object.as_deref().unwrap_or("")),
+                &text(row.line.as_deref().unwrap_or("")),
             ])?;
         }
     }
     csv.flush()
+}
+
+/// Returns a name that no spreadsheet takes for a formula.
+fn text(name: &str) -> Cow<'_, str> {
+    match name.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        true => Cow::Owned(format!("'{name}")),
+        false => Cow::Borrowed(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_no_formulas() {
+        for name in ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx"] {
+            assert_eq!(text(name), format!("'{name}"));
+        }
+        for name in ["main", "[unknown]", "a=b", ""] {
+            assert!(matches!(text(name), Cow::Borrowed(_)));
+        }
+    }
 }

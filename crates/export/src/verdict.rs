@@ -2,7 +2,8 @@
 
 use rprof_profile::Profile;
 
-use crate::names::{CleanName, CleanNames};
+use crate::clean::brief;
+use crate::names::CleanNames;
 use crate::rows::percent;
 
 /// Returns the verdict, line by line: stacks, frames, losses, warnings. Empty lines of
@@ -32,7 +33,7 @@ pub fn lines(profile: &Profile) -> Vec<String> {
                 continue;
             }
             let remedy = reason.remedy().map_or(String::new(), |r| format!(". {r}"));
-            let object = CleanName::new(object);
+            let object = brief(object);
             lines.push(format!(
                 "  {share:.1}% lack one in {object}: {reason}{remedy}"
             ));

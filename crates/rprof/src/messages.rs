@@ -3,15 +3,15 @@
 use std::fmt::Display;
 use std::io;
 
-use rprof_export::clean::clean;
+use rprof_export::clean::{clean, shorten_words};
 
 /// Prints a line to stderr, under rprof's name.
 #[allow(clippy::print_stderr, reason = "this is where the binary prints")]
 ///
 /// Names in it, of files or functions, may hold anything: no control character of
-/// theirs reaches the terminal.
+/// theirs reaches the terminal, and none is longer than a few lines.
 pub(crate) fn say(message: impl Display) {
-    anstream::eprintln!("rprof: {}", clean(&message.to_string()));
+    anstream::eprintln!("rprof: {}", shorten_words(&clean(&message.to_string())));
 }
 
 /// A failed command.

@@ -1,9 +1,10 @@
 //! The closing summary of a recording.
 
 use std::ffi::OsStr;
+use std::path::Path;
 
 use indicatif::{BinaryBytes, HumanCount};
-use rprof_export::clean::clean;
+use rprof_export::clean::brief;
 use rprof_recorder::{
     NotEmbedded, Notice, StackCause, StackTally, SuggestedRate, Summary, Throttling,
 };
@@ -121,7 +122,7 @@ fn stack_lines(stacks: &StackTally, lines: &mut Vec<String>) {
         }
         let remedy = remedy(*cause).map_or(String::new(), |r| format!("; {r}"));
         let cause = in_words(*cause);
-        let image = clean(image);
+        let image = brief(image);
         lines.push(format!("  {share:.2}% end in {image}: {cause}{remedy}"));
     }
 }
@@ -150,6 +151,11 @@ fn remedy(cause: StackCause) -> Option<&'static str> {
     }
 }
 
+/// Path as messages have it: whoever is recorded chose it.
+fn shown(path: &Path) -> String {
+    brief(&path.to_string_lossy())
+}
+
 /// Text about files that reports will need.
 fn noticed(notice: &Notice) -> String {
     match notice {
@@ -162,7 +168,7 @@ fn noticed(notice: &Notice) -> String {
                 0 => (String::new(), "is"),
                 n => (format!(" and {n} more"), "are"),
             };
-            let (path, kib) = (first.display(), bytes.div_ceil(1024));
+            let (path, kib) = (shown(first), bytes.div_ceil(1024));
             format!(
                 "{path}{and_more} cannot be found by path from here, and {are} kept in the \
                  recording ({kib} KiB before compression)"
@@ -171,7 +177,7 @@ fn noticed(notice: &Notice) -> String {
         Notice::ImageTooLong { path, bytes } => format!(
             "{} cannot be found by its path, and is too long to be kept in the \
              recording ({bytes} bytes): its functions may have no names in reports",
-            path.display()
+            shown(path)
         ),
         Notice::NotEmbedded { path, reason } => {
             let why = match reason {
@@ -179,7 +185,7 @@ fn noticed(notice: &Notice) -> String {
                 NotEmbedded::NoRoom => "the recording has more than enough of these already",
                 _ => "it cannot be",
             };
-            format!("{} is not kept: {why}", path.display())
+            format!("{} is not kept: {why}", shown(path))
         }
         Notice::TooManyRuntimes { followed } => format!(
             "more than {followed} processes may make code: perf maps of others are not kept"
