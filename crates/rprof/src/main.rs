@@ -39,6 +39,7 @@ use messages::Failure;
 
 fn main() -> ExitCode {
     let cli = Cli::from_arguments();
+    signals::survive_file_size_limit();
     let result = match cli.command {
         Command::Record(args) => record::run(&args),
         Command::Report(args) => report::run(&args),

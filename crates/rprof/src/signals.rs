@@ -6,7 +6,16 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2, SIGXFSZ};
+
+/// Makes a write beyond the limit on the size of files (`ulimit -f`) fail, instead of ending this process with a
+/// half-written file. A handler, since what is ignored here would be ignored by every command that is started.
+pub(crate) fn survive_file_size_limit() {
+    if !rprof_sampler::signal_is_ignored(SIGXFSZ) {
+        // Without it the signal does what it always does.
+        signal_hook::flag::register(SIGXFSZ, Arc::default()).ok();
+    }
+}
 
 /// Signals to a recording. The first SIGINT, SIGTERM or SIGHUP ends the recording; the second ends rprof at
 /// once, and the file has what was written by then.
