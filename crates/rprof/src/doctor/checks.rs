@@ -1,7 +1,7 @@
 //! Conclusions from facts and tries, with remedies: pure functions, tested without a kernel.
 
 use super::diagnosis::{Check, State};
-use super::facts::{Facts, IPC_LOCK, PERFMON, SYS_ADMIN, SYS_NICE, SYSLOG};
+use super::facts::{Facts, IPC_LOCK, PERFMON, SYS_ADMIN, SYS_NICE, SYS_PTRACE, SYSLOG};
 use super::tries::Tries;
 use rprof_perf_event::errno::{is_missing_event, is_refusal};
 use rprof_perf_event::{Errno, ErrnoText};
@@ -221,11 +221,15 @@ fn paranoid(facts: &Facts, tries: &Tries) -> Check {
 fn capabilities(facts: &Facts, tries: &Tries) -> Check {
     let what = "capabilities";
     let names = [
-        ("CAP_PERFMON", PERFMON),
-        ("CAP_SYS_ADMIN", SYS_ADMIN),
-        ("CAP_IPC_LOCK", IPC_LOCK),
-        ("CAP_SYS_NICE", SYS_NICE),
-        ("CAP_SYSLOG", SYSLOG),
+        ("CAP_PERFMON (samples of all users and the kernel)", PERFMON),
+        ("CAP_SYS_ADMIN (everything)", SYS_ADMIN),
+        (
+            "CAP_SYS_PTRACE (mappings and files of all users' processes)",
+            SYS_PTRACE,
+        ),
+        ("CAP_IPC_LOCK (large rings)", IPC_LOCK),
+        ("CAP_SYS_NICE (priority)", SYS_NICE),
+        ("CAP_SYSLOG (names of the kernel)", SYSLOG),
     ];
     let held: Vec<&str> = (names.iter())
         .filter(|(_, number)| facts.has(*number))
@@ -234,6 +238,16 @@ fn capabilities(facts: &Facts, tries: &Tries) -> Check {
     let found = match held.is_empty() {
         true => "none that matters here".to_owned(),
         false => held.join(", "),
+    };
+    let found = match facts.capable_file.filter(|_| !held.is_empty()) {
+        None => found,
+        Some(mode) => {
+            let who = match mode & 0o001 != 0 {
+                true => "everybody",
+                false => "its group",
+            };
+            format!("{found}; by setcap on this program, so {who} has them who runs it")
+        }
     };
     let enough = facts.may_all() || tries.system.is_ok();
     let state = if enough { State::Ok } else { State::Limited };

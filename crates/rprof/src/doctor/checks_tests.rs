@@ -126,6 +126,28 @@ fn capabilities_of_a_namespace_count_for_nothing() {
 }
 
 #[test]
+fn capabilities_of_the_file_are_those_of_whoever_may_execute_it() {
+    let with = |mode| Facts {
+        capabilities: 1 << PERFMON | 1 << SYS_PTRACE,
+        capable_file: Some(mode),
+        ..user(2)
+    };
+    let found = |mode| of(&with(mode), &GOOD, "capabilities").found;
+    for text in [
+        "CAP_PERFMON (samples of all",
+        "CAP_SYS_PTRACE",
+        "so everybody has",
+    ] {
+        assert!(found(0o755).contains(text), "{}", found(0o755));
+    }
+    assert!(
+        found(0o750).contains("so its group has"),
+        "{}",
+        found(0o750)
+    );
+}
+
+#[test]
 fn limits_that_are_too_low_are_told() {
     let facts = Facts {
         open_files: Some((64, 64)),

@@ -4,11 +4,13 @@ use rprof_events::cpus;
 use rprof_events::tracefs::{Tracefs, TracefsError};
 use rprof_perf_event::Limits;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Numbers of capabilities (capabilities(7)).
 pub(super) const SYS_ADMIN: u32 = 21;
 pub(super) const IPC_LOCK: u32 = 14;
+pub(super) const SYS_PTRACE: u32 = 19;
 pub(super) const SYS_NICE: u32 = 23;
 pub(super) const SYSLOG: u32 = 34;
 pub(super) const PERFMON: u32 = 38;
@@ -22,6 +24,8 @@ pub(super) struct Facts {
     pub(super) user: Option<u32>,
     /// Effective capabilities, one bit for each.
     pub(super) capabilities: u64,
+    /// Mode of rprof's own file, if that has capabilities (`setcap`), which whoever may execute it gets.
+    pub(super) capable_file: Option<u32>,
     /// Mode of seccomp: 0 for none, 1 strict, 2 a filter.
     pub(super) seccomp: Option<u32>,
     /// The process is in a user namespace of its own, whose capabilities do not count for perf events.
@@ -65,6 +69,7 @@ impl Facts {
             capabilities: (field(&status, "CapEff:"))
                 .and_then(|caps| u64::from_str_radix(caps.first()?, 16).ok())
                 .unwrap_or(0),
+            capable_file: capable_file(Path::new("/proc/self/exe")),
             seccomp: field(&status, "Seccomp:").and_then(|mode| mode.first()?.parse().ok()),
             in_user_namespace: line("/proc/self/uid_map").is_some_and(|map| !is_whole(&map)),
             container: container(),
@@ -93,6 +98,13 @@ impl Facts {
     pub(super) fn may_all(&self) -> bool {
         !self.in_user_namespace && (self.has(PERFMON) || self.has(SYS_ADMIN))
     }
+}
+
+/// Returns the mode of a program that has file capabilities.
+fn capable_file(program: &Path) -> Option<u32> {
+    let mut room = [0_u8; 64];
+    rustix::fs::getxattr(program, "security.capability", &mut room).ok()?;
+    Some(fs::metadata(program).ok()?.permissions().mode())
 }
 
 /// The first line of a file.
