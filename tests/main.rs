@@ -17,5 +17,6 @@ mod jit;
 mod record;
 mod report;
 mod robustness;
+mod security;
 mod symbols;
 mod unwind;

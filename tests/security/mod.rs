@@ -1,0 +1,3 @@
+//! What strangers can do to whoever records or reads, and cannot.
+
+mod outputs;

@@ -1,0 +1,234 @@
+//! Outputs into folders of others: links, devices, FIFOs, and what they can see of temporary files.
+
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
+
+use crate::support::{Here, c, inapplicable, needs, well_formed};
+
+/// Some folded stacks, which are drawn without recording.
+fn folded(here: &Here) {
+    std::fs::write(here.path("x.folded"), "main;work 12\n").unwrap();
+}
+
+#[test]
+fn a_link_to_a_block_device_is_refused_and_the_device_not_opened() {
+    let here = Here::new();
+    folded(&here);
+    let is_block = |path: &std::path::PathBuf| {
+        std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_block_device())
+    };
+    let devices = std::fs::read_dir("/dev").unwrap();
+    let mut devices = devices.filter_map(|entry| Some(entry.ok()?.path()));
+    let Some(device) = devices.find(is_block) else {
+        inapplicable("machine has no block device");
+        return;
+    };
+    // What stands under the default name, and what was typed.
+    symlink(&device, here.path("flamegraph.svg")).unwrap();
+    let default = here.rprof("flamegraph -i x.folded").exits(1);
+    default.says("flamegraph.svg is a link").says("-o");
+    let typed = here.rprof("flamegraph -i x.folded -o").arg(&device);
+    typed.exits(1).says("is a block device").says("-o");
+    // Nor does recording begin.
+    symlink(&device, here.path("perf.data")).unwrap();
+    let record = here.rprof("record -- touch begun").exits(1);
+    record.says("perf.data is a link");
+    assert!(!here.path("begun").exists(), "it began in\n{record}");
+    assert!(
+        here.path("perf.data")
+            .symlink_metadata()
+            .unwrap()
+            .is_symlink()
+    );
+}
+
+#[test]
+fn a_link_to_a_file_is_replaced_and_the_file_left_alone() {
+    let here = Here::new();
+    folded(&here);
+    std::fs::write(here.path("precious"), "precious").unwrap();
+    symlink("precious", here.path("flamegraph.svg")).unwrap();
+    here.rprof("flamegraph -i x.folded").ok();
+    assert_eq!(std::fs::read(here.path("precious")).unwrap(), b"precious");
+    well_formed(&std::fs::read_to_string(here.path("flamegraph.svg")).unwrap());
+    let kind = here.path("flamegraph.svg").symlink_metadata().unwrap();
+    assert!(kind.is_file());
+}
+
+#[test]
+fn fifos_without_a_reader_end_the_command_at_once() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    folded(&here);
+    here.sh("mkfifo flamegraph.svg perf.data pipe").ok();
+    // Before: they waited for a reader, for ever.
+    let default = here.rprof("flamegraph -i x.folded").exits(1);
+    default.says("is a named pipe");
+    let typed = here.rprof("flamegraph -i x.folded -o pipe").exits(1);
+    typed
+        .says("a named pipe that nobody reads")
+        .says("reader first");
+    let collapse = here.rprof("collapse -i x.folded -o pipe").exits(1);
+    collapse.says("a named pipe that nobody reads");
+    for output in ["perf.data", "pipe"] {
+        let record = here.rprof("record -o").arg(output).words("-- touch begun");
+        record.exits(1).says("is a named pipe");
+    }
+    assert!(!here.path("begun").exists());
+}
+
+#[test]
+fn fifos_and_process_substitutions_with_a_reader_are_written_to() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    folded(&here);
+    // Held open by the shell, so that the reader cannot come too late.
+    let script = "mkfifo pipe; exec 9<>pipe; cat pipe 9<&- >a.svg &
+        \"$0\" flamegraph -i x.folded -o pipe; exec 9<&-; wait
+        \"$0\" flamegraph -i x.folded -o >(cat >b.svg; touch b.done)
+        \"$0\" record -q -F 999 -g -e cpu-clock -o >(\"$0\" report -i - >c.txt; touch c.done) -- \"$1\" 0.2
+        until [ -e b.done ] && [ -e c.done ]; do :; done";
+    let run = here.command("bash").arg("-c").arg(script);
+    let run = run.arg(env!("CARGO_BIN_EXE_rprof")).arg(c("shares.c")).ok();
+    for name in ["a.svg", "b.svg"] {
+        well_formed(&std::fs::read_to_string(here.path(name)).unwrap());
+    }
+    let report = std::fs::read_to_string(here.path("c.txt")).unwrap();
+    assert!(report.contains("burn_seventy"), "{report}\n{run}");
+}
+
+#[test]
+fn record_to_dev_stdout_is_a_stream() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let before = std::fs::read_link("/dev/stdout").unwrap();
+    for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+        let record = here.rprof("record -q -F 999 -g -e cpu-clock -o").arg(name);
+        let record = record.arg("--").arg(c("shares.c")).arg("0.1");
+        let report = record.pipe(here.rprof("report -i -"));
+        report.exits(0).prints("burn_seventy");
+    }
+    assert_eq!(std::fs::read_link("/dev/stdout").unwrap(), before);
+    // A link of the same kind is no name of standard output, and is not replaced.
+    symlink("/proc/self/fd/1", here.path("out")).unwrap();
+    let run = here.rprof("record -o out -- true").exits(1);
+    run.says("out is a link into /proc");
+    let kept = std::fs::read_link(here.path("out")).unwrap();
+    assert_eq!(kept.to_str(), Some("/proc/self/fd/1"));
+    let run = here.rprof("record -o /dev/stdin -- true").exits(1);
+    run.says("is a link into /dev");
+}
+
+#[test]
+fn a_temporary_recording_is_in_a_folder_of_its_own() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let shared = here.path("shared");
+    std::fs::create_dir(&shared).unwrap();
+    std::fs::set_permissions(&shared, PermissionsExt::from_mode(0o1777)).unwrap();
+    // The command sees what is in TMPDIR while it is recorded, as anybody would.
+    let script = "stat -c '%a %F' shared/* >seen";
+    let run = here.rprof("flamegraph -o x.svg -- sh -c").arg(script);
+    run.env("TMPDIR", shared.to_str().unwrap()).ok();
+    let seen = std::fs::read_to_string(here.path("seen")).unwrap();
+    assert_eq!(seen, "700 directory\n");
+    assert_eq!(
+        std::fs::read_dir(&shared).unwrap().count(),
+        0,
+        "left behind"
+    );
+}
+
+#[test]
+fn flamegraph_refuses_what_it_cannot_write_before_the_command_runs() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    for output in ["no/such/x.svg", "/proc/x.svg", "."] {
+        let shell = here.rprof("flamegraph -o").arg(output);
+        let run = shell.words("-- touch begun").exits(1);
+        assert!(!here.path("begun").exists(), "it began in\n{run}");
+    }
+}
+
+#[test]
+fn flamegraph_keeps_the_recording_that_it_cannot_draw() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let tmp = here.path("tmp");
+    std::fs::create_dir(&tmp).unwrap();
+    // The folder goes while the command runs.
+    std::fs::create_dir(here.path("out")).unwrap();
+    let shell = here.rprof("flamegraph -F 999 -o out/x.svg -- sh -c");
+    let shell = shell.arg("\"$0\" 0.1; rmdir out").arg(c("shares.c"));
+    let run = shell.env("TMPDIR", tmp.to_str().unwrap()).exits(1);
+    run.says("out/x.svg").says("the recording is kept in");
+    let kept = std::fs::read_dir(&tmp).unwrap().next().expect("a folder");
+    let kept = kept.unwrap().path().join("perf.data");
+    run.says(kept.to_str().unwrap());
+    assert_eq!(kept.metadata().unwrap().mode() & 0o777, 0o600);
+    let report = here.rprof("report -i").arg(&kept).ok();
+    report.prints("burn_seventy");
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_ends_the_recording_and_not_the_command() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let script = "ulimit -f 256
+        \"$0\" record -F 20000 -g -e cpu-clock -- sh -c '\"$0\" 0.7; echo ended; exit 5' \"$1\"
+        echo status $?
+        \"$0\" report >limited.txt; echo status $?
+        # What the command did not ask for is not ignored by it.
+        \"$0\" record -q -o x.data -- sh -c 'grep SigIgn /proc/self/status'";
+    let run = here.command("bash").arg("-c").arg(script);
+    let run = run.arg(env!("CARGO_BIN_EXE_rprof")).arg(c("shares.c")).ok();
+    run.prints("ended\nstatus 1\n").prints("status 0\n");
+    run.says("perf.data")
+        .says("File too large")
+        .says("can be read");
+    let ignored = run.out();
+    let ignored = ignored
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = u64::from_str_radix(ignored.expect("a line").trim(), 16).unwrap();
+    const SIGXFSZ: u32 = 25;
+    assert_eq!(
+        ignored >> (SIGXFSZ - 1) & 1,
+        0,
+        "SIGXFSZ is ignored in\n{run}"
+    );
+    let report = std::fs::read_to_string(here.path("limited.txt")).unwrap();
+    assert!(report.contains("burn_seventy"), "{report}");
+}
+
+#[test]
+fn names_in_csv_are_no_formulas() {
+    let here = Here::new();
+    let text = "=HYPERLINK(\"http://x\");+1;-1;@SUM(A1) 3\nmain;work 1\n";
+    std::fs::write(here.path("x.folded"), text).unwrap();
+    let csv = here.rprof("report -i x.folded --format csv").ok();
+    let mut reader = csv::Reader::from_reader(csv.bytes());
+    let headings = reader.headers().unwrap().clone();
+    let symbol = headings.iter().position(|name| name == "symbol").unwrap();
+    let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
+    assert_eq!(rows.len(), 6, "{csv}");
+    let mut names: Vec<&str> = rows.iter().map(|row| &row[symbol]).collect();
+    names.sort_unstable();
+    let expected = [
+        "'+1",
+        "'-1",
+        "'=HYPERLINK(\"http://x\")",
+        "'@SUM(A1)",
+        "main",
+        "work",
+    ];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn long_paths_are_cut_in_messages() {
+    let here = Here::new();
+    let long = format!("{}end", "long/".repeat(800));
+    let run = here.rprof("report -i").arg(&long).exits(1);
+    run.says("long/long/").says("/end").says("…");
+    assert!(run.err().len() < 600, "{run}");
+}
