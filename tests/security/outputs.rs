@@ -1,8 +1,10 @@
 //! Outputs into folders of others: links, devices, FIFOs, and what they can see of temporary files.
 
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
-use crate::support::{Here, c, inapplicable, needs, well_formed};
+use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+
+use crate::support::{Here, c, needs, well_formed};
 
 /// Some folded stacks, which are drawn without recording.
 fn folded(here: &Here) {
@@ -11,17 +13,13 @@ fn folded(here: &Here) {
 
 #[test]
 fn a_link_to_a_block_device_is_refused_and_the_device_not_opened() {
+    needs!(PerfEvents, Root);
     let here = Here::new();
     folded(&here);
-    let is_block = |path: &std::path::PathBuf| {
-        std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_block_device())
-    };
-    let devices = std::fs::read_dir("/dev").unwrap();
-    let mut devices = devices.filter_map(|entry| Some(entry.ok()?.path()));
-    let Some(device) = devices.find(is_block) else {
-        inapplicable("machine has no block device");
-        return;
-    };
+    // A device that is not there, as nobody is to lose one: major number 240 is for experiments.
+    let device = here.path("disk");
+    let mode = Mode::RUSR | Mode::WUSR;
+    mknodat(CWD, &device, FileType::BlockDevice, mode, makedev(240, 0)).unwrap();
     // What stands under the default name, and what was typed.
     symlink(&device, here.path("flamegraph.svg")).unwrap();
     let default = here.rprof("flamegraph -i x.folded").exits(1);
@@ -231,4 +229,20 @@ fn long_paths_are_cut_in_messages() {
     let run = here.rprof("report -i").arg(&long).exits(1);
     run.says("long/long/").says("/end").says("…");
     assert!(run.err().len() < 600, "{run}");
+}
+
+#[test]
+fn wrong_arguments_are_shown_without_their_escape_sequences() {
+    let here = Here::new();
+    for name in ["\x1b[2Jx", "\x1b]8;;http://x\x1b\\y", "\u{202e}x"] {
+        for line in ["report x", "", "report --sort"] {
+            // What a terminal would be sent.
+            let shell = here.rprof(line).arg(name).env("CLICOLOR_FORCE", "1");
+            let run = shell.exits(2);
+            let said = run.err();
+            for part in ["\x1b[2J", "\x1b]8", "\u{202e}"] {
+                assert!(!said.contains(part), "{run}");
+            }
+        }
+    }
 }

@@ -39,7 +39,7 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
         for row in rows {
             let number = |n: Option<i32>| n.map_or(String::new(), |n| n.to_string());
             csv.write_record([
-                &text(&event),
+                &*text(&event),
                 &text(row.comm.as_deref().unwrap_or("")),
                 &number(row.top.key.pid),
                 &number(row.top.key.tid),

@@ -4,25 +4,36 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, CommandFactory, FromArgMatches};
+use rprof_export::clean::brief;
 
 use super::Cli;
 
 impl Cli {
     /// Parses the arguments of this process. Wrong ones end it with exit status 2.
     pub(crate) fn from_arguments() -> Cli {
-        let mut command = with_negations(command());
-        let mut arguments: Vec<OsString> = std::env::args_os().collect();
-        let matches = loop {
-            match command.try_get_matches_from_mut(&arguments) {
-                Err(e) if e.kind() == ErrorKind::UnknownArgument && part_level(&mut arguments) => {}
-                other => break other,
-            }
-        };
-        matches
-            .and_then(|matches| Cli::from_arg_matches(&matches))
-            .map_err(|e| e.format(&mut command))
-            .unwrap_or_else(|e| e.exit())
+        let arguments: Vec<OsString> = std::env::args_os().collect();
+        parse(arguments.clone()).unwrap_or_else(|error| {
+            // clap shows arguments as they are, and `*` may have put names of files by strangers among them.
+            let inert = |arg: &OsString| brief(&arg.to_string_lossy()).into();
+            parse(arguments.iter().map(inert).collect())
+                .err()
+                .unwrap_or(error)
+                .exit()
+        })
     }
+}
+
+fn parse(mut arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let mut command = with_negations(command());
+    let matches = loop {
+        match command.try_get_matches_from_mut(&arguments) {
+            Err(e) if e.kind() == ErrorKind::UnknownArgument && part_level(&mut arguments) => {}
+            other => break other,
+        }
+    };
+    matches
+        .and_then(|matches| Cli::from_arg_matches(&matches))
+        .map_err(|e| e.format(&mut command))
 }
 
 /// Rewrites the first `-z9` as `-z=9`. Returns false if there is none.
