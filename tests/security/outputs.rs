@@ -171,7 +171,7 @@ fn flamegraph_keeps_the_recording_that_it_cannot_draw() {
 fn a_limit_on_the_size_of_files_ends_the_recording_and_not_the_command() {
     needs!(PerfEvents);
     let here = Here::new();
-    let script = "ulimit -f 256
+    let script = "ulimit -f 1024
         \"$0\" record -F 20000 -g -e cpu-clock -- sh -c '\"$0\" 0.7; echo ended; exit 5' \"$1\"
         echo status $?
         \"$0\" report >limited.txt; echo status $?

@@ -192,7 +192,7 @@ mod tests {
     fn set_age(path: &Path, days: u64) {
         let time = SystemTime::now() - Duration::from_secs(days * 86_400);
         let times = FileTimes::new().set_accessed(time).set_modified(time);
-        let file = fs::File::open(path).unwrap();
+        let file = File::open(path).unwrap();
         file.set_times(times).unwrap();
     }
 
