@@ -28,7 +28,7 @@ pub(crate) fn read_all(sections: &FeatureSections) -> usize {
         sections.event_groups().is_some(),
         sections.folder_version().is_some(),
         sections
-            .kept_files()
+            .embedded_files()
             .is_some_and(|files| files.iter().all(|file| file.contents().is_some())),
         sections.hybrid_pmus().is_some(),
         sections.memory_topology().is_some(),

@@ -13,7 +13,7 @@ use rprof_jit::{
     JitDump, JitFunction, JitLine, JitProcesses, MAX_JITDUMPS, MapFile, PerfMap, ProcessRoot,
     Refusal,
 };
-use rprof_perfdata::{KeptFile, KeptKind, PerfData};
+use rprof_perfdata::{EmbeddedFile, EmbeddedKind, PerfData};
 use rprof_processes::{Image, ImageIdentity};
 use rprof_records::{AttrFlags, ProcessEvent};
 use rprof_symbols::{Frames, SourceLine};
@@ -60,7 +60,7 @@ pub struct JitCode {
 /// JIT code of all processes, and the files embedded in the recording.
 #[derive(Debug)]
 pub(crate) struct Runtimes<'a> {
-    kept: Vec<KeptFile<'a>>,
+    embedded: Vec<EmbeddedFile<'a>>,
     processes: JitProcesses,
     by_pid: FxHashMap<i32, OnceLock<Tables>>,
     has_dumps: bool,
@@ -91,14 +91,16 @@ type Unwound = OnceLock<Option<Arc<UnwindTable>>>;
 impl<'a> Runtimes<'a> {
     /// Makes the index of embedded files. Files are read on first use.
     pub(crate) fn new(data: &'a PerfData, processes: JitProcesses) -> Runtimes<'a> {
-        let kept = data.features().kept_files().unwrap_or_default();
+        let embedded = data.features().embedded_files().unwrap_or_default();
         let mut by_pid: FxHashMap<i32, OnceLock<Tables>> = FxHashMap::default();
-        for file in &kept {
-            if [KeptKind::PERF_MAP, KeptKind::JITDUMP].contains(&file.kind) {
+        for file in &embedded {
+            if [EmbeddedKind::PERF_MAP, EmbeddedKind::JITDUMP].contains(&file.kind) {
                 by_pid.entry(file.pid).or_default();
             }
         }
-        let mut has_dumps = kept.iter().any(|file| file.kind == KeptKind::JITDUMP);
+        let mut has_dumps = embedded
+            .iter()
+            .any(|file| file.kind == EmbeddedKind::JITDUMP);
         for pid in processes.iter() {
             has_dumps |= !processes.jitdumps(pid).is_empty();
             by_pid.entry(pid).or_default();
@@ -107,7 +109,7 @@ impl<'a> Runtimes<'a> {
             event.attr.flags.contains(AttrFlags::USE_CLOCKID) && event.attr.clockid == MONOTONIC
         });
         Runtimes {
-            kept,
+            embedded,
             processes,
             by_pid,
             has_dumps,
@@ -185,8 +187,11 @@ impl<'a> Runtimes<'a> {
     }
 
     /// Returns the embedded copy of an image, if there is one.
-    pub(crate) fn image(&self, image: &Image) -> Option<&KeptFile<'a>> {
-        let images = self.kept.iter().filter(|file| file.kind == KeptKind::IMAGE);
+    pub(crate) fn image(&self, image: &Image) -> Option<&EmbeddedFile<'a>> {
+        let images = self
+            .embedded
+            .iter()
+            .filter(|file| file.kind == EmbeddedKind::IMAGE);
         let mut images = images.filter(|file| match image.identity {
             ImageIdentity::BuildId(id) => *file.build_id == *id.as_bytes(),
             ImageIdentity::Inode {
@@ -203,14 +208,14 @@ impl<'a> Runtimes<'a> {
     }
 
     /// Returns the contents of an embedded file, or `None` if it is damaged or exceeds the budget.
-    pub(crate) fn contents(&self, file: &KeptFile<'_>) -> Option<Vec<u8>> {
+    pub(crate) fn contents(&self, file: &EmbeddedFile<'_>) -> Option<Vec<u8>> {
         let take = |left: u64| left.checked_sub(file.len);
         let ordering = Ordering::Relaxed;
         (self.budget.fetch_update(ordering, ordering, take)).ok()?;
         let contents = file.contents();
         if contents.is_none() {
             let path = String::from_utf8_lossy(&file.path);
-            self.tell(format!("{path}, as kept in the recording, is damaged"));
+            self.tell(format!("{path}, as embedded in the recording, is damaged"));
         }
         contents
     }
@@ -240,17 +245,17 @@ impl<'a> Runtimes<'a> {
 
     fn load(&self, pid: i32) -> Tables {
         let mut tables = Tables::default();
-        let kept = |kind| {
-            let of_pid = move |file: &&KeptFile<'_>| file.pid == pid && file.kind == kind;
-            self.kept.iter().filter(of_pid)
+        let of_kind = |kind| {
+            let of_pid = move |file: &&EmbeddedFile<'_>| file.pid == pid && file.kind == kind;
+            self.embedded.iter().filter(of_pid)
         };
-        for file in kept(KeptKind::JITDUMP).take(MAX_JITDUMPS) {
+        for file in of_kind(EmbeddedKind::JITDUMP).take(MAX_JITDUMPS) {
             if let Some(bytes) = self.contents(file) {
                 let path = String::from_utf8_lossy(&file.path);
                 tables.dumps.extend(self.dump(&path, &bytes));
             }
         }
-        for file in kept(KeptKind::PERF_MAP).take(MAX_JITDUMPS) {
+        for file in of_kind(EmbeddedKind::PERF_MAP).take(MAX_JITDUMPS) {
             if let Some(bytes) = self.contents(file) {
                 let path = String::from_utf8_lossy(&file.path);
                 tables.maps.push((file.since, self.map(&path, bytes)));

@@ -29,7 +29,7 @@ pub(crate) const PRIVATE_MARK: u64 = u64::from_be_bytes(*b"rprofpvt");
 
 /// Event number of the HEADER_EVENT_TYPE records that hold the section of embedded files, in
 /// pieces, since it is too long for one record.
-pub(crate) const KEPT_MARK: u64 = u64::from_be_bytes(*b"rprofkpt");
+pub(crate) const EMBEDDED_MARK: u64 = u64::from_be_bytes(*b"rprofkpt");
 /// Longest attr with where its ids stand. The longest that a stream can hold is
 /// below that, so whatever was read can be written.
 const LONGEST_STRIDE: usize = (1 << 16) + 16;

@@ -24,7 +24,7 @@ pub mod user_records;
 pub mod write;
 
 pub use error::{Damage, Error};
-pub use features::{BuildIdEntry, Feature, FeatureSections, KeptFile, KeptKind};
+pub use features::{BuildIdEntry, EmbeddedFile, EmbeddedKind, Feature, FeatureSections};
 pub use read::blocks::{Block, Blocks};
 pub use read::by_time::{RecordsByTime, TimedRecord};
 pub use read::events::{Event, Events};

@@ -31,8 +31,8 @@ pub mod bpf;
 pub mod build_ids;
 mod codec;
 pub mod domains;
+pub mod embedded;
 pub mod events;
-pub mod kept;
 pub mod machine;
 pub mod memory;
 pub mod numbers;
@@ -44,8 +44,8 @@ pub mod topology;
 pub mod tracing_data;
 
 pub use build_ids::BuildIdEntry;
+pub use embedded::{EmbeddedFile, EmbeddedKind};
 pub use events::{DescribedEvent, EventGroup};
-pub use kept::{KeptFile, KeptKind};
 pub use numbers::Feature;
 
 pub(crate) use build_ids::{build_id_entry, put_build_id};
@@ -220,7 +220,7 @@ mod tests {
         f.bpf_btf();
         f.simpleperf_meta_info();
         f.private();
-        f.kept_files();
+        f.embedded_files();
         f.tracing_data();
     }
 

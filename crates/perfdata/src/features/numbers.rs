@@ -103,9 +103,9 @@ features! {
     ///
     /// [`FeatureSections::insert_private`]: super::FeatureSections::insert_private
     RPROF = 200;
-    /// rprof: what [`FeatureSections::insert_kept_files`] keeps.
+    /// rprof: the embedded files, see [`FeatureSections::insert_embedded_files`].
     ///
-    /// [`FeatureSections::insert_kept_files`]: super::FeatureSections::insert_kept_files
+    /// [`FeatureSections::insert_embedded_files`]: super::FeatureSections::insert_embedded_files
     RPROF_FILES = 201;
 }
 

@@ -3,7 +3,7 @@
 use rprof_records::{Attr, Endian, RawBytes, RecordType};
 
 use crate::features::{BuildIdEntry, Feature, FeatureSections, build_id_entry};
-use crate::header::{AttrsWithIds, KEPT_MARK, PRIVATE_MARK, event_type, words};
+use crate::header::{AttrsWithIds, EMBEDDED_MARK, PRIVATE_MARK, event_type, words};
 use crate::read::events::Events;
 use crate::read::walk::{RecordAt, Walk, tracing_data};
 use crate::user_records::EventUpdate;
@@ -21,8 +21,8 @@ struct Scan {
     updates: Vec<(u64, EventUpdate)>,
     build_ids: Vec<BuildIdEntry>,
     features: FeatureSections,
-    /// The section of files that are kept, as far as it has come.
-    kept: Vec<u8>,
+    /// The section of embedded files, as far as it has come.
+    embedded: Vec<u8>,
 }
 
 impl PipeHeader {
@@ -39,8 +39,8 @@ impl PipeHeader {
         if !scan.build_ids.is_empty() {
             scan.features.insert_build_ids(&scan.build_ids);
         }
-        if !scan.kept.is_empty() {
-            scan.features.insert(Feature::RPROF_FILES, scan.kept);
+        if !scan.embedded.is_empty() {
+            scan.features.insert(Feature::RPROF_FILES, scan.embedded);
         }
         let mut events = name_events(scan.attrs, &scan.event_types, &scan.features);
         for (id, update) in scan.updates {
@@ -74,9 +74,9 @@ impl Scan {
                 self.features
                     .insert(Feature::RPROF, bytes.unwrap_or_default());
             }
-            RecordType::HEADER_EVENT_TYPE if body.u64(0, endian) == Some(KEPT_MARK) => {
+            RecordType::HEADER_EVENT_TYPE if body.u64(0, endian) == Some(EMBEDDED_MARK) => {
                 if let Some(bytes) = body.get_from(8) {
-                    self.kept.extend_from_slice(&bytes.to_cow());
+                    self.embedded.extend_from_slice(&bytes.to_cow());
                 }
             }
             RecordType::HEADER_EVENT_TYPE => self.event_types.extend(event_type(&body, endian)),

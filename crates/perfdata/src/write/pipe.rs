@@ -9,7 +9,7 @@ use super::compress::Compressor;
 use super::header_block::{attr_size, encode_attr};
 use super::options::{EventDescription, WriteOptions};
 use crate::features::{Feature, FeatureSections, put_build_id};
-use crate::header::{KEPT_MARK, PIPE_HEADER_SIZE, PRIVATE_MARK, magic};
+use crate::header::{EMBEDDED_MARK, PIPE_HEADER_SIZE, PRIVATE_MARK, magic};
 
 /// Bytes of a longer section in one record: a multiple of eight, so that nothing comes between.
 const PIECE: usize = 65_000;
@@ -227,7 +227,7 @@ impl<W: Write> RecordWriter for PipeWriter<W> {
 fn put_pieces(out: &mut Vec<u8>, bytes: &[u8], endian: Endian) -> io::Result<()> {
     for piece in bytes.chunks(PIECE) {
         put_record(out, RecordType::HEADER_EVENT_TYPE, Misc(0), endian, |out| {
-            out.extend(endian.put_u64(KEPT_MARK));
+            out.extend(endian.put_u64(EMBEDDED_MARK));
             out.extend_from_slice(piece);
         })
         .map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))?;

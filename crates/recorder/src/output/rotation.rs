@@ -78,7 +78,7 @@ impl RotatingOutput {
         features.insert_private(notes);
         let embedded = self.embedder.files();
         if !embedded.is_empty() {
-            features.insert_kept_files(&embedded);
+            features.insert_embedded_files(&embedded);
         }
         match self.sink.take() {
             Some(sink) => sink.finish(features),

@@ -1,6 +1,6 @@
 //! Files that nobody will find later are in the recording.
 
-use rprof_perfdata::{KeptKind, PerfData};
+use rprof_perfdata::{EmbeddedKind, PerfData};
 use rprof_recorder::{Notice, Output};
 use rprof_testing::needs;
 
@@ -26,11 +26,11 @@ fn a_deleted_program_is_embedded() {
     };
     assert_eq!(summary.notices, [expected]);
     let data = PerfData::open(&path).unwrap();
-    let embedded = data.features().kept_files().unwrap();
+    let embedded = data.features().embedded_files().unwrap();
     let [file] = &embedded[..] else {
         panic!("{} files", embedded.len());
     };
-    assert_eq!(file.kind, KeptKind::IMAGE);
+    assert_eq!(file.kind, EmbeddedKind::IMAGE);
     assert_eq!(*file.path, *program.as_os_str().as_encoded_bytes());
     assert_eq!(file.contents().unwrap(), shell);
 }
@@ -46,5 +46,10 @@ fn what_stays_where_it_is_is_not() {
     );
     assert_eq!(summary.notices, []);
     let data = PerfData::open(&path).unwrap();
-    assert!(data.features().kept_files().unwrap_or_default().is_empty());
+    assert!(
+        data.features()
+            .embedded_files()
+            .unwrap_or_default()
+            .is_empty()
+    );
 }

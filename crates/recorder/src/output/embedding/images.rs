@@ -10,8 +10,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rprof_image::{ImageFile, build_id_of};
-use rprof_perfdata::features::kept::compress;
-use rprof_perfdata::{KeptFile, KeptKind};
+use rprof_perfdata::features::embedded::compress;
+use rprof_perfdata::{EmbeddedFile, EmbeddedKind};
 use rprof_processes::{Image, ImageIdentity, ImageKind, Pid};
 use rprof_records::{Mapped, MmapIdentity};
 
@@ -24,10 +24,10 @@ const MOST_SEEN: usize = 16_384;
 /// Most files held open.
 const MOST_HELD: usize = 192;
 
-/// Longest image that is kept, in bytes.
+/// Longest image that is embedded, in bytes.
 const LONGEST: u64 = 64 << 20;
 
-/// Most bytes of images that are kept.
+/// Most bytes of images that are embedded.
 const MOST_BYTES: u64 = 128 << 20;
 
 /// Images that were mapped, and the files behind them, held open.
@@ -95,7 +95,7 @@ impl HeldImages {
     }
 
     /// Reads the images whose path no longer leads to the same inode or build-id, or never did.
-    pub(super) fn files(&mut self, notices: &mut Notices) -> Vec<KeptFile<'static>> {
+    pub(super) fn files(&mut self, notices: &mut Notices) -> Vec<EmbeddedFile<'static>> {
         let (mut files, mut bytes) = (Vec::new(), 0);
         for held in &mut self.held {
             held.is_here = held.is_still_here();
@@ -110,7 +110,7 @@ impl HeldImages {
                 });
                 continue;
             }
-            if let Some(file) = held.keep(len) {
+            if let Some(file) = held.embed(len) {
                 bytes += len;
                 files.push(file);
             }
@@ -148,15 +148,15 @@ impl HeldImage {
         id.is_some_and(|id| id.as_bytes().starts_with(wanted.as_bytes()))
     }
 
-    fn keep(&self, len: u64) -> Option<KeptFile<'static>> {
+    fn embed(&self, len: u64) -> Option<EmbeddedFile<'static>> {
         let mut bytes = vec![0; len as usize];
         self.file.read_exact_at(&mut bytes, 0).ok()?;
         let build_id = match self.image.identity {
             ImageIdentity::BuildId(id) => id.as_bytes().to_vec(),
             _ => Vec::new(),
         };
-        Some(KeptFile {
-            kind: KeptKind::IMAGE,
+        Some(EmbeddedFile {
+            kind: EmbeddedKind::IMAGE,
             pid: -1,
             since: 0,
             device: self.device,

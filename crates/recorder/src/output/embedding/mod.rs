@@ -3,7 +3,7 @@
 //! ```text
 //!   sideband --> runtimes: perf maps and jitdumps, held open while their processes live
 //!           +--> images: programs and libraries, held open; those that nobody finds by their
-//!                path in the end are kept
+//!                path in the end are embedded
 //!                                 --> a section of the recording, which perf skips
 //! ```
 //!
@@ -15,7 +15,7 @@ mod images;
 mod notices;
 mod runtimes;
 
-use rprof_perfdata::KeptFile;
+use rprof_perfdata::EmbeddedFile;
 use rprof_records::{Mapped, ProcessEvent};
 
 use images::HeldImages;
@@ -58,7 +58,7 @@ impl FileEmbedder {
     }
 
     /// Reads the files that are to be embedded in the recording's file that ends now.
-    pub(crate) fn files(&mut self) -> Vec<KeptFile<'static>> {
+    pub(crate) fn files(&mut self) -> Vec<EmbeddedFile<'static>> {
         let mut files = self.runtimes.files(&mut self.notices);
         files.extend(self.images.files(&mut self.notices));
         files

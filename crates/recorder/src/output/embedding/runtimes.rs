@@ -7,8 +7,8 @@ use std::path::Path;
 
 use rprof_jit::{JitMapping, LiveFiles, jitdump};
 use rprof_launch::procfs::Procfs;
-use rprof_perfdata::features::kept::compress;
-use rprof_perfdata::{KeptFile, KeptKind};
+use rprof_perfdata::features::embedded::compress;
+use rprof_perfdata::{EmbeddedFile, EmbeddedKind};
 use rprof_records::Mapped;
 
 use super::notices::{NotEmbedded, Notice, Notices};
@@ -22,15 +22,15 @@ const MOST_HELD: usize = 128;
 /// Rounds after which a file that was not there is looked for, at the latest.
 const LONGEST_WAIT: u32 = 32;
 
-/// Most bytes that are kept, compressed.
-const MOST_KEPT: usize = 512 << 20;
+/// Most bytes that are embedded, compressed.
+const MOST_BYTES: usize = 512 << 20;
 
 /// The processes that may make code.
 #[derive(Debug, Default)]
 pub(super) struct Runtimes {
     living: BTreeMap<i32, Runtime>,
     /// Files of processes that have ended.
-    ended: Vec<KeptFile<'static>>,
+    ended: Vec<EmbeddedFile<'static>>,
     held: usize,
     round: u32,
 }
@@ -105,7 +105,7 @@ impl Runtimes {
     }
 
     /// Reads all that is to be embedded by now.
-    pub(super) fn files(&mut self, notices: &mut Notices) -> Vec<KeptFile<'static>> {
+    pub(super) fn files(&mut self, notices: &mut Notices) -> Vec<EmbeddedFile<'static>> {
         let mut files = std::mem::take(&mut self.ended);
         for (pid, runtime) in &mut self.living {
             runtime.open(notices);
@@ -143,10 +143,10 @@ impl Runtime {
     }
 
     /// Reads what the files hold by now.
-    fn put(&self, pid: i32, out: &mut Vec<KeptFile<'static>>, notices: &mut Notices) {
+    fn put(&self, pid: i32, out: &mut Vec<EmbeddedFile<'static>>, notices: &mut Notices) {
         let dumps = self.files.jitdumps().iter();
-        let dumps = dumps.map(|dump| (KeptKind::JITDUMP, dump));
-        for (kind, file) in dumps.chain([(KeptKind::PERF_MAP, self.files.perf_map())]) {
+        let dumps = dumps.map(|dump| (EmbeddedKind::JITDUMP, dump));
+        for (kind, file) in dumps.chain([(EmbeddedKind::PERF_MAP, self.files.perf_map())]) {
             let path = file.path();
             let bytes = match file.read() {
                 Ok(Some(bytes)) => bytes,
@@ -157,7 +157,7 @@ impl Runtime {
                 }
             };
             let bytes = match kind {
-                KeptKind::JITDUMP => match jitdump::without_code(&bytes) {
+                EmbeddedKind::JITDUMP => match jitdump::without_code(&bytes) {
                     Ok(bytes) => bytes,
                     Err(error) => {
                         refuse(path, notices, NotEmbedded::Unusable(error.to_string()));
@@ -169,12 +169,12 @@ impl Runtime {
             let Ok(compressed) = compress(&bytes) else {
                 continue;
             };
-            let kept: usize = out.iter().map(|file| file.compressed.len()).sum();
-            if kept + compressed.len() > MOST_KEPT {
+            let embedded: usize = out.iter().map(|file| file.compressed.len()).sum();
+            if embedded + compressed.len() > MOST_BYTES {
                 refuse(path, notices, NotEmbedded::NoRoom);
                 continue;
             }
-            out.push(KeptFile {
+            out.push(EmbeddedFile {
                 kind,
                 pid,
                 since: self.since,

@@ -13,7 +13,7 @@ use super::{Feature, FeatureSections};
 /// Begins the section, since another tool may use the same number.
 const MARK: &str = "rprof files";
 
-/// Longest file that is kept, in bytes; one that says to be longer is not expanded.
+/// Longest embedded file, in bytes; one that says to be longer is not expanded.
 pub const MOST_BYTES: u64 = 256 << 20;
 
 /// Least bytes of an entry.
@@ -21,22 +21,22 @@ const LEAST: usize = 4 + 4 + 8 + 8 + 4 + 4 + 8 + 4 + 4 + 8 + 8;
 
 /// Kind of an embedded file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeptKind(pub u32);
+pub struct EmbeddedKind(pub u32);
 
-impl KeptKind {
+impl EmbeddedKind {
     /// `/tmp/perf-PID.map`.
-    pub const PERF_MAP: KeptKind = KeptKind(1);
+    pub const PERF_MAP: EmbeddedKind = EmbeddedKind(1);
     /// `jit-PID.dump`, perhaps without the machine code.
-    pub const JITDUMP: KeptKind = KeptKind(2);
+    pub const JITDUMP: EmbeddedKind = EmbeddedKind(2);
     /// A program or library.
-    pub const IMAGE: KeptKind = KeptKind(3);
+    pub const IMAGE: EmbeddedKind = EmbeddedKind(3);
 }
 
-/// A file that was kept.
+/// A file embedded in the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptFile<'a> {
+pub struct EmbeddedFile<'a> {
     /// Kind of the file.
-    pub kind: KeptKind,
+    pub kind: EmbeddedKind,
     /// Process of the file, by the number that the records use; -1 for a file of no process.
     pub pid: i32,
     /// From when on it is of that process, in nanoseconds, where its number was used again.
@@ -55,7 +55,7 @@ pub struct KeptFile<'a> {
     pub compressed: Cow<'a, [u8]>,
 }
 
-impl KeptFile<'_> {
+impl EmbeddedFile<'_> {
     /// Decompresses the contents. Returns `None` where they are damaged, or too long.
     pub fn contents(&self) -> Option<Vec<u8>> {
         if self.len > MOST_BYTES {
@@ -69,7 +69,7 @@ impl KeptFile<'_> {
     }
 }
 
-/// Compresses what is to be kept.
+/// Compresses the contents of a file that is to be embedded.
 ///
 /// # Errors
 /// Fails if zstd does.
@@ -78,15 +78,15 @@ pub fn compress(contents: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 impl FeatureSections {
-    /// Returns the files that rprof has kept. `None` also when the section with this number is not
+    /// Returns the files that rprof embedded. `None` also when the section with this number is not
     /// rprof's.
-    pub fn kept_files(&self) -> Option<Vec<KeptFile<'_>>> {
+    pub fn embedded_files(&self) -> Option<Vec<EmbeddedFile<'_>>> {
         let mut section = self.decoder(Feature::RPROF_FILES)?;
         if section.string()? != MARK {
             return None;
         }
         section.list(LEAST, |one| {
-            let kind = KeptKind(one.u32()?);
+            let kind = EmbeddedKind(one.u32()?);
             let (pid, since) = (one.i32()?, one.u64()?);
             let (device, inode) = ((one.u32()?, one.u32()?), one.u64()?);
             let build_id = one.u32()? as usize;
@@ -95,7 +95,7 @@ impl FeatureSections {
             let path = Cow::Borrowed(one.take(path)?);
             let len = one.u64()?;
             let compressed = usize::try_from(one.u64()?).ok()?;
-            Some(KeptFile {
+            Some(EmbeddedFile {
                 kind,
                 pid,
                 since,
@@ -109,8 +109,8 @@ impl FeatureSections {
         })
     }
 
-    /// Sets the files that are kept. perf skips the section.
-    pub fn insert_kept_files(&mut self, files: &[KeptFile<'_>]) {
+    /// Sets the embedded files. perf skips the section.
+    pub fn insert_embedded_files(&mut self, files: &[EmbeddedFile<'_>]) {
         self.encode(Feature::RPROF_FILES, |out| {
             out.string(MARK);
             out.list(files, |out, file| {
@@ -137,9 +137,9 @@ mod tests {
     use super::super::in_both_orders;
     use super::*;
 
-    fn file(contents: &[u8]) -> KeptFile<'static> {
-        KeptFile {
-            kind: KeptKind::PERF_MAP,
+    fn file(contents: &[u8]) -> EmbeddedFile<'static> {
+        EmbeddedFile {
+            kind: EmbeddedKind::PERF_MAP,
             pid: 7,
             since: 8,
             device: (1, 2),
@@ -152,16 +152,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_comes_back() {
+    fn embedded_files_come_back() {
         in_both_orders(|f| {
             let files = [file(b"1 2 three\n"), file(&[])];
-            f.insert_kept_files(&files);
-            let read = f.kept_files().unwrap();
+            f.insert_embedded_files(&files);
+            let read = f.embedded_files().unwrap();
             assert_eq!(read, files);
             assert_eq!(read[0].contents().unwrap(), b"1 2 three\n");
             assert_eq!(read[1].contents().unwrap(), b"");
             f.insert_string(Feature::RPROF_FILES, "somebody");
-            assert_eq!(f.kept_files(), None);
+            assert_eq!(f.embedded_files(), None);
         });
     }
 
@@ -174,11 +174,11 @@ mod tests {
             assert!(read.is_none_or(|read| read == len), "{len}");
         }
         in_both_orders(|f| {
-            f.insert_kept_files(&[file(b"x")]);
+            f.insert_embedded_files(&[file(b"x")]);
             let whole = f.get(Feature::RPROF_FILES).unwrap().to_vec();
             for len in 0..whole.len() {
                 f.insert(Feature::RPROF_FILES, whole[..len].to_vec());
-                assert_eq!(f.kept_files(), None, "{len}");
+                assert_eq!(f.embedded_files(), None, "{len}");
             }
         });
     }
