@@ -33,7 +33,7 @@ pub(crate) fn assemble(
 ) -> Profile {
     let WorkerResults { locations, parts } = parts;
     let is_kernel: Vec<bool> = (locations.as_slice().iter())
-        .map(|location| matches!(location.place, CodeRegion::Kernel(_)))
+        .map(|location| matches!(location.region, CodeRegion::Kernel(_)))
         .collect();
     let frames = options.addresses.then(|| frames(&locations, &symbols));
     drop(locations);

@@ -91,12 +91,12 @@ impl ImageLookup {
 
     pub(crate) fn target(
         &self,
-        place: CodeRegion,
+        region: CodeRegion,
         images: &[Image],
         kernel_start: Option<u64>,
     ) -> Target {
         let image = |id| image_of(images, id).ok_or(Reason::Unmapped);
-        match place {
+        match region {
             CodeRegion::Vsyscall => Err(Reason::SpecialMapping),
             CodeRegion::Unmapped => Err(Reason::Unmapped),
             CodeRegion::Hypervisor | CodeRegion::GuestKernel | CodeRegion::GuestUser => {

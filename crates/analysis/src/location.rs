@@ -11,7 +11,7 @@ use crate::jit::{JitCode, Runtimes};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Location {
     /// Image or other region that the address lies in.
-    pub place: CodeRegion,
+    pub region: CodeRegion,
     /// The lookup address: an offset into the image's file for user images, else
     /// the address itself. For a caller it is one less than the return address.
     pub lookup: u64,
@@ -67,8 +67,8 @@ impl Context<'_> {
         } else {
             address
         };
-        let at = |place, lookup| Location {
-            place,
+        let at = |region, lookup| Location {
+            region,
             lookup,
             caller,
         };

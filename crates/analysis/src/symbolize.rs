@@ -89,19 +89,19 @@ pub(crate) fn symbolize(
     options: SymbolOptions,
 ) -> Symbols {
     let origin = ImageLookup::of(index.data, symbolizer.has_root());
-    let mut by_place: FxHashMap<CodeRegion, Vec<u32>> = FxHashMap::default();
+    let mut by_region: FxHashMap<CodeRegion, Vec<u32>> = FxHashMap::default();
     for (i, location) in locations.iter().enumerate() {
-        by_place.entry(location.place).or_default().push(i as u32);
+        by_region.entry(location.region).or_default().push(i as u32);
     }
     let kernel_start = recorded_kernel_start(&index.timeline);
-    let mut work: Vec<(CodeRegion, Target, Vec<u32>)> = (by_place.into_iter())
-        .map(|(place, mut list)| {
+    let mut work: Vec<(CodeRegion, Target, Vec<u32>)> = (by_region.into_iter())
+        .map(|(region, mut list)| {
             list.sort_unstable_by_key(|i| locations[*i as usize].lookup);
-            let target = origin.target(place, index.timeline.images(), kernel_start);
-            (place, target, list)
+            let target = origin.target(region, index.timeline.images(), kernel_start);
+            (region, target, list)
         })
         .collect();
-    // The largest first, so that none is left running alone at the end; places
+    // The largest first, so that none is left running alone at the end; regions
     // of the same size in a fixed order, so that numbers are the same each time.
     work.sort_by_key(|(_, _, list)| (usize::MAX - list.len(), list[0]));
     if symbolizer.has_remote() {
@@ -116,8 +116,8 @@ pub(crate) fn symbolize(
         while let Some(piece) = queue.next() {
             let (_, target, list) = &work[piece];
             let lookups: Vec<u64> = list.iter().map(|i| locations[*i as usize].lookup).collect();
-            let place = work[piece].0;
-            done.push((piece, resolve(index, symbolizer, place, target, &lookups)));
+            let region = work[piece].0;
+            done.push((piece, resolve(index, symbolizer, region, target, &lookups)));
         }
         done
     });
@@ -135,15 +135,15 @@ pub(crate) fn symbolize(
         ..SymbolsBuilder::default()
     };
     for (piece, found) in results {
-        let (place, _, list) = &work[piece];
+        let (region, _, list) = &work[piece];
         let object = Object {
-            name: object_name(*place, index.timeline.images()).into(),
-            is_kernel: matches!(place, CodeRegion::Kernel(_)),
-            build_id: origin.build_id_of(*place, index.timeline.images()),
+            name: object_name(*region, index.timeline.images()).into(),
+            is_kernel: matches!(region, CodeRegion::Kernel(_)),
+            build_id: origin.build_id_of(*region, index.timeline.images()),
         };
         for (i, lookup) in list.iter().zip(found) {
-            let made = made_name(*place, locations[*i as usize].lookup, &index.timeline);
-            building.location(*i, *place, &object, &lookup, made);
+            let made = made_name(*region, locations[*i as usize].lookup, &index.timeline);
+            building.location(*i, *region, &object, &lookup, made);
         }
     }
     let objects = building.objects();
@@ -160,12 +160,12 @@ pub(crate) fn symbolize(
 fn resolve(
     index: &Index<'_>,
     symbolizer: &Symbolizer,
-    place: CodeRegion,
+    region: CodeRegion,
     target: &Target,
     lookups: &[u64],
 ) -> Vec<Lookup> {
     let runtimes = &index.runtimes;
-    match (place, target) {
+    match (region, target) {
         (CodeRegion::Jit(code), _) => (lookups.iter())
             .map(|avma| (runtimes.frames(code, *avma)).ok_or(Reason::JitWithoutMap))
             .collect(),
@@ -241,7 +241,7 @@ impl SymbolsBuilder {
     pub(crate) fn location(
         &mut self,
         location: u32,
-        place: CodeRegion,
+        region: CodeRegion,
         whole: &Object,
         lookup: &Lookup,
         made: Option<(Box<str>, u64)>,
@@ -251,7 +251,7 @@ impl SymbolsBuilder {
             _ => None,
         };
         let object = match (module, self.last_object) {
-            (None, Some((last, object))) if last == place => object,
+            (None, Some((last, object))) if last == region => object,
             (Some(module), _) => self.object(Object {
                 name: format!("[{module}]").into(),
                 build_id: None,
@@ -260,7 +260,7 @@ impl SymbolsBuilder {
             (None, _) => self.object(whole.clone()),
         };
         if module.is_none() {
-            self.last_object = Some((place, object));
+            self.last_object = Some((region, object));
         }
         let first = self.frames.len() as u32;
         let offset = match (lookup, made) {
@@ -353,11 +353,11 @@ fn set_build_ids(objects: &mut [Object], build_ids: &[Option<BuildId>]) {
 
 /// Returns name and offset in a function without a file: kernel code described by KSYMBOL records,
 /// or the vsyscall page.
-fn made_name(place: CodeRegion, lookup: u64, timeline: &Timeline) -> Option<(Box<str>, u64)> {
-    if place == CodeRegion::Vsyscall {
-        return vsyscall_name(place, lookup);
+fn made_name(region: CodeRegion, lookup: u64, timeline: &Timeline) -> Option<(Box<str>, u64)> {
+    if region == CodeRegion::Vsyscall {
+        return vsyscall_name(region, lookup);
     }
-    let CodeRegion::Kernel(Some(id)) = place else {
+    let CodeRegion::Kernel(Some(id)) = region else {
         return None;
     };
     let image = timeline.image(id)?;
@@ -371,8 +371,8 @@ fn made_name(place: CodeRegion, lookup: u64, timeline: &Timeline) -> Option<(Box
 }
 
 /// Name and offset in a function of the vsyscall page.
-pub(crate) fn vsyscall_name(place: CodeRegion, lookup: u64) -> Option<(Box<str>, u64)> {
-    let (name, offset) = rprof_image::vsyscall(lookup).filter(|_| place == CodeRegion::Vsyscall)?;
+pub(crate) fn vsyscall_name(region: CodeRegion, lookup: u64) -> Option<(Box<str>, u64)> {
+    let (name, offset) = rprof_image::vsyscall(lookup).filter(|_| region == CodeRegion::Vsyscall)?;
     Some((name.into(), offset))
 }
 
@@ -398,13 +398,13 @@ fn start_of(raw: &str) -> StackPosition {
 }
 
 /// Returns the name of the object at a region, as perf shows it.
-pub(crate) fn object_name(place: CodeRegion, images: &[Image]) -> String {
+pub(crate) fn object_name(region: CodeRegion, images: &[Image]) -> String {
     let path = |image| {
         (image_of(images, image)).map_or_else(String::new, |i: &Image| {
             String::from_utf8_lossy(&i.path).into_owned()
         })
     };
-    match place {
+    match region {
         CodeRegion::Kernel(image) => match image.and_then(|i| image_of(images, i)) {
             Some(image)
                 if matches!(

@@ -69,10 +69,10 @@ impl<'a> FunctionCanonicalizer<'a> {
     }
 
     #[inline]
-    fn answers(&self, place: CodeRegion) -> Granularity<'_> {
-        let bounds = match place {
+    fn answers(&self, region: CodeRegion) -> Granularity<'_> {
+        let bounds = match region {
             CodeRegion::Image(id) => self.of_image(id),
-            CodeRegion::Kernel(id) => self.kernel(id, place),
+            CodeRegion::Kernel(id) => self.kernel(id, region),
             // Named by address, not from an image.
             CodeRegion::Jit(_) | CodeRegion::Vsyscall => None,
             CodeRegion::Anonymous { .. }
@@ -96,7 +96,7 @@ impl<'a> FunctionCanonicalizer<'a> {
             let mut begun: [Option<(&FunctionBounds, PartialLookup)>; TOGETHER] = [None; TOGETHER];
             for (one, begun) in some.iter_mut().zip(&mut begun) {
                 let location = location(one);
-                match self.answers(location.place) {
+                match self.answers(location.region) {
                     Granularity::Several(bounds) => {
                         *begun = Some((bounds, bounds.begin(location.lookup)));
                     }
@@ -128,7 +128,7 @@ impl<'a> FunctionCanonicalizer<'a> {
         }
     }
 
-    fn kernel(&self, id: Option<ImageId>, place: CodeRegion) -> Option<&FunctionBounds> {
+    fn kernel(&self, id: Option<ImageId>, region: CodeRegion) -> Option<&FunctionBounds> {
         use rprof_processes::ImageKind::{KernelModule, KernelSymbol};
         let kind = id.and_then(|id| self.index.timeline.image(id).map(|i| i.kind));
         if let Some(KernelModule | KernelSymbol) = kind {
@@ -140,28 +140,28 @@ impl<'a> FunctionCanonicalizer<'a> {
             // addresses.
             None if self.symbolizer.is_loading_kernel() => None,
             None => (self.kernel)
-                .get_or_init(|| self.bounds(place, Some(&ImageSource::Kernel)))
+                .get_or_init(|| self.bounds(region, Some(&ImageSource::Kernel)))
                 .as_ref(),
         }
     }
 
-    fn image(&self, place: CodeRegion) -> Option<FunctionBounds> {
-        let CodeRegion::Image(id) = place else {
+    fn image(&self, region: CodeRegion) -> Option<FunctionBounds> {
+        let CodeRegion::Image(id) = region else {
             return None;
         };
         let image = self.index.timeline.image(id)?;
         // An image embedded in the recording is opened once, when its locations are symbolized.
         match self.index.runtimes.image(image) {
             Some(_) => None,
-            None => self.bounds(place, None),
+            None => self.bounds(region, None),
         }
     }
 
-    fn bounds(&self, place: CodeRegion, kind: Option<&ImageSource>) -> Option<FunctionBounds> {
+    fn bounds(&self, region: CodeRegion, kind: Option<&ImageSource>) -> Option<FunctionBounds> {
         let timeline = &self.index.timeline;
         match self
             .origin
-            .target(place, timeline.images(), self.kernel_start)
+            .target(region, timeline.images(), self.kernel_start)
         {
             Ok(key) if kind.is_none_or(|kind| kind == key.source()) => {
                 self.symbolizer.function_bounds(&key)

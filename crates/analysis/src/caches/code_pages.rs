@@ -120,7 +120,7 @@ impl CodePageCache {
         if (slot.start, slot.task) == (start, task) {
             self.stats.hits += 1;
             return Some(Location {
-                place: CodeRegion::Image(slot.image),
+                region: CodeRegion::Image(slot.image),
                 lookup: slot.offset.wrapping_add(address - start),
                 caller: false,
             });
@@ -135,7 +135,7 @@ impl CodePageCache {
     /// Stores the page of a user-mode address, unless parts of it may have other locations.
     fn keep(&mut self, address: u64, task: u32, location: Location, context: &Context<'_>) {
         let start = address & !(PAGE - 1);
-        if let CodeRegion::Image(image) = location.place
+        if let CodeRegion::Image(image) = location.region
             && let Some(mapping) = context.user.mapping_at(address)
             && mapping.start <= start
             && mapping.end - start >= PAGE
@@ -182,7 +182,7 @@ mod tests {
                 image: ImageId(5),
             });
             let expected = Location {
-                place: CodeRegion::Image(ImageId(5)),
+                region: CodeRegion::Image(ImageId(5)),
                 lookup: 0x1123,
                 caller: false,
             };

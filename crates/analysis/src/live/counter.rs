@@ -158,7 +158,7 @@ impl Counter {
     /// Returns the number of the location at an address of a process as it is now.
     fn location(&mut self, pid: i32, address: u64, mode: CpuMode, caller: bool) -> u32 {
         let lookup = address.wrapping_sub(u64::from(caller));
-        let (place, lookup) = match mode {
+        let (region, lookup) = match mode {
             CpuMode::Kernel => (CodeRegion::Kernel(None), lookup),
             CpuMode::Hypervisor => (CodeRegion::Hypervisor, lookup),
             CpuMode::GuestKernel => (CodeRegion::GuestKernel, lookup),
@@ -184,7 +184,7 @@ impl Counter {
             },
         };
         self.locations.intern(Location {
-            place,
+            region,
             lookup,
             caller,
         })

@@ -88,31 +88,31 @@ impl Namer {
     /// Looks up new locations, those of an image together, and makes stacks of functions of what
     /// waits.
     pub(super) fn look_up(&mut self) {
-        let mut by_place: BTreeMap<u32, (CodeRegion, Vec<u32>)> = BTreeMap::new();
+        let mut by_region: BTreeMap<u32, (CodeRegion, Vec<u32>)> = BTreeMap::new();
         let mut first_at = rustc_hash::FxHashMap::default();
         for number in self.known as u32..self.locations.len() as u32 {
-            let place = self.locations[number as usize].place;
-            let first = *first_at.entry(place).or_insert(number);
-            let (_, list) = by_place.entry(first).or_insert((place, Vec::new()));
+            let region = self.locations[number as usize].region;
+            let first = *first_at.entry(region).or_insert(number);
+            let (_, list) = by_region.entry(first).or_insert((region, Vec::new()));
             list.push(number);
         }
         self.symbols.extend_to(self.locations.len());
-        for (place, mut list) in by_place.into_values() {
+        for (region, mut list) in by_region.into_values() {
             let address = |number: &u32| self.locations[*number as usize].lookup;
             list.sort_unstable_by_key(address);
             let addresses: Vec<u64> = list.iter().map(address).collect();
-            let found = match self.lookup.target(place, &self.images, None) {
+            let found = match self.lookup.target(region, &self.images, None) {
                 Ok(key) => self.symbolizer.resolve_image(&key, &addresses),
                 Err(reason) => vec![Err(reason); addresses.len()],
             };
             let object = rprof_profile::Object {
-                name: object_name(place, &self.images).into(),
-                is_kernel: matches!(place, CodeRegion::Kernel(_)),
-                build_id: self.lookup.build_id_of(place, &self.images),
+                name: object_name(region, &self.images).into(),
+                is_kernel: matches!(region, CodeRegion::Kernel(_)),
+                build_id: self.lookup.build_id_of(region, &self.images),
             };
             for ((number, address), found) in list.iter().zip(addresses).zip(&found) {
-                let made = vsyscall_name(place, address);
-                (self.symbols).location(*number, place, &object, found, made);
+                let made = vsyscall_name(region, address);
+                (self.symbols).location(*number, region, &object, found, made);
             }
         }
         self.known = self.locations.len();
@@ -128,7 +128,7 @@ impl Namer {
         let functions = from_root.flat_map(|number| self.symbols.functions_at(*number));
         let outermost = |number: &u32| {
             let is_kernel = matches!(
-                self.locations[*number as usize].place,
+                self.locations[*number as usize].region,
                 CodeRegion::Kernel(_)
             );
             let function = self.symbols.functions_at(*number).next()?;

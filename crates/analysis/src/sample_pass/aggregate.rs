@@ -193,7 +193,7 @@ struct ResolvedSample {
 
 const NOTHING: ResolvedSample = ResolvedSample {
     location: Location {
-        place: CodeRegion::Unmapped,
+        region: CodeRegion::Unmapped,
         lookup: 0,
         caller: false,
     },

@@ -17,7 +17,7 @@ use rprof_profile::intern::{Lists, Values};
 #[derive(Debug, Default)]
 pub(crate) struct Locations {
     values: Vec<Location>,
-    places: Values<CodeRegion>,
+    regions: Values<CodeRegion>,
     /// Ids of the regions that are images, by image.
     by_image: Vec<Option<NonZero<u32>>>,
     table: HashTable<LocationKey>,
@@ -28,17 +28,17 @@ pub(crate) struct Locations {
 struct LocationKey {
     lookup: u64,
     /// Id of the region, times two, plus one for a caller.
-    place: u32,
+    region: u32,
     number: u32,
 }
 
 impl LocationKey {
     fn hash(&self) -> u64 {
-        FxBuildHasher.hash_one((self.place, self.lookup))
+        FxBuildHasher.hash_one((self.region, self.lookup))
     }
 
     fn same(&self, other: &LocationKey) -> bool {
-        (self.lookup, self.place) == (other.lookup, other.place)
+        (self.lookup, self.region) == (other.lookup, other.region)
     }
 }
 
@@ -50,16 +50,16 @@ impl Locations {
 
     /// Returns the id of a location, if it was interned.
     pub(crate) fn find(&self, location: &Location) -> Option<u32> {
-        let place = self.places.find(&location.place)?;
-        let key = Self::key(location, place, 0);
+        let region = self.regions.find(&location.region)?;
+        let key = Self::key(location, region, 0);
         let found = self.table.find(key.hash(), |other| key.same(other))?;
         Some(found.number)
     }
 
     /// Interns a location and returns its id.
     pub(crate) fn intern(&mut self, location: Location) -> u32 {
-        let place = self.place(location.place);
-        let key = Self::key(&location, place, self.values.len() as u32);
+        let region = self.region(location.region);
+        let key = Self::key(&location, region, self.values.len() as u32);
         let hash = key.hash();
         if let Some(found) = self.table.find(hash, |other| key.same(other)) {
             return found.number;
@@ -71,15 +71,15 @@ impl Locations {
 
     /// Interns a region and returns its id.
     #[inline]
-    fn place(&mut self, place: CodeRegion) -> u32 {
-        let CodeRegion::Image(image) = place else {
-            return self.places.intern(place);
+    fn region(&mut self, region: CodeRegion) -> u32 {
+        let CodeRegion::Image(image) = region else {
+            return self.regions.intern(region);
         };
         let image = image.0 as usize;
         if let Some(Some(plus_one)) = self.by_image.get(image) {
             return plus_one.get() - 1;
         }
-        let number = self.places.intern(place);
+        let number = self.regions.intern(region);
         if self.by_image.len() <= image {
             self.by_image.resize(image + 1, None);
         }
@@ -87,10 +87,10 @@ impl Locations {
         number
     }
 
-    fn key(location: &Location, place: u32, number: u32) -> LocationKey {
+    fn key(location: &Location, region: u32, number: u32) -> LocationKey {
         LocationKey {
             lookup: location.lookup,
-            place: place << 1 | u32::from(location.caller),
+            region: region << 1 | u32::from(location.caller),
             number,
         }
     }
@@ -190,7 +190,7 @@ mod tests {
     fn equal_locations_have_one_number() {
         let mut locations = Locations::default();
         let at = |lookup, caller| Location {
-            place: CodeRegion::Unmapped,
+            region: CodeRegion::Unmapped,
             lookup,
             caller,
         };
