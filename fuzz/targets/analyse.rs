@@ -52,7 +52,7 @@ pub(crate) fn run(data: &[u8]) {
         .perf_cache(None)
         .build();
     let analysis = Options {
-        by_task: data.len() % 2 == 1,
+        by_thread: data.len() % 2 == 1,
         by_line: data.len() % 3 == 1,
         threads: 1,
         ..Options::default()

@@ -19,14 +19,14 @@ use crate::warnings::warnings;
 pub fn analyse(data: &PerfData, symbolizer: &Symbolizer, options: &Options) -> Profile {
     let n = options.thread_count();
     let pass = PassOptions {
-        by_thread: options.by_task,
+        by_thread: options.by_thread,
         per_sample: options.columns,
         addresses: options.addresses,
     };
     let (index, parts, symbols) = std::thread::scope(|scope| {
         // Loading the kernel's symbols takes longer than pass one, and depends on nothing.
         let mut is_wanted = n > 1 && !options.filter.is_by_sample();
-        let index = Index::build_telling(data, || {
+        let index = Index::build_with(data, || {
             if std::mem::take(&mut is_wanted) {
                 let thread = std::thread::Builder::new().name("rprof-kernel".into());
                 // Without a thread, the first lookup loads the symbols.

@@ -49,14 +49,14 @@ pub(crate) fn assemble(
     };
     let shares = rprof_parallel::run(parts.len(), parts.len(), |queue| {
         let mut done = Vec::new();
-        while let Some(number) = queue.next() {
-            done.push((number, WorkerStacks::of(&parts[number], &known)));
+        while let Some(part) = queue.next() {
+            done.push((part, WorkerStacks::of(&parts[part], &known)));
         }
         done
     });
     let mut shares: Vec<(usize, WorkerStacks)> = shares.into_iter().flatten().collect();
     // In the order of the parts, whose context ids they use.
-    shares.sort_unstable_by_key(|(number, _)| *number);
+    shares.sort_unstable_by_key(|(part, _)| *part);
     let shares: Vec<WorkerStacks> = shares.into_iter().map(|(_, share)| share).collect();
 
     let quality = Quality {
@@ -105,7 +105,7 @@ pub(crate) fn assemble(
         .columns(options.columns);
     let mut threads = Threads {
         index,
-        by_task: options.by_task,
+        by_thread: options.by_thread,
         known: FxHashMap::default(),
     };
     let most = shares.iter().map(|s| s.groups.len()).sum();
@@ -124,7 +124,7 @@ pub(crate) fn assemble(
     });
     for ((share, contexts), rows) in shares.into_iter().zip(contexts).zip(rows) {
         let lists = share.lists;
-        let numbers: Vec<FrameListId> = match tables.take() {
+        let ids: Vec<FrameListId> = match tables.take() {
             // The first worker's lists are those of the profile.
             Some(tables) => {
                 let count = lists.len() as u32;
@@ -132,7 +132,7 @@ pub(crate) fn assemble(
                 (0..count).map(FrameListId).collect()
             }
             None => (0..lists.len() as u32)
-                .map(|number| builder.intern_frame_list(lists.get(number)))
+                .map(|list| builder.intern_frame_list(lists.get(list)))
                 .collect(),
         };
         let own = contexts.all().iter();
@@ -140,8 +140,8 @@ pub(crate) fn assemble(
         for (key, amount) in share.groups {
             let key = Key {
                 context: contexts[key.context as usize],
-                outer: numbers[key.outer as usize].0,
-                inner: numbers[key.inner as usize].0,
+                outer: ids[key.outer as usize].0,
+                inner: ids[key.inner as usize].0,
             };
             let at = *known.entry(key).or_insert_with(|| {
                 let group = *common.get(key.context);
@@ -174,8 +174,8 @@ pub(crate) fn assemble(
             };
             let key = Key {
                 context,
-                outer: numbers[*outer as usize].0,
-                inner: numbers[*inner as usize].0,
+                outer: ids[*outer as usize].0,
+                inner: ids[*inner as usize].0,
             };
             // Samples whose leaf the filter rejects are in no entry.
             let Some(entry) = known.get(&key).map(|at| &entries[*at]) else {
@@ -303,9 +303,9 @@ impl WorkerStacks {
         let callers = part.resolved.stacks.callers();
         let location = |own: u32| part.locations[own as usize];
         let outer: Vec<u32> = (0..callers.len() as u32)
-            .map(|number| {
+            .map(|callers_id| {
                 list.clear();
-                let locations = callers.get(number).iter().rev();
+                let locations = callers.get(callers_id).iter().rev();
                 let frames = locations.flat_map(|own| known.frames(location(*own)));
                 list.extend(frames);
                 share.lists.intern(&list).0
@@ -346,8 +346,8 @@ impl WorkerStacks {
             };
             share.groups.entry(key).or_default().add(amount);
         }
-        for (number, samples) in (0..).zip(called) {
-            for own in callers.get(number) {
+        for (callers_id, samples) in (0..).zip(called) {
+            for own in callers.get(callers_id) {
                 share.at[location(*own) as usize] += samples;
             }
         }
@@ -361,15 +361,15 @@ impl WorkerStacks {
 /// Ids of threads.
 struct Threads<'a> {
     index: &'a Index<'a>,
-    by_task: bool,
+    by_thread: bool,
     known: FxHashMap<(Option<CommId>, i32, i32), ThreadId>,
 }
 
 impl Threads<'_> {
     fn id(&mut self, builder: &mut ProfileBuilder, group: SampleGroup) -> ThreadId {
         let timeline = &self.index.timeline;
-        // Named threads are grouped by name alone, unless by task.
-        let (pid, tid) = match (self.by_task, group.comm) {
+        // Named threads are grouped by name alone, unless by thread.
+        let (pid, tid) = match (self.by_thread, group.comm) {
             (true, _) => (group.pid, group.tid),
             (false, Some(_)) => (0, 0),
             (false, None) => (0, group.tid),
@@ -379,11 +379,11 @@ impl Threads<'_> {
             let comm = builder.intern_comm(&thread_name(name, group.tid));
             let process = timeline.comm(Pid(pid), Tid(pid), u64::MAX);
             let process_comm = process
-                .filter(|_| self.by_task && pid > 0)
+                .filter(|_| self.by_thread && pid > 0)
                 .map(|name| builder.intern_comm(&String::from_utf8_lossy(name)));
             builder.intern_thread(Thread {
-                pid: self.by_task.then_some(pid),
-                tid: self.by_task.then_some(tid),
+                pid: self.by_thread.then_some(pid),
+                tid: self.by_thread.then_some(tid),
                 comm,
                 process_comm,
             })

@@ -9,6 +9,8 @@ use rprof_perfdata::Events;
 use rprof_records::{AttrFlags, RawRecord, Sample, SampleType};
 use rustc_hash::FxHashMap;
 
+use crate::groups::RecordPosition;
+
 /// Count of one group member since the sample before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemberDelta {
@@ -21,15 +23,15 @@ pub(crate) struct MemberDelta {
 #[derive(Debug, Default)]
 pub(crate) struct GroupReadDeltas {
     /// Record position of each such sample, ascending, with the end of its range in `members`.
-    samples: Vec<(u64, usize)>,
+    samples: Vec<(RecordPosition, usize)>,
     members: Vec<MemberDelta>,
 }
 
 impl GroupReadDeltas {
     /// Returns the deltas of the sample at a record position, or `None` if it has no group read.
-    pub(crate) fn of(&self, place: u64) -> Option<&[MemberDelta]> {
+    pub(crate) fn at(&self, position: RecordPosition) -> Option<&[MemberDelta]> {
         let at = (self.samples)
-            .binary_search_by_key(&place, |(p, _)| *p)
+            .binary_search_by_key(&position, |(p, _)| *p)
             .ok()?;
         let start = match at {
             0 => 0,
@@ -42,7 +44,7 @@ impl GroupReadDeltas {
 /// Count of one member in one sample, as recorded.
 struct MemberCount {
     time: u64,
-    place: u64,
+    position: RecordPosition,
     event: u32,
     id: u64,
     /// Thread id, where counts are per thread.
@@ -53,7 +55,7 @@ struct MemberCount {
 /// Collects group reads; [`finish`](Self::finish) computes the deltas.
 #[derive(Default)]
 pub(crate) struct GroupReadCollector {
-    samples: Vec<u64>,
+    samples: Vec<RecordPosition>,
     counts: Vec<MemberCount>,
 }
 
@@ -64,7 +66,7 @@ impl GroupReadCollector {
         events: &Events,
         event: usize,
         record: &RawRecord<'_>,
-        place: u64,
+        position: RecordPosition,
     ) {
         let Some(event) = events.list().get(event) else {
             return;
@@ -84,13 +86,13 @@ impl GroupReadCollector {
             true => sample.tid().unwrap_or(-1),
             false => -1,
         };
-        self.samples.push(place);
+        self.samples.push(position);
         for value in values {
             let id = value.id.unwrap_or(0);
             if let Some(event) = events.by_id(id) {
                 self.counts.push(MemberCount {
                     time: sample.time().unwrap_or(0),
-                    place,
+                    position,
                     event: event as u32,
                     id,
                     tid,
@@ -107,7 +109,7 @@ impl GroupReadCollector {
             mut counts,
         } = self;
         // Stable: members stay in the order of their group.
-        counts.sort_by_key(|c| (c.time, c.place));
+        counts.sort_by_key(|c| (c.time, c.position));
         let mut before = FxHashMap::default();
         for count in &mut counts {
             let before = before.entry((count.id, count.tid)).or_insert(0);
@@ -116,17 +118,17 @@ impl GroupReadCollector {
             count.value = count.value.checked_sub(value).unwrap_or(count.value);
         }
         counts.retain(|c| c.value > 0);
-        counts.sort_by_key(|c| c.place);
+        counts.sort_by_key(|c| c.position);
         let mut reads = GroupReadDeltas::default();
         let mut rest = counts.into_iter().peekable();
-        for place in samples {
-            while let Some(count) = rest.next_if(|c| c.place == place) {
+        for position in samples {
+            while let Some(count) = rest.next_if(|c| c.position == position) {
                 reads.members.push(MemberDelta {
                     event: count.event,
                     period: count.value,
                 });
             }
-            reads.samples.push((place, reads.members.len()));
+            reads.samples.push((position, reads.members.len()));
         }
         reads
     }

@@ -29,19 +29,36 @@ impl Weights {
     }
 }
 
-/// Returns the position of a record in the recording: the block's number in the upper 32 bits, and
-/// the record's offset in the block, in bytes, in the lower. Blocks are cut after about a MiB.
-pub(crate) fn place_in(block: usize, at: usize) -> u64 {
-    (block as u64) << 32 | at as u64
+/// Position of a record in the recording; positions ascend in the file's order.
+///
+/// The index of the block stands in the upper 32 bits, and the record's offset in the block, in
+/// bytes, in the lower. Blocks are cut after about a MiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RecordPosition(u64);
+
+impl RecordPosition {
+    /// Makes the position of a record from the index of its block, and its offset there.
+    pub(crate) fn new(block: usize, offset: usize) -> RecordPosition {
+        RecordPosition((block as u64) << 32 | offset as u64)
+    }
+
+    /// Returns the index of the record's block.
+    pub(crate) fn block(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+
+    /// Returns the record's offset in its block, in bytes.
+    pub(crate) fn offset(self) -> usize {
+        (self.0 & 0xffff_ffff) as usize
+    }
 }
 
 /// Row of one sample, with the id of its stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SampleRow {
     pub(crate) time: u64,
-    /// Record position from [`place_in`]: orders samples of the same time, and finds the record
-    /// again.
-    pub(crate) order: u64,
+    /// Position of its record: orders samples of the same time, and finds the record again.
+    pub(crate) position: RecordPosition,
     pub(crate) group: SampleGroup,
     pub(crate) cpu: Option<u32>,
     pub(crate) period: u64,

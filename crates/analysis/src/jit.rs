@@ -54,7 +54,7 @@ pub struct JitCode {
     /// Index of the file among the process's jitdumps and, behind these, perf maps.
     pub(crate) table: u16,
     /// Index of the function in the file.
-    pub(crate) number: u32,
+    pub(crate) function: u32,
 }
 
 /// JIT code of all processes, and the files embedded in the recording.
@@ -71,7 +71,7 @@ pub(crate) struct Runtimes<'a> {
     budget: AtomicU64,
     /// Bytes of unwind information that may still be compiled.
     unwinding_budget: AtomicU64,
-    told: Mutex<Vec<String>>,
+    warnings: Mutex<Vec<String>>,
     recording: &'a Path,
 }
 
@@ -117,7 +117,7 @@ impl<'a> Runtimes<'a> {
             is_here: is_of_this_machine(data),
             budget: AtomicU64::new(MOST_EXPANDED),
             unwinding_budget: AtomicU64::new(MOST_UNWINDING),
-            told: Mutex::default(),
+            warnings: Mutex::default(),
             recording: data.path(),
         }
     }
@@ -126,8 +126,12 @@ impl<'a> Runtimes<'a> {
     pub(crate) fn find(&self, pid: i32, time: u64, avma: u64) -> Option<JitCode> {
         let time = self.time(time);
         self.lineage(pid).find_map(|(pid, tables)| {
-            let (table, number) = tables.find(avma, time)?;
-            Some(JitCode { pid, table, number })
+            let (table, function) = tables.find(avma, time)?;
+            Some(JitCode {
+                pid,
+                table,
+                function,
+            })
         })
     }
 
@@ -145,14 +149,14 @@ impl<'a> Runtimes<'a> {
         let code = self.find(pid, time, avma)?;
         let tables = self.by_pid.get(&code.pid)?.get()?;
         let table = usize::from(code.table);
-        let cell = tables.unwinding.get(table)?.get(code.number as usize)?;
+        let cell = tables.unwinding.get(table)?.get(code.function as usize)?;
         let make = || {
-            let known = tables.dumps.get(table)?.unwinding(code.number)?;
+            let known = tables.dumps.get(table)?.unwinding(code.function)?;
             let take = |left: u64| left.checked_sub(known.eh_frame.len() as u64);
             let ordering = Ordering::Relaxed;
             let taken = self.unwinding_budget.fetch_update(ordering, ordering, take);
             if taken.is_err() {
-                self.tell("jitdumps have more unwinding information than is used".into());
+                self.warn("jitdumps have more unwinding information than is used".into());
                 return None;
             }
             Some(Arc::new(known.table(arch)))
@@ -176,12 +180,12 @@ impl<'a> Runtimes<'a> {
         let table = usize::from(code.table);
         match tables.dumps.get(table) {
             Some(dump) => {
-                let line = dump.line(code.number, avma);
-                Some(frames(&dump.function(code.number)?, avma, line))
+                let line = dump.line(code.function, avma);
+                Some(frames(&dump.function(code.function)?, avma, line))
             }
             None => {
                 let (_, map) = tables.maps.get(table - tables.dumps.len())?;
-                Some(frames(&map.function(code.number)?, avma, None))
+                Some(frames(&map.function(code.function)?, avma, None))
             }
         }
     }
@@ -215,16 +219,16 @@ impl<'a> Runtimes<'a> {
         let contents = file.contents();
         if contents.is_none() {
             let path = String::from_utf8_lossy(&file.path);
-            self.tell(format!("{path}, as embedded in the recording, is damaged"));
+            self.warn(format!("{path}, as embedded in the recording, is damaged"));
         }
         contents
     }
 
     /// Returns the warnings so far, in sentences.
-    pub(crate) fn told(&self) -> Vec<String> {
-        self.told
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        self.warnings
             .lock()
-            .map_or_else(|_| Vec::new(), |told| told.clone())
+            .map_or_else(|_| Vec::new(), |warnings| warnings.clone())
     }
 
     /// Returns the time for a lookup in jitdumps: the end of the recording if its clock is another.
@@ -311,18 +315,18 @@ impl<'a> Runtimes<'a> {
     }
 
     fn refused(&self, path: &str, refusal: &Refusal) {
-        self.tell(format!("{path} is not used: {refusal}"));
+        self.warn(format!("{path} is not used: {refusal}"));
     }
 
     fn map(&self, path: &str, bytes: Vec<u8>) -> PerfMap {
         let map = PerfMap::parse(bytes);
         if map.bad_lines() > 0 {
             let n = map.bad_lines();
-            self.tell(format!("{path}: {n} lines are no entries and are left out"));
+            self.warn(format!("{path}: {n} lines are no entries and are left out"));
         }
         if map.left_out() > 0 {
             let n = map.left_out();
-            self.tell(format!("{path}: the last {n} entries are left out"));
+            self.warn(format!("{path}: the last {n} entries are left out"));
         }
         map
     }
@@ -331,30 +335,30 @@ impl<'a> Runtimes<'a> {
         let dump = match JitDump::parse(bytes) {
             Ok(dump) => dump,
             Err(error) => {
-                self.tell(format!("{path} is not used: {error}"));
+                self.warn(format!("{path} is not used: {error}"));
                 return None;
             }
         };
         if let Some(at) = dump.cut_at() {
-            self.tell(format!(
+            self.warn(format!(
                 "{path} is cut off or damaged at byte {at}; what stands before is used"
             ));
         }
         if dump.bad_records() > 0 {
             let n = dump.bad_records();
-            self.tell(format!("{path}: {n} records are damaged and left out"));
+            self.warn(format!("{path}: {n} records are damaged and left out"));
         }
         if dump.left_out() > 0 {
             let n = dump.left_out();
-            self.tell(format!("{path}: the last {n} functions are left out"));
+            self.warn(format!("{path}: the last {n} functions are left out"));
         }
         if !self.is_monotonic {
-            self.tell(format!(
+            self.warn(format!(
                 "{path} tells when code was where, but the recording's clock is another one: \
                  names are those of the end (perf record needs -k mono)"
             ));
         } else if dump.has_other_clock() {
-            self.tell(format!(
+            self.warn(format!(
                 "{path} has times of the processor's counter, which say nothing here: names are \
                  those of the end"
             ));
@@ -363,12 +367,12 @@ impl<'a> Runtimes<'a> {
     }
 
     /// Adds a warning, once.
-    fn tell(&self, what: String) {
-        if let Ok(mut told) = self.told.lock()
-            && told.len() < 20
-            && !told.contains(&what)
+    fn warn(&self, what: String) {
+        if let Ok(mut warnings) = self.warnings.lock()
+            && warnings.len() < 20
+            && !warnings.contains(&what)
         {
-            told.push(what);
+            warnings.push(what);
         }
     }
 }
@@ -382,8 +386,8 @@ impl Tables {
         }
         let after = self.maps.partition_point(|(since, _)| *since <= time);
         let table = after.saturating_sub(1);
-        let number = self.maps.get(table)?.1.find(avma)?;
-        Some(((self.dumps.len() + table) as u16, number))
+        let function = self.maps.get(table)?.1.find(avma)?;
+        Some(((self.dumps.len() + table) as u16, function))
     }
 }
 

@@ -8,7 +8,7 @@ pub struct Options {
     /// Filter that samples have to pass.
     pub filter: Filter,
     /// Tell samples apart by process and thread, not by thread name alone.
-    pub by_task: bool,
+    pub by_thread: bool,
     /// Keep the address of each frame, with its line and inline depth: see
     /// [`Profile::frame`](rprof_profile::Profile::frame). Stacks that differ in addresses alone
     /// are distinct then: of a large recording this takes several times the memory.

@@ -8,7 +8,7 @@ use rprof_processes::{ProcessMapBuilder, Timeline};
 use rprof_records::{CpuMode, Misc, ProcessEvent, RawRecord, Record, RecordType, SampleType};
 
 use crate::group_reads::{GroupReadCollector, GroupReadDeltas};
-use crate::groups::place_in;
+use crate::groups::RecordPosition;
 use crate::jit::{self, Runtimes};
 
 /// Result of pass one: timeline of processes, tallies, damage.
@@ -53,11 +53,11 @@ type Stamped<'a> = (u64, ProcessEvent<'a>);
 impl<'a> Index<'a> {
     /// Reads all headers, and all of the sideband.
     pub fn build(data: &'a PerfData) -> Index<'a> {
-        Index::build_telling(data, || ())
+        Index::build_with(data, || ())
     }
 
-    /// Reads like [`build`](Self::build), and calls `of_kernel` for each kernel sample.
-    pub(crate) fn build_telling(data: &'a PerfData, of_kernel: impl FnMut()) -> Index<'a> {
+    /// Reads like [`build`](Self::build), and calls `on_kernel_sample` for each kernel sample.
+    pub(crate) fn build_with(data: &'a PerfData, on_kernel_sample: impl FnMut()) -> Index<'a> {
         let mut pass = Pass {
             data,
             events: vec![EventTally::default(); data.events().list().len()],
@@ -66,12 +66,12 @@ impl<'a> Index<'a> {
             group_reads: GroupReadCollector::default(),
             builder: ProcessMapBuilder::new(),
             jit_processes: JitProcesses::default(),
-            of_kernel,
+            on_kernel_sample,
         };
         let mut damage = None;
         let mut kept = Some(Vec::new());
         let mut sideband: Vec<Stamped<'_>> = Vec::new();
-        let mut number = 0;
+        let mut block_index = 0;
         for block in data.blocks() {
             let block = match block {
                 Ok(block) => block,
@@ -83,19 +83,19 @@ impl<'a> Index<'a> {
             match block.bytes {
                 Cow::Borrowed(bytes) => {
                     let walk = Walk::new(bytes, block.offset, data.endian());
-                    pass.take_all(walk, number, |one| sideband.push(one));
+                    pass.handle_block(walk, block_index, |one| sideband.push(one));
                     if let Some(kept) = &mut kept {
                         kept.push(block);
                     }
                 }
                 Cow::Owned(_) => {
                     kept = None;
-                    pass.take_all(block.walk(), number, |(time, event)| {
+                    pass.handle_block(block.walk(), block_index, |(time, event)| {
                         sideband.push((time, event.into_owned()));
                     });
                 }
             }
-            number += 1;
+            block_index += 1;
         }
         // Each CPU's records are in order, those of all CPUs are not; records with
         // the same time stay in the order of the file.
@@ -139,13 +139,17 @@ struct Pass<'a, F> {
     group_reads: GroupReadCollector,
     builder: ProcessMapBuilder,
     jit_processes: JitProcesses,
-    of_kernel: F,
+    on_kernel_sample: F,
 }
 
 impl<'a, F: FnMut()> Pass<'a, F> {
     /// Counts the records of a block, and passes process events to `to`.
-    fn take_all<'r>(&mut self, mut walk: Walk<'r>, block: usize, mut to: impl FnMut(Stamped<'r>))
-    where
+    fn handle_block<'r>(
+        &mut self,
+        mut walk: Walk<'r>,
+        block: usize,
+        mut to: impl FnMut(Stamped<'r>),
+    ) where
         'a: 'r,
     {
         // With one event only, its samples need no parsing to be counted.
@@ -157,38 +161,42 @@ impl<'a, F: FnMut()> Pass<'a, F> {
             if only {
                 walk.skip_samples(|misc| {
                     self.events[0].samples += 1;
-                    self.see(misc);
+                    self.note_mode(misc);
                     true
                 });
             }
-            let place = place_in(block, walk.consumed());
+            let position = RecordPosition::new(block, walk.consumed());
             let Some(walked) = walk.next() else { break };
-            if let Some(one) = self.take(&walked.record, place) {
+            if let Some(one) = self.handle_record(&walked.record, position) {
                 to(one);
             }
         }
     }
 
     #[inline]
-    fn see(&mut self, misc: Misc) {
+    fn note_mode(&mut self, misc: Misc) {
         if misc.cpu_mode() == CpuMode::Kernel {
-            (self.of_kernel)();
+            (self.on_kernel_sample)();
         }
     }
 
     /// Counts a record, and returns its process event if it has one.
-    fn take<'r>(&mut self, raw: &RawRecord<'r>, place: u64) -> Option<Stamped<'r>>
+    fn handle_record<'r>(
+        &mut self,
+        raw: &RawRecord<'r>,
+        position: RecordPosition,
+    ) -> Option<Stamped<'r>>
     where
         'a: 'r,
     {
         let events = self.data.events();
         match raw.kind {
             RecordType::SAMPLE => {
-                self.see(raw.misc);
+                self.note_mode(raw.misc);
                 match events.of_sample(raw) {
                     Some(event) => {
                         self.events[event].samples += 1;
-                        self.group_reads.add_sample(events, event, raw, place);
+                        self.group_reads.add_sample(events, event, raw, position);
                     }
                     None => self.samples_of_unknown_events += 1,
                 }

@@ -33,6 +33,6 @@ impl From<UnwindOutcome> for StackEnd {
 
 /// Returns true if a recording's private notes say that its recorder unwound the stacks, and
 /// marked those that end early.
-pub(crate) fn tells_ends(notes: &[(String, String)]) -> bool {
+pub(crate) fn marks_truncation(notes: &[(String, String)]) -> bool {
     (notes.iter()).any(|(key, _)| key == "stacks.by" || key == "stacks.total")
 }

@@ -26,7 +26,7 @@ pub(crate) fn warnings(index: &Index<'_>, unreadable: u64, filter: &Filter) -> V
     );
     count(index.unreadable, "records are damaged and left out");
     count(unreadable, "samples are damaged and left out");
-    warnings.extend(index.runtimes.told());
+    warnings.extend(index.runtimes.warnings());
     for comm in unknown_comms(filter, &index.timeline) {
         warnings.push(format!("no thread of the recording is called {comm:?}"));
     }

@@ -92,7 +92,7 @@ fn columns_with_addresses_are_the_samples_one_by_one() {
     let data = recording();
     let symbolizer = Symbolizer::builder().root(Some(PathBuf::from("/"))).build();
     let options = Options {
-        by_task: true,
+        by_thread: true,
         addresses: true,
         columns: true,
         threads: 2,

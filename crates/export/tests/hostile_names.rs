@@ -65,7 +65,7 @@ fn profile() -> Profile {
     let data = PerfData::read(&bytes[..], Path::new("test")).unwrap();
     let symbolizer = Symbolizer::builder().build();
     let options = Options {
-        by_task: true,
+        by_thread: true,
         ..Options::default()
     };
     let profile = analyse(&data, &symbolizer, &options);

@@ -115,7 +115,7 @@ impl InputArgs {
         };
         check_events(&data, &self.event)?;
         let options = Options {
-            by_task: keys.pid || keys.tid,
+            by_thread: keys.pid || keys.tid,
             by_line: keys.line,
             ..self.options()
         };

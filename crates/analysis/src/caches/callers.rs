@@ -20,9 +20,11 @@ impl CallerCacheKey {
     /// Packs the id of a thread state, a mode below 8, and the caller flag. Returns `None` if
     /// they do not fit into 32 bits.
     #[inline]
-    pub(crate) fn new(task: u32, mode: u8, caller: bool) -> Option<CallerCacheKey> {
-        let fits = task < u32::MAX >> MODE_BITS && mode < 8;
-        fits.then(|| CallerCacheKey(task << MODE_BITS | u32::from(mode) << 1 | u32::from(caller)))
+    pub(crate) fn new(thread_state: u32, mode: u8, caller: bool) -> Option<CallerCacheKey> {
+        let fits = thread_state < u32::MAX >> MODE_BITS && mode < 8;
+        fits.then(|| {
+            CallerCacheKey(thread_state << MODE_BITS | u32::from(mode) << 1 | u32::from(caller))
+        })
     }
 }
 
@@ -33,7 +35,7 @@ const VACANT: CallerCacheKey = CallerCacheKey(u32::MAX);
 struct Slot {
     address: u64,
     key: CallerCacheKey,
-    number: u32,
+    id: u32,
 }
 
 /// Counters of a [`CallerCache`].
@@ -78,7 +80,7 @@ impl Default for CallerCache {
         let vacant = Slot {
             address: 0,
             key: VACANT,
-            number: 0,
+            id: 0,
         };
         CallerCache {
             slots: vec![vacant; SLOTS].into(),
@@ -104,7 +106,7 @@ impl CallerCache {
         };
         let slot = &self.slots[Self::slot_of(address, key)];
         if slot.address == address && slot.key == key {
-            return Some(slot.number);
+            return Some(slot.id);
         }
         match slot.key == VACANT {
             true => self.stats.vacant += 1,
@@ -121,12 +123,8 @@ impl CallerCache {
 
     /// Stores a location id, evicting the one in its slot.
     #[inline]
-    pub(crate) fn keep(&mut self, address: u64, key: CallerCacheKey, number: u32) {
-        self.slots[Self::slot_of(address, key)] = Slot {
-            address,
-            key,
-            number,
-        };
+    pub(crate) fn keep(&mut self, address: u64, key: CallerCacheKey, id: u32) {
+        self.slots[Self::slot_of(address, key)] = Slot { address, key, id };
     }
 
     /// Returns the counters.
@@ -143,20 +141,28 @@ mod tests {
     fn what_is_found_was_kept_for_just_that() {
         let mut cache = CallerCache::default();
         let keys: Vec<CallerCacheKey> = (0..4)
-            .flat_map(|task| [(task, 1, false), (task, 1, true), (task, 2, true)])
-            .filter_map(|(task, mode, caller)| CallerCacheKey::new(task, mode, caller))
+            .flat_map(|thread_state| {
+                [
+                    (thread_state, 1, false),
+                    (thread_state, 1, true),
+                    (thread_state, 2, true),
+                ]
+            })
+            .filter_map(|(thread_state, mode, caller)| {
+                CallerCacheKey::new(thread_state, mode, caller)
+            })
             .collect();
-        let number = |address: u64, at: usize| (address * 100) as u32 + at as u32;
+        let id = |address: u64, at: usize| (address * 100) as u32 + at as u32;
         let mut found = 0;
         for address in 0..5000 {
             for (at, key) in keys.iter().enumerate() {
                 assert_eq!(cache.find(address, Some(*key)), None);
-                cache.keep(address, *key, number(address, at));
-                assert_eq!(cache.find(address, Some(*key)), Some(number(address, at)));
+                cache.keep(address, *key, id(address, at));
+                assert_eq!(cache.find(address, Some(*key)), Some(id(address, at)));
             }
             for (at, key) in keys.iter().enumerate() {
                 if let Some(n) = cache.find(address / 2, Some(*key)) {
-                    assert_eq!(n, number(address / 2, at));
+                    assert_eq!(n, id(address / 2, at));
                     found += 1;
                 }
             }

@@ -116,12 +116,12 @@ impl<'a> FunctionCanonicalizer<'a> {
 
     #[inline]
     fn of_image(&self, id: ImageId) -> Option<&FunctionBounds> {
-        let number = id.0 as usize;
-        let slot = self.images.get(number)?;
+        let index = id.0 as usize;
+        let slot = self.images.get(index)?;
         match slot.get() {
             Some(bounds) => bounds.as_ref(),
             // As for the kernel: not blocking is cheaper.
-            None if self.opening.get(number)?.swap(true, Ordering::Relaxed) => None,
+            None if self.opening.get(index)?.swap(true, Ordering::Relaxed) => None,
             None => slot
                 .get_or_init(|| self.image(CodeRegion::Image(id)))
                 .as_ref(),

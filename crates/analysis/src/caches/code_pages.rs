@@ -24,7 +24,7 @@ struct Slot {
     /// Offset of the page in the image's file.
     offset: u64,
     /// Id of the thread state whose mappings have the page.
-    task: u32,
+    thread_state: u32,
     image: ImageId,
 }
 
@@ -68,7 +68,7 @@ impl Default for CodePageCache {
         let vacant = Slot {
             start: VACANT,
             offset: 0,
-            task: 0,
+            thread_state: 0,
             image: ImageId(0),
         };
         CodePageCache {
@@ -79,45 +79,45 @@ impl Default for CodePageCache {
 }
 
 impl CodePageCache {
-    /// Returns the location of a leaf address (no return address) in thread state `task`;
+    /// Returns the location of a leaf address (no return address) in a thread state;
     /// `context` is called on a miss.
     #[inline]
     pub(crate) fn locate<'c>(
         &mut self,
         address: u64,
         mode: CpuMode,
-        task: u32,
+        thread_state: u32,
         context: impl FnOnce() -> Context<'c>,
     ) -> Location {
         // An address in a page of an image is of user mode, also where its mode is not recorded.
         let is_user = matches!(mode, CpuMode::User | CpuMode::Unknown);
-        if let Some(location) = self.find(address, is_user, task) {
+        if let Some(location) = self.find(address, is_user, thread_state) {
             return location;
         }
         let context = context();
         let location = context.locate(address, mode, false);
         if is_user {
-            self.keep(address, task, location, &context);
+            self.keep(address, thread_state, location, &context);
         }
         location
     }
 
     #[inline]
-    fn slot(&mut self, start: u64, task: u32) -> &mut Slot {
-        let mixed = (start ^ u64::from(task) << 44).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    fn slot(&mut self, start: u64, thread_state: u32) -> &mut Slot {
+        let mixed = (start ^ u64::from(thread_state) << 44).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         &mut self.slots[(mixed >> 40) as usize % SLOTS]
     }
 
     /// Returns the location of an address, if its page is cached, and counts the lookup.
     #[inline]
-    fn find(&mut self, address: u64, is_user: bool, task: u32) -> Option<Location> {
+    fn find(&mut self, address: u64, is_user: bool, thread_state: u32) -> Option<Location> {
         if !is_user {
             self.stats.not_user += 1;
             return None;
         }
         let start = address & !(PAGE - 1);
-        let slot = *self.slot(start, task);
-        if (slot.start, slot.task) == (start, task) {
+        let slot = *self.slot(start, thread_state);
+        if (slot.start, slot.thread_state) == (start, thread_state) {
             self.stats.hits += 1;
             return Some(Location {
                 region: CodeRegion::Image(slot.image),
@@ -133,7 +133,7 @@ impl CodePageCache {
     }
 
     /// Stores the page of a user-mode address, unless parts of it may have other locations.
-    fn keep(&mut self, address: u64, task: u32, location: Location, context: &Context<'_>) {
+    fn keep(&mut self, address: u64, thread_state: u32, location: Location, context: &Context<'_>) {
         let start = address & !(PAGE - 1);
         if let CodeRegion::Image(image) = location.region
             && let Some(mapping) = context.user.mapping_at(address)
@@ -145,7 +145,7 @@ impl CodePageCache {
             self.store(Slot {
                 start,
                 offset: location.lookup.wrapping_sub(address - start),
-                task,
+                thread_state,
                 image,
             });
         } else {
@@ -155,7 +155,7 @@ impl CodePageCache {
 
     /// Stores a page, evicting the one in its slot.
     fn store(&mut self, page: Slot) {
-        *self.slot(page.start, page.task) = page;
+        *self.slot(page.start, page.thread_state) = page;
     }
 
     /// Returns the counters.
@@ -178,7 +178,7 @@ mod tests {
             cache.store(Slot {
                 start: page * PAGE,
                 offset: 0x1000,
-                task: 3,
+                thread_state: 3,
                 image: ImageId(5),
             });
             let expected = Location {

@@ -32,7 +32,7 @@ struct Slot {
     tid: Tid,
     moment: Moment,
     jit_epoch: u64,
-    number: u32,
+    id: u32,
 }
 
 impl Slot {
@@ -69,7 +69,7 @@ impl AddAssign for ThreadStateCacheStats {
 /// Ids of thread states, with the latest state of each thread in a direct-mapped cache.
 pub(crate) struct ThreadStateCache {
     slots: Box<[Slot]>,
-    numbers: FxHashMap<Key, u32>,
+    ids: FxHashMap<Key, u32>,
     /// True if threads of one process and name have states of their own.
     by_thread: bool,
     stats: ThreadStateCacheStats,
@@ -95,11 +95,11 @@ impl ThreadStateCache {
                 last: 0,
             },
             jit_epoch: 0,
-            number: 0,
+            id: 0,
         };
         ThreadStateCache {
             slots: vec![vacant; SLOTS].into(),
-            numbers: FxHashMap::default(),
+            ids: FxHashMap::default(),
             by_thread,
             stats: ThreadStateCacheStats::default(),
         }
@@ -108,7 +108,7 @@ impl ThreadStateCache {
     /// Returns the id of a thread's state at a time, and its mappings and name then. Thread 0,
     /// the idle task, has no name.
     #[inline]
-    pub(crate) fn at(
+    pub(crate) fn state_at(
         &mut self,
         timeline: &Timeline,
         runtimes: &Runtimes<'_>,
@@ -158,16 +158,16 @@ impl ThreadStateCache {
                     false => Tid(0),
                 },
             };
-            let next = self.numbers.len() as u32;
+            let next = self.ids.len() as u32;
             *slot = Slot {
                 pid,
                 tid,
                 moment,
                 jit_epoch,
-                number: *self.numbers.entry(key).or_insert(next),
+                id: *self.ids.entry(key).or_insert(next),
             };
         }
-        (slot.number, slot.moment)
+        (slot.id, slot.moment)
     }
 
     /// Returns the counters.

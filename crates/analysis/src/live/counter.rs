@@ -14,11 +14,11 @@ use crate::stack_end::StackEnd;
 /// Key of a count: samples that agree in all of it are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Group {
-    /// Number of the event.
+    /// Index of the event.
     pub(super) event: u32,
-    /// Number of the thread's name.
+    /// Id of the thread's name.
     pub(super) name: u32,
-    /// Number of the stack.
+    /// Id of the stack.
     pub(super) stack: u32,
     /// True if the stack reaches its root.
     pub(super) end: StackEnd,
@@ -49,7 +49,7 @@ pub(super) struct Counter {
     /// Locations, leaf first.
     pub(super) stacks: Lists<u32>,
     pub(super) groups: Values<Group>,
-    /// By number of the group.
+    /// By id of the group.
     pub(super) counts: Vec<Count>,
     pub(super) has_callchains: bool,
     /// Times of the first and the last sample.
@@ -61,7 +61,7 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// Adds events, and returns the number of the first.
+    /// Adds events, and returns the index of the first.
     pub(super) fn add_events(&mut self, events: &Events) -> u32 {
         let first = self.events.len() as u32;
         let events = events.list().iter();
@@ -73,18 +73,18 @@ impl Counter {
         first
     }
 
-    /// Takes in a record of one of `events`, whose first has the number `first`.
+    /// Counts a record of one of `events`, whose first has the index `first`.
     pub(super) fn handle(
         &mut self,
         events: &Events,
         first: u32,
         raw: &RawRecord<'_>,
-        tells_ends: bool,
+        marks_truncation: bool,
     ) {
         let is_read = match raw.kind {
             RecordType::SAMPLE => events.of_sample(raw).and_then(|event| {
                 let described = &events.list()[event];
-                self.count(raw, described, first + event as u32, tells_ends)
+                self.count(raw, described, first + event as u32, marks_truncation)
             }),
             RecordType::LOST | RecordType::LOST_SAMPLES | RecordType::THROTTLE => {
                 (events.of_other(raw)).and_then(|event| {
@@ -113,7 +113,7 @@ impl Counter {
         raw: &RawRecord<'_>,
         described: &Event,
         event: u32,
-        tells_ends: bool,
+        marks_truncation: bool,
     ) -> Option<()> {
         let sample = Sample::parse(raw.body, &described.layout).ok()?;
         let (pid, tid) = (sample.pid().unwrap_or(-1), sample.tid().unwrap_or(-1));
@@ -134,7 +134,7 @@ impl Counter {
             name: self.names.intern(thread_name(name, tid)),
             stack: self.stacks.intern(&stack).0,
             end: match raw.misc.has(Misc::TRUNCATED_STACK) {
-                _ if !tells_ends => StackEnd::Unknown,
+                _ if !marks_truncation => StackEnd::Unknown,
                 true => StackEnd::Cut,
                 false => StackEnd::Root,
             },
@@ -155,7 +155,7 @@ impl Counter {
         Some(())
     }
 
-    /// Returns the number of the location at an address of a process as it is now.
+    /// Returns the id of the location at an address of a process as it is now.
     fn location(&mut self, pid: i32, address: u64, mode: CpuMode, caller: bool) -> u32 {
         let lookup = address.wrapping_sub(u64::from(caller));
         let (region, lookup) = match mode {

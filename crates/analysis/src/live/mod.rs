@@ -18,7 +18,7 @@ use rprof_profile::Profile;
 use rprof_records::{Endian, RawBytes, RawRecord};
 use rprof_symbols::Symbolizer;
 
-use crate::stack_end::tells_ends;
+use crate::stack_end::marks_truncation;
 use counter::Counter;
 use namer::Namer;
 
@@ -94,7 +94,7 @@ impl LiveAnalysis {
             shared: Arc::clone(&self.0),
             events,
             first_event,
-            tells_ends: tells_ends(&notes),
+            marks_truncation: marks_truncation(&notes),
             bytes: 0,
         }
     }
@@ -103,7 +103,7 @@ impl LiveAnalysis {
     /// call are looked up; this may take a while the first time.
     pub fn profile(&self) -> Profile {
         let mut namer = lock(&self.0.namer);
-        let progress = namer.take_in(&lock(&self.0.counter));
+        let progress = namer.copy_new(&lock(&self.0.counter));
         namer.look_up();
         namer.profile(&progress)
     }
@@ -119,9 +119,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct LiveWriter {
     shared: Arc<Shared>,
     events: Events,
-    /// Number of the first of these events in the analysis.
+    /// Index of the first of these events in the analysis.
     first_event: u32,
-    tells_ends: bool,
+    marks_truncation: bool,
     bytes: u64,
 }
 
@@ -130,7 +130,7 @@ impl RecordWriter for LiveWriter {
         self.bytes += records.len() as u64;
         let mut counter = lock(&self.shared.counter);
         while let Some(raw) = RawRecord::parse(RawBytes::from(records), Endian::NATIVE) {
-            counter.handle(&self.events, self.first_event, &raw, self.tells_ends);
+            counter.handle(&self.events, self.first_event, &raw, self.marks_truncation);
             records = &records[raw.size()..];
         }
         match records.is_empty() {

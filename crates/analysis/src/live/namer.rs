@@ -28,7 +28,7 @@ pub(super) struct Namer {
     known: usize,
     symbols: SymbolsBuilder,
     /// Stacks of locations, leaf first, that are not stacks of functions yet.
-    waiting: Vec<Box<[u32]>>,
+    unnamed: Vec<Box<[u32]>>,
     stacks: Vec<NamedStack>,
 }
 
@@ -44,7 +44,7 @@ struct NamedStack {
 /// Everything of the counter that changes with each sample.
 pub(super) struct Progress {
     events: Vec<CountedEvent>,
-    /// By number of the group.
+    /// By id of the group.
     counts: Vec<Count>,
     has_callchains: bool,
     time: Option<(u64, u64)>,
@@ -62,20 +62,20 @@ impl Namer {
             groups: Vec::new(),
             known: 0,
             symbols: SymbolsBuilder::default(),
-            waiting: Vec::new(),
+            unnamed: Vec::new(),
             stacks: Vec::new(),
         }
     }
 
     /// Copies what is new in the counter; the work is left until it is free again.
-    pub(super) fn take_in(&mut self, counter: &Counter) -> Progress {
+    pub(super) fn copy_new(&mut self, counter: &Counter) -> Progress {
         extend(&mut self.images, counter.map.images());
         extend(&mut self.names, counter.names.as_slice());
         extend(&mut self.locations, counter.locations.as_slice());
         extend(&mut self.groups, counter.groups.as_slice());
-        let stacks = (self.stacks.len() + self.waiting.len())..counter.stacks.len();
-        let stacks = stacks.map(|number| counter.stacks.get(number as u32).into());
-        self.waiting.extend(stacks);
+        let stacks = (self.stacks.len() + self.unnamed.len())..counter.stacks.len();
+        let stacks = stacks.map(|id| counter.stacks.get(id as u32).into());
+        self.unnamed.extend(stacks);
         Progress {
             events: counter.events.clone(),
             counts: counter.counts.clone(),
@@ -85,20 +85,20 @@ impl Namer {
         }
     }
 
-    /// Looks up new locations, those of an image together, and makes stacks of functions of what
-    /// waits.
+    /// Looks up new locations, those of an image together, and makes stacks of functions of those
+    /// that are not named yet.
     pub(super) fn look_up(&mut self) {
         let mut by_region: BTreeMap<u32, (CodeRegion, Vec<u32>)> = BTreeMap::new();
         let mut first_at = rustc_hash::FxHashMap::default();
-        for number in self.known as u32..self.locations.len() as u32 {
-            let region = self.locations[number as usize].region;
-            let first = *first_at.entry(region).or_insert(number);
+        for id in self.known as u32..self.locations.len() as u32 {
+            let region = self.locations[id as usize].region;
+            let first = *first_at.entry(region).or_insert(id);
             let (_, list) = by_region.entry(first).or_insert((region, Vec::new()));
-            list.push(number);
+            list.push(id);
         }
         self.symbols.extend_to(self.locations.len());
         for (region, mut list) in by_region.into_values() {
-            let address = |number: &u32| self.locations[*number as usize].lookup;
+            let address = |id: &u32| self.locations[*id as usize].lookup;
             list.sort_unstable_by_key(address);
             let addresses: Vec<u64> = list.iter().map(address).collect();
             let found = match self.lookup.target(region, &self.images, None) {
@@ -110,13 +110,13 @@ impl Namer {
                 is_kernel: matches!(region, CodeRegion::Kernel(_)),
                 build_id: self.lookup.build_id_of(region, &self.images),
             };
-            for ((number, address), found) in list.iter().zip(addresses).zip(&found) {
+            for ((id, address), found) in list.iter().zip(addresses).zip(&found) {
                 let made = vsyscall_name(region, address);
-                (self.symbols).location(*number, region, &object, found, made);
+                (self.symbols).location(*id, region, &object, found, made);
             }
         }
         self.known = self.locations.len();
-        for stack in std::mem::take(&mut self.waiting) {
+        for stack in std::mem::take(&mut self.unnamed) {
             let named = self.named(&stack);
             self.stacks.push(named);
         }
@@ -125,13 +125,10 @@ impl Namer {
     /// Returns the functions of a stack of locations, leaf first.
     fn named(&self, stack: &[u32]) -> NamedStack {
         let from_root = stack.iter().rev();
-        let functions = from_root.flat_map(|number| self.symbols.functions_at(*number));
-        let outermost = |number: &u32| {
-            let is_kernel = matches!(
-                self.locations[*number as usize].region,
-                CodeRegion::Kernel(_)
-            );
-            let function = self.symbols.functions_at(*number).next()?;
+        let functions = from_root.flat_map(|id| self.symbols.functions_at(*id));
+        let outermost = |id: &u32| {
+            let is_kernel = matches!(self.locations[*id as usize].region, CodeRegion::Kernel(_));
+            let function = self.symbols.functions_at(*id).next()?;
             Some((is_kernel, self.symbols.function(function)))
         };
         let mut ends = stack.iter().rev().filter_map(outermost);

@@ -36,8 +36,8 @@ pub(crate) struct SampleAggregator<'a> {
     found: Vec<ResolvedSample>,
     words: Vec<u64>,
     /// Scratch: location ids of callers, of all lists of the current batch.
-    numbers: Vec<u32>,
-    /// Scratch: callers missing in the cache, as index into `numbers`, address, key and location.
+    ids: Vec<u32>,
+    /// Scratch: callers missing in the cache, as index into `ids`, address, key and location.
     missed: Vec<(usize, u64, Option<CallerCacheKey>, Location)>,
     pub(crate) contexts: SampleGroups,
     counts: AggregateTable,
@@ -58,7 +58,7 @@ impl<'a> SampleAggregator<'a> {
             caller_cache: CallerCache::default(),
             found: Vec::new(),
             words: Vec::new(),
-            numbers: Vec::new(),
+            ids: Vec::new(),
             missed: Vec::new(),
             contexts: SampleGroups::default(),
             counts: AggregateTable::default(),
@@ -84,18 +84,18 @@ impl<'a> SampleAggregator<'a> {
     }
 
     /// Aggregates a batch of samples, at most [`TOGETHER`].
-    pub(crate) fn count(&mut self, waiting: &[PendingSample<'_>]) {
+    pub(crate) fn count(&mut self, batch: &[PendingSample<'_>]) {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
-        found.extend(waiting.iter().map(|one| ResolvedSample {
+        found.extend(batch.iter().map(|one| ResolvedSample {
             list: self.lists.find(one.fingerprint),
             ..NOTHING
         }));
-        self.resolve_leaves(waiting, &mut found);
+        self.resolve_leaves(batch, &mut found);
         if found.iter().any(|found| found.list.is_none()) {
-            self.resolve_callers(waiting, &mut found);
+            self.resolve_callers(batch, &mut found);
         }
-        for (one, found) in waiting.iter().zip(&found) {
+        for (one, found) in batch.iter().zip(&found) {
             self.counts.add(found.counted(one.context), one.weight);
         }
         self.found = found;
@@ -110,19 +110,19 @@ impl<'a> SampleAggregator<'a> {
     }
 
     /// Locates and interns the leaves of a batch.
-    fn resolve_leaves(&mut self, waiting: &[PendingSample<'_>], found: &mut [ResolvedSample]) {
+    fn resolve_leaves(&mut self, batch: &[PendingSample<'_>], found: &mut [ResolvedSample]) {
         let index = self.index;
-        for (one, found) in waiting.iter().zip(&mut *found) {
+        for (one, found) in batch.iter().zip(&mut *found) {
             if let Some((address, mode)) = one.leaf {
-                let task = one.task;
-                let context = || context(index, task);
-                found.location = (self.pages).locate(address, mode, task.number, context);
+                let thread = one.thread;
+                let context = || context(index, thread);
+                found.location = (self.pages).locate(address, mode, thread.state, context);
             }
         }
         if let Some(canonicalizer) = self.canonicalizer {
             canonicalizer.canonicalize(found, |found| &mut found.location);
         }
-        for (one, found) in waiting.iter().zip(found) {
+        for (one, found) in batch.iter().zip(found) {
             if one.leaf.is_some() {
                 found.leaf = self.locations.intern(found.location);
             }
@@ -130,49 +130,48 @@ impl<'a> SampleAggregator<'a> {
     }
 
     /// Locates and interns the caller lists of a batch that are new.
-    fn resolve_callers(&mut self, waiting: &[PendingSample<'_>], found: &mut [ResolvedSample]) {
-        let fresh = || waiting.iter().zip(0..);
-        self.numbers.clear();
+    fn resolve_callers(&mut self, batch: &[PendingSample<'_>], found: &mut [ResolvedSample]) {
+        let fresh = || batch.iter().zip(0..);
+        self.ids.clear();
         self.missed.clear();
         for (one, at) in fresh() {
             let found: &mut ResolvedSample = &mut found[at];
             if found.list.is_some() {
                 continue;
             }
-            let context = context(self.index, one.task);
-            let start = self.numbers.len();
+            let context = context(self.index, one.thread);
+            let start = self.ids.len();
             one.callers(&mut self.words);
             let words = self.words.iter().copied();
             for (address, mode, caller) in addresses(words, one.mode, true) {
-                let tag = CallerCacheKey::new(one.task.number, mode as u8, caller);
-                let number = self.caller_cache.find(address, tag);
-                if number.is_none() {
+                let key = CallerCacheKey::new(one.thread.state, mode as u8, caller);
+                let id = self.caller_cache.find(address, key);
+                if id.is_none() {
                     let location = context.locate(address, mode, caller);
-                    self.missed
-                        .push((self.numbers.len(), address, tag, location));
+                    self.missed.push((self.ids.len(), address, key, location));
                 }
-                self.numbers.push(number.unwrap_or_default());
+                self.ids.push(id.unwrap_or_default());
             }
-            found.callers = (start, self.numbers.len());
+            found.callers = (start, self.ids.len());
         }
-        self.caller_cache.count_lookups(self.numbers.len());
+        self.caller_cache.count_lookups(self.ids.len());
         if let Some(canonicalizer) = self.canonicalizer {
             canonicalizer.canonicalize(&mut self.missed, |(.., location)| location);
         }
-        for (at, address, tag, location) in &self.missed {
-            self.numbers[*at] = self.locations.intern(*location);
-            if let Some(tag) = tag {
-                self.caller_cache.keep(*address, *tag, self.numbers[*at]);
+        for (at, address, key, location) in &self.missed {
+            self.ids[*at] = self.locations.intern(*location);
+            if let Some(key) = key {
+                self.caller_cache.keep(*address, *key, self.ids[*at]);
             }
         }
         for (one, at) in fresh() {
             let found: &mut ResolvedSample = &mut found[at];
             if found.list.is_none() {
-                let numbers = &self.numbers[found.callers.0..found.callers.1];
+                let ids = &self.ids[found.callers.0..found.callers.1];
                 // An earlier sample of the batch may have the same list.
-                let number = (self.lists)
-                    .get_or_insert_with(one.fingerprint, || self.stacks.intern_callers(numbers));
-                found.list = Some(number);
+                let id = (self.lists)
+                    .get_or_insert_with(one.fingerprint, || self.stacks.intern_callers(ids));
+                found.list = Some(id);
             }
         }
     }
@@ -187,7 +186,7 @@ struct ResolvedSample {
     leaf: u32,
     /// Id of its caller list, once it is known.
     list: Option<u32>,
-    /// Range in `numbers` of its callers' location ids, while `list` is `None`.
+    /// Range in `ids` of its callers' location ids, while `list` is `None`.
     callers: (usize, usize),
 }
 
@@ -214,14 +213,14 @@ impl ResolvedSample {
     }
 }
 
-fn context<'a>(index: &'a Index<'_>, task: SampledThread) -> Context<'a> {
+fn context<'a>(index: &'a Index<'_>, thread: SampledThread) -> Context<'a> {
     let timeline = &index.timeline;
     Context {
         timeline,
-        user: timeline.view(task.space, task.time),
-        kernel: timeline.view(SpaceId::KERNEL, task.time),
-        pid: task.pid,
-        time: task.time,
+        user: timeline.view(thread.space, thread.time),
+        kernel: timeline.view(SpaceId::KERNEL, thread.time),
+        pid: thread.pid,
+        time: thread.time,
         runtimes: &index.runtimes,
     }
 }

@@ -1,4 +1,4 @@
-//! Aggregate table: numbers and weights of samples by leaf, callers and group.
+//! Aggregate table: counts and weights of samples by leaf, callers and group.
 
 use std::hash::BuildHasher;
 
@@ -76,21 +76,22 @@ impl SampleGroups {
     /// Returns the group id for a thread state, event and stack end. `make` returns the group,
     /// which depends on these alone.
     #[inline]
-    pub(crate) fn number(
+    pub(crate) fn id(
         &mut self,
-        (task, event, end): (u32, u32, StackEnd),
+        (thread_state, event, end): (u32, u32, StackEnd),
         make: impl FnOnce() -> SampleGroup,
     ) -> u32 {
-        match self.last.get(task as usize) {
-            Some((e, s, number)) if (*e, *s) == (event, end) && *number != UNKNOWN => *number,
+        match self.last.get(thread_state as usize) {
+            Some((e, s, id)) if (*e, *s) == (event, end) && *id != UNKNOWN => *id,
             _ => {
-                let number = self.values.intern(make());
-                let task = task as usize;
-                if self.last.len() <= task {
-                    self.last.resize(task + 1, (0, StackEnd::Unknown, UNKNOWN));
+                let id = self.values.intern(make());
+                let thread_state = thread_state as usize;
+                if self.last.len() <= thread_state {
+                    self.last
+                        .resize(thread_state + 1, (0, StackEnd::Unknown, UNKNOWN));
                 }
-                self.last[task] = (event, end, number);
-                number
+                self.last[thread_state] = (event, end, id);
+                id
             }
         }
     }
@@ -101,8 +102,8 @@ impl SampleGroups {
     }
 
     /// Returns a group without its stack, by id.
-    pub(crate) fn get(&self, number: u32) -> &SampleGroup {
-        self.values.get(number)
+    pub(crate) fn get(&self, id: u32) -> &SampleGroup {
+        self.values.get(id)
     }
 
     /// Returns the group of a key, with its stack interned.
@@ -135,14 +136,13 @@ impl CallerListIds {
         fingerprint: ListFingerprint,
         make: impl FnOnce() -> u32,
     ) -> u32 {
-        if let Some(number) = self.find(fingerprint) {
-            return number;
+        if let Some(id) = self.find(fingerprint) {
+            return id;
         }
         let ListFingerprint { hash, hash_hi } = fingerprint;
-        let number = make();
-        self.table
-            .insert_unique(hash, (hash, hash_hi, number), |e| e.0);
-        number
+        let id = make();
+        self.table.insert_unique(hash, (hash, hash_hi, id), |e| e.0);
+        id
     }
 }
 
@@ -160,19 +160,19 @@ mod tests {
             ..SampleGroup::default()
         };
         // By thread state, event and stack end, in the order in which they come.
-        let mut number = |task, event, end, pid| {
+        let mut id = |thread_state, event, end, pid| {
             let mut is_new = false;
-            let number = contexts.number((task, event, end), || {
+            let id = contexts.id((thread_state, event, end), || {
                 is_new = true;
                 of_pid(pid)
             });
-            (number, is_new)
+            (id, is_new)
         };
-        assert_eq!(number(3, 0, StackEnd::Root, 7), (0, true));
-        assert_eq!(number(3, 0, StackEnd::Root, 7), (0, false));
-        assert_eq!(number(3, 1, StackEnd::Root, 8), (1, true));
-        assert_eq!(number(3, 1, StackEnd::Cut, 9), (2, true));
-        assert_eq!(number(2, 0, StackEnd::Unknown, 7), (0, true));
+        assert_eq!(id(3, 0, StackEnd::Root, 7), (0, true));
+        assert_eq!(id(3, 0, StackEnd::Root, 7), (0, false));
+        assert_eq!(id(3, 1, StackEnd::Root, 8), (1, true));
+        assert_eq!(id(3, 1, StackEnd::Cut, 9), (2, true));
+        assert_eq!(id(2, 0, StackEnd::Unknown, 7), (0, true));
 
         let mut counts = AggregateTable::default();
         let counted = |leaf, context| AggregateKey {
@@ -202,12 +202,12 @@ mod tests {
     }
 
     #[test]
-    fn numbers_differ_by_check_too() {
-        let mut numbers = CallerListIds::default();
+    fn lists_with_one_hash_differ_by_hash_hi() {
+        let mut ids = CallerListIds::default();
         let fingerprint = |hash, hash_hi| ListFingerprint { hash, hash_hi };
-        assert_eq!(numbers.get_or_insert_with(fingerprint(5, 1), || 10), 10);
-        assert_eq!(numbers.find(fingerprint(5, 2)), None);
-        assert_eq!(numbers.get_or_insert_with(fingerprint(5, 2), || 11), 11);
-        assert_eq!(numbers.get_or_insert_with(fingerprint(5, 1), || 12), 10);
+        assert_eq!(ids.get_or_insert_with(fingerprint(5, 1), || 10), 10);
+        assert_eq!(ids.find(fingerprint(5, 2)), None);
+        assert_eq!(ids.get_or_insert_with(fingerprint(5, 2), || 11), 11);
+        assert_eq!(ids.get_or_insert_with(fingerprint(5, 1), || 12), 10);
     }
 }

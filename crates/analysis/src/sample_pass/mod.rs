@@ -21,7 +21,7 @@ use crate::sample_pass::fixed_layout::FixedLayoutParser;
 use crate::sample_pass::results::WorkerOutput;
 use crate::sample_pass::worker::{Shared, Worker};
 use crate::sideband_pass::Index;
-use crate::stack_end::tells_ends;
+use crate::stack_end::marks_truncation;
 use crate::unwind::Unwinding;
 use rprof_profile::Filter;
 
@@ -52,13 +52,14 @@ pub(crate) fn resolve_in_parts(
 ) -> Vec<WorkerOutput> {
     let unwinding = Unwinding::new(index, symbolizer);
     let notes = index.data.features().private().unwrap_or_default();
-    let tells_ends = tells_ends(&notes);
+    let marks_truncation = marks_truncation(&notes);
     let events = index.data.events().list();
     let wanted: Vec<bool> = events.iter().map(|e| filter.wants_event(&e.name)).collect();
-    let quick: Vec<Option<FixedLayoutParser>> = match pass.per_sample || filter.is_by_sample() {
-        true => events.iter().map(|_| None).collect(),
-        false => events.iter().map(FixedLayoutParser::new).collect(),
-    };
+    let fixed_layouts: Vec<Option<FixedLayoutParser>> =
+        match pass.per_sample || filter.is_by_sample() {
+            true => events.iter().map(|_| None).collect(),
+            false => events.iter().map(FixedLayoutParser::new).collect(),
+        };
     let canonicalizer = match pass.addresses {
         true => None,
         false => FunctionCanonicalizer::new(index, symbolizer),
@@ -67,18 +68,18 @@ pub(crate) fn resolve_in_parts(
         index,
         filter,
         wanted: &wanted,
-        quick: &quick,
+        fixed_layouts: &fixed_layouts,
         pass,
         unwinding: unwinding.as_ref(),
-        tells_ends,
+        marks_truncation,
         canonicalizer: canonicalizer.as_ref(),
         fingerprint_keys: FingerprintKeys::new(),
     };
     match index.kept_blocks() {
         Some(blocks) => rprof_parallel::run(n, blocks.len(), |queue| {
             let mut worker = Worker::new(&shared);
-            while let Some(piece) = queue.next() {
-                worker.handle_block(&blocks[piece], piece);
+            while let Some(block_index) = queue.next() {
+                worker.handle_block(&blocks[block_index], block_index);
             }
             worker.finish()
         }),
@@ -93,7 +94,7 @@ pub(crate) fn resolve_in_parts(
                         Err(_) => None,
                     };
                     match next {
-                        Some((number, block)) => worker.handle_block(&block, number),
+                        Some((block_index, block)) => worker.handle_block(&block, block_index),
                         None => return worker.finish(),
                     }
                 }

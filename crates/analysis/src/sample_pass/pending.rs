@@ -27,13 +27,13 @@ pub(crate) struct SampledThread {
     pub(crate) pid: i32,
     /// Id of the thread state (mappings, name, JIT epoch): samples with equal ids resolve and group
     /// alike.
-    pub(crate) number: u32,
+    pub(crate) state: u32,
 }
 
 /// Sample to be aggregated.
 pub(crate) struct PendingSample<'c> {
     pub(crate) chain: Chain<'c>,
-    pub(crate) task: SampledThread,
+    pub(crate) thread: SampledThread,
     /// Id of its group without the stack: see `SampleGroups`.
     pub(crate) context: u32,
     pub(crate) weight: u64,
@@ -64,7 +64,7 @@ impl<'c> PendingSample<'c> {
     pub(crate) fn new(
         chain: Chain<'c>,
         mode: CpuMode,
-        task: SampledThread,
+        thread: SampledThread,
         (context, weight): (u32, u64),
         fingerprint_keys: &FingerprintKeys,
     ) -> PendingSample<'c> {
@@ -73,7 +73,7 @@ impl<'c> PendingSample<'c> {
             Some((address, mode, skip)) => (Some((address, mode)), mode, skip),
             None => (None, mode, usize::MAX),
         };
-        let seed = |mode: CpuMode| u64::from(task.number) << 32 | mode as u64;
+        let seed = |mode: CpuMode| u64::from(thread.state) << 32 | mode as u64;
         let none = |mode| fingerprint_keys.of(seed(mode), std::iter::empty());
         let of_words = |words: &[u64]| {
             let found = of(leaf(words.iter().copied(), mode));
@@ -100,7 +100,7 @@ impl<'c> PendingSample<'c> {
         let (leaf, mode, skip) = found;
         PendingSample {
             chain,
-            task,
+            thread,
             context,
             weight,
             leaf,

@@ -84,10 +84,9 @@ impl WorkerResults {
         let mut all = WorkerResults::default();
         for mut resolved in parts {
             let own = std::mem::take(&mut resolved.locations);
-            let numbers = |own: &[Location]| own.len() as u32;
             let locations = match all.parts.is_empty() {
                 true => {
-                    let count = numbers(own.as_slice());
+                    let count = own.as_slice().len() as u32;
                     all.locations = own;
                     (0..count).collect()
                 }

@@ -29,7 +29,7 @@ struct LocationKey {
     lookup: u64,
     /// Id of the region, times two, plus one for a caller.
     region: u32,
-    number: u32,
+    id: u32,
 }
 
 impl LocationKey {
@@ -53,7 +53,7 @@ impl Locations {
         let region = self.regions.find(&location.region)?;
         let key = Self::key(location, region, 0);
         let found = self.table.find(key.hash(), |other| key.same(other))?;
-        Some(found.number)
+        Some(found.id)
     }
 
     /// Interns a location and returns its id.
@@ -62,11 +62,11 @@ impl Locations {
         let key = Self::key(&location, region, self.values.len() as u32);
         let hash = key.hash();
         if let Some(found) = self.table.find(hash, |other| key.same(other)) {
-            return found.number;
+            return found.id;
         }
         self.values.push(location);
         self.table.insert_unique(hash, key, LocationKey::hash);
-        key.number
+        key.id
     }
 
     /// Interns a region and returns its id.
@@ -79,19 +79,19 @@ impl Locations {
         if let Some(Some(plus_one)) = self.by_image.get(image) {
             return plus_one.get() - 1;
         }
-        let number = self.regions.intern(region);
+        let id = self.regions.intern(region);
         if self.by_image.len() <= image {
             self.by_image.resize(image + 1, None);
         }
-        self.by_image[image] = NonZero::new(number + 1);
-        number
+        self.by_image[image] = NonZero::new(id + 1);
+        id
     }
 
-    fn key(location: &Location, region: u32, number: u32) -> LocationKey {
+    fn key(location: &Location, region: u32, id: u32) -> LocationKey {
         LocationKey {
             lookup: location.lookup,
             region: region << 1 | u32::from(location.caller),
-            number,
+            id,
         }
     }
 }
@@ -125,13 +125,13 @@ impl Stack {
 }
 
 impl StackTable {
-    pub(crate) fn stack(&self, number: u32) -> Stack {
-        self.stacks[number as usize]
+    pub(crate) fn stack(&self, id: u32) -> Stack {
+        self.stacks[id as usize]
     }
 
     /// Iterates over the location ids of a stack, leaf first.
-    pub(crate) fn get(&self, number: u32) -> impl DoubleEndedIterator<Item = u32> + use<'_> {
-        let stack = self.stack(number);
+    pub(crate) fn get(&self, id: u32) -> impl DoubleEndedIterator<Item = u32> + use<'_> {
+        let stack = self.stack(id);
         let callers = self.callers.get(stack.callers);
         stack.leaf().into_iter().chain(callers.iter().copied())
     }
@@ -153,13 +153,13 @@ impl StackTable {
             callers,
         };
         let hash = stack.hash();
-        if let Some((_, number)) = self.table.find(hash, |(other, _)| *other == stack) {
-            return *number;
+        if let Some((_, id)) = self.table.find(hash, |(other, _)| *other == stack) {
+            return *id;
         }
-        let number = self.stacks.len() as u32;
+        let id = self.stacks.len() as u32;
         self.stacks.push(stack);
-        (self.table).insert_unique(hash, (stack, number), |(other, _)| other.hash());
-        number
+        (self.table).insert_unique(hash, (stack, id), |(other, _)| other.hash());
+        id
     }
 
     /// Interns the stacks of another table, and returns the id here of each stack there.
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_locations_have_one_number() {
+    fn equal_locations_have_one_id() {
         let mut locations = Locations::default();
         let at = |lookup, caller| Location {
             region: CodeRegion::Unmapped,
@@ -217,8 +217,8 @@ mod tests {
         b.intern(Some(5), callers);
         let callers = b.intern_callers(&[6, 7]);
         b.intern(Some(5), callers);
-        let numbers = [9, 9, 9, 9, 9, 0, 1, 2];
-        assert_eq!(a.merge(&b, &numbers), [2, 0]);
+        let ids = [9, 9, 9, 9, 9, 0, 1, 2];
+        assert_eq!(a.merge(&b, &ids), [2, 0]);
         assert_eq!(a.get(2).collect::<Vec<_>>(), [0, 0, 1]);
         assert_eq!(a.get(0).rev().collect::<Vec<_>>(), [2, 1, 0]);
         assert_eq!(a.get(1).count(), 0);

@@ -9,7 +9,7 @@ use crate::caches::canonical::FunctionCanonicalizer;
 use crate::caches::thread_states::ThreadStateCache;
 use crate::comms::IDLE;
 use crate::group_reads::MemberDelta;
-use crate::groups::{SampleGroup, SampleRow, place_in};
+use crate::groups::{RecordPosition, SampleGroup, SampleRow};
 use crate::options::PassOptions;
 use crate::sample_pass::aggregate::{SampleAggregator, TOGETHER};
 use crate::sample_pass::branch_stack::has_branch_calls;
@@ -30,12 +30,12 @@ pub(crate) struct Shared<'a> {
     /// By event index, true if the filter accepts the event.
     pub(crate) wanted: &'a [bool],
     /// By event index, the parser for samples of fixed layout, where only their stacks are wanted.
-    pub(crate) quick: &'a [Option<FixedLayoutParser>],
+    pub(crate) fixed_layouts: &'a [Option<FixedLayoutParser>],
     pub(crate) pass: PassOptions,
     /// Unwind tables, if samples have stack dumps.
     pub(crate) unwinding: Option<&'a Unwinding<'a>>,
     /// True if the recorder marks truncated stacks (recordings of rprof).
-    pub(crate) tells_ends: bool,
+    pub(crate) marks_truncation: bool,
     /// Canonical addresses; `None` where addresses are kept.
     pub(crate) canonicalizer: Option<&'a FunctionCanonicalizer<'a>>,
     pub(crate) fingerprint_keys: FingerprintKeys,
@@ -45,8 +45,8 @@ pub(crate) struct Shared<'a> {
 pub(crate) struct Worker<'a> {
     shared: &'a Shared<'a>,
     stacks: Option<Box<Stacks>>,
-    tasks: ThreadStateCache,
-    counting: SampleAggregator<'a>,
+    thread_states: ThreadStateCache,
+    aggregator: SampleAggregator<'a>,
     out: WorkerOutput,
 }
 
@@ -60,7 +60,7 @@ struct SampleContext {
     time: u64,
     /// Id of the thread's state (mappings, name, JIT epoch): samples with equal ids resolve and
     /// group alike.
-    task: u32,
+    thread_state: u32,
 }
 
 impl<'a> Worker<'a> {
@@ -68,22 +68,22 @@ impl<'a> Worker<'a> {
         Worker {
             shared,
             stacks: shared.unwinding.map(|u| Box::new(Stacks::new(u))),
-            tasks: ThreadStateCache::new(shared.pass.by_thread),
-            counting: SampleAggregator::new(shared.index, shared.canonicalizer),
+            thread_states: ThreadStateCache::new(shared.pass.by_thread),
+            aggregator: SampleAggregator::new(shared.index, shared.canonicalizer),
             out: WorkerOutput::default(),
         }
     }
 
     /// Returns the worker's part of the result.
     pub(crate) fn finish(self) -> WorkerOutput {
-        let found = self.counting.finish();
+        let found = self.aggregator.finish();
         WorkerOutput {
             locations: found.locations,
             stacks: found.stacks,
             contexts: found.contexts,
             counts: found.counts,
             caches: CacheStats {
-                thread_states: self.tasks.stats(),
+                thread_states: self.thread_states.stats(),
                 ..found.caches
             },
             ..self.out
@@ -91,24 +91,28 @@ impl<'a> Worker<'a> {
     }
 
     /// Handles all samples of a block.
-    pub(crate) fn handle_block(&mut self, block: &Block<'_>, number: usize) {
+    pub(crate) fn handle_block(&mut self, block: &Block<'_>, block_index: usize) {
         let mut walk = block.walk();
-        let mut waiting = Vec::with_capacity(TOGETHER);
+        let mut pending = Vec::with_capacity(TOGETHER);
         loop {
             let at = walk.consumed();
             let Some(walked) = walk.next() else { break };
             if walked.record.kind == RecordType::SAMPLE {
-                self.handle_sample(&walked.record, place_in(number, at), &mut waiting);
+                self.handle_sample(
+                    &walked.record,
+                    RecordPosition::new(block_index, at),
+                    &mut pending,
+                );
             }
         }
-        self.counting.count(&waiting);
+        self.aggregator.count(&pending);
     }
 
     fn handle_sample<'b>(
         &mut self,
         record: &RawRecord<'b>,
-        order: u64,
-        waiting: &mut Vec<PendingSample<'b>>,
+        position: RecordPosition,
+        pending: &mut Vec<PendingSample<'b>>,
     ) where
         'a: 'b,
     {
@@ -119,7 +123,7 @@ impl<'a> Worker<'a> {
             return;
         };
         let wants = |event: usize| shared.wanted.get(event).is_some_and(|wanted| *wanted);
-        let members = index.group_reads.of(order);
+        let members = index.group_reads.at(position);
         if !members.map_or_else(
             || wants(event),
             |all| all.iter().any(|m| wants(m.event as usize)),
@@ -127,10 +131,10 @@ impl<'a> Worker<'a> {
             return;
         }
         if members.is_none()
-            && let Some(Some(quick)) = shared.quick.get(event)
+            && let Some(Some(parser)) = shared.fixed_layouts.get(event)
             && let Some(body) = record.body.in_one_piece()
         {
-            return self.handle_fixed_layout(quick, record.misc, body, event as u32, waiting);
+            return self.handle_fixed_layout(parser, record.misc, body, event as u32, pending);
         }
         let described = &events.list()[event];
         let Ok(sample) = Sample::parse(record.body, &described.layout) else {
@@ -139,8 +143,13 @@ impl<'a> Worker<'a> {
         };
         let (pid, tid) = (sample.pid().unwrap_or(-1), sample.tid().unwrap_or(-1));
         let time = sample.time().unwrap_or(u64::MAX);
-        let (task, moment) =
-            (self.tasks).at(&index.timeline, &index.runtimes, Pid(pid), Tid(tid), time);
+        let (thread_state, moment) = (self.thread_states).state_at(
+            &index.timeline,
+            &index.runtimes,
+            Pid(pid),
+            Tid(tid),
+            time,
+        );
         if shared.filter.is_by_sample() {
             let name = match tid {
                 0 => Some(IDLE.as_bytes()),
@@ -177,10 +186,10 @@ impl<'a> Worker<'a> {
                 misc: record.misc,
                 end: self.recorded_end(record.misc),
                 time,
-                task,
+                thread_state,
             };
-            let one = self.waiting(chain, &context_of_sample, event as u32, weight);
-            return self.wait(one, waiting);
+            let one = self.pending_sample(chain, &context_of_sample, event as u32, weight);
+            return self.enqueue(one, pending);
         }
 
         // Moved out of `self` while the chain borrows from it.
@@ -215,11 +224,11 @@ impl<'a> Worker<'a> {
             misc: record.misc,
             end,
             time,
-            task,
+            thread_state,
         };
         let mut row = shared.pass.per_sample.then(|| SampleRow {
             time: sample.time().unwrap_or(0),
-            order,
+            position,
             group: SampleGroup::default(),
             cpu: sample.cpu(),
             period: weight,
@@ -235,13 +244,13 @@ impl<'a> Worker<'a> {
             .iter()
             .filter(|m| wants(m.event as usize))
         {
-            let one = self.waiting(
+            let one = self.pending_sample(
                 chain.clone(),
                 &context_of_sample,
                 member.event,
                 member.period,
             );
-            let group = self.counting.count_one(one);
+            let group = self.aggregator.count_one(one);
             if let Some(row) = &mut row {
                 (row.group, row.period) = (group, member.period);
                 self.out.rows.push(*row);
@@ -254,25 +263,30 @@ impl<'a> Worker<'a> {
     #[inline]
     fn handle_fixed_layout<'b>(
         &mut self,
-        quick: &FixedLayoutParser,
+        parser: &FixedLayoutParser,
         misc: Misc,
         body: &'b [u8],
         event: u32,
-        waiting: &mut Vec<PendingSample<'b>>,
+        pending: &mut Vec<PendingSample<'b>>,
     ) where
         'a: 'b,
     {
         let index = self.shared.index;
-        let Some(sample) = quick.read(body) else {
+        let Some(sample) = parser.read(body) else {
             self.out.unreadable += 1;
             return;
         };
         let (pid, tid) = (sample.pid, sample.tid);
         let time = sample.time.unwrap_or(u64::MAX);
-        let (task, moment) =
-            (self.tasks).at(&index.timeline, &index.runtimes, Pid(pid), Tid(tid), time);
+        let (thread_state, moment) = (self.thread_states).state_at(
+            &index.timeline,
+            &index.runtimes,
+            Pid(pid),
+            Tid(tid),
+            time,
+        );
         self.at_time(sample.time);
-        self.out.has_callchains |= quick.has_chain();
+        self.out.has_callchains |= parser.has_chain();
         let chain = match sample.chain {
             Some(words) => Chain::Raw(words),
             None => Chain::Ip(sample.ip),
@@ -284,10 +298,10 @@ impl<'a> Worker<'a> {
             misc,
             end: self.recorded_end(misc),
             time,
-            task,
+            thread_state,
         };
-        let one = self.waiting(chain, &context_of_sample, event, sample.weight);
-        self.wait(one, waiting);
+        let one = self.pending_sample(chain, &context_of_sample, event, sample.weight);
+        self.enqueue(one, pending);
     }
 
     /// Widens the time range of the result to a sample.
@@ -301,18 +315,18 @@ impl<'a> Worker<'a> {
 
     /// Queues a sample, and aggregates the queue once it is full.
     #[inline]
-    fn wait<'b>(&mut self, one: PendingSample<'b>, waiting: &mut Vec<PendingSample<'b>>) {
-        waiting.push(one);
-        if waiting.len() >= TOGETHER {
-            self.counting.count(waiting);
-            waiting.clear();
+    fn enqueue<'b>(&mut self, one: PendingSample<'b>, pending: &mut Vec<PendingSample<'b>>) {
+        pending.push(one);
+        if pending.len() >= TOGETHER {
+            self.aggregator.count(pending);
+            pending.clear();
         }
     }
 
     /// Returns the end of a stack that was recorded as a callchain.
     fn recorded_end(&self, misc: Misc) -> StackEnd {
         match misc.has(Misc::TRUNCATED_STACK) {
-            _ if !self.shared.tells_ends => StackEnd::Unknown,
+            _ if !self.shared.marks_truncation => StackEnd::Unknown,
             true => StackEnd::Cut,
             false => StackEnd::Root,
         }
@@ -320,7 +334,7 @@ impl<'a> Worker<'a> {
 
     /// Makes a pending sample of a callchain and its context.
     #[inline]
-    fn waiting<'b>(
+    fn pending_sample<'b>(
         &mut self,
         chain: Chain<'b>,
         context_of_sample: &SampleContext,
@@ -346,19 +360,19 @@ impl<'a> Worker<'a> {
             stack: 0,
             end: context_of_sample.end,
         };
-        let kind = (context_of_sample.task, event, context_of_sample.end);
-        let context = self.counting.contexts.number(kind, group);
-        let task = SampledThread {
+        let kind = (context_of_sample.thread_state, event, context_of_sample.end);
+        let context = self.aggregator.contexts.id(kind, group);
+        let thread = SampledThread {
             space: context_of_sample.moment.space.unwrap_or(SpaceId(u32::MAX)),
             time: context_of_sample.time,
             pid: context_of_sample.pid,
-            number: context_of_sample.task,
+            state: context_of_sample.thread_state,
         };
         let mode = context_of_sample.misc.cpu_mode();
         PendingSample::new(
             chain,
             mode,
-            task,
+            thread,
             (context, weight),
             &self.shared.fingerprint_keys,
         )

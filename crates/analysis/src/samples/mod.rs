@@ -19,7 +19,7 @@ use rprof_records::{CpuMode, RawBytes, RawRecord, RecordType, Sample};
 use rprof_symbols::Symbolizer;
 
 use crate::comms::thread_name;
-use crate::groups::SampleRow;
+use crate::groups::{RecordPosition, SampleRow};
 use crate::leaf_filter::leaf_wanted;
 use crate::location::{Context, Location};
 use crate::options::Options;
@@ -97,7 +97,7 @@ impl<'a> Samples<'a> {
             addresses: true,
         };
         let mut resolved = resolve(&index, symbolizer, &options.filter, pass, n);
-        (resolved.rows).sort_unstable_by_key(|r| (r.time, r.order, r.group.event));
+        (resolved.rows).sort_unstable_by_key(|r| (r.time, r.position, r.group.event));
         let trace = details.trace.then(|| Trace::of(data)).flatten();
         further_locations(&index, &mut resolved, details, trace.as_ref());
         let locations = resolved.locations.as_slice();
@@ -198,15 +198,15 @@ impl<'a> Samples<'a> {
 }
 
 /// Returns the record at a position, if blocks are kept.
-fn record_at<'s>(index: &'s Index<'_>, place: u64) -> Option<RawRecord<'s>> {
-    let block = index.kept_blocks()?.get((place >> 32) as usize)?;
-    let bytes = block.bytes.get((place & 0xffff_ffff) as usize..)?;
+fn record_at<'s>(index: &'s Index<'_>, position: RecordPosition) -> Option<RawRecord<'s>> {
+    let block = index.kept_blocks()?.get(position.block())?;
+    let bytes = block.bytes.get(position.offset()..)?;
     RawRecord::parse(RawBytes::from(bytes), index.data.endian())
 }
 
 /// Returns the record and sample of a row, if blocks are kept.
 fn sample_of<'s>(index: &'s Index<'_>, row: &SampleRow) -> Option<(RawRecord<'s>, Sample<'s>)> {
-    let record = record_at(index, row.order)?;
+    let record = record_at(index, row.position)?;
     let layout = index.data.events().layout_of(&record)?;
     let sample = Sample::parse(record.body, layout).ok()?;
     Some((record, sample))

@@ -8,7 +8,7 @@ use rprof_records::{Misc, RawRecord, Record, RecordType, SampleLayout};
 
 use super::{SampleView, Samples, record_at};
 use crate::comms::thread_name;
-use crate::groups::place_in;
+use crate::groups::RecordPosition;
 use crate::sideband_pass::Index;
 use rprof_profile::Filter;
 use rprof_profile::filter::Origin;
@@ -17,7 +17,7 @@ use rprof_profile::filter::Origin;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SidePosition {
     time: u64,
-    order: u64,
+    position: RecordPosition,
 }
 
 /// Record other than a sample, with its thread, CPU and time.
@@ -58,11 +58,11 @@ pub(super) fn collect(
     filter: &Filter,
     kinds: &[RecordType],
 ) -> Vec<SidePosition> {
-    let mut places = Vec::new();
+    let mut positions = Vec::new();
     if kinds.is_empty() {
-        return places;
+        return positions;
     }
-    for (number, block) in index.kept_blocks().unwrap_or_default().iter().enumerate() {
+    for (block_index, block) in index.kept_blocks().unwrap_or_default().iter().enumerate() {
         let mut walk = block.walk();
         loop {
             let at = walk.consumed();
@@ -81,15 +81,15 @@ pub(super) fn collect(
                 comm: Some(view.comm.as_bytes()),
             };
             if filter.wants_origin(&origin) {
-                places.push(SidePosition {
+                positions.push(SidePosition {
                     time: view.time,
-                    order: place_in(number, at),
+                    position: RecordPosition::new(block_index, at),
                 });
             }
         }
     }
-    places.sort_unstable_by_key(|p| (p.time, p.order));
-    places
+    positions.sort_unstable_by_key(|p| (p.time, p.position));
+    positions
 }
 
 /// Returns the process and thread that a record is about, if its body names them.
@@ -118,7 +118,7 @@ fn view<'s>(index: &'s Index<'_>, raw: &RawRecord<'s>) -> Option<RecordView<'s>>
     };
     let time = match (&record, id.time) {
         (_, Some(time)) => time,
-        (Record::Fork(task) | Record::Exit(task), None) => task.time,
+        (Record::Fork(thread) | Record::Exit(thread), None) => thread.time,
         _ => 0,
     };
     let (about_pid, about_tid) = about.unwrap_or((pid, tid));
@@ -145,14 +145,14 @@ pub(super) fn merge<'s>(samples: &'s Samples<'_>) -> impl Iterator<Item = Item<'
     Merge {
         samples,
         rows: 0,
-        places: samples.side.iter().peekable(),
+        side: samples.side.iter().peekable(),
     }
 }
 
 struct Merge<'s, 'a> {
     samples: &'s Samples<'a>,
     rows: usize,
-    places: Peekable<std::slice::Iter<'s, SidePosition>>,
+    side: Peekable<std::slice::Iter<'s, SidePosition>>,
 }
 
 impl<'s> Iterator for Merge<'s, '_> {
@@ -160,13 +160,13 @@ impl<'s> Iterator for Merge<'s, '_> {
 
     fn next(&mut self) -> Option<Item<'s>> {
         let row = self.samples.resolved.rows.get(self.rows);
-        let is_before = |place: &&SidePosition| match row {
-            Some(row) => (place.time, place.order) < (row.time, row.order),
+        let is_before = |side: &&SidePosition| match row {
+            Some(row) => (side.time, side.position) < (row.time, row.position),
             None => true,
         };
-        while let Some(place) = self.places.next_if(is_before) {
+        while let Some(side) = self.side.next_if(is_before) {
             let index = &self.samples.index;
-            let raw = record_at(index, place.order);
+            let raw = record_at(index, side.position);
             if let Some(view) = raw.and_then(|raw| view(index, &raw)) {
                 return Some(Item::Record(Box::new(view)));
             }

@@ -42,7 +42,7 @@ struct Seen {
 
 fn seen(data: &PerfData, symbolizer: &Symbolizer) -> Seen {
     let options = Options {
-        by_task: true,
+        by_thread: true,
         threads: 1,
         ..Options::default()
     };
