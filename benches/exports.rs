@@ -6,8 +6,8 @@ use std::path::Path;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rprof_analysis::{Options, analyse};
+use rprof_export::ReportOptions;
 use rprof_export::folded;
-use rprof_export::rows::{ReportOptions, RowOptions};
 use rprof_export::svg::{self, SvgOptions};
 use rprof_export::table;
 use rprof_perfdata::{EventDescription, FileWriter, PerfData, RecordWriter};
@@ -98,11 +98,7 @@ fn exports(c: &mut Criterion) {
             out
         });
     });
-    let options = ReportOptions {
-        rows: RowOptions::default(),
-        color: false,
-        bare: false,
-    };
+    let options = ReportOptions::default();
     group.bench_function("table", |b| {
         b.iter(|| {
             let mut out = Vec::new();

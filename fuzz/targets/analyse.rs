@@ -141,7 +141,8 @@ fn sums(profile: &Profile) {
 }
 
 fn exports(profile: &Profile) {
-    for line in verdict::lines(profile) {
+    for finding in verdict::findings(profile) {
+        let line = finding.to_string();
         assert!(!line.is_empty());
     }
     let all = RowOptions {
@@ -159,8 +160,7 @@ fn exports(profile: &Profile) {
     for rows in [RowOptions::default(), all] {
         let options = ReportOptions {
             rows,
-            color: false,
-            bare: false,
+            ..ReportOptions::default()
         };
         for format in FORMATS {
             let text = safe(format.name, |out| {

@@ -10,7 +10,8 @@ use std::io::{self, Write};
 use rprof_profile::Profile;
 
 use crate::names::CleanNames;
-use crate::rows::{ReportOptions, percent, rows};
+use crate::options::ReportOptions;
+use crate::rows::{percent, rows};
 
 /// Writes the rows of every event that has samples.
 ///

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use rprof_profile::Profile;
 
-use crate::rows::ReportOptions;
+use crate::options::ReportOptions;
 use crate::{csv, json, table};
 
 /// One form of a report.

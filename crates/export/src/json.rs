@@ -8,7 +8,8 @@ use rprof_profile::Profile;
 use serde::Serialize;
 
 use crate::names::{CleanName, CleanNames};
-use crate::rows::{ReportOptions, ReportRow, rows};
+use crate::options::ReportOptions;
+use crate::rows::{ReportRow, rows};
 
 #[derive(Serialize)]
 struct Report<'p> {

@@ -5,8 +5,8 @@
 //! | [`folded`] | folded stacks: `comm;root;…;leaf weight` |
 //! | [`svg`] | a flame graph |
 //! | [`formats`] | the table of reports: [`table`], [`json`] and [`mod@csv`] |
-//! | [`rows`] | the rows that reports have in common |
-//! | [`verdict`] | the quality verdict in words |
+//! | [`options`], [`rows`] | the options and rows that reports have in common |
+//! | [`verdict`] | [`Finding`](verdict::Finding): the quality verdict in words |
 //! | [`names`], [`clean`] | names made safe to show |
 //!
 //! ```no_run
@@ -49,6 +49,7 @@ pub mod folded;
 pub mod formats;
 pub mod json;
 pub mod names;
+pub mod options;
 pub mod rows;
 pub mod svg;
 pub mod table;
@@ -56,4 +57,5 @@ pub mod verdict;
 
 pub use formats::{FORMATS, Format};
 pub use names::{CleanName, CleanNames};
-pub use rows::{ReportOptions, RowOptions};
+pub use options::ReportOptions;
+pub use rows::RowOptions;

@@ -31,17 +31,6 @@ impl Default for RowOptions {
     }
 }
 
-/// Options that the reports have in common. Each uses those that mean something for it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ReportOptions {
-    /// Selection and order of rows.
-    pub rows: RowOptions,
-    /// Colour the shares, where the output is for a terminal.
-    pub color: bool,
-    /// Leave out everything above the rows.
-    pub bare: bool,
-}
-
 /// One row of a report, its names safe to show; `None` for what rows are not told apart by.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportRow<'p> {

@@ -6,7 +6,8 @@ use anstyle::{AnsiColor, Style};
 use rprof_profile::Profile;
 
 use crate::names::CleanNames;
-use crate::rows::{ReportOptions, ReportRow, percent, rows};
+use crate::options::ReportOptions;
+use crate::rows::{ReportRow, percent, rows};
 use crate::verdict;
 
 /// Writes a table for each event that has samples, with what was recorded and
@@ -36,8 +37,8 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
                 event.samples
             )?;
             if !any {
-                for line in verdict::lines(profile) {
-                    writeln!(out, "# {line}")?;
+                for finding in verdict::findings(profile) {
+                    writeln!(out, "# {}", (options.wording)(&finding))?;
                 }
             }
             writeln!(out, "#")?;
@@ -47,8 +48,8 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     }
     if !any {
         writeln!(out, "# no samples")?;
-        for line in verdict::lines(profile) {
-            writeln!(out, "# {line}")?;
+        for finding in verdict::findings(profile) {
+            writeln!(out, "# {}", (options.wording)(&finding))?;
         }
     }
     Ok(())

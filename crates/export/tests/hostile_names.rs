@@ -127,7 +127,8 @@ fn no_form_of_output_obeys_them() {
         };
         svg::write(&profile, 0, &options, out).unwrap();
     });
-    for line in verdict::lines(&profile) {
+    for finding in verdict::findings(&profile) {
+        let line = finding.to_string();
         assert!(!line.contains(char::is_control), "{line:?}");
     }
 }

@@ -13,6 +13,7 @@
 //! | [`segments`] | [`Segments`]: file offset to SVMA and back |
 //! | [`vdso`] | a copy of this process's vdso, and its predecessor, the vsyscall page |
 //! | [`kernel`] | build-ids of the running kernel and its modules, and where modules lie |
+//! | [`reason`] | [`Reason`]: why an address has no name |
 //! | [`remote`] | [`RemoteFiles`]: a source of files that this machine lacks |
 
 pub mod find;
@@ -20,6 +21,7 @@ pub mod identity;
 pub mod kernel;
 pub mod notes;
 pub mod open;
+pub mod reason;
 pub mod remote;
 pub mod segments;
 pub mod vdso;
@@ -29,6 +31,7 @@ pub use identity::{FileIdentity, ImageKey, ImageSource};
 pub use kernel::{KernelModule, loaded_modules, module_build_id, running_kernel_build_id};
 pub use notes::{build_id_in_notes, build_id_of};
 pub use open::{ImageFile, OpenError};
+pub use reason::Reason;
 pub use remote::{RemoteFile, RemoteFiles, RemoteKind};
 pub use rprof_records::BuildId;
 pub use segments::{Segment, Segments};

@@ -15,7 +15,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The file is no regular file, and no pipe was meant.
-    #[error("{} is a {kind}, not a recording; name a perf.data file, or - for standard input", path.display())]
+    #[error("{} is a {kind}, not a recording", path.display())]
     NotAFile {
         /// The file.
         path: PathBuf,

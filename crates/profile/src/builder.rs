@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rprof_symbols::Reason;
+use rprof_image::Reason;
 use rustc_hash::FxHashMap;
 
 use crate::frame::{FileId, Frame, FrameId, Function, FunctionId, Object, ObjectId, StackPosition};

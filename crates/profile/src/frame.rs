@@ -1,7 +1,7 @@
 //! Functions, the objects that they lie in, and frames: activations of a function at an address.
 
+use rprof_image::Reason;
 use rprof_records::BuildId;
-use rprof_symbols::Reason;
 
 /// Id of a function: an index into [`Profile::functions`](crate::Profile::functions).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -42,6 +42,7 @@ pub use frame::{
 };
 pub use model::{EventSummary, Profile};
 pub use quality::{Quality, StackTally};
+pub use rprof_image::Reason;
 pub use samples::{AggregatedStack, Sample, SampleColumns, Thread, ThreadId};
 pub use stacks::{FrameListId, StackId};
 pub use top::{Keys, RowKey, TopFunctions, TopRow, Weight};

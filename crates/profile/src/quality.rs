@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rprof_symbols::Reason;
+use rprof_image::Reason;
 
 use crate::frame::{Function, Object};
 

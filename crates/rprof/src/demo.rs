@@ -6,9 +6,10 @@ use std::path::Path;
 
 use anyhow::Context;
 use rprof_analysis::{Options, analyse};
-use rprof_export::rows::{ReportOptions, RowOptions, percent};
+use rprof_export::rows::percent;
 use rprof_export::svg::SvgOptions;
 use rprof_export::table;
+use rprof_export::{ReportOptions, RowOptions};
 use rprof_output::private_folder;
 use rprof_profile::{Keys, Profile, TopFunctions, Weight};
 use rprof_sampler::Session;
@@ -21,6 +22,7 @@ use crate::input::open;
 use crate::messages::say;
 use crate::output::{Output, write_to};
 use crate::record::{Destination, Job, record};
+use crate::remedies;
 use crate::report::wants_color;
 use crate::summary::print_summary;
 use crate::watching::Times;
@@ -67,7 +69,8 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
                 ..RowOptions::default()
             },
             color: wants_color(Color::Auto),
-            bare: false,
+            wording: remedies::of_finding,
+            ..ReportOptions::default()
         };
         table::write(&profile, &options, out)?;
         write_shares(&profile, out)?;

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use rprof_analysis::Options;
 use rprof_export::svg::{self, SvgOptions};
+use rprof_export::verdict::{Finding, findings};
 use rprof_output::private_folder;
 use rprof_profile::{Keys, Profile};
 use rprof_recorder::Summary;
@@ -17,6 +18,7 @@ use crate::input::{Input, analyse, check_events, open, open_input, tell_others, 
 use crate::messages::{Failure, say};
 use crate::output::Output;
 use crate::record::{Destination, Job, record};
+use crate::remedies;
 use crate::summary::print_summary;
 
 pub(crate) fn run(args: &FlamegraphArgs) -> Outcome {
@@ -126,9 +128,12 @@ fn draw_recording(
         summary.path = "a temporary file".into();
         print_summary(summary, args.command.first().map(OsString::as_os_str));
         // The summary has told of the stacks.
-        let told = |line: &String| line.starts_with("stacks: ") && summary.stacks.is_some();
-        let verdict = rprof_export::verdict::lines(&profile);
-        verdict.iter().filter(|line| !told(line)).for_each(say);
+        let is_told = |finding: &&Finding| {
+            matches!(finding, Finding::Stacks { .. }) && summary.stacks.is_some()
+        };
+        let verdict = findings(&profile);
+        let rest = verdict.iter().filter(|finding| !is_told(finding));
+        rest.map(remedies::of_finding).for_each(say);
     }
     let command: Vec<_> = (args.command.iter()).map(|a| a.to_string_lossy()).collect();
     let command = command.join(" ");

@@ -14,6 +14,7 @@ use crate::cli::{DemangleArg, FilterArgs, InputArgs, SymbolArgs, WeightArg};
 use crate::downloads::Downloads;
 use crate::folded::FoldedText;
 use crate::messages::{Failure, say};
+use crate::remedies;
 
 /// Input of the commands that read profiles.
 pub(crate) enum Input {
@@ -45,16 +46,8 @@ pub(crate) fn open_input(path: &Path) -> Result<Input, Failure> {
         return Ok(Input::Folded(text));
     }
     let data = PerfData::open(path).map_err(|error| match &error {
-        rprof_perfdata::Error::Read { source, .. }
-            if source.kind() == io::ErrorKind::NotFound && path == Path::new("perf.data") =>
-        {
-            anyhow::anyhow!(
-                "{error}; make one with `rprof record -g -- COMMAND`, or name another with -i"
-            )
-            .into()
-        }
         rprof_perfdata::Error::NotPerfData { .. } => neither(&error),
-        _ => error.into(),
+        _ => anyhow::Error::msg(remedies::of_unreadable(&error)).into(),
     })?;
     Ok(Input::Recording(Box::new(data)))
 }

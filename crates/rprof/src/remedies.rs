@@ -1,7 +1,13 @@
 //! Remedies that name flags of this program. The libraries say what stands in the way.
 
+use std::io::ErrorKind;
+use std::path::Path;
+
+use rprof_export::verdict::Finding;
 use rprof_output::OutputError;
 use rprof_perf_event::{OpenEventError, Remedy};
+use rprof_perfdata::Error as ReadError;
+use rprof_profile::Reason;
 use rprof_recorder::RecordError;
 use rprof_sampler::{Degradation, OpenError, SessionError};
 
@@ -66,6 +72,48 @@ pub(crate) fn of_step(step: &Degradation) -> String {
     }
 }
 
+/// Words a finding of a report's verdict, with the flag that would help.
+pub(crate) fn of_finding(finding: &Finding) -> String {
+    let remedy = match finding {
+        Finding::Stacks {
+            lacks_frame_pointers: true,
+            ..
+        } => ": `rprof record -g` needs none",
+        Finding::Unnamed {
+            reason: Reason::Unidentified,
+            ..
+        } => {
+            ". Report on the machine that was recorded; if this is it, vouch for its files with `--symfs /`. Or \
+             record with build-ids."
+        }
+        Finding::Unnamed {
+            reason: Reason::ForeignKernel,
+            ..
+        } => {
+            ". Report on the machine that was recorded, while the same kernel runs; or name its vmlinux (-k)."
+        }
+        Finding::Lost { .. } => "; lower -F",
+        Finding::Throttled { .. } => "; lower -F, or raise kernel.perf_event_max_sample_rate",
+        _ => return finding.to_string(),
+    };
+    format!("{}{remedy}", finding.statement())
+}
+
+/// Words the reason for which a recording cannot be opened, with what may be named instead.
+pub(crate) fn of_unreadable(error: &ReadError) -> String {
+    match error {
+        ReadError::NotAFile { .. } => {
+            format!("{error}; name a perf.data file, or - for standard input")
+        }
+        ReadError::Read { path, source }
+            if source.kind() == ErrorKind::NotFound && path == Path::new("perf.data") =>
+        {
+            format!("{error}; make one with `rprof record -g -- COMMAND`, or name another with -i")
+        }
+        _ => error.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,7 +127,44 @@ mod tests {
         };
         let options = OpenOptions::new(attr).subject(Subject::All).cpu(0);
         let refused = options.explain("cycles", errno, &limits);
-        of_failure(SessionError::from(OpenError::from(refused)).into()).to_string()
+        failure_of(SessionError::from(OpenError::from(refused)))
+    }
+
+    fn failure_of(error: impl Into<RecordError>) -> String {
+        of_failure(error.into()).to_string()
+    }
+
+    #[test]
+    fn findings_of_the_verdict_name_the_flags_that_help() {
+        let unnamed = |reason| Finding::Unnamed {
+            share: 2.0,
+            object: "x".into(),
+            reason,
+        };
+        let flags = [
+            (Finding::Lost { lost: 1, all: 2 }, "lower -F"),
+            (Finding::Throttled { times: 3 }, "lower -F, or raise"),
+            (unnamed(Reason::Unidentified), "`--symfs /`"),
+            (unnamed(Reason::ForeignKernel), "(-k)"),
+            (
+                Finding::Stacks {
+                    complete: 10.0,
+                    lacks_frame_pointers: true,
+                },
+                "`rprof record -g`",
+            ),
+        ];
+        for (finding, flag) in flags {
+            let text = of_finding(&finding);
+            assert!(text.starts_with(&finding.statement()), "{text}");
+            assert!(text.contains(flag), "{text}");
+            // The library names no option of a program.
+            assert!(!finding.to_string().contains(" -"), "{finding}");
+        }
+        for reason in Reason::ALL {
+            let text = unnamed(*reason).to_string();
+            assert!(!text.contains("rprof") && !text.contains("(-"), "{text}");
+        }
     }
 
     #[test]
@@ -107,7 +192,7 @@ mod tests {
             needed: 3,
             limit: 4,
         };
-        let text = of_failure(SessionError::from(files).into()).to_string();
+        let text = failure_of(SessionError::from(files));
         assert!(text.contains("(-C)") && text.contains("(-a)"), "{text}");
         // The libraries word all the others.
         let text = failure(Errno::BUSY, &Attr::default());

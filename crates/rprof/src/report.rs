@@ -8,6 +8,7 @@ use crate::cli::{Color, ReportArgs, RowArgs, SortKey};
 use crate::input::warn;
 use crate::messages::Failure;
 use crate::pager::show;
+use crate::remedies;
 
 pub(crate) fn run(args: &ReportArgs) -> Outcome {
     if args.call_graph.is_some() {
@@ -33,6 +34,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
         rows,
         color: wants_color(args.color),
         bare: args.input.quiet,
+        wording: remedies::of_finding,
     };
     show(|out| Ok((args.format.write)(&profile, &options, out)?))?;
     Ok(0)

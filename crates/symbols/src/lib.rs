@@ -17,7 +17,6 @@
 //! | [`kernel`] | [`KernelSymbols`]: `/proc/kallsyms`, and a given `vmlinux` |
 //! | [`demangle`] | Rust and C++ names, bounded in time and length |
 //! | [`frames`] | the answer: [`Frames`] around a [`Symbol`] |
-//! | [`reason`] | [`Reason`]: why there is no answer |
 //!
 //! The choice among several symbols at an address is that of `perf`, so that
 //! stacks from both can be compared; [`elf`] lists the rules and the few places
@@ -30,7 +29,6 @@ pub mod demangle;
 pub mod elf;
 pub mod frames;
 pub mod kernel;
-pub mod reason;
 pub mod symbolizer;
 
 mod archive;
@@ -45,8 +43,7 @@ pub use demangle::Style;
 pub use elf::{ElfError, ElfSymbol, ElfSymbols};
 pub use frames::{Frame, Frames, SourceLine, Symbol};
 pub use kernel::{KernelError, KernelSymbol, KernelSymbols, VmlinuxError};
-pub use reason::Reason;
-pub use rprof_image::{BuildId, ImageFile, ImageKey, ImageSource, RemoteFiles};
+pub use rprof_image::{BuildId, ImageFile, ImageKey, ImageSource, Reason, RemoteFiles};
 pub use symbolizer::{
     FunctionBounds, KernelPrefetch, Lookup, PartialLookup, Symbolizer, SymbolizerBuilder,
 };

@@ -1,7 +1,8 @@
 //! Reasons for which a frame has no name.
 
-use rprof_image::OpenError;
 use std::fmt;
+
+use crate::open::OpenError;
 
 /// Reason for which a frame has no name. An unknown name is a value: it is counted, shown, and
 /// often has a remedy.
@@ -129,10 +130,7 @@ impl Reason {
             Self::Unidentified => (
                 "unidentified",
                 "recorded without a build-id, on a machine that is not known to be this one",
-                Some(
-                    "Report on the machine that was recorded; if this is it, vouch for its files \
-                     with `--symfs /`. Or record with build-ids.",
-                ),
+                Some("Report on the machine that was recorded, or record with build-ids."),
             ),
             Self::Stripped => (
                 "stripped",
@@ -166,8 +164,8 @@ impl Reason {
                 "foreign_kernel",
                 "another kernel",
                 Some(
-                    "Report on the machine that was recorded, while the same kernel runs; \
-                     or name its vmlinux (-k).",
+                    "Report on the machine that was recorded, while the same kernel runs; or \
+                     have its vmlinux here.",
                 ),
             ),
             Self::ForeignModule => (
