@@ -63,7 +63,7 @@ pub(crate) fn run(data: &[u8]) {
     let all: u64 = profile.events.iter().map(|e| e.samples).sum();
     for options in [script::Options::default(), everything(&read)] {
         let script = Script::new(&read, &options).expect("fields that there are");
-        let samples = Samples::read_with(&read, &symbolizer, &analysis, &script.details());
+        let samples = Samples::read_with(&read, &symbolizer, &analysis.filter, &script.details());
         safe("script", |out| {
             script.write(&samples, out).expect("memory takes all");
         });

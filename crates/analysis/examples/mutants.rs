@@ -71,7 +71,7 @@ impl Worst {
                 ..Options::default()
             };
             let profile = analyse(&data, &symbolizer, &options);
-            let listed = Samples::read(&data, &symbolizer, &options);
+            let listed = Samples::read(&data, &symbolizer, &options.filter);
             let frames: usize = listed.iter().map(|s| s.frames().count()).sum();
             Some(profile.aggregated.len() + frames)
         }));

@@ -1,5 +1,27 @@
-//! Analysis of recordings: from perf.data to a profile.
+//! Analysis of recordings: from perf.data, or from records while they come, to a profile.
 //!
+//! | function or type | makes of a recording |
+//! |---|---|
+//! | [`analyse`] | a [`Profile`](rprof_profile::Profile): samples summed up by stack |
+//! | [`LiveAnalysis`] | profiles of records while they come, without a file |
+//! | [`Samples`] | its samples one by one, in order of time |
+//! | [`Index`] | its processes over time, and what was lost |
+//!
+//! Names of functions come from a [`Symbolizer`](rprof_symbols::Symbolizer). A function without a
+//! name has a [`Reason`](rprof_profile::Reason) instead.
+//!
+//! # Examples
+//!
+//! From bytes to a profile. A recorder made them; here the file has no samples.
+//! ```
+//! use std::path::Path;
+//!
+//! EXAMPLE
+//! ```
+//!
+//! # How
+//!
+//! ```text//!
 //! ```text
 //!   PerfData --> Index (pass one: sideband, counts) --> resolve (pass two: samples, on all cores)
 //!                                                          |

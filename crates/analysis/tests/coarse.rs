@@ -109,7 +109,7 @@ fn functions_are_the_same_with_and_without_addresses() {
         }
         // One by one, samples keep their addresses.
         let mut of_samples = Stacks::new();
-        for sample in Samples::read(&data, &symbolizer, &options).iter() {
+        for sample in Samples::read(&data, &symbolizer, &options.filter).iter() {
             let names = sample.frames().map(|frame| frame.function.name.clone());
             add(&mut of_samples, sample.comm, names, (1, sample.period));
         }

@@ -116,7 +116,7 @@ fn a_member_counts_what_it_counted_since_the_sample_before() {
 fn one_by_one_they_stand_in_the_order_of_the_group() {
     let data = recording(AttrFlags::empty(), group(), &SAMPLES, false);
     let symbolizer = Symbolizer::builder().build();
-    let samples = Samples::read(&data, &symbolizer, &Options::default());
+    let samples = Samples::read(&data, &symbolizer, &Filter::default());
     let seen: Vec<_> = (samples.iter())
         .map(|s| (s.time, s.event, s.period))
         .collect();

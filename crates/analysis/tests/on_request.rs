@@ -99,7 +99,7 @@ fn columns_with_addresses_are_the_samples_one_by_one() {
         ..Options::default()
     };
     let profile = analyse(&data, &symbolizer, &options);
-    let samples = Samples::read(&data, &symbolizer, &options);
+    let samples = Samples::read(&data, &symbolizer, &options.filter);
     let columns = profile.samples.as_ref().unwrap();
     assert_eq!(columns.len() as u64, SAMPLES);
     assert!(columns.times().is_sorted());

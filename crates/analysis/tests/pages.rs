@@ -2,7 +2,8 @@
 
 mod common;
 
-use rprof_analysis::{Options, Samples};
+use rprof_analysis::Samples;
+use rprof_profile::Filter;
 use rprof_records::{
     Attr, AttrFlags, ContextMarker, Endian, EventKind, Misc, Record, SampleFields, SampleId,
     SampleLayout, SampleType,
@@ -73,7 +74,7 @@ fn each_leaf_lies_where_it_was_mapped() {
     }
     let data = common::file_of(attr, &records);
     let symbolizer = Symbolizer::builder().build();
-    let samples = Samples::read(&data, &symbolizer, &Options::default());
+    let samples = Samples::read(&data, &symbolizer, &Filter::default());
 
     let mut seen = std::collections::BTreeMap::new();
     for (sample, (pid, time, address)) in samples.iter().zip(&leaves) {

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
     let names = &args.input.filter.symbols;
     let downloads = names.downloads(args.input.quiet)?;
     let symbolizer = names.symbolizer(script.shows_lines(), downloads.as_ref());
-    let filter = args.input.options();
+    let filter = args.input.filter.filter(&args.input.event);
     let samples = Samples::read_with(&data, &symbolizer, &filter, &script.details());
     if let Some(downloads) = downloads {
         downloads.print_summary();

@@ -44,7 +44,7 @@ pub(crate) fn write(
     };
     // Where the callchain is empty (the user side was left to an unwinder), the one
     // frame is where the sample was taken.
-    for frame in view.frames_of(most) {
+    for frame in view.frames_of_innermost(most) {
         match fields.has(Field::Ip) {
             true => write!(out, "\t{:16x}", frame.address)?,
             false => write!(out, "\t")?,

@@ -1,12 +1,10 @@
-//! Records other than samples, which are shown between these.
+//! [`RecordView`]: records other than samples, which are shown between these.
 
 use std::borrow::Cow;
-use std::iter::Peekable;
 
 use rprof_processes::{Pid, Tid};
 use rprof_records::{Misc, RawRecord, Record, RecordType, SampleLayout};
 
-use super::{SampleView, Samples, record_at};
 use crate::comms::thread_name;
 use crate::groups::RecordPosition;
 use crate::sideband_pass::Index;
@@ -16,8 +14,8 @@ use rprof_profile::filter::Origin;
 /// Position of a record in the recording, and its time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SidePosition {
-    time: u64,
-    position: RecordPosition,
+    pub(super) time: u64,
+    pub(super) position: RecordPosition,
 }
 
 /// Record other than a sample, with its thread, CPU and time.
@@ -41,15 +39,6 @@ pub struct RecordView<'s> {
     pub misc: Misc,
     /// The record.
     pub record: Record<'s>,
-}
-
-/// Sample or other record of a recording.
-#[derive(Debug)]
-pub enum Item<'s> {
-    /// A sample.
-    Sample(SampleView<'s>),
-    /// Another record.
-    Record(Box<RecordView<'s>>),
 }
 
 /// Returns the positions of all records of these types that the filter accepts, in order of time.
@@ -104,7 +93,8 @@ fn subject(record: &Record<'_>) -> Option<(i32, i32)> {
     }
 }
 
-fn view<'s>(index: &'s Index<'_>, raw: &RawRecord<'s>) -> Option<RecordView<'s>> {
+/// Returns a record with what is known of it; `None` if it cannot be read.
+pub(super) fn view<'s>(index: &'s Index<'_>, raw: &RawRecord<'s>) -> Option<RecordView<'s>> {
     let events = index.data.events();
     let event_index = events.of_other(raw)?;
     let layout: &SampleLayout = &events.list()[event_index].layout;
@@ -138,41 +128,4 @@ fn view<'s>(index: &'s Index<'_>, raw: &RawRecord<'s>) -> Option<RecordView<'s>>
         misc: raw.misc,
         record,
     })
-}
-
-/// Iterates over samples and other records, in order of time.
-pub(super) fn merge<'s>(samples: &'s Samples<'_>) -> impl Iterator<Item = Item<'s>> {
-    Merge {
-        samples,
-        rows: 0,
-        side: samples.side.iter().peekable(),
-    }
-}
-
-struct Merge<'s, 'a> {
-    samples: &'s Samples<'a>,
-    rows: usize,
-    side: Peekable<std::slice::Iter<'s, SidePosition>>,
-}
-
-impl<'s> Iterator for Merge<'s, '_> {
-    type Item = Item<'s>;
-
-    fn next(&mut self) -> Option<Item<'s>> {
-        let row = self.samples.resolved.rows.get(self.rows);
-        let is_before = |side: &&SidePosition| match row {
-            Some(row) => (side.time, side.position) < (row.time, row.position),
-            None => true,
-        };
-        while let Some(side) = self.side.next_if(is_before) {
-            let index = &self.samples.index;
-            let raw = record_at(index, side.position);
-            if let Some(view) = raw.and_then(|raw| view(index, &raw)) {
-                return Some(Item::Record(Box::new(view)));
-            }
-        }
-        row?;
-        self.rows += 1;
-        Some(Item::Sample(self.samples.view(self.rows - 1)))
-    }
 }

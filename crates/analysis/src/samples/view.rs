@@ -1,11 +1,12 @@
-//! One sample.
+//! [`SampleView`]: one sample.
 
 use rprof_records::{Misc, Sample};
-
-use super::{Samples, locate, sample_of};
-use crate::groups::SampleRow;
-use rprof_profile::{Function, Object};
 use rprof_tracepoint::KernelNames;
+
+use crate::groups::SampleRow;
+use crate::samples::frame::SampleFrame;
+use crate::samples::lookup::{is_kernel, locate, lookup_time, sample_of};
+use crate::samples::store::SampleStore;
 
 /// One sample.
 #[derive(Clone, Copy, Debug)]
@@ -30,69 +31,49 @@ pub struct SampleView<'s> {
     pub ip: u64,
     /// True if it has a callchain.
     pub has_chain: bool,
-    pub(super) samples: &'s Samples<'s>,
-    pub(super) row: &'s SampleRow,
-}
-
-/// One frame of a sample.
-#[derive(Clone, Copy, Debug)]
-pub struct SampleFrame<'s> {
-    /// The address: an offset into the file for images that have one, else the
-    /// address in memory. For a caller the return address.
-    pub address: u64,
-    /// The function.
-    pub function: &'s Function,
-    /// Distance of `address` from the start of the function that lies there, in bytes; for
-    /// inlined calls that is the function they were inlined into.
-    pub offset: u64,
-    /// The object that the function lies in.
-    pub object: &'s Object,
-    /// True if the call was inlined into the next outer frame.
-    pub inlined: bool,
-    /// Source line of `address`, if known and asked for.
-    pub line: Option<FrameLine<'s>>,
-}
-
-/// A line of source code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FrameLine<'s> {
-    /// Path of the file. May hold any character: escape it before showing it.
-    pub file: &'s str,
-    /// The line, from 1; 0 where the code belongs to none.
-    pub line: u32,
-    /// The column, from 1; 0 where it is unknown.
-    pub column: u32,
-}
-
-/// Returns the time in nanoseconds at which a sample's addresses are located: the end of the
-/// recording for a sample without a time.
-pub(super) fn lookup_time(sample: &Sample<'_>) -> u64 {
-    sample.time().unwrap_or(u64::MAX)
-}
-
-/// Returns true if an address is in the kernel's half of memory.
-pub(super) fn is_kernel(address: u64) -> bool {
-    address >> 63 == 1
+    store: &'s SampleStore<'s>,
+    row: &'s SampleRow,
 }
 
 impl<'s> SampleView<'s> {
-    /// Iterates over the frames, leaf first. Each inlined call is a frame.
-    pub fn frames(&self) -> impl Iterator<Item = SampleFrame<'s>> + use<'s> {
-        self.frames_of(usize::MAX)
+    /// Returns the sample of a row.
+    pub(super) fn of_row(store: &'s SampleStore<'_>, i: usize) -> SampleView<'s> {
+        let (row, name) = (&store.resolved.rows[i], store.name_of[i]);
+        let (pid, tid) = (row.group.pid, row.group.tid);
+        SampleView {
+            comm: &store.names[name as usize],
+            pid,
+            tid,
+            cpu: row.cpu,
+            time: row.time,
+            period: row.period,
+            event_index: row.group.event as usize,
+            event: &store.event_names[row.group.event as usize],
+            ip: row.ip,
+            has_chain: row.has_chain,
+            store,
+            row,
+        }
     }
 
-    /// Iterates over the frames at the first `most` addresses of the stack, leaf first.
-    pub fn frames_of(&self, most: usize) -> impl Iterator<Item = SampleFrame<'s>> + use<'s> {
-        let samples = self.samples;
-        let stack = samples.resolved.stacks.get(self.row.group.stack);
-        stack.take(most).flat_map(move |l| samples.frames(l))
+    /// Iterates over the frames, leaf first. Each inlined call is a frame.
+    pub fn frames(&self) -> impl Iterator<Item = SampleFrame<'s>> + use<'s> {
+        self.frames_of_innermost(usize::MAX)
+    }
+
+    /// Iterates over the frames at the innermost `most` addresses of the stack, leaf first. An
+    /// address has a frame for each call that is inlined there.
+    pub fn frames_of_innermost(&self, most: usize) -> impl Iterator<Item = SampleFrame<'s>> + use<'s> {
+        let store = self.store;
+        let stack = store.resolved.stacks.get(self.row.group.stack);
+        stack.take(most).flat_map(move |l| store.frames(l))
     }
 
     /// Returns the frame of the function at the sample's own address, without calls inlined there;
     /// its line is that of the address.
     pub fn leaf(&self) -> Option<SampleFrame<'s>> {
-        let stack = self.samples.resolved.stacks.stack(self.row.group.stack);
-        let mut frames = self.samples.frames(stack.leaf()?);
+        let stack = self.store.resolved.stacks.stack(self.row.group.stack);
+        let mut frames = self.store.frames(stack.leaf()?);
         let innermost = frames.next()?;
         let outermost = frames.next_back().unwrap_or(innermost);
         Some(SampleFrame {
@@ -104,23 +85,23 @@ impl<'s> SampleView<'s> {
     /// Returns the sample as recorded, with the bits of its header, or `None` if
     /// [`Details`](super::Details) asked for nothing.
     pub fn record(&self) -> Option<(Misc, Sample<'s>)> {
-        let (record, sample) = sample_of(&self.samples.index, self.row)?;
+        let (record, sample) = sample_of(&self.store.index, self.row)?;
         Some((record.misc, sample))
     }
 
     /// Returns the frame at an address of the sample's process: at ADDR, or at an end of a branch,
     /// where the details asked for these. Inlined calls are left out.
     pub fn locate(&self, sample: &Sample<'_>, address: u64) -> Option<SampleFrame<'s>> {
-        let samples = self.samples;
-        let location = locate(&samples.index, self.pid, lookup_time(sample), address);
-        let found = samples.resolved.locations.find(&location)?;
-        samples.frames(found).next_back()
+        let store = self.store;
+        let location = locate(&store.index, self.pid, lookup_time(sample), address);
+        let found = store.resolved.locations.find(&location)?;
+        store.frames(found).next_back()
     }
 
     /// Appends the sample's tracepoint as text. Returns false if it is no tracepoint, or the
     /// recording has no description of it. The text may hold any character.
     pub fn print_trace(&self, sample: &Sample<'_>, out: &mut String) -> bool {
-        let trace = self.samples.trace.as_ref();
+        let trace = self.store.trace.as_ref();
         let format = trace.and_then(|t| t.format(self.event_index));
         let (Some(format), Some(raw)) = (format, sample.raw()) else {
             return false;
@@ -146,7 +127,7 @@ impl KernelNames for TraceNames<'_, '_> {
     }
 
     fn kernel_string(&self, address: u64) -> Option<&str> {
-        let trace = self.view.samples.trace.as_ref()?;
+        let trace = self.view.store.trace.as_ref()?;
         trace.kernel_string(address)
     }
 }

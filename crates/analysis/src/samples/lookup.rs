@@ -1,0 +1,54 @@
+//! Records and addresses, found again in the index of pass one.
+
+use rprof_processes::{Pid, SpaceId};
+use rprof_records::{CpuMode, RawBytes, RawRecord, Sample};
+
+use crate::groups::{RecordPosition, SampleRow};
+use crate::location::{Context, Location};
+use crate::sideband_pass::Index;
+
+/// Returns the record at a position, if blocks are kept.
+pub(super) fn record_at<'s>(index: &'s Index<'_>, position: RecordPosition) -> Option<RawRecord<'s>> {
+    let block = index.kept_blocks()?.get(position.block())?;
+    let bytes = block.bytes.get(position.offset()..)?;
+    RawRecord::parse(RawBytes::from(bytes), index.data.endian())
+}
+
+/// Returns the record and sample of a row, if blocks are kept.
+pub(super) fn sample_of<'s>(index: &'s Index<'_>, row: &SampleRow) -> Option<(RawRecord<'s>, Sample<'s>)> {
+    let record = record_at(index, row.position)?;
+    let layout = index.data.events().layout_of(&record)?;
+    let sample = Sample::parse(record.body, layout).ok()?;
+    Some((record, sample))
+}
+
+/// Returns the time in nanoseconds at which a sample's addresses are located: the end of the
+/// recording for a sample without a time.
+pub(super) fn lookup_time(sample: &Sample<'_>) -> u64 {
+    sample.time().unwrap_or(u64::MAX)
+}
+
+/// Returns true if an address is in the kernel's half of memory.
+pub(super) fn is_kernel(address: u64) -> bool {
+    address >> 63 == 1
+}
+
+/// Returns the location of an address of a process outside of callchains. The address itself
+/// decides between kernel and user, since kernel code accesses user memory.
+pub(super) fn locate(index: &Index<'_>, pid: i32, time: u64, address: u64) -> Location {
+    let timeline = &index.timeline;
+    let space = timeline.space(Pid(pid), time).unwrap_or(SpaceId(u32::MAX));
+    let context = Context {
+        timeline,
+        user: timeline.view(space, time),
+        kernel: timeline.view(SpaceId::KERNEL, time),
+        pid,
+        time,
+        runtimes: &index.runtimes,
+    };
+    let mode = match is_kernel(address) {
+        true => CpuMode::Kernel,
+        false => CpuMode::User,
+    };
+    context.locate(address, mode, false)
+}
