@@ -11,7 +11,7 @@ use rprof_export::folded;
 use rprof_export::svg::{self, SvgOptions};
 use rprof_export::table;
 use rprof_perfdata::{EventDescription, FileWriter, PerfData, RecordWriter};
-use rprof_profile::{Profile, Weight};
+use rprof_profile::{Profile, WeighBy};
 use rprof_records::{
     Attr, AttrFlags, Endian, EventKind, Misc, Record, SampleFields, SampleId, SampleLayout,
     SampleType,
@@ -89,7 +89,7 @@ fn exports(c: &mut Criterion) {
         .throughput(Throughput::Elements(profile.aggregated.len() as u64))
         .sample_size(20);
     group.bench_function("folded", |b| {
-        b.iter(|| black_box(folded::fold(&profile, 0, Weight::Period)));
+        b.iter(|| black_box(folded::fold(&profile, 0, WeighBy::Period)));
     });
     group.bench_function("svg", |b| {
         b.iter(|| {

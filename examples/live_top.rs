@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rprof_analysis::LiveAnalysis;
 use rprof_launch::{Launcher, WaitOutcome};
-use rprof_profile::{Keys, Profile, TopFunctions, Weight};
+use rprof_profile::{Keys, Profile, TopFunctions, WeighBy};
 use rprof_recorder::{Output, RecordOptions, Recording, WriterState};
 use rprof_sampler::Session;
 use rprof_symbols::Symbolizer;
@@ -39,7 +39,7 @@ fn show(profile: &Profile) {
     let Some(event) = profile.main_event() else {
         return;
     };
-    let mut top = TopFunctions::of(profile, event, Weight::Period, Keys::FUNCTIONS);
+    let mut top = TopFunctions::of(profile, event, WeighBy::Period, Keys::FUNCTIONS);
     top.sort(false);
     println!("{} samples", profile.events[event].samples);
     for row in top.rows.iter().take(10) {

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use rprof_analysis::{LiveAnalysis, Options, analyse};
 use rprof_launch::Launcher;
 use rprof_perfdata::{EventDescription, PerfData, RecordWriter};
-use rprof_profile::{Keys, Profile, TopFunctions, Weight};
+use rprof_profile::{Keys, Profile, TopFunctions, WeighBy};
 use rprof_recorder::{RecordOptions, Recording};
 use rprof_sampler::Session;
 use rprof_symbols::Symbolizer;
@@ -90,7 +90,7 @@ fn in_order_is_sorted() {
 /// Object, function, and its counts, in the order of names.
 fn rows(profile: &Profile) -> Vec<(String, String, [u64; 4])> {
     let event = profile.main_event().unwrap();
-    let top = TopFunctions::of(profile, event, Weight::Period, Keys::FUNCTIONS);
+    let top = TopFunctions::of(profile, event, WeighBy::Period, Keys::FUNCTIONS);
     let row = top.rows.iter().map(|row| {
         let function = profile.function(row.key.function.unwrap());
         let counts = [

@@ -9,7 +9,7 @@ use std::path::Path;
 use rprof_analysis::{Index, Options, Samples, analyse};
 use rprof_export::{FORMATS, ReportOptions, RowOptions, folded, svg, verdict};
 use rprof_perfdata::PerfData;
-use rprof_profile::{Keys, Profile, Weight};
+use rprof_profile::{Keys, Profile, WeighBy};
 use rprof_script::{self as script, Field, FieldList, Script, SideRecords};
 use rprof_symbols::Symbolizer;
 
@@ -127,12 +127,12 @@ fn sums(profile: &Profile) {
         assert_eq!(entries().map(|e| e.samples).sum::<u64>(), event.samples);
         let weight = entries().fold(0u64, |sum, e| sum.saturating_add(e.weight));
         assert_eq!(weight, event.weight);
-        for weight in [Weight::Samples, Weight::Period] {
+        for weight in [WeighBy::Samples, WeighBy::Period] {
             let folded = folded::fold(profile, number, weight);
             let sum = folded.weights().fold(0u64, u64::saturating_add);
             let all = match weight {
-                Weight::Samples => event.samples,
-                Weight::Period => event.weight,
+                WeighBy::Samples => event.samples,
+                WeighBy::Period => event.weight,
             };
             // A sample without an address has no stack.
             assert!(sum <= all);
@@ -172,7 +172,7 @@ fn exports(profile: &Profile) {
         }
     }
     for event in 0..profile.events.len() {
-        for weight in [Weight::Samples, Weight::Period] {
+        for weight in [WeighBy::Samples, WeighBy::Period] {
             let text = safe("folded", |out| {
                 folded::write(profile, event, weight, out).expect("memory takes all");
             });

@@ -119,7 +119,7 @@ fn others(sections: &FeatureSections, endian: Endian) {
         numa_nodes insert_numa_nodes;
         pmu_caps insert_pmu_caps;
         pmu_mappings insert_pmu_mappings;
-        private insert_private;
+        rprof_notes insert_rprof_notes;
         simpleperf_meta_info insert_simpleperf_meta_info;
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn read_all(sections: &FeatureSections) -> usize {
         sections.numa_nodes().is_some(),
         sections.pmu_caps().is_some(),
         sections.pmu_mappings().is_some(),
-        sections.private().is_some(),
+        sections.rprof_notes().is_some(),
         sections.sample_time().is_some(),
         sections.simpleperf_meta_info().is_some(),
         sections.total_memory().is_some(),

@@ -213,7 +213,7 @@ impl<'a, F: FnMut()> Pass<'a, F> {
                 }
                 None
             }
-            kind if ProcessEvent::is_one(kind) => {
+            kind if ProcessEvent::is_recorded_as(kind) => {
                 let layout = events.layout_of(raw);
                 match ProcessEvent::decode(raw, layout) {
                     Ok(event) => event.map(|event| (ProcessEvent::time_of(raw, layout), event)),

@@ -10,7 +10,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use rprof_parallel::map_ranges;
-use rprof_profile::{AggregatedStack, FunctionId, Profile, Weight};
+use rprof_profile::{AggregatedStack, FunctionId, Profile, WeighBy};
 use rustc_hash::FxHashMap;
 
 use crate::names::{CleanName, CleanNames};
@@ -82,7 +82,7 @@ impl fmt::Display for Line<'_> {
 }
 
 /// Returns the folded stacks of one event.
-pub fn fold(profile: &Profile, event: usize, weight: Weight) -> Folded {
+pub fn fold(profile: &Profile, event: usize, weight: WeighBy) -> Folded {
     let names = FrameNames::of(profile);
     let (ranks, ranked) = names.rank();
     let bits = (ranked.len() + 1).ilog2() + 1;
@@ -214,7 +214,7 @@ impl Folded {
         &mut self,
         profile: &Profile,
         entry: &AggregatedStack,
-        weight: Weight,
+        weight: WeighBy,
         names: &FrameNames,
         ranks: &Ranks,
     ) {
@@ -238,8 +238,8 @@ impl Folded {
             start,
             len: (self.ranks.len() - start) as u32,
             weight: match weight {
-                Weight::Period => entry.weight,
-                Weight::Samples => entry.samples,
+                WeighBy::Period => entry.weight,
+                WeighBy::Samples => entry.samples,
             },
         });
     }
@@ -287,7 +287,7 @@ const AT_ONCE: usize = 16 << 10;
 pub fn write(
     profile: &Profile,
     event: usize,
-    weight: Weight,
+    weight: WeighBy,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let folded = fold(profile, event, weight);

@@ -16,14 +16,14 @@
 //! use rprof_export::svg::{self, SvgOptions};
 //! use rprof_export::{Format, ReportOptions, folded};
 //! use rprof_perfdata::PerfData;
-//! use rprof_profile::Weight;
+//! use rprof_profile::WeighBy;
 //! use rprof_symbols::Symbolizer;
 //!
 //! let data = PerfData::open(Path::new("perf.data"))?;
 //! let profile = analyse(&data, &Symbolizer::builder().build(), &Options::default());
 //! let mut out = std::io::stdout().lock();
 //! if let Some(event) = profile.main_event() {
-//!     folded::write(&profile, event, Weight::Period, &mut out)?;
+//!     folded::write(&profile, event, WeighBy::Period, &mut out)?;
 //!     svg::write(&profile, event, &SvgOptions::default(), &mut out)?;
 //! }
 //! if let Some(json) = Format::by_name("json") {

@@ -1,6 +1,6 @@
 //! The rows that table, CSV and JSON have in common.
 
-use rprof_profile::{Keys, Profile, TopFunctions, TopRow, Weight};
+use rprof_profile::{Keys, Profile, TopFunctions, TopRow, WeighBy};
 
 use crate::names::{CleanName, CleanNames};
 
@@ -8,7 +8,7 @@ use crate::names::{CleanName, CleanNames};
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowOptions {
     /// Weight of a sample: its period, or 1.
-    pub weight: Weight,
+    pub weight: WeighBy,
     /// Sort by total; else by self.
     pub by_total: bool,
     /// Leave out rows of less than this share, in percent of all.
@@ -22,7 +22,7 @@ pub struct RowOptions {
 impl Default for RowOptions {
     fn default() -> Self {
         RowOptions {
-            weight: Weight::Period,
+            weight: WeighBy::Period,
             by_total: false,
             percent_limit: 0.0,
             limit: None,

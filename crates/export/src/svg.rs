@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use inferno::flamegraph::{self, Direction, Palette};
-use rprof_profile::{Profile, Weight};
+use rprof_profile::{Profile, WeighBy};
 
 use crate::clean::clean;
 use crate::folded::fold;
@@ -27,7 +27,7 @@ pub struct SvgOptions {
     /// Width in pixels; as wide as the window without.
     pub width: Option<usize>,
     /// Weight of a sample: its period, or 1.
-    pub weight: Weight,
+    pub weight: WeighBy,
 }
 
 impl Default for SvgOptions {
@@ -40,7 +40,7 @@ impl Default for SvgOptions {
             colors: Colors::default(),
             min_width: 0.01,
             width: None,
-            weight: Weight::Period,
+            weight: WeighBy::Period,
         }
     }
 }
@@ -107,8 +107,8 @@ pub fn write(
     svg.min_width = options.min_width;
     svg.image_width = options.width;
     svg.count_name = match options.weight {
-        Weight::Samples => "samples".into(),
-        Weight::Period => CleanNames::new(profile).unit(event).into_owned(),
+        WeighBy::Samples => "samples".into(),
+        WeighBy::Period => CleanNames::new(profile).unit(event).into_owned(),
     };
     // The same stacks give the same picture, byte for byte.
     svg.deterministic = true;

@@ -7,7 +7,7 @@ use rprof_analysis::{Options, analyse};
 use rprof_export::svg::{self, SvgOptions};
 use rprof_export::{FORMATS, ReportOptions, RowOptions, folded, verdict};
 use rprof_perfdata::{EventDescription, FeatureSections, FileWriter, PerfData, RecordWriter};
-use rprof_profile::{Keys, Profile, Weight};
+use rprof_profile::{Keys, Profile, WeighBy};
 use rprof_records::{Attr, AttrFlags, Endian, EventKind, Misc, RecordType, SampleType, put_record};
 use rprof_symbols::Symbolizer;
 
@@ -118,7 +118,7 @@ fn no_form_of_output_obeys_them() {
         });
     }
     assert_inert("folded", 1, |out| {
-        folded::write(&profile, 0, Weight::Period, out).unwrap();
+        folded::write(&profile, 0, WeighBy::Period, out).unwrap();
     });
     assert_inert("SVG", 0, |out| {
         let options = SvgOptions {

@@ -8,7 +8,7 @@ use rprof_records::{Attr, Endian, RawBytes};
 
 use crate::contents::Contents;
 use crate::error::Error;
-use crate::features::private::UNFINISHED;
+use crate::features::rprof_notes::UNFINISHED;
 use crate::features::{Feature, FeatureSections};
 
 pub(crate) const MAGIC: [u8; 8] = *b"PERFILE2";
@@ -150,7 +150,7 @@ impl FileHeader {
             ),
         };
         // rprof's own files say so themselves.
-        if (features.private().unwrap_or_default().iter()).any(|(key, _)| key == UNFINISHED) {
+        if (features.rprof_notes().unwrap_or_default().iter()).any(|(key, _)| key == UNFINISHED) {
             warnings.push(
                 "the recorder did not finish this file: what it would have said in the end, \
                  such as the build-ids of the images, is missing, and what was recorded in the \

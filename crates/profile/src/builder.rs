@@ -22,7 +22,7 @@ use crate::unit::WeightUnit;
 /// # Examples
 ///
 /// ```
-/// use rprof_profile::{Keys, ProfileBuilder, TopFunctions, Weight, WeightUnit};
+/// use rprof_profile::{Keys, ProfileBuilder, TopFunctions, WeighBy, WeightUnit};
 ///
 /// let mut builder = ProfileBuilder::new();
 /// let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
@@ -38,7 +38,7 @@ use crate::unit::WeightUnit;
 /// builder.add_samples(event, thread, comparing, 1, 1_000_000);
 /// let profile = builder.finish();
 ///
-/// let mut top = TopFunctions::of(&profile, event, Weight::Period, Keys::FUNCTIONS);
+/// let mut top = TopFunctions::of(&profile, event, WeighBy::Period, Keys::FUNCTIONS);
 /// top.sort(false);
 /// let hottest = top.rows[0];
 /// assert_eq!(hottest.key.function, Some(merge));

@@ -45,5 +45,5 @@ pub use quality::{Quality, StackTally};
 pub use rprof_image::Reason;
 pub use samples::{AggregatedStack, Sample, SampleColumns, Thread, ThreadId};
 pub use stacks::{FrameListId, StackId};
-pub use top::{Keys, RowKey, TopFunctions, TopRow, Weight};
+pub use top::{Keys, RowKey, TopFunctions, TopRow, WeighBy};
 pub use unit::WeightUnit;

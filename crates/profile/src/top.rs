@@ -6,17 +6,17 @@ use crate::frame::{FunctionId, Line, ObjectId};
 use crate::model::Profile;
 use crate::samples::{AggregatedStack, Thread};
 
-/// Weight that each sample is counted with.
+/// Rule by which a sample counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Weight {
-    /// Period: the number of events that the sample stands for.
+pub enum WeighBy {
+    /// By its period: the number of events that it stands for.
     #[default]
     Period,
-    /// One.
+    /// As one.
     Samples,
 }
 
-/// Columns of the row key. Process and thread need a profile that was analysed by task.
+/// Columns of the row key. Process and thread need a profile that was analysed by thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keys {
     /// Thread name.
@@ -88,7 +88,7 @@ pub struct TopFunctions {
 
 impl TopFunctions {
     /// Sums up the entries of one event.
-    pub fn of(profile: &Profile, event: usize, weight: Weight, keys: Keys) -> TopFunctions {
+    pub fn of(profile: &Profile, event: usize, weight: WeighBy, keys: Keys) -> TopFunctions {
         let mut rows: Vec<TopRow> = Vec::new();
         let mut numbers: FxHashMap<RowKey, usize> = FxHashMap::default();
         // Where the key depends on the function alone, each function's row is looked up once.
@@ -100,8 +100,8 @@ impl TopFunctions {
         let entries = profile.aggregated.iter().filter(|e| e.event == event);
         for (number, entry) in (1..).zip(entries) {
             let amount = match weight {
-                Weight::Period => entry.weight,
-                Weight::Samples => entry.samples,
+                WeighBy::Period => entry.weight,
+                WeighBy::Samples => entry.samples,
             };
             weight_total = weight_total.saturating_add(amount);
             let mut leaf = None;

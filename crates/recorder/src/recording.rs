@@ -122,7 +122,7 @@ impl Recording {
         let live = Arc::new(LiveCounts::default());
         let mut features = start_features(&options.command_line, session.cpus().len() as u32);
         if unwinding.is_some() {
-            features.insert_private(&[StackTally::announced()]);
+            features.insert_rprof_notes(&[StackTally::announced()]);
         }
         if let Err(source) = tracing_data::add(&mut features, session.events()) {
             discard(output);

@@ -7,7 +7,7 @@
 //! [`ProcessEvent`]s.
 //!
 //! To make another record one of them: add a variant, the record's type to
-//! [`ProcessEvent::is_one`], and an arm to [`ProcessEvent::decode`] and
+//! [`ProcessEvent::is_recorded_as`], and an arm to [`ProcessEvent::decode`] and
 //! [`ProcessEvent::into_owned`]. Followers that do not want it have a `_` arm already.
 
 use std::borrow::Cow;
@@ -141,7 +141,7 @@ pub enum ProcessEvent<'a> {
 impl<'a> ProcessEvent<'a> {
     /// Returns true if records of this type are process events.
     #[inline]
-    pub fn is_one(kind: RecordType) -> bool {
+    pub fn is_recorded_as(kind: RecordType) -> bool {
         matches!(
             kind,
             RecordType::MMAP
@@ -165,7 +165,7 @@ impl<'a> ProcessEvent<'a> {
         raw: &RawRecord<'a>,
         layout: Option<&'a SampleLayout>,
     ) -> Result<Option<ProcessEvent<'a>>, DecodeError> {
-        if !ProcessEvent::is_one(raw.kind) {
+        if !ProcessEvent::is_recorded_as(raw.kind) {
             return Ok(None);
         }
         let misc = raw.misc;
@@ -342,7 +342,7 @@ mod tests {
             record.encode(misc, &layout, &id, &mut out).unwrap();
             let raw = RawRecord::parse(RawBytes::from(&out[..]), Endian::Big).unwrap();
             let event = ProcessEvent::decode(&raw, Some(&layout)).unwrap();
-            assert_eq!(event.is_some(), ProcessEvent::is_one(raw.kind));
+            assert_eq!(event.is_some(), ProcessEvent::is_recorded_as(raw.kind));
             let time = ProcessEvent::time_of(&raw, Some(&layout));
             (event.map(ProcessEvent::into_owned), time)
         })

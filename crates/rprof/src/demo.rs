@@ -11,7 +11,7 @@ use rprof_export::svg::SvgOptions;
 use rprof_export::table;
 use rprof_export::{ReportOptions, RowOptions};
 use rprof_output::private_folder;
-use rprof_profile::{Keys, Profile, TopFunctions, Weight};
+use rprof_profile::{Keys, Profile, TopFunctions, WeighBy};
 use rprof_sampler::Session;
 use rprof_symbols::Symbolizer;
 
@@ -90,7 +90,7 @@ fn write_shares(profile: &Profile, out: &mut dyn Write) -> std::io::Result<()> {
     let Some(event) = profile.main_event() else {
         return Ok(());
     };
-    let top = TopFunctions::of(profile, event, Weight::Period, Keys::FUNCTIONS);
+    let top = TopFunctions::of(profile, event, WeighBy::Period, Keys::FUNCTIONS);
     writeln!(out, "\n# made to spend, and measured (total)")?;
     for (name, made) in SHARES {
         let is_it = |f: &rprof_profile::Function| {

@@ -117,7 +117,7 @@ fn header(data: &PerfData) -> Header {
         first_sample_ns: time.map(|t| t.0),
         last_sample_ns: time.map(|t| t.1),
         features: features.iter().map(|(f, _)| f.to_string()).collect(),
-        quality: features.private().map(|notes| {
+        quality: features.rprof_notes().map(|notes| {
             let clean = |text: &str| clean(text).into_owned();
             notes.iter().map(|(k, v)| (clean(k), clean(v))).collect()
         }),

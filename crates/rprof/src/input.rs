@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 use rprof_analysis::Options;
 use rprof_perfdata::PerfData;
-use rprof_profile::{Filter, Keys, Profile, Weight};
+use rprof_profile::{Filter, Keys, Profile, WeighBy};
 use rprof_symbols::{Style, Symbolizer};
 
 use crate::cli::{DemangleArg, FilterArgs, InputArgs, SymbolArgs, WeightArg};
@@ -71,10 +71,10 @@ fn neither(error: &rprof_perfdata::Error) -> Failure {
 }
 
 impl FilterArgs {
-    pub(crate) fn weight(&self) -> Weight {
+    pub(crate) fn weight(&self) -> WeighBy {
         match self.weight {
-            Some(WeightArg::Samples) => Weight::Samples,
-            Some(WeightArg::Period) | None => Weight::Period,
+            Some(WeightArg::Samples) => WeighBy::Samples,
+            Some(WeightArg::Period) | None => WeighBy::Period,
         }
     }
 

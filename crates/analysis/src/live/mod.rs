@@ -88,7 +88,7 @@ impl LiveAnalysis {
         let list = events.iter().cloned();
         let list = list.map(|event| (event.attr, event.name, event.ids));
         let events = Events::new(list.collect(), Endian::NATIVE);
-        let notes = features.private().unwrap_or_default();
+        let notes = features.rprof_notes().unwrap_or_default();
         let first_event = lock(&self.0.counter).add_events(&events);
         LiveWriter {
             shared: Arc::clone(&self.0),

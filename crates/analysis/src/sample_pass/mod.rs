@@ -51,7 +51,7 @@ pub(crate) fn resolve_in_parts(
     n: usize,
 ) -> Vec<WorkerOutput> {
     let unwinding = Unwinding::new(index, symbolizer);
-    let notes = index.data.features().private().unwrap_or_default();
+    let notes = index.data.features().rprof_notes().unwrap_or_default();
     let marks_truncation = marks_truncation(&notes);
     let events = index.data.events().list();
     let wanted: Vec<bool> = events.iter().map(|e| filter.wants_event(&e.name)).collect();

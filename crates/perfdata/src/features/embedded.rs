@@ -1,7 +1,7 @@
 //! Files that rprof embeds since they are not there for long: perf maps and jitdumps of runtimes,
 //! and programs that only the process could see.
 //!
-//! The section is rprof's own, like that of [`private`](super::private): a mark, a count, and
+//! The section is rprof's own, like that of [`rprof_notes`](super::rprof_notes): a mark, a count, and
 //! each file with what it is known by, compressed by zstd. Offsets and sizes are those of the
 //! file's byte order.
 

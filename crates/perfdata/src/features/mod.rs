@@ -14,7 +14,7 @@
 //! | [`bpf`] | BPF_PROG_INFO, BPF_BTF |
 //! | [`tracing_data`] | TRACING_DATA |
 //! | [`simpleperf`] | simpleperf's META_INFO |
-//! | [`private`], [`kept`] | rprof's own |
+//! | [`rprof_notes`], [`kept`] | rprof's own |
 //!
 //! BRANCH_STACK and STAT are empty: see [`FeatureSections::has`]. What is not named here stays
 //! bytes.
@@ -37,7 +37,7 @@ pub mod machine;
 pub mod memory;
 pub mod numbers;
 pub mod pmus;
-pub mod private;
+pub mod rprof_notes;
 pub mod run;
 pub mod simpleperf;
 pub mod topology;
@@ -219,7 +219,7 @@ mod tests {
         f.bpf_programs();
         f.bpf_btf();
         f.simpleperf_meta_info();
-        f.private();
+        f.rprof_notes();
         f.embedded_files();
         f.tracing_data();
     }

@@ -98,10 +98,10 @@ features! {
     SIMPLEPERF_ETM_BRANCH_LIST = 133;
     /// simpleperf: mappings at the start.
     SIMPLEPERF_INIT_MAP = 134;
-    /// rprof: what [`FeatureSections::insert_private`] keeps. Tools that do not
+    /// rprof: what [`FeatureSections::insert_rprof_notes`] keeps. Tools that do not
     /// know the number skip the section.
     ///
-    /// [`FeatureSections::insert_private`]: super::FeatureSections::insert_private
+    /// [`FeatureSections::insert_rprof_notes`]: super::FeatureSections::insert_rprof_notes
     RPROF = 200;
     /// rprof: the embedded files, see [`FeatureSections::insert_embedded_files`].
     ///

@@ -29,7 +29,7 @@ use super::RecordWriter;
 use super::compress::Compressor;
 use super::header_block::HeaderBlock;
 use super::options::{EventDescription, WriteOptions};
-use crate::features::private::UNFINISHED;
+use crate::features::rprof_notes::UNFINISHED;
 use crate::features::{Feature, FeatureSections};
 use crate::header::{DATA_LEN_AT, HEADER_SIZE};
 
@@ -112,9 +112,9 @@ impl<W: Storage> GrowingWriter<W> {
         let header = HeaderBlock::new(events, options.endian);
         let compressor = Compressor::for_options(&options)?;
         let mut features = features.clone();
-        let mut notes = features.private().unwrap_or_default();
+        let mut notes = features.rprof_notes().unwrap_or_default();
         notes.push((UNFINISHED.to_owned(), String::new()));
-        features.insert_private(&notes);
+        features.insert_rprof_notes(&notes);
         header.complete(&mut features, compressor.as_ref());
         let mut body = vec![0; HEADER_SIZE];
         body.extend(header.encode()?);

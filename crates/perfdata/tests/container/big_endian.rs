@@ -28,7 +28,7 @@ fn files_and_streams_read_the_same_in_both_orders() {
             assert_eq!(data.events().by_id(202), Some(1));
             let f = data.features();
             assert_eq!(f.string(Feature::HOSTNAME).unwrap(), "somewhere");
-            assert_eq!(f.private().unwrap(), [("lost".into(), "3".into())]);
+            assert_eq!(f.rprof_notes().unwrap(), [("lost".into(), "3".into())]);
             let mut of_events = [0; 2];
             for block in data.blocks() {
                 for w in block.unwrap().walk().filter(|w| w.record.kind.0 == 9) {

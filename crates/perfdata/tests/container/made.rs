@@ -73,7 +73,7 @@ pub(crate) fn features(endian: Endian) -> FeatureSections {
     f.insert_string(Feature::ARCH, "x86_64");
     f.insert_cpu_counts(2, 2);
     f.insert_command_line(&["rprof".into(), "record".into()]);
-    f.insert_private(&[("lost".into(), "3".into())]);
+    f.insert_rprof_notes(&[("lost".into(), "3".into())]);
     f
 }
 
@@ -156,7 +156,7 @@ pub(crate) fn exhaust(bytes: &[u8]) -> Option<u64> {
     f.build_ids();
     f.cpu_topology();
     f.caches();
-    f.private();
+    f.rprof_notes();
     f.command_line();
     Some(records)
 }

@@ -75,7 +75,7 @@ impl RotatingOutput {
         features.insert_build_ids(&mapped.entries());
         let first = self.tally.first_sample.unwrap_or(0);
         features.insert_words(Feature::SAMPLE_TIME, &[first, self.tally.last_sample]);
-        features.insert_private(notes);
+        features.insert_rprof_notes(notes);
         let embedded = self.embedder.files();
         if !embedded.is_empty() {
             features.insert_embedded_files(&embedded);

@@ -25,7 +25,7 @@ impl Layouts {
     #[inline]
     pub(crate) fn process_event<'a>(&'a self, released: &Released<'a>) -> Option<ProcessEvent<'a>> {
         let raw = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE)?;
-        if !ProcessEvent::is_one(raw.kind) {
+        if !ProcessEvent::is_recorded_as(raw.kind) {
             return None;
         }
         let layout = Some(self.of(released.stream));

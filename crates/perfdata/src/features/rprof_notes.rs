@@ -12,7 +12,7 @@ pub(crate) const UNFINISHED: &str = "unfinished";
 impl FeatureSections {
     /// rprof's own notes: pairs of key and value. `None` also when the section
     /// with this number is not rprof's.
-    pub fn private(&self) -> Option<Vec<(String, String)>> {
+    pub fn rprof_notes(&self) -> Option<Vec<(String, String)>> {
         let mut section = self.decoder(Feature::RPROF)?;
         if section.string()? != MARK {
             return None;
@@ -23,7 +23,7 @@ impl FeatureSections {
     /// Sets rprof's own notes: pairs of key and value, as `lost.cpu3` and `17`.
     /// Neither may hold a NUL, which would end it. perf skips the section, and in
     /// pipe mode the record that has it.
-    pub fn insert_private(&mut self, notes: &[(String, String)]) {
+    pub fn insert_rprof_notes(&mut self, notes: &[(String, String)]) {
         self.encode(Feature::RPROF, |out| {
             out.string(MARK);
             put_pairs(out, notes);
@@ -40,10 +40,10 @@ mod tests {
     fn notes_are_read_and_others_sections_are_not() {
         in_both_orders(|f| {
             let notes = [("lost.cpu3".to_owned(), "17".to_owned())];
-            f.insert_private(&notes);
-            assert_eq!(f.private().unwrap(), notes);
+            f.insert_rprof_notes(&notes);
+            assert_eq!(f.rprof_notes().unwrap(), notes);
             f.insert_string(Feature::RPROF, "somebody");
-            assert_eq!(f.private(), None);
+            assert_eq!(f.rprof_notes(), None);
         });
     }
 }
