@@ -12,6 +12,7 @@ use rprof_records::{
     SampleLayout, SampleType,
 };
 use rprof_symbols::{Reason, Symbolizer};
+use rprof_testing::Random;
 
 /// Enough that functions are told apart instead of addresses.
 const SAMPLES: u64 = 24_000;
@@ -39,11 +40,8 @@ fn recording(sample_type: SampleType) -> PerfData {
     map(BASE, len, program.to_str().unwrap());
     map(0x1000, 0x1000, "//anon");
     map(0x8000, 0x1000, "/nowhere/to/be/found");
-    let mut seed = 1_u64;
-    let mut random = |below: u64| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (seed >> 33) % below
-    };
+    let mut numbers = Random::new(1);
+    let mut random = |below: u64| numbers.below(below);
     for time in 0..SAMPLES {
         let mut address = || match random(8) {
             0 => random(0x10_000),

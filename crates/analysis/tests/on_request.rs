@@ -11,6 +11,7 @@ use rprof_records::{
     SampleLayout, SampleType,
 };
 use rprof_symbols::Symbolizer;
+use rprof_testing::Random;
 
 mod common;
 
@@ -41,11 +42,8 @@ fn recording() -> PerfData {
     (Record::Mmap2(map))
         .encode(Misc::USER, &layout, &SampleId::default(), &mut records)
         .unwrap();
-    let mut seed = 1_u64;
-    let mut random = |below: u64| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (seed >> 33) % below
-    };
+    let mut numbers = Random::new(1);
+    let mut random = |below: u64| numbers.below(below);
     for n in 0..SAMPLES {
         let mut callchain = vec![ContextMarker::USER.0];
         callchain.extend((0..1 + n % 3).map(|_| BASE + random(len / 6)));

@@ -9,6 +9,7 @@ use rprof_records::{
     SampleLayout, SampleType,
 };
 use rprof_symbols::Symbolizer;
+use rprof_testing::Random;
 
 /// Process, time, first address, length, offset in the file, path. Of several the last counts.
 /// Some begin or end within a page, which no kernel does, but other recorders may.
@@ -52,11 +53,8 @@ fn each_leaf_lies_where_it_was_mapped() {
             .encode(Misc::USER, &layout, &id, &mut records)
             .unwrap();
     }
-    let mut seed = 1_u64;
-    let mut random = |below: u64| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (seed >> 33) % below
-    };
+    let mut numbers = Random::new(1);
+    let mut random = |below: u64| numbers.below(below);
     let mut leaves = Vec::new();
     for time in 0..3000 {
         let pid = 7 + random(2) as i32;

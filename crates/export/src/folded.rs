@@ -388,11 +388,8 @@ mod tests {
             ..Folded::default()
         };
         let mut expected = std::collections::BTreeMap::new();
-        let mut seed = 1_u64;
-        let mut random = |below: usize| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (seed >> 33) as usize % below
-        };
+        let mut numbers = rprof_testing::Random::new(1);
+        let mut random = |below| numbers.index(below);
         for _ in 0..2000 {
             let stack: Vec<usize> = (0..2 + random(6)).map(|_| random(9)).collect();
             let text: Vec<&str> = stack.iter().map(|n| parts[*n]).collect();

@@ -87,12 +87,9 @@ mod tests {
 
     #[test]
     fn agrees_with_a_list() {
-        // Ranges that overlap in every way, made by a small generator of numbers.
-        let mut seed = 1u64;
-        let mut next = |below: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (seed >> 33) % below
-        };
+        // Ranges that overlap in every way.
+        let mut random = rprof_testing::Random::new(1);
+        let mut next = |below| random.below(below);
         for count in 0..60 {
             let ranges: Vec<(u64, u64)> = (0..count)
                 .map(|_| {
