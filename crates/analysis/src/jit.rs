@@ -48,9 +48,9 @@ pub(crate) fn follow(processes: &mut JitProcesses, event: &ProcessEvent<'_>) {
 
 /// Id of a JIT function: the process, its file, and the function's index there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct JitCode {
+pub(crate) struct JitCode {
     /// Process whose files describe the function.
-    pub pid: i32,
+    pub(crate) pid: i32,
     /// Index of the file among the process's jitdumps and, behind these, perf maps.
     pub(crate) table: u16,
     /// Index of the function in the file.

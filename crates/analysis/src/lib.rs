@@ -1,49 +1,72 @@
 //! Analysis of recordings: from perf.data, or from records while they come, to a profile.
 //!
-//! | function or type | makes of a recording |
+//! | item | what it makes of a recording |
 //! |---|---|
 //! | [`analyse`] | a [`Profile`](rprof_profile::Profile): samples summed up by stack |
 //! | [`LiveAnalysis`] | profiles of records while they come, without a file |
-//! | [`Samples`] | its samples one by one, in order of time |
-//! | [`Index`] | its processes over time, and what was lost |
+//! | [`Samples`] | the samples one by one, in order of time |
+//! | [`Index`] | the processes with their mappings over time, and what was lost |
 //!
-//! Names of functions come from a [`Symbolizer`](rprof_symbols::Symbolizer). A function without a
-//! name has a [`Reason`](rprof_profile::Reason) instead.
-//!
-//! # Examples
-//!
-//! From bytes to a profile. A recorder made them; here the file has no samples.
-//! ```
-//! use std::path::Path;
-//!
-//! EXAMPLE
-//! ```
-//!
-//! # How
-//!
-//! ```text//!
-//! ```text
-//!   PerfData --> Index (pass one: sideband, counts) --> resolve (pass two: samples, on all cores)
-//!                                                          |
-//!                        Profile  <--  symbolize  <--  distinct locations and stacks
-//! ```
+//! Names come from a [`Symbolizer`](rprof_symbols::Symbolizer). A function without a name has a
+//! [`Reason`](rprof_profile::Reason) instead, and damage is no error: the records before it are
+//! analysed, and a warning says where it is.
 //!
 //! Work is linear in the samples and shared by all cores; memory is linear in distinct stacks. A
 //! stack seen a million times is resolved once.
 //!
-//! | module | holds |
-//! |---|---|
-//! | [`sideband_pass`] | [`Index`]: pass one, the sideband and the tallies |
-//! | `group_reads` | counts of group members, as a sample for each |
-//! | `jit` | names and unwind information of JIT code |
-//! | [`location`] | [`Location`]: an address, by image and offset |
-//! | `sample_pass` | pass two: callchains to locations, interned, and aggregated |
-//! | `caches` | caches of pass two, and canonical addresses |
-//! | `unwind` | stack dumps, unwound on reading |
-//! | [`symbolize`] | locations to functions, images in parallel |
-//! | `assemble` | aggregated locations to the profile |
-//! | `live` | [`LiveAnalysis`]: profiles while records come, without a file |
-//! | [`samples`] | [`Samples`]: single samples in order of time |
+//! # Examples
+//!
+//! A recording, made up in memory, to a profile and to samples:
+//!
+//! ```
+//! use std::io::Cursor;
+//! use std::path::Path;
+//!
+//! use rprof_analysis::{Options, Samples, analyse};
+//! use rprof_perfdata::{EventDescription, FeatureSections, FileWriter, PerfData, RecordWriter};
+//! use rprof_profile::{Filter, Reason};
+//! use rprof_records::{Attr, Endian, Misc, SampleFields, SampleLayout, SampleType};
+//! use rprof_symbols::Symbolizer;
+//!
+//! let attr = Attr {
+//!     sample_type: SampleType::IP | SampleType::TID | SampleType::TIME | SampleType::PERIOD,
+//!     ..Attr::default()
+//! };
+//! let layout = SampleLayout::new(&attr, Endian::NATIVE);
+//! let event = EventDescription { attr, name: "cycles".into(), ids: vec![] };
+//! let mut bytes = Vec::new();
+//! let mut writer = FileWriter::create(Cursor::new(&mut bytes), vec![event])?;
+//! for time in [20, 10] {
+//!     let (ip, pid, tid, period) = (0x1234, 7, 8, 100);
+//!     let fields = SampleFields { ip, pid, tid, time, period, ..SampleFields::default() };
+//!     let mut record = Vec::new();
+//!     fields.encode(Misc::USER, &layout, &mut record)?;
+//!     writer.write_records(&record)?;
+//! }
+//! writer.finish(FeatureSections::new(Endian::NATIVE))?;
+//!
+//! let data = PerfData::read(&bytes[..], Path::new("example"))?;
+//! let symbolizer = Symbolizer::builder().build();
+//! let profile = analyse(&data, &symbolizer, &Options::default());
+//! assert_eq!((profile.events[0].samples, profile.events[0].weight), (2, 200));
+//! // No mapping was recorded, so no function is known.
+//! assert_eq!(profile.quality.unnamed[&Reason::Unmapped], 2);
+//!
+//! let samples = Samples::read(&data, &symbolizer, &Filter::default());
+//! let times: Vec<u64> = samples.iter().map(|sample| sample.time).collect();
+//! assert_eq!(times, [10, 20]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+// The passes, for those who read on:
+//
+//   PerfData --> sideband_pass: Index --> sample_pass (all cores): distinct locations and stacks
+//                                                          |
+//                        Profile  <--  assemble  <--  symbolize (images in parallel)
+//
+// What several files share stands apart: location, groups, options, stack_end, comms, caches (of
+// the sample pass), group_reads, jit (names and unwind information of JIT code), unwind (stack
+// dumps, unwound on reading), image_lookup (which image is it, and is it here).
 
 mod analyse;
 mod assemble;
@@ -55,23 +78,19 @@ mod image_lookup;
 mod jit;
 mod leaf_filter;
 mod live;
-pub mod location;
+mod location;
 mod machine;
 mod options;
 mod sample_pass;
 pub mod samples;
-pub mod sideband_pass;
+mod sideband_pass;
 mod stack_end;
-pub mod symbolize;
+mod symbolize;
 mod unwind;
 mod warnings;
 
 pub use analyse::analyse;
-
-pub use jit::JitCode;
 pub use live::{LiveAnalysis, LiveWriter};
-pub use location::Location;
 pub use options::Options;
 pub use samples::{Details, Item, RecordView, SampleFrame, SampleView, Samples};
-pub use sideband_pass::Index;
-pub use symbolize::{Frame, Symbolized, Symbols};
+pub use sideband_pass::{EventTally, Index};

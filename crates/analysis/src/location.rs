@@ -9,19 +9,19 @@ use crate::jit::{JitCode, Runtimes};
 /// Location of an address of a callchain: region and lookup address. Equal locations have equal
 /// symbols, in whichever process they were seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Location {
+pub(crate) struct Location {
     /// Image or other region that the address lies in.
-    pub region: CodeRegion,
+    pub(crate) region: CodeRegion,
     /// The lookup address: an offset into the image's file for user images, else
     /// the address itself. For a caller it is one less than the return address.
-    pub lookup: u64,
+    pub(crate) lookup: u64,
     /// True for a return address, that is, for a caller.
-    pub caller: bool,
+    pub(crate) caller: bool,
 }
 
 /// Region of code that an address lies in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CodeRegion {
+pub(crate) enum CodeRegion {
     /// A user image.
     Image(ImageId),
     /// Executable memory of one process without a file: JIT code without a description.

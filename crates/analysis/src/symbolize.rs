@@ -20,44 +20,44 @@ use crate::sideband_pass::Index;
 
 /// Frame at a location: a function, and the line in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame {
+pub(crate) struct Frame {
     /// The function.
-    pub function: FunctionId,
+    pub(crate) function: FunctionId,
     /// The line: that of the next inlined call, or for the innermost frame that of the
     /// location itself.
-    pub line: Option<Line>,
+    pub(crate) line: Option<Line>,
     /// True if it was inlined into the frame before.
-    pub inlined: bool,
+    pub(crate) inlined: bool,
 }
 
 /// Symbol of a location: see [`Symbols::frames`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Symbolized {
+pub(crate) struct Symbolized {
     first: u32,
     count: u32,
     /// Distance of the lookup address from the start of the outermost function, in bytes; 0
     /// where that has no name.
-    pub offset: u64,
+    pub(crate) offset: u64,
 }
 
 /// Functions and objects of a profile.
 #[derive(Debug, Default)]
-pub struct Symbols {
+pub(crate) struct Symbols {
     /// Distinct functions.
-    pub functions: Vec<Function>,
+    pub(crate) functions: Vec<Function>,
     /// Distinct objects.
-    pub objects: Vec<Object>,
+    pub(crate) objects: Vec<Object>,
     /// Distinct source files, by path. May hold any character: escape it before showing it.
-    pub files: Vec<Box<str>>,
+    pub(crate) files: Vec<Box<str>>,
     /// Symbols of the locations, in the order in which these were given.
-    pub symbolized: Vec<Symbolized>,
+    pub(crate) symbolized: Vec<Symbolized>,
     frames: Vec<Frame>,
 }
 
 impl Symbols {
     /// Returns the frames at a location, outermost first: the function that lies there, and the
     /// calls inlined into it. Never empty.
-    pub fn frames(&self, location: u32) -> &[Frame] {
+    pub(crate) fn frames(&self, location: u32) -> &[Frame] {
         let found = &self.symbolized[location as usize];
         &self.frames[found.first as usize..][..found.count as usize]
     }
@@ -74,7 +74,7 @@ impl Symbols {
     }
 
     /// Returns the function that lies at a location, into which others may be inlined.
-    pub fn outermost(&self, location: u32) -> FunctionId {
+    pub(crate) fn outermost(&self, location: u32) -> FunctionId {
         self.frames(location)[0].function
     }
 }
@@ -372,7 +372,8 @@ fn made_name(region: CodeRegion, lookup: u64, timeline: &Timeline) -> Option<(Bo
 
 /// Name and offset in a function of the vsyscall page.
 pub(crate) fn vsyscall_name(region: CodeRegion, lookup: u64) -> Option<(Box<str>, u64)> {
-    let (name, offset) = rprof_image::vsyscall(lookup).filter(|_| region == CodeRegion::Vsyscall)?;
+    let (name, offset) =
+        rprof_image::vsyscall(lookup).filter(|_| region == CodeRegion::Vsyscall)?;
     Some((name.into(), offset))
 }
 

@@ -17,7 +17,8 @@ pub enum Item<'s> {
 }
 
 /// Iterates over samples and other records, in order of time.
-pub(super) fn merge<'s>(store: &'s SampleStore<'_>,
+pub(super) fn merge<'s>(
+    store: &'s SampleStore<'_>,
     side: &'s [SidePosition],
 ) -> impl Iterator<Item = Item<'s>> {
     Merge {

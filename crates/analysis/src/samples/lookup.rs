@@ -8,14 +8,20 @@ use crate::location::{Context, Location};
 use crate::sideband_pass::Index;
 
 /// Returns the record at a position, if blocks are kept.
-pub(super) fn record_at<'s>(index: &'s Index<'_>, position: RecordPosition) -> Option<RawRecord<'s>> {
+pub(super) fn record_at<'s>(
+    index: &'s Index<'_>,
+    position: RecordPosition,
+) -> Option<RawRecord<'s>> {
     let block = index.kept_blocks()?.get(position.block())?;
     let bytes = block.bytes.get(position.offset()..)?;
     RawRecord::parse(RawBytes::from(bytes), index.data.endian())
 }
 
 /// Returns the record and sample of a row, if blocks are kept.
-pub(super) fn sample_of<'s>(index: &'s Index<'_>, row: &SampleRow) -> Option<(RawRecord<'s>, Sample<'s>)> {
+pub(super) fn sample_of<'s>(
+    index: &'s Index<'_>,
+    row: &SampleRow,
+) -> Option<(RawRecord<'s>, Sample<'s>)> {
     let record = record_at(index, row.position)?;
     let layout = index.data.events().layout_of(&record)?;
     let sample = Sample::parse(record.body, layout).ok()?;

@@ -63,7 +63,10 @@ impl<'s> SampleView<'s> {
 
     /// Iterates over the frames at the innermost `most` addresses of the stack, leaf first. An
     /// address has a frame for each call that is inlined there.
-    pub fn frames_of_innermost(&self, most: usize) -> impl Iterator<Item = SampleFrame<'s>> + use<'s> {
+    pub fn frames_of_innermost(
+        &self,
+        most: usize,
+    ) -> impl Iterator<Item = SampleFrame<'s>> + use<'s> {
         let store = self.store;
         let stack = store.resolved.stacks.get(self.row.group.stack);
         stack.take(most).flat_map(move |l| store.frames(l))
