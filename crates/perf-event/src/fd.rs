@@ -24,9 +24,10 @@ pub enum Subject<'a> {
 ///
 /// ```no_run
 /// use rprof_perf_event::{OpenOptions, Subject};
-/// use rprof_records::Attr;
+/// use rprof_records::{Attr, EventKind};
 ///
-/// let attr = Attr::default();
+/// // PERF_COUNT_SW_TASK_CLOCK, which every machine has.
+/// let attr = Attr { kind: EventKind::SOFTWARE, config: 1, ..Attr::default() };
 /// let of_this_thread = OpenOptions::new(&attr).open()?;
 /// let of_cpu_3 = OpenOptions::new(&attr).subject(Subject::All).cpu(3).open()?;
 /// # Ok::<(), rprof_perf_event::Errno>(())
@@ -212,11 +213,19 @@ impl PerfFd {
         check(unsafe { abi::ioctls::RESET(self.fd.as_raw_fd(), 0) })
     }
 
-    /// Sends this event's records to the ring of `other`, which must be for the same CPU and
-    /// clock (`PERF_EVENT_IOC_SET_OUTPUT`).
+    /// Sends this event's records to the ring of `other` (`PERF_EVENT_IOC_SET_OUTPUT`).
+    ///
+    /// The kernel (`perf_event_set_output`) asks that
+    /// - `other` is another event, and its ring is mapped already;
+    /// - this event has no ring of its own;
+    /// - both are of the same CPU; events of any CPU must be of the same thread;
+    /// - both have the same clock (`use_clockid`, `clockid`) and the same `write_backward`.
+    ///
+    /// A reader tells the events' records apart by id, so both should have
+    /// [`SampleType::IDENTIFIER`](rprof_records::SampleType::IDENTIFIER).
     ///
     /// # Errors
-    /// `EINVAL` when the two do not go together.
+    /// `EINVAL` when one of these does not hold.
     pub fn redirect_to(&self, other: &PerfFd) -> Result<(), Errno> {
         // SAFETY: both descriptors are perf events'.
         check(unsafe { abi::ioctls::SET_OUTPUT(self.fd.as_raw_fd(), other.fd.as_raw_fd()) })

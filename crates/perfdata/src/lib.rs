@@ -11,6 +11,51 @@
 //! | [`features`] | [`Feature`] and the sections that rprof interprets |
 //! | [`mod@rewrite`] | [`rewrite()`]: a recording written anew |
 //!
+//! # Examples
+//!
+//! From a buffer to samples. A plain loop over blocks meets damage where it is; for the order of
+//! time see [`RecordsByTime`].
+//!
+//! ```
+//! use std::io::Cursor;
+//! use std::path::Path;
+//!
+//! use rprof_perfdata::{EventDescription, FeatureSections, FileWriter, PerfData, RecordWriter};
+//! use rprof_records::{Attr, Endian, Misc, RecordType, Sample};
+//! use rprof_records::{SampleFields, SampleLayout, SampleType};
+//!
+//! let attr = Attr { sample_type: SampleType::IP, ..Attr::default() };
+//! let mut record = Vec::new();
+//! SampleFields { ip: 0x1234, ..SampleFields::default() }.encode(
+//!     Misc::USER,
+//!     &SampleLayout::new(&attr, Endian::NATIVE),
+//!     &mut record,
+//! )?;
+//! let event = EventDescription { attr, name: "cycles".into(), ids: vec![] };
+//! let mut bytes = Vec::new();
+//! let mut writer = FileWriter::create(Cursor::new(&mut bytes), vec![event])?;
+//! writer.write_records(&record)?;
+//! writer.finish(FeatureSections::new(Endian::NATIVE))?;
+//!
+//! let data = PerfData::read(&bytes[..], Path::new("example"))?;
+//! let events = data.events();
+//! let mut seen = Vec::new();
+//! for block in data.blocks() {
+//!     let block = block?;
+//!     for found in block.walk() {
+//!         if found.record.kind == RecordType::SAMPLE
+//!             && let Some(index) = events.of_sample(&found.record)
+//!         {
+//!             let event = &events.list()[index];
+//!             let sample = Sample::parse(found.record.body, &event.layout)?;
+//!             seen.push((&*event.name, sample.ip()));
+//!         }
+//!     }
+//! }
+//! assert_eq!(seen, [("cycles", Some(0x1234))]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! The reference is `tools/perf/Documentation/perf.data-file-format.txt` in the
 //! kernel's source tree.
 

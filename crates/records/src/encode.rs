@@ -43,9 +43,11 @@ impl Record<'_> {
         }
     }
 
-    /// Appends the record, with the trailer that `layout` asks for.
+    /// Appends the record, with the trailer that `layout` asks for. Fields of `sample_id` that the
+    /// layout lacks are left out; those that it has and `sample_id` has not are 0, pid and tid -1.
     ///
-    /// The `MMAP_BUILD_ID` bit of `misc` is made to agree with an MMAP2's identity.
+    /// `misc` is written as it is, so the CPU mode and bits such as [`Misc::COMM_EXEC`] are the
+    /// caller's to set. Only its `MMAP_BUILD_ID` bit is made to agree with an MMAP2's identity.
     ///
     /// # Errors
     /// [`EncodeError::TooLong`] beyond 65,535 bytes, and [`EncodeError::LongBuildId`] for an MMAP2

@@ -143,7 +143,11 @@ pub enum CpuMode {
     GuestUser,
 }
 
-/// The 16 `misc` bits, whose meaning depends on the record type.
+/// The 16 `misc` bits of a record's header.
+///
+/// The low three are a number, the [CPU mode](Self::cpu_mode). Of the others, one bit has several
+/// names here, since its meaning depends on the record's type: compare only with those that are
+/// named for that type. [`ProcessEvent`](crate::ProcessEvent) has decided it for records of processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Misc(pub u16);
 
@@ -173,7 +177,7 @@ impl Misc {
     /// Synthesised MMAP2: reading /proc/PID/maps took too long.
     pub const PROC_MAP_PARSE_TIMEOUT: Misc = Misc(1 << 12);
 
-    /// The CPU mode.
+    /// Returns the CPU mode: where the CPU was when a sample was taken, or what an MMAP maps.
     pub fn cpu_mode(self) -> CpuMode {
         match self.0 & 7 {
             1 => CpuMode::Kernel,

@@ -20,6 +20,43 @@
 //! | `unwound` | samples whose registers and stack became a callchain |
 //!
 //! The reference is `include/uapi/linux/perf_event.h` and perf_event_open(2).
+//!
+//! # Examples
+//!
+//! From a buffer to samples: the attr of the event says what a sample has.
+//!
+//! ```
+//! use rprof_records::{Attr, Endian, Misc, RawBytes, RawRecord, RecordType};
+//! use rprof_records::{Sample, SampleFields, SampleLayout, SampleType};
+//!
+//! let attr = Attr {
+//!     sample_type: SampleType::IP | SampleType::TID | SampleType::CALLCHAIN,
+//!     ..Attr::default()
+//! };
+//! let layout = SampleLayout::new(&attr, Endian::NATIVE);
+//!
+//! // What a ring or a file would hold.
+//! let mut buffer = Vec::new();
+//! for ip in [0x1000, 0x2000] {
+//!     let callchain = vec![ip, 0x500];
+//!     let fields = SampleFields { ip, pid: 7, tid: 8, callchain, ..SampleFields::default() };
+//!     fields.encode(Misc::USER, &layout, &mut buffer)?;
+//! }
+//!
+//! let mut rest = &buffer[..];
+//! let mut seen = Vec::new();
+//! while let Some(raw) = RawRecord::parse(RawBytes::from(rest), Endian::NATIVE) {
+//!     if raw.kind == RecordType::SAMPLE {
+//!         let sample = Sample::parse(raw.body, &layout)?;
+//!         let callers = sample.callchain().map_or(0, |chain| chain.iter().count());
+//!         seen.push((sample.tid(), sample.ip(), callers));
+//!     }
+//!     rest = &rest[raw.size()..];
+//! }
+//! assert_eq!(seen, [(Some(8), Some(0x1000), 2), (Some(8), Some(0x2000), 2)]);
+//! assert!(rest.is_empty(), "the last record is cut off");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod attr;
 pub mod build_id;

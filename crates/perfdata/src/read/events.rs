@@ -105,8 +105,10 @@ impl Events {
         sampling.count() > 1 && (self.sample_id_at.is_none() || self.by_id.is_empty())
     }
 
-    /// Returns the event of a sample; `None` for an id that no event has. Id 0, which
-    /// recorders give to what they make up, is the first event's.
+    /// Returns the event of a sample, as index into [`list`](Self::list); `None` for an id that no
+    /// event has. Id 0, which recorders give to what they make up, is the first event's.
+    ///
+    /// The record's type is not looked at: for other types use [`of_other`](Self::of_other).
     #[inline]
     pub fn of_sample(&self, record: &RawRecord<'_>) -> Option<usize> {
         if self.list.len() == 1 {

@@ -102,7 +102,8 @@ impl From<&Sample<'_>> for SampleFields {
 }
 
 impl SampleFields {
-    /// Appends a SAMPLE record laid out as `layout` says.
+    /// Appends a SAMPLE record laid out as `layout` says. `misc` is written as it is; it has the CPU
+    /// mode of `ip`.
     ///
     /// # Errors
     /// [`EncodeError::TooLong`] beyond 65,535 bytes; nothing is appended then.
