@@ -130,10 +130,10 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
         }
     }
     if q.lost > 0 {
-        let samples = profile.events.iter().map(|e| e.samples).sum::<u64>();
+        let samples = profile.events.iter().map(|e| e.samples);
         findings.push(Finding::Lost {
             lost: q.lost,
-            all: samples + q.lost,
+            all: samples.fold(q.lost, u64::saturating_add),
         });
     }
     if q.throttled > 0 {

@@ -6,15 +6,18 @@
 
 mod auxtrace;
 mod cpus;
+mod fields;
 mod stat;
 mod updates;
 
-use rprof_records::{Endian, RawBytes, RawRecord, RecordType};
+use rprof_records::{RawBytes, RawRecord, RecordType};
 
 pub use auxtrace::{Auxtrace, AuxtraceError, AuxtraceInfo};
 pub use cpus::{CpuSet, IdIndexEntry, WatchedThread};
 pub use stat::{Stat, StatConfig};
 pub use updates::EventUpdate;
+
+use fields::Fields;
 
 use crate::features::{BuildIdEntry, Feature, build_id_entry};
 use crate::header::event_type;
@@ -222,52 +225,13 @@ fn bpf_metadata<'a>(fields: &Fields<'_>) -> Option<UserRecord<'a>> {
     })
 }
 
-/// A record's body, for reading.
-struct Fields<'a> {
-    body: RawBytes<'a>,
-    endian: Endian,
-}
-
-impl Fields<'_> {
-    fn u32(&self, at: usize) -> Option<u32> {
-        self.body.u32(at, self.endian)
-    }
-
-    fn i32(&self, at: usize) -> Option<i32> {
-        self.u32(at).map(u32::cast_signed)
-    }
-
-    fn u64(&self, at: usize) -> Option<u64> {
-        self.body.u64(at, self.endian)
-    }
-
-    /// Reads a text in a field of `len` bytes, up to the first NUL.
-    fn text(&self, at: usize, len: usize) -> Option<String> {
-        let bytes = self.body.get(at..at + len)?.to_cow();
-        Some(crate::features::text(&bytes))
-    }
-
-    /// `count` items of `size` bytes each from `at` on; `None` if they are not all there.
-    fn items<T>(
-        &self,
-        at: usize,
-        count: u64,
-        size: usize,
-        mut item: impl FnMut(usize) -> Option<T>,
-    ) -> Option<Vec<T>> {
-        let room = self.body.len().checked_sub(at)? / size;
-        let count = usize::try_from(count).ok().filter(|c| *c <= room)?;
-        (0..count).map(|i| item(at + i * size)).collect()
-    }
-}
-
 #[cfg(test)]
 pub(crate) fn raw(kind: RecordType, body: &[u8]) -> RawRecord<'_> {
     RawRecord {
         kind,
         misc: rprof_records::Misc(0),
         body: RawBytes::from(body),
-        endian: Endian::Little,
+        endian: rprof_records::Endian::Little,
     }
 }
 

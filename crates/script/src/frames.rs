@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use rprof_analysis::{SampleFrame, SampleView};
 
-use crate::Options;
 use crate::fields::{Field, FieldSet};
+use crate::options::Options;
 use crate::plan::EventPlan;
 use rprof_export::clean::clean;
 

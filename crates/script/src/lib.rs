@@ -43,8 +43,10 @@
 mod bpf_output;
 mod branches;
 mod data_src;
+mod error;
 pub mod fields;
 mod frames;
+mod options;
 mod plan;
 mod registers;
 mod sample;
@@ -52,73 +54,18 @@ pub mod selection;
 mod side;
 mod values;
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use rprof_analysis::samples::Item;
 use rprof_analysis::{Details, Samples};
 use rprof_perfdata::PerfData;
 
+pub use error::ScriptError;
 pub use fields::{Field, FieldSet};
+pub use options::{Options, SideRecords};
 use plan::Plan;
 use sample::Writer;
 pub use selection::{FieldList, Selection};
-
-/// Types of records that are shown besides samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SideRecords {
-    /// LOST and LOST_SAMPLES.
-    pub lost: bool,
-    /// MMAP and MMAP2.
-    pub mmap: bool,
-    /// COMM, FORK and EXIT.
-    pub task: bool,
-    /// SWITCH and SWITCH_CPU_WIDE.
-    pub switch: bool,
-    /// NAMESPACES.
-    pub namespaces: bool,
-    /// KSYMBOL and BPF_EVENT.
-    pub bpf: bool,
-    /// CGROUP.
-    pub cgroup: bool,
-    /// TEXT_POKE.
-    pub text_poke: bool,
-}
-
-/// Fields and records that are shown, and their form.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Fields of samples.
-    pub fields: Selection,
-    /// Times with nanoseconds, not microseconds.
-    pub nanoseconds: bool,
-    /// Frames of a stack at most; 0 for all.
-    pub max_stack: usize,
-    /// Show samples with a callchain as if they had none.
-    pub hide_callchains: bool,
-    /// Records shown in between.
-    pub side: SideRecords,
-}
-
-/// Error of showing samples.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ScriptError {
-    /// A field was asked for that no sample of a kind of event has.
-    #[error(
-        "Samples for '{event}' event do not have {attribute} attribute set. Cannot print '{field}' field."
-    )]
-    FieldMissing {
-        /// The first event of that kind.
-        event: String,
-        /// perf's name for what is missing.
-        attribute: &'static str,
-        /// The field.
-        field: &'static str,
-    },
-    /// The writer failed.
-    #[error("cannot write the samples: {0}")]
-    Io(#[from] io::Error),
-}
 
 /// Writes all samples in the default form. Tracepoints have no text unless `samples` was read with
 /// the details for it.

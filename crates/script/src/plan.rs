@@ -4,9 +4,10 @@ use rprof_analysis::samples::{Details, event_names};
 use rprof_perfdata::PerfData;
 use rprof_records::{Attr, AttrFlags, EventKind, RecordType, SampleType};
 
+use crate::error::ScriptError;
 use crate::fields::{Field, FieldSet};
+use crate::options::{Options, SideRecords};
 use crate::selection::{KINDS, kind_of};
-use crate::{Options, ScriptError, SideRecords};
 
 /// Fields of the samples of one event, and their form.
 #[derive(Clone, Copy, Debug)]

@@ -9,10 +9,11 @@ use rprof_records::{Misc, RecordType, Sample};
 
 use crate::data_src::DataSource;
 use crate::fields::{Field, FieldSet};
+use crate::options::Options;
 use crate::plan::{EventPlan, Plan};
 use crate::registers::RegisterNames;
 use crate::values::Cgroups;
-use crate::{Options, bpf_output, branches, frames, registers, values};
+use crate::{bpf_output, branches, frames, registers, values};
 
 /// Writes samples and records.
 pub(crate) struct Writer<'w> {

@@ -4,11 +4,11 @@
 //! Only the central directory is read (PKWARE's APPNOTE.TXT, 4.3.12), and nothing is unpacked.
 //! Archives of 4 GiB and more (Zip64) are not.
 
-use crate::Reason;
 use crate::elf::ElfSymbols;
 use crate::elf_image::ElfImage;
 use crate::pages::Pages;
 use rprof_image::ImageFile;
+use rprof_image::Reason;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};

@@ -1,10 +1,10 @@
 //! [`ElfImage`]: an ELF image together with the files that complete it.
 
-use crate::Reason;
 use crate::debug::{DebugFile, DebugFiles, Links, SharedFile, mini_symbols};
 use crate::dwarf::{DebugInfo, DwarfFile, SplitFiles};
 use crate::elf::{ElfError, ElfSymbol, ElfSymbols};
 use crate::pages::Pages;
+use rprof_image::Reason;
 use rprof_image::{BuildId, ImageFile, ImageKey, build_id_of, vdso_image};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

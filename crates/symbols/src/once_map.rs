@@ -1,6 +1,6 @@
 //! Map whose values are computed once, by the first thread that needs them.
 
-use crate::Reason;
+use rprof_image::Reason;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

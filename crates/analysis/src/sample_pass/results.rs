@@ -2,7 +2,6 @@
 
 use crate::caches::CacheStats;
 use crate::groups::{SampleGroup, SampleRow};
-use crate::location::Location;
 use crate::sample_pass::aggregate_table::{AggregateTable, SampleGroups};
 use crate::sample_pass::stacks::{Locations, StackTable};
 

@@ -5,8 +5,9 @@ use rprof_records::RecordType;
 /// Data to load besides samples and their stacks.
 #[derive(Clone, Debug, Default)]
 pub struct Details {
-    /// Fields that are read again from the record: see [`SampleView::record`](super::SampleView::record). A compressed
-    /// recording stays expanded in memory then; others cost nothing.
+    /// Fields that are read again from the record: see
+    /// [`SampleView::record`](super::SampleView::record). A compressed recording stays expanded in
+    /// memory then; others cost nothing.
     pub records: bool,
     /// Names for data and target addresses (ADDR).
     pub addresses: bool,

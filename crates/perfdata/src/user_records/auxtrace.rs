@@ -1,6 +1,6 @@
 //! AUX traces: data of a tracing unit, kept beside the records.
 
-use super::Fields;
+use super::fields::Fields;
 
 /// Kind of an AUX trace.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use rprof_records::{Endian, RawBytes};
 
-use super::Fields;
+use super::fields::Fields;
 
 /// Event, CPU and thread of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Records of `perf stat record`.
 
-use super::Fields;
+use super::fields::Fields;
 
 /// Settings of perf stat: tags and values. Tags are 0 for how counts are added
 /// up, 1 for the interval in milliseconds, 2 for scaling.

@@ -2,7 +2,7 @@
 
 use rprof_records::{RawRecord, RecordType};
 
-use super::CpuSet;
+use super::cpus::CpuSet;
 
 /// Something more about an event.
 #[derive(Clone, Debug, PartialEq)]

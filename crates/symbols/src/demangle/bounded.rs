@@ -1,7 +1,13 @@
 //! Output buffer of bounded length.
 
-use super::{CUT_MARK, MAX_OUTPUT};
 use std::fmt;
+
+/// Longest demangled name, in bytes. A longer one is cut, and [`CUT_MARK`] appended: substitutions
+/// let a short name expand without bound.
+pub const MAX_OUTPUT: usize = 64 << 10;
+
+/// Marker at the end of a demangled name that was cut.
+pub const CUT_MARK: &str = "[...]";
 
 /// Collects output up to [`MAX_OUTPUT`] bytes, then fails, which stops the demangler.
 #[derive(Default)]

@@ -1,6 +1,8 @@
 //! C++ names in the Itanium ABI.
 
-use super::{Bounded, Style, short};
+use super::bounded::Bounded;
+use super::short;
+use super::style::Style;
 use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
 
 /// Deepest nesting of types and expressions: far beyond real code and template libraries, and

@@ -12,35 +12,15 @@ mod bounded;
 mod cpp;
 mod rust;
 mod short;
+mod style;
 
-use bounded::Bounded;
+pub use bounded::{CUT_MARK, MAX_OUTPUT};
 use std::borrow::Cow;
+pub use style::Style;
 
 /// Longest name that is demangled, in bytes; longer ones are returned unchanged. The longest seen
 /// in real C++ are near 30 KiB.
 pub const MAX_INPUT: usize = 64 << 10;
-
-/// Longest demangled name, in bytes. A longer one is cut, and [`CUT_MARK`] appended: substitutions
-/// let a short name expand without bound.
-pub const MAX_OUTPUT: usize = 64 << 10;
-
-/// Marker at the end of a demangled name that was cut.
-pub const CUT_MARK: &str = "[...]";
-
-/// Parts of a C++ signature that are shown. Makes no difference to other languages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum Style {
-    /// `ns::f<int>`: without parameters, return type and the compiler's clone suffixes, as `perf
-    /// script` and `c++filt --no-verbose --no-params` print names.
-    #[default]
-    NoParameters,
-    /// `_ZN2ns1fIiEEiT_`: the linkage name of the file, without its symbol version.
-    Mangled,
-    /// `int ns::f<int>(int) [clone .cold]`, as `c++filt --no-verbose` prints names. (With
-    /// `--verbose` it expands `std::string` to its template.)
-    Full,
-}
 
 /// Returns the name to show for `raw`. A symbol version (`foo@@GLIBC_2.2`) is cut, `@plt` is kept.
 ///

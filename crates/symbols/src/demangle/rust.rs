@@ -1,6 +1,7 @@
 //! Rust names: legacy (`_ZN..17h<hash>E`) and v0 (`_R..`).
 
-use super::{Bounded, Style};
+use super::bounded::Bounded;
+use super::style::Style;
 use std::fmt::Write;
 
 /// Demangles a Rust name, without its hash and, in v0, the disambiguators of crates. Returns `None`

@@ -3,7 +3,7 @@
 //! The order of preference is that of `perf`, found by feeding it files made for the
 //! purpose: see `tests/perf.rs`, which does so again wherever `perf` is installed.
 
-use super::Strings;
+use super::strings::Strings;
 use super::table::{Entry, Origin};
 use crate::demangle::{Style, demangle_bytes};
 use std::borrow::Cow;

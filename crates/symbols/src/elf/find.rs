@@ -3,7 +3,7 @@
 //! The lookup table is of no use for it, as it keeps one name for each address: `malloc` and
 //! `__libc_malloc` are one function.
 
-use super::ElfError;
+use super::error::ElfError;
 use crate::demangle::{self, Style};
 use object::Endianness;
 use object::elf;

@@ -26,36 +26,24 @@
 //! - It shows `foo@@GLIBC_2.2`, which some older linkers wrote into `.symtab`; here the version is cut.
 
 mod choose;
+mod error;
 mod file;
 mod find;
 mod plt;
 mod read;
+mod strings;
 mod table;
 
+pub use error::ElfError;
 pub use find::{FindError, function_offset};
 
 use crate::demangle::{self, Style};
 use read::Tables;
 use rprof_image::{BuildId, Segments};
 use std::borrow::Cow;
-use std::ops::Range;
 use std::sync::OnceLock;
+use strings::Strings;
 use table::{Entry, Origin};
-
-/// Cause for which a file has no [`ElfSymbols`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ElfError {
-    /// The bytes do not start with an ELF header of a known class and byte order.
-    #[error("not an ELF file")]
-    NotElf,
-    /// An object file or core dump: its addresses are not those of code in memory.
-    #[error("ELF file of type {0}, which is neither a program nor a library")]
-    NotLoadable(u16),
-    /// The headers contradict the length of the file.
-    #[error("damaged ELF file: {0}")]
-    Damaged(Box<str>),
-}
 
 /// Symbol table of an ELF image, ready for lookups.
 ///
@@ -283,31 +271,6 @@ impl<'a> ElfSymbol<'a> {
     #[must_use]
     pub fn is_plt(&self) -> bool {
         self.origin.is_plt()
-    }
-}
-
-/// Longest name that is read, in bytes. C++ and Rust names of 30 KiB exist.
-const MAX_NAME: usize = 64 << 10;
-
-/// File ranges of the string tables.
-#[derive(Debug, Default, Clone)]
-struct Strings {
-    symtab: Range<usize>,
-    dynsym: Range<usize>,
-}
-
-impl Strings {
-    /// Returns the name at `offset`, cut after [`MAX_NAME`] bytes; empty where there is none.
-    fn get<'a>(&self, data: &'a [u8], origin: Origin, offset: u32) -> &'a [u8] {
-        let table = match origin {
-            Origin::PltHeader => return b".plt",
-            Origin::Symtab | Origin::PltSymtab => &self.symtab,
-            Origin::Dynsym | Origin::PltDynsym => &self.dynsym,
-        };
-        let start = table.start.saturating_add(offset as usize);
-        let end = table.end.min(start.saturating_add(MAX_NAME));
-        let bytes = data.get(start..end).unwrap_or_default();
-        bytes.split(|&byte| byte == 0).next().unwrap_or_default()
     }
 }
 

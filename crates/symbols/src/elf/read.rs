@@ -2,10 +2,11 @@
 //! file.
 
 use super::choose::{Candidate, Chooser};
+use super::error::ElfError;
 use super::file::File;
 use super::plt::{self, Indirect};
+use super::strings::{MAX_NAME, Strings};
 use super::table::{Entry, Origin, Table};
-use super::{ElfError, MAX_NAME, Strings};
 use object::Endianness;
 use object::elf;
 use object::read::elf::{FileHeader, SectionHeader, Sym, SymbolTable};

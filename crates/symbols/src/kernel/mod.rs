@@ -9,7 +9,7 @@ pub use vmlinux::VmlinuxError;
 
 pub(crate) use vmlinux::Vmlinux;
 
-use crate::Reason;
+use rprof_image::Reason;
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};

@@ -4,9 +4,9 @@
 //! bounds get the same answer but for [`Frames::offset`](crate::Frames::offset).
 
 use super::{Image, Symbolizer};
-use crate::Reason;
 use crate::elf_image::ElfImage;
 use crate::pages::Pages;
+use rprof_image::Reason;
 use rprof_image::{ImageKey, ImageSource};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
