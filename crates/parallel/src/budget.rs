@@ -36,7 +36,7 @@ impl Budget {
     }
 
     /// Takes the right to a thread, if one is left.
-    pub(crate) fn take(&self) -> Option<Permit> {
+    pub(crate) fn acquire(&self) -> Option<Permit> {
         let one_less = |left: usize| left.checked_sub(1);
         // The count says nothing of other memory.
         let taken = (self.0).fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);

@@ -93,7 +93,7 @@ fn run_with<R: Send>(
             while wanted.get() > 0 {
                 // One piece is for this thread.
                 let left = pieces.saturating_sub(next.load(Ordering::Relaxed));
-                let Some(permit) = (left > 1).then(|| budget.take()).flatten() else {
+                let Some(permit) = (left > 1).then(|| budget.acquire()).flatten() else {
                     return;
                 };
                 wanted.set(wanted.get() - 1);

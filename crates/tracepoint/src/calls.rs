@@ -31,7 +31,7 @@ impl Compiler<'_> {
             }
             "__print_flags" | "__print_flags_u64" => {
                 self.ternary()?;
-                self.take(",")?;
+                self.eat(",")?;
                 let delimiter = match self.literal() {
                     Some(text) => text,
                     // No delimiter: a null pointer.
@@ -55,7 +55,7 @@ impl Compiler<'_> {
             "__print_ns_without_secs" => self.arguments(1, Op::Nanoseconds)?,
             "__builtin_expect" => {
                 self.ternary()?;
-                self.take(",")?;
+                self.eat(",")?;
                 self.expression()?;
             }
             "sizeof" => {
@@ -71,7 +71,7 @@ impl Compiler<'_> {
     fn arguments(&mut self, count: u32, op: Op) -> Option<()> {
         for i in 0..count {
             if i > 0 {
-                self.take(",")?;
+                self.eat(",")?;
             }
             self.ternary()?;
         }
@@ -94,14 +94,14 @@ impl Compiler<'_> {
     /// are left out.
     fn table(&mut self, delimiter: String) -> Option<u32> {
         let mut entries = Vec::new();
-        while self.take(",").is_some() {
+        while self.eat(",").is_some() {
             // Some tables end in a comma.
             if let Some(Token::Punct(")")) = self.peek() {
                 break;
             }
-            self.take("{")?;
+            self.eat("{")?;
             let number = self.expression()?.constant();
-            self.take(",")?;
+            self.eat(",")?;
             let name = match self.literal() {
                 Some(name) => Some(name),
                 // The end of a table that the kernel has elsewhere: a null pointer.
@@ -110,8 +110,8 @@ impl Compiler<'_> {
                     None
                 }
             };
-            self.take(",");
-            self.take("}")?;
+            self.eat(",");
+            self.eat("}")?;
             entries.extend(number.zip(name));
         }
         let index = self.program.tables.len() as u32;

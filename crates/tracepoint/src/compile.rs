@@ -67,7 +67,7 @@ impl<'t> Compiler<'t> {
     }
 
     /// Takes the next token if it is this one.
-    pub(crate) fn take(&mut self, punct: &str) -> Option<()> {
+    pub(crate) fn eat(&mut self, punct: &str) -> Option<()> {
         match self.peek()? {
             Token::Punct(p) if *p == punct => {
                 self.at += 1;
@@ -111,9 +111,9 @@ impl<'t> Compiler<'t> {
         self.depth += 1;
         (self.depth <= MAX_DEPTH).then_some(())?;
         self.binary(1)?;
-        if self.take("?").is_some() {
+        if self.eat("?").is_some() {
             self.ternary()?;
-            self.take(":")?;
+            self.eat(":")?;
             self.ternary()?;
             self.push(Op::Select);
         }
@@ -164,9 +164,9 @@ impl<'t> Compiler<'t> {
     }
 
     fn subscripts(&mut self) -> Option<()> {
-        while self.take("[").is_some() {
+        while self.eat("[").is_some() {
             self.ternary()?;
-            self.take("]")?;
+            self.eat("]")?;
             self.push(Op::Index);
         }
         Some(())
@@ -175,13 +175,13 @@ impl<'t> Compiler<'t> {
     /// Parses `REC->name` behind an `&`, with or without parentheses; returns the field's index.
     fn address_of(&mut self) -> Option<u32> {
         let mut open = 0;
-        while self.take("(").is_some() {
+        while self.eat("(").is_some() {
             open += 1;
         }
         (self.ident()? == "REC").then_some(())?;
         let field = self.record_field()?;
         for _ in 0..open {
-            self.take(")")?;
+            self.eat(")")?;
         }
         Some(field)
     }
@@ -208,9 +208,9 @@ impl<'t> Compiler<'t> {
                     Some(())
                 }
                 None => {
-                    self.take("(")?;
+                    self.eat("(")?;
                     self.ternary()?;
-                    self.take(")")
+                    self.eat(")")
                 }
             },
             Token::Ident(name) => {
@@ -257,7 +257,7 @@ impl<'t> Compiler<'t> {
     }
 
     pub(crate) fn record_field(&mut self) -> Option<u32> {
-        self.take("->")?;
+        self.eat("->")?;
         let name = self.ident()?;
         self.field(name)
     }
@@ -268,9 +268,9 @@ impl<'t> Compiler<'t> {
     }
 
     fn named(&mut self, name: &str) -> Option<()> {
-        if self.take("(").is_some() {
+        if self.eat("(").is_some() {
             self.call(name)?;
-            return self.take(")");
+            return self.eat(")");
         }
         match name {
             "REC" => {

@@ -60,7 +60,7 @@ impl Template {
             let (shape, kind, len) = conversion(rest, long_size)?;
             rest = &rest[len..];
             let mut argument = || {
-                compiler.take(",")?;
+                compiler.eat(",")?;
                 compiler.expression()
             };
             let stars = (0..shape.stars())

@@ -58,20 +58,20 @@ fn operate<M: Memory + ?Sized>(
             memory.read_u64(address).ok_or(Fault::Memory(address))?
         }
         // DW_OP_const1u to DW_OP_consts
-        0x08 => u64::from(u8::from_le_bytes(code.take()?)),
-        0x09 => i64::from(i8::from_le_bytes(code.take()?)) as u64,
-        0x0a => u64::from(u16::from_le_bytes(code.take()?)),
-        0x0b => i64::from(i16::from_le_bytes(code.take()?)) as u64,
-        0x0c => u64::from(u32::from_le_bytes(code.take()?)),
-        0x0d => i64::from(i32::from_le_bytes(code.take()?)) as u64,
-        0x0e | 0x0f => u64::from_le_bytes(code.take()?),
+        0x08 => u64::from(u8::from_le_bytes(code.read_array()?)),
+        0x09 => i64::from(i8::from_le_bytes(code.read_array()?)) as u64,
+        0x0a => u64::from(u16::from_le_bytes(code.read_array()?)),
+        0x0b => i64::from(i16::from_le_bytes(code.read_array()?)) as u64,
+        0x0c => u64::from(u32::from_le_bytes(code.read_array()?)),
+        0x0d => i64::from(i32::from_le_bytes(code.read_array()?)) as u64,
+        0x0e | 0x0f => u64::from_le_bytes(code.read_array()?),
         0x10 => code.uleb()?,
         0x11 => code.sleb()? as u64,
         // DW_OP_dup, drop, over, pick
         0x12 => stack.peek(0)?,
         0x13 => return stack.pop().map(drop),
         0x14 => stack.peek(1)?,
-        0x15 => stack.peek(usize::from(u8::from_le_bytes(code.take()?)))?,
+        0x15 => stack.peek(usize::from(u8::from_le_bytes(code.read_array()?)))?,
         // DW_OP_swap, rot
         0x16 => return stack.rotate(2),
         0x17 => return stack.rotate(3),
@@ -87,7 +87,7 @@ fn operate<M: Memory + ?Sized>(
         }
         // DW_OP_bra, skip
         0x28 | 0x2f => {
-            let distance = i16::from_le_bytes(code.take()?);
+            let distance = i16::from_le_bytes(code.read_array()?);
             if operation == 0x2f || stack.pop()? != 0 {
                 code.skip(distance)?;
             }
@@ -103,7 +103,7 @@ fn operate<M: Memory + ?Sized>(
         }
         // DW_OP_deref_size
         0x94 => {
-            let size = u8::from_le_bytes(code.take()?);
+            let size = u8::from_le_bytes(code.read_array()?);
             if !(1..=8).contains(&size) {
                 return Err(Fault::Bad);
             }
@@ -167,7 +167,7 @@ impl Code<'_> {
         Some(byte)
     }
 
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
+    fn read_array<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
         let rest = self.bytes.get(self.at..).ok_or(Fault::Bad)?;
         let taken = *rest.first_chunk().ok_or(Fault::Bad)?;
         self.at += N;

@@ -48,14 +48,14 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+    fn read_array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (taken, rest) = self.rest.split_first_chunk()?;
         self.rest = rest;
         Some(*taken)
     }
 
     pub(super) fn u32(&mut self) -> Option<u32> {
-        let bytes = self.take()?;
+        let bytes = self.read_array()?;
         Some(match self.big {
             true => u32::from_be_bytes(bytes),
             false => u32::from_le_bytes(bytes),
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn u64(&mut self) -> Option<u64> {
-        let bytes = self.take()?;
+        let bytes = self.read_array()?;
         Some(match self.big {
             true => u64::from_be_bytes(bytes),
             false => u64::from_le_bytes(bytes),

@@ -34,7 +34,7 @@ impl PipeHeader {
             ..Scan::default()
         };
         for walked in Walk::new(bytes, base, endian) {
-            scan.take(&walked);
+            scan.handle_record(&walked);
         }
         if !scan.build_ids.is_empty() {
             scan.features.insert_build_ids(&scan.build_ids);
@@ -54,7 +54,7 @@ impl PipeHeader {
 }
 
 impl Scan {
-    fn take(&mut self, walked: &RecordAt<'_>) {
+    fn handle_record(&mut self, walked: &RecordAt<'_>) {
         let record = &walked.record;
         let (body, endian) = (record.body, record.endian);
         match record.kind {

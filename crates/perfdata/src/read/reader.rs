@@ -115,7 +115,7 @@ impl PerfData {
             }
             events = name_events(header.attrs, &header.event_types, &header.features);
             let start = &contents[header.data.clone()];
-            take_header_records(start, endian, &mut events, &mut header.features);
+            handle_header_records(start, endian, &mut events, &mut header.features);
             (features, data, warnings) = (header.features, header.data, header.warnings);
         }
         if events.list().is_empty() {
@@ -206,9 +206,9 @@ impl PerfData {
     }
 }
 
-/// Takes in what records at the start of a file say of events, and simpleperf's
+/// Handles what records at the start of a file say of events, and simpleperf's
 /// tracepoint formats, which it has nowhere else.
-fn take_header_records(
+fn handle_header_records(
     data: &[u8],
     endian: Endian,
     events: &mut Events,

@@ -68,7 +68,7 @@ impl Compressor {
     }
 
     /// Compresses all that was pushed, as COMPRESSED records.
-    pub(crate) fn take(&mut self) -> io::Result<&[u8]> {
+    pub(crate) fn compress_pushed(&mut self) -> io::Result<&[u8]> {
         self.out.clear();
         let pending = std::mem::take(&mut self.pending);
         let result = pending.chunks(TOGETHER).try_for_each(|c| self.compress(c));

@@ -104,7 +104,7 @@ impl<W: Write + Seek> FileWriter<W> {
 
     fn put_compressed(&mut self) -> io::Result<()> {
         if let Some(compressor) = &mut self.compressor {
-            let records = compressor.take()?;
+            let records = compressor.compress_pushed()?;
             self.out.write_all(records)?;
             self.data_len += records.len() as u64;
         }

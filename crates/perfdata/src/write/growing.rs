@@ -281,7 +281,8 @@ impl<W: Storage> RecordWriter for GrowingWriter<W> {
                 None => this.pending.extend_from_slice(records),
                 Some(compressor) => {
                     if compressor.push(records) {
-                        this.pending.extend_from_slice(compressor.take()?);
+                        this.pending
+                            .extend_from_slice(compressor.compress_pushed()?);
                     }
                 }
             }
@@ -299,7 +300,8 @@ impl<W: Storage> RecordWriter for GrowingWriter<W> {
     fn checkpoint(&mut self) -> io::Result<()> {
         self.guarded(|this| {
             if let Some(compressor) = &mut this.compressor {
-                this.pending.extend_from_slice(compressor.take()?);
+                this.pending
+                    .extend_from_slice(compressor.compress_pushed()?);
             }
             this.put_pending()
         })

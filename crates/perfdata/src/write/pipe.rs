@@ -174,7 +174,7 @@ impl<W: Write> PipeWriter<W> {
 
     fn flush_compressed(&mut self) -> io::Result<()> {
         if let Some(compressor) = &mut self.compressor {
-            let records = compressor.take()?;
+            let records = compressor.compress_pushed()?;
             self.out.write_all(records)?;
             self.written += records.len() as u64;
         }

@@ -60,7 +60,7 @@ impl<'a> Elf<'a> {
             text: None,
             got: None,
         };
-        elf.take_sections(header, bytes);
+        elf.read_sections(header, bytes);
         if elf.eh_frame.is_none() {
             let hdr = program_headers
                 .iter()
@@ -72,8 +72,8 @@ impl<'a> Elf<'a> {
         Ok(elf)
     }
 
-    /// Section headers that are missing or damaged leave everything as it was.
-    fn take_sections(&mut self, header: &Header, bytes: &'a [u8]) {
+    /// Reads the section headers. Missing or damaged ones leave everything as it was.
+    fn read_sections(&mut self, header: &Header, bytes: &'a [u8]) {
         let endian = object::LittleEndian;
         let Ok(sections) = header.sections(endian, bytes) else {
             return;

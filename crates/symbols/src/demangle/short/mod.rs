@@ -63,7 +63,7 @@ impl Short<'_> {
         self.rest.first().copied()
     }
 
-    fn take(&mut self, letter: u8) -> bool {
+    fn eat(&mut self, letter: u8) -> bool {
         let found = self.peek() == Some(letter);
         if found {
             self.rest = &self.rest[1..];
@@ -112,7 +112,7 @@ impl Short<'_> {
         // Those of C have a name only. Functions that are templates state what they return, which is not
         // written here, so nothing can refer to it, unless it is of a kind that is not referred to.
         let (is_template, is_constructor) = (self.ends_with_arguments, self.ends_with_constructor);
-        let is_bare = !is_template && self.take(b'E');
+        let is_bare = !is_template && self.eat(b'E');
         if is_template && (is_constructor || builtin(self.next()?).is_none()) {
             return None;
         }
@@ -133,7 +133,7 @@ impl Short<'_> {
             _ => self.number()?.checked_add(2)?,
         };
         self.out.push_str(&format!("#{number}}}"));
-        self.take(b'_').then_some(())
+        self.eat(b'_').then_some(())
     }
 
     /// Parses types up to `E`, and writes them in brackets.
@@ -143,7 +143,7 @@ impl Short<'_> {
         if self.rest.starts_with(b"vE") {
             self.rest = &self.rest[1..];
         }
-        while !self.take(b'E') {
+        while !self.eat(b'E') {
             if self.out.len() > start {
                 self.out.push_str(", ");
             }
@@ -250,12 +250,12 @@ impl Short<'_> {
         (self.ends_with_arguments, self.ends_with_constructor) = (false, false);
         // Of one file only.
         if self.rest.get(1).is_some_and(u8::is_ascii_digit) {
-            self.take(b'L');
+            self.eat(b'L');
         }
         if self.peek()?.is_ascii_digit() {
             self.identifier()?;
             let end = self.out.len();
-            while self.take(b'B') {
+            while self.eat(b'B') {
                 self.out.push_str("[abi:");
                 self.identifier()?;
                 self.out.push(']');
@@ -355,7 +355,7 @@ impl Short<'_> {
     /// Parses a list of arguments up to `E`.
     fn list(&mut self) -> Option<()> {
         let start = self.out.len();
-        while !self.take(b'E') {
+        while !self.eat(b'E') {
             if self.out.len() > start {
                 self.out.push_str(", ");
             }
@@ -395,7 +395,7 @@ impl Short<'_> {
                     b'1' => "true",
                     _ => return None,
                 });
-                return self.take(b'E').then_some(());
+                return self.eat(b'E').then_some(());
             }
             b'i' => "",
             b'j' => "u",
@@ -413,7 +413,7 @@ impl Short<'_> {
             }
             _ => return None,
         };
-        if self.take(b'n') {
+        if self.eat(b'n') {
             self.out.push('-');
         }
         let digits = self.rest.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -421,7 +421,7 @@ impl Short<'_> {
         self.rest = rest;
         self.out.push_str(str::from_utf8(digits).ok()?);
         self.out.push_str(suffix);
-        (!digits.is_empty() && self.take(b'E')).then_some(())
+        (!digits.is_empty() && self.eat(b'E')).then_some(())
     }
 
     fn a_type(&mut self) -> Option<()> {
@@ -450,7 +450,7 @@ impl Short<'_> {
                     };
                     short.out.push_str(&format!("auto:{number}"));
                     short.know(start, (start, start));
-                    short.take(b'_').then_some(())
+                    short.eat(b'_').then_some(())
                 }
                 b'K' | b'P' | b'R' | b'O' => {
                     short.rest = &short.rest[1..];

@@ -14,7 +14,7 @@ impl Short<'_> {
                 b'N' => {
                     short.rest = &short.rest[1..];
                     let mut any = false;
-                    while !short.take(b'E') {
+                    while !short.eat(b'E') {
                         match short.peek()? {
                             b'I' if any => short.pass_arguments()?,
                             b'S' if !any => short.pass_reference()?,
@@ -34,7 +34,7 @@ impl Short<'_> {
                 b'0'..=b'9' => short.pass_identifier()?,
                 b'F' => {
                     short.rest = &short.rest[1..];
-                    while !short.take(b'E') {
+                    while !short.eat(b'E') {
                         short.pass_type()?;
                     }
                     return Some(());
@@ -68,7 +68,7 @@ impl Short<'_> {
     fn pass_identifier(&mut self) -> Option<()> {
         let len = self.number()?;
         self.rest = self.rest.get(len..)?;
-        while self.take(b'B') {
+        while self.eat(b'B') {
             let len = self.number()?;
             self.rest = self.rest.get(len..)?;
         }
@@ -95,14 +95,14 @@ impl Short<'_> {
     fn pass_arguments(&mut self) -> Option<()> {
         self.rest = self.rest.get(1..)?;
         self.deeper(|short| {
-            while !short.take(b'E') {
+            while !short.eat(b'E') {
                 match short.peek()? {
                     b'L' => {
                         short.rest = &short.rest[1..];
                         short.pass_type()?;
-                        short.take(b'n');
+                        short.eat(b'n');
                         short.number()?;
-                        short.take(b'E').then_some(())?;
+                        short.eat(b'E').then_some(())?;
                     }
                     b'J' => short.pass_arguments()?,
                     _ => short.pass_type()?,
