@@ -77,7 +77,7 @@ impl<'a> Unwinding<'a> {
             let key = key.ok()?;
             if one.kind == ImageKind::Vdso {
                 let bytes = vdso_image()?;
-                let id = build_id_of(&bytes);
+                let id = build_id_of(&bytes[..]);
                 let is_right = match (key.build_id(), id) {
                     (Some(wanted), Some(found)) => wanted.matches(&found),
                     (wanted, _) => wanted.is_none(),

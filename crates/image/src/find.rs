@@ -1,10 +1,13 @@
 //! The search for the file that a process has mapped.
 
-use crate::{FileIdentity, ImageFile};
+use crate::file_view::FileView;
+use crate::identity::FileIdentity;
+use crate::open_error::OpenError;
+use crate::regular_file::{LocatedFile, RegularFile};
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// File that a process has mapped, or had.
 #[derive(Debug, Clone)]
@@ -20,112 +23,167 @@ pub struct MappedFile<'a> {
     pub identity: FileIdentity,
 }
 
-/// Path under which a mapped file may be found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
-    /// The path.
-    pub path: PathBuf,
+/// File that was found, and how surely it is the one that was mapped.
+struct Candidate {
+    file: LocatedFile,
     /// True for `/proc/PID/map_files/RANGE`, which leads to the very file that is mapped, whatever
     /// its name leads to by now.
-    pub is_mapped: bool,
+    is_mapped: bool,
 }
 
 impl MappedFile<'_> {
-    /// Opens the file.
+    /// Opens the file, to learn from it how code is unwound: with this program's own rights, as nothing of
+    /// it gets into a recording.
     #[must_use]
-    pub fn open(&self) -> Option<ImageFile> {
-        self.candidates()
-            .find_map(|candidate| self.open_at(&candidate))
-    }
-
-    /// Opens the file at a path, if it has the expected identity.
-    #[must_use]
-    pub fn open_at(&self, candidate: &Candidate) -> Option<ImageFile> {
-        // A name that does not begin at the root leads to nowhere in particular.
-        if !candidate.path.is_absolute() {
-            return None;
-        }
-        let file = ImageFile::open(&candidate.path).ok()?;
-        (candidate.is_mapped || self.identity.is_of(&file)).then_some(file)
-    }
-
-    /// Returns the paths to try, in this order: the mapping itself; the program that the process
-    /// runs, which needs no privilege even where it was deleted; the path as the process sees it,
-    /// in its container; the path as it is here, for a process that has ended.
-    pub fn candidates(&self) -> impl Iterator<Item = Candidate> {
-        let proc = PathBuf::from(format!("/proc/{}", self.pid));
-        let range = format!("{:x}-{:x}", self.range.start, self.range.end);
-        let mapped = Candidate {
-            path: proc.join("map_files").join(range),
-            is_mapped: true,
-        };
-        // Which of its images the program is, only their identities say.
-        let exe = (self.identity != FileIdentity::Unknown).then(|| proc.join("exe"));
-        let path = (self.path).map(|path| Path::new(OsStr::from_bytes(path)));
-        let inside = path.and_then(|path| path.strip_prefix("/").ok());
-        let inside = inside.map(|inside| proc.join("root").join(inside));
-        let others = [exe, inside, path.map(Path::to_owned)];
-        let others = others.into_iter().flatten().map(|path| Candidate {
-            path,
-            is_mapped: false,
+    pub fn open(&self) -> Option<RegularFile> {
+        let view = u32::try_from(self.pid).ok();
+        let view = view.and_then(|pid| FileView::of_process(pid).ok());
+        let found = view.iter().flat_map(|view| self.candidates(view));
+        let mut found = found.filter_map(|candidate| {
+            let file = candidate.file.open().ok()?;
+            (candidate.is_mapped || self.identity.may_be(&file)).then_some(file)
         });
-        std::iter::once(mapped).chain(others)
+        found.next().or_else(|| self.open_here())
+    }
+
+    /// Opens the file at its path as it is here, for a process that has ended.
+    fn open_here(&self) -> Option<RegularFile> {
+        // A name that does not begin at the root leads to nowhere in particular.
+        let path = self.absolute_path()?;
+        let file = RegularFile::open(path).ok()?;
+        self.identity.may_be(&file).then_some(file)
+    }
+
+    /// Opens the file as its process may, to copy it into a recording: found by the mapping itself, or the file with
+    /// that build-id, or device and inode. A name alone is not enough.
+    ///
+    /// # Errors
+    /// [`OpenError::PermissionDenied`] if the process may not read the file, or if this program
+    /// [may not copy](FileView::may_copy) what it reads for it; [`OpenError::NoSuchFile`] if it cannot be found.
+    pub fn open_to_copy(&self, view: &FileView) -> Result<RegularFile, OpenError> {
+        if !view.may_copy() {
+            return Err(OpenError::PermissionDenied);
+        }
+        let mut why = OpenError::NoSuchFile;
+        for candidate in self.candidates(view) {
+            match view.open(&candidate.file) {
+                Ok(file) if self.is_sure(candidate.is_mapped, &file) => return Ok(file),
+                Ok(_) => {}
+                Err(error) => why = error,
+            }
+        }
+        Err(why)
+    }
+
+    /// Another process may have the number by now, and something else mapped there: a build-id says.
+    fn is_sure(&self, is_mapped: bool, file: &RegularFile) -> bool {
+        match self.identity {
+            FileIdentity::BuildId(_) => self.identity.is(file),
+            _ => is_mapped || self.identity.is(file),
+        }
+    }
+
+    /// Locates the file in each of these places: the mapping itself; the program that the process
+    /// runs, which needs no privilege even where it was deleted; the path as the process sees it,
+    /// in its container.
+    fn candidates<'s>(&'s self, view: &'s FileView) -> impl Iterator<Item = Candidate> + 's {
+        // Which of its images the program is, only their identities say.
+        let is_known = self.identity != FileIdentity::Unknown;
+        (0..3).filter_map(move |place| {
+            let file = match place {
+                0 => view.locate_mapped(&self.range).ok(),
+                1 if is_known => view.locate_program().ok(),
+                2 => view.locate(self.absolute_path()?).ok(),
+                _ => None,
+            };
+            Some(Candidate {
+                file: file?,
+                is_mapped: place == 0,
+            })
+        })
+    }
+
+    fn absolute_path(&self) -> Option<&Path> {
+        let path = Path::new(OsStr::from_bytes(self.path?));
+        path.is_absolute().then_some(path)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::MetadataExt;
 
     fn file(path: Option<&[u8]>, identity: FileIdentity) -> MappedFile<'_> {
         MappedFile {
-            pid: 7,
+            pid: std::process::id() as i32,
             range: 0x1000..0x2000,
             path,
             identity,
         }
     }
 
-    #[test]
-    fn candidates_come_from_the_surest_on() {
-        let paths = |file: MappedFile<'_>| -> Vec<String> {
-            let shown = |found: Candidate| found.path.display().to_string();
-            file.candidates().map(shown).collect()
-        };
-        assert_eq!(
-            paths(file(Some(b"/usr/bin/x"), FileIdentity::Inode(3))),
-            [
-                "/proc/7/map_files/1000-2000",
-                "/proc/7/exe",
-                "/proc/7/root/usr/bin/x",
-                "/usr/bin/x"
-            ]
-        );
-        assert_eq!(
-            paths(file(None, FileIdentity::Unknown)),
-            ["/proc/7/map_files/1000-2000"]
-        );
-        let file = file(Some(b"/x"), FileIdentity::Unknown);
-        let is_mapped: Vec<bool> = file.candidates().map(|found| found.is_mapped).collect();
-        assert_eq!(is_mapped, [true, false, false]);
+    fn identity(path: &Path) -> FileIdentity {
+        let metadata = std::fs::metadata(path).unwrap();
+        let device = metadata.dev();
+        FileIdentity::Inode {
+            device: (rustix::fs::major(device), rustix::fs::minor(device)),
+            inode: metadata.ino(),
+        }
     }
 
     #[test]
     fn another_file_of_that_name_is_not_taken() {
         let exe = std::env::current_exe().unwrap();
-        let inode = ImageFile::open(&exe).unwrap().inode();
         let path = Some(exe.as_os_str().as_bytes());
+        let right = identity(&exe);
+        let other = identity(Path::new("/proc/self/status"));
         let here = |identity| MappedFile {
             pid: i32::MAX,
             ..file(path, identity)
         };
         assert!(here(FileIdentity::Unknown).open().is_some());
-        assert!(here(FileIdentity::Inode(inode)).open().is_some());
-        assert!(here(FileIdentity::Inode(inode + 1)).open().is_none());
+        assert!(here(right).open().is_some());
+        assert!(here(other).open().is_none());
         let relative = MappedFile {
             path: Some(b"Cargo.toml"),
             ..here(FileIdentity::Unknown)
         };
         assert!(relative.open().is_none());
+    }
+
+    /// A name is what its process made it to be, and an inode number can be had by trying.
+    #[test]
+    fn nothing_is_copied_by_its_name_or_inode_number_alone() {
+        let view = FileView::of_process(std::process::id()).unwrap();
+        let copied = tempfile::NamedTempFile::new().unwrap();
+        let path = Some(copied.path().as_os_str().as_bytes());
+        let right = identity(copied.path());
+        let FileIdentity::Inode { device, inode } = right else {
+            unreachable!("it has both");
+        };
+        let elsewhere = FileIdentity::Inode {
+            device: (device.0 + 1, device.1),
+            inode,
+        };
+        let copy = |identity| file(path, identity).open_to_copy(&view).err();
+        assert_eq!(copy(right), None);
+        assert_eq!(copy(elsewhere), Some(OpenError::NoSuchFile));
+        assert_eq!(copy(FileIdentity::Unknown), Some(OpenError::NoSuchFile));
+        assert!(file(path, elsewhere).open().is_some(), "to unwind by");
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_file_leads_nowhere() {
+        let view = FileView::of_process(std::process::id()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let (secret, link) = (folder.path().join("secret"), folder.path().join("link"));
+        std::fs::write(&secret, "text").unwrap();
+        std::os::unix::fs::symlink(&secret, &link).unwrap();
+        let by_link = file(Some(link.as_os_str().as_bytes()), identity(&secret));
+        assert_eq!(
+            by_link.open_to_copy(&view).err(),
+            Some(OpenError::SymbolicLink)
+        );
     }
 }

@@ -1,8 +1,10 @@
 //! Identity of images: the key of a lookup, and the marks by which a file is recognised.
 
-use crate::ImageFile;
+use crate::file_reader::FileReader;
 use crate::notes::build_id_of;
+use crate::regular_file::RegularFile;
 use rprof_records::BuildId;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Kind of an image, which determines the meaning of offsets.
@@ -132,24 +134,44 @@ impl ImageKey {
 pub enum FileIdentity {
     /// Build-id.
     BuildId(BuildId),
-    /// Inode number. Device numbers do not compare on overlay file systems and btrfs.
-    Inode(u64),
+    /// Number of the file.
+    Inode {
+        /// Major and minor number of the device.
+        device: (u32, u32),
+        /// Inode number.
+        inode: u64,
+    },
     /// No mark but the path.
     Unknown,
 }
 
 impl FileIdentity {
-    /// Returns true if `file` may be the one that was mapped.
+    /// Returns true if `file` may be the one that was mapped, as far as is known. Device numbers are not
+    /// compared, as they differ on overlay file systems and btrfs; so this is good enough to unwind by, and
+    /// not to copy the file.
     #[must_use]
-    pub fn is_of(&self, file: &ImageFile) -> bool {
+    pub fn may_be(&self, file: &RegularFile) -> bool {
+        match self {
+            Self::Inode { inode, .. } => file.metadata().ino() == *inode,
+            Self::Unknown => true,
+            Self::BuildId(_) => self.is(file),
+        }
+    }
+
+    /// Returns true if `file` is the one that was mapped, or has its build-id.
+    #[must_use]
+    pub fn is(&self, file: &RegularFile) -> bool {
         match self {
             Self::BuildId(wanted) => {
                 // A recorder may have kept the first bytes only.
-                let found = build_id_of(file.bytes());
+                let found = build_id_of(&FileReader::new(file));
                 found.is_some_and(|id| id.as_bytes().starts_with(wanted.as_bytes()))
             }
-            Self::Inode(inode) => file.inode() == *inode,
-            Self::Unknown => true,
+            Self::Inode { device, inode } => {
+                let device = rustix::fs::makedev(device.0, device.1);
+                (file.metadata().dev(), file.metadata().ino()) == (device, *inode)
+            }
+            Self::Unknown => false,
         }
     }
 }

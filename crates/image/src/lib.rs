@@ -1,13 +1,19 @@
 //! ELF images: which file is meant, opening it safely, and the parts of it that need no symbols.
 //!
 //! An image is an ELF file, the running kernel, one of its modules, or the vdso. Paths of images
-//! come from recordings and may lead anywhere, so [`ImageFile::open`] is the only way in which
-//! files are opened as images. This crate knows neither symbols nor unwinding.
+//! come from recordings and processes and may lead anywhere, so there are two ways to open
+//! what others choose: [`RegularFile::open`] (which [`ImageFile::open`] goes by) for a path as this program sees it,
+//! and [`FileView`] for the files of a process. This crate knows neither symbols nor unwinding.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`identity`] | [`ImageKey`]: the image that is meant, and how to recognise it; [`FileIdentity`]: the same of one file |
-//! | [`open`](mod@open) | [`ImageFile`]: a regular file, mapped |
+//! | [`open`](mod@open) | [`ImageFile`]: the bytes of a regular file |
+//! | [`open_error`] | [`OpenError`]: why a file is not used |
+//! | [`regular_file`] | [`LocatedFile`], [`RegularFile`]: a file that is looked at before it is opened |
+//! | [`file_reader`] | [`FileReader`]: parts of a file by `pread`, for parsers |
+//! | [`file_view`] | [`FileView`]: the file system as one process sees it, and may read it |
+//! | [`credentials`] | [`Credentials`]: doing something with the rights of another process |
 //! | [`find`] | [`MappedFile`]: the paths that may lead to what a process has mapped |
 //! | [`notes`] | build-ids of ELF files and of bare notes |
 //! | [`segments`] | [`Segments`]: file offset to SVMA and back |
@@ -16,22 +22,33 @@
 //! | [`reason`] | [`Reason`]: why an address has no name |
 //! | [`remote`] | [`RemoteFiles`]: a source of files that this machine lacks |
 
+pub mod credentials;
+pub mod file_reader;
+pub mod file_view;
 pub mod find;
 pub mod identity;
 pub mod kernel;
 pub mod notes;
 pub mod open;
+pub mod open_error;
 pub mod reason;
+pub mod regular_file;
 pub mod remote;
 pub mod segments;
 pub mod vdso;
 
+pub use credentials::Credentials;
+pub use file_reader::FileReader;
+pub use file_view::FileView;
 pub use find::MappedFile;
 pub use identity::{FileIdentity, ImageKey, ImageSource};
 pub use kernel::{KernelModule, loaded_modules, module_build_id, running_kernel_build_id};
 pub use notes::{build_id_in_notes, build_id_of};
-pub use open::{ImageFile, OpenError};
+pub use object::ReadRef;
+pub use open::ImageFile;
+pub use open_error::OpenError;
 pub use reason::Reason;
+pub use regular_file::{LastLink, LocatedFile, RegularFile};
 pub use remote::{RemoteFile, RemoteFiles, RemoteKind};
 pub use rprof_records::BuildId;
 pub use segments::{Segment, Segments};

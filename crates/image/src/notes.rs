@@ -1,22 +1,24 @@
 //! ELF notes, and the build-id among them.
 
-use object::Endianness;
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+use object::{Endianness, ReadRef};
 use rprof_records::BuildId;
 
 /// Finds the build-id of an ELF file in its notes; nothing else of the file is read. Returns
-/// `None` if `data` is no ELF file, or has no build-id.
+/// `None` if `data`, a slice of bytes or a [`FileReader`](crate::FileReader), is no ELF file, or has no build-id.
 #[must_use]
-pub fn build_id_of(data: &[u8]) -> Option<BuildId> {
-    match data.get(..5)? {
-        [0x7f, b'E', b'L', b'F', 1] => of_class::<elf::FileHeader32<Endianness>>(data),
-        [0x7f, b'E', b'L', b'F', 2] => of_class::<elf::FileHeader64<Endianness>>(data),
+pub fn build_id_of<'data>(data: impl ReadRef<'data>) -> Option<BuildId> {
+    match data.read_bytes_at(0, 5).ok()? {
+        [0x7f, b'E', b'L', b'F', 1] => of_class::<elf::FileHeader32<_>>(data),
+        [0x7f, b'E', b'L', b'F', 2] => of_class::<elf::FileHeader64<_>>(data),
         _ => None,
     }
 }
 
-fn of_class<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> Option<BuildId> {
+fn of_class<'data, E: FileHeader<Endian = Endianness>>(
+    data: impl ReadRef<'data>,
+) -> Option<BuildId> {
     // Notes are short and come early; the bounds keep a file made of headers
     // that all point at the same megabytes from costing their product.
     const MAX_NOTES: usize = 64;

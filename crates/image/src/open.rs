@@ -1,98 +1,74 @@
-//! Opening an image file: regular files only, whatever the path leads to.
+//! [`ImageFile`]: the bytes of an image, of a regular file only, whatever the path leads to.
 
+use crate::open_error::OpenError;
+use crate::regular_file::RegularFile;
 use memmap2::{Mmap, UncheckedAdvice};
-use std::fs::OpenOptions;
-use std::io::{Error, ErrorKind};
+use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Cause for which a file cannot be used as an image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The path leads to nothing, at least in this process's namespace.
-    #[error("no such file")]
-    NoSuchFile,
-    /// The file may not be read.
-    #[error("permission denied")]
-    PermissionDenied,
-    /// The path leads to a directory, device, FIFO or socket, which are never read.
-    #[error("not a regular file")]
-    NotARegularFile,
-    /// The file is empty.
-    #[error("not an ELF program or library")]
-    Empty,
-    /// Opening or mapping failed for another cause (I/O error, too many open files).
-    #[error("could not be read")]
-    Failed,
-}
+/// Longest file of another user that is read, in bytes. Longer ones, with debug information, are those of
+/// whoever builds them.
+const MAX_FOREIGN: u64 = 512 << 20;
 
-impl From<&Error> for OpenError {
-    fn from(error: &Error) -> Self {
-        match error.kind() {
-            ErrorKind::NotFound
-            | ErrorKind::NotADirectory
-            | ErrorKind::InvalidInput
-            | ErrorKind::InvalidFilename => Self::NoSuchFile,
-            ErrorKind::PermissionDenied => Self::PermissionDenied,
-            _ if error.raw_os_error() == Some(libc::ELOOP) => Self::NoSuchFile,
-            _ => Self::Failed,
-        }
-    }
-}
-
-/// A regular file, mapped read-only.
+/// Contents of a regular file: mapped read-only, or a copy where another user could cut the file short.
 #[derive(Debug)]
 pub struct ImageFile {
-    bytes: Mmap,
+    bytes: Bytes,
     inode: u64,
 }
 
+#[derive(Debug)]
+enum Bytes {
+    Mapped(Mmap),
+    Copied(Vec<u8>),
+}
+
 impl ImageFile {
-    /// Opens and maps a regular file, without blocking.
+    /// Opens a regular file, without blocking, and maps it; a file that belongs to another user is read, if it has at
+    /// most 512 MiB.
     ///
-    /// The path comes from recorded data and may lead anywhere, so: `O_NONBLOCK`, lest a FIFO hang
-    /// this process; and the kind is asked of the descriptor, not of the path. Symbolic links are
+    /// The path comes from recorded data and may lead anywhere: see [`RegularFile`]. Symbolic links are
     /// followed (`libc.so.6` was one for decades).
     ///
     /// # Errors
     /// [`OpenError`].
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        // The kind is looked at first as well: opening a device can have effects.
-        let before = std::fs::metadata(path).map_err(|error| OpenError::from(&error))?;
-        if !before.is_file() {
-            return Err(OpenError::NotARegularFile);
-        }
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC)
-            .open(path)
-            .map_err(|error| OpenError::from(&error))?;
-        let metadata = file.metadata().map_err(|error| OpenError::from(&error))?;
-        if !metadata.is_file() {
-            return Err(OpenError::NotARegularFile);
-        }
-        if metadata.len() == 0 {
+        Self::read(&RegularFile::open(path)?)
+    }
+
+    /// Maps or reads a file that is open already, as [`open`](Self::open) does.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn read(file: &RegularFile) -> Result<Self, OpenError> {
+        if file.metadata().len() == 0 {
             // Nor can an empty file be mapped.
             return Err(OpenError::Empty);
         }
-        // SAFETY: the mapping is read-only and private. Another process may still change or
-        // truncate the file while it is mapped. Every reader treats the bytes as
-        // untrusted and copies each value before checking it; truncation ends in SIGBUS, as
-        // with every tool that maps ELF files, the dynamic linker included.
-        let bytes = unsafe { Mmap::map(&file) }.map_err(|error| OpenError::from(&error))?;
-        Ok(Self {
-            bytes,
-            inode: metadata.ino(),
-        })
+        let bytes = match file.is_ours() {
+            true => Bytes::Mapped(map(file)?),
+            false => match file.read_all(MAX_FOREIGN) {
+                Err(error) if error.raw_os_error() == Some(libc::EFBIG) => {
+                    return Err(OpenError::TooLong);
+                }
+                read => Bytes::Copied(read?),
+            },
+        };
+        let inode = file.metadata().ino();
+        Ok(Self { bytes, inode })
     }
 
-    /// Returns the bytes of the file. They may change while the file is written to, and reading
-    /// them ends in SIGBUS when it is cut short: copy what is to be kept.
+    /// Returns the bytes of the file. They may change while root or this program's user writes to it, and reading
+    /// them ends in SIGBUS if one of these cuts it short.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        match &self.bytes {
+            Bytes::Mapped(bytes) => bytes,
+            Bytes::Copied(bytes) => bytes,
+        }
     }
 
     /// Returns the inode number.
@@ -102,16 +78,19 @@ impl ImageFile {
     }
 
     /// Gives the memory of a range of bytes back to the system. They stay what they are, and are
-    /// read from the file again when next touched.
+    /// read from the file again when next touched. A copy stays where it is.
     pub fn release(&self, range: Range<usize>) {
-        let len = self.bytes.len();
+        let Bytes::Mapped(mapped) = &self.bytes else {
+            return;
+        };
+        let len = mapped.len();
         let range = range.start.min(len)..range.end.min(len);
         // SAFETY: the mapping is of a file and read-only, as `open` makes it, so that no page of it
         // differs from the file: what is dropped is read from there again when next touched, by
         // whichever thread.
         let advised = unsafe {
             let dont_need = UncheckedAdvice::DontNeed;
-            (self.bytes).unchecked_advise_range(dont_need, range.start, range.len())
+            mapped.unchecked_advise_range(dont_need, range.start, range.len())
         };
         // Where this fails, memory is used for longer, and nothing else happens.
         drop(advised);
@@ -120,8 +99,16 @@ impl ImageFile {
 
 impl AsRef<[u8]> for ImageFile {
     fn as_ref(&self) -> &[u8] {
-        &self.bytes
+        self.bytes()
     }
+}
+
+fn map(file: &RegularFile) -> io::Result<Mmap> {
+    // SAFETY: the mapping is read-only and private. Only root and this program's user may still change
+    // or truncate the file while it is mapped. Every reader treats the bytes as untrusted and copies
+    // each value before checking it; truncation ends in SIGBUS, as with every tool that maps ELF files,
+    // the dynamic linker included.
+    unsafe { Mmap::map(file.as_fd().as_raw_fd()) }
 }
 
 #[cfg(test)]
@@ -135,6 +122,24 @@ mod tests {
         file.release(4097..before.len());
         file.release(usize::MAX - 1..usize::MAX);
         assert!(before == file.bytes());
+    }
+
+    /// A mapping would end this very process.
+    #[test]
+    fn a_file_of_another_user_may_be_cut_short() {
+        rprof_testing::needs!(Root);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), vec![7; 100_000]).unwrap();
+        std::os::unix::fs::chown(file.path(), Some(65534), None).unwrap();
+        let image = ImageFile::open(file.path()).unwrap();
+        file.as_file().set_len(10).unwrap();
+        image.release(0..100_000);
+        assert_eq!(image.bytes(), vec![7; 100_000]);
+        file.as_file().set_len(MAX_FOREIGN + 1).unwrap();
+        let too_long = ImageFile::open(file.path()).err();
+        assert_eq!(too_long, Some(OpenError::TooLong));
+        std::os::unix::fs::chown(file.path(), Some(0), None).unwrap();
+        assert_eq!(ImageFile::open(file.path()).err(), None);
     }
 
     #[test]

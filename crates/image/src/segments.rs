@@ -1,8 +1,8 @@
 //! [`Segments`]: translation of file offsets to SVMAs and back.
 
-use object::Endianness;
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, ReadRef};
 
 /// A `PT_LOAD` program header (System V ABI, "Program Header").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,13 +134,13 @@ impl Segments {
         Self(segments.into())
     }
 
-    /// Reads the segments of an ELF file. Returns `None` if its header or program headers are
-    /// damaged.
+    /// Reads the segments of an ELF file: of a slice of bytes, or a [`FileReader`](crate::FileReader). Returns
+    /// `None` if its header or program headers are damaged.
     #[must_use]
-    pub fn parse(data: &[u8]) -> Option<Self> {
-        match data.get(..5)? {
-            [0x7f, b'E', b'L', b'F', 1] => of_class::<elf::FileHeader32<Endianness>>(data),
-            [0x7f, b'E', b'L', b'F', 2] => of_class::<elf::FileHeader64<Endianness>>(data),
+    pub fn parse<'data>(data: impl ReadRef<'data>) -> Option<Self> {
+        match data.read_bytes_at(0, 5).ok()? {
+            [0x7f, b'E', b'L', b'F', 1] => of_class::<elf::FileHeader32<_>>(data),
+            [0x7f, b'E', b'L', b'F', 2] => of_class::<elf::FileHeader64<_>>(data),
             _ => None,
         }
     }
@@ -241,7 +241,9 @@ impl Segments {
     }
 }
 
-fn of_class<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> Option<Segments> {
+fn of_class<'data, E: FileHeader<Endian = Endianness>>(
+    data: impl ReadRef<'data>,
+) -> Option<Segments> {
     let header = E::parse(data).ok()?;
     let endian = header.endian().ok()?;
     let headers = header.program_headers(endian, data).ok()?;

@@ -7,15 +7,15 @@
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
-use std::path::Path;
 
+use rprof_image::FileView;
 use rprof_jit::{JitDump, JitFunction, MapFile, PerfMap, is_jitdump};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or("usage: lookup FILE ADDRESS...")?;
     let path = std::fs::canonicalize(path)?;
-    let file = MapFile::open(Path::new("/"), &path, &[])?.ok_or("there is no such file")?;
+    let file = MapFile::open(&FileView::own()?, &path, &[])?.ok_or("there is no such file")?;
     let bytes = file.read()?;
     let dump = match is_jitdump(path.as_os_str().as_encoded_bytes()) {
         true => Some(JitDump::parse(&bytes)?),

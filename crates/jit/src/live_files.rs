@@ -5,7 +5,6 @@
 //! process of the same pid. So they are opened as soon as they exist, and read in the end.
 
 use std::ffi::OsStr;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -40,11 +39,8 @@ impl LiveFiles {
             None => vec![host()],
             Some(live) if has_our_root(pid) => {
                 // `/proc/PID/root` goes with the process, its files stay.
-                let host = ProcessRoot {
-                    path: host().path,
-                    ..live.clone()
-                };
-                vec![live, host]
+                let ended = live.when_ended();
+                vec![live, ended]
             }
             Some(live) => vec![live],
         };
@@ -75,6 +71,12 @@ impl LiveFiles {
                 refused(&awaited.path, &refusal);
             }
         }
+    }
+
+    /// Returns the user for whom files are opened, where it is known.
+    #[must_use]
+    pub fn user(&self) -> Option<u32> {
+        self.roots.first()?.user()
     }
 
     /// Returns the perf map.
@@ -117,8 +119,6 @@ impl AwaitedFile {
                     break;
                 }
                 Ok(None) => {}
-                // The process is just ending.
-                Err(Refusal::Unreadable(error)) if is_no_such_process(&error) => {}
                 Err(refusal) => {
                     self.is_refused = true;
                     return Err(refusal);
@@ -144,10 +144,6 @@ impl AwaitedFile {
         };
         Ok(Some(file.read()?).filter(|bytes| !bytes.is_empty()))
     }
-}
-
-fn is_no_such_process(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(libc::ESRCH)
 }
 
 #[cfg(test)]

@@ -134,6 +134,25 @@ impl PerfMap {
     }
 }
 
+/// Leaves out the lines that are no entries, for a copy of a file that a stranger chose: what cannot be read as a
+/// perf map is not kept either.
+#[must_use]
+pub fn without_bad_lines(mut bytes: Vec<u8>) -> Vec<u8> {
+    let (mut at, mut kept) = (0, 0);
+    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        let end = rest.iter().position(|byte| *byte == b'\n');
+        let len = end.map_or(rest.len(), |end| end + 1);
+        let line = rest[..len].trim_ascii_end();
+        if Entry::parse(line, 0).is_some() {
+            bytes.copy_within(at..at + len, kept);
+            kept += len;
+        }
+        at += len;
+    }
+    bytes.truncate(kept);
+    bytes
+}
+
 impl Entry {
     fn parse(line: &[u8], begins: usize) -> Option<Self> {
         let first = line.iter().position(|byte| *byte == b' ')?;
@@ -205,6 +224,17 @@ mod tests {
 
     fn named(map: &PerfMap, avma: u64) -> Option<String> {
         map.lookup(avma).map(|found| found.name.into_owned())
+    }
+
+    #[test]
+    fn a_copy_has_the_lines_that_are_entries_and_no_others() {
+        let text =
+            b"1000 10 one\nroot:$6$MADEUP:1:2\n\n zz 10 x\n2000 20 two\r\n3000 30\n4000 40 four";
+        let copy = without_bad_lines(text.to_vec());
+        assert_eq!(copy, b"1000 10 one\n2000 20 two\r\n4000 40 four");
+        let (all, kept) = (PerfMap::parse(text.to_vec()), PerfMap::parse(copy));
+        assert_eq!((all.len(), kept.len(), kept.bad_lines()), (3, 3, 0));
+        assert!(without_bad_lines(b"secret\n".to_vec()).is_empty());
     }
 
     #[test]

@@ -1,25 +1,27 @@
-//! [`ProcessRoot`]: the file system as a process sees it, and who may own what is read there.
+//! [`ProcessRoot`]: the file system as a process sees it, and the rights with which it is read.
 //!
 //! Runtimes name their files as they see them: below their own root, and by the pid that they have
 //! in their own namespace.
 
 use std::fs::Metadata;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use rprof_image::{Credentials, FileView};
 use rprof_launch::procfs::Procfs;
 
 use crate::source::{MapFile, Refusal};
 
-/// The root that paths of a process are resolved in.
+/// Root that paths of a process are resolved in, and whose files are read there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessRoot {
-    /// Folder that is the process's `/`, as seen from here.
-    pub path: PathBuf,
+    /// Process whose root it is, as it is numbered here; `None` for this program's own root.
+    live: Option<u32>,
     /// Pid of the process in its own namespace.
     pub pid: i32,
-    /// Users that its files may belong to, besides root and the user of this program.
-    pub owners: Vec<u32>,
+    /// Rights of the process, where they are known.
+    credentials: Option<Credentials>,
 }
 
 impl ProcessRoot {
@@ -27,13 +29,13 @@ impl ProcessRoot {
     /// more.
     #[must_use]
     pub fn of_live(pid: i32) -> Option<Self> {
-        let (proc, id) = (Procfs::default(), u32::try_from(pid).ok()?);
-        let owner = proc.owner(id)?;
-        let inside = proc.status(id)?.innermost_id;
+        let id = u32::try_from(pid).ok()?;
+        let status = Procfs::default().status(id)?;
+        let inside = status.innermost_id.and_then(|id| id.try_into().ok());
         Some(Self {
-            path: proc.root_of(id),
-            pid: inside.and_then(|id| id.try_into().ok()).unwrap_or(pid),
-            owners: vec![owner],
+            live: Some(id),
+            pid: inside.unwrap_or(pid),
+            credentials: Credentials::of_process(&status),
         })
     }
 
@@ -41,9 +43,17 @@ impl ProcessRoot {
     #[must_use]
     pub fn host(pid: i32) -> Self {
         Self {
-            path: PathBuf::from("/"),
+            live: None,
             pid,
-            owners: Vec::new(),
+            credentials: None,
+        }
+    }
+
+    /// Returns the same root as it is when the process has ended, for one that sees this program's files.
+    pub(crate) fn when_ended(&self) -> Self {
+        Self {
+            live: None,
+            ..self.clone()
         }
     }
 
@@ -61,6 +71,11 @@ impl ProcessRoot {
         live.into_iter().chain([Self::host(pid)]).collect()
     }
 
+    /// Returns the user for whom files are opened, where it is known.
+    pub(crate) fn user(&self) -> Option<u32> {
+        self.credentials.as_ref().map(Credentials::user)
+    }
+
     /// Returns the usual path of the process's perf map, as the process names it.
     #[must_use]
     pub fn perf_map_path(&self) -> PathBuf {
@@ -72,8 +87,22 @@ impl ProcessRoot {
     /// # Errors
     /// [`Refusal`], if it is none that may be read.
     pub fn open(&self, path: &Path) -> Result<Option<MapFile>, Refusal> {
-        MapFile::open(&self.path, path, &self.owners)
+        let view = match self.live {
+            Some(pid) => FileView::of_process(pid),
+            None => FileView::of_ended_process(self.credentials.clone()),
+        };
+        let view = match view {
+            // The process has ended, or is just ending.
+            Err(error) if is_no_such_process(&error) => return Ok(None),
+            view => view.map_err(Refusal::Unreadable)?,
+        };
+        let owner = view.credentials().map(Credentials::user);
+        MapFile::open(&view, path, owner.as_slice())
     }
+}
+
+fn is_no_such_process(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT))
 }
 
 /// Returns true if a process has the same root in the same mount namespace as this program.
@@ -95,7 +124,7 @@ mod tests {
     fn this_process_is_alive_and_started_a_while_ago() {
         let us = std::process::id() as i32;
         let seen = ProcessRoot::of_live(us).unwrap();
-        assert_eq!(seen.owners, [rustix::process::geteuid().as_raw()]);
+        assert_eq!(seen.credentials, Some(Credentials::own()));
         assert!(seen.pid > 0 && seen.pid <= us);
         assert!(has_our_root(us));
         assert!(start_time(us).unwrap() < SystemTime::now());

@@ -1,15 +1,12 @@
 //! [`MapFile`]: opening a file that a stranger may have put there.
 //!
 //! `/tmp` is anybody's, and within a container all is. So the path is resolved within the
-//! process's own root, its last part is no symbolic link, and what it leads to is looked at
-//! before it is opened: a FIFO would hang us, and opening a device can have effects.
+//! process's own root, its last part is no symbolic link, what it leads to is looked at
+//! before it is opened, and that is done with the rights of the process ([`FileView`]).
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
-use std::fs::{File, OpenOptions};
+use rprof_image::{FileView, OpenError, RegularFile};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Maximum length of a file that is read, in bytes.
@@ -34,7 +31,10 @@ pub enum Refusal {
     /// Too long, be it with holes.
     #[error("it has {0} bytes, and at most {MAX_BYTES} are read")]
     TooLong(u64),
-    /// The system refused to open or read it.
+    /// The process, or this program, may not open it.
+    #[error("it cannot be opened: {0}")]
+    NotOpened(OpenError),
+    /// The system refused to read it.
     #[error("it cannot be read: {0}")]
     Unreadable(io::Error),
 }
@@ -42,24 +42,22 @@ pub enum Refusal {
 /// A perf map or jitdump that was opened, and may be used.
 #[derive(Debug)]
 pub struct MapFile {
-    file: File,
+    file: RegularFile,
     path: PathBuf,
 }
 
 impl MapFile {
-    /// Opens `path`, which is absolute, as a process sees it whose root is `root`
-    /// (`/proc/PID/root`, or `/`). Its owner has to be one of `owners`, or root, or whoever
-    /// runs this. `None` where there is nothing of that name.
+    /// Opens `path`, which is absolute, as a process sees it, with the rights of its `view`. Its owner has to be
+    /// one of `owners`, or root, or whoever runs this. `None` where there is nothing of that name.
     ///
     /// # Errors
     /// [`Refusal`].
-    pub fn open(root: &Path, path: &Path, owners: &[u32]) -> Result<Option<Self>, Refusal> {
-        let place = match resolve(root, path) {
-            Ok(place) => place,
-            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(None),
-            Err(error) => return Err(Refusal::Unreadable(error.into())),
+    pub fn open(view: &FileView, path: &Path, owners: &[u32]) -> Result<Option<Self>, Refusal> {
+        let located = match view.locate(path) {
+            Err(OpenError::NoSuchFile) => return Ok(None),
+            located => located.map_err(Refusal::NotOpened)?,
         };
-        let metadata = place.metadata().map_err(Refusal::Unreadable)?;
+        let metadata = located.metadata();
         if metadata.is_symlink() {
             return Err(Refusal::SymbolicLink);
         }
@@ -78,12 +76,7 @@ impl MapFile {
         if metadata.len() > MAX_BYTES {
             return Err(Refusal::TooLong(metadata.len()));
         }
-        // The very file that was looked at.
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC)
-            .open(format!("/proc/self/fd/{}", place.as_raw_fd()))
-            .map_err(Refusal::Unreadable)?;
+        let file = view.open(&located).map_err(Refusal::NotOpened)?;
         let path = path.to_owned();
         Ok(Some(Self { file, path }))
     }
@@ -99,7 +92,7 @@ impl MapFile {
     /// # Errors
     /// [`Refusal`], also where there are too many.
     pub fn len(&self) -> Result<u64, Refusal> {
-        match self.file.metadata().map_err(Refusal::Unreadable)?.len() {
+        match self.file.current_len().map_err(Refusal::Unreadable)? {
             len if len > MAX_BYTES => Err(Refusal::TooLong(len)),
             len => Ok(len),
         }
@@ -119,16 +112,8 @@ impl MapFile {
     /// # Errors
     /// [`Refusal::Unreadable`].
     pub fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<usize, Refusal> {
-        let mut have = 0;
-        while have < bytes.len() {
-            match self.file.read_at(&mut bytes[have..], offset + have as u64) {
-                Ok(0) => break,
-                Ok(more) => have += more,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Refusal::Unreadable(error)),
-            }
-        }
-        Ok(have)
+        let read = self.file.read_at(bytes, offset);
+        read.map_err(Refusal::Unreadable)
     }
 
     /// Reads its contents as they are by now.
@@ -136,47 +121,22 @@ impl MapFile {
     /// # Errors
     /// [`Refusal`]: it may have grown since it was opened.
     pub fn read(&self) -> Result<Vec<u8>, Refusal> {
-        // Not longer than it was: a file that grows as fast as it is read has no end.
-        let mut bytes = vec![0; self.len()? as usize];
-        let have = self.read_at(&mut bytes, 0)?;
-        bytes.truncate(have);
-        Ok(bytes)
-    }
-}
-
-/// Resolves a path within a root, to a descriptor that is not open for reading (`O_PATH`).
-fn resolve(root: &Path, path: &Path) -> rustix::io::Result<File> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let root_fd = rustix::fs::open(root, folder, Mode::empty())?;
-    let inside = path.strip_prefix("/").unwrap_or(path);
-    // Links on the way, such as /tmp itself, lead to where they lead for the process.
-    let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    match rustix::fs::openat2(&root_fd, inside, flags, Mode::empty(), within) {
-        // Linux before 5.6, or a filter of system calls: by the names alone, and none of them
-        // a link.
-        Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {
-            let mut at = root_fd;
-            for part in inside.components() {
-                let name = part.as_os_str();
-                if name.as_bytes() == b".." {
-                    return Err(rustix::io::Errno::NOENT);
-                }
-                at = rustix::fs::openat(&at, name, flags, Mode::empty())?;
-            }
-            Ok(at.into())
-        }
-        found => found.map(File::from),
+        self.len()?;
+        let read = self.file.read_all(MAX_BYTES);
+        read.map_err(Refusal::Unreadable)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::Mode;
+    use std::fs::File;
     use std::os::unix::fs::symlink;
 
     fn why(root: &Path, path: &str) -> String {
-        match MapFile::open(root, Path::new(path), &[]) {
+        let view = FileView::beneath(root).unwrap();
+        match MapFile::open(&view, Path::new(path), &[]) {
             Ok(None) => "nothing".into(),
             Ok(Some(file)) => String::from_utf8(file.read().unwrap()).unwrap(),
             Err(refusal) => refusal.to_string(),
@@ -232,7 +192,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("map");
         std::fs::write(&path, "1 ").unwrap();
-        let held = MapFile::open(folder.path(), Path::new("/map"), &[]);
+        let view = FileView::beneath(folder.path()).unwrap();
+        let held = MapFile::open(&view, Path::new("/map"), &[]);
         let held = held.unwrap().unwrap();
         std::fs::write(&path, "1 2 three").unwrap();
         std::fs::remove_file(&path).unwrap();

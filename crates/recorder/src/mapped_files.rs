@@ -13,7 +13,15 @@ pub(crate) fn mapped_file(image: &Image, range: Range<u64>, pid: Pid) -> MappedF
         path: (image.kind != ImageKind::Memfd).then(|| image.path_without_deleted()),
         identity: match image.identity {
             ImageIdentity::BuildId(id) => FileIdentity::BuildId(id),
-            ImageIdentity::Inode { inode, .. } => FileIdentity::Inode(inode),
+            ImageIdentity::Inode {
+                major,
+                minor,
+                inode,
+                ..
+            } => FileIdentity::Inode {
+                device: (major, minor),
+                inode,
+            },
             ImageIdentity::PathOnly => FileIdentity::Unknown,
         },
     }

@@ -241,7 +241,7 @@ impl Symbolizer {
                 let file = ImageFile::open(&self.debug_files.place(path)).ok()?;
                 build_id_of(file.bytes())
             }
-            ImageSource::Vdso => build_id_of(&rprof_image::vdso_image()?),
+            ImageSource::Vdso => build_id_of(&rprof_image::vdso_image()?[..]),
         }
     }
 

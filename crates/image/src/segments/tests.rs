@@ -116,12 +116,12 @@ fn bounds_are_where_another_segment_answers() {
 #[test]
 fn headers_are_read_from_the_file() {
     let program = std::fs::read("/proc/self/exe").unwrap();
-    let segments = Segments::parse(&program).unwrap();
+    let segments = Segments::parse(&program[..]).unwrap();
     assert!(segments.code().count() > 0 && segments.code_start() > 0);
     for len in [0, 4, 5, 63] {
         assert!(Segments::parse(&program[..len]).is_none());
     }
-    assert!(Segments::parse(&[0; 64]).is_none());
+    assert!(Segments::parse(&[0; 64][..]).is_none());
 }
 
 #[test]

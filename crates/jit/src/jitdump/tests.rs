@@ -257,7 +257,7 @@ fn a_dump_is_read_while_it_grows() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("jit-1.dump");
     let open = || {
-        let opened = MapFile::open(std::path::Path::new("/"), &path, &[]).unwrap();
+        let opened = MapFile::open(&rprof_image::FileView::own().unwrap(), &path, &[]).unwrap();
         LiveDump::new(opened.unwrap()).unwrap()
     };
     let bytes = unwound(false);

@@ -8,6 +8,12 @@ pub struct TaskStatus {
     pub process: Option<u32>,
     /// The second number of `Uid`: effective user.
     pub effective_user: Option<u32>,
+    /// `Uid`: real, effective, saved and file system user.
+    pub users: Option<[u32; 4]>,
+    /// `Gid`: real, effective, saved and file system group.
+    pub groups: Option<[u32; 4]>,
+    /// `Groups`: supplementary groups.
+    pub supplementary_groups: Vec<u32>,
     /// The last number of `NSpid`: id in the task's own, innermost PID namespace (Linux 4.1).
     pub innermost_id: Option<u32>,
 }
@@ -15,16 +21,23 @@ pub struct TaskStatus {
 impl TaskStatus {
     /// Parses a status. Its bytes need not be UTF-8, as the thread's name is among them; line breaks in
     /// a name are escaped.
-    pub(super) fn parse(status: &[u8]) -> TaskStatus {
+    pub fn parse(status: &[u8]) -> TaskStatus {
         let status = String::from_utf8_lossy(status);
         let numbers = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name));
             let words = line.unwrap_or_default().split_ascii_whitespace();
             words.map(|word| word.parse().ok())
         };
+        let four = |name: &str| -> Option<[u32; 4]> {
+            let all: Option<Vec<u32>> = numbers(name).collect();
+            all?.try_into().ok()
+        };
         TaskStatus {
             process: numbers("Tgid:").next().flatten(),
             effective_user: numbers("Uid:").nth(1).flatten(),
+            users: four("Uid:"),
+            groups: four("Gid:"),
+            supplementary_groups: numbers("Groups:").flatten().collect(),
             innermost_id: numbers("NSpid:").next_back().flatten(),
         }
     }
@@ -36,13 +49,16 @@ mod tests {
 
     #[test]
     fn lines_are_found_by_their_names() {
-        let text = b"Name:\tTgid: \xff 9\nTgid:\t70\nNgid:\t0\nPid:\t71\nUid:\t1\t1000\t1\t1\nNSpid:\t71\t5\n";
+        let text = b"Name:\tTgid: \xff 9\nTgid:\t70\nNgid:\t0\nPid:\t71\nUid:\t1\t1000\t1\t2\nGid:\t3\t4\t5\t6\nNSpid:\t71\t5\nGroups:\t7 8 \n";
         let status = TaskStatus::parse(text);
         let expected = (Some(70), Some(1000), Some(5));
         assert_eq!(
             (status.process, status.effective_user, status.innermost_id),
             expected
         );
+        assert_eq!(status.users, Some([1, 1000, 1, 2]));
+        assert_eq!(status.groups, Some([3, 4, 5, 6]));
+        assert_eq!(status.supplementary_groups, [7, 8]);
         assert_eq!(
             TaskStatus::parse(b"Tgid:\nUid: x y\n"),
             TaskStatus::default()

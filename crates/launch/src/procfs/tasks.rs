@@ -101,7 +101,7 @@ impl Procfs {
     }
 
     /// Returns the folder of a process or thread. That of a thread is not listed, and can be opened.
-    fn folder(&self, id: u32) -> PathBuf {
+    pub fn folder(&self, id: u32) -> PathBuf {
         self.root.join(id.to_string())
     }
 }

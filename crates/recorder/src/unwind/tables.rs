@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crossbeam_channel::Sender;
-use rprof_image::vdso_image;
+use rprof_image::{FileReader, vdso_image};
 use rprof_jit::JitUnwindTables;
 use rprof_processes::{Image, ImageKind, LiveMapping, Pid};
 use rprof_unwind::UnwindTable;
@@ -102,7 +102,7 @@ fn open(image: &Image, mapping: &LiveMapping, pid: Pid) -> Option<UnwindTable> {
         // Memory with a file descriptor may well hold an ELF image.
         ImageKind::File | ImageKind::Deleted | ImageKind::Memfd => {
             let file = mapped_file(image, mapping.start..mapping.end, pid).open()?;
-            UnwindTable::parse(file.bytes()).ok()
+            UnwindTable::read(&FileReader::new(&file)).ok()
         }
         _ => None,
     }

@@ -5,7 +5,7 @@ use crate::{Arch, TableError};
 use gimli::{BaseAddresses, EhFrameHdr, LittleEndian, Pointer};
 use object::elf::{EM_AARCH64, EM_X86_64, FileHeader64, PT_GNU_EH_FRAME};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
-use object::{CompressedData, CompressionFormat};
+use object::{CompressedData, CompressionFormat, ReadRef};
 use rprof_image::Segments;
 use std::borrow::Cow;
 
@@ -38,7 +38,7 @@ pub(crate) struct Section<'a> {
 }
 
 impl<'a> Elf<'a> {
-    pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, TableError> {
+    pub(crate) fn parse(bytes: impl ReadRef<'a>) -> Result<Self, TableError> {
         let header = header(bytes)?;
         let endian = object::LittleEndian;
         let arch = match header.e_machine(endian) {
@@ -73,7 +73,7 @@ impl<'a> Elf<'a> {
     }
 
     /// Reads the section headers. Missing or damaged ones leave everything as it was.
-    fn read_sections(&mut self, header: &Header, bytes: &'a [u8]) {
+    fn read_sections(&mut self, header: &Header, bytes: impl ReadRef<'a>) {
         let endian = object::LittleEndian;
         let Ok(sections) = header.sections(endian, bytes) else {
             return;
@@ -110,7 +110,7 @@ impl<'a> Elf<'a> {
 
     /// `.eh_frame` as `.eh_frame_hdr` at `svma` tells where it is. Its end is not known: entries
     /// are read up to the terminator, or as many as the header's table has.
-    fn eh_frame_behind(&self, bytes: &'a [u8], svma: u64) -> Option<Section<'a>> {
+    fn eh_frame_behind(&self, bytes: impl ReadRef<'a>, svma: u64) -> Option<Section<'a>> {
         let hdr = self.mapped(bytes, svma)?;
         let bases = BaseAddresses::default().set_eh_frame_hdr(svma);
         let hdr = EhFrameHdr::new(hdr, LittleEndian).parse(&bases, 8).ok()?;
@@ -126,20 +126,29 @@ impl<'a> Elf<'a> {
     }
 
     /// Returns the bytes mapped at this address, up to the end of the segment.
-    fn mapped(&self, bytes: &'a [u8], svma: u64) -> Option<&'a [u8]> {
+    fn mapped(&self, bytes: impl ReadRef<'a>, svma: u64) -> Option<&'a [u8]> {
         let (offset, left) = self.segments.offset_of_svma(svma)?;
-        let bytes = bytes.get(usize::try_from(offset).ok()?..)?;
-        let len = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
-        bytes.get(..len)
+        part(bytes, offset, left)
     }
 }
 
-fn header(bytes: &[u8]) -> Result<&Header, TableError> {
-    if !bytes.starts_with(&object::elf::ELFMAG) {
+/// Longest part of a file that is read at once.
+const MAX_PART: u64 = 64 << 20;
+
+/// Returns the bytes of a file from an offset on: `len` of them, or as many as there are, and at most 64 MiB.
+pub(super) fn part<'a>(bytes: impl ReadRef<'a>, offset: u64, len: u64) -> Option<&'a [u8]> {
+    let left = bytes.len().ok()?.checked_sub(offset)?;
+    let len = len.min(left).min(MAX_PART);
+    bytes.read_bytes_at(offset, len).ok()
+}
+
+fn header<'a>(bytes: impl ReadRef<'a>) -> Result<&'a Header, TableError> {
+    let start = bytes.read_bytes_at(0, 6).unwrap_or_default();
+    if !start.starts_with(&object::elf::ELFMAG) {
         return Err(TableError::NotAnElf);
     }
     // EI_CLASS and EI_DATA: 64 bits, little endian.
-    if bytes.get(4..6) != Some(&[2, 1]) {
+    if start.get(4..6) != Some(&[2, 1]) {
         return Err(TableError::WrongClass);
     }
     Header::parse(bytes).map_err(|_| TableError::NotAnElf)
@@ -149,7 +158,7 @@ fn header(bytes: &[u8]) -> Result<&Header, TableError> {
 /// debug files, which keep the headers only) or do not decompress.
 fn contents<'a>(
     section: &object::elf::SectionHeader64<object::LittleEndian>,
-    bytes: &'a [u8],
+    bytes: impl ReadRef<'a>,
     name: &[u8],
 ) -> Option<Cow<'a, [u8]>> {
     let endian = object::LittleEndian;
@@ -160,8 +169,6 @@ fn contents<'a>(
     let compressed = match section.compression(endian, bytes).ok()? {
         Some((header, offset, size)) => {
             use object::read::elf::CompressionHeader;
-            let start = usize::try_from(offset).ok()?;
-            let end = start.checked_add(usize::try_from(size).ok()?)?;
             let format = match header.ch_type(endian) {
                 object::elf::ELFCOMPRESS_ZLIB => CompressionFormat::Zlib,
                 object::elf::ELFCOMPRESS_ZSTD => CompressionFormat::Zstandard,
@@ -169,7 +176,7 @@ fn contents<'a>(
             };
             CompressedData {
                 format,
-                data: bytes.get(start..end)?,
+                data: bytes.read_bytes_at(offset, size).ok()?,
                 uncompressed_size: header.ch_size(endian),
             }
         }

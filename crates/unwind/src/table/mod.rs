@@ -19,7 +19,8 @@ pub(crate) use rule::{Cfa, Value};
 use crate::{Arch, TableError};
 use cfi::Cfi;
 use elf::{Elf, Section};
-use rprof_image::{Segment, Segments};
+use object::ReadRef;
+use rprof_image::{FileReader, Segment, Segments};
 use std::borrow::Cow;
 use std::ops::Range;
 use undescribed::UndescribedCode;
@@ -77,6 +78,19 @@ impl UnwindTable {
     /// information the table is empty, which [`has_cfi`](Self::has_cfi) tells. Entries that are
     /// damaged are left out.
     pub fn parse(bytes: &[u8]) -> Result<Self, TableError> {
+        Self::parse_parts(bytes)
+    }
+
+    /// Parses an ELF file, of which only those parts are read that are needed, as [`parse`](Self::parse) does.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError`].
+    pub fn read(file: &FileReader<'_>) -> Result<Self, TableError> {
+        Self::parse_parts(file)
+    }
+
+    fn parse_parts<'data>(bytes: impl ReadRef<'data>) -> Result<Self, TableError> {
         let mut elf = Elf::parse(bytes)?;
         let base = elf.segments.code_start();
         let eh_frame = elf.eh_frame.take();

@@ -5,7 +5,9 @@
 //! they begin lies what was left there by others: 0 in most threads, stale addresses in the
 //! first one. So these calls are where a stack begins.
 
+use super::elf::part;
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
+use object::ReadRef;
 use rprof_image::Segments;
 
 /// Maximum number of instructions between the new stack pointer and the call; `asmcgocall` has 8.
@@ -14,17 +16,15 @@ const MAX_INSTRUCTIONS: usize = 12;
 const MAX_KEPT: usize = 256;
 
 /// SVMAs behind such calls, sorted.
-pub(crate) fn find(bytes: &[u8], segments: &Segments) -> Box<[u64]> {
+pub(crate) fn find<'data>(bytes: impl ReadRef<'data>, segments: &Segments) -> Box<[u64]> {
     let mut found = Vec::new();
     // Segments may overlap in a file that is damaged.
-    let mut left = bytes.len();
+    let mut left = bytes.len().map_or(0, |len| len as usize);
     for segment in segments.code() {
         let (start, end) = (segment.svma, segment.svma.saturating_add(segment.file_size));
-        let code = segments.offset_of_svma(start).and_then(|(offset, mapped)| {
-            let len = usize::try_from(mapped.min(end.checked_sub(start)?)).ok()?;
-            let code = bytes.get(usize::try_from(offset).ok()?..)?;
-            Some(code.get(..len).unwrap_or(code))
-        });
+        let code = segments
+            .offset_of_svma(start)
+            .and_then(|(offset, mapped)| part(bytes, offset, mapped.min(end.checked_sub(start)?)));
         let code = code.unwrap_or(&[]);
         let code = code.get(..left).unwrap_or(code);
         left -= code.len();

@@ -1,5 +1,7 @@
 //! The code of an image that no FDE describes, of which the unwinder reads what it does.
 
+use super::elf::part;
+use object::ReadRef;
 use rprof_image::Segments;
 
 /// Maximum number of bytes that are kept of one image. Images with more are those without any call frame
@@ -17,7 +19,11 @@ pub(crate) struct UndescribedCode {
 
 impl UndescribedCode {
     /// Copies the parts of the executable segments that are not in `described`, ranges of SVMAs in any order.
-    pub(crate) fn new(bytes: &[u8], segments: &Segments, mut described: Vec<(u64, u64)>) -> Self {
+    pub(crate) fn new<'data>(
+        bytes: impl ReadRef<'data>,
+        segments: &Segments,
+        mut described: Vec<(u64, u64)>,
+    ) -> Self {
         described.sort_unstable();
         let mut gaps: Vec<(u64, u64)> = Vec::new();
         for segment in segments.code() {
@@ -46,10 +52,8 @@ impl UndescribedCode {
         }
         let copy = |&(start, end): &(u64, u64)| {
             let (offset, left) = segments.offset_of_svma(start)?;
-            let offset = usize::try_from(offset).ok()?;
-            let len = usize::try_from(left.min(end - start)).ok()?;
-            let bytes = bytes.get(offset..)?;
-            Some((start, bytes.get(..len).unwrap_or(bytes).into()))
+            let bytes = part(bytes, offset, left.min(end - start))?;
+            Some((start, bytes.into()))
         };
         let mut stretches: Vec<(u64, Box<[u8]>)> = gaps.iter().filter_map(copy).collect();
         stretches.sort_unstable_by_key(|(start, _)| *start);
