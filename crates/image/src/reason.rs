@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::open::OpenError;
+use crate::open_error::OpenError;
 
 /// Reason for which a frame has no name. An unknown name is a value: it is counted, shown, and
 /// often has a remedy.

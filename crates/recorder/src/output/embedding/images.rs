@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::Metadata;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rprof_image::{ImageFile, build_id_of};
+use rprof_image::{FileIdentity, FileView, LastLink, LocatedFile, RegularFile, Segments};
 use rprof_perfdata::features::embedded::compress;
 use rprof_perfdata::{EmbeddedFile, EmbeddedKind};
 use rprof_processes::{Image, ImageIdentity, ImageKind, Pid};
@@ -41,7 +41,7 @@ pub(super) struct HeldImages {
 #[derive(Debug)]
 struct HeldImage {
     image: Image,
-    file: File,
+    file: RegularFile,
     device: (u32, u32),
     inode: u64,
     /// True if its path led to it from here when that was last looked at.
@@ -102,7 +102,7 @@ impl HeldImages {
             if held.is_here {
                 continue;
             }
-            let len = held.file.metadata().map_or(0, |metadata| metadata.len());
+            let len = held.file.current_len().unwrap_or(0);
             if len > LONGEST || bytes + len > MOST_BYTES {
                 notices.push(Notice::ImageTooLong {
                     path: path_of(&held.image.path),
@@ -110,7 +110,7 @@ impl HeldImages {
                 });
                 continue;
             }
-            if let Some(file) = held.embed(len) {
+            if let Some(file) = held.embed() {
                 bytes += len;
                 files.push(file);
             }
@@ -133,24 +133,24 @@ impl HeldImage {
             return false;
         }
         let path = Path::new(OsStr::from_bytes(&self.image.path));
-        let (Ok(here), Ok(ours)) = (std::fs::metadata(path), self.file.metadata()) else {
+        let Ok(here) = LocatedFile::at(path, LastLink::Follow) else {
             return false;
         };
-        if (here.dev(), here.ino()) == (ours.dev(), ours.ino()) {
+        let id = |metadata: &Metadata| (metadata.dev(), metadata.ino());
+        if id(here.metadata()) == id(self.file.metadata()) {
             return true;
         }
         // Another file with the same build-id is the same build.
         let ImageIdentity::BuildId(wanted) = self.image.identity else {
             return false;
         };
-        let file = ImageFile::open(path).ok();
-        let id = file.and_then(|file| build_id_of(file.bytes()));
-        id.is_some_and(|id| id.as_bytes().starts_with(wanted.as_bytes()))
+        let file = here.open();
+        file.is_ok_and(|file| FileIdentity::BuildId(wanted).is(&file))
     }
 
-    fn embed(&self, len: u64) -> Option<EmbeddedFile<'static>> {
-        let mut bytes = vec![0; len as usize];
-        self.file.read_exact_at(&mut bytes, 0).ok()?;
+    fn embed(&self) -> Option<EmbeddedFile<'static>> {
+        let bytes = self.file.read_all(LONGEST).ok()?;
+        Segments::parse(&bytes[..])?;
         let build_id = match self.image.identity {
             ImageIdentity::BuildId(id) => id.as_bytes().to_vec(),
             _ => Vec::new(),
@@ -163,7 +163,7 @@ impl HeldImage {
             inode: self.inode,
             build_id: Cow::Owned(build_id),
             path: Cow::Owned(self.image.path.to_vec()),
-            len,
+            len: bytes.len() as u64,
             compressed: Cow::Owned(compress(&bytes).ok()?),
         })
     }
@@ -186,14 +186,8 @@ fn path_of(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }
 
-/// Opens the file that is mapped there.
-fn open(image: &Image, range: Range<u64>, pid: Pid) -> Option<File> {
-    let mapped = mapped_file(image, range, pid);
-    mapped.candidates().find_map(|candidate| {
-        // Looked at before it is opened for reading.
-        let checked = mapped.open_at(&candidate)?;
-        let file = File::open(&candidate.path).ok()?;
-        let is_same = file.metadata().is_ok_and(|m| m.ino() == checked.inode());
-        is_same.then_some(file)
-    })
+/// Opens the file that is mapped there, as its process may.
+fn open(image: &Image, range: Range<u64>, pid: Pid) -> Option<RegularFile> {
+    let view = FileView::of_process(u32::try_from(pid.0).ok()?).ok()?;
+    mapped_file(image, range, pid).open_to_copy(&view).ok()
 }
