@@ -15,18 +15,26 @@ fn text<'p>(out: String, payload: &Payload<'_>) -> Value<'p> {
     }
 }
 
+/// Returns the number and the table to look it up in, if both are known and the payload's budget covers a look
+/// at each entry.
+fn paid<'t>(
+    value: &Value<'_>,
+    table: Option<&'t Table>,
+    payload: &Payload<'_>,
+) -> Option<(Number, &'t Table)> {
+    let (value, table) = (value.number()?, table?);
+    payload.spend(table.entries.len()).then_some((value, table))
+}
+
 /// Returns the names of the flags that are set, and what is left over as a number.
 pub(crate) fn flags<'p>(
     value: &Value<'_>,
     table: Option<&Table>,
     payload: &Payload<'_>,
 ) -> Value<'p> {
-    let (Some(value), Some(table)) = (value.number(), table) else {
+    let Some((value, table)) = paid(value, table, payload) else {
         return Value::Unknown;
     };
-    if !payload.spend(table.entries.len()) {
-        return Value::Unknown;
-    }
     let (mut left, mut out) = (value.bits, String::new());
     let mut first = true;
     let mut delimit = |out: &mut String| {
@@ -54,12 +62,9 @@ pub(crate) fn symbolic<'p>(
     table: Option<&Table>,
     payload: &Payload<'_>,
 ) -> Value<'p> {
-    let (Some(value), Some(table)) = (value.number(), table) else {
+    let Some((value, table)) = paid(value, table, payload) else {
         return Value::Unknown;
     };
-    if !payload.spend(table.entries.len()) {
-        return Value::Unknown;
-    }
     // Tables are written with 32-bit numbers for negative values.
     let same = |key: u64| key == value.bits || key as i32 as u64 == value.bits;
     let name = table.entries.iter().find(|(key, _)| same(*key));

@@ -177,27 +177,26 @@ impl Cfi {
         let last = (first + block::FDES).min(self.offsets.len());
         let offsets = self.offsets.get(first..last).unwrap_or(&[]);
         let end = self.starts.get(number + 1).copied().unwrap_or(u32::MAX);
-        if self.eh {
-            let section = eh_frame(&self.bytes, self.arch);
-            Compiler {
-                section: &section,
-                bases: &self.bases,
-                arch: self.arch,
-                base: self.base,
-                cies: Cies::new(),
-            }
-            .block(offsets, end)
-        } else {
-            let section = debug_frame(&self.bytes, self.arch);
-            Compiler {
-                section: &section,
-                bases: &self.bases,
-                arch: self.arch,
-                base: self.base,
-                cies: Cies::new(),
-            }
-            .block(offsets, end)
+        match self.eh {
+            true => self.compile_in(&eh_frame(&self.bytes, self.arch), offsets, end),
+            false => self.compile_in(&debug_frame(&self.bytes, self.arch), offsets, end),
         }
+    }
+
+    fn compile_in<'a, S: UnwindSection<Slice<'a>>>(
+        &self,
+        section: &S,
+        offsets: &[u32],
+        end: u32,
+    ) -> Block {
+        Compiler {
+            section,
+            bases: &self.bases,
+            arch: self.arch,
+            base: self.base,
+            cies: Cies::new(),
+        }
+        .block(offsets, end)
     }
 
     pub(crate) fn fdes(&self) -> usize {
