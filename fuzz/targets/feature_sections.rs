@@ -6,7 +6,7 @@
 use rprof_perfdata::{Feature, FeatureSections};
 use rprof_records::Endian;
 
-use crate::readers::read_all;
+use super::readers::read_all;
 
 /// Numbers up to here are tried, besides those beyond.
 const NUMBERS: u32 = 40;

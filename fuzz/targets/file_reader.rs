@@ -10,7 +10,7 @@ use std::path::Path;
 use rprof_perfdata::{Mode, PerfData, RecordAt, UserRecord, rewrite, rewrite_pipe};
 use rprof_records::{Record, RecordType};
 
-use crate::readers::read_all;
+use super::readers::read_all;
 
 /// Compressed records of a few bytes can hold gigabytes. Reading them takes no
 /// memory, but time: the target stops here.

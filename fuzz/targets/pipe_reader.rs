@@ -2,7 +2,7 @@
 //!
 //! Input: one byte of options (bit 0: big-endian), then the records.
 
-use crate::file_reader;
+use super::file_reader;
 
 pub(crate) fn run(data: &[u8]) {
     let Some((options, records)) = data.split_first() else {

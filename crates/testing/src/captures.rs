@@ -35,3 +35,20 @@ pub fn corpus_file(name: &str) -> Option<PathBuf> {
     assert!(path.exists(), "{} is missing", path.display());
     Some(path)
 }
+
+/// All recordings of the corpus, sorted by path; none where there is no corpus.
+///
+/// # Panics
+/// If the corpus has no folder `perfdata`.
+#[track_caller]
+pub fn recordings() -> Vec<PathBuf> {
+    let corpus = corpus_file("perfdata");
+    let origins = corpus.map(|corpus| std::fs::read_dir(corpus).expect("a folder"));
+    let mut files: Vec<PathBuf> = (origins.into_iter().flatten())
+        .filter_map(|origin| std::fs::read_dir(origin.ok()?.path()).ok())
+        .flatten()
+        .filter_map(|file| Some(file.ok()?.path()))
+        .collect();
+    files.sort();
+    files
+}

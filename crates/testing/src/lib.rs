@@ -3,7 +3,8 @@
 //! - [`needs!`], [`has`] and [`Need`]: tools, permissions and kernel features that a machine may lack.
 //! - [`skip`] and [`inapplicable`]: a test that cannot test here says so, is counted, and is listed when
 //!   its binary ends. With `RPROF_REQUIRE_TOOLS=1` a skip is a failure.
-//! - [`corpus`]: the folder of recorded files that `RPROF_CORPUS` names.
+//! - [`corpus`]: the folder of recorded files that `RPROF_CORPUS` names; [`recordings`]: all of them.
+//! - [`compile()`]: programs that are compiled once.
 //! - [`Random`]: one generator of pseudo-random numbers, the same on every machine.
 //! - [`Tether`]: processes that do not outlive the test that started them.
 //! - [`Setting`]: settings of the machine that are restored, whatever ends the test.
@@ -11,6 +12,7 @@
 //! The crate depends on no other crate of the workspace, so that each of them can use it.
 
 mod captures;
+mod compile;
 mod need;
 mod random;
 mod setting;
@@ -18,7 +20,8 @@ mod skip;
 mod tether;
 mod warden;
 
-pub use captures::{corpus, corpus_file};
+pub use captures::{corpus, corpus_file, recordings};
+pub use compile::compile;
 pub use need::{Need, has};
 pub use random::Random;
 pub use setting::Setting;

@@ -128,7 +128,7 @@ fn made_recordings() {
 
 #[test]
 fn captures() {
-    let files = made::captures();
+    let files = rprof_testing::recordings();
     let agreeing = (files.iter())
         .filter(|path| {
             let bytes = std::fs::read(path).unwrap();

@@ -207,7 +207,7 @@ fn captures_cut_at_every_byte_and_flipped() {
         "sleep.data",
     ];
     let of = |path: &std::path::PathBuf| wanted.iter().any(|w| path.to_string_lossy().ends_with(w));
-    for path in made::captures().iter().filter(|path| of(path)) {
+    for path in rprof_testing::recordings().iter().filter(|path| of(path)) {
         let mut bytes = std::fs::read(path).unwrap();
         let mut timed = |bytes: &[u8]| {
             let start = std::time::Instant::now();

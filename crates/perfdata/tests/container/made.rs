@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rprof_perfdata::{
     Damage, EventDescription, Feature, FeatureSections, FileWriter, PerfData, PipeWriter,
@@ -159,18 +159,4 @@ pub(crate) fn exhaust(bytes: &[u8]) -> Option<u64> {
     f.rprof_notes();
     f.command_line();
     Some(records)
-}
-
-/// Captures of the corpus. Without a corpus there are none, and the test is skipped.
-#[track_caller]
-pub(crate) fn captures() -> Vec<PathBuf> {
-    let corpus = rprof_testing::corpus_file("perfdata");
-    let origins = corpus.map(|corpus| std::fs::read_dir(corpus).expect("a folder"));
-    let mut files: Vec<PathBuf> = (origins.into_iter().flatten())
-        .filter_map(|origin| std::fs::read_dir(origin.ok()?.path()).ok())
-        .flatten()
-        .filter_map(|file| Some(file.ok()?.path()))
-        .collect();
-    files.sort();
-    files
 }

@@ -7,6 +7,7 @@ mod by_time;
 mod corpus;
 mod damage;
 mod folder;
+mod fuzz_corpus;
 mod growing;
 mod layouts;
 mod made;

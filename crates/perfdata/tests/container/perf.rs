@@ -298,7 +298,7 @@ fn features_of_a_recording_of_this_machine_are_as_perf_prints_them() {
 #[test]
 fn features_of_captures_are_as_perf_prints_them() {
     needs!(Perf);
-    let captures = made::captures();
+    let captures = rprof_testing::recordings();
     let mut compared = 0;
     for path in &captures {
         let Ok(data) = PerfData::open(path) else {

@@ -151,7 +151,7 @@ fn the_aux_index_points_to_the_records() {
 
 #[test]
 fn captures_come_out_as_they_went_in() {
-    for path in made::captures() {
+    for path in rprof_testing::recordings() {
         if let Ok(data) = PerfData::open(&path) {
             check(&data);
         }

@@ -1,6 +1,7 @@
 //! Behaviour of the crate through its public face.
 
 mod behaviour;
+mod fuzz_corpus;
 mod hostile;
 mod model;
 

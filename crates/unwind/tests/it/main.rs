@@ -7,6 +7,7 @@ mod aarch64;
 mod attached;
 mod caches;
 mod framehop;
+mod fuzz_corpus;
 mod hostile;
 mod image;
 mod process;

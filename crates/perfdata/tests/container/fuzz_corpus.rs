@@ -1,15 +1,15 @@
 //! The fuzz targets of this crate over the inputs that were found, without a fuzzer: see
 //! `fuzz/README.md`.
 
-#[path = "../../../fuzz/targets/feature_sections.rs"]
+#[path = "../../../../fuzz/targets/feature_sections.rs"]
 mod feature_sections;
-#[path = "../../../fuzz/targets/file_reader.rs"]
+#[path = "../../../../fuzz/targets/file_reader.rs"]
 mod file_reader;
-#[path = "../../../fuzz/targets/pipe_reader.rs"]
+#[path = "../../../../fuzz/targets/pipe_reader.rs"]
 mod pipe_reader;
-#[path = "../../../fuzz/targets/readers.rs"]
+#[path = "../../../../fuzz/targets/readers.rs"]
 mod readers;
-#[path = "../../../fuzz/targets/replay.rs"]
+#[path = "../../../../fuzz/targets/replay.rs"]
 mod replay;
 
 #[test]

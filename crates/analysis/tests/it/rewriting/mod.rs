@@ -3,7 +3,7 @@
 mod made;
 
 use std::io::{Cursor, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use proptest::prelude::*;
 use rprof_analysis::{Options, analyse};
@@ -15,7 +15,7 @@ use rprof_profile::{EventSummary, Quality};
 use rprof_records::{Endian, Record, SampleFields, SampleLayout, SampleType};
 use rprof_symbols::Symbolizer;
 
-use crate::made::{Made, any_made, file};
+use made::{Made, any_made, file};
 
 const KERNEL: &[u8] = b"\
 ffffffff81000000 T _text
@@ -187,24 +187,10 @@ proptest! {
     }
 }
 
-/// Captures of the corpus. Without a corpus there are none, and the test is skipped.
-#[track_caller]
-fn captures() -> Vec<PathBuf> {
-    let corpus = rprof_testing::corpus_file("perfdata");
-    let origins = corpus.map(|corpus| std::fs::read_dir(corpus).expect("a folder"));
-    let mut files: Vec<PathBuf> = (origins.into_iter().flatten())
-        .filter_map(|origin| std::fs::read_dir(origin.ok()?.path()).ok())
-        .flatten()
-        .filter_map(|file| Some(file.ok()?.path()))
-        .collect();
-    files.sort();
-    files
-}
-
 #[test]
 fn a_capture_has_the_same_profile_however_it_is_written() {
     let symbolizer = symbolizer();
-    for path in captures() {
+    for path in rprof_testing::recordings() {
         if let Ok(data) = PerfData::open(&path) {
             // Damage is told with its place, and what is written anew has none.
             check(&data, &symbolizer, false);

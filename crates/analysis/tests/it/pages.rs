@@ -1,7 +1,5 @@
 //! Leaves are told by their pages: against a list of who lies where, when.
 
-mod common;
-
 use rprof_analysis::Samples;
 use rprof_profile::Filter;
 use rprof_records::{
@@ -42,7 +40,7 @@ fn each_leaf_lies_where_it_was_mapped() {
     let layout = SampleLayout::new(&attr, Endian::NATIVE);
     let mut records = Vec::new();
     for (pid, time, start, len, pgoff, path) in MAPPINGS {
-        let map = common::mapping(pid, start, len, pgoff, path);
+        let map = crate::common::mapping(pid, start, len, pgoff, path);
         let id = SampleId {
             pid: Some(pid),
             tid: Some(pid),
@@ -70,7 +68,7 @@ fn each_leaf_lies_where_it_was_mapped() {
         };
         sample.encode(Misc::USER, &layout, &mut records).unwrap();
     }
-    let data = common::file_of(attr, &records);
+    let data = crate::common::file_of(attr, &records);
     let symbolizer = Symbolizer::builder().build();
     let samples = Samples::read(&data, &symbolizer, &Filter::default());
 

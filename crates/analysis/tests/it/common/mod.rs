@@ -34,6 +34,11 @@ pub(crate) fn file_of(attr: Attr, records: &[u8]) -> PerfData {
         name: "cpu-clock".into(),
         ids: Vec::new(),
     }];
+    file_of_events(events, records)
+}
+
+/// A recording of these events with these records.
+pub(crate) fn file_of_events(events: Vec<EventDescription>, records: &[u8]) -> PerfData {
     let mut bytes = Cursor::new(Vec::new());
     let mut writer = FileWriter::create(&mut bytes, events).unwrap();
     writer.write_records(records).unwrap();

@@ -1,15 +1,13 @@
 //! Profiles of recordings made up in memory, so that what must come out is known.
 
 use std::borrow::Cow;
-use std::io::Cursor;
-use std::path::Path;
 
 use rprof_analysis::{Options, analyse};
-use rprof_perfdata::{EventDescription, FileWriter, PerfData, RecordWriter};
+use rprof_perfdata::{EventDescription, PerfData};
 use rprof_profile::{Filter, Profile};
 use rprof_records::{
-    Attr, AttrFlags, Comm, ContextMarker, Endian, EventKind, Lost, Misc, Mmap2, MmapIdentity,
-    Record, SampleFields, SampleId, SampleLayout, SampleType, Task,
+    Attr, AttrFlags, Comm, ContextMarker, Endian, EventKind, Lost, Misc, Record, SampleFields,
+    SampleId, SampleLayout, SampleType, Task,
 };
 use rprof_symbols::{Reason, Symbolizer};
 
@@ -68,22 +66,7 @@ impl Made {
     }
 
     fn map(&mut self, time: u64, pid: i32, start: u64, path: &str) -> &mut Self {
-        let map = Mmap2 {
-            pid,
-            tid: pid,
-            start,
-            len: 0x1000,
-            pgoff: 0,
-            identity: MmapIdentity::Inode {
-                major: 0,
-                minor: 0,
-                inode: 0,
-                generation: 0,
-            },
-            prot: 5,
-            flags: 2,
-            path: Cow::Owned(path.as_bytes().to_vec()),
-        };
+        let map = crate::common::mapping(pid, start, 0x1000, 0, path);
         self.record(time, Misc::USER, &Record::Mmap2(map))
     }
 
@@ -117,11 +100,7 @@ impl Made {
                 ids: vec![i + 1],
             })
             .collect();
-        let mut bytes = Cursor::new(Vec::new());
-        let mut writer = FileWriter::create(&mut bytes, events).unwrap();
-        writer.write_records(&self.records).unwrap();
-        writer.finish(Default::default()).unwrap();
-        PerfData::read(&bytes.get_ref()[..], Path::new("made up")).unwrap()
+        crate::common::file_of_events(events, &self.records)
     }
 
     fn profile(&self, filter: Filter, threads: usize) -> Profile {

@@ -13,8 +13,6 @@ use rprof_records::{
 use rprof_symbols::Symbolizer;
 use rprof_testing::Random;
 
-mod common;
-
 const BASE: u64 = 0x5500_0000_0000;
 
 /// More samples than it takes to canonicalize addresses: those of the profile must be kept
@@ -38,15 +36,14 @@ fn recording() -> PerfData {
     let program = std::env::current_exe().unwrap();
     let len = std::fs::metadata(&program).unwrap().len();
     let mut records = Vec::new();
-    let map = common::mapping(7, BASE, len, 0, program.to_str().unwrap());
+    let map = crate::common::mapping(7, BASE, len, 0, program.to_str().unwrap());
     (Record::Mmap2(map))
         .encode(Misc::USER, &layout, &SampleId::default(), &mut records)
         .unwrap();
-    let mut numbers = Random::new(1);
-    let mut random = |below: u64| numbers.below(below);
+    let mut random = Random::new(1);
     for n in 0..SAMPLES {
         let mut callchain = vec![ContextMarker::USER.0];
-        callchain.extend((0..1 + n % 3).map(|_| BASE + random(len / 6)));
+        callchain.extend((0..1 + n % 3).map(|_| BASE + random.below(len / 6)));
         let sample = SampleFields {
             // Not in order of time.
             time: n ^ 5,
@@ -54,13 +51,13 @@ fn recording() -> PerfData {
             tid: 7 + (n % 2) as i32,
             cpu: (n % 4) as u32,
             ip: callchain[1],
-            period: 1 + random(5),
+            period: 1 + random.below(5),
             callchain,
             ..SampleFields::default()
         };
         sample.encode(Misc::USER, &layout, &mut records).unwrap();
     }
-    common::file_of(attr, &records)
+    crate::common::file_of(attr, &records)
 }
 
 /// A frame: name or reason, object, address, inlined, line.

@@ -1,9 +1,9 @@
 //! The fuzz targets of this crate over the inputs that were found, without a fuzzer: see
 //! `fuzz/README.md`.
 
-#[path = "../../../fuzz/targets/process_map.rs"]
+#[path = "../../../../fuzz/targets/process_map.rs"]
 mod process_map;
-#[path = "../../../fuzz/targets/replay.rs"]
+#[path = "../../../../fuzz/targets/replay.rs"]
 mod replay;
 
 #[test]

@@ -1,7 +1,5 @@
 //! Addresses that stand for their functions give the profile that the addresses give.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -32,7 +30,7 @@ fn recording(sample_type: SampleType) -> PerfData {
     let len = std::fs::metadata(&program).unwrap().len();
     let mut records = Vec::new();
     let mut map = |start, len, path: &str| {
-        let map = common::mapping(7, start, len, 0, path);
+        let map = crate::common::mapping(7, start, len, 0, path);
         (Record::Mmap2(map))
             .encode(Misc::USER, &layout, &SampleId::default(), &mut records)
             .unwrap();
@@ -40,13 +38,12 @@ fn recording(sample_type: SampleType) -> PerfData {
     map(BASE, len, program.to_str().unwrap());
     map(0x1000, 0x1000, "//anon");
     map(0x8000, 0x1000, "/nowhere/to/be/found");
-    let mut numbers = Random::new(1);
-    let mut random = |below: u64| numbers.below(below);
+    let mut random = Random::new(1);
     for time in 0..SAMPLES {
-        let mut address = || match random(8) {
-            0 => random(0x10_000),
+        let mut address = || match random.below(8) {
+            0 => random.below(0x10_000),
             // Behind code there is debug information.
-            _ => BASE + random(len / 6),
+            _ => BASE + random.below(len / 6),
         };
         let mut callchain = vec![ContextMarker::USER.0];
         callchain.extend((0..1 + time % 4).map(|_| address()));
@@ -56,13 +53,13 @@ fn recording(sample_type: SampleType) -> PerfData {
             // Threads that one block has, and another does not.
             tid: 7 + (time / 3000) as i32,
             ip: callchain[1],
-            period: 1 + random(5),
+            period: 1 + random.below(5),
             callchain,
             ..SampleFields::default()
         };
         sample.encode(Misc::USER, &layout, &mut records).unwrap();
     }
-    common::file_of(attr, &records)
+    crate::common::file_of(attr, &records)
 }
 
 /// Samples and weight by thread and stack of names, innermost first.

@@ -1,9 +1,9 @@
 //! The fuzz targets of this crate over the inputs that were found, without a fuzzer: see
 //! `fuzz/README.md`.
 
-#[path = "../../../fuzz/targets/analyse.rs"]
+#[path = "../../../../fuzz/targets/analyse.rs"]
 mod analyse;
-#[path = "../../../fuzz/targets/replay.rs"]
+#[path = "../../../../fuzz/targets/replay.rs"]
 mod replay;
 
 #[test]

@@ -1,0 +1,9 @@
+//! Profiles of recordings, real and made up.
+
+mod coarse;
+mod common;
+mod groups;
+mod made_up;
+mod on_request;
+mod pages;
+mod rewriting;

@@ -1,0 +1,74 @@
+//! Programs that are compiled once, for all tests and runs.
+
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Compiles `source`, unless a program stands below `folder` already that this compiler made of the
+/// same text, the same headers beside it, and these flags. Returns its path, which ends in the source's name
+/// without extension. Nobody may change the program: others use it as well.
+///
+/// Tests that want the same program at once may both compile it: each writes a file of its own, and
+/// the last rename wins.
+///
+/// # Panics
+/// If the compiler cannot be run, or does not compile the source.
+pub fn compile(folder: &Path, compiler: &str, source: &Path, flags: &[&str]) -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let program = source.file_stem().expect("a source has a name");
+    let hash = hash(compiler, source, flags);
+    let folder = folder.join("fixtures").join(format!("{hash:016x}"));
+    let path = folder.join(program);
+    if path.exists() {
+        return path;
+    }
+    fs::create_dir_all(&folder).expect("cannot make a folder for fixtures");
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let temporary = folder.join(format!(".new-{}-{number}", std::process::id()));
+    let output = run(Command::new(compiler)
+        .arg(source)
+        .arg("-o")
+        .arg(&temporary)
+        .args(flags));
+    assert!(
+        output.status.success(),
+        "{compiler} {flags:?} does not compile {}:\n{}",
+        source.display(),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    fs::rename(&temporary, &path).expect("cannot put a fixture in its place");
+    path
+}
+
+fn run(command: &mut Command) -> std::process::Output {
+    (command.stdin(Stdio::null()).output()).unwrap_or_else(|e| {
+        let compiler = command.get_program().display();
+        panic!("cannot run {compiler}, which the fixtures need: {e}")
+    })
+}
+
+/// Hash of everything on which the program depends.
+fn hash(compiler: &str, source: &Path, flags: &[&str]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    compiler.hash(&mut hasher);
+    run(Command::new(compiler).arg("--version"))
+        .stdout
+        .hash(&mut hasher);
+    flags.hash(&mut hasher);
+    source.hash(&mut hasher);
+    let beside = source.parent().map(fs::read_dir);
+    let beside = beside.into_iter().flatten().flatten().flatten();
+    let is_header = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "h");
+    let mut inputs: Vec<PathBuf> = beside.map(|entry| entry.path()).filter(is_header).collect();
+    inputs.sort();
+    inputs.push(source.to_owned());
+    for path in inputs {
+        let text = fs::read(&path);
+        text.unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()))
+            .hash(&mut hasher);
+    }
+    hasher.finish()
+}
