@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`folded`] | folded stacks: `comm;root;…;leaf weight` |
 //! | [`svg`] | a flame graph |
-//! | [`formats`] | the table of reports: [`table`], [`json`] and [`mod@csv`] |
+//! | [`formats`] | the table of all forms: these two, and the reports [`table`], [`json`] and [`mod@csv`] |
 //! | [`options`], [`rows`] | the options and rows that reports have in common |
 //! | [`verdict`] | [`Finding`](verdict::Finding): the quality verdict in words |
 //! | [`names`], [`clean`] | names made safe to show |
@@ -37,8 +37,8 @@
 //!
 //! # A new export
 //!
-//! A report is a file with a `write` function, and a line in [`formats::FORMATS`]; the command
-//! line and the tests follow that table. Names come from [`CleanNames`] alone, which cannot hand
+//! A file with a `write` function, and an entry in [`formats::FORMATS`]; the command line, the tests and the
+//! fuzz target follow that table. Names come from [`CleanNames`] alone, which cannot hand
 //! out a name with an escape sequence in it.
 //!
 //! [`Profile`]: rprof_profile::Profile
@@ -55,7 +55,7 @@ pub mod svg;
 pub mod table;
 pub mod verdict;
 
-pub use formats::{FORMATS, Format};
+pub use formats::{Content, FORMATS, Format};
 pub use names::{CleanName, CleanNames};
 pub use options::ReportOptions;
 pub use rows::RowOptions;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
-use rprof_export::{FORMATS, Format};
+use rprof_export::{Content, FORMATS, Format};
 
 use super::symbols::SymbolArgs;
 use super::values::{self, CpuList};
@@ -169,8 +169,7 @@ pub(crate) enum SortKey {
 
 /// Offers every form of a report that there is.
 fn report_format() -> impl TypedValueParser<Value = &'static Format> {
-    let values = FORMATS
-        .iter()
+    let values = Format::of(Content::Functions)
         .map(|format| PossibleValue::new(format.name).help(format.help));
     PossibleValuesParser::new(values).map(|name| Format::by_name(&name).unwrap_or(&FORMATS[0]))
 }
