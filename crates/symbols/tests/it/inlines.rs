@@ -342,7 +342,7 @@ fn mini_debug_information() {
     let mut named = 0;
     for (whole, mini) in whole.iter().zip(&mini) {
         let outermost =
-            |chain: &[crate::others::Frame]| chain.last().map(|frame| frame.name.clone());
+            |chain: &[crate::chains::Frame]| chain.last().map(|frame| frame.name.clone());
         assert_eq!(outermost(whole), outermost(mini));
         assert!(mini.len() <= 1);
         named += mini.len();

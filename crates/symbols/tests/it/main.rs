@@ -3,12 +3,15 @@
 //! skipped (see `rprof-testing`).
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
+mod chains;
 mod debug_files;
 mod demangling;
+mod fuzz_corpus;
 mod hostile;
 mod hostile_dwarf;
 mod images;
 mod inlines;
+mod judge;
 mod nm;
 mod oracle;
 mod others;

@@ -1,37 +1,13 @@
 //! The answers of llvm-symbolizer and eu-addr2line beside ours.
 
-use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
+use crate::chains::{Aliases, Chain, Frame, chain, plain, stem};
+use object::{Object, ObjectSection, ObjectSegment};
 use rprof_symbols::{ImageKey, Symbolizer};
 use rprof_testing::Random;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-
-/// A frame: name as in the file, path, line, column.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Frame {
-    pub(crate) name: String,
-    pub(crate) file: String,
-    pub(crate) line: u32,
-    pub(crate) column: u32,
-}
-
-impl fmt::Display for Frame {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            name,
-            file,
-            line,
-            column,
-        } = self;
-        write!(f, "{name} {file}:{line}:{column}")
-    }
-}
-
-/// Frames at an address, innermost first.
-pub(crate) type Chain = Vec<Frame>;
 
 /// Where to look.
 #[derive(Debug, Clone, Default)]
@@ -72,18 +48,9 @@ pub(crate) fn ours(path: &Path, places: &Places, addresses: &[(u64, u64)]) -> Ve
     let lookups = builder
         .build()
         .resolve_image(&ImageKey::file(path), &offsets);
-    let chain = |frames: rprof_symbols::Frames| {
-        let frame = |frame: rprof_symbols::Frame<'_>| Frame {
-            name: frame.raw.to_owned(),
-            file: frame.line.map(|line| plain(&line.file)).unwrap_or_default(),
-            line: frame.line.map_or(0, |line| line.line),
-            column: frame.line.map_or(0, |line| line.column),
-        };
-        frames.iter().rev().map(frame).collect()
-    };
     lookups
         .into_iter()
-        .map(|lookup| lookup.map(chain).unwrap_or_default())
+        .map(|lookup| lookup.map(|frames| chain(&frames)).unwrap_or_default())
         .collect()
 }
 
@@ -176,36 +143,6 @@ fn frames<'a>(mut lines: impl Iterator<Item = &'a str>) -> Chain {
     chain
 }
 
-/// Functions with several names: by name, where they are.
-#[derive(Default)]
-pub(crate) struct Aliases(BTreeMap<String, BTreeSet<u64>>);
-
-impl Aliases {
-    /// Those of both symbol tables of these files.
-    pub(crate) fn read(paths: &[PathBuf]) -> Self {
-        let mut found = Self::default();
-        for bytes in paths.iter().filter_map(|path| std::fs::read(path).ok()) {
-            let Ok(file) = object::File::parse(&bytes[..]) else {
-                continue;
-            };
-            for symbol in file.symbols().chain(file.dynamic_symbols()) {
-                if let Ok(name) = symbol.name() {
-                    let name = stem(name.split('@').next().unwrap()).to_owned();
-                    found.0.entry(name).or_default().insert(symbol.address());
-                }
-            }
-        }
-        found
-    }
-
-    fn same(&self, a: &str, b: &str) -> bool {
-        let (Some(a), Some(b)) = (self.0.get(a), self.0.get(b)) else {
-            return false;
-        };
-        !a.is_disjoint(b)
-    }
-}
-
 /// The debug file of an image, by its build-id.
 pub(crate) fn debug_file(path: &Path, places: &Places) -> Option<PathBuf> {
     let bytes = std::fs::read(path).ok()?;
@@ -222,22 +159,6 @@ pub(crate) fn debug_file(path: &Path, places: &Places) -> Option<PathBuf> {
             .join(folder)
             .join(format!("{name}.debug")),
     )
-}
-
-/// The path without `.` and `..`.
-pub(crate) fn plain(path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            ".." if parts.len() > 1 => {
-                parts.pop();
-            }
-            "." => {}
-            "" if !parts.is_empty() => {}
-            part => parts.push(part),
-        }
-    }
-    parts.join("/")
 }
 
 /// How our answers compare.
@@ -265,7 +186,11 @@ impl Agreement {
         assert_eq!(eu.len(), addresses.len(), "{}", path.display());
         let mut with_symbols = vec![path.to_path_buf(), theirs.to_path_buf()];
         with_symbols.extend(debug_file(path, places));
-        let aliases = Aliases::read(&with_symbols);
+        let files = with_symbols
+            .iter()
+            .filter_map(|path| std::fs::read(path).ok());
+        let files: Vec<_> = files.collect();
+        let aliases = Aliases::of(files.iter().map(Vec::as_slice));
         let alike = |a, b| aliases.alike(a, b);
         let mut sum = Self {
             all: addresses.len(),
@@ -299,47 +224,6 @@ impl Agreement {
             }
         }
         sum
-    }
-}
-
-/// The name without what compilers append to parts and clones of a function.
-fn stem(name: &str) -> &str {
-    let end = [
-        ".cold",
-        ".part.",
-        ".isra.",
-        ".constprop.",
-        ".llvm.",
-        ".lto_priv.",
-        ".localalias",
-    ]
-    .iter()
-    .filter_map(|mark| name.find(mark))
-    .min();
-    &name[..end.unwrap_or(name.len())]
-}
-
-fn unversioned(frame: &Frame) -> &str {
-    stem(frame.name.split('@').next().unwrap_or(""))
-}
-
-fn same_line(a: &Frame, b: &Frame) -> bool {
-    // Without a line, what the file is called means nothing.
-    (a.line, a.column) == (b.line, b.column) && (a.file == b.file || a.line == 0)
-}
-
-impl Aliases {
-    /// Whether two answers are the same. Versions, parts and aliases of the outermost function
-    /// count as that function.
-    pub(crate) fn alike(&self, a: &Chain, b: &Chain) -> bool {
-        let outermost = a.len().saturating_sub(1);
-        let same_name = |(i, (a, b)): (usize, (&Frame, &Frame))| {
-            let (a, b) = (unversioned(a), unversioned(b));
-            a == b || i == outermost && self.same(a, b)
-        };
-        a.len() == b.len()
-            && a.iter().zip(b).enumerate().all(same_name)
-            && a.iter().zip(b).all(|(a, b)| same_line(a, b))
     }
 }
 

@@ -50,15 +50,16 @@ impl Scratch {
             .join("tests/fixtures")
             .join(source);
         let output = self.0.join(name);
-        run(
-            Command::new(compiler)
-                .arg(source)
-                .arg("-o")
-                .arg(&output)
-                .args(options)
-                .arg("-lm"),
-            "",
-        );
+        let options = [options, &["-lm"]].concat();
+        // The program has the name of the file beside it with the rest of its debug information.
+        if options.contains(&"-gsplit-dwarf") {
+            let mut command = Command::new(compiler);
+            run(command.arg(source).arg("-o").arg(&output).args(options), "");
+            return output;
+        }
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let program = rprof_testing::compile(folder, compiler, &source, &options);
+        std::fs::copy(program, &output).unwrap();
         output
     }
 }
