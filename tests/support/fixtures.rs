@@ -1,13 +1,8 @@
-//! Programs to record, compiled from `fixtures/` when a test first wants them.
-//!
-//! Programs are kept under a hash of everything that went into them. Tests that want the same
-//! program at once may both compile it: each writes a file of its own, and the last rename wins.
+//! Programs to record, compiled from `fixtures/` when a test first wants them, and kept.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::call_tree::Language;
 
@@ -80,55 +75,9 @@ fn env_or(name: &str, default: &str) -> String {
 }
 
 fn compile(compiler: &str, source: &str, flags: &[&str]) -> PathBuf {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
     let source = Path::new(SOURCES).join(source);
-    let program = source.file_stem().expect("a source has a name");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .join("fixtures")
-        .join(format!("{:016x}", hash(compiler, &source, flags)));
-    let path = folder.join(program);
-    if path.exists() {
-        return path;
-    }
-    std::fs::create_dir_all(&folder).expect("cannot make a folder for fixtures");
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let temporary = folder.join(format!(".new-{}-{number}", std::process::id()));
-    let output = Command::new(compiler)
-        .args(flags)
-        .arg("-o")
-        .arg(&temporary)
-        .arg(&source)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap_or_else(|e| panic!("cannot run {compiler}, which the fixtures need: {e}"));
-    assert!(
-        output.status.success(),
-        "{compiler} does not compile {}:\n{}",
-        source.display(),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    std::fs::rename(&temporary, &path).expect("cannot put a fixture in its place");
-    path
-}
-
-/// Hash of everything on which the program depends.
-fn hash(compiler: &str, source: &Path, flags: &[&str]) -> u64 {
-    let version = Command::new(compiler)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap_or_else(|e| panic!("cannot run {compiler}, which the fixtures need: {e}"));
-    let read = |path: &Path| {
-        std::fs::read(path).unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()))
-    };
-    let mut hasher = DefaultHasher::new();
-    compiler.hash(&mut hasher);
-    version.stdout.hash(&mut hasher);
-    flags.hash(&mut hasher);
-    source.file_name().hash(&mut hasher);
-    read(source).hash(&mut hasher);
-    read(&Path::new(SOURCES).join("burn.h")).hash(&mut hasher);
-    hasher.finish()
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    rprof_testing::compile(folder, compiler, &source, flags)
 }
 
 /// A C file that keeps a compiler busy.

@@ -65,10 +65,11 @@ fn are_cut_where_copies_are_small() {
 #[test]
 fn are_cut_where_the_way_cannot_be_known() {
     needs!(PerfEvents);
-    for hertz in ["-F 999", "-F 9999"] {
+    for (hertz, seconds) in [("-F 999", 1.0), ("-F 9999", 0.4)] {
         // Faster than samples come, as fast, and slower than memory is read.
-        for args in ["1 20 400", "1 300 3000", "2 4000 60000"] {
-            let counts = record(hertz, args);
+        for (times, ways) in [(1.0, "20 400"), (1.0, "300 3000"), (2.0, "4000 60000")] {
+            let args = format!("{} {ways}", seconds * times);
+            let counts = record(hertz, &args);
             assert_eq!(counts.wrong, 0, "{hertz}, ways {args}: {counts:?}");
             assert!(counts.right + counts.short > 0, "no stacks");
         }
@@ -108,15 +109,17 @@ fn count_paths(here: &Here) -> Counts {
 #[test]
 fn are_joined_to_no_stack_but_their_own() {
     needs!(PerfEvents);
-    for hertz in [999, 4999, 9_999] {
+    // A thousand samples or more of each.
+    for (hertz, seconds) in [(999, 1.0), (4_999, 0.5), (9_999, 0.3)] {
         // Just deeper than a copy, so that some reach the root; and much deeper.
-        for args in [
-            "1 11 100 1000",
-            "1 20 100 1000",
-            "1 21 1000 10000",
-            "1 60 5000 50000",
+        for path in [
+            "11 100 1000",
+            "20 100 1000",
+            "21 1000 10000",
+            "60 5000 50000",
         ] {
-            let counts = walk(hertz, args);
+            let args = format!("{seconds} {path}");
+            let counts = walk(hertz, &args);
             assert!(counts.right + counts.short > 0, "{counts:?}");
             assert_eq!(counts.wrong, 0, "{hertz} Hz, paths {args}: {counts:?}");
         }
@@ -134,13 +137,13 @@ fn stacks_unwound_on_reading_are_joined_to_no_others() {
     let flags = ["-O2", "-fomit-frame-pointer"];
     // (bytes copied, program, arguments, whether copies may reach the root)
     for (copy, program, args, may_reach) in [
-        (65_528, "ways.c", "1 0 0", false),
-        (65_528, "ways.c", "1 300 3000", false),
+        (65_528, "ways.c", "0.2 0 0", false),
+        (65_528, "ways.c", "0.4 300 3000", false),
         // Some copies just reach the root: rprof once joined others to them, a third of these wrongly.
-        (32_768, "paths.c", "1 11 100 1000", true),
-        (8_192, "paths.c", "1 20 100 1000", false),
-        (65_528, "paths.c", "1 20 100 1000", true),
-        (65_528, "paths.c", "1 60 5000 50000", false),
+        (32_768, "paths.c", "0.4 11 100 1000", true),
+        (8_192, "paths.c", "0.4 20 100 1000", false),
+        (65_528, "paths.c", "0.4 20 100 1000", true),
+        (65_528, "paths.c", "0.6 60 5000 50000", false),
     ] {
         let here = Here::new();
         let built = c_with(program, &flags);
