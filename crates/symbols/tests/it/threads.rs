@@ -11,7 +11,7 @@ const ALONE: &str = "RPROF_TEST_ALONE";
 fn named() -> (usize, usize) {
     let path = std::env::current_exe().unwrap();
     let len = std::fs::metadata(&path).unwrap().len();
-    let offsets: Vec<u64> = (0..4000).map(|n| n * (len / 4000)).collect();
+    let offsets: Vec<u64> = (0..8000).map(|n| n * (len / 8000)).collect();
     let symbolizer = Symbolizer::builder().threads(4).build();
     let found = symbolizer.resolve_image(&ImageKey::file(path), &offsets);
     let lines = (found.iter().flatten()).filter(|frames| frames.line().is_some());
