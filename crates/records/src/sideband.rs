@@ -6,9 +6,11 @@
 //! so. Here alone stand these rules. Process maps, rotation, tallies and filters follow
 //! [`ProcessEvent`]s.
 //!
-//! To make another record one of them: add a variant, the record's type to
+//! To make another record one of them, once [`Record`] has it: add a variant, the record's type to
 //! [`ProcessEvent::is_recorded_as`], and an arm to [`ProcessEvent::decode`] and
-//! [`ProcessEvent::into_owned`]. Followers that do not want it have a `_` arm already.
+//! [`ProcessEvent::into_owned`]. Followers that do not want it have a `_` arm already; those that mostly do
+//! are the two maps of crate `processes`. What a map covered once it covers ever after, so what ends a
+//! mapping is there a mapping of nothing.
 
 use std::borrow::Cow;
 
