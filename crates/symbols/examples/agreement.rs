@@ -9,6 +9,8 @@
 //! whole one for a stripped one, say. With `--debug-dir` debug files are looked for in that folder.
 #![allow(clippy::print_stdout, dead_code)]
 
+#[path = "../tests/it/chains.rs"]
+mod chains;
 #[path = "../tests/it/others.rs"]
 mod others;
 
