@@ -7,6 +7,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`allowance`] | [`Allowance`]: how much of something strangers may use up in a time |
 //! | [`identity`] | [`ImageKey`]: the image that is meant, and how to recognise it; [`FileIdentity`]: the same of one file |
 //! | [`open`](mod@open) | [`ImageFile`]: the bytes of a regular file |
 //! | [`open_error`] | [`OpenError`]: why a file is not used |
@@ -15,6 +16,7 @@
 //! | [`file_view`] | [`FileView`]: the file system as one process sees it, and may read it |
 //! | [`credentials`] | [`Credentials`]: doing something with the rights of another process |
 //! | [`find`] | [`MappedFile`]: the paths that may lead to what a process has mapped |
+//! | [`memory_budget`] | [`MemoryBudget`]: what the files of one analysis may take together |
 //! | [`notes`] | build-ids of ELF files and of bare notes |
 //! | [`segments`] | [`Segments`]: file offset to SVMA and back |
 //! | [`vdso`] | a copy of this process's vdso, and its predecessor, the vsyscall page |
@@ -22,12 +24,14 @@
 //! | [`reason`] | [`Reason`]: why an address has no name |
 //! | [`remote`] | [`RemoteFiles`]: a source of files that this machine lacks |
 
+pub mod allowance;
 pub mod credentials;
 pub mod file_reader;
 pub mod file_view;
 pub mod find;
 pub mod identity;
 pub mod kernel;
+pub mod memory_budget;
 pub mod notes;
 pub mod open;
 pub mod open_error;
@@ -37,12 +41,14 @@ pub mod remote;
 pub mod segments;
 pub mod vdso;
 
+pub use allowance::{Allowance, Rate};
 pub use credentials::Credentials;
 pub use file_reader::FileReader;
 pub use file_view::FileView;
 pub use find::MappedFile;
 pub use identity::{FileIdentity, ImageKey, ImageSource};
 pub use kernel::{KernelModule, loaded_modules, module_build_id, running_kernel_build_id};
+pub use memory_budget::{MemoryBudget, MemoryLease};
 pub use notes::{build_id_in_notes, build_id_of};
 pub use object::ReadRef;
 pub use open::ImageFile;

@@ -18,6 +18,7 @@ const MAX_FOREIGN: u64 = 512 << 20;
 pub struct ImageFile {
     bytes: Bytes,
     inode: u64,
+    is_ours: bool,
 }
 
 #[derive(Debug)]
@@ -57,8 +58,11 @@ impl ImageFile {
                 read => Bytes::Copied(read?),
             },
         };
-        let inode = file.metadata().ino();
-        Ok(Self { bytes, inode })
+        Ok(Self {
+            bytes,
+            inode: file.metadata().ino(),
+            is_ours: file.is_ours(),
+        })
     }
 
     /// Returns the bytes of the file. They may change while root or this program's user writes to it, and reading
@@ -75,6 +79,12 @@ impl ImageFile {
     #[must_use]
     pub fn inode(&self) -> u64 {
         self.inode
+    }
+
+    /// Returns true if [no stranger](RegularFile::is_ours) made the file.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        self.is_ours
     }
 
     /// Gives the memory of a range of bytes back to the system. They stay what they are, and are

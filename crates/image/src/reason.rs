@@ -34,6 +34,8 @@ pub enum Reason {
     Stripped,
     /// The image has symbols, but none covers this address.
     NoSymbolAtAddress,
+    /// The file that would tell is too long, or expands to more than may be read.
+    DebugFileTooLong,
     /// The offset or address lies outside what the image loads into memory.
     OutsideImage,
     /// The address lies in memory that no file backs (heap, stack, generated code).
@@ -72,6 +74,7 @@ impl Reason {
         Self::Unidentified,
         Self::Stripped,
         Self::NoSymbolAtAddress,
+        Self::DebugFileTooLong,
         Self::OutsideImage,
         Self::AnonymousMemory,
         Self::JitWithoutMap,
@@ -138,6 +141,11 @@ impl Reason {
                 Some("Install the debug symbols of its package, or build it without stripping."),
             ),
             Self::NoSymbolAtAddress => ("no_symbol_at_address", "no symbol at this address", None),
+            Self::DebugFileTooLong => (
+                "debug_file_too_long",
+                "debug information too long to be read",
+                None,
+            ),
             Self::OutsideImage => ("outside_image", "outside the image", None),
             Self::AnonymousMemory => (
                 "anonymous_memory",

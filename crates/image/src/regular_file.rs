@@ -127,6 +127,20 @@ impl RegularFile {
         is_known && self.metadata.mode() & 0o002 == 0
     }
 
+    /// Returns true if nearly all of a long file are holes by now, which cost whoever made it nothing. File
+    /// systems that compress have honest files of a third of their length; some that are far away know of no
+    /// blocks at all.
+    #[must_use]
+    pub fn is_mostly_holes(&self) -> bool {
+        const SHORT: u64 = 1 << 20;
+        let Ok(now) = self.file.metadata() else {
+            return false;
+        };
+        // Blocks are of 512 bytes, whatever those of the file system (stat(2)).
+        let allocated = now.blocks().saturating_mul(512);
+        now.len() > SHORT && allocated > 0 && allocated < now.len() / 8
+    }
+
     /// Reads bytes from an offset on, fewer than there is room for only where the file ends. Returns their
     /// number.
     ///
@@ -270,6 +284,19 @@ mod tests {
         assert_eq!(part[..5], data[99_995..]);
         file.as_file().set_len(7).unwrap();
         assert_eq!(opened.read_all(100_000).unwrap(), data[..7]);
+    }
+
+    #[test]
+    fn a_file_of_holes_is_known_by_its_blocks() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(16 << 20).unwrap();
+        file.as_file().write_all_at(&[1; 4096], 0).unwrap();
+        file.as_file().sync_all().unwrap();
+        let opened = RegularFile::open(file.path()).unwrap();
+        assert!(opened.is_mostly_holes());
+        file.as_file().write_all_at(&vec![1; 4 << 20], 0).unwrap();
+        file.as_file().sync_all().unwrap();
+        assert!(!opened.is_mostly_holes());
     }
 
     #[test]

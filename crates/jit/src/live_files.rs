@@ -134,6 +134,12 @@ impl AwaitedFile {
         &self.path
     }
 
+    /// Returns true if it is there, long, and nearly all holes: see [`MapFile::is_mostly_holes`].
+    #[must_use]
+    pub fn is_mostly_holes(&self) -> bool {
+        self.file.as_ref().is_some_and(MapFile::is_mostly_holes)
+    }
+
     /// Reads what the file holds by now. `None` if it is not there, or empty.
     ///
     /// # Errors

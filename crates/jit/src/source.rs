@@ -98,6 +98,12 @@ impl MapFile {
         }
     }
 
+    /// Returns true if nearly all of a long file are holes by now, which cost whoever made it nothing.
+    #[must_use]
+    pub fn is_mostly_holes(&self) -> bool {
+        self.file.is_mostly_holes()
+    }
+
     /// Returns true if it is empty by now.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rprof_image::{Allowance, Rate};
 use rprof_unwind::{Arch, UnwindTable};
 use rustc_hash::FxHashMap;
 use rustix::time::{ClockId, clock_gettime};
@@ -25,6 +26,23 @@ const MAX_PROCESSES: usize = 32;
 const MAX_TABLES: usize = 1 << 16;
 const MAX_BYTES: usize = 16 << 20;
 
+/// Bytes of jitdumps that are read at once at most, and in a second on an average: of one process, and of
+/// all. Of a dump without code there is little: V8 compiles some MiB of code a second when it begins.
+const OF_ONE: Rate = Rate {
+    most: 256 << 20,
+    a_second: 8 << 20,
+};
+const OF_ALL: Rate = Rate {
+    most: 512 << 20,
+    a_second: 32 << 20,
+};
+
+/// Bytes that are read for one sample at most: some milliseconds' work.
+const MOST_FOR_ONE_SAMPLE: u64 = 4 << 20;
+
+/// Most processes whose reading is told apart.
+const MOST_ALLOWANCES: usize = 1024;
+
 /// Unwind tables from the jitdumps of live processes. Fed with process events in the order of time.
 #[derive(Debug, Default)]
 pub struct JitUnwindTables {
@@ -32,6 +50,41 @@ pub struct JitUnwindTables {
     dumps: RefCell<FxHashMap<i32, Vec<Dump>>>,
     /// Time of the sample that is being unwound.
     time: Cell<u64>,
+    reading: RefCell<Reading>,
+}
+
+/// Bytes that may still be read.
+#[derive(Debug, Default)]
+struct Reading {
+    /// Of each process, also of those that run another program by now.
+    of_one: FxHashMap<i32, Allowance>,
+    of_all: Option<Allowance>,
+    /// Samples for which there was more to read than may be.
+    put_off: u64,
+}
+
+impl Reading {
+    /// Returns how many bytes may be read of a process.
+    fn most(&self, pid: i32, now: u64) -> u64 {
+        let of_all = self.of_all.map_or(OF_ALL.most, |all| all.at(OF_ALL, now));
+        let of_one = self.of_one.get(&pid);
+        let of_one = of_one.map_or(OF_ONE.most, |one| one.at(OF_ONE, now));
+        of_all.min(of_one).min(MOST_FOR_ONE_SAMPLE)
+    }
+
+    fn spend(&mut self, pid: i32, bytes: u64, now: u64) {
+        let of_all = self.of_all.get_or_insert(Allowance::new(OF_ALL, now));
+        of_all.spend(OF_ALL, bytes, now);
+        if self.of_one.len() >= MOST_ALLOWANCES && !self.of_one.contains_key(&pid) {
+            self.of_one
+                .retain(|_, one| one.at(OF_ONE, now) < OF_ONE.most);
+        }
+        if self.of_one.len() < MOST_ALLOWANCES || self.of_one.contains_key(&pid) {
+            let of_one = self.of_one.entry(pid);
+            let of_one = of_one.or_insert(Allowance::new(OF_ONE, now));
+            of_one.spend(OF_ONE, bytes, now);
+        }
+    }
 }
 
 /// A jitdump, and the tables made from it.
@@ -95,6 +148,12 @@ impl JitUnwindTables {
         self.dumps.get_mut().remove(&pid);
     }
 
+    /// Returns the number of samples for which more of a jitdump was there than is read at once.
+    #[must_use]
+    pub fn put_off(&self) -> u64 {
+        self.reading.borrow().put_off
+    }
+
     /// Returns the table for the code at an address of a process, from its jitdumps or its ancestors'.
     /// Reads on in these files where the sample is later than what was read.
     #[must_use]
@@ -103,10 +162,11 @@ impl JitUnwindTables {
         if dumps.is_empty() {
             return None;
         }
+        let reading = &mut *self.reading.borrow_mut();
         self.processes.lineage(pid).find_map(|pid| {
             let of_process = dumps.get_mut(&pid)?.iter_mut();
             // The file that was mapped last describes what is there now.
-            let found = of_process.map(|dump| dump.find(arch, pid, avma, self.time.get()));
+            let found = of_process.map(|dump| dump.find(arch, pid, avma, self.time.get(), reading));
             found.flatten().last()
         })
     }
@@ -122,14 +182,23 @@ impl Dump {
         }
     }
 
-    fn find(&mut self, arch: Arch, pid: i32, avma: u64, time: u64) -> Option<Arc<UnwindTable>> {
+    fn find(
+        &mut self,
+        arch: Arch,
+        pid: i32,
+        avma: u64,
+        time: u64,
+        reading: &mut Reading,
+    ) -> Option<Arc<UnwindTable>> {
         if self.read_at <= time {
             // The clock is read before the file is: what comes in between is looked at twice.
             let now = monotonic_ns();
             // Where there is no file yet it is looked for again with samples that are taken later,
             // not for each frame until then.
-            let is_all = self.read_on(pid).unwrap_or(true);
-            self.read_at = if is_all { now } else { 0 };
+            let is_all = self.read_on(pid, now, reading).unwrap_or(true);
+            reading.put_off += u64::from(!is_all);
+            // What is put off is read on with the next sample, not with the next frame.
+            self.read_at = if is_all { now } else { time.saturating_add(1) };
         }
         let Source::Open(live) = &self.source else {
             return None;
@@ -149,7 +218,7 @@ impl Dump {
     }
 
     /// Reads what is new. Returns whether that is all of it, `None` if there is no file.
-    fn read_on(&mut self, pid: i32) -> Option<bool> {
+    fn read_on(&mut self, pid: i32, now: u64, reading: &mut Reading) -> Option<bool> {
         if let Source::Named(path) = &self.source {
             let root = ProcessRoot::of_live(pid)?;
             let opened = root.open(path).map(|file| LiveDump::new(file?).transpose());
@@ -163,8 +232,11 @@ impl Dump {
         let Source::Open(live) = &mut self.source else {
             return None;
         };
-        match live.read_on() {
-            Ok(is_all) => Some(is_all),
+        match live.read_on(reading.most(pid, now)) {
+            Ok((bytes, is_all)) => {
+                reading.spend(pid, bytes, now);
+                Some(is_all)
+            }
             Err(_) => {
                 self.source = Source::Unusable;
                 None
@@ -274,5 +346,52 @@ mod tests {
         assert_eq!(tables.dumps.borrow().len(), MAX_PROCESSES);
         tables.handle_fork(200, 1);
         assert_eq!(tables.processes.lineage(200).count(), 2);
+    }
+
+    #[test]
+    fn no_more_is_read_of_a_process_than_may_be_whatever_it_executes() {
+        let second = 1_000_000_000;
+        let mut reading = Reading::default();
+        let mut bytes = 0;
+        for _ in 0..10_000 {
+            let most = reading.most(1, 0);
+            reading.spend(1, most, 0);
+            bytes += most;
+        }
+        assert_eq!(bytes, OF_ONE.most);
+        assert_eq!(reading.most(2, 0), MOST_FOR_ONE_SAMPLE);
+        assert_eq!(reading.most(1, second / 8), OF_ONE.a_second / 8);
+        // Nor of many, one after the other.
+        for pid in 2..10_000 {
+            for _ in 0..100 {
+                let most = reading.most(pid, 0);
+                reading.spend(pid, most, 0);
+                bytes += most;
+            }
+        }
+        assert_eq!(bytes, OF_ALL.most);
+        assert!(reading.of_one.len() <= MOST_ALLOWANCES);
+    }
+
+    #[test]
+    fn a_long_jitdump_is_read_bit_by_bit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("jit-1.dump");
+        write_dump(&path, 0x1000);
+        // Heads of records without end, and then another function.
+        let mut bytes = std::fs::read(&path).unwrap();
+        let head = [&4_u32.to_le_bytes()[..], &16_u32.to_le_bytes(), &[0; 8]].concat();
+        bytes.extend(head.repeat((MOST_FOR_ONE_SAMPLE as usize / 16) * 3));
+        std::fs::write(&path, bytes).unwrap();
+        let us = std::process::id() as i32;
+        let mut tables = JitUnwindTables::default();
+        tables.handle_mapped(us, path.as_os_str().as_bytes());
+        assert!(covers(&tables, us, 0x1010));
+        assert_eq!(tables.put_off(), 1);
+        for _ in 0..5 {
+            assert!(covers(&tables, us, 0x1010));
+        }
+        let put_off = tables.put_off();
+        assert!((2..5).contains(&put_off), "{put_off}");
     }
 }

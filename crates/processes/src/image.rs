@@ -30,6 +30,17 @@ pub enum ImageIdentity {
     PathOnly,
 }
 
+impl ImageIdentity {
+    /// Returns what is left of it for an image of this kind: an inode of 0, or that of memory, says
+    /// nothing.
+    pub(crate) fn of_kind(self, kind: ImageKind) -> Self {
+        match self {
+            Self::Inode { inode, .. } if inode == 0 || !kind.has_file() => Self::PathOnly,
+            known => known,
+        }
+    }
+}
+
 /// Takes over the identity of a record. A build-id of zeros, which recorders write where they could not
 /// read the note, is none.
 impl From<MmapIdentity> for ImageIdentity {
@@ -176,12 +187,7 @@ impl ImageTable {
             Side::Kernel => ImageKind::of_kernel(path),
             Side::KernelSymbol => ImageKind::KernelSymbol,
         };
-        let identity = match identity {
-            ImageIdentity::Inode { inode, .. } if inode == 0 || !kind.has_file() => {
-                ImageIdentity::PathOnly
-            }
-            known => known,
-        };
+        let identity = identity.of_kind(kind);
         // Seen in files of simpleperf: one and the same device and inode, of memory
         // that was never set, for mappings of different files. So an inode does not
         // speak for itself, and a file under two names is two images.

@@ -14,6 +14,7 @@
 //! | `unwind` | registers and stack bytes of samples to callchains |
 //! | `output` | files and their [rotation](RotationPolicy), embedded files, tallies |
 //! | [`synthesize`] | records of what was there before, and of the kernel |
+//! | `limits` | [`Limit`]: what programs may cost the recorder, and whether more was asked |
 //! | `mapped_files` | the files behind mappings |
 //! | [`machine`] | features of the file's header that describe this machine |
 //! | [`tracing_data`] | formats of tracepoints, for readers |
@@ -23,6 +24,7 @@
 //!
 //! Nothing here prints or decides how things are shown.
 
+mod limits;
 pub mod machine;
 mod mapped_files;
 pub mod options;
@@ -36,6 +38,7 @@ pub mod throttling;
 pub mod tracing_data;
 mod unwind;
 
+pub use limits::{Limit, ReachedLimits};
 pub use options::{Output, RecordError, RecordOptions};
 pub use output::{NotEmbedded, Notice, RotationPolicy, WriterFactory};
 pub use pipeline::merge::Merge;

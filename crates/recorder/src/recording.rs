@@ -334,8 +334,10 @@ impl Recording {
             left_running: self.left_running(&written.output),
             degradations: self.session.degradations().to_vec(),
             stacks: written.stacks.take(),
+            limits: written.output.limits(),
             ..Summary::default()
         };
+        summary.limits.extend(&written.limits);
         let mut notes = total.notes();
         notes.push(("late".into(), summary.late.to_string()));
         notes.push(("duration.ns".into(), duration.as_nanos().to_string()));
@@ -343,10 +345,12 @@ impl Recording {
             (summary.degradations.iter()).map(|step| ("degraded".into(), step.to_string())),
         );
         notes.extend(summary.stacks.iter().flat_map(StackTally::notes));
+        notes.extend(summary.limits.notes());
         let finished = written.output.finish(&notes).map_err(&write)?;
         summary.file_bytes = finished.file_bytes;
         summary.files = finished.files;
         summary.notices = finished.notices;
+        summary.limits.extend(&finished.limits);
         Ok(summary)
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rprof_sampler::Degradation;
 
+use crate::limits::ReachedLimits;
 use crate::output::Notice;
 use crate::throttling::Throttling;
 use crate::unwind::StackTally;
@@ -49,6 +50,8 @@ pub struct Summary {
     pub stacks: Option<StackTally>,
     /// Files that reports will need and that were embedded in the recording, or could not be.
     pub notices: Vec<Notice>,
+    /// Limits on what the recorded programs may cost that were reached.
+    pub limits: ReachedLimits,
 }
 
 impl Summary {

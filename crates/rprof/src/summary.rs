@@ -6,7 +6,7 @@ use std::path::Path;
 use indicatif::{BinaryBytes, HumanCount};
 use rprof_export::clean::brief;
 use rprof_recorder::{
-    NotEmbedded, Notice, StackCause, StackTally, SuggestedRate, Summary, Throttling,
+    Limit, NotEmbedded, Notice, StackCause, StackTally, SuggestedRate, Summary, Throttling,
 };
 use rprof_sampler::Degradation;
 
@@ -58,6 +58,9 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
     }
     for notice in &summary.notices {
         lines.push(noticed(notice));
+    }
+    for (limit, times) in summary.limits.iter() {
+        lines.push(limited(limit, times));
     }
     if summary.late > 0 {
         let late = HumanCount(summary.late);
@@ -137,6 +140,7 @@ fn in_words(cause: StackCause) -> &'static str {
         StackCause::NotMapped => "a return address leads to no code",
         StackCause::TooDeep => "more frames than a record can hold",
         StackCause::Compat => "32-bit process",
+        StackCause::TooSlow => "unwinding took too long",
         _ => "another reason",
     }
 }
@@ -191,6 +195,47 @@ fn noticed(notice: &Notice) -> String {
             "more than {followed} processes may make code: perf maps of others are not kept"
         ),
         _ => "some files that reports need are not kept".to_owned(),
+    }
+}
+
+/// Text about a limit that was reached so many times.
+fn limited(limit: Limit, times: u64) -> String {
+    let n = HumanCount(times);
+    match limit {
+        Limit::Mappings => {
+            format!("limit: {n} mappings of processes with very many are not followed")
+        }
+        Limit::Images => format!(
+            "limit: more images were mapped at a time than are followed; {n} mappings have none"
+        ),
+        Limit::LongUnwindInfo => {
+            format!("limit: unwind information of {n} images is too long to be read")
+        }
+        Limit::SparseImage => format!("limit: {n} images consist of holes and are not read"),
+        Limit::UnwindTables => format!(
+            "limit: unwind information of {n} images was dropped to make room for that of others"
+        ),
+        Limit::SlowStacks => format!("limit: {n} stacks took too long to unwind and are cut short"),
+        Limit::Jitdumps => format!(
+            "limit: jitdumps are written faster than they may be read ({n} times): stacks in \
+             their code may be cut short"
+        ),
+        Limit::TruncatedImages => {
+            format!("limit: {n} truncated stacks are counted without the name of their image")
+        }
+        Limit::BuildIds => {
+            format!("limit: {n} mappings of very many files are not in the table of build-ids")
+        }
+        Limit::EmbeddingEvents => format!(
+            "limit: files of {n} mappings were not looked at, as too many came: if they go away, \
+             their functions may have no names in reports"
+        ),
+        Limit::EmbeddingTime => {
+            "limit: files that may be gone when reports need them took too long to read, and are \
+             not in the recording"
+                .to_owned()
+        }
+        _ => format!("limit: one that this version has no words for was reached {n} times"),
     }
 }
 

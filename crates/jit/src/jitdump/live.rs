@@ -18,9 +18,6 @@ const READ_SIZE: usize = 1 << 20;
 /// Maximum number of bytes of `.eh_frame` that are kept. V8 has some 100 for each function.
 const MAX_KEPT: usize = 16 << 20;
 
-/// Maximum number of bytes that one call reads.
-const MAX_AT_A_TIME: u64 = 32 << 20;
-
 /// A jitdump, read as far as it has been written.
 #[derive(Debug)]
 pub struct LiveDump {
@@ -84,24 +81,29 @@ impl LiveDump {
         })))
     }
 
-    /// Parses what was written since the last call. Returns true if that was all.
+    /// Parses what was written since the last call, but for a part of a record about `most` bytes.
+    /// Returns the number of bytes that were parsed, and whether that was all.
     ///
     /// # Errors
     /// [`Refusal`]: the file cannot be read any more.
-    pub fn read_on(&mut self) -> Result<bool, Refusal> {
-        let end = self.at.saturating_add(MAX_AT_A_TIME);
+    pub fn read_on(&mut self, most: u64) -> Result<(u64, bool), Refusal> {
+        let begin = self.at;
+        let end = self.at.saturating_add(most);
         let mut buffer = Vec::new();
         while self.at < end {
             let len = self.file.len()?.saturating_sub(self.at);
-            buffer.resize(READ_SIZE.min(usize::try_from(len).unwrap_or(READ_SIZE)), 0);
+            // A record with the code of a function is longer than what is parsed of it.
+            let size = READ_SIZE.min(usize::try_from(len).unwrap_or(READ_SIZE));
+            buffer.resize(size, 0);
             let have = self.file.read_at(&mut buffer, self.at)?;
             let taken = self.parse_records(&buffer[..have], len);
             if taken == 0 {
-                return Ok(true);
+                return Ok((self.at - begin, true));
             }
             self.at += taken;
         }
-        Ok(false)
+        let is_all = self.file.len()? <= self.at;
+        Ok((self.at - begin, is_all))
     }
 
     /// Parses the records in these bytes, of which there are `len` in the file. Returns the number of

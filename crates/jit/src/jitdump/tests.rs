@@ -274,7 +274,7 @@ fn a_dump_is_read_while_it_grows() {
     // However much of it is there, never more than what the whole has.
     for at_byte in 45..bytes.len() {
         file.write_all(&bytes[at_byte..=at_byte]).unwrap();
-        assert!(dump.read_on().unwrap());
+        assert!(dump.read_on(u64::MAX).unwrap().1);
         let now = [0x1004, 0x2004, 0x3004, 0x3014].map(|avma| at(&dump, avma, 999));
         if seen.last() != Some(&now) {
             seen.push(now);
@@ -302,7 +302,7 @@ fn a_dump_is_read_while_it_grows() {
     writer.bytes.extend(&bytes[40..]);
     std::fs::write(&path, &writer.bytes).unwrap();
     let mut other = open().unwrap().unwrap();
-    assert!(other.read_on().unwrap());
+    assert!(other.read_on(u64::MAX).unwrap().1);
     let found = other.find(0x1004, 250).unwrap();
     assert_eq!(known(found.unwinding), (0x1000, 0x24, table));
     assert_eq!(found.function, number + 1);

@@ -2,7 +2,9 @@
 //!
 //! A [`Timeline`](crate::Timeline) remembers everything, and grows with every record. A
 //! recorder that runs for days needs only the present: memory is bounded by the
-//! processes that live, and by what [`Retain`] keeps.
+//! processes that live, and by what [`Retain`] keeps. Nor may a process take as much as it likes:
+//! unmapping is in no record, so one that maps at ever new places seems to have all of it still.
+//! So the mappings of a process are bounded, and those of all of them together.
 //!
 //! | type | keeps | for |
 //! |---|---|---|
@@ -11,6 +13,7 @@
 //! | [`LiveMap`], of [`Records`] | names, and mappings with all that their records said | a file that begins in the middle of a recording |
 //! | [`LiveProcesses`] | numbers of threads | telling who is left at the end |
 
+mod images;
 mod mappings;
 mod processes;
 mod records;
@@ -20,15 +23,25 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rprof_records::{Mapped, ProcessEvent};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+pub use images::Images;
 pub use mappings::{LiveMapping, find};
 pub use processes::LiveProcesses;
-pub use retain::{Images, MappingRecord, NamedImages, Records, Retain};
+pub use retain::{MappingRecord, NamedImages, Records, Retain};
 
-use crate::ids::{Pid, Tid};
+use crate::ids::{ImageId, Pid, Tid};
 use crate::image::Image;
 use mappings::insert;
+
+/// Most mappings of one process. Honest ones have some hundreds of code, or some thousands.
+const MOST_MAPPINGS: usize = 1 << 14;
+
+/// Most mappings of all processes. Beyond half of that, a process may have [`FAIR_SHARE`] only.
+const MOST_IN_ALL: usize = 1 << 19;
+
+/// Mappings that a process may have while there are many in all.
+const FAIR_SHARE: usize = 512;
 
 /// The mappings of one process, by ascending address, disjoint. Shared by a fork's
 /// two sides until one of them changes.
@@ -78,7 +91,7 @@ impl<R: Retain> Default for LiveProcess<R> {
 ///     misc: Misc::USER,
 /// }));
 /// let mapping = live.find(Pid(7), 0x40_0123).unwrap();
-/// assert_eq!(*live.images()[mapping.backing.0 as usize].path, *b"/usr/bin/cat");
+/// assert_eq!(*live.image(mapping.backing).unwrap().path, *b"/usr/bin/cat");
 ///
 /// live.handle(&ProcessEvent::Executed { pid: 7, tid: 7, name: b"ls".into() });
 /// assert!(live.find(Pid(7), 0x40_0123).is_none());
@@ -89,6 +102,9 @@ pub struct LiveMap<R: Retain = Images> {
     retained: R,
     /// The last generation given to the mappings of a process.
     generations: u64,
+    /// Number of mappings, where shared ones count once.
+    mappings: usize,
+    refused: u64,
 }
 
 impl<R: Retain> Default for LiveMap<R> {
@@ -97,6 +113,8 @@ impl<R: Retain> Default for LiveMap<R> {
             processes: FxHashMap::default(),
             retained: R::default(),
             generations: 0,
+            mappings: 0,
+            refused: 0,
         }
     }
 }
@@ -119,11 +137,12 @@ impl<R: Retain> LiveMap<R> {
             ProcessEvent::Executed { pid, tid, name } => {
                 let name = self.retained.name(name);
                 let process = self.process(*pid);
-                process.mappings = Mappings::default();
+                let gone = std::mem::take(&mut process.mappings);
                 process.generation = 0;
                 // Only the thread that called exec is left, and it has the process's number.
                 process.threads.clear();
                 process.threads.insert(*tid, Some(name));
+                self.let_go(gone);
             }
             ProcessEvent::Forked {
                 pid,
@@ -148,6 +167,13 @@ impl<R: Retain> LiveMap<R> {
         if mapped.kernel || mapped.pid < 0 || mapped.end() <= mapped.start {
             return;
         }
+        if !self.has_room(mapped) {
+            self.refused += 1;
+            return;
+        }
+        if self.retained.is_sweep_due(self.mappings) {
+            self.sweep();
+        }
         let mapping = LiveMapping {
             start: mapped.start,
             end: mapped.end(),
@@ -159,7 +185,39 @@ impl<R: Retain> LiveMap<R> {
         let generation = self.generations;
         let process = self.process(mapped.pid);
         process.generation = generation;
-        insert(Arc::make_mut(&mut process.mappings), mapping);
+        let is_own = Arc::get_mut(&mut process.mappings).is_some();
+        let before = if is_own { process.mappings.len() } else { 0 };
+        let mappings = Arc::make_mut(&mut process.mappings);
+        insert(mappings, mapping);
+        let after = mappings.len();
+        self.mappings = (self.mappings + after).saturating_sub(before);
+    }
+
+    /// Returns true if a process may have one more mapping, or this one takes the place of another.
+    fn has_room(&self, mapped: &Mapped<'_>) -> bool {
+        let known = self.mappings(Pid(mapped.pid));
+        let most = match self.mappings {
+            all if all >= MOST_IN_ALL => 0,
+            all if all >= MOST_IN_ALL / 2 => FAIR_SHARE,
+            _ => MOST_MAPPINGS,
+        };
+        let takes_place = |m: &LiveMapping<_>| m.start == mapped.start && m.end <= mapped.end();
+        known.len() < most || find(known, mapped.start).is_some_and(takes_place)
+    }
+
+    /// Forgets what nobody has mapped.
+    fn sweep(&mut self) {
+        let mut seen = FxHashSet::default();
+        let processes = self.processes.values();
+        let distinct = processes.filter(|process| seen.insert(process.generation));
+        let mapped = distinct.flat_map(|process| process.mappings.iter());
+        (self.retained).keep_only(mapped.map(|mapping| &mapping.backing));
+    }
+
+    /// Lets go of the mappings of a process, which others may share.
+    fn let_go(&mut self, mappings: Mappings<R::Backing>) {
+        let gone = Arc::into_inner(mappings).map_or(0, |gone| gone.len());
+        self.mappings = self.mappings.saturating_sub(gone);
     }
 
     /// A new process has its parent's mappings, and the name of the thread that forked it.
@@ -172,7 +230,9 @@ impl<R: Retain> LiveMap<R> {
                 generation: parent.map_or(0, |p| p.generation),
                 threads: BTreeMap::new(),
             };
-            self.processes.insert(pid, born);
+            if let Some(before) = self.processes.insert(pid, born) {
+                self.let_go(before.mappings);
+            }
         }
         self.process(pid).threads.insert(tid, name);
     }
@@ -183,8 +243,8 @@ impl<R: Retain> LiveMap<R> {
         };
         process.threads.remove(&tid);
         let gone = process.threads.is_empty();
-        if gone {
-            self.processes.remove(&pid);
+        if gone && let Some(process) = self.processes.remove(&pid) {
+            self.let_go(process.mappings);
         }
         gone
     }
@@ -205,6 +265,11 @@ impl<R: Retain> LiveMap<R> {
     /// Returns the mapping that covers an address.
     pub fn find(&self, pid: Pid, address: u64) -> Option<&LiveMapping<R::Backing>> {
         find(self.mappings(pid), address)
+    }
+
+    /// Returns the number of mappings that were not taken in, as there were too many.
+    pub fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// Returns the processes that live, in no order.
@@ -236,9 +301,29 @@ impl LiveMap<NamedImages> {
 }
 
 impl LiveMap<Images> {
-    /// Returns all images so far; [`ImageId`](crate::ImageId) is the index.
-    pub fn images(&self) -> &[Image] {
-        self.retained.as_slice()
+    /// Returns an image, unless it was forgotten. An image is not while a process has it mapped.
+    pub fn image(&self, id: ImageId) -> Option<&Image> {
+        self.retained.get(id)
+    }
+
+    /// Returns a number that this image alone has; its [`ImageId`] may later be that of another.
+    pub fn image_serial(&self, id: ImageId) -> Option<u64> {
+        self.retained.serial(id)
+    }
+
+    /// Returns a number above that of every image there is.
+    pub fn image_bound(&self) -> usize {
+        self.retained.bound()
+    }
+
+    /// Returns the images that were forgotten since the last call.
+    pub fn take_forgotten(&mut self) -> Vec<ImageId> {
+        self.retained.take_forgotten()
+    }
+
+    /// Returns the number of mappings whose image was not kept, as there were too many.
+    pub fn refused_images(&self) -> u64 {
+        self.retained.refused()
     }
 }
 

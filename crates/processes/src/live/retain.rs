@@ -21,33 +21,24 @@ pub trait Retain: Debug + Default {
 
     /// Returns what is kept of a name.
     fn name(&mut self, name: &[u8]) -> Self::Name;
-}
 
-/// Keeps the image of each mapping, and no names. Images are interned, and kept to the end.
-#[derive(Debug, Default)]
-pub struct Images(ImageTable);
+    /// Returns true if it is time to forget what nobody has mapped, while there are this many
+    /// mappings.
+    fn is_sweep_due(&self, _mappings: usize) -> bool {
+        false
+    }
 
-impl Images {
-    pub(super) fn as_slice(&self) -> &[Image] {
-        self.0.as_slice()
+    /// Forgets all but these.
+    fn keep_only<'a>(&mut self, _mapped: impl Iterator<Item = &'a Self::Backing>)
+    where
+        Self::Backing: 'a,
+    {
     }
 }
 
-impl Retain for Images {
-    type Backing = ImageId;
-    type Name = ();
-
-    fn backing(&mut self, mapped: &Mapped<'_>) -> ImageId {
-        let identity = mapped.identity.map_or(ImageIdentity::PathOnly, Into::into);
-        self.0.intern(Side::User, &mapped.path, identity)
-    }
-
-    fn name(&mut self, _: &[u8]) {}
-}
-
-/// Keeps the image of each mapping, as [`Images`] does, and names.
+/// Keeps the image of each mapping, and names. Images are interned, and kept to the end.
 #[derive(Debug, Default)]
-pub struct NamedImages(Images);
+pub struct NamedImages(ImageTable);
 
 impl NamedImages {
     pub(super) fn as_slice(&self) -> &[Image] {
@@ -60,7 +51,8 @@ impl Retain for NamedImages {
     type Name = Arc<[u8]>;
 
     fn backing(&mut self, mapped: &Mapped<'_>) -> ImageId {
-        self.0.backing(mapped)
+        let identity = mapped.identity.map_or(ImageIdentity::PathOnly, Into::into);
+        self.0.intern(Side::User, &mapped.path, identity)
     }
 
     fn name(&mut self, name: &[u8]) -> Arc<[u8]> {

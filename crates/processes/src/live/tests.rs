@@ -42,7 +42,7 @@ fn after<R: Retain>(events: &[ProcessEvent<'_>]) -> LiveMap<R> {
 
 fn at(map: &LiveMap, pid: i32, address: u64) -> Option<(String, u64)> {
     let found = map.find(Pid(pid), address)?;
-    let path = &map.images()[found.backing.0 as usize].path;
+    let path = &map.image(found.backing)?.path;
     let offset = found.file_offset + (address - found.start);
     Some((String::from_utf8_lossy(path).into_owned(), offset))
 }
@@ -116,6 +116,69 @@ fn the_kernels_mappings_are_not_kept() {
     });
     let live: LiveMap = after(&[ProcessEvent::Mapped(m), kernel]);
     assert_eq!(live.processes().count(), 0);
+}
+
+#[test]
+fn images_that_nobody_maps_are_forgotten() {
+    let mut live = after(&[mapped(2, 0x1000, 0x1000, "/kept"), forked(3, 3, 2)]);
+    let kept = live.find(Pid(2), 0x1000).unwrap().backing;
+    let mut forgotten = Vec::new();
+    let mut most = 0;
+    for n in 0..100_000 {
+        // As if one file were renamed and mapped again.
+        let path = format!("/{n}/{}", "x".repeat(2000));
+        live.handle(&mapped(1, 0x1000, 0x1000, &path));
+        forgotten.extend(live.take_forgotten());
+        most = most.max(n - forgotten.len());
+    }
+    assert!(most < 5_000, "{most} at a time");
+    assert_eq!((live.refused_images(), live.refused()), (0, 0));
+    assert!(!forgotten.contains(&kept));
+    live.handle(&ProcessEvent::Ended { pid: 2, tid: 2 });
+    assert_eq!(at(&live, 3, 0x1000), Some(("/kept".into(), 0x1000)));
+}
+
+#[test]
+fn a_number_is_used_again_and_a_serial_is_not() {
+    let mut live: LiveMap = LiveMap::new();
+    let mut serials = std::collections::HashSet::new();
+    let mut numbers = std::collections::HashSet::new();
+    for n in 0..10_000 {
+        live.handle(&mapped(1, 0x1000, 0x1000, &format!("/{n}")));
+        let id = live.find(Pid(1), 0x1000).unwrap().backing;
+        numbers.insert(id);
+        assert!(serials.insert(live.image_serial(id).unwrap()));
+    }
+    assert!(numbers.len() < 5_000, "{}", numbers.len());
+}
+
+#[test]
+fn mappings_of_a_process_are_bounded() {
+    let mut live: LiveMap = LiveMap::new();
+    for n in 0..40_000 {
+        live.handle(&mapped(1, n * 0x2000, 0x1000, "/a"));
+    }
+    assert_eq!(live.mappings(Pid(1)).len(), MOST_MAPPINGS);
+    assert_eq!(live.refused(), 40_000 - MOST_MAPPINGS as u64);
+    // What takes the place of another needs no room; other processes have theirs.
+    live.handle(&mapped(1, 0x2000, 0x1000, "/b"));
+    live.handle(&mapped(2, 0x2000, 0x1000, "/b"));
+    for pid in [1, 2] {
+        assert_eq!(at(&live, pid, 0x2000), Some(("/b".into(), 0x1000)));
+    }
+    // All are given back.
+    for pid in [1, 2] {
+        live.handle(&named(pid, pid, "x"));
+        live.handle(&forked(pid + 10, pid + 10, pid));
+        live.handle(&ProcessEvent::Ended { pid, tid: pid });
+        assert!(live.mappings > 0);
+        live.handle(&ProcessEvent::Executed {
+            pid: pid + 10,
+            tid: pid + 10,
+            name: b"y".into(),
+        });
+    }
+    assert_eq!(live.mappings, 0);
 }
 
 /// Paths, first addresses, lengths and offsets of the mappings that the map would record.

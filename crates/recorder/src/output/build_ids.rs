@@ -9,11 +9,21 @@ use rprof_perfdata::BuildIdEntry;
 use rprof_records::{BuildId, Misc, MmapIdentity, ProcessEvent};
 use rprof_symbols::Symbolizer;
 
+/// Most paths of a file's table, each of which is looked up and takes room in the file.
+const MOST_PATHS: usize = 1 << 15;
+
+/// Most bytes of these.
+const MOST_BYTES: usize = 8 << 20;
+
 /// Paths that were mapped since the file began, with their build-ids.
 #[derive(Debug, Default)]
 pub(crate) struct BuildIds {
     /// Build-id by path, where a record had one.
     user: BTreeMap<Vec<u8>, Option<BuildId>>,
+    /// Bytes of the paths.
+    bytes: usize,
+    /// Mappings whose path is left out.
+    left_out: u64,
 }
 
 impl BuildIds {
@@ -26,10 +36,19 @@ impl BuildIds {
             Some(MmapIdentity::BuildId(id)) => Some(id),
             Some(MmapIdentity::Inode { .. }) | None => None,
         };
-        match self.user.get_mut(&m.path[..]) {
-            Some(known) => *known = known.or(build_id),
-            None => drop(self.user.insert(m.path.to_vec(), build_id)),
+        if let Some(known) = self.user.get_mut(&m.path[..]) {
+            *known = known.or(build_id);
+        } else if self.user.len() >= MOST_PATHS || self.bytes + m.path.len() > MOST_BYTES {
+            self.left_out += 1;
+        } else {
+            self.bytes += m.path.len();
+            self.user.insert(m.path.to_vec(), build_id);
         }
+    }
+
+    /// Returns the number of mappings whose path is left out, as there are too many.
+    pub(crate) fn left_out(&self) -> u64 {
+        self.left_out
     }
 
     /// Makes the entries of kernel, modules, vdso, and every file mapped. Files whose build-id no
@@ -66,5 +85,34 @@ impl BuildIds {
             }
         }
         entries
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rprof_records::Mapped;
+
+    #[test]
+    fn paths_are_bounded() {
+        let mut ids = BuildIds::default();
+        for n in 0..10_000 {
+            let path = format!("/{n}/{}", "x".repeat(3500)).into_bytes();
+            ids.handle(&ProcessEvent::Mapped(Mapped {
+                pid: 1,
+                tid: 1,
+                start: 0,
+                len: 1,
+                file_offset: 0,
+                path: path.into(),
+                identity: None,
+                executable: true,
+                kernel: false,
+                prot_and_flags: None,
+                misc: Misc::USER,
+            }));
+        }
+        assert!(ids.bytes <= MOST_BYTES);
+        assert_eq!(ids.user.len() as u64 + ids.left_out(), 10_000);
     }
 }

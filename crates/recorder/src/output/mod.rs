@@ -47,6 +47,7 @@ use rprof_records::{
 };
 use rprof_sampler::Stream;
 
+use crate::limits::{Limit, ReachedLimits};
 use crate::pipeline::deferred::RecordSink;
 use crate::pipeline::layouts::Layouts;
 use crate::pipeline::merge::Released;
@@ -54,7 +55,7 @@ use crate::progress::LiveCounts;
 use crate::synthesize::kernel_maps;
 use build_ids::BuildIds;
 use carried::CarriedRecords;
-use embedding::FileEmbedder;
+use embedding::EmbeddingThread;
 
 /// When to go on in another file, and how many files to keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,7 +90,9 @@ pub(crate) struct RotatingOutput {
     pub(crate) config: OutputConfig,
     sink: Option<Sink>,
     build_ids: BuildIds,
-    embedder: FileEmbedder,
+    embedder: EmbeddingThread,
+    /// Limits that were reached in the files before this one.
+    limits: ReachedLimits,
     /// Counts of this file.
     tally: Tally,
     /// Counts of the files before it.
@@ -117,6 +120,8 @@ pub(crate) struct Finished {
     pub(crate) files: Vec<PathBuf>,
     /// Files that were embedded, or could not be.
     pub(crate) notices: Vec<Notice>,
+    /// Limits of embedding that were reached.
+    pub(crate) limits: ReachedLimits,
 }
 
 impl RotatingOutput {
@@ -126,7 +131,8 @@ impl RotatingOutput {
             config,
             sink: Some(sink),
             build_ids: BuildIds::default(),
-            embedder: FileEmbedder::default(),
+            embedder: EmbeddingThread::default(),
+            limits: ReachedLimits::default(),
             tally: Tally::default(),
             before: Tally::default(),
             bytes_before: 0,
@@ -241,16 +247,25 @@ impl RotatingOutput {
         total
     }
 
+    /// Returns the limits that were reached so far.
+    pub(crate) fn limits(&self) -> ReachedLimits {
+        let mut limits = self.limits.clone();
+        limits.add(Limit::BuildIds, self.build_ids.left_out());
+        limits
+    }
+
     /// Ends the last file, with these notes.
     pub(crate) fn finish(mut self, notes: &[(String, String)]) -> io::Result<Finished> {
         let file_bytes = self.finish_file(notes)?;
         if self.config.rotation.is_some() {
             self.put_aside()?;
         }
+        let (notices, limits) = self.embedder.into_notices();
         Ok(Finished {
             file_bytes,
             files: self.finished.into(),
-            notices: self.embedder.into_notices(),
+            notices,
+            limits,
         })
     }
 

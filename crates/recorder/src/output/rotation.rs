@@ -71,6 +71,7 @@ impl RotatingOutput {
     /// Writes the end of the file.
     pub(super) fn finish_file(&mut self, notes: &[(String, String)]) -> io::Result<u64> {
         let mut features = self.config.features.clone();
+        self.limits = self.limits();
         let mapped = std::mem::take(&mut self.build_ids);
         features.insert_build_ids(&mapped.entries());
         let first = self.tally.first_sample.unwrap_or(0);

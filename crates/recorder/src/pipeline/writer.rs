@@ -14,6 +14,7 @@ use rprof_sampler::{Batch, FastDrain, InheritedEventFilter, Recycler};
 use super::deferred::DeferralQueue;
 use super::layouts::Layouts;
 use super::merge::{Merge, Released};
+use crate::limits::ReachedLimits;
 use crate::output::RotatingOutput;
 use crate::progress::{LiveCounts, WriterState};
 use crate::unwind::{RecordAction, StackTally, Unwinding};
@@ -44,6 +45,8 @@ pub(crate) struct Written {
     pub(crate) output: RotatingOutput,
     /// Outcomes of unwinding, where stacks were unwound.
     pub(crate) stacks: Option<StackTally>,
+    /// Limits that were reached in unwinding.
+    pub(crate) limits: ReachedLimits,
     /// Samples that the filter rejected.
     pub(crate) rejected: u64,
     pub(crate) late: u64,
@@ -93,6 +96,8 @@ impl Writer {
             late: self.merge.late(),
             damaged_bytes: self.merge.damaged_bytes(),
             output: self.output,
+            limits: (self.unwinding.as_ref())
+                .map_or_else(ReachedLimits::default, Unwinding::limits),
             stacks: self.unwinding.map(Unwinding::into_tally),
             failure,
         }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use rprof_processes::{LiveMap, LiveMapping, Pid};
 use rprof_unwind::{Arch, CodeLookup, Frame, Module, Modules, UnwindTable};
 
+use super::clock::SampleClock;
 use super::process_memory::ProcessMemories;
-use super::tables::Tables;
+use super::tables::{Tables, TooSlow};
 
 /// This machine's processor, if it is one that can be unwound.
 pub(super) const ARCH: Option<Arch> = if cfg!(target_arch = "x86_64") {
@@ -31,6 +32,7 @@ pub(super) struct ProcessCode<'a> {
     generation: u64,
     tables: &'a Tables,
     memory: &'a ProcessMemories,
+    clock: &'a SampleClock,
 }
 
 impl<'a> ProcessCode<'a> {
@@ -39,6 +41,7 @@ impl<'a> ProcessCode<'a> {
         map: &'a LiveMap,
         tables: &'a Tables,
         memory: &'a ProcessMemories,
+        clock: &'a SampleClock,
     ) -> ProcessCode<'a> {
         ProcessCode {
             pid,
@@ -47,6 +50,7 @@ impl<'a> ProcessCode<'a> {
             generation: map.generation(pid),
             tables,
             memory,
+            clock,
         }
     }
 }
@@ -54,10 +58,18 @@ impl<'a> ProcessCode<'a> {
 impl Modules for ProcessCode<'_> {
     fn find(&self, avma: u64) -> Option<Module<'_>> {
         let mapping = rprof_processes::find_live(self.mappings, avma)?;
-        if !mapping.executable {
+        // Beyond its time a stack ends here: what else there is would be guessed.
+        if !mapping.executable || !self.clock.count_lookup() {
             return None;
         }
-        let table = self.tables.get(self.map.images(), mapping, self.pid);
+        let until = || self.clock.until();
+        let table = match self.tables.get(self.map, mapping, self.pid, until) {
+            Ok(table) => table,
+            Err(TooSlow) => {
+                self.clock.end();
+                return None;
+            }
+        };
         let bias = table.and_then(|table| table.bias(mapping.start, mapping.file_offset));
         Some(Module {
             table: table.filter(|_| bias.is_some()),
@@ -120,6 +132,7 @@ impl CodeLookup for ProcessCode<'_> {
         let mapping = rprof_processes::find_live(self.mappings, address)?;
         let offset = address.wrapping_sub(mapping.start);
         let offset = offset.wrapping_add(mapping.file_offset);
-        Some((mapping.backing.0.into(), offset))
+        // Numbers of images are used again.
+        Some((self.map.image_serial(mapping.backing)?, offset))
     }
 }

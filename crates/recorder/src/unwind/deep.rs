@@ -38,7 +38,7 @@ pub(super) const LARGE: u32 = 32 << 10;
 impl Unwinding {
     /// Observes a complete stack: it may complete others of the thread.
     pub(super) fn saw_all(&mut self, pid: Pid, thread: u64, time: u64, root: rprof_unwind::Root) {
-        let code = ProcessCode::new(pid, &self.map, &self.tables, &self.memory);
+        let code = ProcessCode::new(pid, &self.map, &self.tables, &self.memory, &self.clock);
         let sighting = StackObservation {
             frames: &self.frames,
             observed_from: 0,
@@ -58,7 +58,7 @@ impl Unwinding {
         registers: &Registers,
         dump: &StackDump<'_>,
     ) -> Option<DeferredSample> {
-        let code = ProcessCode::new(cut.pid, &self.map, &self.tables, &self.memory);
+        let code = ProcessCode::new(cut.pid, &self.map, &self.tables, &self.memory, &self.clock);
         let last = self.frames.last()?;
         let cut_point = CutPoint {
             slot: cut.slot,
@@ -152,7 +152,7 @@ impl Unwinding {
         registers: &Registers,
         both: &DumpAndMemory<'_>,
     ) {
-        let code = ProcessCode::new(cut.pid, &self.map, &self.tables, &self.memory);
+        let code = ProcessCode::new(cut.pid, &self.map, &self.tables, &self.memory, &self.clock);
         let mut frames = Vec::new();
         let end = (self.unwinder).unwind(registers, both, &code, MOST_FRAMES, &mut frames);
         let from = self.frames.len();
@@ -240,7 +240,7 @@ impl Settle for Unwinding {
         let most = MOST_FRAMES.saturating_sub(held.frames);
         let outer = outer.filter(|callers| callers.len() <= most);
         let is_completed = outer.is_some_and(|callers| self.append(held.layout, &callers, record));
-        let image = held.image.and_then(|image| self.map.images().get(image));
+        let image = held.image.and_then(|image| self.map.image(image));
         match is_completed {
             true => self.tally.count_completed(),
             false => (self.tally).count_outcome(UnwindOutcome::Truncated(held.cause), image),

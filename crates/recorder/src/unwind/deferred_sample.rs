@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use rprof_processes::Pid;
+use rprof_processes::{ImageId, Pid};
 use rprof_unwind::{CutPoint, TruncationReason};
 
 /// Most frames of a stack. A record holds some 8,000 addresses, the kernel's among them.
@@ -30,8 +30,8 @@ pub(super) struct DeferredSample {
     /// Number of frames so far.
     pub(super) frames: usize,
     pub(super) cause: TruncationReason,
-    /// Index of the outermost frame's image.
-    pub(super) image: Option<usize>,
+    /// Image of the outermost frame.
+    pub(super) image: Option<ImageId>,
     /// Callers as they were known when its thread ended; `None` inside if there were none.
     pub(super) settled: Option<Option<Vec<u64>>>,
 }
@@ -40,8 +40,8 @@ pub(super) struct DeferredSample {
 pub(super) type DeferredSamples = VecDeque<DeferredSample>;
 
 impl DeferredSample {
-    /// Sets the index of the outermost frame's image.
-    pub(super) fn in_image(self, image: Option<usize>) -> DeferredSample {
+    /// Sets the image of the outermost frame.
+    pub(super) fn in_image(self, image: Option<ImageId>) -> DeferredSample {
         DeferredSample { image, ..self }
     }
 }

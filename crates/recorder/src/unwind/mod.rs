@@ -13,12 +13,14 @@
 //! moments of the same thread, or the process's memory, tell the rest: see `deep`.
 
 mod chain;
+mod clock;
 mod code;
 mod deep;
 mod deferred_sample;
 mod process_memory;
 mod tables;
 mod tally;
+mod work;
 
 pub use tally::{StackCause, StackTally};
 
@@ -34,7 +36,9 @@ use rprof_unwind::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::limits::{Limit, ReachedLimits};
 use crate::pipeline::merge::Released;
+use clock::SampleClock;
 use code::{ARCH, ProcessCode, thread};
 use deferred_sample::{Cut, DeferredSample, DeferredSamples, MOST_FRAMES};
 use process_memory::ProcessMemories;
@@ -53,6 +57,7 @@ pub(crate) struct Unwinding {
     unwinder: Unwinder,
     map: LiveMap,
     tables: Tables,
+    clock: SampleClock,
     /// Processes that began a program while they were watched.
     begun: FxHashSet<Pid>,
     memory: ProcessMemories,
@@ -122,6 +127,7 @@ impl Unwinding {
             unwinder: Unwinder::new(arch),
             map: LiveMap::new(),
             tables: Tables::default(),
+            clock: SampleClock::new(),
             begun: FxHashSet::default(),
             memory: ProcessMemories::default(),
             completer: DeepStackCompleter::new(),
@@ -138,6 +144,17 @@ impl Unwinding {
     /// Returns the outcomes, counted.
     pub(crate) fn into_tally(self) -> StackTally {
         self.tally
+    }
+
+    /// Returns the limits that were reached.
+    pub(crate) fn limits(&self) -> ReachedLimits {
+        let mut limits = self.tables.limits();
+        limits.add(Limit::Mappings, self.map.refused());
+        limits.add(Limit::Images, self.map.refused_images());
+        limits.add(Limit::SlowStacks, self.clock.cut_short());
+        limits.add(Limit::Jitdumps, self.tables.jit.put_off());
+        limits.add(Limit::TruncatedImages, self.tally.without_name);
+        limits
     }
 
     /// Takes in the next record in time; `event` is its meaning, if it is a process event. The one to
@@ -160,6 +177,7 @@ impl Unwinding {
 
     fn handle_event(&mut self, event: &ProcessEvent<'_>) {
         let process_ended = self.map.handle(event);
+        self.tables.forget(&self.map.take_forgotten());
         match event {
             ProcessEvent::Executed { pid, tid, .. } => {
                 let (pid, tid) = (Pid(*pid), Tid(*tid));
@@ -191,7 +209,7 @@ impl Unwinding {
         if self.begun.contains(&pid)
             && let Some(mapping) = self.map.find(pid, mapped.start)
         {
-            self.tables.mapped(self.map.images(), mapping, pid);
+            self.tables.mapped(&self.map, mapping, pid);
         }
     }
 
@@ -259,14 +277,16 @@ impl Unwinding {
         }
         let dump = StackDump::new(whole.sp(), bytes);
 
-        self.tables.extend_to(self.map.images().len());
+        self.tables.begin_sample(&self.map);
+        self.clock.begin_sample(pid);
         self.tables.jit.set_time(sample.time().unwrap_or(0));
         self.memory.at(sample.time().unwrap_or(u64::MAX));
-        let code = ProcessCode::new(pid, &self.map, &self.tables, &self.memory);
+        let code = ProcessCode::new(pid, &self.map, &self.tables, &self.memory, &self.clock);
         let frames = &mut self.frames;
         let end = self
             .unwinder
             .unwind(&whole, &dump, &code, MOST_FRAMES, frames);
+        let is_cut_short = self.clock.is_over();
         learn_base(&self.bases, sample, end, frames);
         let thread = thread(sample.tid().unwrap_or(-1));
         let time = sample.time().unwrap_or(0);
@@ -276,6 +296,7 @@ impl Unwinding {
                 self.saw_all(pid, thread, time, root);
                 None
             }
+            UnwindOutcome::Truncated(_) if is_cut_short => None,
             UnwindOutcome::Truncated(cause) => match cause {
                 TruncationReason::StackEnded { address: slot }
                 | TruncationReason::BadMemory { address: slot } => {
@@ -292,11 +313,17 @@ impl Unwinding {
         };
         let outermost = self.frames.last().map(Frame::lookup_address);
         let mapping = outermost.and_then(|address| self.map.find(pid, address));
-        let image = mapping.map(|mapping| mapping.backing.0 as usize);
+        let image = mapping.map(|mapping| mapping.backing);
         let held = held.map(|held| held.in_image(image));
+        self.clock.end_sample();
         if held.is_none() {
-            let image = image.and_then(|image| self.map.images().get(image));
-            self.tally.count_outcome(end, image);
+            let image = image.and_then(|image| self.map.image(image));
+            match (end, is_cut_short) {
+                (UnwindOutcome::Truncated(_), true) => {
+                    self.tally.count(None, Some(StackCause::TooSlow), image);
+                }
+                _ => self.tally.count_outcome(end, image),
+            }
         }
         match end.is_complete() {
             true => (misc, None),

@@ -1,13 +1,22 @@
 //! The unwind tables of what is mapped: each image opened once, while it is there.
+//!
+//! Files that others choose may be long, slow to read, or never answer. So they are opened by threads of
+//! their own, and the writer thread waits for as long as the sample may [take](super::work). The tables
+//! that were not used for longest are dropped where all together take too much memory, and those of
+//! images that nobody has mapped any more.
 
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
-use crossbeam_channel::Sender;
+use crossbeam_channel::{Receiver, Sender};
 use rprof_image::{FileReader, vdso_image};
 use rprof_jit::JitUnwindTables;
-use rprof_processes::{Image, ImageKind, LiveMapping, Pid};
+use rprof_processes::{Image, ImageId, ImageKind, LiveMap, LiveMapping, Pid};
 use rprof_unwind::UnwindTable;
 
+use crate::limits::{Limit, ReachedLimits};
 use crate::mapped_files::mapped_file;
 
 /// Bytes of a mapping from which on the image is opened as soon as it is mapped. A table takes time
@@ -15,23 +24,76 @@ use crate::mapped_files::mapped_file;
 const LARGE: u64 = 8 << 20;
 
 /// Most images that wait to be opened.
-const MOST_AHEAD: usize = 64;
+const MOST_WAITING: usize = 256;
+
+/// Most bytes of memory that tables take. Those of a browser and a desktop have some 60 MiB.
+const MOST_BYTES: usize = 96 << 20;
+
+/// Most threads that open images. There is one, and another when all hang.
+const MOST_THREADS: usize = 8;
+
+/// Time after which a thread that opens an image hangs.
+const HANGS: Duration = Duration::from_secs(1);
+
+/// Samples after which the memory of tables, which grow as they are used, is counted again.
+const RECOUNT: u64 = 256;
 
 /// Tables by image. One that cannot be had is not asked for again, so that a
 /// file that is gone costs one attempt.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
-    tables: Vec<Table>,
+    slots: Vec<Slot>,
     /// Tables of JIT code.
     pub(super) jit: JitUnwindTables,
-    /// To the thread that opens large images ahead, once there is one.
-    ahead: Option<Sender<Ahead>>,
+    openers: Openers,
+    /// Number of the sample, by which it is told which tables were used last.
+    sample: u64,
+    dropped: u64,
+}
+
+/// The table of an image, once it has one.
+#[derive(Debug, Default)]
+struct Slot {
+    table: Table,
+    is_requested: Cell<bool>,
+    /// Number of the sample for which it was used last.
+    used: Cell<u64>,
 }
 
 type Table = Arc<OnceLock<Option<Box<UnwindTable>>>>;
 
+/// The threads that open images.
+#[derive(Debug, Default)]
+struct Openers {
+    /// Made with the first image.
+    queue: Option<Queue>,
+    threads: Vec<Arc<Busy>>,
+    counts: Arc<Counts>,
+}
+
+#[derive(Debug)]
+struct Queue {
+    requests: (Sender<Request>, Receiver<Request>),
+    /// Gets a message after each image that was opened.
+    opened: (Sender<()>, Receiver<()>),
+    /// That from which [`Busy`] counts.
+    begin: Instant,
+}
+
+/// When a thread began with the image that it is opening, in ms; 0 while it has none.
+#[derive(Debug, Default)]
+struct Busy(AtomicU64);
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// Bytes of tables that came since they were last counted.
+    bytes: AtomicUsize,
+    too_long: AtomicU64,
+    sparse: AtomicU64,
+}
+
 /// An image to be opened.
-struct Ahead {
+struct Request {
     table: Table,
     image: Image,
     mapping: LiveMapping,
@@ -39,71 +101,317 @@ struct Ahead {
 }
 
 impl Tables {
-    /// Grows to this number of images.
-    pub(crate) fn extend_to(&mut self, images: usize) {
-        if self.tables.len() < images {
-            self.tables.resize_with(images, Table::default);
+    /// Handles a mapping: begins to open its image, if it is large.
+    pub(crate) fn mapped(&mut self, map: &LiveMap, mapping: &LiveMapping, pid: Pid) {
+        let is_large = mapping.executable && mapping.end.saturating_sub(mapping.start) >= LARGE;
+        if is_large {
+            self.extend_to(map.image_bound());
+            self.openers.begin();
+            self.request(map, mapping, pid);
         }
     }
 
-    /// Handles a mapping: begins to open its image, if it is large.
-    pub(crate) fn mapped(&mut self, images: &[Image], mapping: &LiveMapping, pid: Pid) {
-        self.extend_to(images.len());
-        let number = mapping.backing.0 as usize;
-        let (Some(image), Some(table)) = (images.get(number), self.tables.get(number)) else {
+    /// Prepares for a sample: tables that have no room are dropped.
+    pub(crate) fn begin_sample(&mut self, map: &LiveMap) {
+        self.sample += 1;
+        self.openers.begin();
+        self.extend_to(map.image_bound());
+        let is_due = self.sample.is_multiple_of(RECOUNT);
+        if is_due || self.openers.counts.bytes.load(Ordering::Relaxed) > MOST_BYTES {
+            self.make_room(MOST_BYTES);
+        }
+    }
+
+    /// Forgets images that nobody has mapped any more.
+    pub(crate) fn forget(&mut self, images: &[ImageId]) {
+        for image in images {
+            if let Some(slot) = self.slots.get_mut(image.0 as usize) {
+                *slot = Slot::default();
+            }
+        }
+    }
+
+    fn extend_to(&mut self, len: usize) {
+        if self.slots.len() < len {
+            self.slots.resize_with(len, Slot::default);
+        }
+    }
+
+    /// Drops the tables that were not used for longest, where all take more than so many bytes.
+    fn make_room(&mut self, most: usize) {
+        let memory = |slot: &Slot| (slot.table.get()?.as_ref()).map(|table| table.memory());
+        let mut known: Vec<(u64, usize, usize)> = (self.slots.iter().enumerate())
+            .filter_map(|(number, slot)| Some((slot.used.get(), number, memory(slot)?)))
+            .collect();
+        let mut bytes: usize = known.iter().map(|(_, _, bytes)| bytes).sum();
+        if bytes > most {
+            known.sort_unstable();
+            for (_, number, freed) in known {
+                if bytes <= most / 4 * 3 {
+                    break;
+                }
+                if let Some(slot) = self.slots.get_mut(number) {
+                    *slot = Slot::default();
+                }
+                bytes -= freed;
+                self.dropped += 1;
+            }
+        }
+        self.openers.counts.bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Returns the table of an image that `pid` has mapped there, for which may be waited until `until`.
+    /// `None` where the image cannot be read, or is no ELF file, or is memory; an error where it is not
+    /// there in time.
+    pub(crate) fn get(
+        &self,
+        map: &LiveMap,
+        mapping: &LiveMapping,
+        pid: Pid,
+        until: impl FnOnce() -> Instant,
+    ) -> Result<Option<&UnwindTable>, TooSlow> {
+        let Some(slot) = self.slots.get(mapping.backing.0 as usize) else {
+            return Ok(None);
+        };
+        slot.used.set(self.sample);
+        if let Some(table) = slot.table.get() {
+            return Ok(table.as_deref());
+        }
+        self.request(map, mapping, pid);
+        self.openers.wait(&slot.table, until());
+        slot.table.get().map(Option::as_deref).ok_or(TooSlow)
+    }
+
+    /// Has an image opened, unless that was asked for already.
+    fn request(&self, map: &LiveMap, mapping: &LiveMapping, pid: Pid) {
+        let slot = self.slots.get(mapping.backing.0 as usize);
+        let (Some(slot), Some(image)) = (slot, map.image(mapping.backing)) else {
             return;
         };
-        let is_large = mapping.executable && mapping.end.saturating_sub(mapping.start) >= LARGE;
-        if !is_large || table.get().is_some() {
+        if slot.is_requested.get() || slot.table.get().is_some() {
             return;
         }
-        let ahead = self.ahead.get_or_insert_with(|| {
-            let (sender, receiver) = crossbeam_channel::bounded::<Ahead>(MOST_AHEAD);
-            // Without a thread they are opened when they are asked for.
-            let thread = std::thread::Builder::new().name("rprof-images".into());
-            let _ = thread.spawn(move || receiver.iter().for_each(Ahead::open));
-            sender
-        });
-        let _ = ahead.try_send(Ahead {
-            table: Arc::clone(table),
+        let request = Request {
+            table: Arc::clone(&slot.table),
             image: image.clone(),
             mapping: *mapping,
             pid,
-        });
+        };
+        slot.used.set(self.sample);
+        slot.is_requested.set(self.openers.request(request));
     }
 
-    /// Returns the table of an image that `pid` has mapped there. `None` where the image cannot be
-    /// read, or is no ELF file, or is memory.
-    pub(crate) fn get(
-        &self,
-        images: &[Image],
-        mapping: &LiveMapping,
-        pid: Pid,
-    ) -> Option<&UnwindTable> {
-        let number = mapping.backing.0 as usize;
-        let table = self.tables.get(number)?.get_or_init(|| {
-            let image = images.get(number)?;
-            open(image, mapping, pid).map(Box::new)
-        });
-        table.as_deref()
+    /// Returns the limits that were reached.
+    pub(crate) fn limits(&self) -> ReachedLimits {
+        let counts = &self.openers.counts;
+        let mut limits = ReachedLimits::default();
+        limits.add(Limit::UnwindTables, self.dropped);
+        let too_long = counts.too_long.load(Ordering::Relaxed);
+        limits.add(Limit::LongUnwindInfo, too_long);
+        limits.add(Limit::SparseImage, counts.sparse.load(Ordering::Relaxed));
+        limits
     }
 }
 
-impl Ahead {
-    fn open(self) {
-        let open = || open(&self.image, &self.mapping, self.pid).map(Box::new);
-        self.table.get_or_init(open);
+/// An image was not opened in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooSlow;
+
+impl Openers {
+    /// Sees to it that there is a thread which does not hang.
+    fn begin(&mut self) {
+        let queue = self.queue.get_or_insert_with(|| Queue {
+            requests: crossbeam_channel::bounded(MOST_WAITING),
+            opened: crossbeam_channel::bounded(1),
+            begin: Instant::now(),
+        });
+        // Most of the time nobody waits, and nobody looks at the clock.
+        if !self.threads.is_empty() && queue.requests.1.is_empty() {
+            return;
+        }
+        let now = queue.now();
+        let hangs = |busy: &Arc<Busy>| {
+            let since = busy.0.load(Ordering::Relaxed);
+            since != 0 && u128::from(now.saturating_sub(since)) > HANGS.as_millis()
+        };
+        if self.threads.len() >= MOST_THREADS || !self.threads.iter().all(hangs) {
+            return;
+        }
+        let busy = Arc::<Busy>::default();
+        let (requests, opened) = (queue.requests.1.clone(), queue.opened.0.clone());
+        let (counts, is_busy) = (Arc::clone(&self.counts), Arc::clone(&busy));
+        let begin = queue.begin;
+        let work = move || {
+            for request in requests {
+                is_busy.0.store(since(begin), Ordering::Relaxed);
+                request.open(&counts);
+                is_busy.0.store(0, Ordering::Relaxed);
+                // A message that waits tells as much.
+                let _ = opened.try_send(());
+            }
+        };
+        let thread = std::thread::Builder::new().name("rprof-images".into());
+        if thread.spawn(work).is_ok() {
+            self.threads.push(busy);
+        }
+    }
+
+    /// Returns false if too many wait already.
+    fn request(&self, request: Request) -> bool {
+        let queue = self.queue.as_ref();
+        queue.is_some_and(|queue| queue.requests.0.try_send(request).is_ok())
+    }
+
+    /// Waits until there is a table, or it is known that there is none.
+    fn wait(&self, table: &Table, until: Instant) {
+        let Some(queue) = &self.queue else {
+            return;
+        };
+        while table.get().is_none() && queue.opened.1.recv_deadline(until).is_ok() {}
     }
 }
 
-fn open(image: &Image, mapping: &LiveMapping, pid: Pid) -> Option<UnwindTable> {
+impl Queue {
+    fn now(&self) -> u64 {
+        since(self.begin)
+    }
+}
+
+/// Returns the ms since then, and not 0.
+fn since(begin: Instant) -> u64 {
+    begin.elapsed().as_millis() as u64 + 1
+}
+
+impl Request {
+    fn open(self, counts: &Counts) {
+        // One that nobody wants any more: forgotten or dropped meanwhile.
+        if Arc::strong_count(&self.table) == 1 {
+            return;
+        }
+        self.table.get_or_init(|| {
+            let table = open(&self.image, &self.mapping, self.pid, counts)?;
+            (counts.bytes).fetch_add(table.memory(), Ordering::Relaxed);
+            let is_too_long = u64::from(table.has_too_long_section());
+            counts.too_long.fetch_add(is_too_long, Ordering::Relaxed);
+            Some(Box::new(table))
+        });
+    }
+}
+
+fn open(image: &Image, mapping: &LiveMapping, pid: Pid, counts: &Counts) -> Option<UnwindTable> {
     match image.kind {
         ImageKind::Vdso => UnwindTable::parse(&vdso_image()?).ok(),
         // Memory with a file descriptor may well hold an ELF image.
         ImageKind::File | ImageKind::Deleted | ImageKind::Memfd => {
             let file = mapped_file(image, mapping.start..mapping.end, pid).open()?;
+            if file.is_mostly_holes() {
+                counts.sparse.fetch_add(1, Ordering::Relaxed);
+                return None;
+            }
             UnwindTable::read(&FileReader::new(&file)).ok()
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rprof_records::{Mapped, Misc, ProcessEvent};
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::FileExt;
+    use std::path::Path;
+
+    /// A map in which this process has these files mapped, a MiB each.
+    fn map(files: &[&Path]) -> LiveMap {
+        let mut map = LiveMap::new();
+        for (n, path) in (1_u64..).zip(files) {
+            map.handle(&ProcessEvent::Mapped(Mapped {
+                pid: std::process::id() as i32,
+                tid: 1,
+                start: n << 20,
+                len: 1 << 20,
+                file_offset: 0,
+                path: path.as_os_str().as_bytes().into(),
+                identity: None,
+                executable: true,
+                kernel: false,
+                prot_and_flags: None,
+                misc: Misc::USER,
+            }));
+        }
+        map
+    }
+
+    fn has(tables: &mut Tables, map: &LiveMap, number: u64) -> bool {
+        let pid = Pid(std::process::id() as i32);
+        tables.begin_sample(map);
+        let mapping = map.find(pid, number << 20).unwrap();
+        let until = || Instant::now() + Duration::from_secs(30);
+        let found = tables.get(map, mapping, pid, until);
+        found.unwrap().is_some()
+    }
+
+    #[test]
+    fn images_of_holes_are_not_read() {
+        let exe = std::env::current_exe().unwrap();
+        let sparse = tempfile::NamedTempFile::new().unwrap();
+        sparse.as_file().write_all_at(b"\x7fELF", 0).unwrap();
+        sparse.as_file().set_len(1 << 30).unwrap();
+        let map = map(&[&exe, sparse.path(), Path::new("/nowhere")]);
+        let mut tables = Tables::default();
+        assert!(has(&mut tables, &map, 1));
+        assert!(!has(&mut tables, &map, 2) && !has(&mut tables, &map, 3));
+        let limits: Vec<_> = tables.limits().iter().collect();
+        assert_eq!(limits, [(Limit::SparseImage, 1)]);
+    }
+
+    #[test]
+    fn tables_that_were_not_used_for_longest_are_dropped() {
+        let exe = std::env::current_exe().unwrap();
+        let libc = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let libc = libc
+            .split_whitespace()
+            .find(|word| word.contains("libc.so"));
+        let map = map(&[&exe, Path::new(libc.unwrap())]);
+        let mut tables = Tables::default();
+        assert!(has(&mut tables, &map, 1) && has(&mut tables, &map, 2));
+        let memory = |tables: &Tables, n: usize| {
+            let table = tables.slots.get(n)?.table.get()?.as_ref()?;
+            Some(table.memory())
+        };
+        let place = |n: u64| {
+            let found = map.find(Pid(std::process::id() as i32), n << 20);
+            found.unwrap().backing.0 as usize
+        };
+        let (of_exe, of_libc) = (memory(&tables, place(1)), memory(&tables, place(2)));
+        assert!(
+            of_exe > of_libc.map(|bytes| bytes * 2),
+            "{of_exe:?} {of_libc:?}"
+        );
+        tables.make_room(of_exe.unwrap());
+        assert_eq!(memory(&tables, place(1)), None);
+        assert_eq!(memory(&tables, place(2)), of_libc);
+        assert!(tables.limits().iter().eq([(Limit::UnwindTables, 1)]));
+        // It is made again when it is needed.
+        assert!(has(&mut tables, &map, 1));
+        // Of an image that nobody maps any more there is none.
+        tables.forget(&[ImageId(place(1) as u32)]);
+        assert_eq!(memory(&tables, place(1)), None);
+    }
+
+    #[test]
+    fn nobody_waits_longer_than_may_be() {
+        let exe = std::env::current_exe().unwrap();
+        let map = map(&[&exe]);
+        let pid = Pid(std::process::id() as i32);
+        let mut tables = Tables::default();
+        tables.extend_to(map.image_bound());
+        let mapping = map.find(pid, 1 << 20).unwrap();
+        // Nobody opens anything yet.
+        let found = tables.get(&map, mapping, pid, Instant::now);
+        assert_eq!(found.err(), Some(TooSlow));
+        // It is there for those that come later.
+        assert!(has(&mut tables, &map, 1));
     }
 }

@@ -5,6 +5,12 @@ use std::collections::BTreeMap;
 use rprof_processes::Image;
 use rprof_unwind::{TruncationReason, UnwindOutcome};
 
+/// Most names of images in the counts: beyond, stacks are counted under [`OTHERS`].
+const MOST_NAMES: usize = 1024;
+
+/// In place of the name of an image.
+const OTHERS: &str = "[others]";
+
 /// Why a stack is not complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -23,6 +29,8 @@ pub enum StackCause {
     TooDeep,
     /// A 32-bit process.
     Compat,
+    /// Unwinding took too long, or an image was not opened in time.
+    TooSlow,
 }
 
 impl StackCause {
@@ -36,6 +44,7 @@ impl StackCause {
             StackCause::NotMapped => "not_mapped",
             StackCause::TooDeep => "too_deep",
             StackCause::Compat => "32_bit",
+            StackCause::TooSlow => "too_slow",
         }
     }
 }
@@ -69,6 +78,8 @@ pub struct StackTally {
     pub truncated: BTreeMap<(StackCause, String), u64>,
     /// Samples with no user side: kernel threads.
     pub kernel_only: u64,
+    /// Samples in `truncated` that are counted without the name of their image, as there are too many.
+    pub without_name: u64,
 }
 
 impl StackTally {
@@ -122,7 +133,35 @@ impl StackTally {
         }
         if let Some(cause) = cause {
             let name = image.map_or("[unknown]".into(), |i| String::from_utf8_lossy(&i.path));
-            *self.truncated.entry((cause, name.into())).or_default() += 1;
+            let mut key = (cause, name.into_owned());
+            if self.truncated.len() >= MOST_NAMES && !self.truncated.contains_key(&key) {
+                self.without_name += 1;
+                key.1 = OTHERS.to_owned();
+            }
+            *self.truncated.entry(key).or_default() += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rprof_processes::{ImageIdentity, ImageKind};
+
+    #[test]
+    fn names_of_images_are_bounded_and_counts_are_right() {
+        let mut tally = StackTally::default();
+        for n in 0..3 * MOST_NAMES {
+            let image = Image {
+                path: format!("/{n}").into_bytes().into(),
+                identity: ImageIdentity::PathOnly,
+                kind: ImageKind::File,
+            };
+            tally.count(None, Some(StackCause::NoUnwindInfo), Some(&image));
+        }
+        let rest = (StackCause::NoUnwindInfo, OTHERS.to_owned());
+        assert_eq!(tally.truncated.len(), MOST_NAMES + 1);
+        assert_eq!(tally.truncated[&rest], 2 * MOST_NAMES as u64);
+        assert_eq!(tally.without_name, 2 * MOST_NAMES as u64);
     }
 }

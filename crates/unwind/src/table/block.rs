@@ -17,7 +17,7 @@ pub(crate) const FDES: usize = 4;
 const FEW: usize = 24;
 
 /// Maximum number of rows of one FDE. The longest functions seen have a few hundred.
-const MAX_ROWS: usize = 1 << 16;
+const MAX_ROWS: usize = 1 << 13;
 
 /// In place of a rule's index: code without FDE.
 const NO_FDE: u16 = u16::MAX;

@@ -8,6 +8,11 @@ use super::rule::{Rule, Saved};
 use crate::Arch;
 use gimli::{BaseAddresses, DebugFrame, EhFrame, LittleEndian, UnwindSection, Vendor};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Most bytes of compiled rows and rules of one section. A program uses some thousands of its functions, which
+/// take some MiB.
+const MAX_ROW_BYTES: usize = 64 << 20;
 
 /// A copy of a section's bytes, an index of its FDEs, and the rows of those that were asked
 /// for. A few FDEs are compiled at a time, by the first thread that needs one of them; later
@@ -24,6 +29,8 @@ pub(crate) struct Cfi {
     /// Start of the first FDE of each block.
     starts: Box<[u32]>,
     blocks: Box<[OnceLock<Box<Block>>]>,
+    /// Bytes of memory of the blocks that were compiled.
+    row_bytes: AtomicUsize,
 }
 
 /// Result of a lookup in a section.
@@ -112,6 +119,7 @@ impl Cfi {
             starts,
             offsets,
             bytes,
+            row_bytes: AtomicUsize::new(0),
         }
     }
 
@@ -138,12 +146,19 @@ impl Cfi {
         }
     }
 
-    /// Returns the block of this number, compiled now if it was not yet.
+    /// Returns the block of this number, compiled now if it was not yet. `None` also where all compiled
+    /// ones take more than they may.
     pub(crate) fn block(&self, number: usize) -> Option<&Block> {
         let cell = self.blocks.get(number)?;
         Some(match cell.get() {
             Some(block) => block,
-            None => cell.get_or_init(|| Box::new(self.compile(number))),
+            None if self.row_bytes() >= MAX_ROW_BYTES => return None,
+            None => cell.get_or_init(|| {
+                let block = Box::new(self.compile(number));
+                let bytes = size_of::<Block>() + block.heap_size();
+                self.row_bytes.fetch_add(bytes, Ordering::Relaxed);
+                block
+            }),
         })
     }
 
@@ -212,6 +227,11 @@ impl Cfi {
         self.blocks
             .iter()
             .filter_map(|block| block.get().map(|block| &**block))
+    }
+
+    /// Bytes of memory of compiled blocks.
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.row_bytes.load(Ordering::Relaxed)
     }
 
     /// Bytes of memory, apart from compiled blocks.

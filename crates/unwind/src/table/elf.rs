@@ -9,8 +9,9 @@ use object::{CompressedData, CompressionFormat, ReadRef};
 use rprof_image::Segments;
 use std::borrow::Cow;
 
-/// Largest call frame section that is decompressed. The largest seen in the wild have some 50 MB.
-const MAX_DECOMPRESSED: u64 = 1 << 30;
+/// Longest call frame section that is read, in bytes, decompressed if need be: a table keeps a copy of it,
+/// and whoever makes the file needs no byte on disk for a hole. The longest seen in the wild have some 50 MB.
+pub(crate) const MAX_SECTION: usize = 64 << 20;
 
 type Header = FileHeader64<object::LittleEndian>;
 
@@ -21,6 +22,8 @@ pub(crate) struct Elf<'a> {
     pub(crate) segments: Segments,
     pub(crate) eh_frame: Option<Section<'a>>,
     pub(crate) debug_frame: Option<Section<'a>>,
+    /// True if a section is left out because it is longer than [`MAX_SECTION`].
+    pub(crate) has_too_long: bool,
     /// True if the Go compiler made it, whose code keeps frame pointers.
     pub(crate) is_go: bool,
     /// Address ranges of procedure linkage tables.
@@ -55,6 +58,7 @@ impl<'a> Elf<'a> {
             segments: Segments::parse(bytes).ok_or(TableError::Damaged)?,
             eh_frame: None,
             debug_frame: None,
+            has_too_long: false,
             is_go: false,
             plts: Vec::new(),
             text: None,
@@ -83,10 +87,17 @@ impl<'a> Elf<'a> {
                 continue;
             };
             let svma = section.sh_addr(endian);
-            let data = || {
-                let bytes = contents(section, bytes, name)?;
-                (!bytes.is_empty()).then_some(Section {
-                    bytes,
+            let has_too_long = &mut self.has_too_long;
+            let mut data = || {
+                let contents = match contents(section, bytes, name)? {
+                    Contents::TooLong => {
+                        *has_too_long = true;
+                        return None;
+                    }
+                    Contents::Bytes(bytes) => bytes,
+                };
+                (!contents.is_empty()).then_some(Section {
+                    bytes: contents,
                     svma,
                     count: None,
                 })
@@ -118,8 +129,10 @@ impl<'a> Elf<'a> {
             return None;
         };
         let count = hdr.table().map(|table| table.iter(&bases).size_hint().0);
+        // Where it ends is not known, so that of a longer segment the beginning will do.
+        let bytes = self.mapped(bytes, svma)?;
         Some(Section {
-            bytes: Cow::Borrowed(self.mapped(bytes, svma)?),
+            bytes: Cow::Borrowed(bytes.get(..MAX_SECTION).unwrap_or(bytes)),
             svma,
             count,
         })
@@ -154,16 +167,26 @@ fn header<'a>(bytes: impl ReadRef<'a>) -> Result<&'a Header, TableError> {
     Header::parse(bytes).map_err(|_| TableError::NotAnElf)
 }
 
+/// Contents of a section.
+enum Contents<'a> {
+    Bytes(Cow<'a, [u8]>),
+    /// It has more than [`MAX_SECTION`] bytes.
+    TooLong,
+}
+
 /// Returns the bytes of a section, decompressed if need be. `None` if they do not lie in the file (as in
 /// debug files, which keep the headers only) or do not decompress.
 fn contents<'a>(
     section: &object::elf::SectionHeader64<object::LittleEndian>,
     bytes: impl ReadRef<'a>,
     name: &[u8],
-) -> Option<Cow<'a, [u8]>> {
+) -> Option<Contents<'a>> {
     let endian = object::LittleEndian;
     if section.sh_type(endian) == object::elf::SHT_NOBITS {
         return None;
+    }
+    if section.sh_size(endian) > MAX_SECTION as u64 {
+        return Some(Contents::TooLong);
     }
     let data = section.data(endian, bytes).ok()?;
     let compressed = match section.compression(endian, bytes).ok()? {
@@ -190,10 +213,10 @@ fn contents<'a>(
                 uncompressed_size: u64::from_be_bytes(*size),
             }
         }
-        None => return Some(Cow::Borrowed(data)),
+        None => return Some(Contents::Bytes(Cow::Borrowed(data))),
     };
-    if compressed.uncompressed_size > MAX_DECOMPRESSED {
-        return None;
+    if compressed.uncompressed_size > MAX_SECTION as u64 {
+        return Some(Contents::TooLong);
     }
-    compressed.decompress().ok()
+    compressed.decompress().ok().map(Contents::Bytes)
 }

@@ -45,6 +45,7 @@ pub struct UnwindTable {
     /// SVMAs behind calls that Go's runtime makes on another stack, ascending.
     switches: Box<[u64]>,
     undescribed: UndescribedCode,
+    has_too_long: bool,
     eh_frame: Option<Cfi>,
     debug_frame: Option<Cfi>,
 }
@@ -107,6 +108,7 @@ impl UnwindTable {
                 _ => 0,
             },
             undescribed,
+            has_too_long: elf.has_too_long,
             arch: elf.arch,
             entry: elf.entry,
             is_go: elf.is_go,
@@ -142,6 +144,7 @@ impl UnwindTable {
             segments: Segments::new(vec![load]),
             eh_frame: None,
             debug_frame: None,
+            has_too_long: false,
             is_go: false,
             plts: Vec::new(),
             text: None,
@@ -156,6 +159,7 @@ impl UnwindTable {
         Self {
             entry_len: 0,
             undescribed: UndescribedCode::default(),
+            has_too_long: false,
             arch,
             entry: 0,
             is_go: false,
@@ -178,6 +182,24 @@ impl UnwindTable {
     #[must_use]
     pub const fn has_cfi(&self) -> bool {
         self.eh_frame.is_some() || self.debug_frame.is_some()
+    }
+
+    /// Returns true if call frame information was left out because its section, decompressed, is longer
+    /// than any honest one (64 MiB).
+    #[must_use]
+    pub const fn has_too_long_section(&self) -> bool {
+        self.has_too_long
+    }
+
+    /// Returns about how many bytes of memory the table takes now. It grows as rows are compiled, up to
+    /// a bound for each section.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let sections = self
+            .sections()
+            .map(|cfi| cfi.index_size() + cfi.row_bytes());
+        let fixed = size_of_val(&*self.plts) + size_of_val(&*self.switches);
+        size_of::<Self>() + fixed + self.undescribed.size() + sections.sum::<usize>()
     }
 
     /// Returns the SVMA of the byte at this offset of the file, as far as a segment has it.

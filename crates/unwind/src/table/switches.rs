@@ -14,12 +14,15 @@ use rprof_image::Segments;
 const MAX_INSTRUCTIONS: usize = 12;
 /// Maximum number of calls that are kept; there are some 10.
 const MAX_KEPT: usize = 256;
+/// Maximum number of bytes of code that are searched. The largest Go programs have some 100 MB.
+const MAX_SEARCHED: usize = 256 << 20;
 
 /// SVMAs behind such calls, sorted.
 pub(crate) fn find<'data>(bytes: impl ReadRef<'data>, segments: &Segments) -> Box<[u64]> {
     let mut found = Vec::new();
     // Segments may overlap in a file that is damaged.
-    let mut left = bytes.len().map_or(0, |len| len as usize);
+    let len = bytes.len().map_or(0, |len| len as usize);
+    let mut left = len.min(MAX_SEARCHED);
     for segment in segments.code() {
         let (start, end) = (segment.svma, segment.svma.saturating_add(segment.file_size));
         let code = segments

@@ -14,6 +14,7 @@
 mod images;
 mod notices;
 mod runtimes;
+mod worker;
 
 use rprof_perfdata::EmbeddedFile;
 use rprof_records::{Mapped, ProcessEvent};
@@ -22,10 +23,11 @@ use images::HeldImages;
 use notices::Notices;
 pub use notices::{NotEmbedded, Notice};
 use runtimes::Runtimes;
+pub(crate) use worker::EmbeddingThread;
 
 /// Holds files open while they are there, and embeds in the recording those that will not be found.
 #[derive(Debug, Default)]
-pub(crate) struct FileEmbedder {
+struct FileEmbedder {
     runtimes: Runtimes,
     images: HeldImages,
     notices: Notices,
@@ -33,7 +35,7 @@ pub(crate) struct FileEmbedder {
 
 impl FileEmbedder {
     /// Takes hold of the files that an event speaks of.
-    pub(crate) fn handle(&mut self, event: &ProcessEvent<'_>, time: u64) {
+    fn handle(&mut self, event: &ProcessEvent<'_>, time: u64) {
         match event {
             ProcessEvent::Mapped(m) if m.pid > 0 && m.executable && !m.kernel => {
                 self.handle_mapped(m, time);
@@ -53,19 +55,19 @@ impl FileEmbedder {
     }
 
     /// Looks again for files that were not there before.
-    pub(crate) fn round(&mut self) {
+    fn round(&mut self) {
         self.runtimes.round(&mut self.notices);
     }
 
     /// Reads the files that are to be embedded in the recording's file that ends now.
-    pub(crate) fn files(&mut self) -> Vec<EmbeddedFile<'static>> {
+    fn files(&mut self) -> Vec<EmbeddedFile<'static>> {
         let mut files = self.runtimes.files(&mut self.notices);
         files.extend(self.images.files(&mut self.notices));
         files
     }
 
     /// Returns what was embedded, or could not be.
-    pub(crate) fn into_notices(self) -> Vec<Notice> {
+    fn into_notices(self) -> Vec<Notice> {
         self.notices.into_vec()
     }
 }

@@ -22,8 +22,14 @@ const MOST_HELD: usize = 128;
 /// Rounds after which a file that was not there is looked for, at the latest.
 const LONGEST_WAIT: u32 = 32;
 
-/// Most bytes that are embedded, compressed.
-const MOST_BYTES: usize = 512 << 20;
+/// Most bytes that are embedded, compressed. They are in memory until the recording's file ends.
+const MOST_BYTES: usize = 64 << 20;
+
+/// Most bytes that these expand to: readers have to.
+const MOST_EXPANDED: u64 = 512 << 20;
+
+/// Why a file that takes no room on its disk is not embedded.
+const HOLES: &str = "it consists of holes, nearly";
 
 /// The processes that may make code.
 #[derive(Debug, Default)]
@@ -148,6 +154,10 @@ impl Runtime {
         let dumps = dumps.map(|dump| (EmbeddedKind::JITDUMP, dump));
         for (kind, file) in dumps.chain([(EmbeddedKind::PERF_MAP, self.files.perf_map())]) {
             let path = file.path();
+            if file.is_mostly_holes() {
+                refuse(path, notices, NotEmbedded::Unusable(HOLES.to_owned()));
+                continue;
+            }
             let bytes = match file.read() {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => continue,
@@ -166,6 +176,11 @@ impl Runtime {
                 },
                 _ => bytes,
             };
+            let expanded: u64 = out.iter().map(|file| file.len).sum();
+            if expanded + bytes.len() as u64 > MOST_EXPANDED {
+                refuse(path, notices, NotEmbedded::NoRoom);
+                continue;
+            }
             let Ok(compressed) = compress(&bytes) else {
                 continue;
             };
@@ -192,4 +207,42 @@ impl Runtime {
 fn refuse(path: &Path, notices: &mut Notices, reason: NotEmbedded) {
     let path = path.to_owned();
     notices.push(Notice::NotEmbedded { path, reason });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rprof_records::Misc;
+    use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn a_perf_map_of_holes_is_not_read() {
+        let us = std::process::id() as i32;
+        let path = LiveFiles::new(us).perf_map().path().to_owned();
+        let file = std::fs::File::create(&path).unwrap();
+        file.write_all_at(b"1 2 three\n", 0).unwrap();
+        let mut runtimes = Runtimes::default();
+        let mut notices = Notices::default();
+        let map = Mapped {
+            pid: us,
+            tid: us,
+            start: 0x1000,
+            len: 0x1000,
+            file_offset: 0,
+            path: b"//anon".as_slice().into(),
+            identity: None,
+            executable: true,
+            kernel: false,
+            prot_and_flags: None,
+            misc: Misc::USER,
+        };
+        runtimes.handle_mapped(&map, 0, &mut notices);
+        let short = runtimes.files(&mut notices).len();
+        file.set_len(255 << 20).unwrap();
+        let long = runtimes.files(&mut notices).len();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!((short, long), (1, 0));
+        let reason = NotEmbedded::Unusable(HOLES.to_owned());
+        assert_eq!(notices.into_vec(), [Notice::NotEmbedded { path, reason }]);
+    }
 }

@@ -1,0 +1,86 @@
+//! [`MemoryBudget`]: the memory that the files of one analysis may take, all together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Memory that files, as they are expanded and decompressed, may take together. Clones share it.
+///
+/// A few kilobytes can be made to expand to gigabytes, and a recording may name any number of such files.
+///
+/// ```
+/// use rprof_image::MemoryBudget;
+///
+/// let budget = MemoryBudget::new(100);
+/// let first = budget.take(70);
+/// assert!(first.is_some() && budget.take(40).is_none());
+/// drop(first);
+/// assert!(budget.take(40).is_some());
+/// assert_eq!(budget.refused(), 1);
+/// ```
+#[derive(Debug, Clone)]
+pub struct MemoryBudget(Arc<Counts>);
+
+#[derive(Debug)]
+struct Counts {
+    most: u64,
+    left: AtomicU64,
+    refused: AtomicU64,
+}
+
+/// Memory taken from a [`MemoryBudget`], given back when dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct MemoryLease {
+    budget: MemoryBudget,
+    bytes: u64,
+}
+
+impl MemoryBudget {
+    /// Creates a budget of this many bytes.
+    #[must_use]
+    pub fn new(most: u64) -> Self {
+        Self(Arc::new(Counts {
+            most,
+            left: AtomicU64::new(most),
+            refused: AtomicU64::new(0),
+        }))
+    }
+
+    /// Returns the number of bytes in all.
+    #[must_use]
+    pub fn most(&self) -> u64 {
+        self.0.most
+    }
+
+    /// Takes some of it. `None` if there is not as much left.
+    pub fn take(&self, bytes: u64) -> Option<MemoryLease> {
+        let take = |left: u64| left.checked_sub(bytes);
+        // The count says nothing of other memory.
+        let order = Ordering::Relaxed;
+        if self.0.left.fetch_update(order, order, take).is_err() {
+            self.0.refused.fetch_add(1, order);
+            return None;
+        }
+        let budget = self.clone();
+        Some(MemoryLease { budget, bytes })
+    }
+
+    /// Returns how many times there was not as much left as was wanted.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.0.refused.load(Ordering::Relaxed)
+    }
+}
+
+impl MemoryLease {
+    /// Keeps it for as long as the budget lasts.
+    pub fn keep(mut self) {
+        self.bytes = 0;
+    }
+}
+
+impl Drop for MemoryLease {
+    fn drop(&mut self) {
+        (self.budget.0.left).fetch_add(self.bytes, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,188 @@
+//! [`Images`]: the images that living processes have mapped.
+
+use std::collections::{HashMap, VecDeque};
+
+use rprof_records::Mapped;
+
+use super::retain::Retain;
+use crate::ids::ImageId;
+use crate::image::{Image, ImageIdentity, ImageKind};
+
+/// Most images at a time. A machine with hundreds of containers has some thousands.
+const MOST_IMAGES: usize = 1 << 16;
+
+/// Most bytes of their paths, each of which may have 4 KiB.
+const MOST_BYTES: usize = 16 << 20;
+
+/// Images that have to come before it is looked for those that nobody has mapped.
+const LEAST_NEW: usize = 1024;
+
+/// Keeps the image of each mapping, and no names. Images are interned, and forgotten some time after
+/// nobody has them mapped any more. As many as there may be at a time are kept: of those beyond, a
+/// mapping has the image without name that [`Images::NONE`] stands for.
+#[derive(Debug)]
+pub struct Images {
+    /// By number; `None` for a number that is free.
+    slots: Vec<Option<Slot>>,
+    /// Free numbers. The one that has been free for longest is used first.
+    free: VecDeque<u32>,
+    numbers: HashMap<Key, ImageId>,
+    serials: u64,
+    /// Bytes of paths in `slots`.
+    bytes: usize,
+    /// Images that came since it was last looked for those that nobody has mapped.
+    new: usize,
+    /// Images that were mapped when that was done.
+    swept: usize,
+    refused: u64,
+    forgotten: Vec<ImageId>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    image: Image,
+    /// A number that no other image ever has.
+    serial: u64,
+}
+
+/// What tells images apart. As for [`ImageTable`](crate::image::ImageTable), a build-id needs no path.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Key(Option<Box<[u8]>>, ImageIdentity);
+
+impl Key {
+    fn new(path: &[u8], identity: ImageIdentity) -> Self {
+        let speaks_for_itself = matches!(identity, ImageIdentity::BuildId(_));
+        Self((!speaks_for_itself).then(|| path.into()), identity)
+    }
+}
+
+impl Default for Images {
+    fn default() -> Self {
+        let mut images = Self {
+            slots: Vec::new(),
+            free: VecDeque::new(),
+            numbers: HashMap::new(),
+            serials: 0,
+            bytes: 0,
+            new: 0,
+            swept: 0,
+            refused: 0,
+            forgotten: Vec::new(),
+        };
+        images.put(Image {
+            path: b"[too many images]".as_slice().into(),
+            identity: ImageIdentity::PathOnly,
+            kind: ImageKind::Other,
+        });
+        images
+    }
+}
+
+impl Images {
+    /// Image of mappings that came when there were too many.
+    pub const NONE: ImageId = ImageId(0);
+
+    pub(super) fn get(&self, id: ImageId) -> Option<&Image> {
+        Some(&self.slot(id)?.image)
+    }
+
+    /// Returns a number that no other image has, before or after.
+    pub(super) fn serial(&self, id: ImageId) -> Option<u64> {
+        Some(self.slot(id)?.serial)
+    }
+
+    /// Returns the images that were forgotten since the last call.
+    pub(super) fn take_forgotten(&mut self) -> Vec<ImageId> {
+        std::mem::take(&mut self.forgotten)
+    }
+
+    /// Returns the number of mappings whose image was not kept, as there were too many.
+    pub(super) fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Returns a number above that of every image.
+    pub(super) fn bound(&self) -> usize {
+        self.slots.len()
+    }
+
+    fn slot(&self, id: ImageId) -> Option<&Slot> {
+        self.slots.get(id.0 as usize)?.as_ref()
+    }
+
+    fn put(&mut self, image: Image) -> ImageId {
+        self.bytes += image.path.len();
+        self.serials += 1;
+        let slot = Some(Slot {
+            image,
+            serial: self.serials,
+        });
+        if let Some(free) = self.free.pop_front()
+            && let Some(place) = self.slots.get_mut(free as usize)
+        {
+            *place = slot;
+            return ImageId(free);
+        }
+        self.slots.push(slot);
+        ImageId(self.slots.len() as u32 - 1)
+    }
+
+    fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+}
+
+impl Retain for Images {
+    type Backing = ImageId;
+    type Name = ();
+
+    fn backing(&mut self, mapped: &Mapped<'_>) -> ImageId {
+        let kind = ImageKind::of_user(&mapped.path);
+        let identity = mapped.identity.map_or(ImageIdentity::PathOnly, Into::into);
+        let identity = identity.of_kind(kind);
+        let key = Key::new(&mapped.path, identity);
+        if let Some(id) = self.numbers.get(&key) {
+            return *id;
+        }
+        self.new += 1;
+        if self.len() >= MOST_IMAGES || self.bytes + mapped.path.len() > MOST_BYTES {
+            self.refused += 1;
+            return Self::NONE;
+        }
+        let id = self.put(Image {
+            path: (*mapped.path).into(),
+            identity,
+            kind,
+        });
+        self.numbers.insert(key, id);
+        id
+    }
+
+    fn name(&mut self, _: &[u8]) {}
+
+    /// As many images have to be new as were left the last time, and some part of the mappings that
+    /// would be walked over: so the work is a small part of that of taking them in.
+    fn is_sweep_due(&self, mappings: usize) -> bool {
+        self.new >= LEAST_NEW.max(self.swept).max(mappings / 8)
+    }
+
+    fn keep_only<'a>(&mut self, mapped: impl Iterator<Item = &'a ImageId>) {
+        let mut is_mapped = vec![false; self.slots.len()];
+        for id in mapped.chain([&Self::NONE]) {
+            if let Some(is_mapped) = is_mapped.get_mut(id.0 as usize) {
+                *is_mapped = true;
+            }
+        }
+        for (number, _) in (0_u32..).zip(&is_mapped).filter(|(_, mapped)| !**mapped) {
+            let slot = self.slots.get_mut(number as usize).and_then(Option::take);
+            if let Some(Slot { image, .. }) = slot {
+                self.bytes -= image.path.len();
+                self.numbers.remove(&Key::new(&image.path, image.identity));
+                self.free.push_back(number);
+                self.forgotten.push(ImageId(number));
+            }
+        }
+        self.new = 0;
+        self.swept = self.len();
+    }
+}

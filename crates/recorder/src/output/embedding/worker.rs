@@ -1,0 +1,164 @@
+//! [`EmbeddingThread`]: the files of strangers are opened and read by a thread of its own.
+//!
+//! All samples wait for the writer thread, and files may be long, many, or slow to answer. So the writer
+//! only says what it heard of, and asks for the files in the end, for which it waits as long as can be
+//! expected of anybody.
+
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, SendTimeoutError, Sender};
+use rprof_image::{Allowance, Rate};
+use rprof_perfdata::EmbeddedFile;
+use rprof_records::ProcessEvent;
+
+use super::FileEmbedder;
+use super::notices::Notice;
+use crate::limits::{Limit, ReachedLimits};
+
+/// Most events that wait to be looked at. Each has a path of up to 4 KiB.
+const MOST_WAITING: usize = 1024;
+
+/// Time for which the writer waits when there are as many, in nanoseconds: when a recording of everything begins,
+/// thousands of mappings come at once.
+const WAITING: Rate = Rate {
+    most: 1_000_000_000,
+    a_second: 20_000_000,
+};
+
+/// Longest that the writer waits for one event.
+const FOR_ONE: Duration = Duration::from_millis(20);
+
+/// Longest that a file's end waits for what is to be embedded in it.
+const FOR_ALL: Duration = Duration::from_secs(20);
+
+/// The thread on which a [`FileEmbedder`] works; made with the first event.
+#[derive(Debug)]
+pub(crate) struct EmbeddingThread {
+    jobs: Option<Sender<Job>>,
+    begin: Instant,
+    waiting: Allowance,
+    /// Events that were not looked at.
+    missed: u64,
+    /// Files without what was to be embedded in them.
+    late: u64,
+}
+
+#[derive(Debug)]
+enum Job {
+    Event(Box<ProcessEvent<'static>>, u64),
+    Round,
+    Files(Sender<Vec<EmbeddedFile<'static>>>),
+    Notices(Sender<Vec<Notice>>),
+}
+
+impl Default for EmbeddingThread {
+    fn default() -> EmbeddingThread {
+        EmbeddingThread {
+            jobs: None,
+            begin: Instant::now(),
+            waiting: Allowance::new(WAITING, 0),
+            missed: 0,
+            late: 0,
+        }
+    }
+}
+
+impl EmbeddingThread {
+    /// Takes hold of the files that an event speaks of.
+    pub(crate) fn handle(&mut self, event: &ProcessEvent<'_>, time: u64) {
+        let is_wanted = match event {
+            ProcessEvent::Mapped(m) => m.pid > 0 && m.executable && !m.kernel,
+            // Before anything was mapped there is nothing to end.
+            ProcessEvent::Executed { .. } => self.jobs.is_some(),
+            _ => false,
+        };
+        if !is_wanted || self.late > 0 {
+            return;
+        }
+        let job = Job::Event(Box::new(event.clone().into_owned()), time);
+        let is_sent = match self.jobs.get_or_insert_with(start).try_send(job) {
+            Ok(()) => true,
+            Err(full) => self.wait(full.into_inner()),
+        };
+        self.missed += u64::from(!is_sent);
+    }
+
+    /// Waits until there is room, for as long as may be.
+    fn wait(&mut self, job: Job) -> bool {
+        let began = self.begin.elapsed();
+        let now = began.as_nanos() as u64;
+        let most = Duration::from_nanos(self.waiting.at(WAITING, now)).min(FOR_ONE);
+        let Some(jobs) = self.jobs.as_ref().filter(|_| !most.is_zero()) else {
+            return false;
+        };
+        let sent = jobs.send_timeout(job, most);
+        let spent = self.begin.elapsed().saturating_sub(began).as_nanos() as u64;
+        self.waiting.spend(WAITING, spent, now);
+        !matches!(
+            sent,
+            Err(SendTimeoutError::Timeout(_) | SendTimeoutError::Disconnected(_))
+        )
+    }
+
+    /// Looks again for files that were not there before.
+    pub(crate) fn round(&mut self) {
+        if let Some(jobs) = &self.jobs {
+            // Where there is that much to do, files that are still to come wait for the next round.
+            let _ = jobs.try_send(Job::Round);
+        }
+    }
+
+    /// Reads the files that are to be embedded in the recording's file that ends now.
+    pub(crate) fn files(&mut self) -> Vec<EmbeddedFile<'static>> {
+        self.ask(Job::Files)
+    }
+
+    /// Returns what was embedded, or could not be, and the limits that were reached.
+    pub(crate) fn into_notices(mut self) -> (Vec<Notice>, ReachedLimits) {
+        let notices = self.ask(Job::Notices);
+        let mut limits = ReachedLimits::default();
+        limits.add(Limit::EmbeddingEvents, self.missed);
+        limits.add(Limit::EmbeddingTime, self.late);
+        (notices, limits)
+    }
+
+    fn ask<T: Default>(&mut self, job: impl FnOnce(Sender<T>) -> Job) -> T {
+        let Some(jobs) = &self.jobs else {
+            return T::default();
+        };
+        let until = Instant::now() + FOR_ALL;
+        let (sender, answer) = crossbeam_channel::bounded(1);
+        let sent = jobs.send_deadline(job(sender), until).is_ok();
+        let answer = sent.then(|| answer.recv_deadline(until).ok()).flatten();
+        answer.unwrap_or_else(|| {
+            // The thread is left where it hangs.
+            self.jobs = None;
+            self.late += 1;
+            T::default()
+        })
+    }
+}
+
+fn start() -> Sender<Job> {
+    let (sender, receiver) = crossbeam_channel::bounded(MOST_WAITING);
+    let thread = std::thread::Builder::new().name("rprof-files".into());
+    // Without a thread nothing is embedded, which is told like anything else that is missed.
+    drop(thread.spawn(move || work(&receiver)));
+    sender
+}
+
+fn work(jobs: &Receiver<Job>) {
+    let mut embedder = FileEmbedder::default();
+    for job in jobs {
+        match job {
+            Job::Event(event, time) => embedder.handle(&event, time),
+            Job::Round => embedder.round(),
+            // Whoever asked may have stopped waiting.
+            Job::Files(answer) => drop(answer.send(embedder.files())),
+            Job::Notices(answer) => {
+                drop(answer.send(embedder.into_notices()));
+                return;
+            }
+        }
+    }
+}

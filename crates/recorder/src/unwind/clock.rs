@@ -1,0 +1,96 @@
+//! [`SampleClock`]: the time that one sample takes, and whether it is over.
+
+use std::cell::Cell;
+use std::time::Instant;
+
+use rprof_processes::Pid;
+
+use super::work::TimeBudget;
+
+/// Look-ups from one look at the clock to the next. Nearly all samples need fewer.
+const LOOKUPS: u32 = 8;
+
+/// Time of the sample that is being unwound. The clock is looked at only where a sample begins to be dear.
+#[derive(Debug)]
+pub(super) struct SampleClock {
+    budget: TimeBudget,
+    /// That from which times in the budget count.
+    begin: Instant,
+    pid: Pid,
+    lookups: Cell<u32>,
+    /// When the first dear step began, and when the last one has to end.
+    times: Cell<Option<(Instant, Instant)>>,
+    is_over: Cell<bool>,
+    cut_short: u64,
+}
+
+impl SampleClock {
+    pub(super) fn new() -> SampleClock {
+        SampleClock {
+            budget: TimeBudget::default(),
+            begin: Instant::now(),
+            pid: Pid(-1),
+            lookups: Cell::new(0),
+            times: Cell::new(None),
+            is_over: Cell::new(false),
+            cut_short: 0,
+        }
+    }
+
+    /// Begins with a sample of this process.
+    pub(super) fn begin_sample(&mut self, pid: Pid) {
+        self.pid = pid;
+        self.lookups.set(0);
+        self.times.set(None);
+        self.is_over.set(false);
+    }
+
+    /// Books what the sample took.
+    pub(super) fn end_sample(&mut self) {
+        if let Some((began, _)) = self.times.take() {
+            let spent = began.elapsed().as_nanos() as u64;
+            self.budget.spend(self.pid, spent, self.now());
+        }
+        self.cut_short += u64::from(self.is_over.get());
+    }
+
+    /// Counts a look-up. Returns false if the time is over.
+    pub(super) fn count_lookup(&self) -> bool {
+        let lookups = self.lookups.get() + 1;
+        self.lookups.set(lookups);
+        if lookups.is_multiple_of(LOOKUPS) && Instant::now() >= self.until() {
+            self.is_over.set(true);
+        }
+        !self.is_over.get()
+    }
+
+    /// Returns when the time of the sample is over.
+    pub(super) fn until(&self) -> Instant {
+        if let Some((_, until)) = self.times.get() {
+            return until;
+        }
+        let now = Instant::now();
+        let until = now + self.budget.of(self.pid, self.now());
+        self.times.set(Some((now, until)));
+        until
+    }
+
+    /// Ends the time of the sample: something was not there in time.
+    pub(super) fn end(&self) {
+        self.is_over.set(true);
+    }
+
+    /// Returns true if the time of the sample was over before its stack was complete.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.get()
+    }
+
+    /// Returns the number of samples whose time was over.
+    pub(super) fn cut_short(&self) -> u64 {
+        self.cut_short
+    }
+
+    fn now(&self) -> u64 {
+        self.begin.elapsed().as_nanos() as u64
+    }
+}
