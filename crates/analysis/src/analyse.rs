@@ -26,7 +26,7 @@ pub fn analyse(data: &PerfData, symbolizer: &Symbolizer, options: &Options) -> P
     let (index, parts, symbols) = std::thread::scope(|scope| {
         // Loading the kernel's symbols takes longer than pass one, and depends on nothing.
         let mut is_wanted = n > 1 && !options.filter.is_by_sample();
-        let index = Index::build_with(data, || {
+        let index = Index::build_with(data, &symbolizer.memory().strangers, || {
             if std::mem::take(&mut is_wanted) {
                 let thread = std::thread::Builder::new().name("rprof-kernel".into());
                 // Without a thread, the first lookup loads the symbols.
@@ -47,7 +47,7 @@ pub fn analyse(data: &PerfData, symbolizer: &Symbolizer, options: &Options) -> P
         (index, parts, symbols)
     });
     let unreadable = parts.parts.iter().map(|part| part.resolved.unreadable);
-    let warnings = warnings(&index, unreadable.sum(), &options.filter);
+    let warnings = warnings(&index, symbolizer, unreadable.sum(), &options.filter);
     let mut profile = assemble(&index, parts, symbols, options);
     (profile.quality.warnings).extend(warnings);
     let refused = symbolizer.refused_vmlinux();

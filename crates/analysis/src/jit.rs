@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use rprof_image::{MemoryBudget, MemoryLease};
 use rprof_jit::{
     JitDump, JitFunction, JitLine, JitProcesses, MAX_JITDUMPS, MapFile, PerfMap, ProcessRoot,
     Refusal,
@@ -24,9 +25,6 @@ use crate::machine::is_of_this_machine;
 
 /// `CLOCK_MONOTONIC`.
 const MONOTONIC: i32 = 1;
-
-/// Maximum bytes that embedded files may expand to in one analysis.
-const MOST_EXPANDED: u64 = 4 << 30;
 
 /// Maximum bytes of JIT unwind information that are compiled into tables.
 const MOST_UNWINDING: u64 = 256 << 20;
@@ -67,8 +65,8 @@ pub(crate) struct Runtimes<'a> {
     /// True if the recording's clock is `CLOCK_MONOTONIC`, as in jitdumps.
     is_monotonic: bool,
     is_here: bool,
-    /// Bytes that embedded files may still expand to.
-    budget: AtomicU64,
+    /// Memory for what embedded files, and those of strangers on this machine, expand to.
+    memory: MemoryBudget,
     /// Bytes of unwind information that may still be compiled.
     unwinding_budget: AtomicU64,
     warnings: Mutex<Vec<String>>,
@@ -90,7 +88,11 @@ type Unwound = OnceLock<Option<Arc<UnwindTable>>>;
 
 impl<'a> Runtimes<'a> {
     /// Makes the index of embedded files. Files are read on first use.
-    pub(crate) fn new(data: &'a PerfData, processes: JitProcesses) -> Runtimes<'a> {
+    pub(crate) fn new(
+        data: &'a PerfData,
+        processes: JitProcesses,
+        memory: &MemoryBudget,
+    ) -> Runtimes<'a> {
         let embedded = data.features().embedded_files().unwrap_or_default();
         let mut by_pid: FxHashMap<i32, OnceLock<Tables>> = FxHashMap::default();
         for file in &embedded {
@@ -115,7 +117,7 @@ impl<'a> Runtimes<'a> {
             has_dumps,
             is_monotonic,
             is_here: is_of_this_machine(data),
-            budget: AtomicU64::new(MOST_EXPANDED),
+            memory: memory.clone(),
             unwinding_budget: AtomicU64::new(MOST_UNWINDING),
             warnings: Mutex::default(),
             recording: data.path(),
@@ -211,17 +213,27 @@ impl<'a> Runtimes<'a> {
         images.next()
     }
 
-    /// Returns the contents of an embedded file, or `None` if it is damaged or exceeds the budget.
-    pub(crate) fn contents(&self, file: &EmbeddedFile<'_>) -> Option<Vec<u8>> {
-        let take = |left: u64| left.checked_sub(file.len);
-        let ordering = Ordering::Relaxed;
-        (self.budget.fetch_update(ordering, ordering, take)).ok()?;
+    /// Returns the contents of an embedded file and the memory that they take, or `None` if it is damaged or there
+    /// is no memory left for it.
+    pub(crate) fn contents(&self, file: &EmbeddedFile<'_>) -> Option<(Vec<u8>, MemoryLease)> {
+        let path = || String::from_utf8_lossy(&file.path);
+        let Some(lease) = self.memory.take(file.len) else {
+            self.warn(format!(
+                "{}, as embedded in the recording, is not used: files would take more than {} MiB of \
+                 memory",
+                path(),
+                self.memory.most() >> 20
+            ));
+            return None;
+        };
         let contents = file.contents();
         if contents.is_none() {
-            let path = String::from_utf8_lossy(&file.path);
-            self.warn(format!("{path}, as embedded in the recording, is damaged"));
+            self.warn(format!(
+                "{}, as embedded in the recording, is damaged",
+                path()
+            ));
         }
-        contents
+        Some((contents?, lease))
     }
 
     /// Returns the warnings so far, in sentences.
@@ -254,15 +266,18 @@ impl<'a> Runtimes<'a> {
             self.embedded.iter().filter(of_pid)
         };
         for file in of_kind(EmbeddedKind::JITDUMP).take(MAX_JITDUMPS) {
-            if let Some(bytes) = self.contents(file) {
+            if let Some((bytes, lease)) = self.contents(file) {
                 let path = String::from_utf8_lossy(&file.path);
                 tables.dumps.extend(self.dump(&path, &bytes));
+                // What was parsed takes as much.
+                lease.keep();
             }
         }
         for file in of_kind(EmbeddedKind::PERF_MAP).take(MAX_JITDUMPS) {
-            if let Some(bytes) = self.contents(file) {
+            if let Some((bytes, lease)) = self.contents(file) {
                 let path = String::from_utf8_lossy(&file.path);
                 tables.maps.push((file.since, self.map(&path, bytes)));
+                lease.keep();
             }
         }
         tables.maps.sort_by_key(|(since, _)| *since);
@@ -303,7 +318,7 @@ impl<'a> Runtimes<'a> {
         for root in roots {
             let path = path(root);
             let opened = root.open(&path);
-            let read = opened.and_then(|file| file.as_ref().map(MapFile::read).transpose());
+            let read = opened.and_then(|file| file.map(|file| self.read(&file)).transpose());
             let path = path.to_string_lossy().into_owned();
             match read {
                 Ok(None) => {}
@@ -312,6 +327,22 @@ impl<'a> Runtimes<'a> {
             }
         }
         None
+    }
+
+    /// Reads a file of this machine. Nothing is read of one for which there is no memory left.
+    fn read(&self, file: &MapFile) -> Result<Vec<u8>, Refusal> {
+        match self.memory.take(file.len()?) {
+            Some(lease) => lease.keep(),
+            None => {
+                self.warn(format!(
+                    "{} is not read: files would take more than {} MiB of memory",
+                    file.path().display(),
+                    self.memory.most() >> 20
+                ));
+                return Ok(Vec::new());
+            }
+        }
+        file.read()
     }
 
     fn refused(&self, path: &str, refusal: &Refusal) {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use rprof_image::MemoryBudget;
 use rprof_jit::JitProcesses;
 use rprof_perfdata::{Block, Damage, PerfData, Walk};
 use rprof_processes::{ProcessMapBuilder, Timeline};
@@ -10,6 +11,10 @@ use rprof_records::{CpuMode, Misc, ProcessEvent, RawRecord, Record, RecordType, 
 use crate::group_reads::{GroupReadCollector, GroupReadDeltas};
 use crate::groups::RecordPosition;
 use crate::jit::{self, Runtimes};
+
+/// Samples that any recording may have where they are kept one by one; beyond that there is one for each
+/// two bytes of the file at most. A sample that compresses well takes some ten.
+const HONEST_SAMPLES: u64 = 2 << 20;
 
 /// Result of pass one: timeline of processes, tallies, damage.
 #[derive(Debug)]
@@ -30,6 +35,8 @@ pub struct Index<'a> {
     pub(crate) group_reads: GroupReadDeltas,
     /// JIT code of all processes.
     pub(crate) runtimes: Runtimes<'a>,
+    /// Number of the block from which on there are more samples than honest recordings of this length have.
+    pub(crate) flood_from: Option<usize>,
     /// Blocks of the recording, if they are borrowed from the file and so cost no memory, or were
     /// asked for.
     blocks: Option<Vec<Block<'a>>>,
@@ -53,11 +60,16 @@ type Stamped<'a> = (u64, ProcessEvent<'a>);
 impl<'a> Index<'a> {
     /// Reads all headers, and all of the sideband.
     pub fn build(data: &'a PerfData) -> Index<'a> {
-        Index::build_with(data, || ())
+        Index::build_with(data, &rprof_symbols::Memory::default().strangers, || ())
     }
 
-    /// Reads like [`build`](Self::build), and calls `on_kernel_sample` for each kernel sample.
-    pub(crate) fn build_with(data: &'a PerfData, on_kernel_sample: impl FnMut()) -> Index<'a> {
+    /// Reads like [`build`](Self::build), and calls `on_kernel_sample` for each kernel sample. Files that
+    /// strangers may have made take `memory`.
+    pub(crate) fn build_with(
+        data: &'a PerfData,
+        memory: &MemoryBudget,
+        on_kernel_sample: impl FnMut(),
+    ) -> Index<'a> {
         let mut pass = Pass {
             data,
             events: vec![EventTally::default(); data.events().list().len()],
@@ -72,6 +84,8 @@ impl<'a> Index<'a> {
         let mut kept = Some(Vec::new());
         let mut sideband: Vec<Stamped<'_>> = Vec::new();
         let mut block_index = 0;
+        let mut flood_from = None;
+        let honest = HONEST_SAMPLES + data.data_len() / 2;
         for block in data.blocks() {
             let block = match block {
                 Ok(block) => block,
@@ -96,6 +110,9 @@ impl<'a> Index<'a> {
                 }
             }
             block_index += 1;
+            if flood_from.is_none() && pass.events.iter().map(|e| e.samples).sum::<u64>() > honest {
+                flood_from = Some(block_index);
+            }
         }
         // Each CPU's records are in order, those of all CPUs are not; records with
         // the same time stay in the order of the file.
@@ -112,7 +129,8 @@ impl<'a> Index<'a> {
             unreadable: pass.unreadable,
             damage,
             group_reads: pass.group_reads.finish(),
-            runtimes: Runtimes::new(data, pass.jit_processes),
+            runtimes: Runtimes::new(data, pass.jit_processes, memory),
+            flood_from,
             blocks: kept,
         }
     }
@@ -122,7 +140,9 @@ impl<'a> Index<'a> {
     pub(crate) fn keep_blocks(&mut self) {
         let data = self.data;
         // Damage was noted when the index was built.
-        (self.blocks).get_or_insert_with(|| data.blocks().filter_map(Result::ok).collect());
+        let most = self.flood_from.unwrap_or(usize::MAX);
+        let blocks = || data.blocks().filter_map(Result::ok).take(most).collect();
+        self.blocks.get_or_insert_with(blocks);
     }
 
     /// Returns the blocks of the recording, if they are kept.

@@ -174,7 +174,7 @@ fn resolve(
             // An image is embedded only where its path did not lead to it.
             let kept = image.and_then(|image| runtimes.contents(runtimes.image(image)?));
             match (kept, image, target) {
-                (Some(bytes), Some(image), _) => {
+                (Some((bytes, _lease)), Some(image), _) => {
                     let path = image.path_without_deleted().to_vec();
                     let path = PathBuf::from(std::ffi::OsString::from_vec(path));
                     symbolizer.resolve_copy(bytes, &path, lookups)

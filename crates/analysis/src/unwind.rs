@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use rprof_image::{ImageFile, build_id_of, vdso_image};
+use rprof_image::{ImageFile, MemoryBudget, build_id_of, vdso_image};
 use rprof_perfdata::Feature;
 use rprof_processes::{Image, ImageId, ImageKind, MapState, MapView};
 use rprof_records::{Attr, ContextMarker, Sample, SampleType};
@@ -68,8 +68,9 @@ impl<'a> Unwinding<'a> {
         let open = || {
             let one = self.images.get(image.0 as usize)?;
             let runtimes = &self.index.runtimes;
-            if let Some(bytes) = runtimes.image(one).and_then(|kept| runtimes.contents(kept)) {
-                return UnwindTable::parse(&bytes).ok();
+            let kept = runtimes.image(one);
+            if let Some((bytes, _lease)) = kept.and_then(|kept| runtimes.contents(kept)) {
+                return parse(&bytes, &self.symbolizer.memory().strangers);
             }
             let key =
                 self.origin
@@ -85,11 +86,18 @@ impl<'a> Unwinding<'a> {
                 return UnwindTable::parse(&bytes).ok().filter(|_| is_right);
             }
             let file: ImageFile = self.symbolizer.image_file(&key).ok()?;
-            UnwindTable::parse(file.bytes()).ok()
+            parse(file.bytes(), &self.symbolizer.memory().ours)
         };
         let slot = self.tables.get(image.0 as usize)?;
         slot.get_or_init(open).as_ref()
     }
+}
+
+/// Makes a table. It stays to the end, so that it takes its memory for good.
+fn parse(image: &[u8], memory: &MemoryBudget) -> Option<UnwindTable> {
+    let table = UnwindTable::parse(image).ok()?;
+    memory.take(table.memory() as u64)?.keep();
+    Some(table)
 }
 
 /// Unwinder of one worker, with its rule cache and scratch buffers.

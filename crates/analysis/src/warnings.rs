@@ -1,13 +1,19 @@
 //! Warnings about a recording, shared by profiles and single samples.
 
 use rprof_profile::Filter;
+use rprof_symbols::Symbolizer;
 
 use crate::comms::unknown_comms;
 use crate::sideband_pass::Index;
 
 /// Returns the warnings about a recording, in sentences; `unreadable` is the number of samples
 /// that could not be read. Complete once the samples are symbolized.
-pub(crate) fn warnings(index: &Index<'_>, unreadable: u64, filter: &Filter) -> Vec<String> {
+pub(crate) fn warnings(
+    index: &Index<'_>,
+    symbolizer: &Symbolizer,
+    unreadable: u64,
+    filter: &Filter,
+) -> Vec<String> {
     let mut warnings = index.data.warnings().to_vec();
     if let Some(damage) = &index.damage {
         warnings.push(format!(
@@ -26,6 +32,10 @@ pub(crate) fn warnings(index: &Index<'_>, unreadable: u64, filter: &Filter) -> V
     );
     count(index.unreadable, "records are damaged and left out");
     count(unreadable, "samples are damaged and left out");
+    count(
+        symbolizer.memory().refused(),
+        "files, or parts of them, are not read, as they would take too much memory",
+    );
     warnings.extend(index.runtimes.warnings());
     for comm in unknown_comms(filter, &index.timeline) {
         warnings.push(format!("no thread of the recording is called {comm:?}"));

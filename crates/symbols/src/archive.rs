@@ -45,6 +45,10 @@ impl Pages for Part {
         let end = self.range.start.saturating_add(range.end);
         self.file.release(start..end.min(self.range.end));
     }
+
+    fn is_ours(&self) -> bool {
+        self.file.is_ours()
+    }
 }
 
 /// The ELF files in an archive.

@@ -1,13 +1,14 @@
 //! [`ElfImage`]: an ELF image together with the files that complete it.
 
-use crate::debug::{DebugFile, DebugFiles, Links, SharedFile, mini_symbols};
-use crate::dwarf::{DebugInfo, DwarfFile, SplitFiles};
+use crate::debug::{DebugFile, DebugFiles, Links, MiniSymbols, SharedFile, mini_symbols};
+use crate::dwarf::{DebugInfo, DwarfFile, NoRoom, SplitFiles};
 use crate::elf::{ElfError, ElfSymbol, ElfSymbols};
 use crate::pages::Pages;
 use rprof_image::Reason;
 use rprof_image::{BuildId, ImageFile, ImageKey, build_id_of, vdso_image};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An ELF image, and its debug file, which is opened once something is needed that the image lacks.
 ///
@@ -26,10 +27,12 @@ pub(crate) struct ElfImage<D> {
     /// Links to other files; read at first use, as are all fields below.
     links: OnceLock<Links>,
     debug: OnceLock<Option<DebugFile>>,
-    mini: OnceLock<Option<ElfSymbols<Vec<u8>>>>,
+    mini: OnceLock<Option<MiniSymbols>>,
     dwarf: OnceLock<Option<DwarfFile>>,
     shared: OnceLock<Option<SharedFile>>,
     split: OnceLock<SplitFiles>,
+    /// True if a file that would complete it is not read, as it is too long.
+    is_too_long: AtomicBool,
 }
 
 impl ElfImage<ImageFile> {
@@ -72,6 +75,7 @@ impl<D: Pages> ElfImage<D> {
             dwarf: OnceLock::new(),
             shared: OnceLock::new(),
             split: OnceLock::new(),
+            is_too_long: AtomicBool::new(false),
         }
     }
 
@@ -106,17 +110,19 @@ impl<D: Pages> ElfImage<D> {
             return later(debug.symbols.lookup_svma(svma), plt);
         }
         // It has those symbols that are not in `.dynsym`.
-        let mini = self.mini().and_then(|mini| mini.lookup_svma(svma));
+        let mini = self.mini(places).and_then(|mini| mini.lookup_svma(svma));
         later(mini, self.image.lookup_svma(svma))
     }
 
     /// Returns the reason for which an SVMA without symbol and debug information has no name.
     pub(crate) fn reason(&self, svma: u64, places: &DebugFiles) -> Reason {
         let has_symtab = self.image.has_symtab()
-            || self.mini().is_some()
+            || self.mini(places).is_some()
             || (self.debug(places)).is_some_and(|debug| debug.symbols.has_symtab());
         if !self.image.contains_svma(svma) {
             Reason::OutsideImage
+        } else if self.is_too_long.load(Ordering::Relaxed) {
+            Reason::DebugFileTooLong
         } else if has_symtab {
             Reason::NoSymbolAtAddress
         } else {
@@ -128,7 +134,7 @@ impl<D: Pages> ElfImage<D> {
     /// in no order. Returns `None` where that would be more than `most`.
     pub(crate) fn bounds(&self, places: &DebugFiles, most: usize) -> Option<Vec<u64>> {
         let mut svmas: Vec<u64> = self.image.bounds().collect();
-        svmas.extend(self.mini().into_iter().flat_map(ElfSymbols::bounds));
+        svmas.extend(self.mini(places).into_iter().flat_map(ElfSymbols::bounds));
         let debug = self.debug(places).into_iter();
         svmas.extend(debug.flat_map(|debug| debug.symbols.bounds()));
         // They come in sorted runs.
@@ -148,7 +154,18 @@ impl<D: Pages> ElfImage<D> {
             Some(debug) => debug.symbols.data(),
             None => self.image.data(),
         };
-        let dwarf = self.dwarf.get_or_init(|| DwarfFile::find(bytes)).as_ref()?;
+        let find = || {
+            let memory = match debug {
+                Some(debug) => places.memory.of(debug.symbols.data()),
+                None => places.memory.of(self.image.data()),
+            };
+            let found = DwarfFile::find(bytes, memory);
+            found.unwrap_or_else(|NoRoom| {
+                self.is_too_long.store(true, Ordering::Relaxed);
+                None
+            })
+        };
+        let dwarf = self.dwarf.get_or_init(find).as_ref()?;
         let (links, path) = match debug {
             Some(debug) => (&debug.links, Some(&debug.path)),
             None => (self.links(), self.path.as_ref()),
@@ -156,7 +173,7 @@ impl<D: Pages> ElfImage<D> {
         let shared = self.shared.get_or_init(|| places.shared(path?, links));
         let split = self.split.get_or_init(|| {
             let images = self.path.iter().chain(debug.map(|debug| &debug.path));
-            SplitFiles::new(images.cloned().collect(), places.root.clone())
+            SplitFiles::new(images.cloned().collect(), places, pages.is_ours())
         });
         Some(DebugInfo {
             main: (dwarf, bytes),
@@ -180,17 +197,21 @@ impl<D: Pages> ElfImage<D> {
             if self.image.has_symtab() && links.has_dwarf {
                 return None;
             }
-            places.debug_file(self.path.as_deref(), self.image.build_id(), links)
+            let too_long = &self.is_too_long;
+            places.debug_file(self.path.as_deref(), self.image.build_id(), links, too_long)
         };
         self.debug.get_or_init(find).as_ref()
     }
 
-    fn mini(&self) -> Option<&ElfSymbols<Vec<u8>>> {
+    fn mini(&self, places: &DebugFiles) -> Option<&ElfSymbols<Vec<u8>>> {
         let find = || match self.image.has_symtab() {
             true => None,
-            false => mini_symbols(self.image.bytes()),
+            false => mini_symbols(self.image.bytes(), places.memory.of(self.image.data())),
         };
-        self.mini.get_or_init(find).as_ref()
+        self.mini
+            .get_or_init(find)
+            .as_ref()
+            .map(|mini| &mini.symbols)
     }
 }
 

@@ -35,6 +35,7 @@ mod archive;
 mod debug;
 mod dwarf;
 mod elf_image;
+mod memory;
 mod once_map;
 mod pages;
 mod reconcile;
@@ -43,6 +44,7 @@ pub use demangle::Style;
 pub use elf::{ElfError, ElfSymbol, ElfSymbols};
 pub use frames::{Frame, Frames, SourceLine, Symbol};
 pub use kernel::{KernelError, KernelSymbol, KernelSymbols, VmlinuxError};
+pub use memory::Memory;
 pub use rprof_image::{BuildId, ImageFile, ImageKey, ImageSource, Reason, RemoteFiles};
 pub use symbolizer::{
     FunctionBounds, KernelPrefetch, Lookup, PartialLookup, Symbolizer, SymbolizerBuilder,

@@ -7,14 +7,26 @@ use std::ops::Range;
 pub(crate) trait Pages: AsRef<[u8]> + Sync {
     /// Announces that this range is not needed for now. The bytes do not change.
     fn release(&self, range: Range<usize>);
+
+    /// Returns true if the file is root's or that of whoever runs this: no stranger made it.
+    fn is_ours(&self) -> bool;
 }
 
 impl Pages for ImageFile {
     fn release(&self, range: Range<usize>) {
         Self::release(self, range);
     }
+
+    fn is_ours(&self) -> bool {
+        Self::is_ours(self)
+    }
 }
 
+/// A copy of a file, as it is in a recording.
 impl Pages for Vec<u8> {
     fn release(&self, _: Range<usize>) {}
+
+    fn is_ours(&self) -> bool {
+        false
+    }
 }

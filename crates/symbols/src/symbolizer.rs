@@ -10,6 +10,7 @@ use crate::debug::DebugFiles;
 use crate::dwarf::DwarfQuery;
 use crate::elf_image::{ElfImage, check, right_file};
 use crate::kernel::{KernelSymbols, Vmlinux, VmlinuxError};
+use crate::memory::Memory;
 use crate::once_map::OnceMap;
 use crate::pages::Pages;
 use crate::reconcile::Reconciler;
@@ -124,6 +125,14 @@ impl SymbolizerBuilder {
     #[must_use]
     pub fn perf_cache(mut self, dir: Option<PathBuf>) -> Self {
         self.debug_files.perf_cache = dir;
+        self
+    }
+
+    /// Sets the memory for parts of files as they are decompressed. By default 256 MiB for files that
+    /// strangers may have made, and a quarter of the machine's for those of root and one's own.
+    #[must_use]
+    pub fn memory(mut self, memory: Memory) -> Self {
+        self.debug_files.memory = memory;
         self
     }
 
@@ -258,6 +267,12 @@ impl Symbolizer {
             }
             _ => Err(Reason::SpecialMapping),
         }
+    }
+
+    /// Returns the memory for parts of files as they are decompressed.
+    #[must_use]
+    pub fn memory(&self) -> &Memory {
+        &self.debug_files.memory
     }
 
     /// Returns true if images are looked for below a [root folder](SymbolizerBuilder::root).

@@ -92,6 +92,10 @@ impl<'a> Worker<'a> {
 
     /// Handles all samples of a block.
     pub(crate) fn handle_block(&mut self, block: &Block<'_>, block_index: usize) {
+        let flood_from = self.shared.index.flood_from;
+        if self.shared.pass.per_sample && flood_from.is_some_and(|first| block_index >= first) {
+            return;
+        }
         let mut walk = block.walk();
         let mut pending = Vec::with_capacity(TOGETHER);
         loop {

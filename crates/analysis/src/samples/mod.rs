@@ -61,7 +61,7 @@ impl<'a> Samples<'a> {
         filter: &Filter,
         details: &Details,
     ) -> Samples<'a> {
-        let mut index = Index::build(data);
+        let mut index = Index::build_with(data, &symbolizer.memory().strangers, || ());
         if details.need_blocks() {
             index.keep_blocks();
         }
@@ -87,7 +87,14 @@ impl<'a> Samples<'a> {
             let leaf = stacks.stack(row.group.stack).leaf();
             leaf_wanted(filter, leaf, &symbols)
         });
-        let warnings = warnings(&index, resolved.unreadable, filter);
+        let mut warnings = warnings(&index, symbolizer, resolved.unreadable, filter);
+        if index.flood_from.is_some() {
+            warnings.push(
+                "the recording has more samples than its length allows for: those at its end are \
+                 left out"
+                    .to_owned(),
+            );
+        }
         let mut names = Values::default();
         let name_of = (resolved.rows.iter())
             .map(|row| {

@@ -11,6 +11,13 @@ use crate::read::walk::{RecordAt, Walk};
 /// Bytes after which a block ends.
 const BLOCK: usize = 1 << 20;
 
+/// Bytes to which compressed records may expand in any case.
+const EXPANDED_FREE: u64 = 16 << 20;
+
+/// Bytes for each compressed byte beyond that. Zstandard can do 30,000; copies of stacks that hardly change
+/// come to some hundred, other records to ten.
+const EXPANDED_PER_BYTE: u64 = 1024;
+
 /// A run of whole records.
 #[derive(Clone, Debug)]
 pub struct Block<'a> {
@@ -59,7 +66,7 @@ pub(crate) struct DataRange<'a> {
 /// Cuts the data of a recording into blocks, decompressing what is compressed.
 ///
 /// Memory is bounded: at most one block and one partial record are held, however
-/// far the data expands.
+/// far the data expands. Data that expands further than records do counts as damaged there.
 ///
 /// A file ends at its first [`Damage`], which is an item of its own behind the blocks that hold
 /// what stands before it. Of a folder the other files follow.
@@ -74,6 +81,9 @@ pub struct Blocks<'a> {
     ended: bool,
     /// Damage of the file at hand, until it is returned.
     damage: Option<Damage>,
+    /// Bytes of compressed records, and to how many they expanded, in all files.
+    compressed: u64,
+    expanded: u64,
 }
 
 impl<'a> Blocks<'a> {
@@ -92,6 +102,8 @@ impl<'a> Blocks<'a> {
             endian,
             inflate: None,
             damage: None,
+            compressed: 0,
+            expanded: 0,
         }
     }
 
@@ -118,7 +130,14 @@ impl<'a> Blocks<'a> {
         let inflate = self.inflate.as_mut()?;
         let (bytes, damage) = inflate.next(self.endian)?;
         let offset = inflate.offset;
-        if let Some(damage) = damage {
+        self.expanded += bytes.len() as u64;
+        if self.expanded > EXPANDED_FREE + self.compressed.saturating_mul(EXPANDED_PER_BYTE) {
+            let what = format!(
+                "{} bytes of compressed records expand to more than {} times as many",
+                self.compressed, EXPANDED_PER_BYTE
+            );
+            self.fail(Damage { offset, what });
+        } else if let Some(damage) = damage {
             self.fail(damage);
         }
         Some(Block {
@@ -136,6 +155,7 @@ impl<'a> Blocks<'a> {
                 "a COMPRESSED2 record says more bytes than it has".into(),
             ));
         };
+        self.compressed += input.len() as u64;
         match &mut self.inflate {
             Some(inflate) => inflate.go_on(input, offset),
             None => match Inflate::new(input, offset) {

@@ -4,25 +4,43 @@
 use super::links::debugdata;
 use crate::elf::ElfSymbols;
 use lzma_rust2::XzReader;
+use rprof_image::{MemoryBudget, MemoryLease};
 use std::io::Read;
 
 /// Longest table that is unpacked. Real ones have some MiB.
-const MAX_LEN: u64 = 256 << 20;
+const MAX_LEN: u64 = 128 << 20;
 
 /// Memory for the decompressor's window, in KiB. `xz -9` needs 64 MiB.
 const MAX_WINDOW_KIB: u32 = 128 << 10;
 
+/// Bytes that are unpacked at a time: what there is no memory for does not take more.
+const STEP: u64 = 4 << 20;
+
+/// An unpacked symbol table.
+#[derive(Debug)]
+pub(crate) struct MiniSymbols {
+    pub(crate) symbols: ElfSymbols<Vec<u8>>,
+    /// Memory of the unpacked bytes.
+    _leases: Vec<MemoryLease>,
+}
+
 /// Unpacks the symbol table. Returns `None` if the image has none, or it is damaged or too large.
-pub(crate) fn symbols(image: &[u8]) -> Option<ElfSymbols<Vec<u8>>> {
+pub(crate) fn symbols(image: &[u8], memory: &MemoryBudget) -> Option<MiniSymbols> {
     let packed = debugdata(image)?;
-    let mut unpacked = Vec::new();
-    // One byte more tells a table that is too long from one that just fits.
-    let reader = XzReader::new_mem_limit(packed, true, MAX_WINDOW_KIB);
-    reader.take(MAX_LEN + 1).read_to_end(&mut unpacked).ok()?;
-    if unpacked.len() as u64 > MAX_LEN {
-        return None;
+    let (mut unpacked, mut leases) = (Vec::new(), Vec::new());
+    let mut reader = XzReader::new_mem_limit(packed, true, MAX_WINDOW_KIB);
+    loop {
+        leases.push(memory.take(STEP)?);
+        if (&mut reader).take(STEP).read_to_end(&mut unpacked).ok()? == 0 {
+            break;
+        }
+        if unpacked.len() as u64 > MAX_LEN {
+            return None;
+        }
     }
-    ElfSymbols::parse(unpacked)
-        .ok()
-        .filter(ElfSymbols::has_symtab)
+    let symbols = ElfSymbols::parse(unpacked).ok()?;
+    symbols.has_symtab().then_some(MiniSymbols {
+        symbols,
+        _leases: leases,
+    })
 }

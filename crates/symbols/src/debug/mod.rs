@@ -23,13 +23,20 @@ mod mini;
 mod places;
 
 pub(crate) use links::Links;
-pub(crate) use mini::symbols as mini_symbols;
+pub(crate) use mini::{MiniSymbols, symbols as mini_symbols};
+pub(crate) use places::without_dots;
 
 use crate::dwarf::DwarfFile;
 use crate::elf::ElfSymbols;
+use crate::memory::Memory;
 use rprof_image::{BuildId, ImageFile, RemoteFile, RemoteFiles, RemoteKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Longest debug file, in bytes, of which the CRC-32 is computed: it takes a second. Longer ones, of browsers,
+/// have a build-id.
+const MAX_CRC: usize = 2 << 30;
 
 /// Places in which files that complete an image are looked for.
 #[derive(Debug, Clone)]
@@ -40,6 +47,8 @@ pub(crate) struct DebugFiles {
     pub(crate) perf_cache: Option<PathBuf>,
     /// Folder that replaces `/`: paths of images and debug files are looked up below it.
     pub(crate) root: Option<PathBuf>,
+    /// Memory for what is decompressed.
+    pub(crate) memory: Memory,
     /// Source of files that are in none of these places.
     pub(crate) remote: Option<Arc<dyn RemoteFiles>>,
 }
@@ -51,6 +60,7 @@ impl Default for DebugFiles {
             dirs: vec![PathBuf::from("/usr/lib/debug")],
             perf_cache: home.map(|home| Path::new(&home).join(".debug")),
             root: None,
+            memory: Memory::default(),
             remote: None,
         }
     }
@@ -72,16 +82,21 @@ pub(crate) struct SharedFile {
 }
 
 impl DebugFiles {
-    /// Returns the path on this machine of an image that had `path` where it was recorded.
+    /// Returns the path on this machine of an image that had `path` where it was recorded. Below another root
+    /// `..` leads no further up than to that.
     pub(crate) fn place(&self, path: &Path) -> PathBuf {
-        match (&self.root, path.strip_prefix("/")) {
-            (Some(root), Ok(inside)) => root.join(inside),
-            _ => path.to_path_buf(),
-        }
+        let Some(root) = &self.root else {
+            return path.to_path_buf();
+        };
+        let plain = without_dots(path);
+        let inside = plain
+            .as_deref()
+            .and_then(|path| path.strip_prefix("/").ok());
+        inside.map_or_else(|| path.to_path_buf(), |inside| root.join(inside))
     }
 
     /// Returns the debug folders; those below the root come first.
-    fn dirs(&self) -> Vec<PathBuf> {
+    pub(crate) fn dirs(&self) -> Vec<PathBuf> {
         let mut dirs: Vec<PathBuf> = Vec::new();
         if self.root.is_some() {
             dirs.extend(self.dirs.iter().map(|dir| self.place(dir)));
@@ -90,12 +105,14 @@ impl DebugFiles {
         dirs
     }
 
-    /// Opens the debug file of an image whose bytes state `links`. Returns `None` if there is none.
+    /// Opens the debug file of an image whose bytes state `links`. Returns `None` if there is none, and sets
+    /// `too_long` where there is a file that is too long to be told for the right one.
     pub(crate) fn debug_file(
         &self,
         image: Option<&Path>,
         build_id: Option<&BuildId>,
         links: &Links,
+        too_long: &AtomicBool,
     ) -> Option<DebugFile> {
         let dirs = self.dirs();
         let useful = |file: &DebugFile| file.symbols.has_symtab() || file.links.has_dwarf;
@@ -115,6 +132,11 @@ impl DebugFiles {
                 let right =
                     |file: &DebugFile, bytes: &[u8]| match (build_id, file.symbols.build_id()) {
                         (Some(ours), Some(theirs)) => ours.matches(theirs),
+                        // Anybody can make a long one out of a hole.
+                        _ if bytes.len() > MAX_CRC => {
+                            too_long.store(true, Ordering::Relaxed);
+                            false
+                        }
                         _ => crc32fast::hash(bytes) == *crc,
                     };
                 places::by_name(&dirs, image, root, name)
@@ -162,7 +184,8 @@ impl DebugFiles {
             if !links::shared_id(file.bytes())?.matches(build_id) {
                 return None;
             }
-            let dwarf = DwarfFile::find(file.bytes())?;
+            let memory = self.memory.of(&file);
+            let dwarf = DwarfFile::find(file.bytes(), memory).ok()??;
             Some(SharedFile { file, dwarf })
         };
         stated
@@ -200,5 +223,23 @@ impl DebugFile {
 
     fn has(&self, build_id: &BuildId) -> bool {
         (self.symbols.build_id()).is_some_and(|found| found.matches(build_id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_images_do_not_lead_out_of_another_root() {
+        let mut files = DebugFiles::default();
+        let path = Path::new("/usr/../../../etc/x");
+        assert_eq!(files.place(path), path, "as it stands, without one");
+        files.root = Some("/sys/root".into());
+        assert_eq!(files.place(path), Path::new("/sys/root/etc/x"));
+        assert_eq!(
+            files.place(Path::new("/bin/x")),
+            Path::new("/sys/root/bin/x")
+        );
     }
 }

@@ -85,8 +85,8 @@ pub(super) fn stated(
     (is_inside(folder) || dirs.iter().any(|dir| is_inside(dir))).then_some(whole)
 }
 
-/// Resolves `.` and `..` in an absolute path textually.
-fn without_dots(path: &Path) -> Option<PathBuf> {
+/// Resolves `.` and `..` in an absolute path textually. Returns `None` for a relative one.
+pub(crate) fn without_dots(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     for component in path.components() {
         match component {

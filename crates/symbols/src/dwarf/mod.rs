@@ -36,12 +36,14 @@ mod unit_refs;
 mod units;
 mod walk;
 
+pub(crate) use sections::NoRoom;
 pub(crate) use split::SplitFiles;
 
 use crate::frames::SourceLine;
 use crate::pages::Pages;
 use batch::Batch;
 use gimli::SectionId;
+use rprof_image::MemoryBudget;
 use rprof_parallel::map_chunks;
 use sections::{Naming, Sections};
 use std::ops::Range;
@@ -58,11 +60,15 @@ pub(crate) struct DwarfFile {
 
 impl DwarfFile {
     /// Finds the debug sections. Returns `None` if the file has none.
-    pub(crate) fn find(bytes: &[u8]) -> Option<Self> {
-        Some(Self {
-            sections: Sections::find(bytes, Naming::Usual)?,
+    ///
+    /// # Errors
+    /// [`NoRoom`], if they do not go into `memory` once they are decompressed.
+    pub(crate) fn find(bytes: &[u8], memory: &MemoryBudget) -> Result<Option<Self>, NoRoom> {
+        let sections = Sections::find(bytes, Naming::Usual, memory)?;
+        Ok(sections.map(|sections| Self {
+            sections,
             units: OnceLock::new(),
-        })
+        }))
     }
 
     fn units(&self, bytes: &[u8], threads: usize) -> &Units {

@@ -1,16 +1,14 @@
 //! Debug sections of one file, decompressed where necessary.
 
 use gimli::{Dwarf, EndianSlice, RunTimeEndian, SectionId};
+use object::elf::{FileHeader32, FileHeader64};
 use object::read::elf::ElfFile;
 use object::{CompressionFormat, Endianness, Object, ObjectSection};
+use rprof_image::{MemoryBudget, MemoryLease};
 use std::ops::Range;
 
 /// Reader of DWARF: a slice of the file, in the file's byte order.
 pub(crate) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
-
-/// Most bytes in memory for the decompressed sections of one file. The bound is absolute, as ratios
-/// prove nothing: string tables of honest files shrink to a hundredth.
-const MAX_INFLATED: u64 = 4 << 30;
 
 /// Sections that lookups need; location lists, macros and indexes by name are not read.
 const NEEDED: [SectionId; 13] = [
@@ -37,13 +35,20 @@ const NEEDED_OF_PACKAGES: [SectionId; 4] = [
     SectionId::DebugMacro,
 ];
 
+/// There is no memory left for the decompressed sections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NoRoom;
+
 /// Bytes of a section.
 #[derive(Debug)]
 enum Part {
     /// Range of the file.
     Mapped(Range<usize>),
-    /// Decompressed bytes.
-    Inflated(Vec<u8>),
+    /// Decompressed bytes, and the memory that they take.
+    Inflated(
+        Vec<u8>,
+        #[expect(dead_code, reason = "it ends with the bytes")] MemoryLease,
+    ),
 }
 
 /// Naming scheme of the sections.
@@ -68,26 +73,34 @@ impl Sections {
     /// information. Damaged sections count as absent.
     ///
     /// Compressed are those with `SHF_COMPRESSED` (zlib or zstd; System V ABI, "Section
-    /// Compression") and `.zdebug_*` (binutils before 2.26).
-    pub(crate) fn find(bytes: &[u8], naming: Naming) -> Option<Self> {
-        match bytes.get(4)? {
-            1 => Self::find_in(
-                &ElfFile::<object::elf::FileHeader32<Endianness>>::parse(bytes).ok()?,
-                naming,
-            ),
-            _ => Self::find_in(
-                &ElfFile::<object::elf::FileHeader64<Endianness>>::parse(bytes).ok()?,
-                naming,
-            ),
+    /// Compression") and `.zdebug_*` (binutils before 2.26). Where `memory` has no room for all of
+    /// them, none is taken: the rest would make no sense without.
+    pub(crate) fn find(
+        bytes: &[u8],
+        naming: Naming,
+        memory: &MemoryBudget,
+    ) -> Result<Option<Self>, NoRoom> {
+        match bytes.get(4) {
+            Some(1) => match ElfFile::<FileHeader32<Endianness>>::parse(bytes) {
+                Ok(file) => Self::find_in(&file, naming, memory),
+                Err(_) => Ok(None),
+            },
+            _ => match ElfFile::<FileHeader64<Endianness>>::parse(bytes) {
+                Ok(file) => Self::find_in(&file, naming, memory),
+                Err(_) => Ok(None),
+            },
         }
     }
 
-    fn find_in<'data>(file: &impl Object<'data>, naming: Naming) -> Option<Self> {
+    fn find_in<'data>(
+        file: &impl Object<'data>,
+        naming: Naming,
+        memory: &MemoryBudget,
+    ) -> Result<Option<Self>, NoRoom> {
         let endian = match file.is_little_endian() {
             true => RunTimeEndian::Little,
             false => RunTimeEndian::Big,
         };
-        let mut room = MAX_INFLATED;
         let mut parts = Vec::new();
         let more = match naming {
             Naming::Usual => &[][..],
@@ -98,19 +111,18 @@ impl Sections {
                 Naming::Usual => Some(id.name()),
                 Naming::Split => id.dwo_name(),
             };
-            let part = name
-                .and_then(|name| file.section_by_name(name))
-                .and_then(|section| part(&section, &mut room));
-            parts.extend(part.map(|part| (id, part)));
+            let section = name.and_then(|name| file.section_by_name(name));
+            let part = section.map(|section| part(&section, memory));
+            parts.extend(part.transpose()?.flatten().map(|part| (id, part)));
         }
         let found = Self { parts, endian };
-        found.has_info().then_some(found)
+        Ok(found.has_info().then_some(found))
     }
 
     fn has_info(&self) -> bool {
         let is_some = |part: &Part| match part {
             Part::Mapped(range) => !range.is_empty(),
-            Part::Inflated(bytes) => !bytes.is_empty(),
+            Part::Inflated(bytes, _) => !bytes.is_empty(),
         };
         self.parts
             .iter()
@@ -122,7 +134,7 @@ impl Sections {
         let found = self.parts.iter().find(|(part, _)| *part == id);
         let slice = match found {
             Some((_, Part::Mapped(range))) => bytes.get(range.clone()).unwrap_or_default(),
-            Some((_, Part::Inflated(bytes))) => bytes,
+            Some((_, Part::Inflated(bytes, _))) => bytes,
             None => &[],
         };
         EndianSlice::new(slice, self.endian)
@@ -151,19 +163,29 @@ impl Sections {
     }
 }
 
-fn part<'data>(section: &impl ObjectSection<'data>, room: &mut u64) -> Option<Part> {
-    let range = section.compressed_file_range().ok()?;
+/// Returns the bytes of a section; `None` if it is damaged.
+fn part<'data>(
+    section: &impl ObjectSection<'data>,
+    memory: &MemoryBudget,
+) -> Result<Option<Part>, NoRoom> {
+    let Ok(range) = section.compressed_file_range() else {
+        return Ok(None);
+    };
     if range.format == CompressionFormat::None {
-        let start = usize::try_from(range.offset).ok()?;
-        let len = usize::try_from(range.uncompressed_size).ok()?;
-        return Some(Part::Mapped(start..start.checked_add(len)?));
+        let mapped = || {
+            let start = usize::try_from(range.offset).ok()?;
+            let len = usize::try_from(range.uncompressed_size).ok()?;
+            Some(Part::Mapped(start..start.checked_add(len)?))
+        };
+        return Ok(mapped());
     }
     if range.uncompressed_size > most(range.format, range.compressed_size) {
-        return None;
+        return Ok(None);
     }
-    *room = room.checked_sub(range.uncompressed_size)?;
-    let inflated = section.compressed_data().ok()?.decompress().ok()?;
-    Some(Part::Inflated(inflated.into_owned()))
+    let lease = memory.take(range.uncompressed_size).ok_or(NoRoom)?;
+    let data = section.compressed_data();
+    let inflated = data.and_then(|data| data.decompress());
+    Ok((inflated.ok()).map(|bytes| Part::Inflated(bytes.into_owned(), lease)))
 }
 
 /// Returns an upper bound on the decompressed length, whatever the header claims: deflate writes

@@ -5,6 +5,8 @@
 
 use super::head::Head;
 use super::sections::{Naming, Sections, Slice};
+use crate::debug::{DebugFiles, without_dots};
+use crate::memory::Memory;
 use gimli::{Dwarf, DwarfPackage, EndianSlice, Unit};
 use rprof_image::ImageFile;
 use std::ffi::{OsStr, OsString};
@@ -20,6 +22,11 @@ pub(crate) struct SplitFiles {
     images: Vec<PathBuf>,
     /// Folder that is prepended to absolute paths stated by units.
     root: Option<PathBuf>,
+    /// True if no stranger made the image: then its units may name any path.
+    is_ours: bool,
+    /// Folders of debug files.
+    dirs: Vec<PathBuf>,
+    memory: Memory,
     package: OnceLock<Option<SplitFile>>,
 }
 
@@ -39,12 +46,15 @@ pub(super) enum Rest<'p> {
 }
 
 impl SplitFiles {
-    /// Describes the split files of an image, by its path and that of its debug file. `root` is
-    /// prepended to absolute paths of `.dwo` files.
-    pub(crate) fn new(images: Vec<PathBuf>, root: Option<PathBuf>) -> Self {
+    /// Describes the split files of an image, by its path and that of its debug file, which are
+    /// looked for in these places.
+    pub(crate) fn new(images: Vec<PathBuf>, places: &DebugFiles, is_ours: bool) -> Self {
         Self {
             images,
-            root,
+            is_ours,
+            root: places.root.clone(),
+            dirs: places.dirs(),
+            memory: places.memory.clone(),
             package: OnceLock::new(),
         }
     }
@@ -58,34 +68,41 @@ impl SplitFiles {
             self.images.iter().find_map(|image| {
                 let mut path = OsString::from(image);
                 path.push(".dwp");
-                SplitFile::open(Path::new(&path))
+                SplitFile::open(Path::new(&path), &self.memory)
             })
         });
         if let Some(package) = package {
             return Some(Rest::Package(package));
         }
         let path = Path::new(OsStr::from_bytes(name.slice()));
-        let folder = unit
-            .comp_dir
-            .map(|folder| folder.slice())
-            .unwrap_or_default();
-        let path = Path::new(OsStr::from_bytes(folder)).join(path);
+        let folder = (unit.comp_dir).map_or(&[][..], |folder| folder.slice());
+        let stated = Path::new(OsStr::from_bytes(folder)).join(path);
+        let path = self.place(&stated)?;
+        SplitFile::open(&path, &self.memory).map(Rest::Own)
+    }
+}
+
+impl SplitFiles {
+    /// Returns the path at which a unit's file is looked for. A stranger's image may name what lies in its own
+    /// folder and in the debug folders only.
+    fn place(&self, stated: &Path) -> Option<PathBuf> {
         // Never from the current folder, which has nothing to do with the image.
-        if !path.is_absolute() {
-            return None;
-        }
+        let path = without_dots(stated)?;
         let path = match &self.root {
             Some(root) => root.join(path.strip_prefix("/").ok()?),
             None => path,
         };
-        SplitFile::open(&path).map(Rest::Own)
+        let folders = self.images.iter().filter_map(|image| image.parent());
+        let mut folders = folders.chain(self.dirs.iter().map(PathBuf::as_path));
+        let is_near = folders.any(|folder| path.starts_with(folder));
+        (self.is_ours || is_near).then_some(path)
     }
 }
 
 impl SplitFile {
-    fn open(path: &Path) -> Option<Self> {
+    fn open(path: &Path, memory: &Memory) -> Option<Self> {
         let file = ImageFile::open(path).ok()?;
-        let sections = Sections::find(file.bytes(), Naming::Split)?;
+        let sections = Sections::find(file.bytes(), Naming::Split, memory.of(&file)).ok()??;
         Some(Self { file, sections })
     }
 }
@@ -131,5 +148,57 @@ impl Rest<'_> {
             return Some((dwarf, head));
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(is_ours: bool, root: Option<&str>, stated: &str) -> Option<PathBuf> {
+        let places = DebugFiles {
+            dirs: vec!["/usr/lib/debug".into()],
+            root: root.map(PathBuf::from),
+            ..DebugFiles::default()
+        };
+        let image = places.place(Path::new("/opt/x/bin/app"));
+        SplitFiles::new(vec![image], &places, is_ours).place(Path::new(stated))
+    }
+
+    #[test]
+    fn a_strangers_image_names_files_beside_it_and_debug_files_only() {
+        for (stated, found) in [
+            ("/opt/x/bin/a.dwo", Some("/opt/x/bin/a.dwo")),
+            ("/opt/x/bin/../bin/o/a.dwo", Some("/opt/x/bin/o/a.dwo")),
+            ("/usr/lib/debug/a.dwo", Some("/usr/lib/debug/a.dwo")),
+            ("/usr/lib/debug/../../../etc/a.dwo", None),
+            ("/opt/x/bin/../../../net/host/a.dwo", None),
+            ("/proc/1/root/../../etc/d.dwo", None),
+            ("a.dwo", None),
+        ] {
+            assert_eq!(
+                place(false, None, stated),
+                found.map(PathBuf::from),
+                "{stated}"
+            );
+        }
+        // Of an image of one's own objects may lie anywhere.
+        let own = place(true, None, "/home/me/build/./o/../a.dwo");
+        assert_eq!(own, Some("/home/me/build/a.dwo".into()));
+        assert_eq!(place(true, None, "a.dwo"), None);
+    }
+
+    #[test]
+    fn nothing_leads_out_of_another_root() {
+        for is_ours in [false, true] {
+            for (stated, found) in [
+                ("/opt/x/bin/a.dwo", "/root/opt/x/bin/a.dwo"),
+                ("/../../opt/x/bin/a.dwo", "/root/opt/x/bin/a.dwo"),
+            ] {
+                assert_eq!(place(is_ours, Some("/root"), stated), Some(found.into()));
+            }
+        }
+        let outside = place(true, Some("/root"), "/a/../../../etc/a.dwo");
+        assert_eq!(outside, Some("/root/etc/a.dwo".into()));
     }
 }

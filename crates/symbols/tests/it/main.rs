@@ -11,6 +11,7 @@ mod hostile;
 mod hostile_dwarf;
 mod images;
 mod inlines;
+mod memory;
 mod judge;
 mod nm;
 mod oracle;
