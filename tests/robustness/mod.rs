@@ -3,3 +3,4 @@
 mod corpus;
 mod corpus_counts;
 mod hostile_names;
+mod mutated;

@@ -1,0 +1,95 @@
+//! A program beside the one that matters, which does all that a recorder of the whole machine would rather
+//! not meet (`fixtures/neighbour.c`).
+
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+
+use crate::support::{Here, Report, c, check, check_share, measured, needs};
+
+/// Most memory of the recorder, without its rings, in KiB.
+const MOST_MEMORY: u64 = 128 << 10;
+
+/// A line of `/proc/PID/status` in KiB.
+fn status(pid: Pid, key: &str) -> u64 {
+    let path = format!("/proc/{}/status", pid.as_raw_nonzero());
+    let status = std::fs::read_to_string(path).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(key));
+    line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse().ok())
+        .unwrap_or(0)
+}
+
+/// Shares of the victim's functions, whose stacks are whole.
+fn check_victim(report: &Report) -> Result<(), String> {
+    let event = report.only();
+    let own = |name| event.self_share(name);
+    let shares = [
+        ("burn_seventy", 0.7),
+        ("burn_twenty", 0.2),
+        ("burn_ten", 0.1),
+    ];
+    let other = 1.0 - shares.iter().map(|(name, _)| own(name)).sum::<f64>();
+    for (name, share) in shares {
+        check_share(name, own(name), share, event.samples, other)?;
+    }
+    let outside = 1.0 - event.total_share("main");
+    check_share(
+        "do_round",
+        event.total_share("do_round"),
+        0.999,
+        event.samples,
+        outside,
+    )
+}
+
+/// Prints a figure, for whoever runs this with `--nocapture`.
+#[allow(
+    clippy::print_stdout,
+    reason = "what a test prints is kept by the harness"
+)]
+fn tell(text: &str) {
+    println!("{text}");
+}
+
+/// RPROF_NEIGHBOUR says for how many seconds; 5 otherwise.
+#[test]
+fn a_hostile_neighbour_costs_others_nothing() {
+    needs!(Root, Kernel);
+    let seconds = std::env::var("RPROF_NEIGHBOUR").ok();
+    let seconds: f64 = seconds.and_then(|n| n.parse().ok()).unwrap_or(5.0);
+    measured(|| {
+        let here = Here::new();
+        let folder = here.path("neighbour");
+        std::fs::create_dir(&folder).unwrap();
+        let rprof = here.rprof("record -a -g -F 499").start();
+        let neighbour = here.command(c("neighbour.c"));
+        let neighbour = neighbour.arg(seconds.to_string()).arg(&folder).start();
+        // A tenth of the machine is what there is for it.
+        let victim = here
+            .command(c("shares.c"))
+            .arg((seconds / 20.0).to_string());
+        victim.ok();
+        neighbour.end().exits(0);
+        let (rings, rss, peak) = (
+            status(rprof.pid(), "RssShmem:"),
+            status(rprof.pid(), "RssAnon:"),
+            status(rprof.pid(), "VmHWM:"),
+        );
+        rprof.signal(Signal::INT);
+        let began = Instant::now();
+        let run = rprof.end();
+        let ending = began.elapsed();
+        tell(&format!(
+            "{seconds} s: peak memory {peak} KiB, {rss} in the end, rings {rings}, ended in {ending:?}; {}",
+            run.err()
+        ));
+        assert!(
+            peak - rings < MOST_MEMORY,
+            "{peak} KiB, rings {rings}\n{run}"
+        );
+        assert!(ending < Duration::from_secs(20), "{ending:?}\n{run}");
+        run.says("limit: ");
+        check(run.err().contains("lost 0 samples"), || run.to_string())?;
+        check_victim(&here.report("--comm shares"))
+    });
+}
