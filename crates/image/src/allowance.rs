@@ -1,4 +1,6 @@
-//! [`Allowance`]: how much of something a stranger may use up, in a time.
+//! [`Allowance`] and [`Allowances`]: how much of something strangers may use up, in a time.
+
+use std::collections::HashMap;
 
 /// The amount that may be used at once, and what comes back in a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,5 +53,109 @@ impl Allowance {
     pub fn spend(&mut self, rate: Rate, spent: u64, now: u64) {
         self.left = self.at(rate, now).saturating_sub(spent);
         self.at = self.at.max(now);
+    }
+}
+
+/// Most processes that are told apart in [`Allowances`]: those that used much up lately.
+const MOST_TOLD_APART: usize = 1024;
+
+/// What is left to each process, and to all of them together. A process has its own allowance for as long as it
+/// has the number, whatever it executes.
+///
+/// ```
+/// use rprof_image::{Allowances, Rate};
+///
+/// let of_one = Rate { most: 100, a_second: 10 };
+/// let of_all = Rate { most: 150, a_second: 10 };
+/// let mut left = Allowances::new(of_one, of_all);
+/// left.spend(7, 100, 0);
+/// assert_eq!((left.at(7, 0), left.at(8, 0)), (0, 50));
+/// ```
+#[derive(Debug)]
+pub struct Allowances {
+    rate_of_one: Rate,
+    rate_of_all: Rate,
+    of_one: HashMap<i32, Allowance>,
+    of_all: Option<Allowance>,
+}
+
+impl Allowances {
+    /// Creates those of which nothing is used.
+    #[must_use]
+    pub fn new(of_one: Rate, of_all: Rate) -> Self {
+        Self {
+            rate_of_one: of_one,
+            rate_of_all: of_all,
+            of_one: HashMap::new(),
+            of_all: None,
+        }
+    }
+
+    /// Returns what a process may use at a time.
+    #[must_use]
+    pub fn at(&self, pid: i32, now: u64) -> u64 {
+        let (one, all) = (self.rate_of_one, self.rate_of_all);
+        let of_all = self.of_all.map_or(all.most, |left| left.at(all, now));
+        let of_one = self.of_one.get(&pid);
+        let of_one = of_one.map_or(one.most, |left| left.at(one, now));
+        of_all.min(of_one)
+    }
+
+    /// Uses some of it up for a process.
+    pub fn spend(&mut self, pid: i32, spent: u64, now: u64) {
+        let (one, all) = (self.rate_of_one, self.rate_of_all);
+        let of_all = self.of_all.get_or_insert(Allowance::new(all, now));
+        of_all.spend(all, spent, now);
+        if self.of_one.len() >= MOST_TOLD_APART && !self.of_one.contains_key(&pid) {
+            self.of_one.retain(|_, left| left.at(one, now) < one.most);
+        }
+        if self.of_one.len() < MOST_TOLD_APART || self.of_one.contains_key(&pid) {
+            let of_one = self.of_one.entry(pid);
+            let of_one = of_one.or_insert(Allowance::new(one, now));
+            of_one.spend(one, spent, now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+    const OF_ONE: Rate = Rate {
+        most: 1000,
+        a_second: 100,
+    };
+    const OF_ALL: Rate = Rate {
+        most: 3000,
+        a_second: 200,
+    };
+
+    #[test]
+    fn who_spends_everything_has_nothing_left_and_others_have_theirs() {
+        let mut left = Allowances::new(OF_ONE, OF_ALL);
+        for _ in 0..20 {
+            left.spend(1, 100, 0);
+        }
+        assert_eq!((left.at(1, 0), left.at(2, 0)), (0, 1000));
+        // It comes back with time.
+        assert_eq!(
+            (left.at(1, SECOND / 2), left.at(1, 100 * SECOND)),
+            (50, 1000)
+        );
+    }
+
+    #[test]
+    fn many_processes_have_no_more_together() {
+        let mut left = Allowances::new(OF_ONE, OF_ALL);
+        let mut spent = 0;
+        for pid in 0..10_000 {
+            let most = left.at(pid, 0);
+            left.spend(pid, most, 0);
+            spent += most;
+        }
+        assert_eq!(spent, OF_ALL.most);
+        assert!(left.of_one.len() <= MOST_TOLD_APART);
+        assert_eq!(left.at(-1, SECOND), OF_ALL.a_second);
     }
 }

@@ -41,7 +41,7 @@ pub mod remote;
 pub mod segments;
 pub mod vdso;
 
-pub use allowance::{Allowance, Rate};
+pub use allowance::{Allowance, Allowances, Rate};
 pub use credentials::Credentials;
 pub use file_reader::FileReader;
 pub use file_view::FileView;

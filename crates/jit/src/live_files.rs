@@ -134,6 +134,19 @@ impl AwaitedFile {
         &self.path
     }
 
+    /// Returns the length in bytes that it has by now; 0 if it is not there, or cannot be looked at.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        let len = self.file.as_ref().map(MapFile::len);
+        len.and_then(Result::ok).unwrap_or(0)
+    }
+
+    /// Returns true if it is not there, or empty by now.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Returns true if it is there, long, and nearly all holes: see [`MapFile::is_mostly_holes`].
     #[must_use]
     pub fn is_mostly_holes(&self) -> bool {

@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rprof_image::{Allowance, Rate};
+use rprof_image::{Allowances, Rate};
 use rprof_unwind::{Arch, UnwindTable};
 use rustc_hash::FxHashMap;
 use rustix::time::{ClockId, clock_gettime};
@@ -40,9 +40,6 @@ const OF_ALL: Rate = Rate {
 /// Bytes that are read for one sample at most: some milliseconds' work.
 const MOST_FOR_ONE_SAMPLE: u64 = 4 << 20;
 
-/// Most processes whose reading is told apart.
-const MOST_ALLOWANCES: usize = 1024;
-
 /// Unwind tables from the jitdumps of live processes. Fed with process events in the order of time.
 #[derive(Debug, Default)]
 pub struct JitUnwindTables {
@@ -54,35 +51,18 @@ pub struct JitUnwindTables {
 }
 
 /// Bytes that may still be read.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Reading {
-    /// Of each process, also of those that run another program by now.
-    of_one: FxHashMap<i32, Allowance>,
-    of_all: Option<Allowance>,
+    left: Allowances,
     /// Samples for which there was more to read than may be.
     put_off: u64,
 }
 
-impl Reading {
-    /// Returns how many bytes may be read of a process.
-    fn most(&self, pid: i32, now: u64) -> u64 {
-        let of_all = self.of_all.map_or(OF_ALL.most, |all| all.at(OF_ALL, now));
-        let of_one = self.of_one.get(&pid);
-        let of_one = of_one.map_or(OF_ONE.most, |one| one.at(OF_ONE, now));
-        of_all.min(of_one).min(MOST_FOR_ONE_SAMPLE)
-    }
-
-    fn spend(&mut self, pid: i32, bytes: u64, now: u64) {
-        let of_all = self.of_all.get_or_insert(Allowance::new(OF_ALL, now));
-        of_all.spend(OF_ALL, bytes, now);
-        if self.of_one.len() >= MOST_ALLOWANCES && !self.of_one.contains_key(&pid) {
-            self.of_one
-                .retain(|_, one| one.at(OF_ONE, now) < OF_ONE.most);
-        }
-        if self.of_one.len() < MOST_ALLOWANCES || self.of_one.contains_key(&pid) {
-            let of_one = self.of_one.entry(pid);
-            let of_one = of_one.or_insert(Allowance::new(OF_ONE, now));
-            of_one.spend(OF_ONE, bytes, now);
+impl Default for Reading {
+    fn default() -> Self {
+        Self {
+            left: Allowances::new(OF_ONE, OF_ALL),
+            put_off: 0,
         }
     }
 }
@@ -232,9 +212,9 @@ impl Dump {
         let Source::Open(live) = &mut self.source else {
             return None;
         };
-        match live.read_on(reading.most(pid, now)) {
+        match live.read_on(reading.left.at(pid, now).min(MOST_FOR_ONE_SAMPLE)) {
             Ok((bytes, is_all)) => {
-                reading.spend(pid, bytes, now);
+                reading.left.spend(pid, bytes, now);
                 Some(is_all)
             }
             Err(_) => {
@@ -346,31 +326,6 @@ mod tests {
         assert_eq!(tables.dumps.borrow().len(), MAX_PROCESSES);
         tables.handle_fork(200, 1);
         assert_eq!(tables.processes.lineage(200).count(), 2);
-    }
-
-    #[test]
-    fn no_more_is_read_of_a_process_than_may_be_whatever_it_executes() {
-        let second = 1_000_000_000;
-        let mut reading = Reading::default();
-        let mut bytes = 0;
-        for _ in 0..10_000 {
-            let most = reading.most(1, 0);
-            reading.spend(1, most, 0);
-            bytes += most;
-        }
-        assert_eq!(bytes, OF_ONE.most);
-        assert_eq!(reading.most(2, 0), MOST_FOR_ONE_SAMPLE);
-        assert_eq!(reading.most(1, second / 8), OF_ONE.a_second / 8);
-        // Nor of many, one after the other.
-        for pid in 2..10_000 {
-            for _ in 0..100 {
-                let most = reading.most(pid, 0);
-                reading.spend(pid, most, 0);
-                bytes += most;
-            }
-        }
-        assert_eq!(bytes, OF_ALL.most);
-        assert!(reading.of_one.len() <= MOST_ALLOWANCES);
     }
 
     #[test]

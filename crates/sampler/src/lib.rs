@@ -64,7 +64,7 @@ pub use inherited_filter::InheritedEventFilter;
 pub use open::{Degradation, EventIds, Feature, OpenError, Role};
 pub use options::{DrainOptions, SamplingOptions};
 pub use rprof_perf_event::{ReadError, Reading, Remedy};
-pub use scheduling::prefer_this_thread;
+pub use scheduling::{prefer_this_thread, take_no_precedence};
 pub use session::{
     ControlError, CpuCounts, EventCount, FinalCounts, Session, SessionBuilder, SessionError,
 };

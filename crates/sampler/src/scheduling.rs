@@ -12,6 +12,12 @@ pub fn prefer_this_thread() {
     let _ = renice(URGENT_NICE);
 }
 
+/// Takes back what the calling thread has of [`prefer_this_thread`], from the one that started it: for work
+/// that can wait.
+pub fn take_no_precedence() {
+    let _ = renice(0);
+}
+
 /// Sets the nice value of the calling thread (on Linux a thread's own, sched(7)).
 pub(crate) fn renice(nice: i32) -> Result<(), Errno> {
     rustix::process::setpriority_process(None, nice)

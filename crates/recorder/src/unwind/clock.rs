@@ -27,7 +27,7 @@ pub(super) struct SampleClock {
 impl SampleClock {
     pub(super) fn new() -> SampleClock {
         SampleClock {
-            budget: TimeBudget::default(),
+            budget: TimeBudget::new(),
             begin: Instant::now(),
             pid: Pid(-1),
             lookups: Cell::new(0),

@@ -8,9 +8,8 @@
 
 use std::time::Duration;
 
-use rprof_image::{Allowance, Rate};
+use rprof_image::{Allowances, Rate};
 use rprof_processes::Pid;
-use rustc_hash::FxHashMap;
 
 /// Longest time for one sample. Rings and buffers hold the samples of about as long.
 const FOR_ONE: u64 = 100_000_000;
@@ -33,43 +32,26 @@ const ALL: Rate = Rate {
     a_second: 200_000_000,
 };
 
-/// Most processes that are told apart: those that were dear lately.
-const MOST_PROCESSES: usize = 1024;
-
-/// Times that processes have spent, in nanoseconds of `CLOCK_MONOTONIC`.
-#[derive(Debug, Default)]
-pub(super) struct TimeBudget {
-    all: Option<Allowance>,
-    processes: FxHashMap<Pid, Allowance>,
-}
+/// Times that processes have spent, in nanoseconds.
+#[derive(Debug)]
+pub(super) struct TimeBudget(Allowances);
 
 impl TimeBudget {
+    pub(super) fn new() -> TimeBudget {
+        TimeBudget(Allowances::new(PROCESS, ALL))
+    }
+
     /// Returns how long a sample of this process may take, from now on.
     pub(super) fn of(&self, pid: Pid, now: u64) -> Duration {
-        let all = self.all.map_or(ALL.most, |all| all.at(ALL, now));
-        let own = self.processes.get(&pid);
-        let own = own.map_or(PROCESS.most, |own| own.at(PROCESS, now));
-        Duration::from_nanos(all.min(own).clamp(FOR_ANY, FOR_ONE))
+        Duration::from_nanos(self.0.at(pid.0, now).clamp(FOR_ANY, FOR_ONE))
     }
 
     /// Books what a sample took.
     pub(super) fn spend(&mut self, pid: Pid, spent: u64, now: u64) {
         let dear = spent.saturating_sub(FREE);
-        if dear == 0 {
-            return;
+        if dear > 0 {
+            self.0.spend(pid.0, dear, now);
         }
-        let all = self.all.get_or_insert_with(|| Allowance::new(ALL, now));
-        all.spend(ALL, dear, now);
-        if self.processes.len() >= MOST_PROCESSES && !self.processes.contains_key(&pid) {
-            let is_full = |account: &Allowance| account.at(PROCESS, now) == PROCESS.most;
-            self.processes.retain(|_, account| !is_full(account));
-            if self.processes.len() >= MOST_PROCESSES {
-                return;
-            }
-        }
-        let own = self.processes.entry(pid);
-        own.or_insert_with(|| Allowance::new(PROCESS, now))
-            .spend(PROCESS, dear, now);
     }
 }
 
@@ -81,7 +63,7 @@ mod tests {
 
     #[test]
     fn who_spends_everything_has_little_left_and_others_have_theirs() {
-        let mut budget = TimeBudget::default();
+        let mut budget = TimeBudget::new();
         let (dear, other) = (Pid(1), Pid(2));
         assert_eq!(budget.of(dear, 0), Duration::from_nanos(FOR_ONE));
         for _ in 0..20 {
@@ -98,28 +80,11 @@ mod tests {
     }
 
     #[test]
-    fn many_processes_have_no_more_together() {
-        let mut budget = TimeBudget::default();
-        for pid in 0..10_000 {
-            let most = budget.of(Pid(pid), 0).as_nanos() as u64;
-            budget.spend(Pid(pid), most, 0);
-        }
-        assert_eq!(budget.of(Pid(-1), 0), Duration::from_nanos(FOR_ANY));
-        assert!(budget.processes.len() <= MOST_PROCESSES);
-        assert_eq!(
-            budget.of(Pid(-1), SECOND),
-            Duration::from_nanos(FOR_ONE),
-            "and have it again later"
-        );
-    }
-
-    #[test]
     fn cheap_samples_are_free() {
-        let mut budget = TimeBudget::default();
+        let mut budget = TimeBudget::new();
         for _ in 0..1_000_000 {
             budget.spend(Pid(1), FREE, 0);
         }
         assert_eq!(budget.of(Pid(1), 0), Duration::from_nanos(FOR_ONE));
-        assert!(budget.processes.is_empty());
     }
 }

@@ -50,7 +50,7 @@ fn what_does_not_go_into_memory_is_left_out() {
         .unwrap();
     let svma = u64::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap();
     let bytes = std::fs::read(path("b")).unwrap();
-    let segments = rprof_image::Segments::parse(&bytes).unwrap();
+    let segments = rprof_image::Segments::parse(&bytes[..]).unwrap();
     let (offset, _) = segments.offset_of_svma(svma).unwrap();
 
     let (all, refused) = names(&path("b"), offset, 1 << 30);

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::Metadata;
+use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -33,7 +34,9 @@ const MOST_BYTES: u64 = 128 << 20;
 /// Images that were mapped, and the files behind them, held open.
 #[derive(Debug, Default)]
 pub(super) struct HeldImages {
-    seen: HashSet<(Box<[u8]>, ImageIdentity)>,
+    /// Hashes of paths with identities, under keys of our own: a path may have 4 KiB.
+    seen: HashSet<u64>,
+    keys: RandomState,
     held: Vec<HeldImage>,
 }
 
@@ -61,7 +64,7 @@ impl HeldImages {
         }
         let identity = map.identity.map_or(ImageIdentity::PathOnly, Into::into);
         let (device, inode) = inode(map.identity);
-        if !self.seen.insert(((*map.path).into(), identity)) {
+        if !self.seen.insert(self.keys.hash_one((&*map.path, identity))) {
             return;
         }
         let image = Image {
@@ -103,7 +106,8 @@ impl HeldImages {
                 continue;
             }
             let len = held.file.current_len().unwrap_or(0);
-            if len > LONGEST || bytes + len > MOST_BYTES {
+            let is_too_long = len > LONGEST || held.file.is_mostly_holes();
+            if is_too_long || bytes + len > MOST_BYTES {
                 notices.push(Notice::ImageTooLong {
                     path: path_of(&held.image.path),
                     bytes: len,

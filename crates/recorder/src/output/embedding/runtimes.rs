@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Instant;
 
+use rprof_image::{Allowances, Rate};
 use rprof_jit::{JitMapping, LiveFiles, jitdump};
 use rprof_launch::procfs::Procfs;
 use rprof_perfdata::features::embedded::compress;
@@ -28,6 +30,17 @@ const MOST_BYTES: usize = 64 << 20;
 /// Most bytes that these expand to: readers have to.
 const MOST_EXPANDED: u64 = 512 << 20;
 
+/// Bytes that are read at once at most, and in a second on an average: of one process, which may execute
+/// itself again and again, and of all.
+const OF_ONE: Rate = Rate {
+    most: 512 << 20,
+    a_second: 2 << 20,
+};
+const OF_ALL: Rate = Rate {
+    most: 1 << 30,
+    a_second: 16 << 20,
+};
+
 /// Why a file that takes no room on its disk is not embedded.
 const HOLES: &str = "it consists of holes, nearly";
 
@@ -39,6 +52,35 @@ pub(super) struct Runtimes {
     ended: Vec<EmbeddedFile<'static>>,
     held: usize,
     round: u32,
+    reading: Reading,
+}
+
+/// Bytes that may still be read.
+#[derive(Debug)]
+struct Reading {
+    left: Allowances,
+    begin: Instant,
+}
+
+impl Default for Reading {
+    fn default() -> Reading {
+        Reading {
+            left: Allowances::new(OF_ONE, OF_ALL),
+            begin: Instant::now(),
+        }
+    }
+}
+
+impl Reading {
+    /// Takes as many bytes, if a process may have them.
+    fn take(&mut self, pid: i32, bytes: u64) -> bool {
+        let now = self.begin.elapsed().as_nanos() as u64;
+        let may_be = bytes <= self.left.at(pid, now);
+        if may_be {
+            self.left.spend(pid, bytes, now);
+        }
+        may_be
+    }
 }
 
 #[derive(Debug)]
@@ -115,7 +157,7 @@ impl Runtimes {
         let mut files = std::mem::take(&mut self.ended);
         for (pid, runtime) in &mut self.living {
             runtime.open(notices);
-            runtime.put(*pid, &mut files, notices);
+            runtime.put(*pid, &mut files, notices, &mut self.reading);
         }
         self.held = (self.living.values())
             .map(|runtime| runtime.files.held())
@@ -126,7 +168,7 @@ impl Runtimes {
     fn end(&mut self, pid: i32, mut runtime: Runtime, notices: &mut Notices) {
         self.held = self.held.saturating_sub(runtime.files.held());
         runtime.open(notices);
-        runtime.put(pid, &mut self.ended, notices);
+        runtime.put(pid, &mut self.ended, notices, &mut self.reading);
     }
 }
 
@@ -149,13 +191,23 @@ impl Runtime {
     }
 
     /// Reads what the files hold by now.
-    fn put(&self, pid: i32, out: &mut Vec<EmbeddedFile<'static>>, notices: &mut Notices) {
+    fn put(
+        &self,
+        pid: i32,
+        out: &mut Vec<EmbeddedFile<'static>>,
+        notices: &mut Notices,
+        reading: &mut Reading,
+    ) {
         let dumps = self.files.jitdumps().iter();
         let dumps = dumps.map(|dump| (EmbeddedKind::JITDUMP, dump));
         for (kind, file) in dumps.chain([(EmbeddedKind::PERF_MAP, self.files.perf_map())]) {
             let path = file.path();
             if file.is_mostly_holes() {
                 refuse(path, notices, NotEmbedded::Unusable(HOLES.to_owned()));
+                continue;
+            }
+            if !reading.take(pid, file.len()) {
+                refuse(path, notices, NotEmbedded::NoRoom);
                 continue;
             }
             let bytes = match file.read() {

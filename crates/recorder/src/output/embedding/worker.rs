@@ -148,6 +148,7 @@ fn start() -> Sender<Job> {
 }
 
 fn work(jobs: &Receiver<Job>) {
+    rprof_sampler::take_no_precedence();
     let mut embedder = FileEmbedder::default();
     for job in jobs {
         match job {
