@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rprof_perfdata::Feature;
 use rprof_output::RecordingFile;
+use rprof_perfdata::Feature;
 use rprof_records::{Endian, ProcessEvent, RawBytes, RawRecord};
 
 use super::{RotatingOutput, Sink, wall_clock};
