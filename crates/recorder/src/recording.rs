@@ -76,7 +76,7 @@ impl Recording {
     fn begin(mut session: Session, options: RecordOptions) -> Result<Recording, RecordError> {
         // Processes are followed since the session was made, and not yet sampled.
         let existing = existing::read(&session);
-        if let Some(step) = existing.degradation() {
+        for step in existing.degradations() {
             session.add_degradation(step);
         }
         let (output, other, path) = match options.output {

@@ -94,6 +94,14 @@ pub enum Degradation {
         /// Id of one of them.
         example: u32,
     },
+    /// Files that processes which ran before have mapped did not answer when their build-ids were read: a server
+    /// in user space (FUSE) or a network that hangs.
+    FilesHang {
+        /// Number of processes.
+        count: usize,
+        /// Id of one of them.
+        example: u32,
+    },
     /// A CPU went offline while it was watched.
     CpuLost {
         /// Id of the process, thread or CPU.
@@ -272,6 +280,12 @@ impl fmt::Display for Degradation {
                  mapped there is for its own user to read. Root, or CAP_SYS_PTRACE, may as well",
                 processes(*count)
             ),
+            Degradation::FilesHang { count, example } => write!(
+                f,
+                "programs of {} that ran before (such as {example}) are recorded without build-ids: \
+                 their files did not answer in time. Is it a network, or a server in user space?",
+                processes(*count)
+            ),
             Degradation::CpuLost { cpu } => write!(
                 f,
                 "CPU {cpu} went offline while recording; what it ran before is in the recording. \
@@ -338,6 +352,10 @@ mod tests {
                 example: 7,
             },
             Degradation::MapsRefused {
+                count: 2,
+                example: 7,
+            },
+            Degradation::FilesHang {
                 count: 2,
                 example: 7,
             },

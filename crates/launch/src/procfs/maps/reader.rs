@@ -70,12 +70,37 @@ impl MapsReader {
     /// Appends the executable mappings of a process to `into`, by address. A process of the kernel has
     /// none.
     ///
+    /// For a build-id the kernel reads the file, which never answers where whoever serves it (FUSE, a network) does not
+    /// want to: then this call does not return.
+    ///
     /// # Errors
     /// `EACCES` when the process is another user's, `ENOENT` or `ESRCH` when it has ended.
     pub fn read(&mut self, pid: u32, into: &mut Vec<ExistingMapping>) -> io::Result<()> {
+        self.read_all(pid, true, into)
+    }
+
+    /// Appends the executable mappings of a process to `into`, as [`read`](Self::read) does, but without build-ids, so that
+    /// no file is read for it.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_without_build_ids(
+        &mut self,
+        pid: u32,
+        into: &mut Vec<ExistingMapping>,
+    ) -> io::Result<()> {
+        self.read_all(pid, false, into)
+    }
+
+    fn read_all(
+        &mut self,
+        pid: u32,
+        build_ids: bool,
+        into: &mut Vec<ExistingMapping>,
+    ) -> io::Result<()> {
         let file = self.proc.open_maps(pid)?;
         if self.has_query {
-            match self.query_all(&file, into) {
+            match self.query_all(&file, build_ids, into) {
                 Ok(()) => return Ok(()),
                 // No such query: an older kernel, or a sandbox that knows none.
                 Err(Errno::NOTTY | Errno::INVAL | Errno::NOSYS | Errno::PERM) => {
@@ -90,7 +115,12 @@ impl MapsReader {
     }
 
     /// Queries one mapping after the other. After an error `into` is as it was before.
-    fn query_all(&mut self, file: &File, into: &mut Vec<ExistingMapping>) -> Result<(), Errno> {
+    fn query_all(
+        &mut self,
+        file: &File,
+        build_ids: bool,
+        into: &mut Vec<ExistingMapping>,
+    ) -> Result<(), Errno> {
         let mut at = 0;
         let before = into.len();
         loop {
@@ -103,7 +133,7 @@ impl MapsReader {
                 }
             };
             at = mapping.end;
-            if mapping.inode != 0 {
+            if mapping.inode != 0 && build_ids {
                 mapping.build_id = self.build_id(file, &mapping);
             }
             into.push(mapping);

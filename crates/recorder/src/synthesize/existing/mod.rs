@@ -22,17 +22,20 @@
 //! their place. FORK records carry `PERF_RECORD_MISC_FORK_EXEC`, as perf's made-up ones do: the child's
 //! mappings are its own, not copies.
 
+mod timed_maps;
+
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io;
 use std::time::{Duration, Instant};
 
 use rprof_launch::Target;
-use rprof_launch::procfs::{ExistingMapping, MapsReader, Procfs, TaskStat};
+use rprof_launch::procfs::{MapsReader, Procfs, TaskStat};
 use rprof_records::{
     AttrFlags, Comm, Endian, Misc, Mmap2, MmapIdentity, Record, SampleId, SampleLayout, Task,
 };
 use rprof_sampler::{Batch, Degradation, Role, Session, Stream, monotonic_ns};
+use timed_maps::{ReadMappings, TimedMaps};
 
 /// Most looks for processes that were born meanwhile.
 const MOST_LOOKS: usize = 8;
@@ -55,18 +58,25 @@ pub struct Existing {
     pub vanished: usize,
     /// Processes whose mappings this user may not see.
     pub refused: Vec<u32>,
+    /// Processes with a file that did not answer when the kernel read it for its build-id.
+    pub hanging: Vec<u32>,
     /// Time that the reading took.
     pub took: Duration,
 }
 
 impl Existing {
-    /// Returns the step down that the session is to report: mappings that this user may not see.
-    pub fn degradation(&self) -> Option<Degradation> {
-        let example = *self.refused.first()?;
-        Some(Degradation::MapsRefused {
+    /// Returns the steps down that the session is to report: mappings that this user may not see, and those without
+    /// build-ids.
+    pub fn degradations(&self) -> impl Iterator<Item = Degradation> {
+        let refused = self.refused.first().map(|pid| Degradation::MapsRefused {
             count: self.refused.len(),
-            example,
-        })
+            example: *pid,
+        });
+        let hanging = self.hanging.first().map(|pid| Degradation::FilesHang {
+            count: self.hanging.len(),
+            example: *pid,
+        });
+        refused.into_iter().chain(hanging)
     }
 
     /// Returns the records as a sideband batch for the merge, with watermark 0.
@@ -122,24 +132,22 @@ enum Scope {
 
 struct Reading {
     proc: Procfs,
-    maps: MapsReader,
+    maps: TimedMaps<MapsReader>,
     layout: SampleLayout,
     build_ids: bool,
     found: Existing,
     done: HashSet<u32>,
-    mappings: Vec<ExistingMapping>,
 }
 
 impl Reading {
     fn new(proc: Procfs, layout: SampleLayout, build_ids: bool) -> Reading {
         Reading {
             proc,
-            maps: MapsReader::new(),
+            maps: TimedMaps::new(MapsReader::new),
             layout,
             build_ids,
             found: Existing::default(),
             done: HashSet::new(),
-            mappings: Vec::new(),
         }
     }
 
@@ -185,9 +193,15 @@ impl Reading {
         };
         self.found.processes += 1;
         self.threads(pid, &stat, time);
-        self.mappings.clear();
-        let mut mappings = std::mem::take(&mut self.mappings);
-        match self.maps.read(pid, &mut mappings) {
+        let ReadMappings {
+            mappings,
+            result,
+            is_hanging,
+        } = self.maps.read(pid);
+        if is_hanging {
+            self.found.hanging.push(pid);
+        }
+        match result {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 self.found.refused.push(pid);
@@ -198,7 +212,7 @@ impl Reading {
         for mapping in &mappings {
             self.mapping(pid, mapping, time);
         }
-        self.mappings = mappings;
+        self.maps.reuse(mappings);
     }
 
     fn threads(&mut self, pid: u32, stat: &TaskStat, time: u64) {
@@ -232,7 +246,7 @@ impl Reading {
         }
     }
 
-    fn mapping(&mut self, pid: u32, mapping: &ExistingMapping, time: u64) {
+    fn mapping(&mut self, pid: u32, mapping: &rprof_launch::ExistingMapping, time: u64) {
         let identity = match mapping.build_id.filter(|_| self.build_ids) {
             Some(id) => MmapIdentity::BuildId(id),
             None => MmapIdentity::Inode {

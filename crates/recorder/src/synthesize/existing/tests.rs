@@ -134,11 +134,11 @@ fn what_vanishes_or_is_denied_is_counted() {
     let existing = reading(Procfs::new(folder.path())).run(&Scope::All);
     assert_eq!((existing.processes, existing.threads), (1, 1));
     assert_eq!(existing.vanished, 2);
-    assert!(existing.degradation().is_none());
+    assert!(existing.degradations().next().is_none());
     let refused = Existing {
         refused: vec![7, 8],
         ..Existing::default()
     };
-    let told = refused.degradation().unwrap().to_string();
+    let told = refused.degradations().next().unwrap().to_string();
     assert!(told.contains("2 processes") && told.contains("7"), "{told}");
 }

@@ -1,0 +1,203 @@
+//! [`TimedMaps`]: mappings of processes, read on a thread that is not waited for without end.
+//!
+//! The kernel reads a file to tell its build-id. Whoever serves the file, in user space (FUSE) or over a network, can
+//! let it wait for ever, and nobody but `SIGKILL` ends that. So a thread asks; where it does not come back in time
+//! it is left behind, and another one reads the process without build-ids.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender};
+use rprof_launch::procfs::{ExistingMapping, MapsReader};
+
+/// Time for one process. One with a thousand files on a cold disk takes less.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// Processes that may take so long, before no build-ids are asked for any more.
+const MOST_HANGING: usize = 8;
+
+/// What is known of the mappings of a process.
+#[derive(Debug)]
+pub(super) struct ReadMappings {
+    pub(super) mappings: Vec<ExistingMapping>,
+    /// As of [`MapsReader::read`].
+    pub(super) result: io::Result<()>,
+    /// True if build-ids are missing, as a file did not answer.
+    pub(super) is_hanging: bool,
+}
+
+/// Reader of mappings, for the thread.
+pub(super) trait ReadMaps: Send + 'static {
+    /// Appends the mappings of a process.
+    fn read(
+        &mut self,
+        pid: u32,
+        build_ids: bool,
+        into: &mut Vec<ExistingMapping>,
+    ) -> io::Result<()>;
+}
+
+impl ReadMaps for MapsReader {
+    fn read(
+        &mut self,
+        pid: u32,
+        build_ids: bool,
+        into: &mut Vec<ExistingMapping>,
+    ) -> io::Result<()> {
+        match build_ids {
+            true => MapsReader::read(self, pid, into),
+            false => self.read_without_build_ids(pid, into),
+        }
+    }
+}
+
+/// Reads mappings of one process after another.
+#[derive(Debug)]
+pub(super) struct TimedMaps<R> {
+    /// Makes the reader of a thread.
+    make: fn() -> R,
+    thread: Option<ReadingThread>,
+    hanging: usize,
+    limit: Duration,
+    most_hanging: usize,
+    buffer: Vec<ExistingMapping>,
+}
+
+#[derive(Debug)]
+struct ReadingThread {
+    requests: Sender<(u32, bool, Vec<ExistingMapping>)>,
+    answers: Receiver<(io::Result<()>, Vec<ExistingMapping>)>,
+}
+
+impl<R: ReadMaps> TimedMaps<R> {
+    pub(super) fn new(make: fn() -> R) -> TimedMaps<R> {
+        TimedMaps {
+            make,
+            thread: None,
+            hanging: 0,
+            limit: LIMIT,
+            most_hanging: MOST_HANGING,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Reads the mappings of a process, with build-ids if they can be had in time.
+    pub(super) fn read(&mut self, pid: u32) -> ReadMappings {
+        let asks = self.hanging < self.most_hanging;
+        if asks && let Some((result, mappings)) = self.try_read(pid, true) {
+            return ReadMappings {
+                mappings,
+                result,
+                is_hanging: false,
+            };
+        }
+        let (result, mappings) = self.try_read(pid, false).unwrap_or_else(|| {
+            let error = io::Error::from_raw_os_error(libc::ETIMEDOUT);
+            (Err(error), Vec::new())
+        });
+        ReadMappings {
+            mappings,
+            result,
+            is_hanging: true,
+        }
+    }
+
+    /// Takes back the vector of an answer.
+    pub(super) fn reuse(&mut self, mut mappings: Vec<ExistingMapping>) {
+        mappings.clear();
+        self.buffer = mappings;
+    }
+
+    /// `None` where there is no answer in time.
+    fn try_read(
+        &mut self,
+        pid: u32,
+        build_ids: bool,
+    ) -> Option<(io::Result<()>, Vec<ExistingMapping>)> {
+        let buffer = std::mem::take(&mut self.buffer);
+        let thread = match &self.thread {
+            Some(thread) => thread,
+            None => self.thread.insert(ReadingThread::start(self.make)?),
+        };
+        let until = Instant::now() + self.limit;
+        let sent = thread.requests.send((pid, build_ids, buffer));
+        let answer = sent
+            .ok()
+            .and_then(|()| thread.answers.recv_deadline(until).ok());
+        if answer.is_none() {
+            // Without its channels it ends as soon as it comes back.
+            self.thread = None;
+            self.hanging += 1;
+        }
+        answer
+    }
+}
+
+impl ReadingThread {
+    fn start<R: ReadMaps>(make: fn() -> R) -> Option<ReadingThread> {
+        let (requests, inbox) = crossbeam_channel::bounded::<(u32, bool, Vec<_>)>(1);
+        let (outbox, answers) = crossbeam_channel::bounded(1);
+        let work = move || {
+            let mut reader = make();
+            for (pid, build_ids, mut mappings) in inbox {
+                let result = reader.read(pid, build_ids, &mut mappings);
+                if outbox.send((result, mappings)).is_err() {
+                    break;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("rprof-maps".into());
+        thread.spawn(work).ok()?;
+        Some(ReadingThread { requests, answers })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Build-ids of processes below 100 are never answered.
+    struct Hanging;
+
+    impl ReadMaps for Hanging {
+        fn read(
+            &mut self,
+            pid: u32,
+            build_ids: bool,
+            into: &mut Vec<ExistingMapping>,
+        ) -> io::Result<()> {
+            while pid < 100 && build_ids {
+                std::thread::park();
+            }
+            into.push(ExistingMapping {
+                start: pid.into(),
+                flags: u32::from(build_ids),
+                ..ExistingMapping::default()
+            });
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_file_that_never_answers_costs_build_ids_and_no_more() {
+        let mut maps = TimedMaps::new(|| Hanging);
+        (maps.limit, maps.most_hanging) = (Duration::from_millis(500), 2);
+        let mut read = |pid| {
+            let read = maps.read(pid);
+            read.result.unwrap();
+            let [one] = &read.mappings[..] else {
+                panic!("{} mappings of {pid}", read.mappings.len());
+            };
+            let seen = (one.start, one.flags == 1, read.is_hanging);
+            maps.reuse(read.mappings);
+            seen
+        };
+        assert_eq!(read(100), (100, true, false));
+        assert_eq!(read(1), (1, false, true));
+        assert_eq!(read(101), (101, true, false));
+        assert_eq!(read(2), (2, false, true));
+        assert_eq!(read(3), (3, false, true));
+        // Nobody is waited for any more, as that would take as long as there are processes.
+        assert_eq!(read(102), (102, false, true));
+    }
+}
