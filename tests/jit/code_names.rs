@@ -262,7 +262,11 @@ fn bad_lines_of_a_perf_map_cost_only_themselves() {
     let mut here = Here::new();
     measured(|| {
         here = Here::new();
-        here.record("-F 999 -e cpu-clock:u", &c("jit.c"), "control 0.4");
+        let record = here
+            .rprof("record -F 999 -e cpu-clock:u --")
+            .arg(c("jit.c"));
+        let record = record.words("control 0.4").ok();
+        record.says("3 lines are no entries and are left out");
         let report = here.report("");
         let (_, two) = shares(&report);
         let evil = "evil \u{fffd}[2J\u{fffd};<script>\u{fffd} one";
@@ -274,8 +278,6 @@ fn bad_lines_of_a_perf_map_cost_only_themselves() {
     }
     let svg = here.rprof("flamegraph -o -").ok();
     assert!(!svg.out().contains("<script>\u{fffd}"), "{svg}");
-    let warned = here.rprof("report").ok();
-    warned.prints("3 lines are no entries and are left out");
 }
 
 const NODE: &str = "

@@ -135,10 +135,10 @@ impl PerfMap {
 }
 
 /// Leaves out the lines that are no entries, for a copy of a file that a stranger chose: what cannot be read as a
-/// perf map is not kept either.
+/// perf map is not kept either. Returns their number as well, without a last line that may still be written.
 #[must_use]
-pub fn without_bad_lines(mut bytes: Vec<u8>) -> Vec<u8> {
-    let (mut at, mut kept) = (0, 0);
+pub fn without_bad_lines(mut bytes: Vec<u8>) -> (Vec<u8>, u64) {
+    let (mut at, mut kept, mut bad) = (0, 0, 0);
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
         let end = rest.iter().position(|byte| *byte == b'\n');
         let len = end.map_or(rest.len(), |end| end + 1);
@@ -146,11 +146,13 @@ pub fn without_bad_lines(mut bytes: Vec<u8>) -> Vec<u8> {
         if Entry::parse(line, 0).is_some() {
             bytes.copy_within(at..at + len, kept);
             kept += len;
+        } else if end.is_some() && !line.is_empty() {
+            bad += 1;
         }
         at += len;
     }
     bytes.truncate(kept);
-    bytes
+    (bytes, bad)
 }
 
 impl Entry {
@@ -230,11 +232,15 @@ mod tests {
     fn a_copy_has_the_lines_that_are_entries_and_no_others() {
         let text =
             b"1000 10 one\nroot:$6$MADEUP:1:2\n\n zz 10 x\n2000 20 two\r\n3000 30\n4000 40 four";
-        let copy = without_bad_lines(text.to_vec());
+        let (copy, bad) = without_bad_lines(text.to_vec());
+        assert_eq!(bad, PerfMap::parse(text.to_vec()).bad_lines());
         assert_eq!(copy, b"1000 10 one\n2000 20 two\r\n4000 40 four");
         let (all, kept) = (PerfMap::parse(text.to_vec()), PerfMap::parse(copy));
         assert_eq!((all.len(), kept.len(), kept.bad_lines()), (3, 3, 0));
-        assert!(without_bad_lines(b"secret\n".to_vec()).is_empty());
+        assert_eq!(
+            without_bad_lines(b"secret\nhalf a li".to_vec()),
+            (Vec::new(), 1)
+        );
     }
 
     #[test]

@@ -40,7 +40,7 @@ mod unwind;
 
 pub use limits::{Limit, ReachedLimits};
 pub use options::{Output, RecordError, RecordOptions};
-pub use output::{NotEmbedded, Notice, RotationPolicy, WriterFactory};
+pub use output::{EmbeddedName, Embedding, NotEmbedded, Notice, RotationPolicy, WriterFactory};
 pub use pipeline::merge::Merge;
 pub use progress::{Progress, WriterState};
 pub use recording::Recording;

@@ -9,7 +9,7 @@ use rprof_output::OutputError;
 use rprof_perfdata::{EventDescription, FeatureSections, RecordWriter};
 use rprof_sampler::SessionError;
 
-use crate::output::{RotationPolicy, WriterFactory};
+use crate::output::{Embedding, RotationPolicy, WriterFactory};
 
 /// Cause for which a recording could not be made, or not be finished.
 #[derive(Debug, thiserror::Error)]
@@ -124,6 +124,8 @@ pub struct RecordOptions {
     pub max_bytes: Option<u64>,
     /// Turn registers and stack bytes of samples into callchains, rather than write them.
     pub unwind: bool,
+    /// Which files that reports need are embedded in the recording.
+    pub embedding: Embedding,
     /// Gets a byte when [`Recording::writer`](crate::Recording::writer) has something to tell.
     pub notify: Option<UnixStream>,
 }
@@ -138,6 +140,7 @@ impl RecordOptions {
             rotation: None,
             max_bytes: None,
             unwind: true,
+            embedding: Embedding::Unreachable,
             notify: None,
         }
     }

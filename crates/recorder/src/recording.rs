@@ -142,6 +142,7 @@ impl Recording {
             path: output.as_ref().map(|output| output.path.clone()),
             rotation: options.rotation.filter(|_| output.is_some()),
             max_bytes: options.max_bytes,
+            embedding: options.embedding,
         };
         let sink = match (&output, other) {
             (Some(output), _) => output.file.try_clone().and_then(|file| {
@@ -349,6 +350,7 @@ impl Recording {
         let finished = written.output.finish(&notes).map_err(&write)?;
         summary.file_bytes = finished.file_bytes;
         summary.files = finished.files;
+        summary.embedded = finished.embedded;
         summary.notices = finished.notices;
         summary.limits.extend(&finished.limits);
         Ok(summary)

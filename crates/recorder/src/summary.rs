@@ -6,7 +6,7 @@ use std::time::Duration;
 use rprof_sampler::Degradation;
 
 use crate::limits::ReachedLimits;
-use crate::output::Notice;
+use crate::output::{EmbeddedName, Notice};
 use crate::throttling::Throttling;
 use crate::unwind::StackTally;
 
@@ -48,7 +48,9 @@ pub struct Summary {
     pub degradations: Vec<Degradation>,
     /// Outcomes of unwinding, where rprof unwound stacks.
     pub stacks: Option<StackTally>,
-    /// Files that reports will need and that were embedded in the recording, or could not be.
+    /// Files that were embedded in the recording, or in all of them.
+    pub embedded: Vec<EmbeddedName>,
+    /// What the user should know of embedded files, and of those that could not be.
     pub notices: Vec<Notice>,
     /// Limits on what the recorded programs may cost that were reached.
     pub limits: ReachedLimits,

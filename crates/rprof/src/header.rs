@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use rprof_export::clean::clean;
-use rprof_perfdata::{Feature, Mode, PerfData};
+use rprof_perfdata::{EmbeddedKind, Feature, Mode, PerfData};
 use rprof_records::AttrFlags;
 use serde::Serialize;
 
@@ -48,6 +48,9 @@ struct Header {
     quality: Option<Vec<(String, String)>>,
     events: Vec<Event>,
     images: Vec<Image>,
+    /// Files that are in the recording itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    kept: Vec<Kept>,
 }
 
 #[derive(Serialize)]
@@ -66,6 +69,15 @@ struct Event {
 #[derive(Serialize)]
 struct Image {
     build_id: String,
+    path: String,
+}
+
+#[derive(Serialize)]
+struct Kept {
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<i32>,
+    bytes: u64,
     path: String,
 }
 
@@ -144,6 +156,19 @@ fn header(data: &PerfData) -> Header {
                 path: clean(&String::from_utf8_lossy(&image.path)).into_owned(),
             })
             .collect(),
+        kept: (features.embedded_files().unwrap_or_default().into_iter())
+            .map(|file| Kept {
+                kind: match file.kind {
+                    EmbeddedKind::PERF_MAP => "perf map",
+                    EmbeddedKind::JITDUMP => "jitdump",
+                    EmbeddedKind::IMAGE => "image",
+                    _ => "file",
+                },
+                pid: (file.pid >= 0).then_some(file.pid),
+                bytes: file.len,
+                path: clean(&String::from_utf8_lossy(&file.path)).into_owned(),
+            })
+            .collect(),
     }
 }
 
@@ -205,6 +230,11 @@ fn write_text(h: &Header, out: &mut dyn Write) -> std::io::Result<()> {
     }
     for image in &h.images {
         writeln!(out, "image          {} {}", image.build_id, image.path)?;
+    }
+    for file in &h.kept {
+        let of = file.pid.map(|pid| format!(" of {pid}")).unwrap_or_default();
+        let (kind, bytes, path) = (file.kind, file.bytes, &file.path);
+        writeln!(out, "kept           {kind}{of}, {bytes} bytes, {path}")?;
     }
     Ok(())
 }

@@ -14,12 +14,14 @@ use rprof_events::{Event, EventError};
 use rprof_launch::Launcher;
 use rprof_output::Destination::{File, Stream};
 use rprof_perf_event::Limits;
-use rprof_recorder::{Output, RecordError, RecordOptions, Recording, RotationPolicy, Summary};
+use rprof_recorder::{
+    Embedding, Output, RecordError, RecordOptions, Recording, RotationPolicy, Summary,
+};
 use rprof_sampler::{Session, SessionBuilder, SessionError};
 
 use crate::Outcome;
 use crate::cli::{
-    CallGraph, Frequency, OutputArgs, RecordArgs, SamplingArgs, SwitchAt, TargetArgs,
+    CallGraph, Frequency, Keep, OutputArgs, RecordArgs, SamplingArgs, SwitchAt, TargetArgs,
 };
 use crate::messages::{Failure, is_broken_pipe, say};
 use crate::output::{cannot, choice};
@@ -161,6 +163,7 @@ pub(crate) struct Destination {
     compression: Option<i32>,
     rotation: Option<RotationPolicy>,
     max_bytes: Option<u64>,
+    embedding: Embedding,
 }
 
 impl Destination {
@@ -172,6 +175,7 @@ impl Destination {
             compression: None,
             rotation: None,
             max_bytes: None,
+            embedding: Embedding::Unreachable,
         }
     }
 }
@@ -194,6 +198,11 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
         compression: args.compression_level,
         rotation,
         max_bytes: args.max_size,
+        embedding: match args.keep {
+            Keep::None => Embedding::Nothing,
+            Keep::Auto => Embedding::Unreachable,
+            Keep::All => Embedding::All,
+        },
         ..Destination::file(&args.output)
     };
     if args.output != Path::new("-") && !is_stdout(&args.output) {
@@ -258,6 +267,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
         compression: job.to.compression,
         rotation: job.to.rotation,
         max_bytes: job.to.max_bytes,
+        embedding: job.to.embedding,
         unwind: job.unwinds,
         notify: Some(signals.waker().context("cannot make a socket")?),
         ..RecordOptions::new(job.to.output, command_line)

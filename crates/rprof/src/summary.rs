@@ -175,24 +175,53 @@ fn noticed(notice: &Notice) -> String {
             let (path, kib) = (shown(first), bytes.div_ceil(1024));
             format!(
                 "{path}{and_more} cannot be found by path from here, and {are} kept in the \
-                 recording ({kib} KiB before compression)"
+                 recording ({kib} KiB before compression; -v names all)"
             )
         }
-        Notice::ImageTooLong { path, bytes } => format!(
-            "{} cannot be found by its path, and is too long to be kept in the \
-             recording ({bytes} bytes): its functions may have no names in reports",
-            shown(path)
+        Notice::ImageTooLong {
+            path,
+            bytes,
+            others,
+        } => {
+            let and_more = match others {
+                0 => String::new(),
+                n => format!(" (and {n} more)"),
+            };
+            format!(
+                "{}{and_more} cannot be found by its path, and is too long to be kept in the \
+                 recording ({bytes} bytes): its functions may have no names in reports",
+                shown(path)
+            )
+        }
+        Notice::TooManyImages { held, left_out } => format!(
+            "more than {held} programs and libraries were mapped: {left_out} more are not kept, unless they \
+             took the place of another"
         ),
         Notice::NotEmbedded { path, reason } => {
             let why = match reason {
                 NotEmbedded::Unusable(why) => why,
                 NotEmbedded::NoRoom => "the recording has more than enough of these already",
+                NotEmbedded::NoEntries => "nothing in it reads as code of a program",
+                NotEmbedded::NotReadable => {
+                    "its process may not read it, or is another user's whose rights rprof cannot take"
+                }
                 _ => "it cannot be",
             };
             format!("{} is not kept: {why}", shown(path))
         }
+        Notice::BadLines { path, lines } => {
+            let are = match lines {
+                1 => "1 line is no entry and is".to_owned(),
+                n => format!("{n} lines are no entries and are"),
+            };
+            format!("{}: {are} left out", shown(path))
+        }
         Notice::TooManyRuntimes { followed } => format!(
             "more than {followed} processes may make code: perf maps of others are not kept"
+        ),
+        Notice::TooManyJitFiles { held } => format!(
+            "there were more perf maps and jitdumps than the {held} that are held open: those of processes \
+             that ended may not be kept"
         ),
         _ => "some files that reports need are not kept".to_owned(),
     }

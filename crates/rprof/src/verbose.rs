@@ -1,6 +1,7 @@
 //! Messages of `record -v`.
 
 use indicatif::BinaryBytes;
+use rprof_export::clean::brief;
 use rprof_recorder::{Recording, Summary};
 use rprof_records::AttrFlags;
 
@@ -41,8 +42,13 @@ pub(crate) fn describe(recording: &Recording) {
     }
 }
 
-/// Says what was left out.
+/// Says what was kept, and what was left out.
 pub(crate) fn describe_end(summary: &Summary) {
+    for file in &summary.embedded {
+        let path = brief(&file.path.to_string_lossy());
+        let size = BinaryBytes(file.bytes);
+        say(format_args!("kept in the recording: {path} ({size})"));
+    }
     if summary.rejected > 0 {
         say(format_args!(
             "{} samples were left out: taken twice of threads with an inherited event and their own, or \

@@ -29,7 +29,7 @@ mod tally;
 mod wall_clock;
 
 pub use custom_writer::WriterFactory;
-pub use embedding::{NotEmbedded, Notice};
+pub use embedding::{EmbeddedName, Embedding, NotEmbedded, Notice};
 pub(crate) use sink::Sink;
 pub(crate) use tally::Tally;
 
@@ -83,6 +83,8 @@ pub(crate) struct OutputConfig {
     pub(crate) rotation: Option<RotationPolicy>,
     /// Bytes of records at which the recording ends.
     pub(crate) max_bytes: Option<u64>,
+    /// Which files are embedded.
+    pub(crate) embedding: Embedding,
 }
 
 /// The file that is written, with the counts of it and of those before it.
@@ -91,6 +93,8 @@ pub(crate) struct RotatingOutput {
     sink: Option<Sink>,
     build_ids: BuildIds,
     embedder: EmbeddingThread,
+    /// Files that were embedded, in this file and those before it.
+    embedded: Vec<EmbeddedName>,
     /// Limits that were reached in the files before this one.
     limits: ReachedLimits,
     /// Counts of this file.
@@ -118,7 +122,9 @@ pub(crate) struct Finished {
     pub(crate) file_bytes: u64,
     /// Files that are kept, where there may be several.
     pub(crate) files: Vec<PathBuf>,
-    /// Files that were embedded, or could not be.
+    /// Files that were embedded.
+    pub(crate) embedded: Vec<EmbeddedName>,
+    /// What the user should know of embedded files, and of those that could not be.
     pub(crate) notices: Vec<Notice>,
     /// Limits of embedding that were reached.
     pub(crate) limits: ReachedLimits,
@@ -128,10 +134,11 @@ impl RotatingOutput {
     pub(crate) fn new(config: OutputConfig, sink: Sink, live: Arc<LiveCounts>) -> RotatingOutput {
         let carried = config.rotation.map(|_| CarriedRecords::default());
         let mut output = RotatingOutput {
+            embedder: EmbeddingThread::new(config.embedding),
             config,
             sink: Some(sink),
             build_ids: BuildIds::default(),
-            embedder: EmbeddingThread::default(),
+            embedded: Vec::new(),
             limits: ReachedLimits::default(),
             tally: Tally::default(),
             before: Tally::default(),
@@ -264,6 +271,7 @@ impl RotatingOutput {
         Ok(Finished {
             file_bytes,
             files: self.finished.into(),
+            embedded: self.embedded,
             notices,
             limits,
         })

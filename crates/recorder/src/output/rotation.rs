@@ -10,7 +10,7 @@ use rprof_output::RecordingFile;
 use rprof_perfdata::Feature;
 use rprof_records::{Endian, ProcessEvent, RawBytes, RawRecord};
 
-use super::{RotatingOutput, Sink, wall_clock};
+use super::{EmbeddedName, RotatingOutput, Sink, wall_clock};
 
 impl RotatingOutput {
     pub(super) fn set_end(&mut self, from: u64) {
@@ -78,6 +78,7 @@ impl RotatingOutput {
         features.insert_words(Feature::SAMPLE_TIME, &[first, self.tally.last_sample]);
         features.insert_rprof_notes(notes);
         let embedded = self.embedder.files();
+        self.embedded.extend(embedded.iter().map(EmbeddedName::of));
         if !embedded.is_empty() {
             features.insert_embedded_files(&embedded);
         }

@@ -38,7 +38,7 @@ pub(crate) use reading::{
 pub(crate) use record::{DUMP_BYTES, OutputArgs, RecordArgs, SamplingArgs};
 pub(crate) use symbols::{DemangleArg, SymbolArgs};
 pub(crate) use target::TargetArgs;
-pub(crate) use values::{CallGraph, Frequency, SwitchAt};
+pub(crate) use values::{CallGraph, Frequency, Keep, SwitchAt};
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 
 use super::target::TargetArgs;
-use super::values::{self, CallGraph, Frequency, SwitchAt};
+use super::values::{self, CallGraph, Frequency, Keep, SwitchAt};
 
 /// Records where a command, a running process or the whole system spends its time.
 ///
@@ -58,6 +58,13 @@ pub(crate) struct OutputArgs {
     /// Keep only the last N files of --switch-output
     #[arg(long, value_name = "N", requires = "switch_output", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) switch_max_files: Option<u32>,
+
+    /// Programs, libraries and JIT symbol files to keep in the recording
+    ///
+    /// Reports need them for names. What is kept is listed by `rprof header`, and is part of the file that you
+    /// hand on.
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = Keep::Auto)]
+    pub(crate) keep: Keep,
 }
 
 /// Maximum number of stack bytes that the kernel copies into each sample for unwinding. A record holds

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use clap::ValueEnum;
+
 /// Value of `-F`: samples per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frequency {
@@ -22,6 +24,17 @@ pub(crate) enum CallGraph {
     Lbr,
     /// No stacks.
     None,
+}
+
+/// Value of `--keep`: which files are kept in the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Keep {
+    /// Nothing: reports find only what is still there
+    None,
+    /// Perf maps, jitdumps, and programs that will not be found by their paths: deleted, or in containers
+    Auto,
+    /// All programs and libraries as well, for reports on another machine
+    All,
 }
 
 /// Value of `--switch-output`: when a new file is begun.

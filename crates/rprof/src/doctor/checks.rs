@@ -224,7 +224,7 @@ fn capabilities(facts: &Facts, tries: &Tries) -> Check {
         ("CAP_PERFMON (samples of all users and the kernel)", PERFMON),
         ("CAP_SYS_ADMIN (everything)", SYS_ADMIN),
         (
-            "CAP_SYS_PTRACE (mappings and files of all users' processes)",
+            "CAP_SYS_PTRACE (names and mappings of all users' processes)",
             SYS_PTRACE,
         ),
         ("CAP_IPC_LOCK (large rings)", IPC_LOCK),

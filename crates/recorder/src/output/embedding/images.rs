@@ -1,43 +1,39 @@
 //! Programs and libraries that nobody will find by their path.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::Metadata;
-use std::hash::{BuildHasher, RandomState};
-use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rprof_image::{FileIdentity, FileView, LastLink, LocatedFile, RegularFile, Segments};
+use rprof_image::{
+    Credentials, FileIdentity, FileView, LastLink, LocatedFile, OpenError, RegularFile, Segments,
+};
 use rprof_perfdata::features::embedded::compress;
 use rprof_perfdata::{EmbeddedFile, EmbeddedKind};
-use rprof_processes::{Image, ImageIdentity, ImageKind, Pid};
-use rprof_records::{Mapped, MmapIdentity};
+use rprof_processes::{Image, ImageIdentity, ImageKind};
 
-use super::notices::{Notice, Notices};
+use super::Embedding;
+use super::mapped_event::MappedEvent;
+use super::notices::{NotEmbedded, Notice, Notices};
 use crate::mapped_files::mapped_file;
-
-/// Most images that are looked at.
-const MOST_SEEN: usize = 16_384;
 
 /// Most files held open.
 const MOST_HELD: usize = 192;
 
-/// Longest image that is embedded, in bytes.
-const LONGEST: u64 = 64 << 20;
-
-/// Most bytes of images that are embedded.
-const MOST_BYTES: u64 = 128 << 20;
+/// Longest image that is embedded, in bytes, and most bytes of all; those of images that will not be found,
+/// and of all that were asked for.
+const LIMITS: (u64, u64) = (64 << 20, 128 << 20);
+const LIMITS_OF_ALL: (u64, u64) = (256 << 20, 512 << 20);
 
 /// Images that were mapped, and the files behind them, held open.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct HeldImages {
-    /// Hashes of paths with identities, under keys of our own: a path may have 4 KiB.
-    seen: HashSet<u64>,
-    keys: RandomState,
+    embedding: Embedding,
     held: Vec<HeldImage>,
+    /// Images for which there was no room.
+    left_out: usize,
 }
 
 /// An image of which the file is held open.
@@ -47,100 +43,166 @@ struct HeldImage {
     file: RegularFile,
     device: (u32, u32),
     inode: u64,
+    /// User for whom the file was opened.
+    user: u32,
     /// True if its path led to it from here when that was last looked at.
     is_here: bool,
 }
 
 impl HeldImages {
+    pub(super) fn new(embedding: Embedding) -> HeldImages {
+        HeldImages {
+            embedding,
+            held: Vec::new(),
+            left_out: 0,
+        }
+    }
+
     /// Opens the file behind a mapping, while it is there.
-    pub(super) fn handle_mapped(&mut self, map: &Mapped<'_>) {
-        let kind = ImageKind::of_user(&map.path);
-        if !matches!(
-            kind,
+    pub(super) fn handle_mapped(&mut self, map: &MappedEvent, notices: &mut Notices) {
+        let image = &map.image;
+        let is_file = matches!(
+            image.kind,
             ImageKind::File | ImageKind::Deleted | ImageKind::Memfd
-        ) || self.seen.len() == MOST_SEEN
-        {
+        );
+        if !is_file || self.holds(map) {
             return;
         }
-        let identity = map.identity.map_or(ImageIdentity::PathOnly, Into::into);
-        let (device, inode) = inode(map.identity);
-        if !self.seen.insert(self.keys.hash_one((&*map.path, identity))) {
+        let pid = u32::try_from(map.pid.0).ok();
+        let Some(view) = pid.and_then(|pid| FileView::of_process(pid).ok()) else {
+            return;
+        };
+        let mapped = mapped_file(image, map.range.clone(), map.pid);
+        let file = match mapped.open_to_copy(&view) {
+            Ok(file) => file,
+            Err(OpenError::PermissionDenied) if located(image).is_none() => {
+                let path = path_of(&image.path);
+                let reason = NotEmbedded::NotReadable;
+                notices.push(Notice::NotEmbedded { path, reason });
+                return;
+            }
+            Err(_) => return,
+        };
+        if !is_elf(&file) {
             return;
         }
-        let image = Image {
-            path: (*map.path).into(),
-            identity,
-            kind,
-        };
-        let range = map.start..map.end();
-        let Some(file) = open(&image, range, Pid(map.pid)) else {
-            return;
-        };
+        let user = view.credentials().map_or(0, Credentials::user);
         let mut held = HeldImage {
-            image,
+            image: image.clone(),
             file,
-            device,
-            inode,
+            device: map.device,
+            inode: map.inode,
+            user,
             is_here: true,
         };
         held.is_here = held.is_still_here();
-        if self.held.len() == MOST_HELD {
-            // Those that are where they should be may well stay there.
-            let replaceable = self.held.iter().position(|other| other.is_here);
-            match replaceable {
-                Some(place) if !held.is_here => {
-                    self.held.swap_remove(place);
-                }
-                _ => return,
-            }
-        }
-        self.held.push(held);
+        self.hold(held);
     }
 
-    /// Reads the images whose path no longer leads to the same inode or build-id, or never did.
-    pub(super) fn files(&mut self, notices: &mut Notices) -> Vec<EmbeddedFile<'static>> {
-        let (mut files, mut bytes) = (Vec::new(), 0);
+    /// Returns true if an image is held already: of a process that maps a file again.
+    fn holds(&self, map: &MappedEvent) -> bool {
+        let is_same = |held: &HeldImage| {
+            let (one, other) = (&held.image, &map.image);
+            (&one.path, one.identity) == (&other.path, other.identity)
+        };
+        // Memory without a name that lasts: each is another.
+        map.image.kind == ImageKind::File && self.held.iter().any(is_same)
+    }
+
+    /// Holds an image, in place of another if there are too many: one that is where it should be, and may well stay
+    /// there, of the user who has most of them. Who has most gets no more at the cost of others.
+    fn hold(&mut self, new: HeldImage) {
+        if self.held.len() < MOST_HELD {
+            self.held.push(new);
+            return;
+        }
+        self.left_out += 1;
+        let mut by_user: HashMap<u32, usize> = HashMap::new();
+        for held in &self.held {
+            *by_user.entry(held.user).or_default() += 1;
+        }
+        let count = |user: u32| by_user.get(&user).copied().unwrap_or(0);
+        let replaceable = (self.held.iter().enumerate())
+            .filter(|(_, held)| match held.user == new.user {
+                true => held.is_here && !new.is_here,
+                false => {
+                    let has_more = count(held.user) > count(new.user) + 1;
+                    (held.is_here && !new.is_here) || (has_more && held.is_here >= new.is_here)
+                }
+            })
+            .max_by_key(|(_, held)| (held.is_here, count(held.user)));
+        if let Some((place, _)) = replaceable {
+            self.held[place] = new;
+        }
+    }
+
+    /// Reads the images whose path no longer leads to the same inode or build-id, or never did, and hands
+    /// them on.
+    pub(super) fn files(
+        &mut self,
+        notices: &mut Notices,
+        hand: &mut impl FnMut(EmbeddedFile<'static>),
+    ) {
+        let (longest, most_bytes) = match self.embedding {
+            Embedding::All => LIMITS_OF_ALL,
+            _ => LIMITS,
+        };
+        let mut bytes = 0;
+        let mut first = None;
+        let mut count = 0;
+        let mut first_refused = None;
+        let mut refused = 0;
         for held in &mut self.held {
             held.is_here = held.is_still_here();
-            if held.is_here {
+            if held.is_here && self.embedding != Embedding::All {
                 continue;
             }
+            let path = || path_of(&held.image.path);
             let len = held.file.current_len().unwrap_or(0);
-            let is_too_long = len > LONGEST || held.file.is_mostly_holes();
-            if is_too_long || bytes + len > MOST_BYTES {
-                notices.push(Notice::ImageTooLong {
-                    path: path_of(&held.image.path),
-                    bytes: len,
-                });
+            let is_too_long = len > longest || held.file.is_mostly_holes();
+            if is_too_long || bytes + len > most_bytes {
+                refused += 1;
+                first_refused.get_or_insert_with(|| (path(), len));
                 continue;
             }
-            if let Some(file) = held.embed() {
-                bytes += len;
-                files.push(file);
+            if let Some(file) = held.embed(longest) {
+                bytes += file.len;
+                count += 1;
+                first.get_or_insert_with(path);
+                hand(file);
             }
         }
-        if let [first, ..] = &files[..] {
+        if let Some(first) = first {
             notices.push(Notice::ImagesEmbedded {
-                first: path_of(&first.path),
-                count: files.len(),
+                first,
+                count,
                 bytes,
             });
         }
-        files
+        if let Some((path, bytes)) = first_refused {
+            notices.push(Notice::ImageTooLong {
+                path,
+                bytes,
+                others: refused - 1,
+            });
+        }
+        if self.left_out > 0 {
+            notices.push(Notice::TooManyImages {
+                held: MOST_HELD,
+                left_out: self.left_out,
+            });
+            self.left_out = 0;
+        }
     }
 }
 
 impl HeldImage {
     /// Returns true if its path leads to it from here.
     fn is_still_here(&self) -> bool {
-        if self.image.kind != ImageKind::File {
-            return false;
-        }
-        let path = Path::new(OsStr::from_bytes(&self.image.path));
-        let Ok(here) = LocatedFile::at(path, LastLink::Follow) else {
+        let Some(here) = located(&self.image) else {
             return false;
         };
-        let id = |metadata: &Metadata| (metadata.dev(), metadata.ino());
+        let id = |metadata: &std::fs::Metadata| (metadata.dev(), metadata.ino());
         if id(here.metadata()) == id(self.file.metadata()) {
             return true;
         }
@@ -152,8 +214,9 @@ impl HeldImage {
         file.is_ok_and(|file| FileIdentity::BuildId(wanted).is(&file))
     }
 
-    fn embed(&self) -> Option<EmbeddedFile<'static>> {
-        let bytes = self.file.read_all(LONGEST).ok()?;
+    /// Reads and compresses the file, if it still is an ELF file.
+    fn embed(&self, longest: u64) -> Option<EmbeddedFile<'static>> {
+        let bytes = self.file.read_all(longest).ok()?;
         Segments::parse(&bytes[..])?;
         let build_id = match self.image.identity {
             ImageIdentity::BuildId(id) => id.as_bytes().to_vec(),
@@ -173,25 +236,85 @@ impl HeldImage {
     }
 }
 
-/// Returns the device and inode that a record names; 0 where it has none.
-fn inode(identity: Option<MmapIdentity>) -> ((u32, u32), u64) {
-    match identity {
-        Some(MmapIdentity::BuildId(_)) | None => ((0, 0), 0),
-        Some(MmapIdentity::Inode {
-            major,
-            minor,
-            inode,
-            ..
-        }) => ((major, minor), inode),
-    }
+/// Returns the file at an image's path from here, whichever it is.
+fn located(image: &Image) -> Option<LocatedFile> {
+    let path = Path::new(OsStr::from_bytes(&image.path));
+    let is_path = image.kind == ImageKind::File && path.is_absolute();
+    is_path.then(|| LocatedFile::at(path, LastLink::Follow).ok())?
+}
+
+/// Memory that a process shares, and data that it maps executably, are none.
+fn is_elf(file: &RegularFile) -> bool {
+    let mut magic = [0; 4];
+    matches!(file.read_at(&mut magic, 0), Ok(4)) && magic == *b"\x7fELF"
 }
 
 fn path_of(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }
 
-/// Opens the file that is mapped there, as its process may.
-fn open(image: &Image, range: Range<u64>, pid: Pid) -> Option<RegularFile> {
-    let view = FileView::of_process(u32::try_from(pid.0).ok()?).ok()?;
-    mapped_file(image, range, pid).open_to_copy(&view).ok()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(user: u32, path: &str, is_here: bool) -> HeldImage {
+        HeldImage {
+            image: Image {
+                path: path.as_bytes().into(),
+                identity: ImageIdentity::PathOnly,
+                kind: ImageKind::File,
+            },
+            file: RegularFile::open(Path::new("/proc/self/exe")).unwrap(),
+            device: (0, 0),
+            inode: 0,
+            user,
+            is_here,
+        }
+    }
+
+    fn count(images: &HeldImages, user: u32, is_here: bool) -> usize {
+        let of_kind = |held: &&HeldImage| (held.user, held.is_here) == (user, is_here);
+        images.held.iter().filter(of_kind).count()
+    }
+
+    #[test]
+    fn who_floods_leaves_room_for_others() {
+        let mut images = HeldImages::new(Embedding::Unreachable);
+        for n in 0..1000 {
+            images.hold(held(65534, &format!("/f{n}"), false));
+        }
+        assert_eq!(count(&images, 65534, false), MOST_HELD);
+        for n in 0..50 {
+            images.hold(held(0, &format!("/g{n}"), false));
+        }
+        assert_eq!(count(&images, 0, false), 50);
+        assert_eq!(images.held.len(), MOST_HELD);
+        for n in 0..1000 {
+            images.hold(held(65534, &format!("/h{n}"), false));
+        }
+        assert_eq!(count(&images, 0, false), 50);
+        // Not more than half of it, though.
+        for n in 0..1000 {
+            images.hold(held(0, &format!("/i{n}"), false));
+        }
+        assert_eq!(count(&images, 0, false), MOST_HELD / 2);
+        let mut notices = Notices::default();
+        images.files(&mut notices, &mut |_| {});
+        let is_told = |notice: &Notice| matches!(notice, Notice::TooManyImages { .. });
+        assert!(notices.into_vec().iter().any(is_told));
+    }
+
+    #[test]
+    fn what_will_be_found_gives_way_to_what_will_not() {
+        let mut images = HeldImages::new(Embedding::Unreachable);
+        for n in 0..MOST_HELD {
+            images.hold(held(1, &format!("/f{n}"), true));
+        }
+        for n in 0..10 {
+            images.hold(held(1, &format!("/gone{n}"), false));
+            images.hold(held(1, &format!("/here{n}"), true));
+        }
+        assert_eq!(count(&images, 1, false), 10);
+        assert_eq!(count(&images, 1, true), MOST_HELD - 10);
+    }
 }

@@ -12,21 +12,37 @@
 //! hold of them while it records. Everything is bounded, and what is left out becomes a [`Notice`].
 
 mod images;
+mod mapped_event;
 mod notices;
 mod runtimes;
+mod seen;
 mod worker;
 
 use rprof_perfdata::EmbeddedFile;
 use rprof_records::{Mapped, ProcessEvent};
 
 use images::HeldImages;
+use mapped_event::MappedEvent;
 use notices::Notices;
-pub use notices::{NotEmbedded, Notice};
+pub use notices::{EmbeddedName, NotEmbedded, Notice};
 use runtimes::Runtimes;
 pub(crate) use worker::EmbeddingThread;
 
+/// Which files are embedded in a recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Embedding {
+    /// None.
+    Nothing,
+    /// Perf maps, jitdumps, and the programs and libraries that will not be found by their paths.
+    #[default]
+    Unreachable,
+    /// Programs and libraries that will be found as well, for a recording that is read on another machine.
+    All,
+}
+
 /// Holds files open while they are there, and embeds in the recording those that will not be found.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct FileEmbedder {
     runtimes: Runtimes,
     images: HeldImages,
@@ -34,6 +50,14 @@ struct FileEmbedder {
 }
 
 impl FileEmbedder {
+    fn new(embedding: Embedding) -> FileEmbedder {
+        FileEmbedder {
+            runtimes: Runtimes::default(),
+            images: HeldImages::new(embedding),
+            notices: Notices::default(),
+        }
+    }
+
     /// Takes hold of the files that an event speaks of.
     fn handle(&mut self, event: &ProcessEvent<'_>, time: u64) {
         match event {
@@ -50,7 +74,7 @@ impl FileEmbedder {
     fn handle_mapped(&mut self, map: &Mapped<'_>, time: u64) {
         let (runtimes, notices) = (&mut self.runtimes, &mut self.notices);
         if !runtimes.handle_mapped(map, time, notices) {
-            self.images.handle_mapped(map);
+            self.images.handle_mapped(&MappedEvent::new(map), notices);
         }
     }
 
@@ -62,7 +86,8 @@ impl FileEmbedder {
     /// Reads the files that are to be embedded in the recording's file that ends now.
     fn files(&mut self) -> Vec<EmbeddedFile<'static>> {
         let mut files = self.runtimes.files(&mut self.notices);
-        files.extend(self.images.files(&mut self.notices));
+        let mut hand = |file| files.push(file);
+        self.images.files(&mut self.notices, &mut hand);
         files
     }
 

@@ -1,6 +1,10 @@
 //! Notices of files that reports will need: embedded in the recording, or not.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+
+use rprof_perfdata::EmbeddedFile;
 
 /// Most notices.
 const MOST_NOTICES: usize = 20;
@@ -18,19 +22,36 @@ pub enum Notice {
         /// Bytes of all, before compression.
         bytes: u64,
     },
-    /// A program or library cannot be found by its path from here, and is too long to be embedded.
+    /// A program or library cannot be found by its path from here, and is too long to be embedded, or all of
+    /// them together are.
     ImageTooLong {
         /// Path as its process saw it.
         path: PathBuf,
         /// Length in bytes.
         bytes: u64,
+        /// Number of others.
+        others: usize,
     },
-    /// A perf map or jitdump is not embedded.
+    /// More programs and libraries than are held open were mapped: some may be missing.
+    TooManyImages {
+        /// Number that is held open.
+        held: usize,
+        /// Number of the others.
+        left_out: usize,
+    },
+    /// A file is not embedded.
     NotEmbedded {
         /// Path as its process saw it.
         path: PathBuf,
         /// Why.
         reason: NotEmbedded,
+    },
+    /// Lines of a perf map are no entries, and are not embedded.
+    BadLines {
+        /// Path as its process saw it.
+        path: PathBuf,
+        /// Number of lines.
+        lines: u64,
     },
     /// More processes than are followed may make code at run time: perf maps of others are not
     /// embedded.
@@ -38,9 +59,33 @@ pub enum Notice {
         /// Number of processes that are followed.
         followed: usize,
     },
+    /// There are more perf maps and jitdumps than are held open: those of processes that ended may be missing.
+    TooManyJitFiles {
+        /// Number that is held open.
+        held: usize,
+    },
 }
 
-/// Why a perf map or jitdump is not embedded.
+/// File that is embedded in the recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EmbeddedName {
+    /// Path as its process saw it.
+    pub path: PathBuf,
+    /// Length in bytes, before compression.
+    pub bytes: u64,
+}
+
+impl EmbeddedName {
+    pub(crate) fn of(file: &EmbeddedFile<'_>) -> EmbeddedName {
+        EmbeddedName {
+            path: PathBuf::from(OsStr::from_bytes(&file.path)),
+            bytes: file.len,
+        }
+    }
+}
+
+/// Why a file is not embedded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotEmbedded {
@@ -48,6 +93,10 @@ pub enum NotEmbedded {
     Unusable(String),
     /// There are as many bytes of such files in the recording as there may be.
     NoRoom,
+    /// There is no line in it as a perf map has them.
+    NoEntries,
+    /// Its process, or this program without its capabilities, may not read it.
+    NotReadable,
 }
 
 /// Notices, each once, and not too many.
@@ -74,11 +123,11 @@ mod tests {
     fn each_once_and_not_too_many() {
         let mut notices = Notices::default();
         for n in [1, 1, 2].into_iter().chain(3..100) {
-            notices.push(Notice::TooManyRuntimes { followed: n });
+            notices.push(Notice::TooManyJitFiles { held: n });
         }
         let notices = notices.into_vec();
         assert_eq!(notices.len(), MOST_NOTICES);
-        let expected = (1..).map(|followed| Notice::TooManyRuntimes { followed });
+        let expected = (1..).map(|held| Notice::TooManyJitFiles { held });
         assert!(notices.into_iter().eq(expected.take(MOST_NOTICES)));
     }
 }

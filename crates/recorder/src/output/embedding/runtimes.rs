@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use rprof_image::{Allowances, Rate};
+use rprof_jit::perf_map::without_bad_lines;
 use rprof_jit::{JitMapping, LiveFiles, jitdump};
 use rprof_launch::procfs::Procfs;
 use rprof_perfdata::features::embedded::compress;
@@ -112,6 +113,9 @@ impl Runtimes {
             return is_dump;
         }
         let room = self.held < MOST_HELD;
+        if !room {
+            notices.push(Notice::TooManyJitFiles { held: MOST_HELD });
+        }
         let new = || Runtime::new(map.pid, time);
         let runtime = self.living.entry(map.pid).or_insert_with(new);
         if is_dump {
@@ -226,8 +230,19 @@ impl Runtime {
                         continue;
                     }
                 },
-                _ => bytes,
+                _ => {
+                    let (bytes, bad) = without_bad_lines(bytes);
+                    if bad > 0 && !bytes.is_empty() {
+                        let path = path.to_owned();
+                        notices.push(Notice::BadLines { path, lines: bad });
+                    }
+                    bytes
+                }
             };
+            if bytes.is_empty() {
+                refuse(path, notices, NotEmbedded::NoEntries);
+                continue;
+            }
             let expanded: u64 = out.iter().map(|file| file.len).sum();
             if expanded + bytes.len() as u64 > MOST_EXPANDED {
                 refuse(path, notices, NotEmbedded::NoRoom);

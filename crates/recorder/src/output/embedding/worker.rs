@@ -11,8 +11,9 @@ use rprof_image::{Allowance, Rate};
 use rprof_perfdata::EmbeddedFile;
 use rprof_records::ProcessEvent;
 
-use super::FileEmbedder;
 use super::notices::Notice;
+use super::seen::SeenMappings;
+use super::{Embedding, FileEmbedder};
 use crate::limits::{Limit, ReachedLimits};
 
 /// Most events that wait to be looked at. Each has a path of up to 4 KiB.
@@ -34,6 +35,8 @@ const FOR_ALL: Duration = Duration::from_secs(20);
 /// The thread on which a [`FileEmbedder`] works; made with the first event.
 #[derive(Debug)]
 pub(crate) struct EmbeddingThread {
+    embedding: Embedding,
+    seen: SeenMappings,
     jobs: Option<Sender<Job>>,
     begin: Instant,
     waiting: Allowance,
@@ -51,9 +54,11 @@ enum Job {
     Notices(Sender<Vec<Notice>>),
 }
 
-impl Default for EmbeddingThread {
-    fn default() -> EmbeddingThread {
+impl EmbeddingThread {
+    pub(crate) fn new(embedding: Embedding) -> EmbeddingThread {
         EmbeddingThread {
+            embedding,
+            seen: SeenMappings::default(),
             jobs: None,
             begin: Instant::now(),
             waiting: Allowance::new(WAITING, 0),
@@ -61,22 +66,27 @@ impl Default for EmbeddingThread {
             late: 0,
         }
     }
-}
 
-impl EmbeddingThread {
     /// Takes hold of the files that an event speaks of.
     pub(crate) fn handle(&mut self, event: &ProcessEvent<'_>, time: u64) {
+        if self.embedding == Embedding::Nothing || self.late > 0 {
+            return;
+        }
         let is_wanted = match event {
-            ProcessEvent::Mapped(m) => m.pid > 0 && m.executable && !m.kernel,
-            // Before anything was mapped there is nothing to end.
-            ProcessEvent::Executed { .. } => self.jobs.is_some(),
+            ProcessEvent::Mapped(m) => {
+                m.pid > 0 && m.executable && !m.kernel && self.seen.is_new(m)
+            }
+            // Where there is no runtime there is nothing to end.
+            ProcessEvent::Executed { pid, .. } => self.seen.forget(*pid),
             _ => false,
         };
-        if !is_wanted || self.late > 0 {
+        if !is_wanted {
             return;
         }
         let job = Job::Event(Box::new(event.clone().into_owned()), time);
-        let is_sent = match self.jobs.get_or_insert_with(start).try_send(job) {
+        let embedding = self.embedding;
+        let jobs = self.jobs.get_or_insert_with(|| start(embedding));
+        let is_sent = match jobs.try_send(job) {
             Ok(()) => true,
             Err(full) => self.wait(full.into_inner()),
         };
@@ -117,7 +127,7 @@ impl EmbeddingThread {
     pub(crate) fn into_notices(mut self) -> (Vec<Notice>, ReachedLimits) {
         let notices = self.ask(Job::Notices);
         let mut limits = ReachedLimits::default();
-        limits.add(Limit::EmbeddingEvents, self.missed);
+        limits.add(Limit::EmbeddingEvents, self.missed + self.seen.left_out());
         limits.add(Limit::EmbeddingTime, self.late);
         (notices, limits)
     }
@@ -139,17 +149,17 @@ impl EmbeddingThread {
     }
 }
 
-fn start() -> Sender<Job> {
+fn start(embedding: Embedding) -> Sender<Job> {
     let (sender, receiver) = crossbeam_channel::bounded(MOST_WAITING);
     let thread = std::thread::Builder::new().name("rprof-files".into());
     // Without a thread nothing is embedded, which is told like anything else that is missed.
-    drop(thread.spawn(move || work(&receiver)));
+    drop(thread.spawn(move || work(embedding, &receiver)));
     sender
 }
 
-fn work(jobs: &Receiver<Job>) {
+fn work(embedding: Embedding, jobs: &Receiver<Job>) {
     rprof_sampler::take_no_precedence();
-    let mut embedder = FileEmbedder::default();
+    let mut embedder = FileEmbedder::new(embedding);
     for job in jobs {
         match job {
             Job::Event(event, time) => embedder.handle(&event, time),

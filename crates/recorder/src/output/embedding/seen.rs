@@ -1,0 +1,153 @@
+//! [`SeenMappings`]: which mappings need not be looked at again.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+
+use rprof_jit::JitMapping;
+use rprof_records::Mapped;
+
+/// Most mappings that are remembered. Beyond that all are forgotten, and looked at again when they are met
+/// again: one process cannot use this up for others.
+const MOST_SEEN: usize = 1 << 17;
+
+/// Most files of one process that are looked at. Of those that run today, none has a tenth of that.
+const MOST_OF_A_PROCESS: u32 = 4096;
+
+/// Fingerprints of the mappings that were handled, so that a library that thousands map costs one look.
+#[derive(Debug, Default)]
+pub(super) struct SeenMappings {
+    /// Hashes, under keys of this program, of path and identity of files.
+    files: HashSet<u64>,
+    /// Programs that may make code, by process; another program of the same process has another number.
+    runtimes: HashMap<i32, u64>,
+    next_runtime: u64,
+    /// Number of files by process.
+    by_process: HashMap<i32, u32>,
+    hasher: RandomState,
+    left_out: u64,
+}
+
+impl SeenMappings {
+    /// Returns true if a mapping is to be handled.
+    pub(super) fn is_new(&mut self, map: &Mapped<'_>) -> bool {
+        let jit = JitMapping::of(&map.path);
+        // A library that many map is one file; what a runtime maps is its own.
+        let runtime = match jit {
+            None => 0,
+            Some(_) => match self.runtimes.get(&map.pid) {
+                // Memory is memory, but a program may run out of a file in it.
+                Some(_) if jit.is_some_and(is_memory) => return false,
+                Some(number) => *number,
+                None => {
+                    let number = self.add_runtime(map.pid);
+                    if jit.is_some_and(is_memory) {
+                        return true;
+                    }
+                    number
+                }
+            },
+        };
+        let fingerprint = (self.hasher).hash_one((&map.path, &map.identity, runtime));
+        if self.files.contains(&fingerprint) {
+            return false;
+        }
+        if self.files.len() == MOST_SEEN {
+            self.files.clear();
+            self.by_process.clear();
+        }
+        let files = self.by_process.entry(map.pid).or_default();
+        if *files == MOST_OF_A_PROCESS {
+            self.left_out += 1;
+            return false;
+        }
+        *files += 1;
+        self.files.insert(fingerprint)
+    }
+
+    fn add_runtime(&mut self, pid: i32) -> u64 {
+        if self.runtimes.len() == MOST_SEEN {
+            self.runtimes.clear();
+        }
+        self.next_runtime += 1;
+        self.runtimes.insert(pid, self.next_runtime);
+        self.next_runtime
+    }
+
+    /// Forgets the runtime of a process that executes another program. Returns true if there was one.
+    pub(super) fn forget(&mut self, pid: i32) -> bool {
+        self.runtimes.remove(&pid).is_some()
+    }
+
+    /// Returns the number of mappings that were left out, since their process has too many.
+    pub(super) fn left_out(&self) -> u64 {
+        self.left_out
+    }
+}
+
+fn is_memory(mapping: JitMapping) -> bool {
+    mapping != JitMapping::Jitdump && !mapping.may_be_image()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rprof_records::Misc;
+    use std::borrow::Cow;
+
+    fn mapped(pid: i32, path: &str) -> Mapped<'_> {
+        Mapped {
+            pid,
+            tid: pid,
+            start: 0x1000,
+            len: 0x1000,
+            file_offset: 0,
+            path: Cow::Borrowed(path.as_bytes()),
+            identity: None,
+            executable: true,
+            kernel: false,
+            prot_and_flags: None,
+            misc: Misc(0),
+        }
+    }
+
+    #[test]
+    fn a_file_is_new_once_and_memory_once_for_each_process() {
+        let mut seen = SeenMappings::default();
+        for (pid, path, expected) in [
+            (1, "/lib/a.so", true),
+            (2, "/lib/a.so", false),
+            (1, "//anon", true),
+            (1, "//anon", false),
+            (2, "//anon", true),
+            (1, "/tmp/jit-1.dump", true),
+            (1, "/tmp/jit-1.dump", false),
+            (1, "/memfd:x (deleted)", true),
+            (2, "/memfd:x (deleted)", true),
+        ] {
+            assert_eq!(seen.is_new(&mapped(pid, path)), expected, "{pid} {path}");
+        }
+        // Another program maps its own.
+        assert!(seen.forget(1) && !seen.forget(1));
+        assert!(seen.is_new(&mapped(1, "//anon")));
+        assert!(seen.is_new(&mapped(1, "/tmp/jit-1.dump")));
+        assert!(!seen.is_new(&mapped(1, "/lib/a.so")));
+    }
+
+    /// As one that maps one file under ever new names.
+    #[test]
+    fn a_process_with_countless_files_takes_no_place_of_others() {
+        let mut seen = SeenMappings::default();
+        for n in 0..20_000 {
+            seen.is_new(&mapped(1, &format!("/f{n}")));
+        }
+        assert_eq!(seen.left_out(), 20_000 - u64::from(MOST_OF_A_PROCESS));
+        assert!(seen.is_new(&mapped(2, "/g")));
+        for pid in 3..100 {
+            for n in 0..4096 {
+                seen.is_new(&mapped(pid, &format!("/{pid}/f{n}")));
+            }
+        }
+        assert!(seen.files.len() <= MOST_SEEN);
+        assert!(seen.is_new(&mapped(2, "/h")));
+    }
+}
