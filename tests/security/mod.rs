@@ -1,3 +1,7 @@
 //! What strangers can do to whoever records or reads, and cannot.
 
+mod capabilities;
+mod embedding;
+mod neighbour;
 mod outputs;
+mod races;

@@ -1,0 +1,88 @@
+//! Files that change while they are looked at.
+
+use super::neighbour::Neighbour;
+use crate::support::{Here, needs};
+
+/// Seconds that the neighbour tries for; those of the long form, which is run by hand, let it try
+/// some thousands of times.
+const SHORT: &str = "1.5";
+const LONG: &str = "60";
+
+fn swaps(here: &Here, neighbour: &Neighbour, other: &str, seconds: &str) {
+    let record = neighbour
+        .recorded(here, "-g --keep all")
+        .arg(neighbour.path("mallory"));
+    let record = record
+        .arg("swap")
+        .arg(seconds)
+        .arg(neighbour.path("theirs"));
+    // A recorder that hangs is killed, and the test fails.
+    let run = record.arg(neighbour.path(other)).ok();
+    let swapped: u32 = run.out().trim().parse().expect("a number");
+    println!("{swapped} files were replaced by {other}");
+    assert!(swapped > 10, "{run}");
+    let header = here.rprof("header").ok();
+    assert!(
+        !header.out().contains("quality        degraded"),
+        "{header}"
+    );
+}
+
+fn with_fifo(seconds: &str) {
+    let here = Here::new();
+    let neighbour = Neighbour::new(&here);
+    here.command("mkfifo")
+        .arg(neighbour.path("theirs/fifo"))
+        .ok();
+    swaps(&here, &neighbour, "theirs/fifo", seconds);
+}
+
+fn with_device(seconds: &str) {
+    let here = Here::new();
+    let neighbour = Neighbour::new(&here);
+    std::os::unix::fs::symlink("/dev/full", neighbour.path("theirs/device")).unwrap();
+    swaps(&here, &neighbour, "theirs/device", seconds);
+}
+
+fn cut_short(seconds: &str) {
+    let here = Here::new();
+    let neighbour = Neighbour::new(&here);
+    let record = neighbour
+        .recorded(&here, "-g")
+        .arg(neighbour.path("mallory"));
+    let run = record
+        .arg("cut")
+        .arg(seconds)
+        .arg(neighbour.path("theirs/copy"))
+        .ok();
+    let opened: u32 = run.out().trim().parse().expect("a number");
+    assert!(opened > 0, "nobody looked at the file: {run}");
+}
+
+#[test]
+fn a_fifo_in_place_of_a_program_does_not_hang_the_recorder() {
+    needs!(PerfEvents, Root, Tool("setpriv"));
+    with_fifo(SHORT);
+}
+
+#[test]
+fn a_device_in_place_of_a_program_is_not_opened() {
+    needs!(PerfEvents, Root, Tool("setpriv"));
+    with_device(SHORT);
+}
+
+/// Reading a mapping behind the end of its file ends the reader.
+#[test]
+fn a_program_that_is_cut_short_while_it_is_read_does_not_end_the_recorder() {
+    needs!(PerfEvents, Root, Tool("setpriv"));
+    cut_short(SHORT);
+}
+
+#[test]
+#[ignore = "some minutes, in which thousands of files are replaced"]
+fn races_are_lost_thousands_of_times() {
+    needs!(PerfEvents, Root, Tool("setpriv"));
+    with_fifo(LONG);
+    with_device(LONG);
+    cut_short(LONG);
+}
