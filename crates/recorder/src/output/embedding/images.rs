@@ -14,9 +14,9 @@ use rprof_perfdata::features::embedded::compress;
 use rprof_perfdata::{EmbeddedFile, EmbeddedKind};
 use rprof_processes::{Image, ImageIdentity, ImageKind};
 
-use super::Embedding;
 use super::mapped_event::MappedEvent;
 use super::notices::{NotEmbedded, Notice, Notices};
+use super::selection::Embedding;
 use crate::mapped_files::mapped_file;
 
 /// Most files held open.

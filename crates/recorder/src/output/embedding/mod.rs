@@ -16,6 +16,7 @@ mod mapped_event;
 mod notices;
 mod runtimes;
 mod seen;
+mod selection;
 mod worker;
 
 use rprof_perfdata::EmbeddedFile;
@@ -26,20 +27,8 @@ use mapped_event::MappedEvent;
 use notices::Notices;
 pub use notices::{EmbeddedName, NotEmbedded, Notice};
 use runtimes::Runtimes;
+pub use selection::Embedding;
 pub(crate) use worker::EmbeddingThread;
-
-/// Which files are embedded in a recording.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Embedding {
-    /// None.
-    Nothing,
-    /// Perf maps, jitdumps, and the programs and libraries that will not be found by their paths.
-    #[default]
-    Unreachable,
-    /// Programs and libraries that will be found as well, for a recording that is read on another machine.
-    All,
-}
 
 /// Holds files open while they are there, and embeds in the recording those that will not be found.
 #[derive(Debug)]

@@ -11,9 +11,10 @@ use rprof_image::{Allowance, Rate};
 use rprof_perfdata::EmbeddedFile;
 use rprof_records::ProcessEvent;
 
+use super::FileEmbedder;
 use super::notices::Notice;
 use super::seen::SeenMappings;
-use super::{Embedding, FileEmbedder};
+use super::selection::Embedding;
 use crate::limits::{Limit, ReachedLimits};
 
 /// Most events that wait to be looked at. Each has a path of up to 4 KiB.
