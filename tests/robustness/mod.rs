@@ -2,5 +2,7 @@
 
 mod corpus;
 mod corpus_counts;
+mod expanding;
 mod hostile_names;
 mod mutated;
+mod neighbour;
