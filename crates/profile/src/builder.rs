@@ -57,6 +57,7 @@ pub struct ProfileBuilder {
     stack_ids: FxHashMap<(FrameListId, FrameListId), StackId>,
     aggregated: FxHashMap<(usize, ThreadId, StackId), usize>,
     columns: Option<Vec<Sample>>,
+    has_callchains: Option<bool>,
 }
 
 /// Interned tables that replace those of a builder, for callers that intern on many threads.
@@ -225,10 +226,10 @@ impl ProfileBuilder {
             all.len() - 1
         });
         let entry = &mut all[at];
-        entry.samples += samples;
+        entry.samples = entry.samples.saturating_add(samples);
         entry.weight = entry.weight.saturating_add(weight);
         if let Some(event) = self.profile.events.get_mut(event) {
-            event.samples += samples;
+            event.samples = event.samples.saturating_add(samples);
             event.weight = event.weight.saturating_add(weight);
         }
     }
@@ -272,22 +273,20 @@ impl ProfileBuilder {
         self.profile.time = time;
     }
 
-    /// Declares that samples have callchains. They have in any case if a stack has two frames.
+    /// Declares whether samples have callchains. Without that, they have if a stack has two frames;
+    /// but so has one address with a call that was inlined there.
     pub fn set_callchains(&mut self, has_callchains: bool) {
-        self.profile.has_callchains = has_callchains;
+        self.has_callchains = Some(has_callchains);
     }
 
     /// Returns the profile, with its frames counted by name and lack of one.
     pub fn finish(self) -> Profile {
         let mut profile = self.into_profile();
-        let stacks = profile.aggregated.iter();
-        let is_deep = |entry: &AggregatedStack| profile.frames(entry.stack).nth(1).is_some();
-        profile.has_callchains = profile.has_callchains || stacks.clone().any(is_deep);
         let mut of_function = vec![0u64; profile.functions.len()];
-        for entry in stacks {
+        for entry in &profile.aggregated {
             for function in profile.stack(entry.stack) {
                 if let Some(count) = of_function.get_mut(function.0 as usize) {
-                    *count += entry.samples;
+                    *count = count.saturating_add(entry.samples);
                 }
             }
         }
@@ -311,6 +310,9 @@ impl ProfileBuilder {
         profile.threads = self.threads.into_vec();
         profile.frames = self.frames.map(Values::into_vec);
         profile.samples = self.columns.map(SampleColumns::from_samples);
+        let is_deep = |entry: &AggregatedStack| profile.frames(entry.stack).nth(1).is_some();
+        profile.has_callchains =
+            (self.has_callchains).unwrap_or_else(|| profile.aggregated.iter().any(is_deep));
         profile
     }
 }
@@ -319,6 +321,7 @@ impl ProfileBuilder {
 mod tests {
     use super::*;
     use crate::frame::FrameAddress;
+    use crate::top::{Keys, TopFunctions, WeighBy};
 
     fn two_frames(mut builder: ProfileBuilder) -> Profile {
         let event = builder.add_event("cycles", WeightUnit::of_event("cycles"));
@@ -395,5 +398,58 @@ mod tests {
         assert_eq!((q.frames, q.named), (14, 7));
         assert_eq!(q.unnamed[&Reason::Stripped], 7);
         assert!(profile.has_callchains);
+    }
+
+    /// Makes a profile of one stack of two frames, with these samples.
+    fn deep(has_callchains: Option<bool>, samples: &[(u64, u64)]) -> Profile {
+        let mut builder = ProfileBuilder::new();
+        let event = builder.add_event("cycles", WeightUnit::of_event("cycles"));
+        let object = builder.intern_object("a");
+        let functions = ["f", "g"].map(|name| builder.intern_function(Ok(name), object).into());
+        let thread = builder.intern_thread_name("t");
+        let stack = builder.intern_stack(&functions);
+        if let Some(has) = has_callchains {
+            builder.set_callchains(has);
+        }
+        for (samples, weight) in samples {
+            builder.add_samples(event, thread, stack, *samples, *weight);
+        }
+        builder.finish()
+    }
+
+    #[test]
+    fn callchains_are_there_if_it_was_said_so_else_by_depth() {
+        for (declared, expected) in [(None, true), (Some(true), true), (Some(false), false)] {
+            assert_eq!(deep(declared, &[(1, 1)]).has_callchains, expected);
+        }
+    }
+
+    #[test]
+    fn sums_beyond_64_bits_stay_at_the_most() {
+        let profile = deep(None, &[(u64::MAX, u64::MAX), (2, 2)]);
+        let most = (u64::MAX, u64::MAX);
+        assert_eq!((profile.events[0].samples, profile.events[0].weight), most);
+        let row = TopFunctions::of(&profile, 0, WeighBy::Samples, Keys::FUNCTIONS).rows[0];
+        assert_eq!((row.total_samples, row.total_weight), most);
+        // Two frames each.
+        assert_eq!((profile.quality.frames, profile.quality.named), most);
+    }
+
+    #[test]
+    fn rows_of_several_stacks_do_not_wrap() {
+        let mut builder = ProfileBuilder::new();
+        let event = builder.add_event("cycles", WeightUnit::of_event("cycles"));
+        let object = builder.intern_object("a");
+        let function = builder.intern_function(Ok("f"), object);
+        for name in ["t", "u"] {
+            let thread = builder.intern_thread_name(name);
+            let stack = builder.intern_stack(&[function.into()]);
+            builder.add_samples(event, thread, stack, u64::MAX, u64::MAX);
+        }
+        let profile = builder.finish();
+        let top = TopFunctions::of(&profile, event, WeighBy::Period, Keys::FUNCTIONS);
+        let row = top.rows[0];
+        assert_eq!((row.self_samples, row.self_weight), (u64::MAX, u64::MAX));
+        assert_eq!((row.total_samples, top.weight_total), (u64::MAX, u64::MAX));
     }
 }

@@ -52,11 +52,12 @@ impl Quality {
         let mut quality = Quality::default();
         let seen = functions.iter().zip(samples);
         for (function, count) in seen.filter(|(_, count)| **count > 0) {
-            quality.frames += count;
+            quality.frames = quality.frames.saturating_add(*count);
             match &function.name {
-                Ok(_) => quality.named += count,
+                Ok(_) => quality.named = quality.named.saturating_add(*count),
                 Err(reason) => {
-                    *quality.unnamed.entry(*reason).or_default() += count;
+                    let unnamed = quality.unnamed.entry(*reason).or_default();
+                    *unnamed = unnamed.saturating_add(*count);
                     let object = &objects[function.object.0 as usize];
                     (quality.worst).push((object.name.to_string(), *reason, *count));
                 }

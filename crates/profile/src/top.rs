@@ -125,13 +125,13 @@ impl TopFunctions {
                 if std::mem::replace(&mut counted[at], number) != number {
                     let row = &mut rows[at];
                     row.total_weight = row.total_weight.saturating_add(amount);
-                    row.total_samples += entry.samples;
+                    row.total_samples = row.total_samples.saturating_add(entry.samples);
                 }
             }
             if let Some(at) = leaf {
                 let row = &mut rows[at];
                 row.self_weight = row.self_weight.saturating_add(amount);
-                row.self_samples += entry.samples;
+                row.self_samples = row.self_samples.saturating_add(entry.samples);
             }
         }
         // Numbers depend on which thread came first; names do not.

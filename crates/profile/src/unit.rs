@@ -31,10 +31,8 @@ impl WeightUnit {
         let (name, rest) = event.split_at(event.find([':', '/']).unwrap_or(event.len()));
         match name {
             "cpu-clock" | "task-clock" => WeightUnit::Nanoseconds,
-            // A name with modifiers at most; `sched:sched_switch` and `cpu/event=1/` are more.
-            name if rest.trim_start_matches(':').len() < 4 && !rest.contains('/') => {
-                WeightUnit::Named(name.into())
-            }
+            // A name with modifiers at most; `probe_app:run` and `cpu/event=1/` are more.
+            name if is_generic(name) && are_modifiers(rest) => WeightUnit::Named(name.into()),
             _ => WeightUnit::Events,
         }
     }
@@ -48,6 +46,22 @@ impl WeightUnit {
             WeightUnit::Samples => "samples",
         }
     }
+}
+
+/// Returns true for a generic event's name. Raw events have none: `r1a8`, `raw 0x1a8`.
+fn is_generic(name: &str) -> bool {
+    let is_hex = |digits: &str| digits.bytes().all(|b| b.is_ascii_hexdigit());
+    let is_raw = name.strip_prefix('r').is_some_and(is_hex);
+    !is_raw && !name.contains(' ')
+}
+
+/// Returns true if `rest`, which follows an event's name, is a colon and letters that perf knows as
+/// modifiers (perf-list(1)), or nothing. Tracepoints and uprobes have other names there.
+fn are_modifiers(rest: &str) -> bool {
+    let letters = rest.strip_prefix(':').unwrap_or(rest);
+    letters
+        .bytes()
+        .all(|letter| b"ukhGHIpPSDeWbRX".contains(&letter))
 }
 
 impl fmt::Display for WeightUnit {
@@ -71,6 +85,16 @@ mod tests {
             ("cpu/event=0x3c/", "events"),
             ("mem:0x1000/8:w", "events"),
             ("uprobe:/bin/ls:main", "events"),
+            ("probe_app:run", "events"),
+            ("syscalls:x", "events"),
+            ("raw 0x1a8", "events"),
+            ("r1a8", "events"),
+            ("r01c2:u", "events"),
+            ("ref-cycles:HG", "ref-cycles"),
+            ("cycles:", "cycles"),
+            ("cycles:uk:p", "events"),
+            ("LLC-load-misses:u", "LLC-load-misses"),
+            ("retired", "retired"),
         ] {
             assert_eq!(WeightUnit::of_event(event).as_str(), expected, "{event}");
         }
