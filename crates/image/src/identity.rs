@@ -163,9 +163,7 @@ impl FileIdentity {
     pub fn is(&self, file: &RegularFile) -> bool {
         match self {
             Self::BuildId(wanted) => {
-                // A recorder may have kept the first bytes only.
-                let found = build_id_of(&FileReader::new(file));
-                found.is_some_and(|id| id.as_bytes().starts_with(wanted.as_bytes()))
+                build_id_of(&FileReader::new(file)).is_some_and(|found| found.matches(wanted))
             }
             Self::Inode { device, inode } => {
                 let device = rustix::fs::makedev(device.0, device.1);

@@ -78,17 +78,25 @@ impl BuildId {
         self.as_bytes().iter().all(|byte| *byte == 0)
     }
 
-    /// Returns true if both can be the build-id of one file: they are equal, or one of them is the
-    /// other padded with zeros to the 20 bytes of the perf.data build-id table, which older
-    /// recorders wrote without a length.
+    /// Returns true if both can be the build-id of one file. That is the rule for all that is looked for
+    /// by build-id, since a recording has 20 bytes for one ([`MAX_RECORD_LEN`](Self::MAX_RECORD_LEN)).
+    /// They are equal; or one of them has 20 bytes, and these are the other one's
+    ///
+    /// - padded with zeros: older recorders wrote no length beside the bytes,
+    /// - or its first 20: perf cuts off what is longer (`read_build_id` of its `util/symbol-elf.c`).
+    ///
+    /// Beginnings of another length are no match.
     #[must_use]
     pub fn matches(&self, other: &Self) -> bool {
         let (short, long) = match self.len <= other.len {
             true => (self, other),
             false => (other, self),
         };
-        let same_len = short.len == long.len;
-        short.bytes == long.bytes && (same_len || usize::from(long.len) == Self::MAX_RECORD_LEN)
+        let has_record_len = |id: &Self| usize::from(id.len) == Self::MAX_RECORD_LEN;
+        match short.bytes == long.bytes {
+            true => short.len == long.len || has_record_len(long),
+            false => has_record_len(short) && long.as_bytes().starts_with(short.as_bytes()),
+        }
     }
 }
 
@@ -150,5 +158,18 @@ mod tests {
         assert!(short.matches(&padded) && padded.matches(&short) && short.matches(&short));
         assert_ne!(short, padded);
         assert!(!short.matches(&BuildId::new(&[1, 2, 3, 4]).unwrap()));
+    }
+
+    #[test]
+    fn matches_where_a_record_had_no_room() {
+        let bytes: Vec<u8> = (1..=32).collect();
+        let of = |len: usize| BuildId::new(&bytes[..len]).unwrap();
+        assert!(of(32).matches(&of(20)) && of(20).matches(&of(32)));
+        assert!(!of(32).matches(&of(16)) && !of(32).matches(&of(31)));
+        assert!(!of(8).matches(&of(20)), "not padded with zeros");
+        let mut zeros = [0; 32];
+        zeros[..20].copy_from_slice(&bytes[..20]);
+        assert!(BuildId::new(&zeros).unwrap().matches(&of(20)));
+        assert!(!of(21).matches(&BuildId::new(&zeros).unwrap()));
     }
 }
