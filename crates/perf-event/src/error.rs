@@ -112,7 +112,13 @@ impl Remedy {
         let event = || event.to_owned();
         let refused = errno::is_refusal(errno) || errno == Errno::NOSYS;
         match errno {
-            _ if refused && limits.seccomp && !limits.explains(by_cpu) => Remedy::SeccompFilter,
+            // The setting's own answer is EACCES, never ENOSYS.
+            _ if refused
+                && limits.seccomp
+                && (errno == Errno::NOSYS || !limits.explains(attr, by_cpu)) =>
+            {
+                Remedy::SeccompFilter
+            }
             Errno::ACCESS | Errno::PERM if by_cpu => Remedy::WholeCpus {
                 paranoid: limits.paranoid,
             },
@@ -198,11 +204,19 @@ mod tests {
             remedy(errno, by_cpu, &limits).to_string()
         };
         for errno in [Errno::PERM, Errno::ACCESS, Errno::NOSYS] {
-            assert!(said(2, true, false, errno).contains("seccomp filter"));
+            assert!(said(1, true, false, errno).contains("seccomp filter"));
             assert!(said(-1, true, true, errno).contains("--cap-add PERFMON"));
         }
-        // The setting is enough of an explanation, whatever filter there is.
-        assert!(said(4, true, false, Errno::ACCESS).contains("perf_event_paranoid is 4"));
+        assert!(said(4, true, false, Errno::NOSYS).contains("seccomp filter"));
+        // The setting is enough of an explanation, whatever filter there is: at 2 for an event that
+        // includes the kernel's side.
+        for level in [2, 4] {
+            let found = said(level, true, false, Errno::ACCESS);
+            assert!(
+                found.contains(&format!("perf_event_paranoid is {level}")),
+                "{found}"
+            );
+        }
         let system = said(2, true, true, Errno::ACCESS);
         for named in ["kernel.perf_event_paranoid=0", "--cap-add"] {
             assert!(system.contains(named), "{system}");

@@ -1,6 +1,7 @@
 //! Settings of the system that limit perf events: `/proc/sys/kernel/perf_event_*`, capabilities,
 //! seccomp and the limit on open files.
 
+use rprof_records::{Attr, AttrFlags};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::Path;
 
@@ -45,10 +46,15 @@ impl Limits {
         }
     }
 
-    /// Returns whether `perf_event_paranoid` alone may be why an event for one's own processes (or,
-    /// `by_cpu`, for whole CPUs) is refused.
-    pub fn explains(&self, by_cpu: bool) -> bool {
-        let most = if by_cpu { 0 } else { 2 };
+    /// Returns whether `perf_event_paranoid` alone may be why this event for one's own processes (or,
+    /// `by_cpu`, for whole CPUs) is refused: `perf_allow_cpu`, `perf_allow_kernel` in the kernel's
+    /// linux/perf_event.h, and 3 as Debian and others have it.
+    pub fn explains(&self, attr: &Attr, by_cpu: bool) -> bool {
+        let most = match attr.flags.contains(AttrFlags::EXCLUDE_KERNEL) {
+            _ if by_cpu => 0,
+            false => 1,
+            true => 2,
+        };
         !self.privileged && self.paranoid.is_some_and(|level| level > most)
     }
 
@@ -125,6 +131,33 @@ mod tests {
     fn a_filter_is_seen() {
         assert!(has_filter("Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t1\n"));
         assert!(!has_filter("Name:\tSeccomp: 2\nSeccomp:\t0\n"));
+    }
+
+    #[test]
+    fn the_kernels_side_needs_a_lower_level() {
+        let user = Attr {
+            flags: AttrFlags::EXCLUDE_KERNEL,
+            ..Attr::default()
+        };
+        let both = Attr::default();
+        for (level, explained) in [
+            // (the user's side, the kernel's as well, whole CPUs)
+            (0, (false, false, false)),
+            (1, (false, false, true)),
+            (2, (false, true, true)),
+            (3, (true, true, true)),
+        ] {
+            let limits = Limits {
+                paranoid: Some(level),
+                ..Limits::default()
+            };
+            let found = (
+                limits.explains(&user, false),
+                limits.explains(&both, false),
+                limits.explains(&user, true),
+            );
+            assert_eq!(found, explained, "{level}");
+        }
     }
 
     #[test]
