@@ -97,6 +97,28 @@ fn processes_that_outlive_the_command_are_named() {
     assert!(found, "{run}");
 }
 
+/// What an attached process starts meanwhile was not started by the command.
+#[test]
+fn processes_that_others_started_are_not_the_commands() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let script = "until [ -e go ]; do sleep 0.01; done
+        setsid \"$0\" </dev/null >/dev/null 2>&1 & echo $! >pid; echo; wait";
+    let mut other = (here.command("sh").arg("-c").arg(script))
+        .arg(c("endless.c"))
+        .start();
+    let record = format!(
+        "record -F 99 -e cpu-clock -p {} -- sh -c",
+        other.pid().as_raw_nonzero()
+    );
+    let run = (here.rprof(&record))
+        .arg("touch go; until [ -s pid ]; do sleep 0.01; done")
+        .ok();
+    other.line();
+    end(&std::fs::read_to_string(here.path("pid")).unwrap());
+    assert!(!run.err().contains("still run"), "{run}");
+}
+
 #[test]
 fn a_command_that_leaves_no_process_gets_no_note() {
     needs!(PerfEvents);

@@ -12,6 +12,7 @@ use rprof_launch::procfs::Procfs;
 use rprof_launch::{Launcher, WaitOutcome};
 use rprof_output::RecordingFile;
 use rprof_perfdata::{EventDescription, WriteOptions};
+use rprof_processes::Pid;
 use rprof_records::{AttrFlags, Endian, SampleLayout};
 use rprof_sampler::{ControlError, Degradation, EventCount, Role, Session, SessionBuilder};
 
@@ -43,8 +44,6 @@ pub struct Recording {
     live: Arc<LiveCounts>,
     path: PathBuf,
     started: Instant,
-    /// True if processes that the command starts are recorded as well.
-    inherits: bool,
 }
 
 impl Recording {
@@ -128,6 +127,9 @@ impl Recording {
             discard(output);
             return Err(RecordError::TracingData(source));
         }
+        let inherits =
+            (session.events().iter()).any(|event| event.attr.flags.contains(AttrFlags::INHERIT));
+        let command = session.child().map(|child| Pid(child.pid()));
         let config = OutputConfig {
             events,
             write: WriteOptions {
@@ -141,6 +143,7 @@ impl Recording {
             layouts: Arc::clone(&layouts),
             path: output.as_ref().map(|output| output.path.clone()),
             rotation: options.rotation.filter(|_| output.is_some()),
+            command: command.filter(|_| inherits),
             max_bytes: options.max_bytes,
             embedding: options.embedding,
         };
@@ -166,8 +169,6 @@ impl Recording {
                 return Err(write_error(&path)(source));
             }
         };
-        let inherits =
-            (session.events().iter()).any(|event| event.attr.flags.contains(AttrFlags::INHERIT));
         let (samples, sideband) = (layouts.samples.clone(), layouts.sideband.clone());
         let mut merge = Merge::new(session.cpus(), samples, sideband, slack);
         merge.push(existing.into_batch());
@@ -211,7 +212,6 @@ impl Recording {
             live,
             path,
             started,
-            inherits,
         })
     }
 
@@ -356,9 +356,9 @@ impl Recording {
         Ok(summary)
     }
 
-    /// Returns the processes that were started while recording, and have outlived the command.
+    /// Returns the processes that the command started, and that have outlived it.
     fn left_running(&self, output: &RotatingOutput) -> Vec<i32> {
-        let Some(child) = self.session.child().filter(|_| self.inherits) else {
+        let Some(child) = self.session.child() else {
             return Vec::new();
         };
         let proc = Procfs::default();

@@ -1,24 +1,41 @@
-//! Processes that were born and have not ended.
+//! Processes that a command started and that have not ended.
 
 use rprof_records::ProcessEvent;
 use rustc_hash::FxHashMap;
 
 use crate::ids::Pid;
 
-/// The processes of which a birth was seen, and the end of the last thread was not.
+/// The descendants of a process, itself among them if it started threads, of which a birth was seen and the
+/// end of the last thread was not.
 ///
-/// Processes that were there before, [found](ProcessEvent::Found) rather than born, are none of them.
-#[derive(Debug, Default)]
+/// Processes that were there before, [found](ProcessEvent::Found) rather than born, are none of them; and
+/// neither is what others start that are recorded as well.
+#[derive(Debug)]
 pub struct LiveProcesses {
+    root: Pid,
     /// Number of threads that were born and have not ended.
     threads: FxHashMap<i32, u32>,
 }
 
 impl LiveProcesses {
+    /// Creates a list of the descendants of this process, none so far.
+    pub fn descendants_of(root: Pid) -> LiveProcesses {
+        LiveProcesses {
+            root,
+            threads: FxHashMap::default(),
+        }
+    }
+
     /// Takes in what a record says.
     pub fn handle(&mut self, event: &ProcessEvent<'_>) {
         match event {
-            ProcessEvent::Forked { pid, .. } => *self.threads.entry(*pid).or_default() += 1,
+            ProcessEvent::Forked {
+                pid, parent_pid, ..
+            } => {
+                if *parent_pid == self.root.0 || self.threads.contains_key(parent_pid) {
+                    *self.threads.entry(*pid).or_default() += 1;
+                }
+            }
             ProcessEvent::Ended { pid, .. } => {
                 if let Some(threads) = self.threads.get_mut(pid) {
                     *threads = threads.saturating_sub(1);
@@ -52,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_process_is_left_until_its_last_thread_ends() {
-        let mut live = LiveProcesses::default();
+        let mut live = LiveProcesses::descendants_of(Pid(1));
         let found = ProcessEvent::Found {
             pid: 9,
             tid: 9,
@@ -74,5 +91,19 @@ mod tests {
             live.handle(event);
             assert_eq!(live.pids().count(), *left, "after {n}");
         }
+    }
+
+    #[test]
+    fn what_others_start_is_none_of_them() {
+        let mut live = LiveProcesses::descendants_of(Pid(1));
+        // (what begins, by whom): a grandchild outlives what started it.
+        for (pid, parent) in [(2, 1), (3, 2), (8, 7), (9, 8)] {
+            live.handle(&forked(pid, pid, parent));
+        }
+        live.handle(&ProcessEvent::Ended { pid: 2, tid: 2 });
+        live.handle(&forked(4, 4, 3));
+        let mut left: Vec<i32> = live.pids().map(|pid| pid.0).collect();
+        left.sort_unstable();
+        assert_eq!(left, [3, 4]);
     }
 }

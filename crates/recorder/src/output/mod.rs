@@ -81,6 +81,8 @@ pub(crate) struct OutputConfig {
     /// Path of the file that is written; `None` for a stream, and a writer of the caller's.
     pub(crate) path: Option<PathBuf>,
     pub(crate) rotation: Option<RotationPolicy>,
+    /// The command, if what it starts is recorded.
+    pub(crate) command: Option<Pid>,
     /// Bytes of records at which the recording ends.
     pub(crate) max_bytes: Option<u64>,
     /// Which files are embedded.
@@ -107,7 +109,8 @@ pub(crate) struct RotatingOutput {
     last_name: Option<PathBuf>,
     /// `None` where no other file may follow.
     carried: Option<CarriedRecords>,
-    processes: LiveProcesses,
+    /// What the command started.
+    processes: Option<LiveProcesses>,
     live: Arc<LiveCounts>,
     /// Time of the records at which this file is to end.
     until: Option<u64>,
@@ -133,6 +136,7 @@ pub(crate) struct Finished {
 impl RotatingOutput {
     pub(crate) fn new(config: OutputConfig, sink: Sink, live: Arc<LiveCounts>) -> RotatingOutput {
         let carried = config.rotation.map(|_| CarriedRecords::default());
+        let processes = config.command.map(LiveProcesses::descendants_of);
         let mut output = RotatingOutput {
             embedder: EmbeddingThread::new(config.embedding),
             config,
@@ -146,7 +150,7 @@ impl RotatingOutput {
             finished: VecDeque::new(),
             last_name: None,
             carried,
-            processes: LiveProcesses::default(),
+            processes,
             live,
             until: None,
             full: false,
@@ -242,9 +246,9 @@ impl RotatingOutput {
         self.tally.lost_sideband += lost.saturating_sub(told);
     }
 
-    /// Returns the processes that were born and have not ended, as far as was seen.
+    /// Returns the processes that the command started and that have not ended, as far as was seen.
     pub(crate) fn unfinished(&self) -> impl Iterator<Item = Pid> + '_ {
-        self.processes.pids()
+        self.processes.iter().flat_map(LiveProcesses::pids)
     }
 
     /// Returns the counts of all files so far.
@@ -303,7 +307,9 @@ impl RotatingOutput {
         }
         if let Some(event) = event {
             self.build_ids.handle(event);
-            self.processes.handle(event);
+            if let Some(processes) = &mut self.processes {
+                processes.handle(event);
+            }
         }
         if let Some(carried) = &mut self.carried {
             carried.handle(&raw, event, released.bytes);
