@@ -122,7 +122,7 @@ fn decode(walked: &RecordAt<'_>, read: &PerfData) {
         let _ = (sample.callchain(), sample.stack_user(), sample.period());
     }
     if let Some(layout) = layout {
-        let _ = layout.sample_id(&record.body);
+        let _ = layout.sample_id(record);
     }
 }
 

@@ -56,9 +56,9 @@ fn attr_round_trip(attr: &Attr, endian: Endian) {
 }
 
 fn record(whole: &RawRecord<'_>, split: &RawRecord<'_>, layout: &SampleLayout) {
-    let id = layout.sample_id(&whole.body);
-    assert_eq!(id, layout.sample_id(&split.body));
-    assert_eq!(id.time, layout.trailer_time(&whole.body));
+    let id = layout.sample_id(whole);
+    assert_eq!(id, layout.sample_id(split));
+    assert_eq!(id.time, layout.trailer_time(whole));
     let _ = Record::decode(whole, None);
     let decoded = Record::decode(whole, Some(layout));
     let decoded_split = Record::decode(split, Some(layout));
@@ -94,7 +94,7 @@ fn record(whole: &RawRecord<'_>, split: &RawRecord<'_>, layout: &SampleLayout) {
     if !matches!(decoded, Record::Sample(_) | Record::Other(_))
         && whole.body.len() >= layout.trailer_len()
     {
-        assert_eq!(id, layout.sample_id(&raw.body));
+        assert_eq!(id, layout.sample_id(&raw));
     }
     match (&decoded, &again) {
         (Record::Sample(a), Record::Sample(b)) => {
@@ -110,7 +110,7 @@ fn record(whole: &RawRecord<'_>, split: &RawRecord<'_>, layout: &SampleLayout) {
     }
     let mut second = Vec::new();
     again
-        .encode(raw.misc, layout, &layout.sample_id(&raw.body), &mut second)
+        .encode(raw.misc, layout, &layout.sample_id(&raw), &mut second)
         .expect("as it was written");
     assert!(first == second, "encoding is not stable");
 }

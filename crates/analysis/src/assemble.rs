@@ -60,8 +60,8 @@ pub(crate) fn assemble(
     let shares: Vec<WorkerStacks> = shares.into_iter().map(|(_, share)| share).collect();
 
     let quality = Quality {
-        lost: index.events.iter().map(|e| e.lost).sum(),
-        throttled: index.events.iter().map(|e| e.throttled).sum(),
+        lost: (index.events.iter().map(|e| e.lost)).fold(0, u64::saturating_add),
+        throttled: (index.events.iter().map(|e| e.throttled)).fold(0, u64::saturating_add),
         ..Quality::default()
     };
     let of_function = samples_by_function(&shares, &symbols);

@@ -110,7 +110,8 @@ impl Context<'_> {
 
 /// Iterates over the addresses of a callchain, each with its mode and with true if it is a return
 /// address. Markers change the mode; the first address after a marker is an instruction pointer.
-/// `caller` is true if the first address of `chain` is a return address.
+/// `caller` is true if the first address of `chain` is a return address. The chain has no cookie: see
+/// `sample_pass::pending::callchain`.
 pub(crate) fn addresses(
     chain: impl Iterator<Item = u64>,
     mode: CpuMode,
@@ -154,7 +155,7 @@ fn mode_after(entry: u64) -> Option<CpuMode> {
     }
     match ContextMarker(entry) {
         ContextMarker::KERNEL => Some(CpuMode::Kernel),
-        ContextMarker::USER | ContextMarker::USER_DEFERRED => Some(CpuMode::User),
+        ContextMarker::USER => Some(CpuMode::User),
         ContextMarker::GUEST_KERNEL => Some(CpuMode::GuestKernel),
         ContextMarker::GUEST | ContextMarker::GUEST_USER => Some(CpuMode::GuestUser),
         ContextMarker::HV => Some(CpuMode::Hypervisor),

@@ -6,8 +6,9 @@ use rprof_image::MemoryBudget;
 use rprof_jit::JitProcesses;
 use rprof_perfdata::{Block, Damage, PerfData, Walk};
 use rprof_processes::{ProcessMapBuilder, Timeline};
-use rprof_records::{CpuMode, Misc, ProcessEvent, RawRecord, Record, RecordType, SampleType};
+use rprof_records::{CpuMode, Lost, Misc, ProcessEvent, RawRecord, Record, RecordType, SampleType};
 
+use crate::deferred_callchains::DeferredCallchains;
 use crate::group_reads::{GroupReadCollector, GroupReadDeltas};
 use crate::groups::RecordPosition;
 use crate::jit::{self, Runtimes};
@@ -33,6 +34,8 @@ pub struct Index<'a> {
     pub damage: Option<Damage>,
     /// Deltas of group members' counts.
     pub(crate) group_reads: GroupReadDeltas,
+    /// User parts of callchains that have records of their own.
+    pub(crate) deferred: DeferredCallchains,
     /// JIT code of all processes.
     pub(crate) runtimes: Runtimes<'a>,
     /// Number of the block from which on there are more samples than honest recordings of this length have.
@@ -76,6 +79,7 @@ impl<'a> Index<'a> {
             samples_of_unknown_events: 0,
             unreadable: 0,
             group_reads: GroupReadCollector::default(),
+            deferred: DeferredCallchains::default(),
             builder: ProcessMapBuilder::new(),
             jit_processes: JitProcesses::default(),
             on_kernel_sample,
@@ -129,6 +133,7 @@ impl<'a> Index<'a> {
             unreadable: pass.unreadable,
             damage,
             group_reads: pass.group_reads.finish(),
+            deferred: pass.deferred,
             runtimes: Runtimes::new(data, pass.jit_processes, memory),
             flood_from,
             blocks: kept,
@@ -157,6 +162,7 @@ struct Pass<'a, F> {
     samples_of_unknown_events: u64,
     unreadable: u64,
     group_reads: GroupReadCollector,
+    deferred: DeferredCallchains,
     builder: ProcessMapBuilder,
     jit_processes: JitProcesses,
     on_kernel_sample: F,
@@ -226,11 +232,17 @@ impl<'a, F: FnMut()> Pass<'a, F> {
                 let event = events.of_other(raw)?;
                 let tally = &mut self.events[event];
                 match Record::decode(raw, events.layout_of(raw)) {
-                    Ok(Record::Lost(lost)) => tally.lost += lost.lost,
-                    Ok(Record::LostSamples { lost }) => tally.lost += lost,
+                    Ok(Record::Lost(Lost { lost, .. }) | Record::LostSamples { lost }) => {
+                        tally.lost = tally.lost.saturating_add(lost);
+                    }
                     Ok(Record::Throttle { .. }) => tally.throttled += 1,
                     _ => self.unreadable += 1,
                 }
+                None
+            }
+            RecordType::CALLCHAIN_DEFERRED => {
+                let is_read = self.deferred.handle(raw, events.layout_of(raw));
+                self.unreadable += u64::from(!is_read);
                 None
             }
             kind if ProcessEvent::is_recorded_as(kind) => {

@@ -3,6 +3,7 @@
 use crate::attr::Attr;
 use crate::bytes::{Endian, RawBytes};
 use crate::flags::{AttrFlags, BranchSampleType, ReadFormat, SampleType};
+use crate::header::{RawRecord, RecordType};
 use crate::sample_id::SampleId;
 
 /// Fields of one word that begin every sample, in the order in which the
@@ -134,20 +135,34 @@ impl SampleLayout {
         Some(usize::from(self.trailer_len - at))
     }
 
-    /// Returns the offset of a word of the trailer in a body.
+    /// Returns the offset of a word of the trailer in a record's body. Samples have no trailer, and
+    /// neither have user records: their last bytes are something else.
     #[inline]
-    fn trailer_word(&self, body: &RawBytes<'_>, index: usize) -> Option<usize> {
+    fn trailer_word(&self, record: &RawRecord<'_>, index: usize) -> Option<usize> {
+        if record.kind == RecordType::SAMPLE || record.kind.is_user() {
+            return None;
+        }
         match self.trailer[index] {
             NONE => None,
-            at => Some(body.len().checked_sub(self.trailer_len())? + usize::from(at)),
+            at => Some(record.body.len().checked_sub(self.trailer_len())? + usize::from(at)),
         }
     }
 
-    /// Returns the time of a record that is not a sample, from its trailer, in
-    /// nanoseconds of the event's clock.
+    /// Returns the time of a record in nanoseconds of the event's clock: a sample's own, or that of
+    /// the trailer. `None` for user records, which have neither.
     #[inline]
-    pub fn trailer_time(&self, body: &RawBytes<'_>) -> Option<u64> {
-        body.u64(self.trailer_word(body, 1)?, self.endian)
+    pub fn time_of(&self, record: &RawRecord<'_>) -> Option<u64> {
+        match record.kind {
+            RecordType::SAMPLE => self.sample_time(&record.body),
+            _ => self.trailer_time(record),
+        }
+    }
+
+    /// Returns the time in a record's trailer, in nanoseconds of the event's clock. `None` for samples and
+    /// user records, which have no trailer.
+    #[inline]
+    pub fn trailer_time(&self, record: &RawRecord<'_>) -> Option<u64> {
+        (record.body).u64(self.trailer_word(record, 1)?, self.endian)
     }
 
     /// Returns the time of a sample in nanoseconds of the event's clock.
@@ -156,11 +171,12 @@ impl SampleLayout {
         body.u64(self.fixed_offset(SampleType::TIME)?, self.endian)
     }
 
-    /// Decodes the trailer of a record that is not a sample. Fields it lacks are `None`;
-    /// a body too short for its trailer has none at all.
-    pub fn sample_id(&self, body: &RawBytes<'_>) -> SampleId {
-        let u64_of = |index| body.u64(self.trailer_word(body, index)?, self.endian);
-        let u32_of = |index, plus| body.u32(self.trailer_word(body, index)? + plus, self.endian);
+    /// Decodes a record's trailer. Fields it lacks are `None`: all of them for samples and user
+    /// records, and where the body is too short for its trailer.
+    pub fn sample_id(&self, record: &RawRecord<'_>) -> SampleId {
+        let body = &record.body;
+        let u64_of = |index| body.u64(self.trailer_word(record, index)?, self.endian);
+        let u32_of = |index, plus| body.u32(self.trailer_word(record, index)? + plus, self.endian);
         SampleId {
             pid: u32_of(0, 0).map(|v| v as i32),
             tid: u32_of(0, 4).map(|v| v as i32),
@@ -175,6 +191,7 @@ impl SampleLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::header::Misc;
 
     #[test]
     fn order_is_the_kernels_not_the_bits() {
@@ -208,10 +225,38 @@ mod tests {
             ..Attr::default()
         };
         let layout = SampleLayout::new(&attr, Endian::Little);
-        let body = [7; 8];
-        assert_eq!(
-            layout.sample_id(&RawBytes::from(&body[..])),
-            SampleId::default()
-        );
+        let record = record(RecordType::EXIT, &[7; 8]);
+        assert_eq!(layout.sample_id(&record), SampleId::default());
+        assert_eq!(layout.time_of(&record), None);
+    }
+
+    fn record(kind: RecordType, body: &[u8]) -> RawRecord<'_> {
+        RawRecord {
+            kind,
+            misc: Misc(0),
+            body: RawBytes::from(body),
+            endian: Endian::Little,
+        }
+    }
+
+    #[test]
+    fn what_ends_a_user_record_or_a_sample_is_no_trailer() {
+        let attr = Attr {
+            sample_type: SampleType::TIME | SampleType::TID,
+            flags: AttrFlags::SAMPLE_ID_ALL,
+            ..Attr::default()
+        };
+        let layout = SampleLayout::new(&attr, Endian::Little);
+        let body: Vec<u8> = (1..=3u64).flat_map(u64::to_le_bytes).collect();
+        let (id, time) = (layout.sample_id(&record(RecordType::EXIT, &body)), Some(3));
+        assert_eq!((id.pid, id.tid, id.time), (Some(2), Some(0), time));
+        assert_eq!(layout.time_of(&record(RecordType::EXIT, &body)), time);
+        for kind in [RecordType::AUXTRACE_INFO, RecordType::EVENT_UPDATE] {
+            assert_eq!(layout.sample_id(&record(kind, &body)), SampleId::default());
+            assert_eq!(layout.time_of(&record(kind, &body)), None);
+        }
+        let sample = record(RecordType::SAMPLE, &body);
+        assert_eq!(layout.trailer_time(&sample), None);
+        assert_eq!(layout.time_of(&sample), Some(2));
     }
 }

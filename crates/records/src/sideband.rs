@@ -236,7 +236,7 @@ impl<'a> ProcessEvent<'a> {
             RecordType::FORK | RecordType::EXIT => raw.body.u64(16, raw.endian),
             _ => None,
         };
-        let trailer_time = layout.and_then(|layout| layout.trailer_time(&raw.body));
+        let trailer_time = layout.and_then(|layout| layout.trailer_time(raw));
         trailer_time.or_else(own_time).unwrap_or(0)
     }
 

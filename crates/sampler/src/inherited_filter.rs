@@ -81,7 +81,7 @@ impl InheritedEventFilter {
                 if stream == Stream::Sideband && !self.owner_of_thread.is_empty() =>
             {
                 let layout = self.sideband.clone();
-                let id = layout.sample_id(&raw.body);
+                let id = layout.sample_id(&raw);
                 if let Ok(Some(event)) = ProcessEvent::decode(&raw, Some(&layout)) {
                     self.follow(&event, &id);
                 }

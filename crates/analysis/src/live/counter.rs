@@ -3,7 +3,7 @@
 use rprof_perfdata::{Event, Events};
 use rprof_processes::{ImageKind, LiveMap, NamedImages, Pid, Tid};
 use rprof_profile::intern::{Lists, Values};
-use rprof_records::{CpuMode, Misc, ProcessEvent, RawRecord, Record, RecordType, Sample};
+use rprof_records::{CpuMode, Lost, Misc, ProcessEvent, RawRecord, Record, RecordType, Sample};
 
 use crate::comms::thread_name;
 use crate::location::{CodeRegion, Location, addresses};
@@ -90,8 +90,9 @@ impl Counter {
                 (events.of_other(raw)).and_then(|event| {
                     let event = self.events.get_mut(first as usize + event)?;
                     match Record::decode(raw, events.layout_of(raw)).ok()? {
-                        Record::Lost(lost) => event.lost += lost.lost,
-                        Record::LostSamples { lost } => event.lost += lost,
+                        Record::Lost(Lost { lost, .. }) | Record::LostSamples { lost } => {
+                            event.lost = event.lost.saturating_add(lost);
+                        }
                         _ => event.throttled += 1,
                     }
                     Some(())

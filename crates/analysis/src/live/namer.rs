@@ -193,8 +193,9 @@ impl Namer {
             .then(|| format!("{} records could not be read", progress.unreadable));
         profile.quality = Quality {
             stacks: tally,
-            lost: progress.events.iter().map(|event| event.lost).sum(),
-            throttled: progress.events.iter().map(|event| event.throttled).sum(),
+            lost: (progress.events.iter().map(|event| event.lost)).fold(0, u64::saturating_add),
+            throttled: (progress.events.iter().map(|event| event.throttled))
+                .fold(0, u64::saturating_add),
             warnings: warnings.into_iter().collect(),
             ..profile.quality
         };

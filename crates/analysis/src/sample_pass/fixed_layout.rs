@@ -43,7 +43,8 @@ pub(crate) fn default_weight(event: &Event) -> u64 {
 }
 
 impl FixedLayoutParser {
-    /// Returns `None` if samples have further fields of variable size, or the other byte order.
+    /// Returns `None` if samples have further fields of variable size, the other byte order, or
+    /// callchains that are to be joined.
     pub(crate) fn new(event: &Event) -> Option<FixedLayoutParser> {
         let layout: &SampleLayout = &event.layout;
         let fields = layout.sample_type();
@@ -52,6 +53,7 @@ impl FixedLayoutParser {
         if layout.endian() != Endian::NATIVE
             || !known.contains(fields)
             || has_branch_calls(&event.attr)
+            || event.attr.flags.contains(AttrFlags::DEFER_CALLCHAIN)
         {
             return None;
         }
@@ -84,7 +86,14 @@ impl FixedLayoutParser {
                 let (count, rest) = body.get(at..)?.split_first_chunk::<8>()?;
                 let (words, _) = rest.as_chunks::<8>();
                 let count = usize::try_from(u64::from_ne_bytes(*count)).ok()?;
-                let words = words.get(..count)?;
+                let words = match words.get(..count)? {
+                    [addresses @ .., marker, _cookie]
+                        if u64::from_ne_bytes(*marker) == ContextMarker::USER_DEFERRED.0 =>
+                    {
+                        addresses
+                    }
+                    words => words,
+                };
                 let is_address = |word: &[u8; 8]| {
                     let entry = u64::from_ne_bytes(*word);
                     !ContextMarker::is_marker(entry)
@@ -107,6 +116,7 @@ impl FixedLayoutParser {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample_pass::pending::callchain;
     use rprof_records::{Attr, RawBytes, Sample, SampleFields};
 
     fn event(attr: Attr) -> Event {
@@ -137,9 +147,11 @@ mod tests {
                     time: 9,
                     cpu: 11,
                     period: 13,
-                    callchain: match mask % 3 {
+                    callchain: match mask % 5 {
                         0 => vec![ContextMarker::USER.0, 0x1000, 0x2000],
                         1 => vec![ContextMarker::USER.0],
+                        2 => vec![ContextMarker::USER_DEFERRED.0, 0x1000],
+                        3 => vec![0x3000, ContextMarker::USER_DEFERRED.0, 0x1000],
                         _ => vec![],
                     },
                     ..SampleFields::default()
@@ -166,8 +178,7 @@ mod tests {
                             .map(u64::from_ne_bytes)
                             .collect::<Vec<_>>()
                     };
-                    let chain = all.callchain().map(|c| c.iter().collect::<Vec<_>>());
-                    let chain = chain.filter(|c| c.iter().any(|e| !ContextMarker::is_marker(*e)));
+                    let chain = callchain(&all).map(|c| c.iter().collect::<Vec<_>>());
                     assert_eq!(read.chain.map(words), chain);
                 }
             }

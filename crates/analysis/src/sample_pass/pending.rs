@@ -125,9 +125,10 @@ impl<'c> PendingSample<'c> {
     }
 }
 
-/// Returns the callchain, if it has an address. For stack dumps without kernel frames, the kernel
-/// writes a marker only.
+/// Returns the callchain, if it has an address; a cookie is none and is left out. For stack dumps without
+/// kernel frames, the kernel writes a marker only.
 #[inline]
 pub(crate) fn callchain<'a>(sample: &Sample<'a>) -> Option<Callchain<'a>> {
-    (sample.callchain()).filter(|c| c.iter().any(|e| !ContextMarker::is_marker(e)))
+    let chain = sample.callchain()?.without_cookie();
+    (chain.iter().any(|entry| !ContextMarker::is_marker(entry))).then_some(chain)
 }

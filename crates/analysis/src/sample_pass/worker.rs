@@ -2,7 +2,7 @@
 
 use rprof_perfdata::Block;
 use rprof_processes::{MapState, Moment, Pid, SpaceId, Tid};
-use rprof_records::{Misc, RawRecord, RecordType, Sample};
+use rprof_records::{Endian, Misc, RawRecord, RecordType, Sample};
 
 use crate::caches::CacheStats;
 use crate::caches::canonical::FunctionCanonicalizer;
@@ -175,20 +175,17 @@ impl<'a> Worker<'a> {
         let weight = sample.period().unwrap_or_else(|| default_weight(described));
 
         let endian = described.layout.endian();
-        let recorded = callchain(&sample);
+        let (recorded, recorded_end) = self.recorded(&sample, record.misc, endian);
         let is_plain = members.is_none() && !shared.pass.per_sample && !has_branch_calls(attr);
         if is_plain && !(shared.unwinding.is_some() && has_dumps(attr)) {
             self.out.has_callchains |= sample.callchain().is_some();
-            let chain = match recorded {
-                Some(chain) => Chain::recorded(chain, endian),
-                None => Chain::Ip(sample.ip().unwrap_or(0)),
-            };
+            let chain = recorded.unwrap_or(Chain::Ip(sample.ip().unwrap_or(0)));
             let context_of_sample = SampleContext {
                 moment,
                 pid,
                 tid,
                 misc: record.misc,
-                end: self.recorded_end(record.misc),
+                end: recorded_end,
                 time,
                 thread_state,
             };
@@ -196,6 +193,7 @@ impl<'a> Worker<'a> {
             return self.enqueue(one, pending);
         }
 
+        let has_chain = recorded.is_some();
         // Moved out of `self` while the chain borrows from it.
         let mut stacks = self.stacks.take();
         let unwound = match (shared.unwinding, &mut stacks) {
@@ -214,10 +212,10 @@ impl<'a> Worker<'a> {
                 from_branches = crate::sample_pass::branch_stack::chain(&sample, attr);
                 let chain = match (&from_branches, recorded) {
                     (Some(words), _) => Chain::Words(words),
-                    (None, Some(chain)) => Chain::recorded(chain, endian),
+                    (None, Some(chain)) => chain,
                     (None, None) => Chain::Ip(sample.ip().unwrap_or(0)),
                 };
-                (chain, self.recorded_end(record.misc))
+                (chain, recorded_end)
             }
         };
         self.out.has_callchains |= sample.callchain().is_some() || unwound.is_some();
@@ -237,7 +235,7 @@ impl<'a> Worker<'a> {
             cpu: sample.cpu(),
             period: weight,
             ip: sample.ip().unwrap_or(0),
-            has_chain: recorded.is_some(),
+            has_chain,
         });
         let own = [MemberDelta {
             event: event as u32,
@@ -324,6 +322,25 @@ impl<'a> Worker<'a> {
         if pending.len() >= TOGETHER {
             self.aggregator.count(pending);
             pending.clear();
+        }
+    }
+
+    /// Returns the recorded callchain if it has an address, joined with its deferred user part, and
+    /// its end.
+    fn recorded<'b>(
+        &self,
+        sample: &Sample<'b>,
+        misc: Misc,
+        endian: Endian,
+    ) -> (Option<Chain<'b>>, StackEnd) {
+        let end = self.recorded_end(misc);
+        let plain = || callchain(sample).map(|chain| Chain::recorded(chain, endian));
+        match sample.callchain().filter(|chain| chain.cookie().is_some()) {
+            None => (plain(), end),
+            Some(chain) => match self.shared.index.deferred.join(sample.tid(), &chain) {
+                Some(joined) => (Some(Chain::Turned(joined)), end),
+                None => (plain(), StackEnd::Other),
+            },
         }
     }
 

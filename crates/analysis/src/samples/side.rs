@@ -99,7 +99,7 @@ pub(super) fn view<'s>(index: &'s Index<'_>, raw: &RawRecord<'s>) -> Option<Reco
     let event_index = events.of_other(raw)?;
     let layout: &SampleLayout = &events.list()[event_index].layout;
     let record = Record::decode(raw, Some(layout)).ok()?;
-    let id = layout.sample_id(&raw.body);
+    let id = layout.sample_id(raw);
     let about = subject(&record);
     let (pid, tid) = match (id.pid, id.tid, about) {
         (Some(pid), Some(tid), _) => (pid, tid),

@@ -6,12 +6,15 @@ use rprof_analysis::{Options, analyse};
 use rprof_perfdata::{EventDescription, PerfData};
 use rprof_profile::{Filter, Profile};
 use rprof_records::{
-    Attr, AttrFlags, Comm, ContextMarker, Endian, EventKind, Lost, Misc, Record, SampleFields,
-    SampleId, SampleLayout, SampleType, Task,
+    Attr, AttrFlags, Comm, ContextMarker, Endian, EventKind, Lost, Misc, Record, RecordType,
+    SampleFields, SampleId, SampleLayout, SampleType, Task, put_record,
 };
 use rprof_symbols::{Reason, Symbolizer};
 
-const EVENTS: [&str; 2] = ["cpu-clock", "page-faults"];
+const EVENTS: [&str; 3] = ["cpu-clock", "page-faults", "context-switches"];
+
+/// The number of the event whose callchains have their user part deferred.
+const DEFERRED: u64 = 2;
 
 fn attr(config: u64) -> Attr {
     Attr {
@@ -24,12 +27,15 @@ fn attr(config: u64) -> Attr {
             | SampleType::CPU
             | SampleType::PERIOD
             | SampleType::CALLCHAIN,
-        flags: AttrFlags::SAMPLE_ID_ALL,
+        flags: match config {
+            DEFERRED => AttrFlags::SAMPLE_ID_ALL | AttrFlags::DEFER_CALLCHAIN,
+            _ => AttrFlags::SAMPLE_ID_ALL,
+        },
         ..Attr::default()
     }
 }
 
-/// A recording under construction. Events 0 and 1 have ids 1 and 2.
+/// A recording under construction. Event N has the id N + 1.
 #[derive(Default)]
 struct Made {
     records: Vec<u8>,
@@ -89,6 +95,26 @@ impl Made {
         sample
             .encode(Misc::USER, &Self::layout(), &mut self.records)
             .unwrap();
+        self
+    }
+
+    /// Adds the user part of a thread's callchains that have this cookie.
+    fn deferred(&mut self, time: u64, tid: i32, cookie: u64, user: &[u64]) -> &mut Self {
+        let kind = RecordType::CALLCHAIN_DEFERRED;
+        put_record(
+            &mut self.records,
+            kind,
+            Misc::USER,
+            Endian::NATIVE,
+            |body| {
+                let ids = u64::from(tid as u32) * ((1 << 32) + 1);
+                let trailer = [ids, time, 0, DEFERRED + 1];
+                let list = [cookie, user.len() as u64];
+                let words = (list.iter()).chain(user).chain(&trailer);
+                words.for_each(|word| body.extend(word.to_ne_bytes()));
+            },
+        )
+        .unwrap();
         self
     }
 
@@ -169,7 +195,7 @@ fn events_are_told_apart_by_id_and_an_unknown_id_is_told() {
         .iter()
         .map(|e| (e.samples, e.weight))
         .collect();
-    assert_eq!(counts, [(3, 30), (2, 20)]);
+    assert_eq!(counts, [(3, 30), (2, 20), (0, 0)]);
     assert!(
         profile
             .quality
@@ -215,6 +241,45 @@ fn kernel_symbols_come_from_the_recording() {
         ]
     );
     assert_eq!(profile.quality.unnamed[&Reason::Guest], 1);
+}
+
+#[test]
+fn deferred_user_parts_are_joined_by_thread_and_cookie() {
+    let mut made = Made::default();
+    let kernel = [ContextMarker::KERNEL.0, 0xffff_ffff_c000_1010];
+    let deferred = |cookie| [ContextMarker::USER_DEFERRED.0, cookie];
+    let id = DEFERRED + 1;
+    let of = |cookie| [kernel, deferred(cookie)].concat();
+    made.comm(0, 7, "x")
+        .comm(0, 8, "y")
+        .map(1, 7, 0x1000, "/program")
+        .map(1, 8, 0x2000, "/other")
+        // One record is for all samples of a stay in the kernel; another thread has its own.
+        .sample(id, 2, 7, &of(0x1010))
+        .sample(id, 3, 7, &of(0x1010))
+        .sample(id, 3, 8, &of(0x1010))
+        .sample(id, 3, 8, &of(0x99))
+        // A sample in user mode has no kernel part, and no cookie that is taken for an address.
+        .sample(id, 4, 7, &deferred(0x1020))
+        .sample(1, 4, 7, &of(0x1010))
+        .sample(1, 5, 7, &deferred(0x1010))
+        .deferred(6, 7, 0x1010, &[ContextMarker::USER.0, 0x1010, 0x1020])
+        .deferred(6, 8, 0x1010, &[ContextMarker::USER.0, 0x2010])
+        .deferred(6, 7, 0x1020, &[ContextMarker::USER.0, 0x1040]);
+    for threads in [1, 2] {
+        let profile = made.profile(Filter::default(), threads);
+        assert_eq!(
+            stacks(&profile, DEFERRED as usize),
+            [
+                "x;[/program] 1",
+                "x;[/program];[/program];[[kernel.kallsyms]] 2",
+                "y;[/other];[[kernel.kallsyms]] 1",
+                "y;[[kernel.kallsyms]] 1",
+            ]
+        );
+        let stacks = &profile.quality.stacks;
+        assert!(stacks.truncated >= 1, "{stacks:?}");
+    }
 }
 
 #[test]

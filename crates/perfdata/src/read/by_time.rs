@@ -295,10 +295,6 @@ impl std::fmt::Debug for RecordsByTime<'_> {
 
 /// Returns the time of a record, unless it has none.
 fn time_of(events: &Events, record: &RawRecord<'_>) -> Option<u64> {
-    let layout = events.layout_of(record)?;
-    let time = match record.kind {
-        RecordType::SAMPLE => layout.sample_time(&record.body),
-        _ => layout.trailer_time(&record.body),
-    };
+    let time = events.layout_of(record)?.time_of(record);
     time.filter(|time| *time != 0 && *time != u64::MAX)
 }

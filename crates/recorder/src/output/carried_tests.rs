@@ -82,7 +82,7 @@ fn said(state: &CarriedRecords) -> Vec<String> {
     let mut at = 0;
     while at < bytes.len() {
         let raw = RawRecord::parse(RawBytes::from(&bytes[at..]), Endian::NATIVE).unwrap();
-        assert_eq!(layout.trailer_time(&raw.body), Some(0));
+        assert_eq!(layout.trailer_time(&raw), Some(0));
         lines.push(match Record::decode(&raw, Some(&layout)).unwrap() {
             Record::Comm(c) => {
                 format!("{}/{} {}", c.pid, c.tid, String::from_utf8_lossy(&c.name))

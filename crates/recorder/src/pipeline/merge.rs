@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use rprof_records::{Endian, RawBytes, RawRecord, RecordType, SampleLayout};
+use rprof_records::{Endian, RawBytes, RawRecord, SampleLayout};
 use rprof_sampler::{Batch, Stream};
 
 /// Bytes that may wait before the oldest are released regardless of watermarks.
@@ -119,12 +119,8 @@ impl Merge {
                 self.damaged += (batch.bytes.len() - at) as u64;
                 break;
             };
-            let time = match record.kind {
-                RecordType::SAMPLE => layout.sample_time(&record.body),
-                _ => layout.trailer_time(&record.body),
-            };
             // Without a time it goes out next.
-            let time = time.unwrap_or(0);
+            let time = layout.time_of(&record).unwrap_or(0);
             self.late += u64::from(time < self.released);
             self.pending.push(Pending {
                 key: (

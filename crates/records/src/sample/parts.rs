@@ -20,7 +20,8 @@ impl ContextMarker {
     pub const KERNEL: ContextMarker = ContextMarker(-128i64 as u64);
     /// User.
     pub const USER: ContextMarker = ContextMarker(-512i64 as u64);
-    /// User, delivered in a record of its own.
+    /// User, delivered in a record of its own. The next entry, the last one, is a cookie and no address:
+    /// see [`Callchain::cookie`].
     pub const USER_DEFERRED: ContextMarker = ContextMarker(-640i64 as u64);
     /// Guest.
     pub const GUEST: ContextMarker = ContextMarker(-2048i64 as u64);
@@ -57,10 +58,31 @@ impl<'a> Callchain<'a> {
         self.bytes.is_empty()
     }
 
-    /// The entries, leaf first, markers included.
+    /// The entries, leaf first, markers and cookie included.
     pub fn iter(&self) -> impl Iterator<Item = u64> + use<'a> {
         let (bytes, endian) = (self.bytes, self.endian);
         (0..bytes.len() / 8).map_while(move |i| bytes.u64(i * 8, endian))
+    }
+
+    /// Returns the cookie of a deferred user part: that of the CALLCHAIN_DEFERRED record which has it. `None`
+    /// if the callchain does not end with [`ContextMarker::USER_DEFERRED`] and a cookie, where the kernel
+    /// writes them (`get_perf_callchain` in kernel/events/callchain.c).
+    pub fn cookie(&self) -> Option<u64> {
+        let marker = self.bytes.len().checked_sub(16)?;
+        let is_deferred =
+            self.bytes.u64(marker, self.endian) == Some(ContextMarker::USER_DEFERRED.0);
+        let cookie = self.bytes.u64(marker + 8, self.endian);
+        cookie.filter(|_| is_deferred)
+    }
+
+    /// Returns the callchain without the marker and cookie of a deferred user part: markers and
+    /// addresses only.
+    pub fn without_cookie(&self) -> Callchain<'a> {
+        let end = self.bytes.len() - if self.cookie().is_some() { 16 } else { 0 };
+        Callchain {
+            bytes: self.bytes.get(0..end).unwrap_or(self.bytes),
+            endian: self.endian,
+        }
     }
 
     /// The entries as they stand, eight bytes each in the recorder's byte

@@ -10,7 +10,7 @@ use crate::open::{CpuEvents, CpuRings};
 use crate::wakeup::{WakeupFlag, readable, wait};
 use crossbeam_channel::{Sender, TrySendError};
 use rprof_perf_event::Ring;
-use rprof_records::{Header, RawBytes, RecordType, SampleLayout};
+use rprof_records::{RawBytes, RawRecord, SampleLayout};
 use rustix::event::PollFlags;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -316,10 +316,5 @@ fn has_hung_up(events: PollFlags) -> bool {
 
 /// Returns the time of a record.
 fn time_of(record: &RawBytes<'_>, layout: &SampleLayout) -> Option<u64> {
-    let header = Header::parse(record, layout.endian())?;
-    let body = record.get_from(Header::SIZE)?;
-    match header.kind {
-        RecordType::SAMPLE => layout.sample_time(&body),
-        _ => layout.trailer_time(&body),
-    }
+    layout.time_of(&RawRecord::parse(*record, layout.endian())?)
 }

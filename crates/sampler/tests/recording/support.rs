@@ -99,10 +99,7 @@ impl Recorded {
             let record = RawRecord::parse(rest, Endian::NATIVE).expect("a whole record");
             rest = rest.get_from(record.size()).unwrap();
             let layout = self.layout(batch.stream);
-            let time = match record.kind {
-                RecordType::SAMPLE => layout.sample_time(&record.body),
-                _ => layout.trailer_time(&record.body),
-            };
+            let time = layout.time_of(&record);
             self.records.push(Got {
                 cpu: batch.cpu,
                 stream: batch.stream,

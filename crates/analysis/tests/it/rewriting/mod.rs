@@ -152,7 +152,7 @@ fn swapped_record(data: &PerfData, walked: &RecordAt<'_>, endian: Endian) -> Vec
         return out;
     };
     let other = SampleLayout::new(&event.attr, endian);
-    let id = event.layout.sample_id(&record.body);
+    let id = event.layout.sample_id(record);
     let encoded = match &decoded {
         Record::Sample(sample) => SampleFields::from(sample).encode(record.misc, &other, &mut out),
         _ => decoded.encode(record.misc, &other, &id, &mut out),

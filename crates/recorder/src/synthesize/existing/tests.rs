@@ -33,7 +33,7 @@ fn decoded<'a>(existing: &'a Existing, layout: &'a SampleLayout) -> Vec<(Record<
     while at < existing.records.len() {
         let raw = RawRecord::parse(RawBytes::from(&existing.records[at..]), Endian::NATIVE);
         let raw = raw.unwrap();
-        let time = layout.trailer_time(&raw.body).unwrap();
+        let time = layout.trailer_time(&raw).unwrap();
         at += raw.size();
         let record = Record::decode(&raw, Some(layout)).unwrap();
         records.push((record, raw.misc, time));
