@@ -33,7 +33,8 @@ pub struct Rewritten {
 /// Changes: records that are a stream's header become the file's; COMPRESSED
 /// and DIR_FORMAT say how the file is written, so they follow it; offsets in the
 /// index of AUXTRACE records are those of the new file; EVENT_DESC is added where
-/// the input has none.
+/// the input has none; a folder's FINISHED_ROUND records are left out, as each is about one of its
+/// files.
 ///
 /// # Errors
 /// Fails if the writer does. Damage of the input is no error.
@@ -124,7 +125,8 @@ fn is_kept_plain(kind: RecordType) -> bool {
     kind.is_user()
 }
 
-/// Hands on the records that are not a stream's header.
+/// Hands on the records that mean the same in another recording: those of a stream's header do not, and
+/// neither do the ends of rounds where several files become one.
 fn each_record(
     data: &PerfData,
     mut write: impl FnMut(&RecordAt<'_>) -> io::Result<()>,
@@ -140,6 +142,7 @@ fn each_record(
                     | RecordType::HEADER_TRACING_DATA
             )
     };
+    let is_round = |kind| kind == RecordType::FINISHED_ROUND && !data.has_rounds();
     let (mut records, mut damage) = (0, None);
     for block in data.blocks() {
         let block = match block {
@@ -150,7 +153,7 @@ fn each_record(
             }
         };
         for walked in block.walk() {
-            if !header(walked.record.kind) {
+            if !header(walked.record.kind) && !is_round(walked.record.kind) {
                 write(&walked)?;
                 records += 1;
             }

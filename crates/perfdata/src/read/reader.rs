@@ -180,7 +180,13 @@ impl PerfData {
 
     /// Returns the records in order of time, with bounded memory where the recording has rounds.
     pub fn records_by_time(&self) -> RecordsByTime<'_> {
-        RecordsByTime::new(self.blocks(), &self.events, self.others.is_empty())
+        RecordsByTime::new(self.blocks(), &self.events, self.has_rounds())
+    }
+
+    /// Returns true if a FINISHED_ROUND record is about all of the recording. In a folder each is about
+    /// the file in which it stands.
+    pub(crate) fn has_rounds(&self) -> bool {
+        self.others.is_empty()
     }
 
     /// Returns the records, from the first, in blocks. Can be asked for any number of times.

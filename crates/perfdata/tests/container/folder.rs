@@ -1,9 +1,10 @@
 //! Recordings that are folders.
 
 use std::fs;
+use std::io::Cursor;
 
-use rprof_perfdata::{Error, PerfData, WriteOptions};
-use rprof_records::Endian;
+use rprof_perfdata::{Error, PerfData, WriteOptions, rewrite, rewrite_pipe};
+use rprof_records::{Endian, RecordType};
 
 use crate::made;
 
@@ -22,6 +23,35 @@ fn all_files_are_read() {
     let data = PerfData::open(dir.path()).unwrap();
     assert_eq!(made::counts(&data)[&9], 6);
     assert!(data.warnings().is_empty());
+}
+
+/// Returns the times of a recording's records in the order in which they are read, and how many of them
+/// came too late.
+fn by_time(data: &PerfData) -> (Vec<u64>, u64) {
+    let (mut records, mut times) = (data.records_by_time(), Vec::new());
+    while let Some(record) = records.next_record().unwrap() {
+        times.extend(record.time);
+    }
+    (times, records.late())
+}
+
+/// All files begin at the same time, so the end of a round in the first of them says nothing about those
+/// that stand behind it in the new one.
+#[test]
+fn written_as_one_it_keeps_the_order_of_time() {
+    let dir = folder();
+    let data = PerfData::open(dir.path()).unwrap();
+    let (times, late) = by_time(&data);
+    assert!(times.len() == 9 && times.is_sorted() && late == 0);
+    let (mut file, mut stream) = (Cursor::new(Vec::new()), Vec::new());
+    let written = rewrite(&data, &mut file, None).unwrap();
+    assert_eq!(written.records, 9);
+    rewrite_pipe(&data, &mut stream, Some(1)).unwrap();
+    for bytes in [file.into_inner(), stream] {
+        let again = made::read(&bytes).unwrap();
+        assert_eq!(by_time(&again), (times.clone(), 0));
+        assert!(!made::counts(&again).contains_key(&RecordType::FINISHED_ROUND.0));
+    }
 }
 
 #[test]
