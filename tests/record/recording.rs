@@ -393,6 +393,7 @@ fn the_whole_system_is_recorded_with_all_cpus() {
     }
 }
 
+/// The samples that are left out are counted, where that is asked for.
 #[test]
 fn rprof_itself_is_left_out_when_asked_to() {
     needs!(PerfEvents, Kernel, Root);
@@ -400,7 +401,7 @@ fn rprof_itself_is_left_out_when_asked_to() {
         let here = Here::new();
         // Many samples, so that it has something to do.
         let mut rprof = (here
-            .rprof("record -q -F 9999 -g -e cpu-clock -a")
+            .rprof("record -v -F 9999 -g -e cpu-clock -a")
             .words(option))
         .arg("--")
         .arg(c("endless.c"))
@@ -408,12 +409,13 @@ fn rprof_itself_is_left_out_when_asked_to() {
         let pid = rprof.pid().as_raw_nonzero();
         rprof.line();
         rprof.signal(Signal::TERM);
-        rprof.end();
+        let told = rprof.end().err().contains(" samples were left out: ");
         let script = here.rprof(&format!("script --pid {pid} -F pid")).ok();
-        script.out().lines().count()
+        (script.out().lines().count(), told)
     };
-    assert!(samples_of_itself("") > 0);
-    assert_eq!(samples_of_itself("--exclude-perf"), 0);
+    let (samples, told) = samples_of_itself("");
+    assert!(samples > 0 && !told, "{samples} samples, {told}");
+    assert_eq!(samples_of_itself("--exclude-perf"), (0, true));
 }
 
 #[test]
