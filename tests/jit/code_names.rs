@@ -364,22 +364,26 @@ fn python_functions_are_named_by_perf_map_and_jitdump() {
             ));
             continue;
         };
-        let here = Here::new();
-        std::fs::write(here.path("hot.py"), PYTHON).unwrap();
-        let record = here.rprof("record -q -F 999 -e cpu-clock").words(options);
-        let record = record.arg("--").arg(python);
-        record.words(&format!("-X {kind} hot.py")).ok();
-        let report = here.report("");
-        let what = format!("{kind} with {options}");
-        for name in ["inner_work", "outer_work"] {
-            let rows = report.only().rows.iter();
-            let row = rows.filter(|row| row.symbol.starts_with(&format!("py::{name}:")));
-            let share = row.map(|row| row.total).sum::<u64>() as f64 / report.only().weight as f64;
-            assert!(share > 0.7, "{share} in {name}, {what}");
-        }
-        let stacks = &report.quality["stacks"];
-        let complete = stacks["complete"].as_f64().unwrap() / stacks["total"].as_f64().unwrap();
-        assert!(complete > 0.97, "{complete} of the stacks, {what}");
+        measured(|| {
+            let here = Here::new();
+            std::fs::write(here.path("hot.py"), PYTHON).unwrap();
+            let record = here.rprof("record -q -F 999 -e cpu-clock").words(options);
+            let record = record.arg("--").arg(&python);
+            record.words(&format!("-X {kind} hot.py")).ok();
+            let report = here.report("");
+            let (only, what) = (report.only(), format!("{kind} with {options}"));
+            for name in ["inner_work", "outer_work"] {
+                let rows = only.rows.iter();
+                let row = rows.filter(|row| row.symbol.starts_with(&format!("py::{name}:")));
+                let share = row.map(|row| row.total).sum::<u64>() as f64 / only.weight as f64;
+                check(share > 0.7, || format!("{share} in {name}, {what}"))?;
+            }
+            let stacks = &report.quality["stacks"];
+            let complete = stacks["complete"].as_f64().unwrap() / stacks["total"].as_f64().unwrap();
+            check(complete > 0.97, || {
+                format!("{complete} of the stacks, {what}")
+            })
+        });
     }
 }
 
