@@ -39,6 +39,8 @@ pub mod procfs;
 pub mod target;
 mod wait;
 
-pub use command::{Child, ExecError, LaunchError, Launcher, WaitOutcome};
+pub use command::{
+    Child, ExecError, LaunchError, Launcher, WaitOutcome, find_program, signal_is_ignored,
+};
 pub use procfs::{ExistingMapping, MapsReader};
 pub use target::{Cgroup, CgroupError, Selection, Target, TargetExitWatcher, TargetThread};

@@ -27,7 +27,7 @@ impl Downloads {
     pub(crate) fn new(quiet: bool) -> Result<Downloads, Failure> {
         let settings = Settings::from_environment().map_err(|e| Failure::with_status(2, e))?;
         let (over, cancelled) = (Arc::new(AtomicBool::new(false)), Arc::default());
-        if !rprof_sampler::signal_is_ignored(SIGINT) {
+        if !rprof_launch::signal_is_ignored(SIGINT) {
             // Handlers run in this order, so the second Ctrl-C finds the flag that the first one set.
             signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&over))?;
             signal_hook::flag::register(SIGINT, Arc::clone(&over))?;

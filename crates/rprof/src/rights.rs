@@ -3,14 +3,14 @@
 use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::Access;
 
 /// Explains why a program has no samples, if its exec changes rights, or its file is not readable by the
 /// caller: the kernel then removes the events of the task (begin_new_exec in fs/exec.c).
 pub(crate) fn hidden_by(program: &OsStr) -> Option<String> {
-    let path = find(program)?;
+    let path = rprof_launch::find_program(program)?;
     let shown = path.display();
     let record = "the kernel ends the recording there";
     if rustix::fs::access(&path, Access::READ_OK).is_err() {
@@ -35,28 +35,9 @@ fn changes_rights(path: &Path, file: &Metadata) -> bool {
     user || group || capabilities
 }
 
-/// Finds the file that execvp(3) would execute for this name.
-fn find(program: &OsStr) -> Option<PathBuf> {
-    if Path::new(program).components().count() > 1 || program.as_encoded_bytes().contains(&b'/') {
-        return Some(PathBuf::from(program));
-    }
-    let folders = std::env::var_os("PATH")?;
-    std::env::split_paths(&folders)
-        .map(|folder| folder.join(program))
-        .find(|path| path.is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn programs_are_found_as_by_execvp() {
-        assert!(find(OsStr::new("sh")).is_some_and(|path| path.is_absolute()));
-        // With a slash, PATH is not searched.
-        assert_eq!(find(OsStr::new("./sh")), Some(PathBuf::from("./sh")));
-        assert_eq!(find(OsStr::new("no-such-program-here")), None);
-    }
 
     #[test]
     fn ordinary_programs_change_no_rights_and_set_user_id_programs_do() {

@@ -11,7 +11,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2, SIGXFSZ};
 /// Makes a write beyond the limit on the size of files (`ulimit -f`) fail, instead of ending this process with a
 /// half-written file. A handler, since what is ignored here would be ignored by every command that is started.
 pub(crate) fn survive_file_size_limit() {
-    if !rprof_sampler::signal_is_ignored(SIGXFSZ) {
+    if !rprof_launch::signal_is_ignored(SIGXFSZ) {
         // Without it the signal does what it always does.
         signal_hook::flag::register(SIGXFSZ, Arc::default()).ok();
     }
@@ -37,7 +37,7 @@ impl Signals {
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             // nohup, or a shell's background job, has set the signal to be ignored, by the
             // command as well. A handler would undo that.
-            if rprof_sampler::signal_is_ignored(signal) {
+            if rprof_launch::signal_is_ignored(signal) {
                 continue;
             }
             // Handlers run in this order: the flag is checked before it is set.

@@ -55,7 +55,6 @@ pub mod open;
 pub mod options;
 mod scheduling;
 pub mod session;
-mod signals;
 mod wakeup;
 
 pub use clock::monotonic_ns;
@@ -68,4 +67,3 @@ pub use scheduling::{prefer_this_thread, take_no_precedence};
 pub use session::{
     ControlError, CpuCounts, EventCount, FinalCounts, Session, SessionBuilder, SessionError,
 };
-pub use signals::signal_is_ignored;

@@ -1,7 +1,9 @@
 //! Files that a program's name may mean (execvp(3)).
 
+use rustix::fs::{Access, access};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 
 /// PATH where the environment has none (`_CS_PATH`, confstr(3)).
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
@@ -30,6 +32,17 @@ pub(super) fn for_program(program: &OsStr, path: Option<&OsStr>) -> Vec<OsString
         .collect()
 }
 
+/// Returns the file that a [`Launcher`](super::Launcher) of this program would execute, by the PATH of this
+/// process: a name with a slash as it is, or else the first file of that name which may be executed. `None`
+/// if there is none. By then it may be another.
+pub fn find_program(program: &OsStr) -> Option<PathBuf> {
+    let files = for_program(program, std::env::var_os("PATH").as_deref());
+    let is_searched = !program.as_bytes().contains(&b'/');
+    let may_run = |file: &Path| file.is_file() && access(file, Access::EXEC_OK).is_ok();
+    let mut files = files.into_iter().map(PathBuf::from);
+    files.find(|file| !is_searched || may_run(file))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,5 +58,14 @@ mod tests {
         assert_eq!(files("ls", None), ["/bin/ls", "/usr/bin/ls"]);
         assert_eq!(files("./ls", Some("/a")), ["./ls"]);
         assert!(files("", Some("/a")).is_empty());
+    }
+
+    #[test]
+    fn a_program_is_found_where_it_may_be_executed() {
+        let find = |name| find_program(OsStr::new(name));
+        assert!(find("sh").is_some_and(|path| path.is_absolute()));
+        // With a slash, PATH is not searched.
+        assert_eq!(find("./sh"), Some(PathBuf::from("./sh")));
+        assert_eq!((find("no-such-program-here"), find("")), (None, None));
     }
 }

@@ -17,7 +17,7 @@
 //! | `error` | [`LaunchError`], [`ExecError`] |
 //! | `candidates` | files that a name may mean: PATH |
 //! | `exec` | the child between fork and exec |
-//! | `signals` | signals blocked over a fork |
+//! | `signals` | signals blocked over a fork, or ignored |
 
 mod candidates;
 mod child;
@@ -26,10 +26,11 @@ mod exec;
 mod launcher;
 mod signals;
 
+pub use candidates::find_program;
 pub use child::{Child, WaitOutcome};
 pub use error::{ExecError, LaunchError};
 pub use launcher::Launcher;
-pub use signals::block_all_signals;
+pub use signals::{block_all_signals, signal_is_ignored};
 
 #[cfg(test)]
 mod tests;

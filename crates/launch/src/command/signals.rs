@@ -1,4 +1,4 @@
-//! Signals blocked over a fork, or for a thread.
+//! Signals: blocked over a fork, or for a thread; ignored by this process.
 
 use std::mem::MaybeUninit;
 
@@ -14,5 +14,16 @@ pub fn block_all_signals() -> libc::sigset_t {
         libc::sigfillset(all.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
         before.assume_init()
+    }
+}
+
+/// Returns true if this process ignores a signal, as one does that was started by nohup(1).
+pub fn signal_is_ignored(signal: i32) -> bool {
+    // SAFETY: sigaction is plain data, and with no new action the call only writes the one in
+    // force to it.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut action) == 0
+            && action.sa_sigaction == libc::SIG_IGN
     }
 }
