@@ -1,5 +1,6 @@
 //! Lookup of the addresses that lie in one unit; state that one thread keeps from unit to unit.
 
+use super::debug_info::{DebugInfo, DwarfQuery, Found, FoundFrame};
 use super::head::Head;
 use super::lines::FileNames;
 use super::names::FunctionNames;
@@ -9,7 +10,6 @@ use super::texts::Texts;
 use super::unit_refs::{DwarfFileKind, OpenUnits, UnitRef};
 use super::units::Units;
 use super::walk::{Walk, Wanted};
-use super::{DebugInfo, DwarfQuery, Found, FoundFrame};
 use crate::frames::SourceLine;
 use gimli::{DebugInfoOffset, Dwarf, SectionId};
 use std::ops::Range;

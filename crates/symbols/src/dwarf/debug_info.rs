@@ -1,0 +1,90 @@
+//! [`DebugInfo`]: what is looked in; [`DwarfQuery`]: what for; [`Found`]: what was there.
+
+use super::sections::{Naming, NoRoom, Sections};
+use super::split::SplitFiles;
+use super::units::Units;
+use crate::frames::SourceLine;
+use crate::pages::Pages;
+use rprof_image::MemoryBudget;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+/// Debug information of one file. The bytes are kept elsewhere, and each method must be handed the
+/// same ones.
+#[derive(Debug)]
+pub(crate) struct DwarfFile {
+    pub(super) sections: Sections,
+    pub(super) units: OnceLock<Units>,
+}
+
+impl DwarfFile {
+    /// Finds the debug sections. Returns `None` if the file has none.
+    ///
+    /// # Errors
+    /// [`NoRoom`], if they do not go into `memory` once they are decompressed.
+    pub(crate) fn find(bytes: &[u8], memory: &MemoryBudget) -> Result<Option<Self>, NoRoom> {
+        let sections = Sections::find(bytes, Naming::Usual, memory)?;
+        Ok(sections.map(|sections| Self {
+            sections,
+            units: OnceLock::new(),
+        }))
+    }
+
+    /// Returns the units, which are read on first use, on up to `threads` threads.
+    pub(super) fn units(&self, bytes: &[u8], threads: usize) -> &Units {
+        self.units
+            .get_or_init(|| Units::read(&self.sections.dwarf(bytes), threads))
+    }
+}
+
+/// Details that a lookup asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DwarfQuery {
+    /// Inlined calls, and with them names of functions.
+    pub(crate) inlines: bool,
+    /// Files and lines.
+    pub(crate) lines: bool,
+}
+
+impl Default for DwarfQuery {
+    fn default() -> Self {
+        Self {
+            inlines: true,
+            lines: true,
+        }
+    }
+}
+
+/// Debug information about an address.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The function and the calls inlined at the address, outermost first. Empty if no function
+    /// covers the address.
+    pub(crate) frames: Vec<FoundFrame>,
+    /// SVMAs of the function: its contiguous range that contains the address.
+    pub(crate) range: Range<u64>,
+    /// Source line of the address itself.
+    pub(crate) line: Option<SourceLine>,
+}
+
+/// A function, or an inlined call of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FoundFrame {
+    /// Linkage name, or else the plain name; `None` for a function without either.
+    pub(crate) name: Option<Arc<str>>,
+    /// Call site of an inlined call.
+    pub(crate) call: Option<SourceLine>,
+}
+
+/// Files that complete an image, opened.
+#[derive(Clone, Copy)]
+pub(crate) struct DebugInfo<'a> {
+    /// File with the units, and its bytes.
+    pub(crate) main: (&'a DwarfFile, &'a [u8]),
+    /// Owner of these bytes.
+    pub(crate) pages: &'a dyn Pages,
+    /// Supplementary file that `dwz` made.
+    pub(crate) shared: Option<(&'a DwarfFile, &'a [u8])>,
+    /// Places of its `.dwo` and `.dwp` files.
+    pub(crate) split: &'a SplitFiles,
+}
