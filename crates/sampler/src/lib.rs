@@ -65,5 +65,6 @@ pub use options::{DrainOptions, SamplingOptions};
 pub use rprof_perf_event::{ReadError, Reading, Remedy};
 pub use scheduling::{prefer_this_thread, take_no_precedence};
 pub use session::{
-    ControlError, CpuCounts, EventCount, FinalCounts, Session, SessionBuilder, SessionError,
+    ControlAction, ControlError, CpuCounts, EventCount, FinalCounts, Session, SessionBuilder,
+    SessionError,
 };

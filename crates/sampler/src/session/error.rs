@@ -45,7 +45,7 @@ pub enum SessionError {
 #[error("cannot {action} event `{event}` on CPU {cpu}: {}", ErrnoText(*errno))]
 pub struct ControlError {
     /// Change that failed.
-    pub(super) action: Action,
+    pub action: ControlAction,
     /// The event, as it was opened.
     pub event: String,
     /// The CPU.
@@ -56,16 +56,18 @@ pub struct ControlError {
 
 /// Change of an event that is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
+pub enum ControlAction {
+    /// It was to count from then on.
     Start,
+    /// It was to count no longer.
     Stop,
 }
 
-impl fmt::Display for Action {
+impl fmt::Display for ControlAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Action::Start => "start",
-            Action::Stop => "stop",
+            ControlAction::Start => "start",
+            ControlAction::Stop => "stop",
         })
     }
 }

@@ -12,14 +12,13 @@ mod error;
 
 pub use builder::SessionBuilder;
 pub use counts::{CpuCounts, EventCount, FinalCounts};
-pub use error::{ControlError, SessionError};
+pub use error::{ControlAction, ControlError, SessionError};
 
 use crate::drain::{Batch, DrainThreads, FastDrain, Recycler, StackBases};
 use crate::inherited_filter::InheritedEventFilter;
 use crate::open::{ControlFailure, CpuEvents, Degradation, EventIds, EventSet};
 use crate::wakeup;
 use crossbeam_channel::Receiver;
-use error::Action;
 use rprof_launch::{Child, Target, TargetExitWatcher, TargetThread, WaitOutcome};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -151,7 +150,7 @@ impl Session {
     /// # Errors
     /// The first event that could not be started. All others are.
     pub fn enable(&self) -> Result<(), ControlError> {
-        self.control(Action::Start, EventSet::enable)
+        self.control(ControlAction::Start, EventSet::enable)
     }
 
     /// Stops sampling until [`enable`](Self::enable). Processes are followed all the same.
@@ -159,12 +158,12 @@ impl Session {
     /// # Errors
     /// The first event that could not be stopped. All others are.
     pub fn disable(&self) -> Result<(), ControlError> {
-        self.control(Action::Stop, EventSet::disable)
+        self.control(ControlAction::Stop, EventSet::disable)
     }
 
     fn control(
         &self,
-        action: Action,
+        action: ControlAction,
         call: impl Fn(&EventSet) -> Result<(), ControlFailure>,
     ) -> Result<(), ControlError> {
         // Every set is called, also after a failure.
