@@ -13,7 +13,9 @@ use rprof_parallel::map_ranges;
 use rprof_profile::{AggregatedStack, FunctionId, Profile, WeighBy};
 use rustc_hash::FxHashMap;
 
-use crate::names::{CleanName, CleanNames};
+pub use crate::frame_text::frame_name;
+use crate::frame_text::{is_java, java_name, thread_name};
+use crate::names::CleanNames;
 
 /// The folded stacks of one event, each once, in the order of their text.
 ///
@@ -309,64 +311,6 @@ pub fn write(
     Ok(())
 }
 
-/// Returns a thread's name as the first frame: without spaces, which would end the
-/// stack for some readers, and without separators.
-fn thread_name(comm: &CleanName<'_>) -> String {
-    comm.replace(' ', "_").replace(';', ":")
-}
-
-/// Returns the name of a function as a frame. One without a name is called after its object,
-/// in brackets. One that was read from folded text is a frame already.
-pub fn frame_name(profile: &Profile, id: FunctionId) -> String {
-    let names = CleanNames::new(profile);
-    if let Some(name) = names.function(id) {
-        if profile.is_folded {
-            return name.into_owned();
-        }
-        return without_parameters(&name).replace(';', ":");
-    }
-    let object = profile.function(id).object;
-    match &*names.object(object) {
-        "[unknown]" | "" => "[unknown]".into(),
-        _ => format!("[{}]", names.object_base(object).replace(';', ":")),
-    }
-}
-
-fn is_java(comm: &str) -> bool {
-    comm.starts_with("java")
-}
-
-/// Java's own spelling of a class begins with `L`.
-fn java_name(name: &str) -> &str {
-    match name.strip_prefix('L') {
-        Some(rest) if name.contains('/') => rest,
-        _ => name,
-    }
-}
-
-/// Cuts off a list of parameters, if the name has one: what begins at the first
-/// `(` outside of brackets. Kept are Go's receivers, `.(*T).Method`, and C++'s
-/// `(anonymous namespace)`.
-fn without_parameters(name: &str) -> &str {
-    let mut depth = 0i32;
-    for (at, c) in name.char_indices() {
-        match c {
-            '<' | '{' | '[' => depth += 1,
-            '>' | '}' | ']' | ')' => depth -= 1,
-            '(' => {
-                let keep =
-                    name[..at].ends_with('.') || name[at..].starts_with("(anonymous namespace)");
-                if depth == 0 && !keep {
-                    return &name[..at];
-                }
-                depth += 1;
-            }
-            _ => {}
-        }
-    }
-    name
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -411,38 +355,5 @@ mod tests {
             .map(|(stack, weight)| format!("{stack} {weight}"))
             .collect();
         assert_eq!(lines, expected);
-    }
-
-    #[test]
-    fn parameters_go_and_what_looks_like_them_stays() {
-        for (name, expected) in [
-            ("main", "main"),
-            ("Foo::bar(int, char const*) const", "Foo::bar"),
-            ("net/http.(*Client).Do", "net/http.(*Client).Do"),
-            (
-                "(anonymous namespace)::run(int)",
-                "(anonymous namespace)::run",
-            ),
-            (
-                "std::function<void (int)>::operator()(int) const",
-                "std::function<void (int)>::operator",
-            ),
-            ("<impl Fn(A) for B>::call", "<impl Fn(A) for B>::call"),
-            (
-                "{lambda(int)#1}::operator()(int) const",
-                "{lambda(int)#1}::operator",
-            ),
-        ] {
-            assert_eq!(without_parameters(name), expected);
-        }
-        assert_eq!(
-            java_name("Ljava/lang/String:.length"),
-            "java/lang/String:.length"
-        );
-        assert_eq!(java_name("Loop"), "Loop");
-        assert_eq!(
-            thread_name(&CleanName::new("Web Content;x")),
-            "Web_Content:x"
-        );
     }
 }

@@ -47,6 +47,7 @@ pub mod clean;
 pub mod csv;
 pub mod folded;
 pub mod formats;
+mod frame_text;
 pub mod json;
 pub mod names;
 pub mod options;

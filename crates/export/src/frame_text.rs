@@ -1,0 +1,131 @@
+//! Names of functions and threads as frames of folded stacks.
+
+use rprof_profile::{FunctionId, Profile};
+
+use crate::names::{CleanName, CleanNames};
+
+/// Returns a thread's name as the first frame: without spaces, which would end the
+/// stack for some readers, and without separators.
+pub(crate) fn thread_name(comm: &CleanName<'_>) -> String {
+    comm.replace(' ', "_").replace(';', ":")
+}
+
+/// Returns the name of a function as a frame. One without a name is called after its object,
+/// in brackets. One that was read from folded text is a frame already.
+pub fn frame_name(profile: &Profile, id: FunctionId) -> String {
+    let names = CleanNames::new(profile);
+    if let Some(name) = names.function(id) {
+        if profile.is_folded {
+            return name.into_owned();
+        }
+        return without_count(without_parameters(&name).replace(';', ":"));
+    }
+    let object = profile.function(id).object;
+    match &*names.object(object) {
+        "[unknown]" | "" => "[unknown]".into(),
+        _ => format!("[{}]", names.object_base(object).replace(';', ":")),
+    }
+}
+
+/// Returns a name that does not end like a count: ` 12` or ` 1.5` at the end of a leaf, with the weight behind
+/// it, would be the first of two weights to flamegraph.pl and inferno, which read differences of two
+/// recordings so.
+fn without_count(mut name: String) -> String {
+    let number = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    if let Some(before) = number.strip_suffix(char::is_whitespace)
+        && number.len() < name.len()
+    {
+        let space = before.len()..number.len();
+        name.replace_range(space, "_");
+    }
+    name
+}
+
+/// Returns true if a thread of this name runs Java, as far as stackcollapse-perf.pl can tell.
+pub(crate) fn is_java(comm: &str) -> bool {
+    comm.starts_with("java")
+}
+
+/// Java's own spelling of a class begins with `L`.
+pub(crate) fn java_name(name: &str) -> &str {
+    match name.strip_prefix('L') {
+        Some(rest) if name.contains('/') => rest,
+        _ => name,
+    }
+}
+
+/// Cuts off a list of parameters, if the name has one: what begins at the first
+/// `(` outside of brackets. Kept are Go's receivers, `.(*T).Method`, and C++'s
+/// `(anonymous namespace)`.
+fn without_parameters(name: &str) -> &str {
+    let mut depth = 0i32;
+    for (at, c) in name.char_indices() {
+        match c {
+            '<' | '{' | '[' => depth += 1,
+            '>' | '}' | ']' | ')' => depth -= 1,
+            '(' => {
+                let keep =
+                    name[..at].ends_with('.') || name[at..].starts_with("(anonymous namespace)");
+                if depth == 0 && !keep {
+                    return &name[..at];
+                }
+                depth += 1;
+            }
+            _ => {}
+        }
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_go_and_what_looks_like_them_stays() {
+        for (name, expected) in [
+            ("main", "main"),
+            ("Foo::bar(int, char const*) const", "Foo::bar"),
+            ("net/http.(*Client).Do", "net/http.(*Client).Do"),
+            (
+                "(anonymous namespace)::run(int)",
+                "(anonymous namespace)::run",
+            ),
+            (
+                "std::function<void (int)>::operator()(int) const",
+                "std::function<void (int)>::operator",
+            ),
+            ("<impl Fn(A) for B>::call", "<impl Fn(A) for B>::call"),
+            (
+                "{lambda(int)#1}::operator()(int) const",
+                "{lambda(int)#1}::operator",
+            ),
+        ] {
+            assert_eq!(without_parameters(name), expected);
+        }
+        assert_eq!(
+            java_name("Ljava/lang/String:.length"),
+            "java/lang/String:.length"
+        );
+        assert_eq!(java_name("Loop"), "Loop");
+        assert_eq!(
+            thread_name(&CleanName::new("Web Content;x")),
+            "Web_Content:x"
+        );
+    }
+
+    #[test]
+    fn no_name_ends_like_a_count() {
+        for (name, shown) in [
+            ("f 12", "f_12"),
+            ("f 1.5", "f_1.5"),
+            ("f  7", "f _7"),
+            ("12", "12"),
+            ("f12", "f12"),
+            ("f 12 g", "f 12 g"),
+            ("f ", "f "),
+        ] {
+            assert_eq!(without_count(name.into()), shown);
+        }
+    }
+}
