@@ -86,6 +86,40 @@ fn report_goes_through_a_pager_on_a_terminal_only() {
         .prints("missing");
 }
 
+/// The first screen shows where the time went, in rows that do not break.
+#[test]
+fn report_on_a_terminal_fits_it_and_begins_with_the_hottest() {
+    needs!(PerfEvents, Terminal);
+    let here = recorded();
+    let on_terminal = |columns: usize, words: &str| {
+        let rprof = env!("CARGO_BIN_EXE_rprof");
+        let inner = format!("stty cols {columns} rows 24; {rprof} report {words}");
+        let script = here.command("script").arg("-qec").arg(inner);
+        script.arg("/dev/null").run().exits(0).out()
+    };
+    let is_row = |line: &&str| line.contains('%') && !line.starts_with('#');
+    let width = |line: &str| line.trim_end().chars().count();
+    let plain = here.rprof("report").ok();
+    let all = plain.out().lines().filter(is_row).count();
+    let narrow = on_terminal(60, "--color never -n 2");
+    let rows: Vec<_> = narrow.lines().filter(is_row).collect();
+    assert_eq!(rows.len(), 2, "{narrow}");
+    assert!(rows.iter().all(|row| width(row) <= 60), "{narrow}");
+    let hottest: Vec<_> = (rows.iter())
+        .filter_map(|row| row.split_whitespace().nth(3))
+        .collect();
+    assert!(hottest.contains(&"work_left"), "{narrow}");
+    let last = narrow.lines().last().unwrap_or_default().trim_end();
+    let rest = format!("… {} more (-n 0 for all)", all - 2);
+    assert_eq!(last, rest, "{narrow}");
+    assert!(!narrow.contains("/threads"), "{narrow}");
+    assert!(on_terminal(60, "--wide").contains("/threads"));
+    let everything = on_terminal(60, "-n 0 --color never");
+    assert_eq!(everything.lines().filter(is_row).count(), all);
+    // Pipes get what they always got.
+    assert!(plain.out().contains("/threads") && !plain.out().contains(" more ("));
+}
+
 #[test]
 fn report_shares_add_up() {
     needs!(PerfEvents);

@@ -11,7 +11,7 @@ use rprof_profile::Profile;
 
 use crate::names::CleanNames;
 use crate::options::ReportOptions;
-use crate::rows::{percent, rows};
+use crate::rows::{ReportRows, percent, rows};
 
 /// Writes the rows of every event that has samples.
 ///
@@ -36,7 +36,7 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     let names = CleanNames::new(profile);
     for index in 0..profile.events.len() {
         let event = names.event(index);
-        let (whole, rows) = rows(profile, index, &options.rows);
+        let ReportRows { whole, rows, .. } = rows(profile, index, &options.rows);
         for row in rows {
             let number = |n: Option<i32>| n.map_or(String::new(), |n| n.to_string());
             csv.write_record([

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::names::{CleanName, CleanNames};
 use crate::options::ReportOptions;
-use crate::rows::{ReportRow, rows};
+use crate::rows::{ReportRow, ReportRows, rows};
 
 #[derive(Serialize)]
 struct Report<'p> {
@@ -83,10 +83,10 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     let events = (profile.events.iter().enumerate())
         .filter(|(_, event)| event.samples > 0 || none)
         .map(|(index, event)| {
-            let (weight_total, rows) = rows(profile, index, &options.rows);
+            let ReportRows { whole, rows, .. } = rows(profile, index, &options.rows);
             Event {
                 name: names.event(index),
-                weight_total,
+                weight_total: whole,
                 samples: event.samples,
                 lost: event.lost,
                 rows: (rows.into_iter())

@@ -8,6 +8,7 @@
 //! | [`options`], [`rows`] | the options and rows that reports have in common |
 //! | [`verdict`] | [`Finding`](verdict::Finding): the quality verdict in words |
 //! | [`names`], [`clean`] | names made safe to show |
+//! | [`generics`] | names without their generic arguments |
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -48,6 +49,7 @@ pub mod csv;
 pub mod folded;
 pub mod formats;
 mod frame_text;
+pub mod generics;
 pub mod json;
 pub mod names;
 pub mod options;

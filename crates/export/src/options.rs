@@ -12,6 +12,12 @@ pub struct ReportOptions {
     pub color: bool,
     /// Leave out everything above the rows.
     pub bare: bool,
+    /// Width of the terminal that a table is for, in characters: objects are shown by file name,
+    /// and long names shortened, so that no row is wider. `None` shows names in full.
+    pub width: Option<usize>,
+    /// Words the last line of a table from which the limit left out this many rows. `None` leaves
+    /// the line out.
+    pub rest: Option<fn(usize) -> String>,
     /// Words a finding of the quality verdict: `Display`, or what names a program's own options.
     pub wording: fn(&Finding) -> String,
 }
@@ -22,6 +28,8 @@ impl Default for ReportOptions {
             rows: RowOptions::default(),
             color: false,
             bare: false,
+            width: None,
+            rest: None,
             wording: Finding::to_string,
         }
     }

@@ -46,25 +46,34 @@ pub struct ReportRow<'p> {
     pub top: TopRow,
 }
 
-/// Returns the weight of all samples of an event, of which the rows have shares, and the rows.
-pub fn rows<'p>(
-    profile: &'p Profile,
-    event: usize,
-    options: &RowOptions,
-) -> (u64, Vec<ReportRow<'p>>) {
+/// Rows of one event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReportRows<'p> {
+    /// Weight of all samples of the event, of which the rows have shares.
+    pub whole: u64,
+    /// Rows, the heaviest first.
+    pub rows: Vec<ReportRow<'p>>,
+    /// Number of rows left out because of [`RowOptions::limit`].
+    pub left_out: usize,
+}
+
+/// Makes the rows of an event.
+pub fn rows<'p>(profile: &'p Profile, event: usize, options: &RowOptions) -> ReportRows<'p> {
     let names = CleanNames::new(profile);
     let mut top = TopFunctions::of(profile, event, options.weight, options.keys);
     top.sort(options.by_total);
     let whole = top.weight_total;
+    top.rows.retain(|row| {
+        let weight = match options.by_total {
+            true => row.total_weight,
+            false => row.self_weight,
+        };
+        percent(weight, whole) >= options.percent_limit
+    });
+    let shown = options.limit.unwrap_or(usize::MAX).min(top.rows.len());
+    let left_out = top.rows.len() - shown;
+    top.rows.truncate(shown);
     let rows = (top.rows.into_iter())
-        .filter(|row| {
-            let weight = match options.by_total {
-                true => row.total_weight,
-                false => row.self_weight,
-            };
-            percent(weight, whole) >= options.percent_limit
-        })
-        .take(options.limit.unwrap_or(usize::MAX))
         .map(|top| ReportRow {
             comm: top.key.comm.map(|comm| names.comm(comm)),
             symbol: (top.key.function)
@@ -77,7 +86,11 @@ pub fn rows<'p>(
             top,
         })
         .collect();
-    (whole, rows)
+    ReportRows {
+        whole,
+        rows,
+        left_out,
+    }
 }
 
 /// Returns a share in percent; 0 of nothing.

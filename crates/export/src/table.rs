@@ -1,13 +1,16 @@
 //! The top functions as text.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use rprof_profile::Profile;
 
+use crate::clean::shorten;
+use crate::generics::elide_arguments;
 use crate::names::CleanNames;
 use crate::options::ReportOptions;
-use crate::rows::{ReportRow, percent, rows};
+use crate::rows::{ReportRow, ReportRows, percent, rows};
 use crate::verdict;
 
 /// Writes a table for each event that has samples, with what was recorded and
@@ -61,16 +64,20 @@ fn write_event(
     options: &ReportOptions,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let (whole, rows) = rows(profile, event, &options.rows);
-    let columns = columns(&rows);
+    let ReportRows {
+        whole,
+        rows,
+        left_out,
+    } = rows(profile, event, &options.rows);
+    let columns = columns(&rows, options.width);
     if !options.bare {
         write!(out, "# {:>6} {:>8} {:>9}", "self", "total", "samples")?;
-        for (i, (heading, width, _)) in columns.iter().enumerate() {
-            put_column(out, heading, *width, i + 1 == columns.len())?;
+        for (i, column) in columns.iter().enumerate() {
+            put_column(out, column.heading, column.width, i + 1 == columns.len())?;
         }
         writeln!(out)?;
     }
-    for row in &rows {
+    for (index, row) in rows.iter().enumerate() {
         let share = |weight| percent(weight, whole);
         let (own, total) = (share(row.top.self_weight), share(row.top.total_weight));
         let painted = |share| painted(share, options.color);
@@ -81,45 +88,111 @@ fn write_event(
             painted(total),
             row.top.self_samples
         )?;
-        for (i, (_, width, text)) in columns.iter().enumerate() {
-            put_column(
-                out,
-                &text(row).unwrap_or_default(),
-                *width,
-                i + 1 == columns.len(),
-            )?;
+        for (i, column) in columns.iter().enumerate() {
+            let text = column.texts.get(index).map_or("", |text| text);
+            put_column(out, text, column.width, i + 1 == columns.len())?;
         }
         writeln!(out)?;
     }
-    Ok(())
+    match options.rest {
+        Some(rest) if left_out > 0 => writeln!(out, "{}", rest(left_out)),
+        _ => Ok(()),
+    }
 }
 
-type Text = fn(&ReportRow<'_>) -> Option<String>;
+/// Characters before the first column of names: two shares and the number of samples.
+const FIGURES: usize = 27;
 
-/// Returns the columns that the rows have: heading, width, text.
-fn columns(rows: &[ReportRow<'_>]) -> Vec<(&'static str, usize, Text)> {
-    let all: [(&str, Text); 6] = [
-        ("comm", |r| r.comm.as_deref().map(str::to_owned)),
-        ("pid", |r| r.top.key.pid.map(|p| p.to_string())),
-        ("tid", |r| r.top.key.tid.map(|t| t.to_string())),
+/// A column of names.
+struct Column<'r> {
+    heading: &'static str,
+    width: usize,
+    /// Text of each row.
+    texts: Vec<Cow<'r, str>>,
+}
+
+type Text = for<'r> fn(&'r ReportRow<'_>) -> Option<Cow<'r, str>>;
+
+/// Returns the columns that the rows have, no wider together than fits into `width`.
+fn columns<'r>(rows: &'r [ReportRow<'_>], width: Option<usize>) -> Vec<Column<'r>> {
+    let object: Text = match width {
+        Some(_) => |r| r.object.as_deref().map(|name| base_name(name).into()),
+        None => |r| r.object.as_deref().map(Cow::from),
+    };
+    let all: [(&'static str, Text); 6] = [
+        ("comm", |r| r.comm.as_deref().map(Cow::from)),
+        ("pid", |r| r.top.key.pid.map(|p| p.to_string().into())),
+        ("tid", |r| r.top.key.tid.map(|t| t.to_string().into())),
         ("source:line", |r| {
-            r.line.as_deref().map(|line| base_name(line).into())
+            r.line.as_deref().map(|line| last_folder(line).into())
         }),
-        ("symbol", |r| r.symbol.as_deref().map(str::to_owned)),
-        ("object", |r| r.object.as_deref().map(str::to_owned)),
+        ("symbol", |r| r.symbol.as_deref().map(Cow::from)),
+        ("object", object),
     ];
-    all.into_iter()
+    let mut columns: Vec<Column<'r>> = (all.into_iter())
         .filter_map(|(heading, text)| {
-            // A name of a thousand characters must not push the next column away.
-            let widths = rows.iter().filter_map(text).map(|t| t.chars().count());
-            Some((heading, widths.max()?.clamp(heading.len(), 80), text))
+            let mut any = false;
+            let texts: Vec<_> = (rows.iter())
+                .map(|row| text(row).inspect(|_| any = true).unwrap_or_default())
+                .collect();
+            let widest = texts.iter().map(|text| text.chars().count()).max()?;
+            any.then_some(Column {
+                heading,
+                width: widest.max(heading.len()),
+                texts,
+            })
         })
-        .collect()
+        .collect();
+    match width {
+        Some(width) => fit_columns(&mut columns, width.saturating_sub(FIGURES)),
+        // A name of a thousand characters must not push the next column away.
+        None => columns.iter_mut().for_each(|c| c.width = c.width.min(80)),
+    }
+    columns
 }
 
-/// Leaves out the folders of a path, as perf does.
-fn base_name(line: &str) -> &str {
-    line.rsplit('/').next().unwrap_or(line)
+/// Narrows columns until they fit into `room`, and shortens their texts. Functions, or what stands in
+/// the last column, get what the others leave; of these none takes more than a quarter.
+fn fit_columns(columns: &mut [Column<'_>], room: usize) {
+    const GAP: usize = 2;
+    /// Width below which a name says nothing.
+    const LEAST: usize = 12;
+    let room = room.saturating_sub(GAP * columns.len());
+    if columns.iter().map(|c| c.width).sum::<usize>() <= room {
+        return;
+    }
+    let symbol = columns.iter().position(|c| c.heading == "symbol");
+    let rest = symbol.unwrap_or(columns.len().saturating_sub(1));
+    let mut left = room;
+    for (_, column) in columns.iter_mut().enumerate().filter(|(i, _)| *i != rest) {
+        column.width = column.width.min((room / 4).max(LEAST));
+        left = left.saturating_sub(column.width);
+    }
+    if let Some(column) = columns.get_mut(rest) {
+        column.width = column.width.min(left.max(LEAST));
+    }
+    for column in columns {
+        for text in &mut column.texts {
+            if text.chars().count() > column.width {
+                let elided = match column.heading {
+                    "symbol" => elide_arguments(text),
+                    _ => Cow::Borrowed(&**text),
+                };
+                *text = Cow::Owned(shorten(&elided, column.width).into_owned());
+            }
+        }
+    }
+}
+
+/// Leaves out the folders of a path.
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Leaves out the folders of a path but the last: many files are called `mod.rs`.
+fn last_folder(path: &str) -> &str {
+    let mut slashes = path.rmatch_indices('/').map(|(at, _)| at);
+    slashes.nth(1).map_or(path, |at| &path[at + 1..])
 }
 
 fn put_column(out: &mut dyn Write, text: &str, width: usize, last: bool) -> io::Result<()> {
@@ -140,5 +213,89 @@ fn painted(share: f64, color: bool) -> String {
     match color {
         true => format!("{style}{text}{style:#}"),
         false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clean::clean;
+    use crate::options::ReportOptions;
+    use crate::rows::RowOptions;
+    use rprof_profile::{Keys, ProfileBuilder, WeightUnit};
+
+    fn table(names: &[(&str, &str)], options: &ReportOptions) -> String {
+        let mut builder = ProfileBuilder::new();
+        let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
+        let thread = builder.intern_thread_name("t");
+        for (i, (name, object)) in names.iter().enumerate() {
+            let object = builder.intern_object(object);
+            let function = builder.intern_function(Ok(name), object);
+            let stack = builder.intern_stack(&[function.into()]);
+            builder.add_samples(event, thread, stack, 1, 1000 - i as u64);
+        }
+        let mut out = Vec::new();
+        write(&builder.finish(), options, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn rows_fit_into_the_width() {
+        let long = "x".repeat(900);
+        let templates = format!("std::unordered_map<{long}>::find_in_bucket");
+        let names = [
+            (&*templates, "/usr/lib/x86_64-linux-gnu/libc.so.6"),
+            (&*long, &*long),
+            ("main", "/usr/bin/a"),
+        ];
+        for width in [60, 80, 100, 200] {
+            let options = ReportOptions {
+                width: Some(width),
+                bare: true,
+                ..ReportOptions::default()
+            };
+            let text = table(&names, &options);
+            for row in text.lines() {
+                assert!(row.chars().count() <= width, "{width}: {row}");
+            }
+            assert!(
+                text.contains("…") && text.contains("  libc.so.6\n"),
+                "{text}"
+            );
+            let fits = width >= 80;
+            assert_eq!(fits, text.contains("std::unordered_map<…>::find_in_bucket"));
+        }
+        // Nothing is cut where nobody asked for it.
+        let options = ReportOptions::default();
+        let text = table(&names, &options);
+        assert!(text.contains(&*clean(&templates)) && text.contains("/usr/lib/"));
+    }
+
+    #[test]
+    fn rows_beyond_the_limit_are_counted() {
+        let options = |limit, rest| ReportOptions {
+            rows: RowOptions {
+                limit: Some(limit),
+                keys: Keys::FUNCTIONS,
+                ..RowOptions::default()
+            },
+            rest,
+            ..ReportOptions::default()
+        };
+        let rest: fn(usize) -> String = |n| format!("and {n} more");
+        let names = [("a", "o"), ("b", "o"), ("c", "o")];
+        assert!(table(&names, &options(1, Some(rest))).ends_with("a       o\nand 2 more\n"));
+        assert!(!table(&names, &options(3, Some(rest))).contains("more"));
+        assert!(!table(&names, &options(1, None)).contains("more"));
+    }
+
+    #[test]
+    fn lines_have_the_folder_of_their_file() {
+        assert_eq!(
+            last_folder("/rustc/core/src/str/mod.rs:12"),
+            "str/mod.rs:12"
+        );
+        assert_eq!(last_folder("a/b.c:1"), "a/b.c:1");
+        assert_eq!(last_folder("??:0"), "??:0");
     }
 }

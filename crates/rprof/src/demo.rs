@@ -22,11 +22,11 @@ use crate::input::open;
 use crate::messages::say;
 use crate::output::{Output, write_to};
 use crate::record::{Destination, Job, record};
-use crate::remedies;
 use crate::report::wants_color;
 use crate::summary::print_summary;
 use crate::watching::Times;
 use crate::workload::SHARES;
+use crate::{remedies, terminal};
 
 pub(crate) fn run(args: &DemoArgs) -> Outcome {
     let output = Output::prepare(&args.output)?;
@@ -69,6 +69,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
                 ..RowOptions::default()
             },
             color: wants_color(Color::Auto),
+            width: terminal::width(),
             wording: remedies::of_finding,
             ..ReportOptions::default()
         };

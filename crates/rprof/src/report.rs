@@ -1,14 +1,16 @@
 //! `rprof report`.
 
+use std::io::{self, IsTerminal};
+
 use rprof_export::{ReportOptions, RowOptions};
 use rprof_profile::Keys;
 
 use crate::Outcome;
-use crate::cli::{Color, ReportArgs, RowArgs, SortKey};
+use crate::cli::{Color, ReportArgs, SortKey};
 use crate::input::warn;
 use crate::messages::Failure;
 use crate::pager::show;
-use crate::remedies;
+use crate::{remedies, terminal};
 
 pub(crate) fn run(args: &ReportArgs) -> Outcome {
     if args.call_graph.is_some() {
@@ -19,11 +21,12 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     let keys = keys(&args.rows.sort);
     let profile = args.input.profile(&keys)?;
     warn(&profile, args.input.quiet || args.format.shows_warnings);
+    let is_terminal = io::stdout().is_terminal();
     let rows = RowOptions {
         weight: args.input.filter.weight(),
-        by_total: by_total(&args.rows, profile.has_callchains),
+        by_total: by_total(args, profile.has_callchains),
         percent_limit: args.rows.percent_limit,
-        limit: args.rows.limit,
+        limit: limit(args),
         // Folded text has no objects to tell functions apart by.
         keys: Keys {
             object: keys.object && !profile.is_folded,
@@ -34,19 +37,38 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
         rows,
         color: wants_color(args.color),
         bare: args.input.quiet,
+        width: terminal::width().filter(|_| !args.rows.wide),
+        rest: is_terminal.then_some(|left_out| format!("… {left_out} more (-n 0 for all)")),
         wording: remedies::of_finding,
     };
     show(|out| Ok((args.format.write)(&profile, &options, out)?))?;
     Ok(0)
 }
 
-/// Returns whether rows are sorted by total: as the flags say, or as in perf if there are stacks.
-fn by_total(args: &RowArgs, has_callchains: bool) -> bool {
-    match (args.children, args.no_children) {
+/// Returns whether rows are sorted by total: as the flags say, else by self where people read, and in the
+/// order that json and csv have had from the beginning.
+fn by_total(args: &ReportArgs, has_callchains: bool) -> bool {
+    match (args.rows.children, args.rows.no_children) {
         (true, _) => true,
         (_, true) => false,
-        _ => has_callchains,
+        _ => has_callchains && !is_for_people(args),
     }
+}
+
+/// Rows that a table has on a terminal, unless told otherwise.
+const ROWS_ON_TERMINAL: usize = 30;
+
+/// Returns the most rows to show. A pipe gets all of them.
+fn limit(args: &ReportArgs) -> Option<usize> {
+    match args.rows.limit {
+        Some(0) => None,
+        Some(limit) => Some(limit),
+        None => (is_for_people(args) && io::stdout().is_terminal()).then_some(ROWS_ON_TERMINAL),
+    }
+}
+
+fn is_for_people(args: &ReportArgs) -> bool {
+    args.format.shows_warnings
 }
 
 fn keys(sort: &[SortKey]) -> Keys {
@@ -67,7 +89,7 @@ pub(crate) fn wants_color(color: Color) -> bool {
         Color::Always => true,
         Color::Never => false,
         Color::Auto => {
-            anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never
+            anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
         }
     }
 }

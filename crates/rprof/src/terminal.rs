@@ -1,6 +1,13 @@
-//! Terminal settings, restored after a command that was killed, as by a shell.
+//! The terminal: its width, and its settings, restored after a command that was killed, as by a shell.
 
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr};
+
+/// Returns the width of the terminal that standard output is, in characters; `None` if it is none, or does
+/// not tell.
+pub(crate) fn width() -> Option<usize> {
+    let size = tcgetwinsize(rustix::stdio::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
+}
 
 /// Settings of the terminal when the command was started.
 ///

@@ -32,8 +32,8 @@ pub(crate) use list::ListArgs;
 pub(crate) use pages::{CompletionsArgs, ManArgs};
 pub(crate) use parsing::command;
 pub(crate) use reading::{
-    CollapseArgs, Color, FilterArgs, HeaderArgs, HeaderFormat, InputArgs, ReportArgs, RowArgs,
-    ScriptArgs, SortKey, WeightArg,
+    CollapseArgs, Color, FilterArgs, HeaderArgs, HeaderFormat, InputArgs, ReportArgs, ScriptArgs,
+    SortKey, WeightArg,
 };
 pub(crate) use record::{DUMP_BYTES, OutputArgs, RecordArgs, SamplingArgs};
 pub(crate) use symbols::{DemangleArg, SymbolArgs};

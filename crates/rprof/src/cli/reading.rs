@@ -132,11 +132,11 @@ pub(crate) struct RowArgs {
     )]
     pub(crate) sort: Vec<SortKey>,
 
-    /// Sort by total: time in the function and in those it called [default with call stacks]
+    /// Sort by total: time in the function and in those it called
     #[arg(long, overrides_with = "no_children")]
     pub(crate) children: bool,
 
-    /// Sort by self: time in the function itself [default without]
+    /// Sort by self: time in the function itself [default; json and csv with call stacks: --children]
     #[arg(long, overrides_with = "children")]
     pub(crate) no_children: bool,
 
@@ -144,9 +144,13 @@ pub(crate) struct RowArgs {
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = values::percent)]
     pub(crate) percent_limit: f64,
 
-    /// Show at most N rows
+    /// Show at most N rows, 0 for all [default: 30 on a terminal, all elsewhere]
     #[arg(short = 'n', long = "rows", value_name = "N")]
     pub(crate) limit: Option<usize>,
+
+    /// Show names and paths in full on a terminal, not fitted to its width
+    #[arg(long)]
+    pub(crate) wide: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

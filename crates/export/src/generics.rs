@@ -1,0 +1,120 @@
+//! Names of functions without their generic arguments.
+
+use std::borrow::Cow;
+
+/// Returns the name with `<…>` in place of each list of generic arguments, of C++, Rust and others.
+///
+/// Brackets of operators (`operator<`, `->`) stay, and so do those of Rust's qualified paths, of
+/// which the inside is the name itself: `<Vec<u8> as Clone>::clone` becomes
+/// `<Vec<…> as Clone>::clone`. A name with brackets that do not pair is returned as it is.
+pub fn elide_arguments(name: &str) -> Cow<'_, str> {
+    if !name.contains('<') {
+        return Cow::Borrowed(name);
+    }
+    let mut out = String::with_capacity(name.len());
+    // For each open bracket, whether its inside is left out.
+    let mut open: Vec<bool> = Vec::new();
+    let mut rest = name;
+    let mut before = None;
+    while let Some(c) = rest.chars().next() {
+        let hidden = open.last().is_some_and(|hides| *hides);
+        let operator = match before.is_some_and(is_of_word) {
+            true => None,
+            false => OPERATORS.iter().find(|text| rest.starts_with(**text)),
+        };
+        let taken = match (operator, c) {
+            (Some(operator), _) => operator.len(),
+            (None, '-' | '=') if rest[1..].starts_with('>') => 2,
+            (None, c) => c.len_utf8(),
+        };
+        let (token, after) = rest.split_at(taken);
+        match token {
+            "<" => {
+                // `slice::<impl [T]>::sort`, as Rust has it, is a path as well.
+                let is_path = after.starts_with("impl ");
+                let is_list = before.is_some_and(|c| is_of_word(c) || matches!(c, ':' | '>'));
+                let is_list = is_list && !is_path;
+                if !hidden {
+                    out.push_str(if is_list { "<…" } else { "<" });
+                }
+                open.push(hidden || is_list);
+            }
+            ">" => match open.pop() {
+                None => return Cow::Borrowed(name),
+                // Hidden with the list around it.
+                Some(_) if open.last().is_some_and(|hides| *hides) => {}
+                Some(_) => out.push('>'),
+            },
+            token if !hidden => out.push_str(token),
+            _ => {}
+        }
+        before = token.chars().next_back();
+        rest = after;
+    }
+    match open.is_empty() {
+        true => Cow::Owned(out),
+        false => Cow::Borrowed(name),
+    }
+}
+
+/// Operators of C++ with brackets in their names, the longest first.
+const OPERATORS: [&str; 10] = [
+    "operator<=>",
+    "operator<<=",
+    "operator>>=",
+    "operator->*",
+    "operator<<",
+    "operator>>",
+    "operator<=",
+    "operator>=",
+    "operator<",
+    "operator>",
+];
+
+/// Returns true for characters of identifiers.
+fn is_of_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '$' | '}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_go_paths_and_operators_stay() {
+        for (name, elided) in [
+            ("main", "main"),
+            (
+                "std::vector<int, std::allocator<int>>::push_back",
+                "std::vector<…>::push_back",
+            ),
+            ("std::map<int, A<B> >::find<C>", "std::map<…>::find<…>"),
+            (
+                "<alloc::vec::Vec<T> as core::clone::Clone>::clone",
+                "<alloc::vec::Vec<…> as core::clone::Clone>::clone",
+            ),
+            (
+                "core::ptr::drop_in_place::<Box<u8>>",
+                "core::ptr::drop_in_place::<…>",
+            ),
+            ("a::operator<< <int>", "a::operator<< <int>"),
+            ("operator<", "operator<"),
+            ("bool ns::operator<=><A<B>>", "bool ns::operator<=><…>"),
+            ("Iter::operator->", "Iter::operator->"),
+            ("call<fn(A) -> B>::run", "call<…>::run"),
+            (
+                "stable_sort<a::{impl#0}::f::{closure_env#0}<B>>",
+                "stable_sort<…>",
+            ),
+            (
+                "alloc::slice::<impl [T]>::sort_by_key<F>",
+                "alloc::slice::<impl [T]>::sort_by_key<…>",
+            ),
+            ("a>b", "a>b"),
+            ("a<b", "a<b"),
+            ("größe<α>::β", "größe<…>::β"),
+        ] {
+            assert_eq!(elide_arguments(name), elided, "{name}");
+        }
+    }
+}
