@@ -5,6 +5,7 @@ mod collapse;
 mod flamegraph;
 mod folded_input;
 mod header;
+mod inputs;
 mod script;
 mod shares;
 mod table;

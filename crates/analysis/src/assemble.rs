@@ -82,7 +82,7 @@ pub(crate) fn assemble(
         })
         .collect();
     for share in &shares {
-        add(&mut quality.stacks, &share.ends);
+        quality.stacks.add(&share.ends);
         for (event, amount) in events.iter_mut().zip(&share.events) {
             event.samples += amount.samples;
             event.weight = event.weight.saturating_add(amount.weight);
@@ -443,15 +443,6 @@ pub(crate) fn reaches_root<'a>(
             function.name.is_err() && next().is_some_and(is_entry)
         }
     }
-}
-
-fn add(to: &mut StackTally, more: &StackTally) {
-    to.total += more.total;
-    to.complete += more.complete;
-    to.truncated += more.truncated;
-    to.no_unwind_info += more.no_unwind_info;
-    to.other += more.other;
-    to.unwound += more.unwound;
 }
 
 /// Returns by function the number of samples that contain it, counting a sample once for each of

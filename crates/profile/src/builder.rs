@@ -120,6 +120,13 @@ impl ProfileBuilder {
         self.profile.events.len() - 1
     }
 
+    /// Adds lost records to an event, by its index.
+    pub fn add_lost(&mut self, event: usize, lost: u64) {
+        if let Some(event) = self.profile.events.get_mut(event) {
+            event.lost = event.lost.saturating_add(lost);
+        }
+    }
+
     /// Returns the id of an object of user space without a build-id.
     pub fn intern_object(&mut self, name: &str) -> ObjectId {
         self.add_object(Object {

@@ -15,6 +15,7 @@
 //! | [`mod@unit`] | [`WeightUnit`]: unit of weights |
 //! | [`filter`] | [`Filter`]: conditions on samples |
 //! | [`top`] | [`TopFunctions`]: sums by function, thread, object or line |
+//! | [`mod@merge`] | [`merge`](merge()): one profile of several |
 //! | [`quality`] | [`Quality`]: complete stacks and named frames, and reasons for the rest |
 //! | [`intern`] | [`Lists`](intern::Lists), [`Values`](intern::Values): interned lists and values |
 //!
@@ -27,6 +28,7 @@ pub mod filter;
 pub mod folded;
 pub mod frame;
 pub mod intern;
+pub mod merge;
 pub mod model;
 pub mod quality;
 pub mod samples;
@@ -40,6 +42,7 @@ pub use frame::{
     FileId, Frame, FrameAddress, FrameId, Function, FunctionId, Line, Object, ObjectId,
     StackPosition,
 };
+pub use merge::merge;
 pub use model::{EventSummary, Profile};
 pub use quality::{Quality, StackTally};
 pub use rprof_image::Reason;

@@ -24,6 +24,21 @@ pub struct StackTally {
     pub unwound: u64,
 }
 
+impl StackTally {
+    /// Adds another tally.
+    pub fn add(&mut self, more: &StackTally) {
+        self.total += more.total;
+        self.complete += more.complete;
+        self.truncated += more.truncated;
+        self.no_unwind_info += more.no_unwind_info;
+        self.other += more.other;
+        self.unwound += more.unwound;
+    }
+}
+
+/// Objects that [`Quality::worst`] names.
+const WORST: usize = 5;
+
 /// Quality of a profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quality {
@@ -63,9 +78,39 @@ impl Quality {
                 }
             }
         }
-        (quality.worst).sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.cmp(b)));
-        quality.worst.truncate(5);
+        quality.keep_worst();
         quality
+    }
+
+    /// Adds the quality of another profile. A warning that both have is kept once.
+    pub fn add(&mut self, more: &Quality) {
+        self.stacks.add(&more.stacks);
+        self.frames += more.frames;
+        self.named += more.named;
+        for (reason, count) in &more.unnamed {
+            *self.unnamed.entry(*reason).or_default() += count;
+        }
+        for (object, reason, count) in &more.worst {
+            let same =
+                |worst: &&mut (String, Reason, u64)| worst.0 == *object && worst.1 == *reason;
+            match self.worst.iter_mut().find(same) {
+                Some(known) => known.2 += count,
+                None => self.worst.push((object.clone(), *reason, *count)),
+            }
+        }
+        self.keep_worst();
+        self.lost = self.lost.saturating_add(more.lost);
+        self.throttled = self.throttled.saturating_add(more.throttled);
+        for warning in &more.warnings {
+            if !self.warnings.contains(warning) {
+                self.warnings.push(warning.clone());
+            }
+        }
+    }
+
+    fn keep_worst(&mut self) {
+        (self.worst).sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.cmp(b)));
+        self.worst.truncate(WORST);
     }
 
     /// Returns the share of frames with a name, from 0 to 1; 1 if there are no frames.

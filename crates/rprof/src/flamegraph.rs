@@ -1,7 +1,7 @@
 //! `rprof flamegraph`.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use rprof_analysis::Options;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::Outcome;
 use crate::cli::FlamegraphArgs;
-use crate::input::{Input, analyse, check_events, open, open_input, tell_others, warn};
+use crate::input::{analyse, is_input, open, read_merged, tell_if_empty, tell_others, warn};
 use crate::messages::{Failure, say};
 use crate::output::Output;
 use crate::record::{Destination, Job, record};
@@ -22,13 +22,20 @@ use crate::remedies;
 use crate::summary::print_summary;
 
 pub(crate) fn run(args: &FlamegraphArgs) -> Outcome {
-    match args.command.is_empty() && !args.target.is_given() {
-        true => from_file(args),
+    let has_target = args.target.is_given();
+    let command = args.command.iter();
+    if !has_target && !args.command.is_empty() && command.clone().all(|word| is_input(word)) {
+        // What stands where a COMMAND may be are files to draw.
+        return from_files(args, &command.map(PathBuf::from).collect::<Vec<_>>());
+    }
+    match args.command.is_empty() && !has_target {
+        true if args.input.is_empty() => from_files(args, &["perf.data".into()]),
+        true => from_files(args, &args.input),
         false => of_recording(args, Output::prepare(&args.output)?),
     }
 }
 
-fn from_file(args: &FlamegraphArgs) -> Outcome {
+fn from_files(args: &FlamegraphArgs, paths: &[PathBuf]) -> Outcome {
     if let Some(flag) = args.sampling.first_given() {
         let message = format!(
             "{flag} says how to record, and there is nothing to record: give a COMMAND (rprof flamegraph \
@@ -43,23 +50,18 @@ fn from_file(args: &FlamegraphArgs) -> Outcome {
     let filter = args.filter.filter(&events);
     let output = Output::prepare(&args.output)?;
     let quiet = args.sampling.quiet;
-    let data = match open_input(&args.input)? {
-        Input::Recording(data) => data,
-        Input::Folded(text) => {
-            let profile = text.profile(&filter, &Keys::FUNCTIONS)?;
-            warn(&profile, quiet);
-            return draw(args, output, &profile, "").map(|()| 0);
-        }
-    };
-    check_events(&data, &events)?;
     let options = Options {
         filter,
         ..Options::default()
     };
-    let profile = analyse(&data, &args.filter.symbols, &options, quiet)?;
-    warn(&profile, quiet);
-    let line = data.features().command_line().unwrap_or_default();
-    draw(args, output, &profile, &recorded_command(&line).join(" "))?;
+    let names = &args.filter.symbols;
+    let merged = read_merged(paths, names, &options, &Keys::FUNCTIONS, quiet)?;
+    warn(&merged.profile, quiet);
+    let mut commands: Vec<String> = (merged.command_lines.iter())
+        .map(|line| recorded_command(line).join(" "))
+        .collect();
+    commands.dedup();
+    draw(args, output, &merged.profile, &commands.join(", "))?;
     Ok(0)
 }
 
@@ -122,7 +124,8 @@ fn draw_recording(
         filter: args.filter.filter(&[]),
         ..Options::default()
     };
-    let profile = analyse(&data, &args.filter.symbols, &options, quiet)?;
+    let mut profile = analyse(&data, &args.filter.symbols, &options, quiet)?;
+    tell_if_empty(&mut profile, &options.filter);
     warn(&profile, quiet);
     if !quiet {
         summary.path = "a temporary file".into();

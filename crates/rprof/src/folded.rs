@@ -56,11 +56,7 @@ impl FoldedText {
             );
             return Err(Failure::with_status(2, anyhow::anyhow!(message)));
         }
-        let mut profile = read(self.text, &self.path, &filter.symbols)?;
-        if profile.main_event().is_none() && !filter.symbols.is_empty() {
-            (profile.quality.warnings).push("the filters leave no sample".to_owned());
-        }
-        Ok(profile)
+        Ok(read(self.text, &self.path, &filter.symbols)?)
     }
 
     /// Tells that a recording was wanted.

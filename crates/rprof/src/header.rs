@@ -82,18 +82,28 @@ struct Kept {
 }
 
 pub(crate) fn run(args: &HeaderArgs) -> Outcome {
-    let data = open(&args.input)?;
-    for warning in data.warnings() {
-        say(format_args!("warning: {warning}"));
+    let mut headers = Vec::new();
+    for path in args.paths() {
+        let data = open(&path)?;
+        for warning in data.warnings() {
+            say(format_args!("warning: {warning}"));
+        }
+        headers.push(header(&data));
     }
-    let header = header(&data);
     show(|out| {
-        match args.format {
-            HeaderFormat::Json => {
-                serde_json::to_writer_pretty(&mut *out, &header)?;
-                writeln!(out)?;
+        for (index, header) in headers.iter().enumerate() {
+            match args.format {
+                HeaderFormat::Json => {
+                    serde_json::to_writer_pretty(&mut *out, header)?;
+                    writeln!(out)?;
+                }
+                HeaderFormat::Text => {
+                    if index > 0 {
+                        writeln!(out)?;
+                    }
+                    write_text(header, out)?;
+                }
             }
-            HeaderFormat::Text => write_text(&header, out)?,
         }
         Ok(())
     })?;

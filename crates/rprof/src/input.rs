@@ -1,13 +1,15 @@
 //! Opening of recordings, and settings that all reading commands share.
 
+use std::ffi::{OsStr, OsString};
+use std::fs::Metadata;
 use std::io::{self, Read};
-use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use rprof_analysis::Options;
 use rprof_perfdata::PerfData;
-use rprof_profile::{Filter, Keys, Profile, WeighBy};
+use rprof_profile::{Filter, Keys, Profile, WeighBy, merge};
 use rprof_symbols::{Style, Symbolizer};
 
 use crate::cli::{DemangleArg, FilterArgs, InputArgs, SymbolArgs, WeightArg};
@@ -100,19 +102,101 @@ impl InputArgs {
         }
     }
 
-    /// Opens and analyses the recording, or reads the folded text.
+    /// Opens and analyses the recordings, or reads the folded texts, and merges them.
     pub(crate) fn profile(&self, keys: &Keys) -> Result<Profile, Failure> {
-        let data = match open_input(&self.input)? {
-            Input::Recording(data) => *data,
-            Input::Folded(text) => return text.profile(&self.filter.filter(&self.event), keys),
-        };
-        check_events(&data, &self.event)?;
-        let options = Options {
-            by_thread: keys.pid || keys.tid,
-            by_line: keys.line,
-            ..self.options()
-        };
-        analyse(&data, &self.filter.symbols, &options, self.quiet)
+        let names = &self.filter.symbols;
+        let merged = read_merged(&self.paths(), names, &self.options(), keys, self.quiet)?;
+        Ok(merged.profile)
+    }
+}
+
+/// Profile of one or several inputs.
+pub(crate) struct Merged {
+    pub(crate) profile: Profile,
+    /// Command line of each recorder, as far as it is known.
+    pub(crate) command_lines: Vec<Vec<String>>,
+}
+
+/// Reads recordings or folded stacks, and merges them.
+pub(crate) fn read_merged(
+    paths: &[PathBuf],
+    names: &SymbolArgs,
+    options: &Options,
+    keys: &Keys,
+    quiet: bool,
+) -> Result<Merged, Failure> {
+    let filter = &options.filter;
+    let (mut profiles, mut command_lines) = (Vec::new(), Vec::new());
+    for path in paths {
+        match open_input(path)? {
+            Input::Folded(text) => profiles.push(text.profile(filter, keys)?),
+            Input::Recording(data) => {
+                check_events(&data, &filter.events)?;
+                let options = Options {
+                    by_thread: keys.pid || keys.tid,
+                    by_line: keys.line,
+                    ..options.clone()
+                };
+                profiles.push(analyse(&data, names, &options, quiet)?);
+                command_lines.extend(data.features().command_line());
+            }
+        }
+    }
+    let folded = profiles.iter().filter(|profile| profile.is_folded).count();
+    if folded > 0 && folded < profiles.len() {
+        let message = "folded stacks and recordings do not merge: `rprof collapse` makes folded stacks of a \
+                       recording, which merge with others";
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    }
+    let mut profile = merge(profiles);
+    tell_if_empty(&mut profile, filter);
+    Ok(Merged {
+        profile,
+        command_lines,
+    })
+}
+
+/// Adds a warning if there is no sample and a filter.
+pub(crate) fn tell_if_empty(profile: &mut Profile, filter: &Filter) {
+    if profile.main_event().is_none() && *filter != Filter::default() {
+        (profile.quality.warnings).push("the filters leave no sample".to_owned());
+    }
+}
+
+/// Returns whether a word that stands where a command may be names a recording or folded stacks. A file that
+/// can be executed is a command, whatever it holds.
+pub(crate) fn is_recording(word: &OsStr) -> bool {
+    let path = Path::new(word);
+    let is_plain = |meta: Metadata| meta.is_file() && meta.permissions().mode() & 0o111 == 0;
+    if !std::fs::metadata(path).is_ok_and(is_plain) {
+        return false;
+    }
+    let mut start = [0; 8];
+    let file = std::fs::File::open(path);
+    let is_magic = file.is_ok_and(|mut file| file.read_exact(&mut start).is_ok())
+        && PerfData::is_magic(&start);
+    is_magic || FoldedText::open(path).is_some()
+}
+
+/// Returns whether a word that stands where a command may be names an input: a recording, folded stacks, a
+/// pipe that a shell made, or standard input.
+pub(crate) fn is_input(word: &OsStr) -> bool {
+    let is_pipe = |meta: Metadata| meta.file_type().is_fifo();
+    word == "-" || std::fs::metadata(word).is_ok_and(is_pipe) || is_recording(word)
+}
+
+/// Refuses a recording that is given as the command to record.
+pub(crate) fn refuse_recording(command: &[OsString]) -> Result<(), Failure> {
+    match command.first() {
+        Some(word) if is_recording(word) => {
+            let file = word.to_string_lossy();
+            let message = format!(
+                "{file} is a recording or folded stacks, and no command: `rprof report {file}` shows it, \
+                 `rprof flamegraph {file}` draws it (options stand before the file)"
+            );
+            Err(Failure::with_status(2, anyhow::anyhow!(message)))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -146,10 +230,7 @@ pub(crate) fn analyse(
 ) -> Result<Profile, Failure> {
     let downloads = names.downloads(quiet)?;
     let symbolizer = names.symbolizer(options.by_line, downloads.as_ref());
-    let mut profile = rprof_analysis::analyse(data, &symbolizer, options);
-    if profile.main_event().is_none() && options.filter != Filter::default() {
-        (profile.quality.warnings).push("the filters leave no sample".to_owned());
-    }
+    let profile = rprof_analysis::analyse(data, &symbolizer, options);
     if let Some(downloads) = downloads {
         downloads.print_summary();
     }

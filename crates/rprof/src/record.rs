@@ -23,6 +23,7 @@ use crate::Outcome;
 use crate::cli::{
     CallGraph, Frequency, Keep, OutputArgs, RecordArgs, SamplingArgs, SwitchAt, TargetArgs,
 };
+use crate::input::refuse_recording;
 use crate::messages::{Failure, is_broken_pipe, say};
 use crate::output::{cannot, choice};
 use crate::probes::ProgramFunctions;
@@ -70,6 +71,7 @@ impl Job {
                            that runs (-p PID, -t TID, -u USER, -G CGROUP), or the whole system (-a)";
             return Err(Failure::with_status(2, anyhow::anyhow!(message)));
         }
+        refuse_recording(command)?;
         let times = Times {
             delay: sampling.delay,
             duration: sampling.duration,

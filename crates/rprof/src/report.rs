@@ -88,8 +88,6 @@ pub(crate) fn wants_color(color: Color) -> bool {
     match color {
         Color::Always => true,
         Color::Never => false,
-        Color::Auto => {
-            anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
-        }
+        Color::Auto => anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never,
     }
 }

@@ -40,7 +40,13 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
                        each (`-F +period`); leave --weight out, or use `rprof report`";
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     }
-    let data = open(&args.input.input)?;
+    let paths = args.input.paths();
+    let [path] = &*paths else {
+        let message = "script prints one recording at a time, since the times of two do not compare; give one \
+                       FILE, or merge them with `rprof report`, `rprof collapse` or `rprof flamegraph`";
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    };
+    let data = open(path)?;
     check_events(&data, &args.input.event)?;
     let options = args.options();
     let script = Script::new(&data, &options)?;

@@ -21,9 +21,9 @@ pub(crate) struct FlamegraphArgs {
     #[arg(short, long, value_name = "FILE", default_value = "flamegraph.svg", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 
-    /// Recording or folded stacks to read, without a COMMAND; `-` is standard input
-    #[arg(short, long, value_name = "FILE", default_value = "perf.data", value_hint = ValueHint::FilePath, conflicts_with_all = ["command", "all_cpus", "processes", "threads", "cpus", "cgroups", "user"])]
-    pub(crate) input: PathBuf,
+    /// Recording or folded stacks to read, without a COMMAND; several are merged; `-` is standard input [default: perf.data]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["command", "all_cpus", "processes", "threads", "cpus", "cgroups", "user"])]
+    pub(crate) input: Vec<PathBuf>,
 
     /// Title at the top [default: the command]
     #[arg(long)]
@@ -62,7 +62,7 @@ pub(crate) struct FlamegraphArgs {
     #[command(flatten)]
     pub(crate) sampling: SamplingArgs,
 
-    /// Command to run and record, with its arguments
+    /// Command to run and record, with its arguments; or recordings and folded stacks to draw, as with -i
     #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
 }

@@ -65,9 +65,10 @@ pub(crate) fn command() -> clap::Command {
     command.mut_subcommand("script", |script| {
         script
             .mut_arg("weight", |arg| arg.hide(true).default_value(None::<&str>))
-            .mut_arg("input", |arg| {
-                arg.help("Recording to read; `-` is standard input")
+            .mut_arg("files", |arg| {
+                arg.help("Recording to print; `-` is standard input [default: perf.data]")
             })
+            .mut_arg("input", |arg| arg.help("Recording to print, as FILE"))
     })
 }
 
@@ -133,7 +134,7 @@ mod tests {
     fn letters_of_flamegraph_are_those_of_reading() {
         match parse("rprof flamegraph -i x.data --pid 7").map(|cli| cli.command) {
             Ok(Command::Flamegraph(args)) => {
-                assert_eq!(args.input, std::path::Path::new("x.data"));
+                assert_eq!(args.input, [std::path::Path::new("x.data")]);
                 assert_eq!(args.filter.pid, [7]);
                 assert!(!args.target.is_given() && !args.sampling.no_inherit);
             }

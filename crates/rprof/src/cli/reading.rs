@@ -12,9 +12,13 @@ use super::values::{self, CpuList};
 /// Recording to read, and filters on it.
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
-    /// Recording or folded stacks to read; `-` is standard input
-    #[arg(short, long, value_name = "FILE", default_value = "perf.data", value_hint = ValueHint::FilePath)]
-    pub(crate) input: PathBuf,
+    /// Recordings or folded stacks to read, several are merged; `-` is standard input [default: perf.data]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Recording or folded stacks to read, as FILE
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) input: Vec<PathBuf>,
 
     /// Do not print warnings
     #[arg(short, long)]
@@ -31,6 +35,21 @@ pub(crate) struct InputArgs {
 
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
+}
+
+impl InputArgs {
+    /// Returns the files to read, which are one at least.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        paths(&self.files, &self.input)
+    }
+}
+
+/// Returns the files given as FILE and with -i, or the default.
+pub(super) fn paths(files: &[PathBuf], input: &[PathBuf]) -> Vec<PathBuf> {
+    match [files, input].concat() {
+        none if none.is_empty() => vec!["perf.data".into()],
+        some => some,
+    }
 }
 
 /// Filters on samples. Several values of one option are alternatives.
@@ -256,13 +275,24 @@ pub(crate) struct ScriptArgs {
 /// Shows how a recording was made: machine, command, events, and build-ids of programs.
 #[derive(Debug, Args)]
 pub(crate) struct HeaderArgs {
-    /// Recording to read; `-` is standard input
-    #[arg(short, long, value_name = "FILE", default_value = "perf.data", value_hint = ValueHint::FilePath)]
-    pub(crate) input: PathBuf,
+    /// Recordings to show; `-` is standard input [default: perf.data]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Recording to show, as FILE
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) input: Vec<PathBuf>,
 
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: HeaderFormat,
+}
+
+impl HeaderArgs {
+    /// Returns the files to show, which are one at least.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        paths(&self.files, &self.input)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,0 +1,209 @@
+//! [`merge`]: one profile of several.
+
+use rustc_hash::FxHashMap;
+
+use crate::builder::ProfileBuilder;
+use crate::frame::{FileId, Frame, FrameId, Function, FunctionId, Line, Object, ObjectId};
+use crate::model::Profile;
+use crate::quality::Quality;
+use crate::samples::Thread;
+
+/// Merges profiles into one, as if one recording had all their samples.
+///
+/// Events are one if name and unit agree, functions if name and object do, objects if their names
+/// do. Weights, losses and qualities are summed up; a warning that several have is kept once.
+/// Frames keep their addresses if those of all profiles do. Single samples are dropped, since each
+/// recording has a clock of its own, and [`Profile::time`] spans all of them.
+///
+/// # Examples
+///
+/// ```
+/// use rprof_profile::{ProfileBuilder, WeightUnit, merge};
+///
+/// let one = |weight| {
+///     let mut builder = ProfileBuilder::new();
+///     let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
+///     let object = builder.intern_object("/usr/bin/sort");
+///     let main = builder.intern_function(Ok("main"), object);
+///     let thread = builder.intern_thread_name("sort");
+///     let stack = builder.intern_stack(&[main.into()]);
+///     builder.add_samples(event, thread, stack, 1, weight);
+///     builder.finish()
+/// };
+/// let both = merge(vec![one(3), one(4)]);
+/// assert_eq!((both.events.len(), both.functions.len()), (1, 1));
+/// assert_eq!((both.events[0].samples, both.events[0].weight), (2, 7));
+/// ```
+pub fn merge(mut profiles: Vec<Profile>) -> Profile {
+    if profiles.len() == 1
+        && let Some(only) = profiles.pop()
+    {
+        return only;
+    }
+    let mut builder = match profiles.iter().all(Profile::has_addresses) {
+        true => ProfileBuilder::with_addresses(),
+        false => ProfileBuilder::new(),
+    };
+    if !profiles.is_empty() && profiles.iter().all(|profile| profile.is_folded) {
+        builder = builder.folded();
+    }
+    if let Some(first) = profiles.first() {
+        builder = builder.source(&first.source);
+    }
+    let (mut merging, mut quality) = (Merging::default(), Quality::default());
+    for profile in &profiles {
+        merging.add(&mut builder, profile);
+        quality.add(&profile.quality);
+    }
+    builder.set_callchains(profiles.iter().any(|profile| profile.has_callchains));
+    let times = profiles.iter().filter_map(|profile| profile.time);
+    builder.set_time(times.reduce(|(a, b), (c, d)| (a.min(c), b.max(d))));
+    builder.finish_with_quality(quality)
+}
+
+/// Objects and events of the merged profile.
+#[derive(Default)]
+struct Merging {
+    objects: FxHashMap<(Box<str>, bool), ObjectId>,
+    /// Names, units and indices.
+    events: Vec<(String, String, usize)>,
+}
+
+impl Merging {
+    fn add(&mut self, builder: &mut ProfileBuilder, profile: &Profile) {
+        let events: Vec<usize> = (profile.events.iter())
+            .map(|event| {
+                let (name, unit) = (event.name.as_str(), event.unit.as_str());
+                let known = self.events.iter().find(|(n, u, _)| n == name && u == unit);
+                let index = known.map(|(.., index)| *index).unwrap_or_else(|| {
+                    let index = builder.add_event(name, event.unit.clone());
+                    self.events.push((name.into(), unit.into(), index));
+                    index
+                });
+                builder.add_lost(index, event.lost);
+                index
+            })
+            .collect();
+        let objects: Vec<ObjectId> = (profile.objects.iter())
+            .map(|object| self.object(builder, object))
+            .collect();
+        let files: Vec<FileId> = profile
+            .files
+            .iter()
+            .map(|f| builder.intern_file(f))
+            .collect();
+        let line = |line: Line| Line {
+            file: files[line.file.0 as usize],
+            ..line
+        };
+        let functions: Vec<FunctionId> = (profile.functions.iter())
+            .map(|function| {
+                builder.add_function(Function {
+                    name: function.name.clone(),
+                    object: objects[function.object.0 as usize],
+                    position: function.position,
+                    line: function.line.map(line),
+                })
+            })
+            .collect();
+        let comms: Vec<u32> = profile
+            .comms
+            .iter()
+            .map(|c| builder.intern_comm(c))
+            .collect();
+        let threads: Vec<_> = (profile.threads.iter())
+            .map(|thread| {
+                builder.intern_thread(Thread {
+                    comm: comms[thread.comm as usize],
+                    process_comm: thread.process_comm.map(|comm| comms[comm as usize]),
+                    ..*thread
+                })
+            })
+            .collect();
+        let mut frames: Vec<FrameId> = Vec::new();
+        for entry in &profile.aggregated {
+            frames.clear();
+            frames.extend(profile.frames(entry.stack).map(|id| {
+                let frame = profile.frame(id);
+                builder.intern_frame(Frame {
+                    function: functions[frame.function.0 as usize],
+                    line: frame.line.map(line),
+                    ..frame
+                })
+            }));
+            let stack = builder.intern_stack(&frames);
+            let thread = threads[entry.thread.0 as usize];
+            builder.add_samples(
+                events[entry.event],
+                thread,
+                stack,
+                entry.samples,
+                entry.weight,
+            );
+        }
+    }
+
+    /// Returns the object of a name, with the first build-id that is known of it.
+    fn object(&mut self, builder: &mut ProfileBuilder, object: &Object) -> ObjectId {
+        let key = (object.name.clone(), object.is_kernel);
+        *(self.objects.entry(key)).or_insert_with(|| builder.add_object(object.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::unit::WeightUnit;
+    use rprof_image::Reason;
+
+    fn profile(names: &[&str], events: &[&str], lost: u64) -> Profile {
+        let mut builder = ProfileBuilder::new();
+        let object = builder.intern_object("o");
+        let thread = builder.intern_thread_name("t");
+        let root = builder.intern_function(Ok("main"), object);
+        for event in events {
+            let event = builder.add_event(event, WeightUnit::Events);
+            for name in names {
+                let leaf = builder.intern_function(Ok(name), object);
+                let stack = builder.intern_stack(&[root.into(), leaf.into()]);
+                builder.add_samples(event, thread, stack, 2, 20);
+            }
+            builder.add_lost(event, lost);
+        }
+        let unnamed = builder.intern_function(Err(Reason::Stripped), object);
+        let stack = builder.intern_stack(&[unnamed.into()]);
+        builder.add_samples(0, thread, stack, 1, 1);
+        let mut profile = builder.finish();
+        profile.quality.lost = lost;
+        profile.quality.warnings = vec!["same".into()];
+        profile
+    }
+
+    #[test]
+    fn merged_samples_losses_and_qualities_are_summed() {
+        let both = merge(vec![
+            profile(&["f", "g"], &["a"], 3),
+            profile(&["g", "h"], &["b", "a"], 4),
+        ]);
+        let events: Vec<_> = (both.events.iter())
+            .map(|e| (&*e.name, e.samples, e.weight, e.lost))
+            .collect();
+        assert_eq!(events, [("a", 9, 81, 7), ("b", 5, 41, 4)]);
+        let stacks: std::collections::BTreeMap<String, u64> = (both.aggregated.iter())
+            .filter(|entry| entry.event == 0)
+            .map(|entry| {
+                let names = both.stack(entry.stack);
+                let names = names.map(|id| both.function(id).name.as_deref().unwrap_or("?"));
+                (names.collect::<Vec<_>>().join(";"), entry.samples)
+            })
+            .collect();
+        let expected = [("?", 1), ("main;f", 2), ("main;g", 4), ("main;h", 2)];
+        let expected = expected.map(|(name, samples)| (name.to_owned(), samples));
+        assert_eq!(stacks.into_iter().collect::<Vec<_>>(), expected);
+        let q = &both.quality;
+        assert_eq!((q.frames, q.named, q.lost), (26, 24, 7));
+        assert_eq!(q.unnamed[&Reason::Stripped], 2);
+        assert_eq!(q.worst, [("o".into(), Reason::Stripped, 2)]);
+        assert_eq!(q.warnings, ["same"]);
+    }
+}
