@@ -30,9 +30,11 @@ use namer::Namer;
 /// up names does not keep the writer waiting. Memory is linear in distinct stacks, locations and
 /// images; of processes only those that live are kept.
 ///
-/// Threads are told apart by name. Code that was made at run time has no names, samples of
-/// groups that read counters count for their own event alone, and branch stacks are not used:
-/// an [analysis](crate::analyse) of a file does more.
+/// Threads are told apart by name. No map or jitdump is read: code that was made at run time has no names,
+/// for the reason [`JitWithoutMap`](rprof_symbols::Reason::JitWithoutMap) even where there is one. Samples
+/// of groups that read counters count for their own event alone, branch stacks are not used, and stacks
+/// end in the kernel where it writes their user part apart: an [analysis](crate::analyse) of a file
+/// does more.
 ///
 /// # Examples
 /// ```
