@@ -10,6 +10,7 @@ use rprof_profile::{
 };
 
 use crate::comms::thread_name;
+use crate::cpu_time::cpu_time;
 use crate::groups::{SampleGroup, SampleRow, Weights};
 use crate::leaf_filter::leaf_wanted;
 use crate::location::CodeRegion;
@@ -70,6 +71,7 @@ pub(crate) fn assemble(
         stacks: quality.stacks,
         lost: quality.lost,
         throttled: quality.throttled,
+        cpu_time: cpu_time(&index.data.features().rprof_notes().unwrap_or_default()),
         ..named
     };
     let events = index.data.events().list().iter().zip(&index.events);

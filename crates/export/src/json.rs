@@ -53,7 +53,21 @@ struct Quality<'p> {
     frames: Frames,
     lost: u64,
     throttled: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_time: Option<CpuTime>,
     warnings: Vec<CleanName<'p>>,
+}
+
+/// Nanoseconds; what is not known is left out.
+#[derive(Serialize)]
+struct CpuTime {
+    used: u128,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sampled: Option<u128>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wall: Option<u128>,
+    period: u128,
+    tasks: u64,
 }
 
 #[derive(Serialize)]
@@ -123,6 +137,13 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
             },
             lost: q.lost,
             throttled: q.throttled,
+            cpu_time: q.cpu_time.map(|time| CpuTime {
+                used: time.used.as_nanos(),
+                sampled: time.sampled.map(|sampled| sampled.as_nanos()),
+                wall: time.wall.map(|wall| wall.as_nanos()),
+                period: time.period.as_nanos(),
+                tasks: time.tasks,
+            }),
             warnings: names.warnings().collect(),
         },
     };

@@ -1,8 +1,9 @@
 //! The quality verdict: how far a profile can be trusted, finding by finding.
 
 use std::fmt;
+use std::time::Duration;
 
-use rprof_profile::{Profile, Reason};
+use rprof_profile::{CpuTime, Profile, Reason};
 
 use crate::clean::brief;
 use crate::names::CleanNames;
@@ -48,6 +49,24 @@ pub enum Finding {
         /// Number of pauses.
         times: u64,
     },
+    /// CPU time that no samples stand for.
+    Unsampled {
+        /// CPU time that samples stand for.
+        sampled: Duration,
+        /// CPU time that was used.
+        used: Duration,
+        /// Time between two samples, if threads that are shorter than that are the cause.
+        longer_than_tasks: Option<Duration>,
+    },
+    /// Time for which nothing ran, which samples of CPU time do not show.
+    Waited {
+        /// CPU time that was used.
+        used: Duration,
+        /// Wall time in which it was used.
+        wall: Duration,
+        /// Share of the wall time for which nothing ran, in percent.
+        share: f64,
+    },
     /// A warning about the recording, safe to show.
     Warning(String),
 }
@@ -79,6 +98,29 @@ impl Finding {
             Finding::Throttled { times } => {
                 format!("throttled: {times} times the kernel paused sampling")
             }
+            Finding::Unsampled {
+                sampled,
+                used,
+                longer_than_tasks,
+            } => {
+                let cause = match longer_than_tasks {
+                    Some(period) => format!(
+                        "most threads end before they have run for {} ms, the time between two samples",
+                        milliseconds(*period)
+                    ),
+                    None => "the clock's interrupts came late, as they do on a machine that others keep busy".to_owned(),
+                };
+                format!(
+                    "samples stand for {} of {} s of CPU time: {cause}",
+                    seconds(*sampled),
+                    seconds(*used)
+                )
+            }
+            Finding::Waited { used, wall, share } => format!(
+                "it ran for {} s of CPU time in {} s: {share:.0}% of the time it waited, which samples do not show",
+                seconds(*used),
+                seconds(*wall)
+            ),
             Finding::Warning(warning) => format!("warning: {warning}"),
         }
     }
@@ -96,7 +138,15 @@ impl fmt::Display for Finding {
             Finding::Throttled { .. } => f.write_str(
                 "; take fewer samples a second, or raise kernel.perf_event_max_sample_rate",
             ),
-            Finding::Stacks { .. } | Finding::Frames { .. } | Finding::Warning(_) => Ok(()),
+            Finding::Unsampled {
+                longer_than_tasks: Some(_),
+                ..
+            } => f.write_str("; take more samples a second"),
+            Finding::Stacks { .. }
+            | Finding::Frames { .. }
+            | Finding::Unsampled { .. }
+            | Finding::Waited { .. }
+            | Finding::Warning(_) => Ok(()),
         }
     }
 }
@@ -139,6 +189,124 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
     if q.throttled > 0 {
         findings.push(Finding::Throttled { times: q.throttled });
     }
+    findings.extend(q.cpu_time.iter().flat_map(on_cpu_time));
     findings.extend(names.warnings().map(|w| Finding::Warning(w.into_owned())));
     findings
+}
+
+/// Number of periods that have to be missing before that is worth a word: each CPU cuts off one.
+const MISSING_PERIODS: u32 = 10;
+
+/// Share of the CPU time below which samples are too few.
+const ENOUGH_SAMPLED: f64 = 0.9;
+
+/// Share of the wall time above which waiting is worth a word, and the least such time.
+const MUCH_WAITING: f64 = 0.5;
+const LEAST_WALL: Duration = Duration::from_millis(100);
+
+/// Returns the findings on CPU time: too few samples for it, and more waiting than running. Where it is all right
+/// there are none.
+pub fn on_cpu_time(time: &CpuTime) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let missing = time.used.saturating_sub(time.sampled.unwrap_or(time.used));
+    let is_sampled = (time.sampled_share()).is_none_or(|share| share >= ENOUGH_SAMPLED);
+    if let Some(sampled) = time.sampled
+        && !is_sampled
+        && missing >= time.period.saturating_mul(MISSING_PERIODS)
+    {
+        findings.push(Finding::Unsampled {
+            sampled,
+            used: time.used,
+            longer_than_tasks: time.lacks_short_tasks().then_some(time.period),
+        });
+    }
+    if let (Some(wall), Some(share)) = (time.wall, time.idle_share())
+        && share > MUCH_WAITING
+        && wall >= LEAST_WALL
+    {
+        findings.push(Finding::Waited {
+            used: time.used,
+            wall,
+            share: 100.0 * share,
+        });
+    }
+    findings
+}
+
+/// Seconds with as many digits as tell something.
+fn seconds(time: Duration) -> String {
+    match time.as_secs_f64() {
+        long if long >= 1.0 => format!("{long:.2}"),
+        short => format!("{short:.3}"),
+    }
+}
+
+fn milliseconds(time: Duration) -> String {
+    let ms = time.as_secs_f64() * 1e3;
+    match ms >= 0.1 {
+        true => format!("{ms:.1}"),
+        false => format!("{ms:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time(sampled: u64, used: u64, wall: u64, tasks: u64) -> CpuTime {
+        let ms = Duration::from_millis;
+        CpuTime {
+            used: ms(used),
+            sampled: Some(ms(sampled)),
+            period: ms(1),
+            wall: Some(ms(wall)),
+            tasks,
+        }
+    }
+
+    fn words(time: CpuTime) -> Vec<String> {
+        let findings = on_cpu_time(&time);
+        findings.iter().map(Finding::statement).collect()
+    }
+
+    #[test]
+    fn many_short_processes_are_the_cause_that_is_named() {
+        let found = words(time(70, 1300, 1400, 2000));
+        assert!(
+            found[0].starts_with("samples stand for 0.070 of 1.30 s of CPU time: most threads end"),
+            "{found:?}"
+        );
+        assert_eq!(found.len(), 1);
+        // Two threads cannot have cut off so much.
+        let found = words(time(70, 1300, 1400, 2));
+        assert!(found[0].contains("interrupts came late"), "{found:?}");
+    }
+
+    #[test]
+    fn waiting_is_told_where_it_is_most_of_the_time() {
+        assert_eq!(
+            words(time(559, 560, 5400, 3)),
+            [
+                "it ran for 0.560 s of CPU time in 5.40 s: 90% of the time it waited, which samples do not show"
+            ]
+        );
+        // Two threads at once, half of the time; a short run; one that is busy.
+        for quiet in [
+            time(990, 1000, 1000, 2),
+            time(1, 1, 99, 0),
+            time(95, 100, 110, 0),
+        ] {
+            assert_eq!(words(quiet), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn a_few_periods_that_are_cut_off_are_no_matter() {
+        assert_eq!(words(time(1, 10, 11, 8)), [""; 0]);
+        let unknown = CpuTime {
+            sampled: None,
+            ..time(0, 1000, 1000, 0)
+        };
+        assert_eq!(words(unknown), [""; 0]);
+    }
 }

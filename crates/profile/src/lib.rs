@@ -44,7 +44,7 @@ pub use frame::{
 };
 pub use merge::merge;
 pub use model::{EventSummary, Profile};
-pub use quality::{Quality, StackTally};
+pub use quality::{CpuTime, Quality, StackTally};
 pub use rprof_image::Reason;
 pub use samples::{AggregatedStack, Sample, SampleColumns, Thread, ThreadId};
 pub use stacks::{FrameListId, StackId};

@@ -55,6 +55,9 @@ pub fn merge(mut profiles: Vec<Profile>) -> Profile {
         merging.add(&mut builder, profile);
         quality.add(&profile.quality);
     }
+    // Nothing can be said of the sum where one of them does not tell.
+    let times = profiles.iter().map(|profile| profile.quality.cpu_time);
+    quality.cpu_time = times.reduce(|sum, more| Some(sum?.plus(&more?))).flatten();
     builder.set_callchains(profiles.iter().any(|profile| profile.has_callchains));
     let times = profiles.iter().filter_map(|profile| profile.time);
     builder.set_time(times.reduce(|(a, b), (c, d)| (a.min(c), b.max(d))));

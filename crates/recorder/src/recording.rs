@@ -16,6 +16,7 @@ use rprof_processes::Pid;
 use rprof_records::{AttrFlags, Endian, SampleLayout};
 use rprof_sampler::{ControlError, Degradation, EventCount, Role, Session, SessionBuilder};
 
+use crate::cpu_time::CpuTime;
 use crate::options::{Output, RecordError, RecordOptions};
 use crate::output::{OutputConfig, RotatingOutput, Sink};
 use crate::pipeline::deferred::DeferralQueue;
@@ -44,6 +45,8 @@ pub struct Recording {
     live: Arc<LiveCounts>,
     path: PathBuf,
     started: Instant,
+    /// When samples began to be taken.
+    enabled: Instant,
 }
 
 impl Recording {
@@ -212,6 +215,7 @@ impl Recording {
             live,
             path,
             started,
+            enabled: started,
         })
     }
 
@@ -269,7 +273,8 @@ impl Recording {
     ///
     /// # Errors
     /// The first event that could not be started. All others are.
-    pub fn enable(&self) -> Result<(), ControlError> {
+    pub fn enable(&mut self) -> Result<(), ControlError> {
+        self.enabled = Instant::now();
         self.session.enable()
     }
 
@@ -294,7 +299,7 @@ impl Recording {
     /// 0 bytes, only when there is no error.
     pub fn finish(&mut self) -> Result<Summary, RecordError> {
         let counts = self.session.stop();
-        let duration = self.started.elapsed();
+        let (duration, wall) = (self.started.elapsed(), self.enabled.elapsed());
         let Some(writer) = self.writer.take() else {
             return Err(RecordError::Thread(io::Error::other("finished already")));
         };
@@ -332,6 +337,7 @@ impl Recording {
             late: written.late,
             damaged_bytes: written.damaged_bytes
                 + (drains().map(|d| d.damaged_bytes + d.unsent_bytes)).sum::<u64>(),
+            cpu_time: CpuTime::measured(&self.session, &counts, &total, wall),
             left_running: self.left_running(&written.output),
             degradations: self.session.degradations().to_vec(),
             stacks: written.stacks.take(),
@@ -347,6 +353,9 @@ impl Recording {
         );
         notes.extend(summary.stacks.iter().flat_map(StackTally::notes));
         notes.extend(summary.limits.notes());
+        if let (Some(time), None) = (&summary.cpu_time, written.output.config.rotation) {
+            notes.extend(time.notes());
+        }
         let finished = written.output.finish(&notes).map_err(&write)?;
         summary.file_bytes = finished.file_bytes;
         summary.files = finished.files;

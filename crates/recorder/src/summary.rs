@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rprof_sampler::Degradation;
 
+use crate::cpu_time::CpuTime;
 use crate::limits::ReachedLimits;
 use crate::output::{EmbeddedName, Notice};
 use crate::throttling::Throttling;
@@ -42,6 +43,9 @@ pub struct Summary {
     pub late: u64,
     /// Bytes in a ring that were no records, or were not taken.
     pub damaged_bytes: u64,
+    /// CPU time that was used, and that samples stand for; `None` where whole CPUs were watched, and where no
+    /// clock was sampled.
+    pub cpu_time: Option<CpuTime>,
     /// Processes that the command had started and that outlived it: not recorded any more.
     pub left_running: Vec<i32>,
     /// Steps down that were taken, those of the end among them.

@@ -78,7 +78,7 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
         Finding::Stacks {
             lacks_frame_pointers: true,
             ..
-        } => ": `rprof record -g` needs none",
+        } => ": `rprof record` needs none",
         Finding::Unnamed {
             reason: Reason::Unidentified,
             ..
@@ -92,6 +92,11 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
         } => {
             ". Report on the machine that was recorded, while the same kernel runs; or name its vmlinux (-k)."
         }
+        Finding::Unsampled {
+            longer_than_tasks: Some(_),
+            ..
+        } => "; `-F 20000` samples them, and so does -a",
+        Finding::Waited { .. } => "; `-e context-switches` shows where",
         Finding::Lost { .. } => "; lower -F",
         Finding::Throttled { .. } => "; lower -F, or raise kernel.perf_event_max_sample_rate",
         _ => return finding.to_string(),
@@ -108,7 +113,7 @@ pub(crate) fn of_unreadable(error: &ReadError) -> String {
         ReadError::Read { path, source }
             if source.kind() == ErrorKind::NotFound && path == Path::new("perf.data") =>
         {
-            format!("{error}; make one with `rprof record -g -- COMMAND`, or name another with -i")
+            format!("{error}; make one with `rprof record -- COMMAND`, or name another with -i")
         }
         _ => error.to_string(),
     }
@@ -151,7 +156,7 @@ mod tests {
                     complete: 10.0,
                     lacks_frame_pointers: true,
                 },
-                "`rprof record -g`",
+                "`rprof record`",
             ),
         ];
         for (finding, flag) in flags {

@@ -5,12 +5,14 @@ use std::path::Path;
 
 use indicatif::{BinaryBytes, HumanCount};
 use rprof_export::clean::brief;
+use rprof_export::verdict::on_cpu_time;
 use rprof_recorder::{
     Limit, NotEmbedded, Notice, StackCause, StackTally, SuggestedRate, Summary, Throttling,
 };
 use rprof_sampler::Degradation;
 
 use crate::messages::say;
+use crate::remedies;
 use crate::rights::hidden_by;
 
 /// Prints what was recorded, of which program if there was one, and what is missing.
@@ -41,6 +43,10 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
         )),
     }
     loss_lines(summary, &mut lines);
+    if let (Some(time), true) = (&summary.cpu_time, summary.samples > 0) {
+        let findings = on_cpu_time(&cpu_time(time));
+        lines.extend(findings.iter().map(remedies::of_finding));
+    }
     if let Some(stacks) = &summary.stacks {
         stack_lines(stacks, &mut lines);
     }
@@ -95,13 +101,47 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
         let why = program.and_then(hidden_by).unwrap_or_else(|| {
             match summary.degradations.iter().any(not_counted) {
                 true => "the event was not counted, see above".to_owned(),
-                false => "what was watched ran too short, or waited all the time; try a higher -F"
-                    .to_owned(),
+                false => without_samples(summary.cpu_time.as_ref()),
             }
         });
         lines.push(format!("no sample was taken: {why}"));
     }
     lines
+}
+
+/// The same figures as a profile has them.
+fn cpu_time(time: &rprof_recorder::CpuTime) -> rprof_profile::CpuTime {
+    rprof_profile::CpuTime {
+        used: time.used,
+        sampled: time.sampled,
+        period: time.period,
+        wall: time.wall,
+        tasks: time.tasks,
+    }
+}
+
+/// Explains why nothing was sampled, by what was used.
+fn without_samples(time: Option<&rprof_recorder::CpuTime>) -> String {
+    let Some(time) = time else {
+        return "what was watched did not run, or not for long enough".to_owned();
+    };
+    let used = time.used.as_secs_f64() * 1e3;
+    let ran = match time.wall {
+        Some(wall) => format!("{used:.3} ms of CPU time in {:.3} s", wall.as_secs_f64()),
+        None => format!("{used:.3} ms of CPU time"),
+    };
+    let period = time.period.as_secs_f64() * 1e3;
+    if time.sampled.is_none() && time.used > 10 * time.period {
+        return format!("what was watched used {ran}, but none of it in the code that is sampled");
+    }
+    match cpu_time(time).idle_share() {
+        Some(share) if share > 0.9 => {
+            format!("what was watched waited all the time, and used {ran}")
+        }
+        _ => format!(
+            "what was watched used {ran}, and there are {period:.1} ms between two samples; try a higher -F"
+        ),
+    }
 }
 
 /// Adds how many stacks reach their root, and where the others end.

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use rprof_recorder::CpuTime;
+
 use super::*;
 
 fn plain() -> Summary {
@@ -76,9 +78,46 @@ fn summary_of_rotated_files_names_the_last() {
 
 #[test]
 fn summary_without_samples_says_why() {
-    let summary = Summary {
-        samples: 0,
-        ..plain()
+    let why = |used, wall, sampled| {
+        let summary = Summary {
+            samples: 0,
+            cpu_time: Some(CpuTime {
+                used: Duration::from_micros(used),
+                wall: Some(Duration::from_millis(wall)),
+                period: Duration::from_millis(1),
+                sampled,
+                tasks: 0,
+            }),
+            ..plain()
+        };
+        lines(&summary, Some(OsStr::new("sh")))[2].clone()
     };
-    insta::assert_snapshot!(lines(&summary, Some(OsStr::new("sh")))[2]);
+    let none = Some(Duration::ZERO);
+    let said = [
+        // One that slept is not asked for a higher frequency.
+        why(450, 2000, none),
+        why(450, 1, none),
+        why(450_000, 500, None),
+    ];
+    insta::assert_snapshot!(said.join("\n"));
+}
+
+#[test]
+fn summary_tells_of_cpu_time_without_samples_and_of_waiting() {
+    let said = |sampled, used, wall, tasks| {
+        let ms = Duration::from_millis;
+        let summary = Summary {
+            cpu_time: Some(CpuTime {
+                used: ms(used),
+                wall: Some(ms(wall)),
+                period: ms(1),
+                sampled: Some(ms(sampled)),
+                tasks,
+            }),
+            ..plain()
+        };
+        lines(&summary, None)[2..].join("\n")
+    };
+    let all = [said(70, 1300, 1400, 2000), said(559, 560, 5400, 3)];
+    insta::assert_snapshot!(all.join("\n"));
 }

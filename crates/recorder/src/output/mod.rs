@@ -310,6 +310,7 @@ impl RotatingOutput {
             if let Some(processes) = &mut self.processes {
                 processes.handle(event);
             }
+            self.tally.born += u64::from(matches!(event, ProcessEvent::Forked { .. }));
         }
         if let Some(carried) = &mut self.carried {
             carried.handle(&raw, event, released.bytes);

@@ -20,6 +20,8 @@ pub(crate) struct Tally {
     pub(crate) lost_sideband: u64,
     /// THROTTLE records by id of the event.
     pub(crate) throttled: FxHashMap<u64, u64>,
+    /// Threads and processes that were born.
+    pub(crate) born: u64,
     pub(crate) first_sample: Option<u64>,
     pub(crate) last_sample: u64,
     /// Time of the last record.
@@ -83,6 +85,7 @@ impl Tally {
     pub(crate) fn add(&mut self, later: &Tally) {
         self.samples += later.samples;
         self.lost_sideband += later.lost_sideband;
+        self.born += later.born;
         for (cpu, lost) in &later.lost {
             self.add_lost(*cpu, *lost);
         }
