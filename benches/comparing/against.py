@@ -19,11 +19,14 @@ READERS = {
     "script": (["script", "-q"], ("W2", "W5")),
     "header": (["header"], ("W5",)),
 }
+FLAT = ["--call-graph", "none"]
+
 RECORDERS = {
     "999 Hz `-g`": ["-g", "-F", "999"],
     "9,999 Hz `-g`": ["-g", "-F", "9999"],
     "9,999 Hz `-g -z`": ["-g", "-z", "-F", "9999"],
-    "9,999 Hz": ["-F", "9999"],
+    # Older builds know it as well, and record no stacks without it either.
+    "9,999 Hz": [*FLAT, "-F", "9999"],
 }
 
 
@@ -102,7 +105,7 @@ def reading(title, commands, args):
 def recordings(builds, args):
     """`record` at several rates: CPU time, size of the file, memory."""
     folder, program = args.cache, recording.busy(args.cache)
-    commands = [Command(f"{build} record", [[build, "record", "-q", "-o", os.path.join(folder, "true.data"), "--", "true"]])
+    commands = [Command(f"{build} record", [[build, "record", "-q", *FLAT, "-o", os.path.join(folder, "true.data"), "--", "true"]])
                 for build in builds]
     yield from reading("`record -- true`", commands, args)
     seconds = args.seconds

@@ -63,8 +63,9 @@ def row(title, peer, goal, ours, theirs, at_most, about, unit, note="", command=
 def nothing(tools, folder, runs):
     """`record -- true`."""
     commands = [Command(f"{name} record -- true",
-                        [[tools[name], "record", "-q", "-o", os.path.join(folder, "true.data"), "--", "true"]])
-                for name in ("rprof", "perf")]
+                        [[tools[name], "record", "-q", *flat, "-o", os.path.join(folder, "true.data"), "--", "true"]])
+                # perf records no stacks unless it is told to.
+                for name, flat in (("rprof", ["--call-graph", "none"]), ("perf", []))]
     alternate(commands, runs, 60)
     walls = [[taken.wall for taken in command.runs] for command in commands]
     return row("`record -- true`", commands[1].name, None, *walls, False, "faster", "seconds")

@@ -21,7 +21,7 @@ fn doctor_says_yes_where_recording_works() {
     let run = here.rprof("doctor").ok();
     run.is_clean()
         .prints("own programs")
-        .prints("`rprof record -g` works here");
+        .prints("`rprof record` works here");
     let found = json(&here.rprof("doctor --format json").ok());
     assert_eq!(
         (&found["version"], &found["can_record"]),

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         "demo-workload".into(),
         args.seconds.to_string().into(),
     ];
-    say("recording a program with two threads, as `rprof record -F 999 -g -- PROGRAM` would");
+    say("recording a program with two threads, as `rprof record -F 999 -- PROGRAM` would");
     let builder = (Session::builder().frequency(999).callchains(true))
         .user_stack(Some(DUMP_BYTES))
         .fit_user_stack(true);
@@ -51,6 +51,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         verbose: false,
         prints_summary: false,
         unwinds: true,
+        remark: None,
     })?;
     let mut summary = recorded.summary?;
     if recorded.status != 0 {
@@ -82,7 +83,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         ..SvgOptions::default()
     };
     draw_to(output, &profile, &options, false)?;
-    say("next: `rprof record -g -- YOUR-PROGRAM`, then `rprof report` and `rprof flamegraph`");
+    say("next: `rprof record -- YOUR-PROGRAM`, then `rprof report` and `rprof flamegraph`");
     Ok(0)
 }
 

@@ -68,8 +68,7 @@ fn from_files(args: &FlamegraphArgs, paths: &[PathBuf]) -> Outcome {
 /// Records and draws. Returns the command's exit status, whatever it is.
 fn of_recording(args: &FlamegraphArgs, output: Output) -> Outcome {
     let folder = private_folder().context("cannot make a temporary folder; is TMPDIR writable?")?;
-    // A flame graph is of stacks, unless they were refused.
-    let stacks = args.sampling.call_graph.is_none() || args.sampling.wants_stacks();
+    let stacks = args.sampling.wants_stacks();
     let path = folder.path().join("perf.data");
     let to = Destination::file(&path);
     let job = Job::new(&args.target, &args.sampling, stacks, &args.command, to);
@@ -130,9 +129,11 @@ fn draw_recording(
     if !quiet {
         summary.path = "a temporary file".into();
         print_summary(summary, args.command.first().map(OsString::as_os_str));
-        // The summary has told of the stacks.
-        let is_told = |finding: &&Finding| {
-            matches!(finding, Finding::Stacks { .. }) && summary.stacks.is_some()
+        // The summary has told of the stacks, and of the CPU time.
+        let is_told = |finding: &&Finding| match finding {
+            Finding::Stacks { .. } => summary.stacks.is_some(),
+            Finding::Unsampled { .. } | Finding::Waited { .. } => true,
+            _ => false,
         };
         let verdict = findings(&profile);
         let rest = verdict.iter().filter(|finding| !is_told(finding));

@@ -55,6 +55,8 @@ pub(crate) struct Job {
     pub(crate) prints_summary: bool,
     /// Stacks are unwound while recording.
     pub(crate) unwinds: bool,
+    /// A remark on what is not recorded.
+    pub(crate) remark: Option<String>,
 }
 
 impl Job {
@@ -67,7 +69,7 @@ impl Job {
         to: Destination,
     ) -> Result<Job, Failure> {
         if command.is_empty() && !target.is_given() {
-            let message = "nothing to record: give a COMMAND (rprof record -g -- COMMAND), a process \
+            let message = "nothing to record: give a COMMAND (rprof record -- COMMAND), a process \
                            that runs (-p PID, -t TID, -u USER, -G CGROUP), or the whole system (-a)";
             return Err(Failure::with_status(2, anyhow::anyhow!(message)));
         }
@@ -85,6 +87,7 @@ impl Job {
             verbose: sampling.verbose,
             prints_summary: false,
             unwinds: sampling.unwinds(),
+            remark: target.unrecorded_children(),
         })
     }
 }
@@ -286,6 +289,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
         for step in recording.degradations() {
             say(remedies::of_step(step));
         }
+        job.remark.iter().for_each(say);
     }
     if job.verbose {
         crate::verbose::describe(&recording);

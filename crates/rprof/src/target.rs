@@ -1,8 +1,11 @@
 //! Target of a session, from the arguments.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
+use rprof_export::clean::brief;
 use rprof_launch::Target;
+use rprof_launch::procfs::Procfs;
 use rprof_sampler::SessionBuilder;
 
 use crate::cli::TargetArgs;
@@ -12,7 +15,11 @@ impl TargetArgs {
     /// Sets target and CPUs of a session.
     pub(crate) fn apply(&self, builder: SessionBuilder) -> Result<SessionBuilder, Failure> {
         let target = if !self.processes.is_empty() {
-            Target::Processes(self.processes.clone())
+            let mut pids = self.processes.clone();
+            if self.with_children {
+                pids.extend(descendants(&Procfs::default(), &self.processes));
+            }
+            Target::Processes(pids)
         } else if !self.threads.is_empty() {
             Target::Threads(self.threads.clone())
         } else if let Some(user) = &self.user {
@@ -27,6 +34,63 @@ impl TargetArgs {
         let cpus = self.cpus.as_ref().map(|list| list.0.clone());
         Ok(builder.target(target).cpus(cpus.unwrap_or_default()))
     }
+}
+
+impl TargetArgs {
+    /// Returns a remark on processes that were started by those that are recorded, and are not recorded themselves:
+    /// as with perf, -p is about the processes that it names, and about what they start from then on.
+    pub(crate) fn unrecorded_children(&self) -> Option<String> {
+        if self.with_children {
+            return None;
+        }
+        let proc = Procfs::default();
+        let pids = descendants(&proc, &self.processes);
+        let name = |pid: &u32| match proc.comm(*pid, *pid) {
+            Some(comm) => format!("{pid} ({})", brief(&String::from_utf8_lossy(&comm))),
+            None => pid.to_string(),
+        };
+        let mut some: Vec<String> = pids.iter().take(MOST_NAMED).map(name).collect();
+        if pids.len() > some.len() {
+            some.push("…".to_owned());
+        }
+        let what = match pids.len() {
+            0 => return None,
+            1 => "a process that it started before is".to_owned(),
+            n => format!("{n} processes that were started before are"),
+        };
+        Some(format!(
+            "{what} not recorded: {}; --with-children records such, too",
+            some.join(", ")
+        ))
+    }
+}
+
+/// Number of processes that a remark names.
+const MOST_NAMED: usize = 5;
+
+/// Returns the processes that run and were started by these, or by what these started, ascending; without this
+/// process and what it started.
+fn descendants(proc: &Procfs, of: &[u32]) -> Vec<u32> {
+    if of.is_empty() {
+        return Vec::new();
+    }
+    let parents: Vec<(u32, u32)> = (proc.process_ids().into_iter())
+        .filter_map(|pid| Some((pid, proc.stat(pid)?.parent)))
+        .filter(|(pid, _)| *pid != std::process::id())
+        .collect();
+    let mut found: BTreeSet<u32> = of.iter().copied().collect();
+    loop {
+        let before = found.len();
+        for (pid, parent) in &parents {
+            if found.contains(parent) {
+                found.insert(*pid);
+            }
+        }
+        if found.len() == before {
+            break;
+        }
+    }
+    found.into_iter().filter(|pid| !of.contains(pid)).collect()
 }
 
 /// Number of a user, by name or number.
@@ -59,6 +123,22 @@ fn find(passwd: &str, user: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn descendants_are_found_whatever_their_numbers() {
+        let folder = tempfile::tempdir().unwrap();
+        // 40 -> 7 -> 50, 40 -> 41; 9 is nobody's here.
+        for (pid, parent) in [(40, 1), (7, 40), (50, 7), (41, 40), (9, 1)] {
+            let process = folder.path().join(pid.to_string());
+            std::fs::create_dir(&process).unwrap();
+            let line = format!("{pid} (x) S {parent} {}\n", "1 ".repeat(40));
+            std::fs::write(process.join("stat"), line).unwrap();
+        }
+        let proc = Procfs::new(folder.path());
+        assert_eq!(descendants(&proc, &[40]), [7, 41, 50]);
+        assert_eq!(descendants(&proc, &[7]), [50]);
+        assert_eq!(descendants(&proc, &[9]), [0; 0]);
+    }
 
     #[test]
     fn users_have_names_and_numbers() {

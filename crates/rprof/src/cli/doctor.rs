@@ -6,7 +6,7 @@ use super::{Color, HeaderFormat};
 
 /// Checks whether you may profile on this machine, and says what to change if not.
 ///
-/// The exit status is 0 if `rprof record -g` of your own command would work, and 1 otherwise.
+/// The exit status is 0 if `rprof record` of your own command would work, and 1 otherwise.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
     /// Output format

@@ -92,15 +92,19 @@ pub(crate) struct SamplingArgs {
     #[arg(short, long, value_name = "EVENT")]
     pub(crate) event: Vec<String>,
 
-    /// Record call stacks, unwound while recording
-    #[arg(short = 'g')]
+    /// Record call stacks, unwound while recording; the default
+    #[arg(short = 'g', overrides_with = "no_call_graph")]
     pub(crate) stacks: bool,
 
-    /// How to record call stacks, implies -g: `auto` unwinds while recording; `fp` follows frame pointers;
+    /// How to record call stacks: `auto` unwinds while recording; `fp` follows frame pointers;
     /// `dwarf[,BYTES]` copies stacks into the file, which makes it large, for the reader to unwind; `lbr`
     /// uses the processor's own record of calls; `none` [default: auto]
-    #[arg(long, value_name = "HOW", value_parser = values::call_graph)]
+    #[arg(long, value_name = "HOW", value_parser = values::call_graph, overrides_with = "no_call_graph")]
     pub(crate) call_graph: Option<CallGraph>,
+
+    /// Record no call stacks, as --call-graph none
+    #[arg(long, overrides_with_all = ["stacks", "call_graph"])]
+    pub(crate) no_call_graph: bool,
 
     /// Buffer for samples of each CPU, in pages, or in bytes with B, K, M or G; enlarge it if samples are lost
     #[arg(short, long, value_name = "N", value_parser = values::ring_size)]
@@ -156,6 +160,7 @@ impl SamplingArgs {
             (self.count.is_some(), "-c"),
             (self.stacks, "-g"),
             (self.call_graph.is_some(), "--call-graph"),
+            (self.no_call_graph, "--no-call-graph"),
             (self.mmap_pages.is_some(), "-m"),
             (self.all_user, "--all-user"),
             (self.all_kernel, "--all-kernel"),
@@ -169,11 +174,7 @@ impl SamplingArgs {
     }
 
     pub(crate) fn wants_stacks(&self) -> bool {
-        match self.call_graph {
-            Some(CallGraph::None) => false,
-            Some(_) => true,
-            None => self.stacks,
-        }
+        !self.no_call_graph && self.call_graph != Some(CallGraph::None)
     }
 
     /// Number of stack bytes to copy into each sample, if stacks are recorded.
@@ -188,6 +189,6 @@ impl SamplingArgs {
 
     /// Returns true if stacks are unwound while recording.
     pub(crate) fn unwinds(&self) -> bool {
-        matches!(self.call_graph, None | Some(CallGraph::Auto))
+        !self.no_call_graph && matches!(self.call_graph, None | Some(CallGraph::Auto))
     }
 }

@@ -12,9 +12,13 @@ pub(crate) struct TargetArgs {
     #[arg(short = 'a', long, conflicts_with_all = ["processes", "threads", "user"])]
     pub(crate) all_cpus: bool,
 
-    /// Record these running processes, with all threads and what they start
+    /// Record these running processes, with all threads and what they start from now on
     #[arg(short = 'p', long = "pid", value_name = "PID", value_delimiter = ',', value_parser = values::running, conflicts_with_all = ["threads", "cgroups", "user"])]
     pub(crate) processes: Vec<u32>,
+
+    /// With -p, record the processes that they have started before as well, and what those have started
+    #[arg(long, requires = "processes")]
+    pub(crate) with_children: bool,
 
     /// Record these running threads alone
     #[arg(short = 't', long = "tid", value_name = "TID", value_delimiter = ',', value_parser = values::running, conflicts_with_all = ["cgroups", "user"])]

@@ -42,6 +42,6 @@ pub(crate) struct Check {
 pub(crate) struct Diagnosis {
     /// Checks, the most important first.
     pub(crate) checks: Vec<Check>,
-    /// `record -g` of one's own command would work.
+    /// `record` of one's own command would work.
     pub(crate) can_record: bool,
 }

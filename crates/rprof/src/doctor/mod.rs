@@ -72,7 +72,7 @@ fn judge(facts: &Facts, tries: &Tries) -> Diagnosis {
 #[derive(Serialize)]
 struct Json<'p> {
     version: u32,
-    /// `rprof record -g` of one's own command would work.
+    /// `rprof record` of one's own command would work.
     can_record: bool,
     checks: Vec<JsonCheck<'p>>,
 }
@@ -111,9 +111,9 @@ fn write_text(found: &Diagnosis, color: bool, out: &mut dyn Write) -> io::Result
     writeln!(out)?;
     let limited = found.checks.iter().any(|c| c.state != State::Ok);
     let verdict = match (found.can_record, limited) {
-        (true, false) => "`rprof record -g` works here, and nothing stands in its way",
-        (true, true) => "`rprof record -g` works here, with the limits above",
-        (false, _) => "`rprof record -g` does not work here: see what is blocked above",
+        (true, false) => "`rprof record` works here, and nothing stands in its way",
+        (true, true) => "`rprof record` works here, with the limits above",
+        (false, _) => "`rprof record` does not work here: see what is blocked above",
     };
     writeln!(out, "{verdict}")
 }

@@ -190,9 +190,7 @@ impl fmt::Display for Degradation {
                 errno,
             } => write!(
                 f,
-                "this machine has no `{wanted}` event ({}); `{used}` is sampled instead. \
-                 Hardware events need a processor whose counters are visible here (in a virtual \
-                 machine, a virtual PMU)",
+                "no `{wanted}` counter here ({}): `{used}` is sampled instead",
                 ErrnoName(*errno)
             ),
             Degradation::KernelExcluded { paranoid } => {
