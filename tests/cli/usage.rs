@@ -123,6 +123,9 @@ fn manual_pages_have_every_flag_of_help() {
     for command in COMMANDS {
         let page = here.rprof("man").arg(command).ok();
         page.prints(".TH rprof-").prints(".SH NAME");
+        for section in ["EXAMPLES", "ENVIRONMENT", "FILES", "SEE ALSO"] {
+            page.prints(&format!(".SH {section}"));
+        }
         // In the source of a page every hyphen has a backslash.
         let page = page.out().replace("\\-", "-");
         let help = here.rprof(command).arg("--help").ok();
@@ -138,11 +141,29 @@ fn manual_pages_have_every_flag_of_help() {
 }
 
 #[test]
-fn completions_have_every_command() {
+fn a_manual_page_on_a_terminal_is_a_page_and_no_source() {
+    needs!(Terminal, Tool("man"));
+    let here = Here::new();
+    let rprof = env!("CARGO_BIN_EXE_rprof");
+    let line = format!("MANPAGER=cat script -qec '{rprof} man record' /dev/null </dev/null");
+    let page = here.sh(&line).ok().out();
+    assert!(page.contains("EXAMPLES") && !page.contains(".SH"), "{page}");
+}
+
+#[test]
+fn completions_have_every_command_and_values_and_events() {
     let here = Here::new();
     for shell in ["bash", "zsh", "fish"] {
         let script = here.rprof("completions").arg(shell).ok();
-        for text in ["record", "flamegraph", "call-graph", "percent-limit"] {
+        for text in [
+            "record",
+            "flamegraph",
+            "call-graph",
+            "percent-limit",
+            "lbr",
+            "aqua",
+            "context-switches",
+        ] {
             script.prints(text);
         }
         // The shell itself must be able to read it, where there is one.

@@ -13,6 +13,7 @@ mod folded;
 mod header;
 mod input;
 mod list;
+mod manual;
 mod messages;
 mod output;
 mod pager;

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -34,10 +34,18 @@ fn through(
     mut pager: Command,
     write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    let child = (pager.stdin(Stdio::piped()).spawn()).context("cannot run sh for PAGER")?;
+    into(child, write)
+}
+
+/// Writes into the standard input of a program that shows it, and waits for it.
+pub(crate) fn into(
+    mut child: Child,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     // Ctrl-C is for the pager, where it ends a search. It must not end rprof.
     signal_hook::flag::register(SIGINT, Arc::new(AtomicBool::new(false)))
         .context("cannot listen for signals")?;
-    let mut child = (pager.stdin(Stdio::piped()).spawn()).context("cannot run sh for PAGER")?;
     let mut out = BufWriter::new(child.stdin.take().context("no pipe to the pager")?);
     let written = write(&mut out).and_then(|()| Ok(out.flush()?));
     // The pager has ended if anything is unwritten.

@@ -1,12 +1,17 @@
 //! `rprof completions` and `rprof man`.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
 
 use crate::Outcome;
 use crate::cli::{self, CompletionsArgs, ManArgs};
+use crate::manual;
 use crate::messages::Failure;
 use crate::output::write_to;
+use crate::pager::into;
 
 pub(crate) fn completions(args: &CompletionsArgs) -> Outcome {
     // Into memory first: the generator panics on a closed pipe.
@@ -38,6 +43,18 @@ pub(crate) fn man(args: &ManArgs) -> Outcome {
             clap_mangen::Man::new(sub.clone()).title(title)
         }
     };
-    write_to(Path::new("-"), |out| Ok(page.render(out)?))?;
+    let mut text = Vec::new();
+    page.render(&mut text).context("cannot make the page")?;
+    text.extend(manual::sections(args.command.as_deref().unwrap_or("rprof")).bytes());
+    let write = |out: &mut dyn io::Write| Ok(out.write_all(&text)?);
+    let viewer = || {
+        let mut man = Command::new("man");
+        // Which pager, and how wide the page is, is for man(1) to know.
+        man.args(["-l", "-"]).stdin(Stdio::piped()).spawn().ok()
+    };
+    match io::stdout().is_terminal().then(viewer).flatten() {
+        Some(viewer) => into(viewer, write)?,
+        None => write_to(Path::new("-"), write)?,
+    }
     Ok(0)
 }

@@ -8,6 +8,7 @@ use rprof_export::svg::Colors;
 
 use super::reading::FilterArgs;
 use super::record::SamplingArgs;
+use super::suggested::{PALETTES, suggested, text};
 use super::target::TargetArgs;
 use super::values;
 
@@ -42,7 +43,7 @@ pub(crate) struct FlamegraphArgs {
     pub(crate) reverse: bool,
 
     /// Palette, such as hot, mem, io, rust, java or aqua
-    #[arg(long, value_name = "PALETTE", default_value = "hot")]
+    #[arg(long, value_name = "PALETTE", default_value = "hot", value_parser = suggested(PALETTES, text::<Colors>), hide_possible_values = true)]
     pub(crate) colors: Colors,
 
     /// Leave out frames narrower than this share of the width

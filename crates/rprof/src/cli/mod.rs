@@ -8,6 +8,7 @@
 //! | `reading` | the commands that read recordings, and their filters |
 //! | `symbols` | how functions are named |
 //! | `list`, `doctor`, `demo`, `pages` | the commands of these names; `completions` and `man` |
+//! | `suggested` | values that shells complete |
 //! | `values` | sizes, times and lists as they are typed |
 //! | `parsing` | arguments to [`Cli`], with forms that perf takes and clap does not |
 
@@ -21,6 +22,7 @@ mod pages;
 mod parsing;
 mod reading;
 mod record;
+mod suggested;
 mod symbols;
 mod target;
 mod values;
@@ -55,7 +57,7 @@ const STYLES: Styles = Styles::styled()
 #[derive(Debug, Parser)]
 #[command(name = "rprof", version, styles = STYLES, max_term_width = 100)]
 #[command(
-    after_help = "Begin with `rprof demo`, then `rprof record -g -- COMMAND` and `rprof report`."
+    after_help = "Begin with `rprof demo`, then `rprof record -- COMMAND` and `rprof report`."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]

@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use super::suggested::{COMMANDS, suggested, text};
+
 /// Prints a completion script for your shell.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
@@ -9,9 +11,13 @@ pub(crate) struct CompletionsArgs {
     pub(crate) shell: clap_complete::Shell,
 }
 
-/// Prints the manual page of rprof, or of one of its commands.
+/// Shows the manual page of rprof, or of one of its commands.
+///
+/// On a terminal it is shown by man(1), through MANPAGER or PAGER; elsewhere it is written as man(1) reads it, to be
+/// installed.
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
     /// Command to describe [default: rprof itself]
+    #[arg(value_parser = suggested(COMMANDS, text::<String>), hide_possible_values = true)]
     pub(crate) command: Option<String>,
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
+use super::suggested::{EVENTS, STACKS, suggested, text};
 use super::target::TargetArgs;
 use super::values::{self, CallGraph, Frequency, Keep, SwitchAt};
 
@@ -89,7 +90,7 @@ pub(crate) struct SamplingArgs {
     pub(crate) count: Option<u64>,
 
     /// Events to sample, such as `page-faults`, `cpu-clock:u`, `a,b` or `{a,b}`; repeatable, see `rprof list` [default: cycles, or cpu-clock without hardware counters]
-    #[arg(short, long, value_name = "EVENT")]
+    #[arg(short, long, value_name = "EVENT", value_parser = suggested(EVENTS, text::<String>), hide_possible_values = true)]
     pub(crate) event: Vec<String>,
 
     /// Record call stacks, unwound while recording; the default
@@ -99,7 +100,7 @@ pub(crate) struct SamplingArgs {
     /// How to record call stacks: `auto` unwinds while recording; `fp` follows frame pointers;
     /// `dwarf[,BYTES]` copies stacks into the file, which makes it large, for the reader to unwind; `lbr`
     /// uses the processor's own record of calls; `none` [default: auto]
-    #[arg(long, value_name = "HOW", value_parser = values::call_graph, overrides_with = "no_call_graph")]
+    #[arg(long, value_name = "HOW", value_parser = suggested(STACKS, values::call_graph), hide_possible_values = true, overrides_with = "no_call_graph")]
     pub(crate) call_graph: Option<CallGraph>,
 
     /// Record no call stacks, as --call-graph none

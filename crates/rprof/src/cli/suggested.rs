@@ -1,0 +1,118 @@
+//! Values that shells complete, of options that take others as well.
+
+use std::ffi::OsStr;
+
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::{Arg, Command, Error};
+
+/// Parser of an option's value, with the values that completions offer. Unlike a list of possible values, it refuses no
+/// other: that is for the parser to say.
+#[derive(Clone)]
+pub(super) struct Suggested<T> {
+    values: &'static [&'static str],
+    parse: fn(&str) -> Result<T, String>,
+}
+
+/// Makes it of values and parser. The option had better hide its possible values in the help, which names them in a
+/// sentence.
+pub(super) const fn suggested<T>(
+    values: &'static [&'static str],
+    parse: fn(&str) -> Result<T, String>,
+) -> Suggested<T> {
+    Suggested { values, parse }
+}
+
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Suggested<T> {
+    type Value = T;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<T, Error> {
+        TypedValueParser::parse_ref(&self.parse, command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(
+            self.values.iter().copied().map(PossibleValue::new),
+        ))
+    }
+}
+
+/// Parses any text, and values of types that know their text.
+pub(super) fn text<T>(text: &str) -> Result<T, String>
+where
+    T: std::str::FromStr<Err: ToString>,
+{
+    text.parse().map_err(|error: T::Err| error.to_string())
+}
+
+/// Ways of recording stacks.
+pub(super) const STACKS: &[&str] = &["auto", "fp", "dwarf", "lbr", "none"];
+
+/// Palettes of flame graphs.
+pub(super) const PALETTES: &[&str] = &[
+    "hot", "mem", "io", "red", "green", "blue", "aqua", "yellow", "purple", "orange", "wakeup",
+    "java", "js", "perl", "python", "rust",
+];
+
+/// Events that most kernels have, by the names that perf gives them.
+pub(super) const EVENTS: &[&str] = &[
+    "cycles",
+    "instructions",
+    "cache-references",
+    "cache-misses",
+    "branches",
+    "branch-misses",
+    "cpu-clock",
+    "task-clock",
+    "page-faults",
+    "minor-faults",
+    "major-faults",
+    "context-switches",
+    "cpu-migrations",
+];
+
+/// Commands that have a page.
+pub(super) const COMMANDS: &[&str] = &[
+    "record",
+    "report",
+    "flamegraph",
+    "collapse",
+    "script",
+    "header",
+    "list",
+    "doctor",
+    "demo",
+    "completions",
+    "man",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::command;
+
+    #[test]
+    fn pages_are_offered_of_every_command_that_is_shown() {
+        let rprof = command();
+        let shown = rprof.get_subcommands().filter(|sub| !sub.is_hide_set());
+        let names: Vec<&str> = shown.map(Command::get_name).collect();
+        assert_eq!(names, COMMANDS);
+    }
+
+    #[test]
+    fn every_value_that_is_offered_is_taken() {
+        let takes = |words: &[&str]| {
+            let all = [&["rprof"], words].concat();
+            let parsed = command().try_get_matches_from(all);
+            assert!(parsed.is_ok(), "{words:?}: {parsed:?}");
+        };
+        for how in STACKS {
+            takes(&["record", "--call-graph", how, "--", "true"]);
+        }
+        for palette in PALETTES {
+            takes(&["flamegraph", "--colors", palette]);
+        }
+        for event in EVENTS {
+            assert!(rprof_events::Event::parse(event).is_ok(), "{event}");
+        }
+    }
+}
