@@ -2,6 +2,7 @@
 
 mod agreement_with_perf;
 mod collapse;
+mod filters;
 mod flamegraph;
 mod folded_input;
 mod header;

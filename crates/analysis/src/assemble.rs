@@ -12,7 +12,6 @@ use rprof_profile::{
 use crate::comms::thread_name;
 use crate::cpu_time::cpu_time;
 use crate::groups::{SampleGroup, SampleRow, Weights};
-use crate::leaf_filter::leaf_wanted;
 use crate::location::CodeRegion;
 use crate::options::Options;
 use crate::sample_pass::aggregate_table::SampleGroups;
@@ -20,8 +19,8 @@ use crate::sample_pass::results::{WorkerResult, WorkerResults};
 use crate::sample_pass::stacks::{Locations, StackTable};
 use crate::sideband_pass::Index;
 use crate::stack_end::StackEnd;
+use crate::stack_filter::StackFilter;
 use crate::symbolize::Symbols;
-use rprof_profile::Filter;
 use rprof_profile::intern::{Lists, Values};
 use rprof_profile::{Quality, StackTally};
 
@@ -43,7 +42,7 @@ pub(crate) fn assemble(
         symbols: &symbols,
         is_kernel,
         has_callchains,
-        filter: &options.filter,
+        filter: StackFilter::new(&options.filter, &symbols),
         addresses: options.addresses,
         columns: options.columns,
         events: index.events.len(),
@@ -62,6 +61,7 @@ pub(crate) fn assemble(
 
     let quality = Quality {
         lost: (index.events.iter().map(|e| e.lost)).fold(0, u64::saturating_add),
+        recorded: (index.events.iter().map(|e| e.samples)).fold(0, u64::saturating_add),
         throttled: (index.events.iter().map(|e| e.throttled)).fold(0, u64::saturating_add),
         ..Quality::default()
     };
@@ -70,6 +70,7 @@ pub(crate) fn assemble(
     let mut quality = Quality {
         stacks: quality.stacks,
         lost: quality.lost,
+        recorded: quality.recorded,
         throttled: quality.throttled,
         cpu_time: cpu_time(&index.data.features().rprof_notes().unwrap_or_default()),
         ..named
@@ -241,7 +242,7 @@ struct AssembleInputs<'a> {
     /// By location id, true if it is in the kernel.
     is_kernel: Vec<bool>,
     has_callchains: bool,
-    filter: &'a Filter,
+    filter: StackFilter<'a>,
     /// True if frames are told apart by address.
     addresses: bool,
     /// True if samples are wanted one by one.
@@ -314,13 +315,29 @@ impl WorkerStacks {
             })
             .collect();
         let nothing = share.lists.intern(&[]).0;
+        // By list of callers, where stacks are chosen by what is in them.
+        let focused: Vec<bool> = match known.filter.has_focus() {
+            false => Vec::new(),
+            true => (0..callers.len() as u32)
+                .map(|id| {
+                    let mut all = callers.get(id).iter();
+                    all.any(|own| known.filter.is_focused(location(*own)))
+                })
+                .collect(),
+        };
         // By worker-local location id, filled on first use.
         let mut inner: Vec<Option<u32>> = vec![None; part.locations.len()];
         let mut called = vec![0u64; callers.len()];
         for (counted, amount) in part.resolved.counts.iter() {
             let group = part.resolved.contexts.get(counted.context);
             let leaf = counted.leaf().map(location);
-            if !leaf_wanted(known.filter, leaf, symbols) {
+            if !known.filter.accepts_leaf(leaf) {
+                continue;
+            }
+            if known.filter.has_focus()
+                && !focused[counted.list as usize]
+                && !leaf.is_some_and(|leaf| known.filter.is_focused(leaf))
+            {
                 continue;
             }
             if known.has_callchains {

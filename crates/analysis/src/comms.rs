@@ -2,6 +2,7 @@
 
 use rprof_processes::Timeline;
 use rprof_profile::Filter;
+use rprof_profile::pattern::{matches_bytes, matches_name};
 
 /// Name of the idle task, which has no COMM record.
 pub(crate) const IDLE: &str = "swapper";
@@ -23,9 +24,12 @@ pub(crate) fn unknown_comms<'a>(
     timeline: &'a Timeline,
 ) -> impl Iterator<Item = &'a str> {
     filter.comms.iter().map(String::as_str).filter(|wanted| {
-        *wanted != IDLE
+        !matches_name(wanted, IDLE)
             && !(timeline.threads().iter())
                 .flat_map(rprof_processes::Thread::names)
-                .any(|(_, comm)| timeline.comm_name(*comm) == Some(wanted.as_bytes()))
+                .any(|(_, comm)| {
+                    (timeline.comm_name(*comm))
+                        .is_some_and(|name| matches_bytes(wanted.as_bytes(), name))
+                })
     })
 }

@@ -72,7 +72,7 @@ mod probe;
 mod rate;
 mod settings;
 mod sources;
-mod suggest;
+pub mod suggest;
 mod to_attr;
 pub mod tracefs;
 

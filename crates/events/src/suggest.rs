@@ -3,8 +3,8 @@
 /// Most names that are suggested.
 const MAX_SUGGESTIONS: usize = 4;
 
-/// Returns the names that a user may have meant, the nearest first.
-pub(crate) fn names_near(typed: &str, names: Vec<String>) -> Vec<String> {
+/// Returns the names that a user may have meant, the nearest first: four at most.
+pub fn names_near(typed: &str, names: Vec<String>) -> Vec<String> {
     let typed: String = typed.to_ascii_lowercase().chars().take(64).collect();
     if typed.is_empty() {
         return Vec::new();

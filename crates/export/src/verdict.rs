@@ -183,7 +183,8 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
         let samples = profile.events.iter().map(|e| e.samples);
         findings.push(Finding::Lost {
             lost: q.lost,
-            all: samples.fold(q.lost, u64::saturating_add),
+            // Losses are those of the whole recording, and so is what they are a share of.
+            all: (samples.fold(0, u64::saturating_add).max(q.recorded)).saturating_add(q.lost),
         });
     }
     if q.throttled > 0 {

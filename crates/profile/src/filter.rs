@@ -1,9 +1,11 @@
 //! Filter of samples, by thread, event, time, and leaf.
 
+use crate::pattern::matches_bytes;
+
 /// Conditions that a sample has to meet to count. An empty list accepts everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Names of threads.
+    /// Names of threads: [patterns](crate::pattern).
     pub comms: Vec<String>,
     /// Process ids.
     pub pids: Vec<i32>,
@@ -15,10 +17,14 @@ pub struct Filter {
     pub events: Vec<String>,
     /// First and last time, in nanoseconds of the recording's clock.
     pub time: Option<(u64, u64)>,
-    /// Paths or base names of objects, one of which the leaf must lie in.
+    /// [Patterns of objects](crate::pattern::matches_object), one of which the leaf must lie in.
     pub objects: Vec<String>,
-    /// Names of functions, one of which the leaf must be.
+    /// [Patterns](crate::pattern) of functions, one of which the leaf must be, or a call that was
+    /// inlined there.
     pub symbols: Vec<String>,
+    /// [Patterns](crate::pattern) of functions, one of which must be anywhere in the stack, inlined
+    /// calls among them.
+    pub focus: Vec<String>,
 }
 
 /// Origin of a sample: its thread, CPU and time; `None` for fields that were not recorded.
@@ -66,7 +72,8 @@ impl Filter {
                 .time
                 .is_none_or(|(from, to)| origin.time.is_some_and(|t| (from..=to).contains(&t)))
             && (self.comms.is_empty()
-                || (origin.comm).is_some_and(|c| self.comms.iter().any(|w| w.as_bytes() == c)))
+                || (origin.comm)
+                    .is_some_and(|c| self.comms.iter().any(|w| matches_bytes(w.as_bytes(), c))))
     }
 
     /// Returns true if the filter can reject samples by their origin, before their stacks are

@@ -4,8 +4,10 @@ use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
 use crate::builder::ProfileBuilder;
+use crate::filter::Filter;
 use crate::frame::FrameId;
 use crate::model::Profile;
+use crate::pattern::matches_name;
 use crate::quality::Quality;
 use crate::unit::WeightUnit;
 
@@ -158,8 +160,8 @@ pub fn is_folded(start: &[u8], at_end: bool) -> Option<bool> {
 }
 
 /// Reads folded stacks: lines of frames, root first, with `;` between them, then a space and a
-/// count. `source` is used in messages. If there are `symbols`, only stacks count whose leaf is
-/// one of them.
+/// count. `source` is used in messages. Of a `filter` the functions count: that of the leaf, and those
+/// anywhere in a stack.
 ///
 /// Names are kept as they stand, threads and objects are unknown. Blank lines and comments (`# `)
 /// are skipped. As in inferno, fractions of counts are cut off, and of two counts, as differential
@@ -175,15 +177,17 @@ pub fn is_folded(start: &[u8], at_end: bool) -> Option<bool> {
 /// ```
 /// use std::path::Path;
 ///
+/// use rprof_profile::Filter;
+///
 /// let text = "main;work 3\nmain;work;operator new 1\n";
-/// let profile = rprof_profile::folded::read(text.as_bytes(), Path::new("x.folded"), &[])?;
+/// let profile = rprof_profile::folded::read(text.as_bytes(), Path::new("x.folded"), &Filter::default())?;
 /// assert_eq!(profile.events[0].samples, 4);
 /// # Ok::<(), rprof_profile::folded::FoldedError>(())
 /// ```
 pub fn read(
     mut input: impl BufRead,
     source: &Path,
-    symbols: &[String],
+    filter: &Filter,
 ) -> Result<Profile, FoldedError> {
     let mut builder = ProfileBuilder::new().source(source).folded();
     let event = builder.add_event("samples", WeightUnit::Samples);
@@ -227,7 +231,15 @@ pub fn read(
             two.add(number);
         }
         let leaf = line.stack.rsplit(';').next().unwrap_or_default();
-        if !symbols.is_empty() && !symbols.iter().any(|symbol| symbol == leaf) {
+        let is_any = |patterns: &[String], name: &str| {
+            patterns.is_empty() || patterns.iter().any(|pattern| matches_name(pattern, name))
+        };
+        let is_focused = || {
+            line.stack
+                .split(';')
+                .any(|name| is_any(&filter.focus, name))
+        };
+        if !is_any(&filter.symbols, leaf) || !is_focused() {
             continue;
         }
         frames.clear();
@@ -316,7 +328,7 @@ mod tests {
     use super::*;
 
     fn profile(text: &[u8]) -> Result<Profile, FoldedError> {
-        read(text, Path::new("x.folded"), &[])
+        read(text, Path::new("x.folded"), &Filter::default())
     }
 
     /// Counts by stack.
@@ -417,9 +429,19 @@ mod tests {
     #[test]
     fn leaves_are_chosen_by_name() {
         let text = b"main;work 3\nmain 2\nwork;main 1\n";
-        let symbols = ["main".to_owned()];
-        let profile = read(&text[..], Path::new("x"), &symbols).unwrap();
+        let filter = Filter {
+            symbols: vec!["main".to_owned()],
+            ..Filter::default()
+        };
+        let profile = read(&text[..], Path::new("x"), &filter).unwrap();
         assert_eq!(stacks(&profile), expected([("main", 2), ("work;main", 1)]));
+        let filter = Filter {
+            focus: vec!["w?rk".to_owned()],
+            ..Filter::default()
+        };
+        let profile = read(&text[..], Path::new("x"), &filter).unwrap();
+        let focused = [("main;work", 3), ("work;main", 1)];
+        assert_eq!(stacks(&profile), expected(focused));
     }
 
     #[test]

@@ -16,6 +16,7 @@
 //! | [`filter`] | [`Filter`]: conditions on samples |
 //! | [`top`] | [`TopFunctions`]: sums by function, thread, object or line |
 //! | [`mod@merge`] | [`merge`](merge()): one profile of several |
+//! | [`pattern`] | patterns of names, with `*` and `?` |
 //! | [`quality`] | [`Quality`]: complete stacks and named frames, and reasons for the rest |
 //! | [`intern`] | [`Lists`](intern::Lists), [`Values`](intern::Values): interned lists and values |
 //!
@@ -30,6 +31,7 @@ pub mod frame;
 pub mod intern;
 pub mod merge;
 pub mod model;
+pub mod pattern;
 pub mod quality;
 pub mod samples;
 pub mod stacks;

@@ -106,8 +106,11 @@ pub struct Quality {
     pub unnamed: BTreeMap<Reason, u64>,
     /// Objects with most unnamed frames, most first: name, reason, number of frames.
     pub worst: Vec<(String, Reason, u64)>,
-    /// Number of records lost.
+    /// Number of records lost, in the whole recording.
     pub lost: u64,
+    /// Number of samples in the whole recording, those that a filter rejects too; 0 if that is not
+    /// known.
+    pub recorded: u64,
     /// Number of times that the kernel throttled sampling.
     pub throttled: u64,
     /// CPU time, of recordings that tell of it.
@@ -156,6 +159,7 @@ impl Quality {
         }
         self.keep_worst();
         self.lost = self.lost.saturating_add(more.lost);
+        self.recorded = self.recorded.saturating_add(more.recorded);
         self.throttled = self.throttled.saturating_add(more.throttled);
         for warning in &more.warnings {
             if !self.warnings.contains(warning) {

@@ -24,11 +24,14 @@ use crate::summary::print_summary;
 pub(crate) fn run(args: &FlamegraphArgs) -> Outcome {
     let has_target = args.target.is_given();
     let command = args.command.iter();
-    if !has_target && !args.command.is_empty() && command.clone().all(|word| is_input(word)) {
+    if !args.target.is_more_than_processes()
+        && !args.command.is_empty()
+        && command.clone().all(|word| is_input(word))
+    {
         // What stands where a COMMAND may be are files to draw.
         return from_files(args, &command.map(PathBuf::from).collect::<Vec<_>>());
     }
-    match args.command.is_empty() && !has_target {
+    match args.command.is_empty() && (!has_target || !args.input.is_empty()) {
         true if args.input.is_empty() => from_files(args, &["perf.data".into()]),
         true => from_files(args, &args.input),
         false => of_recording(args, Output::prepare(&args.output)?),
@@ -47,15 +50,17 @@ fn from_files(args: &FlamegraphArgs, paths: &[PathBuf]) -> Outcome {
         .flat_map(|list| list.split(','))
         .map(str::to_owned)
         .collect();
-    let filter = args.filter.filter(&events);
+    let mut filter = args.filter.filter(&events);
+    // Nothing is recorded, so -p chooses among what was.
+    let processes = args.target.processes.iter();
+    (filter.pids).extend(processes.filter_map(|pid| i32::try_from(*pid).ok()));
     let output = Output::prepare(&args.output)?;
     let quiet = args.sampling.quiet;
     let options = Options {
         filter,
         ..Options::default()
     };
-    let names = &args.filter.symbols;
-    let merged = read_merged(paths, names, &options, &Keys::FUNCTIONS, quiet)?;
+    let merged = read_merged(paths, &args.filter, &options, &Keys::FUNCTIONS, quiet)?;
     warn(&merged.profile, quiet);
     let mut commands: Vec<String> = (merged.command_lines.iter())
         .map(|line| recorded_command(line).join(" "))
@@ -120,7 +125,7 @@ fn draw_recording(
     let quiet = args.sampling.quiet;
     let data = open(path)?;
     let options = Options {
-        filter: args.filter.filter(&[]),
+        filter: (args.filter).with_times_of(&args.filter.filter(&[]), &data)?,
         ..Options::default()
     };
     let mut profile = analyse(&data, &args.filter.symbols, &options, quiet)?;

@@ -56,7 +56,7 @@ impl FoldedText {
             );
             return Err(Failure::with_status(2, anyhow::anyhow!(message)));
         }
-        Ok(read(self.text, &self.path, &filter.symbols)?)
+        Ok(read(self.text, &self.path, filter)?)
     }
 
     /// Tells that a recording was wanted.

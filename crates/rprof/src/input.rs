@@ -16,7 +16,7 @@ use crate::cli::{DemangleArg, FilterArgs, InputArgs, SymbolArgs, WeightArg};
 use crate::downloads::Downloads;
 use crate::folded::FoldedText;
 use crate::messages::{Failure, say};
-use crate::remedies;
+use crate::{nearest, remedies};
 
 /// Input of the commands that read profiles.
 pub(crate) enum Input {
@@ -87,10 +87,34 @@ impl FilterArgs {
             tids: self.tid.clone(),
             cpus: self.cpu.iter().flat_map(|list| list.0.clone()).collect(),
             events: events.to_vec(),
-            time: self.time,
+            // What counts from the beginning or end of a recording is set when that is open.
+            time: (self.time).map(|span| span.resolve(None).unwrap_or((0, u64::MAX))),
             objects: self.dso.clone(),
             symbols: self.symbol.clone(),
+            focus: self.focus.clone(),
         }
+    }
+
+    /// Returns the filter with its times those of a recording's clock.
+    pub(crate) fn with_times_of(
+        &self,
+        filter: &Filter,
+        data: &PerfData,
+    ) -> Result<Filter, Failure> {
+        let mut filter = filter.clone();
+        if let Some(span) = self.time {
+            let samples = (data.features().sample_time()).filter(|(_, last)| *last > 0);
+            let time = span.resolve(samples).ok_or_else(|| {
+                let message = format!(
+                    "{} does not tell when its first and last samples were taken, as streams and recordings \
+                     that were cut short do not; give --time in seconds as `rprof script` prints them",
+                    data.path().display()
+                );
+                Failure::with_status(2, anyhow::anyhow!(message))
+            })?;
+            filter.time = Some(time);
+        }
+        Ok(filter)
     }
 }
 
@@ -104,8 +128,8 @@ impl InputArgs {
 
     /// Opens and analyses the recordings, or reads the folded texts, and merges them.
     pub(crate) fn profile(&self, keys: &Keys) -> Result<Profile, Failure> {
-        let names = &self.filter.symbols;
-        let merged = read_merged(&self.paths(), names, &self.options(), keys, self.quiet)?;
+        let (filter, options) = (&self.filter, self.options());
+        let merged = read_merged(&self.paths(), filter, &options, keys, self.quiet)?;
         Ok(merged.profile)
     }
 }
@@ -120,7 +144,7 @@ pub(crate) struct Merged {
 /// Reads recordings or folded stacks, and merges them.
 pub(crate) fn read_merged(
     paths: &[PathBuf],
-    names: &SymbolArgs,
+    args: &FilterArgs,
     options: &Options,
     keys: &Keys,
     quiet: bool,
@@ -135,9 +159,10 @@ pub(crate) fn read_merged(
                 let options = Options {
                     by_thread: keys.pid || keys.tid,
                     by_line: keys.line,
+                    filter: args.with_times_of(filter, &data)?,
                     ..options.clone()
                 };
-                profiles.push(analyse(&data, names, &options, quiet)?);
+                profiles.push(analyse(&data, &args.symbols, &options, quiet)?);
                 command_lines.extend(data.features().command_line());
             }
         }
@@ -150,6 +175,8 @@ pub(crate) fn read_merged(
     }
     let mut profile = merge(profiles);
     tell_if_empty(&mut profile, filter);
+    let unmatched = nearest::unmatched(&profile, filter);
+    profile.quality.warnings.extend(unmatched);
     Ok(Merged {
         profile,
         command_lines,

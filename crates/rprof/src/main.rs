@@ -15,6 +15,7 @@ mod input;
 mod list;
 mod manual;
 mod messages;
+mod nearest;
 mod output;
 mod pager;
 mod pages;

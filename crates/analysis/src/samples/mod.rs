@@ -22,13 +22,13 @@ use rprof_profile::intern::Values;
 use rprof_symbols::Symbolizer;
 
 use crate::comms::thread_name;
-use crate::leaf_filter::leaf_wanted;
 use crate::options::{PassOptions, SymbolOptions};
 use crate::sample_pass::resolve;
 use crate::sample_pass::results::WorkerOutput;
 use crate::samples::lookup::{is_kernel, locate, lookup_time, sample_of};
 use crate::samples::store::SampleStore;
 use crate::sideband_pass::Index;
+use crate::stack_filter::StackFilter;
 use crate::symbolize::symbolize;
 use crate::warnings::warnings;
 
@@ -83,9 +83,15 @@ impl<'a> Samples<'a> {
         let heat = || resolved.rows_by_location();
         let symbols = symbolize(&index, locations, heat, symbolizer, names);
         let WorkerOutput { rows, stacks, .. } = &mut resolved;
+        let wanted = StackFilter::new(filter, &symbols);
         rows.retain(|row| {
-            let leaf = stacks.stack(row.group.stack).leaf();
-            leaf_wanted(filter, leaf, &symbols)
+            let stack = stacks.stack(row.group.stack);
+            let leaf = stack.leaf();
+            let is_focused = || {
+                let callers = stacks.callers().get(stack.callers);
+                (callers.iter().copied().chain(leaf)).any(|at| wanted.is_focused(at))
+            };
+            wanted.accepts_leaf(leaf) && (!wanted.has_focus() || is_focused())
         });
         let mut warnings = warnings(&index, symbolizer, resolved.unreadable, filter);
         if index.flood_from.is_some() {

@@ -23,7 +23,7 @@ pub(crate) struct FlamegraphArgs {
     pub(crate) output: PathBuf,
 
     /// Recording or folded stacks to read, without a COMMAND; several are merged; `-` is standard input [default: perf.data]
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["command", "all_cpus", "processes", "threads", "cpus", "cgroups", "user"])]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["command", "all_cpus", "threads", "cpus", "cgroups", "user"])]
     pub(crate) input: Vec<PathBuf>,
 
     /// Title at the top [default: the command]

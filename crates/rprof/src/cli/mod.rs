@@ -9,6 +9,7 @@
 //! | `symbols` | how functions are named |
 //! | `list`, `doctor`, `demo`, `pages` | the commands of these names; `completions` and `man` |
 //! | `suggested` | values that shells complete |
+//! | `time_span` | spans of time, from the beginning or end of a recording |
 //! | `values` | sizes, times and lists as they are typed |
 //! | `parsing` | arguments to [`Cli`], with forms that perf takes and clap does not |
 
@@ -25,6 +26,7 @@ mod record;
 mod suggested;
 mod symbols;
 mod target;
+mod time_span;
 mod values;
 
 pub(crate) use demo::{DemoArgs, WorkloadArgs};

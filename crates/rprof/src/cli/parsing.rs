@@ -59,6 +59,7 @@ pub(crate) fn command() -> clap::Command {
             .into_iter()
             .fold(flamegraph, |c, id| c.mut_arg(id, |arg| arg.long(None)))
             .mut_arg("no_inherit", |arg| arg.short(None))
+            .mut_arg("pid", |arg| arg.short(None))
     });
     // `script` refuses a weight, with a message, since it sums nothing up; and folded stacks, since
     // they are sums.
@@ -138,6 +139,18 @@ mod tests {
                 assert_eq!(args.filter.pid, [7]);
                 assert!(!args.target.is_given() && !args.sampling.no_inherit);
             }
+            other => panic!("{other:?}"),
+        }
+        match parse("rprof report -p 7 --time -5s, x.data").map(|cli| cli.command) {
+            Ok(Command::Report(args)) => {
+                assert_eq!(args.input.filter.pid, [7]);
+                assert!(args.input.filter.time.is_some());
+                assert_eq!(args.input.files, [std::path::Path::new("x.data")]);
+            }
+            other => panic!("{other:?}"),
+        }
+        match parse("rprof flamegraph -i x.data -p 7").map(|cli| cli.command) {
+            Ok(Command::Flamegraph(args)) => assert_eq!(args.target.processes, [7]),
             other => panic!("{other:?}"),
         }
         match parse("rprof flamegraph -p 7").map(|cli| cli.command) {

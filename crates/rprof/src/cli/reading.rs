@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use rprof_export::{Content, FORMATS, Format};
 
 use super::symbols::SymbolArgs;
+use super::time_span::TimeSpan;
 use super::values::{self, CpuList};
 
 /// Recording to read, and filters on it.
@@ -56,12 +57,12 @@ pub(super) fn paths(files: &[PathBuf], input: &[PathBuf]) -> Vec<PathBuf> {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArgs {
-    /// Only samples of threads with these names
+    /// Only samples of threads with these names; `*` and `?` stand for any characters, here and below
     #[arg(long, alias = "comms", value_name = "NAME", value_delimiter = ',')]
     pub(crate) comm: Vec<String>,
 
     /// Only samples of these processes
-    #[arg(long, value_name = "PID", value_delimiter = ',', value_parser = values::task)]
+    #[arg(short, long, value_name = "PID", value_delimiter = ',', value_parser = values::task)]
     pub(crate) pid: Vec<i32>,
 
     /// Only samples of these threads
@@ -72,17 +73,21 @@ pub(crate) struct FilterArgs {
     #[arg(long, value_name = "CPUS", value_parser = values::cpus)]
     pub(crate) cpu: Vec<CpuList>,
 
-    /// Only samples taken in one of these programs or libraries (path or file name)
+    /// Only samples taken in one of these programs or libraries: path, file name, or `libc` for libc.so.6
     #[arg(long, alias = "dsos", value_name = "OBJECT", value_delimiter = ',')]
     pub(crate) dso: Vec<String>,
 
-    /// Only samples taken in one of these functions; repeatable
+    /// Only samples taken in one of these functions, or in a call inlined there; repeatable
     #[arg(long, alias = "symbols", value_name = "FUNCTION")]
     pub(crate) symbol: Vec<String>,
 
-    /// Only samples between these times, in seconds as `script` prints them; either may be left out
-    #[arg(long, value_name = "FROM,TO", value_parser = time_span)]
-    pub(crate) time: Option<(u64, u64)>,
+    /// Only samples with one of these functions anywhere in their stack; repeatable
+    #[arg(long, value_name = "FUNCTION")]
+    pub(crate) focus: Vec<String>,
+
+    /// Only samples between these times, in seconds as `script` prints them; or `10%,20%` of the recording, `-5s,` (the last five seconds), `,+5s` (the first); either may be left out
+    #[arg(long, value_name = "FROM,TO", allow_hyphen_values = true, value_parser = TimeSpan::parse)]
+    pub(crate) time: Option<TimeSpan>,
 
     /// Count samples by their period, or each as one
     #[arg(long, value_name = "WHAT", default_value = "period")]
@@ -90,21 +95,6 @@ pub(crate) struct FilterArgs {
 
     #[command(flatten)]
     pub(crate) symbols: SymbolArgs,
-}
-
-fn time_span(text: &str) -> Result<(u64, u64), String> {
-    let (from, to) = text.split_once(',').ok_or("FROM,TO is wanted")?;
-    let nanos = |text: &str, default| match text.trim() {
-        "" => Ok(default),
-        text => match text.parse::<f64>() {
-            Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => Ok((seconds * 1e9) as u64),
-            _ => Err(format!("{text:?} is not a number of seconds")),
-        },
-    };
-    match (nanos(from, 0)?, nanos(to, u64::MAX)?) {
-        (from, to) if from <= to => Ok((from, to)),
-        _ => Err("it ends before it begins".into()),
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -44,6 +44,15 @@ pub(crate) struct TargetArgs {
 }
 
 impl TargetArgs {
+    /// Returns true if anything but processes was given, which choose among what a recording has as well.
+    pub(crate) fn is_more_than_processes(&self) -> bool {
+        let others = TargetArgs {
+            processes: Vec::new(),
+            ..self.clone()
+        };
+        others.is_given()
+    }
+
     /// Returns true if any of them was given.
     pub(crate) fn is_given(&self) -> bool {
         self.all_cpus

@@ -1,0 +1,73 @@
+//! Filters on objects and functions, which are known once samples are symbolized.
+
+use rprof_profile::Filter;
+use rprof_profile::pattern::{matches_name, matches_object};
+
+use crate::symbolize::Symbols;
+
+/// Filter on the objects and functions of a stack, with each of these compared to the patterns once.
+pub(crate) struct StackFilter<'a> {
+    symbols: &'a Symbols,
+    /// By function, whether it may be the leaf; `None` if all may.
+    leaves: Option<Vec<bool>>,
+    /// By object, whether the leaf may lie in it; `None` if it may in all.
+    objects: Option<Vec<bool>>,
+    /// By function, whether a stack counts in which it is; `None` if all count.
+    focus: Option<Vec<bool>>,
+}
+
+impl<'a> StackFilter<'a> {
+    /// Compares all functions and objects to the patterns of a filter.
+    pub(crate) fn new(filter: &Filter, symbols: &'a Symbols) -> StackFilter<'a> {
+        let functions = |patterns: &[String]| {
+            let matches = |function: &rprof_profile::Function| {
+                (function.name.as_ref())
+                    .is_ok_and(|name| patterns.iter().any(|pattern| matches_name(pattern, name)))
+            };
+            (!patterns.is_empty()).then(|| symbols.functions.iter().map(matches).collect())
+        };
+        let objects = |patterns: &[String]| {
+            let matches = |object: &rprof_profile::Object| {
+                let mut patterns = patterns.iter();
+                patterns.any(|pattern| matches_object(pattern, &object.name))
+            };
+            (!patterns.is_empty()).then(|| symbols.objects.iter().map(matches).collect())
+        };
+        StackFilter {
+            symbols,
+            leaves: functions(&filter.symbols),
+            objects: objects(&filter.objects),
+            focus: functions(&filter.focus),
+        }
+    }
+
+    /// Returns whether the filter accepts the leaf of a stack: its object, and the function there or
+    /// a call inlined into it.
+    pub(crate) fn accepts_leaf(&self, leaf: Option<u32>) -> bool {
+        if self.leaves.is_none() && self.objects.is_none() {
+            return true;
+        }
+        let Some(leaf) = leaf else { return false };
+        let object = || {
+            let outermost = self.symbols.outermost(leaf);
+            self.symbols.functions[outermost.0 as usize].object.0 as usize
+        };
+        (self.objects.as_ref()).is_none_or(|accepted| accepted[object()])
+            && (self.leaves.as_ref()).is_none_or(|accepted| self.has_any(leaf, accepted))
+    }
+
+    /// Returns whether stacks are chosen by the functions anywhere in them.
+    pub(crate) fn has_focus(&self) -> bool {
+        self.focus.is_some()
+    }
+
+    /// Returns whether a location is enough for the stack that it is in to count.
+    pub(crate) fn is_focused(&self, location: u32) -> bool {
+        (self.focus.as_ref()).is_none_or(|focused| self.has_any(location, focused))
+    }
+
+    fn has_any(&self, location: u32, functions: &[bool]) -> bool {
+        let mut frames = self.symbols.frames(location).iter();
+        frames.any(|frame| functions[frame.function.0 as usize])
+    }
+}

@@ -1,0 +1,112 @@
+//! Patterns of names: exact, or with `*` and `?`. Brackets stand for themselves, since names of
+//! functions have them.
+
+/// Returns whether a name is the pattern itself, or matches it as a glob: `*` stands for any
+/// characters, `?` for one.
+///
+/// ```
+/// use rprof_profile::pattern::matches_name;
+///
+/// assert!(matches_name("std::*::push", "std::vector<int>::push"));
+/// assert!(matches_name("operator*", "operator*"));
+/// assert!(!matches_name("push", "push_back"));
+/// ```
+pub fn matches_name(pattern: &str, name: &str) -> bool {
+    matches_bytes(pattern.as_bytes(), name.as_bytes())
+}
+
+/// Returns whether a name of bytes matches: see [`matches_name`]. `?` stands for one byte.
+pub fn matches_bytes(pattern: &[u8], name: &[u8]) -> bool {
+    pattern == name || is_glob(pattern) && matches_glob(pattern, name)
+}
+
+/// Returns whether an object matches: by its path or its file name as
+/// [names](matches_name) do, or by the name of a library without version or the kernel's without
+/// what follows.
+///
+/// ```
+/// use rprof_profile::pattern::matches_object;
+///
+/// for pattern in ["libc", "libc.so.6", "libc*", "/usr/lib/libc.so.6"] {
+///     assert!(matches_object(pattern, "/usr/lib/libc.so.6"), "{pattern}");
+/// }
+/// assert!(matches_object("libc", "/lib/libc-2.31.so"));
+/// assert!(matches_object("kernel", "[kernel.kallsyms]"));
+/// assert!(!matches_object("libc", "/usr/lib/libcrypt.so.1"));
+/// ```
+pub fn matches_object(pattern: &str, path: &str) -> bool {
+    let base = path.rsplit('/').next().unwrap_or(path);
+    if matches_name(pattern, path) || matches_name(pattern, base) {
+        return true;
+    }
+    let bracketed = base.strip_prefix('[').and_then(|b| b.strip_suffix(']'));
+    let name = bracketed.unwrap_or(base);
+    match name.strip_prefix(pattern) {
+        _ if pattern.is_empty() => false,
+        Some("") => true,
+        Some(rest) if bracketed.is_some() => rest.starts_with('.'),
+        Some(rest) => {
+            let has_version = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+            rest.starts_with(".so") || rest.strip_prefix('-').is_some_and(has_version)
+        }
+        None => false,
+    }
+}
+
+fn is_glob(pattern: &[u8]) -> bool {
+    pattern.iter().any(|byte| matches!(byte, b'*' | b'?'))
+}
+
+/// Matches from the left; on a mismatch the last `*` takes one more. Takes the product of both lengths
+/// at worst.
+fn matches_glob(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut at, mut of_name) = (0, 0);
+    // Place of the last `*`, and of the name where it ends.
+    let mut star: Option<(usize, usize)> = None;
+    while of_name < name.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                star = Some((at, of_name));
+                at += 1;
+            }
+            Some(byte) if *byte == b'?' || *byte == name[of_name] => {
+                at += 1;
+                of_name += 1;
+            }
+            _ => match &mut star {
+                None => return false,
+                Some((place, end)) => {
+                    *end += 1;
+                    at = *place + 1;
+                    of_name = *end;
+                }
+            },
+        }
+    }
+    pattern[at..].iter().all(|byte| *byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_match_as_in_a_shell() {
+        for (pattern, name, expected) in [
+            ("*", "", true),
+            ("a*", "abc", true),
+            ("*c", "abc", true),
+            ("a*c*e", "abcde", true),
+            ("a*c*e", "abcdef", false),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("**a", "bba", true),
+            ("*aab", "aaaaaab", true),
+            ("a", "b", false),
+            ("", "", true),
+            ("", "a", false),
+        ] {
+            assert_eq!(matches_name(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Value of `--time`: a span, of which either end may count from the beginning or end of a recording.
+
+/// A moment of a recording.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Moment {
+    /// Nanoseconds of the recording's clock.
+    Clock(u64),
+    /// Share of the time from the first sample to the last, from 0 to 1.
+    Share(f64),
+    /// Nanoseconds after the first sample.
+    AfterStart(u64),
+    /// Nanoseconds before the last sample.
+    BeforeEnd(u64),
+}
+
+/// Value of `--time`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct TimeSpan {
+    from: Option<Moment>,
+    to: Option<Moment>,
+}
+
+impl TimeSpan {
+    /// Parses `FROM,TO`.
+    pub(super) fn parse(text: &str) -> Result<TimeSpan, String> {
+        let (from, to) = text.split_once(',').ok_or("FROM,TO is wanted")?;
+        let span = TimeSpan {
+            from: moment(from)?,
+            to: moment(to)?,
+        };
+        let is_backward = match (span.from, span.to) {
+            (Some(Moment::Clock(from)), Some(Moment::Clock(to)))
+            | (Some(Moment::AfterStart(from)), Some(Moment::AfterStart(to)))
+            | (Some(Moment::BeforeEnd(to)), Some(Moment::BeforeEnd(from))) => from > to,
+            (Some(Moment::Share(from)), Some(Moment::Share(to))) => from > to,
+            _ => false,
+        };
+        match is_backward {
+            true => Err("it ends before it begins".into()),
+            false => Ok(span),
+        }
+    }
+
+    /// Returns first and last time in nanoseconds of the recording's clock, by the times of its first and
+    /// last sample; `None` if these are needed and not known.
+    pub(crate) fn resolve(self, samples: Option<(u64, u64)>) -> Option<(u64, u64)> {
+        let at = |moment| {
+            Some(match (moment, samples) {
+                (Moment::Clock(time), _) => time,
+                (_, None) => return None,
+                (Moment::Share(share), Some((first, last))) => {
+                    let after = last.saturating_sub(first) as f64 * share;
+                    first.saturating_add(after as u64)
+                }
+                (Moment::AfterStart(after), Some((first, _))) => first.saturating_add(after),
+                (Moment::BeforeEnd(before), Some((_, last))) => last.saturating_sub(before),
+            })
+        };
+        let from = self.from.map_or(Some(0), at)?;
+        let to = self.to.map_or(Some(u64::MAX), at)?;
+        Some((from, to))
+    }
+}
+
+/// Parses `12.5`, `12.5s` (both of the clock), `10%`, `+5s` or `-5s`; nothing is the end that is meant.
+fn moment(text: &str) -> Result<Option<Moment>, String> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    if let Some(share) = text.strip_suffix('%') {
+        return match share.parse::<f64>() {
+            Ok(share) if (0.0..=100.0).contains(&share) => Ok(Some(Moment::Share(share / 100.0))),
+            _ => Err(format!("{text:?} is not a share from 0% to 100%")),
+        };
+    }
+    let bare = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let (number, unit) = match (bare.strip_suffix("ms"), bare.strip_suffix('s')) {
+        (Some(number), _) => (number, 1e6),
+        (_, Some(number)) => (number, 1e9),
+        _ => (bare, 1e9),
+    };
+    let nanos = match number.parse::<f64>() {
+        Ok(n) if n.is_finite() && n >= 0.0 => (n * unit) as u64,
+        _ => return Err(format!("{text:?} is not a number of seconds")),
+    };
+    Ok(Some(match text.as_bytes()[0] {
+        b'+' => Moment::AfterStart(nanos),
+        b'-' => Moment::BeforeEnd(nanos),
+        _ => Moment::Clock(nanos),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_count_from_the_clock_the_start_or_the_end() {
+        let of = |text: &str| TimeSpan::parse(text).map(|span| span.resolve(Some((1_000, 2_000))));
+        assert_eq!(of("1.5,2s"), Ok(Some((1_500_000_000, 2_000_000_000))));
+        assert_eq!(of("10%,20%"), Ok(Some((1_100, 1_200))));
+        assert_eq!(of("-0.0000001s,"), Ok(Some((1_900, u64::MAX))));
+        assert_eq!(of("+0.0001ms,-0.0001ms"), Ok(Some((1_100, 1_900))));
+        assert_eq!(of(","), Ok(Some((0, u64::MAX))));
+        for wrong in ["5", "2,1", "20%,10%", "101%,", "x,", "-1s,-2s", "-,"] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
+        let span = |text| TimeSpan::parse(text).unwrap();
+        assert_eq!(span("10%,").resolve(None), None);
+        assert_eq!(span("0,1").resolve(None), Some((0, 1_000_000_000)));
+    }
+}

@@ -1,0 +1,91 @@
+//! Names near those that a filter was given and that nothing has.
+
+use std::collections::BTreeMap;
+
+use rprof_events::suggest::names_near;
+use rprof_profile::pattern::{matches_name, matches_object};
+use rprof_profile::{Filter, Profile};
+
+/// Returns a sentence for each pattern of functions or objects that none of the recording has.
+pub(crate) fn unmatched(profile: &Profile, filter: &Filter) -> Vec<String> {
+    let functions = || {
+        let names = profile.functions.iter();
+        names.filter_map(|function| function.name.as_deref().ok())
+    };
+    let objects = || profile.objects.iter().map(|object| &*object.name);
+    let symbols = filter.symbols.iter().chain(&filter.focus);
+    let symbols = symbols
+        .filter(|pattern| !functions().any(|name| matches_name(pattern, name)))
+        .map(|pattern| sentence("symbol", pattern, last_part, &mut functions()));
+    let objects = (filter.objects.iter())
+        .filter(|pattern| !objects().any(|name| matches_object(pattern, name)))
+        .map(|pattern| sentence("object", pattern, file_name, &mut objects()));
+    symbols.chain(objects).collect()
+}
+
+/// Words that nothing matches, with the nearest names: near as a whole, or in the part that people type.
+fn sentence<'n>(
+    what: &str,
+    pattern: &str,
+    part: fn(&str) -> &str,
+    names: &mut dyn Iterator<Item = &'n str>,
+) -> String {
+    let typed = pattern.replace(['*', '?'], "");
+    let typed = part(&typed);
+    let by_part: BTreeMap<&str, &str> = names.map(|name| (part(name), name)).collect();
+    let parts = by_part.keys().filter(|part| part.len() > 2);
+    let near = names_near(typed, parts.map(|part| (*part).to_owned()).collect());
+    let near: Vec<&str> = near
+        .iter()
+        .filter_map(|part| by_part.get(&**part).copied())
+        .collect();
+    match near.is_empty() {
+        true => format!("no {what} matches `{pattern}`"),
+        false => format!(
+            "no {what} matches `{pattern}`; nearest: {}",
+            near.join(", ")
+        ),
+    }
+}
+
+/// Returns a function's name without what it lies in.
+fn last_part(name: &str) -> &str {
+    name.rsplit("::").next().unwrap_or(name)
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rprof_profile::ProfileBuilder;
+
+    #[test]
+    fn nearest_names_are_told_of_what_nothing_matches() {
+        let mut builder = ProfileBuilder::new();
+        let object = builder.intern_object("/usr/lib/libz.so.1");
+        for name in ["slow::dedup", "slow::rank", "main"] {
+            builder.intern_function(Ok(name), object);
+        }
+        let profile = builder.finish();
+        let of = |symbol: &str, dso: &str| {
+            let filter = Filter {
+                symbols: vec![symbol.into()],
+                objects: vec![dso.into()],
+                ..Filter::default()
+            };
+            unmatched(&profile, &filter)
+        };
+        assert!(of("slow::*", "libz").is_empty());
+        assert_eq!(
+            of("dedpu", "libzz"),
+            [
+                "no symbol matches `dedpu`; nearest: slow::dedup",
+                "no object matches `libzz`; nearest: /usr/lib/libz.so.1"
+            ]
+        );
+        assert_eq!(of("qwertyuiop", "libz"), ["no symbol matches `qwertyuiop`"]);
+    }
+}

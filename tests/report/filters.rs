@@ -1,0 +1,68 @@
+//! Filters that find: patterns, functions anywhere in a stack, shares of time, and names near to what was
+//! typed.
+
+use crate::support::{Here, c, needs};
+
+fn recorded() -> Here {
+    let here = Here::new();
+    here.record("-F 999 -g -e cpu-clock", &c("threads.c"), "0.3");
+    here
+}
+
+#[test]
+fn patterns_choose_functions_and_objects() {
+    needs!(PerfEvents);
+    let here = recorded();
+    let all = here.report("");
+    let own = |name| all.only().row(name).self_samples;
+    let both = own("work_left") + own("work_right");
+    assert_eq!(here.report("--symbol work_*").samples(), both);
+    assert_eq!(
+        here.report("--symbol work_?eft").samples(),
+        own("work_left")
+    );
+    assert!(here.report("--dso thr*").samples() >= both);
+    assert_eq!(
+        here.report("--comm busy?left").samples(),
+        here.report("--comm busy-left").samples()
+    );
+}
+
+#[test]
+fn focus_chooses_stacks_by_any_of_their_functions() {
+    needs!(PerfEvents);
+    let here = recorded();
+    let all = here.report("");
+    let focused = here.report("--focus work_left");
+    assert_eq!(focused.only().weight, all.only().row("work_left").total);
+    let script = here.rprof("script --focus work_left").ok();
+    assert!(!script.out().contains("work_right"), "{script}");
+    let folded = here.rprof("collapse --focus work_left").ok();
+    assert!(folded.out().lines().all(|l| l.contains("work_left")));
+}
+
+#[test]
+fn times_are_shares_or_count_from_an_end() {
+    needs!(PerfEvents);
+    let here = recorded();
+    let all = here.report("").samples();
+    let halves = ["0%,50%", "50%,100%"].map(|t| here.report(&format!("--time {t}")).samples());
+    let sum: u64 = halves.iter().sum();
+    assert!(halves[0] > 0 && halves[1] > 0, "{halves:?}");
+    assert!((all..=all + 2).contains(&sum), "{sum} of {all}");
+    assert_eq!(here.report("--time -1000s,").samples(), all);
+    assert!(here.report("--time ,+0.05s").samples() < all);
+    here.rprof("report --time 60%,40%")
+        .exits(2)
+        .says("ends before");
+}
+
+#[test]
+fn names_that_nothing_has_get_the_nearest() {
+    needs!(PerfEvents);
+    let here = recorded();
+    let run = here.rprof("report --symbol work_lfet").ok();
+    run.prints("no symbol matches `work_lfet`; nearest: work_left");
+    let run = here.rprof("report --dso thraeds").ok();
+    run.prints("no object matches `thraeds`; nearest: ");
+}
