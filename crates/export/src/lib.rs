@@ -50,6 +50,7 @@ pub mod folded;
 pub mod formats;
 mod frame_text;
 pub mod generics;
+mod heat;
 pub mod json;
 pub mod names;
 pub mod options;

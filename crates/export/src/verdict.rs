@@ -6,6 +6,7 @@ use std::time::Duration;
 use rprof_profile::{CpuTime, Profile, Reason};
 
 use crate::clean::brief;
+use crate::heat;
 use crate::names::CleanNames;
 use crate::rows::percent;
 
@@ -32,10 +33,28 @@ pub enum Finding {
     Unnamed {
         /// Share of all frames, in percent.
         share: f64,
+        /// Share of the main event's weight whose innermost frame is one of them, in percent.
+        own: f64,
         /// Name of the object, safe to show.
         object: String,
         /// Reason for which they have no name.
         reason: Reason,
+    },
+    /// An interpreter's functions stand where those of the program that it runs were wanted.
+    Interpreter {
+        /// Share of the main event's weight in whose stacks it is, in percent.
+        share: f64,
+        /// Function that interprets.
+        function: &'static str,
+        /// Name of the object that the function lies in, safe to show.
+        object: String,
+    },
+    /// Samples of a clock whose interrupt had to wait until the kernel let interrupts in again.
+    ClockArtefact {
+        /// Share of the main event's weight, in percent.
+        share: f64,
+        /// Functions that let interrupts in.
+        functions: Vec<&'static str>,
     },
     /// Records that were lost.
     Lost {
@@ -88,9 +107,28 @@ impl Finding {
             Finding::Frames { named } => format!("frames: {named:.1}% have a name"),
             Finding::Unnamed {
                 share,
+                own,
                 object,
                 reason,
-            } => format!("  {share:.1}% lack one in {object}: {reason}"),
+            } => match *own >= 0.1 {
+                true => format!(
+                    "  {own:.1}% of self is without a name in {object} ({share:.1}% of frames): {reason}"
+                ),
+                false => format!("  {share:.1}% lack one in {object}: {reason}"),
+            },
+            Finding::Interpreter {
+                share,
+                function,
+                object,
+            } => format!(
+                "interpreted: {share:.1}% is in {function} of {object}, and the functions that it \
+                 runs are not shown"
+            ),
+            Finding::ClockArtefact { share, functions } => format!(
+                "clock: {share:.1}% of self is in {}, where the kernel lets interrupts in again: the \
+                 time passed before, with interrupts off",
+                functions.join(" and ")
+            ),
             Finding::Lost { lost, all } => format!(
                 "lost: {lost} of {all} records ({:.2}%): shares may be off",
                 percent(*lost, *all)
@@ -146,9 +184,46 @@ impl fmt::Display for Finding {
             | Finding::Frames { .. }
             | Finding::Unsampled { .. }
             | Finding::Waited { .. }
+            | Finding::Interpreter { .. }
+            | Finding::ClockArtefact { .. }
             | Finding::Warning(_) => Ok(()),
         }
     }
+}
+
+/// Returns the causes of unnamed frames that matter most, by the share of self that they hide, then by
+/// frames.
+fn unnamed(profile: &Profile) -> Vec<Finding> {
+    let q = &profile.quality;
+    let own = heat::unnamed_self(profile);
+    let mut causes: Vec<(f64, f64, &str, Reason)> = (q.worst.iter())
+        .map(|(object, reason, count)| {
+            let own = own.get(&(&**object, *reason)).copied().unwrap_or(0.0);
+            (own, percent(*count, q.frames), &**object, *reason)
+        })
+        .collect();
+    for ((object, reason), own) in own {
+        if !causes
+            .iter()
+            .any(|cause| (cause.2, cause.3) == (object, reason))
+        {
+            causes.push((own, 0.0, object, reason));
+        }
+    }
+    causes.sort_by(|a, b| {
+        let by_weight = b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1));
+        by_weight.then_with(|| (a.2, a.3).cmp(&(b.2, b.3)))
+    });
+    (causes.into_iter())
+        .filter(|(own, share, ..)| *own >= 0.1 || *share >= 0.1)
+        .take(3)
+        .map(|(own, share, object, reason)| Finding::Unnamed {
+            share,
+            own,
+            object: brief(object),
+            reason,
+        })
+        .collect()
 }
 
 /// Returns the findings on a profile: stacks, frames, losses, warnings. What is in order is left
@@ -168,17 +243,10 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
         findings.push(Finding::Frames {
             named: percent(q.named, q.frames),
         });
-        for (object, reason, count) in q.worst.iter().take(3) {
-            let share = percent(*count, q.frames);
-            if share >= 0.1 {
-                findings.push(Finding::Unnamed {
-                    share,
-                    object: brief(object),
-                    reason: *reason,
-                });
-            }
-        }
+        findings.extend(unnamed(profile));
     }
+    findings.extend(heat::interpreter(profile));
+    findings.extend(heat::clock_artefact(profile));
     if q.lost > 0 {
         let samples = profile.events.iter().map(|e| e.samples);
         findings.push(Finding::Lost {

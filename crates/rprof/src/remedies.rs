@@ -11,6 +11,8 @@ use rprof_profile::Reason;
 use rprof_recorder::RecordError;
 use rprof_sampler::{Degradation, OpenError, SessionError};
 
+use crate::object_remedies;
+
 /// Words a failure to record, with the flags that would help.
 pub(crate) fn of_failure(error: RecordError) -> anyhow::Error {
     let worded = match &error {
@@ -97,6 +99,24 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
             ..
         } => "; `-F 20000` samples them, and so does -a",
         Finding::Waited { .. } => "; `-e context-switches` shows where",
+        // Looking for a package takes time, which is worth it where much is hidden.
+        Finding::Unnamed {
+            object,
+            reason,
+            own,
+            ..
+        } if *own >= 5.0 => {
+            return match object_remedies::of_object(object, *reason) {
+                Some(remedy) => format!("{}. {remedy}", finding.statement()),
+                None => finding.to_string(),
+            };
+        }
+        Finding::Interpreter { object, .. } => {
+            return match object_remedies::of_interpreter(object) {
+                Some(remedy) => format!("{}. {remedy}", finding.statement()),
+                None => finding.to_string(),
+            };
+        }
         Finding::Lost { .. } => "; lower -F",
         Finding::Throttled { .. } => "; lower -F, or raise kernel.perf_event_max_sample_rate",
         _ => return finding.to_string(),
@@ -143,6 +163,7 @@ mod tests {
     fn findings_of_the_verdict_name_the_flags_that_help() {
         let unnamed = |reason| Finding::Unnamed {
             share: 2.0,
+            own: 1.0,
             object: "x".into(),
             reason,
         };

@@ -1,0 +1,211 @@
+//! What hides where the weight of a profile lies: unnamed leaves, interpreters, and clocks whose interrupt
+//! waits.
+
+use std::collections::BTreeMap;
+
+use rprof_profile::{Function, FunctionId, Profile, Reason, WeightUnit};
+
+use crate::clean::brief;
+use crate::rows::percent;
+use crate::verdict::Finding;
+
+/// Share of the weight, in percent, from which an interpreter or a clock is told of.
+const TOLD_FROM: f64 = 5.0;
+
+/// Functions of interpreters that run the functions of a program, by their names in stacks.
+const INTERPRETERS: [&str; 5] = [
+    "_PyEval_EvalFrameDefault",
+    "vm_exec_core",
+    "execute_ex",
+    "luaV_execute",
+    "Perl_runops_standard",
+];
+
+/// Functions of the kernel after which an interrupt that had to wait is taken.
+const LETS_INTERRUPTS_IN: [&str; 6] = [
+    "finish_task_switch",
+    "_raw_spin_unlock_irqrestore",
+    "_raw_spin_unlock_irq",
+    "__do_softirq",
+    "handle_softirqs",
+    "do_idle",
+];
+
+/// Returns the share of the main event's weight, in percent, whose innermost frame has no name, by
+/// object and reason.
+pub(crate) fn unnamed_self(profile: &Profile) -> BTreeMap<(&str, Reason), f64> {
+    let mut shares = BTreeMap::new();
+    for (leaf, share) in leaves(profile) {
+        if let Err(reason) = &leaf.name {
+            let object = &*profile.object(leaf.object).name;
+            *shares.entry((object, *reason)).or_insert(0.0) += share;
+        }
+    }
+    shares
+}
+
+/// Returns the interpreter in which much of the weight is, unless its functions are named as well.
+pub(crate) fn interpreter(profile: &Profile) -> Option<Finding> {
+    let name_of = |function: &Function| INTERPRETERS.iter().find(|name| is_named(function, name));
+    let functions = || (0u32..).zip(&profile.functions);
+    // Names that the runtime gives what it runs, as Python's perf trampoline.
+    let is_told = |f: &Function| f.name.as_ref().is_ok_and(|name| name.starts_with("py::"));
+    if profile.functions.iter().any(is_told) {
+        return None;
+    }
+    let interpreters: Vec<_> = (functions())
+        .filter_map(|(id, function)| Some((FunctionId(id), name_of(function)?)))
+        .collect();
+    if interpreters.is_empty() {
+        return None;
+    }
+    let main = profile.main_event()?;
+    let whole = profile.events[main].weight;
+    let totals = interpreters.into_iter().map(|(id, name)| {
+        let entries = profile.aggregated.iter().filter(|e| e.event == main);
+        let inside = entries.filter(|e| profile.stack(e.stack).any(|function| function == id));
+        let weight = inside.fold(0u64, |sum, e| sum.saturating_add(e.weight));
+        (weight, *name, id)
+    });
+    let (weight, function, id) = totals.max_by_key(|(weight, ..)| *weight)?;
+    let object = &profile.object(profile.function(id).object).name;
+    let share = percent(weight, whole);
+    (share >= TOLD_FROM).then(|| Finding::Interpreter {
+        share,
+        function,
+        object: brief(object),
+    })
+}
+
+/// Returns how much a clock's samples say that the kernel let interrupts in.
+pub(crate) fn clock_artefact(profile: &Profile) -> Option<Finding> {
+    let main = profile.main_event()?;
+    // The interrupt of a counter is not held back.
+    let event = &profile.events[main];
+    if event.unit != WeightUnit::Nanoseconds {
+        return None;
+    }
+    let mut shares: BTreeMap<&'static str, f64> = BTreeMap::new();
+    for (leaf, share) in leaves(profile) {
+        let is_kernel = profile.object(leaf.object).is_kernel;
+        let name = LETS_INTERRUPTS_IN.iter().find(|name| is_named(leaf, name));
+        if let (true, Some(name)) = (is_kernel, name) {
+            *shares.entry(name).or_insert(0.0) += share;
+        }
+    }
+    let share = shares.values().sum();
+    shares.retain(|_, share| *share >= 1.0);
+    let mut functions: Vec<_> = shares.into_iter().collect();
+    functions.sort_by(|a, b| b.1.total_cmp(&a.1));
+    (share >= TOLD_FROM).then(|| Finding::ClockArtefact {
+        share,
+        functions: functions.into_iter().map(|(name, _)| name).collect(),
+    })
+}
+
+/// Returns whether a function has a name, with or without what a compiler appended to it
+/// (`finish_task_switch.isra.0`).
+fn is_named(function: &Function, name: &str) -> bool {
+    (function.name.as_deref()).is_ok_and(|found| match found.strip_prefix(name) {
+        Some(rest) => rest.is_empty() || rest.starts_with('.'),
+        None => false,
+    })
+}
+
+/// Iterates over the innermost functions of the main event, each with a share in percent.
+fn leaves(profile: &Profile) -> impl Iterator<Item = (&Function, f64)> {
+    let main = profile.main_event();
+    let whole = main.map_or(0, |event| profile.events[event].weight);
+    let entries = profile.aggregated.iter();
+    let entries = entries.filter(move |entry| Some(entry.event) == main);
+    entries.filter_map(move |entry| {
+        let leaf = profile.stack(entry.stack).next_back()?;
+        Some((profile.function(leaf), percent(entry.weight, whole)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::findings;
+    use rprof_profile::{Object, ProfileBuilder};
+
+    /// A profile of stacks, each of frames with object, and a weight.
+    fn profile(stacks: &[(&[(Result<&str, Reason>, &str)], u64)]) -> Profile {
+        let mut builder = ProfileBuilder::new();
+        let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
+        let thread = builder.intern_thread_name("t");
+        for (frames, weight) in stacks {
+            let frames: Vec<_> = (frames.iter())
+                .map(|(name, object)| {
+                    let object = builder.add_object(Object {
+                        name: (*object).into(),
+                        is_kernel: object.starts_with('['),
+                        build_id: None,
+                    });
+                    builder.intern_function(*name, object).into()
+                })
+                .collect();
+            let stack = builder.intern_stack(&frames);
+            builder.add_samples(event, thread, stack, 1, *weight);
+        }
+        builder.finish()
+    }
+
+    #[test]
+    fn causes_are_sorted_by_the_self_share_that_they_hide() {
+        let stripped = Err(Reason::Stripped);
+        let nginx = (stripped, "/usr/sbin/nginx");
+        let profile = profile(&[
+            (&[nginx, nginx, nginx, (stripped, "libz.so.1")], 84),
+            (&[nginx, (Ok("read"), "libc.so.6")], 16),
+        ]);
+        let unnamed: Vec<_> = (findings(&profile).into_iter())
+            .filter_map(|finding| match finding {
+                Finding::Unnamed { own, object, .. } => Some((own, object)),
+                _ => None,
+            })
+            .collect();
+        let expected = [(84.0, "libz.so.1".into()), (0.0, "/usr/sbin/nginx".into())];
+        assert_eq!(unnamed, expected);
+    }
+
+    #[test]
+    fn clocks_that_wait_for_interrupts_are_told_of() {
+        let kernel = "[kernel.kallsyms]";
+        let of = |name| {
+            clock_artefact(&profile(&[
+                (&[(Ok(name), kernel)], 30),
+                (&[(Ok("f"), "a")], 70),
+            ]))
+        };
+        let told = of("finish_task_switch.isra.0");
+        let expected = Finding::ClockArtefact {
+            share: 30.0,
+            functions: vec!["finish_task_switch"],
+        };
+        assert_eq!(told, Some(expected));
+        assert_eq!(of("vfs_read"), None);
+    }
+
+    #[test]
+    fn interpreters_are_told_of_unless_their_functions_have_names() {
+        let eval = (
+            Ok("_PyEval_EvalFrameDefault"),
+            "/usr/lib/libpython3.11.so.1.0",
+        );
+        let told = interpreter(&profile(&[
+            (&[eval, (Ok("f"), "a")], 90),
+            (&[(Ok("g"), "a")], 10),
+        ]));
+        let object = "/usr/lib/libpython3.11.so.1.0".into();
+        let expected = Finding::Interpreter {
+            share: 90.0,
+            function: "_PyEval_EvalFrameDefault",
+            object,
+        };
+        assert_eq!(told, Some(expected));
+        let named = [(&[(Ok("py::f:a.py"), "[jit]"), eval][..], 90)];
+        assert_eq!(interpreter(&profile(&named)), None);
+    }
+}
