@@ -249,6 +249,11 @@ fn untrusted_perf_maps_are_refused_by_the_report() {
         text.exits(0).says(&message);
         assert_eq!(shares(&Report::parse(&report)), (0.0, 0.0), "{make}");
     }
+    // The good one is a copy by now.
+    let late = here.rprof("report --format json").ok();
+    late.prints("it was made after the recording");
+    assert_eq!(shares(&Report::parse(&late)), (0.0, 0.0));
+    here.sh("touch perf.data").ok();
     // It was only ever that.
     let (one, two) = shares(&here.report(""));
     std::fs::remove_file(Path::new(&map)).unwrap();

@@ -20,6 +20,8 @@ fn header_has_machine_command_and_events() {
     assert_eq!(json["os_release"], kernel.trim_end());
     assert_eq!(json["architecture"], std::env::consts::ARCH);
     assert_eq!(json["mode"], "file");
+    let date = here.sh("date -u -r perf.data +%Y-%m-%dT%H:%M:%SZ").ok();
+    assert_eq!(json["captured_on"], date.out().trim_end());
     let words: Vec<_> = json["command_line"]
         .as_array()
         .expect("command line")

@@ -8,6 +8,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::SystemTime;
 
 use rprof_image::{MemoryBudget, MemoryLease};
 use rprof_jit::{
@@ -294,30 +295,45 @@ impl<'a> Runtimes<'a> {
 
     /// Looks on this machine for files that are not embedded in the recording.
     fn look(&self, pid: i32, tables: &mut Tables) {
-        let roots = ProcessRoot::candidates(pid, std::fs::metadata(self.recording).ok());
+        let recording = std::fs::metadata(self.recording).ok();
+        let end = recording.as_ref().and_then(|meta| meta.modified().ok());
+        let roots = ProcessRoot::candidates(pid, recording);
         if tables.dumps.is_empty() {
             for path in self.processes.jitdumps(pid) {
-                if let Some((path, bytes)) = self.open(&roots, |_| path.clone()) {
+                if let Some((path, bytes)) = self.open(&roots, None, |_| path.clone()) {
                     tables.dumps.extend(self.dump(&path, &bytes));
                 }
             }
         }
         if tables.maps.is_empty()
-            && let Some((path, bytes)) = self.open(&roots, ProcessRoot::perf_map_path)
+            && let Some((path, bytes)) = self.open(&roots, end, ProcessRoot::perf_map_path)
         {
             tables.maps.push((0, self.map(&path, bytes)));
         }
     }
 
-    /// Opens and reads the first file that exists and may be used, with its path.
+    /// Opens and reads the first file that exists and may be used, with its path; none that was made
+    /// after `end`, if there is one: a later process may have had the same number.
     fn open(
         &self,
         roots: &[ProcessRoot],
+        end: Option<SystemTime>,
         path: impl Fn(&ProcessRoot) -> std::path::PathBuf,
     ) -> Option<(String, Vec<u8>)> {
         for root in roots {
             let path = path(root);
             let opened = root.open(&path);
+            if let (Ok(Some(file)), Some(end)) = (&opened, end)
+                && file.is_younger_than(end)
+            {
+                self.warn(format!(
+                    "{} is not used: it was made after the recording, perhaps by another process of this \
+                     number; if it is of the same process, `touch {}` makes the recording the younger one",
+                    path.display(),
+                    self.recording.display()
+                ));
+                continue;
+            }
             let read = opened.and_then(|file| file.map(|file| self.read(&file)).transpose());
             let path = path.to_string_lossy().into_owned();
             match read {

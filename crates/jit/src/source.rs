@@ -8,6 +8,7 @@ use rprof_image::{FileView, OpenError, RegularFile};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Maximum length of a file that is read, in bytes.
 pub const MAX_BYTES: u64 = 256 << 20;
@@ -85,6 +86,13 @@ impl MapFile {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns whether it was made later than `time`; false where the file system does not tell.
+    #[must_use]
+    pub fn is_younger_than(&self, time: SystemTime) -> bool {
+        let created = self.file.metadata().created();
+        created.is_ok_and(|created| created > time)
     }
 
     /// Returns the length in bytes that it has by now.

@@ -1,6 +1,9 @@
 //! `rprof header`.
 
+use std::fs::Metadata;
 use std::io::Write;
+use std::path::Path;
+use std::time::SystemTime;
 
 use rprof_export::clean::clean;
 use rprof_perfdata::{EmbeddedKind, Feature, Mode, PerfData};
@@ -20,6 +23,9 @@ struct Header {
     mode: &'static str,
     byte_order: &'static str,
     data_bytes: u64,
+    /// Time at which the file was last written, the end of the recording: RFC 3339, in UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    captured_on: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hostname: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,6 +132,7 @@ fn header(data: &PerfData) -> Header {
             rprof_records::Endian::Big => "big",
         },
         data_bytes: data.data_len(),
+        captured_on: last_written(data.path()),
         hostname: text(Feature::HOSTNAME),
         os_release: text(Feature::OSRELEASE),
         recorder: text(Feature::VERSION),
@@ -182,6 +189,36 @@ fn header(data: &PerfData) -> Header {
     }
 }
 
+/// Returns the time at which a file was last written, as `2026-01-31T23:59:58Z`; `None` for a stream.
+fn last_written(path: &Path) -> Option<String> {
+    let meta = std::fs::metadata(path).ok().filter(Metadata::is_file)?;
+    let since = meta.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH);
+    Some(utc(since.ok()?.as_secs()))
+}
+
+/// Formats seconds since 1970 by RFC 3339. Source of the arithmetic: Howard Hinnant, "chrono-Compatible
+/// Low-Level Date Algorithms", `civil_from_days`.
+fn utc(seconds: u64) -> String {
+    let (days, time) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    // Months from March on.
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (month, next) = match month < 10 {
+        true => (month + 3, 0),
+        false => (month - 9, 1),
+    };
+    format!(
+        "{:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
+        era * 400 + year + next,
+        time / 3_600,
+        time / 60 % 60,
+        time % 60
+    )
+}
+
 fn write_text(h: &Header, out: &mut dyn Write) -> std::io::Result<()> {
     let mut line = |name: &str, value: Option<String>| match value {
         Some(value) => writeln!(out, "{name:<14} {value}"),
@@ -195,6 +232,7 @@ fn write_text(h: &Header, out: &mut dyn Write) -> std::io::Result<()> {
         )),
     )?;
     line("data", Some(format!("{} bytes", h.data_bytes)))?;
+    line("captured on", h.captured_on.clone())?;
     line("host", h.hostname.clone())?;
     line("kernel", h.os_release.clone())?;
     line("recorder", h.recorder.clone())?;
@@ -247,4 +285,22 @@ fn write_text(h: &Header, out: &mut dyn Write) -> std::io::Result<()> {
         writeln!(out, "kept           {kind}{of}, {bytes} bytes, {path}")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::utc;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (seconds, date) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_709_251_199, "2024-02-29T23:59:59Z"),
+            (1_700_000_000, "2023-11-14T22:13:20Z"),
+            (4_102_444_800, "2100-01-01T00:00:00Z"),
+        ] {
+            assert_eq!(utc(seconds), date);
+        }
+    }
 }
