@@ -5,15 +5,13 @@ use std::collections::BTreeMap;
 
 use rprof_profile::{Function, FunctionId, Profile, Reason, WeightUnit};
 
-use crate::clean::brief;
 use crate::rows::percent;
-use crate::verdict::Finding;
 
 /// Share of the weight, in percent, from which an interpreter or a clock is told of.
 const TOLD_FROM: f64 = 5.0;
 
 /// Functions of interpreters that run the functions of a program, by their names in stacks.
-const INTERPRETERS: [&str; 5] = [
+static INTERPRETERS: [&str; 5] = [
     "_PyEval_EvalFrameDefault",
     "vm_exec_core",
     "execute_ex",
@@ -22,7 +20,7 @@ const INTERPRETERS: [&str; 5] = [
 ];
 
 /// Functions of the kernel after which an interrupt that had to wait is taken.
-const LETS_INTERRUPTS_IN: [&str; 6] = [
+static LETS_INTERRUPTS_IN: [&str; 6] = [
     "finish_task_switch",
     "_raw_spin_unlock_irqrestore",
     "_raw_spin_unlock_irq",
@@ -44,8 +42,19 @@ pub(crate) fn unnamed_self(profile: &Profile) -> BTreeMap<(&str, Reason), f64> {
     shares
 }
 
-/// Returns the interpreter in which much of the weight is, unless its functions are named as well.
-pub(crate) fn interpreter(profile: &Profile) -> Option<Finding> {
+/// Interpreter in whose function much of the weight is.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Interpreter {
+    /// Share of the main event's weight in whose stacks it is, in percent.
+    pub(crate) share: f64,
+    /// Name of its function.
+    pub(crate) name: &'static str,
+    /// Its function.
+    pub(crate) function: FunctionId,
+}
+
+/// Returns the interpreter in which much of the weight is, unless what it runs has names as well.
+pub(crate) fn interpreter(profile: &Profile) -> Option<Interpreter> {
     let name_of = |function: &Function| INTERPRETERS.iter().find(|name| is_named(function, name));
     let functions = || (0u32..).zip(&profile.functions);
     // Names that the runtime gives what it runs, as Python's perf trampoline.
@@ -67,18 +76,18 @@ pub(crate) fn interpreter(profile: &Profile) -> Option<Finding> {
         let weight = inside.fold(0u64, |sum, e| sum.saturating_add(e.weight));
         (weight, *name, id)
     });
-    let (weight, function, id) = totals.max_by_key(|(weight, ..)| *weight)?;
-    let object = &profile.object(profile.function(id).object).name;
+    let (weight, name, function) = totals.max_by_key(|(weight, ..)| *weight)?;
     let share = percent(weight, whole);
-    (share >= TOLD_FROM).then(|| Finding::Interpreter {
+    (share >= TOLD_FROM).then_some(Interpreter {
         share,
+        name,
         function,
-        object: brief(object),
     })
 }
 
-/// Returns how much a clock's samples say that the kernel let interrupts in.
-pub(crate) fn clock_artefact(profile: &Profile) -> Option<Finding> {
+/// Returns the share of a clock's samples, in percent, that were taken where the kernel lets interrupts in, and
+/// the functions that do, if it is large.
+pub(crate) fn clock_artefact(profile: &Profile) -> Option<(f64, Vec<&'static str>)> {
     let main = profile.main_event()?;
     // The interrupt of a counter is not held back.
     let event = &profile.events[main];
@@ -90,17 +99,15 @@ pub(crate) fn clock_artefact(profile: &Profile) -> Option<Finding> {
         let is_kernel = profile.object(leaf.object).is_kernel;
         let name = LETS_INTERRUPTS_IN.iter().find(|name| is_named(leaf, name));
         if let (true, Some(name)) = (is_kernel, name) {
-            *shares.entry(name).or_insert(0.0) += share;
+            *shares.entry(*name).or_insert(0.0) += share;
         }
     }
-    let share = shares.values().sum();
+    let share: f64 = shares.values().sum();
     shares.retain(|_, share| *share >= 1.0);
     let mut functions: Vec<_> = shares.into_iter().collect();
     functions.sort_by(|a, b| b.1.total_cmp(&a.1));
-    (share >= TOLD_FROM).then(|| Finding::ClockArtefact {
-        share,
-        functions: functions.into_iter().map(|(name, _)| name).collect(),
-    })
+    let functions = functions.into_iter().map(|(name, _)| name).collect();
+    (share >= TOLD_FROM).then_some((share, functions))
 }
 
 /// Returns whether a function has a name, with or without what a compiler appended to it
@@ -127,7 +134,6 @@ fn leaves(profile: &Profile) -> impl Iterator<Item = (&Function, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::findings;
     use rprof_profile::{Object, ProfileBuilder};
 
     /// A profile of stacks, each of frames with object, and a weight.
@@ -153,21 +159,15 @@ mod tests {
     }
 
     #[test]
-    fn causes_are_sorted_by_the_self_share_that_they_hide() {
+    fn unnamed_leaves_are_weighed_by_object() {
         let stripped = Err(Reason::Stripped);
         let nginx = (stripped, "/usr/sbin/nginx");
         let profile = profile(&[
             (&[nginx, nginx, nginx, (stripped, "libz.so.1")], 84),
             (&[nginx, (Ok("read"), "libc.so.6")], 16),
         ]);
-        let unnamed: Vec<_> = (findings(&profile).into_iter())
-            .filter_map(|finding| match finding {
-                Finding::Unnamed { own, object, .. } => Some((own, object)),
-                _ => None,
-            })
-            .collect();
-        let expected = [(84.0, "libz.so.1".into()), (0.0, "/usr/sbin/nginx".into())];
-        assert_eq!(unnamed, expected);
+        let shares: Vec<_> = unnamed_self(&profile).into_iter().collect();
+        assert_eq!(shares, [(("libz.so.1", Reason::Stripped), 84.0)]);
     }
 
     #[test]
@@ -180,11 +180,7 @@ mod tests {
             ]))
         };
         let told = of("finish_task_switch.isra.0");
-        let expected = Finding::ClockArtefact {
-            share: 30.0,
-            functions: vec!["finish_task_switch"],
-        };
-        assert_eq!(told, Some(expected));
+        assert_eq!(told, Some((30.0, vec!["finish_task_switch"])));
         assert_eq!(of("vfs_read"), None);
     }
 
@@ -198,13 +194,8 @@ mod tests {
             (&[eval, (Ok("f"), "a")], 90),
             (&[(Ok("g"), "a")], 10),
         ]));
-        let object = "/usr/lib/libpython3.11.so.1.0".into();
-        let expected = Finding::Interpreter {
-            share: 90.0,
-            function: "_PyEval_EvalFrameDefault",
-            object,
-        };
-        assert_eq!(told, Some(expected));
+        let told = told.map(|told| (told.share, told.name));
+        assert_eq!(told, Some((90.0, "_PyEval_EvalFrameDefault")));
         let named = [(&[(Ok("py::f:a.py"), "[jit]"), eval][..], 90)];
         assert_eq!(interpreter(&profile(&named)), None);
     }

@@ -245,8 +245,13 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
         });
         findings.extend(unnamed(profile));
     }
-    findings.extend(heat::interpreter(profile));
-    findings.extend(heat::clock_artefact(profile));
+    findings.extend(heat::interpreter(profile).map(|told| Finding::Interpreter {
+        share: told.share,
+        function: told.name,
+        object: brief(&profile.object(profile.function(told.function).object).name),
+    }));
+    let artefact = heat::clock_artefact(profile);
+    findings.extend(artefact.map(|(share, functions)| Finding::ClockArtefact { share, functions }));
     if q.lost > 0 {
         let samples = profile.events.iter().map(|e| e.samples);
         findings.push(Finding::Lost {
@@ -321,6 +326,7 @@ fn milliseconds(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rprof_profile::{ProfileBuilder, WeightUnit};
 
     fn time(sampled: u64, used: u64, wall: u64, tasks: u64) -> CpuTime {
         let ms = Duration::from_millis;
@@ -377,5 +383,29 @@ mod tests {
             ..time(0, 1000, 1000, 0)
         };
         assert_eq!(words(unknown), [""; 0]);
+    }
+
+    #[test]
+    fn causes_are_sorted_by_the_self_share_that_they_hide() {
+        let mut builder = ProfileBuilder::new();
+        let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
+        let thread = builder.intern_thread_name("t");
+        let [nginx, libz] = ["nginx", "libz.so.1"].map(|name| builder.intern_object(name));
+        let [server, inflate] =
+            [nginx, libz].map(|object| builder.intern_function(Err(Reason::Stripped), object));
+        let read = builder.intern_function(Ok("read"), libz);
+        for (leaf, weight) in [(inflate, 84), (read, 16)] {
+            let frames = [server, server, server, leaf].map(Into::into);
+            let stack = builder.intern_stack(&frames);
+            builder.add_samples(event, thread, stack, 1, weight);
+        }
+        let unnamed: Vec<_> = (findings(&builder.finish()).into_iter())
+            .filter_map(|finding| match finding {
+                Finding::Unnamed { own, object, .. } => Some((own, object)),
+                _ => None,
+            })
+            .collect();
+        let expected = [(84.0, "libz.so.1".to_owned()), (0.0, "nginx".to_owned())];
+        assert_eq!(unnamed, expected);
     }
 }
