@@ -66,3 +66,26 @@ fn names_that_nothing_has_get_the_nearest() {
     let run = here.rprof("report --dso thraeds").ok();
     run.prints("no object matches `thraeds`; nearest: ");
 }
+
+#[test]
+fn callers_are_shown_with_the_direct_ones_as_self() {
+    needs!(PerfEvents);
+    let here = recorded();
+    let all = here.report("");
+    let called = all.only().row("work_left").total;
+    let callers = here.report("--callers work_left");
+    assert_eq!(callers.only().weight, called);
+    let own: u64 = callers.only().rows.iter().map(|row| row.own).sum();
+    assert_eq!(own, called);
+    let names: Vec<_> = callers.only().rows.iter().map(|row| &*row.symbol).collect();
+    assert!(!names.contains(&"work_left"), "{names:?}");
+    let folded = here.rprof("collapse --callers work_left").ok();
+    let ends = |line: &str| {
+        line.rsplit_once(' ')
+            .is_some_and(|l| l.0.ends_with("work_left"))
+    };
+    assert!(folded.out().lines().all(ends), "{folded}");
+    here.rprof("script --callers work_left")
+        .exits(2)
+        .says("--focus");
+}

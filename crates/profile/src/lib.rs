@@ -44,7 +44,7 @@ pub use frame::{
     FileId, Frame, FrameAddress, FrameId, Function, FunctionId, Line, Object, ObjectId,
     StackPosition,
 };
-pub use merge::merge;
+pub use merge::{callers_of, merge};
 pub use model::{EventSummary, Profile};
 pub use quality::{CpuTime, Quality, StackTally};
 pub use rprof_image::Reason;

@@ -1,4 +1,4 @@
-//! [`merge`]: one profile of several.
+//! [`merge`]: one profile of several. [`callers_of`]: stacks up to where a function was called.
 
 use rustc_hash::FxHashMap;
 
@@ -7,6 +7,7 @@ use crate::frame::{FileId, Frame, FrameId, Function, FunctionId, Line, Object, O
 use crate::model::Profile;
 use crate::quality::Quality;
 use crate::samples::Thread;
+use crate::stacks::StackId;
 
 /// Merges profiles into one, as if one recording had all their samples.
 ///
@@ -40,19 +41,10 @@ pub fn merge(mut profiles: Vec<Profile>) -> Profile {
     {
         return only;
     }
-    let mut builder = match profiles.iter().all(Profile::has_addresses) {
-        true => ProfileBuilder::with_addresses(),
-        false => ProfileBuilder::new(),
-    };
-    if !profiles.is_empty() && profiles.iter().all(|profile| profile.is_folded) {
-        builder = builder.folded();
-    }
-    if let Some(first) = profiles.first() {
-        builder = builder.source(&first.source);
-    }
+    let mut builder = builder_like(&profiles);
     let (mut merging, mut quality) = (Merging::default(), Quality::default());
     for profile in &profiles {
-        merging.add(&mut builder, profile);
+        merging.add(&mut builder, profile, |_| usize::MAX);
         quality.add(&profile.quality);
     }
     // Nothing can be said of the sum where one of them does not tell.
@@ -64,6 +56,43 @@ pub fn merge(mut profiles: Vec<Profile>) -> Profile {
     builder.finish_with_quality(quality)
 }
 
+/// Cuts stacks off where one of some functions was called: what remains are its callers, and with
+/// `keeps_callee` itself as the leaf. The outermost call counts; a stack without one is left out, and one
+/// that begins with the function keeps that alone.
+///
+/// The quality is that of the whole stacks.
+pub fn callers_of(
+    profile: &Profile,
+    is_callee: impl Fn(&Function) -> bool,
+    keeps_callee: bool,
+) -> Profile {
+    let is_callee: Vec<bool> = profile.functions.iter().map(is_callee).collect();
+    let length = |stack| {
+        let outermost = profile.stack(stack).position(|id| is_callee[id.0 as usize]);
+        outermost.map_or(0, |at| (at + usize::from(keeps_callee)).max(1))
+    };
+    let mut builder = builder_like(std::slice::from_ref(profile));
+    Merging::default().add(&mut builder, profile, length);
+    builder.set_callchains(profile.has_callchains);
+    builder.set_time(profile.time);
+    builder.finish_with_quality(profile.quality.clone())
+}
+
+/// Begins a profile that has addresses, and is of folded text, if all of these are.
+fn builder_like(profiles: &[Profile]) -> ProfileBuilder {
+    let mut builder = match profiles.iter().all(Profile::has_addresses) {
+        true => ProfileBuilder::with_addresses(),
+        false => ProfileBuilder::new(),
+    };
+    if !profiles.is_empty() && profiles.iter().all(|profile| profile.is_folded) {
+        builder = builder.folded();
+    }
+    match profiles.first() {
+        Some(first) => builder.source(&first.source),
+        None => builder,
+    }
+}
+
 /// Objects and events of the merged profile.
 #[derive(Default)]
 struct Merging {
@@ -73,7 +102,14 @@ struct Merging {
 }
 
 impl Merging {
-    fn add(&mut self, builder: &mut ProfileBuilder, profile: &Profile) {
+    /// Adds the samples of a profile, of each stack as many frames from the root on as `length` says. One
+    /// of none is left out.
+    fn add(
+        &mut self,
+        builder: &mut ProfileBuilder,
+        profile: &Profile,
+        length: impl Fn(StackId) -> usize,
+    ) {
         let events: Vec<usize> = (profile.events.iter())
             .map(|event| {
                 let (name, unit) = (event.name.as_str(), event.unit.as_str());
@@ -125,8 +161,12 @@ impl Merging {
             .collect();
         let mut frames: Vec<FrameId> = Vec::new();
         for entry in &profile.aggregated {
+            let length = length(entry.stack);
+            if length == 0 {
+                continue;
+            }
             frames.clear();
-            frames.extend(profile.frames(entry.stack).map(|id| {
+            frames.extend(profile.frames(entry.stack).take(length).map(|id| {
                 let frame = profile.frame(id);
                 builder.intern_frame(Frame {
                     function: functions[frame.function.0 as usize],
@@ -208,5 +248,44 @@ mod tests {
         assert_eq!(q.unnamed[&Reason::Stripped], 2);
         assert_eq!(q.worst, [("o".into(), Reason::Stripped, 2)]);
         assert_eq!(q.warnings, ["same"]);
+    }
+
+    #[test]
+    fn callers_are_what_stands_outside_the_outermost_call() {
+        let mut builder = ProfileBuilder::new();
+        let event = builder.add_event("a", WeightUnit::Events);
+        let object = builder.intern_object("o");
+        let thread = builder.intern_thread_name("t");
+        let [main, f, g] = ["main", "f", "g"].map(|name| builder.intern_function(Ok(name), object));
+        for (frames, weight) in [
+            (&[main, f, g, f][..], 1),
+            (&[main, g, f], 2),
+            (&[main, g], 4),
+            (&[f, g], 8),
+        ] {
+            let frames: Vec<_> = frames.iter().map(|id| FrameId::from(*id)).collect();
+            let stack = builder.intern_stack(&frames);
+            builder.add_samples(event, thread, stack, 1, weight);
+        }
+        let whole = builder.finish();
+        let of = |keeps_callee| {
+            let is_f = |function: &Function| function.name.as_deref() == Ok("f");
+            let callers = callers_of(&whole, is_f, keeps_callee);
+            let mut stacks: Vec<(String, u64)> = (callers.aggregated.iter())
+                .map(|entry| {
+                    let names = callers.stack(entry.stack);
+                    let names = names.map(|id| callers.function(id).name.as_deref().unwrap_or("?"));
+                    (names.collect::<Vec<_>>().join(";"), entry.weight)
+                })
+                .collect();
+            stacks.sort();
+            stacks
+        };
+        let owned = |(name, weight): (&str, u64)| (name.to_owned(), weight);
+        assert_eq!(of(false), [("f", 8), ("main", 1), ("main;g", 2)].map(owned));
+        assert_eq!(
+            of(true),
+            [("f", 8), ("main;f", 1), ("main;g;f", 2)].map(owned)
+        );
     }
 }

@@ -5,13 +5,13 @@ use rprof_profile::Keys;
 
 use crate::Outcome;
 use crate::cli::CollapseArgs;
-use crate::input::{tell_others, warn};
+use crate::input::{Callee, tell_others, warn};
 use crate::messages::say;
 use crate::output::Output;
 
 pub(crate) fn run(args: &CollapseArgs) -> Outcome {
     let output = Output::prepare(&args.output)?;
-    let profile = args.input.profile(&Keys::FUNCTIONS)?;
+    let profile = args.input.profile(&Keys::FUNCTIONS, Callee::Kept)?;
     warn(&profile, args.input.quiet);
     let Some(event) = profile.main_event() else {
         if !args.input.quiet {

@@ -14,7 +14,9 @@ use tempfile::TempDir;
 
 use crate::Outcome;
 use crate::cli::FlamegraphArgs;
-use crate::input::{analyse, is_input, open, read_merged, tell_if_empty, tell_others, warn};
+use crate::input::{
+    Callee, analyse, is_input, open, read_merged, tell_if_empty, tell_others, warn,
+};
 use crate::messages::{Failure, say};
 use crate::output::Output;
 use crate::record::{Destination, Job, record};
@@ -60,7 +62,14 @@ fn from_files(args: &FlamegraphArgs, paths: &[PathBuf]) -> Outcome {
         filter,
         ..Options::default()
     };
-    let merged = read_merged(paths, &args.filter, &options, &Keys::FUNCTIONS, quiet)?;
+    let merged = read_merged(
+        paths,
+        &args.filter,
+        &options,
+        &Keys::FUNCTIONS,
+        Callee::Kept,
+        quiet,
+    )?;
     warn(&merged.profile, quiet);
     let mut commands: Vec<String> = (merged.command_lines.iter())
         .map(|line| recorded_command(line).join(" "))
@@ -130,6 +139,7 @@ fn draw_recording(
     };
     let mut profile = analyse(&data, &args.filter.symbols, &options, quiet)?;
     tell_if_empty(&mut profile, &options.filter);
+    let profile = args.filter.cut_to_callers(profile, Callee::Kept);
     warn(&profile, quiet);
     if !quiet {
         summary.path = "a temporary file".into();

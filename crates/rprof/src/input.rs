@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use rprof_analysis::Options;
 use rprof_perfdata::PerfData;
-use rprof_profile::{Filter, Keys, Profile, WeighBy, merge};
+use rprof_profile::pattern::matches_name;
+use rprof_profile::{Filter, Function, Keys, Profile, WeighBy, callers_of, merge};
 use rprof_symbols::{Style, Symbolizer};
 
 use crate::cli::{DemangleArg, FilterArgs, InputArgs, SymbolArgs, WeightArg};
@@ -91,7 +92,20 @@ impl FilterArgs {
             time: (self.time).map(|span| span.resolve(None).unwrap_or((0, u64::MAX))),
             objects: self.dso.clone(),
             symbols: self.symbol.clone(),
-            focus: self.focus.clone(),
+            // Stacks without a call of it have no callers.
+            focus: [&*self.focus, &*self.callers].concat(),
+        }
+    }
+
+    /// Cuts stacks off at the functions of --callers, if there are.
+    pub(crate) fn cut_to_callers(&self, profile: Profile, callee: Callee) -> Profile {
+        let is_callee = |function: &Function| {
+            let name = function.name.as_deref();
+            name.is_ok_and(|name| self.callers.iter().any(|p| matches_name(p, name)))
+        };
+        match self.callers.is_empty() {
+            true => profile,
+            false => callers_of(&profile, is_callee, callee == Callee::Kept),
         }
     }
 
@@ -127,11 +141,27 @@ impl InputArgs {
     }
 
     /// Opens and analyses the recordings, or reads the folded texts, and merges them.
-    pub(crate) fn profile(&self, keys: &Keys) -> Result<Profile, Failure> {
+    pub(crate) fn profile(&self, keys: &Keys, of_callers: Callee) -> Result<Profile, Failure> {
         let (filter, options) = (&self.filter, self.options());
-        let merged = read_merged(&self.paths(), filter, &options, keys, self.quiet)?;
+        let merged = read_merged(
+            &self.paths(),
+            filter,
+            &options,
+            keys,
+            of_callers,
+            self.quiet,
+        )?;
         Ok(merged.profile)
     }
+}
+
+/// Whether stacks that are cut off by --callers keep the function that was called.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Callee {
+    /// It is the leaf, where stacks are shown.
+    Kept,
+    /// The leaf is its direct caller, where functions are.
+    Dropped,
 }
 
 /// Profile of one or several inputs.
@@ -147,6 +177,7 @@ pub(crate) fn read_merged(
     args: &FilterArgs,
     options: &Options,
     keys: &Keys,
+    of_callers: Callee,
     quiet: bool,
 ) -> Result<Merged, Failure> {
     let filter = &options.filter;
@@ -177,6 +208,7 @@ pub(crate) fn read_merged(
     tell_if_empty(&mut profile, filter);
     let unmatched = nearest::unmatched(&profile, filter);
     profile.quality.warnings.extend(unmatched);
+    profile = args.cut_to_callers(profile, of_callers);
     Ok(Merged {
         profile,
         command_lines,

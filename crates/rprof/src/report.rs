@@ -7,7 +7,7 @@ use rprof_profile::Keys;
 
 use crate::Outcome;
 use crate::cli::{Color, ReportArgs, SortKey};
-use crate::input::warn;
+use crate::input::{Callee, warn};
 use crate::messages::Failure;
 use crate::pager::show;
 use crate::{remedies, terminal};
@@ -19,7 +19,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     }
     let keys = keys(&args.rows.sort);
-    let profile = args.input.profile(&keys)?;
+    let profile = args.input.profile(&keys, Callee::Dropped)?;
     warn(&profile, args.input.quiet || args.format.shows_warnings);
     let is_terminal = io::stdout().is_terminal();
     let rows = RowOptions {

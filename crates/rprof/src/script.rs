@@ -40,6 +40,11 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
                        each (`-F +period`); leave --weight out, or use `rprof report`";
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     }
+    if !args.input.filter.callers.is_empty() {
+        let message = "script prints whole stacks, which --callers would cut; --focus chooses those that have the \
+                       function, and `rprof report --callers` shows what called it";
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    }
     let paths = args.input.paths();
     let [path] = &*paths else {
         let message = "script prints one recording at a time, since the times of two do not compare; give one \

@@ -66,6 +66,7 @@ pub(crate) fn command() -> clap::Command {
     command.mut_subcommand("script", |script| {
         script
             .mut_arg("weight", |arg| arg.hide(true).default_value(None::<&str>))
+            .mut_arg("callers", |arg| arg.hide(true))
             .mut_arg("files", |arg| {
                 arg.help("Recording to print; `-` is standard input [default: perf.data]")
             })

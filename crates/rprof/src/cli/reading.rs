@@ -85,6 +85,10 @@ pub(crate) struct FilterArgs {
     #[arg(long, value_name = "FUNCTION")]
     pub(crate) focus: Vec<String>,
 
+    /// Show what called these functions: of each stack the callers, in the report with the direct ones as self; repeatable
+    #[arg(long, value_name = "FUNCTION")]
+    pub(crate) callers: Vec<String>,
+
     /// Only samples between these times, in seconds as `script` prints them; or `10%,20%` of the recording, `-5s,` (the last five seconds), `,+5s` (the first); either may be left out
     #[arg(long, value_name = "FROM,TO", allow_hyphen_values = true, value_parser = TimeSpan::parse)]
     pub(crate) time: Option<TimeSpan>,
