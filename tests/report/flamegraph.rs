@@ -115,6 +115,74 @@ fn flamegraph_is_deterministic() {
     first.prints(&format!(">{title}"));
 }
 
+/// The upper edge of a frame.
+fn top(svg: &str, name: &str) -> u32 {
+    let frame = svg.split(&format!("<title>{name} (")).nth(1);
+    let frame = frame.unwrap_or_else(|| panic!("{name} is not in {svg}"));
+    let y = frame
+        .split(" y=\"")
+        .nth(1)
+        .and_then(|y| y.split('"').next());
+    y.expect("a rect").parse().expect("a number")
+}
+
+#[test]
+fn flamegraph_opens_on_the_root() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.record("-F 999 -g", &c("shares.c"), "0.1");
+    for (options, is_inverted) in [
+        ("", true),
+        ("--no-inverted", false),
+        ("--no-inverted --inverted", true),
+        ("--inverted --no-inverted", false),
+    ] {
+        let svg = here.rprof("flamegraph -q -o -").words(options).ok().out();
+        well_formed(&svg);
+        let (all, main) = (top(&svg, "all"), top(&svg, "main"));
+        assert_eq!(all < main, is_inverted, "{all} {main} with {options:?}");
+        // The first screen has it.
+        assert!(!is_inverted || all < 120, "{all}");
+    }
+}
+
+#[test]
+fn flamegraph_tells_kernel_from_user_frames() {
+    needs!(PerfEvents, Kernel);
+    let here = Here::new();
+    here.record("-F 999 -g", &c("syscalls.c"), "0.3");
+    let svg = here.rprof("flamegraph -q -o -").ok().out();
+    let legend = svg.split("id=\"legend\"").nth(1).expect("a legend");
+    let legend = legend.split("</text>").next().expect("its end");
+    assert!(
+        legend.contains("user") && legend.contains("kernel"),
+        "{legend}"
+    );
+    let subtitle = svg.split("id=\"subtitle\"").nth(1).expect("a subtitle");
+    let subtitle = subtitle.split("</text>").next().expect("its end");
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
+    let on_host = format!(", on {}, ", host.trim());
+    for part in [" samples of ", &on_host, "% of stacks complete"] {
+        assert!(subtitle.contains(part), "{part} is not in {subtitle}");
+    }
+}
+
+#[test]
+fn flamegraph_of_what_was_attached_to_is_called_after_it() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let mut program = here.command(c("endless.c")).start();
+    program.line();
+    let pid = program.pid().as_raw_nonzero();
+    here.rprof(&format!("record -q -g -p {pid} -d 0.2")).ok();
+    let svg = here.rprof("flamegraph -q -o -").ok();
+    svg.prints(&format!(">endless (pid {pid})<"));
+    let direct = here
+        .rprof(&format!("flamegraph -q -p {pid} -d 0.2 -o -"))
+        .ok();
+    direct.prints(&format!(">endless (pid {pid})<"));
+}
+
 #[test]
 fn flamegraph_takes_title_colours_and_direction() {
     needs!(PerfEvents);
@@ -124,6 +192,9 @@ fn flamegraph_takes_title_colours_and_direction() {
         "--inverted",
         "--reverse",
         "--colors rust",
+        "--colors kind",
+        "--merge-threads sh* --no-merge-threads",
+        "--merge-threads sh*",
         "--width 777",
         "--weight samples",
     ] {

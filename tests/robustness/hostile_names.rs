@@ -175,7 +175,7 @@ fn hostile_names_are_text_in_svg() {
         );
     }
     let own = svg.matches("<script").count();
-    assert_eq!(own, 1, "of inferno, and no others");
+    assert_eq!(own, 2, "of inferno and of rprof, and no others");
     let marks = ['\u{1b}', '\u{202e}', '\u{2066}', '\u{9b}', '\u{7f}'];
     assert!(!svg.contains(marks));
 }

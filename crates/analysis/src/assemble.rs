@@ -43,7 +43,11 @@ pub(crate) fn assemble(
         is_kernel,
         has_callchains,
         filter: StackFilter::new(&options.filter, &symbols),
-        addresses: options.addresses,
+        frames: match (options.addresses, options.inlined) {
+            (true, _) => FrameIds::Addresses,
+            (false, true) => FrameIds::Inlined,
+            (false, false) => FrameIds::Functions,
+        },
         columns: options.columns,
         events: index.events.len(),
     };
@@ -123,6 +127,7 @@ pub(crate) fn assemble(
         objects: symbols.objects,
         files: symbols.files,
         frames,
+        tells_inlined: options.inlined && !options.addresses,
         lists: Lists::default(),
     });
     for ((share, contexts), rows) in shares.into_iter().zip(contexts).zip(rows) {
@@ -243,24 +248,34 @@ struct AssembleInputs<'a> {
     is_kernel: Vec<bool>,
     has_callchains: bool,
     filter: StackFilter<'a>,
-    /// True if frames are told apart by address.
-    addresses: bool,
+    frames: FrameIds,
     /// True if samples are wanted one by one.
     columns: bool,
     /// Number of events.
     events: usize,
 }
 
+/// What the ids of frames tell apart.
+#[derive(Clone, Copy)]
+enum FrameIds {
+    /// Functions.
+    Functions,
+    /// Functions, each by whether it was inlined.
+    Inlined,
+    /// Addresses: each location has frames of its own.
+    Addresses,
+}
+
 impl AssembleInputs<'_> {
-    /// Iterates over the ids of the frames at a location, outermost first: of its functions, or
-    /// where addresses are kept of the location's own frames.
+    /// Iterates over the ids of the frames at a location, outermost first.
     #[inline]
     fn frames(&self, location: u32) -> impl Iterator<Item = u32> + '_ {
         let first = self.symbols.first_frame(location);
         let frames = self.symbols.frames(location).iter().zip(first..);
-        frames.map(|(frame, own)| match self.addresses {
-            false => frame.function.0,
-            true => own,
+        frames.map(move |(frame, own)| match self.frames {
+            FrameIds::Functions => frame.function.0,
+            FrameIds::Inlined => ProfileBuilder::inlined_frame_number(frame.function, own > first),
+            FrameIds::Addresses => own,
         })
     }
 }

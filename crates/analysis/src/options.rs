@@ -13,6 +13,9 @@ pub struct Options {
     /// [`Profile::frame`](rprof_profile::Profile::frame). Stacks that differ in addresses alone
     /// are distinct then: of a large recording this takes several times the memory.
     pub addresses: bool,
+    /// Tell inlined calls from others by their
+    /// [inline depth](rprof_profile::Frame::inline_depth), without keeping addresses.
+    pub inlined: bool,
     /// Keep the samples one by one, with time and CPU: see
     /// [`Profile::samples`](rprof_profile::Profile::samples).
     pub columns: bool,

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use rprof_processes::{Image, ImageKind, SpaceId, Timeline};
 use rprof_profile::intern::Values;
 use rprof_profile::{
-    FileId, Function, FunctionId, Line, Object, ObjectId, StackPosition, SymbolTables,
+    FileId, Function, FunctionId, Line, Object, ObjectId, ObjectKind, StackPosition, SymbolTables,
 };
 use rprof_records::BuildId;
 use rprof_symbols::{Lookup, Reason, SourceLine, Symbolizer};
@@ -138,7 +138,7 @@ pub(crate) fn symbolize(
         let (region, _, list) = &work[piece];
         let object = Object {
             name: object_name(*region, index.timeline.images()).into(),
-            is_kernel: matches!(region, CodeRegion::Kernel(_)),
+            kind: object_kind(*region),
             build_id: origin.build_id_of(*region, index.timeline.images()),
         };
         for (i, lookup) in list.iter().zip(found) {
@@ -395,6 +395,15 @@ fn start_of(raw: &str) -> StackPosition {
         // Rust's standard library passes it to pthread_create.
         _ if raw.contains("thread_start") && raw.contains("std") => StackPosition::Entry,
         _ => StackPosition::Inner,
+    }
+}
+
+/// Returns what the object at a region is.
+pub(crate) fn object_kind(region: CodeRegion) -> ObjectKind {
+    match region {
+        CodeRegion::Kernel(_) | CodeRegion::GuestKernel => ObjectKind::Kernel,
+        CodeRegion::Jit(_) => ObjectKind::Jit,
+        _ => ObjectKind::File,
     }
 }
 

@@ -1,21 +1,21 @@
 //! Folded stacks: what inferno and FlameGraph read.
 //!
 //! One line for each distinct stack: thread name, frames from root to leaf with
-//! `;` between them, a space, the weight. FrameNames are shortened as
+//! `;` between them, a space, the weight. Names are shortened as
 //! `stackcollapse-perf.pl` and `inferno-collapse-perf` do it, so that the result
 //! of a recording is the same by either way.
 
-use std::cmp::Ordering;
 use std::fmt;
 use std::io::{self, Write};
 
 use rprof_parallel::map_ranges;
-use rprof_profile::{AggregatedStack, FunctionId, Profile, WeighBy};
-use rustc_hash::FxHashMap;
+use rprof_profile::{AggregatedStack, Profile, WeighBy};
 
+use crate::frame_kind::{FrameKind, FrameKinds};
 pub use crate::frame_text::frame_name;
-use crate::frame_text::{is_java, java_name, thread_name};
-use crate::names::CleanNames;
+use crate::frame_text::is_java;
+use crate::name_ranks::{FEW, FrameNames, Ranks};
+use crate::threads::ThreadMerging;
 
 /// The folded stacks of one event, each once, in the order of their text.
 ///
@@ -23,13 +23,37 @@ use crate::names::CleanNames;
 /// that the lists compare as the lines would.
 #[derive(Debug, Default)]
 pub struct Folded {
-    /// FrameNames of frames, by number.
+    /// Names of frames, by number.
     names: Vec<String>,
     /// Numbers of names, by rank.
     ranked: Vec<u32>,
     /// Ranks, of one stack behind the other.
     ranks: Vec<u32>,
+    /// Kinds of the same frames; empty for text.
+    kinds: Vec<FrameKind>,
     stacks: Vec<Stack>,
+}
+
+/// Form of stacks for a graph.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GraphForm {
+    /// Leaf first, the thread last.
+    pub(crate) reverse: bool,
+    /// Threads of different names that are one.
+    pub(crate) threads: ThreadMerging,
+}
+
+/// One stack of a graph.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GraphStack<'f> {
+    /// Ranks of the names, root first: see [`Folded::name_of`].
+    pub(crate) ranks: &'f [u32],
+    /// Kinds of the same frames.
+    pub(crate) kinds: &'f [FrameKind],
+    /// Weight of its samples.
+    pub(crate) weight: u64,
+    /// Number of its samples.
+    pub(crate) samples: u64,
 }
 
 /// A stack and its weight.
@@ -40,6 +64,7 @@ struct Stack {
     start: usize,
     len: u32,
     weight: u64,
+    samples: u64,
 }
 
 /// One line, without its end.
@@ -61,8 +86,35 @@ impl Folded {
         self.stacks.iter().map(|stack| stack.weight)
     }
 
+    /// Returns the stacks of a graph: sorted so that those that begin alike stand together.
+    pub(crate) fn graph(&self) -> impl Iterator<Item = GraphStack<'_>> {
+        self.stacks.iter().map(|stack| GraphStack {
+            ranks: self.list(stack),
+            kinds: self.kinds_of(stack),
+            weight: stack.weight,
+            samples: stack.samples,
+        })
+    }
+
+    /// Returns the distinct names of frames, in no order.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Returns the index in [`names`](Self::names) of the name of a rank.
+    pub(crate) fn name_of(&self, rank: u32) -> usize {
+        self.ranked[rank as usize] as usize
+    }
+
     fn list(&self, stack: &Stack) -> &[u32] {
         &self.ranks[stack.start..][..stack.len as usize]
+    }
+
+    fn kinds_of(&self, stack: &Stack) -> &[FrameKind] {
+        match self.kinds.is_empty() {
+            true => &[],
+            false => &self.kinds[stack.start..][..stack.len as usize],
+        }
     }
 
     fn push(&self, stack: &Stack, line: &mut String) {
@@ -85,13 +137,36 @@ impl fmt::Display for Line<'_> {
 
 /// Returns the folded stacks of one event.
 pub fn fold(profile: &Profile, event: usize, weight: WeighBy) -> Folded {
-    let names = FrameNames::of(profile);
+    fold_as(profile, event, weight, None)
+}
+
+/// Returns the stacks of one event as a graph shows them: the same names at the same place are one
+/// frame, whatever follows, and frames have kinds.
+pub(crate) fn fold_graph(
+    profile: &Profile,
+    event: usize,
+    weight: WeighBy,
+    form: &GraphForm,
+) -> Folded {
+    fold_as(profile, event, weight, Some(form))
+}
+
+fn fold_as(profile: &Profile, event: usize, weight: WeighBy, form: Option<&GraphForm>) -> Folded {
+    let names = FrameNames::of(profile, form.map(|form| &form.threads));
+    let kinds = form.map(|_| FrameKinds::of(profile));
+    let reverse = form.is_some_and(|form| form.reverse);
     let (ranks, ranked) = names.rank();
     let bits = (ranked.len() + 1).ilog2() + 1;
     let parts = map_ranges(profile.aggregated.len(), FEW, |part| {
         let mut folded = Folded::default();
         for entry in profile.aggregated[part].iter().filter(|e| e.event == event) {
-            folded.add(profile, entry, weight, &names, &ranks);
+            match &kinds {
+                None => folded.add(profile, entry, weight, &names, &ranks),
+                Some(kinds) => folded.add_to_graph(profile, entry, weight, (&names, &ranks, kinds)),
+            }
+        }
+        if reverse {
+            folded.reverse();
         }
         folded.sort(bits);
         folded
@@ -102,6 +177,7 @@ pub fn fold(profile: &Profile, event: usize, weight: WeighBy) -> Folded {
     for part in parts {
         let before = folded.ranks.len();
         folded.ranks.extend(part.ranks);
+        folded.kinds.extend(part.kinds);
         folded
             .stacks
             .extend(part.stacks.into_iter().map(|stack| Stack {
@@ -111,104 +187,6 @@ pub fn fold(profile: &Profile, event: usize, weight: WeighBy) -> Folded {
     }
     folded.merge();
     folded
-}
-
-/// Fewer than this are not worth a thread.
-const FEW: usize = 4096;
-
-/// Distinct names of frames, each with a number.
-struct FrameNames {
-    distinct: Vec<String>,
-    /// By function, the number of its name, and of that in threads of Java, if there are any.
-    functions: [Vec<u32>; 2],
-    /// By name of thread.
-    threads: Vec<u32>,
-}
-
-/// Ranks of names in the order of lines. A name has two: one where a `;` follows, which counts
-/// in that order, and one at the end of a stack, where nothing does.
-struct Ranks {
-    inner: Vec<u32>,
-    last: Vec<u32>,
-}
-
-impl FrameNames {
-    fn of(profile: &Profile) -> FrameNames {
-        let mut numbers: FxHashMap<String, u32> = FxHashMap::default();
-        numbers.reserve(profile.functions.len());
-        let mut number = |name: String| {
-            let next = numbers.len() as u32;
-            *numbers.entry(name).or_insert(next)
-        };
-        let names = map_ranges(profile.functions.len(), FEW, |part| {
-            let ids = part.map(|n| FunctionId(n as u32));
-            ids.map(|id| frame_name(profile, id)).collect::<Vec<_>>()
-        });
-        let has_java = profile.comms.iter().any(|comm| is_java(comm));
-        let mut functions = [Vec::new(), Vec::new()];
-        for name in names.into_iter().flatten() {
-            if has_java {
-                functions[1].push(number(java_name(&name).to_owned()));
-            }
-            functions[0].push(number(name));
-        }
-        let clean = CleanNames::new(profile);
-        let comms = 0..profile.comms.len() as u32;
-        let threads = comms.map(|comm| number(thread_name(&clean.comm(comm))));
-        let threads = threads.collect();
-        let mut distinct = vec![String::new(); numbers.len()];
-        for (name, number) in numbers {
-            distinct[number as usize] = name;
-        }
-        FrameNames {
-            distinct,
-            functions,
-            threads,
-        }
-    }
-
-    /// Returns the ranks by number, and numbers by rank.
-    fn rank(&self) -> (Ranks, Vec<u32>) {
-        let name = |number: u32| self.distinct[number as usize].as_bytes();
-        let mut all: Vec<(u64, u32, bool)> = Vec::with_capacity(2 * self.distinct.len());
-        for (number, name) in (0..).zip(&self.distinct) {
-            for is_inner in [false, true] {
-                let mut bytes = name.bytes().chain(is_inner.then_some(b';'));
-                let head = [(); 8].map(|()| bytes.next().unwrap_or(0));
-                all.push((u64::from_be_bytes(head), number, is_inner));
-            }
-        }
-        // The first bytes decide for most.
-        all.sort_unstable_by(|a, b| {
-            let rest = || in_line_order((name(a.1), a.2), (name(b.1), b.2));
-            a.0.cmp(&b.0).then_with(rest)
-        });
-        let mut ranks = Ranks {
-            inner: vec![0; self.distinct.len()],
-            last: vec![0; self.distinct.len()],
-        };
-        for (rank, (_, number, is_inner)) in (0u32..).zip(&all) {
-            let ranks = match is_inner {
-                true => &mut ranks.inner,
-                false => &mut ranks.last,
-            };
-            ranks[*number as usize] = rank;
-        }
-        let numbers = all.into_iter().map(|(_, number, _)| number);
-        (ranks, numbers.collect())
-    }
-}
-
-/// Compares two names, each with a `;` behind it if it is an inner one.
-fn in_line_order(a: (&[u8], bool), b: (&[u8], bool)) -> Ordering {
-    let common = a.0.len().min(b.0.len());
-    let next = |(name, is_inner): (&[u8], bool)| match name.get(common) {
-        Some(byte) => Some(*byte),
-        None => is_inner.then_some(b';'),
-    };
-    let begin = a.0[..common].cmp(&b.0[..common]);
-    // No name has a `;` in it, so that two with the same next are one.
-    begin.then_with(|| next(a).cmp(&next(b)))
 }
 
 impl Folded {
@@ -239,11 +217,54 @@ impl Folded {
             head: 0,
             start,
             len: (self.ranks.len() - start) as u32,
-            weight: match weight {
-                WeighBy::Period => entry.weight,
-                WeighBy::Samples => entry.samples,
-            },
+            weight: weight_of(entry, weight),
+            samples: entry.samples,
         });
+    }
+
+    /// Adds a stack whose names all count as inner ones, with their kinds.
+    fn add_to_graph(
+        &mut self,
+        profile: &Profile,
+        entry: &AggregatedStack,
+        weight: WeighBy,
+        (names, ranks, kinds): (&FrameNames, &Ranks, &FrameKinds),
+    ) {
+        let start = self.ranks.len();
+        let comm = profile.thread(entry.thread).comm as usize;
+        let functions = &names.functions[usize::from(is_java(&profile.comms[comm]))];
+        if !profile.is_folded {
+            self.ranks.push(ranks.inner[names.threads[comm] as usize]);
+            self.kinds.push(FrameKind::Thread);
+        }
+        let before = self.ranks.len();
+        for id in profile.frames(entry.stack) {
+            let frame = profile.frame(id);
+            let function = frame.function.0 as usize;
+            self.ranks.push(ranks.inner[functions[function] as usize]);
+            self.kinds.push(kinds.of_frame(&frame));
+        }
+        if self.ranks.len() == before {
+            self.ranks.truncate(start);
+            self.kinds.truncate(start);
+            return;
+        }
+        self.stacks.push(Stack {
+            head: 0,
+            start,
+            len: (self.ranks.len() - start) as u32,
+            weight: weight_of(entry, weight),
+            samples: entry.samples,
+        });
+    }
+
+    /// Turns each stack round.
+    fn reverse(&mut self) {
+        for stack in &self.stacks {
+            let all = stack.start..stack.start + stack.len as usize;
+            self.ranks[all.clone()].reverse();
+            self.kinds[all].reverse();
+        }
     }
 
     /// Puts the stacks in order, ranks being of so many bits, and makes one of those that are
@@ -266,16 +287,27 @@ impl Folded {
         let mut stacks = std::mem::take(&mut self.stacks);
         stacks.sort_by(|a, b| {
             let rest = || self.list(a).cmp(self.list(b));
-            a.head.cmp(&b.head).then_with(rest)
+            let kinds = || self.kinds_of(a).cmp(self.kinds_of(b));
+            a.head.cmp(&b.head).then_with(rest).then_with(kinds)
         });
         stacks.dedup_by(|next, kept| {
-            let same = next.head == kept.head && self.list(next) == self.list(kept);
+            let same = next.head == kept.head
+                && self.list(next) == self.list(kept)
+                && self.kinds_of(next) == self.kinds_of(kept);
             if same {
                 kept.weight = kept.weight.saturating_add(next.weight);
+                kept.samples = kept.samples.saturating_add(next.samples);
             }
             same
         });
         self.stacks = stacks;
+    }
+}
+
+fn weight_of(entry: &AggregatedStack, weight: WeighBy) -> u64 {
+    match weight {
+        WeighBy::Period => entry.weight,
+        WeighBy::Samples => entry.samples,
     }
 }
 
@@ -347,6 +379,7 @@ mod tests {
                 start,
                 len: stack.len() as u32,
                 weight: 1,
+                samples: 1,
             });
         }
         folded.sort(if random(2) == 0 { 5 } else { 13 });

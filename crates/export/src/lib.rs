@@ -7,6 +7,7 @@
 //! | [`formats`] | the table of all forms: these two, and the reports [`table`], [`json`] and [`mod@csv`] |
 //! | [`options`], [`rows`] | the options and rows that reports have in common |
 //! | [`verdict`] | [`Finding`](verdict::Finding): the quality verdict in words |
+//! | [`threads`] | threads of different names that are one |
 //! | [`names`], [`clean`] | names made safe to show |
 //! | [`generics`] | names without their generic arguments |
 //!
@@ -44,19 +45,23 @@
 //!
 //! [`Profile`]: rprof_profile::Profile
 
+mod amounts;
 pub mod clean;
 pub mod csv;
 pub mod folded;
 pub mod formats;
+mod frame_kind;
 mod frame_text;
 pub mod generics;
 mod heat;
 pub mod json;
+mod name_ranks;
 pub mod names;
 pub mod options;
 pub mod rows;
 pub mod svg;
 pub mod table;
+pub mod threads;
 pub mod verdict;
 
 pub use formats::{Content, FORMATS, Format};

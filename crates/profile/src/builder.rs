@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use rprof_image::Reason;
 use rustc_hash::FxHashMap;
 
-use crate::frame::{FileId, Frame, FrameId, Function, FunctionId, Object, ObjectId, StackPosition};
+use crate::frame::{
+    FileId, Frame, FrameId, Function, FunctionId, Object, ObjectId, ObjectKind, StackPosition,
+};
 use crate::intern::{Lists, Values};
 use crate::model::{EventSummary, Profile};
 use crate::quality::Quality;
@@ -71,6 +73,9 @@ pub struct SymbolTables {
     pub files: Vec<Box<str>>,
     /// Frames, by id; `None` where a frame is a function.
     pub frames: Option<Vec<Frame>>,
+    /// True if inlined calls are told apart by [`ProfileBuilder::inlined_frame_number`]. Only without
+    /// `frames`.
+    pub tells_inlined: bool,
     /// Lists of frames, root first: see [`ProfileBuilder::push_stack`].
     pub lists: Lists<u32>,
 }
@@ -87,6 +92,19 @@ impl ProfileBuilder {
             frames: Some(Values::default()),
             ..ProfileBuilder::default()
         }
+    }
+
+    /// Begins a profile whose frames are functions, each told apart by whether it was inlined there:
+    /// see [`Frame::inline_depth`].
+    pub fn with_inlined() -> ProfileBuilder {
+        let mut builder = ProfileBuilder::default();
+        builder.profile.tells_inlined = true;
+        builder
+    }
+
+    /// Returns the number of a frame of a function in a profile that tells inlined calls apart.
+    pub fn inlined_frame_number(function: FunctionId, is_inlined: bool) -> u32 {
+        function.0 << 1 | u32::from(is_inlined)
     }
 
     /// Sets the path of the file that the samples come from.
@@ -131,7 +149,7 @@ impl ProfileBuilder {
     pub fn intern_object(&mut self, name: &str) -> ObjectId {
         self.add_object(Object {
             name: name.into(),
-            is_kernel: false,
+            kind: ObjectKind::File,
             build_id: None,
         })
     }
@@ -162,9 +180,15 @@ impl ProfileBuilder {
     }
 
     /// Returns the id of a frame. Without [addresses](Self::with_addresses) that is the id of its
-    /// function, and all else of it is dropped.
+    /// function, [with whether it was inlined](Self::with_inlined) where asked for, and all else of it
+    /// is dropped.
     pub fn intern_frame(&mut self, frame: Frame) -> FrameId {
+        let inlined = self.profile.tells_inlined;
         match &mut self.frames {
+            None if inlined => FrameId(Self::inlined_frame_number(
+                frame.function,
+                frame.inline_depth > 0,
+            )),
             None => frame.function.into(),
             Some(frames) => FrameId(frames.intern(frame)),
         }
@@ -250,6 +274,7 @@ impl ProfileBuilder {
         self.objects = tables.objects.into();
         self.files = tables.files.into();
         self.frames = tables.frames.map(Into::into);
+        self.profile.tells_inlined = tables.tells_inlined;
         self.profile.stacks = FrameStacks::with_lists(tables.lists);
     }
 
@@ -376,6 +401,35 @@ mod tests {
         assert_eq!(sums, [(0x10, 2, 9), (0x20, 1, 3)]);
         assert_eq!(profile.functions.len(), 1);
         assert_eq!(profile.events[0].weight, 12);
+    }
+
+    #[test]
+    fn inlined_calls_are_told_apart_on_request() {
+        for (builder, depths) in [
+            (ProfileBuilder::new(), vec![0]),
+            (ProfileBuilder::with_inlined(), vec![0, 1]),
+        ] {
+            let mut builder = builder;
+            let object = builder.intern_object("a");
+            let [_, function] = ["f", "g"].map(|name| builder.intern_function(Ok(name), object));
+            let event = builder.add_event("cycles", WeightUnit::Events);
+            let thread = builder.intern_thread_name("t");
+            for inline_depth in [0, 2] {
+                let frame = builder.intern_frame(Frame {
+                    inline_depth,
+                    ..Frame::of(function)
+                });
+                let stack = builder.intern_stack(&[frame]);
+                builder.add_samples(event, thread, stack, 1, 1);
+            }
+            let profile = builder.finish();
+            let stacks = profile.aggregated.iter().map(|entry| entry.stack);
+            let frames = stacks.clone().flat_map(|stack| profile.frames(stack));
+            let found: Vec<u32> = frames.map(|id| profile.frame(id).inline_depth).collect();
+            assert_eq!(found, depths);
+            let functions: Vec<_> = stacks.flat_map(|stack| profile.stack(stack)).collect();
+            assert_eq!(functions, vec![function; depths.len()]);
+        }
     }
 
     #[test]

@@ -33,12 +33,24 @@ pub struct Object {
     /// Path, or a name such as `[kernel.kallsyms]`, as recorded. May hold any
     /// character: escape it before showing it.
     pub name: Box<str>,
-    /// True for the kernel and its modules.
-    pub is_kernel: bool,
+    /// What it is.
+    pub kind: ObjectKind,
     /// Build-id of the recorded file, if the recording has it. Objects of one name are one
     /// object whose first build-id is kept, unless the profile keeps addresses: those mean
     /// another place in another build.
     pub build_id: Option<BuildId>,
+}
+
+/// What an object is: where its code came from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ObjectKind {
+    /// A program or a library, or what is mapped like one.
+    #[default]
+    File,
+    /// The kernel or one of its modules.
+    Kernel,
+    /// Code that a runtime made while it ran, named by its perf map or jitdump.
+    Jit,
 }
 
 impl Object {
@@ -129,7 +141,8 @@ pub struct Frame {
     /// of the address itself. `None` where it is unknown or was not asked for.
     pub line: Option<Line>,
     /// Number of calls inlined into each other at this address, up to this one: 0 for the
-    /// function that lies there. Always 0 where the profile keeps no addresses.
+    /// function that lies there. Where the profile keeps no addresses it is 1 for each inlined call,
+    /// if the profile tells these apart, and always 0 if not.
     pub inline_depth: u32,
 }
 

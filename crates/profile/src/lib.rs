@@ -41,7 +41,7 @@ pub mod unit;
 pub use builder::{ProfileBuilder, SymbolTables};
 pub use filter::Filter;
 pub use frame::{
-    FileId, Frame, FrameAddress, FrameId, Function, FunctionId, Line, Object, ObjectId,
+    FileId, Frame, FrameAddress, FrameId, Function, FunctionId, Line, Object, ObjectId, ObjectKind,
     StackPosition,
 };
 pub use merge::{callers_of, merge};

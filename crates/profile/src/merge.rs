@@ -3,7 +3,9 @@
 use rustc_hash::FxHashMap;
 
 use crate::builder::ProfileBuilder;
-use crate::frame::{FileId, Frame, FrameId, Function, FunctionId, Line, Object, ObjectId};
+use crate::frame::{
+    FileId, Frame, FrameId, Function, FunctionId, Line, Object, ObjectId, ObjectKind,
+};
 use crate::model::Profile;
 use crate::quality::Quality;
 use crate::samples::Thread;
@@ -13,8 +15,9 @@ use crate::stacks::StackId;
 ///
 /// Events are one if name and unit agree, functions if name and object do, objects if their names
 /// do. Weights, losses and qualities are summed up; a warning that several have is kept once.
-/// Frames keep their addresses if those of all profiles do. Single samples are dropped, since each
-/// recording has a clock of its own, and [`Profile::time`] spans all of them.
+/// Frames keep their addresses, and whether they are inlined, if those of all profiles do. Single
+/// samples are dropped, since each recording has a clock of its own, and [`Profile::time`] spans
+/// all of them.
 ///
 /// # Examples
 ///
@@ -82,6 +85,7 @@ pub fn callers_of(
 fn builder_like(profiles: &[Profile]) -> ProfileBuilder {
     let mut builder = match profiles.iter().all(Profile::has_addresses) {
         true => ProfileBuilder::with_addresses(),
+        false if profiles.iter().all(Profile::tells_inlined) => ProfileBuilder::with_inlined(),
         false => ProfileBuilder::new(),
     };
     if !profiles.is_empty() && profiles.iter().all(|profile| profile.is_folded) {
@@ -96,7 +100,7 @@ fn builder_like(profiles: &[Profile]) -> ProfileBuilder {
 /// Objects and events of the merged profile.
 #[derive(Default)]
 struct Merging {
-    objects: FxHashMap<(Box<str>, bool), ObjectId>,
+    objects: FxHashMap<(Box<str>, ObjectKind), ObjectId>,
     /// Names, units and indices.
     events: Vec<(String, String, usize)>,
 }
@@ -188,7 +192,7 @@ impl Merging {
 
     /// Returns the object of a name, with the first build-id that is known of it.
     fn object(&mut self, builder: &mut ProfileBuilder, object: &Object) -> ObjectId {
-        let key = (object.name.clone(), object.is_kernel);
+        let key = (object.name.clone(), object.kind);
         *(self.objects.entry(key)).or_insert_with(|| builder.add_object(object.clone()))
     }
 }
@@ -220,6 +224,31 @@ mod tests {
         profile.quality.lost = lost;
         profile.quality.warnings = vec!["same".into()];
         profile
+    }
+
+    #[test]
+    fn inlined_calls_stay_apart_if_all_profiles_tell_them() {
+        let one = |mut builder: ProfileBuilder| {
+            let object = builder.intern_object("o");
+            let function = builder.intern_function(Ok("f"), object);
+            let thread = builder.intern_thread_name("t");
+            let event = builder.add_event("cycles", WeightUnit::Events);
+            let frame = builder.intern_frame(Frame {
+                inline_depth: 1,
+                ..Frame::of(function)
+            });
+            let stack = builder.intern_stack(&[frame]);
+            builder.add_samples(event, thread, stack, 1, 1);
+            builder.finish()
+        };
+        let depth = |profile: &Profile| {
+            let frame = profile.frames(profile.aggregated[0].stack).next().unwrap();
+            profile.frame(frame).inline_depth
+        };
+        let inlined = || one(ProfileBuilder::with_inlined());
+        assert_eq!(depth(&merge(vec![inlined(), inlined()])), 1);
+        let plain = one(ProfileBuilder::new());
+        assert_eq!(depth(&merge(vec![inlined(), plain])), 0);
     }
 
     #[test]

@@ -58,6 +58,9 @@ pub struct Profile {
     pub is_folded: bool,
     /// Frames by id, where the profile keeps addresses; else frames are functions.
     pub(crate) frames: Option<Vec<Frame>>,
+    /// True if a frame's id is twice that of its function, plus 1 for an inlined call. Only without
+    /// `frames`.
+    pub(crate) tells_inlined: bool,
     pub(crate) stacks: FrameStacks,
 }
 
@@ -70,8 +73,9 @@ impl Profile {
     #[inline]
     pub fn stack(&self, id: StackId) -> impl DoubleEndedIterator<Item = FunctionId> + '_ {
         let frames = self.frames.as_deref();
+        let shift = u32::from(self.tells_inlined);
         (self.stacks.get(id)).map(move |frame| match frames {
-            None => FunctionId(frame.0),
+            None => FunctionId(frame.0 >> shift),
             Some(frames) => frames[frame.0 as usize].function,
         })
     }
@@ -90,6 +94,10 @@ impl Profile {
     /// If the frame is one of another profile.
     pub fn frame(&self, id: FrameId) -> Frame {
         match &self.frames {
+            None if self.tells_inlined => Frame {
+                inline_depth: id.0 & 1,
+                ..Frame::of(FunctionId(id.0 >> 1))
+            },
             None => Frame::of(FunctionId(id.0)),
             Some(frames) => frames[id.0 as usize],
         }
@@ -98,6 +106,11 @@ impl Profile {
     /// Returns whether frames keep their addresses.
     pub fn has_addresses(&self) -> bool {
         self.frames.is_some()
+    }
+
+    /// Returns whether frames tell inlined calls apart.
+    pub fn tells_inlined(&self) -> bool {
+        self.tells_inlined || self.frames.is_some()
     }
 
     /// Returns a function by its id.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use rprof_analysis::Options;
 use rprof_export::svg::{self, SvgOptions};
+use rprof_export::threads::ThreadMerging;
 use rprof_export::verdict::{Finding, findings};
 use rprof_output::private_folder;
 use rprof_profile::{Keys, Profile};
@@ -20,6 +21,7 @@ use crate::input::{
 use crate::messages::{Failure, say};
 use crate::output::Output;
 use crate::record::{Destination, Job, record};
+use crate::recorded;
 use crate::remedies;
 use crate::summary::print_summary;
 
@@ -60,9 +62,10 @@ fn from_files(args: &FlamegraphArgs, paths: &[PathBuf]) -> Outcome {
     let quiet = args.sampling.quiet;
     let options = Options {
         filter,
+        inlined: true,
         ..Options::default()
     };
-    let merged = read_merged(
+    let mut merged = read_merged(
         paths,
         &args.filter,
         &options,
@@ -70,12 +73,16 @@ fn from_files(args: &FlamegraphArgs, paths: &[PathBuf]) -> Outcome {
         Callee::Kept,
         quiet,
     )?;
+    if paths.len() > 1 {
+        // Each recording has a clock of its own.
+        merged.profile.time = None;
+    }
     warn(&merged.profile, quiet);
-    let mut commands: Vec<String> = (merged.command_lines.iter())
-        .map(|line| recorded_command(line).join(" "))
-        .collect();
-    commands.dedup();
-    draw(args, output, &merged.profile, &commands.join(", "))?;
+    let options = SvgOptions {
+        about: recorded::in_common(&merged.places),
+        ..svg_options(args, &merged.subjects.join(", "))
+    };
+    draw_to(output, &merged.profile, &options, quiet)?;
     Ok(0)
 }
 
@@ -135,6 +142,7 @@ fn draw_recording(
     let data = open(path)?;
     let options = Options {
         filter: (args.filter).with_times_of(&args.filter.filter(&[]), &data)?,
+        inlined: true,
         ..Options::default()
     };
     let mut profile = analyse(&data, &args.filter.symbols, &options, quiet)?;
@@ -155,42 +163,43 @@ fn draw_recording(
         rest.map(remedies::of_finding).for_each(say);
     }
     let command: Vec<_> = (args.command.iter()).map(|a| a.to_string_lossy()).collect();
-    let command = command.join(" ");
+    let subject = match args.target.is_given() {
+        true => recorded::subject(&data),
+        false => command.join(" "),
+    };
+    let options = SvgOptions {
+        about: recorded::place_and_time(&data),
+        ..svg_options(args, &subject)
+    };
     if profile.main_event().is_none() {
         // It is no failure of the command's, nor of ours; and whoever looks at the picture shall not
         // see an old one.
         say("there is nothing to draw");
-        let options = svg_options(args, &command);
         return output.write(|out| Ok(svg::write_without_samples(&options, out)?));
     }
-    draw(args, output, &profile, &command)
+    draw_to(output, &profile, &options, quiet)
 }
 
-fn draw(
-    args: &FlamegraphArgs,
-    output: Output,
-    profile: &Profile,
-    command: &str,
-) -> Result<(), Failure> {
-    let options = svg_options(args, command);
-    draw_to(output, profile, &options, args.sampling.quiet)
-}
-
-fn svg_options(args: &FlamegraphArgs, command: &str) -> SvgOptions {
-    let title = match (&args.title, command) {
+fn svg_options(args: &FlamegraphArgs, subject: &str) -> SvgOptions {
+    let title = match (&args.title, subject) {
         (Some(title), _) => title.clone(),
         (None, "") => "Flame graph".into(),
-        (None, command) => shorten(command),
+        (None, subject) => shorten(subject),
     };
     SvgOptions {
         title,
         subtitle: args.subtitle.clone(),
-        inverted: args.inverted,
+        inverted: !args.no_inverted,
         reverse: args.reverse,
         colors: args.colors,
         min_width: args.min_width,
         width: args.width.map(|pixels| pixels as usize),
         weight: args.filter.weight(),
+        threads: ThreadMerging {
+            by_number: !args.no_merge_threads,
+            patterns: args.merge_threads.clone(),
+        },
+        ..SvgOptions::default()
     }
 }
 
@@ -211,16 +220,7 @@ pub(crate) fn draw_to(
     Ok(())
 }
 
-/// Extracts the recorded command from the command line of the recorder.
-fn recorded_command(line: &[String]) -> &[String] {
-    let mut parts = line.splitn(2, |word| word == "--");
-    match parts.nth(1) {
-        Some(command) if !command.is_empty() => command,
-        _ => line,
-    }
-}
-
-/// Shortens a command to the length of a title.
+/// Shortens what was recorded to the length of a title.
 fn shorten(command: &str) -> String {
     const MOST: usize = 100;
     match command.char_indices().nth(MOST) {
@@ -232,21 +232,6 @@ fn shorten(command: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn words(text: &str) -> Vec<String> {
-        text.split(' ').map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn the_recorded_command_stands_behind_two_dashes() {
-        let line = words("perf record -g -- make -j2 -- all");
-        assert_eq!(recorded_command(&line).join(" "), "make -j2 -- all");
-        // Without them, or with nothing behind, nobody can tell options from the command.
-        for line in [words("perf record make"), words("perf record -p 1 --")] {
-            assert_eq!(recorded_command(&line), line);
-        }
-        assert!(recorded_command(&[]).is_empty());
-    }
 
     #[test]
     fn titles_are_cut_between_characters() {

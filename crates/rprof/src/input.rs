@@ -17,7 +17,7 @@ use crate::cli::{DemangleArg, FilterArgs, InputArgs, SymbolArgs, WeightArg};
 use crate::downloads::Downloads;
 use crate::folded::FoldedText;
 use crate::messages::{Failure, say};
-use crate::{nearest, remedies};
+use crate::{nearest, recorded, remedies};
 
 /// Input of the commands that read profiles.
 pub(crate) enum Input {
@@ -167,8 +167,10 @@ pub(crate) enum Callee {
 /// Profile of one or several inputs.
 pub(crate) struct Merged {
     pub(crate) profile: Profile,
-    /// Command line of each recorder, as far as it is known.
-    pub(crate) command_lines: Vec<Vec<String>>,
+    /// What the recordings are of, each once.
+    pub(crate) subjects: Vec<String>,
+    /// Where and when each of them was made.
+    pub(crate) places: Vec<Vec<String>>,
 }
 
 /// Reads recordings or folded stacks, and merges them.
@@ -181,7 +183,7 @@ pub(crate) fn read_merged(
     quiet: bool,
 ) -> Result<Merged, Failure> {
     let filter = &options.filter;
-    let (mut profiles, mut command_lines) = (Vec::new(), Vec::new());
+    let (mut profiles, mut subjects, mut places) = (Vec::new(), Vec::new(), Vec::new());
     for path in paths {
         match open_input(path)? {
             Input::Folded(text) => profiles.push(text.profile(filter, keys)?),
@@ -194,7 +196,11 @@ pub(crate) fn read_merged(
                     ..options.clone()
                 };
                 profiles.push(analyse(&data, &args.symbols, &options, quiet)?);
-                command_lines.extend(data.features().command_line());
+                let subject = recorded::subject(&data);
+                if !subject.is_empty() && !subjects.contains(&subject) {
+                    subjects.push(subject);
+                }
+                places.push(recorded::place_and_time(&data));
             }
         }
     }
@@ -211,7 +217,8 @@ pub(crate) fn read_merged(
     profile = args.cut_to_callers(profile, of_callers);
     Ok(Merged {
         profile,
-        command_lines,
+        subjects,
+        places,
     })
 }
 

@@ -24,6 +24,7 @@ mod pages;
 mod probes;
 mod progress;
 mod record;
+mod recorded;
 mod remedies;
 mod report;
 mod rights;

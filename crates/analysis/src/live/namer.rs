@@ -13,7 +13,7 @@ use crate::assemble::reaches_root;
 use crate::image_lookup::ImageLookup;
 use crate::location::{CodeRegion, Location};
 use crate::stack_end::StackEnd;
-use crate::symbolize::{SymbolsBuilder, object_name, vsyscall_name};
+use crate::symbolize::{SymbolsBuilder, object_kind, object_name, vsyscall_name};
 
 /// Everything that is known of locations and stacks, as of the last profile.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ impl Namer {
             };
             let object = rprof_profile::Object {
                 name: object_name(region, &self.images).into(),
-                is_kernel: matches!(region, CodeRegion::Kernel(_)),
+                kind: object_kind(region),
                 build_id: self.lookup.build_id_of(region, &self.images),
             };
             for ((id, address), found) in list.iter().zip(addresses).zip(&found) {

@@ -150,6 +150,35 @@ fn columns_with_addresses_are_the_samples_one_by_one() {
 }
 
 #[test]
+fn inlined_calls_are_told_apart_without_addresses() {
+    let data = recording();
+    let symbolizer = Symbolizer::builder().root(Some(PathBuf::from("/"))).build();
+    let shown = |addresses, inlined| {
+        let options = Options {
+            addresses,
+            inlined,
+            ..Options::default()
+        };
+        let profile = analyse(&data, &symbolizer, &options);
+        let mut shown: BTreeMap<Vec<(String, bool)>, u64> = BTreeMap::new();
+        for entry in &profile.aggregated {
+            let frames = profile.frames(entry.stack).map(|id| profile.frame(id));
+            let name = |id| format!("{:?}", profile.function(id).name);
+            let frames = frames.map(|frame| (name(frame.function), frame.inline_depth > 0));
+            *shown.entry(frames.collect()).or_default() += entry.samples;
+        }
+        (profile.has_addresses(), shown)
+    };
+    let (_, expected) = shown(true, false);
+    let (has_addresses, found) = shown(false, true);
+    assert!(!has_addresses);
+    assert_eq!(found, expected);
+    assert!(found.keys().flatten().any(|(_, inlined)| *inlined));
+    let (_, plain) = shown(false, false);
+    assert!(!plain.keys().flatten().any(|(_, inlined)| *inlined));
+}
+
+#[test]
 fn without_being_asked_for_neither_is_kept() {
     let data = recording();
     let symbolizer = Symbolizer::builder().root(Some(PathBuf::from("/"))).build();

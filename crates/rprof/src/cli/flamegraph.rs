@@ -26,25 +26,39 @@ pub(crate) struct FlamegraphArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["command", "all_cpus", "threads", "cpus", "cgroups", "user"])]
     pub(crate) input: Vec<PathBuf>,
 
-    /// Title at the top [default: the command]
+    /// Title at the top [default: the command, or what else was recorded]
     #[arg(long)]
     pub(crate) title: Option<String>,
 
-    /// Line under the title
+    /// Line under the title [default: samples, time, host and the verdict]
     #[arg(long)]
     pub(crate) subtitle: Option<String>,
 
-    /// Draw callees below their callers, growing downwards
-    #[arg(long)]
+    /// Draw callees below their callers, the root at the top; the default
+    #[arg(long, overrides_with = "no_inverted")]
     pub(crate) inverted: bool,
+
+    /// Draw flames: callees above their callers, the root at the bottom
+    #[arg(long, overrides_with = "inverted")]
+    pub(crate) no_inverted: bool,
 
     /// Merge stacks by their innermost functions, with callers above
     #[arg(long)]
     pub(crate) reverse: bool,
 
-    /// Palette, such as hot, mem, io, rust, java or aqua
-    #[arg(long, value_name = "PALETTE", default_value = "hot", value_parser = suggested(PALETTES, text::<Colors>), hide_possible_values = true)]
+    /// Colour frames by their kind (user, inlined, kernel, JIT, unnamed), or by a palette such as hot, mem,
+    /// io, rust, java or aqua
+    #[arg(long, value_name = "PALETTE", default_value = "kind", value_parser = suggested(PALETTES, text::<Colors>), hide_possible_values = true)]
     pub(crate) colors: Colors,
+
+    /// Draw threads whose names match PATTERN (`*`, `?`) as one; repeatable. Names that differ in
+    /// numbers only, as `worker-1` and `worker-2`, are one in any case
+    #[arg(long, value_name = "PATTERN", overrides_with = "no_merge_threads")]
+    pub(crate) merge_threads: Vec<String>,
+
+    /// Draw threads of different names apart
+    #[arg(long, overrides_with = "merge_threads")]
+    pub(crate) no_merge_threads: bool,
 
     /// Leave out frames narrower than this share of the width
     #[arg(long, value_name = "PERCENT", default_value = "0.01", value_parser = values::percent)]

@@ -1,26 +1,36 @@
-//! A flame graph, through inferno.
+//! A flame graph: a page and its script by inferno, frames placed and coloured here.
+
+mod box_text;
+mod colors;
+mod facts;
+mod layout;
+mod page;
 
 use std::io::Write;
 
-use inferno::flamegraph::{self, Direction, Palette};
-use rprof_profile::{Profile, WeighBy};
+use rprof_profile::{Profile, WeighBy, WeightUnit};
 
 use crate::clean::clean;
-use crate::folded::fold;
-use crate::names::CleanNames;
+use crate::folded::{GraphForm, fold_graph};
+use crate::threads::ThreadMerging;
+pub use colors::{Colors, UnknownPalette};
+use facts::facts;
+use layout::Layout;
 
 /// Appearance of a flame graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SvgOptions {
     /// Title at the top.
     pub title: String,
-    /// Line under the title.
+    /// Line under the title, instead of what is known of the recording.
     pub subtitle: Option<String>,
-    /// Grow downwards (an icicle graph).
+    /// Where and when it was recorded, such as `on HOST`: part of what is known of the recording.
+    pub about: Vec<String>,
+    /// Grow downwards, the root at the top (an icicle graph). Else a script shows the root first.
     pub inverted: bool,
     /// Merge from the leaves instead of the roots.
     pub reverse: bool,
-    /// Palette of the frames.
+    /// Colours of the frames.
     pub colors: Colors,
     /// Frames narrower than this are left out: percent of the width.
     pub min_width: f64,
@@ -28,6 +38,8 @@ pub struct SvgOptions {
     pub width: Option<usize>,
     /// Weight of a sample: its period, or 1.
     pub weight: WeighBy,
+    /// Threads of different names that are drawn as one.
+    pub threads: ThreadMerging,
 }
 
 impl Default for SvgOptions {
@@ -35,37 +47,15 @@ impl Default for SvgOptions {
         SvgOptions {
             title: "Flame Graph".into(),
             subtitle: None,
-            inverted: false,
+            about: Vec::new(),
+            inverted: true,
             reverse: false,
             colors: Colors::default(),
             min_width: 0.01,
             width: None,
             weight: WeighBy::Period,
+            threads: ThreadMerging::default(),
         }
-    }
-}
-
-/// A palette; by its name, such as `hot`, `rust`, `java`, through [`str::parse`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Colors(Palette);
-
-/// No palette has this name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "there is no palette {name:?}; try hot, mem, io, java, js, perl, python, rust, wakeup, red, green, blue, aqua, yellow, purple or orange"
-)]
-pub struct UnknownPalette {
-    /// The name.
-    pub name: String,
-}
-
-impl std::str::FromStr for Colors {
-    type Err = UnknownPalette;
-
-    fn from_str(name: &str) -> Result<Self, UnknownPalette> {
-        name.parse().map(Colors).map_err(|_| UnknownPalette {
-            name: name.to_owned(),
-        })
     }
 }
 
@@ -91,30 +81,21 @@ pub fn write(
     options: &SvgOptions,
     out: &mut dyn Write,
 ) -> Result<(), SvgError> {
-    let folded = fold(profile, event, options.weight);
-    if folded.is_empty() {
+    let form = GraphForm {
+        reverse: options.reverse,
+        threads: options.threads.clone(),
+    };
+    let folded = fold_graph(profile, event, options.weight, &form);
+    let layout = Layout::of(&folded, options.min_width);
+    if layout.weight == 0 {
         return Err(SvgError::NoSamples);
     }
-    let mut svg = flamegraph::Options::default();
-    svg.title = clean(&options.title).into_owned();
-    svg.subtitle = options.subtitle.as_deref().map(|s| clean(s).into_owned());
-    svg.colors = options.colors.0;
-    svg.reverse_stack_order = options.reverse;
-    svg.direction = match options.inverted {
-        true => Direction::Inverted,
-        false => Direction::Straight,
+    let unit = match options.weight {
+        WeighBy::Samples => WeightUnit::Samples,
+        WeighBy::Period => profile.events[event].unit.clone(),
     };
-    svg.min_width = options.min_width;
-    svg.image_width = options.width;
-    svg.count_name = match options.weight {
-        WeighBy::Samples => "samples".into(),
-        WeighBy::Period => CleanNames::new(profile).unit(event).into_owned(),
-    };
-    // The same stacks give the same picture, byte for byte.
-    svg.deterministic = true;
-    let lines: Vec<String> = folded.lines().map(|line| line.to_string()).collect();
-    drop(folded);
-    flamegraph::from_lines(&mut svg, lines.iter().map(String::as_str), out)?;
+    let about = facts(profile, event, &options.about);
+    page::write(&folded, &layout, &unit, &about, options, out)?;
     Ok(())
 }
 
@@ -123,10 +104,7 @@ pub fn write(
 /// # Errors
 /// [`SvgError::Write`].
 pub fn write_without_samples(options: &SvgOptions, out: &mut dyn Write) -> Result<(), SvgError> {
-    let escaped = |text: &str| {
-        let text = clean(text).replace('&', "&amp;");
-        text.replace('<', "&lt;").replace('>', "&gt;")
-    };
+    let escaped = |text: &str| page::escaped(&clean(text)).into_owned();
     let width = options.width.unwrap_or(1200);
     let (title, middle) = (escaped(&options.title), width / 2);
     write!(

@@ -1,0 +1,71 @@
+//! Amounts in units for people.
+
+/// Returns a time: `1.0 ms`, `2.50 s`, `3 min 20 s`.
+pub(crate) fn duration(nanoseconds: u64) -> String {
+    let ns = nanoseconds as f64;
+    match nanoseconds {
+        0..1_000 => format!("{nanoseconds} ns"),
+        1_000..999_950 => format!("{:.1} µs", ns / 1e3),
+        999_950..999_950_000 => format!("{:.1} ms", ns / 1e6),
+        999_950_000..99_995_000_000 => format!("{:.2} s", ns / 1e9),
+        _ => {
+            let seconds = nanoseconds.saturating_add(500_000_000) / 1_000_000_000;
+            match seconds / 3600 {
+                0 => format!("{} min {} s", seconds / 60, seconds % 60),
+                hours => format!("{hours} h {} min", seconds % 3600 / 60),
+            }
+        }
+    }
+}
+
+/// Returns a number with a comma before each three digits.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Returns a number of samples: `1 sample`, `1,234 samples`.
+pub(crate) fn samples(number: u64) -> String {
+    match number {
+        1 => "1 sample".into(),
+        _ => format!("{} samples", count(number)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_the_unit_that_fits() {
+        for (nanoseconds, expected) in [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_500, "1.5 µs"),
+            (999_949, "999.9 µs"),
+            (1_001_001, "1.0 ms"),
+            (999_949_999, "999.9 ms"),
+            (999_950_000, "1.00 s"),
+            (12_345_678_901, "12.35 s"),
+            (99_994_999_999, "99.99 s"),
+            (99_995_000_000, "1 min 40 s"),
+            (7_500_000_000_000, "2 h 5 min"),
+        ] {
+            assert_eq!(duration(nanoseconds), expected);
+        }
+    }
+
+    #[test]
+    fn counts_are_grouped_by_thousands() {
+        let shown = [0, 999, 1_000, 1_234_567].map(count);
+        assert_eq!(shown, ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([samples(1), samples(2_000)], ["1 sample", "2,000 samples"]);
+    }
+}

@@ -1,0 +1,119 @@
+//! Distinct names of frames, and their ranks in the order of folded lines.
+
+use std::cmp::Ordering;
+
+use rprof_parallel::map_ranges;
+use rprof_profile::{FunctionId, Profile};
+use rustc_hash::FxHashMap;
+
+use crate::frame_kind::without_annotation;
+use crate::frame_text::{frame_name, is_java, java_name, thread_name};
+use crate::names::CleanNames;
+use crate::threads::ThreadMerging;
+
+/// Fewer than this are not worth a thread.
+pub(crate) const FEW: usize = 4096;
+
+/// Distinct names of frames, each with a number.
+pub(crate) struct FrameNames {
+    pub(crate) distinct: Vec<String>,
+    /// By function, the number of its name, and of that in threads of Java, if there are any.
+    pub(crate) functions: [Vec<u32>; 2],
+    /// By name of thread.
+    pub(crate) threads: Vec<u32>,
+}
+
+/// Ranks of names in the order of lines. A name has two: one where a `;` follows, which counts
+/// in that order, and one at the end of a stack, where nothing does.
+pub(crate) struct Ranks {
+    pub(crate) inner: Vec<u32>,
+    pub(crate) last: Vec<u32>,
+}
+
+impl FrameNames {
+    /// Returns the names of a profile; with `merging` as a graph shows them, without annotations.
+    pub(crate) fn of(profile: &Profile, merging: Option<&ThreadMerging>) -> FrameNames {
+        let mut numbers: FxHashMap<String, u32> = FxHashMap::default();
+        numbers.reserve(profile.functions.len());
+        let mut number = |name: String| {
+            let next = numbers.len() as u32;
+            *numbers.entry(name).or_insert(next)
+        };
+        let names = map_ranges(profile.functions.len(), FEW, |part| {
+            let ids = part.map(|n| FunctionId(n as u32));
+            let name = |id| match merging.is_some() && profile.is_folded {
+                true => without_annotation(&frame_name(profile, id)).to_owned(),
+                false => frame_name(profile, id),
+            };
+            ids.map(name).collect::<Vec<_>>()
+        });
+        let has_java = profile.comms.iter().any(|comm| is_java(comm));
+        let mut functions = [Vec::new(), Vec::new()];
+        for name in names.into_iter().flatten() {
+            if has_java {
+                functions[1].push(number(java_name(&name).to_owned()));
+            }
+            functions[0].push(number(name));
+        }
+        let clean = CleanNames::new(profile);
+        let comms = 0..profile.comms.len() as u32;
+        let threads = comms.map(|comm| thread_name(&clean.comm(comm)));
+        let threads: Vec<String> = match merging {
+            None => threads.collect(),
+            Some(merging) => merging.merge(threads.collect()),
+        };
+        let threads = threads.into_iter().map(&mut number).collect();
+        let mut distinct = vec![String::new(); numbers.len()];
+        for (name, number) in numbers {
+            distinct[number as usize] = name;
+        }
+        FrameNames {
+            distinct,
+            functions,
+            threads,
+        }
+    }
+
+    /// Returns the ranks by number, and numbers by rank.
+    pub(crate) fn rank(&self) -> (Ranks, Vec<u32>) {
+        let name = |number: u32| self.distinct[number as usize].as_bytes();
+        let mut all: Vec<(u64, u32, bool)> = Vec::with_capacity(2 * self.distinct.len());
+        for (number, name) in (0..).zip(&self.distinct) {
+            for is_inner in [false, true] {
+                let mut bytes = name.bytes().chain(is_inner.then_some(b';'));
+                let head = [(); 8].map(|()| bytes.next().unwrap_or(0));
+                all.push((u64::from_be_bytes(head), number, is_inner));
+            }
+        }
+        // The first bytes decide for most.
+        all.sort_unstable_by(|a, b| {
+            let rest = || in_line_order((name(a.1), a.2), (name(b.1), b.2));
+            a.0.cmp(&b.0).then_with(rest)
+        });
+        let mut ranks = Ranks {
+            inner: vec![0; self.distinct.len()],
+            last: vec![0; self.distinct.len()],
+        };
+        for (rank, (_, number, is_inner)) in (0u32..).zip(&all) {
+            let ranks = match is_inner {
+                true => &mut ranks.inner,
+                false => &mut ranks.last,
+            };
+            ranks[*number as usize] = rank;
+        }
+        let numbers = all.into_iter().map(|(_, number, _)| number);
+        (ranks, numbers.collect())
+    }
+}
+
+/// Compares two names, each with a `;` behind it if it is an inner one.
+fn in_line_order(a: (&[u8], bool), b: (&[u8], bool)) -> Ordering {
+    let common = a.0.len().min(b.0.len());
+    let next = |(name, is_inner): (&[u8], bool)| match name.get(common) {
+        Some(byte) => Some(*byte),
+        None => is_inner.then_some(b';'),
+    };
+    let begin = a.0[..common].cmp(&b.0[..common]);
+    // No name has a `;` in it, so that two with the same next are one.
+    begin.then_with(|| next(a).cmp(&next(b)))
+}

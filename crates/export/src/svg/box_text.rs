@@ -1,0 +1,259 @@
+//! Names cut to the width of their boxes, where they matter least.
+//!
+//! `cut_name.js` does the same when a graph is zoomed; a test compares the two.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::generics::elide_arguments;
+
+/// Returns a name in at most `fit` characters.
+///
+/// First the arguments of generics go, then what stands around the function's own name: the path or
+/// the module before it, the file behind it. Its own name is the last to be cut, at its end.
+pub(super) fn cut_name(name: &str, fit: usize) -> Cow<'_, str> {
+    if name.len() <= fit || name.chars().count() <= fit {
+        return Cow::Borrowed(name);
+    }
+    if fit < 3 {
+        return Cow::Borrowed("");
+    }
+    let short = match name.starts_with(PYTHON) {
+        // `<module>` and `<lambda>` are names.
+        true => Cow::Borrowed(name),
+        false => elide_arguments(name),
+    };
+    let short: Vec<char> = short.chars().collect();
+    if short.len() <= fit {
+        return Cow::Owned(short.into_iter().collect());
+    }
+    let room = fit - 2;
+    let own = own_name(&short);
+    let (start, end) = (own.start, own.end);
+    let text = |part: &[char]| part.iter().collect::<String>();
+    if end <= room {
+        return Cow::Owned(text(&short[..room]) + "..");
+    }
+    if end - start > room {
+        return Cow::Owned(text(&short[start..start + room]) + "..");
+    }
+    // As much of what stands before as fits, from the beginning of a part.
+    let mut from = end - room;
+    while from < start && !(is_separator(short[from - 1]) && !is_separator(short[from])) {
+        from += 1;
+    }
+    Cow::Owned(format!("..{}", text(&short[from..end])))
+}
+
+/// What Python's trampolines put before the names of functions.
+const PYTHON: &str = "py::";
+
+fn is_separator(c: char) -> bool {
+    matches!(c, ':' | '.' | '/' | ' ' | '~' | '*' | '^' | '+')
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+/// Parts that compilers put behind a name and a dot.
+const SUFFIXES: [&str; 7] = [
+    "isra",
+    "part",
+    "constprop",
+    "cold",
+    "lto_priv",
+    "llvm",
+    "clone",
+];
+
+/// Returns the place of the function's own name: without path, module, class, or file.
+fn own_name(name: &[char]) -> Range<usize> {
+    let mut end = name.len();
+    // Names that runtimes give: `LazyCompile:~f /x/pp.js:4:95`, `py::f:/x/app.py`.
+    let starts = |at: usize, text: &str| {
+        name.len() - at >= text.len()
+            && name[at..]
+                .iter()
+                .copied()
+                .zip(text.chars())
+                .all(|(a, b)| a == b)
+    };
+    let file = (1..end).find(|at| {
+        let is_file = |text: &&str| starts(at + 1, text);
+        name[*at] == ' ' && ["/", "file:", "node:"].iter().any(|text| is_file(&text))
+    });
+    if let Some(file) = file {
+        end = file;
+        // A function without a name is called by its place.
+        if !is_word(name[file - 1]) && name[file - 1] != '$' && name[file - 1] != '>' {
+            let slash = name.iter().rposition(|c| *c == '/');
+            return slash.map_or(file + 1, |slash| slash + 1)..name.len();
+        }
+    } else if starts(0, PYTHON) {
+        end = (5..end).find(|at| name[*at] == ':').unwrap_or(end);
+    }
+    // `copy.isra.0`, `memcpy@plt`
+    if let Some(at) = name[..end]
+        .iter()
+        .position(|c| *c == '@')
+        .filter(|at| *at > 0)
+    {
+        end = at;
+    }
+    while let Some(dot) = name[..end].iter().rposition(|c| *c == '.') {
+        let part: String = name[dot + 1..end].iter().collect();
+        let is_number = part.chars().all(|c| c.is_ascii_digit());
+        if dot == 0 || !(is_number || SUFFIXES.contains(&part.as_str())) {
+            break;
+        }
+        end = dot;
+    }
+    let mut start = last_part(name, end);
+    // A closure is called by its function: `run::{closure#0}`.
+    while name[start] == '{' && start >= 2 && name[start - 1] == ':' {
+        let before = last_part(name, start - 2);
+        if before + 2 >= start {
+            break;
+        }
+        start = before;
+    }
+    start..end
+}
+
+/// Returns the place of the last part of a name that ends at `end`, outside of brackets.
+fn last_part(name: &[char], end: usize) -> usize {
+    let (mut depth, mut start) = (0usize, 0);
+    for at in 0..end {
+        match name[at] {
+            '<' | '(' | '[' | '{' => depth += 1,
+            '>' if at > 0 && name[at - 1] == '-' => {}
+            '>' | ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            c if depth == 0 && is_separator(c) && at + 1 < end => start = at + 1,
+            _ => {}
+        }
+    }
+    start
+}
+
+#[cfg(test)]
+mod tests {
+    use rprof_testing::needs;
+
+    use super::*;
+
+    const CASES: [(&str, usize, &str); 27] = [
+        ("main", 4, "main"),
+        ("main", 3, "m.."),
+        ("main", 2, ""),
+        ("ext4_da_write_begin", 10, "ext4_da_.."),
+        ("py::score:/home/me/app.py", 13, "py::score:/.."),
+        ("py::score:/home/me/app.py", 9, "..score"),
+        ("py::<module>:/home/me/app.py", 11, "..<module>"),
+        ("py::Model.fit:/home/me/app.py", 10, "..fit"),
+        ("LazyCompile:~parse /x/pp.js:4:95", 12, "..parse"),
+        (
+            "LazyCompile:~parse /x/pp.js:4:95",
+            25,
+            "LazyCompile:~parse /x/p..",
+        ),
+        ("LazyCompile:~ /x/pp.js:4:95", 14, "..x/pp.js:4:95"),
+        ("JS:*f file:///x/pp.mjs:4:95", 8, "JS:*f .."),
+        ("Ljava/util/HashMap:::getNode", 14, "..getNode"),
+        ("net/http.(*Client).Do", 8, "..Do"),
+        (
+            "std::vec::Vec<alloc::string::String, A>::push",
+            27,
+            "std::vec::Vec<…>::push",
+        ),
+        (
+            "std::vec::Vec<alloc::string::String, A>::push",
+            16,
+            "..Vec<…>::push",
+        ),
+        ("std::vec::Vec<alloc::string::String, A>::push", 5, "pus.."),
+        (
+            "<alloc::vec::Vec<T, A> as core::ops::Drop>::drop",
+            46,
+            "<alloc::vec::Vec<…> as core::ops::Drop>::drop",
+        ),
+        (
+            "<alloc::vec::Vec<T, A> as core::ops::Drop>::drop",
+            20,
+            "..ops::Drop>::drop",
+        ),
+        (
+            "core::slice::sort::<impl [T]>::run",
+            20,
+            "..<impl [T]>::run",
+        ),
+        ("app::run::{closure#0}", 18, "..run::{closure#0}"),
+        ("finish_task_switch.isra.0", 20, "finish_task_switch.."),
+        ("a::operator<<", 9, "operato.."),
+        ("std::map<int, long>::operator<", 20, "..map<…>::operator<"),
+        ("[libstdc++.so.6.0.30]", 12, "[libstdc++.."),
+        ("größer::als::é", 5, "..é"),
+        ("::", 1, ""),
+    ];
+
+    #[test]
+    fn names_keep_what_says_most() {
+        for (name, fit, expected) in CASES {
+            assert_eq!(cut_name(name, fit), expected, "{name} in {fit}");
+        }
+    }
+
+    /// Names made of what the rules look at.
+    fn random_name(random: &mut rprof_testing::Random) -> String {
+        let parts = [
+            "a", "bc", "::", ".", "/", " ", "<", ">", "{", "}", "(", ")", "[", "]", "operator",
+            "->", "py::", ":", "~", "isra", "0", "@", " /x.js:4", " file:", "é", "…", "𝒳", "_",
+        ];
+        (0..random.index(14))
+            .map(|_| parts[random.index(parts.len())])
+            .collect()
+    }
+
+    #[test]
+    fn no_name_is_longer_than_its_box() {
+        let mut random = rprof_testing::Random::new(5);
+        for _ in 0..20_000 {
+            let name = random_name(&mut random);
+            let fit = random.index(24);
+            assert!(
+                cut_name(&name, fit).chars().count() <= fit,
+                "{name:?} in {fit}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_script_cuts_names_alike() {
+        needs!(Node);
+        let mut random = rprof_testing::Random::new(6);
+        let made = (0..5000).map(|_| (random_name(&mut random), random.index(24)));
+        let fixed = CASES.map(|(name, fit, _)| (name.to_owned(), fit));
+        let cases: Vec<(String, usize)> = made.chain(fixed).collect();
+        let json = serde_json::to_string(&cases).unwrap();
+        let script = format!(
+            "{}\nconsole.log(JSON.stringify({json}.map(([name, fit]) => cut_name(name, fit))))",
+            include_str!("cut_name.js")
+        );
+        let folder = std::env::temp_dir().join(format!("rprof-cut-name-{}.js", std::process::id()));
+        std::fs::write(&folder, script).unwrap();
+        let output = std::process::Command::new("node").arg(&folder).output();
+        std::fs::remove_file(&folder).unwrap();
+        let output = output.unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let found: Vec<String> = serde_json::from_str(&text).unwrap();
+        assert_eq!(found.len(), cases.len());
+        for ((name, fit), found) in cases.iter().zip(found) {
+            assert_eq!(found, cut_name(name, *fit), "{name:?} in {fit}");
+        }
+    }
+}

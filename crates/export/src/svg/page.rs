@@ -1,0 +1,261 @@
+//! The page: inferno's head and script, then the legend and the frames.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use inferno::flamegraph::{self, Direction};
+use rprof_parallel::map_ranges;
+use rprof_profile::WeightUnit;
+
+use super::SvgOptions;
+use super::box_text::cut_name;
+use super::colors::{FrameColors, Rgb, color_of};
+use super::layout::{Layout, PlacedFrame};
+use crate::amounts::{count, duration, samples};
+use crate::clean::clean;
+use crate::folded::Folded;
+use crate::frame_kind::FrameKind;
+
+/// Height of a frame, and of the legend's line, in pixels.
+const ROW: usize = 16;
+
+/// Where the legend stands: below the subtitle.
+const LEGEND_AT: usize = 66;
+
+/// Width of the page where the viewer has no script; with one it is as wide as the window.
+const WIDTH: usize = 1200;
+
+/// Room at both sides of the frames.
+const SIDE: usize = 10;
+
+/// Frames that are written at a time.
+const AT_ONCE: usize = 16 << 10;
+
+/// Writes the page.
+pub(super) fn write(
+    folded: &Folded,
+    layout: &Layout,
+    unit: &WeightUnit,
+    about: &str,
+    options: &SvgOptions,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let about = &clean(about);
+    let head = head(layout, about, options)?;
+    let (head, frames_tag) = halves(&head)?;
+    let (head, rest) = head.split_at(end_of(head, "</script>")?);
+    write!(
+        out,
+        "{head}<script type=\"text/ecmascript\"><![CDATA[{}{}var legend_height = {ROW};\n]]></script>{rest}",
+        include_str!("cut_name.js"),
+        include_str!("page.js"),
+    )?;
+    out.write_all(legend(layout, about, options).as_bytes())?;
+    out.write_all(frames_tag.as_bytes())?;
+    let unit = clean(unit.as_str());
+    let drawing = Drawing {
+        folded,
+        layout,
+        unit: &escaped(&unit),
+        colors: options.colors.of_frames(folded, &layout.frames),
+        width: options.width.unwrap_or(WIDTH),
+        inverted: options.inverted,
+    };
+    for frames in layout.frames.chunks(AT_ONCE) {
+        let texts = map_ranges(frames.len(), AT_ONCE / 4, |part| {
+            let mut text = String::with_capacity(part.len() * 256);
+            for frame in &frames[part] {
+                drawing.draw(frame, &mut text);
+            }
+            text
+        });
+        for text in texts {
+            out.write_all(text.as_bytes())?;
+        }
+    }
+    out.write_all(b"</svg></svg>\n")?;
+    out.flush()
+}
+
+/// Returns the page that inferno draws of one stack that is as deep and as heavy as the graph, and a
+/// row higher, for the legend.
+fn head(layout: &Layout, about: &str, options: &SvgOptions) -> io::Result<String> {
+    let (palette, background) = options.colors.page();
+    let mut page = flamegraph::Options::default();
+    page.title = clean(&options.title).into_owned();
+    let subtitle = options.subtitle.as_deref().unwrap_or(about);
+    page.subtitle = Some(clean(subtitle).into_owned());
+    page.colors = palette;
+    page.bgcolors = background;
+    page.direction = match options.inverted {
+        true => Direction::Inverted,
+        false => Direction::Straight,
+    };
+    page.min_width = 0.0;
+    page.image_width = options.width;
+    let line = format!("x{} {}", ";x".repeat(layout.deepest), layout.weight);
+    let mut head = Vec::new();
+    flamegraph::from_lines(&mut page, [line.as_str()], &mut head)?;
+    String::from_utf8(head).map_err(io::Error::other)
+}
+
+/// Returns what stands before the frames, and the tag that they begin with.
+fn halves(page: &str) -> io::Result<(&str, &str)> {
+    let begin = end_of(page, "<svg id=\"frames\"")? - "<svg id=\"frames\"".len();
+    let tag = &page[begin..];
+    Ok((&page[..begin], &tag[..end_of(tag, ">")?]))
+}
+
+fn end_of(text: &str, part: &str) -> io::Result<usize> {
+    let at = text.find(part).map(|at| at + part.len());
+    at.ok_or_else(|| io::Error::other("inferno's page has another form"))
+}
+
+/// Returns the line below the subtitle: the colours, where they are those of kinds; and what is
+/// known of the recording, where the subtitle is another.
+fn legend(layout: &Layout, about: &str, options: &SvgOptions) -> String {
+    let mut text =
+        format!("<text id=\"legend\" text-anchor=\"middle\" x=\"50%\" y=\"{LEGEND_AT}\">");
+    let mut entries = Vec::new();
+    if options.colors.are_by_kind() {
+        let is_there = |kind: &FrameKind| layout.frames.iter().any(|frame| frame.kind == *kind);
+        for kind in FrameKind::ALL.into_iter().skip(1).filter(is_there) {
+            entries.push(format!(
+                "<tspan fill=\"{}\" stroke=\"#666\" stroke-width=\"0.5\">\u{25a0}</tspan>\u{a0}{}",
+                Hex(color_of(kind)),
+                kind.name()
+            ));
+        }
+    }
+    if options.subtitle.is_some() {
+        entries.push(escaped(about).into_owned());
+    }
+    text.push_str(&entries.join("\u{a0}\u{a0}\u{a0}"));
+    text.push_str("</text>");
+    text
+}
+
+/// What frames are drawn with.
+struct Drawing<'a> {
+    folded: &'a Folded,
+    layout: &'a Layout,
+    unit: &'a str,
+    colors: FrameColors,
+    /// Width of the page, in pixels.
+    width: usize,
+    inverted: bool,
+}
+
+impl Drawing<'_> {
+    fn draw(&self, frame: &PlacedFrame, out: &mut String) {
+        let name = match frame.name {
+            Some(name) => self.folded.names()[name].as_str(),
+            None => "all",
+        };
+        out.push_str("<g><title>");
+        out.push_str(&escaped(name));
+        self.amount(frame, out);
+        let [x, width] = [frame.start, frame.weight].map(|part| self.share(part));
+        let y = self.row(frame.depth);
+        let (x_text, pixels) = (
+            x + Share::of_pixels(3, self.width),
+            width.pixels(self.width),
+        );
+        let color = Hex(self.colors.of(frame));
+        // Writing to a string does not fail.
+        let _ = write!(
+            out,
+            "</title><rect x=\"{x}%\" y=\"{y}\" width=\"{width}%\" height=\"{}\" fill=\"{color}\" \
+             fg:x=\"{}\" fg:w=\"{}\"/><text x=\"{x_text}%\" y=\"{}.5\">",
+            ROW - 1,
+            frame.start,
+            frame.weight,
+            y + 10,
+        );
+        // 12 pixels of a font with characters 0.59 as wide as high.
+        out.push_str(&escaped(&cut_name(name, (pixels / (12.0 * 0.59)) as usize)));
+        out.push_str("</text></g>");
+    }
+
+    /// Writes what a frame stands for: ` (1.0 ms, 1 sample, 0.02%)`.
+    fn amount(&self, frame: &PlacedFrame, out: &mut String) {
+        let of_samples = || samples(frame.samples);
+        let amount = match self.unit {
+            "ns" => format!("{}, {}", duration(frame.weight), of_samples()),
+            "samples" => samples(frame.weight),
+            unit => format!("{} {unit}, {}", count(frame.weight), of_samples()),
+        };
+        let _ = match frame.name {
+            None => write!(out, " ({amount}, 100%)"),
+            Some(_) => {
+                let percent = 100.0 * frame.weight as f64 / self.layout.weight as f64;
+                write!(out, " ({amount}, {percent:.2}%)")
+            }
+        };
+    }
+
+    /// Returns the upper edge of the frames of a depth.
+    fn row(&self, depth: usize) -> usize {
+        // As inferno places them, one row lower for the legend.
+        match self.inverted {
+            true => 76 + (depth + 1) * ROW,
+            false => 60 + (self.layout.deepest + 1 - depth) * ROW + 1,
+        }
+    }
+
+    fn share(&self, part: u64) -> Share {
+        let whole = u128::from(self.layout.weight.max(1));
+        Share(((u128::from(part) * 1_000_000 + whole / 2) / whole) as u64)
+    }
+}
+
+/// Share of the width, in millionths.
+#[derive(Clone, Copy)]
+struct Share(u64);
+
+impl Share {
+    fn of_pixels(pixels: usize, width: usize) -> Share {
+        // The frames are narrower by their margins, as inferno's script has it.
+        let width = width.saturating_sub(2 * SIDE).max(1);
+        Share((pixels * 1_000_000 / width) as u64)
+    }
+
+    fn pixels(self, width: usize) -> f64 {
+        let width = width.saturating_sub(2 * SIDE);
+        self.0 as f64 * width as f64 / 1e6 - 3.0
+    }
+}
+
+impl std::ops::Add for Share {
+    type Output = Share;
+
+    fn add(self, other: Share) -> Share {
+        Share(self.0 + other.0)
+    }
+}
+
+/// In percent, with four digits behind the point.
+impl std::fmt::Display for Share {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{:04}", self.0 / 10_000, self.0 % 10_000)
+    }
+}
+
+struct Hex(Rgb);
+
+impl std::fmt::Display for Hex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [r, g, b] = self.0;
+        write!(f, "#{r:02x}{g:02x}{b:02x}")
+    }
+}
+
+/// Returns a clean text as XML has it.
+pub(super) fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.contains(['&', '<', '>']) {
+        return Cow::Borrowed(text);
+    }
+    let text = text.replace('&', "&amp;");
+    Cow::Owned(text.replace('<', "&lt;").replace('>', "&gt;"))
+}

@@ -1,0 +1,149 @@
+//! Threads of different names that are shown as one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Rule by which threads of different names are one: workers that do the same work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadMerging {
+    /// Merge names that differ in their numbers only: `worker-0` and `worker-1` are `worker-*`.
+    pub by_number: bool,
+    /// Merge the names that match a pattern with `*` and `?`, and call them by it.
+    pub patterns: Vec<String>,
+}
+
+impl Default for ThreadMerging {
+    fn default() -> Self {
+        ThreadMerging {
+            by_number: true,
+            patterns: Vec::new(),
+        }
+    }
+}
+
+impl ThreadMerging {
+    /// Keeps all names apart.
+    pub const NONE: ThreadMerging = ThreadMerging {
+        by_number: false,
+        patterns: Vec::new(),
+    };
+
+    /// Returns the names that are shown, in place of those of all threads.
+    pub fn merge(&self, names: Vec<String>) -> Vec<String> {
+        let mut alike: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+        if self.by_number {
+            for name in &names {
+                alike.entry(without_numbers(name)).or_default().insert(name);
+            }
+        }
+        let shown = |name: &String| {
+            let is_match = |pattern: &&String| matches(pattern, name);
+            if let Some(pattern) = self.patterns.iter().find(is_match) {
+                return pattern.clone();
+            }
+            let general = without_numbers(name);
+            match alike.get(&general) {
+                Some(names) if names.len() > 1 => general,
+                _ => name.clone(),
+            }
+        };
+        names.iter().map(shown).collect()
+    }
+}
+
+/// Returns a name with `*` in place of each number.
+fn without_numbers(name: &str) -> String {
+    let mut general = String::with_capacity(name.len());
+    for c in name.chars() {
+        match c.is_ascii_digit() {
+            true if general.ends_with('*') => {}
+            true => general.push('*'),
+            false => general.push(c),
+        }
+    }
+    general
+}
+
+/// Returns whether a name matches a pattern: `*` is any text, `?` any character.
+fn matches(pattern: &str, name: &str) -> bool {
+    let pattern: Vec<char> = pattern.chars().collect();
+    let name: Vec<char> = name.chars().collect();
+    let (mut p, mut n) = (0, 0);
+    // Place behind the last `*`, and how far the name was when it was met.
+    let mut star = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p + 1, n));
+                p += 1;
+            }
+            Some(c) if *c == '?' || *c == name[n] => {
+                p += 1;
+                n += 1;
+            }
+            _ => match &mut star {
+                None => return false,
+                // The star takes one character more.
+                Some((behind, met)) => {
+                    *met += 1;
+                    (p, n) = (*behind, *met);
+                }
+            },
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn merged(merging: &ThreadMerging, names: &[&str]) -> Vec<String> {
+        merging.merge(names.iter().map(|n| n.to_string()).collect())
+    }
+
+    #[test]
+    fn names_that_differ_in_numbers_only_are_one() {
+        let names = [
+            "worker-0",
+            "worker-12",
+            "G1_Conc#0",
+            "main",
+            "x1y2",
+            "x3y44",
+        ];
+        let shown = ["worker-*", "worker-*", "G1_Conc#0", "main", "x*y*", "x*y*"];
+        assert_eq!(merged(&ThreadMerging::default(), &names), shown);
+        assert_eq!(merged(&ThreadMerging::NONE, &names), names);
+    }
+
+    #[test]
+    fn patterns_come_first_and_name_what_they_merge() {
+        let merging = ThreadMerging {
+            patterns: vec!["tokio*".into(), "?1".into()],
+            ..ThreadMerging::default()
+        };
+        let names = ["tokio-runtime-w", "tokio-2", "a1", "b1", "c2", "c3"];
+        let shown = ["tokio*", "tokio*", "?1", "?1", "c*", "c*"];
+        assert_eq!(merged(&merging, &names), shown);
+    }
+
+    #[test]
+    fn patterns_match_whole_names() {
+        for (pattern, name, expected) in [
+            ("a*b*c", "aXXbYYc", true),
+            ("a*b*c", "aXXbYYcd", false),
+            ("*", "", true),
+            ("", "", true),
+            ("?", "é", true),
+            ("worker", "worker-1", false),
+            ("*-1", "a-1-1", true),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+        // Many stars take no time of exponential growth.
+        assert!(!matches(
+            &"a*".repeat(40),
+            &"a".repeat(5000).replace("aa", "ab")[..39]
+        ));
+    }
+}
