@@ -105,7 +105,9 @@ impl Here {
     /// `rprof record -q`, with these options, of a program with its arguments; to perf.data. Without stacks, unless the
     /// options say how to record them.
     pub(crate) fn record(&self, options: &str, program: &Path, args: &str) {
-        let says_how = options.split(' ').any(|word| word == "-g" || word == "--call-graph");
+        let says_how = options
+            .split(' ')
+            .any(|word| word == "-g" || word == "--call-graph");
         let flat = if says_how { "" } else { "--call-graph none" };
         let shell = self.rprof("record -q").words(flat).words(options).arg("--");
         shell.arg(program).words(args).ok();

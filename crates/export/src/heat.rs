@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use rprof_profile::{Function, FunctionId, Profile, Reason, WeightUnit};
+use rprof_profile::{Function, FunctionId, ObjectKind, Profile, Reason, WeightUnit};
 
 use crate::rows::percent;
 
@@ -96,7 +96,7 @@ pub(crate) fn clock_artefact(profile: &Profile) -> Option<(f64, Vec<&'static str
     }
     let mut shares: BTreeMap<&'static str, f64> = BTreeMap::new();
     for (leaf, share) in leaves(profile) {
-        let is_kernel = profile.object(leaf.object).is_kernel;
+        let is_kernel = profile.object(leaf.object).kind == ObjectKind::Kernel;
         let name = LETS_INTERRUPTS_IN.iter().find(|name| is_named(leaf, name));
         if let (true, Some(name)) = (is_kernel, name) {
             *shares.entry(*name).or_insert(0.0) += share;
@@ -146,7 +146,10 @@ mod tests {
                 .map(|(name, object)| {
                     let object = builder.add_object(Object {
                         name: (*object).into(),
-                        is_kernel: object.starts_with('['),
+                        kind: match object.starts_with('[') {
+                            true => ObjectKind::Kernel,
+                            false => ObjectKind::File,
+                        },
                         build_id: None,
                     });
                     builder.intern_function(*name, object).into()

@@ -25,8 +25,8 @@
 //!
 //! Nothing here prints or decides how things are shown.
 
-mod limits;
 pub mod cpu_time;
+mod limits;
 pub mod machine;
 mod mapped_files;
 pub mod options;
@@ -40,8 +40,8 @@ pub mod throttling;
 pub mod tracing_data;
 mod unwind;
 
-pub use limits::{Limit, ReachedLimits};
 pub use cpu_time::CpuTime;
+pub use limits::{Limit, ReachedLimits};
 pub use options::{Output, RecordError, RecordOptions};
 pub use output::{EmbeddedName, Embedding, NotEmbedded, Notice, RotationPolicy, WriterFactory};
 pub use pipeline::merge::Merge;

@@ -49,8 +49,8 @@ pub(super) const STACKS: &[&str] = &["auto", "fp", "dwarf", "lbr", "none"];
 
 /// Palettes of flame graphs.
 pub(super) const PALETTES: &[&str] = &[
-    "hot", "mem", "io", "red", "green", "blue", "aqua", "yellow", "purple", "orange", "wakeup",
-    "java", "js", "perl", "python", "rust",
+    "kind", "hot", "mem", "io", "red", "green", "blue", "aqua", "yellow", "purple", "orange",
+    "wakeup", "java", "js", "perl", "python", "rust",
 ];
 
 /// Events that most kernels have, by the names that perf gives them.
