@@ -10,7 +10,7 @@ fn children_that_run_already_are_named_and_recorded_on_request() {
     let here = Here::new();
     // A master that waits, with a worker, as servers have it.
     let mut master = (here.command("sh").arg("-c"))
-        .arg("\"$0\" & echo $!; trap 'kill $!; exit' TERM; wait")
+        .arg("\"$0\" >/dev/null & echo $!; trap 'kill $!; exit' TERM; wait")
         .arg(c("endless.c"))
         .start();
     let worker = master.line().trim().to_owned();
