@@ -70,6 +70,11 @@ pub(crate) fn of_output(error: &OutputError) -> Option<&'static str> {
 pub(crate) fn of_step(step: &Degradation) -> String {
     match step {
         Degradation::NoUserStack => format!("{step}. `--call-graph fp` asks for just that"),
+        // To become root is no advice for root.
+        Degradation::MapsRefused { .. } => match rustix::process::geteuid().is_root() {
+            true => format!("{step}, who has no CAP_SYS_PTRACE over it"),
+            false => format!("{step}. Root, or CAP_SYS_PTRACE, may"),
+        },
         step => step.to_string(),
     }
 }

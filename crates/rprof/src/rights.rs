@@ -18,21 +18,27 @@ pub(crate) fn hidden_by(program: &OsStr) -> Option<String> {
             "{shown} may not be read by this user, and {record}; record as one who may"
         ));
     }
-    changes_rights(&path, &path.metadata().ok()?).then(|| {
+    let is_root = rustix::process::geteuid().is_root();
+    changes_rights(&path, &path.metadata().ok()?, is_root).then(|| {
+        let remedy = match is_root {
+            true => "record the whole system while it runs (-a)",
+            false => "record what it runs, as `sudo rprof record -- COMMAND`",
+        };
         format!(
             "{shown} takes on other rights when it starts (set-user-ID, set-group-ID or file \
-             capabilities), and {record}; record what it runs, as `sudo rprof record -- COMMAND`"
+             capabilities), and {record}; {remedy}"
         )
     })
 }
 
-fn changes_rights(path: &Path, file: &Metadata) -> bool {
+/// Root has all capabilities, and gains none by those of a file.
+fn changes_rights(path: &Path, file: &Metadata, is_root: bool) -> bool {
     let mode = file.permissions().mode();
     let user = mode & 0o4000 != 0 && file.uid() != rustix::process::getuid().as_raw();
     let group = mode & 0o2010 == 0o2010 && file.gid() != rustix::process::getgid().as_raw();
     let mut room = [0_u8; 64];
     let capabilities = rustix::fs::getxattr(path, "security.capability", &mut room).is_ok();
-    user || group || capabilities
+    user || group || (capabilities && !is_root)
 }
 
 #[cfg(test)]
@@ -55,7 +61,7 @@ mod tests {
             set(0o4755);
             let why = hidden_by(path.as_os_str()).unwrap();
             assert!(
-                why.contains("set-user-ID") && why.contains("sudo rprof record"),
+                why.contains("set-user-ID") && why.ends_with("(-a)"),
                 "{why}"
             );
         }

@@ -275,7 +275,7 @@ impl fmt::Display for Degradation {
             Degradation::MapsRefused { count, example } => write!(
                 f,
                 "code of {} that ran before (such as {example}) stays without names: what is \
-                 mapped there is for its own user to read. Root, or CAP_SYS_PTRACE, may as well",
+                 mapped there may not be read by this user",
                 processes(*count)
             ),
             Degradation::FilesHang { count, example } => write!(
