@@ -5,7 +5,7 @@ use std::path::Path;
 
 use indicatif::{BinaryBytes, HumanCount};
 use rprof_export::clean::brief;
-use rprof_export::verdict::on_cpu_time;
+use rprof_export::verdict::{Finding, on_cpu_time};
 use rprof_recorder::{
     Limit, NotEmbedded, Notice, StackCause, StackTally, SuggestedRate, Summary, Throttling,
 };
@@ -125,6 +125,11 @@ fn without_samples(time: Option<&rprof_recorder::CpuTime>) -> String {
     let Some(time) = time else {
         return "what was watched did not run, or not for long enough".to_owned();
     };
+    let findings = on_cpu_time(&cpu_time(time));
+    if let Some(found) = (findings.iter()).find(|found| matches!(found, Finding::Unsampled { .. }))
+    {
+        return remedies::of_finding(found);
+    }
     let used = time.used.as_secs_f64() * 1e3;
     let ran = match time.wall {
         Some(wall) => format!("{used:.3} ms of CPU time in {:.3} s", wall.as_secs_f64()),
