@@ -276,6 +276,8 @@ const ENOUGH_SAMPLED: f64 = 0.9;
 
 /// Share of the wall time above which waiting is worth a word, and the least such time.
 const MUCH_WAITING: f64 = 0.5;
+/// The same among many short processes: what it takes to end them is not counted, a tenth of their time.
+const MUCH_WAITING_OF_SHORT: f64 = 0.6;
 const LEAST_WALL: Duration = Duration::from_millis(100);
 
 /// Returns the findings on CPU time: too few samples for it, and more waiting than running. Where it is all right
@@ -294,8 +296,12 @@ pub fn on_cpu_time(time: &CpuTime) -> Vec<Finding> {
             longer_than_tasks: time.lacks_short_tasks().then_some(time.period),
         });
     }
+    let much = match findings.is_empty() {
+        true => MUCH_WAITING,
+        false => MUCH_WAITING_OF_SHORT,
+    };
     if let (Some(wall), Some(share)) = (time.wall, time.idle_share())
-        && share > MUCH_WAITING
+        && share > much
         && wall >= LEAST_WALL
     {
         findings.push(Finding::Waited {
@@ -352,6 +358,9 @@ mod tests {
             "{found:?}"
         );
         assert_eq!(found.len(), 1);
+        // Of 2,000 processes a tenth of the CPU time is not counted.
+        assert_eq!(words(time(70, 1300, 2800, 2000)).len(), 1);
+        assert_eq!(words(time(70, 1300, 3600, 2000)).len(), 2);
         // Two threads cannot have cut off so much.
         let found = words(time(70, 1300, 1400, 2));
         assert!(found[0].contains("interrupts came late"), "{found:?}");
