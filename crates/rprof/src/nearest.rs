@@ -19,7 +19,7 @@ pub(crate) fn unmatched(profile: &Profile, filter: &Filter) -> Vec<String> {
         .map(|pattern| sentence("symbol", pattern, last_part, &mut functions()));
     let objects = (filter.objects.iter())
         .filter(|pattern| !objects().any(|name| matches_object(pattern, name)))
-        .map(|pattern| sentence("object", pattern, file_name, &mut objects()));
+        .map(|pattern| sentence("object", pattern, file_stem, &mut objects()));
     symbols.chain(objects).collect()
 }
 
@@ -53,8 +53,10 @@ fn last_part(name: &str) -> &str {
     name.rsplit("::").next().unwrap_or(name)
 }
 
-fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
+/// Returns the name of a file without folders and, of a library, without its version.
+fn file_stem(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.split_once(".so").map_or(name, |(stem, _)| stem)
 }
 
 #[cfg(test)]
