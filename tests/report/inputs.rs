@@ -59,7 +59,10 @@ fn a_recording_given_as_command_is_not_run() {
     here.rprof("flamegraph a.data --title x")
         .exits(2)
         .says("before the file");
-    // What can be executed is a command, whatever it looks like.
+    // A shell would take it for a script.
     here.sh("chmod 755 a.data").ok();
-    here.rprof("record ./a.data").exits(126);
+    here.rprof("record ./a.data").exits(2).says("no command");
+    // Any text may be a script, if it can be executed.
+    here.sh("printf 'true 1\\n' > run && chmod 755 run").ok();
+    here.rprof("record -q ./run").ok();
 }

@@ -229,19 +229,19 @@ pub(crate) fn tell_if_empty(profile: &mut Profile, filter: &Filter) {
     }
 }
 
-/// Returns whether a word that stands where a command may be names a recording or folded stacks. A file that
-/// can be executed is a command, whatever it holds.
+/// Returns whether a word that stands where a command may be names a recording or folded stacks. Folded stacks
+/// that can be executed are a command, as any text may be; a recording never is.
 pub(crate) fn is_recording(word: &OsStr) -> bool {
     let path = Path::new(word);
-    let is_plain = |meta: Metadata| meta.is_file() && meta.permissions().mode() & 0o111 == 0;
-    if !std::fs::metadata(path).is_ok_and(is_plain) {
+    let Some(meta) = std::fs::metadata(path).ok().filter(Metadata::is_file) else {
         return false;
-    }
+    };
     let mut start = [0; 8];
     let file = std::fs::File::open(path);
     let is_magic = file.is_ok_and(|mut file| file.read_exact(&mut start).is_ok())
         && PerfData::is_magic(&start);
-    is_magic || FoldedText::open(path).is_some()
+    let can_be_executed = meta.permissions().mode() & 0o111 != 0;
+    is_magic || !can_be_executed && FoldedText::open(path).is_some()
 }
 
 /// Returns whether a word that stands where a command may be names an input: a recording, folded stacks, a
