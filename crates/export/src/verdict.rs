@@ -110,11 +110,14 @@ impl Finding {
                 own,
                 object,
                 reason,
-            } => match *own >= 0.1 {
-                true => format!(
+            } => match (*own >= 0.1, *share >= 0.1) {
+                (true, true) => format!(
                     "  {own:.1}% of self is without a name in {object} ({share:.1}% of frames): {reason}"
                 ),
-                false => format!("  {share:.1}% lack one in {object}: {reason}"),
+                (true, false) => {
+                    format!("  {own:.1}% of self is without a name in {object}: {reason}")
+                }
+                (false, _) => format!("  {share:.1}% lack one in {object}: {reason}"),
             },
             Finding::Interpreter {
                 share,
