@@ -97,7 +97,7 @@ mod tests {
         let rprof = command();
         let shown = rprof.get_subcommands().filter(|sub| !sub.is_hide_set());
         let names: BTreeSet<&str> = shown.map(Command::get_name).collect();
-        assert_eq!(names, COMMANDS.iter().copied().collect());
+        assert_eq!(names, COMMANDS.iter().copied().collect::<BTreeSet<_>>());
     }
 
     #[test]
