@@ -65,10 +65,10 @@ fn by_hand_draws_the_frames() {
     let svg = succeeded(&mut Command::new(env!("CARGO_BIN_EXE_by_hand")));
     assert!(svg.contains("A kitchen"));
     for frame in [
-        "main (100,000,000 ns, 100.00%)",
-        "cook (90,000,000 ns, 90.00%)",
-        "chop (60,000,000 ns, 60.00%)",
-        "stir (30,000,000 ns, 30.00%)",
+        "main (100.0 ms, 100 samples, 100.00%)",
+        "cook (90.0 ms, 90 samples, 90.00%)",
+        "chop (60.0 ms, 60 samples, 60.00%)",
+        "stir (30.0 ms, 30 samples, 30.00%)",
     ] {
         assert!(svg.contains(frame), "{frame}: {svg}");
     }

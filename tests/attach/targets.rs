@@ -91,7 +91,7 @@ fn threads_born_during_attach_are_recorded_once() {
     assert_eq!(crowd.line(), "ready");
     // Threads that were attached to and inherited an event too were there: what is twice of them is left out.
     here.rprof(&format!(
-        "record -v -e cpu-clock -c {PERIOD} -d 4 -p {}",
+        "record -v --no-call-graph -e cpu-clock -c {PERIOD} -d 4 -p {}",
         number(&crowd)
     ))
     .ok()

@@ -133,7 +133,7 @@ fn jit_code_that_moves_is_named_by_the_time_of_the_sample() {
     let here = Here::new();
     let folder = here.path(".").display().to_string();
     let record = here
-        .rprof("record -q -F 999 -e cpu-clock --")
+        .rprof("record -q -F 999 --no-call-graph -e cpu-clock --")
         .arg(c("jit.c"));
     let run = record.words(&format!("dump 0.8 {folder}")).ok();
     let said = run.out();

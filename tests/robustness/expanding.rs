@@ -90,7 +90,8 @@ fn mapping(data: &PerfData, end: &str) -> Mapped<'static> {
         for walked in block.unwrap().walk() {
             let layout = data.events().layout_of(&walked.record);
             let event = ProcessEvent::decode(&walked.record, layout);
-            if let Ok(Some(ProcessEvent::Mapped(m))) = event.map(|e| e.map(|e| e.into_owned()))
+            if let Ok(Some(ProcessEvent::Mapped(m))) =
+                event.map(|e| e.map(ProcessEvent::into_owned))
                 && m.executable
                 && m.path.ends_with(end.as_bytes())
             {

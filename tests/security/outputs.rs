@@ -235,7 +235,7 @@ fn long_paths_are_cut_in_messages() {
 fn wrong_arguments_are_shown_without_their_escape_sequences() {
     let here = Here::new();
     for name in ["\x1b[2Jx", "\x1b]8;;http://x\x1b\\y", "\u{202e}x"] {
-        for line in ["report x", "", "report --sort"] {
+        for line in ["report --format", "", "report --sort"] {
             // What a terminal would be sent.
             let shell = here.rprof(line).arg(name).env("CLICOLOR_FORCE", "1");
             let run = shell.exits(2);

@@ -17,11 +17,12 @@ fn source_lines_are_those_of_perf() {
         .rprof("report -q --no-inline --weight samples --sort srcline --symbol bottom --dso")
         .arg(object)
         .ok();
-    // share, total, samples, file:line
+    // share, total, samples, folder/file:line; perf shows no folder.
     let mut lines: Vec<(String, u64)> = (ours.out().lines())
         .map(|line| {
             let words: Vec<_> = line.split_whitespace().collect();
-            (words[3].to_owned(), words[2].parse().expect("a number"))
+            let line = words[3].rsplit('/').next().unwrap_or_default();
+            (line.to_owned(), words[2].parse().expect("a number"))
         })
         .collect();
     let perf = here.perf("report --stdio -q -n -F sample,srcline -s srcline --no-inline");

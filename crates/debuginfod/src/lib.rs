@@ -11,7 +11,7 @@
 //! | [`client`] | [`Client`]: cache first, then each server; outcomes of requests |
 //! | `cache` | the folder that is shared with elfutils |
 //! | `transfer` | one file from one server, in bounded time and size |
-//! | [`outcome`] | [`Outcome`], [`Failure`]: outcomes, with messages for the user |
+//! | `outcome` | [`Outcome`], [`Failure`]: outcomes, with messages for the user |
 //!
 //! A server is not trusted: what it sends is bounded in size and time, is taken only if its
 //! build-id is the one that was asked for, and appears in the cache under its name only then.

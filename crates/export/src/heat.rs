@@ -136,8 +136,11 @@ mod tests {
     use super::*;
     use rprof_profile::{Object, ProfileBuilder};
 
+    /// Name and object.
+    type Frames<'a> = &'a [(Result<&'a str, Reason>, &'a str)];
+
     /// A profile of stacks, each of frames with object, and a weight.
-    fn profile(stacks: &[(&[(Result<&str, Reason>, &str)], u64)]) -> Profile {
+    fn profile(stacks: &[(Frames<'_>, u64)]) -> Profile {
         let mut builder = ProfileBuilder::new();
         let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
         let thread = builder.intern_thread_name("t");

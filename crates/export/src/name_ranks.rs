@@ -60,7 +60,7 @@ impl FrameNames {
         let threads = comms.map(|comm| thread_name(&clean.comm(comm)));
         let threads: Vec<String> = match merging {
             None => threads.collect(),
-            Some(merging) => merging.merge(threads.collect()),
+            Some(merging) => merging.merge(&threads.collect::<Vec<_>>()),
         };
         let threads = threads.into_iter().map(&mut number).collect();
         let mut distinct = vec![String::new(); numbers.len()];

@@ -30,10 +30,10 @@ impl ThreadMerging {
     };
 
     /// Returns the names that are shown, in place of those of all threads.
-    pub fn merge(&self, names: Vec<String>) -> Vec<String> {
+    pub fn merge(&self, names: &[String]) -> Vec<String> {
         let mut alike: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
         if self.by_number {
-            for name in &names {
+            for name in names {
                 alike.entry(without_numbers(name)).or_default().insert(name);
             }
         }
@@ -70,7 +70,8 @@ mod tests {
     use super::*;
 
     fn merged(merging: &ThreadMerging, names: &[&str]) -> Vec<String> {
-        merging.merge(names.iter().map(|n| n.to_string()).collect())
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        merging.merge(&names)
     }
 
     #[test]

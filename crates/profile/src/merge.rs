@@ -118,11 +118,14 @@ impl Merging {
             .map(|event| {
                 let (name, unit) = (event.name.as_str(), event.unit.as_str());
                 let known = self.events.iter().find(|(n, u, _)| n == name && u == unit);
-                let index = known.map(|(.., index)| *index).unwrap_or_else(|| {
-                    let index = builder.add_event(name, event.unit.clone());
-                    self.events.push((name.into(), unit.into(), index));
-                    index
-                });
+                let index = match known {
+                    Some((.., index)) => *index,
+                    None => {
+                        let index = builder.add_event(name, event.unit.clone());
+                        self.events.push((name.into(), unit.into(), index));
+                        index
+                    }
+                };
                 builder.add_lost(index, event.lost);
                 index
             })

@@ -64,7 +64,7 @@ impl CpuTime {
         let place = sampled.iter().position(|event| is_clock(&event.attr))?;
         let attr = &sampled[place].attr;
         let each = counts.cpus.iter().filter_map(|cpu| cpu.events.get(place));
-        let used = each.filter_map(|count| count.value()).sum();
+        let used = each.filter_map(rprof_sampler::EventCount::value).sum();
         let period = period_ns(attr);
         let leaves_out = AttrFlags::EXCLUDE_USER | AttrFlags::EXCLUDE_KERNEL;
         let is_whole = sampled.len() == 1 && !attr.flags.intersects(leaves_out);

@@ -93,8 +93,9 @@ impl BuildId {
             false => (other, self),
         };
         let has_record_len = |id: &Self| usize::from(id.len) == Self::MAX_RECORD_LEN;
-        match short.bytes == long.bytes {
-            true => short.len == long.len || has_record_len(long),
+        match short.len == long.len {
+            true => short.bytes == long.bytes,
+            false if has_record_len(long) => short.bytes == long.bytes,
             false => has_record_len(short) && long.as_bytes().starts_with(short.as_bytes()),
         }
     }

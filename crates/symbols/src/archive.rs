@@ -204,7 +204,9 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&bytes).unwrap();
         let symbolizer = Symbolizer::builder().inlines(false).lines(false).build();
-        let offsets: Vec<u64> = (0..200).map(|i| i * (program.len() as u64 / 200)).collect();
+        let offsets: Vec<u64> = (0..2000)
+            .map(|i| i * (program.len() as u64 / 2000))
+            .collect();
         let inside: Vec<u64> = offsets.iter().map(|offset| offset + start).collect();
         let direct = symbolizer.resolve_image(&ImageKey::file("/proc/self/exe"), &offsets);
         let key = ImageKey::file(file.path());

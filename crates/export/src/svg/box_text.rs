@@ -39,7 +39,8 @@ pub(super) fn cut_name(name: &str, fit: usize) -> Cow<'_, str> {
     }
     // As much of what stands before as fits, from the beginning of a part.
     let mut from = end - room;
-    while from < start && !(is_separator(short[from - 1]) && !is_separator(short[from])) {
+    let begins_part = |at: usize| is_separator(short[at - 1]) && !is_separator(short[at]);
+    while from < start && !begins_part(from) {
         from += 1;
     }
     Cow::Owned(format!("..{}", text(&short[from..end])))
@@ -81,7 +82,7 @@ fn own_name(name: &[char]) -> Range<usize> {
     };
     let file = (1..end).find(|at| {
         let is_file = |text: &&str| starts(at + 1, text);
-        name[*at] == ' ' && ["/", "file:", "node:"].iter().any(|text| is_file(&text))
+        name[*at] == ' ' && ["/", "file:", "node:"].iter().any(is_file)
     });
     if let Some(file) = file {
         end = file;

@@ -14,7 +14,7 @@
 //! | [`bpf`] | BPF_PROG_INFO, BPF_BTF |
 //! | [`tracing_data`] | TRACING_DATA |
 //! | [`simpleperf`] | simpleperf's META_INFO |
-//! | [`rprof_notes`], [`kept`] | rprof's own |
+//! | [`rprof_notes`], [`embedded`] | rprof's own |
 //!
 //! BRANCH_STACK and STAT are empty: see [`FeatureSections::has`]. What is not named here stays
 //! bytes.

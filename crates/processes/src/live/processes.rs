@@ -31,10 +31,8 @@ impl LiveProcesses {
         match event {
             ProcessEvent::Forked {
                 pid, parent_pid, ..
-            } => {
-                if *parent_pid == self.root.0 || self.threads.contains_key(parent_pid) {
-                    *self.threads.entry(*pid).or_default() += 1;
-                }
+            } if *parent_pid == self.root.0 || self.threads.contains_key(parent_pid) => {
+                *self.threads.entry(*pid).or_default() += 1;
             }
             ProcessEvent::Ended { pid, .. } => {
                 if let Some(threads) = self.threads.get_mut(pid) {

@@ -184,7 +184,7 @@ fn part<'data>(
     }
     let lease = memory.take(range.uncompressed_size).ok_or(NoRoom)?;
     let data = section.compressed_data();
-    let inflated = data.and_then(|data| data.decompress());
+    let inflated = data.and_then(object::CompressedData::decompress);
     Ok((inflated.ok()).map(|bytes| Part::Inflated(bytes.into_owned(), lease)))
 }
 

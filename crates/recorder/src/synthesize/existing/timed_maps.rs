@@ -166,8 +166,10 @@ mod tests {
             build_ids: bool,
             into: &mut Vec<ExistingMapping>,
         ) -> io::Result<()> {
-            while pid < 100 && build_ids {
-                std::thread::park();
+            if pid < 100 && build_ids {
+                loop {
+                    std::thread::park();
+                }
             }
             into.push(ExistingMapping {
                 start: pid.into(),
