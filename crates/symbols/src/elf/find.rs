@@ -129,10 +129,17 @@ fn may_be_demangled(raw: &[u8], name: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// A function that no optimization does away with.
+    #[inline(never)]
+    fn marker(n: u64) -> u64 {
+        std::hint::black_box(n) + 1
+    }
+
     #[test]
     fn this_program() {
+        assert_eq!(marker(1), 2);
         let data = std::fs::read("/proc/self/exe").unwrap();
-        let name = "rprof_symbols::elf::find::function_offset";
+        let name = "rprof_symbols::elf::find::tests::marker";
         let offset = function_offset(&data, name).unwrap();
         // The lookup table leads back to it.
         let symbols = super::super::ElfSymbols::parse(&data).unwrap();
