@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 const SOURCE: &str =
-    "static inline __attribute__((always_inline)) int inner(int x) { return x * 3; }
+    "static inline __attribute__((always_inline)) int inner(int x) { volatile int y = x * 3; return y; }
 __attribute__((noinline)) int outer(int x) { return inner(x) + 1; }
 int main(int n, char **a) { (void)a; return outer(n); }
 ";
