@@ -255,7 +255,7 @@ struct AssembleInputs<'a> {
     events: usize,
 }
 
-/// What the ids of frames tell apart.
+/// Kind of frame ids: by function, by function and inlining, or by address.
 #[derive(Clone, Copy)]
 enum FrameIds {
     /// Functions.

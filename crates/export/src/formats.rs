@@ -19,7 +19,7 @@ pub struct Format {
     pub name: &'static str,
     /// One line of help.
     pub help: &'static str,
-    /// What is written.
+    /// Part of the profile that the form is made for.
     pub content: Content,
     /// True if the warnings of the profile are part of what is written for people to read.
     pub shows_warnings: bool,

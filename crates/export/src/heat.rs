@@ -1,4 +1,4 @@
-//! What hides where the weight of a profile lies: unnamed leaves, interpreters, and clocks whose interrupt
+//! Causes that hide where the weight of a profile lies: unnamed leaves, interpreters, and clocks whose interrupt
 //! waits.
 
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ pub(crate) struct Interpreter {
     pub(crate) share: f64,
     /// Name of its function.
     pub(crate) name: &'static str,
-    /// Its function.
+    /// Function of the interpreter that the share was counted for.
     pub(crate) function: FunctionId,
 }
 

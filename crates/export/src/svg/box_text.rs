@@ -46,7 +46,7 @@ pub(super) fn cut_name(name: &str, fit: usize) -> Cow<'_, str> {
     Cow::Owned(format!("..{}", text(&short[from..end])))
 }
 
-/// What Python's trampolines put before the names of functions.
+/// Prefix that Python's trampolines give to the names of functions.
 const PYTHON: &str = "py::";
 
 fn is_separator(c: char) -> bool {

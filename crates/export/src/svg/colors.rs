@@ -199,7 +199,7 @@ fn palette_name(palette: Palette, name: &str, kind: FrameKind) -> String {
 mod tests {
     use super::*;
 
-    /// What eyes without one kind of cones see of linear light: Machado, Oliveira and Fernandes,
+    /// Linear light as eyes without one kind of cones see it: Machado, Oliveira and Fernandes,
     /// "A Physiologically-based Model for Simulation of Color Vision Deficiency", 2009, severity 1.
     const EYES: [(&str, [[f32; 3]; 3]); 4] = [
         ("all", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
