@@ -1,5 +1,6 @@
 //! Help, lists, diagnosis and demonstration.
 
+mod cargo;
 mod demo;
 mod doctor;
 mod list;

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use anyhow::Context;
 use rprof_analysis::Options;
@@ -26,6 +27,27 @@ use crate::remedies;
 use crate::summary::print_summary;
 
 pub(crate) fn run(args: &FlamegraphArgs) -> Outcome {
+    let status = make(args)?;
+    if args.open && args.output != Path::new("-") {
+        open_for_reader(&args.output);
+    }
+    Ok(status)
+}
+
+/// Opens a file in the program that the desktop has for it, which goes on by itself.
+fn open_for_reader(path: &Path) {
+    let mut viewer = Command::new("xdg-open");
+    let viewer =
+        (viewer.arg(path).stdin(Stdio::null()).stdout(Stdio::null())).stderr(Stdio::null());
+    if let Err(error) = viewer.spawn() {
+        let path = path.display();
+        say(format_args!(
+            "cannot run xdg-open: {error}; open {path} in a browser"
+        ));
+    }
+}
+
+fn make(args: &FlamegraphArgs) -> Outcome {
     let has_target = args.target.is_given();
     let command = args.command.iter();
     if !args.target.is_more_than_processes()

@@ -26,6 +26,10 @@ pub(crate) struct FlamegraphArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["command", "all_cpus", "threads", "cpus", "cgroups", "user"])]
     pub(crate) input: Vec<PathBuf>,
 
+    /// Open the SVG when it is written, in the program that xdg-open finds
+    #[arg(long)]
+    pub(crate) open: bool,
+
     /// Title at the top [default: the command, or what else was recorded]
     #[arg(long)]
     pub(crate) title: Option<String>,
