@@ -3,5 +3,6 @@
 mod cargo;
 mod demo;
 mod doctor;
+mod guide;
 mod list;
 mod usage;

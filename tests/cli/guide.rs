@@ -1,0 +1,141 @@
+//! Pages of docs/guide and docs/ci.md: what the reader types is run, and what the pages show is printed.
+//!
+//! Blocks of ```` ```sh ```` are run, page by page, in one shell that ends at the first failure. A block of
+//! ```` ```text ```` holds lines of what the last command before it prints, whatever their figures and order.
+
+use std::path::{Path, PathBuf};
+
+use crate::support::{Here, needs};
+
+/// One command block of a page, with the lines that the page shows of its output.
+struct Step {
+    script: String,
+    shown: Vec<String>,
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn steps(page: &str) -> Vec<Step> {
+    let text = std::fs::read_to_string(repository().join("docs").join(page)).expect("a page");
+    let mut steps: Vec<Step> = Vec::new();
+    // Every second part is a block, which begins with its language.
+    for block in text.split("\n```").skip(1).step_by(2) {
+        let (language, lines) = block.split_once('\n').expect("a block has lines");
+        match language {
+            "sh" => steps.push(Step {
+                script: lines.to_owned(),
+                shown: Vec::new(),
+            }),
+            "text" => {
+                let step = steps.last_mut().expect("output follows a command");
+                step.shown.extend(lines.lines().map(str::to_owned));
+            }
+            // Not for this machine.
+            "console" | "yaml" => {}
+            other => panic!("{page}: a block of {other:?}"),
+        }
+    }
+    steps
+}
+
+/// A line without its figures and spaces, which differ.
+fn shape(line: &str) -> String {
+    let line: String = line
+        .chars()
+        .filter(|c| !c.is_ascii_digit() && !"%.,".contains(*c))
+        .collect();
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Runs all of a page.
+fn follow(page: &str) {
+    let here = Here::new();
+    let folder = Path::new(env!("CARGO_BIN_EXE_rprof"))
+        .parent()
+        .expect("a folder");
+    let path = std::env::var("PATH").expect("PATH is set");
+    let path = format!("{}:{path}", folder.display());
+    let steps = steps(page);
+    assert!(!steps.is_empty(), "{page} has commands");
+    for step in &steps {
+        let run = here
+            .sh(&format!("set -eu\n{}", step.script))
+            .env("PATH", &path)
+            .ok();
+        let out = run.out();
+        let printed: Vec<String> = out.lines().map(shape).collect();
+        for line in &step.shown {
+            let shown = shape(line);
+            assert!(
+                printed.iter().any(|line| line.contains(&shown)),
+                "{page}: {shown:?} is not printed by\n{run}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_first_profile_is_made_as_the_page_says() {
+    needs!(PerfEvents);
+    follow("guide/first-profile.md");
+}
+
+#[test]
+fn a_flame_graph_is_drawn_as_the_page_says() {
+    needs!(PerfEvents);
+    follow("guide/flame-graph.md");
+}
+
+#[test]
+fn permissions_are_shown_as_the_page_says() {
+    needs!(PerfEvents);
+    follow("guide/permissions.md");
+}
+
+#[test]
+fn a_recording_travels_as_the_page_says() {
+    needs!(PerfEvents);
+    follow("guide/containers.md");
+}
+
+#[test]
+fn code_made_at_run_time_has_names_as_the_page_says() {
+    needs!(PerfEvents, Node, Java);
+    follow("guide/jit.md");
+}
+
+#[test]
+fn a_build_keeps_its_profile_as_the_page_says() {
+    needs!(PerfEvents);
+    follow("ci.md");
+}
+
+#[test]
+fn the_action_keeps_graph_and_status() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let action = here
+        .command(repository().join(".ci/action"))
+        .env("INPUT_RPROF", env!("CARGO_BIN_EXE_rprof"))
+        .env(
+            "INPUT_COMMAND",
+            "i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; exit 5",
+        )
+        .env("INPUT_OPTIONS", "-F 4999 --no-inherit")
+        .env("INPUT_OUTPUT", "graph.svg")
+        .env("RUNNER_ENVIRONMENT", "self-hosted")
+        .env("GITHUB_OUTPUT", "output")
+        .env("GITHUB_STEP_SUMMARY", "summary");
+    action.ok();
+    let read = |name: &str| std::fs::read_to_string(here.path(name)).expect(name);
+    assert_eq!(read("output"), "status=5\nflamegraph=graph.svg\n");
+    assert!(read("graph.svg").contains("</svg>"));
+    let summary = read("summary");
+    assert!(
+        summary.starts_with("### Top functions\n\n```text\n# event "),
+        "{summary}"
+    );
+    assert!(summary.ends_with("\n```\n"), "{summary}");
+}
