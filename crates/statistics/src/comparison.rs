@@ -1,0 +1,260 @@
+//! [`compare`]: one quantity on two sides, as a ratio, with a threshold in the hypothesis.
+//!
+//! For a quantity with values y in runs of the base and of the new side, and l = ln(y + half the resolution):
+//! ```text
+//! D   = mean l of new - mean l of base                     ratio = e^D
+//! s²  = variance of l in one run: pooled over both sides,  d = nA + nB - 2
+//!       or half the variance of the differences of pairs,  d = n - 1
+//! v   = the part that is known beforehand: sampling, and rounding to the resolution
+//! S²  = max( (d0·(v + σ0²) + d·s²) / (d0 + d), v )         σ0², d0: the prior, see `Prior`
+//! SE  = √( S² (1/nA + 1/nB) )                              d0 + d degrees of freedom
+//! p   = P( T ≥ (D - ln(1+x)) / SE )                        "more by at least the factor 1 + x"; less: mirrored
+//! ```
+//! This is the moderated t test of Smyth (2004) with the threshold inside the hypothesis (McCarthy and Smyth 2009,
+//! "TREAT"): a rise whose estimate exceeds the threshold by chance is no finding.
+
+use crate::distribution::{quantile, upper_tail};
+use crate::interval::Interval;
+use crate::prior::Prior;
+use crate::summary::{mean, variance};
+use crate::t_test::{differences, finite};
+
+/// Values of one quantity on two sides. None is negative.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured<'a> {
+    /// Values of the runs of the base.
+    pub base: &'a [f64],
+    /// Values of the runs of the new side.
+    pub new: &'a [f64],
+    /// Smallest step between two values, in their unit: 1 for a count, the mean weight of a sample for what is
+    /// summed up from samples; 0 for values without steps, which must all be positive.
+    pub resolution: f64,
+    /// Variance of the logarithm in one run that sampling alone explains: 1 over the effective number of samples of
+    /// a run; 0 for what is counted.
+    pub sampling_variance: f64,
+}
+
+impl<'a> Measured<'a> {
+    /// Takes positive values without steps and without sampling.
+    pub fn exact(base: &'a [f64], new: &'a [f64]) -> Measured<'a> {
+        Measured {
+            base,
+            new,
+            resolution: 0.0,
+            sampling_variance: 0.0,
+        }
+    }
+
+    /// Takes values that come in steps of `resolution`, such as counts in steps of 1.
+    pub fn in_steps(base: &'a [f64], new: &'a [f64], resolution: f64) -> Measured<'a> {
+        Measured {
+            resolution,
+            ..Measured::exact(base, new)
+        }
+    }
+}
+
+/// Way in which the runs were made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Design {
+    /// The sides were run independently.
+    Independent,
+    /// The n-th runs of both sides were made next to each other, in turns.
+    Paired,
+}
+
+/// Failure to compare.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompareError {
+    /// A side has too few runs to show how much they differ, and no prior says it.
+    #[error(
+        "too few runs ({runs}) to know how much runs differ by themselves; give each side two at least"
+    )]
+    TooFewRuns {
+        /// Number of runs.
+        runs: usize,
+    },
+    /// Sides that were run in pairs have different numbers of runs.
+    #[error("{base} runs of one side and {new} of the other are no pairs")]
+    NotInPairs {
+        /// Runs of the base.
+        base: usize,
+        /// Runs of the new side.
+        new: usize,
+    },
+    /// A value is infinite or no number.
+    #[error("{value} is no value that can be compared")]
+    NotFinite {
+        /// The value.
+        value: f64,
+    },
+    /// A value is negative, or zero where values have no steps.
+    #[error("{value} has no logarithm; only positive values can be compared by their ratio")]
+    NotPositive {
+        /// The value.
+        value: f64,
+    },
+}
+
+/// One quantity on two sides, compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Comparison {
+    /// Logarithm of new over base.
+    pub log_ratio: f64,
+    /// Standard error of [`log_ratio`](Self::log_ratio).
+    pub standard_error: f64,
+    /// Degrees of freedom of that standard error, those of the prior included.
+    pub degrees_of_freedom: f64,
+    /// Threshold x as it was asked for: 0.05 for 5 %.
+    pub threshold: f64,
+    /// One-sided p-value of "new takes no more than base times 1 + x".
+    pub p_more: f64,
+    /// One-sided p-value of "base takes no more than new times 1 + x".
+    pub p_less: f64,
+}
+
+impl Comparison {
+    /// Returns new over base.
+    pub fn ratio(&self) -> f64 {
+        self.log_ratio.exp()
+    }
+
+    /// Returns the interval in which the ratio lies, at a confidence such as 0.95.
+    pub fn confidence_interval(&self, confidence: f64) -> Interval {
+        self.log_interval(confidence).map(f64::exp)
+    }
+
+    /// Returns the interval in which the logarithm of the ratio lies.
+    pub(crate) fn log_interval(&self, confidence: f64) -> Interval {
+        let t = quantile(0.5 + confidence / 2.0, self.degrees_of_freedom);
+        Interval::around(self.log_ratio, t * self.standard_error)
+    }
+
+    /// Returns the p-value by which it is judged: of "no change beyond the threshold, in either direction".
+    ///
+    /// Without a threshold both directions are open, so the smaller one counts twice. With one, at most one of them
+    /// can be near its limit.
+    pub fn p(&self) -> f64 {
+        let smaller = self.p_more.min(self.p_less);
+        match self.threshold > 0.0 {
+            true => smaller,
+            false => (2.0 * smaller).min(1.0),
+        }
+    }
+
+    /// Returns the smallest rise that would have been seen with this chance, such as 0.8, in a test at level `alpha`:
+    /// 0.14 for 14 %. `None` if the standard error is unknown.
+    pub fn smallest_visible(&self, alpha: f64, power: f64) -> Option<f64> {
+        let t = quantile(1.0 - alpha, self.degrees_of_freedom)
+            + quantile(power, self.degrees_of_freedom);
+        let visible = ((1.0 + self.threshold).ln() + t * self.standard_error).exp_m1();
+        visible.is_finite().then_some(visible)
+    }
+}
+
+/// Compares one quantity on two sides. `threshold` is x in "more by at least the factor 1 + x": 0 for any change.
+///
+/// With sides swapped the result is mirrored, exactly.
+///
+/// # Errors
+/// [`CompareError`].
+pub fn compare(
+    measured: &Measured<'_>,
+    design: Design,
+    prior: Prior,
+    threshold: f64,
+) -> Result<Comparison, CompareError> {
+    let spread = Spread::of(measured, design)?;
+    let d = spread.degrees_of_freedom;
+    let d0 = prior.degrees_of_freedom.max(0.0);
+    let known = spread.known_variance;
+    if d + d0 <= 0.0 {
+        let runs = measured.base.len().min(measured.new.len());
+        return Err(CompareError::TooFewRuns { runs });
+    }
+    let expected = known + prior.run_to_run_variance;
+    let moderated = (d0 * expected + d * spread.variance) / (d0 + d);
+    let (a, b) = (measured.base.len() as f64, measured.new.len() as f64);
+    let error = (moderated.max(known) * (1.0 / a + 1.0 / b)).sqrt();
+    let margin = threshold.max(0.0).ln_1p();
+    let p = |rise: f64| {
+        let beyond = rise - margin;
+        // Without spread and without difference the quotient is no number.
+        let t = if beyond == 0.0 { 0.0 } else { beyond / error };
+        upper_tail(t, d0 + d)
+    };
+    Ok(Comparison {
+        log_ratio: spread.log_ratio,
+        standard_error: error,
+        degrees_of_freedom: d0 + d,
+        threshold: threshold.max(0.0),
+        p_more: p(spread.log_ratio),
+        p_less: p(-spread.log_ratio),
+    })
+}
+
+/// Difference of the sides on the scale of logarithms, and the spread of single runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spread {
+    pub(crate) log_ratio: f64,
+    /// Variance of one run, as seen; 0 without degrees of freedom.
+    pub(crate) variance: f64,
+    /// Degrees of freedom of the variance.
+    pub(crate) degrees_of_freedom: f64,
+    /// Variance of one run that sampling and rounding alone explain.
+    pub(crate) known_variance: f64,
+}
+
+impl Spread {
+    pub(crate) fn of(measured: &Measured<'_>, design: Design) -> Result<Spread, CompareError> {
+        let base = logarithms(measured.base, measured.resolution)?;
+        let new = logarithms(measured.new, measured.resolution)?;
+        if base.is_empty() || new.is_empty() {
+            return Err(CompareError::TooFewRuns { runs: 0 });
+        }
+        let (found, degrees) = match design {
+            Design::Paired => {
+                let differences = differences(&base, &new)?;
+                // The difference of a pair has the variance of two runs.
+                let of_one = variance(&differences).unwrap_or(0.0) / 2.0;
+                (of_one, base.len() as f64 - 1.0)
+            }
+            Design::Independent => pooled(&base, &new),
+        };
+        // A value that is rounded to steps of r is off by r²/12 on average.
+        let rounding = |log: &f64| (measured.resolution / log.exp()).powi(2) / 12.0;
+        let steps: Vec<f64> = base.iter().chain(&new).map(rounding).collect();
+        Ok(Spread {
+            log_ratio: mean(&new) - mean(&base),
+            variance: found,
+            degrees_of_freedom: degrees,
+            known_variance: measured.sampling_variance.max(mean(&steps)),
+        })
+    }
+}
+
+/// Returns the variance within two sides, and its degrees of freedom.
+fn pooled(base: &[f64], new: &[f64]) -> (f64, f64) {
+    let squares = |side: &[f64]| variance(side).unwrap_or(0.0) * (side.len() as f64 - 1.0);
+    let degrees = (base.len() + new.len()) as f64 - 2.0;
+    match degrees > 0.0 {
+        true => ((squares(base) + squares(new)) / degrees, degrees),
+        false => (0.0, 0.0),
+    }
+}
+
+/// Returns the logarithms of values, each plus half the resolution so that a count of zero has one.
+fn logarithms(values: &[f64], resolution: f64) -> Result<Vec<f64>, CompareError> {
+    finite(values)?;
+    (values.iter())
+        .map(|value| match value + resolution / 2.0 {
+            positive if positive > 0.0 && *value >= 0.0 => Ok(positive.ln()),
+            _ => Err(CompareError::NotPositive { value: *value }),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+#[path = "comparison_tests.rs"]
+mod tests;

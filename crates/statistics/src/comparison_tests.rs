@@ -1,0 +1,219 @@
+use super::*;
+use crate::verdict::{Verdict, judge};
+use rprof_testing::Random;
+
+const OLD: [f64; 5] = [9.84, 9.79, 9.91, 9.88, 9.80];
+const NEW: [f64; 5] = [10.31, 10.22, 10.40, 10.35, 10.19];
+
+fn near(found: f64, expected: f64) {
+    let allowed = 1e-8 * expected.abs().max(1e-300);
+    assert!((found - expected).abs() <= allowed, "{found} {expected}");
+}
+
+#[test]
+fn values_are_those_of_scipy() {
+    // On logarithms by scipy.stats.ttest_rel and ttest_ind(equal_var=True), scipy 1.17.1; with the threshold by
+    // scipy.stats.t.sf of the shifted difference.
+    let measured = Measured::exact(&OLD, &NEW);
+    let pairs = compare(&measured, Design::Paired, Prior::NONE, 0.0).unwrap();
+    near(pairs.log_ratio, 0.04468072850259706);
+    near(pairs.standard_error, 0.0016555635541961177);
+    near(pairs.p(), 1.1206991812604487e-05);
+    near(pairs.confidence_interval(0.95).low, 1.040898359164963);
+    let apart = compare(&measured, Design::Independent, Prior::NONE, 0.0).unwrap();
+    near(apart.p(), 8.57974755842853e-06);
+    let by_four = compare(&measured, Design::Paired, Prior::NONE, 0.04).unwrap();
+    near(by_four.p(), 0.014995076193948517);
+    let prior = Prior {
+        run_to_run_variance: 1e-4,
+        degrees_of_freedom: 6.0,
+    };
+    let moderated = compare(&measured, Design::Paired, prior, 0.0).unwrap();
+    near(moderated.p(), 4.4882552461412245e-06);
+}
+
+#[test]
+fn a_prior_is_worth_its_degrees_of_freedom() {
+    // One run on each side: only the prior says how much they may differ.
+    let measured = Measured::exact(&[1.0], &[1.2]);
+    let few = compare(&measured, Design::Independent, Prior::NONE, 0.0);
+    assert_eq!(few, Err(CompareError::TooFewRuns { runs: 1 }));
+    let found = compare(&measured, Design::Independent, Prior::ASSUMED, 0.0).unwrap();
+    near(found.standard_error, 0.05 * 2.0_f64.sqrt());
+    assert_eq!(found.degrees_of_freedom, 8.0);
+    let calm = Prior::calibrated(0.01, 6);
+    let surer = compare(&measured, Design::Independent, calm, 0.0).unwrap();
+    assert!(surer.p() < found.p());
+}
+
+#[test]
+fn swapped_sides_are_mirrored_exactly() {
+    for design in [Design::Paired, Design::Independent] {
+        let there = compare(&Measured::exact(&OLD, &NEW), design, Prior::NONE, 0.02).unwrap();
+        let back = compare(&Measured::exact(&NEW, &OLD), design, Prior::NONE, 0.02).unwrap();
+        assert_eq!(there.log_ratio, -back.log_ratio);
+        assert_eq!((there.p_more, there.p_less), (back.p_less, back.p_more));
+    }
+}
+
+#[test]
+fn equal_counts_are_no_change_and_other_counts_are_one() {
+    let of = |old: &[f64], new: &[f64]| {
+        compare(
+            &Measured::in_steps(old, new, 1.0),
+            Design::Paired,
+            Prior::NONE,
+            0.0,
+        )
+        .unwrap()
+    };
+    let same = of(&[7.0; 3], &[7.0; 3]);
+    assert_eq!((same.log_ratio, same.p()), (0.0, 1.0));
+    // Counts that repeat to the last digit: any difference is one.
+    assert!(of(&[2.41e9; 3], &[2.29e9; 3]).p() < 1e-9);
+    // Three times none against three times one is not much.
+    assert!(of(&[0.0; 3], &[1.0; 3]).p() > 0.01);
+}
+
+#[test]
+fn what_has_no_logarithm_is_an_error() {
+    let error = |old: &[f64], new: &[f64]| {
+        compare(
+            &Measured::exact(old, new),
+            Design::Independent,
+            Prior::NONE,
+            0.0,
+        )
+        .unwrap_err()
+    };
+    assert_eq!(
+        error(&[1.0, 0.0], &[1.0, 1.0]),
+        CompareError::NotPositive { value: 0.0 }
+    );
+    assert_eq!(
+        error(&[1.0, 1.0], &[-1.0, 1.0]),
+        CompareError::NotPositive { value: -1.0 }
+    );
+    assert!(matches!(
+        error(&[f64::NAN, 1.0], &[1.0, 1.0]),
+        CompareError::NotFinite { .. }
+    ));
+    assert_eq!(error(&[], &[1.0]), CompareError::TooFewRuns { runs: 0 });
+}
+
+#[test]
+fn verdicts_name_what_is_sure() {
+    let at = |threshold| {
+        let measured = Measured::exact(&OLD, &NEW);
+        let found = compare(&measured, Design::Paired, Prior::NONE, threshold).unwrap();
+        judge(&[found], 0.05)[0]
+    };
+    // The rise is 4.6 %.
+    assert_eq!((at(0.0), at(0.02)), (Verdict::More, Verdict::More));
+    assert_eq!(at(0.0465), Verdict::BelowThreshold);
+    assert_eq!(at(0.10), Verdict::Unchanged);
+    let wild = Measured::exact(&[1.0, 2.0, 1.0], &[2.0, 1.0, 1.0]);
+    let wild = compare(&wild, Design::Independent, Prior::NONE, 0.05).unwrap();
+    assert_eq!(judge(&[wild], 0.05), [Verdict::Inconclusive]);
+    let visible = wild.smallest_visible(0.05, 0.8).unwrap();
+    assert!(visible > 0.5, "{visible}");
+}
+
+/// Number from the standard normal distribution, by Box and Muller.
+fn normal(random: &mut Random) -> f64 {
+    let mut uniform = || (random.next_u31() as f64 + 1.0) / (f64::from(1_u32 << 31) + 1.0);
+    let (a, b) = (uniform(), uniform());
+    (-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()
+}
+
+/// Runs of twelve quantities on two sides, each with noise of 2 % or so between runs, and a common one that both runs
+/// of a pair share.
+fn simulated(random: &mut Random, runs: usize, factor: f64) -> Vec<(Vec<f64>, Vec<f64>)> {
+    let pairs: Vec<f64> = (0..runs).map(|_| 0.03 * normal(random)).collect();
+    (0..12)
+        .map(|index| {
+            let deviation = 0.02 * (0.3 * normal(random)).exp();
+            let mut side = |factor: f64| -> Vec<f64> {
+                let values = pairs
+                    .iter()
+                    .map(|pair| factor * 1000.0 * (pair + deviation * normal(random)).exp());
+                values.collect()
+            };
+            let base = side(1.0);
+            (base, side(if index == 0 { factor } else { 1.0 }))
+        })
+        .collect()
+}
+
+fn verdicts(random: &mut Random, runs: usize, factor: f64, moderated: bool) -> Vec<Verdict> {
+    let data = simulated(random, runs, factor);
+    let family: Vec<Measured<'_>> = data
+        .iter()
+        .map(|(base, new)| Measured::exact(base, new))
+        .collect();
+    let prior = match moderated {
+        true => Prior::from_family(&family, Design::Paired)
+            .unwrap()
+            .unwrap(),
+        false => Prior::NONE,
+    };
+    let compared: Vec<Comparison> = (family.iter())
+        .map(|measured| compare(measured, Design::Paired, prior, 0.0).unwrap())
+        .collect();
+    judge(&compared, 0.05)
+}
+
+#[test]
+fn equal_programs_are_called_different_at_most_as_often_as_promised() {
+    // Seeded, so it is the same every time: 400 comparisons of twelve quantities each. 5 % and three standard
+    // deviations of a binomial count are 33.
+    for (seed, runs, moderated) in [(1, 5, false), (2, 5, true), (3, 20, false), (4, 3, true)] {
+        let mut random = Random::new(seed);
+        let alarms = (0..400).filter(|_| {
+            let found = verdicts(&mut random, runs, 1.0, moderated);
+            found
+                .iter()
+                .any(|verdict| *verdict != Verdict::Inconclusive)
+        });
+        let alarms = alarms.count();
+        assert!(
+            alarms <= 33,
+            "{alarms} of 400 with {runs} runs, moderated: {moderated}"
+        );
+    }
+}
+
+#[test]
+fn a_change_of_a_tenth_is_found_and_it_alone() {
+    let mut random = Random::new(5);
+    let (mut found, mut others) = (0, 0);
+    for _ in 0..100 {
+        let verdicts = verdicts(&mut random, 5, 1.10, true);
+        found += usize::from(verdicts[0] == Verdict::More);
+        others += verdicts[1..]
+            .iter()
+            .filter(|verdict| **verdict != Verdict::Inconclusive)
+            .count();
+    }
+    assert!(found >= 90, "{found} of 100");
+    assert!(others <= 20, "{others} of 1,100 are false");
+}
+
+#[test]
+fn the_family_says_how_noisy_runs_are() {
+    let mut random = Random::new(6);
+    let data = simulated(&mut random, 40, 1.0);
+    let family: Vec<Measured<'_>> = data
+        .iter()
+        .map(|(base, new)| Measured::exact(base, new))
+        .collect();
+    let prior = Prior::from_family(&family, Design::Paired)
+        .unwrap()
+        .unwrap();
+    let deviation = prior.run_to_run_variance.sqrt();
+    assert!((0.015..0.028).contains(&deviation), "{deviation}");
+    assert!((1.0..=100.0).contains(&prior.degrees_of_freedom));
+    // Without replicates it says nothing.
+    let single = [Measured::exact(&[1.0], &[2.0])];
+    assert_eq!(Prior::from_family(&single, Design::Independent), Ok(None));
+}
