@@ -1,277 +1,96 @@
-//! Counter readings: values, and the share of the time for which they were counted.
+//! [`Counter`]: one open event that is counted.
 
-use crate::errno::{Errno, ErrnoText};
+use crate::errno::Errno;
 use crate::fd::PerfFd;
-use rprof_records::{Endian, RawBytes, ReadFormat, ReadValues};
+use crate::reading::{ReadError, Reading};
+use crate::scaled::Scaled;
 
-/// Reading of one event's counter, children that inherited the event included.
+/// Open event that is counted. Dropping it closes the event.
 ///
-/// When more events want hardware counters than there are, the kernel lets them take turns: the
-/// event is enabled for longer than it runs, and `value` covers only the time for which it ran.
-/// [`scaled`](Self::scaled) extrapolates as perf(1) does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reading {
-    /// Number of events, or nanoseconds for the clock events.
-    pub value: u64,
-    /// Nanoseconds for which the event was enabled; `None` unless the read format has
-    /// [`ReadFormat::TOTAL_TIME_ENABLED`].
-    pub enabled: Option<u64>,
-    /// Nanoseconds for which the event was on a counter; `None` unless the read format has
-    /// [`ReadFormat::TOTAL_TIME_RUNNING`].
-    pub running: Option<u64>,
-    /// Samples dropped because the ring was full, those that no LOST record tells of included;
-    /// `None` unless the read format has [`ReadFormat::LOST`] (Linux 6.0).
-    pub lost: Option<u64>,
+/// It has the event's [`PerfFd`], whose methods control it further: period, filters, BPF programs.
+#[derive(Debug)]
+pub struct Counter {
+    fd: PerfFd,
 }
 
-impl Reading {
-    /// Takes the reading of one event out of what [`PerfFd::read`] returned: the one with this
-    /// id, or without an id the first one (an event alone, or a group's leader).
-    pub fn of(values: &ReadValues, id: Option<u64>) -> Option<Reading> {
-        let value = match id {
-            Some(id) => values.values.iter().find(|value| value.id == Some(id)),
-            None => values.values.first(),
-        }?;
-        Some(Reading {
-            value: value.value,
-            enabled: values.time_enabled,
-            running: values.time_running,
-            lost: value.lost,
-        })
-    }
-
-    /// Returns the share of its enabled time for which the event was counted, 0 to 1; `None` if
-    /// the times were not asked for, or the event was never enabled.
-    pub fn share(&self) -> Option<f64> {
-        match (self.enabled?, self.running?) {
-            (0, _) => None,
-            (enabled, running) => Some(running as f64 / enabled as f64),
-        }
-    }
-
-    /// Returns the value extrapolated to the whole time for which the event was enabled:
-    /// `value * enabled / running`.
-    ///
-    /// Without times in the read format it is the value itself. `None` if the event never ran:
-    /// nothing was counted, which is not a count of zero.
-    pub fn scaled(&self) -> Option<u64> {
-        let (Some(enabled), Some(running)) = (self.enabled, self.running) else {
-            return Some(self.value);
-        };
-        if running == 0 {
-            return None;
-        }
-        if running >= enabled {
-            return Some(self.value);
-        }
-        let scaled = u128::from(self.value) * u128::from(enabled) / u128::from(running);
-        Some(u64::try_from(scaled).unwrap_or(u64::MAX))
-    }
-
-    /// Adds a reading of the same event for another thread or CPU. A field that one of the two
-    /// lacks is missing in the sum.
-    pub fn add(&mut self, other: Reading) {
-        let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
-        self.value = self.value.wrapping_add(other.value);
-        self.enabled = sum(self.enabled, other.enabled);
-        self.running = sum(self.running, other.running);
-        self.lost = sum(self.lost, other.lost);
-    }
-}
-
-/// Failure to read a counter.
+/// Failure to count: an ioctl that was refused, or a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ReadError {
-    /// The kernel refused the read.
-    #[error("cannot read the counter: {}", ErrnoText(*_0))]
-    Refused(Errno),
-    /// The event is pinned and the kernel could not keep it on a counter: read(2) returned end of
-    /// file (perf_event_open(2), `pinned`). It stays in this state until it is enabled again.
-    #[error("the event is pinned, and the kernel could not keep it on a counter")]
-    PinnedWithoutCounter,
-    /// The answer is shorter than the read format says.
-    #[error("the kernel's answer of {got} bytes is shorter than the read format says")]
-    Truncated {
-        /// Bytes that came.
-        got: usize,
-    },
-    /// The event's id is not among the members of the group that was read.
-    #[error("event id {id} is not among the members of the group that was read")]
-    NotInGroup {
-        /// Id of the event.
-        id: u64,
-    },
+pub enum CountError {
+    /// The event could not be enabled or disabled.
+    #[error("cannot start or stop the event: {}", crate::ErrnoText(*_0))]
+    Control(Errno),
+    /// The event could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
 }
 
-/// Bytes of the first attempt at reading a group: about forty members with all fields.
-const GROUP_BYTES: usize = 1024;
+impl Counter {
+    /// Takes over an event that is open.
+    pub fn new(fd: PerfFd) -> Counter {
+        Counter { fd }
+    }
 
-/// Bytes of the last attempt. The kernel takes no group whose values are longer than 16 KiB
-/// (`perf_event_validate_size`).
-const MAX_GROUP_BYTES: usize = 64 << 10;
+    /// Returns the event's descriptor.
+    pub fn fd(&self) -> &PerfFd {
+        &self.fd
+    }
 
-impl PerfFd {
-    /// Reads the counter; for a group's leader with [`ReadFormat::GROUP`], those of all members in
-    /// the order in which they were opened.
+    /// Gives the event's descriptor back.
+    pub fn into_fd(self) -> PerfFd {
+        self.fd
+    }
+
+    /// Starts counting, where the count stands.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn enable(&self) -> Result<(), Errno> {
+        self.fd.enable()
+    }
+
+    /// Stops counting.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn disable(&self) -> Result<(), Errno> {
+        self.fd.disable()
+    }
+
+    /// Sets the count to zero, with the limits of [`PerfFd::reset`].
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn reset(&self) -> Result<(), Errno> {
+        self.fd.reset()
+    }
+
+    /// Reads the count, at any time.
     ///
     /// # Errors
     /// [`ReadError`]; [`ReadError::PinnedWithoutCounter`] is a state that the event can be in.
-    pub fn read(&self) -> Result<ReadValues, ReadError> {
-        let format = self.read_format();
-        if !format.contains(ReadFormat::GROUP) {
-            // One word for the value, and one for each bit of the format.
-            let mut answer = [0; 8 * (1 + u64::BITS as usize)];
-            let length = 8 * (1 + format.bits().count_ones() as usize);
-            let answer = &mut answer[..length];
-            let got = self.read_bytes(answer).map_err(ReadError::Refused)?;
-            return decode(&answer[..got], format);
-        }
-        let mut answer = vec![0; GROUP_BYTES];
-        loop {
-            match self.read_bytes(&mut answer) {
-                Ok(got) => return decode(&answer[..got], format),
-                // The answer needs more room than there is.
-                Err(Errno::NOSPC) if answer.len() < MAX_GROUP_BYTES => {
-                    answer = vec![0; answer.len() * 2];
-                }
-                Err(errno) => return Err(ReadError::Refused(errno)),
-            }
-        }
+    pub fn read(&self) -> Result<Reading, ReadError> {
+        self.fd.reading()
     }
 
-    /// Reads the counter of this event alone, also where the read format gives its whole group.
-    ///
-    /// Without [`ReadFormat::ID`] in the format of a group, nothing says which value is whose: this
-    /// event is then taken for the leader, whose value comes first.
+    /// Reads the count, extrapolated to the whole time for which the event was enabled. `None` if it
+    /// was enabled and never ran.
     ///
     /// # Errors
-    /// The errors of [`read`](Self::read), and [`ReadError::NotInGroup`].
-    pub fn reading(&self) -> Result<Reading, ReadError> {
-        let values = self.read()?;
-        let format = self.read_format();
-        let id = match format.contains(ReadFormat::GROUP | ReadFormat::ID) {
-            true => Some(self.id().map_err(ReadError::Refused)?),
-            false => None,
-        };
-        Reading::of(&values, id).ok_or(match id {
-            Some(id) => ReadError::NotInGroup { id },
-            None => ReadError::Truncated { got: 0 },
-        })
-    }
-}
-
-/// Decodes the answer of read(2).
-fn decode(answer: &[u8], format: ReadFormat) -> Result<ReadValues, ReadError> {
-    if answer.is_empty() {
-        return Err(ReadError::PinnedWithoutCounter);
-    }
-    let got = answer.len();
-    ReadValues::parse(&RawBytes::from(answer), 0, format, Endian::NATIVE)
-        .ok_or(ReadError::Truncated { got })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TIMES: ReadFormat = ReadFormat::TOTAL_TIME_ENABLED.union(ReadFormat::TOTAL_TIME_RUNNING);
-
-    fn bytes(words: &[u64]) -> Vec<u8> {
-        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    /// The errors of [`read`](Self::read).
+    pub fn scaled(&self) -> Result<Option<Scaled>, ReadError> {
+        Ok(self.read()?.scaled())
     }
 
-    /// An event whose counter reads as these bytes, through a pipe.
-    fn reads_as(answer: &[u8], format: ReadFormat) -> PerfFd {
-        let (read, write) = rustix::pipe::pipe().unwrap();
-        if !answer.is_empty() {
-            rustix::io::write(&write, answer).unwrap();
-        }
-        PerfFd::from_fd(read, format)
-    }
-
-    #[test]
-    fn an_event_alone_is_read_with_all_fields() {
-        let format = TIMES | ReadFormat::ID | ReadFormat::LOST;
-        let expected = Reading {
-            value: 5,
-            enabled: Some(10),
-            running: Some(9),
-            lost: Some(2),
-        };
-        let answer = bytes(&[5, 10, 9, 77, 2]);
-        assert_eq!(reads_as(&answer, format).reading(), Ok(expected));
-        let short = reads_as(&answer[..32], format).reading();
-        assert_eq!(short, Err(ReadError::Truncated { got: 32 }));
-    }
-
-    #[test]
-    fn a_pinned_event_without_a_counter_is_an_error_of_its_own() {
-        for format in [TIMES, TIMES | ReadFormat::GROUP] {
-            let read = reads_as(&[], format).read();
-            assert_eq!(read, Err(ReadError::PinnedWithoutCounter));
-        }
-    }
-
-    #[test]
-    fn a_group_without_ids_is_read() {
-        let format = TIMES | ReadFormat::GROUP;
-        let answer = bytes(&[2, 10, 9, 4, 5]);
-        let values = reads_as(&answer, format).read().unwrap();
-        let counts: Vec<u64> = values.values.iter().map(|value| value.value).collect();
-        assert_eq!(counts, [4, 5]);
-        let leader = reads_as(&answer, format).reading().unwrap();
-        assert_eq!((leader.value, leader.running), (4, Some(9)));
-    }
-
-    #[test]
-    fn a_member_of_a_group_is_found_by_its_id() {
-        let format = TIMES | ReadFormat::GROUP | ReadFormat::ID | ReadFormat::LOST;
-        let answer = bytes(&[2, 10, 9, 4, 76, 1, 5, 77, 2]);
-        let values = decode(&answer, format).unwrap();
-        let member = Reading::of(&values, Some(77)).unwrap();
-        assert_eq!((member.value, member.lost), (5, Some(2)));
-        assert_eq!(Reading::of(&values, Some(78)), None);
-        let endless = bytes(&[u64::MAX, 1, 1]);
-        assert_eq!(
-            decode(&endless, format),
-            Err(ReadError::Truncated { got: 24 })
-        );
-    }
-
-    #[test]
-    fn values_are_scaled_to_the_time_enabled() {
-        let reading = |value, enabled, running| Reading {
-            value,
-            enabled: Some(enabled),
-            running: Some(running),
-            lost: None,
-        };
-        assert_eq!(reading(100, 10, 10).scaled(), Some(100));
-        assert_eq!(reading(100, 10, 4).scaled(), Some(250));
-        assert_eq!(reading(100, 10, 4).share(), Some(0.4));
-        assert_eq!(reading(u64::MAX, 10, 1).scaled(), Some(u64::MAX));
-        // Enabled, and never on a counter: that is no count of zero.
-        assert_eq!(reading(0, 10, 0).scaled(), None);
-        assert_eq!(reading(0, 0, 0).share(), None);
-        let untimed = Reading {
-            value: 7,
-            ..Reading::default()
-        };
-        assert_eq!((untimed.scaled(), untimed.share()), (Some(7), None));
-    }
-
-    #[test]
-    fn a_sum_lacks_what_one_reading_lacks() {
-        let mut sum = Reading {
-            value: 1,
-            enabled: Some(2),
-            running: Some(3),
-            lost: Some(4),
-        };
-        sum.add(sum);
-        assert_eq!((sum.value, sum.lost), (2, Some(8)));
-        sum.add(Reading::default());
-        assert_eq!((sum.value, sum.enabled, sum.lost), (2, None, None));
+    /// Counts what `work` does, times included. What was counted before is not in it.
+    ///
+    /// # Errors
+    /// [`CountError`]; `work` may have run by then, and what it returned is lost.
+    pub fn measure<T>(&self, work: impl FnOnce() -> T) -> Result<(T, Reading), CountError> {
+        let before = self.read()?;
+        self.enable().map_err(CountError::Control)?;
+        let done = work();
+        self.disable().map_err(CountError::Control)?;
+        Ok((done, self.read()?.since(&before)))
     }
 }

@@ -1,8 +1,9 @@
-//! Open events: the system call and its ioctls.
+//! Open events: the system call.
 
 use crate::errno::{self, Errno};
 use crate::error::OpenEventError;
 use crate::limits::Limits;
+use crate::open_flags::OpenFlags;
 use perf_event_open_sys as abi;
 use rprof_records::{Attr, Endian, ReadFormat};
 use std::ffi::CStr;
@@ -39,6 +40,7 @@ pub struct OpenOptions<'a> {
     cpu: Option<u32>,
     leader: Option<&'a PerfFd>,
     probe_path: Option<&'a CStr>,
+    flags: OpenFlags,
 }
 
 impl<'a> OpenOptions<'a> {
@@ -50,6 +52,7 @@ impl<'a> OpenOptions<'a> {
             cpu: None,
             leader: None,
             probe_path: None,
+            flags: OpenFlags::default(),
         }
     }
 
@@ -83,7 +86,12 @@ impl<'a> OpenOptions<'a> {
         }
     }
 
-    /// Opens the event. The descriptor is closed on exec.
+    /// Sets the flags of the call, in place of [`OpenFlags::CLOEXEC`] alone.
+    pub fn flags(self, flags: OpenFlags) -> Self {
+        OpenOptions { flags, ..self }
+    }
+
+    /// Opens the event. The descriptor is closed on exec, unless [`flags`](Self::flags) says otherwise.
     ///
     /// # Errors
     /// The kernel's number as it is; [`open_named`](Self::open_named) explains it.
@@ -100,12 +108,12 @@ impl<'a> OpenOptions<'a> {
             None => -1,
         };
         let leader = self.leader.map_or(-1, |leader| leader.fd.as_raw_fd());
-        let mut flags = abi::bindings::PERF_FLAG_FD_CLOEXEC;
+        let mut flags = self.flags;
         let pid = match self.subject {
             Subject::Thread(tid) => tid,
             Subject::All => -1,
             Subject::Cgroup(folder) => {
-                flags |= abi::bindings::PERF_FLAG_PID_CGROUP;
+                flags |= OpenFlags::PID_CGROUP;
                 folder.as_raw_fd()
             }
         };
@@ -114,7 +122,8 @@ impl<'a> OpenOptions<'a> {
         // describes write to no memory of this process. The descriptors are borrowed, so open,
         // and so is the text that a probe's config1 leads to.
         let fd = unsafe {
-            abi::perf_event_open(words.as_mut_ptr().cast(), pid, cpu, leader, flags.into())
+            let flags = flags.bits() as libc::c_ulong;
+            abi::perf_event_open(words.as_mut_ptr().cast(), pid, cpu, leader, flags)
         };
         if fd < 0 {
             return Err(errno::last());
@@ -175,62 +184,6 @@ impl PerfFd {
         self.read_format
     }
 
-    /// Returns the id that samples of this event carry (`PERF_EVENT_IOC_ID`, Linux 3.12).
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn id(&self) -> Result<u64, Errno> {
-        let mut id = 0;
-        // SAFETY: the descriptor is a perf event's and `id` is writable.
-        check(unsafe { abi::ioctls::ID(self.fd.as_raw_fd(), &mut id) })?;
-        Ok(id)
-    }
-
-    /// Starts the event, also in all children that inherited it (`PERF_EVENT_IOC_ENABLE`).
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn enable(&self) -> Result<(), Errno> {
-        // SAFETY: the descriptor is a perf event's; the argument is a plain number.
-        check(unsafe { abi::ioctls::ENABLE(self.fd.as_raw_fd(), 0) })
-    }
-
-    /// Stops the event, also in all children that inherited it (`PERF_EVENT_IOC_DISABLE`).
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn disable(&self) -> Result<(), Errno> {
-        // SAFETY: the descriptor is a perf event's; the argument is a plain number.
-        check(unsafe { abi::ioctls::DISABLE(self.fd.as_raw_fd(), 0) })
-    }
-
-    /// Sets the count to zero; the times stay (`PERF_EVENT_IOC_RESET`).
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn reset(&self) -> Result<(), Errno> {
-        // SAFETY: the descriptor is a perf event's; the argument is a plain number.
-        check(unsafe { abi::ioctls::RESET(self.fd.as_raw_fd(), 0) })
-    }
-
-    /// Sends this event's records to the ring of `other` (`PERF_EVENT_IOC_SET_OUTPUT`).
-    ///
-    /// The kernel (`perf_event_set_output`) asks that
-    /// - `other` is another event, and its ring is mapped already;
-    /// - this event has no ring of its own;
-    /// - both are of the same CPU; events of any CPU must be of the same thread;
-    /// - both have the same clock (`use_clockid`, `clockid`) and the same `write_backward`.
-    ///
-    /// A reader tells the events' records apart by id, so both should have
-    /// [`SampleType::IDENTIFIER`](rprof_records::SampleType::IDENTIFIER).
-    ///
-    /// # Errors
-    /// `EINVAL` when one of these does not hold.
-    pub fn redirect_to(&self, other: &PerfFd) -> Result<(), Errno> {
-        // SAFETY: both descriptors are perf events'.
-        check(unsafe { abi::ioctls::SET_OUTPUT(self.fd.as_raw_fd(), other.fd.as_raw_fd()) })
-    }
-
     /// One read(2) into `out`, repeated only when a signal interrupts it.
     pub(crate) fn read_bytes(&self, out: &mut [u8]) -> Result<usize, Errno> {
         rustix::io::retry_on_intr(|| rustix::io::read(&self.fd, &mut *out))
@@ -247,7 +200,7 @@ impl AsFd for PerfFd {
 ///
 /// Written at the smallest size that holds what is set: the kernel takes missing fields for zero,
 /// and an older kernel has no newer fields to stumble over (`E2BIG`).
-fn attr_words(attr: &Attr) -> Result<Vec<u64>, Errno> {
+pub(crate) fn attr_words(attr: &Attr) -> Result<Vec<u64>, Errno> {
     let bytes = attr
         .encode(Endian::NATIVE, attr.needed_size())
         .map_err(|_| Errno::TOOBIG)?;
@@ -257,14 +210,6 @@ fn attr_words(attr: &Attr) -> Result<Vec<u64>, Errno> {
         u64::from_ne_bytes(word)
     });
     Ok(words.collect())
-}
-
-/// Turns the result of an ioctl into an error number.
-fn check(result: libc::c_int) -> Result<(), Errno> {
-    match result < 0 {
-        true => Err(errno::last()),
-        false => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -1,19 +1,30 @@
 //! perf_event_open(2) made safe: events, counters and ring buffers of this kernel.
 //!
 //! ```text
-//!   Attr --OpenOptions--> PerfFd --reading--> Reading { value, enabled, running }   (counting)
+//!   Builder ---open----> Counter --read--> Reading { value, enabled, running } --> Scaled { value, share }
+//!      |                 Group, ProcessCounter: several of them
+//!      |
+//!   Attr --OpenOptions--> PerfFd: the descriptor, and all ioctls
 //!                           |
-//!                           +---Ring::map---> Ring --drain--> records as bytes      (sampling)
+//!                           +---Ring::map---> Ring --drain--> records as bytes
 //! ```
 //!
-//! One event, one group, one counter or one ring: there are no sessions, no threads and no files
+//! One event, one group, one counter or one ring: there are no sessions and no files
 //! here. `rprof-records` has [`Attr`](rprof_records::Attr) and decodes records, `rprof-sampler`
 //! watches many CPUs and threads at once. Nearly all of the project's `unsafe` is in this crate.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`fd`] | [`OpenOptions`], [`PerfFd`]: the system call and its ioctls |
-//! | [`counter`] | [`Reading`], [`ReadError`]: counter values, scaled |
+//! | [`builder`] | [`Builder`]: every field and bit of an event, its target, and how to open it |
+//! | [`event`] | numbers of events: [`Hardware`], [`Software`], [`Cache`], [`Breakpoint`]; [`Clock`] |
+//! | [`fd`] | [`OpenOptions`], [`PerfFd`]: the system call |
+//! | [`open_flags`] | [`OpenFlags`] of the system call |
+//! | [`control`] | ioctls of [`PerfFd`]; prctl |
+//! | [`counter`] | [`Counter`]: one event that is counted |
+//! | [`group`] | [`Group`]: events that are counted together |
+//! | [`process`] | [`ProcessCounter`]: all threads of a process |
+//! | [`reading`] | [`Reading`], [`ReadError`]: counter values |
+//! | [`scaled`] | [`Scaled`]: values that say for which share of the time they were counted |
 //! | [`ring`] | [`Ring`]: one ring buffer |
 //! | [`error`] | [`OpenEventError`], [`MapRingError`]: what was refused, and why |
 //! | [`remedy`] | [`Remedy`]: what to do about it |
@@ -23,39 +34,49 @@
 //! # Example
 //!
 //! ```no_run
-//! use rprof_perf_event::PerfFd;
-//! use rprof_records::{Attr, AttrFlags, EventKind, ReadFormat};
+//! use rprof_perf_event::{Builder, Software};
 //!
-//! let attr = Attr {
-//!     kind: EventKind::SOFTWARE,
-//!     config: 2, // PERF_COUNT_SW_PAGE_FAULTS
-//!     flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL,
-//!     read_format: ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING,
-//!     ..Attr::default()
-//! };
-//! let faults = PerfFd::open(&attr, 0, None)?;
-//! faults.enable()?;
-//! let touched = vec![1_u8; 1 << 20];
-//! faults.disable()?;
-//! let reading = faults.reading()?;
-//! println!("{:?} page faults for {} bytes", reading.scaled(), touched.len());
+//! let faults = Builder::software(Software::PAGE_FAULTS).exclude_kernel(true).open()?;
+//! let (touched, counted) = faults.measure(|| vec![1_u8; 1 << 20])?;
+//! match counted.scaled() {
+//!     Some(faults) => println!("{faults} page faults for {} bytes", touched.len()),
+//!     None => println!("the event never ran"),
+//! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! The reference is perf_event_open(2) and `include/uapi/linux/perf_event.h`.
 
+pub mod builder;
+pub mod control;
 pub mod counter;
 pub mod errno;
 pub mod error;
+pub mod event;
 pub mod fd;
+pub mod group;
 pub mod limits;
+pub mod open_flags;
+pub mod process;
+pub mod reading;
 pub mod remedy;
 pub mod ring;
+pub mod scaled;
 
-pub use counter::{ReadError, Reading};
+pub use builder::Builder;
+pub use control::{BpfPrograms, disable_all_opened_here, enable_all_opened_here};
+pub use counter::{CountError, Counter};
 pub use errno::{Errno, ErrnoName, ErrnoText};
 pub use error::{MapRingError, OpenEventError};
+pub use event::{
+    Breakpoint, BreakpointAccess, Cache, CacheOp, CacheResult, Clock, Hardware, Software,
+};
 pub use fd::{OpenOptions, PerfFd, Subject};
+pub use group::{Group, GroupReading, Member};
 pub use limits::Limits;
+pub use open_flags::OpenFlags;
+pub use process::{ProcessCounter, ProcessError};
+pub use reading::{ReadError, Reading};
 pub use remedy::Remedy;
 pub use ring::Ring;
+pub use scaled::Scaled;

@@ -1,0 +1,238 @@
+//! [`Builder`]: an event, what it counts and what it records, without filling a struct by hand.
+
+mod fields;
+mod flags;
+
+use crate::counter::Counter;
+use crate::error::OpenEventError;
+use crate::event::{Breakpoint, Cache, CacheOp, CacheResult, Hardware, Software};
+use crate::fd::{OpenOptions, PerfFd, Subject};
+use crate::open_flags::OpenFlags;
+use rprof_records::{Attr, AttrFlags, EventKind, ReadFormat};
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+/// Event to open: its attr, its target, and how messages call it.
+///
+/// A new one counts the calling thread on any CPU, is disabled until it is enabled, and has
+/// [`TOTAL_TIME_ENABLED`](ReadFormat::TOTAL_TIME_ENABLED) and
+/// [`TOTAL_TIME_RUNNING`](ReadFormat::TOTAL_TIME_RUNNING) in its read format, so that values can be
+/// scaled. Everything else of the attr is zero.
+///
+/// Users without CAP_PERFMON may as a rule count their own code only
+/// (`kernel.perf_event_paranoid` is 2), and say so by [`exclude_kernel`](Self::exclude_kernel).
+///
+/// ```no_run
+/// use rprof_perf_event::{Builder, Software};
+///
+/// let faults = Builder::software(Software::PAGE_FAULTS).exclude_kernel(true).open()?;
+/// let (bytes, counted) = faults.measure(|| vec![1_u8; 1 << 20])?;
+/// println!("{} page faults for {} bytes", counted.value, bytes.len());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Builder {
+    name: String,
+    attr: Attr,
+    watched: Watched,
+    cpu: Option<u32>,
+    flags: OpenFlags,
+    probe_path: Option<CString>,
+}
+
+/// Owned form of [`Subject`].
+#[derive(Clone, Debug)]
+enum Watched {
+    Thread(i32),
+    All,
+    Cgroup(Arc<OwnedFd>),
+}
+
+impl Builder {
+    /// Begins with an attr that was filled elsewhere, by `rprof_events::Event::apply` for one. `name`
+    /// is how messages call the event.
+    pub fn from_attr(name: impl Into<String>, attr: Attr) -> Builder {
+        Builder {
+            name: name.into(),
+            attr,
+            watched: Watched::Thread(0),
+            cpu: None,
+            flags: OpenFlags::default(),
+            probe_path: None,
+        }
+    }
+
+    fn of(name: impl Into<String>, kind: EventKind, config: u64) -> Builder {
+        let attr = Attr {
+            kind,
+            config,
+            read_format: ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING,
+            flags: AttrFlags::DISABLED,
+            ..Attr::default()
+        };
+        Builder::from_attr(name, attr)
+    }
+
+    /// Counts a generic hardware event (`PERF_TYPE_HARDWARE`).
+    pub fn hardware(event: Hardware) -> Builder {
+        let name = format!("hardware event {}", event.0);
+        Builder::of(name, EventKind::HARDWARE, event.0)
+    }
+
+    /// Counts an event of the kernel's own (`PERF_TYPE_SOFTWARE`).
+    pub fn software(event: Software) -> Builder {
+        let name = format!("software event {}", event.0);
+        Builder::of(name, EventKind::SOFTWARE, event.0)
+    }
+
+    /// Counts a generic cache event (`PERF_TYPE_HW_CACHE`).
+    pub fn cache(cache: Cache, op: CacheOp, result: CacheResult) -> Builder {
+        let config = cache.0 | op.0 << 8 | result.0 << 16;
+        Builder::of(
+            format!("cache event {config:#x}"),
+            EventKind::HW_CACHE,
+            config,
+        )
+    }
+
+    /// Counts an event of the CPU's own PMU by its code (`PERF_TYPE_RAW`).
+    pub fn raw(config: u64) -> Builder {
+        Builder::of(format!("r{config:x}"), EventKind::RAW, config)
+    }
+
+    /// Counts a tracepoint, by the number in its file `id` of tracefs (`PERF_TYPE_TRACEPOINT`). All
+    /// but those of system calls hit on the kernel's side only, so that
+    /// [`exclude_kernel`](Self::exclude_kernel) leaves none.
+    pub fn tracepoint(id: u64) -> Builder {
+        Builder::of(format!("tracepoint {id}"), EventKind::TRACEPOINT, id)
+    }
+
+    /// Counts hits of a breakpoint (`PERF_TYPE_BREAKPOINT`).
+    pub fn breakpoint(breakpoint: Breakpoint) -> Builder {
+        let name = format!("breakpoint at {:#x}", breakpoint.address);
+        let mut builder = Builder::of(name, EventKind::BREAKPOINT, 0);
+        breakpoint.apply(&mut builder.attr);
+        builder
+    }
+
+    /// Counts an event of another PMU: `kind` is the number in the file `type` of its folder in
+    /// `/sys/bus/event_source/devices`.
+    pub fn pmu(kind: EventKind, config: u64) -> Builder {
+        Builder::of(format!("{}:{config:#x}", kind.0), kind, config)
+    }
+
+    /// Counts hits of a probe on a file's code (`uprobe`: a path and an offset in the file, in bytes) or on
+    /// the kernel's (`kprobe`: a function and an offset in it). `kind` is the number in the file `type` of
+    /// that PMU; with bit 0 of [`config`](Self::config) set, returns are counted in place of calls.
+    pub fn probe(kind: EventKind, path: &CStr, offset: u64) -> Builder {
+        let name = format!("probe on {}", path.to_string_lossy());
+        let mut builder = Builder::of(name, kind, 0);
+        builder.attr.config2 = offset;
+        builder.probe_path = Some(path.to_owned());
+        builder
+    }
+
+    /// Sets how messages call the event.
+    #[must_use]
+    pub fn name(self, name: impl Into<String>) -> Builder {
+        Builder {
+            name: name.into(),
+            ..self
+        }
+    }
+
+    /// Counts one thread by its id; 0 is the thread that opens the event, which is the default.
+    #[must_use]
+    pub fn thread(self, tid: i32) -> Builder {
+        Builder {
+            watched: Watched::Thread(tid),
+            ..self
+        }
+    }
+
+    /// Counts everything that runs on this CPU.
+    #[must_use]
+    pub fn everything_on(self, cpu: u32) -> Builder {
+        Builder {
+            watched: Watched::All,
+            cpu: Some(cpu),
+            ..self
+        }
+    }
+
+    /// Counts the processes of a control group, and of those below it, while they run on this CPU.
+    /// `folder` is a descriptor of its directory in the `perf_event` hierarchy or in that of
+    /// cgroup v2.
+    #[must_use]
+    pub fn cgroup(self, folder: OwnedFd, cpu: u32) -> Builder {
+        Builder {
+            watched: Watched::Cgroup(Arc::new(folder)),
+            cpu: Some(cpu),
+            ..self
+        }
+    }
+
+    /// Counts the thread only while it runs on this CPU.
+    #[must_use]
+    pub fn cpu(self, cpu: u32) -> Builder {
+        Builder {
+            cpu: Some(cpu),
+            ..self
+        }
+    }
+
+    /// Sets the flags of the call, in place of [`OpenFlags::CLOEXEC`] alone.
+    #[must_use]
+    pub fn open_flags(self, flags: OpenFlags) -> Builder {
+        Builder { flags, ..self }
+    }
+
+    /// Returns the attr as it is so far.
+    pub fn attr(&self) -> &Attr {
+        &self.attr
+    }
+
+    /// Returns the attr to be changed at will.
+    pub fn attr_mut(&mut self) -> &mut Attr {
+        &mut self.attr
+    }
+
+    /// Returns how messages call the event.
+    pub fn event_name(&self) -> &str {
+        &self.name
+    }
+
+    /// Opens the event as a counter.
+    ///
+    /// # Errors
+    /// [`OpenEventError`], with the remedy that the settings of this system suggest.
+    pub fn open(&self) -> Result<Counter, OpenEventError> {
+        Ok(Counter::new(self.open_fd(None)?))
+    }
+
+    /// Opens the event's descriptor, as a member of the group that `leader` leads if there is one.
+    ///
+    /// # Errors
+    /// [`OpenEventError`], with the remedy that the settings of this system suggest.
+    pub fn open_fd(&self, leader: Option<&PerfFd>) -> Result<PerfFd, OpenEventError> {
+        let subject = match &self.watched {
+            Watched::Thread(tid) => Subject::Thread(*tid),
+            Watched::All => Subject::All,
+            Watched::Cgroup(folder) => Subject::Cgroup(folder.as_fd()),
+        };
+        let mut options = OpenOptions::new(&self.attr)
+            .subject(subject)
+            .flags(self.flags);
+        if let Some(cpu) = self.cpu {
+            options = options.cpu(cpu);
+        }
+        if let Some(leader) = leader {
+            options = options.leader(leader);
+        }
+        if let Some(path) = &self.probe_path {
+            options = options.probe_path(path);
+        }
+        options.open_named(&self.name)
+    }
+}

@@ -1,0 +1,207 @@
+//! [`Group`]: events that are on the PMU together, so that their counts can be compared.
+
+use crate::builder::Builder;
+use crate::counter::CountError;
+use crate::errno::Errno;
+use crate::error::OpenEventError;
+use crate::fd::PerfFd;
+use crate::reading::{ReadError, Reading};
+use crate::scaled::Scaled;
+use rprof_records::{AttrFlags, ReadFormat};
+
+/// Events that the kernel puts on the PMU all or none. Their counts are of the same time, so that
+/// they may be divided by one another.
+///
+/// ```no_run
+/// use rprof_perf_event::{Builder, Group, Software};
+///
+/// let mut group = Group::open(&Builder::software(Software::TASK_CLOCK))?;
+/// let clock = group.leader();
+/// let faults = group.add(&Builder::software(Software::PAGE_FAULTS))?;
+/// let (_, counted) = group.measure(|| vec![1_u8; 1 << 20])?;
+/// if let Some(rate) = counted.ratio(faults, clock) {
+///     println!("{} page faults a second", rate * 1e9);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Group {
+    members: Vec<PerfFd>,
+    /// Read format of the leader.
+    format: ReadFormat,
+}
+
+/// Event of a [`Group`], by its place in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Member(usize);
+
+impl Group {
+    /// Opens the leader of a group.
+    ///
+    /// [`ReadFormat::GROUP`] is added to its read format, so that all members are read at once,
+    /// unless the leader is inherited: kernels before 6.12 do not read inherited groups so, and
+    /// the members are read one after the other.
+    ///
+    /// # Errors
+    /// [`OpenEventError`].
+    pub fn open(leader: &Builder) -> Result<Group, OpenEventError> {
+        let mut leader = leader.clone();
+        let attr = leader.attr_mut();
+        if !attr.flags.contains(AttrFlags::INHERIT) {
+            attr.read_format |= ReadFormat::GROUP;
+        }
+        Group::open_as_is(&leader)
+    }
+
+    /// Opens the leader of a group with the read format that it has.
+    ///
+    /// # Errors
+    /// [`OpenEventError`].
+    pub fn open_as_is(leader: &Builder) -> Result<Group, OpenEventError> {
+        Ok(Group {
+            members: vec![leader.open_fd(None)?],
+            format: leader.attr().read_format,
+        })
+    }
+
+    /// Returns the member that was opened first.
+    pub fn leader(&self) -> Member {
+        Member(0)
+    }
+
+    /// Adds an event. It gets the leader's read format, and starts and stops with the leader.
+    ///
+    /// # Errors
+    /// [`OpenEventError`]; `EINVAL` as well where the group no longer fits on the PMU.
+    pub fn add(&mut self, event: &Builder) -> Result<Member, OpenEventError> {
+        let mut event = event.clone();
+        let attr = event.attr_mut();
+        attr.read_format = self.format;
+        attr.flags.remove(AttrFlags::DISABLED);
+        let member = event.open_fd(self.members.first())?;
+        self.members.push(member);
+        Ok(Member(self.members.len() - 1))
+    }
+
+    /// Returns the number of members, the leader included.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Returns false: a group has its leader at least.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Returns a member's descriptor; `None` for a member of another, longer group.
+    pub fn fd(&self, member: Member) -> Option<&PerfFd> {
+        self.members.get(member.0)
+    }
+
+    /// Starts all members.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn enable(&self) -> Result<(), Errno> {
+        self.members[0].enable_group()
+    }
+
+    /// Stops all members.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn disable(&self) -> Result<(), Errno> {
+        self.members[0].disable_group()
+    }
+
+    /// Sets the counts of all members to zero, with the limits of [`PerfFd::reset`].
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn reset(&self) -> Result<(), Errno> {
+        self.members[0].reset_group()
+    }
+
+    /// Reads all members, at any time: in one call where the read format has [`ReadFormat::GROUP`].
+    ///
+    /// # Errors
+    /// [`ReadError`]; [`ReadError::PinnedWithoutCounter`] is a state that a pinned leader can be in.
+    pub fn read(&self) -> Result<GroupReading, ReadError> {
+        if !self.format.contains(ReadFormat::GROUP) {
+            let readings: Result<Vec<_>, _> = self.members.iter().map(PerfFd::reading).collect();
+            return Ok(GroupReading {
+                readings: readings?,
+            });
+        }
+        // Members stand in the order in which they were opened.
+        let values = self.members[0].read()?;
+        let readings = values.values.iter().map(|value| Reading {
+            value: value.value,
+            enabled: values.time_enabled,
+            running: values.time_running,
+            lost: value.lost,
+        });
+        Ok(GroupReading {
+            readings: readings.collect(),
+        })
+    }
+
+    /// Counts what `work` does, times included. What was counted before is not in it.
+    ///
+    /// # Errors
+    /// [`CountError`]; `work` may have run by then, and what it returned is lost.
+    pub fn measure<T>(&self, work: impl FnOnce() -> T) -> Result<(T, GroupReading), CountError> {
+        let before = self.read()?;
+        self.enable().map_err(CountError::Control)?;
+        let done = work();
+        self.disable().map_err(CountError::Control)?;
+        Ok((done, self.read()?.since(&before)))
+    }
+}
+
+/// Readings of all members of a [`Group`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupReading {
+    readings: Vec<Reading>,
+}
+
+impl GroupReading {
+    /// Returns a member's reading; `None` for a member that was added later.
+    pub fn get(&self, member: Member) -> Option<Reading> {
+        self.readings.get(member.0).copied()
+    }
+
+    /// Returns a member's count, extrapolated; `None` if it never ran.
+    pub fn scaled(&self, member: Member) -> Option<Scaled> {
+        self.get(member)?.scaled()
+    }
+
+    /// Returns how many events of `a` came for each of `b`: exact even where both are scaled, since the
+    /// members ran for the same time. `None` without any of `b`.
+    pub fn ratio(&self, a: Member, b: Member) -> Option<f64> {
+        let (a, b) = (self.get(a)?.value, self.get(b)?.value);
+        (b != 0).then(|| a as f64 / b as f64)
+    }
+
+    /// Returns all readings, in the order in which the members were added.
+    pub fn all(&self) -> &[Reading] {
+        &self.readings
+    }
+
+    /// Returns what was counted since an earlier reading of the same group.
+    #[must_use]
+    pub fn since(&self, earlier: &GroupReading) -> GroupReading {
+        let none = Reading {
+            enabled: Some(0),
+            running: Some(0),
+            lost: Some(0),
+            ..Reading::default()
+        };
+        let pairs = self.readings.iter().enumerate();
+        let readings =
+            pairs.map(|(i, reading)| reading.since(earlier.readings.get(i).unwrap_or(&none)));
+        GroupReading {
+            readings: readings.collect(),
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The library on this kernel. Truth is made by construction: a word that is written 1,234 times has
+//! a breakpoint that counts 1,234 hits.
+
+mod control;
+mod counting;
+mod fixture;
+mod groups;
+mod programs;
+mod support;
+mod targets;
