@@ -5,12 +5,11 @@ use rprof_processes::{CommId, Pid, Tid};
 use rustc_hash::FxHashMap;
 
 use rprof_profile::{
-    AggregatedStack, EventSummary, Frame, FrameAddress, FrameListId, Function, Profile,
+    AggregatedStack, CpuTime, EventSummary, Frame, FrameAddress, FrameListId, Function, Profile,
     ProfileBuilder, Sample, StackPosition, SymbolTables, Thread, ThreadId, WeightUnit,
 };
 
 use crate::comms::thread_name;
-use crate::cpu_time::cpu_time;
 use crate::groups::{SampleGroup, SampleRow, Weights};
 use crate::location::CodeRegion;
 use crate::options::Options;
@@ -76,7 +75,7 @@ pub(crate) fn assemble(
         lost: quality.lost,
         recorded: quality.recorded,
         throttled: quality.throttled,
-        cpu_time: cpu_time(&index.data.features().rprof_notes().unwrap_or_default()),
+        cpu_time: CpuTime::from_notes(&index.data.features().rprof_notes().unwrap_or_default()),
         ..named
     };
     let events = index.data.events().list().iter().zip(&index.events);

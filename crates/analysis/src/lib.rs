@@ -72,7 +72,6 @@ mod analyse;
 mod assemble;
 mod caches;
 mod comms;
-mod cpu_time;
 mod deferred_callchains;
 mod group_reads;
 mod groups;

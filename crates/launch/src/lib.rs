@@ -34,7 +34,6 @@
 //! ```
 
 pub mod command;
-mod errno_text;
 pub mod procfs;
 pub mod target;
 mod wait;

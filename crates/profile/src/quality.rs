@@ -1,8 +1,8 @@
 //! Quality of a profile: shares of complete stacks and named frames, with reasons for the rest.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
+use rprof_cpu_time::CpuTime;
 use rprof_image::Reason;
 
 use crate::frame::{Function, Object};
@@ -34,59 +34,6 @@ impl StackTally {
         self.no_unwind_info += more.no_unwind_info;
         self.other += more.other;
         self.unwound += more.unwound;
-    }
-}
-
-/// CPU time of what was recorded: what was used, beside what samples stand for. Both are of the whole recording,
-/// whatever samples are looked at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CpuTime {
-    /// CPU time used while samples were taken, as the kernel counted it.
-    pub used: Duration,
-    /// CPU time that samples stand for, those that were lost afterwards included, where that is known.
-    pub sampled: Option<Duration>,
-    /// Time between two samples of a thread that runs.
-    pub period: Duration,
-    /// Wall time for which samples were taken, where nothing could run unseen meanwhile.
-    pub wall: Option<Duration>,
-    /// Threads and processes that were started meanwhile.
-    pub tasks: u64,
-}
-
-impl CpuTime {
-    /// Returns the share of the CPU time used that samples stand for, from 0 to 1.
-    pub fn sampled_share(&self) -> Option<f64> {
-        let share = self.sampled?.as_secs_f64() / self.used.as_secs_f64();
-        share.is_finite().then_some(share.min(1.0))
-    }
-
-    /// Returns the share of the wall time for which nothing ran, from 0 to 1, or less than there was: what ran on
-    /// two CPUs at once is counted twice.
-    pub fn idle_share(&self) -> Option<f64> {
-        let busy = self.used.as_secs_f64() / self.wall?.as_secs_f64();
-        busy.is_finite().then_some((1.0 - busy).max(0.0))
-    }
-
-    /// Returns the sum with that of another recording, as if one had followed the other.
-    pub(crate) fn plus(&self, other: &CpuTime) -> CpuTime {
-        let sum = |mine: Option<Duration>, other: Option<Duration>| {
-            (mine.zip(other)).map(|(mine, other)| mine.saturating_add(other))
-        };
-        CpuTime {
-            used: self.used.saturating_add(other.used),
-            sampled: sum(self.sampled, other.sampled),
-            period: self.period.max(other.period),
-            wall: sum(self.wall, other.wall),
-            tasks: self.tasks.saturating_add(other.tasks),
-        }
-    }
-
-    /// Returns true if the missing samples may be those of short threads: each begins a period of its own, of
-    /// which the last is cut off.
-    pub fn lacks_short_tasks(&self) -> bool {
-        let missing = self.used.saturating_sub(self.sampled.unwrap_or(self.used));
-        let cut = self.period.as_secs_f64() * (self.tasks as f64 + 1.0);
-        2.0 * cut >= missing.as_secs_f64()
     }
 }
 

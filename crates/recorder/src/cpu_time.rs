@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rprof_cpu_time::CpuTime;
 use rprof_records::{Attr, AttrFlags, EventKind};
 use rprof_sampler::{EventIds, FinalCounts, Role, Session};
 
@@ -13,82 +14,51 @@ const SHORTEST_PERIOD: u64 = 10_000;
 /// Configuration of `cpu-clock` and of `task-clock` (`PERF_COUNT_SW_CPU_CLOCK`, `PERF_COUNT_SW_TASK_CLOCK`).
 const CLOCKS: [u64; 2] = [0, 1];
 
-/// CPU time of what was recorded.
+/// Returns the CPU time of a session at its end; `None` where whole CPUs were watched, which do not wait, and where no
+/// clock was sampled.
+pub(crate) fn measured(
+    session: &Session,
+    counts: &FinalCounts,
+    total: &Tally,
+    wall: Duration,
+) -> Option<CpuTime> {
+    if session.target().is_by_cpu() {
+        return None;
+    }
+    let online = rprof_events::cpus::online().unwrap_or_default();
+    let is_everywhere = session.cpus().len() >= online.len();
+    let samples = total.samples + total.all_lost();
+    let wall = is_everywhere.then_some(wall);
+    of_counts(session.events(), counts, samples, wall, total.born)
+}
+
+/// Returns the CPU time by the counts at the end, of threads that were watched; `None` where no clock was sampled.
 ///
 /// A clock event counts the nanoseconds for which its thread runs, whether or not a sample is taken, and those
 /// of threads that have ended as well. So its count is the CPU time that was used, and samples times period
 /// is what the samples stand for. The two differ where threads are short: each begins a period of its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CpuTime {
-    /// CPU time used while samples were taken.
-    pub used: Duration,
-    /// CPU time that samples stand for, those that were lost afterwards included; `None` where user or
-    /// kernel are left out, or several events are sampled.
-    pub sampled: Option<Duration>,
-    /// Time between two samples of a thread that runs.
-    pub period: Duration,
-    /// Wall time for which samples were taken; `None` where not all CPUs were watched.
-    pub wall: Option<Duration>,
-    /// Threads and processes that were started meanwhile.
-    pub tasks: u64,
-}
-
-impl CpuTime {
-    /// Makes it at the end of a session; `None` where whole CPUs were watched, which do not wait, and where no
-    /// clock was sampled.
-    pub(crate) fn measured(
-        session: &Session,
-        counts: &FinalCounts,
-        total: &Tally,
-        wall: Duration,
-    ) -> Option<CpuTime> {
-        if session.target().is_by_cpu() {
-            return None;
-        }
-        let online = rprof_events::cpus::online().unwrap_or_default();
-        let is_everywhere = session.cpus().len() >= online.len();
-        let samples = total.samples + total.all_lost();
-        let wall = is_everywhere.then_some(wall);
-        CpuTime::of(session.events(), counts, samples, wall, total.born)
-    }
-
-    /// Makes it of the counts at the end, of threads that were watched. `None` where no clock was sampled.
-    fn of(
-        events: &[EventIds],
-        counts: &FinalCounts,
-        samples: u64,
-        wall: Option<Duration>,
-        tasks: u64,
-    ) -> Option<CpuTime> {
-        let sampled: Vec<_> = events.iter().filter(|e| e.role == Role::Samples).collect();
-        let place = sampled.iter().position(|event| is_clock(&event.attr))?;
-        let attr = &sampled[place].attr;
-        let each = counts.cpus.iter().filter_map(|cpu| cpu.events.get(place));
-        let used = each.filter_map(rprof_sampler::EventCount::value).sum();
-        let period = period_ns(attr);
-        let leaves_out = AttrFlags::EXCLUDE_USER | AttrFlags::EXCLUDE_KERNEL;
-        let is_whole = sampled.len() == 1 && !attr.flags.intersects(leaves_out);
-        Some(CpuTime {
-            used: Duration::from_nanos(used),
-            sampled: is_whole.then(|| Duration::from_nanos(samples.saturating_mul(period))),
-            period: Duration::from_nanos(period),
-            wall,
-            tasks,
-        })
-    }
-
-    /// Makes keys and values for the file's private section, where there is one file: they are of the whole recording.
-    pub(crate) fn notes(&self) -> Vec<(String, String)> {
-        let note = |key: &str, value: u128| (format!("cpu.{key}"), value.to_string());
-        let mut notes = vec![
-            note("used.ns", self.used.as_nanos()),
-            note("period.ns", self.period.as_nanos()),
-            note("tasks", self.tasks.into()),
-        ];
-        notes.extend((self.wall).map(|wall| note("wall.ns", wall.as_nanos())));
-        notes.extend((self.sampled).map(|sampled| note("sampled.ns", sampled.as_nanos())));
-        notes
-    }
+fn of_counts(
+    events: &[EventIds],
+    counts: &FinalCounts,
+    samples: u64,
+    wall: Option<Duration>,
+    tasks: u64,
+) -> Option<CpuTime> {
+    let sampled: Vec<_> = events.iter().filter(|e| e.role == Role::Samples).collect();
+    let place = sampled.iter().position(|event| is_clock(&event.attr))?;
+    let attr = &sampled[place].attr;
+    let each = counts.cpus.iter().filter_map(|cpu| cpu.events.get(place));
+    let used = each.filter_map(rprof_sampler::EventCount::value).sum();
+    let period = period_ns(attr);
+    let leaves_out = AttrFlags::EXCLUDE_USER | AttrFlags::EXCLUDE_KERNEL;
+    let is_whole = sampled.len() == 1 && !attr.flags.intersects(leaves_out);
+    Some(CpuTime {
+        used: Duration::from_nanos(used),
+        sampled: is_whole.then(|| Duration::from_nanos(samples.saturating_mul(period))),
+        period: Duration::from_nanos(period),
+        wall,
+        tasks,
+    })
 }
 
 fn is_clock(attr: &Attr) -> bool {
@@ -142,7 +112,7 @@ mod tests {
     #[test]
     fn what_was_used_is_the_count_and_what_samples_stand_for_is_their_number() {
         let wall = Some(Duration::from_secs(1));
-        let of = |event| CpuTime::of(&[event], &counts(&[300_000_000, 1]), 20, wall, 7).unwrap();
+        let of = |event| of_counts(&[event], &counts(&[300_000_000, 1]), 20, wall, 7).unwrap();
         let time = of(clock(AttrFlags::empty()));
         assert_eq!(time.used, Duration::from_nanos(300_000_001));
         assert_eq!(time.sampled, Some(Duration::from_millis(20)));
@@ -151,7 +121,7 @@ mod tests {
         assert_eq!(of(clock(AttrFlags::EXCLUDE_KERNEL)).sampled, None);
         let mut faults = clock(AttrFlags::empty());
         faults.attr.config = 2;
-        assert_eq!(CpuTime::of(&[faults], &counts(&[1]), 1, None, 0), None);
+        assert_eq!(of_counts(&[faults], &counts(&[1]), 1, None, 0), None);
     }
 
     #[test]

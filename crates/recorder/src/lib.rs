@@ -15,7 +15,6 @@
 //! | `output` | files and their [rotation](RotationPolicy), embedded files, tallies |
 //! | [`synthesize`] | records of what was there before, and of the kernel |
 //! | `limits` | [`Limit`]: what programs may cost the recorder, and whether more was asked |
-//! | [`cpu_time`] | [`CpuTime`]: what was used, beside what samples stand for |
 //! | `mapped_files` | the files behind mappings |
 //! | [`machine`] | features of the file's header that describe this machine |
 //! | [`tracing_data`] | formats of tracepoints, for readers |
@@ -25,7 +24,7 @@
 //!
 //! Nothing here prints or decides how things are shown.
 
-pub mod cpu_time;
+mod cpu_time;
 mod limits;
 pub mod machine;
 mod mapped_files;
@@ -40,7 +39,6 @@ pub mod throttling;
 pub mod tracing_data;
 mod unwind;
 
-pub use cpu_time::CpuTime;
 pub use limits::{Limit, ReachedLimits};
 pub use options::{Output, RecordError, RecordOptions};
 pub use output::{EmbeddedName, Embedding, NotEmbedded, Notice, RotationPolicy, WriterFactory};

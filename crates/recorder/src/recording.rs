@@ -16,7 +16,7 @@ use rprof_processes::Pid;
 use rprof_records::{AttrFlags, Endian, SampleLayout};
 use rprof_sampler::{ControlError, Degradation, EventCount, Role, Session, SessionBuilder};
 
-use crate::cpu_time::CpuTime;
+use crate::cpu_time;
 use crate::options::{Output, RecordError, RecordOptions};
 use crate::output::{OutputConfig, RotatingOutput, Sink};
 use crate::pipeline::deferred::DeferralQueue;
@@ -337,7 +337,7 @@ impl Recording {
             late: written.late,
             damaged_bytes: written.damaged_bytes
                 + (drains().map(|d| d.damaged_bytes + d.unsent_bytes)).sum::<u64>(),
-            cpu_time: CpuTime::measured(&self.session, &counts, &total, wall),
+            cpu_time: cpu_time::measured(&self.session, &counts, &total, wall),
             left_running: self.left_running(&written.output),
             degradations: self.session.degradations().to_vec(),
             stacks: written.stacks.take(),

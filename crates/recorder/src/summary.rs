@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use rprof_sampler::Degradation;
 
-use crate::cpu_time::CpuTime;
 use crate::limits::ReachedLimits;
 use crate::output::{EmbeddedName, Notice};
 use crate::throttling::Throttling;
 use crate::unwind::StackTally;
+use rprof_cpu_time::CpuTime;
 
 /// Result of a finished recording.
 #[derive(Clone, Debug, Default)]

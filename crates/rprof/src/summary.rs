@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use indicatif::{BinaryBytes, HumanCount};
+use rprof_cpu_time::CpuTime;
 use rprof_export::clean::brief;
 use rprof_export::verdict::{Finding, on_cpu_time};
 use rprof_recorder::{
@@ -44,7 +45,7 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
     }
     loss_lines(summary, &mut lines);
     if let (Some(time), true) = (&summary.cpu_time, summary.samples > 0) {
-        let findings = on_cpu_time(&cpu_time(time));
+        let findings = on_cpu_time(time);
         lines.extend(findings.iter().map(remedies::of_finding));
     }
     if let Some(stacks) = &summary.stacks {
@@ -109,23 +110,12 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
     lines
 }
 
-/// The same figures as a profile has them.
-fn cpu_time(time: &rprof_recorder::CpuTime) -> rprof_profile::CpuTime {
-    rprof_profile::CpuTime {
-        used: time.used,
-        sampled: time.sampled,
-        period: time.period,
-        wall: time.wall,
-        tasks: time.tasks,
-    }
-}
-
 /// Explains why nothing was sampled, by what was used.
-fn without_samples(time: Option<&rprof_recorder::CpuTime>) -> String {
+fn without_samples(time: Option<&CpuTime>) -> String {
     let Some(time) = time else {
         return "what was watched did not run, or not for long enough".to_owned();
     };
-    let findings = on_cpu_time(&cpu_time(time));
+    let findings = on_cpu_time(time);
     if let Some(found) = (findings.iter()).find(|found| matches!(found, Finding::Unsampled { .. }))
     {
         return remedies::of_finding(found);
@@ -139,7 +129,7 @@ fn without_samples(time: Option<&rprof_recorder::CpuTime>) -> String {
     if time.sampled.is_none() && time.used > 10 * time.period {
         return format!("what was watched used {ran}, but none of it in the code that is sampled");
     }
-    match cpu_time(time).idle_share() {
+    match time.idle_share() {
         Some(share) if share > 0.9 => {
             format!("what was watched waited all the time, and used {ran}")
         }

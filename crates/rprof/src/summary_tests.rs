@@ -1,7 +1,5 @@
 use std::time::Duration;
 
-use rprof_recorder::CpuTime;
-
 use super::*;
 
 fn plain() -> Summary {

@@ -173,7 +173,7 @@ impl<D: Pages> ElfImage<D> {
         let shared = self.shared.get_or_init(|| places.shared(path?, links));
         let split = self.split.get_or_init(|| {
             let images = self.path.iter().chain(debug.map(|debug| &debug.path));
-            SplitFiles::new(images.cloned().collect(), places, pages.is_ours())
+            places.split_files(images.cloned().collect(), pages.is_ours())
         });
         Some(DebugInfo {
             main: (dwarf, bytes),

@@ -2,7 +2,6 @@
 
 use super::error::ExecError;
 use super::exec;
-use crate::errno_text::errno_from;
 use crate::wait::{read_full, readable};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
@@ -108,7 +107,8 @@ impl Child {
             failed => {
                 let _ = self.wait();
                 Err(ExecError {
-                    errno: failed.map_or_else(|e| e, |_| errno_from(i32::from_ne_bytes(errno))),
+                    errno: failed
+                        .map_or_else(|e| e, |_| rprof_errno::from_raw(i32::from_ne_bytes(errno))),
                     path: self.path.clone(),
                 })
             }

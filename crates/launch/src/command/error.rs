@@ -1,6 +1,6 @@
 //! [`LaunchError`] and [`ExecError`].
 
-use crate::errno_text::shown;
+use rprof_errno::ErrnoText;
 use rustix::io::Errno;
 use std::ffi::c_int;
 
@@ -15,13 +15,13 @@ pub enum LaunchError {
         text: String,
     },
     /// pipe(2) failed: too many files are open.
-    #[error("cannot make a pipe to the new process: {}", shown(*errno))]
+    #[error("cannot make a pipe to the new process: {}", ErrnoText(*errno))]
     Pipe {
         /// The kernel's error number.
         errno: Errno,
     },
     /// fork(2) failed: a limit on processes, or no memory.
-    #[error("cannot start a process: {}; is the limit on processes (ulimit -u) reached?", shown(*errno))]
+    #[error("cannot start a process: {}; is the limit on processes (ulimit -u) reached?", ErrnoText(*errno))]
     Fork {
         /// The kernel's error number.
         errno: Errno,
@@ -70,5 +70,5 @@ fn explain(errno: Errno, path: &str) -> String {
         Errno::TXTBSY => "; it is being written to",
         _ => "",
     };
-    format!("{}{hint}", shown(errno))
+    format!("{}{hint}", ErrnoText(errno))
 }

@@ -4,14 +4,13 @@
 //! thread may have held the allocator's lock at the moment of the fork. So
 //! all strings are made before, and the child calls `read`, `write`, `close`, `dup2`, `sigaction`,
 //! `sigprocmask`, `execve` and `_exit`, and nothing else. These go through the C library: rustix offers
-//! neither fork nor exec to programs that use one.
+//! neither fork nor exec to programs that use one. [`rprof_errno::last`] reads a variable of the thread and nothing
+//! else, which is async-signal-safe.
 
 use super::error::exit_code;
 use super::signals::block_all_signals;
-use crate::errno_text::errno_from;
 use rustix::io::Errno;
 use std::ffi::{CString, c_char};
-use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr;
@@ -66,14 +65,14 @@ impl ExecStrings {
         for candidate in &self.candidates {
             // SAFETY: all three are valid, null-terminated arrays of C strings, kept by `self`.
             unsafe { libc::execve(candidate.as_ptr(), self.argv.as_ptr(), self.envp.as_ptr()) };
-            let mut errno = last_errno();
+            let mut errno = rprof_errno::last();
             if errno == Errno::NOEXEC {
                 self.shell_argv[1] = candidate.as_ptr();
                 // SAFETY: as above.
                 unsafe {
                     libc::execve(SHELL.as_ptr(), self.shell_argv.as_ptr(), self.envp.as_ptr());
                 }
-                errno = last_errno();
+                errno = rprof_errno::last();
             }
             match errno {
                 Errno::ACCESS => result = errno,
@@ -114,16 +113,14 @@ pub(super) fn fork_and_hold(
     if pid == 0 {
         in_child(&mut strings, fds);
     }
-    let forked = if pid < 0 { Err(last_errno()) } else { Ok(pid) };
+    let forked = if pid < 0 {
+        Err(rprof_errno::last())
+    } else {
+        Ok(pid)
+    };
     // SAFETY: `before` is the set that was in force; the call only reads it.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut()) };
     forked
-}
-
-/// Returns the error number of the last call through the C library. It reads a variable of this thread
-/// and nothing else, which is async-signal-safe.
-fn last_errno() -> Errno {
-    errno_from(io::Error::last_os_error().raw_os_error().unwrap_or(0))
 }
 
 /// Runs the child up to its exec. Async-signal-safe throughout.
@@ -184,7 +181,7 @@ fn wait_for_release(release_read: RawFd) -> bool {
     loop {
         // SAFETY: one writable byte.
         let got: isize = unsafe { libc::read(release_read, (&raw mut byte).cast(), 1) };
-        if got < 0 && last_errno() == Errno::INTR {
+        if got < 0 && rprof_errno::last() == Errno::INTR {
             continue;
         }
         return got == 1 && byte == RELEASE;

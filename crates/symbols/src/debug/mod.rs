@@ -26,7 +26,7 @@ pub(crate) use links::Links;
 pub(crate) use mini::{MiniSymbols, symbols as mini_symbols};
 pub(crate) use places::without_dots;
 
-use crate::dwarf::DwarfFile;
+use crate::dwarf::{DwarfFile, SplitFiles};
 use crate::elf::ElfSymbols;
 use crate::memory::Memory;
 use rprof_image::{BuildId, ImageFile, RemoteFile, RemoteFiles, RemoteKind};
@@ -193,6 +193,18 @@ impl DebugFiles {
             .chain(places::by_build_id(&dirs, build_id))
             .find_map(|path| open(&path))
             .or_else(|| self.fetch(RemoteKind::DebugInfo, build_id, Some(from), open))
+    }
+
+    /// Describes where the split files of an image are looked for; its path and that of its debug file are
+    /// `images`. Units of an image that is `is_ours` may name any path.
+    pub(crate) fn split_files(&self, images: Vec<PathBuf>, is_ours: bool) -> SplitFiles {
+        SplitFiles::new(
+            images,
+            is_ours,
+            self.root.clone(),
+            self.dirs(),
+            self.memory.clone(),
+        )
     }
 
     /// Opens a copy of the image that was at `path`, for one that is gone or was replaced.

@@ -5,7 +5,7 @@
 
 use super::head::Head;
 use super::sections::{Naming, Sections, Slice};
-use crate::debug::{DebugFiles, without_dots};
+use crate::debug::without_dots;
 use crate::memory::Memory;
 use gimli::{Dwarf, DwarfPackage, EndianSlice, Unit};
 use rprof_image::ImageFile;
@@ -47,14 +47,20 @@ pub(super) enum Rest<'p> {
 
 impl SplitFiles {
     /// Describes the split files of an image, by its path and that of its debug file, which are
-    /// looked for in these places.
-    pub(crate) fn new(images: Vec<PathBuf>, places: &DebugFiles, is_ours: bool) -> Self {
+    /// looked for below `root` and in folders of debug files.
+    pub(crate) fn new(
+        images: Vec<PathBuf>,
+        is_ours: bool,
+        root: Option<PathBuf>,
+        dirs: Vec<PathBuf>,
+        memory: Memory,
+    ) -> Self {
         Self {
             images,
             is_ours,
-            root: places.root.clone(),
-            dirs: places.dirs(),
-            memory: places.memory.clone(),
+            root,
+            dirs,
+            memory,
             package: OnceLock::new(),
         }
     }
@@ -156,13 +162,16 @@ mod tests {
     use super::*;
 
     fn place(is_ours: bool, root: Option<&str>, stated: &str) -> Option<PathBuf> {
-        let places = DebugFiles {
-            dirs: vec!["/usr/lib/debug".into()],
-            root: root.map(PathBuf::from),
-            ..DebugFiles::default()
+        let root = root.map(PathBuf::from);
+        let below = |path: &str| match &root {
+            Some(root) => root.join(path.trim_start_matches('/')),
+            None => PathBuf::from(path),
         };
-        let image = places.place(Path::new("/opt/x/bin/app"));
-        SplitFiles::new(vec![image], &places, is_ours).place(Path::new(stated))
+        let debug = "/usr/lib/debug";
+        let dirs = vec![below(debug), debug.into()];
+        let images = vec![below("/opt/x/bin/app")];
+        let memory = Memory::default();
+        SplitFiles::new(images, is_ours, root, dirs, memory).place(Path::new(stated))
     }
 
     #[test]

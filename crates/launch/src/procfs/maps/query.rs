@@ -4,7 +4,6 @@ use super::mapping::{
     ExistingMapping, MAP_HUGETLB, MAP_PRIVATE, MAP_SHARED, PROT_EXEC, PROT_READ, PROT_WRITE,
     mmap2_name,
 };
-use crate::errno_text::errno_from;
 use rprof_records::BuildId;
 use rustix::io::Errno;
 use std::fs::File;
@@ -85,7 +84,7 @@ pub(super) fn next(
     if result < 0 {
         return match std::io::Error::last_os_error().raw_os_error() {
             Some(libc::ENOENT) => Ok(None),
-            errno => Err(errno_from(errno.unwrap_or_default())),
+            errno => Err(rprof_errno::from_raw(errno.unwrap_or_default())),
         };
     }
     // The size counts the zero byte behind a name.

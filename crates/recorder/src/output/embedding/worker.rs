@@ -11,7 +11,7 @@ use rprof_image::{Allowance, Rate};
 use rprof_perfdata::EmbeddedFile;
 use rprof_records::ProcessEvent;
 
-use super::FileEmbedder;
+use super::file_embedder::FileEmbedder;
 use super::notices::Notice;
 use super::seen::SeenMappings;
 use super::selection::Embedding;

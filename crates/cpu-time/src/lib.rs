@@ -1,0 +1,156 @@
+//! CPU time of a recording: what was used, beside what samples stand for.
+//!
+//! A recorder measures it and notes it in its file ([`CpuTime::notes`]); a reader takes it from there
+//! ([`CpuTime::from_notes`]), and a verdict compares the two.
+//!
+//! ```
+//! use rprof_cpu_time::CpuTime;
+//! use std::time::Duration;
+//!
+//! let time = CpuTime {
+//!     used: Duration::from_millis(1300),
+//!     sampled: Some(Duration::from_millis(65)),
+//!     period: Duration::from_millis(1),
+//!     wall: Some(Duration::from_millis(1500)),
+//!     tasks: 2000,
+//! };
+//! assert_eq!(time.sampled_share(), Some(0.05));
+//! assert!(time.lacks_short_tasks());
+//! assert_eq!(CpuTime::from_notes(&time.notes()), Some(time));
+//! ```
+
+use std::time::Duration;
+
+/// Prefix of the keys of notes.
+const PREFIX: &str = "cpu.";
+
+/// CPU time of what was recorded: what was used, beside what samples stand for. Both are of the whole recording,
+/// whatever samples are looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    /// CPU time used while samples were taken, as the kernel accounted for it.
+    pub used: Duration,
+    /// CPU time that samples stand for, those that were lost afterwards included; `None` where user or
+    /// kernel are left out, or several events are sampled.
+    pub sampled: Option<Duration>,
+    /// Time between two samples of a thread that runs.
+    pub period: Duration,
+    /// Wall time for which samples were taken; `None` where whole CPUs were watched, which do not wait, or where
+    /// something could run unseen meanwhile.
+    pub wall: Option<Duration>,
+    /// Threads and processes that were started meanwhile.
+    pub tasks: u64,
+}
+
+impl CpuTime {
+    /// Returns the share of the CPU time used that samples stand for, from 0 to 1.
+    pub fn sampled_share(&self) -> Option<f64> {
+        let share = self.sampled?.as_secs_f64() / self.used.as_secs_f64();
+        share.is_finite().then_some(share.min(1.0))
+    }
+
+    /// Returns the share of the wall time for which nothing ran, from 0 to 1, or less than there was: what ran on
+    /// two CPUs at once is counted twice.
+    pub fn idle_share(&self) -> Option<f64> {
+        let busy = self.used.as_secs_f64() / self.wall?.as_secs_f64();
+        busy.is_finite().then_some((1.0 - busy).max(0.0))
+    }
+
+    /// Returns the sum with that of another recording, as if one had followed the other.
+    #[must_use]
+    pub fn plus(&self, other: &CpuTime) -> CpuTime {
+        let sum = |mine: Option<Duration>, other: Option<Duration>| {
+            (mine.zip(other)).map(|(mine, other)| mine.saturating_add(other))
+        };
+        CpuTime {
+            used: self.used.saturating_add(other.used),
+            sampled: sum(self.sampled, other.sampled),
+            period: self.period.max(other.period),
+            wall: sum(self.wall, other.wall),
+            tasks: self.tasks.saturating_add(other.tasks),
+        }
+    }
+
+    /// Returns true if the missing samples may be those of short threads: each begins a period of its own, of
+    /// which the last is cut off.
+    pub fn lacks_short_tasks(&self) -> bool {
+        let missing = self.used.saturating_sub(self.sampled.unwrap_or(self.used));
+        let cut = self.period.as_secs_f64() * (self.tasks as f64 + 1.0);
+        2.0 * cut >= missing.as_secs_f64()
+    }
+
+    /// Returns keys and values for the private section of a recording's file.
+    pub fn notes(&self) -> Vec<(String, String)> {
+        let note = |key: &str, value: u128| (format!("{PREFIX}{key}"), value.to_string());
+        let mut notes = vec![
+            note("used.ns", self.used.as_nanos()),
+            note("period.ns", self.period.as_nanos()),
+            note("tasks", self.tasks.into()),
+        ];
+        notes.extend((self.wall).map(|wall| note("wall.ns", wall.as_nanos())));
+        notes.extend((self.sampled).map(|sampled| note("sampled.ns", sampled.as_nanos())));
+        notes
+    }
+
+    /// Returns the CPU time that the notes of a recording tell of; `None` if they do not, or make no sense.
+    pub fn from_notes(notes: &[(String, String)]) -> Option<CpuTime> {
+        let number = |name: &str| {
+            let mut notes = notes.iter();
+            let (_, value) = notes.find(|(key, _)| key.strip_prefix(PREFIX) == Some(name))?;
+            value.parse::<u64>().ok()
+        };
+        let time = |name| number(name).map(Duration::from_nanos);
+        Some(CpuTime {
+            used: time("used.ns")?,
+            sampled: time("sampled.ns"),
+            period: time("period.ns")?,
+            wall: time("wall.ns"),
+            tasks: number("tasks")?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_told_is_not_known() {
+        let notes = |text: &str| -> Vec<(String, String)> {
+            let pairs = text.split(' ').filter_map(|pair| pair.split_once('='));
+            pairs.map(|(k, v)| (k.into(), v.into())).collect()
+        };
+        let all = "samples=3 cpu.used.ns=100 cpu.period.ns=10 cpu.tasks=2";
+        let known = CpuTime {
+            used: Duration::from_nanos(100),
+            period: Duration::from_nanos(10),
+            tasks: 2,
+            ..CpuTime::default()
+        };
+        assert_eq!(CpuTime::from_notes(&notes(all)), Some(known));
+        assert_eq!(
+            CpuTime::from_notes(&notes("samples=3 cpu.used.ns=100")),
+            None
+        );
+        let negative = all.replace("100", "-1");
+        assert_eq!(CpuTime::from_notes(&notes(&negative)), None);
+        assert_eq!(CpuTime::from_notes(&known.notes()), Some(known));
+    }
+
+    #[test]
+    fn shares_of_nothing_are_unknown_and_none_is_beyond_all() {
+        assert_eq!(CpuTime::default().sampled_share(), None);
+        let second = Some(Duration::from_secs(1));
+        let time = CpuTime {
+            used: Duration::from_millis(900),
+            sampled: second,
+            wall: second,
+            ..CpuTime::default()
+        };
+        assert_eq!(time.sampled_share(), Some(1.0));
+        assert!((time.idle_share().unwrap() - 0.1).abs() < 1e-9);
+
+        assert_eq!(time.plus(&CpuTime::default()).wall, None);
+        assert_eq!(time.plus(&time).used, Duration::from_millis(1800));
+    }
+}

@@ -1,0 +1,66 @@
+//! [`FileEmbedder`]: which event concerns which kind of file.
+
+use rprof_perfdata::EmbeddedFile;
+use rprof_records::{Mapped, ProcessEvent};
+
+use super::images::HeldImages;
+use super::mapped_event::MappedEvent;
+use super::notices::{Notice, Notices};
+use super::runtimes::Runtimes;
+use super::selection::Embedding;
+
+/// Holds files open while they are there, and embeds in the recording those that will not be found.
+#[derive(Debug)]
+pub(super) struct FileEmbedder {
+    runtimes: Runtimes,
+    images: HeldImages,
+    notices: Notices,
+}
+
+impl FileEmbedder {
+    pub(super) fn new(embedding: Embedding) -> FileEmbedder {
+        FileEmbedder {
+            runtimes: Runtimes::default(),
+            images: HeldImages::new(embedding),
+            notices: Notices::default(),
+        }
+    }
+
+    /// Takes hold of the files that an event speaks of.
+    pub(super) fn handle(&mut self, event: &ProcessEvent<'_>, time: u64) {
+        match event {
+            ProcessEvent::Mapped(m) if m.pid > 0 && m.executable && !m.kernel => {
+                self.handle_mapped(m, time);
+            }
+            ProcessEvent::Executed { pid, .. } => {
+                self.runtimes.handle_exec(*pid, &mut self.notices);
+            }
+            _ => {}
+        }
+    }
+
+    fn handle_mapped(&mut self, map: &Mapped<'_>, time: u64) {
+        let (runtimes, notices) = (&mut self.runtimes, &mut self.notices);
+        if !runtimes.handle_mapped(map, time, notices) {
+            self.images.handle_mapped(&MappedEvent::new(map), notices);
+        }
+    }
+
+    /// Looks again for files that were not there before.
+    pub(super) fn round(&mut self) {
+        self.runtimes.round(&mut self.notices);
+    }
+
+    /// Reads the files that are to be embedded in the recording's file that ends now.
+    pub(super) fn files(&mut self) -> Vec<EmbeddedFile<'static>> {
+        let mut files = self.runtimes.files(&mut self.notices);
+        let mut hand = |file| files.push(file);
+        self.images.files(&mut self.notices, &mut hand);
+        files
+    }
+
+    /// Returns what was embedded, or could not be.
+    pub(super) fn into_notices(self) -> Vec<Notice> {
+        self.notices.into_vec()
+    }
+}
