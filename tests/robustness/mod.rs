@@ -3,6 +3,7 @@
 mod corpus;
 mod corpus_counts;
 mod expanding;
+mod faults;
 mod hostile_names;
 mod mutated;
 mod neighbour;

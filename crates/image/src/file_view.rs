@@ -25,7 +25,7 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct FileView {
     root: OwnedFd,
-    /// `/proc/PID`.
+    /// `/proc/PID`, or the folder of a thread that lives.
     process: Option<OwnedFd>,
     /// True if the files below the root stay what they are when the process ends.
     outlives_process: bool,
@@ -51,6 +51,7 @@ impl FileView {
     /// `ENOENT` or `ESRCH` if there is none of that number; `EACCES` if this user may not see its root.
     pub fn of_process(pid: u32) -> io::Result<Self> {
         let proc = Procfs::default();
+        let pid = proc.id_with_memory(pid);
         let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let process = rustix::fs::open(proc.folder(pid), folder, Mode::empty())?;
         let root = rustix::fs::openat(&process, "root", folder, Mode::empty())?;

@@ -23,6 +23,10 @@ pub struct MappedFile<'a> {
     pub identity: FileIdentity,
 }
 
+fn is_too_many(error: &OpenError) -> bool {
+    *error == OpenError::TooManyFiles
+}
+
 /// File that was found, and how surely it is the one that was mapped.
 struct Candidate {
     file: LocatedFile,
@@ -34,24 +38,38 @@ struct Candidate {
 impl MappedFile<'_> {
     /// Opens the file, to learn from it how code is unwound: with this program's own rights, as nothing of
     /// it gets into a recording.
-    #[must_use]
-    pub fn open(&self) -> Option<RegularFile> {
-        let view = u32::try_from(self.pid).ok();
-        let view = view.and_then(|pid| FileView::of_process(pid).ok());
-        let found = view.iter().flat_map(|view| self.candidates(view));
-        let mut found = found.filter_map(|candidate| {
-            let file = candidate.file.open().ok()?;
-            (candidate.is_mapped || self.identity.may_be(&file)).then_some(file)
-        });
-        found.next().or_else(|| self.open_here())
+    ///
+    /// # Errors
+    /// [`OpenError::TooManyFiles`] if that stood in the way anywhere, and else the reason for which it was not found
+    /// at its path.
+    pub fn open(&self) -> Result<RegularFile, OpenError> {
+        let view = u32::try_from(self.pid).ok().map(FileView::of_process);
+        let mut has_too_many = matches!(&view, Some(Err(error)) if is_too_many(&error.into()));
+        if let Some(Ok(view)) = &view {
+            for candidate in self.candidates(view) {
+                match candidate.file.open() {
+                    Ok(file) if candidate.is_mapped || self.identity.may_be(&file) => {
+                        return Ok(file);
+                    }
+                    opened => has_too_many |= opened.is_err_and(|error| is_too_many(&error)),
+                }
+            }
+        }
+        self.open_here().map_err(|error| match has_too_many {
+            true => OpenError::TooManyFiles,
+            false => error,
+        })
     }
 
     /// Opens the file at its path as it is here, for a process that has ended.
-    fn open_here(&self) -> Option<RegularFile> {
+    fn open_here(&self) -> Result<RegularFile, OpenError> {
         // A name that does not begin at the root leads to nowhere in particular.
-        let path = self.absolute_path()?;
-        let file = RegularFile::open(path).ok()?;
-        self.identity.may_be(&file).then_some(file)
+        let path = self.absolute_path().ok_or(OpenError::NoSuchFile)?;
+        let file = RegularFile::open(path)?;
+        match self.identity.may_be(&file) {
+            true => Ok(file),
+            false => Err(OpenError::NoSuchFile),
+        }
     }
 
     /// Opens the file as its process may, to copy it into a recording: found by the mapping itself, or the file with
@@ -142,14 +160,14 @@ mod tests {
             pid: i32::MAX,
             ..file(path, identity)
         };
-        assert!(here(FileIdentity::Unknown).open().is_some());
-        assert!(here(right).open().is_some());
-        assert!(here(other).open().is_none());
+        assert!(here(FileIdentity::Unknown).open().is_ok());
+        assert!(here(right).open().is_ok());
+        assert!(here(other).open().is_err());
         let relative = MappedFile {
             path: Some(b"Cargo.toml"),
             ..here(FileIdentity::Unknown)
         };
-        assert!(relative.open().is_none());
+        assert!(relative.open().is_err());
     }
 
     /// A name is what its process made it to be, and an inode number can be had by trying.
@@ -170,7 +188,7 @@ mod tests {
         assert_eq!(copy(right), None);
         assert_eq!(copy(elsewhere), Some(OpenError::NoSuchFile));
         assert_eq!(copy(FileIdentity::Unknown), Some(OpenError::NoSuchFile));
-        assert!(file(path, elsewhere).open().is_some(), "to unwind by");
+        assert!(file(path, elsewhere).open().is_ok(), "to unwind by");
     }
 
     #[test]

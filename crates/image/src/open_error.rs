@@ -24,7 +24,10 @@ pub enum OpenError {
     /// The file is longer than is read of a file whose owner is neither root nor this program's user.
     #[error("too long for a file of another user")]
     TooLong,
-    /// Opening or mapping failed for another cause (I/O error, too many open files).
+    /// This process, or the system, has as many open files as it may.
+    #[error("too many open files (`ulimit -n`)")]
+    TooManyFiles,
+    /// Opening or mapping failed for another cause, such as an I/O error.
     #[error("could not be read")]
     Failed,
 }
@@ -39,6 +42,7 @@ impl From<&Error> for OpenError {
             ErrorKind::PermissionDenied => Self::PermissionDenied,
             // ESRCH: the process whose file it is has ended.
             _ => match error.raw_os_error() {
+                Some(libc::EMFILE | libc::ENFILE) => Self::TooManyFiles,
                 Some(libc::ELOOP | libc::ESRCH) => Self::NoSuchFile,
                 _ => Self::Failed,
             },

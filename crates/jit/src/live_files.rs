@@ -153,6 +153,12 @@ impl AwaitedFile {
         self.file.as_ref().is_some_and(MapFile::is_mostly_holes)
     }
 
+    /// Returns the file, if it is there.
+    #[must_use]
+    pub fn file(&self) -> Option<&MapFile> {
+        self.file.as_ref()
+    }
+
     /// Reads what the file holds by now. `None` if it is not there, or empty.
     ///
     /// # Errors

@@ -107,7 +107,8 @@ fn is_no_such_process(error: &io::Error) -> bool {
 
 /// Returns true if a process has the same root in the same mount namespace as this program.
 pub(crate) fn has_our_root(pid: i32) -> bool {
-    u32::try_from(pid).is_ok_and(|pid| Procfs::default().has_our_root(pid))
+    let proc = Procfs::default();
+    u32::try_from(pid).is_ok_and(|pid| proc.has_our_root(proc.id_with_memory(pid)))
 }
 
 /// Returns when a process was started, to a second.

@@ -46,7 +46,11 @@ impl Destination {
             path: path.to_owned(),
             source,
         };
-        if let Some(number) = named_descriptor::number(path) {
+        let number = match choice {
+            Choice::Typed => named_descriptor(path),
+            Choice::Default => named_descriptor::number(path),
+        };
+        if let Some(number) = number {
             return Ok(Destination::Stream {
                 file: named_descriptor::open(number).map_err(create)?,
                 path: path.to_owned(),
@@ -213,7 +217,6 @@ mod tests {
         for (name, to) in [
             ("null", "/dev/null"),
             ("null-2", "null"),
-            ("out", "/dev/stdout"),
             ("exe", "/proc/self/exe"),
             ("missing", "/proc/nothing"),
         ] {
@@ -223,6 +226,16 @@ mod tests {
                 "{got:?}"
             );
         }
+        let out = folder.path().join("out");
+        symlink("/dev/stdout", &out).unwrap();
+        let typed = of(&out, Choice::Typed);
+        assert!(matches!(typed, Ok(Destination::Stream { .. })), "{typed:?}");
+        // Nobody typed it: the folder may be anybody's.
+        let default = of(&out, Choice::Default);
+        assert!(
+            matches!(default, Err(OutputError::LinkIntoSystem { .. })),
+            "{default:?}"
+        );
         let stdin = of(Path::new("/dev/stdin"), Choice::Typed);
         assert!(stdin.is_err(), "{stdin:?}");
     }

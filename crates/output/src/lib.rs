@@ -7,6 +7,7 @@
 //! |---|---|
 //! | nothing, a regular file | a new file takes its place; the old one is never written into |
 //! | a link to a regular file, or to nothing | the link is replaced, what it leads to stays as it is |
+//! | a link to `/proc/self/fd/N`, directly or through other links | the descriptor is written to, if the user typed the name |
 //! | a link to anything else, or into `/proc`, `/sys` or `/dev` | refused |
 //! | a FIFO that has a reader | written to, if the user typed the name |
 //! | `/dev/null`, `/dev/zero`, `/dev/full`, `/dev/tty` | written to, if the user typed the name |
@@ -18,6 +19,8 @@
 //! | [`destination`] | [`Destination`]: the table above |
 //! | [`pending`] | [`PendingFile`]: results, which appear under their name once they are whole |
 //! | [`recording_file`] | [`RecordingFile`]: recordings, which grow under their name, and keep the one before |
+//! | [`own_file`] | [`OwnFile`]: a file that this process made, whatever stands under its name by now |
+//! | [`unnamed_file`] | [`UnnamedFile`]: temporary files that no name leads to |
 //! | [`temporary`] | [`private_folder`]: temporary files that nobody else reaches |
 //!
 //! Nothing here is about what is written.
@@ -27,13 +30,18 @@ mod error;
 mod kind;
 mod link;
 mod named_descriptor;
+pub mod own_file;
 pub mod pending;
 pub mod recording_file;
 pub mod temporary;
+pub mod unnamed_file;
 
 pub use destination::{Choice, Destination};
 pub use error::OutputError;
 pub use kind::Kind;
+pub use named_descriptor::named_descriptor;
+pub use own_file::{OwnFile, Whereabouts};
 pub use pending::PendingFile;
 pub use recording_file::RecordingFile;
 pub use temporary::private_folder;
+pub use unnamed_file::UnnamedFile;

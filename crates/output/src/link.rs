@@ -9,7 +9,7 @@ use crate::error::OutputError;
 use crate::kind::Kind;
 
 /// Most links in a row, as in the kernel.
-const MOST_LINKS: usize = 40;
+pub(crate) const MOST_LINKS: usize = 40;
 
 /// Checks that a link may be replaced: it leads, by whatever links, to a regular file or to nothing, and
 /// at no step into a file system of the kernel. `/dev/stdout` is such a link, and whoever replaces it

@@ -8,8 +8,28 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Returns the number of the descriptor that a path names. Paths are compared as they are written: a
-/// link elsewhere that leads here names a file.
+use crate::link::MOST_LINKS;
+
+/// Returns the number of the descriptor of this process that a path names: `/dev/stdout`, `/dev/fd/N`,
+/// `/proc/self/fd/N`, or a link that leads to one of them.
+#[must_use]
+pub fn named_descriptor(path: &Path) -> Option<u32> {
+    let mut at = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        // Further links are the descriptor itself.
+        match number(&at) {
+            // `/dev/stdin` is meant for no output.
+            Some(0) if at != path => return None,
+            Some(number) => return Some(number),
+            None => {}
+        }
+        let target = fs::read_link(&at).ok()?;
+        at = at.parent()?.join(target);
+    }
+    None
+}
+
+/// Returns the number of the descriptor that a path names as it is written.
 pub(crate) fn number(path: &Path) -> Option<u32> {
     match path.to_str()? {
         "/dev/stdout" => Some(1),
@@ -74,6 +94,26 @@ mod tests {
             "/dev/fd/99999999999",
         ] {
             assert_eq!(of(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn links_are_followed_to_the_descriptor() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = |name: &str, to: &str| {
+            let path = folder.path().join(name);
+            std::os::unix::fs::symlink(to, &path).unwrap();
+            named_descriptor(&path)
+        };
+        assert_eq!(link("out", "/proc/self/fd/1"), Some(1));
+        assert_eq!(link("far", "out"), Some(1));
+        assert_eq!(link("err", "/dev/stderr"), Some(2));
+        for (name, to) in [
+            ("file", "nothing"),
+            ("self", "self"),
+            ("exe", "/proc/self/exe"),
+        ] {
+            assert_eq!(link(name, to), None, "{name}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! [`RecordingFile`]: a recording, which grows under its name and keeps the one before.
 
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -8,16 +9,45 @@ use rustix::fs::OFlags;
 
 use crate::destination::{Choice, Destination};
 use crate::error::OutputError;
+use crate::own_file::{OwnFile, Whereabouts};
+
+/// Largest number of free names that are tried for a file that makes room.
+const MOST_NAMES: u32 = 1000;
 
 /// A new file for a recording.
+///
+/// ```text
+///   create    perf.data.old -> perf.data.old.0, perf.data -> perf.data.old, perf.data made
+///   settle    perf.data.old.0 removed
+///   discard   perf.data removed, and both others put back
+/// ```
 #[derive(Debug)]
 pub struct RecordingFile {
     /// Open for writing.
     pub file: File,
     /// Path of the file.
     pub path: PathBuf,
-    /// New name of the recording that was there before.
-    old: Option<PathBuf>,
+    /// Identity of the file; nothing for `/dev/null`.
+    own: Option<OwnFile>,
+    /// The recording that was there before.
+    old: Option<Displaced>,
+    /// What stood under the name that the recording before got.
+    older: Option<Displaced>,
+}
+
+/// A file that has made room.
+#[derive(Debug)]
+struct Displaced {
+    own: OwnFile,
+    from: PathBuf,
+    to: PathBuf,
+}
+
+impl Displaced {
+    /// Puts the file back, if its name is free.
+    fn put_back(&self) {
+        self.own.rename(&self.to, &self.from).ok();
+    }
 }
 
 impl RecordingFile {
@@ -27,60 +57,167 @@ impl RecordingFile {
     /// user who called it.
     ///
     /// # Errors
-    /// [`OutputError`]: nothing was changed, unless the rename had been done.
+    /// [`OutputError`]: nothing was changed.
     pub fn create(path: &Path) -> Result<RecordingFile, OutputError> {
-        let create = |source| OutputError::Create {
-            path: path.to_owned(),
-            source,
-        };
-        if path == Path::new("/dev/null") {
-            let file = File::options().write(true).open(path).map_err(create)?;
+        if path == Path::new("/dev/null")
+            && let Destination::Stream { file, path } = Destination::of(path, Choice::Typed)?
+        {
             return Ok(RecordingFile {
                 file,
-                path: path.to_owned(),
+                path,
+                own: None,
                 old: None,
+                older: None,
             });
         }
         if let Destination::Stream { .. } = Destination::of(path, Choice::Default)? {
             // A path that names a descriptor has no name to take.
-            return Err(create(std::io::ErrorKind::InvalidInput.into()));
+            return Err(OutputError::Create {
+                path: path.to_owned(),
+                source: io::ErrorKind::InvalidInput.into(),
+            });
         }
-        let mut old = None;
+        let (mut old, mut older) = (None, None);
         if fs::symlink_metadata(path).is_ok() {
-            let mut to = path.as_os_str().to_owned();
-            to.push(".old");
-            let to = PathBuf::from(to);
-            if let Err(source) = fs::rename(path, &to) {
-                return Err(OutputError::Rename {
-                    path: path.to_owned(),
-                    to,
-                    source,
-                });
+            let to = with_suffix(path, "old");
+            if fs::symlink_metadata(&to).is_ok_and(|meta| !meta.is_dir()) {
+                older = Some(make_room(&to)?);
             }
-            old = Some(to);
+            match displace(path, to) {
+                Ok(displaced) => old = Some(displaced),
+                Err(error) => {
+                    older.iter().for_each(Displaced::put_back);
+                    return Err(error);
+                }
+            }
         }
+        match RecordingFile::create_free(path) {
+            Ok(made) => Ok(RecordingFile { old, older, ..made }),
+            Err(error) => {
+                old.iter().chain(&older).for_each(Displaced::put_back);
+                Err(error)
+            }
+        }
+    }
+
+    /// Creates the file as [`create`](Self::create) does, where nothing stands.
+    ///
+    /// # Errors
+    /// [`OutputError::Create`], also if something does.
+    pub fn create_free(path: &Path) -> Result<RecordingFile, OutputError> {
+        let create = |source| OutputError::Create {
+            path: path.to_owned(),
+            source,
+        };
         let file = (File::options().write(true).create_new(true))
             .mode(0o600)
             .custom_flags((OFlags::NOFOLLOW | OFlags::CLOEXEC).bits() as i32)
             .open(path)
             .map_err(create)?;
         hand_to_sudo_user(&file);
+        let own = OwnFile::of(&file).map_err(create)?;
         Ok(RecordingFile {
             file,
             path: path.to_owned(),
-            old,
+            own: Some(own),
+            old: None,
+            older: None,
         })
     }
 
-    /// Takes the file away again, and puts back the one that stood there: for a
-    /// recording that never began. What cannot be undone stays.
+    /// Returns a handle of the same file, for another thread. It cannot take the file away again.
+    ///
+    /// # Errors
+    /// The error of dup(2).
+    pub fn share(&self) -> io::Result<RecordingFile> {
+        Ok(RecordingFile {
+            file: self.file.try_clone()?,
+            path: self.path.clone(),
+            own: self.own,
+            old: None,
+            older: None,
+        })
+    }
+
+    /// Returns the identity of the file; nothing for `/dev/null`.
+    #[must_use]
+    pub fn own(&self) -> Option<OwnFile> {
+        self.own
+    }
+
+    /// Finds out which name the file has by now.
+    #[must_use]
+    pub fn whereabouts(&self) -> Whereabouts {
+        Whereabouts::of(&self.file, &self.path)
+    }
+
+    /// Ends what [`discard`](Self::discard) could undo: the recording has begun, and keeps the one before it and
+    /// no other.
+    pub fn settle(mut self) {
+        if let Some(older) = self.older.take() {
+            // One that somebody took away is not missed.
+            older.own.remove(&older.to).ok();
+        }
+    }
+
+    /// Takes the file away again, and puts back what made room: for a recording that never began. What cannot be
+    /// undone stays, and so does what others put there.
     pub fn discard(self) {
-        if self.path == Path::new("/dev/null") || fs::remove_file(&self.path).is_err() {
-            return;
+        if let Some(own) = self.own {
+            own.remove(&self.path).ok();
         }
-        if let Some(old) = &self.old {
-            fs::rename(old, &self.path).ok();
+        self.old
+            .iter()
+            .chain(&self.older)
+            .for_each(Displaced::put_back);
+    }
+}
+
+/// Appends a suffix to a path, behind a dot.
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(suffix);
+    name.into()
+}
+
+/// Moves a file to a free name beside it.
+fn make_room(path: &Path) -> Result<Displaced, OutputError> {
+    let mut last = None;
+    for number in 0..MOST_NAMES {
+        match displace(path, with_suffix(path, &number.to_string())) {
+            Err(OutputError::Rename { source, .. })
+                if source.kind() == io::ErrorKind::AlreadyExists =>
+            {
+                last = Some(source);
+            }
+            done => return done,
         }
+    }
+    Err(OutputError::Rename {
+        path: path.to_owned(),
+        to: with_suffix(path, "0"),
+        source: last.unwrap_or_else(|| io::ErrorKind::AlreadyExists.into()),
+    })
+}
+
+/// Renames a file or link, which stands where another is to be made.
+fn displace(path: &Path, to: PathBuf) -> Result<Displaced, OutputError> {
+    let renamed = OwnFile::at(path).and_then(|own| match own.rename(path, &to)? {
+        true => Ok(own),
+        false => Err(io::ErrorKind::NotFound.into()),
+    });
+    match renamed {
+        Ok(own) => Ok(Displaced {
+            own,
+            from: path.to_owned(),
+            to,
+        }),
+        Err(source) => Err(OutputError::Rename {
+            path: path.to_owned(),
+            to,
+            source,
+        }),
     }
 }
 
@@ -125,12 +262,55 @@ mod tests {
     }
 
     #[test]
+    fn a_recording_that_never_began_leaves_both_before_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, old) = (
+            dir.path().join("perf.data"),
+            dir.path().join("perf.data.old"),
+        );
+        let names = || fs::read_dir(dir.path()).unwrap().count();
+        fs::write(&path, "new").unwrap();
+        fs::write(&old, "old").unwrap();
+        RecordingFile::create(&path).unwrap().discard();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::read(&old).unwrap(), b"old");
+        assert_eq!(names(), 2);
+        // One that began keeps the one before.
+        RecordingFile::create(&path).unwrap().settle();
+        assert_eq!(fs::read(&old).unwrap(), b"new");
+        assert_eq!(names(), 2);
+        // A folder in the way is told before anything is moved.
+        fs::remove_file(&old).unwrap();
+        fs::create_dir(&old).unwrap();
+        fs::write(&path, "third").unwrap();
+        let refused = RecordingFile::create(&path).unwrap_err();
+        assert!(matches!(refused, OutputError::Rename { .. }), "{refused}");
+        assert_eq!(fs::read(&path).unwrap(), b"third");
+    }
+
+    #[test]
+    fn what_others_put_there_meanwhile_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("perf.data");
+        fs::write(&path, "mine").unwrap();
+        let made = RecordingFile::create(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "another's").unwrap();
+        assert_eq!(made.whereabouts(), Whereabouts::Deleted);
+        made.discard();
+        assert_eq!(fs::read(&path).unwrap(), b"another's");
+        assert_eq!(fs::read(dir.path().join("perf.data.old")).unwrap(), b"mine");
+        let taken = RecordingFile::create_free(&path).unwrap_err();
+        assert!(matches!(taken, OutputError::Create { .. }), "{taken}");
+    }
+
+    #[test]
     fn a_links_target_is_not_written_to() {
         let dir = tempfile::tempdir().unwrap();
         let (target, link) = (dir.path().join("precious"), dir.path().join("perf.data"));
         fs::write(&target, "precious").unwrap();
         std::os::unix::fs::symlink(&target, &link).unwrap();
-        RecordingFile::create(&link).unwrap();
+        RecordingFile::create(&link).unwrap().settle();
         assert_eq!(fs::read(&target).unwrap(), b"precious");
         assert!(!fs::symlink_metadata(&link).unwrap().is_symlink());
     }

@@ -40,7 +40,7 @@ pub mod tracing_data;
 mod unwind;
 
 pub use limits::{Limit, ReachedLimits};
-pub use options::{Output, RecordError, RecordOptions};
+pub use options::{Output, RecordError, RecordOptions, Remains};
 pub use output::{EmbeddedName, Embedding, NotEmbedded, Notice, RotationPolicy, WriterFactory};
 pub use pipeline::merge::Merge;
 pub use progress::{Progress, WriterState};

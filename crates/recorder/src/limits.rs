@@ -14,6 +14,8 @@ pub enum Limit {
     LongUnwindInfo,
     /// An image that is nearly all holes, which take no room on its disk and all the more here.
     SparseImage,
+    /// Images that were not opened, as there were too many open files.
+    OpenFiles,
     /// Unwind tables that were dropped to make room for others, and are made again when needed.
     UnwindTables,
     /// Stacks that took too long, or had to wait for an image that did.
@@ -38,6 +40,7 @@ impl Limit {
             Limit::Images => "images",
             Limit::LongUnwindInfo => "long_unwind_info",
             Limit::SparseImage => "sparse_image",
+            Limit::OpenFiles => "open_files",
             Limit::UnwindTables => "unwind_tables",
             Limit::SlowStacks => "slow_stacks",
             Limit::Jitdumps => "jitdumps",

@@ -22,13 +22,15 @@ pub enum RecordError {
     /// The output file could not be made.
     #[error(transparent)]
     Output(#[from] OutputError),
-    /// Writing failed. The records before are in the file and can be read.
-    #[error("cannot write {}: {source}; what was recorded before is in the file and can be read", path.display())]
+    /// Writing failed.
+    #[error("cannot write {}: {source}{}", path.display(), remains.clause())]
     Write {
         /// The file.
         path: PathBuf,
         /// Why.
         source: io::Error,
+        /// What there is of the recording.
+        remains: Remains,
     },
     /// The descriptions of tracepoints could not be read.
     #[error("cannot read what the tracepoints' payloads hold: {0}")]
@@ -41,12 +43,35 @@ pub enum RecordError {
     Thread(#[source] io::Error),
 }
 
+/// What there is of a recording that could not be written to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remains {
+    /// Nothing: it had not begun, and its file was taken away again.
+    Nothing,
+    /// A file that can be read, with the records before.
+    File,
+    /// Whatever the reader of the stream, or the writer of the caller's, made of the records before.
+    Handed,
+}
+
+impl Remains {
+    fn clause(self) -> &'static str {
+        match self {
+            Remains::Nothing => "; nothing was recorded",
+            Remains::File => "; what was recorded before is in the file and can be read",
+            Remains::Handed => "",
+        }
+    }
+}
+
 /// Destination of a recording.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Output {
     /// A file of this name; one that exists makes room.
     File(PathBuf),
+    /// An open file that has no name; the caller reads it by a handle of its own.
+    Unnamed(File),
     /// A stream in pipe mode. Nothing else must be written to it.
     Stream(File),
     /// A writer of the caller's: see [`Output::writer`].

@@ -17,7 +17,7 @@ use rprof_records::{AttrFlags, Endian, SampleLayout};
 use rprof_sampler::{ControlError, Degradation, EventCount, Role, Session, SessionBuilder};
 
 use crate::cpu_time;
-use crate::options::{Output, RecordError, RecordOptions};
+use crate::options::{Output, RecordError, RecordOptions, Remains};
 use crate::output::{OutputConfig, RotatingOutput, Sink};
 use crate::pipeline::deferred::DeferralQueue;
 use crate::pipeline::layouts::Layouts;
@@ -44,6 +44,8 @@ pub struct Recording {
     writer: Option<JoinHandle<Written>>,
     live: Arc<LiveCounts>,
     path: PathBuf,
+    /// What there is if writing fails from now on.
+    remains: Remains,
     started: Instant,
     /// When samples began to be taken.
     enabled: Instant,
@@ -81,13 +83,15 @@ impl Recording {
         for step in existing.degradations() {
             session.add_degradation(step);
         }
-        let (output, other, path) = match options.output {
-            Output::File(path) => {
-                let output = RecordingFile::create(&path)?;
-                (Some(output), None, path)
-            }
-            stream @ Output::Stream(_) => (None, Some(stream), PathBuf::from("standard output")),
-            writer @ Output::Writer(_) => (None, Some(writer), PathBuf::from("the writer")),
+        let (is_named, other, path) = match options.output {
+            Output::File(path) => (true, None, path),
+            file @ Output::Unnamed(_) => (false, Some(file), PathBuf::from("the temporary file")),
+            stream @ Output::Stream(_) => (false, Some(stream), PathBuf::from("standard output")),
+            writer @ Output::Writer(_) => (false, Some(writer), PathBuf::from("the writer")),
+        };
+        let remains = match other {
+            None | Some(Output::Unnamed(_)) => Remains::File,
+            Some(_) => Remains::Handed,
         };
         let unwinding = match options.unwind {
             true => Unwinding::new(
@@ -126,10 +130,7 @@ impl Recording {
         if unwinding.is_some() {
             features.insert_rprof_notes(&[StackTally::announced()]);
         }
-        if let Err(source) = tracing_data::add(&mut features, session.events()) {
-            discard(output);
-            return Err(RecordError::TracingData(source));
-        }
+        tracing_data::add(&mut features, session.events()).map_err(RecordError::TracingData)?;
         let inherits =
             (session.events().iter()).any(|event| event.attr.flags.contains(AttrFlags::INHERIT));
         let command = session.child().map(|child| Pid(child.pid()));
@@ -144,16 +145,20 @@ impl Recording {
                 .map(|step| ("degraded".to_owned(), step.to_string()))
                 .collect(),
             layouts: Arc::clone(&layouts),
-            path: output.as_ref().map(|output| output.path.clone()),
-            rotation: options.rotation.filter(|_| output.is_some()),
+            rotation: options.rotation.filter(|_| is_named),
             command: command.filter(|_| inherits),
             max_bytes: options.max_bytes,
             embedding: options.embedding,
         };
+        // As late as can be: who kills this program before the head is written finds the old file.
+        let output = match is_named {
+            true => Some(RecordingFile::create(&path)?),
+            false => None,
+        };
+        let file = |file| Sink::file(file, config.events.clone(), &config.features, config.write);
         let sink = match (&output, other) {
-            (Some(output), _) => output.file.try_clone().and_then(|file| {
-                Sink::file(file, config.events.clone(), &config.features, config.write)
-            }),
+            (Some(output), _) => output.file.try_clone().and_then(file),
+            (None, Some(Output::Unnamed(unnamed))) => file(unnamed),
             (None, Some(Output::Stream(stream))) => Sink::stream(
                 stream,
                 config.events.clone(),
@@ -165,11 +170,12 @@ impl Recording {
             }
             (None, _) => Err(io::Error::other("nowhere to write to")),
         };
-        let sink = match sink {
-            Ok(sink) => sink,
+        let shared = output.as_ref().map(RecordingFile::share).transpose();
+        let (sink, shared) = match sink.and_then(|sink| Ok((sink, shared?))) {
+            Ok(both) => both,
             Err(source) => {
                 discard(output);
-                return Err(write_error(&path)(source));
+                return Err(write_error(&path, Remains::Nothing)(source));
             }
         };
         let (samples, sideband) = (layouts.samples.clone(), layouts.sideband.clone());
@@ -181,7 +187,7 @@ impl Recording {
             fast_drain: session.fast_drain().clone(),
             merge,
             filter: session.inherited_event_filter(),
-            output: RotatingOutput::new(config, sink, Arc::clone(&live)),
+            output: RotatingOutput::new(config, shared, sink, Arc::clone(&live)),
             deferrals: DeferralQueue::new(Arc::clone(&layouts)),
             layouts,
             unwinding,
@@ -193,8 +199,14 @@ impl Recording {
             .spawn(move || {
                 rprof_sampler::prefer_this_thread();
                 writer.run()
-            })
-            .map_err(RecordError::Thread)?;
+            });
+        let writer = match writer {
+            Ok(writer) => writer,
+            Err(error) => {
+                discard(output);
+                return Err(RecordError::Thread(error));
+            }
+        };
         if options.unwind {
             // What is deep shows itself now.
             let now = rprof_sampler::monotonic_ns();
@@ -209,11 +221,15 @@ impl Recording {
             discard(output);
             return Err(e.into());
         }
+        if let Some(output) = output {
+            output.settle();
+        }
         Ok(Recording {
             session,
             writer: Some(writer),
             live,
             path,
+            remains,
             started,
             enabled: started,
         })
@@ -306,7 +322,7 @@ impl Recording {
         let mut written = writer.join().map_err(|_| {
             RecordError::Thread(io::Error::other("it panicked; please report this"))
         })?;
-        let write = write_error(&self.path);
+        let write = write_error(&self.path, self.remains);
         if let Some(source) = written.failure.take() {
             return Err(write(source));
         }
@@ -359,6 +375,7 @@ impl Recording {
         let finished = written.output.finish(&notes).map_err(&write)?;
         summary.file_bytes = finished.file_bytes;
         summary.files = finished.files;
+        summary.moved = finished.moved;
         summary.embedded = finished.embedded;
         summary.notices = finished.notices;
         summary.limits.extend(&finished.limits);
@@ -390,10 +407,11 @@ fn discard(output: Option<RecordingFile>) {
 }
 
 /// Makes errors of writing to this file.
-fn write_error(path: &Path) -> impl Fn(io::Error) -> RecordError {
+fn write_error(path: &Path, remains: Remains) -> impl Fn(io::Error) -> RecordError {
     let path = path.to_owned();
     move |source| RecordError::Write {
         path: path.clone(),
         source,
+        remains,
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rprof_output::Whereabouts;
 use rprof_sampler::Degradation;
 
 use crate::limits::ReachedLimits;
@@ -18,6 +19,9 @@ pub struct Summary {
     pub path: PathBuf,
     /// The files that are kept, oldest first, where there may be several.
     pub files: Vec<PathBuf>,
+    /// Files that do not have the name any more that they were made under: somebody renamed, deleted or replaced
+    /// them meanwhile.
+    pub moved: Vec<(PathBuf, Whereabouts)>,
     /// Length of the last file in bytes.
     pub file_bytes: u64,
     /// Events sampled, by the names in the file.

@@ -10,14 +10,13 @@ use rprof_export::rows::percent;
 use rprof_export::svg::SvgOptions;
 use rprof_export::table;
 use rprof_export::{ReportOptions, RowOptions};
-use rprof_output::private_folder;
 use rprof_profile::{Keys, Profile, TopFunctions, WeighBy};
 use rprof_sampler::Session;
 use rprof_symbols::Symbolizer;
 
 use crate::Outcome;
 use crate::cli::{Color, DUMP_BYTES, DemoArgs};
-use crate::flamegraph::draw_to;
+use crate::flamegraph::{draw_to, temporary};
 use crate::input::open;
 use crate::messages::say;
 use crate::output::{Output, write_to};
@@ -30,8 +29,7 @@ use crate::{remedies, terminal};
 
 pub(crate) fn run(args: &DemoArgs) -> Outcome {
     let output = Output::prepare(&args.output)?;
-    let folder = private_folder().context("cannot make a temporary folder; is TMPDIR writable?")?;
-    let file = folder.path().join("perf.data");
+    let unnamed = temporary()?;
     let program = std::env::current_exe().context("cannot find rprof's own program file")?;
     let command: Vec<OsString> = vec![
         program.into(),
@@ -45,7 +43,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
     let recorded = record(Job {
         builder,
         command,
-        to: Destination::file(&file),
+        to: Destination::unnamed(unnamed.handle()?),
         times: Times::default(),
         quiet: false,
         verbose: false,
@@ -61,7 +59,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
     print_summary(&summary, None);
     // The shares are those of functions, whatever the compiler inlined into them.
     let symbolizer = Symbolizer::builder().inlines(false).lines(false).build();
-    let profile = analyse(&open(&file)?, &symbolizer, &Options::default());
+    let profile = analyse(&open(&unnamed.path())?, &symbolizer, &Options::default());
     write_to(Path::new("-"), |out| {
         let options = ReportOptions {
             rows: RowOptions {

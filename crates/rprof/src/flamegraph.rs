@@ -9,10 +9,9 @@ use rprof_analysis::Options;
 use rprof_export::svg::{self, SvgOptions};
 use rprof_export::threads::ThreadMerging;
 use rprof_export::verdict::{Finding, findings};
-use rprof_output::private_folder;
+use rprof_output::{UnnamedFile, private_folder};
 use rprof_profile::{Keys, Profile};
-use rprof_recorder::Summary;
-use tempfile::TempDir;
+use rprof_recorder::{RecordError, Remains, Summary};
 
 use crate::Outcome;
 use crate::cli::FlamegraphArgs;
@@ -110,21 +109,28 @@ fn from_files(args: &FlamegraphArgs, paths: &[PathBuf]) -> Outcome {
 
 /// Records and draws. Returns the command's exit status, whatever it is.
 fn of_recording(args: &FlamegraphArgs, output: Output) -> Outcome {
-    let folder = private_folder().context("cannot make a temporary folder; is TMPDIR writable?")?;
+    let unnamed = temporary()?;
     let stacks = args.sampling.wants_stacks();
-    let path = folder.path().join("perf.data");
-    let to = Destination::file(&path);
+    let to = Destination::unnamed(unnamed.handle()?);
     let job = Job::new(&args.target, &args.sampling, stacks, &args.command, to);
     let recorded = job.and_then(record)?;
     let mut summary = match recorded.summary {
         Ok(summary) => summary,
+        // There is nothing to draw, and nothing to keep.
+        Err(error @ RecordError::Write { remains, .. }) if remains != Remains::File => {
+            return Err(error.into());
+        }
         Err(error) => {
-            keep(folder);
+            // What there was before is drawn.
+            if let Err(failure) = draw_recording(args, output, &unnamed.path(), None) {
+                failure.report();
+                keep(&unnamed);
+            }
             return Err(error.into());
         }
     };
     let status = recorded.status;
-    match draw_recording(args, output, &path, &mut summary) {
+    match draw_recording(args, output, &unnamed.path(), Some(&mut summary)) {
         Ok(()) => Ok(status),
         Err(failure) => {
             // A failure of the command matters more than that nothing could be drawn.
@@ -135,22 +141,32 @@ fn of_recording(args: &FlamegraphArgs, output: Output) -> Outcome {
                     Ok(status)
                 }
             };
-            keep(folder);
+            keep(&unnamed);
             status
         }
     }
 }
 
+/// Makes a file for a recording that is read at once: without a name, so that nothing is left of it however this
+/// process ends.
+pub(crate) fn temporary() -> Result<UnnamedFile, Failure> {
+    Ok(UnnamedFile::create().context("cannot make a temporary file; is TMPDIR writable?")?)
+}
+
 /// Keeps a recording that was made and could not be drawn, and says where it is.
-fn keep(folder: TempDir) {
-    if !folder.path().join("perf.data").exists() {
-        return;
+fn keep(unnamed: &UnnamedFile) {
+    let copy = || -> std::io::Result<PathBuf> {
+        let folder = private_folder()?;
+        std::fs::copy(unnamed.path(), folder.path().join("perf.data"))?;
+        Ok(folder.keep().join("perf.data"))
+    };
+    match copy() {
+        Ok(path) => say(format_args!(
+            "the recording is kept in {0}: `rprof flamegraph -i {0}` draws it",
+            path.display()
+        )),
+        Err(error) => say(format_args!("the recording cannot be kept: {error}")),
     }
-    let path = folder.keep().join("perf.data");
-    say(format_args!(
-        "the recording is kept in {0}: `rprof flamegraph -i {0}` draws it",
-        path.display()
-    ));
 }
 
 /// Draws what was just recorded, and prints what is missing in it.
@@ -158,7 +174,7 @@ fn draw_recording(
     args: &FlamegraphArgs,
     output: Output,
     path: &Path,
-    summary: &mut Summary,
+    summary: Option<&mut Summary>,
 ) -> Result<(), Failure> {
     let quiet = args.sampling.quiet;
     let data = open(path)?;
@@ -171,7 +187,7 @@ fn draw_recording(
     tell_if_empty(&mut profile, &options.filter);
     let profile = args.filter.cut_to_callers(profile, Callee::Kept);
     warn(&profile, quiet);
-    if !quiet {
+    if let (Some(summary), false) = (summary, quiet) {
         summary.path = "a temporary file".into();
         print_summary(summary, args.command.first().map(OsString::as_os_str));
         // The summary has told of the stacks, and of the CPU time.

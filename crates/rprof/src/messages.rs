@@ -1,17 +1,20 @@
 //! Messages on stderr, and failures with their exit status.
 
 use std::fmt::Display;
-use std::io;
+use std::io::{self, Write};
 
 use rprof_export::clean::{clean, shorten_words};
 
 /// Prints a line to stderr, under rprof's name.
-#[allow(clippy::print_stderr, reason = "this is where the binary prints")]
 ///
 /// Names in it, of files or functions, may hold anything: no control character of
 /// theirs reaches the terminal, and none is longer than a few lines.
+///
+/// A stderr that takes nothing, as its disk is full or its terminal is closed, stops nobody: a recording goes on, and
+/// its command is waited for. So no `eprintln!`, which panics then.
 pub(crate) fn say(message: impl Display) {
-    anstream::eprintln!("rprof: {}", shorten_words(&clean(&message.to_string())));
+    let line = format!("rprof: {}\n", shorten_words(&clean(&message.to_string())));
+    anstream::stderr().write_all(line.as_bytes()).ok();
 }
 
 /// A failed command.

@@ -13,6 +13,7 @@ use anyhow::Context;
 use rprof_events::{Event, EventError};
 use rprof_launch::Launcher;
 use rprof_output::Destination::{File, Stream};
+use rprof_output::{Choice, named_descriptor};
 use rprof_perf_event::Limits;
 use rprof_recorder::{
     Embedding, Output, RecordError, RecordOptions, Recording, RotationPolicy, Summary,
@@ -173,9 +174,18 @@ pub(crate) struct Destination {
 
 impl Destination {
     /// Writes one file of this name, uncompressed.
-    pub(crate) fn file(path: &Path) -> Destination {
+    fn file(path: &Path) -> Destination {
+        Destination::uncompressed(Output::File(path.to_owned()))
+    }
+
+    /// Writes to an open file without a name.
+    pub(crate) fn unnamed(file: std::fs::File) -> Destination {
+        Destination::uncompressed(Output::Unnamed(file))
+    }
+
+    fn uncompressed(output: Output) -> Destination {
         Destination {
-            output: Output::File(path.to_owned()),
+            output,
             is_stdout: false,
             compression: None,
             rotation: None,
@@ -210,17 +220,20 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
         },
         ..Destination::file(&args.output)
     };
-    if args.output != Path::new("-") && !is_stdout(&args.output) {
+    let choice = choice(&args.output);
+    let is_stdout = args.output == Path::new("-")
+        || (choice == Choice::Typed && named_descriptor(&args.output) == Some(1));
+    if !is_stdout {
         // The file itself is made when the events are open.
-        let there = rprof_output::Destination::of(&args.output, choice(&args.output));
+        let there = rprof_output::Destination::of(&args.output, choice);
         match there.map_err(cannot)? {
-            // A recording that goes nowhere is that of a file.
-            Stream { .. } if args.output == Path::new("/dev/null") => return Ok(to),
             Stream { .. } if rotation.is_some() => {
                 return Err(usage(
-                    "--switch-output makes several files; name them with -o FILE, not a stream",
+                    "--switch-output makes several files; name them with -o FILE, not a device or a stream",
                 ));
             }
+            // A recording that goes nowhere is that of a file.
+            Stream { .. } if args.output == Path::new("/dev/null") => return Ok(to),
             Stream { file, .. } => to.output = Output::Stream(file),
             File(_) => {}
         }
@@ -243,13 +256,6 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
     Ok(to)
 }
 
-/// Returns true for other names of standard output.
-fn is_stdout(path: &Path) -> bool {
-    ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"]
-        .iter()
-        .any(|name| path == Path::new(name))
-}
-
 /// Result of a recording.
 pub(crate) struct Recorded {
     /// Exit status for rprof: the command's own if there was one, otherwise 0.
@@ -261,8 +267,7 @@ pub(crate) struct Recorded {
 /// Records until the command or the target ends, a signal comes, or a limit of time or size is reached.
 /// Then waits for the command.
 pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
-    let signals =
-        Signals::listen(job.to.rotation.is_some()).context("cannot listen for signals")?;
+    let signals = Signals::listen().context("cannot listen for signals")?;
     let terminal = Terminal::remember();
     let is_stream = matches!(job.to.output, Output::Stream(_));
     let command_line = (std::env::args_os())

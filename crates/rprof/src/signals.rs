@@ -27,8 +27,9 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Installs the handlers; that of SIGUSR2 only `with_switch`.
-    pub(crate) fn listen(with_switch: bool) -> io::Result<Signals> {
+    /// Installs the handlers. That of SIGUSR2 is there for every recording: one that does not rotate is not
+    /// ended by who thinks it does.
+    pub(crate) fn listen() -> io::Result<Signals> {
         let (wake, waker) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         waker.set_nonblocking(true)?;
@@ -48,7 +49,7 @@ impl Signals {
             signal_hook::low_level::pipe::register(signal, waker.try_clone()?)?;
         }
         let switch = Arc::new(AtomicBool::new(false));
-        if with_switch {
+        if !rprof_launch::signal_is_ignored(SIGUSR2) {
             signal_hook::flag::register(SIGUSR2, Arc::clone(&switch))?;
             signal_hook::low_level::pipe::register(SIGUSR2, waker.try_clone()?)?;
         }

@@ -1,12 +1,13 @@
 //! The closing summary of a recording.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use indicatif::{BinaryBytes, HumanCount};
 use rprof_cpu_time::CpuTime;
 use rprof_export::clean::brief;
 use rprof_export::verdict::{Finding, on_cpu_time};
+use rprof_output::Whereabouts;
 use rprof_recorder::{
     Limit, NotEmbedded, Notice, StackCause, StackTally, SuggestedRate, Summary, Throttling,
 };
@@ -31,6 +32,10 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
     };
     let events = summary.events.join(", ");
     match &summary.files[..] {
+        // Said below of each file.
+        [] if !summary.moved.is_empty() => {
+            lines.push(format!("{samples} of {events} in {duration:.3} s"));
+        }
         [] => lines.push(format!(
             "{samples} of {events} in {duration:.3} s, in {} ({})",
             summary.path.display(),
@@ -43,6 +48,7 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
             BinaryBytes(summary.file_bytes)
         )),
     }
+    lines.extend(summary.moved.iter().map(moved));
     loss_lines(summary, &mut lines);
     if let (Some(time), true) = (&summary.cpu_time, summary.samples > 0) {
         let findings = on_cpu_time(time);
@@ -57,7 +63,9 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
     let late_steps = |step: &&Degradation| {
         matches!(
             step,
-            Degradation::CpuLost { .. } | Degradation::CounterFailed { .. }
+            Degradation::CpuLost { .. }
+                | Degradation::CpuCame { .. }
+                | Degradation::CounterFailed { .. }
         )
     };
     for step in summary.degradations.iter().filter(late_steps) {
@@ -110,6 +118,22 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
     lines
 }
 
+/// Tells of a file that somebody else renamed, deleted or replaced.
+fn moved((path, now): &(PathBuf, Whereabouts)) -> String {
+    let path = path.display();
+    match now {
+        Whereabouts::Deleted => format!(
+            "{path} was deleted while it was written, and what was recorded in it is lost; what stands there now, \
+             if anything does, is not of this recording"
+        ),
+        Whereabouts::Moved(to) => format!(
+            "{path} was renamed to {} while it was written, and has what was recorded",
+            to.display()
+        ),
+        Whereabouts::Unmoved => format!("{path} has what was recorded"),
+    }
+}
+
 /// Explains why nothing was sampled, by what was used.
 fn without_samples(time: Option<&CpuTime>) -> String {
     let Some(time) = time else {
@@ -158,7 +182,7 @@ fn stack_lines(stacks: &StackTally, lines: &mut Vec<String>) {
         if share < 0.1 {
             break;
         }
-        let remedy = remedy(*cause).map_or(String::new(), |r| format!("; {r}"));
+        let remedy = remedy(*cause, image).map_or(String::new(), |r| format!("; {r}"));
         let cause = in_words(*cause);
         let image = brief(image);
         lines.push(format!("  {share:.2}% end in {image}: {cause}{remedy}"));
@@ -175,14 +199,20 @@ fn in_words(cause: StackCause) -> &'static str {
         StackCause::NotMapped => "a return address leads to no code",
         StackCause::TooDeep => "more frames than a record can hold",
         StackCause::Compat => "32-bit process",
+        StackCause::NotOpened => "not opened, as there were too many open files",
         StackCause::TooSlow => "unwinding took too long",
         _ => "another reason",
     }
 }
 
 /// Remedy for stacks that are not complete.
-fn remedy(cause: StackCause) -> Option<&'static str> {
+fn remedy(cause: StackCause, image: &str) -> Option<&'static str> {
+    let is_made_at_run_time = image.starts_with("//anon") || image.starts_with('[');
     match cause {
+        StackCause::NoUnwindInfo if is_made_at_run_time => {
+            Some("a jitdump, or code with frame pointers, would show who called it")
+        }
+        StackCause::NotOpened => Some("raise `ulimit -n`"),
         StackCause::StackEnded => Some("a lower -F or a larger ring (-m) leaves room for more"),
         StackCause::NoUnwindInfo => Some("build it with unwind information or frame pointers"),
         StackCause::Compat => Some("--call-graph fp follows frame pointers"),
@@ -276,6 +306,9 @@ fn limited(limit: Limit, times: u64) -> String {
             format!("limit: unwind information of {n} images is too long to be read")
         }
         Limit::SparseImage => format!("limit: {n} images consist of holes and are not read"),
+        Limit::OpenFiles => format!(
+            "limit: {n} images were not opened, as there were too many open files (`ulimit -n`)"
+        ),
         Limit::UnwindTables => format!(
             "limit: unwind information of {n} images was dropped to make room for that of others"
         ),

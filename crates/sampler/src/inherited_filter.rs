@@ -13,7 +13,7 @@ use crate::drain::Stream;
 use rprof_records::{
     Endian, ProcessEvent, RawBytes, RawRecord, RecordType, SampleId, SampleLayout, SampleType,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Filter for samples that do not count. It follows FORK, EXIT and COMM records, so every record of
 /// a recording must pass through one filter, in the order of time.
@@ -25,6 +25,8 @@ pub struct InheritedEventFilter {
     owner_of_id: HashMap<u64, u32>,
     /// Thread under whose ids a thread counts. Threads that are missing here count under any id.
     owner_of_thread: HashMap<u32, u32>,
+    /// Ids of events that were closed again while they were opened: no attr has them.
+    abandoned: HashSet<u64>,
     /// Process whose samples are dropped.
     excluded: Option<u32>,
     /// Thread and time of the last exec that an owner was taken from.
@@ -47,15 +49,22 @@ impl InheritedEventFilter {
             sideband,
             owner_of_id: suspects.iter().flat_map(ids).collect(),
             owner_of_thread: suspects.keys().map(|tid| (*tid, *tid)).collect(),
+            abandoned: HashSet::new(),
             excluded,
             last_exec: (0, 0),
             rejected: 0,
         }
     }
 
+    /// Drops the records of events that were closed again, by their ids. perf 6.1 reads no file that has any.
+    pub(crate) fn abandoned(mut self, ids: impl IntoIterator<Item = u64>) -> InheritedEventFilter {
+        self.abandoned.extend(ids);
+        self
+    }
+
     /// Returns whether the filter accepts every record.
     pub fn accepts_all(&self) -> bool {
-        self.owner_of_thread.is_empty() && self.excluded.is_none()
+        self.owner_of_thread.is_empty() && self.excluded.is_none() && self.abandoned.is_empty()
     }
 
     /// Number of samples rejected so far.
@@ -63,7 +72,7 @@ impl InheritedEventFilter {
         self.rejected
     }
 
-    /// Returns whether a record counts, as all records but some samples do.
+    /// Returns whether a record counts, as all records but some samples do, and those of events that were closed again.
     pub fn accepts(&mut self, stream: Stream, record: &[u8]) -> bool {
         if self.accepts_all() {
             return true;
@@ -71,6 +80,13 @@ impl InheritedEventFilter {
         let Some(raw) = RawRecord::parse(RawBytes::from(record), Endian::NATIVE) else {
             return true;
         };
+        // Samples are of events that were enabled in the end.
+        if stream == Stream::Sideband
+            && !self.abandoned.is_empty()
+            && (self.sideband.sample_id(&raw).id).is_some_and(|id| self.abandoned.contains(&id))
+        {
+            return false;
+        }
         match raw.kind {
             RecordType::SAMPLE => {
                 let accepts = self.accepts_sample(&raw.body);
@@ -276,6 +292,26 @@ mod tests {
         let mut filter = filter(&[7, 8], None);
         tell(&mut filter, &exec(7), Misc::COMM_EXEC, 50, 10);
         assert!(accepts(&mut filter, 7, 7, 50));
+    }
+
+    #[test]
+    fn records_of_events_that_were_closed_again_are_dropped() {
+        let layout = SampleLayout::new(&attr(), Endian::NATIVE);
+        let mut filter = filter(&[], None).abandoned([50]);
+        assert!(!filter.accepts_all());
+        let mut accepts = |id, stream| {
+            let trailer = SampleId {
+                id: Some(id),
+                time: Some(1),
+                ..SampleId::default()
+            };
+            let mut out = Vec::new();
+            (fork(8, 7).encode(Misc(0), &layout, &trailer, &mut out)).unwrap();
+            filter.accepts(stream, &out)
+        };
+        assert!(!accepts(50, Stream::Sideband));
+        assert!(accepts(51, Stream::Sideband));
+        assert_eq!(filter.rejected(), 0, "it is no sample");
     }
 
     #[test]

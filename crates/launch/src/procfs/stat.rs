@@ -10,6 +10,8 @@ pub struct TaskStat {
     pub comm: Vec<u8>,
     /// Process id of the parent; 0 for those that the kernel started.
     pub parent: u32,
+    /// True for a task that has ended. A process may go on all the same: its other threads do.
+    pub has_ended: bool,
     /// Time from the start of the machine to that of the process, rounded down to a clock tick.
     pub started: Duration,
 }
@@ -24,12 +26,14 @@ impl TaskStat {
         let rest = std::str::from_utf8(stat.get(close + 1..)?).ok()?;
         // The third field, state, comes first here.
         let mut fields = rest.split_ascii_whitespace();
-        let parent = fields.nth(1)?.parse().ok()?;
+        let state = fields.next()?;
+        let parent = fields.next()?.parse().ok()?;
         let ticks: u64 = fields.nth(22 - 5)?.parse().ok()?;
         let per_second = rustix::param::clock_ticks_per_second().clamp(1, 1000);
         Some(TaskStat {
             comm,
             parent,
+            has_ended: matches!(state, "Z" | "X" | "x"),
             started: Duration::from_millis(ticks.saturating_mul(1000 / per_second)),
         })
     }
@@ -48,9 +52,15 @@ mod tests {
         for name in ["sh", "a b", "x) S 9 (y", "", "line\nbreak"] {
             let stat = TaskStat::parse(line(name).as_bytes()).unwrap();
             assert_eq!(stat.comm, name.as_bytes());
-            assert_eq!(stat.parent, 3);
+            assert_eq!((stat.parent, stat.has_ended), (3, false));
             assert_eq!(stat.started, Duration::from_millis(47_110));
         }
+    }
+
+    #[test]
+    fn a_task_that_has_ended_is_told_by_its_state() {
+        let line = b"12 (S) Z 3 12 12 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 2 3 4\n";
+        assert!(TaskStat::parse(line).unwrap().has_ended);
     }
 
     #[test]

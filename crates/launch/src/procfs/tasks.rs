@@ -57,6 +57,17 @@ impl Procfs {
         TaskStat::parse(&fs::read(self.folder(pid).join("stat")).ok()?)
     }
 
+    /// Returns the id under which a process's memory, mappings, root and namespaces are found: its own, or that
+    /// of a thread that lives, where the first one has ended and the process goes on (pthread_exit(3) in `main`).
+    pub fn id_with_memory(&self, pid: u32) -> u32 {
+        let has_ended = |id: u32| self.stat(id).is_none_or(|stat| stat.has_ended);
+        if !has_ended(pid) {
+            return pid;
+        }
+        let living = (self.thread_ids(pid).into_iter()).find(|tid| *tid != pid && !has_ended(*tid));
+        living.unwrap_or(pid)
+    }
+
     /// Reads the `status` of a process or thread.
     pub fn status(&self, id: u32) -> Option<TaskStatus> {
         Some(TaskStatus::parse(
@@ -132,6 +143,28 @@ mod tests {
         assert!(proc.root_of(me).join("proc").exists());
         let age = proc.start_time(me).unwrap().elapsed().unwrap();
         assert!(age < Duration::from_secs(3600), "{age:?}");
+    }
+
+    #[test]
+    fn memory_is_found_by_a_thread_that_lives() {
+        let folder = tempfile::tempdir().unwrap();
+        let proc = Procfs::new(folder.path());
+        let task = |id: u32, state: &str| {
+            let line =
+                format!("{id} (x) {state} 3 12 12 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 1 2 3 4");
+            fs::create_dir_all(folder.path().join(format!("12/task/{id}"))).unwrap();
+            fs::create_dir_all(proc.folder(id)).unwrap();
+            fs::write(proc.folder(id).join("stat"), line).unwrap();
+        };
+        task(12, "R");
+        task(13, "Z");
+        task(14, "S");
+        assert_eq!(proc.id_with_memory(12), 12);
+        task(12, "Z");
+        assert_eq!(proc.id_with_memory(12), 14);
+        task(14, "Z");
+        assert_eq!(proc.id_with_memory(12), 12);
+        assert_eq!(Procfs::default().id_with_memory(u32::MAX), u32::MAX);
     }
 
     #[test]

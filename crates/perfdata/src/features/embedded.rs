@@ -6,6 +6,7 @@
 //! file's byte order.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::io::{self, Read};
 
 use super::{Feature, FeatureSections};
@@ -69,12 +70,62 @@ impl EmbeddedFile<'_> {
     }
 }
 
+/// Level of zstd: these files compress well at any.
+const LEVEL: i32 = 1;
+
 /// Compresses the contents of a file that is to be embedded.
 ///
 /// # Errors
 /// Fails if zstd does.
 pub fn compress(contents: &[u8]) -> io::Result<Vec<u8>> {
-    zstd::stream::encode_all(contents, 1)
+    zstd::stream::encode_all(contents, LEVEL)
+}
+
+/// Compression of a file that is to be embedded, in pieces, at the level of [`compress`].
+pub struct Compressor {
+    encoder: zstd::stream::Encoder<'static, Vec<u8>>,
+}
+
+impl fmt::Debug for Compressor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (f.debug_struct("Compressor"))
+            .field("compressed", &self.compressed())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Compressor {
+    /// Begins with nothing.
+    ///
+    /// # Errors
+    /// Fails if zstd does.
+    pub fn new() -> io::Result<Compressor> {
+        let encoder = zstd::stream::Encoder::new(Vec::new(), LEVEL)?;
+        Ok(Compressor { encoder })
+    }
+
+    /// Returns the compressed bytes so far; zstd holds some back.
+    pub fn compressed(&self) -> usize {
+        self.encoder.get_ref().len()
+    }
+
+    /// Ends the compression, and returns all compressed bytes.
+    ///
+    /// # Errors
+    /// Fails if zstd does.
+    pub fn finish(self) -> io::Result<Vec<u8>> {
+        self.encoder.finish()
+    }
+}
+
+impl io::Write for Compressor {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.encoder.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.encoder.flush()
+    }
 }
 
 impl FeatureSections {

@@ -40,6 +40,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use rprof_output::{OwnFile, RecordingFile, Whereabouts};
 use rprof_perfdata::{EventDescription, FeatureSections, WriteOptions};
 use rprof_processes::{LiveProcesses, Pid};
 use rprof_records::{
@@ -78,8 +79,6 @@ pub(crate) struct OutputConfig {
     /// Keys and values for the private section of each file.
     pub(crate) notes: Vec<(String, String)>,
     pub(crate) layouts: Arc<Layouts>,
-    /// Path of the file that is written; `None` for a stream, and a writer of the caller's.
-    pub(crate) path: Option<PathBuf>,
     pub(crate) rotation: Option<RotationPolicy>,
     /// The command, if what it starts is recorded.
     pub(crate) command: Option<Pid>,
@@ -93,6 +92,10 @@ pub(crate) struct OutputConfig {
 pub(crate) struct RotatingOutput {
     pub(crate) config: OutputConfig,
     sink: Option<Sink>,
+    /// The file that is written; `None` for a stream, a file without a name, and a writer of the caller's.
+    file: Option<RecordingFile>,
+    /// Path of the recording: the file's, unless another stands there.
+    path: Option<PathBuf>,
     build_ids: BuildIds,
     embedder: EmbeddingThread,
     /// Files that were embedded, in this file and those before it.
@@ -104,7 +107,9 @@ pub(crate) struct RotatingOutput {
     /// Counts of the files before it.
     before: Tally,
     bytes_before: u64,
-    finished: VecDeque<PathBuf>,
+    finished: VecDeque<(PathBuf, OwnFile)>,
+    /// Files that others renamed, deleted or replaced.
+    moved: Vec<(PathBuf, Whereabouts)>,
     /// Name given to the file before this one.
     last_name: Option<PathBuf>,
     /// `None` where no other file may follow.
@@ -125,6 +130,8 @@ pub(crate) struct Finished {
     pub(crate) file_bytes: u64,
     /// Files that are kept, where there may be several.
     pub(crate) files: Vec<PathBuf>,
+    /// Files that others renamed, deleted or replaced.
+    pub(crate) moved: Vec<(PathBuf, Whereabouts)>,
     /// Files that were embedded.
     pub(crate) embedded: Vec<EmbeddedName>,
     /// What the user should know of embedded files, and of those that could not be.
@@ -134,13 +141,21 @@ pub(crate) struct Finished {
 }
 
 impl RotatingOutput {
-    pub(crate) fn new(config: OutputConfig, sink: Sink, live: Arc<LiveCounts>) -> RotatingOutput {
+    /// Begins with `sink`, which writes to `file` if that has a name.
+    pub(crate) fn new(
+        config: OutputConfig,
+        file: Option<RecordingFile>,
+        sink: Sink,
+        live: Arc<LiveCounts>,
+    ) -> RotatingOutput {
         let carried = config.rotation.map(|_| CarriedRecords::default());
         let processes = config.command.map(LiveProcesses::descendants_of);
         let mut output = RotatingOutput {
             embedder: EmbeddingThread::new(config.embedding),
             config,
             sink: Some(sink),
+            path: file.as_ref().map(|file| file.path.clone()),
+            file,
             build_ids: BuildIds::default(),
             embedded: Vec::new(),
             limits: ReachedLimits::default(),
@@ -148,6 +163,7 @@ impl RotatingOutput {
             before: Tally::default(),
             bytes_before: 0,
             finished: VecDeque::new(),
+            moved: Vec::new(),
             last_name: None,
             carried,
             processes,
@@ -268,13 +284,15 @@ impl RotatingOutput {
     /// Ends the last file, with these notes.
     pub(crate) fn finish(mut self, notes: &[(String, String)]) -> io::Result<Finished> {
         let file_bytes = self.finish_file(notes)?;
-        if self.config.rotation.is_some() {
-            self.put_aside()?;
+        match self.config.rotation {
+            Some(_) => self.put_aside()?,
+            None => self.tell_if_moved(),
         }
         let (notices, limits) = self.embedder.into_notices();
         Ok(Finished {
             file_bytes,
-            files: self.finished.into(),
+            files: self.finished.into_iter().map(|(path, _)| path).collect(),
+            moved: self.moved,
             embedded: self.embedded,
             notices,
             limits,

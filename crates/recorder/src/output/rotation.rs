@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rprof_output::RecordingFile;
+use rprof_output::{OutputError, RecordingFile, Whereabouts};
 use rprof_perfdata::Feature;
 use rprof_records::{Endian, ProcessEvent, RawBytes, RawRecord};
 
@@ -32,7 +32,7 @@ impl RotatingOutput {
 
     /// Finishes this file and begins the next.
     pub(super) fn rotate(&mut self) -> io::Result<()> {
-        let Some(path) = self.config.path.clone() else {
+        let Some(path) = self.path.clone() else {
             return Ok(());
         };
         // A signal that comes from now on is for the next file.
@@ -43,14 +43,11 @@ impl RotatingOutput {
         self.put_aside()?;
         self.before.add(&std::mem::take(&mut self.tally));
         self.set_end(rprof_sampler::monotonic_ns());
-        let output = RecordingFile::create(&path).map_err(io::Error::other)?;
+        let next = self.next_file(&path)?;
         let events = self.config.events.clone();
-        let sink = Sink::file(
-            output.file,
-            events,
-            &self.config.features,
-            self.config.write,
-        )?;
+        let handle = next.file.try_clone()?;
+        let sink = Sink::file(handle, events, &self.config.features, self.config.write)?;
+        self.file = Some(next);
         self.sink = Some(sink);
         self.begin()?;
         let mut living = Vec::new();
@@ -88,25 +85,79 @@ impl RotatingOutput {
         }
     }
 
-    /// Gives a finished file its name, and removes the oldest if there are too many.
+    /// Makes a file under the recording's name. Where somebody else has put one meanwhile, such as another recorder with
+    /// the same output, that stays, and this one has its last name at once.
+    fn next_file(&mut self, path: &Path) -> io::Result<RecordingFile> {
+        let mut name = path.to_owned();
+        loop {
+            match RecordingFile::create_free(&name) {
+                Ok(file) => return Ok(file),
+                Err(OutputError::Create { source, .. })
+                    if source.kind() == io::ErrorKind::AlreadyExists =>
+                {
+                    name = stamped(path, self.last_name.as_deref());
+                    self.last_name = Some(name.clone());
+                }
+                Err(OutputError::Create { source, .. }) => return Err(source),
+                Err(error) => return Err(io::Error::other(error)),
+            }
+        }
+    }
+
+    /// Gives a finished file its name, and removes the oldest if there are too many. A file that somebody else
+    /// renamed, deleted or replaced is left to them, and told of.
     pub(super) fn put_aside(&mut self) -> io::Result<()> {
-        let Some(path) = &self.config.path else {
+        let (Some(file), Some(path)) = (&self.file, &self.path) else {
             return Ok(());
         };
-        let to = stamped(path, self.last_name.as_deref());
-        fs::rename(path, &to)?;
-        self.last_name = Some(to.clone());
-        self.finished.push_back(to);
+        let Some(own) = file.own() else {
+            return Ok(());
+        };
+        loop {
+            if file.path != *path && own.is_at(&file.path) {
+                self.finished.push_back((file.path.clone(), own));
+                break;
+            }
+            let to = stamped(path, self.last_name.as_deref());
+            match own.rename(&file.path, &to) {
+                Ok(true) => {
+                    self.last_name = Some(to.clone());
+                    self.finished.push_back((to, own));
+                    break;
+                }
+                Ok(false) => {
+                    self.tell_if_moved();
+                    break;
+                }
+                // Somebody took the name since it was found free: the next one.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    self.last_name = Some(to);
+                }
+                Err(error) => return Err(error),
+            }
+        }
         let max_files = self.config.rotation.and_then(|rotation| rotation.max_files);
         while max_files.is_some_and(|max| self.finished.len() > max as usize) {
-            if let Some(oldest) = self.finished.pop_front() {
+            if let Some((oldest, own)) = self.finished.pop_front() {
                 // One that somebody took away is not missed.
-                fs::remove_file(oldest).ok();
+                own.remove(&oldest).ok();
             }
         }
         Ok(())
     }
+
+    /// Notes where the file is by now, if it does not have its name any more.
+    pub(super) fn tell_if_moved(&mut self) {
+        let moved = (self.file.as_ref()).map(|file| (file.path.clone(), file.whereabouts()));
+        let moved = moved.filter(|(_, now)| *now != Whereabouts::Unmoved);
+        if self.moved.len() < MOST_MOVED {
+            self.moved.extend(moved);
+        }
+    }
 }
+
+/// Most files of which is told that others moved them.
+const MOST_MOVED: usize = 16;
 
 /// Returns a free name for a file that ends now: `PATH.YYYYMMDDHHMMSSCC`, as perf has it. It sorts behind
 /// `last`, the name of the file before, even if files with names in between were removed.

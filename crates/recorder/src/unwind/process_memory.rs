@@ -6,6 +6,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use rprof_launch::procfs::Procfs;
 use rprof_processes::Pid;
 use rprof_unwind::Memory;
 
@@ -53,7 +54,9 @@ impl ProcessMemories {
             Some(0) => {}
             Some(at) => open[..=at].rotate_right(1),
             None => {
-                let file = File::open(format!("/proc/{}/mem", pid.0));
+                let proc = Procfs::default();
+                let id = proc.id_with_memory(pid.0.cast_unsigned());
+                let file = File::open(proc.folder(id).join("mem"));
                 open.truncate(MOST_OPEN - 1);
                 open.insert(0, (pid, file.ok().map(Arc::new)));
             }

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
-use rprof_image::{FileReader, vdso_image};
+use rprof_image::{FileReader, OpenError, vdso_image};
 use rprof_jit::JitUnwindTables;
 use rprof_processes::{Image, ImageId, ImageKind, LiveMap, LiveMapping, Pid};
 use rprof_unwind::UnwindTable;
@@ -60,7 +60,16 @@ struct Slot {
     used: Cell<u64>,
 }
 
-type Table = Arc<OnceLock<Option<Box<UnwindTable>>>>;
+type Table = Arc<OnceLock<Result<Box<UnwindTable>, NoTable>>>;
+
+/// Why an image has no table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NoTable {
+    /// It cannot be read, or is no ELF file, or is memory.
+    Unusable,
+    /// There are too many open files. The image may have all that is needed.
+    TooManyFiles,
+}
 
 /// The threads that open images.
 #[derive(Debug, Default)]
@@ -90,6 +99,7 @@ struct Counts {
     bytes: AtomicUsize,
     too_long: AtomicU64,
     sparse: AtomicU64,
+    unopened: AtomicU64,
 }
 
 /// An image to be opened.
@@ -139,7 +149,7 @@ impl Tables {
 
     /// Drops the tables that were not used for longest, where all take more than so many bytes.
     fn make_room(&mut self, most: usize) {
-        let memory = |slot: &Slot| (slot.table.get()?.as_ref()).map(|table| table.memory());
+        let memory = |slot: &Slot| (slot.table.get()?.as_ref().ok()).map(|table| table.memory());
         let mut known: Vec<(u64, usize, usize)> = (self.slots.iter().enumerate())
             .filter_map(|(number, slot)| Some((slot.used.get(), number, memory(slot)?)))
             .collect();
@@ -175,11 +185,21 @@ impl Tables {
         };
         slot.used.set(self.sample);
         if let Some(table) = slot.table.get() {
-            return Ok(table.as_deref());
+            return Ok(table.as_deref().ok());
         }
         self.request(map, mapping, pid);
         self.openers.wait(&slot.table, until());
-        slot.table.get().map(Option::as_deref).ok_or(TooSlow)
+        let table = slot.table.get().ok_or(TooSlow)?;
+        Ok(table.as_deref().ok())
+    }
+
+    /// Returns true if an image has no table as there were too many open files.
+    pub(crate) fn is_unopened(&self, image: ImageId) -> bool {
+        let table = self
+            .slots
+            .get(image.0 as usize)
+            .and_then(|slot| slot.table.get());
+        matches!(table, Some(Err(NoTable::TooManyFiles)))
     }
 
     /// Has an image opened, unless that was asked for already.
@@ -209,6 +229,7 @@ impl Tables {
         let too_long = counts.too_long.load(Ordering::Relaxed);
         limits.add(Limit::LongUnwindInfo, too_long);
         limits.add(Limit::SparseImage, counts.sparse.load(Ordering::Relaxed));
+        limits.add(Limit::OpenFiles, counts.unopened.load(Ordering::Relaxed));
         limits
     }
 }
@@ -293,24 +314,40 @@ impl Request {
             (counts.bytes).fetch_add(table.memory(), Ordering::Relaxed);
             let is_too_long = u64::from(table.has_too_long_section());
             counts.too_long.fetch_add(is_too_long, Ordering::Relaxed);
-            Some(Box::new(table))
+            Ok(Box::new(table))
         });
     }
 }
 
-fn open(image: &Image, mapping: &LiveMapping, pid: Pid, counts: &Counts) -> Option<UnwindTable> {
+fn open(
+    image: &Image,
+    mapping: &LiveMapping,
+    pid: Pid,
+    counts: &Counts,
+) -> Result<UnwindTable, NoTable> {
+    let unusable = NoTable::Unusable;
     match image.kind {
-        ImageKind::Vdso => UnwindTable::parse(&vdso_image()?).ok(),
+        ImageKind::Vdso => {
+            let image = vdso_image().ok_or(unusable)?;
+            UnwindTable::parse(&image).map_err(|_| unusable)
+        }
         // Memory with a file descriptor may well hold an ELF image.
         ImageKind::File | ImageKind::Deleted | ImageKind::Memfd => {
-            let file = mapped_file(image, mapping.start..mapping.end, pid).open()?;
+            let file = match mapped_file(image, mapping.start..mapping.end, pid).open() {
+                Ok(file) => file,
+                Err(OpenError::TooManyFiles) => {
+                    counts.unopened.fetch_add(1, Ordering::Relaxed);
+                    return Err(NoTable::TooManyFiles);
+                }
+                Err(_) => return Err(unusable),
+            };
             if file.is_mostly_holes() {
                 counts.sparse.fetch_add(1, Ordering::Relaxed);
-                return None;
+                return Err(unusable);
             }
-            UnwindTable::read(&FileReader::new(&file)).ok()
+            UnwindTable::read(&FileReader::new(&file)).map_err(|_| unusable)
         }
-        _ => None,
+        _ => Err(unusable),
     }
 }
 
@@ -377,7 +414,7 @@ mod tests {
         let mut tables = Tables::default();
         assert!(has(&mut tables, &map, 1) && has(&mut tables, &map, 2));
         let memory = |tables: &Tables, n: usize| {
-            let table = tables.slots.get(n)?.table.get()?.as_ref()?;
+            let table = tables.slots.get(n)?.table.get()?.as_ref().ok()?;
             Some(table.memory())
         };
         let place = |n: u64| {

@@ -29,6 +29,8 @@ pub enum StackCause {
     TooDeep,
     /// A 32-bit process.
     Compat,
+    /// An image could not be opened, as there were too many open files.
+    NotOpened,
     /// Unwinding took too long, or an image was not opened in time.
     TooSlow,
 }
@@ -44,6 +46,7 @@ impl StackCause {
             StackCause::NotMapped => "not_mapped",
             StackCause::TooDeep => "too_deep",
             StackCause::Compat => "32_bit",
+            StackCause::NotOpened => "not_opened",
             StackCause::TooSlow => "too_slow",
         }
     }

@@ -57,6 +57,9 @@ pub(crate) struct Threads {
     pub(crate) attached: Vec<TargetThread>,
     /// Threads that may have inherited events as well, with the ids of their own.
     pub(crate) suspects: BTreeMap<u32, Vec<u64>>,
+    /// Ids of events that were closed again, as their thread ended while the others were opened. Records under them may
+    /// be in the rings already, and no attr has them.
+    pub(crate) abandoned: Vec<u64>,
     /// Processes that may not be watched, with the kernel's answer.
     refused: BTreeMap<u32, Errno>,
     /// Processes that may be watched.
@@ -172,7 +175,7 @@ impl Threads {
         opened: &mut Opened,
     ) -> Result<(), Stop> {
         let before: Vec<usize> = opened.events.iter().map(|event| event.ids.len()).collect();
-        match open_thread(plan, opened, thread.tid as i32) {
+        match open_thread(plan, opened, thread.tid as i32, &mut self.abandoned) {
             Ok(sets) => {
                 if is_suspect {
                     let new = opened.events.iter().zip(before);
@@ -267,13 +270,18 @@ pub(crate) fn open_threads(
 ///
 /// Sideband comes first, and on all CPUs: a FORK record then tells of everyone who inherits a
 /// sample event from this thread.
-fn open_thread(plan: &Plan, opened: &mut Opened, tid: i32) -> Result<Vec<EventSet>, Refusal> {
+fn open_thread(
+    plan: &Plan,
+    opened: &mut Opened,
+    tid: i32,
+    abandoned: &mut Vec<u64>,
+) -> Result<Vec<EventSet>, Refusal> {
     let before: Vec<usize> = opened.events.iter().map(|event| event.ids.len()).collect();
     let sets = open_thread_events(plan, opened, Subject::Thread(tid));
     if sets.is_err() {
         // A thread that ended halfway leaves no ids.
         for (event, before) in opened.events.iter_mut().zip(before) {
-            event.ids.truncate(before);
+            abandoned.extend(event.ids.drain(before..));
         }
     }
     sets

@@ -107,6 +107,11 @@ pub enum Degradation {
         /// Id of the process, thread or CPU.
         cpu: u32,
     },
+    /// A CPU came online while all were watched: what it ran since is not in the recording.
+    CpuCame {
+        /// Number of the CPU.
+        cpu: u32,
+    },
     /// The drain threads do not have the real-time priority asked for.
     RealtimeRefused {
         /// The priority asked for.
@@ -289,6 +294,11 @@ impl fmt::Display for Degradation {
                 "CPU {cpu} went offline while recording; what it ran before is in the recording. \
                  Record again to include it"
             ),
+            Degradation::CpuCame { cpu } => write!(
+                f,
+                "CPU {cpu} came online while recording, and what it ran is not in the recording. \
+                 Record again to include it"
+            ),
             Degradation::RealtimeRefused { wanted, errno } => write!(
                 f,
                 "the recorder's threads keep their priority: real-time priority {wanted} was refused \
@@ -358,6 +368,7 @@ mod tests {
                 example: 7,
             },
             Degradation::CpuLost { cpu: 3 },
+            Degradation::CpuCame { cpu: 3 },
             Degradation::NoUserStack,
             Degradation::CounterFailed {
                 event: "cycles:D".to_owned(),

@@ -243,7 +243,8 @@ impl SessionBuilder {
             sideband.clone(),
             &threads.suspects,
             excluded,
-        );
+        )
+        .abandoned(threads.abandoned);
         let ring_bytes = (rings.first()).map_or((0, 0), |rings| {
             (rings.samples.size(), rings.sideband.size())
         });
@@ -283,6 +284,7 @@ impl SessionBuilder {
             attached: threads.attached,
             target: self.options.target,
             enabled_from_start: self.options.enabled_from_start,
+            is_everywhere: self.options.cpus.is_empty(),
             inherited_filter,
             opened_at,
             events,

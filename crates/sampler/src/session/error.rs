@@ -35,8 +35,25 @@ pub enum SessionError {
     #[error(transparent)]
     Cgroup(#[from] CgroupError),
     /// The drain threads could not be started.
-    #[error("cannot start the threads that read the ring buffers: {0}; is `ulimit -u` reached?")]
+    #[error(
+        "cannot start the threads that read the ring buffers: {error}{limit}",
+        error = .0,
+        limit = thread_limit(.0)
+    )]
     Threads(#[source] io::Error),
+}
+
+/// Names the limit that may be reached where a thread cannot be started (pthread_create(3), eventfd(2)).
+fn thread_limit(error: &io::Error) -> &'static str {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::MFILE) => "; `ulimit -n` is reached",
+        Some(Errno::NFILE) => "; the limit of the whole system, fs.file-max, is reached",
+        Some(Errno::AGAIN) => {
+            "; `ulimit -u`, or the limit of a control group (pids.max), is reached"
+        }
+        Some(Errno::NOMEM) => "; there is no memory for them (`ulimit -v`?)",
+        _ => "",
+    }
 }
 
 /// Failure to start or stop an event that is open.

@@ -19,6 +19,7 @@ use crate::inherited_filter::InheritedEventFilter;
 use crate::open::{ControlFailure, CpuEvents, Degradation, EventIds, EventSet};
 use crate::wakeup;
 use crossbeam_channel::Receiver;
+use rprof_events::cpus;
 use rprof_launch::{Child, Target, TargetExitWatcher, TargetThread, WaitOutcome};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -40,6 +41,8 @@ pub struct Session {
     exits: Option<TargetExitWatcher>,
     target: Target,
     enabled_from_start: bool,
+    /// True if all CPUs were to be watched.
+    is_everywhere: bool,
     inherited_filter: InheritedEventFilter,
     opened_at: Duration,
     attached: Vec<TargetThread>,
@@ -282,6 +285,12 @@ impl Session {
         let lost = counts.cpus.iter().filter(|cpu| cpu.drain.cpu_went_offline);
         let lost = lost.map(|cpu| Degradation::CpuLost { cpu: cpu.cpu });
         self.degradations.extend(lost);
+        if self.is_everywhere {
+            let online = cpus::online().unwrap_or_default();
+            let came = not_among(online, &self.numbers);
+            let came = came.map(|cpu| Degradation::CpuCame { cpu });
+            self.degradations.extend(came);
+        }
         for (index, event) in self.events.iter().take(sampled).enumerate() {
             self.degradations
                 .extend(counts.failure_of(index, &event.name));
@@ -291,8 +300,27 @@ impl Session {
     }
 }
 
+/// Returns the CPUs that are not watched.
+fn not_among(online: Vec<u32>, watched: &[u32]) -> impl Iterator<Item = u32> {
+    (online.into_iter()).filter(|cpu| !watched.contains(cpu))
+}
+
 impl Drop for Session {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_that_came_are_those_that_are_not_watched() {
+        let came =
+            |online: &[u32], watched| not_among(online.to_vec(), watched).collect::<Vec<_>>();
+        assert_eq!(came(&[0, 1, 4], &[0, 4]), [1]);
+        assert_eq!(came(&[0], &[0, 1]), []);
+        assert_eq!(came(&[], &[0]), []);
     }
 }

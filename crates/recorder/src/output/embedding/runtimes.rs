@@ -2,15 +2,16 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Instant;
 
 use rprof_image::{Allowances, Rate};
-use rprof_jit::perf_map::without_bad_lines;
-use rprof_jit::{JitMapping, LiveFiles, jitdump};
+use rprof_jit::perf_map::{CopyError, copy_entries};
+use rprof_jit::{AwaitedFile, JitMapping, LiveFiles, jitdump};
 use rprof_launch::procfs::Procfs;
-use rprof_perfdata::features::embedded::compress;
+use rprof_perfdata::features::embedded::{Compressor, compress};
 use rprof_perfdata::{EmbeddedFile, EmbeddedKind};
 use rprof_records::Mapped;
 
@@ -214,45 +215,27 @@ impl Runtime {
                 refuse(path, notices, NotEmbedded::NoRoom);
                 continue;
             }
-            let bytes = match file.read() {
-                Ok(Some(bytes)) => bytes,
+            let expanded: u64 = out.iter().map(|file| file.len).sum();
+            let embedded: usize = out.iter().map(|file| file.compressed.len()).sum();
+            let packed = match kind {
+                EmbeddedKind::JITDUMP => pack_jitdump(file),
+                _ => pack_perf_map(file, notices),
+            };
+            let packed = match packed {
+                Ok(Some(packed)) => packed,
                 Ok(None) => continue,
-                Err(refusal) => {
-                    refuse(path, notices, NotEmbedded::Unusable(refusal.to_string()));
+                Err(reason) => {
+                    refuse(path, notices, reason);
                     continue;
                 }
             };
-            let bytes = match kind {
-                EmbeddedKind::JITDUMP => match jitdump::without_code(&bytes) {
-                    Ok(bytes) => bytes,
-                    Err(error) => {
-                        refuse(path, notices, NotEmbedded::Unusable(error.to_string()));
-                        continue;
-                    }
-                },
-                _ => {
-                    let (bytes, bad) = without_bad_lines(bytes);
-                    if bad > 0 && !bytes.is_empty() {
-                        let path = path.to_owned();
-                        notices.push(Notice::BadLines { path, lines: bad });
-                    }
-                    bytes
-                }
-            };
-            if bytes.is_empty() {
+            if packed.len == 0 {
                 refuse(path, notices, NotEmbedded::NoEntries);
                 continue;
             }
-            let expanded: u64 = out.iter().map(|file| file.len).sum();
-            if expanded + bytes.len() as u64 > MOST_EXPANDED {
-                refuse(path, notices, NotEmbedded::NoRoom);
-                continue;
-            }
-            let Ok(compressed) = compress(&bytes) else {
-                continue;
-            };
-            let embedded: usize = out.iter().map(|file| file.compressed.len()).sum();
-            if embedded + compressed.len() > MOST_BYTES {
+            let has_room = expanded + packed.len <= MOST_EXPANDED
+                && embedded + packed.compressed.len() <= MOST_BYTES;
+            if !has_room {
                 refuse(path, notices, NotEmbedded::NoRoom);
                 continue;
             }
@@ -264,10 +247,72 @@ impl Runtime {
                 inode: 0,
                 build_id: Cow::Borrowed(&[]),
                 path: Cow::Owned(path.as_os_str().as_bytes().to_vec()),
-                len: bytes.len() as u64,
-                compressed: Cow::Owned(compressed),
+                len: packed.len,
+                compressed: Cow::Owned(packed.compressed),
             });
         }
+    }
+}
+
+/// What is embedded of a file.
+struct Packed {
+    /// Bytes that it expands to.
+    len: u64,
+    compressed: Vec<u8>,
+}
+
+/// Reads and compresses the records of a jitdump that are needed. `None` if it is not there, or empty.
+fn pack_jitdump(file: &AwaitedFile) -> Result<Option<Packed>, NotEmbedded> {
+    let Some(bytes) = file.read().map_err(unusable)? else {
+        return Ok(None);
+    };
+    let bytes = jitdump::without_code(&bytes).map_err(unusable)?;
+    Ok(compress(&bytes).ok().map(|compressed| Packed {
+        len: bytes.len() as u64,
+        compressed,
+    }))
+}
+
+/// Reads and compresses the entries of a perf map, piece by piece: it may be long. `None` as of
+/// [`pack_jitdump`].
+fn pack_perf_map(file: &AwaitedFile, notices: &mut Notices) -> Result<Option<Packed>, NotEmbedded> {
+    let Some(map) = file.file().filter(|_| !file.is_empty()) else {
+        return Ok(None);
+    };
+    let mut bounded = Bounded(Compressor::new().map_err(unusable)?);
+    let copied = copy_entries(map, &mut bounded).map_err(|error| match error {
+        CopyError::Write(_) => NotEmbedded::NoRoom,
+        error => unusable(error),
+    })?;
+    if copied.bad_lines > 0 && copied.bytes > 0 {
+        notices.push(Notice::BadLines {
+            path: file.path().to_owned(),
+            lines: copied.bad_lines,
+        });
+    }
+    Ok(Some(Packed {
+        len: copied.bytes,
+        compressed: bounded.0.finish().map_err(unusable)?,
+    }))
+}
+
+fn unusable(error: impl std::fmt::Display) -> NotEmbedded {
+    NotEmbedded::Unusable(error.to_string())
+}
+
+/// A compression that ends where there would be more than is embedded at all.
+struct Bounded(Compressor);
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.compressed() > MOST_BYTES {
+            true => Err(io::ErrorKind::StorageFull.into()),
+            false => self.0.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 

@@ -197,7 +197,11 @@ impl Reading {
             mappings,
             result,
             is_hanging,
-        } = self.maps.read(pid);
+        } = self.maps.read(match stat.has_ended {
+            // The process goes on without its first thread, perhaps.
+            true => self.proc.id_with_memory(pid),
+            false => pid,
+        });
         if is_hanging {
             self.found.hanging.push(pid);
         }

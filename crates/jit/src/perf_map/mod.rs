@@ -5,9 +5,14 @@
 //! of the line. Where two entries overlap the later one holds, for it was written later; what
 //! the earlier one covers besides stays its own.
 
+mod copy;
+mod spans;
+
 use crate::function::{JitFunction, text};
-use std::collections::BTreeMap;
+use spans::{Span, flatten};
 use std::ops::Range;
+
+pub use copy::{CopiedEntries, CopyError, copy_entries};
 
 /// Maximum number of functions of a file.
 const MAX_ENTRIES: usize = 4 << 20;
@@ -18,7 +23,8 @@ const PAGE: u64 = 4096;
 /// The functions of one process, by address.
 #[derive(Debug, Default)]
 pub struct PerfMap {
-    bytes: Vec<u8>,
+    /// Names, one after another.
+    names: Vec<u8>,
     entries: Vec<Entry>,
     /// Ascending by address, without overlaps.
     spans: Vec<Span>,
@@ -30,40 +36,53 @@ pub struct PerfMap {
 struct Entry {
     start: u64,
     size: u64,
-    /// Range in `bytes`.
-    name: Range<usize>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Span {
-    start: u64,
-    /// Last address; an end would not fit at the end of memory.
-    last: u64,
-    entry: u32,
+    /// Offset of its name, and length.
+    name: u32,
+    name_len: u32,
 }
 
 impl PerfMap {
-    /// Parses the text. Lines that are no entries are counted and left out.
+    /// Parses the text. Lines that are no entries are counted and left out, and so is what would be beyond 4 GiB. Of the
+    /// text only the names are kept.
     #[must_use]
-    pub fn parse(bytes: Vec<u8>) -> Self {
-        let mut map = Self {
-            bytes,
-            ..Self::default()
-        };
-        let mut at = 0;
-        for line in map.bytes.split(|byte| *byte == b'\n') {
-            let begins = at;
-            at += line.len() + 1;
+    pub fn parse(mut bytes: Vec<u8>) -> Self {
+        let mut map = Self::default();
+        let (mut at, mut kept) = (0, 0);
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let end = rest.iter().position(|byte| *byte == b'\n');
+            let len = end.unwrap_or(rest.len());
+            let line = rest.get(..len).unwrap_or_default();
             let line = line.strip_suffix(b"\r").unwrap_or(line);
+            let begins = at;
+            at += len + 1;
             if line.is_empty() {
                 continue;
             }
             match Entry::parse(line, begins) {
                 Some(_) if map.entries.len() == MAX_ENTRIES => map.left_out += 1,
-                Some(entry) => map.entries.push(entry),
+                Some((entry, name)) => {
+                    let (Ok(place), Ok(name_len)) =
+                        (u32::try_from(kept), u32::try_from(name.len()))
+                    else {
+                        map.left_out += 1;
+                        continue;
+                    };
+                    kept += name.len();
+                    // Names move towards the beginning only, where nothing is needed any more.
+                    bytes.copy_within(name, place as usize);
+                    map.entries.push(Entry {
+                        name: place,
+                        name_len,
+                        ..entry
+                    });
+                }
                 None => map.bad_lines += 1,
             }
         }
+        bytes.truncate(kept);
+        bytes.shrink_to_fit();
+        map.names = bytes;
+        map.entries.shrink_to_fit();
         map.give_sizes();
         map.spans = flatten(&map.entries);
         map
@@ -73,7 +92,7 @@ impl PerfMap {
     #[must_use]
     pub fn find(&self, avma: u64) -> Option<u32> {
         let after = self.spans.partition_point(|span| span.start <= avma);
-        let span = self.spans.get(after.checked_sub(1)?)?;
+        let span: &Span = self.spans.get(after.checked_sub(1)?)?;
         (avma <= span.last).then_some(span.entry)
     }
 
@@ -81,8 +100,9 @@ impl PerfMap {
     #[must_use]
     pub fn function(&self, number: u32) -> Option<JitFunction<'_>> {
         let entry = self.entries.get(number as usize)?;
+        let names = self.names.get(entry.name as usize..)?;
         Some(JitFunction {
-            name: text(self.bytes.get(entry.name.clone())?),
+            name: text(names.get(..entry.name_len as usize)?),
             start: entry.start,
             size: entry.size,
         })
@@ -134,29 +154,9 @@ impl PerfMap {
     }
 }
 
-/// Leaves out the lines that are no entries, for a copy of a file that a stranger chose: what cannot be read as a
-/// perf map is not kept either. Returns their number as well, without a last line that may still be written.
-#[must_use]
-pub fn without_bad_lines(mut bytes: Vec<u8>) -> (Vec<u8>, u64) {
-    let (mut at, mut kept, mut bad) = (0, 0, 0);
-    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-        let end = rest.iter().position(|byte| *byte == b'\n');
-        let len = end.map_or(rest.len(), |end| end + 1);
-        let line = rest[..len].trim_ascii_end();
-        if Entry::parse(line, 0).is_some() {
-            bytes.copy_within(at..at + len, kept);
-            kept += len;
-        } else if end.is_some() && !line.is_empty() {
-            bad += 1;
-        }
-        at += len;
-    }
-    bytes.truncate(kept);
-    (bytes, bad)
-}
-
 impl Entry {
-    fn parse(line: &[u8], begins: usize) -> Option<Self> {
+    /// Parses a line that begins at this offset. Returns the entry, and where its name stands.
+    fn parse(line: &[u8], begins: usize) -> Option<(Self, Range<usize>)> {
         let first = line.iter().position(|byte| *byte == b' ')?;
         let rest = &line[first + 1..];
         let second = first + 1 + rest.iter().position(|byte| *byte == b' ')?;
@@ -167,11 +167,13 @@ impl Entry {
         }
         // What reaches beyond the end of memory ends there.
         let size = size.min((u64::MAX - start).saturating_add(1));
-        Some(Self {
+        let entry = Self {
             start,
             size,
-            name: begins + name..begins + line.len(),
-        })
+            name: 0,
+            name_len: 0,
+        };
+        Some((entry, begins + name..begins + line.len()))
     }
 
     fn last(&self) -> u64 {
@@ -191,56 +193,12 @@ fn hex(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// Cuts earlier entries where later ones overlap them.
-fn flatten(entries: &[Entry]) -> Vec<Span> {
-    let mut spans: BTreeMap<u64, (u64, u32)> = BTreeMap::new();
-    let mut covered = Vec::new();
-    for (number, entry) in (0u32..).zip(entries) {
-        let (start, last) = (entry.start, entry.last());
-        let before = spans.range(..start).next_back();
-        if let Some((&from, &(to, owner))) = before
-            && to >= start
-        {
-            spans.insert(from, (start - 1, owner));
-            if to > last {
-                spans.insert(last + 1, (to, owner));
-            }
-        }
-        covered.clear();
-        covered.extend(spans.range(start..=last).map(|(from, span)| (*from, *span)));
-        for &(from, (to, owner)) in &covered {
-            spans.remove(&from);
-            if to > last {
-                spans.insert(last + 1, (to, owner));
-            }
-        }
-        spans.insert(start, (last, number));
-    }
-    let span = |(start, (last, entry))| Span { start, last, entry };
-    spans.into_iter().map(span).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn named(map: &PerfMap, avma: u64) -> Option<String> {
         map.lookup(avma).map(|found| found.name.into_owned())
-    }
-
-    #[test]
-    fn a_copy_has_the_lines_that_are_entries_and_no_others() {
-        let text =
-            b"1000 10 one\nroot:$6$MADEUP:1:2\n\n zz 10 x\n2000 20 two\r\n3000 30\n4000 40 four";
-        let (copy, bad) = without_bad_lines(text.to_vec());
-        assert_eq!(bad, PerfMap::parse(text.to_vec()).bad_lines());
-        assert_eq!(copy, b"1000 10 one\n2000 20 two\r\n4000 40 four");
-        let (all, kept) = (PerfMap::parse(text.to_vec()), PerfMap::parse(copy));
-        assert_eq!((all.len(), kept.len(), kept.bad_lines()), (3, 3, 0));
-        assert_eq!(
-            without_bad_lines(b"secret\nhalf a li".to_vec()),
-            (Vec::new(), 1)
-        );
     }
 
     #[test]
