@@ -2,7 +2,7 @@
 
 use crate::generic;
 use crate::modifiers::{self, Letters, Modifiers, Qualifiers};
-use crate::pmu::CONFIG_WORDS;
+use crate::pmu::{CONFIG_WORDS, Scale};
 use crate::settings::Settings;
 use rprof_records::EventKind;
 use std::ffi::CString;
@@ -26,6 +26,7 @@ pub struct Event {
     pub(crate) is_leader: bool,
     pub(crate) detail: EventDetail,
     pub(crate) cpus: Option<Vec<u32>>,
+    pub(crate) scale: Option<Scale>,
 }
 
 /// Data of an event beyond its numbers, by its kind.
@@ -70,6 +71,7 @@ impl Event {
             is_leader: true,
             detail: EventDetail::None,
             cpus: None,
+            scale: None,
         }
     }
 
@@ -156,6 +158,11 @@ impl Event {
     /// PMUs of a package count on one CPU of each, and the PMU of one kind of cores on those.
     pub fn cpus(&self) -> Option<&[u32]> {
         self.cpus.as_deref()
+    }
+
+    /// Returns what one count of it stands for, if its PMU says so: `energy-pkg` counts units of 2⁻³² joules.
+    pub fn scale(&self) -> Option<&Scale> {
+        self.scale.as_ref()
     }
 
     /// Returns system and name of a tracepoint.

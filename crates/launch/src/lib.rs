@@ -39,7 +39,10 @@ pub mod target;
 mod wait;
 
 pub use command::{
-    Child, ExecError, LaunchError, Launcher, WaitOutcome, find_program, signal_is_ignored,
+    Child, ExecError, LaunchError, Launcher, ResourceUsage, WaitOutcome, find_program,
+    signal_is_ignored,
 };
 pub use procfs::{ExistingMapping, MapsReader};
-pub use target::{Cgroup, CgroupError, Selection, Target, TargetExitWatcher, TargetThread};
+pub use target::{
+    Cgroup, CgroupError, Selection, Target, TargetExitWatcher, TargetThread, wait_for_targets,
+};

@@ -154,6 +154,8 @@ fn of_pmu(pmu: &Pmu, terms: &str) -> Result<Event, EventError> {
     event.config = values.config;
     event.settings = values.settings;
     event.cpus = pmu.cpus();
+    // As in perf, by the first term that names an event which has one.
+    event.scale = terms::named_events(pmu, terms).find_map(|name| pmu.scale(name));
     Ok(event)
 }
 

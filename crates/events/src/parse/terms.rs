@@ -82,6 +82,13 @@ pub(super) fn of_pmu(pmu: &Pmu, text: &str) -> Result<TermValues, EventError> {
     Ok(values)
 }
 
+/// Returns the terms that name an event of the PMU, in their order.
+pub(super) fn named_events<'a>(pmu: &Pmu, text: &'a str) -> impl Iterator<Item = &'a str> {
+    (split(text).into_iter())
+        .filter(|term| named_event(pmu, term).is_some())
+        .map(|term| term.value.unwrap_or(term.name))
+}
+
 /// Returns the terms of one of the PMU's named events, if the term is its name.
 fn named_event(pmu: &Pmu, term: &Term<'_>) -> Option<String> {
     match term.value {

@@ -8,9 +8,11 @@
 //! Files that cannot be read are answered with `None`, or left out.
 
 mod format;
+mod scale;
 
 pub(crate) use format::word_index;
 pub use format::{CONFIG_WORDS, Format};
+pub use scale::Scale;
 
 use crate::cpus;
 use crate::glob::matches;
@@ -84,6 +86,17 @@ impl Pmu {
             true => self.file("events", name),
             false => None,
         }
+    }
+
+    /// Returns what one count of a named event stands for; `None` if the PMU does not say (files `NAME.scale` and
+    /// `NAME.unit`).
+    pub fn scale(&self, name: &str) -> Option<Scale> {
+        if !is_event_name(name) {
+            return None;
+        }
+        let factor = self.file("events", &format!("{name}.scale"));
+        let unit = self.file("events", &format!("{name}.unit"));
+        Scale::parse(factor.as_deref(), unit.as_deref())
     }
 
     /// Lists its named events, by name.

@@ -41,6 +41,22 @@ fn a_pmu_is_meant_by_name_pattern_or_without_its_number() {
 }
 
 #[test]
+fn an_event_says_what_one_count_stands_for() {
+    let machine = Machine::new();
+    let scale = |text| machine.list(text)[0].scale().map(parts);
+    let of_topdown = Some((2.0, String::new()));
+    assert_eq!(scale("cpu/topdown,umask=0x20/"), of_topdown);
+    assert_eq!(scale("topdown"), of_topdown);
+    assert_eq!(scale("cpu/mem-loads/"), None);
+    assert_eq!(scale("page-faults"), None);
+}
+
+/// Returns factor and unit.
+fn parts(scale: &crate::pmu::Scale) -> (f64, String) {
+    (scale.factor(), scale.unit().to_owned())
+}
+
+#[test]
 fn errors_list_what_a_pmu_has() {
     let machine = Machine::new();
     let shown = machine.error("cpu/umsak=1/").to_string();

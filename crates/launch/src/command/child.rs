@@ -2,12 +2,12 @@
 
 use super::error::ExecError;
 use super::exec;
+use super::usage::{ResourceUsage, wait4};
 use crate::wait::{read_full, readable};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
+use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,7 @@ pub struct Child {
     hold: Option<HoldPipes>,
     pidfd: Option<OwnedFd>,
     status: Option<ExitStatus>,
+    usage: Option<ResourceUsage>,
 }
 
 /// Parent's ends of the two pipes between parent and child.
@@ -66,6 +67,7 @@ impl Child {
             // Safe from reuse of the number: the child is not reaped before `wait`.
             pidfd: Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()),
             status: None,
+            usage: None,
         }
     }
 
@@ -168,14 +170,21 @@ impl Child {
         }
     }
 
+    /// Returns what the program used, with all processes that it started and waited for; `None` until it has been
+    /// waited for.
+    pub fn usage(&self) -> Option<ResourceUsage> {
+        self.usage
+    }
+
     fn reap(&mut self, options: WaitOptions) -> io::Result<Option<ExitStatus>> {
         if self.status.is_some() {
             return Ok(self.status);
         }
-        match waitpid(Pid::from_raw(self.pid), options) {
+        match wait4(self.pid, options) {
             Ok(None) | Err(Errno::INTR) => Ok(None),
-            Ok(Some((_, status))) => {
-                self.status = Some(ExitStatus::from_raw(status.as_raw()));
+            Ok(Some((status, usage))) => {
+                self.status = Some(status);
+                self.usage = Some(usage);
                 Ok(self.status)
             }
             Err(errno) => Err(errno.into()),

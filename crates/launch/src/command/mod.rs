@@ -17,6 +17,7 @@
 //! | `error` | [`LaunchError`], [`ExecError`] |
 //! | `candidates` | files that a name may mean: PATH |
 //! | `exec` | the child between fork and exec |
+//! | `usage` | [`ResourceUsage`]: time, memory, faults
 //! | `signals` | signals blocked over a fork, or ignored |
 
 mod candidates;
@@ -25,12 +26,14 @@ mod error;
 mod exec;
 mod launcher;
 mod signals;
+mod usage;
 
 pub use candidates::find_program;
 pub use child::{Child, WaitOutcome};
 pub use error::{ExecError, LaunchError};
 pub use launcher::Launcher;
 pub use signals::{block_all_signals, signal_is_ignored};
+pub use usage::ResourceUsage;
 
 #[cfg(test)]
 mod tests;

@@ -34,6 +34,21 @@ fn exit_codes_and_signals_come_back() {
 }
 
 #[test]
+fn what_a_program_used_is_known_once_it_was_waited_for() {
+    // A shell that touches 8 MiB in a child of its own, which it waits for.
+    let mut child = sh("x=$(head -c 8388608 /dev/zero | tr '\\0' x); exit 3")
+        .spawn()
+        .unwrap();
+    assert_eq!(child.usage(), None);
+    child.release().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+    let usage = child.usage().unwrap();
+    assert!(usage.max_rss > 8 << 20, "{usage:?}");
+    assert!(usage.minor_faults > 1000, "{usage:?}");
+    assert!(!(usage.user + usage.system).is_zero());
+}
+
+#[test]
 fn stdout_can_go_where_stderr_goes() {
     // Both descriptors of the child are compared by what they lead to.
     let same = "[ /proc/self/fd/1 -ef /proc/self/fd/2 ]";

@@ -2,7 +2,7 @@
 
 use crate::procfs::Mount;
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// Failure to open a control group.
@@ -36,6 +36,12 @@ pub struct Cgroup {
 impl AsFd for Cgroup {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.folder.as_fd()
+    }
+}
+
+impl From<Cgroup> for OwnedFd {
+    fn from(group: Cgroup) -> OwnedFd {
+        group.folder.into()
     }
 }
 

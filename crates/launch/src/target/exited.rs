@@ -2,12 +2,14 @@
 
 use super::scope::TargetThread;
 use super::selection::Selection;
+use crate::command::WaitOutcome;
 use crate::procfs::Procfs;
 use crate::wait::readable;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Interval at which targets without a pidfd are polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -100,6 +102,35 @@ impl TargetExitWatcher {
     pub fn poll_interval(&self) -> Option<Duration> {
         // Without a pidfd left, a user's processes can only be looked up.
         (!self.polled.is_empty() || self.pidfds.is_empty()).then_some(POLL_INTERVAL)
+    }
+}
+
+/// Waits until all targets have ended, `other` is readable, or the time is over (`None`: no bound). Of several,
+/// returns the first in this order. Without targets, as where whole CPUs are watched, nothing ends.
+///
+/// # Errors
+/// Errors of poll(2).
+pub fn wait_for_targets(
+    mut targets: Option<&mut TargetExitWatcher>,
+    other: Option<BorrowedFd<'_>>,
+    timeout: Option<Duration>,
+) -> io::Result<WaitOutcome> {
+    let deadline = timeout.map(|timeout| Instant::now() + timeout);
+    loop {
+        if targets.as_mut().is_some_and(|targets| targets.all_exited()) {
+            return Ok(WaitOutcome::TargetsExited);
+        }
+        let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            return Ok(WaitOutcome::Timeout);
+        }
+        let watched = targets.iter().flat_map(|targets| targets.fds());
+        let fds: Vec<BorrowedFd<'_>> = other.into_iter().chain(watched).collect();
+        let interval = targets.as_ref().and_then(|targets| targets.poll_interval());
+        let ready = readable(&fds, [left, interval].into_iter().flatten().min())?;
+        if other.is_some() && ready[0] {
+            return Ok(WaitOutcome::Other);
+        }
     }
 }
 

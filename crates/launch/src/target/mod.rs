@@ -13,6 +13,6 @@ mod scope;
 mod selection;
 
 pub use cgroup::{Cgroup, CgroupError};
-pub use exited::TargetExitWatcher;
+pub use exited::{TargetExitWatcher, wait_for_targets};
 pub use scope::{Target, TargetThread};
 pub use selection::Selection;

@@ -133,6 +133,17 @@ impl Builder {
         builder
     }
 
+    /// Sets the text that `config1` points to while the event is opened: the path of a uprobe's file, or the
+    /// function of a kprobe (perf_event_open(2), `uprobe_path`, `kprobe_func`). For attrs that were filled elsewhere;
+    /// [`probe`](Self::probe) sets it by itself.
+    #[must_use]
+    pub fn probe_path(self, path: &CStr) -> Builder {
+        Builder {
+            probe_path: Some(path.to_owned()),
+            ..self
+        }
+    }
+
     /// Sets how messages call the event.
     #[must_use]
     pub fn name(self, name: impl Into<String>) -> Builder {
@@ -165,9 +176,9 @@ impl Builder {
     /// `folder` is a descriptor of its directory in the `perf_event` hierarchy or in that of
     /// cgroup v2.
     #[must_use]
-    pub fn cgroup(self, folder: OwnedFd, cpu: u32) -> Builder {
+    pub fn cgroup(self, folder: impl Into<Arc<OwnedFd>>, cpu: u32) -> Builder {
         Builder {
-            watched: Watched::Cgroup(Arc::new(folder)),
+            watched: Watched::Cgroup(folder.into()),
             cpu: Some(cpu),
             ..self
         }

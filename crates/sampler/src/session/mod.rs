@@ -17,14 +17,13 @@ pub use error::{ControlAction, ControlError, SessionError};
 use crate::drain::{Batch, DrainThreads, FastDrain, Recycler, StackBases};
 use crate::inherited_filter::InheritedEventFilter;
 use crate::open::{ControlFailure, CpuEvents, Degradation, EventIds, EventSet};
-use crate::wakeup;
 use crossbeam_channel::Receiver;
 use rprof_events::cpus;
-use rprof_launch::{Child, Target, TargetExitWatcher, TargetThread, WaitOutcome};
+use rprof_launch::{Child, Target, TargetExitWatcher, TargetThread, WaitOutcome, wait_for_targets};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Recording of a program and of what it starts, or of what runs already.
 ///
@@ -198,27 +197,7 @@ impl Session {
         if let Some(child) = &mut self.child {
             return child.wait_or(other, timeout);
         }
-        let deadline = timeout.map(|timeout| Instant::now() + timeout);
-        loop {
-            if (self.exits.as_mut()).is_some_and(TargetExitWatcher::all_exited) {
-                return Ok(WaitOutcome::TargetsExited);
-            }
-            let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
-                return Ok(WaitOutcome::Timeout);
-            }
-            let exits = self.exits.iter().flat_map(TargetExitWatcher::fds);
-            let mut fds: Vec<_> = (other.into_iter().chain(exits))
-                .map(wakeup::readable)
-                .collect();
-            let interval = self.exits.as_ref();
-            let interval = interval.and_then(TargetExitWatcher::poll_interval);
-            let nap = [left, interval].into_iter().flatten().min();
-            wakeup::wait(&mut fds, nap)?;
-            if other.is_some() && !fds[0].revents().is_empty() {
-                return Ok(WaitOutcome::Other);
-            }
-        }
+        wait_for_targets(self.exits.as_mut(), other, timeout)
     }
 
     /// Channel on which batches of all CPUs arrive. After [`stop`](Self::stop) it is disconnected

@@ -1,0 +1,61 @@
+//! Counting sessions: how often events happen in a command, in what runs already, or on whole CPUs.
+//!
+//! ```text
+//!   events, target --plan--> groups that fit --open--> counters for each place (thread or CPU)
+//!                                                        |
+//!                              Table by CPU, core, … <--count-- Snapshot <--read at any time
+//! ```
+//!
+//! Nothing is sampled, and nothing waits for rings: a session opens, lets run, and reads.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`session`] | [`CountingSession`], [`SessionOptions`] |
+//! | [`snapshot`] | [`Snapshot`]: all counters at one moment; the difference of two |
+//! | [`count`] | [`Count`]: one event's count, with the share of the time for which it was counted |
+//! | [`table`] | [`Table`]: counts by CPU, core, socket, node or thread |
+//! | [`metrics`] | [`Metric`]: instructions per cycle, CPUs used, miss rates, top-down |
+//! | [`notice`] | [`Notice`], [`EventState`]: what could not be had, and why |
+//! | [`error`] | [`CountError`] |
+//! | `plan` | groups: those that were asked for, and those that are made |
+//! | `open` | counters of one place, with steps down |
+//! | `places` | threads and CPUs of a target |
+//! | [`topology`] | [`Topology`]: cores, sockets and nodes of CPUs |
+//!
+//! # Examples
+//! Page faults of a command:
+//!
+//! ```no_run
+//! use rprof_counting::{CountingSession, Part, SessionOptions};
+//! use rprof_events::Event;
+//! use rprof_launch::Launcher;
+//!
+//! let options = SessionOptions::new(Event::parse_list("page-faults:u,task-clock:u")?);
+//! let mut session = CountingSession::launch(&options, &Launcher::new("true"))?;
+//! session.start()?;
+//! session.wait_or(None, None)?;
+//! let counts = session.read().table(Default::default());
+//! println!("{:?} page faults", counts.count(Part::All, 0).and_then(|count| count.value()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod count;
+pub mod error;
+pub mod metrics;
+pub mod notice;
+mod open;
+mod places;
+mod plan;
+pub mod session;
+pub mod snapshot;
+pub mod table;
+pub mod topology;
+
+pub use count::Count;
+pub use error::CountError;
+pub use metrics::{Metric, MetricUnit, metrics};
+pub use notice::{EventState, Notice};
+pub use session::{CountingSession, SessionOptions};
+pub use snapshot::Snapshot;
+pub use table::{Part, Per, Table};
+pub use topology::Topology;

@@ -1,0 +1,87 @@
+//! [`Place`]: a thread, a CPU or both, for which an event has a counter.
+
+use crate::error::CountError;
+use crate::table::Per;
+use rprof_events::cpus;
+use rprof_launch::{Cgroup, Target, TargetThread};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// Thing that is watched in a place.
+#[derive(Clone, Debug)]
+pub(crate) enum Watched {
+    Thread(TargetThread),
+    Everything,
+    Cgroup(Arc<OwnedFd>),
+}
+
+/// Thing that is watched, and the CPU on which.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) watched: Watched,
+    /// `None`: on any.
+    pub(crate) cpu: Option<u32>,
+}
+
+impl Place {
+    /// Returns the place of everything on a CPU.
+    pub(crate) fn cpu(cpu: u32) -> Place {
+        Place {
+            watched: Watched::Everything,
+            cpu: Some(cpu),
+        }
+    }
+
+    pub(crate) fn thread(&self) -> Option<TargetThread> {
+        match self.watched {
+            Watched::Thread(thread) => Some(thread),
+            Watched::Everything | Watched::Cgroup(_) => None,
+        }
+    }
+}
+
+/// Returns the CPUs on which threads are counted apart; `None` where they are counted on any.
+pub(crate) fn cpus_of_threads(per: Per, wanted: &[u32]) -> Result<Option<Vec<u32>>, CountError> {
+    match per.is_by_cpu() || !wanted.is_empty() {
+        true => Ok(Some(cpus::select(wanted)?)),
+        false => Ok(None),
+    }
+}
+
+/// Returns the places of threads.
+pub(crate) fn of_threads(threads: &[TargetThread], cpus: Option<&[u32]>) -> Vec<Place> {
+    let place = |thread: &TargetThread, cpu| Place {
+        watched: Watched::Thread(*thread),
+        cpu,
+    };
+    match cpus {
+        None => threads.iter().map(|thread| place(thread, None)).collect(),
+        Some(cpus) => (threads.iter())
+            .flat_map(|thread| cpus.iter().map(move |cpu| place(thread, Some(*cpu))))
+            .collect(),
+    }
+}
+
+/// Returns the places of a target that is watched by CPU; `None` for one of threads.
+pub(crate) fn of_cpus(target: &Target, wanted: &[u32]) -> Result<Option<Vec<Place>>, CountError> {
+    let groups = match target {
+        Target::System => None,
+        Target::Cgroups(names) => Some(Cgroup::open_all(names)?),
+        Target::Command | Target::Processes(_) | Target::Threads(_) | Target::User(_) => {
+            return Ok(None);
+        }
+    };
+    let cpus = cpus::select(wanted)?;
+    let Some(groups) = groups else {
+        return Ok(Some(cpus.into_iter().map(Place::cpu).collect()));
+    };
+    let mut places = Vec::new();
+    for group in groups {
+        let group = Arc::new(OwnedFd::from(group));
+        places.extend(cpus.iter().map(|cpu| Place {
+            watched: Watched::Cgroup(Arc::clone(&group)),
+            cpu: Some(*cpu),
+        }));
+    }
+    Ok(Some(places))
+}

@@ -1,0 +1,119 @@
+//! [`Table`]: counts by CPU, core, socket, node or thread.
+
+use crate::count::Count;
+use crate::places::Place;
+use crate::topology::Topology;
+use rprof_perf_event::{ReadError, Reading};
+use std::collections::BTreeMap;
+
+/// Way in which counts are kept apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Per {
+    /// Not at all: one sum.
+    #[default]
+    All,
+    /// For each CPU.
+    Cpu,
+    /// For each core, of which several CPUs may be threads.
+    Core,
+    /// For each socket.
+    Socket,
+    /// For each memory node.
+    Node,
+    /// For each thread that was attached to.
+    Thread,
+}
+
+impl Per {
+    /// Returns true if threads have to be counted on each CPU apart.
+    pub(crate) fn is_by_cpu(self) -> bool {
+        matches!(self, Per::Cpu | Per::Core | Per::Socket | Per::Node)
+    }
+}
+
+/// Part of a target that has counts of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// Everything.
+    All,
+    /// A CPU.
+    Cpu(u32),
+    /// A core of a socket.
+    Core {
+        /// Number of the socket.
+        socket: u32,
+        /// Number of the core, that of the die in the upper half.
+        core: u32,
+    },
+    /// A socket.
+    Socket(u32),
+    /// A memory node.
+    Node(u32),
+    /// A thread.
+    Thread {
+        /// Process id.
+        pid: u32,
+        /// Thread id.
+        tid: u32,
+    },
+}
+
+/// Counts of all events, for each part of the target.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    events: usize,
+    rows: BTreeMap<Part, Vec<Option<Count>>>,
+}
+
+impl Table {
+    pub(crate) fn new(events: usize) -> Table {
+        Table {
+            events,
+            rows: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a reading of an event in a place.
+    pub(crate) fn add(&mut self, part: Part, event: usize, reading: Result<Reading, ReadError>) {
+        let events = self.events;
+        let row = self.rows.entry(part).or_insert_with(|| vec![None; events]);
+        if let Some(count) = row.get_mut(event) {
+            count.get_or_insert_default().add(reading);
+        }
+    }
+
+    /// Returns the parts, in order.
+    pub fn parts(&self) -> impl Iterator<Item = Part> {
+        self.rows.keys().copied()
+    }
+
+    /// Returns the count of an event, by its number, in a part; `None` if it is not counted there.
+    pub fn count(&self, part: Part, event: usize) -> Option<Count> {
+        *self.rows.get(&part)?.get(event)?
+    }
+}
+
+/// Returns the part that a place belongs to.
+pub(crate) fn part_of(place: &Place, per: Per, topology: &Topology) -> Part {
+    let by_cpu = |of: fn(crate::topology::CpuPlace) -> Part| match place.cpu {
+        Some(cpu) => of(topology.place(cpu)),
+        None => Part::All,
+    };
+    match per {
+        Per::All => Part::All,
+        Per::Cpu => by_cpu(|at| Part::Cpu(at.cpu)),
+        Per::Core => by_cpu(|at| Part::Core {
+            socket: at.socket,
+            core: at.core,
+        }),
+        Per::Socket => by_cpu(|at| Part::Socket(at.socket)),
+        Per::Node => by_cpu(|at| Part::Node(at.node)),
+        Per::Thread => match place.thread() {
+            Some(thread) => Part::Thread {
+                pid: thread.pid,
+                tid: thread.tid,
+            },
+            None => Part::All,
+        },
+    }
+}

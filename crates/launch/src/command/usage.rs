@@ -1,0 +1,65 @@
+//! [`ResourceUsage`]: what a program used (getrusage(2), wait4(2)).
+
+use rustix::io::Errno;
+use rustix::process::WaitOptions;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+/// Resources that a process used, with all that it started and waited for. What it did not wait for is missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ResourceUsage {
+    /// Processor time in user mode.
+    pub user: Duration,
+    /// Processor time in the kernel.
+    pub system: Duration,
+    /// Largest resident set of any one of the processes, in bytes.
+    pub max_rss: u64,
+    /// Page faults that took no I/O.
+    pub minor_faults: u64,
+    /// Page faults that took I/O.
+    pub major_faults: u64,
+    /// Times that a thread gave up the processor.
+    pub voluntary_switches: u64,
+    /// Times that a thread was taken from the processor.
+    pub involuntary_switches: u64,
+}
+
+/// Waits for a child and returns its status and usage; `None` if it runs and `options` say not to wait.
+///
+/// Through the C library, as rustix has no wait4.
+pub(super) fn wait4(
+    pid: libc::pid_t,
+    options: WaitOptions,
+) -> Result<Option<(ExitStatus, ResourceUsage)>, Errno> {
+    let mut status = 0;
+    // SAFETY: rusage is plain data, for which zero is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: both are writable for the call.
+    match unsafe { libc::wait4(pid, &mut status, options.bits() as i32, &mut usage) } {
+        0 => Ok(None),
+        found if found > 0 => Ok(Some((ExitStatus::from_raw(status), of(&usage)))),
+        _ => Err(std::io::Error::last_os_error()
+            .raw_os_error()
+            .map_or(Errno::IO, Errno::from_raw_os_error)),
+    }
+}
+
+fn of(usage: &libc::rusage) -> ResourceUsage {
+    let count = |value: libc::c_long| u64::try_from(value).unwrap_or(0);
+    let time = |value: libc::timeval| {
+        Duration::from_secs(u64::try_from(value.tv_sec).unwrap_or(0))
+            + Duration::from_micros(u64::try_from(value.tv_usec).unwrap_or(0))
+    };
+    ResourceUsage {
+        user: time(usage.ru_utime),
+        system: time(usage.ru_stime),
+        // Linux counts it in KiB.
+        max_rss: count(usage.ru_maxrss).saturating_mul(1024),
+        minor_faults: count(usage.ru_minflt),
+        major_faults: count(usage.ru_majflt),
+        voluntary_switches: count(usage.ru_nvcsw),
+        involuntary_switches: count(usage.ru_nivcsw),
+    }
+}
