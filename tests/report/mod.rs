@@ -2,6 +2,7 @@
 
 mod agreement_with_perf;
 mod collapse;
+mod export;
 mod filters;
 mod flamegraph;
 mod folded_input;

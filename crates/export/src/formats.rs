@@ -10,7 +10,7 @@ use rprof_profile::Profile;
 
 use crate::options::ReportOptions;
 use crate::svg::{SvgError, SvgOptions};
-use crate::{csv, folded, json, svg, table};
+use crate::{csv, folded, json, pprof, speedscope, svg, table};
 
 /// One form in which a profile is written.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +35,10 @@ pub enum Content {
     Functions,
     /// Every stack of the main event.
     Stacks,
+    /// Every stack of all events, with addresses, lines and inlined calls.
+    Addresses,
+    /// Every sample of the main event in order of time, by thread, with lines and inlined calls.
+    Samples,
 }
 
 /// All forms: the reports, the default first, and then the others.
@@ -88,6 +92,20 @@ pub const FORMATS: &[Format] = &[
                     error => io::Error::other(error),
                 })
         },
+    },
+    Format {
+        name: "pprof",
+        help: "pprof's profile.proto with gzip, for `go tool pprof`, Pyroscope, Parca",
+        content: Content::Addresses,
+        shows_warnings: false,
+        write: pprof::write,
+    },
+    Format {
+        name: "speedscope",
+        help: "speedscope's JSON: each thread in order of time",
+        content: Content::Samples,
+        shows_warnings: false,
+        write: speedscope::write,
     },
 ];
 

@@ -1,6 +1,6 @@
 //! Names of functions and threads as frames of folded stacks.
 
-use rprof_profile::{FunctionId, Profile};
+use rprof_profile::{FunctionId, ObjectId, Profile};
 
 use crate::names::{CleanName, CleanNames};
 
@@ -20,10 +20,15 @@ pub fn frame_name(profile: &Profile, id: FunctionId) -> String {
         }
         return without_count(without_parameters(&name).replace(';', ":"));
     }
-    let object = profile.function(id).object;
+    unnamed(profile, profile.function(id).object).replace(';', ":")
+}
+
+/// Returns the text that stands for a function without a name: its object, in brackets.
+pub(crate) fn unnamed(profile: &Profile, object: ObjectId) -> String {
+    let names = CleanNames::new(profile);
     match &*names.object(object) {
         "[unknown]" | "" => "[unknown]".into(),
-        _ => format!("[{}]", names.object_base(object).replace(';', ":")),
+        _ => format!("[{}]", &*names.object_base(object)),
     }
 }
 

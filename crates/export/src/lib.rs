@@ -4,7 +4,9 @@
 //! |---|---|
 //! | [`folded`] | folded stacks: `comm;root;…;leaf weight` |
 //! | [`svg`] | a flame graph |
-//! | [`formats`] | the table of all forms: these two, and the reports [`table`], [`json`] and [`mod@csv`] |
+//! | [`pprof`] | pprof's format, with addresses, lines and inlined calls |
+//! | [`speedscope`] | speedscope's format, with each thread in order of time |
+//! | [`formats`] | the table of all forms: these, and the reports [`table`], [`json`] and [`mod@csv`] |
 //! | [`options`], [`rows`] | the options and rows that reports have in common |
 //! | [`verdict`] | [`Finding`](verdict::Finding): the quality verdict in words |
 //! | [`threads`] | threads of different names that are one |
@@ -58,7 +60,9 @@ pub mod json;
 mod name_ranks;
 pub mod names;
 pub mod options;
+pub mod pprof;
 pub mod rows;
+pub mod speedscope;
 pub mod svg;
 pub mod table;
 pub mod threads;

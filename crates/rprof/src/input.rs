@@ -190,7 +190,7 @@ pub(crate) fn read_merged(
             Input::Recording(data) => {
                 check_events(&data, &filter.events)?;
                 let options = Options {
-                    by_thread: keys.pid || keys.tid,
+                    by_thread: options.by_thread || keys.pid || keys.tid,
                     by_line: keys.line,
                     filter: args.with_times_of(filter, &data)?,
                     ..options.clone()
@@ -295,7 +295,7 @@ pub(crate) fn analyse(
     quiet: bool,
 ) -> Result<Profile, Failure> {
     let downloads = names.downloads(quiet)?;
-    let symbolizer = names.symbolizer(options.by_line, downloads.as_ref());
+    let symbolizer = names.symbolizer(options.by_line || options.addresses, downloads.as_ref());
     let profile = rprof_analysis::analyse(data, &symbolizer, options);
     if let Some(downloads) = downloads {
         downloads.print_summary();

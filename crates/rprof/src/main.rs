@@ -8,6 +8,7 @@ mod collapse;
 mod demo;
 mod doctor;
 mod downloads;
+mod export;
 mod flamegraph;
 mod folded;
 mod header;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Command::Report(args) => report::run(&args),
         Command::Flamegraph(args) => flamegraph::run(&args),
         Command::Collapse(args) => collapse::run(&args),
+        Command::Export(args) => export::run(&args),
         Command::Script(args) => script::run(&args),
         Command::Header(args) => header::run(&args),
         Command::List(args) => list::run(&args),

@@ -70,6 +70,19 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         )],
     ),
     (
+        "export",
+        &[
+            (
+                "For pprof, whose pages show graphs, sources and differences:",
+                "rprof export -o profile.pb.gz\ngo tool pprof -http :8080 profile.pb.gz",
+            ),
+            (
+                "For speedscope.app, by threads in order of time:",
+                "rprof export -o profile.speedscope.json",
+            ),
+        ],
+    ),
+    (
         "script",
         &[(
             "Sample by sample, for a program that reads the text of perf script:",

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
@@ -38,6 +38,8 @@ pub enum Need {
     Terminal,
     /// Debian's `debuginfod` server and its client, and `objcopy`.
     Debuginfod,
+    /// Go's pprof, as the compiler brings it.
+    Pprof,
     /// An assembler for x86-64.
     X86Assembler,
     /// A processor of this kind. Its absence is no failure anywhere: see [`inapplicable`].
@@ -65,6 +67,7 @@ impl fmt::Display for Need {
             Need::Overlay => "root, and overlay file systems (CONFIG_OVERLAY_FS)",
             Need::Terminal => "script (of util-linux)",
             Need::Debuginfod => "debuginfod, debuginfod-find and objcopy",
+            Need::Pprof => "Go's pprof (golang-1.19-go, or another version below /usr/lib/go-*)",
             Need::X86Assembler => "x86-64, and as",
             Need::X86_64 => "x86-64",
             Need::Tracepoints => {
@@ -113,6 +116,7 @@ fn look(need: Need) -> bool {
         Need::Overlay => is_root() && overlays(),
         Need::Terminal => runs("script"),
         Need::Debuginfod => runs("debuginfod") && runs("debuginfod-find") && runs("objcopy"),
+        Need::Pprof => pprof().is_some(),
         Need::X86Assembler => cfg!(target_arch = "x86_64") && runs("as"),
         Need::X86_64 => cfg!(target_arch = "x86_64"),
         Need::Tracepoints => {
@@ -125,6 +129,15 @@ fn look(need: Need) -> bool {
         Need::Tool(name) => runs(name),
         Need::File(path) => Path::new(path).exists(),
     }
+}
+
+/// Returns the path of Go's pprof, which Debian installs beside the compiler and not in PATH.
+pub fn pprof() -> Option<PathBuf> {
+    let tool = |folder: PathBuf| folder.join("pkg/tool/linux_amd64/pprof");
+    let folders = std::fs::read_dir("/usr/lib").ok()?.flatten();
+    let go = folders.filter(|entry| entry.file_name().to_string_lossy().starts_with("go-"));
+    go.map(|entry| tool(entry.path()))
+        .find(|path| path.is_file())
 }
 
 fn succeeds(program: &str, args: &[&str]) -> bool {

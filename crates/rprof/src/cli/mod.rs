@@ -36,8 +36,8 @@ pub(crate) use list::ListArgs;
 pub(crate) use pages::{CompletionsArgs, ManArgs};
 pub(crate) use parsing::command;
 pub(crate) use reading::{
-    CollapseArgs, Color, FilterArgs, HeaderArgs, HeaderFormat, InputArgs, ReportArgs, ScriptArgs,
-    SortKey, WeightArg,
+    CollapseArgs, Color, ExportArgs, FilterArgs, HeaderArgs, HeaderFormat, InputArgs, ReportArgs,
+    ScriptArgs, SortKey, WeightArg,
 };
 pub(crate) use record::{DUMP_BYTES, OutputArgs, RecordArgs, SamplingArgs};
 pub(crate) use symbols::{DemangleArg, SymbolArgs};
@@ -72,6 +72,7 @@ pub(crate) enum Command {
     Report(ReportArgs),
     Flamegraph(Box<FlamegraphArgs>),
     Collapse(CollapseArgs),
+    Export(ExportArgs),
     Script(ScriptArgs),
     Header(HeaderArgs),
     List(ListArgs),

@@ -210,6 +210,33 @@ pub(crate) struct CollapseArgs {
     pub(crate) output: PathBuf,
 }
 
+/// Writes the profile in the format of another tool.
+///
+/// pprof's has addresses, lines and inlined calls; speedscope's has each thread in order of time. Both
+/// open in their tools without the programs that were recorded.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+
+    /// Format to write [default: by the name of the output]
+    #[arg(long, value_name = "FORMAT", value_parser = export_format())]
+    pub(crate) format: Option<&'static Format>,
+
+    /// File to write, such as profile.pb.gz, profile.speedscope.json or profile.folded; `-` is standard output
+    #[arg(short, long, value_name = "FILE", default_value = "profile.pb.gz", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+}
+
+/// Offers every form that holds more than rows.
+fn export_format() -> impl TypedValueParser<Value = &'static Format> {
+    let values = (FORMATS
+        .iter()
+        .filter(|format| format.content != Content::Functions))
+    .map(|format| PossibleValue::new(format.name).help(format.help));
+    PossibleValuesParser::new(values).map(|name| Format::by_name(&name).unwrap_or(&FORMATS[0]))
+}
+
 /// Prints every sample, in the format of perf script.
 #[derive(Debug, Args)]
 pub(crate) struct ScriptArgs {

@@ -76,6 +76,7 @@ pub(super) const COMMANDS: &[&str] = &[
     "report",
     "flamegraph",
     "collapse",
+    "export",
     "script",
     "header",
     "list",

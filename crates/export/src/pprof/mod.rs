@@ -1,0 +1,177 @@
+//! pprof's format, version of 2024: gzip around one protocol buffer message, with addresses, lines and inlined calls.
+//!
+//! Source: `proto/profile.proto` of <https://github.com/google/pprof>. Beyond it:
+//!
+//! - Ids are numbered from 1 in the order of their first use, and samples are sorted: one profile makes one file.
+//! - The first sample type is `samples`/`count`, and that of a clock is `cpu`/`nanoseconds`: Go's profile-guided
+//!   optimization takes the first type that is one of the two (<https://go.dev/doc/pgo#alternative-sources>).
+//! - Addresses are offsets into the object's file, those of callers within the call. So what address space
+//!   randomization does is no difference between two profiles.
+//! - Names and lines are in the profile. Every mapping says so, lest readers symbolize again.
+
+mod fields;
+mod locations;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use flate2::write::GzEncoder;
+use flate2::{Compression, GzBuilder};
+use rprof_profile::{Profile, WeightUnit};
+
+use crate::names::CleanNames;
+use crate::options::ReportOptions;
+use fields::{Strings, packed_signed, packed_unsigned, part, signed, text};
+use locations::Locations;
+
+/// Writes the samples of all events that have any, two values for each: number of samples, and weight.
+///
+/// # Errors
+/// `out` does.
+pub fn write(profile: &Profile, _: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
+    let mut out = Message::new(out);
+    let events: Vec<usize> = (profile.events.iter().enumerate())
+        .filter(|(_, event)| event.samples > 0)
+        .map(|(index, _)| index)
+        .collect();
+    let types = sample_types(profile, &events);
+    for (name, unit) in &types {
+        out.value_type(1, name, unit)?;
+    }
+    let names = CleanNames::new(profile);
+    let mut locations = Locations::new(profile);
+    for ((thread, stack), values) in summed(profile, &locations, &events) {
+        // Leaf first.
+        let ids: Vec<u64> = locations.ids(&stack).into_iter().rev().collect();
+        let mut sample = Vec::new();
+        packed_unsigned(1, &ids, &mut sample);
+        packed_signed(2, &values, &mut sample);
+        let mut label = Vec::new();
+        signed(1, out.strings.index("comm"), &mut label);
+        signed(2, out.strings.index(&names.comm(thread)), &mut label);
+        part(3, &label, &mut sample);
+        out.field(2, &sample)?;
+    }
+    locations.write(&mut out)?;
+    if let Some((first, last)) = profile.time {
+        out.number(
+            10,
+            i64::try_from(last.saturating_sub(first)).unwrap_or(i64::MAX),
+        )?;
+    }
+    let comment = out
+        .strings
+        .index(concat!("rprof ", env!("CARGO_PKG_VERSION")));
+    out.number(13, comment)?;
+    if let (Some((name, unit)), Some(main)) = (types.get(1), profile.main_event()) {
+        let main = &profile.events[main];
+        out.value_type(11, name, unit)?;
+        let period = main.weight / main.samples.max(1);
+        out.number(12, i64::try_from(period).unwrap_or(i64::MAX))?;
+        // What is shown unless something else is asked for.
+        let shown = out.strings.index(name);
+        out.number(14, shown)?;
+    }
+    out.finish()
+}
+
+/// Returns names and units of the values that each sample has, two for each event.
+fn sample_types(profile: &Profile, events: &[usize]) -> Vec<(String, String)> {
+    let mut types = Vec::new();
+    for (index, event) in events.iter().copied().enumerate() {
+        // Pyroscope refuses names with a dash.
+        let name = CleanNames::new(profile).event(event).replace('-', "_");
+        let event = &profile.events[event];
+        let samples = match index {
+            0 => "samples".to_owned(),
+            _ => format!("{name}_samples"),
+        };
+        let weight = match (&event.unit, index) {
+            (WeightUnit::Nanoseconds, 0) => ("cpu".to_owned(), "nanoseconds"),
+            (WeightUnit::Nanoseconds, _) => (name, "nanoseconds"),
+            // Two types of one name would be one.
+            _ if name == samples => (format!("{name}_weight"), "count"),
+            _ => (name, "count"),
+        };
+        types.push((samples, "count".to_owned()));
+        types.push((weight.0, weight.1.to_owned()));
+    }
+    types
+}
+
+/// Thread name, and the ranks of a stack's frames, root first.
+type Key = (u32, Vec<u32>);
+
+/// Sums samples up by thread name and stack, in an order that follows from names and addresses.
+fn summed(profile: &Profile, locations: &Locations<'_>, events: &[usize]) -> Vec<(Key, Vec<i64>)> {
+    let mut sums: BTreeMap<Key, Vec<i64>> = BTreeMap::new();
+    for entry in &profile.aggregated {
+        let Some(event) = events.iter().position(|event| *event == entry.event) else {
+            continue;
+        };
+        let frames = profile
+            .frames(entry.stack)
+            .map(|frame| locations.rank(frame));
+        let key = (profile.thread(entry.thread).comm, frames.collect());
+        let sum = sums.entry(key).or_insert_with(|| vec![0; 2 * events.len()]);
+        for (at, more) in [(0, entry.samples), (1, entry.weight)] {
+            let value = &mut sum[2 * event + at];
+            *value = value.saturating_add(i64::try_from(more).unwrap_or(i64::MAX));
+        }
+    }
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    // By name, as numbers of names depend on who came first.
+    sums.sort_by(|((a, _), _), ((b, _), _)| {
+        profile.comms[*a as usize].cmp(&profile.comms[*b as usize])
+    });
+    sums
+}
+
+/// The message of a profile, compressed while it is made, with the strings that it names so far.
+struct Message<'o> {
+    out: GzEncoder<&'o mut dyn Write>,
+    strings: Strings,
+    buffer: Vec<u8>,
+}
+
+impl<'o> Message<'o> {
+    fn new(out: &'o mut dyn Write) -> Message<'o> {
+        Message {
+            // Without a time, so that the same profile is the same file.
+            out: GzBuilder::new().mtime(0).write(out, Compression::default()),
+            strings: Strings::new(),
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Writes a message within the message.
+    fn field(&mut self, tag: u32, message: &[u8]) -> io::Result<()> {
+        self.buffer.clear();
+        part(tag, message, &mut self.buffer);
+        self.out.write_all(&self.buffer)
+    }
+
+    fn number(&mut self, tag: u32, value: i64) -> io::Result<()> {
+        self.buffer.clear();
+        signed(tag, value, &mut self.buffer);
+        self.out.write_all(&self.buffer)
+    }
+
+    fn value_type(&mut self, tag: u32, name: &str, unit: &str) -> io::Result<()> {
+        let mut message = Vec::new();
+        signed(1, self.strings.index(name), &mut message);
+        signed(2, self.strings.index(unit), &mut message);
+        self.field(tag, &message)
+    }
+
+    /// Writes the strings, which are all known now.
+    fn finish(mut self) -> io::Result<()> {
+        for string in self.strings.in_order() {
+            self.buffer.clear();
+            text(6, string, &mut self.buffer);
+            self.out.write_all(&self.buffer)?;
+        }
+        self.out.finish()?;
+        Ok(())
+    }
+}

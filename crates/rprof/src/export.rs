@@ -1,0 +1,87 @@
+//! `rprof export`.
+
+use std::path::Path;
+
+use rprof_analysis::Options;
+use rprof_export::{Content, Format, ReportOptions, RowOptions};
+use rprof_profile::Keys;
+
+use crate::Outcome;
+use crate::cli::ExportArgs;
+use crate::input::{Callee, read_merged, tell_others, warn};
+use crate::messages::{Failure, say};
+use crate::output::Output;
+
+/// Ends of file names, and the formats that they are of.
+const SUFFIXES: &[(&str, &str)] = &[
+    (".pb.gz", "pprof"),
+    (".pprof", "pprof"),
+    (".speedscope.json", "speedscope"),
+    (".folded", "folded"),
+    (".svg", "svg"),
+];
+
+pub(crate) fn run(args: &ExportArgs) -> Outcome {
+    let format = match args.format {
+        Some(format) => format,
+        None => by_suffix(&args.output)?,
+    };
+    let output = Output::prepare(&args.output)?;
+    let content = format.content;
+    let options = Options {
+        addresses: matches!(content, Content::Addresses | Content::Samples),
+        inlined: true,
+        columns: content == Content::Samples,
+        by_thread: content == Content::Samples,
+        ..args.input.options()
+    };
+    let input = &args.input;
+    let paths = input.paths();
+    let (keys, quiet) = (&Keys::FUNCTIONS, input.quiet);
+    let merged = read_merged(&paths, &input.filter, &options, keys, Callee::Kept, quiet)?;
+    let profile = merged.profile;
+    warn(&profile, input.quiet);
+    if let (Some(event), true) = (profile.main_event(), content != Content::Addresses) {
+        tell_others(&profile, event, "exported", input.quiet);
+    }
+    let missing = match content {
+        Content::Addresses if !profile.has_addresses() => Some("addresses and lines"),
+        Content::Samples if profile.samples.is_none() => Some("times of samples"),
+        _ => None,
+    };
+    if let (Some(missing), false) = (missing, input.quiet) {
+        say(format_args!(
+            "the input has no {missing}, and so has no {}",
+            format.name
+        ));
+    }
+    let options = ReportOptions {
+        rows: RowOptions {
+            weight: input.filter.weight(),
+            ..RowOptions::default()
+        },
+        ..ReportOptions::default()
+    };
+    let path = output.path().map(Path::to_owned);
+    output.write(|out| Ok((format.write)(&profile, &options, out)?))?;
+    if let (Some(path), false) = (path, input.quiet) {
+        say(format_args!("wrote {}", path.display()));
+    }
+    Ok(0)
+}
+
+/// Returns the format that files of this name have.
+fn by_suffix(path: &Path) -> Result<&'static Format, Failure> {
+    let name = path.to_string_lossy();
+    let known = SUFFIXES.iter().find(|(suffix, _)| name.ends_with(suffix));
+    known
+        .and_then(|(_, format)| Format::by_name(format))
+        .ok_or_else(|| {
+            let ends: Vec<&str> = SUFFIXES.iter().map(|(suffix, _)| *suffix).collect();
+            let message = format!(
+                "{name} does not tell the format: give --format, or a name that ends in {}",
+                ends.join(", ")
+            );
+            Failure::with_status(2, anyhow::anyhow!(message))
+        })
+}

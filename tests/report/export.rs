@@ -1,0 +1,186 @@
+//! `rprof export`: profiles for other tools, as those tools read them.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::support::{Here, c, c_with, cxx, needs, pprof};
+
+/// Time in each function itself and with what it called, in nanoseconds, by name.
+type Shares = BTreeMap<String, (u64, u64)>;
+
+/// What pprof prints as its top functions.
+fn by_pprof(here: &Here, options: &str, file: &str) -> Shares {
+    let tool = pprof().expect("it was asked for");
+    let command = here
+        .command(&tool)
+        .env("PPROF_TMPDIR", "tmp")
+        .words(options);
+    let run = command
+        .words("-top -nodecount=0 -nodefraction=0 -unit=ns")
+        .arg(file)
+        .ok();
+    let out = run.out();
+    let rows = out
+        .lines()
+        .skip_while(|line| !line.contains("flat%"))
+        .skip(1);
+    let ns = |text: &str| {
+        text.trim_end_matches("ns")
+            .parse()
+            .unwrap_or_else(|_| panic!("{text:?} in\n{run}"))
+    };
+    rows.map(|row| {
+        let words: Vec<&str> = row.split_whitespace().collect();
+        let name = words[5..]
+            .join(" ")
+            .replace(" (inline)", "")
+            .replace(" (partial-inline)", "");
+        (name, (ns(words[0]), ns(words[3])))
+    })
+    .collect()
+}
+
+/// What rprof prints as such.
+fn by_report(here: &Here) -> Shares {
+    let report = here.report("");
+    let mut shares = Shares::new();
+    for row in &report.only().rows {
+        let (own, total) = shares.entry(row.symbol.clone()).or_default();
+        *own += row.own;
+        *total += row.total;
+    }
+    shares
+}
+
+#[test]
+fn pprof_has_the_figures_of_the_report() {
+    needs!(PerfEvents, Pprof);
+    for (program, args) in [
+        (c("shares.c"), "0.3"),
+        (c("threads.c"), "0.2"),
+        (cxx("names.cpp"), ""),
+    ] {
+        let here = Here::new();
+        here.record("-F 999 -g -e cpu-clock:u", &program, args);
+        here.rprof("export").ok().says("wrote profile.pb.gz");
+        // pprof prints no more than two digits behind the point, and so asks for the smallest unit.
+        let (pprof, mut report) = (by_pprof(&here, "", "profile.pb.gz"), by_report(&here));
+        assert!(
+            !report.is_empty(),
+            "there are samples of {}",
+            program.display()
+        );
+        // Functions without a name are named after their objects there.
+        let unnamed = report.remove("[unknown]").unwrap_or_default();
+        for (name, shares) in &report {
+            assert_eq!(pprof.get(name), Some(shares), "{name} of {pprof:#?}");
+        }
+        let others: u64 = (pprof.iter())
+            .filter(|(name, _)| !report.contains_key(*name))
+            .map(|(_, s)| s.0)
+            .sum();
+        assert_eq!(others, unnamed.0, "{pprof:#?}");
+    }
+}
+
+#[test]
+fn one_recording_makes_one_pprof() {
+    needs!(PerfEvents, Pprof);
+    let here = Here::new();
+    here.record("-F 999 -g -e cpu-clock:u", &c("shares.c"), "0.2");
+    let first = here.rprof("export -q -o - --format pprof").ok();
+    let second = here.rprof("export -q -o - --format pprof").ok();
+    assert_eq!(first.bytes(), second.bytes());
+    assert!(first.bytes().starts_with(&[0x1f, 0x8b]));
+    // A difference to itself has no row.
+    here.rprof("export -q -o a.pb.gz").ok();
+    let same = by_pprof(&here, "-diff_base a.pb.gz", "a.pb.gz");
+    assert!(same.values().all(|shares| *shares == (0, 0)), "{same:#?}");
+}
+
+#[test]
+fn pprof_lists_the_lines_that_ran() {
+    needs!(PerfEvents, Pprof);
+    let here = Here::new();
+    here.record(
+        "-F 999 -g -e cpu-clock:u",
+        &c_with("shares.c", &["-g"]),
+        "0.3",
+    );
+    here.rprof("export").ok();
+    let tool = pprof().expect("it was asked for");
+    let run = here.command(&tool).words("-raw profile.pb.gz").ok();
+    // Of the mapping: names, files, lines and inlined calls are said to be there.
+    run.prints("[FN][FL][LN][IN]")
+        .prints("burn_seventy")
+        .prints("shares.c:");
+    run.prints("samples/count cpu/nanoseconds[dflt]")
+        .prints("comm:[shares]");
+}
+
+#[test]
+fn speedscope_has_each_thread_in_time() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.record("-F 999 -g -e cpu-clock:u", &c("threads.c"), "0.2");
+    here.rprof("export -o x.speedscope.json").ok();
+    let text = std::fs::read_to_string(here.path("x.speedscope.json")).expect("it was written");
+    let json: Value = serde_json::from_str(&text).expect("JSON");
+    let frames = json["shared"]["frames"].as_array().expect("frames");
+    let profiles = json["profiles"].as_array().expect("profiles");
+    // By leaf over all threads, as the report has it.
+    let mut own: BTreeMap<String, u64> = BTreeMap::new();
+    for profile in profiles {
+        assert_eq!(
+            (&profile["type"], &profile["unit"]),
+            (&"sampled".into(), &"nanoseconds".into())
+        );
+        let list = |name: &str| profile[name].as_array().expect("a list").clone();
+        let (stacks, weights) = (list("samples"), list("weights"));
+        assert_eq!(stacks.len(), weights.len());
+        let total: u64 = weights.iter().filter_map(Value::as_u64).sum();
+        assert_eq!(profile["endValue"].as_u64(), Some(total));
+        for (stack, weight) in stacks.iter().zip(&weights) {
+            if let Some(leaf) = stack.as_array().and_then(|stack| stack.last()?.as_u64()) {
+                let name = frames[leaf as usize]["name"].as_str().expect("a name");
+                *own.entry(name.to_owned()).or_default() += weight.as_u64().expect("a weight");
+            }
+        }
+    }
+    let report = here.report("");
+    let event = report.only();
+    assert_eq!(own.values().sum::<u64>(), event.weight);
+    for name in ["work_left", "work_right"] {
+        assert_eq!(own.get(name), Some(&event.row(name).own), "{own:#?}");
+    }
+    // Each frame stands in the table once.
+    let mut known = std::collections::BTreeSet::new();
+    assert!(
+        frames.iter().all(|frame| known.insert(frame.to_string())),
+        "{frames:#?}"
+    );
+}
+
+#[test]
+fn the_name_of_the_output_tells_the_format() {
+    let here = Here::new();
+    std::fs::write(here.path("x.folded"), "main;work 12\nmain 3\n")
+        .expect("cannot write folded stacks");
+    here.rprof("export x.folded -o out.folded").ok();
+    assert_eq!(
+        std::fs::read_to_string(here.path("out.folded")).expect("it was written"),
+        "main 3\nmain;work 12\n"
+    );
+    // What folded stacks do not have is told.
+    here.rprof("export x.folded -o out.pb.gz")
+        .ok()
+        .says("no addresses");
+    here.rprof("export x.folded -o out.speedscope.json")
+        .ok()
+        .says("no times");
+    here.rprof("export x.folded -o out.txt")
+        .exits(2)
+        .says(".speedscope.json");
+    assert!(!here.path("out.txt").exists());
+}
