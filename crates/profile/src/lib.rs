@@ -15,6 +15,8 @@
 //! | [`mod@unit`] | [`WeightUnit`]: unit of weights |
 //! | [`filter`] | [`Filter`]: conditions on samples |
 //! | [`top`] | [`TopFunctions`]: sums by function, thread, object or line |
+//! | [`mod@compare`] | [`compare`](compare::compare): two sets of profiles, function by function |
+//! | [`generics`] | names without their generic arguments |
 //! | [`mod@merge`] | [`merge`](merge()): one profile of several |
 //! | [`pattern`] | patterns of names, with `*` and `?` |
 //! | [`quality`] | [`Quality`]: complete stacks and named frames, and reasons for the rest |
@@ -25,9 +27,11 @@
 //! [`ProfileBuilder`] has a profile built by hand, and its top functions.
 
 pub mod builder;
+pub mod compare;
 pub mod filter;
 pub mod folded;
 pub mod frame;
+pub mod generics;
 pub mod intern;
 pub mod merge;
 pub mod model;

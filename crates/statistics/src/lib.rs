@@ -12,6 +12,7 @@
 //! | [`prior`] | [`Prior`]: what is known of the noise before a quantity is looked at, or learned from many |
 //! | [`verdict`] | [`Verdict`]: what a comparison says, many quantities being looked at |
 //! | [`adjust`] | p-values of many tests: Benjamini-Hochberg, Holm |
+//! | [`heterogeneity`] | [`CommonChange`]: one change that many quantities have in common |
 //! | `gamma` | trigamma and its inverse |
 //!
 //! # Which test is for what
@@ -36,6 +37,7 @@ pub mod adjust;
 pub mod comparison;
 mod distribution;
 mod gamma;
+pub mod heterogeneity;
 pub mod interval;
 pub mod prior;
 pub mod summary;
@@ -43,6 +45,7 @@ pub mod t_test;
 pub mod verdict;
 
 pub use comparison::{CompareError, Comparison, Design, Measured, compare};
+pub use heterogeneity::CommonChange;
 pub use interval::Interval;
 pub use prior::Prior;
 pub use summary::Summary;

@@ -1,0 +1,289 @@
+//! Canonical names: what one function, or one object, is called in every build.
+//!
+//! Compilers and linkers put into names what changes with each build: hashes, disambiguators of crates, numbers of
+//! clones and closures, versions of libraries. Sources: `getCanonicalFnName` of LLVM's sample profiles for the
+//! suffixes, RFC 2603 for the names of Rust, the manual of GCC's `-fdump-ipa-clones` for its clones.
+
+use std::borrow::Cow;
+
+use crate::frame::{Object, ObjectKind};
+use crate::generics::elide_arguments;
+
+/// Suffixes of clones that have a number behind them.
+const NUMBERED: [&str; 7] = [
+    "llvm",
+    "isra",
+    "part",
+    "constprop",
+    "specialized",
+    "lto_priv",
+    "__uniq",
+];
+
+/// Suffixes of clones that may stand alone.
+const ALONE: [&str; 5] = ["cold", "warm", "cfi", "argprom", "localalias"];
+
+/// Digits that the disambiguator of a crate has at least; shorter ones could be the length of an array.
+const DISAMBIGUATOR: usize = 8;
+
+/// Digits of a hash in legacy names of Rust, and in the names of programs that cargo builds.
+const HASH: usize = 16;
+
+/// Returns the name of a function without what changes from build to build: clone suffixes, hash, disambiguators. With
+/// `fold_generics` all instances of a generic function are one.
+pub fn function_name(name: &str, fold_generics: bool) -> Cow<'_, str> {
+    let mut name = Cow::Borrowed(without_hash(without_clones(name)));
+    if name.contains('[') {
+        name = Cow::Owned(without_disambiguators(&name));
+    }
+    for other in ["{anonymous}", "_GLOBAL__N_1"] {
+        if name.contains(other) {
+            name = Cow::Owned(name.replace(other, "(anonymous namespace)"));
+        }
+    }
+    match fold_generics {
+        true => Cow::Owned(elide_arguments(&name).into_owned()),
+        false => name,
+    }
+}
+
+/// Returns the name of code that a runtime made, without addresses and counters: `0x7f…`, `@12`.
+pub(super) fn jit_name(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut rest = name;
+    while let Some(c) = rest.chars().next() {
+        let digits = |text: &str, radix| text.chars().take_while(|c| c.is_digit(radix)).count();
+        let (kept, skipped) = match c {
+            '0' if rest.starts_with("0x") => ("0x", 2 + digits(&rest[2..], 16)),
+            '@' => ("@", 1 + digits(&rest[1..], 10)),
+            _ => (&rest[..c.len_utf8()], c.len_utf8()),
+        };
+        out.push_str(kept);
+        rest = &rest[skipped..];
+    }
+    out
+}
+
+/// Returns a name without the numbers that compilers give to closures, lambdas and impl blocks, which change with edits
+/// above them: `{closure#0}`, `{impl#3}`, `{lambda(int)#2}`. `None` if it has none.
+pub(super) fn without_numbers(name: &str) -> Option<String> {
+    if !name.contains('#') {
+        return None;
+    }
+    let mut out = String::with_capacity(name.len());
+    let mut parts = name.split('#');
+    out.push_str(parts.next().unwrap_or_default());
+    let mut any = false;
+    for part in parts {
+        let bare = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        let is_number = bare.len() < part.len() && bare.starts_with('}');
+        any |= is_number;
+        out.push('#');
+        out.push_str(if is_number { bare } else { part });
+    }
+    any.then_some(out)
+}
+
+/// Returns the name of an object without folders, versions and hashes: `libfoo.so` of `/usr/lib/libfoo.so.1.2`, `app` of
+/// `target/release/deps/app-0123456789abcdef`. All code made at run time is one object.
+pub fn object_name(object: &Object) -> Cow<'_, str> {
+    let base = object.base_name();
+    match object.kind {
+        ObjectKind::Jit => Cow::Borrowed("[jit]"),
+        ObjectKind::Kernel if base.starts_with("vmlinux") => Cow::Borrowed("[kernel.kallsyms]"),
+        ObjectKind::Kernel => match base.split_once(".ko") {
+            Some((module, _)) => Cow::Owned(format!("[{}]", module.replace('-', "_"))),
+            None => Cow::Borrowed(base),
+        },
+        ObjectKind::File => file_name(base.strip_suffix(" (deleted)").unwrap_or(base)),
+    }
+}
+
+fn file_name(base: &str) -> Cow<'_, str> {
+    if base.starts_with('[') {
+        return Cow::Borrowed(base);
+    }
+    let library = base
+        .strip_suffix(".so")
+        .or_else(|| Some(&base[..base.find(".so.")?]));
+    match library {
+        Some(stem) => Cow::Owned(format!("{}.so", without_version(stem))),
+        None => Cow::Borrowed(without_version(base)),
+    }
+}
+
+/// Cuts off a version or a hash: `-2.31`, `_v3`, `-0123456789abcdef`, `3.11`.
+fn without_version(name: &str) -> &str {
+    let is_version = |text: &str| {
+        let text = text.strip_prefix('v').unwrap_or(text);
+        text.starts_with(|c: char| c.is_ascii_digit())
+            && text.chars().all(|c| c.is_ascii_digit() || c == '.')
+    };
+    let is_hash = |text: &str| text.len() == HASH && text.bytes().all(|b| b.is_ascii_hexdigit());
+    if let Some((stem, last)) = name.rsplit_once(['-', '_'])
+        && !stem.is_empty()
+        && (is_version(last) || is_hash(last))
+    {
+        return stem;
+    }
+    // A number without a dot is part of a name: bzip2.
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    match name[stem.len()..].contains('.') && !stem.is_empty() {
+        true => stem,
+        false => name,
+    }
+}
+
+fn without_clones(mut name: &str) -> &str {
+    loop {
+        // As demanglers of C++ write it: `f(int) [clone .cold]`.
+        if let Some((before, _)) = name
+            .strip_suffix(']')
+            .and_then(|n| n.rsplit_once(" [clone "))
+        {
+            name = before;
+            continue;
+        }
+        let Some((before, last)) = name.rsplit_once('.') else {
+            return name;
+        };
+        let is_number = !last.is_empty() && last.bytes().all(|b| b.is_ascii_digit());
+        let cut = match is_number {
+            true => before
+                .rsplit_once('.')
+                .filter(|(_, word)| NUMBERED.contains(word) || ALONE.contains(word))
+                .map(|(function, _)| function),
+            false => Some(before).filter(|_| ALONE.contains(&last)),
+        };
+        match cut {
+            Some(function) if !function.is_empty() => name = function,
+            _ => return name,
+        }
+    }
+}
+
+fn without_hash(name: &str) -> &str {
+    let is_hash = |hash: &str| {
+        let is_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+        hash.len() == HASH && hash.bytes().all(is_digit)
+    };
+    match name.rsplit_once("::h") {
+        Some((function, hash)) if is_hash(hash) && !function.is_empty() => function,
+        _ => name,
+    }
+}
+
+fn without_disambiguators(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut rest = name;
+    while let Some(at) = rest.find('[') {
+        let (before, bracket) = rest.split_at(at);
+        out.push_str(before);
+        let follows_word = before.ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        let end = bracket.find(']').unwrap_or(bracket.len() - 1);
+        let inside = &bracket[1..end.max(1)];
+        let is_hex = inside.bytes().all(|b| b.is_ascii_hexdigit());
+        let is_one = follows_word && (DISAMBIGUATOR..=HASH).contains(&inside.len()) && is_hex;
+        let taken = if is_one { end + 1 } else { 1 };
+        if !is_one {
+            out.push('[');
+        }
+        rest = &bracket[taken..];
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_builds_add_is_cut_and_names_stay() {
+        for (name, canonical) in [
+            ("main", "main"),
+            ("parse.cold", "parse"),
+            ("parse.isra.0.part.1.cold", "parse"),
+            ("parse.constprop.0", "parse"),
+            ("work.llvm.1234567890123", "work"),
+            ("f.__uniq.3141592.llvm.77", "f"),
+            ("f.lto_priv.0", "f"),
+            ("f.cold.12", "f"),
+            ("ns::f(int) [clone .isra.0]", "ns::f(int)"),
+            ("ns::f(int) [clone .part.0] [clone .cold]", "ns::f(int)"),
+            ("app::run::h0123456789abcdef", "app::run"),
+            ("core[8f3a12bc90de]::fmt::write", "core::fmt::write"),
+            (
+                "<alloc[6d2f0a1b2c3d4e5f]::vec::Vec<[u8; 4]>>::push",
+                "<alloc::vec::Vec<[u8; 4]>>::push",
+            ),
+            ("{anonymous}::f()", "(anonymous namespace)::f()"),
+            // Names, not suffixes.
+            ("com.example.Foo.part", "com.example.Foo.part"),
+            ("main.func1", "main.func1"),
+            ("runtime.mallocgc", "runtime.mallocgc"),
+            (".cold", ".cold"),
+            ("app::habc", "app::habc"),
+            ("table[12]::f", "table[12]::f"),
+            ("f[", "f["),
+            ("x[abcdef0", "x[abcdef0"),
+            ("a.", "a."),
+        ] {
+            assert_eq!(function_name(name, false), canonical, "{name}");
+        }
+        assert_eq!(function_name("sort<u8>.cold", true), "sort<…>");
+    }
+
+    #[test]
+    fn numbers_of_closures_are_dropped_for_the_second_look() {
+        for (name, expected) in [
+            ("app::f::{closure#0}", Some("app::f::{closure#}")),
+            (
+                "a::{impl#12}::b::{closure_env#3}",
+                Some("a::{impl#}::b::{closure_env#}"),
+            ),
+            (
+                "f()::{lambda(int)#2}::operator()(int) const",
+                Some("f()::{lambda(int)#}::operator()(int) const"),
+            ),
+            ("main", None),
+            ("c#sharp", None),
+            ("#7", None),
+        ] {
+            assert_eq!(without_numbers(name).as_deref(), expected, "{name}");
+        }
+        assert_eq!(jit_name("stub 0x7f00ab@12 @ x"), "stub 0x@ @ x");
+    }
+
+    #[test]
+    fn objects_lose_folders_versions_and_hashes() {
+        let of = |name: &str, kind| {
+            let object = Object {
+                name: name.into(),
+                kind,
+                build_id: None,
+            };
+            object_name(&object).into_owned()
+        };
+        for (name, expected) in [
+            ("/usr/lib/libfoo.so.1.2", "libfoo.so"),
+            ("/usr/lib/libc-2.31.so", "libc.so"),
+            ("/usr/lib/libc.so.6", "libc.so"),
+            ("/x/target/release/deps/app-0123456789abcdef", "app"),
+            ("/opt/app-v2", "app"),
+            ("/opt/app_1.2.3 (deleted)", "app"),
+            ("/usr/bin/python3.11", "python"),
+            ("/usr/bin/bzip2", "bzip2"),
+            ("/usr/bin/x86_64-linux-gnu-gcc-12", "x86_64-linux-gnu-gcc"),
+            ("[vdso]", "[vdso]"),
+            ("1.2", "1.2"),
+            ("", ""),
+        ] {
+            assert_eq!(of(name, ObjectKind::File), expected, "{name}");
+        }
+        assert_eq!(of("/tmp/perf-77.map", ObjectKind::Jit), "[jit]");
+        let kernel = |name| of(name, ObjectKind::Kernel);
+        assert_eq!(kernel("[kernel.kallsyms]"), "[kernel.kallsyms]");
+        assert_eq!(kernel("/boot/vmlinux-6.1.0"), "[kernel.kallsyms]");
+        assert_eq!(kernel("/lib/modules/6.1/nf-nat.ko.xz"), "[nf_nat]");
+    }
+}

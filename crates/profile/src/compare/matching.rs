@@ -1,0 +1,158 @@
+//! Rows of a comparison: which functions of both sides are one.
+
+use rustc_hash::FxHashMap;
+
+use super::canonical::{function_name, jit_name, object_name, without_numbers};
+use crate::frame::ObjectKind;
+use crate::intern::Values;
+use crate::model::Profile;
+
+/// Canonical name of a function, and of the object that it lies in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct CanonicalName {
+    /// `None` for the part of an object that has no names.
+    pub(super) function: Option<Box<str>>,
+    pub(super) object: Box<str>,
+}
+
+/// Canonical names of the functions of several profiles, by number.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    distinct: Values<CanonicalName>,
+    fold_generics: bool,
+}
+
+impl Names {
+    pub(super) fn new(fold_generics: bool) -> Names {
+        Names {
+            fold_generics,
+            ..Names::default()
+        }
+    }
+
+    /// Adds a profile, and returns the numbers of its functions' names, by function.
+    pub(super) fn add(&mut self, profile: &Profile) -> Vec<u32> {
+        let objects: Vec<Box<str>> = (profile.objects.iter())
+            .map(|object| object_name(object).into())
+            .collect();
+        let of_function = |function: &crate::Function| {
+            let object = function.object.0 as usize;
+            let is_jit = profile.objects[object].kind == ObjectKind::Jit;
+            let canonical = |name: &str| match is_jit {
+                true => jit_name(name).into(),
+                false => function_name(name, self.fold_generics).into(),
+            };
+            self.distinct.intern(CanonicalName {
+                function: function.name.as_deref().ok().map(canonical),
+                object: objects[object].clone(),
+            })
+        };
+        profile.functions.iter().map(of_function).collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.distinct.as_slice().len()
+    }
+
+    /// Matches the names of both sides. `is_on` has by number whether a name has samples on each side.
+    pub(super) fn matched(self, is_on: [&[bool]; 2]) -> Rows {
+        let names = self.distinct.into_vec();
+        let mut one_of: Vec<u32> = (0..names.len() as u32).collect();
+        // A name that lies in one object on each side is one function, however the objects are called.
+        let by_name = |number: usize| names[number].function.as_deref().map(str::to_owned);
+        unite(&mut one_of, is_on, by_name);
+        let mut sides = vec![[false; 2]; names.len()];
+        for number in 0..names.len() {
+            let at = one_of[number] as usize;
+            sides[at] = [
+                sides[at][0] | is_on[0][number],
+                sides[at][1] | is_on[1][number],
+            ];
+        }
+        let is_left = |side: usize| -> Vec<bool> {
+            (0..names.len())
+                .map(|number| is_on[side][number] && sides[one_of[number] as usize] != [true; 2])
+                .collect()
+        };
+        let (old, new) = (is_left(0), is_left(1));
+        let without = |number: usize| {
+            let name = without_numbers(names[number].function.as_deref()?)?;
+            Some((name, names[number].object.clone()))
+        };
+        unite(&mut one_of, [&old, &new], without);
+        Rows::of(names, &one_of, is_on)
+    }
+}
+
+/// Makes one of two names with the same key, if each side has one name with it, and these are two.
+fn unite<K: Eq + std::hash::Hash>(
+    one_of: &mut [u32],
+    is_on: [&[bool]; 2],
+    key: impl Fn(usize) -> Option<K>,
+) {
+    /// Names of a key on one side.
+    #[derive(Clone, Copy)]
+    enum Found {
+        None,
+        One(usize),
+        Several,
+    }
+    let mut by_key: FxHashMap<K, [Found; 2]> = FxHashMap::default();
+    for number in 0..one_of.len() {
+        if !(is_on[0][number] || is_on[1][number]) {
+            continue;
+        }
+        let Some(key) = key(number) else { continue };
+        let found = by_key.entry(key).or_insert([Found::None; 2]);
+        for side in 0..2 {
+            if is_on[side][number] {
+                found[side] = match found[side] {
+                    Found::None => Found::One(number),
+                    _ => Found::Several,
+                };
+            }
+        }
+    }
+    for found in by_key.into_values() {
+        if let [Found::One(old), Found::One(new)] = found {
+            one_of[old] = new as u32;
+        }
+    }
+}
+
+/// Rows of a comparison, in the order of their names.
+#[derive(Debug)]
+pub(super) struct Rows {
+    /// Names, by row.
+    pub(super) names: Vec<CanonicalName>,
+    /// Rows, by number of a name; `u32::MAX` for names without samples.
+    of_name: Vec<u32>,
+}
+
+impl Rows {
+    fn of(names: Vec<CanonicalName>, one_of: &[u32], is_on: [&[bool]; 2]) -> Rows {
+        let mut shown: Vec<u32> = (0..names.len())
+            .filter(|number| is_on[0][*number] || is_on[1][*number])
+            .map(|number| one_of[number])
+            .collect();
+        shown.sort_unstable_by(|a, b| names[*a as usize].cmp(&names[*b as usize]));
+        shown.dedup();
+        let mut of_name = vec![u32::MAX; names.len()];
+        for (row, number) in shown.iter().enumerate() {
+            of_name[*number as usize] = row as u32;
+        }
+        for number in 0..names.len() {
+            of_name[number] = of_name[one_of[number] as usize];
+        }
+        let names = (shown.iter())
+            .map(|number| names[*number as usize].clone())
+            .collect();
+        Rows { names, of_name }
+    }
+
+    /// Returns the rows of a profile's functions, of the numbers of their names.
+    pub(super) fn of_functions(&self, numbers: &[u32]) -> Vec<u32> {
+        let row = |number: &u32| self.of_name[*number as usize];
+        numbers.iter().map(row).collect()
+    }
+}

@@ -1,0 +1,65 @@
+//! Guesses which function that only one side has is another's new name. They are shown, and nothing is judged by them.
+
+use super::callers::Calls;
+use super::sides::Sides;
+use super::{FunctionDiff, GuessedRename, Presence};
+
+/// Functions of each side that are looked at, the heaviest first.
+const MOST: usize = 50;
+
+/// Largest ratio of the weights of a function before and after.
+const ALIKE: f64 = 1.3;
+
+/// Pairs functions that only one side has, by caller, callees and weight. A function that fits several is left alone.
+pub(super) fn guess(sides: &Sides<'_>, functions: &[FunctionDiff]) -> Vec<GuessedRename> {
+    let heaviest = |presence: Presence| {
+        let is_one =
+            |row: &usize| functions[*row].presence == presence && functions[*row].name.is_some();
+        let mut rows: Vec<usize> = (0..functions.len()).filter(is_one).collect();
+        let weight = |row: &usize| functions[*row].total.old + functions[*row].total.new;
+        rows.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then_with(|| a.cmp(b)));
+        rows.truncate(MOST);
+        rows
+    };
+    let [old, new] = [Presence::OnlyOld, Presence::OnlyNew].map(heaviest);
+    if old.is_empty() || new.is_empty() {
+        return Vec::new();
+    }
+    let mut is_wanted = vec![false; functions.len()];
+    old.iter()
+        .chain(&new)
+        .for_each(|row| is_wanted[*row] = true);
+    let calls = [0, 1].map(|side| Calls::of(sides, &[side], &is_wanted));
+    let is_both = |row: &u32| functions[*row as usize].presence == Presence::Both;
+    let fits = |from: usize, to: usize| {
+        let caller = calls[0].heaviest_caller(from as u32);
+        let callees = |side: usize, row: usize| -> Vec<u32> {
+            let callees = calls[side].callees(row as u32).into_iter();
+            callees.filter(is_both).collect()
+        };
+        let (before, after) = (callees(0, from), callees(1, to));
+        let common = before.iter().filter(|row| after.contains(row)).count();
+        caller.is_some_and(|caller| is_both(&caller))
+            && caller == calls[1].heaviest_caller(to as u32)
+            && 2 * common >= before.len().max(after.len())
+            && are_alike(functions[from].total.old, functions[to].total.new)
+            && functions[from].object == functions[to].object
+    };
+    let mut renames = Vec::new();
+    for from in &old {
+        let mut found = new.iter().filter(|to| fits(*from, **to));
+        if let (Some(to), None) = (found.next(), found.next())
+            && old.iter().filter(|other| fits(**other, *to)).count() == 1
+        {
+            renames.push(GuessedRename {
+                old: *from,
+                new: *to,
+            });
+        }
+    }
+    renames
+}
+
+fn are_alike(a: f64, b: f64) -> bool {
+    a > 0.0 && b > 0.0 && a / b <= ALIKE && b / a <= ALIKE
+}

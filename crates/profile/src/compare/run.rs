@@ -1,0 +1,105 @@
+//! One recording of a side: its stacks as rows, and sums by row.
+
+use crate::model::Profile;
+use crate::samples::AggregatedStack;
+use crate::top::WeighBy;
+
+/// A recording, with the rows of its functions.
+pub(super) struct Run<'p> {
+    pub(super) profile: &'p Profile,
+    pub(super) event: usize,
+    pub(super) weigh_by: WeighBy,
+    /// Rows, by function.
+    pub(super) rows: Vec<u32>,
+    /// Inlined calls are left out of stacks.
+    pub(super) drops_inlined: bool,
+    /// Weight that counts as 1: units of work, seconds, or all of the recording.
+    pub(super) work: f64,
+}
+
+/// Sum of weights of samples.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sum {
+    pub(super) weight: u64,
+    /// Sum of the squares of the samples' weights; of samples that are known by their sum only, as if they were equal.
+    squares: f64,
+}
+
+impl Sum {
+    fn add(&mut self, weight: u64, samples: u64) {
+        self.weight = self.weight.saturating_add(weight);
+        if samples > 0 {
+            self.squares += (weight as f64).powi(2) / samples as f64;
+        }
+    }
+
+    /// Returns the number of samples of equal weight that would say as much (Kish 1965, effective sample size).
+    pub(super) fn effective_samples(&self) -> f64 {
+        match self.squares > 0.0 {
+            true => (self.weight as f64).powi(2) / self.squares,
+            false => 0.0,
+        }
+    }
+}
+
+/// Sums of one recording.
+#[derive(Debug)]
+pub(super) struct Sums {
+    pub(super) whole: Sum,
+    pub(super) samples: u64,
+    /// Self, by row.
+    pub(super) own: Vec<Sum>,
+    /// Total, by row.
+    pub(super) total: Vec<Sum>,
+}
+
+impl<'p> Run<'p> {
+    /// Iterates over the samples of the event, summed up by stack and thread.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &'p AggregatedStack> + use<'p> {
+        let event = self.event;
+        (self.profile.aggregated.iter()).filter(move |entry| entry.event == event)
+    }
+
+    pub(super) fn weight(&self, entry: &AggregatedStack) -> u64 {
+        match self.weigh_by {
+            WeighBy::Period => entry.weight,
+            WeighBy::Samples => entry.samples,
+        }
+    }
+
+    /// Iterates over the rows of a stack, root first.
+    pub(super) fn stack(&self, entry: &AggregatedStack) -> impl Iterator<Item = u32> + '_ {
+        (self.profile.frames(entry.stack))
+            .map(|id| self.profile.frame(id))
+            .filter(|frame| !(self.drops_inlined && frame.inline_depth > 0))
+            .map(|frame| self.rows[frame.function.0 as usize])
+    }
+
+    pub(super) fn sums(&self, rows: usize) -> Sums {
+        let mut sums = Sums {
+            whole: Sum::default(),
+            samples: 0,
+            own: vec![Sum::default(); rows],
+            total: vec![Sum::default(); rows],
+        };
+        // By row, number of the entry that it counted last: a recursive function counts once.
+        let mut counted = vec![0usize; rows];
+        for (number, entry) in (1..).zip(self.entries()) {
+            let weight = self.weight(entry);
+            sums.whole.add(weight, entry.samples);
+            sums.samples = sums.samples.saturating_add(entry.samples);
+            let mut leaf = None;
+            for row in self.stack(entry) {
+                let row = row as usize;
+                leaf = Some(row);
+                if std::mem::replace(&mut counted[row], number) != number {
+                    sums.total[row].add(weight, entry.samples);
+                }
+            }
+            if let Some(row) = leaf {
+                sums.own[row].add(weight, entry.samples);
+            }
+        }
+        sums
+    }
+}

@@ -1,0 +1,198 @@
+//! Both sides as numbers: each row's amounts in every run.
+
+use super::matching::{Names, Rows};
+use super::run::{Run, Sum, Sums};
+use super::{CompareError, CompareOptions, Side, Work};
+use crate::frame::FunctionId;
+use crate::model::Profile;
+
+/// Amounts of one quantity in the runs of both sides, per unit of work.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Quantity {
+    pub(super) amounts: [Vec<f64>; 2],
+    /// Effective number of samples in the mean run of each side.
+    pub(super) samples: [f64; 2],
+}
+
+impl Quantity {
+    /// Returns the mean amount of a side.
+    pub(super) fn mean(&self, side: usize) -> f64 {
+        mean(&self.amounts[side])
+    }
+
+    /// Returns the effective number of samples of the mean run of all.
+    pub(super) fn mean_samples(&self) -> f64 {
+        let [old, new] = [0, 1].map(|side| self.samples[side] * self.amounts[side].len() as f64);
+        (old + new) / (self.amounts[0].len() + self.amounts[1].len()) as f64
+    }
+}
+
+/// Both sides, their functions matched.
+pub(super) struct Sides<'p> {
+    pub(super) runs: [Vec<Run<'p>>; 2],
+    pub(super) sums: [Vec<Sums>; 2],
+    pub(super) rows: Rows,
+    /// Amount that a sample stands for, on average.
+    pub(super) resolution: f64,
+    /// Side that has no inlined calls, where the other has: they are left out of both.
+    pub(super) without_inlined: Option<Side>,
+}
+
+/// Inlined functions that a side has at least, for it to be told from one that has lost its only one.
+const SEVERAL_INLINED: usize = 3;
+
+impl<'p> Sides<'p> {
+    /// Matches the functions of both sides, and sums up their runs.
+    pub(super) fn of(
+        profiles: [&'p [Profile]; 2],
+        options: &CompareOptions,
+    ) -> Result<Sides<'p>, CompareError> {
+        let inlined = profiles.map(|side| side.iter().map(inlined_functions).max().unwrap_or(0));
+        let without_inlined = match inlined {
+            [0, other] if other >= SEVERAL_INLINED => Some(Side::Old),
+            [other, 0] if other >= SEVERAL_INLINED => Some(Side::New),
+            _ => None,
+        };
+        let mut names = Names::new(options.fold_generics);
+        let mut runs = [Vec::new(), Vec::new()];
+        for (side, runs) in runs.iter_mut().enumerate() {
+            for profile in profiles[side] {
+                let event = profile.main_event().unwrap_or(0);
+                runs.push(Run {
+                    profile,
+                    event,
+                    weigh_by: options.weigh_by,
+                    rows: names.add(profile),
+                    drops_inlined: without_inlined.is_some(),
+                    work: 1.0,
+                });
+            }
+        }
+        let is_on = [0, 1].map(|side| {
+            let mut is_on = vec![false; names.len()];
+            for run in &runs[side] {
+                // Rows are numbers of names until these are matched.
+                let names = run.entries().flat_map(|entry| run.stack(entry));
+                names.for_each(|name| is_on[name as usize] = true);
+            }
+            is_on
+        });
+        let rows = names.matched([&is_on[0], &is_on[1]]);
+        for (side, runs) in runs.iter_mut().enumerate() {
+            for run in runs {
+                run.rows = rows.of_functions(&run.rows);
+                run.work = work(run, side, options)?;
+            }
+        }
+        let count = rows.names.len();
+        let sums = [0, 1].map(|side| runs[side].iter().map(|run| run.sums(count)).collect());
+        let mut sides = Sides {
+            runs,
+            sums,
+            rows,
+            resolution: 0.0,
+            without_inlined,
+        };
+        let whole = [0, 1].map(|side| sides.amounts(side, |sums| &sums.whole).iter().sum::<f64>());
+        let samples = |side: usize| {
+            sides.sums[side]
+                .iter()
+                .map(|s| s.samples as f64)
+                .sum::<f64>()
+        };
+        sides.resolution = (whole[0] + whole[1]) / (samples(0) + samples(1));
+        Ok(sides)
+    }
+
+    fn amounts(&self, side: usize, sum: impl Fn(&Sums) -> &Sum) -> Vec<f64> {
+        (self.runs[side].iter().zip(&self.sums[side]))
+            .map(|(run, sums)| sum(sums).weight as f64 / run.work)
+            .collect()
+    }
+
+    fn quantity(&self, sum: impl Fn(&Sums) -> &Sum) -> Quantity {
+        let samples = |side: usize| {
+            let of_runs = self.sums[side]
+                .iter()
+                .map(|sums| sum(sums).effective_samples());
+            mean(&of_runs.collect::<Vec<_>>())
+        };
+        Quantity {
+            amounts: [self.amounts(0, &sum), self.amounts(1, &sum)],
+            samples: [samples(0), samples(1)],
+        }
+    }
+
+    /// Returns the amount of the whole program.
+    pub(super) fn whole(&self) -> Quantity {
+        self.quantity(|sums| &sums.whole)
+    }
+
+    /// Returns the self amount of a row.
+    pub(super) fn own(&self, row: usize) -> Quantity {
+        self.quantity(|sums| &sums.own[row])
+    }
+
+    /// Returns the total amount of a row.
+    pub(super) fn total(&self, row: usize) -> Quantity {
+        self.quantity(|sums| &sums.total[row])
+    }
+
+    /// Returns the share of a side's self weight that is in named functions which the other side has too.
+    pub(super) fn matched_share(&self, side: usize) -> f64 {
+        let is_matched = |row: usize| {
+            let has = |side: usize| self.sums[side].iter().any(|s| s.total[row].weight > 0);
+            self.rows.names[row].function.is_some() && has(0) && has(1)
+        };
+        let (mut matched, mut all) = (0.0, 0.0);
+        for row in 0..self.rows.names.len() {
+            let weight: f64 = self.sums[side]
+                .iter()
+                .map(|s| s.own[row].weight as f64)
+                .sum();
+            all += weight;
+            if is_matched(row) {
+                matched += weight;
+            }
+        }
+        if all > 0.0 { matched / all } else { 1.0 }
+    }
+}
+
+/// Returns the number of distinct functions that are inlined somewhere in the profile's samples.
+fn inlined_functions(profile: &Profile) -> usize {
+    if !profile.tells_inlined() {
+        return 0;
+    }
+    let mut seen = vec![false; profile.functions.len()];
+    for entry in &profile.aggregated {
+        for id in profile.frames(entry.stack) {
+            let frame = profile.frame(id);
+            let FunctionId(function) = frame.function;
+            seen[function as usize] |= frame.inline_depth > 0;
+        }
+    }
+    seen.into_iter().filter(|is_inlined| *is_inlined).count()
+}
+
+fn work(run: &Run<'_>, side: usize, options: &CompareOptions) -> Result<f64, CompareError> {
+    let work = match options.work {
+        Work::Run => 1.0,
+        Work::Units { old, new } => [old, new][side],
+        Work::Seconds => match run.profile.time {
+            Some((from, to)) => to.saturating_sub(from) as f64 / 1e9,
+            None => 0.0,
+        },
+        Work::Share => run.entries().map(|entry| run.weight(entry) as f64).sum(),
+    };
+    match work > 0.0 && work.is_finite() {
+        true => Ok(work),
+        false => Err(CompareError::NoWork {
+            path: run.profile.source.clone(),
+        }),
+    }
+}
+
+pub(super) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
