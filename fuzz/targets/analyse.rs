@@ -7,8 +7,9 @@ use std::io::Write;
 use std::path::Path;
 
 use rprof_analysis::{Index, Options, Samples, analyse};
-use rprof_export::{FORMATS, ReportOptions, RowOptions, folded, verdict};
+use rprof_export::{FORMATS, ReportOptions, RowOptions, TreeOptions, folded, verdict};
 use rprof_perfdata::PerfData;
+use rprof_profile::call_tree::Growth;
 use rprof_profile::{Keys, Profile, WeighBy};
 use rprof_script::{self as script, Field, FieldList, Script, SideRecords};
 use rprof_symbols::Symbolizer;
@@ -147,6 +148,10 @@ fn exports(profile: &Profile) {
     }
     let all = RowOptions {
         by_total: true,
+        trees: Some(TreeOptions {
+            growth: Growth::Callers,
+            percent_limit: 0.0,
+        }),
         keys: Keys {
             comm: true,
             pid: true,

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::names::{CleanName, CleanNames};
 use crate::options::ReportOptions;
 use crate::rows::{ReportRow, ReportRows, rows};
+use crate::tree::{TreeEntry, entries};
 
 #[derive(Serialize)]
 struct Report<'p> {
@@ -45,6 +46,9 @@ struct JsonRow<'p> {
     own: u64,
     total: u64,
     self_samples: u64,
+    /// Calls above or below it in preorder, where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tree: Option<Vec<TreeEntry>>,
 }
 
 #[derive(Serialize)]
@@ -114,6 +118,8 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
                         own: row.top.self_weight,
                         total: row.top.total_weight,
                         self_samples: row.top.self_samples,
+                        tree: (row.tree.zip(options.rows.trees))
+                            .map(|(tree, trees)| entries(profile, &tree, whole, &trees)),
                     })
                     .collect(),
             }

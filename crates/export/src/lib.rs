@@ -9,6 +9,7 @@
 //! | [`formats`] | the table of all forms: these, and the reports [`table`], [`json`] and [`mod@csv`] |
 //! | [`options`], [`rows`] | the options and rows that reports have in common |
 //! | [`verdict`] | [`Finding`](verdict::Finding): the quality verdict in words |
+//! | [`tree`] | trees of callers and callees below the rows |
 //! | [`threads`] | threads of different names that are one |
 //! | [`names`], [`clean`] | names made safe to show |
 //! | [`generics`] | names without their generic arguments |
@@ -65,6 +66,7 @@ pub mod speedscope;
 pub mod svg;
 pub mod table;
 pub mod threads;
+pub mod tree;
 pub mod verdict;
 
 pub use formats::{Content, FORMATS, Format};
@@ -72,3 +74,4 @@ pub use names::{CleanName, CleanNames};
 pub use options::ReportOptions;
 pub use rows::RowOptions;
 pub use rprof_profile::generics;
+pub use tree::TreeOptions;

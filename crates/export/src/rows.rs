@@ -1,8 +1,10 @@
 //! The rows that table, CSV and JSON have in common.
 
-use rprof_profile::{Keys, Profile, TopFunctions, TopRow, WeighBy};
+use rprof_profile::call_tree::CallTree;
+use rprof_profile::{Keys, Profile, RowKey, TopFunctions, TopRow, WeighBy};
 
 use crate::names::{CleanName, CleanNames};
+use crate::tree::TreeOptions;
 
 /// Selection and order of rows.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +19,8 @@ pub struct RowOptions {
     pub limit: Option<usize>,
     /// Keys that tell rows apart.
     pub keys: Keys,
+    /// Trees of calls below the rows, if there are to be any.
+    pub trees: Option<TreeOptions>,
 }
 
 impl Default for RowOptions {
@@ -27,6 +31,7 @@ impl Default for RowOptions {
             percent_limit: 0.0,
             limit: None,
             keys: Keys::FUNCTIONS,
+            trees: None,
         }
     }
 }
@@ -44,6 +49,8 @@ pub struct ReportRow<'p> {
     pub line: Option<CleanName<'p>>,
     /// Sums; its key has process and thread.
     pub top: TopRow,
+    /// Calls above or below it, with [`RowOptions::trees`].
+    pub tree: Option<CallTree>,
 }
 
 /// Rows of one event.
@@ -73,8 +80,21 @@ pub fn rows<'p>(profile: &'p Profile, event: usize, options: &RowOptions) -> Rep
     let shown = options.limit.unwrap_or(usize::MAX).min(top.rows.len());
     let left_out = top.rows.len() - shown;
     top.rows.truncate(shown);
+    let keys: Vec<RowKey> = top.rows.iter().map(|row| row.key).collect();
+    let trees = options.trees.map(|trees| {
+        CallTree::of(
+            profile,
+            event,
+            options.weight,
+            options.keys,
+            &keys,
+            trees.growth,
+        )
+    });
+    let mut trees = trees.into_iter().flatten();
     let rows = (top.rows.into_iter())
         .map(|top| ReportRow {
+            tree: trees.next(),
             comm: top.key.comm.map(|comm| names.comm(comm)),
             symbol: (top.key.function)
                 .map(|id| names.function(id).unwrap_or(CleanName::new("[unknown]"))),

@@ -11,7 +11,7 @@ use crate::generics::elide_arguments;
 use crate::names::CleanNames;
 use crate::options::ReportOptions;
 use crate::rows::{ReportRow, ReportRows, percent, rows};
-use crate::verdict;
+use crate::{tree, verdict};
 
 /// Writes a table for each event that has samples, with what was recorded and
 /// the quality verdict above it.
@@ -93,6 +93,11 @@ fn write_event(
             put_column(out, text, column.width, i + 1 == columns.len())?;
         }
         writeln!(out)?;
+        if let (Some(tree), Some(trees)) = (&row.tree, &options.rows.trees) {
+            for line in tree::lines(profile, tree, whole, trees, INDENT, options.width) {
+                writeln!(out, "{line}")?;
+            }
+        }
     }
     match options.rest {
         Some(rest) if left_out > 0 => writeln!(out, "{}", rest(left_out)),
@@ -102,6 +107,9 @@ fn write_event(
 
 /// Characters before the first column of names: two shares and the number of samples.
 const FIGURES: usize = 27;
+
+/// Characters before the trees of calls, which begin below the second share.
+const INDENT: usize = 11;
 
 /// A column of names.
 struct Column<'r> {

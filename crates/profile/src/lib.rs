@@ -13,6 +13,7 @@
 //! | [`stacks`] | [`StackId`]: stacks of frames that share their callers |
 //! | [`samples`] | [`Thread`], [`AggregatedStack`], [`SampleColumns`] |
 //! | [`mod@unit`] | [`WeightUnit`]: unit of weights |
+//! | [`call_tree`] | [`CallTree`](call_tree::CallTree): callers and callees of functions as trees |
 //! | [`filter`] | [`Filter`]: conditions on samples |
 //! | [`top`] | [`TopFunctions`]: sums by function, thread, object or line |
 //! | [`mod@compare`] | [`compare`](compare::compare): two sets of profiles, function by function |
@@ -27,6 +28,7 @@
 //! [`ProfileBuilder`] has a profile built by hand, and its top functions.
 
 pub mod builder;
+pub mod call_tree;
 pub mod compare;
 pub mod filter;
 pub mod folded;

@@ -163,7 +163,13 @@ impl TopFunctions {
     }
 }
 
-fn key(profile: &Profile, entry: &AggregatedStack, function: FunctionId, keys: Keys) -> RowKey {
+/// Returns the key of the row that a function of an entry's stack counts for.
+pub(crate) fn key(
+    profile: &Profile,
+    entry: &AggregatedStack,
+    function: FunctionId,
+    keys: Keys,
+) -> RowKey {
     let thread: &Thread = profile.thread(entry.thread);
     RowKey {
         comm: keys.comm.then_some(thread.comm),

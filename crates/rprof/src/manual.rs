@@ -46,6 +46,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         "report",
         &[
             ("Top functions:", "rprof report"),
+            ("With their callers:", "rprof report -g"),
             (
                 "Of one thread name, with source lines, as CSV:",
                 "rprof report --comm worker -s symbol,srcline --format csv",

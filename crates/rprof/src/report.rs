@@ -1,9 +1,11 @@
 //! `rprof report`.
 
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 
-use rprof_export::{ReportOptions, RowOptions};
+use rprof_export::{ReportOptions, RowOptions, TreeOptions};
 use rprof_profile::Keys;
+use rprof_profile::call_tree::Growth;
 
 use crate::Outcome;
 use crate::cli::{Color, ReportArgs, SortKey};
@@ -13,13 +15,9 @@ use crate::pager::show;
 use crate::{remedies, terminal};
 
 pub(crate) fn run(args: &ReportArgs) -> Outcome {
-    if args.call_graph.is_some() {
-        let message = "report shows no call trees (-g) yet; `rprof flamegraph` draws them, and \
-                       `rprof collapse` writes every stack on a line";
-        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
-    }
     let keys = keys(&args.rows.sort);
-    let profile = args.input.profile(&keys, Callee::Dropped)?;
+    let (trees, file) = trees(args)?;
+    let profile = args.input.profile_and(file, &keys, Callee::Dropped)?;
     warn(&profile, args.input.quiet || args.format.shows_warnings);
     let is_terminal = io::stdout().is_terminal();
     let rows = RowOptions {
@@ -32,6 +30,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
             object: keys.object && !profile.is_folded,
             ..keys
         },
+        trees,
     };
     let options = ReportOptions {
         rows,
@@ -53,6 +52,44 @@ fn by_total(args: &ReportArgs, has_callchains: bool) -> bool {
         (_, true) => false,
         _ => has_callchains && !is_for_people(args),
     }
+}
+
+/// Least share of a branch, in percent of all samples, that a tree shows unless told otherwise: perf's.
+const LEAST_BRANCH: f64 = 0.5;
+
+/// Returns the trees that -g asks for. A word behind it that is none of perf's for trees is a FILE, which comes second.
+fn trees(args: &ReportArgs) -> Result<(Option<TreeOptions>, Option<PathBuf>), Failure> {
+    let Some(text) = &args.call_graph else {
+        return Ok((None, None));
+    };
+    let by_default = match args.rows.children {
+        true => Growth::Callees,
+        false => Growth::Callers,
+    };
+    let mut options = TreeOptions {
+        growth: by_default,
+        percent_limit: LEAST_BRANCH,
+    };
+    for word in text.split(',').filter(|word| !word.is_empty()) {
+        match (word, word.parse::<f64>()) {
+            ("caller", _) => options.growth = Growth::Callees,
+            ("callee", _) => options.growth = Growth::Callers,
+            // Ways of drawing, and what branches are told apart by, of which there is one here.
+            ("graph" | "fractal" | "flat" | "folded" | "function" | "percent", _) => {}
+            ("none", _) => return Ok((None, None)),
+            (_, Ok(share)) if (0.0..=100.0).contains(&share) => options.percent_limit = share,
+            _ if args.input.files.is_empty() && !text.contains(',') => {
+                return Ok((Some(options), Some(text.into())));
+            }
+            _ => {
+                let message = format!(
+                    "-g {text}: {word} is no call tree; give caller or callee, and a share in percent"
+                );
+                return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+            }
+        }
+    }
+    Ok((Some(options), None))
 }
 
 /// Rows that a table has on a terminal, unless told otherwise.

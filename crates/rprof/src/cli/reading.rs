@@ -122,8 +122,10 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = report_format())]
     pub(crate) format: &'static Format,
 
-    /// perf's call trees, which are told not to be here.
-    #[arg(short = 'g', long, hide = true, num_args = 0..=1, default_missing_value = "")]
+    /// Show below each row its call tree: `callee`, the callers of what ran (the default, sorted by self), or
+    /// `caller`, what the function called (the default with --children); `,PERCENT` is the least share of a branch
+    /// [default: 0.5]
+    #[arg(short = 'g', long, value_name = "WHICH", num_args = 0..=1, default_missing_value = "")]
     pub(crate) call_graph: Option<String>,
 
     /// When to use colours

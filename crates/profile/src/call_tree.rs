@@ -1,0 +1,306 @@
+//! [`CallTree`]: what called a function, or what it called, as a tree.
+
+use rustc_hash::FxHashMap;
+
+use crate::frame::FunctionId;
+use crate::model::Profile;
+use crate::top::{Keys, RowKey, WeighBy, key};
+
+/// Direction in which a tree of calls grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// From functions at the leaf to their callers: the tree has the self weight of its row.
+    Callers,
+    /// From the outermost call of a function to what was called below: the tree has the total weight of its row.
+    Callees,
+}
+
+/// Node of a tree: a chain of calls that samples have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallNode {
+    /// Function at the end of the chain.
+    pub function: FunctionId,
+    /// Weight of the samples with this chain.
+    pub weight: u64,
+    /// Part of it whose stacks end here.
+    pub own: u64,
+    /// Distance from the row's function; 1 for those next to it.
+    pub depth: u32,
+    /// Index behind the last node below this one.
+    pub end: usize,
+}
+
+/// Tree of the calls above or below the functions of one row, in preorder: each node before those below it, the heaviest
+/// first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallTree {
+    /// Nodes, without one for the row itself.
+    pub nodes: Vec<CallNode>,
+}
+
+impl CallTree {
+    /// Makes the trees of some rows of an event, in their order.
+    ///
+    /// # Examples
+    /// ```
+    /// use rprof_profile::call_tree::{CallTree, Growth};
+    /// use rprof_profile::{Keys, ProfileBuilder, TopFunctions, WeighBy, WeightUnit};
+    ///
+    /// let mut builder = ProfileBuilder::new();
+    /// let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
+    /// let object = builder.intern_object("/usr/bin/sort");
+    /// let [main, sort] = ["main", "sort"].map(|name| builder.intern_function(Ok(name), object));
+    /// let thread = builder.intern_thread_name("sort");
+    /// let stack = builder.intern_stack(&[main.into(), sort.into()]);
+    /// builder.add_samples(event, thread, stack, 1, 7);
+    /// let profile = builder.finish();
+    ///
+    /// let mut top = TopFunctions::of(&profile, 0, WeighBy::Period, Keys::FUNCTIONS);
+    /// top.sort(false);
+    /// let keys = [top.rows[0].key];
+    /// let trees = CallTree::of(&profile, 0, WeighBy::Period, Keys::FUNCTIONS, &keys, Growth::Callers);
+    /// assert_eq!((trees[0].nodes[0].function, trees[0].nodes[0].weight), (main, 7));
+    /// ```
+    pub fn of(
+        profile: &Profile,
+        event: usize,
+        weight: WeighBy,
+        keys: Keys,
+        rows: &[RowKey],
+        growth: Growth,
+    ) -> Vec<CallTree> {
+        let numbers: FxHashMap<RowKey, usize> = rows
+            .iter()
+            .enumerate()
+            .map(|(number, row)| (*row, number))
+            .collect();
+        let mut tries: Vec<Trie> = rows.iter().map(|_| Trie::default()).collect();
+        // The row whose tree an entry was put into last, so that each counts once, however often it recurs.
+        let mut counted = vec![0usize; rows.len()];
+        let entries = profile
+            .aggregated
+            .iter()
+            .filter(|entry| entry.event == event);
+        for (number, entry) in (1..).zip(entries) {
+            let weight = match weight {
+                WeighBy::Period => entry.weight,
+                WeighBy::Samples => entry.samples,
+            };
+            let row = |function| numbers.get(&key(profile, entry, function, keys)).copied();
+            let stack: Vec<FunctionId> = profile.stack(entry.stack).collect();
+            match growth {
+                Growth::Callers => {
+                    if let Some((leaf, callers)) = stack.split_last()
+                        && let Some(row) = row(*leaf)
+                    {
+                        tries[row].insert(callers.iter().rev(), weight);
+                    }
+                }
+                Growth::Callees => {
+                    for (at, function) in stack.iter().enumerate() {
+                        if let Some(row) = row(*function)
+                            && std::mem::replace(&mut counted[row], number) != number
+                        {
+                            tries[row].insert(stack[at + 1..].iter(), weight);
+                        }
+                    }
+                }
+            }
+        }
+        tries
+            .into_iter()
+            .map(|trie| trie.into_tree(profile))
+            .collect()
+    }
+
+    /// Iterates over the indices of the nodes right below a node, or next to the row for `None`.
+    pub fn children(&self, node: Option<usize>) -> impl Iterator<Item = usize> + '_ {
+        let (first, end) = match node {
+            Some(node) => (node + 1, self.nodes[node].end),
+            None => (0, self.nodes.len()),
+        };
+        let next = move |at: &usize| Some(self.nodes[*at].end).filter(|next| *next < end);
+        std::iter::successors((first < end).then_some(first), next)
+    }
+}
+
+/// A tree while it grows.
+#[derive(Default)]
+struct Trie {
+    /// Function, weight, and weight of what ends there, of each node.
+    nodes: Vec<(FunctionId, u64, u64)>,
+    /// Index of the child of a node, or of the row, for each function.
+    children: FxHashMap<(Option<usize>, FunctionId), usize>,
+}
+
+impl Trie {
+    fn insert<'f>(&mut self, path: impl Iterator<Item = &'f FunctionId>, weight: u64) {
+        let mut at = None;
+        for function in path {
+            let nodes = &mut self.nodes;
+            let node = *self.children.entry((at, *function)).or_insert_with(|| {
+                nodes.push((*function, 0, 0));
+                nodes.len() - 1
+            });
+            self.nodes[node].1 = self.nodes[node].1.saturating_add(weight);
+            at = Some(node);
+        }
+        if let Some(last) = at {
+            self.nodes[last].2 = self.nodes[last].2.saturating_add(weight);
+        }
+    }
+
+    /// Puts the nodes in preorder, siblings by weight and then by name.
+    fn into_tree(self, profile: &Profile) -> CallTree {
+        let mut below: FxHashMap<Option<usize>, Vec<usize>> = FxHashMap::default();
+        for ((parent, _), node) in &self.children {
+            below.entry(*parent).or_default().push(*node);
+        }
+        let name = |node: &usize| {
+            let function = profile.function(self.nodes[*node].0);
+            (
+                function.name.as_deref().ok(),
+                &*profile.object(function.object).name,
+            )
+        };
+        for siblings in below.values_mut() {
+            // The last is taken first from the pile below.
+            siblings.sort_by(|a, b| {
+                let by_weight = self.nodes[*a].1.cmp(&self.nodes[*b].1);
+                by_weight.then_with(|| name(b).cmp(&name(a))).then(b.cmp(a))
+            });
+        }
+        let mut tree = CallTree::default();
+        // Nodes to be put, and places whose subtree ends: no recursion, as stacks may be deep.
+        let mut pile: Vec<Step> = Vec::new();
+        let put = |pile: &mut Vec<Step>, node, depth| {
+            let nodes = below.get(&node).into_iter().flatten();
+            pile.extend(nodes.map(|node| Step::Put(*node, depth)));
+        };
+        put(&mut pile, None, 1);
+        while let Some(step) = pile.pop() {
+            match step {
+                Step::End(place) => tree.nodes[place].end = tree.nodes.len(),
+                Step::Put(node, depth) => {
+                    let (function, weight, own) = self.nodes[node];
+                    pile.push(Step::End(tree.nodes.len()));
+                    tree.nodes.push(CallNode {
+                        function,
+                        weight,
+                        own,
+                        depth,
+                        end: 0,
+                    });
+                    put(&mut pile, Some(node), depth + 1);
+                }
+            }
+        }
+        tree
+    }
+}
+
+enum Step {
+    Put(usize, u32),
+    End(usize),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ProfileBuilder, TopFunctions, WeightUnit};
+    use proptest::prelude::*;
+
+    fn profile(stacks: &[(Vec<u8>, u64)]) -> Profile {
+        let mut builder = ProfileBuilder::new();
+        let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
+        let object = builder.intern_object("o");
+        let thread = builder.intern_thread_name("t");
+        for (stack, weight) in stacks {
+            let frames: Vec<_> = (stack.iter())
+                .map(|name| {
+                    builder
+                        .intern_function(Ok(&format!("f{name}")), object)
+                        .into()
+                })
+                .collect();
+            let stack = builder.intern_stack(&frames);
+            builder.add_samples(event, thread, stack, 1, *weight);
+        }
+        builder.finish()
+    }
+
+    fn trees(profile: &Profile, growth: Growth) -> Vec<(crate::TopRow, CallTree)> {
+        let top = TopFunctions::of(profile, 0, WeighBy::Period, Keys::FUNCTIONS);
+        let rows: Vec<RowKey> = top.rows.iter().map(|row| row.key).collect();
+        let trees = CallTree::of(profile, 0, WeighBy::Period, Keys::FUNCTIONS, &rows, growth);
+        top.rows.into_iter().zip(trees).collect()
+    }
+
+    fn text(profile: &Profile, tree: &CallTree) -> String {
+        let line = |node: &CallNode| {
+            let name = profile
+                .function(node.function)
+                .name
+                .as_deref()
+                .unwrap_or("?");
+            format!("{}{name}:{}", ".".repeat(node.depth as usize), node.weight)
+        };
+        tree.nodes.iter().map(line).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn callers_and_callees_are_summed_up() {
+        // f0 calls f1 and f2, both of which call f3; f3 calls itself.
+        let stacks = [
+            (vec![0, 1, 3], 5),
+            (vec![0, 2, 3], 2),
+            (vec![0, 2, 3, 3], 4),
+            (vec![0, 2], 1),
+        ];
+        let profile = profile(&stacks);
+        let of = |name: &str, growth| {
+            let all = trees(&profile, growth);
+            let is_it = |row: &crate::TopRow| {
+                row.key
+                    .function
+                    .is_some_and(|id| profile.function(id).name.as_deref() == Ok(name))
+            };
+            let (_, tree) = all.into_iter().find(|(row, _)| is_it(row)).unwrap();
+            text(&profile, &tree)
+        };
+        assert_eq!(
+            of("f3", Growth::Callers),
+            ".f1:5 ..f0:5 .f3:4 ..f2:4 ...f0:4 .f2:2 ..f0:2"
+        );
+        assert_eq!(
+            of("f0", Growth::Callees),
+            ".f2:7 ..f3:6 ...f3:4 .f1:5 ..f3:5"
+        );
+        assert_eq!(of("f3", Growth::Callees), ".f3:4");
+        assert_eq!(of("f0", Growth::Callers), "");
+    }
+
+    proptest! {
+        /// Weights below a node are those of its samples; those of a row are its self or its total.
+        #[test]
+        fn weights_add_up(stacks in prop::collection::vec((prop::collection::vec(0u8..5, 1..6), 1u64..9), 1..20)) {
+            let profile = profile(&stacks);
+            for growth in [Growth::Callers, Growth::Callees] {
+                for (row, tree) in trees(&profile, growth) {
+                    let sum = |node| tree.children(node).map(|at| tree.nodes[at].weight).sum::<u64>();
+                    let all = match growth {
+                        Growth::Callers => row.self_weight,
+                        Growth::Callees => row.total_weight,
+                    };
+                    prop_assert!(sum(None) <= all);
+                    for (at, node) in tree.nodes.iter().enumerate() {
+                        prop_assert_eq!(sum(Some(at)) + node.own, node.weight);
+                        prop_assert!(tree.children(Some(at)).all(|child| tree.nodes[child].depth == node.depth + 1));
+                        let weights: Vec<u64> = tree.children(Some(at)).map(|c| tree.nodes[c].weight).collect();
+                        prop_assert!(weights.is_sorted_by(|a, b| a >= b));
+                    }
+                }
+            }
+        }
+    }
+}
