@@ -51,6 +51,19 @@ fn tell(text: &str) {
     println!("{text}");
 }
 
+/// A process that does nothing but rename itself writes more than is taken of one; the ring alone holds more than that,
+/// so whoever reads it may be as late as they like.
+#[test]
+fn who_floods_loses_their_own_records_and_is_told() {
+    needs!(Root, Kernel);
+    let here = Here::new();
+    here.rprof("record -a -g -F 99 --")
+        .arg(c("flood.c"))
+        .arg("2000000")
+        .ok()
+        .says("records of processes that make names and mappings without end are left out");
+}
+
 /// RPROF_NEIGHBOUR says for how many seconds; 5 otherwise.
 #[test]
 #[ignore = "wants an optimized recorder, and the machine for itself: cargo test --release -- --ignored neighbour"]

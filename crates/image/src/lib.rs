@@ -18,6 +18,7 @@
 //! | [`find`] | [`MappedFile`]: the paths that may lead to what a process has mapped |
 //! | [`memory_budget`] | [`MemoryBudget`]: what the files of one analysis may take together |
 //! | [`notes`] | build-ids of ELF files and of bare notes |
+//! | [`patience`] | [`PatientCalls`]: reading what may never answer |
 //! | [`segments`] | [`Segments`]: file offset to SVMA and back |
 //! | [`vdso`] | a copy of this process's vdso, and its predecessor, the vsyscall page |
 //! | [`kernel`] | build-ids of the running kernel and its modules, and where modules lie |
@@ -35,6 +36,7 @@ pub mod memory_budget;
 pub mod notes;
 pub mod open;
 pub mod open_error;
+pub mod patience;
 pub mod reason;
 pub mod regular_file;
 pub mod remote;
@@ -53,6 +55,7 @@ pub use notes::{build_id_in_notes, build_id_of};
 pub use object::ReadRef;
 pub use open::ImageFile;
 pub use open_error::OpenError;
+pub use patience::{Patience, PatientCalls};
 pub use reason::Reason;
 pub use regular_file::{LastLink, LocatedFile, RegularFile};
 pub use remote::{RemoteFile, RemoteFiles, RemoteKind};

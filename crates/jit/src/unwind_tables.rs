@@ -7,9 +7,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use rprof_image::{Allowances, Rate};
+use rprof_image::{Allowances, Patience, PatientCalls, Rate};
 use rprof_unwind::{Arch, UnwindTable};
 use rustc_hash::FxHashMap;
 use rustix::time::{ClockId, clock_gettime};
@@ -40,6 +41,21 @@ const OF_ALL: Rate = Rate {
 /// Bytes that are read for one sample at most: some milliseconds' work.
 const MOST_FOR_ONE_SAMPLE: u64 = 4 << 20;
 
+/// Wait for a jitdump: a sample waits meanwhile, and with it all others.
+const PATIENCE: Patience = Patience {
+    // Tests wait for what they test, however busy the machine is.
+    of_one: Duration::from_millis(if cfg!(test) { 60_000 } else { 100 }),
+    free: Duration::from_millis(if cfg!(test) { 60_000 } else { 5 }),
+    of_user: Rate {
+        most: 1_000_000_000,
+        a_second: 50_000_000,
+    },
+    of_all: Rate {
+        most: 4_000_000_000,
+        a_second: 200_000_000,
+    },
+};
+
 /// Unwind tables from the jitdumps of live processes. Fed with process events in the order of time.
 #[derive(Debug, Default)]
 pub struct JitUnwindTables {
@@ -54,6 +70,7 @@ pub struct JitUnwindTables {
 #[derive(Debug)]
 struct Reading {
     left: Allowances,
+    calls: PatientCalls,
     /// Samples for which there was more to read than may be.
     put_off: u64,
 }
@@ -62,6 +79,7 @@ impl Default for Reading {
     fn default() -> Self {
         Self {
             left: Allowances::new(OF_ONE, OF_ALL),
+            calls: PatientCalls::new("rprof-jitdump", PATIENCE),
             put_off: 0,
         }
     }
@@ -70,7 +88,8 @@ impl Default for Reading {
 /// A jitdump, and the tables made from it.
 #[derive(Debug)]
 struct Dump {
-    source: Source,
+    /// Locked while it is read, be it by a thread that nobody waits for any more.
+    source: Arc<Mutex<Source>>,
     /// `CLOCK_MONOTONIC` when it was last read; 0 if it has to be read again at once.
     read_at: u64,
     /// By the dump's number for the function, and its address.
@@ -134,6 +153,12 @@ impl JitUnwindTables {
         self.reading.borrow().put_off
     }
 
+    /// Returns the number of reads that were not answered in time.
+    #[must_use]
+    pub fn unanswered(&self) -> u64 {
+        self.reading.borrow().calls.refused()
+    }
+
     /// Returns the table for the code at an address of a process, from its jitdumps or its ancestors'.
     /// Reads on in these files where the sample is later than what was read.
     #[must_use]
@@ -155,7 +180,7 @@ impl JitUnwindTables {
 impl Dump {
     fn new(path: &Path) -> Dump {
         Dump {
-            source: Source::Named(path.to_owned()),
+            source: Arc::new(Mutex::new(Source::Named(path.to_owned()))),
             read_at: 0,
             tables: FxHashMap::default(),
             bytes: 0,
@@ -180,7 +205,8 @@ impl Dump {
             // What is put off is read on with the next sample, not with the next frame.
             self.read_at = if is_all { now } else { time.saturating_add(1) };
         }
-        let Source::Open(live) = &self.source else {
+        let source = self.source.try_lock().ok()?;
+        let Source::Open(live) = &*source else {
             return None;
         };
         let code = live.find(avma, time)?;
@@ -199,29 +225,44 @@ impl Dump {
 
     /// Reads what is new. Returns whether that is all of it, `None` if there is no file.
     fn read_on(&mut self, pid: i32, now: u64, reading: &mut Reading) -> Option<bool> {
-        if let Source::Named(path) = &self.source {
+        let most = reading.left.at(pid, now).min(MOST_FOR_ONE_SAMPLE);
+        if matches!(*self.source.try_lock().ok()?, Source::Unusable) {
+            return None;
+        }
+        let user = PatientCalls::user_of(pid.cast_unsigned());
+        let source = Arc::clone(&self.source);
+        let read = move || {
+            let mut source = source.lock().unwrap_or_else(PoisonError::into_inner);
+            source.read_on(pid, most)
+        };
+        let (bytes, is_all) = reading.calls.call(user, read)??;
+        reading.left.spend(pid, bytes, now);
+        Some(is_all)
+    }
+}
+
+impl Source {
+    /// Reads what is new, about `most` bytes of it. Returns the number of bytes, and whether that was all; `None` if there
+    /// is no file.
+    fn read_on(&mut self, pid: i32, most: u64) -> Option<(u64, bool)> {
+        if let Source::Named(path) = self {
             let root = ProcessRoot::of_live(pid)?;
             let opened = root.open(path).map(|file| LiveDump::new(file?).transpose());
-            self.source = match opened {
+            *self = match opened {
                 // It is there as soon as its header is.
                 Ok(None) => return None,
                 Ok(Some(Ok(Ok(live)))) => Source::Open(Box::new(live)),
                 Ok(Some(_)) | Err(_) => Source::Unusable,
             };
         }
-        let Source::Open(live) = &mut self.source else {
+        let Source::Open(live) = self else {
             return None;
         };
-        match live.read_on(reading.left.at(pid, now).min(MOST_FOR_ONE_SAMPLE)) {
-            Ok((bytes, is_all)) => {
-                reading.left.spend(pid, bytes, now);
-                Some(is_all)
-            }
-            Err(_) => {
-                self.source = Source::Unusable;
-                None
-            }
+        let read = live.read_on(most).ok();
+        if read.is_none() {
+            *self = Source::Unusable;
         }
+        read
     }
 }
 

@@ -9,6 +9,8 @@
 //! - **No thread is needed.** Where the system refuses one (`RLIMIT_NPROC`, a cgroup's `pids.max`, no
 //!   memory), the threads there are do all of the work; nothing panics.
 //!
+//! [`DetachedCalls`] is for what may never return: its threads are not waited for without end.
+//!
 //! Threads end with the call. rayon bounds nested work as well, by one pool for the whole process, but
 //! its global pool panics where its threads are refused, and its tasks keep nothing from piece to
 //! piece, which workers of a [`Queue`] do: tables of their own, merged at the end.
@@ -21,8 +23,10 @@
 //! ```
 
 mod budget;
+mod detached;
 
 use budget::{Budget, Permit};
+pub use detached::{DetachedCalls, NoAnswer};
 use std::cell::{Cell, RefCell};
 use std::num::NonZero;
 use std::ops::Range;

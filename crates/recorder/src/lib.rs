@@ -14,6 +14,7 @@
 //! | `unwind` | registers and stack bytes of samples to callchains |
 //! | `output` | files and their [rotation](RotationPolicy), embedded files, tallies |
 //! | [`synthesize`] | records of what was there before, and of the kernel |
+//! | `backlog` | whether samples pile up before the writer thread |
 //! | `limits` | [`Limit`]: what programs may cost the recorder, and whether more was asked |
 //! | `mapped_files` | the files behind mappings |
 //! | [`machine`] | features of the file's header that describe this machine |
@@ -24,6 +25,7 @@
 //!
 //! Nothing here prints or decides how things are shown.
 
+mod backlog;
 mod cpu_time;
 mod limits;
 pub mod machine;

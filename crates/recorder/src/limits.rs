@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Limit {
+    /// Names and mappings that were left out, as their process makes them without end.
+    Flood,
     /// More mappings than are followed: those of one process, or of all together.
     Mappings,
     /// More images mapped at a time than are followed.
@@ -16,12 +18,18 @@ pub enum Limit {
     SparseImage,
     /// Images that were not opened, as there were too many open files.
     OpenFiles,
+    /// Images that were not opened at once, as others of the same user do not answer.
+    SilentImages,
     /// Unwind tables that were dropped to make room for others, and are made again when needed.
     UnwindTables,
     /// Stacks that took too long, or had to wait for an image that did.
     SlowStacks,
     /// Jitdumps that are written faster than they are read for unwinding.
     Jitdumps,
+    /// Looks into the memory of processes that were not answered in time, or not made, since others were not.
+    ProcessMemory,
+    /// Reads of jitdumps that were not answered in time.
+    JitdumpTime,
     /// Names of images that are left out from the counts of truncated stacks.
     TruncatedImages,
     /// Paths that are left out from the file's table of build-ids.
@@ -30,24 +38,31 @@ pub enum Limit {
     EmbeddingEvents,
     /// Recordings without what was to be embedded in them, as it took too long to read.
     EmbeddingTime,
+    /// Files that did not answer when they were to be embedded.
+    SilentFiles,
 }
 
 impl Limit {
     /// A stable `snake_case` word, for the file.
     pub fn key(self) -> &'static str {
         match self {
+            Limit::Flood => "flood",
             Limit::Mappings => "mappings",
             Limit::Images => "images",
             Limit::LongUnwindInfo => "long_unwind_info",
             Limit::SparseImage => "sparse_image",
             Limit::OpenFiles => "open_files",
+            Limit::SilentImages => "silent_images",
             Limit::UnwindTables => "unwind_tables",
             Limit::SlowStacks => "slow_stacks",
             Limit::Jitdumps => "jitdumps",
+            Limit::ProcessMemory => "process_memory",
+            Limit::JitdumpTime => "jitdump_time",
             Limit::TruncatedImages => "truncated_images",
             Limit::BuildIds => "build_ids",
             Limit::EmbeddingEvents => "embedding_events",
             Limit::EmbeddingTime => "embedding_time",
+            Limit::SilentFiles => "silent_files",
         }
     }
 }

@@ -14,8 +14,11 @@ use rprof_output::RecordingFile;
 use rprof_perfdata::{EventDescription, WriteOptions};
 use rprof_processes::Pid;
 use rprof_records::{AttrFlags, Endian, SampleLayout};
-use rprof_sampler::{ControlError, Degradation, EventCount, Role, Session, SessionBuilder};
+use rprof_sampler::{
+    ControlError, Degradation, DrainOptions, EventCount, Role, Session, SessionBuilder,
+};
 
+use crate::backlog::Backlog;
 use crate::cpu_time;
 use crate::options::{Output, RecordError, RecordOptions, Remains};
 use crate::output::{OutputConfig, RotatingOutput, Sink};
@@ -93,11 +96,15 @@ impl Recording {
             None | Some(Output::Unnamed(_)) => Remains::File,
             Some(_) => Remains::Handed,
         };
+        // As many as a drain thread may hand out: with all of them here, the next samples wait in the rings.
+        let buffers = DrainOptions::default().sample_buffers;
+        let backlog = Backlog::new(session.batches().clone(), buffers * session.cpus().len());
         let unwinding = match options.unwind {
             true => Unwinding::new(
                 session.events(),
                 session.stack_bases(),
                 session.fast_drain(),
+                &backlog,
             ),
             false => None,
         };
@@ -149,6 +156,7 @@ impl Recording {
             command: command.filter(|_| inherits),
             max_bytes: options.max_bytes,
             embedding: options.embedding,
+            backlog,
         };
         // As late as can be: who kills this program before the head is written finds the old file.
         let output = match is_named {

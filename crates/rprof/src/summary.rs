@@ -296,6 +296,10 @@ fn noticed(notice: &Notice) -> String {
 fn limited(limit: Limit, times: u64) -> String {
     let n = HumanCount(times);
     match limit {
+        Limit::Flood => format!(
+            "limit: {n} records of processes that make names and mappings without end are left out: \
+             their own code may have no names"
+        ),
         Limit::Mappings => {
             format!("limit: {n} mappings of processes with very many are not followed")
         }
@@ -309,6 +313,9 @@ fn limited(limit: Limit, times: u64) -> String {
         Limit::OpenFiles => format!(
             "limit: {n} images were not opened, as there were too many open files (`ulimit -n`)"
         ),
+        Limit::SilentImages => format!(
+            "limit: {n} images were put off, as others of the same user took too long to open"
+        ),
         Limit::UnwindTables => format!(
             "limit: unwind information of {n} images was dropped to make room for that of others"
         ),
@@ -316,6 +323,12 @@ fn limited(limit: Limit, times: u64) -> String {
         Limit::Jitdumps => format!(
             "limit: jitdumps are written faster than they may be read ({n} times): stacks in \
              their code may be cut short"
+        ),
+        Limit::ProcessMemory => format!(
+            "limit: memory of processes was not there in time ({n} times): deep stacks may be cut short"
+        ),
+        Limit::JitdumpTime => format!(
+            "limit: jitdumps were not read in time ({n} times): stacks in their code may be cut short"
         ),
         Limit::TruncatedImages => {
             format!("limit: {n} truncated stacks are counted without the name of their image")
@@ -332,6 +345,10 @@ fn limited(limit: Limit, times: u64) -> String {
              not in the recording"
                 .to_owned()
         }
+        Limit::SilentFiles => format!(
+            "limit: files did not answer in time, or were not asked for, since others of the same user did not \
+             ({n} times), and are not in the recording"
+        ),
         _ => format!("limit: one that this version has no words for was reached {n} times"),
     }
 }

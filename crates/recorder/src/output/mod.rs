@@ -48,6 +48,7 @@ use rprof_records::{
 };
 use rprof_sampler::Stream;
 
+use crate::backlog::Backlog;
 use crate::limits::{Limit, ReachedLimits};
 use crate::pipeline::deferred::RecordSink;
 use crate::pipeline::layouts::Layouts;
@@ -86,6 +87,7 @@ pub(crate) struct OutputConfig {
     pub(crate) max_bytes: Option<u64>,
     /// Which files are embedded.
     pub(crate) embedding: Embedding,
+    pub(crate) backlog: Backlog,
 }
 
 /// The file that is written, with the counts of it and of those before it.
@@ -151,7 +153,7 @@ impl RotatingOutput {
         let carried = config.rotation.map(|_| CarriedRecords::default());
         let processes = config.command.map(LiveProcesses::descendants_of);
         let mut output = RotatingOutput {
-            embedder: EmbeddingThread::new(config.embedding),
+            embedder: EmbeddingThread::new(config.embedding, config.backlog.clone()),
             config,
             sink: Some(sink),
             path: file.as_ref().map(|file| file.path.clone()),

@@ -14,6 +14,9 @@ use std::collections::VecDeque;
 use rprof_records::{Endian, RawBytes, RawRecord, SampleLayout};
 use rprof_sampler::{Batch, Stream};
 
+use super::flood::FloodFilter;
+use crate::synthesize::existing::NO_CPU;
+
 /// Bytes that may wait before the oldest are released regardless of watermarks.
 /// Reached only when a drain thread does not run for seconds.
 const MOST_PENDING: usize = 64 << 20;
@@ -27,6 +30,7 @@ const MOST_HELD: usize = 4;
 pub struct Merge {
     samples: SampleLayout,
     sideband: SampleLayout,
+    flood: FloodFilter,
     /// Subtracted from watermarks that are not exact, in nanoseconds.
     slack: u64,
     /// Watermark of each CPU.
@@ -88,6 +92,7 @@ impl Merge {
         Merge {
             samples,
             sideband,
+            flood: FloodFilter::new(cpus.len()),
             slack,
             watermarks: cpus.iter().map(|cpu| (*cpu, 0)).collect(),
             held: VecDeque::new(),
@@ -112,6 +117,8 @@ impl Merge {
         };
         let number = self.first_held + self.held.len();
         let before = self.pending.len();
+        // What was there before is read once, and by us.
+        let may_flood = batch.stream == Stream::Sideband && batch.cpu != NO_CPU;
         let mut at = 0;
         while at < batch.bytes.len() {
             let rest = RawBytes::from(&batch.bytes[at..]);
@@ -121,6 +128,12 @@ impl Merge {
             };
             // Without a time it goes out next.
             let time = layout.time_of(&record).unwrap_or(0);
+            let start = at;
+            at += record.size();
+            if may_flood && !self.flood.accepts(&record, time) {
+                continue;
+            }
+            self.pending_bytes += record.size();
             self.late += u64::from(time < self.released);
             self.pending.push(Pending {
                 key: (
@@ -130,13 +143,11 @@ impl Merge {
                     self.sequence,
                 ),
                 batch: number,
-                start: at,
+                start,
                 len: record.size() as u16,
             });
             self.sequence += 1;
-            at += record.size();
         }
-        self.pending_bytes += at;
         for (cpu, watermark) in &mut self.watermarks {
             if *cpu == batch.cpu {
                 *watermark = batch.watermark.max(*watermark);
@@ -261,6 +272,11 @@ impl Merge {
     /// Returns the number of records that came after one with a later time had been released.
     pub fn late(&self) -> u64 {
         self.late
+    }
+
+    /// Returns the number of names and mappings that were left out, as their processes made very many.
+    pub fn flooded(&self) -> u64 {
+        self.flood.rejected()
     }
 
     /// Returns the number of bytes that were no records.

@@ -14,7 +14,7 @@ use rprof_sampler::{Batch, FastDrain, InheritedEventFilter, Recycler};
 use super::deferred::DeferralQueue;
 use super::layouts::Layouts;
 use super::merge::{Merge, Released};
-use crate::limits::ReachedLimits;
+use crate::limits::{Limit, ReachedLimits};
 use crate::output::RotatingOutput;
 use crate::progress::{LiveCounts, WriterState};
 use crate::unwind::{RecordAction, StackTally, Unwinding};
@@ -45,7 +45,7 @@ pub(crate) struct Written {
     pub(crate) output: RotatingOutput,
     /// Outcomes of unwinding, where stacks were unwound.
     pub(crate) stacks: Option<StackTally>,
-    /// Limits that were reached in unwinding.
+    /// Limits that were reached in merging and unwinding.
     pub(crate) limits: ReachedLimits,
     /// Samples that the filter rejected.
     pub(crate) rejected: u64,
@@ -91,13 +91,15 @@ impl Writer {
                 (self.deferrals).flush_ready(u64::MAX, self.unwinding.as_mut(), &mut self.output);
             failure = rest.err();
         }
+        let mut limits =
+            (self.unwinding.as_ref()).map_or_else(ReachedLimits::default, Unwinding::limits);
+        limits.add(Limit::Flood, self.merge.flooded());
         Written {
             rejected: self.filter.rejected(),
             late: self.merge.late(),
             damaged_bytes: self.merge.damaged_bytes(),
             output: self.output,
-            limits: (self.unwinding.as_ref())
-                .map_or_else(ReachedLimits::default, Unwinding::limits),
+            limits,
             stacks: self.unwinding.map(Unwinding::into_tally),
             failure,
         }

@@ -6,6 +6,8 @@ use std::time::Instant;
 use rprof_processes::Pid;
 
 use super::work::TimeBudget;
+use crate::backlog::Backlog;
+use rprof_image::PatientCalls;
 
 /// Look-ups from one look at the clock to the next. Nearly all samples need fewer.
 const LOOKUPS: u32 = 8;
@@ -14,6 +16,7 @@ const LOOKUPS: u32 = 8;
 #[derive(Debug)]
 pub(super) struct SampleClock {
     budget: TimeBudget,
+    backlog: Backlog,
     /// That from which times in the budget count.
     begin: Instant,
     pid: Pid,
@@ -21,18 +24,23 @@ pub(super) struct SampleClock {
     /// When the first dear step began, and when the last one has to end.
     times: Cell<Option<(Instant, Instant)>>,
     is_over: Cell<bool>,
+    /// User whose files were waited for.
+    user: Cell<Option<u32>>,
     cut_short: u64,
 }
 
 impl SampleClock {
-    pub(super) fn new() -> SampleClock {
+    /// Creates one that is in haste while the backlog is long.
+    pub(super) fn new(backlog: Backlog) -> SampleClock {
         SampleClock {
             budget: TimeBudget::new(),
+            backlog,
             begin: Instant::now(),
             pid: Pid(-1),
             lookups: Cell::new(0),
             times: Cell::new(None),
             is_over: Cell::new(false),
+            user: Cell::new(None),
             cut_short: 0,
         }
     }
@@ -43,13 +51,14 @@ impl SampleClock {
         self.lookups.set(0);
         self.times.set(None);
         self.is_over.set(false);
+        self.user.set(None);
     }
 
     /// Books what the sample took.
     pub(super) fn end_sample(&mut self) {
         if let Some((began, _)) = self.times.take() {
             let spent = began.elapsed().as_nanos() as u64;
-            self.budget.spend(self.pid, spent, self.now());
+            (self.budget).spend(self.pid, self.user.get(), spent, self.now());
         }
         self.cut_short += u64::from(self.is_over.get());
     }
@@ -70,9 +79,26 @@ impl SampleClock {
             return until;
         }
         let now = Instant::now();
-        let until = now + self.budget.of(self.pid, self.now());
+        let most = self.budget.of(self.pid, self.now());
+        // While samples pile up, nobody is waited for.
+        let most = match self.backlog.is_long() {
+            true => most.min(TimeBudget::of_any()),
+            false => most,
+        };
+        let until = now + most;
         self.times.set(Some((now, until)));
         until
+    }
+
+    /// Returns until when a file of the process may be waited for: no user takes the patience of all others.
+    pub(super) fn until_there(&self) -> Instant {
+        let until = self.until();
+        let user = self.user.get().unwrap_or_else(|| {
+            let user = PatientCalls::user_of(self.pid.0.cast_unsigned());
+            self.user.set(Some(user));
+            user
+        });
+        until.min(Instant::now() + self.budget.of_user(user, self.now()))
     }
 
     /// Ends the time of the sample: something was not there in time.

@@ -62,7 +62,7 @@ impl Modules for ProcessCode<'_> {
         if !mapping.executable || !self.clock.count_lookup() {
             return None;
         }
-        let until = || self.clock.until();
+        let until = || self.clock.until_there();
         let table = match self.tables.get(self.map, mapping, self.pid, until) {
             Ok(table) => table,
             Err(TooSlow) => {

@@ -256,6 +256,7 @@ fn addresses(callers: &[Frame]) -> Vec<u64> {
 /// Returns true if the frames' return addresses stand in the memory.
 fn are_in(memory: &StackMemory, frames: &[Frame]) -> bool {
     let mut slots = frames.iter().filter(|frame| frame.slot != 0);
+    memory.prefetch(slots.clone().map(|frame| frame.slot));
     slots.all(|frame| memory.read_u64(frame.slot) == Some(frame.address))
 }
 

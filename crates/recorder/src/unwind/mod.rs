@@ -36,6 +36,7 @@ use rprof_unwind::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::backlog::Backlog;
 use crate::limits::{Limit, ReachedLimits};
 use crate::pipeline::merge::Released;
 use clock::SampleClock;
@@ -103,6 +104,7 @@ impl Unwinding {
         events: &[EventIds],
         bases: &StackBases,
         fast_drain: &FastDrain,
+        backlog: &Backlog,
     ) -> Option<Unwinding> {
         let (mut layouts, mut by_id) = (Vec::new(), FxHashMap::default());
         for event in events {
@@ -127,9 +129,9 @@ impl Unwinding {
             unwinder: Unwinder::new(arch),
             map: LiveMap::new(),
             tables: Tables::default(),
-            clock: SampleClock::new(),
+            clock: SampleClock::new(backlog.clone()),
             begun: FxHashSet::default(),
-            memory: ProcessMemories::default(),
+            memory: ProcessMemories::new(backlog.clone()),
             completer: DeepStackCompleter::new(),
             deferred: DeferredSamples::new(),
             bases: bases.clone(),
@@ -153,6 +155,8 @@ impl Unwinding {
         limits.add(Limit::Images, self.map.refused_images());
         limits.add(Limit::SlowStacks, self.clock.cut_short());
         limits.add(Limit::Jitdumps, self.tables.jit.put_off());
+        limits.add(Limit::ProcessMemory, self.memory.refused());
+        limits.add(Limit::JitdumpTime, self.tables.jit.unanswered());
         limits.add(Limit::TruncatedImages, self.tally.without_name);
         limits
     }

@@ -1,17 +1,29 @@
 //! Memory of processes that still run: code that was made at run time, and stacks where a
 //! dump was too short.
+//!
+//! A page may be one of a file that somebody serves (FUSE, a network, `userfaultfd`) and that never comes. So memory is
+//! read by a thread of its own, with bounded patience for each user, and many pages at a time: the hand-over takes
+//! longer than the reading.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use rprof_image::{Patience, PatientCalls, Rate};
 use rprof_launch::procfs::Procfs;
 use rprof_processes::Pid;
 use rprof_unwind::Memory;
+use rustc_hash::FxHashMap;
+
+use crate::backlog::Backlog;
 
 /// Bytes read at once, from a place that is a multiple of it.
 const PAGE: usize = 4 << 10;
+
+/// Pages of a stack that are read along with one that is asked for: those of its callers follow.
+const AHEAD: usize = 8;
 
 /// Pages read for one stack: there is a page or two to a frame, and frames may be large.
 const MOST_PAGES: u32 = 256;
@@ -22,18 +34,51 @@ const MOST_OPEN: usize = 16;
 /// Pages of code that are kept; a power of two.
 const CODE_PAGES: usize = 256;
 
-/// A process, and its memory if it may be read.
-type Opened = (Pid, Option<Arc<File>>);
+/// Wait for memory at most: all samples wait meanwhile.
+const PATIENCE: Patience = Patience {
+    of_one: Duration::from_millis(50),
+    free: Duration::from_millis(1),
+    of_user: Rate {
+        most: 200_000_000,
+        a_second: 20_000_000,
+    },
+    of_all: Rate {
+        most: 2_000_000_000,
+        a_second: 200_000_000,
+    },
+};
+
+/// The same while samples pile up.
+const HASTE: Duration = Duration::from_millis(5);
+
+type Page = Box<[u8; PAGE]>;
+
+/// A process whose memory is open.
+#[derive(Clone, Debug)]
+struct Process {
+    /// User whose process it is.
+    user: u32,
+    file: Arc<File>,
+    reader: Arc<Reader>,
+}
+
+/// The thread that reads.
+#[derive(Debug)]
+struct Reader {
+    calls: PatientCalls,
+    backlog: Backlog,
+}
 
 /// The memory of processes, through `/proc/PID/mem`, as it is now.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ProcessMemories {
     /// Processes whose memory is open or was refused, the one used last first.
-    open: RefCell<Vec<Opened>>,
+    open: RefCell<Vec<(Pid, Option<Process>)>>,
     /// Direct-mapped cache of pages of code.
     code: RefCell<Vec<Option<CodePage>>>,
     /// The time of the sample that is looked at, in ns of CLOCK_MONOTONIC.
     time: Cell<u64>,
+    reader: Arc<Reader>,
 }
 
 /// A page of a process's code.
@@ -43,30 +88,97 @@ struct CodePage {
     start: u64,
     /// When it was read. It tells no less of an earlier sample than what would be read now.
     read: u64,
-    bytes: Box<[u8; PAGE]>,
+    /// `None` where there is nothing to be read.
+    bytes: Option<Page>,
+}
+
+impl Reader {
+    fn call<R: Send + 'static>(
+        &self,
+        user: u32,
+        call: impl FnOnce() -> R + Send + 'static,
+    ) -> Option<R> {
+        let most = match self.backlog.is_long() {
+            true => HASTE,
+            false => PATIENCE.of_one,
+        };
+        self.calls.call_within(user, most, call)
+    }
+}
+
+impl Process {
+    /// Opens the memory of a process: `None` inside if it cannot be read, outside if there is no answer in time.
+    fn open(pid: Pid, reader: &Arc<Reader>) -> Option<Option<Process>> {
+        let user = PatientCalls::user_of(pid.0.cast_unsigned());
+        let open = move || {
+            let proc = Procfs::default();
+            let id = proc.id_with_memory(pid.0.cast_unsigned());
+            File::open(proc.folder(id).join("mem")).ok()
+        };
+        let file = reader.call(user, open)?;
+        Some(file.map(|file| Process {
+            user,
+            file: Arc::new(file),
+            reader: Arc::clone(reader),
+        }))
+    }
+
+    /// Reads pages, each from one of these addresses on. Returns those that are there, with their addresses; none at all
+    /// if that takes too long.
+    fn read(&self, pages: Vec<u64>) -> Vec<(u64, Page)> {
+        let file = Arc::clone(&self.file);
+        let read = move || {
+            let mut found = Vec::new();
+            let mut bytes = Box::new([0; PAGE]);
+            for start in pages {
+                // Mappings consist of whole pages.
+                if file.read_exact_at(&mut *bytes, start).is_ok() {
+                    found.push((start, std::mem::replace(&mut bytes, Box::new([0; PAGE]))));
+                }
+            }
+            found
+        };
+        self.reader.call(self.user, read).unwrap_or_default()
+    }
 }
 
 impl ProcessMemories {
+    /// Creates a reader of memory that is in haste while the backlog is long.
+    pub(crate) fn new(backlog: Backlog) -> ProcessMemories {
+        ProcessMemories {
+            open: RefCell::default(),
+            code: RefCell::default(),
+            time: Cell::default(),
+            reader: Arc::new(Reader {
+                calls: PatientCalls::new("rprof-memory", PATIENCE),
+                backlog,
+            }),
+        }
+    }
+
     /// Opens the memory of a process, unless it is open. `None` if it cannot be read.
-    fn of(&self, pid: Pid) -> Option<Arc<File>> {
+    fn of(&self, pid: Pid) -> Option<Process> {
         let mut open = self.open.borrow_mut();
         match open.iter().position(|(known, _)| *known == pid) {
             Some(0) => {}
             Some(at) => open[..=at].rotate_right(1),
             None => {
-                let proc = Procfs::default();
-                let id = proc.id_with_memory(pid.0.cast_unsigned());
-                let file = File::open(proc.folder(id).join("mem"));
+                let process = Process::open(pid, &self.reader)?;
                 open.truncate(MOST_OPEN - 1);
-                open.insert(0, (pid, file.ok().map(Arc::new)));
+                open.insert(0, (pid, process));
             }
         }
-        open.first().and_then(|(_, file)| file.clone())
+        open.first().and_then(|(_, process)| process.clone())
     }
 
     /// Sets the time of the sample that is being unwound, in nanoseconds.
     pub(crate) fn at(&self, time: u64) {
         self.time.set(time);
+    }
+
+    /// Returns how many times memory was not there in time.
+    pub(crate) fn refused(&self) -> u64 {
+        self.reader.calls.refused()
     }
 
     /// Copies bytes of code from `avma` on, as they were at the time of the sample or later. Returns
@@ -101,25 +213,20 @@ impl ProcessMemories {
             page.pid == pid && page.start == start && self.time.get() <= page.read
         };
         if !place.as_ref().is_some_and(holds) {
-            let Some(file) = self.of(pid) else {
+            let Some(process) = self.of(pid) else {
                 return 0;
             };
             let read = rprof_sampler::monotonic_ns();
-            let mut bytes = place
-                .take()
-                .map_or_else(|| Box::new([0; PAGE]), |page| page.bytes);
-            // Mappings consist of whole pages.
-            if file.read_exact_at(&mut *bytes, start).is_err() {
-                return 0;
-            }
+            let bytes = process.read(vec![start]).pop();
             *place = Some(CodePage {
                 pid,
                 start,
                 read,
-                bytes,
+                bytes: bytes.map(|(_, bytes)| bytes),
             });
         }
-        let Some(bytes) = place.as_ref().and_then(|page| page.bytes.get(within..)) else {
+        let bytes = place.as_ref().and_then(|page| page.bytes.as_ref());
+        let Some(bytes) = bytes.and_then(|bytes| bytes.get(within..)) else {
             return 0;
         };
         let len = bytes.len().min(into.len());
@@ -132,8 +239,8 @@ impl ProcessMemories {
     /// Returns a process's memory, for one stack.
     pub(crate) fn stack(&self, pid: Pid) -> Option<StackMemory> {
         Some(StackMemory {
-            file: self.of(pid)?,
-            page: RefCell::new((0, [0; PAGE], 0)),
+            process: self.of(pid)?,
+            pages: RefCell::default(),
             reads_left: Cell::new(MOST_PAGES),
         })
     }
@@ -150,10 +257,36 @@ impl ProcessMemories {
 /// A stack as it is now, read by the page.
 #[derive(Debug)]
 pub(crate) struct StackMemory {
-    file: Arc<File>,
-    /// Address of the page that was read last, its bytes, and the number of those that are valid.
-    page: RefCell<(u64, [u8; PAGE], usize)>,
+    process: Process,
+    /// Pages that were read, by their addresses; `None` where there is none.
+    pages: RefCell<FxHashMap<u64, Option<Page>>>,
     reads_left: Cell<u32>,
+}
+
+impl StackMemory {
+    /// Reads the pages of all these addresses at once: each page alone takes as long.
+    pub(crate) fn prefetch(&self, addresses: impl Iterator<Item = u64>) {
+        let mut wanted: Vec<u64> = addresses
+            .map(|avma| avma - avma % PAGE as u64)
+            .filter(|start| !self.pages.borrow().contains_key(start))
+            .collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        wanted.truncate(self.reads_left.get() as usize);
+        if !wanted.is_empty() {
+            self.read(wanted);
+        }
+    }
+
+    fn read(&self, wanted: Vec<u64>) {
+        let left = self.reads_left.get();
+        self.reads_left
+            .set(left.saturating_sub(wanted.len() as u32));
+        let mut pages = self.pages.borrow_mut();
+        pages.extend(wanted.iter().map(|start| (*start, None)));
+        let found = self.process.read(wanted);
+        pages.extend(found.into_iter().map(|(start, bytes)| (start, Some(bytes))));
+    }
 }
 
 impl Memory for StackMemory {
@@ -162,15 +295,18 @@ impl Memory for StackMemory {
         if !avma.is_multiple_of(8) {
             return None;
         }
-        let mut page = self.page.borrow_mut();
-        let (start, bytes, len) = &mut *page;
         let within = (avma % PAGE as u64) as usize;
-        if *len == 0 || *start != avma - within as u64 {
-            self.reads_left.set(self.reads_left.get().checked_sub(1)?);
-            *start = avma - within as u64;
-            *len = self.file.read_at(bytes, *start).unwrap_or(0);
+        let start = avma - within as u64;
+        if !self.pages.borrow().contains_key(&start) {
+            if self.reads_left.get() == 0 {
+                return None;
+            }
+            let ahead = (0..AHEAD as u64).map_while(|n| start.checked_add(n * PAGE as u64));
+            self.prefetch(ahead);
         }
-        let word = bytes.get(..*len)?.get(within..)?.first_chunk()?;
+        let pages = self.pages.borrow();
+        let page = pages.get(&start)?.as_ref()?;
+        let word = page.get(within..)?.first_chunk()?;
         Some(u64::from_le_bytes(*word))
     }
 }
@@ -179,46 +315,73 @@ impl Memory for StackMemory {
 mod tests {
     use super::*;
 
+    fn memories() -> ProcessMemories {
+        ProcessMemories::new(Backlog::default())
+    }
+
+    /// What is read of this process. The machine may let the thread that reads wait for long.
+    fn retried<T>(
+        memories: &mut ProcessMemories,
+        read: impl Fn(&ProcessMemories) -> Option<T>,
+    ) -> T {
+        let own = Pid(std::process::id().cast_signed());
+        for _ in 0..1000 {
+            if let Some(read) = read(memories) {
+                return read;
+            }
+            memories.forget(own);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("it is never read");
+    }
+
     #[test]
     fn copies_what_is_there_and_nothing_else() {
         let here: Vec<u64> = (0..100).collect();
         let at = |n: usize| &raw const here[n] as u64;
         let own = Pid(std::process::id().cast_signed());
-        let memories = ProcessMemories::default();
-        let mut bytes = [0; 8];
+        let mut memories = memories();
         for n in [0, 99, 3] {
-            assert_eq!(memories.copy(own, at(n), &mut bytes), 8);
-            assert_eq!(u64::from_le_bytes(bytes), n as u64);
+            let copied = retried(&mut memories, |memories| {
+                let mut bytes = [0; 8];
+                (memories.copy(own, at(n), &mut bytes) == 8).then_some(bytes)
+            });
+            assert_eq!(u64::from_le_bytes(copied), n as u64);
         }
+        let mut bytes = [0; 8];
         assert_eq!(memories.copy(own, 8, &mut bytes), 0);
         assert_eq!(memories.copy(own, u64::MAX, &mut bytes), 0);
     }
 
     #[test]
     fn stacks_are_read_up_to_a_bound() {
-        let here: Vec<u64> = (0..10_000).collect();
+        let here: Vec<u64> = (0..1 << 19).collect();
         let at = |n: usize| &raw const here[n] as u64;
-        let memories = ProcessMemories::default();
+        let mut memories = memories();
         let own = Pid(std::process::id().cast_signed());
-        let stack = memories.stack(own).unwrap();
         for n in [0, 1, 9_999, 4, 5_000] {
-            assert_eq!(stack.read_u64(at(n)), Some(n as u64));
+            let read = |memories: &ProcessMemories| memories.stack(own)?.read_u64(at(n));
+            assert_eq!(retried(&mut memories, read), n as u64);
         }
+        let stack = retried(&mut memories, |memories| memories.stack(own));
         for nowhere in [0, 8, at(1) + 1, u64::MAX, u64::MAX - 7] {
             assert_eq!(stack.read_u64(nowhere), None);
         }
-        // However often it is asked for something far away.
-        let far = |n: usize| stack.read_u64(at(n % 2 * 9_000)).is_some();
-        assert!(far(0) && far(1) && far(2));
-        assert!(!(0..400).all(far));
-        // The page that was read last stays.
-        assert!(far(0) != far(1));
+        // Far away from each other, and more than may be read.
+        let words = |memories: &ProcessMemories| {
+            let stack = memories.stack(own)?;
+            let far = || (0..1 << 19).step_by(1 << 10);
+            stack.prefetch(far().map(at));
+            let read = far().filter(|n| stack.read_u64(at(*n)) == Some(*n as u64));
+            Some(read.count()).filter(|count| *count > 0)
+        };
+        assert_eq!(retried(&mut memories, words), MOST_PAGES as usize);
         assert!(memories.stack(Pid(i32::MAX)).is_none());
     }
 
     #[test]
     fn processes_that_are_not_there_have_none() {
-        let mut memories = ProcessMemories::default();
+        let mut memories = memories();
         assert_eq!(memories.copy(Pid(i32::MAX), 0, &mut [0; 8]), 0);
         memories.forget(Pid(i32::MAX));
         assert!(memories.open.borrow().is_empty());

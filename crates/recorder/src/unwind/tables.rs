@@ -6,15 +6,16 @@
 //! images that nobody has mapped any more.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
-use rprof_image::{FileReader, OpenError, vdso_image};
+use rprof_image::{FileReader, OpenError, PatientCalls, vdso_image};
 use rprof_jit::JitUnwindTables;
 use rprof_processes::{Image, ImageId, ImageKind, LiveMap, LiveMapping, Pid};
 use rprof_unwind::UnwindTable;
+use rustc_hash::FxHashMap;
 
 use crate::limits::{Limit, ReachedLimits};
 use crate::mapped_files::mapped_file;
@@ -30,10 +31,13 @@ const MOST_WAITING: usize = 256;
 const MOST_BYTES: usize = 96 << 20;
 
 /// Most threads that open images. There is one, and another when all hang.
-const MOST_THREADS: usize = 8;
+const MOST_THREADS: usize = 16;
+
+/// Most of them that open images of one user's processes.
+const MOST_OF_USER: usize = 2;
 
 /// Time after which a thread that opens an image hangs.
-const HANGS: Duration = Duration::from_secs(1);
+const HANGS: Duration = Duration::from_millis(250);
 
 /// Samples after which the memory of tables, which grow as they are used, is counted again.
 const RECOUNT: u64 = 256;
@@ -55,12 +59,25 @@ pub(crate) struct Tables {
 #[derive(Debug, Default)]
 struct Slot {
     table: Table,
-    is_requested: Cell<bool>,
     /// Number of the sample for which it was used last.
     used: Cell<u64>,
 }
 
-type Table = Arc<OnceLock<Result<Box<UnwindTable>, NoTable>>>;
+type Table = Arc<RequestedTable>;
+
+/// The table of an image, as both the writer thread and the one that makes it see it.
+#[derive(Debug, Default)]
+struct RequestedTable {
+    made: OnceLock<Result<Box<UnwindTable>, NoTable>>,
+    /// True from when it is asked for until that is put off.
+    is_requested: AtomicBool,
+}
+
+impl RequestedTable {
+    fn get(&self) -> Option<&Result<Box<UnwindTable>, NoTable>> {
+        self.made.get()
+    }
+}
 
 /// Why an image has no table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +117,33 @@ struct Counts {
     too_long: AtomicU64,
     sparse: AtomicU64,
     unopened: AtomicU64,
+    /// Images that were put off, since others of the same user are being opened for long.
+    put_off: AtomicU64,
+    /// Threads that open images of each user.
+    by_user: Mutex<FxHashMap<u32, usize>>,
+}
+
+impl Counts {
+    fn by_user(&self) -> MutexGuard<'_, FxHashMap<u32, usize>> {
+        self.by_user.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to open an image of a user. Returns false if as many threads do as may.
+    fn begin(&self, user: u32) -> bool {
+        let mut by_user = self.by_user();
+        let count = by_user.entry(user).or_default();
+        let may = *count < MOST_OF_USER;
+        *count += usize::from(may);
+        may
+    }
+
+    fn end(&self, user: u32) {
+        let mut by_user = self.by_user();
+        if let Some(count) = by_user.get_mut(&user) {
+            *count -= 1;
+        }
+        by_user.retain(|_, count| *count > 0);
+    }
 }
 
 /// An image to be opened.
@@ -208,7 +252,7 @@ impl Tables {
         let (Some(slot), Some(image)) = (slot, map.image(mapping.backing)) else {
             return;
         };
-        if slot.is_requested.get() || slot.table.get().is_some() {
+        if slot.table.is_requested.load(Ordering::Relaxed) || slot.table.get().is_some() {
             return;
         }
         let request = Request {
@@ -218,7 +262,10 @@ impl Tables {
             pid,
         };
         slot.used.set(self.sample);
-        slot.is_requested.set(self.openers.request(request));
+        slot.table.is_requested.store(true, Ordering::Relaxed);
+        if !self.openers.request(request) {
+            slot.table.is_requested.store(false, Ordering::Relaxed);
+        }
     }
 
     /// Returns the limits that were reached.
@@ -228,6 +275,8 @@ impl Tables {
         limits.add(Limit::UnwindTables, self.dropped);
         let too_long = counts.too_long.load(Ordering::Relaxed);
         limits.add(Limit::LongUnwindInfo, too_long);
+        let put_off = counts.put_off.load(Ordering::Relaxed);
+        limits.add(Limit::SilentImages, put_off);
         limits.add(Limit::SparseImage, counts.sparse.load(Ordering::Relaxed));
         limits.add(Limit::OpenFiles, counts.unopened.load(Ordering::Relaxed));
         limits
@@ -309,13 +358,20 @@ impl Request {
         if Arc::strong_count(&self.table) == 1 {
             return;
         }
-        self.table.get_or_init(|| {
+        let user = PatientCalls::user_of(self.pid.0.cast_unsigned());
+        if !counts.begin(user) {
+            counts.put_off.fetch_add(1, Ordering::Relaxed);
+            self.table.is_requested.store(false, Ordering::Relaxed);
+            return;
+        }
+        self.table.made.get_or_init(|| {
             let table = open(&self.image, &self.mapping, self.pid, counts)?;
             (counts.bytes).fetch_add(table.memory(), Ordering::Relaxed);
             let is_too_long = u64::from(table.has_too_long_section());
             counts.too_long.fetch_add(is_too_long, Ordering::Relaxed);
             Ok(Box::new(table))
         });
+        counts.end(user);
     }
 }
 

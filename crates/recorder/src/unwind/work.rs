@@ -3,7 +3,7 @@
 //! Everybody's samples wait for the writer thread, and some that a process makes cost more than others:
 //! images that have to be opened, unwind information that has to be compiled, jitdumps. An honest process
 //! has its one or two hundred images, once. So what is dear is paid out of accounts that fill up again
-//! with time, one of each process and one of all; where they are empty, a stack ends where the next dear
+//! with time, one of each process, one of each user for files that are waited for, and one of all; where they are empty, a stack ends where the next dear
 //! step would be.
 
 use std::time::Duration;
@@ -26,31 +26,58 @@ const PROCESS: Rate = Rate {
     a_second: 100_000_000,
 };
 
-/// The same of all together.
-const ALL: Rate = Rate {
-    most: 3_000_000_000,
-    a_second: 200_000_000,
+/// Time that files of all processes of a user may be waited for at once, and in a second.
+const USER: Rate = Rate {
+    most: 2_000_000_000,
+    a_second: 100_000_000,
 };
 
-/// Times that processes have spent, in nanoseconds.
+/// Time that all processes may take together, so much more than a user that it takes several to use it up.
+const ALL: Rate = Rate {
+    most: 8_000_000_000,
+    a_second: 400_000_000,
+};
+
+/// Times that processes and users have spent, in nanoseconds.
 #[derive(Debug)]
-pub(super) struct TimeBudget(Allowances);
+pub(super) struct TimeBudget {
+    processes: Allowances,
+    users: Allowances,
+}
 
 impl TimeBudget {
     pub(super) fn new() -> TimeBudget {
-        TimeBudget(Allowances::new(PROCESS, ALL))
+        TimeBudget {
+            processes: Allowances::new(PROCESS, ALL),
+            users: Allowances::new(USER, ALL),
+        }
     }
 
     /// Returns how long a sample of this process may take, from now on.
     pub(super) fn of(&self, pid: Pid, now: u64) -> Duration {
-        Duration::from_nanos(self.0.at(pid.0, now).clamp(FOR_ANY, FOR_ONE))
+        let left = self.processes.at(pid.0, now);
+        Duration::from_nanos(left.clamp(FOR_ANY, FOR_ONE))
     }
 
-    /// Books what a sample took.
-    pub(super) fn spend(&mut self, pid: Pid, spent: u64, now: u64) {
+    /// Returns how long files of a user's processes may be waited for, from now on.
+    pub(super) fn of_user(&self, user: u32, now: u64) -> Duration {
+        let left = self.users.at(user.cast_signed(), now);
+        Duration::from_nanos(left.clamp(FOR_ANY, FOR_ONE))
+    }
+
+    /// Returns the time that a sample has in any case.
+    pub(super) fn of_any() -> Duration {
+        Duration::from_nanos(FOR_ANY)
+    }
+
+    /// Books what a sample took, also to the user whose files were waited for.
+    pub(super) fn spend(&mut self, pid: Pid, user: Option<u32>, spent: u64, now: u64) {
         let dear = spent.saturating_sub(FREE);
         if dear > 0 {
-            self.0.spend(pid.0, dear, now);
+            self.processes.spend(pid.0, dear, now);
+            if let Some(user) = user {
+                self.users.spend(user.cast_signed(), dear, now);
+            }
         }
     }
 }
@@ -67,7 +94,7 @@ mod tests {
         let (dear, other) = (Pid(1), Pid(2));
         assert_eq!(budget.of(dear, 0), Duration::from_nanos(FOR_ONE));
         for _ in 0..20 {
-            budget.spend(dear, FOR_ONE, 0);
+            budget.spend(dear, None, FOR_ONE, 0);
         }
         assert_eq!(budget.of(dear, 0), Duration::from_nanos(FOR_ANY));
         assert_eq!(budget.of(other, 0), Duration::from_nanos(FOR_ONE));
@@ -83,8 +110,20 @@ mod tests {
     fn cheap_samples_are_free() {
         let mut budget = TimeBudget::new();
         for _ in 0..1_000_000 {
-            budget.spend(Pid(1), FREE, 0);
+            budget.spend(Pid(1), Some(1), FREE, 0);
         }
         assert_eq!(budget.of(Pid(1), 0), Duration::from_nanos(FOR_ONE));
+    }
+
+    #[test]
+    fn a_user_does_not_use_up_the_patience_with_others() {
+        let mut budget = TimeBudget::new();
+        for pid in 0..1000 {
+            let spent = budget.of_user(7, 0).min(budget.of(Pid(pid), 0));
+            budget.spend(Pid(pid), Some(7), spent.as_nanos() as u64, 0);
+        }
+        assert_eq!(budget.of_user(7, 0), TimeBudget::of_any());
+        let all = Duration::from_nanos(FOR_ONE);
+        assert_eq!((budget.of_user(8, 0), budget.of(Pid(1001), 0)), (all, all));
     }
 }

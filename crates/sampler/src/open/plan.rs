@@ -98,6 +98,12 @@ impl Plan {
             return Err(OpenError::ZeroRate);
         }
         let explicit = !events.is_empty();
+        let watching = match options.target {
+            Target::Command => Watching::Command,
+            Target::System | Target::Cgroups(_) => Watching::Cpus,
+            Target::Processes(_) | Target::Threads(_) | Target::User(_) => Watching::Threads,
+        };
+        let online = || cpus::online().map_or(1, |all| all.len());
         let mut plan = Plan {
             events: match explicit {
                 true => events,
@@ -107,8 +113,10 @@ impl Plan {
             rings: RingSizes::first(
                 (options.ring_bytes).or(options
                     .user_stack
-                    .map(|_| ring_sizes::with_stacks(cpus::online().map_or(1, |all| all.len())))),
-                options.sideband_ring_bytes,
+                    .map(|_| ring_sizes::with_stacks(online()))),
+                (options.sideband_ring_bytes).or(watching
+                    .eq(&Watching::Cpus)
+                    .then(|| ring_sizes::sideband_of_everybody(online()))),
             ),
             features: Features {
                 read_lost: true,
@@ -123,11 +131,7 @@ impl Plan {
             precision_is_open: Vec::new(),
             max_stack: options.max_stack,
             kernel_refused: false,
-            watching: match options.target {
-                Target::Command => Watching::Command,
-                Target::System | Target::Cgroups(_) => Watching::Cpus,
-                Target::Processes(_) | Target::Threads(_) | Target::User(_) => Watching::Threads,
-            },
+            watching,
             limits,
             degradations: Vec::new(),
             options,

@@ -11,6 +11,8 @@
 //! | samples | 1 MiB | 256 KiB | 5 s, 1.3 s |
 //! | sideband | 256 KiB | 128 KiB | about 2,600 and 1,300 mappings |
 //!
+//! Where whole CPUs are watched the sideband ring is larger: [`sideband_of_everybody`].
+//!
 //! The larger pair is tried first. When it is refused, the smaller one is taken without a
 //! word, as it too holds far more than the 100 ms between two looks at an idle ring. Below that,
 //! and below a size the user asked for, each halving is reported.
@@ -43,6 +45,14 @@ pub const UNPRIVILEGED: RingSizes = RingSizes {
 pub fn with_stacks(cpus: usize) -> usize {
     let fair = (256 << 20) / cpus.max(1);
     fair.clamp(1 << 20, 8 << 20).next_power_of_two()
+}
+
+/// Returns the default size of the sideband ring where whole CPUs are watched, and with them whoever maps and renames
+/// without end: 2 MiB, which such a loop fills in 40 ms. Less where there are so many CPUs that it would be 64 MiB
+/// in all.
+pub fn sideband_of_everybody(cpus: usize) -> usize {
+    let fair = (64 << 20) / cpus.max(1);
+    fair.clamp(PRIVILEGED.sideband, 2 << 20).next_power_of_two()
 }
 
 /// Smallest number of bytes of a stack that are copied, however high the sampling rate.

@@ -1,11 +1,13 @@
 //! [`FileEmbedder`]: which event concerns which kind of file.
 
+use rprof_image::PatientCalls;
 use rprof_perfdata::EmbeddedFile;
 use rprof_records::{Mapped, ProcessEvent};
 
 use super::images::HeldImages;
 use super::mapped_event::MappedEvent;
 use super::notices::{Notice, Notices};
+use super::patience::PATIENCE;
 use super::runtimes::Runtimes;
 use super::selection::Embedding;
 
@@ -15,6 +17,7 @@ pub(super) struct FileEmbedder {
     runtimes: Runtimes,
     images: HeldImages,
     notices: Notices,
+    calls: PatientCalls,
 }
 
 impl FileEmbedder {
@@ -23,6 +26,7 @@ impl FileEmbedder {
             runtimes: Runtimes::default(),
             images: HeldImages::new(embedding),
             notices: Notices::default(),
+            calls: PatientCalls::new("rprof-embed", PATIENCE),
         }
     }
 
@@ -33,7 +37,7 @@ impl FileEmbedder {
                 self.handle_mapped(m, time);
             }
             ProcessEvent::Executed { pid, .. } => {
-                self.runtimes.handle_exec(*pid, &mut self.notices);
+                (self.runtimes).handle_exec(*pid, &self.calls, &mut self.notices);
             }
             _ => {}
         }
@@ -41,26 +45,26 @@ impl FileEmbedder {
 
     fn handle_mapped(&mut self, map: &Mapped<'_>, time: u64) {
         let (runtimes, notices) = (&mut self.runtimes, &mut self.notices);
-        if !runtimes.handle_mapped(map, time, notices) {
-            self.images.handle_mapped(&MappedEvent::new(map), notices);
+        if !runtimes.handle_mapped(map, time, &self.calls, notices) {
+            (self.images).handle_mapped(MappedEvent::new(map), &self.calls, notices);
         }
     }
 
     /// Looks again for files that were not there before.
     pub(super) fn round(&mut self) {
-        self.runtimes.round(&mut self.notices);
+        self.runtimes.round(&self.calls, &mut self.notices);
     }
 
     /// Reads the files that are to be embedded in the recording's file that ends now.
     pub(super) fn files(&mut self) -> Vec<EmbeddedFile<'static>> {
-        let mut files = self.runtimes.files(&mut self.notices);
+        let mut files = self.runtimes.files(&self.calls, &mut self.notices);
         let mut hand = |file| files.push(file);
-        self.images.files(&mut self.notices, &mut hand);
+        (self.images).files(&self.calls, &mut self.notices, &mut hand);
         files
     }
 
-    /// Returns what was embedded, or could not be.
-    pub(super) fn into_notices(self) -> Vec<Notice> {
-        self.notices.into_vec()
+    /// Returns what was embedded, or could not be, and the number of files that did not answer.
+    pub(super) fn into_notices(self) -> (Vec<Notice>, u64) {
+        (self.notices.into_vec(), self.calls.refused())
     }
 }

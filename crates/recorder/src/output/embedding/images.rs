@@ -8,7 +8,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rprof_image::{
-    Credentials, FileIdentity, FileView, LastLink, LocatedFile, OpenError, RegularFile, Segments,
+    Credentials, FileIdentity, FileView, LastLink, LocatedFile, OpenError, PatientCalls,
+    RegularFile, Segments,
 };
 use rprof_perfdata::features::embedded::compress;
 use rprof_perfdata::{EmbeddedFile, EmbeddedKind};
@@ -16,6 +17,7 @@ use rprof_processes::{Image, ImageIdentity, ImageKind};
 
 use super::mapped_event::MappedEvent;
 use super::notices::{NotEmbedded, Notice, Notices};
+use super::patience::TO_OPEN;
 use super::selection::Embedding;
 use crate::mapped_files::mapped_file;
 
@@ -59,44 +61,26 @@ impl HeldImages {
     }
 
     /// Opens the file behind a mapping, while it is there.
-    pub(super) fn handle_mapped(&mut self, map: &MappedEvent, notices: &mut Notices) {
-        let image = &map.image;
+    pub(super) fn handle_mapped(
+        &mut self,
+        map: MappedEvent,
+        calls: &PatientCalls,
+        notices: &mut Notices,
+    ) {
         let is_file = matches!(
-            image.kind,
+            map.image.kind,
             ImageKind::File | ImageKind::Deleted | ImageKind::Memfd
         );
-        if !is_file || self.holds(map) {
+        if !is_file || self.holds(&map) {
             return;
         }
-        let pid = u32::try_from(map.pid.0).ok();
-        let Some(view) = pid.and_then(|pid| FileView::of_process(pid).ok()) else {
-            return;
-        };
-        let mapped = mapped_file(image, map.range.clone(), map.pid);
-        let file = match mapped.open_to_copy(&view) {
-            Ok(file) => file,
-            Err(OpenError::PermissionDenied) if located(image).is_none() => {
-                let path = path_of(&image.path);
-                let reason = NotEmbedded::NotReadable;
-                notices.push(Notice::NotEmbedded { path, reason });
-                return;
-            }
-            Err(_) => return,
-        };
-        if !is_elf(&file) {
-            return;
+        let user = PatientCalls::user_of(map.pid.0.cast_unsigned());
+        let opened = calls.call_within(user, TO_OPEN, move || HeldImage::open(map));
+        match opened {
+            Some(Ok(Some(held))) => self.hold(held),
+            Some(Err(refused)) => notices.push(refused),
+            Some(Ok(None)) | None => {}
         }
-        let user = view.credentials().map_or(0, Credentials::user);
-        let mut held = HeldImage {
-            image: image.clone(),
-            file,
-            device: map.device,
-            inode: map.inode,
-            user,
-            is_here: true,
-        };
-        held.is_here = held.is_still_here();
-        self.hold(held);
     }
 
     /// Returns true if an image is held already: of a process that maps a file again.
@@ -140,6 +124,7 @@ impl HeldImages {
     /// them on.
     pub(super) fn files(
         &mut self,
+        calls: &PatientCalls,
         notices: &mut Notices,
         hand: &mut impl FnMut(EmbeddedFile<'static>),
     ) {
@@ -152,25 +137,33 @@ impl HeldImages {
         let mut count = 0;
         let mut first_refused = None;
         let mut refused = 0;
-        for held in &mut self.held {
-            held.is_here = held.is_still_here();
-            if held.is_here && self.embedding != Embedding::All {
+        let all = self.embedding == Embedding::All;
+        for mut held in std::mem::take(&mut self.held) {
+            let most = longest.min(most_bytes - bytes);
+            // One that does not come back is held no longer.
+            let read = calls.call(held.user, move || {
+                let contents = held.read(all, most);
+                (held, contents)
+            });
+            let Some((held, contents)) = read else {
                 continue;
+            };
+            match contents {
+                Contents::TooLong(len) => {
+                    refused += 1;
+                    first_refused.get_or_insert_with(|| (path_of(&held.image.path), len));
+                }
+                Contents::Bytes(read) => {
+                    if let Some(file) = held.embed(&read) {
+                        bytes += file.len;
+                        count += 1;
+                        first.get_or_insert_with(|| path_of(&held.image.path));
+                        hand(file);
+                    }
+                }
+                Contents::NotNeeded => {}
             }
-            let path = || path_of(&held.image.path);
-            let len = held.file.current_len().unwrap_or(0);
-            let is_too_long = len > longest || held.file.is_mostly_holes();
-            if is_too_long || bytes + len > most_bytes {
-                refused += 1;
-                first_refused.get_or_insert_with(|| (path(), len));
-                continue;
-            }
-            if let Some(file) = held.embed(longest) {
-                bytes += file.len;
-                count += 1;
-                first.get_or_insert_with(path);
-                hand(file);
-            }
+            self.held.push(held);
         }
         if let Some(first) = first {
             notices.push(Notice::ImagesEmbedded {
@@ -196,7 +189,67 @@ impl HeldImages {
     }
 }
 
+/// Contents of a held file in the end.
+#[derive(Debug)]
+enum Contents {
+    /// It will be found by its path, or cannot be read.
+    NotNeeded,
+    /// So many bytes are too many, or nearly all of them are holes.
+    TooLong(u64),
+    Bytes(Vec<u8>),
+}
+
 impl HeldImage {
+    /// Opens the file behind a mapping. `None` if there is none, or it is no ELF file.
+    ///
+    /// # Errors
+    /// The notice that its process may not read it.
+    fn open(map: MappedEvent) -> Result<Option<HeldImage>, Notice> {
+        let image = &map.image;
+        let pid = u32::try_from(map.pid.0).ok();
+        let Some(view) = pid.and_then(|pid| FileView::of_process(pid).ok()) else {
+            return Ok(None);
+        };
+        let mapped = mapped_file(image, map.range.clone(), map.pid);
+        let file = match mapped.open_to_copy(&view) {
+            Ok(file) => file,
+            Err(OpenError::PermissionDenied) if located(image).is_none() => {
+                let path = path_of(&image.path);
+                let reason = NotEmbedded::NotReadable;
+                return Err(Notice::NotEmbedded { path, reason });
+            }
+            Err(_) => return Ok(None),
+        };
+        if !is_elf(&file) {
+            return Ok(None);
+        }
+        let user = view.credentials().map_or(0, Credentials::user);
+        let mut held = HeldImage {
+            file,
+            device: map.device,
+            inode: map.inode,
+            user,
+            is_here: true,
+            image: map.image,
+        };
+        held.is_here = held.is_still_here();
+        Ok(Some(held))
+    }
+
+    /// Reads the file, if its path does not lead to it or that does not matter.
+    fn read(&mut self, all: bool, most: u64) -> Contents {
+        self.is_here = self.is_still_here();
+        if self.is_here && !all {
+            return Contents::NotNeeded;
+        }
+        let len = self.file.current_len().unwrap_or(0);
+        if len > most || self.file.is_mostly_holes() {
+            return Contents::TooLong(len);
+        }
+        let bytes = self.file.read_all(most);
+        bytes.map_or(Contents::NotNeeded, Contents::Bytes)
+    }
+
     /// Returns true if its path leads to it from here.
     fn is_still_here(&self) -> bool {
         let Some(here) = located(&self.image) else {
@@ -214,10 +267,9 @@ impl HeldImage {
         file.is_ok_and(|file| FileIdentity::BuildId(wanted).is(&file))
     }
 
-    /// Reads and compresses the file, if it still is an ELF file.
-    fn embed(&self, longest: u64) -> Option<EmbeddedFile<'static>> {
-        let bytes = self.file.read_all(longest).ok()?;
-        Segments::parse(&bytes[..])?;
+    /// Compresses the bytes of the file, if it still is an ELF file.
+    fn embed(&self, bytes: &[u8]) -> Option<EmbeddedFile<'static>> {
+        Segments::parse(bytes)?;
         let build_id = match self.image.identity {
             ImageIdentity::BuildId(id) => id.as_bytes().to_vec(),
             _ => Vec::new(),
@@ -231,7 +283,7 @@ impl HeldImage {
             build_id: Cow::Owned(build_id),
             path: Cow::Owned(self.image.path.to_vec()),
             len: bytes.len() as u64,
-            compressed: Cow::Owned(compress(&bytes).ok()?),
+            compressed: Cow::Owned(compress(bytes).ok()?),
         })
     }
 }
@@ -255,6 +307,7 @@ fn path_of(bytes: &[u8]) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use super::super::patience::PATIENCE;
     use super::*;
 
     fn held(user: u32, path: &str, is_here: bool) -> HeldImage {
@@ -299,7 +352,8 @@ mod tests {
         }
         assert_eq!(count(&images, 0, false), MOST_HELD / 2);
         let mut notices = Notices::default();
-        images.files(&mut notices, &mut |_| {});
+        let calls = PatientCalls::new("t", PATIENCE);
+        images.files(&calls, &mut notices, &mut |_| {});
         let is_told = |notice: &Notice| matches!(notice, Notice::TooManyImages { .. });
         assert!(notices.into_vec().iter().any(is_told));
     }

@@ -15,6 +15,7 @@ mod file_embedder;
 mod images;
 mod mapped_event;
 mod notices;
+mod patience;
 mod runtimes;
 mod seen;
 mod selection;

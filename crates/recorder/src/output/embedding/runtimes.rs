@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use rprof_image::{Allowances, Rate};
+use rprof_image::{Allowances, PatientCalls, Rate};
 use rprof_jit::perf_map::{CopyError, copy_entries};
 use rprof_jit::{AwaitedFile, JitMapping, LiveFiles, jitdump};
 use rprof_launch::procfs::Procfs;
@@ -16,6 +16,7 @@ use rprof_perfdata::{EmbeddedFile, EmbeddedKind};
 use rprof_records::Mapped;
 
 use super::notices::{NotEmbedded, Notice, Notices};
+use super::patience::TO_OPEN;
 
 /// Most processes that are followed.
 const MOST_PROCESSES: usize = 4096;
@@ -74,21 +75,29 @@ impl Default for Reading {
 }
 
 impl Reading {
-    /// Takes as many bytes, if a process may have them.
-    fn take(&mut self, pid: i32, bytes: u64) -> bool {
-        let now = self.begin.elapsed().as_nanos() as u64;
-        let may_be = bytes <= self.left.at(pid, now);
-        if may_be {
-            self.left.spend(pid, bytes, now);
-        }
-        may_be
+    /// Returns the bytes that may be read of a process's files.
+    fn left_to(&self, pid: i32) -> u64 {
+        self.left.at(pid, self.now())
+    }
+
+    /// Books bytes that were read.
+    fn spend(&mut self, pid: i32, bytes: u64) {
+        let now = self.now();
+        self.left.spend(pid, bytes, now);
+    }
+
+    fn now(&self) -> u64 {
+        self.begin.elapsed().as_nanos() as u64
     }
 }
 
 #[derive(Debug)]
 struct Runtime {
     since: u64,
-    files: LiveFiles,
+    /// User whose process it is.
+    user: u32,
+    /// `None` once one of them did not answer.
+    files: Option<LiveFiles>,
     /// Rounds from one look to the next.
     wait: u32,
 }
@@ -100,6 +109,7 @@ impl Runtimes {
         &mut self,
         map: &Mapped<'_>,
         time: u64,
+        calls: &PatientCalls,
         notices: &mut Notices,
     ) -> bool {
         let Some(mapping) = JitMapping::of(&map.path) else {
@@ -117,26 +127,26 @@ impl Runtimes {
         if !room {
             notices.push(Notice::TooManyJitFiles { held: MOST_HELD });
         }
-        let new = || Runtime::new(map.pid, time);
+        let new = || Runtime::new(map.pid, time, calls);
         let runtime = self.living.entry(map.pid).or_insert_with(new);
-        if is_dump {
-            runtime.files.add_jitdump(&map.path);
+        if let (true, Some(files)) = (is_dump, &mut runtime.files) {
+            files.add_jitdump(&map.path);
         }
         if room && (!known || is_dump) {
-            self.held += runtime.open(notices);
+            self.held += runtime.open(calls, notices);
         }
         !mapping.may_be_image()
     }
 
     /// Ends what is known of a process: another program runs under its number.
-    pub(super) fn handle_exec(&mut self, pid: i32, notices: &mut Notices) {
+    pub(super) fn handle_exec(&mut self, pid: i32, calls: &PatientCalls, notices: &mut Notices) {
         if let Some(runtime) = self.living.remove(&pid) {
-            self.end(pid, runtime, notices);
+            self.end(pid, runtime, calls, notices);
         }
     }
 
     /// Looks for files that were not there yet, and reads and closes those whose processes ended.
-    pub(super) fn round(&mut self, notices: &mut Notices) {
+    pub(super) fn round(&mut self, calls: &PatientCalls, notices: &mut Notices) {
         self.round = self.round.wrapping_add(1);
         let mut ended = Vec::new();
         let proc = Procfs::default();
@@ -146,97 +156,128 @@ impl Runtimes {
             }
             runtime.wait = (runtime.wait * 2).min(LONGEST_WAIT);
             if self.held < MOST_HELD {
-                self.held += runtime.open(notices);
+                self.held += runtime.open(calls, notices);
             }
             if !proc.exists(*pid as u32) {
                 ended.push(*pid);
             }
         }
         for pid in ended {
-            self.handle_exec(pid, notices);
+            self.handle_exec(pid, calls, notices);
         }
     }
 
     /// Reads all that is to be embedded by now.
-    pub(super) fn files(&mut self, notices: &mut Notices) -> Vec<EmbeddedFile<'static>> {
+    pub(super) fn files(
+        &mut self,
+        calls: &PatientCalls,
+        notices: &mut Notices,
+    ) -> Vec<EmbeddedFile<'static>> {
         let mut files = std::mem::take(&mut self.ended);
         for (pid, runtime) in &mut self.living {
-            runtime.open(notices);
-            runtime.put(*pid, &mut files, notices, &mut self.reading);
+            runtime.open(calls, notices);
+            runtime.put(*pid, &mut files, calls, notices, &mut self.reading);
         }
-        self.held = (self.living.values())
-            .map(|runtime| runtime.files.held())
-            .sum();
+        self.held = (self.living.values()).map(Runtime::held).sum();
         files
     }
 
-    fn end(&mut self, pid: i32, mut runtime: Runtime, notices: &mut Notices) {
-        self.held = self.held.saturating_sub(runtime.files.held());
-        runtime.open(notices);
-        runtime.put(pid, &mut self.ended, notices, &mut self.reading);
+    fn end(&mut self, pid: i32, mut runtime: Runtime, calls: &PatientCalls, notices: &mut Notices) {
+        self.held = self.held.saturating_sub(runtime.held());
+        runtime.open(calls, notices);
+        runtime.put(pid, &mut self.ended, calls, notices, &mut self.reading);
     }
 }
 
 impl Runtime {
-    fn new(pid: i32, since: u64) -> Runtime {
+    fn new(pid: i32, since: u64, calls: &PatientCalls) -> Runtime {
+        let user = PatientCalls::user_of(pid.cast_unsigned());
         Runtime {
             since,
-            files: LiveFiles::new(pid),
+            user,
+            files: calls.call_within(user, TO_OPEN, move || LiveFiles::new(pid)),
             wait: 1,
         }
     }
 
+    /// Returns the number of files that are held open.
+    fn held(&self) -> usize {
+        self.files.as_ref().map_or(0, LiveFiles::held)
+    }
+
     /// Opens what is there. Returns how many files more are held.
-    fn open(&mut self, notices: &mut Notices) -> usize {
-        let before = self.files.held();
-        (self.files).open(|path, refusal| {
-            refuse(path, notices, NotEmbedded::Unusable(refusal.to_string()));
-        });
-        self.files.held() - before
+    fn open(&mut self, calls: &PatientCalls, notices: &mut Notices) -> usize {
+        let before = self.held();
+        let Some(mut files) = self.files.take() else {
+            return 0;
+        };
+        let open = move || {
+            let mut refused = Vec::new();
+            files.open(|path, refusal| refused.push((path.to_owned(), refusal.to_string())));
+            (files, refused)
+        };
+        let Some((files, refused)) = calls.call_within(self.user, TO_OPEN, open) else {
+            return 0;
+        };
+        for (path, why) in refused {
+            refuse(&path, notices, NotEmbedded::Unusable(why));
+        }
+        self.files = Some(files);
+        self.held().saturating_sub(before)
     }
 
     /// Reads what the files hold by now.
     fn put(
-        &self,
+        &mut self,
         pid: i32,
         out: &mut Vec<EmbeddedFile<'static>>,
+        calls: &PatientCalls,
         notices: &mut Notices,
         reading: &mut Reading,
     ) {
-        let dumps = self.files.jitdumps().iter();
-        let dumps = dumps.map(|dump| (EmbeddedKind::JITDUMP, dump));
-        for (kind, file) in dumps.chain([(EmbeddedKind::PERF_MAP, self.files.perf_map())]) {
-            let path = file.path();
-            if file.is_mostly_holes() {
-                refuse(path, notices, NotEmbedded::Unusable(HOLES.to_owned()));
-                continue;
-            }
-            if !reading.take(pid, file.len()) {
-                refuse(path, notices, NotEmbedded::NoRoom);
-                continue;
-            }
-            let expanded: u64 = out.iter().map(|file| file.len).sum();
-            let embedded: usize = out.iter().map(|file| file.compressed.len()).sum();
-            let packed = match kind {
-                EmbeddedKind::JITDUMP => pack_jitdump(file),
-                _ => pack_perf_map(file, notices),
+        let dumps = self
+            .files
+            .as_ref()
+            .map_or(0, |files| files.jitdumps().len());
+        // The perf map comes last.
+        for number in 0..=dumps {
+            let Some(files) = self.files.take() else {
+                return;
             };
+            let most = reading.left_to(pid);
+            let pack = move || {
+                let packed = pack_one(&files, number, most);
+                (files, packed)
+            };
+            let Some((files, (kind, path, len, packed))) = calls.call(self.user, pack) else {
+                return;
+            };
+            self.files = Some(files);
             let packed = match packed {
                 Ok(Some(packed)) => packed,
                 Ok(None) => continue,
                 Err(reason) => {
-                    refuse(path, notices, reason);
+                    refuse(&path, notices, reason);
                     continue;
                 }
             };
+            reading.spend(pid, len);
+            if packed.bad_lines > 0 && packed.len > 0 {
+                notices.push(Notice::BadLines {
+                    path: path.clone(),
+                    lines: packed.bad_lines,
+                });
+            }
             if packed.len == 0 {
-                refuse(path, notices, NotEmbedded::NoEntries);
+                refuse(&path, notices, NotEmbedded::NoEntries);
                 continue;
             }
+            let expanded: u64 = out.iter().map(|file| file.len).sum();
+            let embedded: usize = out.iter().map(|file| file.compressed.len()).sum();
             let has_room = expanded + packed.len <= MOST_EXPANDED
                 && embedded + packed.compressed.len() <= MOST_BYTES;
             if !has_room {
-                refuse(path, notices, NotEmbedded::NoRoom);
+                refuse(&path, notices, NotEmbedded::NoRoom);
                 continue;
             }
             out.push(EmbeddedFile {
@@ -259,9 +300,38 @@ struct Packed {
     /// Bytes that it expands to.
     len: u64,
     compressed: Vec<u8>,
+    /// Lines of a perf map that are no entries.
+    bad_lines: u64,
 }
 
-/// Reads and compresses the records of a jitdump that are needed. `None` if it is not there, or empty.
+/// Kind, path and length of a file, and what is embedded of it: `None` if it is not there, or empty.
+type Attempt = (
+    EmbeddedKind,
+    PathBuf,
+    u64,
+    Result<Option<Packed>, NotEmbedded>,
+);
+
+/// Reads and compresses one of the files, if it is no longer than `most` bytes: a jitdump by its number, or the perf map.
+fn pack_one(files: &LiveFiles, number: usize, most: u64) -> Attempt {
+    let (kind, file) = match files.jitdumps().get(number) {
+        Some(dump) => (EmbeddedKind::JITDUMP, dump),
+        None => (EmbeddedKind::PERF_MAP, files.perf_map()),
+    };
+    let len = file.len();
+    let packed = if file.is_mostly_holes() {
+        Err(NotEmbedded::Unusable(HOLES.to_owned()))
+    } else if len > most {
+        Err(NotEmbedded::NoRoom)
+    } else if kind == EmbeddedKind::JITDUMP {
+        pack_jitdump(file)
+    } else {
+        pack_perf_map(file)
+    };
+    (kind, file.path().to_owned(), len, packed)
+}
+
+/// Reads and compresses the records of a jitdump that are needed.
 fn pack_jitdump(file: &AwaitedFile) -> Result<Option<Packed>, NotEmbedded> {
     let Some(bytes) = file.read().map_err(unusable)? else {
         return Ok(None);
@@ -270,12 +340,12 @@ fn pack_jitdump(file: &AwaitedFile) -> Result<Option<Packed>, NotEmbedded> {
     Ok(compress(&bytes).ok().map(|compressed| Packed {
         len: bytes.len() as u64,
         compressed,
+        bad_lines: 0,
     }))
 }
 
-/// Reads and compresses the entries of a perf map, piece by piece: it may be long. `None` as of
-/// [`pack_jitdump`].
-fn pack_perf_map(file: &AwaitedFile, notices: &mut Notices) -> Result<Option<Packed>, NotEmbedded> {
+/// Reads and compresses the entries of a perf map, piece by piece: it may be long.
+fn pack_perf_map(file: &AwaitedFile) -> Result<Option<Packed>, NotEmbedded> {
     let Some(map) = file.file().filter(|_| !file.is_empty()) else {
         return Ok(None);
     };
@@ -284,15 +354,10 @@ fn pack_perf_map(file: &AwaitedFile, notices: &mut Notices) -> Result<Option<Pac
         CopyError::Write(_) => NotEmbedded::NoRoom,
         error => unusable(error),
     })?;
-    if copied.bad_lines > 0 && copied.bytes > 0 {
-        notices.push(Notice::BadLines {
-            path: file.path().to_owned(),
-            lines: copied.bad_lines,
-        });
-    }
     Ok(Some(Packed {
         len: copied.bytes,
         compressed: bounded.0.finish().map_err(unusable)?,
+        bad_lines: copied.bad_lines,
     }))
 }
 
@@ -323,6 +388,7 @@ fn refuse(path: &Path, notices: &mut Notices, reason: NotEmbedded) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::patience::PATIENCE;
     use super::*;
     use rprof_records::Misc;
     use std::os::unix::fs::FileExt;
@@ -334,6 +400,7 @@ mod tests {
         let file = std::fs::File::create(&path).unwrap();
         file.write_all_at(b"1 2 three\n", 0).unwrap();
         let mut runtimes = Runtimes::default();
+        let calls = PatientCalls::new("t", PATIENCE);
         let mut notices = Notices::default();
         let map = Mapped {
             pid: us,
@@ -348,10 +415,10 @@ mod tests {
             prot_and_flags: None,
             misc: Misc::USER,
         };
-        runtimes.handle_mapped(&map, 0, &mut notices);
-        let short = runtimes.files(&mut notices).len();
+        runtimes.handle_mapped(&map, 0, &calls, &mut notices);
+        let short = runtimes.files(&calls, &mut notices).len();
         file.set_len(255 << 20).unwrap();
-        let long = runtimes.files(&mut notices).len();
+        let long = runtimes.files(&calls, &mut notices).len();
         std::fs::remove_file(&path).unwrap();
         assert_eq!((short, long), (1, 0));
         let reason = NotEmbedded::Unusable(HOLES.to_owned());

@@ -2,7 +2,8 @@
 //!
 //! All samples wait for the writer thread, and files may be long, many, or slow to answer. So the writer
 //! only says what it heard of, and asks for the files in the end, for which it waits as long as can be
-//! expected of anybody.
+//! expected of anybody. What may never answer is read by [threads that are left
+//! behind](rprof_image::PatientCalls): one silent file does not hold up those of others.
 
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use super::file_embedder::FileEmbedder;
 use super::notices::Notice;
 use super::seen::SeenMappings;
 use super::selection::Embedding;
+use crate::backlog::Backlog;
 use crate::limits::{Limit, ReachedLimits};
 
 /// Most events that wait to be looked at. Each has a path of up to 4 KiB.
@@ -37,6 +39,7 @@ const FOR_ALL: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub(crate) struct EmbeddingThread {
     embedding: Embedding,
+    backlog: Backlog,
     seen: SeenMappings,
     jobs: Option<Sender<Job>>,
     begin: Instant,
@@ -52,13 +55,14 @@ enum Job {
     Event(Box<ProcessEvent<'static>>, u64),
     Round,
     Files(Sender<Vec<EmbeddedFile<'static>>>),
-    Notices(Sender<Vec<Notice>>),
+    Notices(Sender<(Vec<Notice>, u64)>),
 }
 
 impl EmbeddingThread {
-    pub(crate) fn new(embedding: Embedding) -> EmbeddingThread {
+    pub(crate) fn new(embedding: Embedding, backlog: Backlog) -> EmbeddingThread {
         EmbeddingThread {
             embedding,
+            backlog,
             seen: SeenMappings::default(),
             jobs: None,
             begin: Instant::now(),
@@ -96,6 +100,9 @@ impl EmbeddingThread {
 
     /// Waits until there is room, for as long as may be.
     fn wait(&mut self, job: Job) -> bool {
+        if self.backlog.is_long() {
+            return false;
+        }
         let began = self.begin.elapsed();
         let now = began.as_nanos() as u64;
         let most = Duration::from_nanos(self.waiting.at(WAITING, now)).min(FOR_ONE);
@@ -126,10 +133,11 @@ impl EmbeddingThread {
 
     /// Returns what was embedded, or could not be, and the limits that were reached.
     pub(crate) fn into_notices(mut self) -> (Vec<Notice>, ReachedLimits) {
-        let notices = self.ask(Job::Notices);
+        let (notices, unanswered) = self.ask(Job::Notices);
         let mut limits = ReachedLimits::default();
         limits.add(Limit::EmbeddingEvents, self.missed + self.seen.left_out());
         limits.add(Limit::EmbeddingTime, self.late);
+        limits.add(Limit::SilentFiles, unanswered);
         (notices, limits)
     }
 

@@ -4,16 +4,19 @@
 //! let it wait for ever, and nobody but `SIGKILL` ends that. So a thread asks; where it does not come back in time
 //! it is left behind, and another one reads the process without build-ids.
 
+use std::collections::HashMap;
 use std::io;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
+use rprof_image::PatientCalls;
 use rprof_launch::procfs::{ExistingMapping, MapsReader};
 
 /// Time for one process. One with a thousand files on a cold disk takes less.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// Processes that may take so long, before no build-ids are asked for any more.
+/// Processes that may take so long, before no build-ids are asked for any more: of one user, and of all.
+const MOST_OF_USER: usize = 2;
 const MOST_HANGING: usize = 8;
 
 /// What is known of the mappings of a process.
@@ -57,7 +60,9 @@ pub(super) struct TimedMaps<R> {
     /// Makes the reader of a thread.
     make: fn() -> R,
     thread: Option<ReadingThread>,
-    hanging: usize,
+    /// Processes that took too long, by user.
+    hanging: HashMap<u32, usize>,
+    user_of: fn(u32) -> u32,
     limit: Duration,
     most_hanging: usize,
     buffer: Vec<ExistingMapping>,
@@ -74,7 +79,8 @@ impl<R: ReadMaps> TimedMaps<R> {
         TimedMaps {
             make,
             thread: None,
-            hanging: 0,
+            hanging: HashMap::new(),
+            user_of: PatientCalls::user_of,
             limit: LIMIT,
             most_hanging: MOST_HANGING,
             buffer: Vec::new(),
@@ -83,7 +89,7 @@ impl<R: ReadMaps> TimedMaps<R> {
 
     /// Reads the mappings of a process, with build-ids if they can be had in time.
     pub(super) fn read(&mut self, pid: u32) -> ReadMappings {
-        let asks = self.hanging < self.most_hanging;
+        let asks = self.hanging.is_empty() || self.asks_for((self.user_of)(pid));
         if asks && let Some((result, mappings)) = self.try_read(pid, true) {
             return ReadMappings {
                 mappings,
@@ -100,6 +106,13 @@ impl<R: ReadMaps> TimedMaps<R> {
             result,
             is_hanging: true,
         }
+    }
+
+    /// Returns true if build-ids of a user's processes are asked for.
+    fn asks_for(&self, user: u32) -> bool {
+        let of_user = self.hanging.get(&user).copied().unwrap_or(0);
+        let of_all: usize = self.hanging.values().sum();
+        of_user < MOST_OF_USER && of_all < self.most_hanging
     }
 
     /// Takes back the vector of an answer.
@@ -127,7 +140,7 @@ impl<R: ReadMaps> TimedMaps<R> {
         if answer.is_none() {
             // Without its channels it ends as soon as it comes back.
             self.thread = None;
-            self.hanging += 1;
+            *self.hanging.entry((self.user_of)(pid)).or_default() += 1;
         }
         answer
     }
@@ -183,7 +196,8 @@ mod tests {
     #[test]
     fn a_file_that_never_answers_costs_build_ids_and_no_more() {
         let mut maps = TimedMaps::new(|| Hanging);
-        (maps.limit, maps.most_hanging) = (Duration::from_millis(500), 2);
+        (maps.limit, maps.most_hanging) = (Duration::from_secs(1), 3);
+        maps.user_of = |pid| pid % 10;
         let mut read = |pid| {
             let read = maps.read(pid);
             read.result.unwrap();
@@ -194,12 +208,15 @@ mod tests {
             maps.reuse(read.mappings);
             seen
         };
-        assert_eq!(read(100), (100, true, false));
+        assert_eq!(read(101), (101, true, false));
         assert_eq!(read(1), (1, false, true));
         assert_eq!(read(101), (101, true, false));
+        assert_eq!(read(11), (11, false, true));
+        // A user is not waited for any more, others are.
+        assert_eq!(read(101), (101, false, true));
+        assert_eq!(read(102), (102, true, false));
         assert_eq!(read(2), (2, false, true));
-        assert_eq!(read(3), (3, false, true));
-        // Nobody is waited for any more, as that would take as long as there are processes.
-        assert_eq!(read(102), (102, false, true));
+        // Nobody is, in the end, as that would take as long as there are processes.
+        assert_eq!(read(103), (103, false, true));
     }
 }

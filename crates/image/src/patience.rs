@@ -1,0 +1,157 @@
+//! [`PatientCalls`]: reading what strangers serve, with as much patience as each of them is due.
+
+use crate::allowance::{Allowances, Rate};
+use rprof_launch::procfs::Procfs;
+use rprof_parallel::DetachedCalls;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Most threads that hang for one user, and for all.
+const MOST_HANGING: (usize, usize) = (2, 16);
+
+/// Patience of a caller: time that it waits for files and memory of strangers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// Longest wait for one call.
+    pub of_one: Duration,
+    /// Wait for one call that does not count: what is there takes no longer, even where the thread waits for its turn.
+    pub free: Duration,
+    /// Nanoseconds of waiting for one user.
+    pub of_user: Rate,
+    /// Nanoseconds of waiting for all users together.
+    pub of_all: Rate,
+}
+
+/// Calls that read what strangers serve, and that may therefore take any time. Each is made by a thread that is
+/// [left behind](DetachedCalls) where it does not come back in time, and is made for a user: whose calls
+/// have taken too long altogether is not waited for any more, for a while, and all others are.
+///
+/// ```
+/// use rprof_image::{PatientCalls, Patience, Rate};
+/// use std::time::Duration;
+///
+/// let rate = Rate { most: 1_000_000_000, a_second: 10_000_000 };
+/// let (of_one, free) = (Duration::from_secs(60), Duration::from_secs(1));
+/// let patience = Patience { of_one, free, of_user: rate, of_all: rate };
+/// let calls = PatientCalls::new("doc", patience);
+/// assert_eq!(calls.call(1000, || 6 * 7), Some(42));
+/// assert_eq!(calls.refused(), 0);
+/// ```
+#[derive(Debug)]
+pub struct PatientCalls {
+    calls: DetachedCalls,
+    patience: Patience,
+    waited: Mutex<Allowances>,
+    begin: Instant,
+    refused: AtomicU64,
+}
+
+impl PatientCalls {
+    /// Prepares calls by threads of this name, and starts none.
+    #[must_use]
+    pub fn new(name: &'static str, patience: Patience) -> Self {
+        let (of_one, of_all) = MOST_HANGING;
+        Self {
+            calls: DetachedCalls::new(name, of_one, of_all),
+            patience,
+            waited: Mutex::new(Allowances::new(patience.of_user, patience.of_all)),
+            begin: Instant::now(),
+            refused: AtomicU64::new(0),
+        }
+    }
+
+    /// Makes a call for a user. `None` if it did not return in time, or was not made, since others of that user do not.
+    pub fn call<R: Send + 'static>(
+        &self,
+        user: u32,
+        call: impl FnOnce() -> R + Send + 'static,
+    ) -> Option<R> {
+        self.call_within(user, self.patience.of_one, call)
+    }
+
+    /// Makes a call as [`call`](Self::call) does, with less patience.
+    pub fn call_within<R: Send + 'static>(
+        &self,
+        user: u32,
+        most: Duration,
+        call: impl FnOnce() -> R + Send + 'static,
+    ) -> Option<R> {
+        let key = user.cast_signed();
+        let began = self.begin.elapsed();
+        let now = nanoseconds(began);
+        let waited = || self.waited.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = Duration::from_nanos(waited().at(key, now)).min(most);
+        let answer = match left.is_zero() {
+            true => None,
+            false => (self.calls).call(user, Instant::now() + left, call).ok(),
+        };
+        let spent = self.begin.elapsed().saturating_sub(began);
+        if spent > self.patience.free {
+            waited().spend(key, nanoseconds(spent), now);
+        }
+        if answer.is_none() {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        answer
+    }
+
+    /// Returns the number of calls without an answer.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Returns the user for whom calls about a process are made: its real one, which it cannot choose. `nobody` (65534)
+    /// if the process is gone.
+    #[must_use]
+    pub fn user_of(pid: u32) -> u32 {
+        let status = Procfs::default().status(pid);
+        let users = status.and_then(|status| status.users);
+        users.map_or(65534, |[real, ..]| real)
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::sync_channel;
+
+    const MILLISECOND: u64 = 1_000_000;
+
+    #[test]
+    fn who_takes_too_long_is_not_waited_for_and_others_are() {
+        let patience = Patience {
+            of_one: Duration::from_millis(20),
+            free: Duration::ZERO,
+            of_user: Rate {
+                most: 20 * MILLISECOND,
+                a_second: 0,
+            },
+            of_all: Rate {
+                most: 3_600_000 * MILLISECOND,
+                a_second: 0,
+            },
+        };
+        let calls = PatientCalls::new("t", patience);
+        let (go_on, wait) = sync_channel::<()>(0);
+        assert_eq!(calls.call(1, move || wait.recv().is_ok()), None);
+        drop(go_on);
+        // That was all the patience there was.
+        assert_eq!(calls.call(1, || 1), None);
+        let long = Duration::from_secs(3600);
+        assert_eq!(calls.call_within(2, long, || 2), Some(2));
+        assert_eq!(calls.refused(), 2);
+    }
+
+    #[test]
+    fn users_of_processes() {
+        let us = rustix::process::getuid().as_raw();
+        assert_eq!(PatientCalls::user_of(std::process::id()), us);
+        assert_eq!(PatientCalls::user_of(u32::MAX), 65534);
+    }
+}
