@@ -1,7 +1,9 @@
 //! Input that others made, some of it to do harm.
 
+mod bomb;
 mod corpus;
 mod corpus_counts;
+mod dwarf_bombs;
 mod expanding;
 mod faults;
 mod hostile_names;

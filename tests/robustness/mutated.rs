@@ -4,6 +4,16 @@ use rprof_testing::Random;
 
 use crate::support::{Here, c, needs};
 
+/// Address space in KiB, all that is mapped of files included. A program that is not optimized is larger.
+const ADDRESSES: u64 = if cfg!(debug_assertions) {
+    1 << 20
+} else {
+    512 << 10
+};
+
+/// Time for one. A program that is not optimized, on a machine that does other things, has more.
+const SECONDS: u32 = if cfg!(debug_assertions) { 60 } else { 10 };
+
 /// Bytes that mean something wherever they stand.
 const WORDS: [u64; 6] = [0, 1, 0xff, 0x7fff_ffff, u64::MAX, 1 << 63];
 
@@ -62,12 +72,12 @@ fn mutated_recordings_are_read_or_refused() {
             let path = here.path("mutated.data");
             std::fs::write(&path, mutate(&whole, &mut random)).unwrap();
             let command = commands[random.index(commands.len())];
-            // As much address space as files and threads take, and no more.
             let rprof = env!("CARGO_BIN_EXE_rprof");
             let script = format!(
-                "ulimit -v 4194304; exec timeout 20 {rprof} {command} -i mutated.data > out"
+                "ulimit -v {ADDRESSES}; exec timeout {SECONDS} {rprof} {command} -i mutated.data > out"
             );
-            let run = here.sh(&script).run();
+            // Not 64 MiB of addresses for each thread.
+            let run = here.sh(&script).env("MALLOC_ARENA_MAX", "1").run();
             let is_refused = run.code() == Some(1) && !run.err().is_empty();
             if run.code() != Some(0) && !is_refused {
                 let kept = here.path(format!("{kind}-{n}.data"));

@@ -5,3 +5,4 @@ mod embedding;
 mod neighbour;
 mod outputs;
 mod races;
+mod silent;

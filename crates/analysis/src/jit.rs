@@ -17,7 +17,7 @@ use rprof_jit::{
 };
 use rprof_perfdata::{EmbeddedFile, EmbeddedKind, PerfData};
 use rprof_processes::{Image, ImageIdentity};
-use rprof_records::{AttrFlags, ProcessEvent};
+use rprof_records::{AttrFlags, BuildId, ProcessEvent};
 use rprof_symbols::{Frames, SourceLine};
 use rprof_unwind::{Arch, UnwindTable};
 use rustc_hash::FxHashMap;
@@ -200,7 +200,9 @@ impl<'a> Runtimes<'a> {
             .iter()
             .filter(|file| file.kind == EmbeddedKind::IMAGE);
         let mut images = images.filter(|file| match image.identity {
-            ImageIdentity::BuildId(id) => *file.build_id == *id.as_bytes(),
+            ImageIdentity::BuildId(id) => {
+                BuildId::new(&file.build_id).is_some_and(|of_file| of_file.matches(&id))
+            }
             ImageIdentity::Inode {
                 major,
                 minor,

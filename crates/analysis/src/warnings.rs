@@ -34,7 +34,7 @@ pub(crate) fn warnings(
     count(unreadable, "samples are damaged and left out");
     count(
         symbolizer.memory().refused(),
-        "files, or parts of them, are not read, as they would take too much memory",
+        "files, or parts of them, are not read, as they would take too much memory or time",
     );
     warnings.extend(index.runtimes.warnings());
     for comm in unknown_comms(filter, &index.timeline) {

@@ -65,6 +65,11 @@ impl MemoryBudget {
         Some(MemoryLease { budget, bytes })
     }
 
+    /// Counts something that is left out for a like reason: reading it would take too long.
+    pub fn refuse(&self) {
+        self.0.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Returns how many times there was not as much left as was wanted.
     #[must_use]
     pub fn refused(&self) -> u64 {

@@ -11,7 +11,7 @@ use rprof_analysis::Options;
 use rprof_perfdata::PerfData;
 use rprof_profile::pattern::matches_name;
 use rprof_profile::{Filter, Function, Keys, Profile, WeighBy, callers_of, merge};
-use rprof_symbols::{Style, Symbolizer};
+use rprof_symbols::{Memory, Style, Symbolizer};
 
 use crate::cli::{DemangleArg, FilterArgs, InputArgs, SymbolArgs, WeightArg};
 use crate::downloads::Downloads;
@@ -325,6 +325,7 @@ impl SymbolArgs {
             .inlines(!self.no_inline)
             .lines(lines)
             .root(self.symfs.clone())
+            .memory(self.memory.map_or_else(Memory::default, Memory::of_all))
             .vmlinux(self.vmlinux.clone())
             .remote(downloads.map(Downloads::remote))
             .build()

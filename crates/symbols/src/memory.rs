@@ -30,6 +30,15 @@ impl Default for Memory {
 }
 
 impl Memory {
+    /// Creates as much for files of this machine as for those of strangers.
+    #[must_use]
+    pub fn of_all(bytes: u64) -> Self {
+        Self {
+            ours: MemoryBudget::new(bytes),
+            strangers: MemoryBudget::new(bytes),
+        }
+    }
+
     /// Returns what there is for a file.
     pub(crate) fn of(&self, file: &impl Pages) -> &MemoryBudget {
         match file.is_ours() {

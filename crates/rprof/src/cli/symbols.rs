@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
+use super::values;
+
 /// Options for the names of functions.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Names")]
@@ -27,6 +29,14 @@ pub(crate) struct SymbolArgs {
     /// Kernel image with symbols and debug information, instead of /proc/kallsyms
     #[arg(short = 'k', long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) vmlinux: Option<PathBuf>,
+
+    /// Most memory for what files expand to as they are read, with K, M or G
+    ///
+    /// Compressed records, debug information and files in a recording may expand to any length. What does not fit is
+    /// left out, and told. By default 256M for files that others may have made, and a quarter of this machine's memory
+    /// for those of root and your own.
+    #[arg(long, value_name = "SIZE", value_parser = values::file_size)]
+    pub(crate) memory: Option<u64>,
 
     /// Download missing debug files from the servers in DEBUGINFOD_URLS
     #[arg(long, overrides_with = "no_debuginfod")]

@@ -10,10 +10,12 @@ use super::texts::Texts;
 use super::unit_refs::{DwarfFileKind, OpenUnits, UnitRef};
 use super::units::Units;
 use super::walk::{Walk, Wanted};
+use super::work_budget::WorkBudget;
 use crate::frames::SourceLine;
 use gimli::{DebugInfoOffset, Dwarf, SectionId};
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// State that one thread keeps from unit to unit.
 pub(super) struct Batch<'a> {
@@ -22,6 +24,7 @@ pub(super) struct Batch<'a> {
     open: OpenUnits<'a>,
     names: FunctionNames<'a>,
     texts: Texts,
+    work: Arc<WorkBudget>,
     /// Range of `.debug_info` that was read and not yet released.
     read: Range<usize>,
 }
@@ -30,7 +33,7 @@ pub(super) struct Batch<'a> {
 const RELEASE: usize = 1 << 20;
 
 impl<'a> Batch<'a> {
-    pub(super) fn new(info: DebugInfo<'a>, query: DwarfQuery) -> Self {
+    pub(super) fn new(info: DebugInfo<'a>, query: DwarfQuery, work: &Arc<WorkBudget>) -> Self {
         let (file, bytes) = info.main;
         let mut dwarf = file.sections.dwarf(bytes);
         let shared = info.shared.map(|(file, bytes)| {
@@ -40,9 +43,10 @@ impl<'a> Batch<'a> {
         Self {
             info,
             query,
-            open: OpenUnits::new((dwarf, file.units(bytes, 1)), shared),
+            open: OpenUnits::new((dwarf, file.units(bytes, 1)), shared, work),
             names: FunctionNames::default(),
-            texts: Texts::default(),
+            texts: Texts::new(work),
+            work: Arc::clone(work),
             read: 0..0,
         }
     }
@@ -67,7 +71,7 @@ impl<'a> Batch<'a> {
     /// Looks up `svmas`, sorted, in the unit at `offset`. Returns one result for each, in that
     /// order.
     pub(super) fn unit(&mut self, offset: DebugInfoOffset, svmas: &[u64]) -> Vec<Found> {
-        let Ok(head) = self.open.head(offset) else {
+        let Some(head) = self.open.head(offset) else {
             return vec![Found::default(); svmas.len()];
         };
         let Head {
@@ -79,7 +83,7 @@ impl<'a> Batch<'a> {
             unit: Rc::new(unit),
         };
         let mut files = (self.query.lines)
-            .then(|| FileNames::of(&unit_ref.dwarf, &unit_ref.unit, lines?))
+            .then(|| FileNames::of(&unit_ref.dwarf, &unit_ref.unit, lines?, &self.work))
             .flatten();
         let lines = files.as_ref().map(|files| rows(files.header(), svmas));
 
@@ -106,11 +110,11 @@ impl<'a> Batch<'a> {
     ) -> Vec<Found> {
         let texts = &mut self.texts;
         if let Some(split) = self.info.split.find(&unit_ref.unit, split)
-            && let Some((dwarf, head)) = split.head(&unit_ref.dwarf, &unit_ref.unit)
+            && let Some((dwarf, head)) = split.head(&unit_ref.dwarf, &unit_ref.unit, &self.work)
         {
             // What is in there lives no longer than the file, so nothing is kept of it.
             let units = Units::default();
-            let mut open = OpenUnits::new((Dwarf::default(), &units), None);
+            let mut open = OpenUnits::new((Dwarf::default(), &units), None, &self.work);
             let mut names = FunctionNames::default();
             let unit_ref = UnitRef {
                 which: DwarfFileKind::Split,
@@ -118,7 +122,7 @@ impl<'a> Batch<'a> {
                 unit: Rc::new(head.unit),
             };
             let mut own = (self.query.lines)
-                .then(|| FileNames::of(&unit_ref.dwarf, &unit_ref.unit, head.lines?))
+                .then(|| FileNames::of(&unit_ref.dwarf, &unit_ref.unit, head.lines?, &self.work))
                 .flatten();
             // Its numbers of files count in its own list, or else in that of the image's unit.
             return match &mut own {
@@ -140,12 +144,17 @@ fn look_up<'u>(
     mut files: Option<&mut FileNames<'_>>,
 ) -> Vec<Found> {
     let mut wanted: Vec<Wanted<'u>> = svmas.iter().map(|&svma| Wanted::at(svma)).collect();
+    let unit_len = unit_ref.unit.header.length_including_self();
+    let none = || vec![Found::default(); svmas.len()];
+    if open.work().spend_len(unit_len).is_none() {
+        return none();
+    }
     Walk::new(&unit_ref.dwarf, &unit_ref.unit, &mut wanted).run(false);
     let mut missing: Vec<Wanted<'u>> = (wanted.iter())
         .filter(|wanted| wanted.function.is_none())
         .map(|wanted| Wanted::at(wanted.svma))
         .collect();
-    if !missing.is_empty() {
+    if !missing.is_empty() && open.work().spend_len(unit_len).is_some() {
         Walk::new(&unit_ref.dwarf, &unit_ref.unit, &mut missing).run(true);
         let mut missing = missing.into_iter();
         for wanted in &mut wanted {

@@ -3,6 +3,7 @@
 use super::sections::{Naming, NoRoom, Sections};
 use super::split::SplitFiles;
 use super::units::Units;
+use super::work_budget::WorkBudget;
 use crate::frames::SourceLine;
 use crate::pages::Pages;
 use rprof_image::MemoryBudget;
@@ -14,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug)]
 pub(crate) struct DwarfFile {
     pub(super) sections: Sections,
+    pub(super) memory: MemoryBudget,
     pub(super) units: OnceLock<Units>,
 }
 
@@ -26,14 +28,20 @@ impl DwarfFile {
         let sections = Sections::find(bytes, Naming::Usual, memory)?;
         Ok(sections.map(|sections| Self {
             sections,
+            memory: memory.clone(),
             units: OnceLock::new(),
         }))
+    }
+
+    /// Creates what a look-up of so many addresses may cost.
+    pub(super) fn work(&self, bytes: &[u8], addresses: usize) -> WorkBudget {
+        WorkBudget::new(self.sections.len(bytes), addresses, &self.memory)
     }
 
     /// Returns the units, which are read on first use, on up to `threads` threads.
     pub(super) fn units(&self, bytes: &[u8], threads: usize) -> &Units {
         self.units
-            .get_or_init(|| Units::read(&self.sections.dwarf(bytes), threads))
+            .get_or_init(|| Units::read(&self.sections.dwarf(bytes), &self.memory, threads))
     }
 }
 

@@ -1,10 +1,10 @@
 //! Root entry of a unit, as far as lookups need it.
 
+use super::abbreviations;
 use super::ranges::Pcs;
 use super::sections::Slice;
 use gimli::{
-    Abbreviations, AttributeValue, DebugAbbrev, DebugLineOffset, Dwarf, EndianSlice, Reader,
-    Section, Unit, UnitHeader, UnitType,
+    Abbreviations, AttributeValue, DebugLineOffset, Dwarf, Reader, Unit, UnitHeader, UnitType,
 };
 use std::sync::Arc;
 
@@ -115,41 +115,8 @@ impl<'a> Head<'a> {
             .ok()?
             .read_uleb128()
             .ok()?;
-        let section = dwarf.debug_abbrev.reader();
-        let mut at = *section;
-        at.skip(header.debug_abbrev_offset().0).ok()?;
-        loop {
-            let start = at;
-            let found = at.read_uleb128().ok()?;
-            if found == 0 {
-                return None;
-            }
-            skip_abbreviation(&mut at).ok()?;
-            let len = start.len() - at.len();
-            *budget = budget.checked_sub(len)?;
-            if found == code {
-                let own = EndianSlice::new(&start.slice()[..len], section.endian());
-                let abbreviations = DebugAbbrev::from(own)
-                    .abbreviations(gimli::DebugAbbrevOffset(0))
-                    .ok()?;
-                return Self::read(dwarf, header, Arc::new(abbreviations)).ok();
-            }
-        }
-    }
-}
-
-/// Skips the rest of an abbreviation after its code (DWARF 5, section 7.5.3).
-fn skip_abbreviation(at: &mut Slice<'_>) -> gimli::Result<()> {
-    at.read_uleb128()?;
-    at.read_u8()?;
-    loop {
-        let name = at.read_uleb128()?;
-        let form = at.read_uleb128()?;
-        if form == u64::from(gimli::DW_FORM_implicit_const.0) {
-            at.read_sleb128()?;
-        }
-        if name == 0 && form == 0 {
-            return Ok(());
-        }
+        let offset = header.debug_abbrev_offset();
+        let own = abbreviations::one(&dwarf.debug_abbrev, offset, code, budget)?;
+        Self::read(dwarf, header, Arc::new(own)).ok()
     }
 }

@@ -135,6 +135,8 @@ pub(super) struct Layouts<'u, 'a> {
     near: Vec<u32>,
     /// Index for codes of [`MAX_NEAR`] and more, which honest files do not have.
     far: FxHashMap<u64, u32>,
+    /// Attributes that may still be laid out: they need not have any length in the unit.
+    left: usize,
 }
 
 /// Abbreviation codes that have a place in `near`. Compilers count from 1; large units of GCC have
@@ -148,6 +150,7 @@ impl<'u, 'a> Layouts<'u, 'a> {
             list: Vec::new(),
             near: Vec::new(),
             far: FxHashMap::default(),
+            left: (64 << 10) + 4 * unit.header.length_including_self(),
         }
     }
 
@@ -171,6 +174,7 @@ impl<'u, 'a> Layouts<'u, 'a> {
             return Some(place);
         }
         let abbreviation = self.unit.abbreviations.get(code)?;
+        self.left = self.left.checked_sub(abbreviation.attributes().len())?;
         let part = |&spec: &AttributeSpecification| {
             let fixed = spec.size(&self.unit.header).map(Skip::Fixed);
             (spec, fixed.unwrap_or_else(|| varying(spec, spec.form())))

@@ -2,8 +2,10 @@
 
 use super::sections::Slice;
 use super::texts::Texts;
+use super::work_budget::WorkBudget;
 use gimli::{
-    AttributeValue, DebugLineOffset, Dwarf, IncompleteLineProgram, LineProgramHeader, Unit,
+    AttributeValue, DebugLineOffset, Dwarf, IncompleteLineProgram, LineProgramHeader, Reader,
+    Section, Unit,
 };
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -12,11 +14,16 @@ use std::sync::Arc;
 /// Longest path, and longest component of one, in bytes.
 const MAX_PATH: usize = 16 << 10;
 
+/// Longest header of a line program that is read, in bytes: its list of files takes some fifty times as much. Those of the
+/// largest units have some 100 KiB.
+const MAX_HEADER: usize = 1 << 20;
+
 /// Files of a line program, by number.
 pub(super) struct FileNames<'a> {
     dwarf: Rc<Dwarf<Slice<'a>>>,
     unit: Rc<Unit<Slice<'a>>>,
     program: IncompleteLineProgram<Slice<'a>>,
+    work: Arc<WorkBudget>,
     known: FxHashMap<u64, Option<Arc<str>>>,
 }
 
@@ -27,13 +34,24 @@ impl<'a> FileNames<'a> {
         dwarf: &Rc<Dwarf<Slice<'a>>>,
         unit: &Rc<Unit<Slice<'a>>>,
         offset: DebugLineOffset,
+        work: &Arc<WorkBudget>,
     ) -> Option<Self> {
+        let section = dwarf.debug_line.reader();
+        let lengths = Lengths::read(*section, offset)?;
+        if lengths.header > MAX_HEADER {
+            work.refuse();
+            return None;
+        }
+        // A row for each byte of the program, an entry for each few bytes of the header.
+        work.spend_len(lengths.header.saturating_mul(16))?;
+        work.spend_len(lengths.program.saturating_mul(2))?;
         let (size, folder) = (unit.header.address_size(), unit.comp_dir);
         let program = dwarf.debug_line.program(offset, size, folder, None).ok()?;
         Some(Self {
             dwarf: Rc::clone(dwarf),
             unit: Rc::clone(unit),
             program,
+            work: Arc::clone(work),
             known: FxHashMap::default(),
         })
     }
@@ -72,8 +90,31 @@ impl<'a> FileNames<'a> {
     }
 
     fn text(&self, value: AttributeValue<Slice<'a>>) -> Option<&'a [u8]> {
-        let bytes = self.dwarf.attr_string(&self.unit, value).ok()?.slice();
+        let bytes = self.work.text(&self.dwarf, &self.unit, value)?;
         Some(&bytes[..bytes.len().min(MAX_PATH)])
+    }
+}
+
+/// Lengths of a line program in bytes.
+struct Lengths {
+    header: usize,
+    program: usize,
+}
+
+impl Lengths {
+    /// Reads them from the start of the program. `None` if it is damaged.
+    fn read(section: Slice<'_>, offset: DebugLineOffset) -> Option<Self> {
+        let mut at = section;
+        at.skip(offset.0).ok()?;
+        let (len, format) = at.read_initial_length().ok()?;
+        at.truncate(len).ok()?;
+        if at.read_u16().ok()? >= 5 {
+            // Sizes of addresses and of segment selectors.
+            at.skip(2).ok()?;
+        }
+        let header = at.read_length(format).ok()?;
+        let program = at.len().checked_sub(header)?;
+        Some(Self { header, program })
     }
 }
 

@@ -20,9 +20,12 @@
 //! | `lines` | the files of a line program |
 //! | `rows` | the line program of a unit |
 //! | `batch` | all of these, for the addresses in one unit |
+//! | `abbreviations` | tables of abbreviations, none of them dearer than what it holds |
+//! | `work_budget` | what a look-up may cost |
 //! | `texts` | names and paths, each kept once |
 //! | `split` | `.dwo` and `.dwp` files |
 
+mod abbreviations;
 mod batch;
 mod cursor;
 mod debug_info;
@@ -39,6 +42,7 @@ mod texts;
 mod unit_refs;
 mod units;
 mod walk;
+mod work_budget;
 
 pub(crate) use debug_info::{DebugInfo, DwarfFile, DwarfQuery, Found};
 pub(crate) use sections::NoRoom;

@@ -2,6 +2,7 @@
 
 use super::sections::Slice;
 use super::unit_refs::{DwarfFileKind, OpenUnits, UnitRef};
+use super::work_budget::WorkBudget;
 use gimli::{AttributeValue, DebugInfoOffset, UnitOffset};
 use rustc_hash::FxHashMap;
 
@@ -61,6 +62,8 @@ fn read<'a>(
         let mut linkage = None;
         let mut entries = unit_ref.unit.entries_raw(Some(entry)).ok()?;
         let abbreviation = entries.read_abbreviation().ok()??;
+        open.work()
+            .spend_len(64 + abbreviation.attributes().len())?;
         for spec in abbreviation.attributes() {
             let attribute = entries.read_attribute(*spec).ok()?;
             match attribute.name() {
@@ -68,7 +71,7 @@ fn read<'a>(
                     linkage = Some(attribute.value());
                 }
                 gimli::DW_AT_name if plain.is_none() => {
-                    plain = text(&unit_ref, attribute.value());
+                    plain = text(&unit_ref, attribute.value(), open.work());
                 }
                 gimli::DW_AT_abstract_origin | gimli::DW_AT_specification => {
                     next = Some(attribute.value());
@@ -76,7 +79,7 @@ fn read<'a>(
                 _ => {}
             }
         }
-        let linkage = linkage.and_then(|value| text(&unit_ref, value));
+        let linkage = linkage.and_then(|value| text(&unit_ref, value, open.work()));
         if linkage.is_some() {
             return linkage;
         }
@@ -88,11 +91,11 @@ fn read<'a>(
     plain
 }
 
-fn text<'a>(unit_ref: &UnitRef<'a>, value: AttributeValue<Slice<'a>>) -> Option<&'a [u8]> {
-    let bytes = unit_ref
-        .dwarf
-        .attr_string(&unit_ref.unit, value)
-        .ok()?
-        .slice();
+fn text<'a>(
+    unit_ref: &UnitRef<'a>,
+    value: AttributeValue<Slice<'a>>,
+    work: &WorkBudget,
+) -> Option<&'a [u8]> {
+    let bytes = work.text(&unit_ref.dwarf, &unit_ref.unit, value)?;
     (!bytes.is_empty()).then_some(&bytes[..bytes.len().min(MAX_NAME)])
 }

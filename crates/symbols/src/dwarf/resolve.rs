@@ -4,6 +4,7 @@ use super::batch::Batch;
 use super::debug_info::{DebugInfo, DwarfQuery, Found};
 use gimli::SectionId;
 use rprof_parallel::map_chunks;
+use std::sync::Arc;
 
 /// Most units that are searched for one address, of those that claim to cover it.
 const MAX_CLAIMS: usize = 8;
@@ -20,6 +21,7 @@ impl DebugInfo<'_> {
         let (file, bytes) = self.main;
         let is_first = file.units.get().is_none();
         let units = file.units(bytes, threads);
+        let work = Arc::new(file.work(bytes, svmas.len()));
         if is_first && let Some(all) = file.sections.place(SectionId::DebugInfo, 0..usize::MAX) {
             self.pages.release(all);
         }
@@ -49,7 +51,7 @@ impl DebugInfo<'_> {
             let groups: Vec<&[(u32, usize)]> = asked.chunk_by(|a, b| a.0 == b.0).collect();
             let piece = groups.len().div_ceil(threads.max(1) * 16).max(1);
             let found = map_chunks(threads, &groups, piece, |groups| {
-                let mut batch = Batch::new(*self, query);
+                let mut batch = Batch::new(*self, query, &work);
                 let mut found = Vec::new();
                 for group in groups {
                     let Some(&(unit, _)) = group.first() else {

@@ -140,6 +140,12 @@ impl Sections {
         EndianSlice::new(slice, self.endian)
     }
 
+    /// Returns the bytes of all sections, decompressed.
+    pub(crate) fn len(&self, bytes: &[u8]) -> u64 {
+        let len = |(id, _): &(SectionId, Part)| self.get(bytes, *id).slice().len() as u64;
+        self.parts.iter().map(len).sum()
+    }
+
     /// Returns the file range of a part of a section. Returns `None` if the section was compressed.
     pub(crate) fn place(&self, id: SectionId, part: Range<usize>) -> Option<Range<usize>> {
         let (_, place) = self.parts.iter().find(|(found, _)| *found == id)?;

@@ -3,8 +3,10 @@
 //!
 //! A file that is found counts only if it has the identifier that the image's unit states.
 
+use super::abbreviations;
 use super::head::Head;
 use super::sections::{Naming, Sections, Slice};
+use super::work_budget::WorkBudget;
 use crate::debug::without_dots;
 use crate::memory::Memory;
 use gimli::{Dwarf, DwarfPackage, EndianSlice, Unit};
@@ -12,7 +14,7 @@ use rprof_image::ImageFile;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// Places of the split files of an image.
 #[derive(Debug, Default)]
@@ -120,6 +122,7 @@ impl Rest<'_> {
         &'x self,
         main: &Dwarf<Slice<'x>>,
         skeleton: &Unit<Slice<'x>>,
+        work: &WorkBudget,
     ) -> Option<(Dwarf<Slice<'x>>, Head<'x>)> {
         let id = skeleton.dwo_id?;
         let dwarf = match self {
@@ -137,10 +140,13 @@ impl Rest<'_> {
         };
         let mut headers = dwarf.units();
         while let Ok(Some(header)) = headers.next() {
-            let Ok(abbreviations) = dwarf.abbreviations(&header) else {
+            work.spend(1 << 10)?;
+            let offset = header.debug_abbrev_offset();
+            let Some((abbreviations, _)) = abbreviations::table(&dwarf.debug_abbrev, offset, work)
+            else {
                 continue;
             };
-            let Ok(mut head) = Head::read(&dwarf, header, abbreviations) else {
+            let Ok(mut head) = Head::read(&dwarf, header, Arc::new(abbreviations)) else {
                 continue;
             };
             if head.unit.dwo_id != Some(id) {

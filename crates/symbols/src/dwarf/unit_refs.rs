@@ -1,11 +1,14 @@
 //! Entries in other places: in another unit, or in the supplementary file that several images
 //! share.
 
+use super::abbreviations;
 use super::head::Head;
 use super::sections::Slice;
 use super::units::Units;
+use super::work_budget::WorkBudget;
 use gimli::{
-    Abbreviations, AttributeValue, DebugAbbrevOffset, DebugInfoOffset, Dwarf, Unit, UnitOffset,
+    Abbreviations, AttributeValue, DebugAbbrevOffset, DebugInfoOffset, Dwarf, Reader, Unit,
+    UnitOffset,
 };
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -35,16 +38,24 @@ pub(super) struct OpenUnits<'a> {
     main: (Rc<Dwarf<Slice<'a>>>, &'a Units),
     shared: Option<(Rc<Dwarf<Slice<'a>>>, &'a Units)>,
     units: FxHashMap<(DwarfFileKind, DebugInfoOffset), Rc<Unit<Slice<'a>>>>,
-    abbreviations: FxHashMap<(DwarfFileKind, DebugAbbrevOffset), Arc<Abbreviations>>,
+    /// `None` for tables that cannot be read.
+    abbreviations: FxHashMap<(DwarfFileKind, DebugAbbrevOffset), Option<Arc<Abbreviations>>>,
+    /// Bytes of tables in `abbreviations`, and with `units`.
+    kept: usize,
+    work: Arc<WorkBudget>,
 }
 
 /// Most units, and most tables of abbreviations, that are kept open.
 const MAX_OPEN: usize = 256;
 
+/// Most bytes of tables of abbreviations that are kept. As they are read they take some ten times as much.
+const MAX_KEPT: usize = 4 << 20;
+
 impl<'a> OpenUnits<'a> {
     pub(super) fn new(
         main: (Dwarf<Slice<'a>>, &'a Units),
         shared: Option<(Dwarf<Slice<'a>>, &'a Units)>,
+        work: &Arc<WorkBudget>,
     ) -> Self {
         let rc = |(dwarf, units)| (Rc::new(dwarf), units);
         Self {
@@ -52,6 +63,8 @@ impl<'a> OpenUnits<'a> {
             shared: shared.map(rc),
             units: FxHashMap::default(),
             abbreviations: FxHashMap::default(),
+            kept: 0,
+            work: Arc::clone(work),
         }
     }
 
@@ -60,8 +73,13 @@ impl<'a> OpenUnits<'a> {
         &self.main.0
     }
 
+    /// Returns what looking up may cost.
+    pub(super) fn work(&self) -> &Arc<WorkBudget> {
+        &self.work
+    }
+
     /// Opens the unit at `offset` of the main file, with the details of its root entry.
-    pub(super) fn head(&mut self, offset: DebugInfoOffset) -> gimli::Result<Head<'a>> {
+    pub(super) fn head(&mut self, offset: DebugInfoOffset) -> Option<Head<'a>> {
         let dwarf = Rc::clone(&self.main.0);
         self.head_of(DwarfFileKind::Main, &dwarf, offset)
     }
@@ -71,21 +89,37 @@ impl<'a> OpenUnits<'a> {
         which: DwarfFileKind,
         dwarf: &Dwarf<Slice<'a>>,
         offset: DebugInfoOffset,
-    ) -> gimli::Result<Head<'a>> {
-        let header = dwarf.unit_header(offset)?;
+    ) -> Option<Head<'a>> {
+        let header = dwarf.unit_header(offset).ok()?;
         let key = (which, header.debug_abbrev_offset());
         let abbreviations = match self.abbreviations.get(&key) {
-            Some(known) => Arc::clone(known),
+            Some(known) => known.clone(),
             None => {
                 if self.abbreviations.len() >= MAX_OPEN {
                     self.abbreviations.clear();
                 }
-                let read = Arc::new(header.abbreviations(&dwarf.debug_abbrev)?);
-                self.abbreviations.insert(key, Arc::clone(&read));
+                let offset = header.debug_abbrev_offset();
+                let read = abbreviations::table(&dwarf.debug_abbrev, offset, &self.work);
+                let len = read.as_ref().map_or(0, |(_, len)| *len);
+                if self.kept + len > MAX_KEPT {
+                    // Units have their tables.
+                    self.abbreviations.clear();
+                    self.units.clear();
+                    self.kept = 0;
+                }
+                self.kept += len;
+                let read = read.map(|(table, _)| Arc::new(table));
+                self.abbreviations.insert(key, read.clone());
                 read
             }
         };
-        Head::read(dwarf, header, abbreviations)
+        let abbreviations = abbreviations?;
+        // A root entry may have as many attributes as its abbreviation, however short it is.
+        let root = header.range_from(header.root_offset()..).ok();
+        let code = root.and_then(|mut root| root.read_uleb128().ok())?;
+        let attributes = abbreviations.get(code)?.attributes().len();
+        self.work.spend_len(64 + 16 * attributes)?;
+        Head::read(dwarf, header, abbreviations).ok()
     }
 
     /// Follows a reference from an entry of `unit_ref`.
@@ -127,7 +161,7 @@ impl<'a> OpenUnits<'a> {
                 if self.units.len() >= MAX_OPEN {
                     self.units.clear();
                 }
-                let unit = Rc::new(self.head_of(which, &dwarf, start).ok()?.unit);
+                let unit = Rc::new(self.head_of(which, &dwarf, start)?.unit);
                 self.units.insert((which, start), Rc::clone(&unit));
                 unit
             }

@@ -3,6 +3,7 @@
 use super::head::Head;
 use super::sections::Slice;
 use gimli::{DebugInfoOffset, Dwarf, Section, UnitType};
+use rprof_image::{MemoryBudget, MemoryLease};
 use rprof_parallel::map_chunks;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -24,18 +25,39 @@ pub(crate) struct Units {
     /// Offsets in `.debug_info`, rising.
     offsets: Vec<usize>,
     spans: Vec<Span>,
+    /// Memory that these take.
+    leases: Vec<MemoryLease>,
 }
+
+/// Units or spans for which memory is taken at once.
+const LEASE: usize = 1 << 12;
+
+/// Bytes of memory for a span while all are collected and sorted, and of the offset of a unit.
+const SPAN_BYTES: usize = 4 * size_of::<Span>();
+const HEADER_BYTES: usize = 48;
+
+/// Most bytes of abbreviations that are skipped to those of root entries.
+const MAX_SKIPPED: usize = 1 << 28;
 
 /// Most spans that are compared with an address: in honest files few overlap.
 const MAX_OVERLAP: usize = 256;
 
 impl Units {
     /// Reads the head of every unit. Time and memory are linear in the size of the sections.
-    pub(crate) fn read(dwarf: &Dwarf<Slice<'_>>, threads: usize) -> Self {
+    ///
+    /// Where `memory` has no room for more units or spans, the rest is left out.
+    pub(crate) fn read(dwarf: &Dwarf<Slice<'_>>, memory: &MemoryBudget, threads: usize) -> Self {
         let mut offsets = Vec::new();
         let mut headers = Vec::new();
         let mut list = dwarf.units();
+        let mut leases = Vec::new();
         while let Ok(Some(header)) = list.next() {
+            if offsets.len().is_multiple_of(LEASE) {
+                match memory.take((LEASE * (HEADER_BYTES + size_of_val(&header))) as u64) {
+                    Some(lease) => leases.push(lease),
+                    None => break,
+                }
+            }
             let Some(DebugInfoOffset(offset)) = header.debug_info_offset() else {
                 continue;
             };
@@ -55,14 +77,16 @@ impl Units {
             + 64;
         let budget = AtomicUsize::new(budget.min(1 << 26));
         let abbreviations = (64 << 10) + 16 * dwarf.debug_abbrev.reader().len();
+        let abbreviations = abbreviations.min(MAX_SKIPPED);
         let abbreviations = AtomicUsize::new(abbreviations);
         let spend = |budget: &AtomicUsize, used| {
             let rest = |left: usize| Some(left.saturating_sub(used));
             let _ = budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
         };
         let found = map_chunks(threads, &headers, 64, |headers| {
-            let mut spans = Vec::new();
+            let (mut spans, mut leases) = (Vec::new(), Vec::new());
             let mut rest = Vec::new();
+            let mut room = 0;
             for (index, header) in headers {
                 let before = abbreviations.load(Ordering::Relaxed);
                 let mut after = before;
@@ -78,23 +102,32 @@ impl Units {
                 let before = budget.load(Ordering::Relaxed);
                 let mut after = before;
                 head.pcs.each(dwarf, &head.unit, &mut after, |range| {
+                    if spans.len() == room {
+                        let Some(lease) = memory.take((LEASE * SPAN_BYTES) as u64) else {
+                            return;
+                        };
+                        leases.push(lease);
+                        room += LEASE;
+                    }
                     spans.push((range, *index));
                 });
                 spend(&budget, before - after);
             }
-            (spans, rest)
+            (spans, rest, leases)
         });
         let (mut spans, mut rest) = (Vec::new(), Vec::new());
-        for (some, without) in found {
+        for (some, without, taken) in found {
+            leases.extend(taken);
             spans.extend(some);
             rest.extend(without);
         }
         let mut units = Self {
             offsets,
             spans: Vec::new(),
+            leases,
         };
         if !rest.is_empty() {
-            units.add_aranges(dwarf, &rest, &mut spans);
+            units.add_aranges(dwarf, memory, &rest, &mut spans);
         }
         units.spans = sorted(spans);
         units
@@ -102,8 +135,9 @@ impl Units {
 
     /// Adds units without ranges of their own, by `.debug_aranges` (DWARF 5, section 6.1.2).
     fn add_aranges(
-        &self,
+        &mut self,
         dwarf: &Dwarf<Slice<'_>>,
+        memory: &MemoryBudget,
         rest: &[u32],
         spans: &mut Vec<(Range<u64>, u32)>,
     ) {
@@ -111,6 +145,7 @@ impl Units {
             .iter()
             .map(|&index| (self.offsets[index as usize], index))
             .collect();
+        let mut room = 0;
         let mut headers = dwarf.debug_aranges.headers();
         while let Ok(Some(header)) = headers.next() {
             let Some(&unit) = by_offset.get(&header.debug_info_offset().0) else {
@@ -119,6 +154,14 @@ impl Units {
             let mut entries = header.entries();
             while let Ok(Some(entry)) = entries.next() {
                 let range = entry.range();
+                if room == 0 {
+                    let Some(lease) = memory.take((LEASE * SPAN_BYTES) as u64) else {
+                        return;
+                    };
+                    self.leases.push(lease);
+                    room = LEASE;
+                }
+                room -= 1;
                 if range.begin != 0 && range.begin < range.end {
                     spans.push((range.begin..range.end, unit));
                 }
@@ -182,6 +225,7 @@ mod tests {
     fn overlapping_spans() {
         let units = Units {
             offsets: vec![0, 10, 30],
+            leases: Vec::new(),
             spans: sorted(vec![(10..100, 0), (20..30, 1), (50..60, 2), (200..300, 1)]),
         };
         let at = |svma| units.at(svma).collect::<Vec<_>>();

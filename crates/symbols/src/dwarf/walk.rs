@@ -14,6 +14,10 @@ use std::ops::Range;
 /// Most inlined calls at one address. Honest programs rarely have more than thirty.
 const MAX_CALLS: usize = 256;
 
+/// Most inlined calls at all addresses of a unit: so many, and so many for each.
+const MOST_CALLS: usize = 1 << 14;
+const CALLS_FOR_EACH: usize = 64;
+
 /// Most addresses that are compared with the ranges of one entry.
 const MAX_LOOKED_AT: usize = 1 << 22;
 
@@ -70,6 +74,8 @@ pub(super) struct Walk<'w, 'a> {
     /// Ranges and addresses that may still be compared: an honest unit has some for each entry and
     /// each address.
     budget: usize,
+    /// Inlined calls that may still be recorded: honest programs have a few at each address.
+    calls: usize,
 }
 
 impl<'w, 'a> Walk<'w, 'a> {
@@ -83,6 +89,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         Self {
             dwarf,
             unit,
+            calls: MOST_CALLS + CALLS_FOR_EACH * wanted.len(),
             wanted,
             scopes: Vec::new(),
             budget,
@@ -109,6 +116,9 @@ impl<'w, 'a> Walk<'w, 'a> {
                 continue;
             }
             let layout = layouts.of(code)?;
+            // Attributes may have no length, and a table of abbreviations any number of them.
+            let steps = layout.skip.len().max(layout.steps.len());
+            self.budget = self.budget.checked_sub(steps)?;
             let has_children = layout.has_children;
             if has_children {
                 cursor.enter();
@@ -242,7 +252,8 @@ impl<'w, 'a> Walk<'w, 'a> {
             while calls.last().is_some_and(|last| last.depth >= call.depth) {
                 calls.pop();
             }
-            if calls.len() < MAX_CALLS {
+            if calls.len() < MAX_CALLS && self.calls > 0 {
+                self.calls -= 1;
                 calls.push(call.clone());
             }
         }

@@ -1,0 +1,63 @@
+//! A file system that never answers (`fixtures/fuse.py`).
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::support::{Here, c, check_share, inapplicable, needs};
+
+const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/fuse.py");
+
+/// Waits until the first thread of a process has ended; others may hang.
+fn wait_for_first_thread(pid: i32) {
+    let until = Instant::now() + Duration::from_secs(60);
+    let state = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(") ")?.1.chars().next()
+    };
+    while state().is_some_and(|state| state != 'Z') {
+        assert!(Instant::now() < until, "rprof waits for the file system");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A thread that waits for an answer can be ended by nobody but the server, and with it the recorder's process. So
+/// a server that hangs itself would leave both behind, which no machine of others should have to bear.
+#[test]
+#[ignore = "mounts a file system, in a namespace of its own, that never answers: cargo test -- --ignored silent"]
+fn a_file_system_that_never_answers_costs_nobody_else_anything() {
+    needs!(PerfEvents, Root, Tool("python3"));
+    if !Path::new("/dev/fuse").exists() {
+        inapplicable("there is no /dev/fuse");
+        return;
+    }
+    let here = Here::new();
+    let folder = here.path("mounted");
+    std::fs::create_dir(&folder).unwrap();
+    let server = here.command("python3").arg(SERVER).arg(&folder);
+    let mut server = server.arg(c("mallory.c")).start();
+    let silent = server.line();
+    let other = here.command(c("shares.c")).arg("600").start();
+    let pids = format!("{silent},{}", other.pid().as_raw_nonzero());
+    let rprof = here.rprof("record -F 499 -g -d 2 -p").arg(pids).start();
+    wait_for_first_thread(rprof.pid().as_raw_nonzero().get());
+    // With the server, whoever waits for it is let go.
+    server.signal(Signal::KILL);
+    let run = rprof.end();
+    run.exits(0);
+    run.says("limit: ");
+    let report = here.report("--comm shares");
+    let event = report.only();
+    let shares = [
+        ("burn_seventy", 0.7),
+        ("burn_twenty", 0.2),
+        ("burn_ten", 0.1),
+    ];
+    let known: f64 = shares.iter().map(|(name, _)| event.self_share(name)).sum();
+    for (name, share) in shares {
+        let found = event.self_share(name);
+        let is_right = check_share(name, found, share, event.samples, 1.0 - known);
+        is_right.unwrap_or_else(|wrong| panic!("{wrong}\n{run}"));
+    }
+}
