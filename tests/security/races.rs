@@ -3,10 +3,8 @@
 use super::neighbour::Neighbour;
 use crate::support::{Here, needs};
 
-/// Seconds that the neighbour tries for; those of the long form, which is run by hand, let it try
-/// some thousands of times.
+/// Seconds that the neighbour tries for.
 const SHORT: &str = "1.5";
-const LONG: &str = "60";
 
 fn swaps(here: &Here, neighbour: &Neighbour, other: &str, seconds: &str) {
     let record = neighbour
@@ -78,11 +76,13 @@ fn a_program_that_is_cut_short_while_it_is_read_does_not_end_the_recorder() {
     cut_short(SHORT);
 }
 
+/// RPROF_RACES says for how many seconds each; 60 otherwise. Thousands of files are replaced in that time.
 #[test]
 #[ignore = "some minutes, in which thousands of files are replaced"]
 fn races_are_lost_thousands_of_times() {
     needs!(PerfEvents, Root, Tool("setpriv"));
-    with_fifo(LONG);
-    with_device(LONG);
-    cut_short(LONG);
+    let long = std::env::var("RPROF_RACES").unwrap_or_else(|_| "60".to_owned());
+    with_fifo(&long);
+    with_device(&long);
+    cut_short(&long);
 }
