@@ -30,11 +30,7 @@ pub(crate) struct SymbolArgs {
     #[arg(short = 'k', long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) vmlinux: Option<PathBuf>,
 
-    /// Most memory for what files expand to as they are read, with K, M or G
-    ///
-    /// Compressed records, debug information and files in a recording may expand to any length. What does not fit is
-    /// left out, and told. By default 256M for files that others may have made, and a quarter of this machine's memory
-    /// for those of root and your own.
+    /// Most memory for what files expand to while they are read, with K, M or G
     #[arg(long, value_name = "SIZE", value_parser = values::file_size)]
     pub(crate) memory: Option<u64>,
 
