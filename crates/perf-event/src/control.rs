@@ -86,7 +86,7 @@ impl PerfFd {
 
     /// Enables the event for this many overflows more, after which it is disabled
     /// (`PERF_EVENT_IOC_REFRESH`). The last of them is notified as
-    /// `POLL_HUP`.
+    /// [`OverflowCode::HUP`](crate::OverflowCode::HUP).
     ///
     /// # Errors
     /// `EINVAL` for an event that does not sample, or that is inherited.

@@ -122,7 +122,7 @@ numbers! { CacheResult:
 pub struct BreakpointAccess(pub u32);
 
 impl BreakpointAccess {
-    /// No access: a breakpoint that is opened to be [modified](crate::PerfFd::modify) later.
+    /// No access. Kernels of x86 refuse it.
     pub const EMPTY: BreakpointAccess = BreakpointAccess(0);
     /// Reads. Processors that cannot tell them from writes (x86) refuse this.
     pub const READ: BreakpointAccess = BreakpointAccess(1);

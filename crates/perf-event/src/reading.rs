@@ -173,8 +173,12 @@ impl PerfFd {
     }
 }
 
-/// Decodes the answer of read(2).
-fn decode(answer: &[u8], format: ReadFormat) -> Result<ReadValues, ReadError> {
+/// Decodes the answer of read(2) on an event of this read format, whatever the bytes are.
+///
+/// # Errors
+/// [`ReadError::PinnedWithoutCounter`] for an empty answer, which is end of file;
+/// [`ReadError::Truncated`].
+pub fn decode(answer: &[u8], format: ReadFormat) -> Result<ReadValues, ReadError> {
     if answer.is_empty() {
         return Err(ReadError::PinnedWithoutCounter);
     }

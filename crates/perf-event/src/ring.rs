@@ -14,11 +14,11 @@
 //! were copied (perf_event_open(2), "MMAP layout"). This module copies bytes and checks sizes;
 //! `rprof-records` decodes records.
 
-mod memory;
-
 use crate::errno::Errno;
-use memory::Memory;
+use crate::mapping::{Mapping, Memory};
+use crate::page::{ControlPage, word};
 use rprof_records::{Endian, RawBytes};
+use rustix::param::page_size;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 
@@ -58,9 +58,18 @@ impl Ring {
     /// `EINVAL` for a size that is no power of two. [`MapRingError`](crate::MapRingError)
     /// explains them.
     pub fn map(fd: BorrowedFd<'_>, data_bytes: usize) -> Result<Ring, Errno> {
-        let memory = Memory::map(fd, data_bytes)?;
-        let tail = memory.tail().load(Ordering::Relaxed);
+        let memory = map(fd, data_bytes, true)?;
+        let tail = memory.tail();
         Ok(Ring { memory, tail })
+    }
+
+    /// Returns the ring's control page.
+    pub fn control_page(&self) -> ControlPage {
+        ControlPage::of(self.memory.control().clone())
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
     }
 
     /// Size of the ring's data in bytes.
@@ -75,15 +84,12 @@ impl Ring {
     }
 
     fn head(&self) -> u64 {
-        // Acquire: pairs with the kernel's barrier before it moves the head, so that
-        // all bytes before the head can be seen.
-        self.memory.head().load(Ordering::Acquire)
+        self.memory.head()
     }
 
     fn give_back(&mut self, tail: u64) {
         self.tail = tail;
-        // Release: the copy out of the ring is done before the kernel may write there.
-        self.memory.tail().store(tail, Ordering::Release);
+        self.memory.set_tail(tail);
     }
 
     /// Appends whole records to `out`, and gives their room back to the kernel.
@@ -167,20 +173,37 @@ impl Ring {
     }
 }
 
+/// Maps a control page and `data_bytes` of data behind it.
+pub(crate) fn map(fd: BorrowedFd<'_>, data_bytes: usize, writable: bool) -> Result<Memory, Errno> {
+    let page = page_size();
+    if !data_bytes.is_power_of_two() || data_bytes < page {
+        return Err(Errno::INVAL);
+    }
+    let mapping = Mapping::of_fd(fd, page + data_bytes, writable, 0)?;
+    // Kernels before 4.1 do not say where the data begins: behind the first page.
+    let said = |number| mapping.load(number, Ordering::Relaxed) as usize;
+    let (start, size) = match (said(word::DATA_OFFSET), said(word::DATA_SIZE)) {
+        (_, 0) => (page, data_bytes),
+        said => said,
+    };
+    let control = (mapping.clone(), word::DATA_HEAD, word::DATA_TAIL);
+    Memory::new(control, (mapping, start, size)).ok_or(Errno::INVAL)
+}
+
 /// Returns the size in a record's header; `None` without a header, or if it is impossible.
-fn record_size(bytes: &RawBytes<'_>) -> Option<usize> {
+pub(crate) fn record_size(bytes: &RawBytes<'_>) -> Option<usize> {
     let size = usize::from(bytes.get(0..HEADER)?.u16(6, Endian::NATIVE)?);
     (size >= HEADER && size.is_multiple_of(8)).then_some(size)
 }
 
 /// Returns the record that `bytes` begin with, if it is whole.
-fn first_record<'a>(bytes: &RawBytes<'a>) -> Option<RawBytes<'a>> {
+pub(crate) fn first_record<'a>(bytes: &RawBytes<'a>) -> Option<RawBytes<'a>> {
     bytes.get(0..record_size(bytes)?)
 }
 
 /// Returns how many bytes at the start of `bytes` are whole records, and whether a record with an
 /// impossible size follows them.
-fn whole_records(bytes: &RawBytes<'_>) -> (usize, bool) {
+pub(crate) fn whole_records(bytes: &RawBytes<'_>) -> (usize, bool) {
     let mut at = 0;
     while let Some(rest) = bytes.get_from(at).filter(|rest| rest.len() >= HEADER) {
         match record_size(&rest) {
@@ -194,4 +217,4 @@ fn whole_records(bytes: &RawBytes<'_>) -> (usize, bool) {
 
 #[cfg(test)]
 #[path = "ring/tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -127,7 +127,7 @@ impl Builder {
     }
 
     /// Sets the clock of times in records (`clockid`, `use_clockid`, Linux 4.1); without it, it is
-    /// the kernel's own, of no name.
+    /// the kernel's own, of no name. Hardware events and breakpoints take the two monotonic clocks only.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Builder {
         self.attr.flags.insert(AttrFlags::USE_CLOCKID);

@@ -69,8 +69,8 @@ bits! {
     comm_exec => COMM_EXEC;
     /// Records context switches (`context_switch`, Linux 4.3).
     context_switch => CONTEXT_SWITCH;
-    /// Writes the ring from its end to its start, for an
-    /// `OverwriteRing` (`write_backward`, Linux 4.6).
+    /// Writes the ring from its end to its start, for a
+    /// [`BackwardRing`](crate::BackwardRing) (`write_backward`, Linux 4.6).
     write_backward => WRITE_BACKWARD;
     /// Records namespaces of tasks (`namespaces`, Linux 4.12).
     namespaces => NAMESPACES;
@@ -92,7 +92,7 @@ bits! {
     /// Closes the event when the task begins another program (`remove_on_exec`, Linux 5.13).
     remove_on_exec => REMOVE_ON_EXEC;
     /// Sends SIGTRAP to the task at each overflow (`sigtrap`, Linux 5.13); needs
-    /// [`remove_on_exec`](Self::remove_on_exec). `Traps` receives them.
+    /// [`remove_on_exec`](Self::remove_on_exec). [`Traps`](crate::Traps) receives them.
     sigtrap => SIGTRAP;
     /// Leaves users' callchains out of samples, to be recorded when the task returns to its own code
     /// (`defer_callchain`, Linux 6.19).

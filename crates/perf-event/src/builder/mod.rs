@@ -8,6 +8,7 @@ use crate::error::OpenEventError;
 use crate::event::{Breakpoint, Cache, CacheOp, CacheResult, Hardware, Software};
 use crate::fd::{OpenOptions, PerfFd, Subject};
 use crate::open_flags::OpenFlags;
+use rprof_events::{Event, EventError};
 use rprof_records::{Attr, AttrFlags, EventKind, ReadFormat};
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, OwnedFd};
@@ -142,6 +143,20 @@ impl Builder {
             probe_path: Some(path.to_owned()),
             ..self
         }
+    }
+
+    /// Counts an event by its name, in the syntax of perf-list(1): `instructions:u`,
+    /// `sched:sched_switch`, `mem:0x601040/8:w`, `uprobe:/bin/x:main`.
+    ///
+    /// # Errors
+    /// [`EventError`]: it cannot be parsed, or this machine does not list it.
+    pub fn named(event: &str) -> Result<Builder, EventError> {
+        let event = Event::parse(event)?;
+        let mut builder = Builder::of(event.describe(), event.kind(), event.config());
+        event.apply(&mut builder.attr);
+        builder.attr.flags.insert(AttrFlags::DISABLED);
+        builder.probe_path = event.probe_path().map(CStr::to_owned);
+        Ok(builder)
     }
 
     /// Sets how messages call the event.

@@ -2,31 +2,24 @@
 
 use super::*;
 use proptest::prelude::*;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Memory that kernel and reader share, made of plain memory.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) head: AtomicU64,
-    pub(super) tail: AtomicU64,
-    pub(super) data: Vec<u8>,
-}
 
 /// A ring of `size` bytes whose counters stand at `at`.
 fn ring(size: usize, at: u64) -> Ring {
-    let shared = Box::new(Shared {
-        head: AtomicU64::new(at),
-        tail: AtomicU64::new(at),
-        data: vec![0xEE; size],
-    });
     Ring {
-        memory: Memory::fake(shared),
+        memory: made_up(size, at),
         tail: at,
     }
 }
 
+/// Counters at `at`, and an area of `size` bytes, of plain memory.
+pub(crate) fn made_up(size: usize, at: u64) -> Memory {
+    let counters = Mapping::of_words([at, at]);
+    let area = Mapping::of_words(vec![0xEEEE_EEEE_EEEE_EEEE; size / 8]);
+    Memory::new((counters, 0, 1), (area, 0, size)).unwrap()
+}
+
 /// A record of `size` bytes filled with `mark`.
-fn record(size: u16, mark: u8) -> Vec<u8> {
+pub(crate) fn record(size: u16, mark: u8) -> Vec<u8> {
     let mut bytes = vec![mark; usize::from(size).max(8)];
     bytes[..4].copy_from_slice(&9u32.to_ne_bytes());
     bytes[4..6].copy_from_slice(&2u16.to_ne_bytes());
@@ -37,8 +30,8 @@ fn record(size: u16, mark: u8) -> Vec<u8> {
 impl Ring {
     /// Writes as the kernel would: `false`, and nothing written, when there is no room.
     fn write(&mut self, bytes: &[u8]) -> bool {
-        let head = self.memory.head().load(Ordering::Relaxed);
-        let tail = self.memory.tail().load(Ordering::Relaxed);
+        let head = self.memory.head();
+        let tail = self.memory.tail();
         if (head - tail) as usize + bytes.len() > self.size() {
             return false;
         }
@@ -47,7 +40,7 @@ impl Ring {
             self.memory.poke(at, *byte);
         }
         let head = head + bytes.len() as u64;
-        self.memory.head().store(head, Ordering::Release);
+        self.memory.set_head(head);
         true
     }
 }
@@ -73,7 +66,7 @@ fn a_record_that_wraps_comes_out_whole() {
     assert_eq!(out[..3], [1, 2, 3], "what was in the buffer stays");
     assert_eq!(out[3..], wrapped);
     assert_eq!(ring.unread(), 0);
-    assert_eq!(ring.memory.tail().load(Ordering::Relaxed), 3 * 4096 + 56);
+    assert_eq!(ring.memory.tail(), 3 * 4096 + 56);
 }
 
 #[test]
@@ -132,7 +125,7 @@ fn a_record_that_reaches_past_the_head_is_damage() {
 #[test]
 fn a_head_beyond_the_size_is_damage() {
     let mut ring = ring(4096, 0);
-    ring.memory.head().store(4104, Ordering::Relaxed);
+    ring.memory.set_head(4104);
     assert_eq!(ring.peek(), None);
     assert_eq!(ring.drain_into(&mut Vec::new(), 64).damaged, 4096);
     assert_eq!(ring.unread(), 0);

@@ -1,7 +1,7 @@
 //! One event: its values, its times, its flags.
 
 use crate::support::{Word, call_getppid, getppid};
-use rprof_perf_event::{Builder, OpenFlags, Reading, Software};
+use rprof_perf_event::{Builder, Errno, OpenFlags, Reading, Software};
 use rprof_records::{EventKind, ReadFormat};
 use rprof_testing::needs;
 use std::os::fd::AsFd;
@@ -65,16 +65,16 @@ extern "C" fn probed(value: u64) -> u64 {
 fn place_in_file(address: u64) -> (std::ffi::CString, u64) {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let hex = |text: &str| u64::from_str_radix(text, 16).unwrap();
-    let line = maps.lines().find_map(|line| {
+    let offset = maps.lines().find_map(|line| {
         let mut fields = line.split_whitespace();
         let (start, end) = fields.next()?.split_once('-')?;
         let offset = hex(fields.nth(1)?);
-        let path = fields.nth(2)?;
         let inside = (hex(start)..hex(end)).contains(&address);
-        inside.then(|| (path.to_owned(), address - hex(start) + offset))
+        inside.then(|| address - hex(start) + offset)
     });
-    let (path, offset) = line.unwrap();
-    (std::ffi::CString::new(path).unwrap(), offset)
+    let path = std::env::current_exe().unwrap().into_os_string();
+    let path = std::ffi::CString::new(std::os::unix::ffi::OsStringExt::into_vec(path)).unwrap();
+    (path, offset.unwrap())
 }
 
 #[test]
@@ -168,4 +168,40 @@ fn an_event_has_an_id_of_its_own() {
     let with_id = event.read_format(ReadFormat::ID).open().unwrap();
     let values = with_id.fd().read().unwrap();
     assert_eq!(values.values[0].id, Some(with_id.fd().id().unwrap()));
+}
+
+#[test]
+fn every_software_event_opens() {
+    needs!(PerfEvents);
+    let events = [
+        Software::CPU_CLOCK,
+        Software::TASK_CLOCK,
+        Software::PAGE_FAULTS,
+        Software::CONTEXT_SWITCHES,
+        Software::CPU_MIGRATIONS,
+        Software::PAGE_FAULTS_MIN,
+        Software::PAGE_FAULTS_MAJ,
+        Software::ALIGNMENT_FAULTS,
+        Software::EMULATION_FAULTS,
+        Software::DUMMY,
+        Software::BPF_OUTPUT,
+    ];
+    for (number, event) in (0..).zip(events) {
+        assert_eq!(event.0, number);
+        let counter = Builder::software(event).exclude_kernel(true).open().unwrap();
+        counter.measure(|| ()).unwrap();
+    }
+    match Builder::software(Software::CGROUP_SWITCHES).exclude_kernel(true).open() {
+        // Before Linux 5.13.
+        Err(error) => assert_eq!(error.errno, Errno::NOENT),
+        Ok(counter) => assert_eq!(counter.measure(|| ()).unwrap().1.value, 0),
+    }
+}
+
+#[test]
+fn a_pinned_event_that_wants_no_others_counts() {
+    needs!(PerfEvents);
+    let word = Word::new();
+    let writes = word.event().pinned(true).exclusive(true).open().unwrap();
+    assert_eq!(writes.measure(|| word.write(5)).unwrap().1.value, 5);
 }

@@ -3,8 +3,15 @@
 
 mod control;
 mod counting;
+mod fields;
 mod fixture;
 mod groups;
+mod overwriting;
+mod pages;
 mod programs;
+mod records;
+mod sampling;
+mod signals;
 mod support;
 mod targets;
+mod traps;

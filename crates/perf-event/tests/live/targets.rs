@@ -45,11 +45,20 @@ fn children_inherit_an_event() {
     alone.enable().unwrap();
     let work = || {
         word.write(10);
-        std::thread::scope(|scope| scope.spawn(|| word.write(1000)).join().unwrap());
+        let child = || {
+            word.write(1000);
+            rustix::thread::gettid().as_raw_nonzero()
+        };
+        std::thread::scope(|scope| scope.spawn(child).join().unwrap())
     };
-    let ((), counted) = writes.measure(work).unwrap();
+    let (child, counted) = writes.measure(work).unwrap();
     assert_eq!(counted.value, 1010);
     assert_eq!(alone.read().unwrap().value, 10);
+    // It is joined before it has ended for good.
+    wait_for("the end of the thread", || {
+        let folder = format!("/proc/self/task/{child}");
+        (!std::path::Path::new(&folder).exists()).then_some(())
+    });
     writes.reset().unwrap();
     let left = writes.read().unwrap().value;
     assert_eq!(left, 1000, "RESET leaves what ended children counted");

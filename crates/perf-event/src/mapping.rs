@@ -1,0 +1,232 @@
+//! Memory that is shared with the kernel, or made up for tests.
+
+use crate::errno::Errno;
+use rprof_records::RawBytes;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Memory of whole words, which both sides take for atomic where they share them.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    base: NonNull<AtomicU64>,
+    /// Bytes: a multiple of 8.
+    length: usize,
+    owner: Owner,
+}
+
+/// Keeps the memory alive.
+#[derive(Debug)]
+enum Owner {
+    Kernel { writable: bool },
+    MadeUp(#[expect(dead_code, reason = "held for its drop")] Vec<AtomicU64>),
+}
+
+// SAFETY: the memory belongs to the mapping alone and stays where it is. Words are reached as atomics;
+// whoever takes bytes keeps to the contract of `bytes`.
+unsafe impl Send for Mapping {}
+// SAFETY: as for Send.
+unsafe impl Sync for Mapping {}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        if let Owner::Kernel { .. } = self.owner {
+            // SAFETY: exactly what mmap returned; no pointer into it outlives its `Mapping`.
+            // Unmapping a whole mapping cannot fail.
+            let _ = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
+        }
+    }
+}
+
+impl Mapping {
+    /// Maps memory of an event. A writable control page tells the kernel that `data_tail` is kept up to
+    /// date: it then drops new records when the ring is full, in place of overwriting old ones.
+    pub(crate) fn of_fd(
+        fd: BorrowedFd<'_>,
+        length: usize,
+        writable: bool,
+        offset: u64,
+    ) -> Result<Arc<Mapping>, Errno> {
+        let access = match writable {
+            true => ProtFlags::READ | ProtFlags::WRITE,
+            false => ProtFlags::READ,
+        };
+        let place = std::ptr::null_mut();
+        // SAFETY: a new mapping at a place of the kernel's choice touches no other memory.
+        let base = unsafe { mmap(place, length, access, MapFlags::SHARED, fd, offset)? };
+        Ok(Arc::new(Mapping {
+            base: NonNull::new(base.cast()).ok_or(Errno::NOMEM)?,
+            length,
+            owner: Owner::Kernel { writable },
+        }))
+    }
+
+    /// Makes memory up.
+    pub(crate) fn of_words(words: impl IntoIterator<Item = u64>) -> Arc<Mapping> {
+        let mut words: Vec<AtomicU64> = words.into_iter().map(AtomicU64::new).collect();
+        Arc::new(Mapping {
+            base: NonNull::new(words.as_mut_ptr()).unwrap_or(NonNull::dangling()),
+            length: words.len() * 8,
+            owner: Owner::MadeUp(words),
+        })
+    }
+
+    /// Returns true if the kernel is on the other side.
+    pub(crate) fn is_kernels(&self) -> bool {
+        matches!(self.owner, Owner::Kernel { .. })
+    }
+
+    /// Returns true if words may be stored.
+    pub(crate) fn is_writable(&self) -> bool {
+        !matches!(self.owner, Owner::Kernel { writable: false })
+    }
+
+    /// Returns the length in bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Returns a word by its number; `None` beyond the end. It may be stored to only where the mapping
+    /// is writable.
+    pub(crate) fn word(&self, number: usize) -> Option<&AtomicU64> {
+        if number >= self.length / 8 {
+            return None;
+        }
+        // SAFETY: within the memory, which `self` keeps, and aligned: mappings begin at a page.
+        Some(unsafe { self.base.add(number).as_ref() })
+    }
+
+    /// Returns a word's value, 0 beyond the end.
+    pub(crate) fn load(&self, number: usize, order: Ordering) -> u64 {
+        self.word(number).map_or(0, |word| word.load(order))
+    }
+
+    /// Returns `length` bytes from `start` on.
+    ///
+    /// # Safety
+    /// Nobody writes them while they are borrowed.
+    pub(crate) unsafe fn bytes(&self, start: usize, length: usize) -> &[u8] {
+        let end = start.checked_add(length);
+        assert!(end.is_some_and(|end| end <= self.length), "beyond the end");
+        // SAFETY: within the memory, which is initialised (by the kernel, with zeroes at first) and
+        // stays mapped as long as `self`. The caller vouches for writers.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr().cast::<u8>().add(start), length) }
+    }
+}
+
+/// Two counters of a control page, and the area between them: a ring's data, or an AUX area.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory {
+    control: Arc<Mapping>,
+    /// Numbers of the words that hold the counters.
+    head: usize,
+    tail: usize,
+    area: Arc<Mapping>,
+    /// Place of the area in its mapping, in bytes.
+    start: usize,
+    /// Bytes of the area: a power of two.
+    size: usize,
+}
+
+impl Memory {
+    /// Puts counters and area together; `None` if something lies outside of its mapping, or the size is
+    /// no power of two.
+    pub(crate) fn new(
+        (control, head, tail): (Arc<Mapping>, usize, usize),
+        (area, start, size): (Arc<Mapping>, usize, usize),
+    ) -> Option<Memory> {
+        let fits = control.word(head).is_some()
+            && control.word(tail).is_some()
+            && start.is_multiple_of(8)
+            && size.is_power_of_two()
+            && size >= 8
+            && start.checked_add(size)? <= area.len();
+        fits.then_some(Memory {
+            control,
+            head,
+            tail,
+            area,
+            start,
+            size,
+        })
+    }
+
+    pub(crate) fn control(&self) -> &Arc<Mapping> {
+        &self.control
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Returns how far the other side has written. Acquire: pairs with the kernel's barrier before it
+    /// moves the head, so that all bytes before the head can be seen.
+    pub(crate) fn head(&self) -> u64 {
+        self.control.load(self.head, Ordering::Acquire)
+    }
+
+    pub(crate) fn tail(&self) -> u64 {
+        self.control.load(self.tail, Ordering::Relaxed)
+    }
+
+    /// Gives bytes back. Release: the copy out of the area is done before the kernel may write there.
+    /// Nothing happens where the control page is not writable.
+    pub(crate) fn set_tail(&self, tail: u64) {
+        if self.control.is_writable()
+            && let Some(word) = self.control.word(self.tail)
+        {
+            word.store(tail, Ordering::Release);
+        }
+    }
+
+    /// Returns `length` bytes (at most the area's size) from counter value `position` on, in two
+    /// pieces where they wrap around the end.
+    ///
+    /// The caller has seen the head beyond them, so the kernel leaves them alone until the tail
+    /// passes them; and the caller does not move the tail while it holds the returned bytes.
+    pub(crate) fn bytes(&self, position: u64, length: usize) -> RawBytes<'_> {
+        assert!(length <= self.size, "more bytes than the ring holds");
+        let begin = (position & (self.size as u64 - 1)) as usize;
+        let first = length.min(self.size - begin);
+        // SAFETY: nobody writes between tail and head.
+        unsafe {
+            RawBytes::split(
+                self.area.bytes(self.start + begin, first),
+                self.area.bytes(self.start, length - first),
+            )
+        }
+    }
+
+    /// Copies `length` bytes from counter value `position` on, both multiples of 8, word by word: the
+    /// other side may write them at the same time, and the caller finds out afterwards.
+    pub(crate) fn copy_unsure(&self, position: u64, length: usize, out: &mut Vec<u8>) {
+        for at in (0..length.min(self.size) as u64).step_by(8) {
+            let offset = (position.wrapping_add(at) & (self.size as u64 - 1)) as usize;
+            let word = self.area.load((self.start + offset) / 8, Ordering::Relaxed);
+            out.extend_from_slice(&word.to_ne_bytes());
+        }
+        // What was read is read before anything that tells whether it was overwritten.
+        std::sync::atomic::fence(Ordering::Acquire);
+    }
+
+    /// Moves the head, as the kernel would.
+    #[cfg(test)]
+    pub(crate) fn set_head(&self, head: u64) {
+        self.control
+            .word(self.head)
+            .unwrap()
+            .store(head, Ordering::Release);
+    }
+
+    /// Writes one byte of the area, as the kernel would.
+    #[cfg(test)]
+    pub(crate) fn poke(&self, at: usize, byte: u8) {
+        assert!(at < self.size);
+        let word = self.area.word((self.start + at) / 8).unwrap();
+        let mut bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+        bytes[(self.start + at) % 8] = byte;
+        word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,221 @@
+//! [`OverflowSignals`]: overflows as signals, waited for by the thread that they are sent to.
+
+use super::info::{Overflow, SignalInfo};
+use crate::errno::{self, Errno};
+use crate::fd::PerfFd;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// Receiver of the signals that events send when they overflow, for the thread that made it.
+///
+/// The signal is blocked for this thread and taken by [`wait`](Self::wait): no handler runs at a moment
+/// that nobody chose, and other threads see nothing of it. Signals of real time queue, each overflow is
+/// one; of SIGIO one at most is pending.
+///
+/// ```no_run
+/// use rprof_perf_event::{Builder, OverflowSignals, Software};
+/// use std::time::Duration;
+///
+/// let faults = Builder::software(Software::PAGE_FAULTS).exclude_kernel(true).period(100).open()?;
+/// let mut signals = OverflowSignals::realtime(3)?;
+/// signals.watch(faults.fd())?;
+/// faults.fd().refresh(1)?;
+/// let bytes = vec![1_u8; 1 << 20];
+/// let overflow = signals.wait(Some(Duration::from_secs(1)))?;
+/// println!("{overflow:?} for {} bytes", bytes.len());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct OverflowSignals {
+    signal: i32,
+    /// Signals that were blocked before.
+    before: SignalSet,
+    /// Copies of the descriptors of all events that send here.
+    watched: Vec<OwnedFd>,
+    /// Masks of signals are a thread's own.
+    of_this_thread: PhantomData<*const ()>,
+}
+
+/// `sigset_t`.
+#[derive(Clone, Copy)]
+struct SignalSet(libc::sigset_t);
+
+impl std::fmt::Debug for SignalSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SignalSet")
+    }
+}
+
+impl SignalSet {
+    fn of(signals: &[i32]) -> SignalSet {
+        let mut set = MaybeUninit::zeroed();
+        // SAFETY: sigemptyset makes a set of the memory; numbers that are none are refused.
+        unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            for signal in signals {
+                libc::sigaddset(set.as_mut_ptr(), *signal);
+            }
+            SignalSet(set.assume_init())
+        }
+    }
+
+    /// Changes this thread's mask, and returns what it was.
+    fn change(&self, how: i32) -> Result<SignalSet, Errno> {
+        let mut before = SignalSet::of(&[]);
+        // SAFETY: both sets are whole.
+        match unsafe { libc::pthread_sigmask(how, &self.0, &mut before.0) } {
+            0 => Ok(before),
+            number => Err(Errno::from_raw_os_error(number)),
+        }
+    }
+}
+
+impl OverflowSignals {
+    /// Receives SIGIO.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn io() -> Result<OverflowSignals, Errno> {
+        OverflowSignals::block(libc::SIGIO)
+    }
+
+    /// Receives the signal `SIGRTMIN + number`.
+    ///
+    /// # Errors
+    /// `EINVAL` beyond `SIGRTMAX`.
+    pub fn realtime(number: u8) -> Result<OverflowSignals, Errno> {
+        let signal = libc::SIGRTMIN() + i32::from(number);
+        if signal > libc::SIGRTMAX() {
+            return Err(Errno::INVAL);
+        }
+        OverflowSignals::block(signal)
+    }
+
+    fn block(signal: i32) -> Result<OverflowSignals, Errno> {
+        // SIGIO comes in place of others where too many are queued.
+        let before = SignalSet::of(&[signal, libc::SIGIO]).change(libc::SIG_BLOCK)?;
+        Ok(OverflowSignals {
+            signal,
+            before,
+            watched: Vec::new(),
+            of_this_thread: PhantomData,
+        })
+    }
+
+    /// Returns the number of the signal.
+    pub fn signal(&self) -> i32 {
+        self.signal
+    }
+
+    /// Has an event send the signal to this thread at each overflow (`F_SETSIG`, `F_SETOWN_EX` and
+    /// `O_ASYNC` of fcntl(2)). The event stays open as long as this receiver is there.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn watch(&mut self, event: &PerfFd) -> Result<(), Errno> {
+        let copy = event.as_fd().try_clone_to_owned();
+        let copy = copy.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        let fd = event.as_fd().as_raw_fd();
+        let owner = OwnerEx {
+            kind: F_OWNER_TID,
+            id: rustix::thread::gettid().as_raw_nonzero().get(),
+        };
+        // SAFETY: the descriptor is open, the arguments are a number and a struct that the kernel reads.
+        unsafe {
+            check(libc::fcntl(fd, F_SETSIG, self.signal))?;
+            check(libc::fcntl(fd, F_SETOWN_EX, &raw const owner))?;
+        }
+        self.watched.push(copy);
+        set_async(fd, true)
+    }
+
+    /// Waits for the next overflow, for `timeout` at most; without a timeout for ever. `None` if none
+    /// came in time.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn wait(&self, timeout: Option<Duration>) -> Result<Option<Overflow>, Errno> {
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            match self.take(deadline)? {
+                Some(SignalInfo::Overflow(overflow)) => return Ok(Some(overflow)),
+                // Somebody sent the signal by hand.
+                Some(_) => {}
+                None => return Ok(None),
+            }
+        }
+    }
+
+    fn take(&self, deadline: Option<Instant>) -> Result<Option<SignalInfo>, Errno> {
+        let set = SignalSet::of(&[self.signal, libc::SIGIO]);
+        loop {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let left = left.map(|left| libc::timespec {
+                tv_sec: libc::time_t::try_from(left.as_secs()).unwrap_or(libc::time_t::MAX),
+                tv_nsec: libc::c_long::from(left.subsec_nanos() as i32),
+            });
+            let timeout = left.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+            let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+            // SAFETY: the set is whole; the kernel fills `info`, and reads the time if there is one.
+            let signal = unsafe { libc::sigtimedwait(&set.0, info.as_mut_ptr(), timeout) };
+            if signal > 0 {
+                // SAFETY: the kernel has filled it; all bytes were zero before.
+                let info = unsafe { info.assume_init() };
+                return Ok(Some(SignalInfo::from_siginfo(&info)));
+            }
+            match errno::last() {
+                Errno::AGAIN => return Ok(None),
+                Errno::INTR => {}
+                errno => return Err(errno),
+            }
+        }
+    }
+}
+
+impl Drop for OverflowSignals {
+    fn drop(&mut self) {
+        for fd in &self.watched {
+            // An event that is closed sends nothing.
+            let _ = set_async(fd.as_raw_fd(), false);
+        }
+        // What is pending would end the process once the signal is not blocked any more.
+        let now = Some(Instant::now());
+        while let Ok(Some(_)) = self.take(now) {}
+        let _ = self.before.change(libc::SIG_SETMASK);
+    }
+}
+
+/// Numbers of asm-generic/fcntl.h, which libc does not have for all targets.
+const F_SETSIG: i32 = 10;
+const F_SETOWN_EX: i32 = 15;
+const F_OWNER_TID: i32 = 0;
+
+/// `struct f_owner_ex`.
+#[repr(C)]
+struct OwnerEx {
+    kind: i32,
+    id: i32,
+}
+
+/// Sets or clears O_ASYNC.
+fn set_async(fd: i32, on: bool) -> Result<(), Errno> {
+    // SAFETY: the descriptor is open, the arguments are numbers.
+    unsafe {
+        let flags = check(libc::fcntl(fd, libc::F_GETFL))?;
+        let flags = match on {
+            true => flags | libc::O_ASYNC | libc::O_NONBLOCK,
+            false => flags & !libc::O_ASYNC,
+        };
+        check(libc::fcntl(fd, libc::F_SETFL, flags))?;
+    }
+    Ok(())
+}
+
+fn check(result: i32) -> Result<i32, Errno> {
+    match result {
+        0.. => Ok(result),
+        _ => Err(errno::last()),
+    }
+}

@@ -1,0 +1,55 @@
+//! Waiting for rings: poll(2).
+
+use crate::errno::Errno;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::BorrowedFd;
+use std::time::Instant;
+
+/// Outcome of waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// One has something to read.
+    Readable,
+    /// The time is over.
+    TimedOut,
+    /// All have been hung up: what they watched has ended.
+    HungUp,
+    /// One is in the error state of pinned events.
+    InError,
+}
+
+/// Waits until one of the descriptors has something to read, until the deadline if there is one.
+pub(crate) fn wait<'a>(
+    fds: impl IntoIterator<Item = BorrowedFd<'a>>,
+    deadline: Option<Instant>,
+) -> Result<Woken, Errno> {
+    let mut fds: Vec<PollFd<'_>> = fds
+        .into_iter()
+        .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+        .collect();
+    loop {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let timeout = left.map(|left| Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        });
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(0) => return Ok(Woken::TimedOut),
+            Ok(_) => {}
+            // The time that is left is computed anew.
+            Err(Errno::INTR) => continue,
+            Err(errno) => return Err(errno),
+        }
+        let any = |flag| fds.iter().any(|fd| fd.revents().contains(flag));
+        if any(PollFlags::IN) {
+            return Ok(Woken::Readable);
+        }
+        if any(PollFlags::ERR) {
+            return Ok(Woken::InError);
+        }
+        fds.retain(|fd| !fd.revents().intersects(PollFlags::HUP | PollFlags::NVAL));
+        if fds.is_empty() {
+            return Ok(Woken::HungUp);
+        }
+    }
+}
