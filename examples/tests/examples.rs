@@ -1,5 +1,7 @@
 //! The examples do what they say.
 
+mod perf_event;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
