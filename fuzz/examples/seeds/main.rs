@@ -25,6 +25,7 @@ use rprof_records::{
 
 mod files;
 mod jit;
+mod perf_event;
 mod records;
 mod tracepoints;
 
@@ -40,6 +41,7 @@ const BUILD_ID: [u8; 20] = [7; 20];
 fn main() -> Result<()> {
     let root = PathBuf::from(std::env::args().nth(1).ok_or("which folder?")?);
     record_decode(&Seeds::new(&root, "record_decode")?)?;
+    perf_event::seeds(&Seeds::new(&root, "perf_event")?)?;
     let files = files()?;
     for target in ["file_reader", "analyse"] {
         let seeds = Seeds::new(&root, target)?;
