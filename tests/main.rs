@@ -12,6 +12,7 @@
 mod support;
 
 mod attach;
+mod coverage;
 mod cli;
 mod jit;
 mod record;
