@@ -19,5 +19,6 @@ mod record;
 mod report;
 mod robustness;
 mod security;
+mod stat;
 mod symbols;
 mod unwind;

@@ -10,6 +10,7 @@ use rprof_profile::{
 };
 
 use crate::comms::thread_name;
+use crate::counted::counted;
 use crate::groups::{SampleGroup, SampleRow, Weights};
 use crate::location::CodeRegion;
 use crate::options::Options;
@@ -70,12 +71,14 @@ pub(crate) fn assemble(
     };
     let of_function = samples_by_function(&shares, &symbols);
     let named = Quality::of_frames(&symbols.functions, &symbols.objects, &of_function);
+    let notes = index.data.features().rprof_notes().unwrap_or_default();
     let mut quality = Quality {
         stacks: quality.stacks,
         lost: quality.lost,
         recorded: quality.recorded,
         throttled: quality.throttled,
-        cpu_time: CpuTime::from_notes(&index.data.features().rprof_notes().unwrap_or_default()),
+        cpu_time: CpuTime::from_notes(&notes),
+        counted: counted(&notes),
         ..named
     };
     let events = index.data.events().list().iter().zip(&index.events);

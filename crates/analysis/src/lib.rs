@@ -72,6 +72,7 @@ mod analyse;
 mod assemble;
 mod caches;
 mod comms;
+mod counted;
 mod deferred_callchains;
 mod group_reads;
 mod groups;

@@ -48,6 +48,18 @@ impl Count {
         }
     }
 
+    /// Takes away what is counted elsewhere as well.
+    pub(crate) fn subtract(&mut self, part: &Count) {
+        self.raw = self.raw.saturating_sub(part.raw);
+        self.estimate = self.estimate.saturating_sub(part.estimate);
+        self.enabled = self.enabled.saturating_sub(part.enabled);
+        self.running = self.running.saturating_sub(part.running).min(self.enabled);
+        // Two counters that count the same are not started at the very same moment.
+        if part.is_exact() && self.enabled.saturating_sub(self.running) < 1_000_000 {
+            self.running = self.enabled;
+        }
+    }
+
     /// Returns the share of its time for which the event was counted, 0 to 1; 1 if it was never enabled.
     pub fn share(&self) -> f64 {
         match self.enabled {

@@ -14,9 +14,11 @@
 //! | [`snapshot`] | [`Snapshot`]: all counters at one moment; the difference of two |
 //! | [`count`] | [`Count`]: one event's count, with the share of the time for which it was counted |
 //! | [`table`] | [`Table`]: counts by CPU, core, socket, node or thread |
+//! | [`per`] | [`Per`]: which of these |
 //! | [`metrics`] | [`Metric`]: instructions per cycle, CPUs used, miss rates, top-down |
 //! | [`notice`] | [`Notice`], [`EventState`]: what could not be had, and why |
 //! | [`error`] | [`CountError`] |
+//! | `follow` | threads of a command, one by one |
 //! | `plan` | groups: those that were asked for, and those that are made |
 //! | `open` | counters of one place, with steps down |
 //! | `places` | threads and CPUs of a target |
@@ -41,9 +43,11 @@
 
 pub mod count;
 pub mod error;
+mod follow;
 pub mod metrics;
 pub mod notice;
 mod open;
+pub mod per;
 mod places;
 mod plan;
 pub mod session;
@@ -55,7 +59,8 @@ pub use count::Count;
 pub use error::CountError;
 pub use metrics::{Metric, MetricUnit, metrics};
 pub use notice::{EventState, Notice};
+pub use per::Per;
 pub use session::{CountingSession, SessionOptions};
 pub use snapshot::Snapshot;
-pub use table::{Part, Per, Table};
+pub use table::{Part, Table};
 pub use topology::Topology;

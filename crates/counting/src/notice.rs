@@ -42,6 +42,11 @@ pub enum Notice {
         /// First event that is counted apart from those before it.
         event: String,
     },
+    /// Threads and processes that are started later are not counted for this event.
+    NotInherited {
+        /// The event.
+        event: String,
+    },
     /// Threads were born faster than they could be attached to: some may be counted twice, or not.
     ThreadsKeptComing,
 }
@@ -60,6 +65,11 @@ impl fmt::Display for Notice {
                 f,
                 "the group does not fit on the counters of this processor; `{event}` and what follows are counted \
                  apart from it"
+            ),
+            Notice::NotInherited { event } => write!(
+                f,
+                "event `{event}`: threads and processes that are started later are left out, as the kernel hands down no \
+                 probe that is named by its file; -a has all"
             ),
             Notice::ThreadsKeptComing => f.write_str(
                 "threads were started faster than they could be attached to; some may be counted twice, or not at all",

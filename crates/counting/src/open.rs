@@ -77,7 +77,8 @@ impl Settings {
         attr.flags
             .set(AttrFlags::ENABLE_ON_EXEC, leads && self.enable_on_exec);
         let inherits = event.settings().inherit.unwrap_or(self.inherit);
-        attr.flags.set(AttrFlags::INHERIT, inherits);
+        attr.flags
+            .set(AttrFlags::INHERIT, inherits && event.is_inherited());
         if self.exclude_kernel {
             attr.flags |= AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;
         }

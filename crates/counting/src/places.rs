@@ -1,7 +1,7 @@
 //! [`Place`]: a thread, a CPU or both, for which an event has a counter.
 
 use crate::error::CountError;
-use crate::table::Per;
+use crate::per::Per;
 use rprof_events::cpus;
 use rprof_launch::{Cgroup, Target, TargetThread};
 use std::os::fd::OwnedFd;
@@ -21,6 +21,8 @@ pub(crate) struct Place {
     pub(crate) watched: Watched,
     /// `None`: on any.
     pub(crate) cpu: Option<u32>,
+    /// A thread of a command, which is counted with the whole command as well.
+    pub(crate) is_followed: bool,
 }
 
 impl Place {
@@ -29,6 +31,16 @@ impl Place {
         Place {
             watched: Watched::Everything,
             cpu: Some(cpu),
+            is_followed: false,
+        }
+    }
+
+    /// Returns the place of a thread of a command.
+    pub(crate) fn followed(thread: TargetThread) -> Place {
+        Place {
+            watched: Watched::Thread(thread),
+            cpu: None,
+            is_followed: true,
         }
     }
 
@@ -53,6 +65,7 @@ pub(crate) fn of_threads(threads: &[TargetThread], cpus: Option<&[u32]>) -> Vec<
     let place = |thread: &TargetThread, cpu| Place {
         watched: Watched::Thread(*thread),
         cpu,
+        is_followed: false,
     };
     match cpus {
         None => threads.iter().map(|thread| place(thread, None)).collect(),
@@ -81,6 +94,7 @@ pub(crate) fn of_cpus(target: &Target, wanted: &[u32]) -> Result<Option<Vec<Plac
         places.extend(cpus.iter().map(|cpu| Place {
             watched: Watched::Cgroup(Arc::clone(&group)),
             cpu: Some(*cpu),
+            is_followed: false,
         }));
     }
     Ok(Some(places))

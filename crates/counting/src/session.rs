@@ -1,12 +1,13 @@
 //! [`CountingSession`]: from events and a target to counters that can be read.
 
 use crate::error::CountError;
+use crate::follow::{Follower, LOOK};
 use crate::notice::{EventState, Notice};
 use crate::open::{Settings, is_kernel_only};
+use crate::per::Per;
 use crate::places::{self, Place};
 use crate::plan::{self, Group, Origin};
 use crate::snapshot::{PlaceReading, Snapshot};
-use crate::table::Per;
 use crate::topology::Topology;
 use rprof_events::Event;
 use rprof_launch::{
@@ -99,6 +100,10 @@ pub struct CountingSession {
     exits: Option<TargetExitWatcher>,
     options: SessionOptions,
     started: Option<Instant>,
+    follower: Option<Follower>,
+    /// Counting has begun, and not ended.
+    is_enabled: bool,
+    settings: Option<Settings>,
 }
 
 /// Counter of one event in one place.
@@ -132,7 +137,28 @@ impl CountingSession {
         CountingSession::open(options, None)
     }
 
+    /// Opens the events beside another session that has started the command `held`, which has not begun yet; for
+    /// another target, that one. Its end is the other session's to wait for.
+    ///
+    /// # Errors
+    /// [`CountError`].
+    pub fn beside(
+        options: &SessionOptions,
+        held: Option<u32>,
+    ) -> Result<CountingSession, CountError> {
+        CountingSession::open_for(options, None, held)
+    }
+
     fn open(options: &SessionOptions, child: Option<Child>) -> Result<CountingSession, CountError> {
+        let pid = child.as_ref().map(|child| child.pid() as u32);
+        CountingSession::open_for(options, child, pid)
+    }
+
+    fn open_for(
+        options: &SessionOptions,
+        child: Option<Child>,
+        command: Option<u32>,
+    ) -> Result<CountingSession, CountError> {
         raise_open_file_limit();
         let mut session = CountingSession {
             events: Vec::new(),
@@ -145,6 +171,9 @@ impl CountingSession {
             exits: None,
             options: options.clone(),
             started: None,
+            follower: None,
+            is_enabled: options.enabled_from_start,
+            settings: None,
         };
         let cpus = places::cpus_of_threads(options.per, &options.cpus)?;
         if let Some(places) = places::of_cpus(&options.target, &options.cpus)? {
@@ -152,9 +181,14 @@ impl CountingSession {
         } else if let Some(selection) = Selection::from_target(&options.target, false) {
             session.open_threads(&selection, cpus.as_deref())?;
         } else {
-            let pid = session.child.as_ref().map_or(0, Child::pid) as u32;
+            let what = || "command".to_owned();
+            let pid = command.ok_or_else(|| CountError::NoTarget { what: what() })?;
             let thread = TargetThread { pid, tid: pid };
             session.open_places(places::of_threads(&[thread], cpus.as_deref()))?;
+            if options.per == Per::Thread && cpus.is_none() {
+                session.follower = Some(Follower::new(pid));
+                session.follow(thread);
+            }
         }
         if options.per.is_by_cpu() {
             let mut cpus: Vec<u32> = session
@@ -242,6 +276,17 @@ impl CountingSession {
                 Ok(()) => break,
             }
         }
+        if settings.inherit {
+            for event in &self.events {
+                let notice = Notice::NotInherited {
+                    event: event.name.clone(),
+                };
+                if !event.event.is_inherited() && !self.notices.contains(&notice) {
+                    self.notices.push(notice);
+                }
+            }
+        }
+        self.settings = Some(settings);
         // Where nothing could be counted, nothing was counted in user mode either.
         if !self.events.iter().any(|event| event.state.is_counted()) {
             self.notices
@@ -390,7 +435,8 @@ impl CountingSession {
     ///
     /// # Errors
     /// [`CountError::Control`] for the first event that could not be started. All others are.
-    pub fn enable(&self) -> Result<(), CountError> {
+    pub fn enable(&mut self) -> Result<(), CountError> {
+        self.is_enabled = true;
         self.control(PerfFd::enable)
     }
 
@@ -398,7 +444,8 @@ impl CountingSession {
     ///
     /// # Errors
     /// [`CountError::Control`] for the first event that could not be stopped. All others are.
-    pub fn disable(&self) -> Result<(), CountError> {
+    pub fn disable(&mut self) -> Result<(), CountError> {
+        self.is_enabled = false;
         self.control(PerfFd::disable)
     }
 
@@ -427,9 +474,82 @@ impl CountingSession {
         other: Option<BorrowedFd<'_>>,
         timeout: Option<Duration>,
     ) -> io::Result<WaitOutcome> {
+        if self.follower.is_none() || self.child.is_none() {
+            return self.wait_once(other, timeout);
+        }
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        loop {
+            let new = self
+                .follower
+                .as_mut()
+                .map(Follower::look)
+                .unwrap_or_default();
+            new.into_iter().for_each(|thread| self.follow(thread));
+            let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
+            let nap = left.map_or(LOOK, |left| left.min(LOOK));
+            match self.wait_once(other, Some(nap))? {
+                WaitOutcome::Timeout if left.is_none_or(|left| left > nap) => {}
+                outcome => return Ok(outcome),
+            }
+        }
+    }
+
+    fn wait_once(
+        &mut self,
+        other: Option<BorrowedFd<'_>>,
+        timeout: Option<Duration>,
+    ) -> io::Result<WaitOutcome> {
         match &mut self.child {
             Some(child) => child.wait_or(other, timeout),
             None => wait_for_targets(self.exits.as_mut(), other, timeout),
+        }
+    }
+
+    /// Gives a thread of the command counters of its own; what it starts has others. A thread that has ended
+    /// meanwhile stays in the rest.
+    fn follow(&mut self, thread: TargetThread) {
+        let Some(mut settings) = self.settings.clone() else {
+            return;
+        };
+        settings.inherit = false;
+        // The first thread has not begun yet; others run.
+        let has_begun = self.started.is_some();
+        settings.enable_on_exec &= !has_begun;
+        let place = Place::followed(thread);
+        let index = self.places.len();
+        let first = self.counters.len();
+        for group in plan::groups(&self.options.events) {
+            let events = &self.events;
+            let opened = plan::open_group(&group, false, |event, leader| {
+                let event = &events[event];
+                match event.state.is_counted() {
+                    true => settings.open(&event.event, &place, leader),
+                    false => Ok(None),
+                }
+            });
+            for group in opened.map(|opened| opened.groups).unwrap_or_default() {
+                for (nth, (event, fd)) in group.counters.into_iter().enumerate() {
+                    let leads = nth == 0;
+                    self.counters.push(PlaceCounter {
+                        place: index,
+                        event,
+                        leads,
+                        fd,
+                    });
+                }
+            }
+        }
+        if self.counters.len() == first {
+            return;
+        }
+        Arc::make_mut(&mut self.places).push(place);
+        if has_begun && self.is_enabled {
+            for counter in self.counters[first..]
+                .iter()
+                .filter(|counter| counter.leads)
+            {
+                counter.fd.enable().ok();
+            }
         }
     }
 

@@ -1,7 +1,8 @@
 //! [`Snapshot`]: all counters at one moment.
 
+use crate::per::Per;
 use crate::places::Place;
-use crate::table::{Per, Table, part_of};
+use crate::table::{Table, part_of};
 use crate::topology::Topology;
 use rprof_perf_event::{ReadError, Reading};
 use std::sync::Arc;
@@ -47,15 +48,25 @@ impl Snapshot {
     /// Adds up the readings by parts of the target.
     pub fn table(&self, per: Per) -> Table {
         let mut table = Table::new(self.events);
+        let is_command = self.places.iter().any(|place| place.is_followed);
         for PlaceReading {
             place,
             event,
             reading,
         } in &self.readings
         {
-            if let Some(place) = self.places.get(*place) {
-                table.add(part_of(place, per, &self.topology), *event, *reading);
+            let place = self.places.get(*place);
+            // The whole command has these counts, too.
+            if let Some(place) = place.filter(|place| per == Per::Thread || !place.is_followed) {
+                table.add(
+                    part_of(place, per, &self.topology, is_command),
+                    *event,
+                    *reading,
+                );
             }
+        }
+        if per == Per::Thread && is_command {
+            table.take_apart();
         }
         table
     }

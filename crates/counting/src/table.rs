@@ -1,35 +1,11 @@
 //! [`Table`]: counts by CPU, core, socket, node or thread.
 
 use crate::count::Count;
+use crate::per::Per;
 use crate::places::Place;
 use crate::topology::Topology;
 use rprof_perf_event::{ReadError, Reading};
 use std::collections::BTreeMap;
-
-/// Way in which counts are kept apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Per {
-    /// Not at all: one sum.
-    #[default]
-    All,
-    /// For each CPU.
-    Cpu,
-    /// For each core, of which several CPUs may be threads.
-    Core,
-    /// For each socket.
-    Socket,
-    /// For each memory node.
-    Node,
-    /// For each thread that was attached to.
-    Thread,
-}
-
-impl Per {
-    /// Returns true if threads have to be counted on each CPU apart.
-    pub(crate) fn is_by_cpu(self) -> bool {
-        matches!(self, Per::Cpu | Per::Core | Per::Socket | Per::Node)
-    }
-}
 
 /// Part of a target that has counts of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,6 +32,9 @@ pub enum Part {
         /// Thread id.
         tid: u32,
     },
+    /// All of a command that was not counted by thread: what threads did before they were seen, and those that were
+    /// never seen.
+    Rest,
 }
 
 /// Counts of all events, for each part of the target.
@@ -82,6 +61,20 @@ impl Table {
         }
     }
 
+    /// Takes the counts of threads from those of the whole command, which remain as the rest.
+    pub(crate) fn take_apart(&mut self) {
+        let Some(mut rest) = self.rows.remove(&Part::All) else {
+            return;
+        };
+        for (event, whole) in rest.iter_mut().enumerate() {
+            let threads = self.rows.values().filter_map(|row| *row.get(event)?);
+            if let Some(whole) = whole {
+                threads.for_each(|count| whole.subtract(&count));
+            }
+        }
+        self.rows.insert(Part::Rest, rest);
+    }
+
     /// Returns the parts, in order.
     pub fn parts(&self) -> impl Iterator<Item = Part> {
         self.rows.keys().copied()
@@ -94,7 +87,7 @@ impl Table {
 }
 
 /// Returns the part that a place belongs to.
-pub(crate) fn part_of(place: &Place, per: Per, topology: &Topology) -> Part {
+pub(crate) fn part_of(place: &Place, per: Per, topology: &Topology, is_command: bool) -> Part {
     let by_cpu = |of: fn(crate::topology::CpuPlace) -> Part| match place.cpu {
         Some(cpu) => of(topology.place(cpu)),
         None => Part::All,
@@ -109,6 +102,8 @@ pub(crate) fn part_of(place: &Place, per: Per, topology: &Topology) -> Part {
         Per::Socket => by_cpu(|at| Part::Socket(at.socket)),
         Per::Node => by_cpu(|at| Part::Node(at.node)),
         Per::Thread => match place.thread() {
+            // A command is counted as a whole beside its threads.
+            Some(_) if is_command && !place.is_followed => Part::All,
             Some(thread) => Part::Thread {
                 pid: thread.pid,
                 tid: thread.tid,

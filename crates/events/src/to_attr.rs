@@ -24,7 +24,8 @@ impl Event {
     /// - For `S`: the group's counts are read with each sample of the leader
     ///   (`PERF_FORMAT_GROUP`), without `inherit`, which Linux refused with it until
     ///   6.12; the other events have neither frequency nor period.
-    /// - `inherit` by the event's own setting, if it has one.
+    /// - `inherit` by the event's own setting, if it has one; never for a probe by path
+    ///   ([`is_inherited`](Self::is_inherited)).
     ///
     /// The pointer to a probe's path is not set: see [`probe_path`](Self::probe_path).
     ///
@@ -57,6 +58,9 @@ impl Event {
         }
         if let Some(inherit) = self.settings.inherit {
             attr.flags.set(AttrFlags::INHERIT, inherit);
+        }
+        if !self.is_inherited() {
+            attr.flags.remove(AttrFlags::INHERIT);
         }
         if self.needs_raw() {
             attr.sample_type |= SampleType::RAW | SampleType::TIME | SampleType::CPU;
@@ -120,6 +124,15 @@ impl Event {
             EventDetail::Probe(text) => text.as_deref(),
             _ => None,
         }
+    }
+
+    /// Returns true if threads and processes that a watched one starts can inherit it.
+    ///
+    /// A probe that is named by a path cannot: to inherit it the kernel reads the path once more, in the memory of the
+    /// watched process, where it is not; and clone(2) fails in that process with `EFAULT` (`perf_uprobe_init`, seen
+    /// with Linux 6.18).
+    pub fn is_inherited(&self) -> bool {
+        self.probe_path().is_none()
     }
 
     fn is_bpf_output(&self) -> bool {

@@ -40,8 +40,8 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
         for row in rows {
             let number = |n: Option<i32>| n.map_or(String::new(), |n| n.to_string());
             csv.write_record([
-                &*text(&event),
-                &text(row.comm.as_deref().unwrap_or("")),
+                &*without_formula(&event),
+                &without_formula(row.comm.as_deref().unwrap_or("")),
                 &number(row.top.key.pid),
                 &number(row.top.key.tid),
                 &format!("{:.4}", percent(row.top.self_weight, whole)),
@@ -49,9 +49,9 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
                 &row.top.self_weight.to_string(),
                 &row.top.total_weight.to_string(),
                 &row.top.self_samples.to_string(),
-                &text(row.symbol.as_deref().unwrap_or("")),
-                &text(row.object.as_deref().unwrap_or("")),
-                &text(row.line.as_deref().unwrap_or("")),
+                &without_formula(row.symbol.as_deref().unwrap_or("")),
+                &without_formula(row.object.as_deref().unwrap_or("")),
+                &without_formula(row.line.as_deref().unwrap_or("")),
             ])?;
         }
     }
@@ -59,7 +59,7 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
 }
 
 /// Returns a name that no spreadsheet takes for a formula.
-fn text(name: &str) -> Cow<'_, str> {
+pub fn without_formula(name: &str) -> Cow<'_, str> {
     match name.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         true => Cow::Owned(format!("'{name}")),
         false => Cow::Borrowed(name),
@@ -73,10 +73,10 @@ mod tests {
     #[test]
     fn names_are_no_formulas() {
         for name in ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx"] {
-            assert_eq!(text(name), format!("'{name}"));
+            assert_eq!(without_formula(name), format!("'{name}"));
         }
         for name in ["main", "[unknown]", "a=b", ""] {
-            assert!(matches!(text(name), Cow::Borrowed(_)));
+            assert!(matches!(without_formula(name), Cow::Borrowed(_)));
         }
     }
 }

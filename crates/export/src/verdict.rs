@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use rprof_profile::{CpuTime, Profile, Reason};
+use rprof_profile::{CountedEvent, CpuTime, Profile, Reason};
 
-use crate::clean::brief;
+use crate::clean::{brief, clean};
 use crate::heat;
 use crate::names::CleanNames;
 use crate::rows::percent;
@@ -86,6 +86,8 @@ pub enum Finding {
         /// Share of the wall time for which nothing ran, in percent.
         share: f64,
     },
+    /// Counts that were taken beside the samples, most telling first: names, safe to show, with values.
+    Counted(Vec<String>),
     /// A warning about the recording, safe to show.
     Warning(String),
 }
@@ -162,6 +164,7 @@ impl Finding {
                 seconds(*used),
                 seconds(*wall)
             ),
+            Finding::Counted(counts) => format!("counted: {}", counts.join(", ")),
             Finding::Warning(warning) => format!("warning: {warning}"),
         }
     }
@@ -189,6 +192,7 @@ impl fmt::Display for Finding {
             | Finding::Waited { .. }
             | Finding::Interpreter { .. }
             | Finding::ClockArtefact { .. }
+            | Finding::Counted(_)
             | Finding::Warning(_) => Ok(()),
         }
     }
@@ -267,8 +271,24 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
         findings.push(Finding::Throttled { times: q.throttled });
     }
     findings.extend(q.cpu_time.iter().flat_map(on_cpu_time));
+    if !q.counted.is_empty() {
+        findings.push(Finding::Counted(q.counted.iter().map(count_text).collect()));
+    }
     findings.extend(names.warnings().map(|w| Finding::Warning(w.into_owned())));
     findings
+}
+
+/// Returns a count with its name; clocks in seconds. `~` marks an estimate.
+fn count_text(count: &CountedEvent) -> String {
+    let mark = if count.is_exact { "" } else { "~" };
+    let name = clean(&count.name);
+    match name.starts_with("task-clock") || name.starts_with("cpu-clock") {
+        true => format!(
+            "{mark}{} s {name}",
+            seconds(Duration::from_nanos(count.value))
+        ),
+        false => format!("{mark}{} {name}", count.value),
+    }
 }
 
 /// Number of periods that have to be missing before that is worth a word: each CPU cuts off one.

@@ -52,7 +52,7 @@ pub use frame::{
 };
 pub use merge::{callers_of, merge};
 pub use model::{EventSummary, Profile};
-pub use quality::{Quality, StackTally};
+pub use quality::{CountedEvent, Quality, StackTally};
 pub use rprof_cpu_time::CpuTime;
 pub use rprof_image::Reason;
 pub use samples::{AggregatedStack, Sample, SampleColumns, Thread, ThreadId};

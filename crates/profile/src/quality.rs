@@ -40,6 +40,17 @@ impl StackTally {
 /// Objects that [`Quality::worst`] names.
 const WORST: usize = 5;
 
+/// Count of an event, taken beside the samples over the whole recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CountedEvent {
+    /// Name of the event; nothing is known of what is in it.
+    pub name: String,
+    /// Number of times that it happened; nanoseconds for clocks.
+    pub value: u64,
+    /// True if it was counted all the time, and the value is no estimate.
+    pub is_exact: bool,
+}
+
 /// Quality of a profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quality {
@@ -62,6 +73,8 @@ pub struct Quality {
     pub throttled: u64,
     /// CPU time, of recordings that tell of it.
     pub cpu_time: Option<CpuTime>,
+    /// Counts that were taken beside the samples, of recordings that have them.
+    pub counted: Vec<CountedEvent>,
     /// Warnings for the user, in sentences.
     pub warnings: Vec<String>,
 }

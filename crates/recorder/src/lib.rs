@@ -16,6 +16,7 @@
 //! | [`synthesize`] | records of what was there before, and of the kernel |
 //! | `backlog` | whether samples pile up before the writer thread |
 //! | `limits` | [`Limit`]: what programs may cost the recorder, and whether more was asked |
+//! | `beside` | counts that are taken beside the samples |
 //! | `mapped_files` | the files behind mappings |
 //! | [`machine`] | features of the file's header that describe this machine |
 //! | [`tracing_data`] | formats of tracepoints, for readers |
@@ -26,6 +27,7 @@
 //! Nothing here prints or decides how things are shown.
 
 mod backlog;
+mod beside;
 mod cpu_time;
 mod limits;
 pub mod machine;

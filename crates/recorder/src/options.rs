@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
+use rprof_events::Event;
 use rprof_output::OutputError;
 use rprof_perfdata::{EventDescription, FeatureSections, RecordWriter};
 use rprof_sampler::SessionError;
@@ -35,6 +36,9 @@ pub enum RecordError {
     /// The descriptions of tracepoints could not be read.
     #[error("cannot read what the tracepoints' payloads hold: {0}")]
     TracingData(#[source] io::Error),
+    /// What is counted beside the samples could not be opened. No file was written.
+    #[error("cannot count beside the samples: {0}")]
+    Counts(#[source] rprof_counting::CountError),
     /// Waiting for the command failed.
     #[error("cannot wait for the command: {0}")]
     Wait(#[source] io::Error),
@@ -151,6 +155,8 @@ pub struct RecordOptions {
     pub unwind: bool,
     /// Which files that reports need are embedded in the recording.
     pub embedding: Embedding,
+    /// Events that are counted beside the samples, for the file's notes; `None` for none.
+    pub counted: Option<Vec<Event>>,
     /// Gets a byte when [`Recording::writer`](crate::Recording::writer) has something to tell.
     pub notify: Option<UnixStream>,
 }
@@ -166,6 +172,7 @@ impl RecordOptions {
             max_bytes: None,
             unwind: true,
             embedding: Embedding::Unreachable,
+            counted: None,
             notify: None,
         }
     }

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rprof_launch::procfs::Procfs;
-use rprof_launch::{Launcher, WaitOutcome};
+use rprof_launch::{Child, Launcher, WaitOutcome};
 use rprof_output::RecordingFile;
 use rprof_perfdata::{EventDescription, WriteOptions};
 use rprof_processes::Pid;
@@ -19,6 +19,7 @@ use rprof_sampler::{
 };
 
 use crate::backlog::Backlog;
+use crate::beside::CountsBeside;
 use crate::cpu_time;
 use crate::options::{Output, RecordError, RecordOptions, Remains};
 use crate::output::{OutputConfig, RotatingOutput, Sink};
@@ -52,6 +53,7 @@ pub struct Recording {
     started: Instant,
     /// When samples began to be taken.
     enabled: Instant,
+    counts: Option<CountsBeside>,
 }
 
 impl Recording {
@@ -86,6 +88,12 @@ impl Recording {
         for step in existing.degradations() {
             session.add_degradation(step);
         }
+        let counts = match options.counted {
+            Some(events) => {
+                Some(CountsBeside::open(events, &session).map_err(RecordError::Counts)?)
+            }
+            None => None,
+        };
         let (is_named, other, path) = match options.output {
             Output::File(path) => (true, None, path),
             file @ Output::Unnamed(_) => (false, Some(file), PathBuf::from("the temporary file")),
@@ -221,6 +229,10 @@ impl Recording {
             let until = now.saturating_add(FAST_DRAIN_AT_START);
             session.fast_drain().request_until(until);
         }
+        let mut counts = counts;
+        if let Some(counts) = &mut counts {
+            counts.start();
+        }
         let started = Instant::now();
         if let Err(e) = session.start() {
             drop(session);
@@ -240,6 +252,7 @@ impl Recording {
             remains,
             started,
             enabled: started,
+            counts,
         })
     }
 
@@ -299,6 +312,9 @@ impl Recording {
     /// The first event that could not be started. All others are.
     pub fn enable(&mut self) -> Result<(), ControlError> {
         self.enabled = Instant::now();
+        if let Some(counts) = &mut self.counts {
+            counts.enable();
+        }
         self.session.enable()
     }
 
@@ -324,6 +340,8 @@ impl Recording {
     pub fn finish(&mut self) -> Result<Summary, RecordError> {
         let counts = self.session.stop();
         let (duration, wall) = (self.started.elapsed(), self.enabled.elapsed());
+        let usage = self.session.child().and_then(Child::usage);
+        let counted = self.counts.take().map(|counts| counts.finish(wall, usage));
         let Some(writer) = self.writer.take() else {
             return Err(RecordError::Thread(io::Error::other("finished already")));
         };
@@ -377,6 +395,7 @@ impl Recording {
         );
         notes.extend(summary.stacks.iter().flat_map(StackTally::notes));
         notes.extend(summary.limits.notes());
+        notes.extend(counted.into_iter().flatten());
         if let (Some(time), None) = (&summary.cpu_time, written.output.config.rotation) {
             notes.extend(time.notes());
         }

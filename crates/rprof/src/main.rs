@@ -8,6 +8,7 @@ mod collapse;
 mod demo;
 mod doctor;
 mod downloads;
+mod event_list;
 mod export;
 mod flamegraph;
 mod folded;
@@ -31,6 +32,8 @@ mod report;
 mod rights;
 mod script;
 mod signals;
+mod stat;
+mod status;
 mod summary;
 mod target;
 mod terminal;
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Record(args) => record::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Stat(args) => stat::run(&args),
         Command::Flamegraph(args) => flamegraph::run(&args),
         Command::Collapse(args) => collapse::run(&args),
         Command::Export(args) => export::run(&args),

@@ -19,6 +19,31 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "stat",
+        &[
+            (
+                "What a command takes:",
+                "rprof stat -- ./app --its-arguments",
+            ),
+            (
+                "Ten runs of it, and how much they differ:",
+                "rprof stat -r 10 -- ./app",
+            ),
+            (
+                "Two commands in turns, and a failure if the second takes more than 5 % more CPU time:",
+                "rprof stat -r 20 --fail-above 5% -- ./old ::: ./new",
+            ),
+            (
+                "Every second, for each CPU:",
+                "rprof stat -a -I 1000 --per cpu",
+            ),
+            (
+                "One document for a script:",
+                "rprof stat --format json -o counts.json -- ./app",
+            ),
+        ],
+    ),
+    (
         "record",
         &[
             ("A command:", "rprof record -- ./app --its-arguments"),

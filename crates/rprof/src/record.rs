@@ -6,11 +6,10 @@ use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::ExitStatus;
 use std::time::Duration;
 
 use anyhow::Context;
-use rprof_events::{Event, EventError};
+use rprof_events::Event;
 use rprof_launch::Launcher;
 use rprof_output::Destination::{File, Stream};
 use rprof_output::{Choice, named_descriptor};
@@ -24,12 +23,13 @@ use crate::Outcome;
 use crate::cli::{
     CallGraph, Frequency, Keep, OutputArgs, RecordArgs, SamplingArgs, SwitchAt, TargetArgs,
 };
+use crate::event_list;
 use crate::input::refuse_recording;
 use crate::messages::{Failure, is_broken_pipe, say};
 use crate::output::{cannot, choice};
-use crate::probes::ProgramFunctions;
 use crate::remedies;
 use crate::signals::Signals;
+use crate::status::{exit_status, of_exec};
 use crate::summary::print_summary;
 use crate::terminal::Terminal;
 use crate::watching::{StopReason, Times, wait_for_command, watch};
@@ -75,12 +75,16 @@ impl Job {
             return Err(Failure::with_status(2, anyhow::anyhow!(message)));
         }
         refuse_recording(command)?;
+        let builder = session(sampling, stacks)?;
+        if !sampling.quiet && !sampling.no_inherit && !target.target()?.is_by_cpu() {
+            warn_of_probes(sampling)?;
+        }
         let times = Times {
             delay: sampling.delay,
             duration: sampling.duration,
         };
         Ok(Job {
-            builder: target.apply(session(sampling, stacks)?)?,
+            builder: target.apply(builder)?,
             command: command.to_vec(),
             to,
             times,
@@ -128,18 +132,7 @@ fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilder, Failure>
         (None, None) => builder,
     };
     if !args.event.is_empty() {
-        // One list, so that each group has a number of its own.
-        let events = Event::parse_with(&args.event.join(","), &ProgramFunctions);
-        let failed = |error| match error {
-            // The words are right; the machine lacks something.
-            EventError::Tracefs { .. } => Failure::from(error),
-            EventError::Unknown { .. } => {
-                let message = format!("{error}; `rprof list` shows those there are");
-                Failure::with_status(2, anyhow::anyhow!(message))
-            }
-            error => Failure::with_status(2, error),
-        };
-        let events = events.map_err(failed)?;
+        let events = event_list::parse(&args.event)?;
         if !args.quiet {
             warn_of_ignored(&events);
         }
@@ -166,6 +159,21 @@ fn most_samples(limit: u64, copies_stacks: bool) -> u64 {
     }
 }
 
+/// Warns of probes that threads and processes which are started later do not inherit.
+fn warn_of_probes(args: &SamplingArgs) -> Result<(), Failure> {
+    let events = match args.event.is_empty() {
+        true => Vec::new(),
+        false => event_list::parse(&args.event)?,
+    };
+    for event in events.iter().filter(|event| !event.is_inherited()) {
+        say(format!(
+            "event `{event}`: threads and processes that are started later are left out, as the kernel hands down no \
+             probe that is named by its file; -a has all"
+        ));
+    }
+    Ok(())
+}
+
 /// Warns of parts of the events' texts that have no effect, each at the first event that has it.
 fn warn_of_ignored(events: &[Event]) {
     let mut warned = BTreeSet::new();
@@ -190,6 +198,8 @@ pub(crate) struct Destination {
     rotation: Option<RotationPolicy>,
     max_bytes: Option<u64>,
     embedding: Embedding,
+    /// Events are counted beside the samples.
+    counts: bool,
 }
 
 impl Destination {
@@ -211,6 +221,7 @@ impl Destination {
             rotation: None,
             max_bytes: None,
             embedding: Embedding::Unreachable,
+            counts: false,
         }
     }
 }
@@ -233,6 +244,7 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
         compression: args.compression_level,
         rotation,
         max_bytes: args.max_size,
+        counts: args.stat,
         embedding: match args.keep {
             Keep::None => Embedding::Nothing,
             Keep::Auto => Embedding::Unreachable,
@@ -298,6 +310,10 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
         rotation: job.to.rotation,
         max_bytes: job.to.max_bytes,
         embedding: job.to.embedding,
+        counted: match job.to.counts {
+            true => Some(crate::stat::default_events()?),
+            false => None,
+        },
         unwind: job.unwinds,
         notify: Some(signals.waker().context("cannot make a socket")?),
         ..RecordOptions::new(job.to.output, command_line)
@@ -387,21 +403,11 @@ fn explain(end: &StopReason, summary: &Result<Summary, RecordError>, has_command
 fn failed_start(error: RecordError) -> Failure {
     match &error {
         RecordError::Session(SessionError::Exec(e)) => {
-            let status = u8::try_from(e.exit_code()).unwrap_or(126);
+            let status = of_exec(e);
             Failure::with_status(status, error)
         }
         _ => remedies::of_failure(error).into(),
     }
-}
-
-/// Exit status by which a shell reports how a command ended: 128 + N for signal N.
-fn exit_status(status: ExitStatus) -> u8 {
-    let code = match (status.code(), status.signal()) {
-        (Some(code), _) => code,
-        (None, Some(signal)) => 128 + signal,
-        (None, None) => 1,
-    };
-    u8::try_from(code).unwrap_or(u8::MAX)
 }
 
 #[cfg(test)]
@@ -413,13 +419,5 @@ mod tests {
         assert_eq!(most_samples(100_000, true), MOST_WITH_STACKS);
         assert_eq!(most_samples(100_000, false), 100_000);
         assert_eq!(most_samples(4_000, true), 4_000);
-    }
-
-    #[test]
-    fn exit_statuses_are_those_of_a_shell() {
-        // As in wait(2): the status in the second byte, or the signal in the lowest.
-        let of = |raw| exit_status(ExitStatus::from_raw(raw));
-        assert_eq!([of(0), of(1 << 8), of(255 << 8)], [0, 1, 255]);
-        assert_eq!([of(2), of(9), of(15)], [130, 137, 143]);
     }
 }

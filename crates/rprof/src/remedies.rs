@@ -33,7 +33,8 @@ pub(crate) fn of_failure(error: RecordError) -> anyhow::Error {
     worded.map_or_else(|| error.into(), anyhow::Error::msg)
 }
 
-fn of_event(refused: &OpenEventError) -> Option<String> {
+/// Words a refused event, where a flag would help.
+pub(crate) fn of_event(refused: &OpenEventError) -> Option<String> {
     let remedy = match &refused.remedy {
         Remedy::WholeCpus { paranoid } => {
             let level = rprof_perf_event::remedy::paranoid_text(*paranoid);

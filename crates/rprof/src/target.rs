@@ -14,6 +14,19 @@ use crate::messages::Failure;
 impl TargetArgs {
     /// Sets target and CPUs of a session.
     pub(crate) fn apply(&self, builder: SessionBuilder) -> Result<SessionBuilder, Failure> {
+        Ok(builder.target(self.target()?).cpus(self.cpu_list()))
+    }
+
+    /// Returns the CPUs that were asked for; none for all.
+    pub(crate) fn cpu_list(&self) -> Vec<u32> {
+        self.cpus
+            .as_ref()
+            .map(|list| list.0.clone())
+            .unwrap_or_default()
+    }
+
+    /// Returns the target.
+    pub(crate) fn target(&self) -> Result<Target, Failure> {
         let target = if !self.processes.is_empty() {
             let mut pids = self.processes.clone();
             if self.with_children {
@@ -31,8 +44,7 @@ impl TargetArgs {
         } else {
             Target::Command
         };
-        let cpus = self.cpus.as_ref().map(|list| list.0.clone());
-        Ok(builder.target(target).cpus(cpus.unwrap_or_default()))
+        Ok(target)
     }
 }
 

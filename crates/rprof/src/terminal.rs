@@ -41,9 +41,14 @@ fn is_in_foreground() -> bool {
     tcgetpgrp(rustix::stdio::stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
+/// Returns true if the command has got a signal as well that came to rprof: Ctrl-C goes to both.
+pub(crate) fn has_reached_command(signal: i32) -> bool {
+    signal == signal_hook::consts::SIGINT && signals_command()
+}
+
 /// Returns true if Ctrl-C reaches the command from the terminal: it is in our process group, and that is in
 /// the foreground.
-pub(crate) fn signals_command() -> bool {
+fn signals_command() -> bool {
     tcgetpgrp(rustix::stdio::stdin())
         .or_else(|_| tcgetpgrp(rustix::stdio::stderr()))
         .is_ok_and(|group| group == rustix::process::getpgrp())

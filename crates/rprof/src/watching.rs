@@ -123,8 +123,7 @@ pub(crate) fn wait_for_command(
 
 /// Sends the command a signal that rprof got, unless the terminal has sent it to both.
 fn pass_on(recording: &Recording, signal: i32) {
-    let by_terminal = signal == signal_hook::consts::SIGINT && terminal::signals_command();
-    if !by_terminal {
+    if !terminal::has_reached_command(signal) {
         recording.signal_command(signal);
     }
 }

@@ -14,88 +14,10 @@
 //! "TREAT"): a rise whose estimate exceeds the threshold by chance is no finding.
 
 use crate::distribution::{quantile, upper_tail};
+use crate::error::CompareError;
 use crate::interval::Interval;
+use crate::measured::{Design, Measured, Spread};
 use crate::prior::Prior;
-use crate::summary::{mean, variance};
-use crate::t_test::{differences, finite};
-
-/// Values of one quantity on two sides. None is negative.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Measured<'a> {
-    /// Values of the runs of the base.
-    pub base: &'a [f64],
-    /// Values of the runs of the new side.
-    pub new: &'a [f64],
-    /// Smallest step between two values, in their unit: 1 for a count, the mean weight of a sample for what is
-    /// summed up from samples; 0 for values without steps, which must all be positive.
-    pub resolution: f64,
-    /// Variance of the logarithm in one run that sampling alone explains: 1 over the effective number of samples of
-    /// a run; 0 for what is counted.
-    pub sampling_variance: f64,
-}
-
-impl<'a> Measured<'a> {
-    /// Takes positive values without steps and without sampling.
-    pub fn exact(base: &'a [f64], new: &'a [f64]) -> Measured<'a> {
-        Measured {
-            base,
-            new,
-            resolution: 0.0,
-            sampling_variance: 0.0,
-        }
-    }
-
-    /// Takes values that come in steps of `resolution`, such as counts in steps of 1.
-    pub fn in_steps(base: &'a [f64], new: &'a [f64], resolution: f64) -> Measured<'a> {
-        Measured {
-            resolution,
-            ..Measured::exact(base, new)
-        }
-    }
-}
-
-/// Way in which the runs were made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Design {
-    /// The sides were run independently.
-    Independent,
-    /// The n-th runs of both sides were made next to each other, in turns.
-    Paired,
-}
-
-/// Failure to compare.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CompareError {
-    /// A side has too few runs to show how much they differ, and no prior says it.
-    #[error(
-        "too few runs ({runs}) to know how much runs differ by themselves; give each side two at least"
-    )]
-    TooFewRuns {
-        /// Number of runs.
-        runs: usize,
-    },
-    /// Sides that were run in pairs have different numbers of runs.
-    #[error("{base} runs of one side and {new} of the other are no pairs")]
-    NotInPairs {
-        /// Runs of the base.
-        base: usize,
-        /// Runs of the new side.
-        new: usize,
-    },
-    /// A value is infinite or no number.
-    #[error("{value} is no value that can be compared")]
-    NotFinite {
-        /// The value.
-        value: f64,
-    },
-    /// A value is negative, or zero where values have no steps.
-    #[error("{value} has no logarithm; only positive values can be compared by their ratio")]
-    NotPositive {
-        /// The value.
-        value: f64,
-    },
-}
 
 /// One quantity on two sides, compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -192,67 +114,6 @@ pub fn compare(
         p_more: p(spread.log_ratio),
         p_less: p(-spread.log_ratio),
     })
-}
-
-/// Difference of the sides on the scale of logarithms, and the spread of single runs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Spread {
-    pub(crate) log_ratio: f64,
-    /// Variance of one run, as seen; 0 without degrees of freedom.
-    pub(crate) variance: f64,
-    /// Degrees of freedom of the variance.
-    pub(crate) degrees_of_freedom: f64,
-    /// Variance of one run that sampling and rounding alone explain.
-    pub(crate) known_variance: f64,
-}
-
-impl Spread {
-    pub(crate) fn of(measured: &Measured<'_>, design: Design) -> Result<Spread, CompareError> {
-        let base = logarithms(measured.base, measured.resolution)?;
-        let new = logarithms(measured.new, measured.resolution)?;
-        if base.is_empty() || new.is_empty() {
-            return Err(CompareError::TooFewRuns { runs: 0 });
-        }
-        let (found, degrees) = match design {
-            Design::Paired => {
-                let differences = differences(&base, &new)?;
-                // The difference of a pair has the variance of two runs.
-                let of_one = variance(&differences).unwrap_or(0.0) / 2.0;
-                (of_one, base.len() as f64 - 1.0)
-            }
-            Design::Independent => pooled(&base, &new),
-        };
-        // A value that is rounded to steps of r is off by r²/12 on average.
-        let rounding = |log: &f64| (measured.resolution / log.exp()).powi(2) / 12.0;
-        let steps: Vec<f64> = base.iter().chain(&new).map(rounding).collect();
-        Ok(Spread {
-            log_ratio: mean(&new) - mean(&base),
-            variance: found,
-            degrees_of_freedom: degrees,
-            known_variance: measured.sampling_variance.max(mean(&steps)),
-        })
-    }
-}
-
-/// Returns the variance within two sides, and its degrees of freedom.
-fn pooled(base: &[f64], new: &[f64]) -> (f64, f64) {
-    let squares = |side: &[f64]| variance(side).unwrap_or(0.0) * (side.len() as f64 - 1.0);
-    let degrees = (base.len() + new.len()) as f64 - 2.0;
-    match degrees > 0.0 {
-        true => ((squares(base) + squares(new)) / degrees, degrees),
-        false => (0.0, 0.0),
-    }
-}
-
-/// Returns the logarithms of values, each plus half the resolution so that a count of zero has one.
-fn logarithms(values: &[f64], resolution: f64) -> Result<Vec<f64>, CompareError> {
-    finite(values)?;
-    (values.iter())
-        .map(|value| match value + resolution / 2.0 {
-            positive if positive > 0.0 && *value >= 0.0 => Ok(positive.ln()),
-            _ => Err(CompareError::NotPositive { value: *value }),
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -9,10 +9,12 @@
 //! | [`interval`] | [`Interval`]: a confidence interval |
 //! | [`t_test`] | [`TTest`]: Welch's test and the paired test |
 //! | [`comparison`] | [`compare`]: one quantity on two sides, as a ratio, with a threshold in the hypothesis |
+//! | [`measured`] | [`Measured`]: values of both sides; [`Design`] |
 //! | [`prior`] | [`Prior`]: what is known of the noise before a quantity is looked at, or learned from many |
 //! | [`verdict`] | [`Verdict`]: what a comparison says, many quantities being looked at |
 //! | [`adjust`] | p-values of many tests: Benjamini-Hochberg, Holm |
 //! | [`heterogeneity`] | [`CommonChange`]: one change that many quantities have in common |
+//! | [`error`] | [`CompareError`] |
 //! | `gamma` | trigamma and its inverse |
 //!
 //! # Which test is for what
@@ -36,17 +38,21 @@
 pub mod adjust;
 pub mod comparison;
 mod distribution;
+pub mod error;
 mod gamma;
 pub mod heterogeneity;
 pub mod interval;
+pub mod measured;
 pub mod prior;
 pub mod summary;
 pub mod t_test;
 pub mod verdict;
 
-pub use comparison::{CompareError, Comparison, Design, Measured, compare};
+pub use comparison::{Comparison, compare};
+pub use error::CompareError;
 pub use heterogeneity::CommonChange;
 pub use interval::Interval;
+pub use measured::{Design, Measured};
 pub use prior::Prior;
 pub use summary::Summary;
 pub use t_test::{TTest, paired, welch};

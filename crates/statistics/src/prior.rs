@@ -1,7 +1,8 @@
 //! [`Prior`]: what is known of the noise between runs before a quantity is looked at.
 
-use crate::comparison::{CompareError, Design, Measured, Spread};
+use crate::error::CompareError;
 use crate::gamma::{inverse_trigamma, trigamma};
+use crate::measured::{Design, Measured, Spread};
 use crate::summary::{mean, variance};
 
 /// Noise between runs as it is known beforehand: from a calibration, an assumption, or many quantities together.

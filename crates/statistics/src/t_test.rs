@@ -1,8 +1,9 @@
 //! [`TTest`]: Welch's test and the paired test, on values as they are.
 
-use crate::comparison::CompareError;
 use crate::distribution::{quantile, upper_tail};
+use crate::error::CompareError;
 use crate::interval::Interval;
+use crate::measured::{differences, finite};
 use crate::summary::{mean, variance};
 
 /// Result of a t test of "both sides have one mean".
@@ -76,24 +77,6 @@ pub fn paired(base: &[f64], new: &[f64]) -> Result<TTest, CompareError> {
     let variance = variance(&differences).ok_or(CompareError::TooFewRuns { runs: n })?;
     let error = (variance / n as f64).sqrt();
     Ok(TTest::new(mean(&differences), error, n as f64 - 1.0))
-}
-
-/// Returns the new minus the base value of each pair.
-pub(crate) fn differences(base: &[f64], new: &[f64]) -> Result<Vec<f64>, CompareError> {
-    match base.len() == new.len() {
-        true => Ok(base.iter().zip(new).map(|(base, new)| new - base).collect()),
-        false => Err(CompareError::NotInPairs {
-            base: base.len(),
-            new: new.len(),
-        }),
-    }
-}
-
-pub(crate) fn finite(values: &[f64]) -> Result<(), CompareError> {
-    match values.iter().find(|value| !value.is_finite()) {
-        Some(value) => Err(CompareError::NotFinite { value: *value }),
-        None => Ok(()),
-    }
 }
 
 #[cfg(test)]

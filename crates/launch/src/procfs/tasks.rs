@@ -37,6 +37,16 @@ impl Procfs {
         ids_in(&self.folder(pid).join("task"))
     }
 
+    /// Returns the processes that a thread has started and that nobody has waited for (proc_pid_task(5), `children`);
+    /// none where the kernel does not tell.
+    pub fn children(&self, pid: u32, tid: u32) -> Vec<u32> {
+        let path = self.folder(pid).join(format!("task/{tid}/children"));
+        let text = fs::read_to_string(path).unwrap_or_default();
+        text.split_ascii_whitespace()
+            .filter_map(|id| id.parse().ok())
+            .collect()
+    }
+
     /// Returns true while there is a process or thread with this id. One that has ended and was not
     /// waited for is still there.
     pub fn exists(&self, id: u32) -> bool {

@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `record` | `record`, and how to sample |
+//! | `stat` | `stat` |
 //! | `target` | what to watch |
 //! | `flamegraph` | `flamegraph` |
 //! | `reading` | the commands that read recordings, and their filters |
@@ -23,6 +24,7 @@ mod pages;
 mod parsing;
 mod reading;
 mod record;
+mod stat;
 mod suggested;
 mod symbols;
 mod target;
@@ -40,9 +42,10 @@ pub(crate) use reading::{
     ScriptArgs, SortKey, WeightArg,
 };
 pub(crate) use record::{DUMP_BYTES, OutputArgs, RecordArgs, SamplingArgs};
+pub(crate) use stat::{PerArg, StatArgs, StatFormat};
 pub(crate) use symbols::{DemangleArg, SymbolArgs};
 pub(crate) use target::TargetArgs;
-pub(crate) use values::{CallGraph, Frequency, Keep, SwitchAt};
+pub(crate) use values::{CallGraph, Frequency, Keep, Limit, SwitchAt};
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
@@ -70,6 +73,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Record(RecordArgs),
     Report(ReportArgs),
+    Stat(Box<StatArgs>),
     Flamegraph(Box<FlamegraphArgs>),
     Collapse(CollapseArgs),
     Export(ExportArgs),

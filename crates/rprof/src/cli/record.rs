@@ -45,6 +45,10 @@ pub(crate) struct OutputArgs {
     #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = clap::value_parser!(i32).range(1..=22))]
     pub(crate) compression_level: Option<i32>,
 
+    /// Count events beside the samples as `rprof stat` does, and keep the counts in the recording
+    #[arg(long)]
+    pub(crate) stat: bool,
+
     /// Stop recording after N bytes of records; N may end in K, M or G
     #[arg(long, value_name = "N", value_parser = values::file_size)]
     pub(crate) max_size: Option<u64>,

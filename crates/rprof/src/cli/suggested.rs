@@ -74,6 +74,7 @@ pub(super) const EVENTS: &[&str] = &[
 pub(super) const COMMANDS: &[&str] = &[
     "record",
     "report",
+    "stat",
     "flamegraph",
     "collapse",
     "export",

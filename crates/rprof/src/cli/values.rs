@@ -52,6 +52,15 @@ pub(crate) enum SwitchAt {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CpuList(pub(crate) Vec<u32>);
 
+/// Value of `--fail-above`: how much more the second command may take.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Limit {
+    /// What may not take more; `None` for CPU time.
+    pub(crate) name: Option<String>,
+    /// Share by which it may be more: 0.05 for 5 %.
+    pub(crate) share: f64,
+}
+
 pub(super) fn frequency(text: &str) -> Result<Frequency, String> {
     match text {
         "max" => Ok(Frequency::Max),
@@ -158,6 +167,45 @@ pub(super) fn switch_at(text: &str) -> Result<SwitchAt, String> {
     }
 }
 
+/// Parses a time in milliseconds above 0.
+pub(super) fn milliseconds(text: &str) -> Result<Duration, String> {
+    match text.parse::<u64>() {
+        // Up to a year.
+        Ok(ms) if (1..=31_536_000_000).contains(&ms) => Ok(Duration::from_millis(ms)),
+        _ => Err("not a number of milliseconds above 0".into()),
+    }
+}
+
+/// Parses `5%` or `page-faults=1%`; the percent sign may be left out. A name may have `=` in it.
+pub(super) fn limit(text: &str) -> Result<Limit, String> {
+    let (name, share) = match text.rsplit_once('=') {
+        Some((name, share)) => (Some(name.to_owned()), share),
+        None => (None, text),
+    };
+    match share
+        .strip_suffix('%')
+        .unwrap_or(share)
+        .trim()
+        .parse::<f64>()
+    {
+        Ok(share) if (0.0..=10_000.0).contains(&share) => Ok(Limit {
+            name,
+            share: share / 100.0,
+        }),
+        _ => Err("not a percentage such as `5%`, or `page-faults=1%`".into()),
+    }
+}
+
+/// Parses one character that separates fields.
+pub(super) fn separator(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [b'"' | b'\n' | b'\r'] => Err("lines and quotes cannot separate fields".into()),
+        [byte] if byte.is_ascii() => Ok(*byte),
+        _ => Err("one character is wanted, such as `,` or `\\t`".into()),
+    }
+}
+
 /// Parses a percentage from 0 to 100.
 pub(super) fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -198,6 +246,25 @@ mod tests {
             assert!(file_size(text).is_err(), "{text:?}");
         }
         assert!(ring_size("5G").is_err());
+    }
+
+    #[test]
+    fn limits_have_names_or_are_of_cpu_time() {
+        let limit = |text| limit(text).map(|limit| (limit.name, limit.share));
+        assert_eq!(limit("5%"), Ok((None, 0.05)));
+        assert_eq!(
+            limit("cpu/event=1/=0.5"),
+            Ok((Some("cpu/event=1/".to_owned()), 0.005))
+        );
+        for text in ["", "x", "-1%", "nan", "a=", "5%%"] {
+            assert!(limit(text).is_err(), "{text:?}");
+        }
+        assert_eq!((separator(";"), separator("\\t")), (Ok(b';'), Ok(b'\t')));
+        for text in ["", "ab", "\"", "\n", "é"] {
+            assert!(separator(text).is_err(), "{text:?}");
+        }
+        assert_eq!(milliseconds("20"), Ok(Duration::from_millis(20)));
+        assert!(milliseconds("0").is_err() && milliseconds("1.5").is_err());
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::open::{ControlFailure, CpuEvents, Degradation, EventIds, EventSet};
 use crossbeam_channel::Receiver;
 use rprof_events::cpus;
 use rprof_launch::{Child, Target, TargetExitWatcher, TargetThread, WaitOutcome, wait_for_targets};
+use rprof_records::AttrFlags;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -111,6 +112,17 @@ impl Session {
     /// Adds a step down that the caller had to take.
     pub fn add_degradation(&mut self, step: Degradation) {
         self.degradations.push(step);
+    }
+
+    /// Returns true if sampling begins with [`start`](Self::start), and not at [`enable`](Self::enable).
+    pub fn is_enabled_from_start(&self) -> bool {
+        self.enabled_from_start
+    }
+
+    /// Returns true if threads and processes that watched ones start are sampled as well.
+    pub fn inherits(&self) -> bool {
+        let flags = |event: &EventIds| event.attr.flags.contains(AttrFlags::INHERIT);
+        self.events.iter().any(flags)
     }
 
     /// Target of the recording.

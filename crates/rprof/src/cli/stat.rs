@@ -1,0 +1,210 @@
+//! Arguments of `rprof stat`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum, ValueHint};
+
+use super::suggested::{EVENTS, suggested, text};
+use super::target::TargetArgs;
+use super::values::{self, Limit};
+
+/// Counts what a command, a running process or the whole system does.
+///
+/// Time, memory, page faults and context switches are always shown; instructions, cycles and misses where the
+/// machine has counters for them. Two commands with `:::` between them are run in turns and compared:
+///
+///     rprof stat -- ./old args ::: ./new args
+///
+/// The exit status is the command's own; of a comparison 0, or 3 if --fail-above says so.
+#[derive(Debug, Args)]
+pub(crate) struct StatArgs {
+    /// Command to count, with its arguments; a second one behind `:::` is compared with it
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+
+    #[command(flatten)]
+    pub(crate) counting: CountingArgs,
+
+    #[command(flatten)]
+    pub(crate) repeating: RepeatingArgs,
+
+    #[command(flatten)]
+    pub(crate) printing: PrintingArgs,
+}
+
+/// Options for what is counted, and when.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Counting")]
+pub(crate) struct CountingArgs {
+    /// Events to count, such as `page-faults`, `cycles:u`, `a,b` or `{a,b}`, which are counted together; repeatable, see `rprof list`
+    #[arg(short, long, value_name = "EVENT", value_parser = suggested(EVENTS, text::<String>), hide_possible_values = true)]
+    pub(crate) event: Vec<String>,
+
+    /// Count what became of the processor's slots as well: retired, bad speculation, front end, back end
+    #[arg(long)]
+    pub(crate) topdown: bool,
+
+    /// Count user mode only
+    #[arg(long, conflicts_with = "all_kernel")]
+    pub(crate) all_user: bool,
+
+    /// Count the kernel only
+    #[arg(long)]
+    pub(crate) all_kernel: bool,
+
+    /// Leave out threads and processes that the command or process starts
+    #[arg(short = 'i', long, overrides_with = "inherit")]
+    pub(crate) no_inherit: bool,
+
+    /// Count threads and processes that the command or process starts; the default
+    #[arg(long, hide = true, overrides_with = "no_inherit")]
+    pub(crate) inherit: bool,
+
+    /// Begin to count after MS milliseconds
+    #[arg(short = 'D', long, value_name = "MS", value_parser = values::delay, allow_negative_numbers = true)]
+    pub(crate) delay: Option<Duration>,
+
+    /// Stop counting after MS milliseconds; a COMMAND is ended by SIGTERM
+    #[arg(long, value_name = "MS", value_parser = values::milliseconds)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Print counts every MS milliseconds, each for that time alone
+    #[arg(short = 'I', long, value_name = "MS", value_parser = values::milliseconds)]
+    pub(crate) interval_print: Option<Duration>,
+
+    /// Stop after N intervals of -I
+    #[arg(long, value_name = "N", requires = "interval_print", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) interval_count: Option<u64>,
+
+    /// Show each part by itself
+    #[arg(long, value_name = "PART", value_enum)]
+    pub(crate) per: Option<PerArg>,
+
+    /// Show each CPU by itself, as --per cpu
+    #[arg(short = 'A', long, hide = true, conflicts_with = "per")]
+    pub(crate) no_aggr: bool,
+
+    /// Show each core by itself, as --per core
+    #[arg(long, hide = true, conflicts_with = "per")]
+    pub(crate) per_core: bool,
+
+    /// Show each socket by itself, as --per socket
+    #[arg(long, hide = true, conflicts_with = "per")]
+    pub(crate) per_socket: bool,
+
+    /// Show each memory node by itself, as --per node
+    #[arg(long, hide = true, conflicts_with = "per")]
+    pub(crate) per_node: bool,
+
+    /// Show each thread by itself, as --per thread
+    #[arg(long, hide = true, conflicts_with = "per")]
+    pub(crate) per_thread: bool,
+}
+
+/// Value of `--per`: what has counts of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PerArg {
+    /// CPUs
+    Cpu,
+    /// Cores
+    Core,
+    /// Sockets
+    Socket,
+    /// Memory nodes
+    Node,
+    /// Threads
+    Thread,
+}
+
+impl CountingArgs {
+    /// Returns what has counts of its own, by `--per` or by perf's flag for it.
+    pub(crate) fn per(&self) -> Option<PerArg> {
+        let flags = [
+            (self.no_aggr, PerArg::Cpu),
+            (self.per_core, PerArg::Core),
+            (self.per_socket, PerArg::Socket),
+            (self.per_node, PerArg::Node),
+            (self.per_thread, PerArg::Thread),
+        ];
+        let flag = || flags.iter().find_map(|(given, per)| given.then_some(*per));
+        self.per.or_else(flag)
+    }
+}
+
+/// Options for repeated runs.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Repeating and comparing")]
+pub(crate) struct RepeatingArgs {
+    /// Run the command N times, and show how much runs differ [default: 1, or 10 with `:::`]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) repeat: Option<u32>,
+
+    /// Run it as often as SECONDS have room for, or a time such as 500ms or 2m; twice at least
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds, conflicts_with = "repeat")]
+    pub(crate) time: Option<Duration>,
+
+    /// Run it N times before, without counting [default: 0, or 1 with `:::`]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    pub(crate) warmup: Option<u32>,
+
+    /// Run this by `sh` before each run, without counting
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) prepare: Option<String>,
+
+    /// Count runs with an exit status other than 0, which are left out otherwise
+    #[arg(long)]
+    pub(crate) ignore_failure: bool,
+
+    /// Exit with 3 if the second command takes more than X % more: `5%` of CPU time, or `page-faults=1%`; repeatable
+    #[arg(long, value_name = "[NAME=]X%", value_parser = values::limit)]
+    pub(crate) fail_above: Vec<Limit>,
+
+    /// Exit with 4 if the runs differ too much to tell
+    #[arg(long, requires = "fail_above")]
+    pub(crate) strict: bool,
+}
+
+/// Form of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StatFormat {
+    /// A table for people, on standard error
+    Text,
+    /// One document with every count of every run; with -I a document on each line
+    Json,
+    /// A line for each count
+    Csv,
+}
+
+/// Options for the result.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct PrintingArgs {
+    /// Form of the result [default: text]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<StatFormat>,
+
+    /// Print counts separated by SEP, as --format csv does with commas
+    #[arg(short = 'x', long, value_name = "SEP", value_parser = values::separator, conflicts_with = "format")]
+    pub(crate) field_separator: Option<u8>,
+
+    /// File for the result; `-` is standard output
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Add to the file of -o instead of replacing it
+    #[arg(long, requires = "output")]
+    pub(crate) append: bool,
+
+    /// Print errors and the result only
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+
+    /// Print which events were opened, and how
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}

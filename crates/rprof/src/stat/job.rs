@@ -1,0 +1,264 @@
+//! [`Job`]: what to count and how often, from the arguments.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rprof_counting::{Per, SessionOptions};
+use rprof_events::Event;
+
+use crate::cli::{Limit, PerArg, StatArgs, StatFormat};
+use crate::event_list;
+use crate::input::refuse_recording;
+use crate::messages::{Failure, say};
+
+/// Events that are counted if none is named. Those of the kernel first, which every machine has.
+const DEFAULT_EVENTS: &str = "task-clock,context-switches,cpu-migrations,page-faults,cycles,instructions,branches,\
+     branch-misses,cache-references,cache-misses";
+
+/// Events of top-down analysis, as Intel's PMUs have them. The first has to lead the group.
+const TOP_DOWN_EVENTS: &str =
+    "{slots,topdown-retiring,topdown-bad-spec,topdown-fe-bound,topdown-be-bound}:W";
+
+/// Word between two commands that are compared.
+const VERSUS: &str = ":::";
+
+/// Runs of each command that are compared, if nothing else is said.
+const COMPARED_RUNS: u32 = 10;
+
+/// Place of the result.
+#[derive(Clone, Debug)]
+pub(super) enum To {
+    StandardError,
+    StandardOutput,
+    File(PathBuf),
+    Append(PathBuf),
+}
+
+/// Number of runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Repeat {
+    Times(u32),
+    For(Duration),
+}
+
+/// What to count, how often, and where the result goes.
+pub(super) struct Job {
+    pub(super) options: SessionOptions,
+    /// None, one, or two to be compared.
+    pub(super) commands: Vec<Vec<OsString>>,
+    pub(super) per: Per,
+    pub(super) repeat: Repeat,
+    pub(super) warmup: u32,
+    pub(super) prepare: Option<String>,
+    pub(super) counts_failures: bool,
+    pub(super) delay: Option<Duration>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) interval: Option<Duration>,
+    pub(super) most_intervals: Option<u64>,
+    pub(super) limits: Vec<Limit>,
+    pub(super) strict: bool,
+    pub(super) format: StatFormat,
+    pub(super) separator: u8,
+    pub(super) to: To,
+    pub(super) quiet: bool,
+    pub(super) verbose: bool,
+}
+
+impl Job {
+    pub(super) fn new(args: &StatArgs) -> Result<Job, Failure> {
+        let commands = commands(&args.command)?;
+        if commands.is_empty() && !args.target.is_given() {
+            return Err(usage(
+                "nothing to count: give a COMMAND (rprof stat -- COMMAND), a process that runs (-p PID, -t TID, \
+                 -u USER, -G CGROUP), or the whole system (-a)",
+            ));
+        }
+        let (counting, repeating, printing) = (&args.counting, &args.repeating, &args.printing);
+        let is_compared = commands.len() == 2;
+        let repeat = match (repeating.repeat, repeating.time) {
+            (Some(times), _) => Repeat::Times(times),
+            (None, Some(time)) => Repeat::For(time),
+            (None, None) if is_compared => Repeat::Times(COMPARED_RUNS),
+            (None, None) => Repeat::Times(1),
+        };
+        let job = Job {
+            options: SessionOptions {
+                explicit: !counting.event.is_empty(),
+                target: args.target.target()?,
+                cpus: args.target.cpu_list(),
+                per: per(counting.per()),
+                inherit: !counting.no_inherit,
+                enabled_from_start: counting.delay.is_none(),
+                exclude_kernel: counting.all_user,
+                exclude_user: counting.all_kernel,
+                ..SessionOptions::new(events(args)?)
+            },
+            per: per(counting.per()),
+            repeat,
+            warmup: repeating.warmup.unwrap_or(u32::from(is_compared)),
+            prepare: repeating.prepare.clone(),
+            counts_failures: repeating.ignore_failure,
+            delay: counting.delay,
+            timeout: counting.timeout,
+            interval: counting.interval_print,
+            most_intervals: counting.interval_count,
+            limits: repeating.fail_above.clone(),
+            strict: repeating.strict,
+            format: match (printing.format, printing.field_separator) {
+                (Some(format), _) => format,
+                (None, Some(_)) => StatFormat::Csv,
+                (None, None) => StatFormat::Text,
+            },
+            separator: printing.field_separator.unwrap_or(b','),
+            to: StatArgs::to(args),
+            quiet: printing.quiet,
+            verbose: printing.verbose,
+            commands,
+        };
+        job.check()?;
+        if let (Some(remark), false) = (args.target.unrecorded_children(), job.quiet) {
+            say(remark.replace("recorded", "counted"));
+        }
+        Ok(job)
+    }
+
+    /// Refuses what cannot be done together.
+    fn check(&self) -> Result<(), Failure> {
+        let is_one = self.repeat == Repeat::Times(1);
+        if self.commands.is_empty() && !is_one {
+            return Err(usage("-r and --time repeat a COMMAND; there is none"));
+        }
+        if self.commands.len() == 2 && self.repeat == Repeat::Times(1) {
+            return Err(usage(
+                "one run of each command shows nothing of how much runs differ; -r takes 2 at least, better 10",
+            ));
+        }
+        if self.commands.len() < 2 && !self.limits.is_empty() {
+            return Err(usage(
+                "--fail-above compares two commands: rprof stat --fail-above 5% -- OLD ::: NEW",
+            ));
+        }
+        let is_split = self.per != Per::All || self.interval.is_some();
+        if is_split && !is_one {
+            return Err(usage(
+                "--per and -I show one run; they go with neither -r, --time nor `:::`",
+            ));
+        }
+        if self.is_endless_document() {
+            return Err(usage(
+                "with -I and -o FILE the result is written at the end, and there may be none: add --append, \
+                 --interval-count, --timeout or a COMMAND, or write to a pipe (-o -)",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns true if intervals without end would be kept for a file.
+    fn is_endless_document(&self) -> bool {
+        let is_bounded =
+            self.timeout.is_some() || self.most_intervals.is_some() || !self.commands.is_empty();
+        self.interval.is_some() && matches!(self.to, To::File(_)) && !is_bounded
+    }
+
+    /// Returns true if the command must not print where the result goes.
+    pub(super) fn takes_stdout(&self) -> bool {
+        matches!(self.to, To::StandardOutput)
+    }
+}
+
+impl StatArgs {
+    fn to(&self) -> To {
+        let printing = &self.printing;
+        let is_text = printing.field_separator.is_none()
+            && matches!(printing.format, None | Some(StatFormat::Text));
+        match &printing.output {
+            Some(path) if path == Path::new("-") => To::StandardOutput,
+            Some(path) if printing.append => To::Append(path.clone()),
+            Some(path) => To::File(path.clone()),
+            None if is_text => To::StandardError,
+            None => To::StandardOutput,
+        }
+    }
+}
+
+/// Splits the words behind the options into commands.
+fn commands(words: &[OsString]) -> Result<Vec<Vec<OsString>>, Failure> {
+    if words.is_empty() {
+        return Ok(Vec::new());
+    }
+    let commands: Vec<Vec<OsString>> = (words.split(|word| word == VERSUS))
+        .map(<[OsString]>::to_vec)
+        .collect();
+    if commands.iter().any(Vec::is_empty) {
+        return Err(usage(
+            "a command is missing beside `:::`: rprof stat -- OLD ::: NEW",
+        ));
+    }
+    if commands.len() > 2 {
+        return Err(usage(
+            "two commands are compared, and no more: rprof stat -- OLD ::: NEW",
+        ));
+    }
+    for command in &commands {
+        refuse_recording(command)?;
+    }
+    Ok(commands)
+}
+
+/// Returns the events that are counted if none is named.
+pub(crate) fn default_events() -> Result<Vec<Event>, Failure> {
+    event_list::parse(&[DEFAULT_EVENTS.to_owned()])
+}
+
+fn events(args: &StatArgs) -> Result<Vec<Event>, Failure> {
+    let counting = &args.counting;
+    let mut events = match counting.event.is_empty() {
+        true => default_events()?,
+        false => event_list::parse(&counting.event)?,
+    };
+    if counting.topdown {
+        match Event::parse_list(TOP_DOWN_EVENTS) {
+            Ok(parts) => events.extend(parts),
+            Err(_) => say(
+                "--topdown: this processor's PMU offers no events for it (`topdown-retiring` and its like), or they \
+                 cannot be seen here",
+            ),
+        }
+    }
+    Ok(events)
+}
+
+fn per(per: Option<PerArg>) -> Per {
+    match per {
+        None => Per::All,
+        Some(PerArg::Cpu) => Per::Cpu,
+        Some(PerArg::Core) => Per::Core,
+        Some(PerArg::Socket) => Per::Socket,
+        Some(PerArg::Node) => Per::Node,
+        Some(PerArg::Thread) => Per::Thread,
+    }
+}
+
+fn usage(message: &'static str) -> Failure {
+    Failure::with_status(2, anyhow::anyhow!(message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_one_or_two() {
+        let of = |line: &str| {
+            let words: Vec<OsString> = line.split_whitespace().map(Into::into).collect();
+            commands(&words).map(|commands| commands.iter().map(Vec::len).collect::<Vec<_>>())
+        };
+        assert!(matches!(of(""), Ok(none) if none.is_empty()));
+        assert!(matches!(of("a b"), Ok(one) if one == [2]));
+        assert!(matches!(of("a b ::: c"), Ok(two) if two == [2, 1]));
+        for wrong in [":::", "a :::", "::: a", "a ::: b ::: c"] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
+    }
+}

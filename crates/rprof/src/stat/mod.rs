@@ -1,0 +1,166 @@
+//! `rprof stat`.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `job` | [`Job`](job::Job): what to count and how often, from the arguments |
+//! | `runs` | one run, and all of them, in turns where there are two commands |
+//! | `rows` | quantities with their value in each run |
+//! | `figures` | numbers as people read them |
+//! | `missing`, `reasons` | what could not be counted, and why |
+//! | `text`, `json`, `csv` | the result in these forms |
+//! | `compare` | two commands, row by row, and limits |
+//! | `intervals` | counts while it runs |
+
+mod compare;
+mod csv;
+mod figures;
+mod intervals;
+mod job;
+mod json;
+mod missing;
+mod reasons;
+mod rows;
+mod runs;
+mod text;
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+
+use anyhow::Context;
+
+use crate::Outcome;
+use crate::cli::{StatArgs, StatFormat};
+use crate::messages::{Failure, say};
+use crate::output::Output;
+use crate::signals::Signals;
+use crate::status::exit_status;
+use compare::{Comparison, Judged};
+use intervals::Intervals;
+use job::{Job, To};
+
+pub(crate) use job::default_events;
+use runs::{Measured, measure};
+
+pub(crate) fn run(args: &StatArgs) -> Outcome {
+    let job = Job::new(args)?;
+    let signals = Signals::listen(false).context("cannot listen for signals")?;
+    let mut target = Sink::new(&job)?;
+    let mut intervals = Intervals::new(&job);
+    let measured = measure(&job, &signals, |interval| {
+        let text = intervals.text(interval)?;
+        target.write_now(&text)
+    })?;
+    if !job.quiet {
+        missing::explain(&job, &measured);
+    }
+    if measured.sides.iter().any(|side| side.runs.is_empty()) {
+        return nothing_counted(&job, &measured);
+    }
+    let comparison = match &measured.sides[..] {
+        [base, new] => Some(Comparison::new(base, new, &job.limits)),
+        _ => None,
+    };
+    let text = match job.format {
+        StatFormat::Json => json::document(&job, &measured, comparison.as_ref())?,
+        StatFormat::Csv if job.interval.is_some() => String::new(),
+        StatFormat::Csv => csv::lines(&job, &measured)?,
+        StatFormat::Text => match &comparison {
+            Some(comparison) => text::comparison(&measured, comparison),
+            None if job.interval.is_some() => String::new(),
+            None => text::one_side(&job, &measured),
+        },
+    };
+    target.finish(&text)?;
+    Ok(status(&job, &measured, comparison.as_ref()))
+}
+
+/// Returns the exit status: that of the command, or of the comparison.
+fn status(job: &Job, measured: &Measured, comparison: Option<&Comparison>) -> u8 {
+    let Some(comparison) = comparison else {
+        return measured.last_status.map_or(0, exit_status);
+    };
+    if measured.sides.iter().any(|side| !side.left_out.is_empty()) {
+        return 1;
+    }
+    let judged = |wanted: Judged| comparison.limits.iter().any(|limit| limit.judged == wanted);
+    match () {
+        () if judged(Judged::Failed) => 3,
+        () if judged(Judged::Inconclusive) && job.strict => 4,
+        () => 0,
+    }
+}
+
+/// Tells that no run of a command can be counted.
+fn nothing_counted(job: &Job, measured: &Measured) -> Outcome {
+    for side in measured.sides.iter().filter(|side| side.runs.is_empty()) {
+        let name = runs::command_text(&side.command);
+        match side.left_out.first() {
+            Some(status) => say(format_args!(
+                "no run of `{name}` is counted: {}{}",
+                runs::ended(*status),
+                match status.code() {
+                    Some(_) => "; --ignore-failure counts such runs",
+                    None => "",
+                }
+            )),
+            None => say(format_args!(
+                "`{name}` was not run to its end; there is nothing to show"
+            )),
+        }
+    }
+    match job.commands.len() {
+        2 => Ok(1),
+        _ => Ok(measured.last_status.map_or(1, exit_status)),
+    }
+}
+
+/// Place to which the result goes.
+enum Sink {
+    /// A file that is replaced when all is there.
+    Whole(Option<Output>, String),
+    /// A file that is added to.
+    Append(std::fs::File),
+    StandardOutput,
+    StandardError,
+}
+
+impl Sink {
+    fn new(job: &Job) -> Result<Sink, Failure> {
+        Ok(match &job.to {
+            To::StandardError => Sink::StandardError,
+            To::StandardOutput => Sink::StandardOutput,
+            To::File(path) => Sink::Whole(Some(Output::prepare(path)?), String::new()),
+            To::Append(path) => {
+                // What stands there is looked at as for any output.
+                Output::prepare(path)?;
+                let file = OpenOptions::new().append(true).create(true).open(path);
+                Sink::Append(file.with_context(|| format!("cannot write {}", path.display()))?)
+            }
+        })
+    }
+
+    /// Writes what is to be seen while the command runs.
+    fn write_now(&mut self, text: &str) -> Result<(), Failure> {
+        match self {
+            Sink::Whole(_, kept) => kept.push_str(text),
+            Sink::Append(file) => file.write_all(text.as_bytes())?,
+            Sink::StandardOutput => {
+                let mut out = io::stdout().lock();
+                out.write_all(text.as_bytes())?;
+                out.flush()?;
+            }
+            // Who closed standard error does not want to read it, and the command goes on.
+            Sink::StandardError => drop(anstream::stderr().write_all(text.as_bytes())),
+        }
+        Ok(())
+    }
+
+    /// Writes the rest.
+    fn finish(mut self, text: &str) -> Result<(), Failure> {
+        self.write_now(text)?;
+        if let Sink::Whole(Some(output), kept) = self {
+            output.write(|out| Ok(out.write_all(kept.as_bytes())?))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,147 @@
+//! Bad input, and commands that end badly.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use super::{HITS, counts, json};
+use crate::support::{Here, c, needs};
+
+#[test]
+fn wrong_usage_is_told_before_anything_runs() {
+    let here = Here::new();
+    let cases = [
+        ("stat", "nothing to count"),
+        ("stat -e no-such-event -- touch ran", "no-such-event"),
+        ("stat -e pgae-faults -- touch ran", "page-faults"),
+        ("stat -e {page-faults -- touch ran", "{page-faults"),
+        ("stat --fail-above 5% -- touch ran", ":::"),
+        ("stat -r 3 --per cpu -- touch ran", "--per"),
+        ("stat -r 3 -p 1", "-r"),
+        ("stat -r 1 -- touch ran ::: true", "-r"),
+        ("stat -- touch ran :::", ":::"),
+        ("stat --fail-above x -- touch ran ::: true", "percentage"),
+    ];
+    for (line, said) in cases {
+        here.rprof(line).exits(2).says(said);
+    }
+    assert!(!here.path("ran").exists());
+    here.rprof("stat -- no-such-command-of-this-name")
+        .exits(127)
+        .says("no-such-command-of-this-name");
+    here.rprof("stat -- /dev/null").exits(126);
+    here.rprof("stat -p 4194305")
+        .exits(1)
+        .says("process 4194305");
+}
+
+#[test]
+fn an_event_that_is_not_there_is_told_and_the_rest_is_counted() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let run = here
+        .rprof("stat -e 99999:1,page-faults:u -- sh -c")
+        .arg("exit 7")
+        .exits(7);
+    run.says("not here: 99999:1").says("page-faults:u");
+    let run = here.rprof("stat -e 99999:1 -- true").ok();
+    run.says("no event could be counted").says("wall");
+}
+
+#[test]
+fn a_command_that_is_killed_keeps_its_status_and_its_counts() {
+    needs!(PerfEvents, Tracepoints);
+    let here = Here::new();
+    let stat = || {
+        here.rprof("stat --format json -e")
+            .arg(HITS)
+            .arg("--")
+            .arg(c("calls.c"))
+    };
+    for signal in [6, 9, 11] {
+        let run = stat().arg("3").arg(signal.to_string()).exits(128 + signal);
+        run.says(&format!("killed by signal {signal}"));
+        let document = json(&run.out());
+        assert_eq!(counts(&document, HITS)[0].1, 6);
+        assert_eq!(
+            document["commands"][0]["runs"][0]["status"]["signal"],
+            signal
+        );
+    }
+}
+
+#[test]
+fn runs_that_fail_are_left_out_and_told() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    // Every second run fails.
+    let script = "if [ -e mark ]; then rm mark; exit 9; else touch mark; fi";
+    let repeated = || here.rprof("stat -r 6 --format json -e page-faults:u");
+    let run = repeated().words("-- sh -c").arg(script).exits(9);
+    run.says("3 of 6 runs").says("exit status 9");
+    let document = json(&run.out());
+    assert_eq!(
+        document["commands"][0]["runs"].as_array().map(Vec::len),
+        Some(3)
+    );
+    assert_eq!(
+        document["commands"][0]["left_out"].as_array().map(Vec::len),
+        Some(3)
+    );
+    let run = repeated().words("-- false").exits(1);
+    run.says("--ignore-failure");
+    assert_eq!(run.out(), "");
+    let run = repeated().words("--ignore-failure -- false").exits(1);
+    assert_eq!(
+        json(&run.out())["commands"][0]["runs"]
+            .as_array()
+            .map(Vec::len),
+        Some(6)
+    );
+    repeated()
+        .words("--prepare false -- true")
+        .exits(1)
+        .says("--prepare failed");
+}
+
+#[test]
+fn without_rights_less_is_counted_and_it_is_told() {
+    needs!(PerfEvents, Root, Tool("setpriv"));
+    let here = Here::new();
+    // Others may not enter the folder of this checkout.
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let rprof = folder.path().join("rprof");
+    let copied = Command::new("cp")
+        .arg(env!("CARGO_BIN_EXE_rprof"))
+        .arg(&rprof)
+        .status();
+    assert!(copied.expect("cp").success());
+    let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    let level: i32 = level.trim().parse().unwrap_or(2);
+    let nobody = |args: &str| {
+        let shell = here
+            .command("setpriv")
+            .words("--reuid 65534 --regid 65534 --clear-groups --inh-caps=-all");
+        shell.arg(&rprof).words(args)
+    };
+    let run = nobody("stat -- sh -c").arg("exit 5").exits(5);
+    run.says("wall")
+        .says("max RSS")
+        .says("page-faults")
+        .says("context-switches");
+    if level >= 2 {
+        // From the accounts of the kernel, and not 0 as `context-switches:u` would be.
+        assert!(!run.err().contains("context-switches:u"), "{run}");
+        run.says("kernel.perf_event_paranoid");
+    }
+    if level >= 1 {
+        nobody("stat -a -e page-faults --timeout 10")
+            .exits(1)
+            .says("perf_event_paranoid");
+    }
+    if level >= 2 {
+        nobody("stat -e page-faults:k -- true")
+            .exits(1)
+            .says("perf_event_paranoid");
+    }
+}
