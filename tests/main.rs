@@ -14,6 +14,7 @@ mod support;
 mod attach;
 mod coverage;
 mod cli;
+mod diff;
 mod jit;
 mod record;
 mod report;

@@ -18,7 +18,7 @@ pub fn frame_name(profile: &Profile, id: FunctionId) -> String {
         if profile.is_folded {
             return name.into_owned();
         }
-        return without_count(without_parameters(&name).replace(';', ":"));
+        return frame_text(&name);
     }
     unnamed(profile, profile.function(id).object).replace(';', ":")
 }
@@ -30,6 +30,11 @@ pub(crate) fn unnamed(profile: &Profile, object: ObjectId) -> String {
         "[unknown]" | "" => "[unknown]".into(),
         _ => format!("[{}]", &*names.object_base(object)),
     }
+}
+
+/// Returns a clean name as a frame: without parameters, and without what would end the frame or the line.
+pub(crate) fn frame_text(name: &str) -> String {
+    without_count(without_parameters(name).replace(';', ":"))
 }
 
 /// Returns a name that does not end like a count: ` 12` or ` 1.5` at the end of a leaf, with the weight behind

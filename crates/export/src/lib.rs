@@ -8,6 +8,7 @@
 //! | [`speedscope`] | speedscope's format, with each thread in order of time |
 //! | [`formats`] | the table of all forms: these, and the reports [`table`], [`json`] and [`mod@csv`] |
 //! | [`options`], [`rows`] | the options and rows that reports have in common |
+//! | [`diff`] | comparisons: table, Markdown, JSON, CSV, folded stacks, a picture |
 //! | [`verdict`] | [`Finding`](verdict::Finding): the quality verdict in words |
 //! | [`tree`] | trees of callers and callees below the rows |
 //! | [`threads`] | threads of different names that are one |
@@ -51,6 +52,7 @@
 mod amounts;
 pub mod clean;
 pub mod csv;
+pub mod diff;
 pub mod folded;
 pub mod formats;
 mod frame_kind;

@@ -6,6 +6,7 @@
 mod cli;
 mod collapse;
 mod demo;
+mod diff;
 mod doctor;
 mod downloads;
 mod event_list;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Command::Report(args) => report::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Flamegraph(args) => flamegraph::run(&args),
+        Command::Diff(args) => diff::run(&args),
         Command::Collapse(args) => collapse::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Script(args) => script::run(&args),

@@ -89,6 +89,23 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "diff",
+        &[
+            (
+                "The recording before against the one after, with a picture:",
+                "rprof diff old.data new.data -o diff.svg",
+            ),
+            (
+                "Three runs of each, failing if anything takes 5 % more:",
+                "rprof diff --base old1.data old2.data old3.data --new new1.data new2.data new3.data --fail-above 5%",
+            ),
+            (
+                "Shares, where the one ran for longer, as Markdown:",
+                "rprof diff old.data new.data --per total --format markdown",
+            ),
+        ],
+    ),
+    (
         "collapse",
         &[(
             "Two recordings compared by inferno:",

@@ -15,6 +15,14 @@ pub(crate) fn subject(data: &PerfData) -> String {
     }
 }
 
+/// Returns whether it was recorded from the start of a command to its end, so that how long that took is its own doing.
+pub(crate) fn is_of_command(data: &PerfData) -> bool {
+    let line = data.features().command_line().unwrap_or_default();
+    let is_timed = |word: &String| word == "-d" || word.starts_with("--duration");
+    let own = line.iter().take_while(|word| *word != "--");
+    Target::of(&line).is_none() && !line.is_empty() && !own.skip(2).any(is_timed)
+}
+
 /// Tells where and when it was recorded, in parts of a sentence.
 pub(crate) fn place_and_time(data: &PerfData) -> Vec<String> {
     let host = data.features().string(Feature::HOSTNAME);

@@ -44,7 +44,7 @@ impl std::str::FromStr for Colors {
 }
 
 /// Red, green, blue.
-pub(super) type Rgb = [u8; 3];
+pub(crate) type Rgb = [u8; 3];
 
 /// Shades of one kind.
 const SHADES: usize = 64;

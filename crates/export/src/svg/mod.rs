@@ -4,7 +4,7 @@ mod box_text;
 mod colors;
 mod facts;
 mod layout;
-mod page;
+pub(crate) mod page;
 
 use std::io::Write;
 

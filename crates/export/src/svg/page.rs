@@ -18,13 +18,13 @@ use crate::folded::Folded;
 use crate::frame_kind::FrameKind;
 
 /// Height of a frame, and of the legend's line, in pixels.
-const ROW: usize = 16;
+pub(crate) const ROW: usize = 16;
 
 /// Where the legend stands: below the subtitle.
-const LEGEND_AT: usize = 66;
+pub(crate) const LEGEND_AT: usize = 66;
 
 /// Width of the page where the viewer has no script; with one it is as wide as the window.
-const WIDTH: usize = 1200;
+pub(crate) const WIDTH: usize = 1200;
 
 /// Room at both sides of the frames.
 const SIDE: usize = 10;
@@ -41,18 +41,15 @@ pub(super) fn write(
     options: &SvgOptions,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let about = &clean(about);
-    let head = head(layout, about, options)?;
-    let (head, frames_tag) = halves(&head)?;
-    let (head, rest) = head.split_at(end_of(head, "</script>")?);
-    write!(
+    let legend = legend(layout, &clean(about), options);
+    begin(
+        (layout.deepest, layout.weight),
+        about,
+        options,
+        "",
+        &legend,
         out,
-        "{head}<script type=\"text/ecmascript\"><![CDATA[{}{}var legend_height = {ROW};\n]]></script>{rest}",
-        include_str!("cut_name.js"),
-        include_str!("page.js"),
     )?;
-    out.write_all(legend(layout, about, options).as_bytes())?;
-    out.write_all(frames_tag.as_bytes())?;
     let unit = clean(unit.as_str());
     let drawing = Drawing {
         folded,
@@ -78,9 +75,32 @@ pub(super) fn write(
     out.flush()
 }
 
+/// Writes what stands before the frames of a graph of this depth and weight: inferno's head and script with our own
+/// functions and those of `script`, and the line of the legend.
+pub(crate) fn begin(
+    size: (usize, u64),
+    about: &str,
+    options: &SvgOptions,
+    script: &str,
+    legend: &str,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let head = head(size, &clean(about), options)?;
+    let (head, frames_tag) = halves(&head)?;
+    let (head, rest) = head.split_at(end_of(head, "</script>")?);
+    write!(
+        out,
+        "{head}<script type=\"text/ecmascript\"><![CDATA[{}{}var legend_height = {ROW};\n{script}]]></script>{rest}",
+        include_str!("cut_name.js"),
+        include_str!("page.js"),
+    )?;
+    out.write_all(legend.as_bytes())?;
+    out.write_all(frames_tag.as_bytes())
+}
+
 /// Returns the page that inferno draws of one stack that is as deep and as heavy as the graph, and a
 /// row higher, for the legend.
-fn head(layout: &Layout, about: &str, options: &SvgOptions) -> io::Result<String> {
+fn head((deepest, weight): (usize, u64), about: &str, options: &SvgOptions) -> io::Result<String> {
     let (palette, background) = options.colors.page();
     let mut page = flamegraph::Options::default();
     page.title = clean(&options.title).into_owned();
@@ -94,7 +114,7 @@ fn head(layout: &Layout, about: &str, options: &SvgOptions) -> io::Result<String
     };
     page.min_width = 0.0;
     page.image_width = options.width;
-    let line = format!("x{} {}", ";x".repeat(layout.deepest), layout.weight);
+    let line = format!("x{} {weight}", ";x".repeat(deepest));
     let mut head = Vec::new();
     flamegraph::from_lines(&mut page, [line.as_str()], &mut head)?;
     String::from_utf8(head).map_err(io::Error::other)
@@ -158,24 +178,16 @@ impl Drawing<'_> {
         self.amount(frame, out);
         let [x, width] = [frame.start, frame.weight].map(|part| self.share(part));
         let y = self.row(frame.depth);
-        let (x_text, pixels) = (
-            x + Share::of_pixels(3, self.width),
-            width.pixels(self.width),
-        );
         let color = Hex(self.colors.of(frame));
-        // Writing to a string does not fail.
-        let _ = write!(
+        let _ = write!(out, "</title>");
+        put_box(
+            name,
+            [x, width],
+            (y, self.width),
+            &color,
+            [frame.start, frame.weight],
             out,
-            "</title><rect x=\"{x}%\" y=\"{y}\" width=\"{width}%\" height=\"{}\" fill=\"{color}\" \
-             fg:x=\"{}\" fg:w=\"{}\"/><text x=\"{x_text}%\" y=\"{}.5\">",
-            ROW - 1,
-            frame.start,
-            frame.weight,
-            y + 10,
         );
-        // 12 pixels of a font with characters 0.59 as wide as high.
-        out.push_str(&escaped(&cut_name(name, (pixels / (12.0 * 0.59)) as usize)));
-        out.push_str("</text></g>");
     }
 
     /// Writes what a frame stands for: ` (1.0 ms, 1 sample, 0.02%)`.
@@ -205,23 +217,53 @@ impl Drawing<'_> {
     }
 
     fn share(&self, part: u64) -> Share {
-        let whole = u128::from(self.layout.weight.max(1));
-        Share(((u128::from(part) * 1_000_000 + whole / 2) / whole) as u64)
+        Share::of(part, self.layout.weight)
     }
+}
+
+/// Writes the box of a frame and its text, and ends the frame's group. `place` is the upper edge and the width of the
+/// page in pixels, `weights` what the script computes the box of when the graph is zoomed.
+pub(crate) fn put_box(
+    name: &str,
+    [x, width]: [Share; 2],
+    (y, page_width): (usize, usize),
+    fill: &dyn std::fmt::Display,
+    [start, weight]: [u64; 2],
+    out: &mut String,
+) {
+    let x_text = x + Share::of_pixels(3, page_width);
+    // Writing to a string does not fail.
+    let _ = write!(
+        out,
+        "<rect x=\"{x}%\" y=\"{y}\" width=\"{width}%\" height=\"{}\" fill=\"{fill}\" \
+         fg:x=\"{start}\" fg:w=\"{weight}\"/><text x=\"{x_text}%\" y=\"{}.5\">",
+        ROW - 1,
+        y + 10,
+    );
+    // 12 pixels of a font with characters 0.59 as wide as high.
+    let fit = (width.pixels(page_width) / (12.0 * 0.59)) as usize;
+    out.push_str(&escaped(&cut_name(name, fit)));
+    out.push_str("</text></g>");
 }
 
 /// Share of the width, in millionths.
 #[derive(Clone, Copy)]
-struct Share(u64);
+pub(crate) struct Share(u64);
 
 impl Share {
-    fn of_pixels(pixels: usize, width: usize) -> Share {
+    /// Returns a part of the whole, rounded.
+    pub(crate) fn of(part: u64, whole: u64) -> Share {
+        let whole = u128::from(whole.max(1));
+        Share(((u128::from(part) * 1_000_000 + whole / 2) / whole) as u64)
+    }
+
+    pub(crate) fn of_pixels(pixels: usize, width: usize) -> Share {
         // The frames are narrower by their margins, as inferno's script has it.
         let width = width.saturating_sub(2 * SIDE).max(1);
         Share((pixels * 1_000_000 / width) as u64)
     }
 
-    fn pixels(self, width: usize) -> f64 {
+    pub(crate) fn pixels(self, width: usize) -> f64 {
         let width = width.saturating_sub(2 * SIDE);
         self.0 as f64 * width as f64 / 1e6 - 3.0
     }
@@ -242,7 +284,7 @@ impl std::fmt::Display for Share {
     }
 }
 
-struct Hex(Rgb);
+pub(crate) struct Hex(pub(crate) Rgb);
 
 impl std::fmt::Display for Hex {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -252,7 +294,7 @@ impl std::fmt::Display for Hex {
 }
 
 /// Returns a clean text as XML has it.
-pub(super) fn escaped(text: &str) -> Cow<'_, str> {
+pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(['&', '<', '>']) {
         return Cow::Borrowed(text);
     }

@@ -6,6 +6,7 @@
 //! | `stat` | `stat` |
 //! | `target` | what to watch |
 //! | `flamegraph` | `flamegraph` |
+//! | `diff` | `diff` |
 //! | `reading` | the commands that read recordings, and their filters |
 //! | `symbols` | how functions are named |
 //! | `list`, `doctor`, `demo`, `pages` | the commands of these names; `completions` and `man` |
@@ -15,6 +16,7 @@
 //! | `parsing` | arguments to [`Cli`], with forms that perf takes and clap does not |
 
 mod demo;
+mod diff;
 mod doctor;
 mod flamegraph;
 #[cfg(test)]
@@ -32,6 +34,7 @@ mod time_span;
 mod values;
 
 pub(crate) use demo::{DemoArgs, WorkloadArgs};
+pub(crate) use diff::{DiffArgs, DiffSort};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use flamegraph::FlamegraphArgs;
 pub(crate) use list::ListArgs;
@@ -75,6 +78,7 @@ pub(crate) enum Command {
     Report(ReportArgs),
     Stat(Box<StatArgs>),
     Flamegraph(Box<FlamegraphArgs>),
+    Diff(Box<DiffArgs>),
     Collapse(CollapseArgs),
     Export(ExportArgs),
     Script(ScriptArgs),

@@ -76,6 +76,7 @@ pub(super) const COMMANDS: &[&str] = &[
     "report",
     "stat",
     "flamegraph",
+    "diff",
     "collapse",
     "export",
     "script",

@@ -1,0 +1,63 @@
+//! Stacks with two weights, as `inferno-diff-folded` and `difffolded.pl` write them: `comm;root;…;leaf OLD NEW`.
+//!
+//! `inferno-flamegraph` and `flamegraph.pl` draw them. Names are canonical, so stacks of two builds meet.
+
+use std::io::{self, Write};
+
+use rprof_profile::compare::ProfileDiff;
+
+use crate::clean::clean;
+use crate::frame_text::frame_text;
+
+/// Writes the stacks in the order of their text, with the weight of all runs of each side. The comparison needs
+/// [its stacks](rprof_profile::compare::CompareOptions::stacks).
+///
+/// # Errors
+/// Fails if the writer does.
+pub fn write(diff: &ProfileDiff, out: &mut dyn Write) -> io::Result<()> {
+    let names = frames(diff);
+    let comms = comms(diff);
+    let mut lines: Vec<(String, [u64; 2])> = (diff.stacks.iter())
+        .map(|stack| {
+            let comm = Some(&*comms[stack.comm as usize]).filter(|comm| !comm.is_empty());
+            let frames = stack.rows.iter().map(|row| &*names[*row as usize]);
+            let text: Vec<&str> = comm.into_iter().chain(frames).collect();
+            (text.join(";"), stack.weights)
+        })
+        .collect();
+    lines.sort();
+    // Names that differ in their parameters are one frame.
+    lines.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            for side in 0..2 {
+                kept.1[side] = kept.1[side].saturating_add(next.1[side]);
+            }
+        }
+        same
+    });
+    for (stack, [old, new]) in lines {
+        writeln!(out, "{stack} {old} {new}")?;
+    }
+    out.flush()
+}
+
+/// Returns the names of functions as frames of folded stacks, by index.
+pub(super) fn frames(diff: &ProfileDiff) -> Vec<String> {
+    (diff.functions.iter())
+        .map(|row| match &row.name {
+            Some(name) => frame_text(&clean(name)),
+            None => match &*clean(&row.object) {
+                "[unknown]" | "" => "[unknown]".into(),
+                object => format!("[{}]", object.replace(';', ":")),
+            },
+        })
+        .collect()
+}
+
+/// Returns the names of threads as first frames.
+pub(super) fn comms(diff: &ProfileDiff) -> Vec<String> {
+    (diff.comms.iter())
+        .map(|comm| clean(comm).replace(' ', "_").replace(';', ":"))
+        .collect()
+}

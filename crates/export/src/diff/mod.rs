@@ -1,0 +1,114 @@
+//! Comparisons of profiles: a table, Markdown, JSON, CSV, folded stacks with two weights, and a picture.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`formats`](DIFF_FORMATS) | the table of all forms |
+//! | [`words`] | the verdict in words |
+//! | [`rows`] | choice and order of rows |
+//! | [`table`], [`markdown`], [`json`], [`csv`] | the forms |
+//! | [`folded`] | stacks with two weights, for others' tools |
+//! | [`svg`] | the differential flame graph |
+//! | `amount` | amounts and changes as text |
+//! | `tree` | stacks of both sides as a tree |
+
+mod amount;
+pub mod csv;
+pub mod folded;
+pub mod json;
+pub mod markdown;
+pub mod rows;
+pub mod svg;
+pub mod table;
+mod tree;
+pub mod words;
+
+use std::io::{self, Write};
+
+use rprof_profile::compare::ProfileDiff;
+
+pub use rows::SortBy;
+
+/// Options that the forms have in common. Each uses those that mean something for it.
+#[derive(Clone, Debug)]
+pub struct DiffOptions {
+    /// Order of rows.
+    pub sort: SortBy,
+    /// Show rows within the noise too.
+    pub all: bool,
+    /// Most rows.
+    pub limit: Option<usize>,
+    /// Leave out what stands above the rows.
+    pub bare: bool,
+    /// Colour what takes more and what takes less.
+    pub color: bool,
+    /// Width of the terminal that a table is for, in characters.
+    pub width: Option<usize>,
+    /// Words the line about rows that are not shown: their number, and whether [`limit`](Self::limit) left them out
+    /// (else they are within the noise).
+    pub rest: fn(usize, bool) -> String,
+}
+
+impl Default for DiffOptions {
+    fn default() -> Self {
+        DiffOptions {
+            sort: SortBy::Change,
+            all: false,
+            limit: None,
+            bare: false,
+            color: false,
+            width: None,
+            rest: |count, _| format!("{count} functions not shown"),
+        }
+    }
+}
+
+/// One form in which a comparison is written.
+#[derive(Clone, Copy, Debug)]
+pub struct DiffFormat {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// One line of help.
+    pub help: &'static str,
+    /// True if it is for people, who want the rows that matter; else all rows are written.
+    pub is_for_people: bool,
+    /// Writes it.
+    pub write: fn(&ProfileDiff, &DiffOptions, &mut dyn Write) -> io::Result<()>,
+}
+
+/// All forms, the default first.
+pub const DIFF_FORMATS: &[DiffFormat] = &[
+    DiffFormat {
+        name: "text",
+        help: "A verdict and a table",
+        is_for_people: true,
+        write: table::write,
+    },
+    DiffFormat {
+        name: "markdown",
+        help: "The same for a comment on a change, at most 60 KB",
+        is_for_people: true,
+        write: markdown::write,
+    },
+    DiffFormat {
+        name: "json",
+        help: "JSON, in a stable form",
+        is_for_people: false,
+        write: json::write,
+    },
+    DiffFormat {
+        name: "csv",
+        help: "CSV with headings",
+        is_for_people: false,
+        write: csv::write,
+    },
+];
+
+impl DiffFormat {
+    /// Finds a form by its name.
+    pub fn by_name(name: &str) -> Option<&'static DiffFormat> {
+        DIFF_FORMATS.iter().find(|format| format.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests;

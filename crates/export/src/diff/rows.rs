@@ -1,0 +1,146 @@
+//! Choice and order of rows.
+
+use rprof_profile::compare::{Change, FunctionDiff, Presence, ProfileDiff, Verdict};
+
+use super::DiffOptions;
+
+/// Order of rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SortBy {
+    /// By how much self changed, in either direction.
+    #[default]
+    Change,
+    /// By self, on the side that has more of it.
+    Own,
+    /// By total, on the side that has more of it.
+    Total,
+    /// By name.
+    Name,
+}
+
+/// Rows that are shown.
+#[derive(Debug)]
+pub(super) struct ChosenRows<'d> {
+    pub(super) rows: Vec<&'d FunctionDiff>,
+    /// Rows beyond the limit.
+    pub(super) beyond: usize,
+    /// Rows within the noise.
+    pub(super) within_noise: usize,
+    /// No row is marked: those that are shown changed most, within the noise.
+    pub(super) none_marked: bool,
+}
+
+/// Rows that are shown where none is marked.
+const LARGEST: usize = 10;
+
+/// Chooses the rows for people: those that changed, or those that changed most if none did.
+pub(super) fn for_people<'d>(diff: &'d ProfileDiff, options: &DiffOptions) -> ChosenRows<'d> {
+    let mut rows = sorted(diff, options.sort);
+    let all = rows.len();
+    let none_marked = !rows.iter().any(|row| mark(row) != Mark::None);
+    let has_changed =
+        |row: &&FunctionDiff| row.own.difference() != 0.0 || row.total.difference() != 0.0;
+    if !options.all {
+        match none_marked {
+            true => {
+                rows.retain(has_changed);
+                rows.truncate(LARGEST);
+            }
+            false => rows.retain(|row| mark(row) != Mark::None),
+        }
+    }
+    let within_noise = all - rows.len();
+    let shown = rows.len().min(options.limit.unwrap_or(usize::MAX));
+    let beyond = rows.len() - shown;
+    rows.truncate(shown);
+    ChosenRows {
+        rows,
+        beyond,
+        within_noise,
+        none_marked,
+    }
+}
+
+/// Returns all rows in order.
+pub(super) fn sorted(diff: &ProfileDiff, sort: SortBy) -> Vec<&FunctionDiff> {
+    let mut rows: Vec<&FunctionDiff> = diff.functions.iter().collect();
+    let more = |change: &Change| change.old.max(change.new);
+    let by = |row: &FunctionDiff| match sort {
+        SortBy::Change => (row.own.difference().abs(), row.total.difference().abs()),
+        SortBy::Own => (more(&row.own), more(&row.total)),
+        SortBy::Total => (more(&row.total), more(&row.own)),
+        SortBy::Name => (0.0, 0.0),
+    };
+    // Rows stand by name; the sort is stable.
+    rows.sort_by(|a, b| {
+        let (a, b) = (by(a), by(b));
+        b.0.total_cmp(&a.0).then_with(|| b.1.total_cmp(&a.1))
+    });
+    rows
+}
+
+/// Mark of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// It takes more, or less, by itself.
+    Own(Verdict),
+    /// What it calls does.
+    Total(Verdict),
+    /// It is new or gone, and no verdict is on it.
+    Presence,
+    None,
+}
+
+pub(super) fn mark(row: &FunctionDiff) -> Mark {
+    if row.own.verdict.is_marked() {
+        return Mark::Own(row.own.verdict);
+    }
+    if row.total.verdict.is_marked() {
+        return Mark::Total(row.total.verdict);
+    }
+    let is_judged = row.total.verdict != Verdict::TooSmall;
+    match row.presence != Presence::Both && is_judged {
+        true => Mark::Presence,
+        false => Mark::None,
+    }
+}
+
+/// Returns the sign of a row: `▲` takes more, `▼` takes less, `?` behind it if that is suspected, `↔` moved, `·` what it
+/// calls changed.
+pub(super) fn sign(row: &FunctionDiff) -> String {
+    let arrow = |change: &Change| match change.difference() > 0.0 {
+        true => "▲",
+        false => "▼",
+    };
+    match mark(row) {
+        Mark::Own(Verdict::Moved) => "↔".into(),
+        Mark::Own(Verdict::Suspected) => format!("{}?", arrow(&row.own)),
+        Mark::Own(_) => arrow(&row.own).into(),
+        Mark::Total(_) => "·".into(),
+        Mark::Presence | Mark::None => String::new(),
+    }
+}
+
+/// Returns the word beside a row: `new`, `gone`, `moved from …`.
+pub(super) fn note(diff: &ProfileDiff, row: &FunctionDiff) -> String {
+    let presence = match row.presence {
+        Presence::OnlyNew => "new",
+        Presence::OnlyOld => "gone",
+        Presence::Both => "",
+    };
+    match row.counterpart.map(|index| &diff.functions[index]) {
+        None => presence.into(),
+        Some(other) => {
+            let direction = match row.own.difference() > 0.0 {
+                true => "from",
+                false => "to",
+            };
+            let name = super::words::name(other);
+            let moved = format!("moved {direction} {name}");
+            match presence {
+                "" => moved,
+                _ => format!("{presence}, {moved}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! The verdict in words. "Takes more", never "slower": CPU time is what is compared, and waiting is not in it.
+
+use rprof_profile::compare::{
+    Caution, FunctionDiff, Noise, Outcome, ProfileDiff, Side, SideSummary, Verdict, Work,
+};
+
+use super::amount::{amount, change, interval, noun, percent, points};
+use crate::amounts::{count, samples};
+use crate::clean::{clean, shorten};
+
+/// Characters of a name in a sentence.
+const NAME: usize = 60;
+
+/// Returns the name of a function, safe to show, and cut to fit a sentence.
+pub fn name(row: &FunctionDiff) -> String {
+    shorten(&full_name(row), NAME).into_owned()
+}
+
+/// Returns the name of a function, safe to show: `[no name in OBJECT]` for what has none.
+pub(super) fn full_name(row: &FunctionDiff) -> String {
+    match &row.name {
+        Some(name) => clean(name).into_owned(),
+        None => format!("[no name in {}]", clean(&row.object)),
+    }
+}
+
+/// Returns a verdict as one word, as it stands in JSON.
+pub fn key(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Regressed => "regressed",
+        Verdict::Improved => "improved",
+        Verdict::Suspected => "suspected",
+        Verdict::Moved => "moved",
+        Verdict::WithAll => "with_all",
+        Verdict::BelowThreshold => "below_threshold",
+        Verdict::Unchanged => "unchanged",
+        Verdict::Inconclusive => "inconclusive",
+        Verdict::TooSmall => "too_small",
+    }
+}
+
+/// Returns the outcome as one word, as it stands in JSON.
+pub fn outcome_key(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Same => "same",
+        Outcome::Regressed => "regressed",
+        Outcome::Improved => "improved",
+        Outcome::Mixed => "mixed",
+        Outcome::Uniform => "uniform",
+        Outcome::Suspected => "suspected",
+        Outcome::Moved => "moved",
+        Outcome::Unchanged => "unchanged",
+        Outcome::Inconclusive => "inconclusive",
+    }
+}
+
+/// Returns the verdict as one sentence, without a full stop.
+pub fn headline(diff: &ProfileDiff) -> String {
+    let what = noun(diff);
+    let of = |verdict| {
+        let mut rows: Vec<_> = (diff.functions.iter())
+            .filter(|row| row.own.verdict == verdict)
+            .collect();
+        rows.sort_by(|a, b| (b.own.difference().abs()).total_cmp(&a.own.difference().abs()));
+        rows
+    };
+    let list = |verdict, more: &str| {
+        let rows = of(verdict);
+        let Some(first) = rows.first() else {
+            return match diff.whole.verdict == verdict {
+                true => format!("the program {more} {what}, and no function alone is sure to"),
+                false => format!("what some functions call {more} {what}"),
+            };
+        };
+        let most = format!(
+            "{}: {} → {}, {} ({} of the program)",
+            name(first),
+            amount(diff, first.own.old),
+            amount(diff, first.own.new),
+            change(&first.own),
+            points(diff, &first.own)
+        );
+        match rows.len() {
+            1 => format!("one function {more} {what}, {most}"),
+            n => format!("{n} functions {} {what}, most of all {most}", plural(more)),
+        }
+    };
+    match diff.outcome {
+        Outcome::Same => "SAME: every amount is equal on both sides".into(),
+        Outcome::Regressed => format!("REGRESSED: {}", list(Verdict::Regressed, "takes more")),
+        Outcome::Improved => format!("IMPROVED: {}", list(Verdict::Improved, "takes less")),
+        Outcome::Mixed => format!(
+            "REGRESSED AND IMPROVED: {}; {}",
+            list(Verdict::Regressed, "takes more"),
+            list(Verdict::Improved, "takes less")
+        ),
+        Outcome::Uniform => {
+            let relative = diff.whole.relative().unwrap_or(0.0);
+            let more = if relative > 0.0 { "more" } else { "less" };
+            format!(
+                "EVERYTHING takes {more} {what} ({}), and no function stands out: another machine, frequency or load \
+                 does that",
+                percent(relative)
+            )
+        }
+        Outcome::Suspected => match of(Verdict::Suspected).first() {
+            Some(first) => format!(
+                "SUSPECTED: {} takes {} {what}: {} → {}, {}{}",
+                name(first),
+                if first.own.difference() > 0.0 {
+                    "more"
+                } else {
+                    "less"
+                },
+                amount(diff, first.own.old),
+                amount(diff, first.own.new),
+                change(&first.own),
+                why_suspected(diff),
+            ),
+            None => format!(
+                "SUSPECTED: the program takes another amount of {what}{}",
+                why_suspected(diff)
+            ),
+        },
+        Outcome::Moved => {
+            let rows = of(Verdict::Moved);
+            let first = rows.first().map(|row| name(row)).unwrap_or_default();
+            format!(
+                "MOVED: {what} went from some functions to others under the same callers ({first} above all)"
+            )
+        }
+        Outcome::Unchanged => format!(
+            "UNCHANGED: no change of {} or more was seen",
+            percent(diff.threshold).trim_start_matches('+')
+        ),
+        Outcome::Inconclusive => {
+            let visible = diff.whole.visible.map(|visible| {
+                format!(
+                    "; a change of {} would have been seen",
+                    percent(visible).trim_start_matches('+')
+                )
+            });
+            format!(
+                "NO CHANGE SEEN: whatever changed is within the noise{}",
+                visible.unwrap_or_default()
+            )
+        }
+    }
+}
+
+fn plural(verb: &str) -> String {
+    verb.replacen("takes", "take", 1)
+}
+
+fn why_suspected(diff: &ProfileDiff) -> String {
+    match diff.noise {
+        Noise::Assumed(_) => "; one run a side does not show how much runs differ".into(),
+        _ => "; see why the sides hardly compare".into(),
+    }
+}
+
+/// Returns the lines about each side: `old  old.data  9.84 s in 9,830 samples, 99.6 % of stacks complete`.
+pub fn sides(diff: &ProfileDiff) -> [String; 2] {
+    [
+        ("old", &diff.old, diff.whole.old),
+        ("new", &diff.new, diff.whole.new),
+    ]
+    .map(|(side, summary, mean)| {
+        let complete = summary.complete.map(|complete| {
+            format!(
+                ", {:.1} % of stacks complete",
+                (complete * 1000.0).floor() / 10.0
+            )
+        });
+        let runs = match summary.weights.len() {
+            1 => String::new(),
+            n => format!(" a run, {n} runs"),
+        };
+        format!(
+            "{side}  {}  {}{runs}, {} of {}{}",
+            files(summary),
+            amount(diff, mean),
+            samples(summary.samples),
+            clean(&diff.event),
+            complete.unwrap_or_default(),
+        )
+    })
+}
+
+/// Returns the files of a side: the first, and how many more.
+fn files(side: &SideSummary) -> String {
+    let first = side
+        .paths
+        .first()
+        .map(|path| path.to_string_lossy().into_owned());
+    let first = shorten(&clean(&first.unwrap_or_default()), NAME).into_owned();
+    match side.paths.len() {
+        0 | 1 => first,
+        n => format!("{first} and {} more", n - 1),
+    }
+}
+
+/// Returns the line about the whole program: its change, the noise, and how many names were matched.
+pub fn whole(diff: &ProfileDiff) -> String {
+    let whole = &diff.whole;
+    let mut text = match diff.work {
+        Work::Share => "shares of each side".to_owned(),
+        _ => format!(
+            "{} {} → {}, {}",
+            noun(diff),
+            amount(diff, whole.old),
+            amount(diff, whole.new),
+            change(whole)
+        ),
+    };
+    if let Some(interval) = interval(whole) {
+        text.push_str(&format!(" {interval}"));
+    }
+    text.push_str(&format!("; {}", noise(diff)));
+    let [old, new] =
+        [diff.old.matched, diff.new.matched].map(|share| (share * 1000.0).floor() / 10.0);
+    text.push_str(&format!("; names matched: {old:.1} % / {new:.1} %"));
+    text
+}
+
+fn noise(diff: &ProfileDiff) -> String {
+    let deviation = 100.0 * diff.noise.deviation();
+    match diff.noise {
+        Noise::Learned(_) => format!("runs differ by {deviation:.1} %"),
+        Noise::Given(_) => format!("{deviation:.1} % of noise between runs, as given"),
+        Noise::Assumed(_) => {
+            format!("noise between runs is unknown of one run a side, {deviation:.0} % are assumed")
+        }
+    }
+}
+
+/// Returns a caution as a sentence, without a full stop.
+pub fn caution(caution: &Caution) -> String {
+    let side = |side: &Side| match side {
+        Side::Old => "old",
+        Side::New => "new",
+    };
+    match caution {
+        Caution::Lost(which, share) => format!(
+            "the {} side lost {:.1} % of its records: its amounts are too small; no verdict",
+            side(which),
+            share * 100.0
+        ),
+        Caution::Completeness { old, new } => format!(
+            "{:.0} % of the old stacks reach their root and {:.0} % of the new: totals do not compare; no verdict",
+            old * 100.0,
+            new * 100.0
+        ),
+        Caution::Unmatched { share } => format!(
+            "only {:.1} % of one side is in functions that the other has too{}",
+            (share * 1000.0).floor() / 10.0,
+            if caution.withholds() {
+                "; no verdict"
+            } else {
+                ""
+            }
+        ),
+        Caution::WithoutInlined(which) => format!(
+            "the {} side has no inlined calls (no debug information?): both are shown without",
+            side(which)
+        ),
+        Caution::Reservation(text) => clean(text).into_owned(),
+        _ => String::new(),
+    }
+}
+
+/// Returns guessed renames as sentences.
+pub fn renames(diff: &ProfileDiff) -> Vec<String> {
+    (diff.renames.iter())
+        .map(|rename| {
+            let [old, new] = [rename.old, rename.new].map(|index| name(&diff.functions[index]));
+            format!("{old} → {new} (a guess: same callers and callees, not judged)")
+        })
+        .collect()
+}
+
+/// Returns how many functions have which verdict on their self amount: `2 regressed, 41 unchanged, …`.
+pub fn tally(diff: &ProfileDiff) -> String {
+    let of = |verdict: Verdict| {
+        let rows = diff
+            .functions
+            .iter()
+            .filter(|row| row.own.verdict == verdict);
+        let number = rows.count();
+        let word = key(verdict).replace('_', " ");
+        (number > 0).then(|| format!("{} {word}", count(number as u64)))
+    };
+    let parts: Vec<String> = Verdict::ALL.into_iter().filter_map(of).collect();
+    format!("functions: {}", parts.join(", "))
+}

@@ -1,0 +1,263 @@
+//! `rprof diff`.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use rprof_analysis::Options;
+use rprof_export::diff::{DiffOptions, SortBy, folded, svg, words};
+use rprof_export::svg::SvgOptions;
+use rprof_perfdata::{Feature, PerfData};
+use rprof_profile::compare::{
+    CompareError, CompareOptions, Design, Gate, ProfileDiff, Work, compare,
+};
+use rprof_profile::{Keys, Profile};
+
+use crate::Outcome;
+use crate::cli::{DiffArgs, DiffSort};
+use crate::input::{Callee, Input, analyse, check_events, open_input, tell_if_empty, warn};
+use crate::messages::{Failure, say};
+use crate::output::{Output, write_to};
+use crate::pager::show;
+use crate::report::wants_color;
+use crate::{recorded, terminal};
+
+/// Exit status of a gate that found something.
+const REGRESSED: u8 = 3;
+
+/// Exit status of a strict gate that cannot tell.
+const INCONCLUSIVE: u8 = 4;
+
+pub(crate) fn run(args: &DiffArgs) -> Outcome {
+    let output = args
+        .shown
+        .output
+        .as_deref()
+        .map(Output::prepare)
+        .transpose()?;
+    let [old, new] = paths(args);
+    let sides = [read_side(&old, args)?, read_side(&new, args)?];
+    let options = CompareOptions {
+        weigh_by: args.filter.weight(),
+        work: args.judging.per.unwrap_or_default(),
+        fold_generics: args.judging.fold_generics,
+        design: match args.judging.paired {
+            true => Design::Paired,
+            false => Design::Independent,
+        },
+        noise: args.judging.noise,
+        threshold: (args.judging.fail_above).unwrap_or(CompareOptions::default().threshold),
+        min_share: args.judging.min_share,
+        reservations: reservations(&sides, args),
+        stacks: args.shown.folded || output.is_some(),
+        ..CompareOptions::default()
+    };
+    let [old, new] = sides.map(|side| side.profiles);
+    let diff = compare(&old, &new, &options).map_err(not_compared)?;
+    let to_stdout = args.shown.output.as_deref() == Some(Path::new("-"));
+    match () {
+        () if args.shown.folded => write_to(Path::new("-"), |out| Ok(folded::write(&diff, out)?))?,
+        () if to_stdout => {}
+        () => print(args, &diff)?,
+    }
+    if let Some(output) = output {
+        draw(args, &diff, output)?;
+    }
+    Ok(gate(args, &diff))
+}
+
+/// Returns the files of both sides.
+fn paths(args: &DiffArgs) -> [Vec<PathBuf>; 2] {
+    if !args.base.is_empty() {
+        return [args.base.clone(), args.new.clone()];
+    }
+    // As perf has it, one file is the one before.
+    let or = |file: &Option<PathBuf>, default: &str| {
+        vec![file.clone().unwrap_or_else(|| default.into())]
+    };
+    [
+        or(&args.old_file, "perf.data.old"),
+        or(&args.new_file, "perf.data"),
+    ]
+}
+
+/// Runs of one side, and what is known of where they were made.
+struct SideFiles {
+    profiles: Vec<Profile>,
+    machines: Vec<Machine>,
+}
+
+/// What must be alike for amounts to compare.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Machine {
+    cpu: Option<String>,
+    kernel: Option<String>,
+    /// Seconds from the first to the last sample, of recordings that did not end with a command.
+    seconds: Option<f64>,
+}
+
+impl Machine {
+    fn of(data: &PerfData) -> Machine {
+        let features = data.features();
+        let seconds = (features.sample_time()).filter(|(first, last)| last > first);
+        Machine {
+            cpu: features.string(Feature::CPUDESC),
+            kernel: features.string(Feature::OSRELEASE),
+            seconds: seconds
+                .filter(|_| !recorded::is_of_command(data))
+                .map(|(first, last)| (last - first) as f64 / 1e9),
+        }
+    }
+}
+
+fn read_side(paths: &[PathBuf], args: &DiffArgs) -> Result<SideFiles, Failure> {
+    let filter = args.filter.filter(&args.event);
+    let (mut profiles, mut machines) = (Vec::new(), Vec::new());
+    for path in paths {
+        let mut profile = match open_input(path)? {
+            Input::Folded(text) => text.profile(&filter, &Keys::FUNCTIONS)?,
+            Input::Recording(data) => {
+                check_events(&data, &filter.events)?;
+                machines.push(Machine::of(&data));
+                let options = Options {
+                    filter: args.filter.with_times_of(&filter, &data)?,
+                    inlined: true,
+                    ..Options::default()
+                };
+                analyse(&data, &args.filter.symbols, &options, args.quiet)?
+            }
+        };
+        tell_if_empty(&mut profile, &filter);
+        let profile = args.filter.cut_to_callers(profile, Callee::Dropped);
+        warn(&profile, args.quiet);
+        profiles.push(profile);
+    }
+    Ok(SideFiles { profiles, machines })
+}
+
+/// Returns why amounts of both sides may not compare.
+fn reservations(sides: &[SideFiles; 2], args: &DiffArgs) -> Vec<String> {
+    let mut reservations = Vec::new();
+    let distinct = |of: fn(&Machine) -> Option<&String>| {
+        let all = sides.iter().flat_map(|side| &side.machines).filter_map(of);
+        let mut all: Vec<&String> = all.collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    };
+    if let [one, other, ..] = distinct(|machine| machine.cpu.as_ref())[..] {
+        reservations.push(format!("processors differ ({one}; {other}): no verdict"));
+    }
+    if let [one, other, ..] = distinct(|machine| machine.kernel.as_ref())[..] {
+        reservations.push(format!("kernels differ ({one}; {other}): no verdict"));
+    }
+    let seconds = |side: &SideFiles| {
+        let known: Vec<f64> = side.machines.iter().filter_map(|m| m.seconds).collect();
+        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    };
+    if let (Some(old), Some(new)) = (seconds(&sides[0]), seconds(&sides[1]))
+        && args.judging.per.is_none_or(|work| work == Work::Run)
+        && (old / new).max(new / old) > 1.2
+    {
+        reservations.push(format!(
+            "{old:.1} s were recorded of the one and {new:.1} s of the other: no verdict; --per second compares rates, \
+             --per total shares"
+        ));
+    }
+    reservations
+}
+
+/// Names what helps against sides that do not compare.
+fn not_compared(error: CompareError) -> Failure {
+    let remedy = match &error {
+        CompareError::OtherEvent { .. } => {
+            "; choose one that both have with --event, or record both with the same -e"
+        }
+        CompareError::NoWork { .. } => {
+            "; --per second needs recordings with times, --per N says the amount of work"
+        }
+        CompareError::Statistics(_) => {
+            "; --paired needs as many runs on the one side as on the other"
+        }
+        _ => "",
+    };
+    Failure::with_status(2, anyhow::anyhow!("{error}{remedy}"))
+}
+
+/// Rows that a table has on a terminal, unless told otherwise.
+const ROWS_ON_TERMINAL: usize = 30;
+
+fn print(args: &DiffArgs, diff: &ProfileDiff) -> Result<(), Failure> {
+    let (shown, format) = (&args.shown, args.shown.format);
+    let is_terminal = io::stdout().is_terminal();
+    let options = DiffOptions {
+        sort: match shown.sort {
+            DiffSort::Delta => SortBy::Change,
+            DiffSort::Own => SortBy::Own,
+            DiffSort::Total => SortBy::Total,
+            DiffSort::Name => SortBy::Name,
+        },
+        all: shown.all,
+        limit: match shown.limit {
+            Some(0) => None,
+            Some(limit) => Some(limit),
+            None => (is_terminal && format.is_for_people).then_some(ROWS_ON_TERMINAL),
+        },
+        bare: args.quiet,
+        color: wants_color(shown.color),
+        width: terminal::width().filter(|_| !shown.wide),
+        rest: |count, is_beyond| match is_beyond {
+            true => format!("… {count} more (-n 0 for all)"),
+            false => format!("{count} functions within the noise, not shown (--all)"),
+        },
+    };
+    show(|out| Ok((format.write)(diff, &options, out)?))
+}
+
+fn draw(args: &DiffArgs, diff: &ProfileDiff, output: Output) -> Result<(), Failure> {
+    let title = match &args.shown.title {
+        Some(title) => title.clone(),
+        None => {
+            let of = |paths: &[PathBuf]| {
+                let first = paths.first().map(|path| path.display().to_string());
+                let more = if paths.len() > 1 { "…" } else { "" };
+                format!("{}{more}", first.unwrap_or_default())
+            };
+            format!("{} against {}", of(&diff.new.paths), of(&diff.old.paths))
+        }
+    };
+    let options = SvgOptions {
+        title,
+        ..SvgOptions::default()
+    };
+    let path = output.path().map(Path::to_owned);
+    output.write(|out| Ok(svg::write(diff, &options, out)?))?;
+    if let (Some(path), false) = (path, args.quiet) {
+        say(format_args!("wrote {}", path.display()));
+    }
+    Ok(())
+}
+
+/// Returns the exit status, and says why it is not 0, or why nothing can be told.
+fn gate(args: &DiffArgs, diff: &ProfileDiff) -> u8 {
+    let Some(limit) = args.judging.fail_above else {
+        return 0;
+    };
+    let limit = limit * 100.0;
+    match diff.gate() {
+        Gate::Passed => 0,
+        Gate::Regressed => {
+            say(format_args!(
+                "failed above {limit} %: {}",
+                words::headline(diff)
+            ));
+            REGRESSED
+        }
+        Gate::Inconclusive => {
+            say(format_args!(
+                "it cannot be told whether anything takes {limit} % more: {}",
+                words::headline(diff)
+            ));
+            if args.judging.strict { INCONCLUSIVE } else { 0 }
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! `rprof diff`.
+
+mod gate;
+mod inputs;
+mod recordings;
+mod shapes;
