@@ -12,8 +12,8 @@
 mod support;
 
 mod attach;
-mod coverage;
 mod cli;
+mod coverage;
 mod diff;
 mod jit;
 mod record;

@@ -23,7 +23,7 @@ fn compared(here: &Here, options: &str, old: &str, new: &str) -> Shell {
 fn what_takes_more_is_found_and_fails_the_limit() {
     needs!(PerfEvents, Tracepoints);
     let here = Here::new();
-    let limit = format!("--fail-above {}=10%", HITS);
+    let limit = format!("--fail-above {HITS}=10%");
     let more = compared(&here, &limit, "100", "120").exits(3);
     more.says("+20.0 %").says("more").says("FAILED");
     compared(&here, &limit, "100", "104")
@@ -66,7 +66,7 @@ fn commands_take_turns_whose_order_alternates() {
 fn the_document_has_every_run_and_every_figure_of_the_test() {
     needs!(PerfEvents, Tracepoints);
     let here = Here::new();
-    let limit = format!("--format json --fail-above {}=10%", HITS);
+    let limit = format!("--format json --fail-above {HITS}=10%");
     let run = compared(&here, &limit, "100", "150").exits(3);
     let document = json(&run.out());
     assert_eq!(document["version"], 1);

@@ -188,10 +188,16 @@ fn every_software_event_opens() {
     ];
     for (number, event) in (0..).zip(events) {
         assert_eq!(event.0, number);
-        let counter = Builder::software(event).exclude_kernel(true).open().unwrap();
+        let counter = Builder::software(event)
+            .exclude_kernel(true)
+            .open()
+            .unwrap();
         counter.measure(|| ()).unwrap();
     }
-    match Builder::software(Software::CGROUP_SWITCHES).exclude_kernel(true).open() {
+    match Builder::software(Software::CGROUP_SWITCHES)
+        .exclude_kernel(true)
+        .open()
+    {
         // Before Linux 5.13.
         Err(error) => assert_eq!(error.errno, Errno::NOENT),
         Ok(counter) => assert_eq!(counter.measure(|| ()).unwrap().1.value, 0),

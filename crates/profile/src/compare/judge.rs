@@ -123,6 +123,9 @@ fn is_judged(quantity: &Quantity) -> bool {
         .any(|samples| *samples >= FEWEST_SAMPLES)
 }
 
+/// The comparison of a function's amounts, with the function's index.
+type Indexed = (usize, Comparison);
+
 /// What amounts that are judged together have in common.
 struct Family<'o> {
     prior: Prior,
@@ -135,10 +138,7 @@ struct Family<'o> {
 
 impl Family<'_> {
     /// Judges the amounts of all functions, and returns the comparisons of those that are judged, with their indices.
-    fn judge(
-        &self,
-        quantities: &[Quantity],
-    ) -> Result<(Vec<Change>, Vec<(usize, Comparison)>), CompareError> {
+    fn judge(&self, quantities: &[Quantity]) -> Result<(Vec<Change>, Vec<Indexed>), CompareError> {
         let mut compared = Vec::new();
         for (index, quantity) in quantities.iter().enumerate() {
             if is_judged(quantity) {

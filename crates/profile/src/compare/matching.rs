@@ -80,7 +80,7 @@ impl Names {
             Some((name, names[number].object.clone()))
         };
         unite(&mut one_of, [&old, &new], without);
-        Rows::of(names, &one_of, is_on)
+        Rows::of(&names, &one_of, is_on)
     }
 }
 
@@ -98,15 +98,15 @@ fn unite<K: Eq + std::hash::Hash>(
         Several,
     }
     let mut by_key: FxHashMap<K, [Found; 2]> = FxHashMap::default();
-    for number in 0..one_of.len() {
-        if !(is_on[0][number] || is_on[1][number]) {
+    for (number, sides) in is_on[0].iter().zip(is_on[1]).enumerate() {
+        let sides = [*sides.0, *sides.1];
+        let Some(key) = key(number).filter(|_| sides.contains(&true)) else {
             continue;
-        }
-        let Some(key) = key(number) else { continue };
+        };
         let found = by_key.entry(key).or_insert([Found::None; 2]);
-        for side in 0..2 {
-            if is_on[side][number] {
-                found[side] = match found[side] {
+        for (found, is_on) in found.iter_mut().zip(sides) {
+            if is_on {
+                *found = match *found {
                     Found::None => Found::One(number),
                     _ => Found::Several,
                 };
@@ -130,7 +130,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    fn of(names: Vec<CanonicalName>, one_of: &[u32], is_on: [&[bool]; 2]) -> Rows {
+    fn of(names: &[CanonicalName], one_of: &[u32], is_on: [&[bool]; 2]) -> Rows {
         let mut shown: Vec<u32> = (0..names.len())
             .filter(|number| is_on[0][*number] || is_on[1][*number])
             .map(|number| one_of[number])
