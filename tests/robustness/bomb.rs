@@ -37,6 +37,7 @@ pub(super) fn reads(here: &Here, args: &str) -> String {
     }
     let run = running.end();
     let time = began.elapsed();
+    println!("{args}: {peak} KiB in {time:?}");
     assert!(peak < MOST_MEMORY, "{peak} KiB in {time:?}: {run}");
     assert!(time < MOST_TIME, "{time:?}, {peak} KiB: {run}");
     run.is_clean();

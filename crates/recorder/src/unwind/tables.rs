@@ -15,7 +15,6 @@ use rprof_image::{FileReader, OpenError, PatientCalls, vdso_image};
 use rprof_jit::JitUnwindTables;
 use rprof_processes::{Image, ImageId, ImageKind, LiveMap, LiveMapping, Pid};
 use rprof_unwind::UnwindTable;
-use rustc_hash::FxHashMap;
 
 use crate::limits::{Limit, ReachedLimits};
 use crate::mapped_files::mapped_file;
@@ -29,6 +28,9 @@ const MOST_WAITING: usize = 256;
 
 /// Most bytes of memory that tables take. Those of a browser and a desktop have some 60 MiB.
 const MOST_BYTES: usize = 96 << 20;
+
+/// Wait for an image that every sample may take.
+const AT_ONCE: Duration = Duration::from_millis(1);
 
 /// Most threads that open images. There is one, and another when all hang.
 const MOST_THREADS: usize = 16;
@@ -119,30 +121,36 @@ struct Counts {
     unopened: AtomicU64,
     /// Images that were put off, since others of the same user are being opened for long.
     put_off: AtomicU64,
-    /// Threads that open images of each user.
-    by_user: Mutex<FxHashMap<u32, usize>>,
+    /// Processes whose images are being opened, one for each thread that does.
+    opening: Mutex<Vec<Pid>>,
 }
 
 impl Counts {
-    fn by_user(&self) -> MutexGuard<'_, FxHashMap<u32, usize>> {
-        self.by_user.lock().unwrap_or_else(PoisonError::into_inner)
+    fn opening(&self) -> MutexGuard<'_, Vec<Pid>> {
+        self.opening.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to open an image of a user. Returns false if as many threads do as may.
-    fn begin(&self, user: u32) -> bool {
-        let mut by_user = self.by_user();
-        let count = by_user.entry(user).or_default();
-        let may = *count < MOST_OF_USER;
-        *count += usize::from(may);
-        may
-    }
-
-    fn end(&self, user: u32) {
-        let mut by_user = self.by_user();
-        if let Some(count) = by_user.get_mut(&user) {
-            *count -= 1;
+    /// Begins to open an image of a process. Returns false if as many threads open images of its user as may.
+    fn begin(&self, pid: Pid) -> bool {
+        let mut opening = self.opening();
+        // Most of the time there is no other.
+        if opening.len() >= MOST_OF_USER {
+            let user = |pid: Pid| PatientCalls::user_of(pid.0.cast_unsigned());
+            let own = user(pid);
+            let others = opening.iter().filter(|other| user(**other) == own);
+            if others.count() >= MOST_OF_USER {
+                return false;
+            }
         }
-        by_user.retain(|_, count| *count > 0);
+        opening.push(pid);
+        true
+    }
+
+    fn end(&self, pid: Pid) {
+        let mut opening = self.opening();
+        if let Some(at) = opening.iter().position(|other| *other == pid) {
+            opening.swap_remove(at);
+        }
     }
 }
 
@@ -232,7 +240,11 @@ impl Tables {
             return Ok(table.as_deref().ok());
         }
         self.request(map, mapping, pid);
-        self.openers.wait(&slot.table, until());
+        // Nearly all come at once, and nobody asks whose they are.
+        self.openers.wait(&slot.table, Instant::now() + AT_ONCE);
+        if slot.table.get().is_none() {
+            self.openers.wait(&slot.table, until());
+        }
         let table = slot.table.get().ok_or(TooSlow)?;
         Ok(table.as_deref().ok())
     }
@@ -358,8 +370,7 @@ impl Request {
         if Arc::strong_count(&self.table) == 1 {
             return;
         }
-        let user = PatientCalls::user_of(self.pid.0.cast_unsigned());
-        if !counts.begin(user) {
+        if !counts.begin(self.pid) {
             counts.put_off.fetch_add(1, Ordering::Relaxed);
             self.table.is_requested.store(false, Ordering::Relaxed);
             return;
@@ -371,7 +382,7 @@ impl Request {
             counts.too_long.fetch_add(is_too_long, Ordering::Relaxed);
             Ok(Box::new(table))
         });
-        counts.end(user);
+        counts.end(self.pid);
     }
 }
 

@@ -1,11 +1,12 @@
 //! Programs and libraries that nobody will find by their path.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rprof_image::{
     Credentials, FileIdentity, FileView, LastLink, LocatedFile, OpenError, PatientCalls,
@@ -13,7 +14,7 @@ use rprof_image::{
 };
 use rprof_perfdata::features::embedded::compress;
 use rprof_perfdata::{EmbeddedFile, EmbeddedKind};
-use rprof_processes::{Image, ImageIdentity, ImageKind};
+use rprof_processes::{Image, ImageIdentity, ImageKind, Pid};
 
 use super::mapped_event::MappedEvent;
 use super::notices::{NotEmbedded, Notice, Notices};
@@ -34,17 +35,26 @@ const LIMITS_OF_ALL: (u64, u64) = (256 << 20, 512 << 20);
 pub(super) struct HeldImages {
     embedding: Embedding,
     held: Vec<HeldImage>,
+    /// Process of which an image was opened last, and its user: many follow each other.
+    last_user: Option<(Pid, u32)>,
     /// Images for which there was no room.
     left_out: usize,
+}
+
+/// An image of which the file is open.
+#[derive(Debug)]
+struct OpenedImage {
+    image: Image,
+    file: RegularFile,
+    device: (u32, u32),
+    inode: u64,
 }
 
 /// An image of which the file is held open.
 #[derive(Debug)]
 struct HeldImage {
-    image: Image,
-    file: RegularFile,
-    device: (u32, u32),
-    inode: u64,
+    /// Shared with a thread that reads it.
+    opened: Arc<OpenedImage>,
     /// User for whom the file was opened.
     user: u32,
     /// True if its path led to it from here when that was last looked at.
@@ -56,6 +66,7 @@ impl HeldImages {
         HeldImages {
             embedding,
             held: Vec::new(),
+            last_user: None,
             left_out: 0,
         }
     }
@@ -74,7 +85,11 @@ impl HeldImages {
         if !is_file || self.holds(&map) {
             return;
         }
-        let user = PatientCalls::user_of(map.pid.0.cast_unsigned());
+        let user = match self.last_user {
+            Some((pid, user)) if pid == map.pid => user,
+            _ => PatientCalls::user_of(map.pid.0.cast_unsigned()),
+        };
+        self.last_user = Some((map.pid, user));
         let opened = calls.call_within(user, TO_OPEN, move || HeldImage::open(map));
         match opened {
             Some(Ok(Some(held))) => self.hold(held),
@@ -86,7 +101,7 @@ impl HeldImages {
     /// Returns true if an image is held already: of a process that maps a file again.
     fn holds(&self, map: &MappedEvent) -> bool {
         let is_same = |held: &HeldImage| {
-            let (one, other) = (&held.image, &map.image);
+            let (one, other) = (&held.opened.image, &map.image);
             (&one.path, one.identity) == (&other.path, other.identity)
         };
         // Memory without a name that lasts: each is another.
@@ -120,6 +135,27 @@ impl HeldImages {
         }
     }
 
+    /// Looks at whether the paths of images lead to them: all of a user at once, since nearly all do. Returns the users of
+    /// whom not all answered.
+    fn look(&mut self, calls: &PatientCalls) -> BTreeSet<u32> {
+        let users: BTreeSet<u32> = self.held.iter().map(|held| held.user).collect();
+        let mut silent = BTreeSet::new();
+        for user in users {
+            let of_user = self.held.iter().filter(|held| held.user == user);
+            let all: Vec<Arc<OpenedImage>> = of_user.map(|held| Arc::clone(&held.opened)).collect();
+            let look = move || -> Vec<bool> { all.iter().map(|one| one.is_still_here()).collect() };
+            let Some(here) = calls.call_within(user, TO_OPEN, look) else {
+                silent.insert(user);
+                continue;
+            };
+            let of_user = self.held.iter_mut().filter(|held| held.user == user);
+            for (held, is_here) in of_user.zip(here) {
+                held.is_here = is_here;
+            }
+        }
+        silent
+    }
+
     /// Reads the images whose path no longer leads to the same inode or build-id, or never did, and hands
     /// them on.
     pub(super) fn files(
@@ -138,32 +174,34 @@ impl HeldImages {
         let mut first_refused = None;
         let mut refused = 0;
         let all = self.embedding == Embedding::All;
-        for mut held in std::mem::take(&mut self.held) {
+        let silent = self.look(calls);
+        for held in &mut self.held {
+            if held.is_here && !all && !silent.contains(&held.user) {
+                continue;
+            }
             let most = longest.min(most_bytes - bytes);
-            // One that does not come back is held no longer.
-            let read = calls.call(held.user, move || {
-                let contents = held.read(all, most);
-                (held, contents)
-            });
-            let Some((held, contents)) = read else {
+            let opened = Arc::clone(&held.opened);
+            let Some((is_here, contents)) = calls.call(held.user, move || opened.read(all, most))
+            else {
                 continue;
             };
+            held.is_here = is_here;
+            let path = || path_of(&held.opened.image.path);
             match contents {
                 Contents::TooLong(len) => {
                     refused += 1;
-                    first_refused.get_or_insert_with(|| (path_of(&held.image.path), len));
+                    first_refused.get_or_insert_with(|| (path(), len));
                 }
                 Contents::Bytes(read) => {
-                    if let Some(file) = held.embed(&read) {
+                    if let Some(file) = held.opened.embed(&read) {
                         bytes += file.len;
                         count += 1;
-                        first.get_or_insert_with(|| path_of(&held.image.path));
+                        first.get_or_insert_with(path);
                         hand(file);
                     }
                 }
                 Contents::NotNeeded => {}
             }
-            self.held.push(held);
         }
         if let Some(first) = first {
             notices.push(Notice::ImagesEmbedded {
@@ -224,30 +262,33 @@ impl HeldImage {
             return Ok(None);
         }
         let user = view.credentials().map_or(0, Credentials::user);
-        let mut held = HeldImage {
+        let opened = OpenedImage {
             file,
             device: map.device,
             inode: map.inode,
-            user,
-            is_here: true,
             image: map.image,
         };
-        held.is_here = held.is_still_here();
-        Ok(Some(held))
+        Ok(Some(HeldImage {
+            is_here: opened.is_still_here(),
+            opened: Arc::new(opened),
+            user,
+        }))
     }
+}
 
-    /// Reads the file, if its path does not lead to it or that does not matter.
-    fn read(&mut self, all: bool, most: u64) -> Contents {
-        self.is_here = self.is_still_here();
-        if self.is_here && !all {
-            return Contents::NotNeeded;
+impl OpenedImage {
+    /// Reads the file, if its path does not lead to it or `all` are wanted. Returns whether its path does.
+    fn read(&self, all: bool, most: u64) -> (bool, Contents) {
+        let is_here = self.is_still_here();
+        if is_here && !all {
+            return (is_here, Contents::NotNeeded);
         }
         let len = self.file.current_len().unwrap_or(0);
         if len > most || self.file.is_mostly_holes() {
-            return Contents::TooLong(len);
+            return (is_here, Contents::TooLong(len));
         }
         let bytes = self.file.read_all(most);
-        bytes.map_or(Contents::NotNeeded, Contents::Bytes)
+        (is_here, bytes.map_or(Contents::NotNeeded, Contents::Bytes))
     }
 
     /// Returns true if its path leads to it from here.
@@ -311,7 +352,7 @@ mod tests {
     use super::*;
 
     fn held(user: u32, path: &str, is_here: bool) -> HeldImage {
-        HeldImage {
+        let opened = OpenedImage {
             image: Image {
                 path: path.as_bytes().into(),
                 identity: ImageIdentity::PathOnly,
@@ -320,6 +361,9 @@ mod tests {
             file: RegularFile::open(Path::new("/proc/self/exe")).unwrap(),
             device: (0, 0),
             inode: 0,
+        };
+        HeldImage {
+            opened: Arc::new(opened),
             user,
             is_here,
         }
