@@ -46,7 +46,6 @@ fn an_event_says_what_one_count_stands_for() {
     let scale = |text| machine.list(text)[0].scale().map(parts);
     let of_topdown = Some((2.0, String::new()));
     assert_eq!(scale("cpu/topdown,umask=0x20/"), of_topdown);
-    assert_eq!(scale("topdown"), of_topdown);
     assert_eq!(scale("cpu/mem-loads/"), None);
     assert_eq!(scale("page-faults"), None);
 }
