@@ -299,7 +299,8 @@ pub(crate) struct Recorded {
 /// Records until the command or the target ends, a signal comes, or a limit of time or size is reached.
 /// Then waits for the command.
 pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
-    let signals = Signals::listen().context("cannot listen for signals")?;
+    let signals =
+        Signals::listen(job.to.rotation.is_some()).context("cannot listen for signals")?;
     let terminal = Terminal::remember();
     let is_stream = matches!(job.to.output, Output::Stream(_));
     let command_line = (std::env::args_os())

@@ -29,7 +29,8 @@ pub(crate) struct Signals {
 impl Signals {
     /// Installs the handlers. That of SIGUSR2 is there for every recording: one that does not rotate is not
     /// ended by who thinks it does.
-    pub(crate) fn listen() -> io::Result<Signals> {
+    /// `rotates` says that it is asked for, be it ignored by whoever started rprof.
+    pub(crate) fn listen(rotates: bool) -> io::Result<Signals> {
         let (wake, waker) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         waker.set_nonblocking(true)?;
@@ -49,7 +50,7 @@ impl Signals {
             signal_hook::low_level::pipe::register(signal, waker.try_clone()?)?;
         }
         let switch = Arc::new(AtomicBool::new(false));
-        if !rprof_launch::signal_is_ignored(SIGUSR2) {
+        if rotates || !rprof_launch::signal_is_ignored(SIGUSR2) {
             signal_hook::flag::register(SIGUSR2, Arc::clone(&switch))?;
             signal_hook::low_level::pipe::register(SIGUSR2, waker.try_clone()?)?;
         }
