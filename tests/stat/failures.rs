@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use super::{HITS, counts, json};
-use crate::support::{Here, c, needs};
+use crate::support::{Here, c, change_settings, needs};
 
 #[test]
 fn wrong_usage_is_told_before_anything_runs() {
@@ -116,12 +116,14 @@ fn without_rights_less_is_counted_and_it_is_told() {
         .arg(&rprof)
         .status();
     assert!(copied.expect("cp").success());
+    // Nobody changes the setting meanwhile; commands through `env` do not wait for that.
+    let _settings = change_settings();
     let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     let level: i32 = level.trim().parse().unwrap_or(2);
     let nobody = |args: &str| {
         let shell = here
-            .command("setpriv")
-            .words("--reuid 65534 --regid 65534 --clear-groups --inh-caps=-all");
+            .command("env")
+            .words("setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all");
         shell.arg(&rprof).words(args)
     };
     let run = nobody("stat -- sh -c").arg("exit 5").exits(5);

@@ -61,6 +61,20 @@ pub(crate) fn command() -> clap::Command {
             .mut_arg("no_inherit", |arg| arg.short(None))
             .mut_arg("pid", |arg| arg.short(None))
     });
+    // The targets are those of `record`, in other words.
+    let command = command.mut_subcommand("stat", |stat| {
+        let ids = [
+            "all_cpus",
+            "processes",
+            "with_children",
+            "threads",
+            "cpus",
+            "cgroups",
+            "user",
+        ];
+        ids.into_iter()
+            .fold(stat, |c, id| c.mut_arg(id, counting_words))
+    });
     // `script` refuses a weight, with a message, since it sums nothing up; and folded stacks, since
     // they are sums.
     command.mut_subcommand("script", |script| {
@@ -72,6 +86,14 @@ pub(crate) fn command() -> clap::Command {
             })
             .mut_arg("input", |arg| arg.help("Recording to print, as FILE"))
     })
+}
+
+/// Words the help of a target for a command that counts.
+fn counting_words(arg: Arg) -> Arg {
+    let Some(help) = arg.get_help().map(ToString::to_string) else {
+        return arg;
+    };
+    arg.help(help.replace("Record", "Count").replace("record", "count"))
 }
 
 /// Adds a hidden `--no-X` for each `--X` without a value. The one that comes last counts.
