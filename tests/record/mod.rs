@@ -3,6 +3,7 @@
 mod cpu_time;
 mod events;
 mod exit_status;
+mod extras;
 mod interruptions;
 mod many_processes;
 mod privileges;

@@ -5,7 +5,7 @@ use crate::modifiers::{self, Letters, Modifiers, Qualifiers};
 use crate::pmu::{CONFIG_WORDS, Scale};
 use crate::settings::Settings;
 use rprof_records::EventKind;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fmt;
 
 /// An event as perf_event_open(2) takes it: type, config words and what its text says of sampling.
@@ -27,6 +27,7 @@ pub struct Event {
     pub(crate) detail: EventDetail,
     pub(crate) cpus: Option<Vec<u32>>,
     pub(crate) scale: Option<Scale>,
+    pub(crate) filter: Option<CString>,
 }
 
 /// Data of an event beyond its numbers, by its kind.
@@ -72,6 +73,7 @@ impl Event {
             detail: EventDetail::None,
             cpus: None,
             scale: None,
+            filter: None,
         }
     }
 
@@ -171,6 +173,21 @@ impl Event {
             EventDetail::Tracepoint { system, name } => Some((system, name)),
             _ => None,
         }
+    }
+
+    /// Sets an expression on the fields of a tracepoint, such as `prev_pid == 0`: hits for which it is false are
+    /// passed over by the kernel (Documentation/trace/events.rst, "Event filtering").
+    ///
+    /// Returns `None` for events that are no tracepoints, and where there is a zero byte in the text.
+    pub fn with_filter(mut self, expression: &str) -> Option<Event> {
+        self.filter = Some(CString::new(expression).ok()?);
+        (self.kind == EventKind::TRACEPOINT).then_some(self)
+    }
+
+    /// Returns the expression that hits of a tracepoint have to fulfil, for
+    /// `PERF_EVENT_IOC_SET_FILTER`.
+    pub fn filter(&self) -> Option<&CStr> {
+        self.filter.as_deref()
     }
 
     /// Returns the name with its modifiers, as in the event descriptions of perf.data: `cycles:u`,

@@ -56,6 +56,7 @@
 //! | [`glob`] | shell patterns |
 //! | `suggest` | "did you mean" |
 
+mod branch_filter;
 mod breakpoint;
 pub mod cpus;
 mod error;
@@ -76,6 +77,7 @@ pub mod suggest;
 mod to_attr;
 pub mod tracefs;
 
+pub use branch_filter::{BranchFilterError, branch_filter_names, parse_branch_filter};
 pub use error::EventError;
 pub use event::Event;
 pub use ignored::Ignored;

@@ -1,5 +1,6 @@
 //! Errors of opening events and mapping rings, each with its remedy.
 
+use crate::attr_part::AttrPart;
 use crate::errno::{self, Errno, ErrnoText};
 use crate::limits::Limits;
 use crate::remedy::Remedy;
@@ -108,7 +109,6 @@ impl Remedy {
         errno: Errno,
         limits: &Limits,
     ) -> Remedy {
-        use rprof_records::SampleType;
         let event = || event.to_owned();
         let refused = errno::is_refusal(errno) || errno == Errno::NOSYS;
         match errno {
@@ -119,15 +119,15 @@ impl Remedy {
             {
                 Remedy::SeccompFilter
             }
+            _ if let Some((part, obstacle)) = AttrPart::blamed(attr, errno, limits) => {
+                Remedy::Part { part, obstacle }
+            }
             Errno::ACCESS | Errno::PERM if by_cpu => Remedy::WholeCpus {
                 paranoid: limits.paranoid,
             },
             Errno::ACCESS | Errno::PERM => Remedy::Permission {
                 paranoid: limits.paranoid,
             },
-            Errno::OPNOTSUPP if attr.sample_type.contains(SampleType::BRANCH_STACK) => {
-                Remedy::NoBranchRecords
-            }
             errno if errno::is_missing_event(errno) => Remedy::NoSuchEvent { event: event() },
             Errno::MFILE | Errno::NFILE => Remedy::OpenFiles {
                 limit: limits.open_files,
@@ -168,6 +168,7 @@ impl Remedy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attr_part::PartObstacle;
     use rprof_records::SampleType;
 
     fn remedy(errno: Errno, by_cpu: bool, limits: &Limits) -> Remedy {
@@ -231,7 +232,8 @@ mod tests {
         };
         let limits = Limits::default();
         let remedy = Remedy::for_event("cycles", &attr, false, Errno::OPNOTSUPP, &limits);
-        assert_eq!(remedy, Remedy::NoBranchRecords);
+        let (part, obstacle) = (AttrPart::Branches, PartObstacle::NoHardware);
+        assert_eq!(remedy, Remedy::Part { part, obstacle });
     }
 
     #[test]

@@ -38,6 +38,7 @@
 //! | [`signal`] | [`OverflowSignals`], [`SignalSampler`], [`Traps`]: overflows as signals |
 //! | [`error`] | [`OpenEventError`], [`MapRingError`]: what was refused, and why |
 //! | [`remedy`] | [`Remedy`]: what to do about it |
+//! | [`attr_part`] | [`AttrPart`]: which part of an attr a refusal is about |
 //! | [`limits`] | [`Limits`]: what the administrator allows |
 //! | [`errno`] | [`Errno`]: error numbers and their text |
 //!
@@ -58,6 +59,7 @@
 //! The reference is perf_event_open(2) and `include/uapi/linux/perf_event.h`.
 
 pub mod aux;
+pub mod attr_part;
 pub mod builder;
 pub mod control;
 pub mod counter;
@@ -83,6 +85,7 @@ pub mod signal;
 mod wait;
 
 pub use aux::AuxRing;
+pub use attr_part::{AttrPart, PartObstacle};
 pub use builder::Builder;
 pub use control::{BpfPrograms, disable_all_opened_here, enable_all_opened_here};
 pub use counter::{CountError, Counter};

@@ -27,6 +27,8 @@ pub struct Limits {
     pub privileged: bool,
     /// Descriptors that this process may have open (the soft RLIMIT_NOFILE); `None` for no limit.
     pub open_files: Option<u64>,
+    /// Version of the running kernel, as (6, 1); `None` if it does not say (`osrelease`).
+    pub kernel: Option<(u16, u16)>,
 }
 
 /// Bits of the effective capabilities that lift the limits (linux/capability.h).
@@ -71,8 +73,16 @@ impl Limits {
             seccomp: false,
             privileged: false,
             open_files: None,
+            kernel: (std::fs::read_to_string(folder.join("osrelease")).ok())
+                .and_then(|release| version(&release)),
         }
     }
+}
+
+/// Reads the version in a release such as `6.1.0-18-amd64`.
+fn version(release: &str) -> Option<(u16, u16)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
 /// Returns whether /proc/PID/status tells of a seccomp filter.
@@ -125,6 +135,14 @@ mod tests {
         assert!(!is_privileged(
             "CapPrm:\t000001ffffffffff\nCapEff:\t00000000a80425fb\n"
         ));
+    }
+
+    #[test]
+    fn releases_have_a_version() {
+        assert_eq!(version("6.1.0-18-amd64"), Some((6, 1)));
+        assert_eq!(version("5.15+"), Some((5, 15)));
+        assert_eq!(version("next"), None);
+        assert!(Limits::read().kernel.is_some());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Remedies, as values: a program may word them with its own flags, `Display` does without any.
 
+use crate::attr_part::{AttrPart, PartObstacle};
 use std::fmt;
 
 /// Obstacle to an event or a ring, which decides what to do about it.
@@ -31,8 +32,13 @@ pub enum Remedy {
         /// The event, as the caller calls it.
         event: String,
     },
-    /// The processor keeps no record of branches, or hides it.
-    NoBranchRecords,
+    /// Something that was asked for beyond the event itself cannot be had.
+    Part {
+        /// What was asked for.
+        part: AttrPart,
+        /// Why it cannot be had.
+        obstacle: PartObstacle,
+    },
     /// Too many descriptors are open.
     OpenFiles {
         /// Soft limit on them, if known.
@@ -110,9 +116,8 @@ impl fmt::Display for Remedy {
                      machines often hide. `cpu-clock` works everywhere"
                 );
             }
-            Remedy::NoBranchRecords => {
-                "Stacks by `lbr` take a processor that records calls, and counters that can be seen \
-                 here, which virtual machines often hide"
+            Remedy::Part { part, obstacle } => {
+                return write!(f, "To record {part} {obstacle}");
             }
             Remedy::OpenFiles { limit: Some(limit) } => {
                 return write!(

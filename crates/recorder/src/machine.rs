@@ -2,7 +2,9 @@
 
 use std::fs;
 
+use rprof_perfdata::features::run::ClockData;
 use rprof_perfdata::{Feature, FeatureSections};
+use rprof_sampler::Clock;
 
 /// Adds what is known of the machine. What cannot be read is left out.
 pub fn describe(features: &mut FeatureSections, online: u32) {
@@ -29,6 +31,22 @@ pub fn describe(features: &mut FeatureSections, online: u32) {
     if let Some(kib) = total_memory() {
         features.insert_words(Feature::TOTAL_MEM, &[kib]);
     }
+}
+
+/// Adds the resolution of the clock of the records, and one instant on it and on the wall clock, as perf
+/// does where a clock is named.
+pub fn describe_clock(features: &mut FeatureSections, clock: Clock) {
+    features.insert_words(Feature::CLOCKID, &[clock.resolution_ns()]);
+    // Between two looks at the clock lies the one at the wall clock.
+    let before = clock.now_ns();
+    let wall_clock = Clock::REALTIME.now_ns();
+    let after = clock.now_ns();
+    features.insert_clock_data(&ClockData {
+        version: 1,
+        clockid: clock.number().cast_unsigned(),
+        wall_clock,
+        clock: before + after.saturating_sub(before) / 2,
+    });
 }
 
 /// Name and release of the system, from uname(2).

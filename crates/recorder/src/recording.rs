@@ -113,13 +113,16 @@ impl Recording {
                 session.stack_bases(),
                 session.fast_drain(),
                 &backlog,
+                session.extras().user_registers,
+                session.clock(),
             ),
             false => None,
         };
+        let kept = session.extras().user_registers;
         let events: Vec<_> = (session.events().iter())
             .map(|e| EventDescription {
                 attr: match unwinding.is_some() && is_to_unwind(&e.attr) {
-                    true => e.attr.unwound(),
+                    true => e.attr.unwound(kept),
                     false => e.attr.clone(),
                 },
                 name: e.name.clone(),
@@ -142,6 +145,9 @@ impl Recording {
         };
         let live = Arc::new(LiveCounts::default());
         let mut features = start_features(&options.command_line, session.cpus().len() as u32);
+        if session.has_named_clock() {
+            crate::machine::describe_clock(&mut features, session.clock());
+        }
         if unwinding.is_some() {
             features.insert_rprof_notes(&[StackTally::announced()]);
         }
@@ -165,6 +171,8 @@ impl Recording {
             max_bytes: options.max_bytes,
             embedding: options.embedding,
             backlog,
+            clock: session.clock(),
+            cgroups: (session.extras().records).contains(AttrFlags::CGROUP),
         };
         // As late as can be: who kills this program before the head is written finds the old file.
         let output = match is_named {
@@ -320,7 +328,7 @@ impl Recording {
 
     /// Goes on in another file from now on, where [`RecordOptions::rotation`] is set.
     pub fn switch(&self) {
-        let now = rprof_sampler::monotonic_ns();
+        let now = self.session.clock().now_ns();
         self.live.switch.store(now, Ordering::Relaxed);
     }
 

@@ -82,8 +82,8 @@ bitflags! {
 }
 
 bitflags! {
-    /// Contents of branch records: `perf_event_attr.branch_sample_type`. Only the
-    /// bits that change the layout, or that rprof asks for, are named.
+    /// Branches that are recorded, and what of them: `perf_event_attr.branch_sample_type`,
+    /// `PERF_SAMPLE_BRANCH_*`.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct BranchSampleType: u64 {
         /// User branches.
@@ -94,14 +94,36 @@ bitflags! {
         const HV = 1 << 2;
         /// Any branch.
         const ANY = 1 << 3;
+        /// Calls of any kind.
+        const ANY_CALL = 1 << 4;
+        /// Returns of any kind.
+        const ANY_RETURN = 1 << 5;
+        /// Indirect calls.
+        const IND_CALL = 1 << 6;
+        /// Aborts of transactions.
+        const ABORT_TX = 1 << 7;
+        /// Branches inside transactions.
+        const IN_TX = 1 << 8;
+        /// Branches outside of transactions.
+        const NO_TX = 1 << 9;
+        /// Conditional branches.
+        const COND = 1 << 10;
         /// Call stack from the last branch records.
         const CALL_STACK = 1 << 11;
+        /// Indirect jumps.
+        const IND_JUMP = 1 << 12;
+        /// Direct calls.
+        const CALL = 1 << 13;
         /// Flags of branches need not be filled in.
         const NO_FLAGS = 1 << 14;
         /// Cycles of branches need not be filled in.
         const NO_CYCLES = 1 << 15;
+        /// The kind of each branch.
+        const TYPE_SAVE = 1 << 16;
         /// A word with the hardware index stands before the entries.
         const HW_INDEX = 1 << 17;
+        /// The privilege level of each branch.
+        const PRIV_SAVE = 1 << 18;
         /// A word of counters for each entry stands behind the entries.
         const COUNTERS = 1 << 19;
         const _ = !0;

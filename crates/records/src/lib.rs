@@ -12,6 +12,8 @@
 //! | [`header`] | [`Header`], [`RecordType`], [`Misc`], and [`RawRecord`] |
 //! | [`layout`] | [`SampleLayout`]: offsets of the fields of samples and trailers |
 //! | [`sample`] | [`Sample`]: a view of one SAMPLE record |
+//! | [`words`] | words of a sample that hold several values: data sources, transactions, branches, weights |
+//! | [`register_names`] | [`RegisterNames`]: registers by name |
 //! | [`sample_id`] | [`SampleId`]: the trailer of every other record |
 //! | [`record`] | [`Record`]: every record of the kernel, typed |
 //! | [`sideband`] | [`ProcessEvent`]: meaning of the records that describe processes, decided once |
@@ -69,10 +71,12 @@ pub mod layout;
 mod names;
 mod read_values;
 pub mod record;
+pub mod register_names;
 pub mod sample;
 pub mod sample_id;
 pub mod sideband;
 mod unwound;
+pub mod words;
 
 pub use attr::{Attr, AttrError, EventKind};
 pub use build_id::BuildId;
@@ -84,8 +88,10 @@ pub use header::{CpuMode, Header, Misc, RawRecord, RecordType};
 pub use layout::SampleLayout;
 pub use read_values::{ReadValue, ReadValues};
 pub use record::{Comm, Lost, Mmap, Mmap2, MmapIdentity, PROT_EXEC, Record, Task};
+pub use register_names::{GENERAL_REGISTERS, RegisterNames, UnknownRegister};
 pub use sample::{
     BranchEntries, BranchEntry, Callchain, ContextMarker, Registers, Sample, SampleField, StackDump,
 };
 pub use sample_id::SampleId;
 pub use sideband::{Mapped, ProcessEvent};
+pub use words::{BranchFlags, BranchKind, DataSource, Transaction, Weight};

@@ -10,6 +10,7 @@ use crate::error::DecodeError;
 use crate::flags::{BranchSampleType, SampleType};
 use crate::layout::SampleLayout;
 use crate::read_values::{ReadValues, read_len};
+use crate::words::{DataSource, Transaction, Weight};
 
 /// The fields behind the fixed ones, in the order in which the kernel writes
 /// them. WEIGHT stands for both of its forms.
@@ -289,20 +290,24 @@ impl<'a> Sample<'a> {
         self.offset(F::StackUser)
     }
 
-    /// Cost, as one word. With [`SampleType::WEIGHT_STRUCT`] it is three values:
-    /// bits 0 to 31, 32 to 47, 48 to 63.
-    pub fn weight(&self) -> Option<u64> {
-        self.word(F::Weight)
+    /// Cost of the event, in the form that the event asked for.
+    pub fn weight(&self) -> Option<Weight> {
+        let word = self.word(F::Weight)?;
+        let is_split = (self.layout.sample_type).contains(SampleType::WEIGHT_STRUCT);
+        Some(match is_split {
+            true => Weight::split(word),
+            false => Weight::Whole(word),
+        })
     }
 
-    /// `union perf_mem_data_src`.
-    pub fn data_src(&self) -> Option<u64> {
-        self.word(F::DataSrc)
+    /// Source of the data.
+    pub fn data_src(&self) -> Option<DataSource> {
+        self.word(F::DataSrc).map(DataSource)
     }
 
-    /// `PERF_TXN_*`.
-    pub fn transaction(&self) -> Option<u64> {
-        self.word(F::Transaction)
+    /// Kind and end of a transaction in memory.
+    pub fn transaction(&self) -> Option<Transaction> {
+        self.word(F::Transaction).map(Transaction)
     }
 
     /// Physical address.

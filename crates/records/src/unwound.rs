@@ -9,16 +9,16 @@ use crate::sample::{Sample, SampleField};
 
 impl Attr {
     /// The attr of the samples that [`Sample::put_unwound`] writes for this one's: with a
-    /// callchain, without the user's registers and stack.
+    /// callchain, without the user's stack, and with those user registers only that are in the mask `kept`.
     ///
     /// The user's side of the callchain is no longer left out, so that readers look for it.
-    pub fn unwound(&self) -> Attr {
+    pub fn unwound(&self, kept: u64) -> Attr {
         let mut attr = self.clone();
+        attr.sample_regs_user &= kept;
         attr.sample_type |= SampleType::CALLCHAIN;
-        attr.sample_type
-            .remove(SampleType::REGS_USER | SampleType::STACK_USER);
+        attr.sample_type.remove(SampleType::STACK_USER);
+        (attr.sample_type).set(SampleType::REGS_USER, attr.sample_regs_user != 0);
         attr.flags.remove(AttrFlags::EXCLUDE_CALLCHAIN_USER);
-        attr.sample_regs_user = 0;
         attr.sample_stack_user = 0;
         attr
     }
@@ -26,8 +26,8 @@ impl Attr {
 
 impl Sample<'_> {
     /// Appends this sample as a record of an event with the attr [`Attr::unwound`]: with
-    /// `chain` (leaf first, with markers) for its callchain, without the user's registers
-    /// and stack dump, and all else as it is.
+    /// `chain` (leaf first, with markers) for its callchain, without the stack dump and the user registers that
+    /// are not in the mask `kept`, and all else as it is.
     ///
     /// # Errors
     /// [`EncodeError::TooLong`] beyond 65,535 bytes, some 8,000 addresses; nothing is
@@ -36,6 +36,7 @@ impl Sample<'_> {
         &self,
         misc: Misc,
         chain: &[u64],
+        kept: u64,
         out: &mut Vec<u8>,
     ) -> Result<(), EncodeError> {
         let endian = self.layout.endian;
@@ -49,8 +50,23 @@ impl Sample<'_> {
             out.reserve(size_of_val(chain));
             out.extend(chain.iter().flat_map(|address| endian.put_u64(*address)));
             self.append(after_chain, before_registers, out);
+            self.append_registers(kept, out);
             self.append(after_stack, self.body.len(), out);
         })
+    }
+
+    /// Appends the user registers that are in the mask `kept`, as a sample of [`Attr::unwound`] has them.
+    fn append_registers(&self, kept: u64, out: &mut Vec<u8>) {
+        let endian = self.layout.endian;
+        let kept = kept & self.layout.regs_user;
+        let Some(registers) = self.regs_user().filter(|_| kept != 0) else {
+            return;
+        };
+        out.extend(endian.put_u64(registers.abi));
+        let values = registers
+            .iter()
+            .filter(|(number, _)| kept >> number & 1 != 0);
+        out.extend(values.flat_map(|(_, value)| endian.put_u64(value)));
     }
 
     /// Returns the offset in the body of `field`, or else of the first field behind its place.
@@ -79,6 +95,12 @@ mod tests {
     /// Every other field comes through as it was, whichever there are.
     #[test]
     fn only_the_callchain_changes() {
+        for kept in [0, 0b0011, !0] {
+            only_the_callchain_changes_with(kept);
+        }
+    }
+
+    fn only_the_callchain_changes_with(kept: u64) {
         let all = SampleType::from_bits_retain((1 << 25) - 1);
         let dumps = SampleType::REGS_USER | SampleType::STACK_USER;
         for without in [
@@ -125,12 +147,21 @@ mod tests {
                 let raw = RawRecord::parse(RawBytes::from(&bytes[..]), endian).unwrap();
                 let sample = Sample::parse(raw.body, &layout).unwrap();
                 let mut out = Vec::new();
-                sample.put_unwound(raw.misc, &[21, 22], &mut out).unwrap();
+                sample
+                    .put_unwound(raw.misc, &[21, 22], kept, &mut out)
+                    .unwrap();
 
-                let unwound = SampleLayout::new(&attr.unwound(), endian);
+                let unwound = SampleLayout::new(&attr.unwound(kept), endian);
                 let expected = SampleFields {
                     callchain: vec![21, 22],
-                    regs_user: RegisterValues::default(),
+                    regs_user: match kept {
+                        0 => RegisterValues::default(),
+                        0b0011 => RegisterValues {
+                            abi: 2,
+                            values: vec![10, 11],
+                        },
+                        _ => fields.regs_user.clone(),
+                    },
                     stack_user: Vec::new(),
                     stack_user_reserved: 0,
                     ..SampleFields::from(&sample)
@@ -148,7 +179,7 @@ mod tests {
         let sample = Sample::parse(RawBytes::from(&[][..]), &layout).unwrap();
         let mut out = vec![1];
         let long = vec![0; 9000];
-        assert!(sample.put_unwound(Misc::USER, &long, &mut out).is_err());
+        assert!(sample.put_unwound(Misc::USER, &long, 0, &mut out).is_err());
         assert_eq!(out, [1]);
     }
 }

@@ -38,6 +38,7 @@ pub(crate) fn run(args: &RecordArgs) -> Outcome {
     let to = destination(&args.output)?;
     let stacks = args.sampling.wants_stacks();
     let mut job = Job::new(&args.target, &args.sampling, stacks, &args.command, to)?;
+    job.builder = args.extras.apply(job.builder);
     job.prints_summary = !args.sampling.quiet;
     let recorded = record(job)?;
     recorded.summary?;
@@ -131,8 +132,22 @@ fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilder, Failure>
         }
         (None, None) => builder,
     };
+    if let (true, Some((_, filter))) = (args.event.is_empty(), args.filters.0.first()) {
+        return Err(usage(format!(
+            "--filter {filter} comes without an event; give tracepoints before it (-e sched:sched_switch)"
+        )));
+    }
     if !args.event.is_empty() {
-        let events = event_list::parse(&args.event)?;
+        let mut events = event_list::parse(&args.event)?;
+        for (after, filter) in &args.filters.0 {
+            // As many events as the options before the last one have.
+            let count = |options: usize| match options {
+                0 => Ok(0),
+                options => event_list::parse(&args.event[..options]).map(|events| events.len()),
+            };
+            let of_last = count(after.saturating_sub(1))?..count(*after)?;
+            add_filter(&mut events[of_last], filter)?;
+        }
         if !args.quiet {
             warn_of_ignored(&events);
         }
@@ -170,6 +185,33 @@ fn warn_of_probes(args: &SamplingArgs) -> Result<(), Failure> {
             "event `{event}`: threads and processes that are started later are left out, as the kernel hands down no \
              probe that is named by its file; -a has all"
         ));
+    }
+    Ok(())
+}
+
+fn usage(message: String) -> Failure {
+    Failure::with_status(2, anyhow::anyhow!(message))
+}
+
+/// Adds a filter to events, which are to be tracepoints.
+fn add_filter(events: &mut [Event], filter: &str) -> Result<(), Failure> {
+    if events.is_empty() {
+        return Err(usage(format!(
+            "--filter {filter} stands before any event; it is for the tracepoints of the -e before it"
+        )));
+    }
+    for event in events {
+        // Two filters of one event have both to be fulfilled.
+        let whole = match event.filter() {
+            Some(first) => format!("({}) && ({filter})", first.to_string_lossy()),
+            None => filter.to_owned(),
+        };
+        let filtered = event.clone().with_filter(&whole);
+        *event = filtered.ok_or_else(|| {
+            usage(format!(
+                "--filter is for tracepoints, and `{event}` is none; `rprof list tracepoint` shows those there are"
+            ))
+        })?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rprof_export::verdict::Finding;
 use rprof_output::OutputError;
-use rprof_perf_event::{OpenEventError, Remedy};
+use rprof_perf_event::{AttrPart, OpenEventError, Remedy};
 use rprof_perfdata::Error as ReadError;
 use rprof_profile::Reason;
 use rprof_recorder::RecordError;
@@ -44,12 +44,34 @@ pub(crate) fn of_event(refused: &OpenEventError) -> Option<String> {
                  cap_perfmon+ep`; in a container `--cap-add PERFMON`); one's own processes take neither (-p)"
             )
         }
-        remedy @ Remedy::NoBranchRecords => {
-            format!("{remedy}. `--call-graph auto` needs neither")
-        }
+        remedy @ Remedy::Part { part, .. } => match flag_of(*part) {
+            Some(flag) => format!("{remedy}. Without {flag} it may be recorded"),
+            None if *part == AttrPart::BranchCallStacks => {
+                format!("{remedy}. `--call-graph auto` needs neither")
+            }
+            None => return None,
+        },
         _ => return None,
     };
     Some(format!("{}. {remedy}", refused.what_failed()))
+}
+
+/// Returns the flag of `record` that asks for a part of samples or a kind of records.
+fn flag_of(part: AttrPart) -> Option<&'static str> {
+    Some(match part {
+        AttrPart::Branches => "-b and -j",
+        AttrPart::PhysicalAddresses => "--phys-data",
+        AttrPart::InterruptRegisters => "--intr-regs",
+        AttrPart::UserRegisters => "--user-regs",
+        AttrPart::SplitWeights => "--weight",
+        AttrPart::DataPageSizes => "--data-page-size",
+        AttrPart::CodePageSizes => "--code-page-size",
+        AttrPart::Cgroups => "--all-cgroups",
+        AttrPart::Namespaces => "--namespaces",
+        AttrPart::ContextSwitches => "--switch-events",
+        AttrPart::Clock => "--clockid",
+        _ => return None,
+    })
 }
 
 /// Returns what helps against an output that cannot be made, to stand behind the message.
@@ -149,7 +171,7 @@ pub(crate) fn of_unreadable(error: &ReadError) -> String {
 mod tests {
     use super::*;
     use rprof_perf_event::{Errno, Limits, OpenOptions, Subject};
-    use rprof_records::{Attr, SampleType};
+    use rprof_records::{Attr, BranchSampleType, SampleType};
 
     fn failure(errno: Errno, attr: &Attr) -> String {
         let limits = Limits {
@@ -209,9 +231,19 @@ mod tests {
                 && text.ends_with("one's own processes take neither (-p)"),
             "{text}"
         );
-        let lbr = Attr {
+        let branches = Attr {
             sample_type: SampleType::BRANCH_STACK,
             ..Attr::default()
+        };
+        let text = failure(Errno::OPNOTSUPP, &branches);
+        assert!(
+            text.contains("To record branches takes a processor")
+                && text.ends_with("Without -b and -j it may be recorded"),
+            "{text}"
+        );
+        let lbr = Attr {
+            branch_sample_type: BranchSampleType::CALL_STACK,
+            ..branches
         };
         let text = failure(Errno::OPNOTSUPP, &lbr);
         assert!(

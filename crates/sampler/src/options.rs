@@ -1,7 +1,9 @@
 //! Options of a recording, as the caller sets them.
 
+use crate::clock::Clock;
 use rprof_events::Rate;
 use rprof_launch::Target;
+use rprof_records::{AttrFlags, BranchSampleType, SampleType};
 use std::time::Duration;
 
 /// Settings of a recording. Made by [`Session::builder`](crate::Session::builder), or by hand from
@@ -49,8 +51,55 @@ pub struct SamplingOptions {
     /// Take `user_stack` for an upper bound, and copy fewer bytes where the ring would not hold the
     /// samples of 25 ms. Default: no.
     pub fit_user_stack: bool,
+    /// What samples hold beyond address, thread, time, CPU, period and callchain, and which records
+    /// come beyond those of processes.
+    pub extras: Extras,
+    /// Clock of the times of records, in place of CLOCK_MONOTONIC, which kernels before 4.1 may go without.
+    /// Default: none.
+    pub clock: Option<Clock>,
     /// Options of the drain threads.
     pub drain: DrainOptions,
+}
+
+/// Parts of samples and kinds of records that are not recorded unless asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Extras {
+    /// Fields of samples that hold one word: address, data source, weight, transaction, physical address,
+    /// page sizes, control group. Others have no effect. [`SampleType::WEIGHT_STRUCT`] becomes
+    /// [`SampleType::WEIGHT`] where the kernel does not know it.
+    pub fields: SampleType,
+    /// Records: [`AttrFlags::MMAP_DATA`], [`AttrFlags::CONTEXT_SWITCH`], [`AttrFlags::NAMESPACES`],
+    /// [`AttrFlags::CGROUP`], [`AttrFlags::TEXT_POKE`]. Others have no effect.
+    pub records: AttrFlags,
+    /// Count each thread for itself: a READ record with its counts when it ends (`inherit_stat`).
+    pub thread_counts: bool,
+    /// Branches before each sample, from the processor's record of them; empty for none.
+    pub branches: BranchSampleType,
+    /// Mask of user registers; numbers are the architecture's (`asm/perf_regs.h`).
+    pub user_registers: u64,
+    /// Mask of registers at the moment of the sample, in the kernel as well.
+    pub interrupt_registers: u64,
+}
+
+impl Extras {
+    /// Fields that samples may have by [`fields`](Self::fields).
+    pub const FIELDS: SampleType = SampleType::ADDR
+        .union(SampleType::WEIGHT)
+        .union(SampleType::WEIGHT_STRUCT)
+        .union(SampleType::DATA_SRC)
+        .union(SampleType::TRANSACTION)
+        .union(SampleType::PHYS_ADDR)
+        .union(SampleType::CGROUP)
+        .union(SampleType::DATA_PAGE_SIZE)
+        .union(SampleType::CODE_PAGE_SIZE);
+
+    /// Records that may be asked for by [`records`](Self::records).
+    pub const RECORDS: AttrFlags = AttrFlags::MMAP_DATA
+        .union(AttrFlags::CONTEXT_SWITCH)
+        .union(AttrFlags::NAMESPACES)
+        .union(AttrFlags::CGROUP)
+        .union(AttrFlags::TEXT_POKE);
 }
 
 impl Default for SamplingOptions {
@@ -73,6 +122,8 @@ impl Default for SamplingOptions {
             user_stack: None,
             branch_call_stacks: false,
             fit_user_stack: false,
+            extras: Extras::default(),
+            clock: None,
             drain: DrainOptions::default(),
         }
     }

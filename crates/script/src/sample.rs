@@ -5,13 +5,12 @@ use std::io::{self, Write};
 use rprof_analysis::{SampleView, Samples};
 use rprof_export::clean::clean;
 use rprof_perfdata::Feature;
-use rprof_records::{Misc, RecordType, Sample};
+use rprof_records::{Misc, RecordType, RegisterNames, Sample};
 
-use crate::data_src::DataSource;
+use crate::data_src::DataSourceColumn;
 use crate::fields::{Field, FieldSet};
 use crate::options::Options;
 use crate::plan::{EventPlan, Plan};
-use crate::registers::RegisterNames;
 use crate::values::Cgroups;
 use crate::{bpf_output, branches, frames, registers, values};
 
@@ -22,7 +21,7 @@ pub(crate) struct Writer<'w> {
     pub(crate) samples: &'w Samples<'w>,
     registers: RegisterNames,
     cgroups: Cgroups,
-    data_source: DataSource,
+    data_source: DataSourceColumn,
     /// Reused for each tracepoint.
     text: String,
 }
@@ -54,7 +53,7 @@ impl<'w> Writer<'w> {
                 true => Cgroups::read(data),
                 false => Cgroups::default(),
             },
-            data_source: DataSource::default(),
+            data_source: DataSourceColumn::default(),
             text: String::new(),
         }
     }
@@ -166,24 +165,16 @@ impl<'w> Writer<'w> {
         {
             self.data_source.write(source, out)?;
         }
-        let weights = (
-            sample.weight(),
-            values::is_weight_struct(view, self.samples),
-        );
-        if let (Some(weight), is_struct) = weights {
+        if let Some(weight) = sample.weight() {
             if fields.has(Field::Weight) {
-                let shown = if is_struct {
-                    weight & 0xffff_ffff
-                } else {
-                    weight
-                };
-                write!(out, "{shown:16}")?;
+                write!(out, "{:16}", weight.cost())?;
             }
-            if fields.has(Field::InsLat) {
-                write!(out, "{:16}", weight >> 32 & 0xffff)?;
+            let parts = weight.parts();
+            if let (true, Some(parts)) = (fields.has(Field::InsLat), parts) {
+                write!(out, "{:16}", parts.instruction_latency)?;
             }
-            if fields.has(Field::PStageCyc) {
-                write!(out, "{:16}", weight >> 48)?;
+            if let (true, Some(parts)) = (fields.has(Field::PStageCyc), parts) {
+                write!(out, "{:16}", parts.stage_cycles)?;
             }
         }
         if fields.has(Field::Cgroup)
@@ -194,7 +185,7 @@ impl<'w> Writer<'w> {
         if fields.has(Field::Transaction)
             && let Some(transaction) = sample.transaction()
         {
-            write!(out, " {transaction:#x}")?;
+            write!(out, " {:#x} {transaction}", transaction.0)?;
         }
         if fields.has(Field::Id)
             && let Some(id) = sample.id()

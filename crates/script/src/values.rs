@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use rprof_analysis::{SampleView, Samples};
 use rprof_perfdata::PerfData;
-use rprof_records::{ReadValues, Record, RecordType, SampleType};
+use rprof_records::{ReadValues, Record, RecordType};
 
 use rprof_export::clean::clean;
 
@@ -39,13 +39,6 @@ impl Cgroups {
     pub(crate) fn name(&self, id: u64) -> String {
         (self.paths.get(&id)).map_or_else(|| id.to_string(), Clone::clone)
     }
-}
-
-/// Returns true if the weight of a sample is three values in one word.
-pub(crate) fn is_weight_struct(view: &SampleView<'_>, samples: &Samples<'_>) -> bool {
-    let events = samples.index().data.events().list();
-    (events.get(view.event_index))
-        .is_some_and(|e| e.attr.sample_type.contains(SampleType::WEIGHT_STRUCT))
 }
 
 /// Writes ` read{enabled=9,running=9,cycles=7}`: times in nanoseconds, and each event's count,

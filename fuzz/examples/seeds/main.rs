@@ -18,7 +18,7 @@ use rprof_perfdata::features::run::{AuxtraceEntry, ClockData};
 use rprof_perfdata::features::topology::{CpuPlace, CpuTopology, HybridPmu, NumaNode};
 use rprof_perfdata::{BuildIdEntry, EventDescription, Feature, FeatureSections, FileWriter, RecordWriter};
 use rprof_records::{
-    Attr, AttrFlags, BranchEntry, BranchSampleType, BuildId, Comm, Endian, EventKind, Lost, Misc,
+    Attr, AttrFlags, BranchEntry, BranchFlags, BranchSampleType, BuildId, Comm, Endian, EventKind, Lost, Misc,
     Mmap, Mmap2, MmapIdentity, RawBytes, RawRecord, ReadFormat, ReadValue, ReadValues, Record,
     RecordType, RegisterValues, SampleFields, SampleId, SampleLayout, SampleType, Task, put_record,
 };

@@ -52,7 +52,7 @@ pub(crate) fn sample(time: u64, ip: u64, callchain: Vec<u64>) -> SampleFields {
         branches: vec![BranchEntry {
             from: 0x2000,
             to: 0x3000,
-            flags: 1,
+            flags: BranchFlags(1),
         }],
         branch_counters: vec![4],
         regs_user: RegisterValues {
@@ -164,7 +164,7 @@ pub(crate) fn every_record() -> Vec<(Misc, Record<'static>)> {
             Record::Aux {
                 offset: 0,
                 size: 8,
-                flags: 1,
+                flags: BranchFlags(1),
             },
         ),
         (user, Record::ItraceStart { pid: 7, tid: 7 }),

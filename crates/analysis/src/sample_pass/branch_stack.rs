@@ -34,7 +34,8 @@ pub(crate) fn chain(sample: &Sample<'_>, attr: &Attr) -> Option<Vec<u64>> {
 mod tests {
     use super::*;
     use rprof_records::{
-        BranchEntry, Endian, Misc, RawBytes, RawRecord, SampleFields, SampleLayout, SampleType,
+        BranchEntry, BranchFlags, Endian, Misc, RawBytes, RawRecord, SampleFields, SampleLayout,
+        SampleType,
     };
 
     fn chain_of(attr: &Attr, callchain: &[u64], branches: &[(u64, u64)]) -> Option<Vec<u64>> {
@@ -42,7 +43,11 @@ mod tests {
         let fields = SampleFields {
             callchain: callchain.to_vec(),
             branches: (branches.iter())
-                .map(|&(from, to)| BranchEntry { from, to, flags: 0 })
+                .map(|&(from, to)| BranchEntry {
+                    from,
+                    to,
+                    flags: BranchFlags::default(),
+                })
                 .collect(),
             ..SampleFields::default()
         };

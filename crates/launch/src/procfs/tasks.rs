@@ -91,6 +91,19 @@ impl Procfs {
         Some(fs::metadata(self.folder(pid)).ok()?.uid())
     }
 
+    /// Returns device and inode of the namespaces of a thread, in the order of a `PERF_RECORD_NAMESPACES`: net, uts,
+    /// ipc, pid, user, mnt, cgroup. Zeroes for those that this user may not see; `None` if the thread has ended.
+    pub fn namespaces(&self, tid: u32) -> Option<Vec<(u64, u64)>> {
+        let folder = self.folder(tid).join("ns");
+        let link = |name: &str| {
+            let found = fs::metadata(folder.join(name)).ok()?;
+            Some((found.dev(), found.ino()))
+        };
+        let names = ["net", "uts", "ipc", "pid", "user", "mnt", "cgroup"];
+        let links = names.map(|name| link(name).unwrap_or_default());
+        self.exists(tid).then(|| links.to_vec())
+    }
+
     /// Returns when a process was started, on the wall clock and to a second.
     pub fn start_time(&self, pid: u32) -> Option<SystemTime> {
         let started = self.stat(pid)?.started;

@@ -1,8 +1,10 @@
 //! [`Cgroup`]: directories of control groups.
 
 use crate::procfs::Mount;
-use std::fs::File;
+use std::collections::VecDeque;
+use std::fs::{self, DirEntry, File};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Failure to open a control group.
@@ -57,6 +59,15 @@ impl Cgroup {
         Ok(found.into_iter().map(|(_, group)| group).collect())
     }
 
+    /// Lists control groups with their ids, parents first: `/` for the root of the hierarchy, else
+    /// `/a/b`. At most `most` of them; empty where no hierarchy is mounted.
+    ///
+    /// The id is that of samples (`PERF_SAMPLE_CGROUP`): the number of the group's inode, where inodes have
+    /// 64 bits (`cgroup_id` in the kernel).
+    pub fn list(most: usize) -> Vec<(PathBuf, u64)> {
+        mount_point(Mount::all()).map_or_else(Vec::new, |mount| list_below(&mount, most))
+    }
+
     /// Opens groups below a mount point; returns them with their paths, sorted by these.
     fn open_below(mount: &Path, names: &[String]) -> Result<Vec<(PathBuf, Cgroup)>, CgroupError> {
         let mut found: Vec<(PathBuf, Cgroup)> = Vec::new();
@@ -87,6 +98,25 @@ impl Cgroup {
     }
 }
 
+/// Lists the folders below a mount point with the numbers of their inodes, by levels.
+fn list_below(mount: &Path, most: usize) -> Vec<(PathBuf, u64)> {
+    let mut found = Vec::new();
+    let mut folders = VecDeque::from([mount.to_owned()]);
+    while let Some(folder) = folders.pop_front() {
+        let Ok(metadata) = fs::symlink_metadata(&folder) else {
+            continue;
+        };
+        let below = folder.strip_prefix(mount).unwrap_or(&folder);
+        found.push((Path::new("/").join(below), metadata.ino()));
+        let entries = fs::read_dir(&folder).into_iter().flatten();
+        let is_folder = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let inner = entries.filter_map(Result::ok).filter(is_folder);
+        let room = most.saturating_sub(found.len() + folders.len());
+        folders.extend(inner.take(room).map(|entry| entry.path()));
+    }
+    found
+}
+
 /// Returns the mount point of the hierarchy that the `perf_event` controller belongs to: a v1 hierarchy
 /// with it, else v2, in which it always is (cgroups(7)).
 fn mount_point(mounts: Vec<Mount>) -> Option<PathBuf> {
@@ -110,6 +140,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn groups_are_listed_with_parents_first_and_not_without_end() {
+        let root = tempfile::tempdir().unwrap();
+        for folder in ["a/b/c", "d"] {
+            fs::create_dir_all(root.path().join(folder)).unwrap();
+        }
+        fs::write(root.path().join("cgroup.procs"), "").unwrap();
+        let all = list_below(root.path(), 100);
+        let mut paths: Vec<&str> = all.iter().filter_map(|(path, _)| path.to_str()).collect();
+        assert_eq!(paths.first(), Some(&"/"));
+        paths.sort_unstable();
+        assert_eq!(paths, ["/", "/a", "/a/b", "/a/b/c", "/d"]);
+        let inode = fs::metadata(root.path().join("d")).unwrap().ino();
+        assert!(all.contains(&("/d".into(), inode)));
+        assert_eq!(list_below(root.path(), 2).len(), 2);
+    }
+
+    #[test]
     fn the_hierarchy_of_the_controller_is_found() {
         let both = "30 25 0:26 / /sys/fs/cgroup/unified rw shared:9 - cgroup2 cgroup2 rw\n\
             31 25 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n";
@@ -129,8 +176,8 @@ mod tests {
     fn groups_are_opened_once_and_never_outside() {
         let folder = tempfile::tempdir().unwrap();
         let mount = folder.path().canonicalize().unwrap().join("cg");
-        std::fs::create_dir_all(mount.join("a/b")).unwrap();
-        std::fs::create_dir_all(mount.join("ab")).unwrap();
+        fs::create_dir_all(mount.join("a/b")).unwrap();
+        fs::create_dir_all(mount.join("ab")).unwrap();
         let names = |list: &[&str]| -> Vec<String> { list.iter().map(|n| (*n).into()).collect() };
         let open = |list: &[&str]| {
             let groups = Cgroup::open_below(&mount, &names(list));

@@ -46,7 +46,7 @@ use rprof_processes::{LiveProcesses, Pid};
 use rprof_records::{
     Endian, Misc, ProcessEvent, RawBytes, RawRecord, Record, RecordType, SampleId, put_record,
 };
-use rprof_sampler::Stream;
+use rprof_sampler::{Clock, Stream};
 
 use crate::backlog::Backlog;
 use crate::limits::{Limit, ReachedLimits};
@@ -54,7 +54,7 @@ use crate::pipeline::deferred::RecordSink;
 use crate::pipeline::layouts::Layouts;
 use crate::pipeline::merge::Released;
 use crate::progress::LiveCounts;
-use crate::synthesize::kernel_maps;
+use crate::synthesize::{cgroups, kernel_maps};
 use build_ids::BuildIds;
 use carried::CarriedRecords;
 use embedding::EmbeddingThread;
@@ -88,6 +88,10 @@ pub(crate) struct OutputConfig {
     /// Which files are embedded.
     pub(crate) embedding: Embedding,
     pub(crate) backlog: Backlog,
+    /// Clock of the records.
+    pub(crate) clock: Clock,
+    /// True if each file begins with the control groups that there are.
+    pub(crate) cgroups: bool,
 }
 
 /// The file that is written, with the counts of it and of those before it.
@@ -173,14 +177,18 @@ impl RotatingOutput {
             until: None,
             full: false,
         };
-        output.set_end(rprof_sampler::monotonic_ns());
+        let now = output.config.clock.now_ns();
+        output.set_end(now);
         output
     }
 
-    /// Writes the records that every file begins with: the kernel's own mappings.
+    /// Writes the records that every file begins with: the kernel's own mappings, and control groups.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
         let mut made_up = Vec::new();
         kernel_maps::append(&self.config.layouts.samples, &mut made_up);
+        if self.config.cgroups {
+            cgroups::append(&self.config.layouts.samples, &mut made_up);
+        }
         self.sink()?.write_records(&made_up)
     }
 

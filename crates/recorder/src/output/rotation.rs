@@ -42,7 +42,7 @@ impl RotatingOutput {
         self.finish_file(&notes)?;
         self.put_aside()?;
         self.before.add(&std::mem::take(&mut self.tally));
-        self.set_end(rprof_sampler::monotonic_ns());
+        self.set_end(self.config.clock.now_ns());
         let next = self.next_file(&path)?;
         let events = self.config.events.clone();
         let handle = next.file.try_clone()?;

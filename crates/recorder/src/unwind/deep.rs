@@ -209,7 +209,9 @@ impl Unwinding {
         self.chain.extend_from_slice(callers);
         let misc = Misc(raw.misc.0 & !Misc::TRUNCATED_STACK.0);
         let mut out = Vec::new();
-        let fits = sample.put_unwound(misc, &self.chain, &mut out).is_ok();
+        let fits = sample
+            .put_unwound(misc, &self.chain, self.kept_registers, &mut out)
+            .is_ok();
         if fits {
             *record = out;
         }
@@ -223,6 +225,11 @@ impl Settle for Unwinding {
     }
 
     fn settle(&mut self, now: u64, record: &mut Vec<u8>) -> bool {
+        // The end of all times is that of every clock.
+        let now = match now {
+            u64::MAX => u64::MAX,
+            now => self.monotonic.of(now),
+        };
         let Some(held) = self.deferred.front_mut() else {
             return true;
         };

@@ -17,6 +17,7 @@ mod clock;
 mod code;
 mod deep;
 mod deferred_sample;
+mod monotonic;
 mod process_memory;
 mod tables;
 mod tally;
@@ -29,7 +30,7 @@ use rprof_records::{
     Attr, CpuMode, Endian, Mapped, Misc, ProcessEvent, RawBytes, RawRecord, RecordType, Sample,
     SampleLayout, SampleType,
 };
-use rprof_sampler::{EventIds, FastDrain, StackBases};
+use rprof_sampler::{Clock, EventIds, FastDrain, StackBases};
 use rprof_unwind::{
     Arch, DeepStackCompleter, Frame, Registers, Root, StackDump, TruncationReason, UnwindOutcome,
     Unwinder,
@@ -42,6 +43,7 @@ use crate::pipeline::merge::Released;
 use clock::SampleClock;
 use code::{ARCH, ProcessCode, thread};
 use deferred_sample::{Cut, DeferredSample, DeferredSamples, MOST_FRAMES};
+use monotonic::MonotonicTimes;
 use process_memory::ProcessMemories;
 use tables::Tables;
 
@@ -52,6 +54,10 @@ const ABI_64: u64 = 2;
 #[derive(Debug)]
 pub(crate) struct Unwinding {
     layouts: Vec<Layout>,
+    /// Mask of user registers that stay in samples.
+    kept_registers: u64,
+    /// Way from the samples' clock to that of everything else here.
+    monotonic: MonotonicTimes,
     /// Index in `layouts` by the event id that a sample begins with.
     by_id: FxHashMap<u64, usize>,
     arch: Arch,
@@ -98,13 +104,16 @@ pub(crate) enum RecordAction {
 }
 
 impl Unwinding {
-    /// Creates the unwinding of samples of these events. `None` where none of them has user registers and stack,
+    /// Creates the unwinding of samples of these events, whose times are of `clock` and in which the user registers
+    /// of a mask stay. `None` where none of them has user registers and stack,
     /// or this machine's processor is none that can be unwound.
     pub(crate) fn new(
         events: &[EventIds],
         bases: &StackBases,
         fast_drain: &FastDrain,
         backlog: &Backlog,
+        kept_registers: u64,
+        clock: Clock,
     ) -> Option<Unwinding> {
         let (mut layouts, mut by_id) = (Vec::new(), FxHashMap::default());
         for event in events {
@@ -112,7 +121,7 @@ impl Unwinding {
                 by_id.extend(event.ids.iter().map(|id| (*id, layouts.len())));
                 layouts.push(Layout {
                     taken: SampleLayout::new(&event.attr, Endian::NATIVE),
-                    unwound: SampleLayout::new(&event.attr.unwound(), Endian::NATIVE),
+                    unwound: SampleLayout::new(&event.attr.unwound(kept_registers), Endian::NATIVE),
                     registers: event.attr.sample_regs_user,
                     stack: event.attr.sample_stack_user,
                 });
@@ -124,6 +133,8 @@ impl Unwinding {
         let arch = ARCH?;
         Some(Unwinding {
             layouts,
+            kept_registers,
+            monotonic: MonotonicTimes::new(clock),
             by_id,
             arch,
             unwinder: Unwinder::new(arch),
@@ -237,7 +248,10 @@ impl Unwinding {
             return RecordAction::Keep;
         };
         let (misc, deferred) = self.unwind(&sample, raw.misc, place);
-        match (sample.put_unwound(misc, &self.chain, out), deferred) {
+        match (
+            sample.put_unwound(misc, &self.chain, self.kept_registers, out),
+            deferred,
+        ) {
             (Err(_), _) => RecordAction::Keep,
             (Ok(()), None) => RecordAction::Replace,
             (Ok(()), Some(deferred)) => {
@@ -283,8 +297,9 @@ impl Unwinding {
 
         self.tables.begin_sample(&self.map);
         self.clock.begin_sample(pid);
-        self.tables.jit.set_time(sample.time().unwrap_or(0));
-        self.memory.at(sample.time().unwrap_or(u64::MAX));
+        let time = sample.time().map(|time| self.monotonic.of(time));
+        self.tables.jit.set_time(time.unwrap_or(0));
+        self.memory.at(time.unwrap_or(u64::MAX));
         let code = ProcessCode::new(pid, &self.map, &self.tables, &self.memory, &self.clock);
         let frames = &mut self.frames;
         let end = self
@@ -293,7 +308,7 @@ impl Unwinding {
         let is_cut_short = self.clock.is_over();
         learn_base(&self.bases, sample, end, frames);
         let thread = thread(sample.tid().unwrap_or(-1));
-        let time = sample.time().unwrap_or(0);
+        let time = time.unwrap_or(0);
         chain::append_frames(&self.frames, &mut self.chain);
         let held = match end {
             UnwindOutcome::Complete(root) => {

@@ -7,6 +7,7 @@ use crate::header::{Misc, RecordType};
 use crate::layout::{FIXED, SampleLayout};
 use crate::read_values::ReadValues;
 use crate::sample::{BranchEntry, Registers, Sample};
+use crate::words::Weight;
 
 /// Registers to write: the ABI and the values of the mask's bits, lowest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,9 +88,9 @@ impl From<&Sample<'_>> for SampleFields {
             regs_user: registers(s.regs_user()),
             stack_user: bytes(stack.map(|d| d.bytes)),
             stack_user_reserved: stack.map_or(0, |d| d.reserved),
-            weight: s.weight().unwrap_or(0),
-            data_src: s.data_src().unwrap_or(0),
-            transaction: s.transaction().unwrap_or(0),
+            weight: s.weight().map_or(0, Weight::word),
+            data_src: s.data_src().map_or(0, |source| source.0),
+            transaction: s.transaction().map_or(0, |transaction| transaction.0),
             regs_intr: registers(s.regs_intr()),
             phys_addr: s.phys_addr().unwrap_or(0),
             cgroup: s.cgroup().unwrap_or(0),
@@ -172,7 +173,7 @@ impl SampleFields {
             for b in &self.branches {
                 w.u64(b.from);
                 w.u64(b.to);
-                w.u64(b.flags);
+                w.u64(b.flags.0);
             }
             if layout.branch.contains(BranchSampleType::COUNTERS) {
                 for i in 0..self.branches.len() {

@@ -1,6 +1,7 @@
 //! The parts of a sample that are more than a number.
 
 use crate::bytes::{Endian, RawBytes};
+use crate::words::BranchFlags;
 
 /// Addresses of a callchain as recorded: leaf first, with context markers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,8 +142,8 @@ pub struct BranchEntry {
     pub from: u64,
     /// Address that the branch went to.
     pub to: u64,
-    /// Bit field `struct perf_branch_entry` after the addresses, as read.
-    pub flags: u64,
+    /// Flags, kind and cycles of the branch, as read.
+    pub flags: BranchFlags,
 }
 
 /// A branch stack, most recent first.
@@ -173,7 +174,7 @@ impl BranchEntries<'_> {
             Some(BranchEntry {
                 from: word(0)?,
                 to: word(1)?,
-                flags: word(2)?,
+                flags: BranchFlags(word(2)?),
             })
         })
     }

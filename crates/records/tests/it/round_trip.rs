@@ -5,9 +5,9 @@ use std::borrow::Cow;
 
 use proptest::prelude::*;
 use rprof_records::{
-    Attr, AttrFlags, BranchEntry, BranchSampleType, BuildId, Comm, Endian, Lost, Misc, Mmap, Mmap2,
-    MmapIdentity, RawBytes, RawRecord, ReadFormat, ReadValue, ReadValues, Record, RegisterValues,
-    Sample, SampleFields, SampleId, SampleLayout, SampleType, Task,
+    Attr, AttrFlags, BranchEntry, BranchFlags, BranchSampleType, BuildId, Comm, Endian, Lost, Misc,
+    Mmap, Mmap2, MmapIdentity, RawBytes, RawRecord, ReadFormat, ReadValue, ReadValues, Record,
+    RegisterValues, Sample, SampleFields, SampleId, SampleLayout, SampleType, Task,
 };
 
 fn endian() -> impl Strategy<Value = Endian> {
@@ -114,7 +114,7 @@ fn fields(attr: &Attr) -> impl Strategy<Value = SampleFields> + use<> {
                     .map(|(from, to, flags)| BranchEntry {
                         from: *from,
                         to: *to,
-                        flags: *flags,
+                        flags: BranchFlags(*flags),
                     })
                     .collect(),
                 false => Vec::new(),

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `record` | `record`, and how to sample |
 //! | `stat` | `stat` |
+//! | `extras` | what `record` takes beyond the usual: fields of samples, records |
+//! | `filters` | `--filter`, and the events that it is for |
 //! | `target` | what to watch |
 //! | `flamegraph` | `flamegraph` |
 //! | `diff` | `diff` |
@@ -18,6 +20,8 @@
 mod demo;
 mod diff;
 mod doctor;
+mod extras;
+mod filters;
 mod flamegraph;
 #[cfg(test)]
 mod help_tests;

@@ -28,6 +28,8 @@ fn parse(mut arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     let matches = loop {
         match command.try_get_matches_from_mut(&arguments) {
             Err(e) if e.kind() == ErrorKind::UnknownArgument && part_level(&mut arguments) => {}
+            // `-Iax,bx`; of `-Icx`, `cx` would be a number for -c.
+            Err(e) if is_about_a_letter(e.kind()) && part_registers(&mut arguments) => {}
             other => break other,
         }
     };
@@ -48,6 +50,29 @@ fn part_level(arguments: &mut [OsString]) -> bool {
     };
     let ours = arguments.iter_mut().take_while(|arg| *arg != "--");
     let found = ours.filter_map(|arg| level(arg).map(|level| *arg = level));
+    found.take(1).count() > 0
+}
+
+/// Returns true for errors that letters may cause which are no flags.
+fn is_about_a_letter(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::UnknownArgument
+            | ErrorKind::InvalidValue
+            | ErrorKind::ValueValidation
+            | ErrorKind::ArgumentConflict
+    )
+}
+
+/// Rewrites the first `-Iax,bx` as `-I=ax,bx`. Returns false if there is none.
+fn part_registers(arguments: &mut [OsString]) -> bool {
+    let list = |arg: &OsString| {
+        let list = arg.to_str()?.strip_prefix("-I")?;
+        let is_list = !list.is_empty() && !list.starts_with('=');
+        is_list.then(|| format!("-I={list}").into())
+    };
+    let ours = arguments.iter_mut().take_while(|arg| *arg != "--");
+    let found = ours.filter_map(|arg| list(arg).map(|list| *arg = list));
     found.take(1).count() > 0
 }
 
@@ -141,6 +166,34 @@ mod tests {
             .into();
         assert!(!part_level(&mut words));
         assert_eq!(words[5], "-z1");
+    }
+
+    #[test]
+    fn registers_may_follow_their_letter() {
+        let mut words: Vec<OsString> = ["rprof", "-Iax,bx", "-I?", "--", "gcc", "-Iinclude"]
+            .map(Into::into)
+            .into();
+        assert!(part_registers(&mut words) && part_registers(&mut words));
+        assert_eq!(words[1..3], ["-I=ax,bx", "-I=?"]);
+        assert!(!part_registers(&mut words), "{words:?}");
+    }
+
+    #[test]
+    fn a_filter_is_for_the_events_before_it() {
+        let filters = |words: &[&str]| {
+            let matches = with_negations(command()).try_get_matches_from(words);
+            match Cli::from_arg_matches(&matches.unwrap()).unwrap().command {
+                Command::Record(args) => args.sampling.filters.0,
+                other => panic!("{other:?}"),
+            }
+        };
+        let line = "rprof record -e a:b --filter x==1 -e c:d -e e:f --filter y>2 -- true";
+        let words: Vec<&str> = line.split(' ').collect();
+        assert_eq!(
+            filters(&words),
+            [(1, "x==1".to_owned()), (3, "y>2".to_owned())]
+        );
+        assert!(filters(&["rprof", "record", "--", "grep", "--filter", "x"]).is_empty());
     }
 
     #[test]

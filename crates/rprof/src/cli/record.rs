@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
+use super::extras::ExtraArgs;
+use super::filters::Filters;
 use super::suggested::{EVENTS, STACKS, suggested, text};
 use super::target::TargetArgs;
 use super::values::{self, CallGraph, Frequency, Keep, SwitchAt};
@@ -24,6 +26,9 @@ pub(crate) struct RecordArgs {
 
     #[command(flatten)]
     pub(crate) sampling: SamplingArgs,
+
+    #[command(flatten)]
+    pub(crate) extras: ExtraArgs,
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
@@ -92,6 +97,10 @@ pub(crate) struct SamplingArgs {
     /// Take a sample every N events, instead of at a frequency
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
+
+    // Before the events, which clap would have taken out by then.
+    #[command(flatten)]
+    pub(crate) filters: Filters,
 
     /// Events to sample, such as `page-faults`, `cpu-clock:u`, `a,b` or `{a,b}`; repeatable, see `rprof list` [default: cycles, or cpu-clock without hardware counters]
     #[arg(short, long, value_name = "EVENT", value_parser = suggested(EVENTS, text::<String>), hide_possible_values = true)]
@@ -163,6 +172,7 @@ impl SamplingArgs {
             (self.freq.is_some(), "-F"),
             (self.strict_freq, "--strict-freq"),
             (self.count.is_some(), "-c"),
+            (!self.filters.0.is_empty(), "--filter"),
             (self.stacks, "-g"),
             (self.call_graph.is_some(), "--call-graph"),
             (self.no_call_graph, "--no-call-graph"),

@@ -47,6 +47,28 @@ where
 /// Ways of recording stacks.
 pub(super) const STACKS: &[&str] = &["auto", "fp", "dwarf", "lbr", "none"];
 
+/// Parts of filters of branches.
+pub(super) const BRANCH_FILTERS: &[&str] = &[
+    "any",
+    "any_call",
+    "any_ret",
+    "ind_call",
+    "ind_jmp",
+    "call",
+    "cond",
+    "in_tx",
+    "no_tx",
+    "abort_tx",
+    "stack",
+    "save_type",
+    "u",
+    "k",
+    "hv",
+];
+
+/// Clocks of the times of records.
+pub(super) const CLOCKS: &[&str] = &["monotonic", "monotonic_raw", "realtime", "boottime", "tai"];
+
 /// Palettes of flame graphs.
 pub(super) const PALETTES: &[&str] = &[
     "kind", "hot", "mem", "io", "red", "green", "blue", "aqua", "yellow", "purple", "orange",
@@ -112,6 +134,12 @@ mod tests {
         };
         for how in STACKS {
             takes(&["record", "--call-graph", how, "--", "true"]);
+        }
+        for filter in BRANCH_FILTERS {
+            takes(&["record", "-j", filter, "--", "true"]);
+        }
+        for clock in CLOCKS {
+            takes(&["record", "-k", clock, "--", "true"]);
         }
         for palette in PALETTES {
             takes(&["flamegraph", "--colors", palette]);

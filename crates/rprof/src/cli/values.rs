@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
+use rprof_records::{GENERAL_REGISTERS, RegisterNames};
 
 /// Value of `-F`: samples per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +60,22 @@ pub(crate) struct Limit {
     pub(crate) name: Option<String>,
     /// Share by which it may be more: 0.05 for 5 %.
     pub(crate) share: f64,
+}
+
+/// Value of `--user-regs` and `--intr-regs`: a mask of registers. A type of its own, since 0 stands for a list that is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RegisterList(pub(crate) u64);
+
+/// Parses a list of registers, or `all`. For `?`, the answer is the list of those there are.
+pub(super) fn registers(text: &str) -> Result<RegisterList, String> {
+    let names = RegisterNames::new(std::env::consts::ARCH);
+    let there = || names.names_in(GENERAL_REGISTERS).join(" ");
+    match text {
+        "all" => Ok(RegisterList(GENERAL_REGISTERS)),
+        "?" => Err(format!("available registers: {}", there())),
+        list => (names.parse_list(list, GENERAL_REGISTERS).map(RegisterList))
+            .map_err(|error| format!("{error}; there are {}", there())),
+    }
 }
 
 pub(super) fn frequency(text: &str) -> Result<Frequency, String> {
@@ -235,6 +252,20 @@ pub(super) fn cpus(text: &str) -> Result<CpuList, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn registers_are_named_as_perf_names_them() {
+        if GENERAL_REGISTERS == 0 {
+            return;
+        }
+        let all = registers("all");
+        assert_eq!(all, Ok(RegisterList(GENERAL_REGISTERS)));
+        let listed = registers("?").unwrap_err();
+        assert!(listed.starts_with("available registers: "), "{listed}");
+        let names = listed.rsplit_once(": ").unwrap().1.replace(' ', ",");
+        assert_eq!(registers(&names.to_lowercase()), all);
+        assert!(registers("xyz").unwrap_err().contains("no register `xyz`"));
+    }
 
     #[test]
     fn sizes_have_units() {

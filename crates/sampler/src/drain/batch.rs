@@ -21,7 +21,7 @@ pub struct Batch {
     /// Return the buffer with [`Recycler::recycle`](super::Recycler::recycle) as soon as the
     /// records are taken out of it.
     pub bytes: Vec<u8>,
-    /// Watermark in nanoseconds of CLOCK_MONOTONIC: after this batch, the CPU sends no record with
+    /// Watermark in nanoseconds of the clock of the records: after this batch, the CPU sends no record with
     /// an earlier time. Never less than that of an earlier batch; `u64::MAX` in the last one.
     ///
     /// It is exact where the thread is bound to its CPU (see

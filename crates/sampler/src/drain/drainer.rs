@@ -5,7 +5,7 @@ use super::buffers::BufferPool;
 use super::fast_drain::FastDrain;
 use super::stack_bases::StackBases;
 use super::trim::{self, Dumps};
-use crate::clock::monotonic_ns;
+use crate::clock::Clock;
 use crate::open::{CpuEvents, CpuRings};
 use crate::wakeup::{WakeupFlag, readable, wait};
 use crossbeam_channel::{Sender, TrySendError};
@@ -53,6 +53,8 @@ pub(super) struct Drainer {
     pub(super) layouts: Layouts,
     pub(super) sender: Sender<Batch>,
     pub(super) stop: Arc<WakeupFlag>,
+    /// Clock of the records.
+    pub(super) clock: Clock,
     pub(super) batch_bytes: usize,
     pub(super) idle: Duration,
     pub(super) fast_drain: FastDrain,
@@ -140,7 +142,7 @@ impl Drainer {
 
     /// Drains both rings once.
     fn round(&mut self) -> Left {
-        let now = monotonic_ns();
+        let now = self.clock.now_ns();
         let sideband = self.next_batch(Stream::Sideband);
         let samples = self.next_batch(Stream::Samples);
         let watermark = self.reached(now);

@@ -6,6 +6,7 @@ use super::drainer::{DrainCounts, Drainer, Layouts, SIDEBAND_BATCH};
 use super::fast_drain::FastDrain;
 use super::stack_bases::StackBases;
 use super::trim::Dumps;
+use crate::clock::Clock;
 use crate::open::{CpuEvents, CpuRings};
 use crate::options::DrainOptions;
 use crate::scheduling;
@@ -29,6 +30,8 @@ pub(crate) struct DrainConfig {
     /// Layouts of the samples with a copy of the stack.
     pub(crate) dumps: Dumps,
     pub(crate) bases: StackBases,
+    /// Clock of the records, and so of the watermarks.
+    pub(crate) clock: Clock,
     pub(crate) options: DrainOptions,
 }
 
@@ -60,6 +63,7 @@ impl DrainThreads {
             sideband,
             dumps,
             bases,
+            clock,
             options,
         } = config;
         let dumps = Arc::new(dumps);
@@ -106,6 +110,7 @@ impl DrainThreads {
                 },
                 sender: sender.clone(),
                 stop: Arc::clone(&stop),
+                clock,
                 batch_bytes,
                 idle: options.idle,
                 fast_drain: fast_drain.clone(),

@@ -52,6 +52,7 @@ fn start(cpus: Vec<(Arc<CpuEvents>, CpuRings)>) -> (DrainThreads, Receiver<Batch
         sideband: layout,
         dumps: Dumps::new(),
         bases: StackBases::default(),
+        clock: Clock::MONOTONIC,
         options: DrainOptions {
             idle: Duration::from_millis(5),
             pin: false,

@@ -29,8 +29,9 @@ pub(super) fn put(
         return fits;
     };
     // A copy of no bytes has no length behind it.
-    let behind = if cut.reserved == 0 { 0 } else { 8 };
-    let size = cut.at + 8 + cut.reserved + behind;
+    let length = if cut.reserved == 0 { 0 } else { 8 };
+    let behind = record.len() - cut.end;
+    let size = cut.at + 8 + cut.reserved + length + behind;
     if size > room {
         return false;
     }
@@ -40,9 +41,10 @@ pub(super) fn put(
     out[start + 6..start + 8].copy_from_slice(&(size as u16).to_ne_bytes());
     out.extend((cut.reserved as u64).to_ne_bytes());
     words(cut.at + 8, cut.at + 8 + cut.reserved).for_each(|copy| copy.append_to(out));
-    if behind != 0 {
+    if length != 0 {
         out.extend((cut.real as u64).to_ne_bytes());
     }
+    words(cut.end, record.len()).for_each(|fields| fields.append_to(out));
     true
 }
 
@@ -58,10 +60,12 @@ struct Cut {
     reserved: usize,
     /// Bytes of the copy.
     real: usize,
+    /// Offset of what stands behind the field.
+    end: usize,
 }
 
 impl Cut {
-    /// Returns `None` where there is nothing to cut, or the copy is not the last field.
+    /// Returns `None` where there is nothing to cut.
     fn find(record: &RawRecord<'_>, dumps: &Dumps, bases: &StackBases) -> Option<Cut> {
         if record.kind != RecordType::SAMPLE {
             return None;
@@ -72,10 +76,16 @@ impl Cut {
         let real = dump.bytes.len().min(Cut::needed(&sample, bases));
         let reserved = real.next_multiple_of(8);
         let old = usize::try_from(dump.reserved).ok()?;
-        // Behind the copy is only its length.
-        let at = record.size().checked_sub(old.checked_add(16)?)?;
-        let is_last = sample.rest().is_empty() && sample.stack_user_offset()? + 8 == at;
-        (is_last && reserved < old).then_some(Cut { at, reserved, real })
+        // The header, and the length of the copy before and behind it.
+        let at = 8 + sample.stack_user_offset()?;
+        let end = at.checked_add(16)?.checked_add(old)?;
+        let is_cut = reserved < old && end <= record.size();
+        is_cut.then_some(Cut {
+            at,
+            reserved,
+            real,
+            end,
+        })
     }
 
     /// Returns the most bytes of a copy that are of use.
@@ -233,14 +243,30 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_with_fields_behind_it_stays() {
-        let layout = layout(SampleType::WEIGHT);
-        let mut bytes = Vec::new();
-        sample(1, 8)
-            .encode(Misc::USER, &layout, &mut bytes)
-            .unwrap();
-        bytes.splice(0..0, [0; 24]);
-        let dumps = Dumps::from([(1, layout)]);
-        assert_eq!(trimmed(&bytes, &dumps, &StackBases::default()), bytes);
+    fn fields_behind_the_copy_stay_as_they_are() {
+        let more = SampleType::WEIGHT | SampleType::CGROUP | SampleType::REGS_INTR;
+        let layout = layout(more | SampleType::CODE_PAGE_SIZE);
+        let dumps = Dumps::from([(1, layout.clone())]);
+        for real in [0, 13, 4095, 4096] {
+            let fields = SampleFields {
+                weight: 5,
+                cgroup: 6,
+                code_page_size: 7,
+                ..sample(1, real)
+            };
+            let mut bytes = vec![0; 24];
+            fields.encode(Misc::USER, &layout, &mut bytes).unwrap();
+            let bytes = trimmed(&bytes, &dumps, &StackBases::default());
+            let raw = RawRecord::parse(RawBytes::from(&bytes[24..]), Endian::NATIVE).unwrap();
+            let parsed = Sample::parse(raw.body, &layout).unwrap();
+            assert!(parsed.rest().is_empty());
+            let reserved = real.next_multiple_of(8) as u64;
+            let wanted = SampleFields {
+                stack_user_reserved: reserved,
+                ..fields
+            };
+            assert_eq!(SampleFields::from(&parsed), wanted);
+            assert_eq!(bytes.len() % 8, 0);
+        }
     }
 }

@@ -7,10 +7,10 @@
 //! out whether a process may be watched at all.
 
 use super::plan::{Plan, Watching};
-use super::user_registers::USER_REGISTERS;
+use crate::options::Extras;
 use rprof_events::Rate;
 use rprof_events::{Event, EventStacks};
-use rprof_records::{Attr, AttrFlags, BranchSampleType, ReadFormat, SampleType};
+use rprof_records::{Attr, AttrFlags, BranchSampleType, GENERAL_REGISTERS, ReadFormat, SampleType};
 
 /// Sample fields of all events, so that the trailer of every record has its time and CPU, and the
 /// event id stands in the same place whichever event a record is of.
@@ -40,7 +40,7 @@ fn base(plan: &Plan, event: &Event, ring_bytes: usize) -> Attr {
         // A quarter: time enough to be woken and to read before the ring is full.
         wakeup: u32::try_from(ring_bytes / 4).unwrap_or(u32::MAX),
         clockid: match plan.features.clock_id {
-            true => libc::CLOCK_MONOTONIC,
+            true => plan.options.clock.unwrap_or_default().number(),
             false => 0,
         },
         ..Attr::default()
@@ -63,6 +63,7 @@ pub(super) fn sampling(plan: &Plan, event: &Event) -> Attr {
         Rate::Period(period) => attr.period_or_freq = period,
     }
     event.apply(&mut attr);
+    (attr.flags).set(AttrFlags::CONTEXT_SWITCH, tells_switches(plan, event));
     if plan.excludes_kernel() {
         attr.flags |= AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;
     }
@@ -71,7 +72,46 @@ pub(super) fn sampling(plan: &Plan, event: &Event) -> Attr {
         options.exclude_user || attr.flags.contains(AttrFlags::EXCLUDE_USER),
     );
     stacks(plan, event, &mut attr);
+    extras(plan, &mut attr);
     attr
+}
+
+/// Sets what samples hold beyond the usual.
+fn extras(plan: &Plan, attr: &mut Attr) {
+    let extras = plan.options.extras;
+    let mut fields = extras.fields & Extras::FIELDS;
+    if fields.contains(SampleType::WEIGHT_STRUCT) {
+        // The kernel takes one of the two.
+        fields.remove(SampleType::WEIGHT);
+        if !plan.features.split_weight {
+            fields.remove(SampleType::WEIGHT_STRUCT);
+            fields |= SampleType::WEIGHT;
+        }
+    }
+    attr.sample_type |= fields;
+    if extras.thread_counts && plan.inherits() {
+        attr.flags |= AttrFlags::INHERIT_STAT;
+    }
+    if !extras.branches.is_empty() {
+        attr.sample_type |= SampleType::BRANCH_STACK;
+        attr.branch_sample_type |= extras.branches;
+    }
+    if extras.user_registers != 0 {
+        attr.sample_type |= SampleType::REGS_USER;
+        attr.sample_regs_user |= extras.user_registers;
+    }
+    if extras.interrupt_registers != 0 {
+        attr.sample_type |= SampleType::REGS_INTR;
+        attr.sample_regs_intr = extras.interrupt_registers;
+    }
+}
+
+/// Returns true for the event whose ring takes the records of context switches.
+///
+/// It is a sample event, as they come as often as samples do: they must not displace a mapping.
+fn tells_switches(plan: &Plan, event: &Event) -> bool {
+    let records = plan.options.extras.records;
+    records.contains(AttrFlags::CONTEXT_SWITCH) && plan.events.first() == Some(event)
 }
 
 /// Sets the fields for callchains and stack copies.
@@ -86,7 +126,7 @@ fn stacks(plan: &Plan, event: &Event, attr: &mut Attr) {
         }
         Some(_) => (true, None),
     };
-    let dump = dump.filter(|bytes| *bytes > 0 && USER_REGISTERS != 0);
+    let dump = dump.filter(|bytes| *bytes > 0 && GENERAL_REGISTERS != 0);
     attr.sample_type.set(SampleType::CALLCHAIN, callchain);
     if callchain {
         let depth = settings.max_stack.or(plan.max_stack);
@@ -113,7 +153,7 @@ fn stacks(plan: &Plan, event: &Event, attr: &mut Attr) {
     }
     if let Some(bytes) = dump {
         attr.sample_type |= SampleType::REGS_USER | SampleType::STACK_USER;
-        attr.sample_regs_user = USER_REGISTERS;
+        attr.sample_regs_user = GENERAL_REGISTERS;
         attr.sample_stack_user = bytes.next_multiple_of(8).min(MOST_STACK);
         attr.flags |= AttrFlags::EXCLUDE_CALLCHAIN_USER;
     }
@@ -133,6 +173,8 @@ pub(super) fn sideband(plan: &Plan) -> Attr {
         // whether this user may watch the kernel.
         | AttrFlags::EXCLUDE_KERNEL
         | AttrFlags::EXCLUDE_HV;
+    let records = plan.options.extras.records & Extras::RECORDS;
+    attr.flags |= records.difference(AttrFlags::CONTEXT_SWITCH);
     attr.flags.set(AttrFlags::BUILD_ID, plan.features.build_id);
     attr.flags
         .set(AttrFlags::KSYMBOL, plan.features.kernel_symbols);

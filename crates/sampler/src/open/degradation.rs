@@ -152,11 +152,13 @@ pub enum Feature {
     ReadLost,
     /// Build-ids in mappings (`build_id`, Linux 5.12).
     BuildId,
+    /// Weights as three values (`PERF_SAMPLE_WEIGHT_STRUCT`, Linux 5.12).
+    SplitWeight,
     /// Symbols and BPF programs that the kernel gains while recording (`ksymbol`, `bpf_event`, Linux 5.1).
     KernelSymbols,
     /// Depth of callchains for each event (`sample_max_stack`, Linux 4.8).
     MaxStack,
-    /// Timestamps of CLOCK_MONOTONIC (`use_clockid`, Linux 4.1).
+    /// Timestamps of a clock that others can read (`use_clockid`, Linux 4.1).
     ClockId,
 }
 
@@ -165,7 +167,7 @@ impl Feature {
     fn since(self) -> &'static str {
         match self {
             Feature::ReadLost => "6.0",
-            Feature::BuildId => "5.12",
+            Feature::BuildId | Feature::SplitWeight => "5.12",
             Feature::KernelSymbols => "5.1",
             Feature::MaxStack => "4.8",
             Feature::ClockId => "4.1",
@@ -177,6 +179,7 @@ impl Feature {
         match self {
             Feature::ReadLost => "samples lost at the very end are not counted",
             Feature::BuildId => "mapped files are identified by inode instead of build-id",
+            Feature::SplitWeight => "weights are one value, without latencies",
             Feature::KernelSymbols => "BPF programs loaded meanwhile stay unnamed",
             Feature::MaxStack => "callchains have the system's depth",
             Feature::ClockId => {

@@ -57,6 +57,20 @@ pub enum OpenError {
         /// Samples a second allowed.
         limit: u64,
     },
+    /// The kernel does not take the filter of a tracepoint.
+    #[error(
+        "the kernel does not take the filter `{filter}` for `{event}`: {}. It compares fields of the tracepoint, \
+         which its `format` file in tracefs lists, with numbers or text: `prev_pid == 0 && prev_comm != \"make\"`",
+        ErrnoText(*errno)
+    )]
+    Filter {
+        /// The event.
+        event: String,
+        /// The expression.
+        filter: String,
+        /// The kernel's answer.
+        errno: Errno,
+    },
     /// The rate is zero.
     #[error("a sampling frequency or period of 0 means no samples; give a number above it")]
     ZeroRate,

@@ -126,6 +126,10 @@ impl EventSet {
             }
             let fd = options.open().map_err(at)?;
             ids.ids.push(fd.id().map_err(at)?);
+            if let Some(filter) = event.filter() {
+                fd.set_filter(filter)
+                    .map_err(|errno| self.refusal(Stage::Filter(index), errno))?;
+            }
             let fd = Arc::new(fd);
             if event.is_leader() && event.group().is_some() {
                 leader = Some(Arc::clone(&fd));

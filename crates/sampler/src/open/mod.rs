@@ -14,7 +14,6 @@
 //! | module | holds |
 //! |---|---|
 //! | `attrs` | the attrs of sample, sideband and other events |
-//! | `user_registers` | registers that are copied with stacks |
 //! | `ring_sizes` | how large the rings are, and why |
 //! | `plan`, `steps` | what to open, and the steps down |
 //! | `degradation` | the steps as values |
@@ -34,7 +33,6 @@ mod opened;
 mod plan;
 pub mod ring_sizes;
 mod steps;
-mod user_registers;
 
 pub use degradation::{Degradation, Feature};
 pub use error::OpenError;

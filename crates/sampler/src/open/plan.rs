@@ -3,13 +3,13 @@
 use super::degradation::Degradation;
 use super::error::OpenError;
 use super::ring_sizes::{self, RingSizes};
-use super::user_registers::USER_REGISTERS;
 use crate::options::SamplingOptions;
 use rprof_events::Rate;
 use rprof_events::cpus;
 use rprof_events::{Event, EventStacks, Modifiers};
 use rprof_launch::Target;
 use rprof_perf_event::{Errno, Limits};
+use rprof_records::GENERAL_REGISTERS;
 
 /// State that attempts at opening are made from.
 #[derive(Clone, Debug)]
@@ -56,6 +56,7 @@ pub(super) struct Features {
     pub(super) kernel_symbols: bool,
     pub(super) clock_id: bool,
     pub(super) max_stack: bool,
+    pub(super) split_weight: bool,
 }
 
 /// Stage at which an attempt failed.
@@ -63,6 +64,8 @@ pub(super) struct Features {
 pub(super) enum Stage {
     /// Opening the sample event with this index.
     Sampling(usize),
+    /// Filtering the hits of the sample event with this index.
+    Filter(usize),
     /// Opening the sideband event.
     Sideband,
     /// Mapping a ring of so many bytes.
@@ -124,6 +127,7 @@ impl Plan {
                 kernel_symbols: !options.exclude_kernel,
                 clock_id: true,
                 max_stack: true,
+                split_weight: true,
             },
             frequency,
             own_limit: u64::MAX,
@@ -145,7 +149,7 @@ impl Plan {
                 Some(stacks) => stacks == EventStacks::Dwarf,
                 None => plan.options.user_stack.is_some(),
             });
-        if takes_stacks && USER_REGISTERS == 0 {
+        if takes_stacks && GENERAL_REGISTERS == 0 {
             plan.degradations.push(Degradation::NoUserStack);
         }
         plan.lower_frequency()?;

@@ -3,9 +3,8 @@
 use super::super::attrs;
 use super::super::degradation::Feature;
 use super::super::ring_sizes::{PRIVILEGED, SMALLEST, UNPRIVILEGED};
-use super::super::user_registers::USER_REGISTERS;
 use super::*;
-use rprof_records::{AttrFlags, ReadFormat, SampleType};
+use rprof_records::{AttrFlags, GENERAL_REGISTERS, ReadFormat, SampleType};
 
 const LIMITS: Limits = Limits {
     paranoid: Some(2),
@@ -15,6 +14,7 @@ const LIMITS: Limits = Limits {
     seccomp: false,
     privileged: false,
     open_files: Some(1024),
+    kernel: Some((6, 1)),
 };
 
 fn plan_for(events: &str, change: impl FnOnce(&mut SamplingOptions)) -> Plan {
@@ -297,9 +297,9 @@ fn user_stacks_take_the_place_of_user_callchains() {
     let both = SampleType::REGS_USER | SampleType::STACK_USER;
     assert_eq!(
         attr.sample_type.contains(both | SampleType::CALLCHAIN),
-        USER_REGISTERS != 0
+        GENERAL_REGISTERS != 0
     );
-    if USER_REGISTERS != 0 {
+    if GENERAL_REGISTERS != 0 {
         assert_eq!(attr.sample_stack_user, 1008);
         assert!(attr.flags.contains(AttrFlags::EXCLUDE_CALLCHAIN_USER));
     }

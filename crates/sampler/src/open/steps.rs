@@ -9,7 +9,7 @@ use rprof_events::Event;
 use rprof_events::Rate;
 use rprof_perf_event::errno::{is_missing_event, is_refusal};
 use rprof_perf_event::{Errno, MapRingError, OpenEventError};
-use rprof_records::{Attr, EventKind};
+use rprof_records::{Attr, EventKind, SampleType};
 
 impl Plan {
     /// Changes the plan so that the next attempt may do better.
@@ -22,6 +22,7 @@ impl Plan {
             Stage::Sampling(index) => self.step_down_sampling(index, errno)?,
             Stage::Sideband => self.step_down_sideband(errno),
             Stage::Ring(_) => self.step_down_rings(errno),
+            Stage::Filter(_) => false,
         };
         if stepped {
             return Ok(());
@@ -31,6 +32,15 @@ impl Plan {
             // What keeps the sideband from being had keeps the samples from it as well.
             Stage::Sideband if is_refusal(errno) => self.sampled(0),
             Stage::Sideband => ("dummy".to_owned(), attrs::sideband(self)),
+            Stage::Filter(index) => {
+                let event = &self.events[index];
+                let filter = event.filter().unwrap_or_default();
+                return Err(OpenError::Filter {
+                    event: self.describe(event),
+                    filter: filter.to_string_lossy().into_owned(),
+                    errno,
+                });
+            }
             Stage::Ring(bytes) => {
                 let error = MapRingError::new(Some(cpu), bytes, errno, &self.limits);
                 return Err(error.into());
@@ -81,7 +91,12 @@ impl Plan {
                 if self.include_guests(index) || self.take_group_apart(index, errno) {
                     return Ok(true);
                 }
-                let features = [Feature::ReadLost, Feature::MaxStack, Feature::ClockId];
+                let features = [
+                    Feature::ReadLost,
+                    Feature::SplitWeight,
+                    Feature::MaxStack,
+                    Feature::ClockId,
+                ];
                 Ok(self.drop_one_of(&features, errno))
             }
             _ => Ok(false),
@@ -165,8 +180,16 @@ impl Plan {
             let dropped = match feature {
                 Feature::ReadLost => std::mem::take(&mut self.features.read_lost),
                 Feature::BuildId => std::mem::take(&mut self.features.build_id),
+                Feature::SplitWeight => {
+                    let fields = self.options.extras.fields;
+                    fields.contains(SampleType::WEIGHT_STRUCT)
+                        && std::mem::take(&mut self.features.split_weight)
+                }
                 Feature::KernelSymbols => std::mem::take(&mut self.features.kernel_symbols),
-                Feature::ClockId => std::mem::take(&mut self.features.clock_id),
+                // Who named a clock wants that one.
+                Feature::ClockId => {
+                    self.options.clock.is_none() && std::mem::take(&mut self.features.clock_id)
+                }
                 Feature::MaxStack => {
                     let of_event = |event: &Event| event.settings().max_stack.is_some();
                     let is_asked = self.max_stack.is_some() || self.events.iter().any(of_event);

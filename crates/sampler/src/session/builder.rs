@@ -1,11 +1,11 @@
 //! [`SessionBuilder`]: from options to a session.
 
 use super::{Session, SessionError};
-use crate::clock::since_boot;
+use crate::clock::{Clock, since_boot};
 use crate::drain::{DrainConfig, DrainThreads, StackBases};
 use crate::inherited_filter::InheritedEventFilter;
 use crate::open::{self, Degradation, Opened, Plan, Role, Scope, Threads};
-use crate::options::SamplingOptions;
+use crate::options::{Extras, SamplingOptions};
 use rprof_events::{Event, Rate, cpus};
 use rprof_launch::{Cgroup, Child, Launcher, Selection, Target, TargetExitWatcher};
 use rprof_perf_event::Limits;
@@ -162,6 +162,27 @@ impl SessionBuilder {
         self
     }
 
+    /// Records more of each sample, and more kinds of records.
+    ///
+    /// ```
+    /// use rprof_records::SampleType;
+    /// use rprof_sampler::Session;
+    ///
+    /// let with_addresses = Session::builder().extras(|extras| {
+    ///     extras.fields |= SampleType::ADDR | SampleType::PHYS_ADDR;
+    /// });
+    /// ```
+    pub fn extras(mut self, change: impl FnOnce(&mut Extras)) -> Self {
+        change(&mut self.options.extras);
+        self
+    }
+
+    /// Stamps records with this clock. Default: CLOCK_MONOTONIC.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.options.clock = Some(clock);
+        self
+    }
+
     /// Changes any setting, those of the drain threads among them.
     pub fn configure(mut self, change: impl FnOnce(&mut SamplingOptions)) -> Self {
         change(&mut self.options);
@@ -262,6 +283,7 @@ impl SessionBuilder {
             sideband,
             dumps,
             bases: stack_bases.clone(),
+            clock: self.options.clock.unwrap_or_default(),
             options: self.options.drain.clone(),
         };
         let (running, batches, recycler) =
@@ -283,6 +305,8 @@ impl SessionBuilder {
             exits: selection.map(|selection| TargetExitWatcher::new(selection, &threads.attached)),
             attached: threads.attached,
             target: self.options.target,
+            extras: self.options.extras,
+            clock: self.options.clock,
             enabled_from_start: self.options.enabled_from_start,
             is_everywhere: self.options.cpus.is_empty(),
             inherited_filter,

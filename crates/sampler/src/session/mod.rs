@@ -14,9 +14,11 @@ pub use builder::SessionBuilder;
 pub use counts::{CpuCounts, EventCount, FinalCounts};
 pub use error::{ControlAction, ControlError, SessionError};
 
+use crate::clock::Clock;
 use crate::drain::{Batch, DrainThreads, FastDrain, Recycler, StackBases};
 use crate::inherited_filter::InheritedEventFilter;
 use crate::open::{ControlFailure, CpuEvents, Degradation, EventIds, EventSet};
+use crate::options::Extras;
 use crossbeam_channel::Receiver;
 use rprof_events::cpus;
 use rprof_launch::{Child, Target, TargetExitWatcher, TargetThread, WaitOutcome, wait_for_targets};
@@ -40,6 +42,8 @@ pub struct Session {
     child: Option<Child>,
     exits: Option<TargetExitWatcher>,
     target: Target,
+    extras: Extras,
+    clock: Option<Clock>,
     enabled_from_start: bool,
     /// True if all CPUs were to be watched.
     is_everywhere: bool,
@@ -128,6 +132,21 @@ impl Session {
     /// Target of the recording.
     pub fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// Clock of the times of records and of watermarks.
+    pub fn clock(&self) -> Clock {
+        self.clock.unwrap_or_default()
+    }
+
+    /// Returns true if the clock was asked for.
+    pub fn has_named_clock(&self) -> bool {
+        self.clock.is_some()
+    }
+
+    /// What samples hold beyond the usual, as it was asked for.
+    pub fn extras(&self) -> Extras {
+        self.extras
     }
 
     /// Returns a filter for samples that do not count: where threads were attached to, some may be

@@ -3,3 +3,4 @@
 mod fields;
 mod fuzz_corpus;
 mod perf_script;
+mod words;

@@ -34,7 +34,7 @@ use rprof_launch::procfs::{MapsReader, Procfs, TaskStat};
 use rprof_records::{
     AttrFlags, Comm, Endian, Misc, Mmap2, MmapIdentity, Record, SampleId, SampleLayout, Task,
 };
-use rprof_sampler::{Batch, Degradation, Role, Session, Stream, monotonic_ns};
+use rprof_sampler::{Batch, Clock, Degradation, Role, Session, Stream};
 use timed_maps::{ReadMappings, TimedMaps};
 
 /// Most looks for processes that were born meanwhile.
@@ -91,14 +91,24 @@ impl Existing {
 }
 
 /// Reads what a session watches, and ran before it: for whole CPUs all processes, for
-/// a command nothing. Between the making of the session and its start.
+/// a command nothing but its namespaces, where those are asked for. Between the making of the session and its start.
 pub fn read(session: &Session) -> Existing {
     let of_role = |event: &&rprof_sampler::EventIds| event.role == Role::Sideband;
     let Some(sideband) = session.events().iter().find(of_role) else {
         return Existing::default();
     };
+    let layout = SampleLayout::new(&sideband.attr, Endian::NATIVE);
+    let build_ids = sideband.attr.flags.contains(AttrFlags::BUILD_ID);
+    let mut reading = Reading::new(Procfs::default(), layout, build_ids);
+    reading.clock = session.clock();
+    reading.namespaces = sideband.attr.flags.contains(AttrFlags::NAMESPACES);
     let scope = match session.target() {
-        Target::Command => return Existing::default(),
+        Target::Command => {
+            let child = session.child().map(|child| child.pid() as u32);
+            let time = reading.clock.now_ns();
+            (child.into_iter()).for_each(|pid| reading.namespaces_of(pid, pid, time));
+            return reading.found;
+        }
         target if target.is_by_cpu() => Scope::All,
         _ => {
             let mut pids: Vec<u32> = session.attached().iter().map(|thread| thread.pid).collect();
@@ -111,9 +121,7 @@ pub fn read(session: &Session) -> Existing {
             }
         }
     };
-    let layout = SampleLayout::new(&sideband.attr, Endian::NATIVE);
-    let build_ids = sideband.attr.flags.contains(AttrFlags::BUILD_ID);
-    Reading::new(Procfs::default(), layout, build_ids).run(&scope)
+    reading.run(&scope)
 }
 
 /// Choice of processes to read.
@@ -135,6 +143,10 @@ struct Reading {
     maps: TimedMaps<MapsReader>,
     layout: SampleLayout,
     build_ids: bool,
+    /// Clock of the records.
+    clock: Clock,
+    /// True if each thread's namespaces are told.
+    namespaces: bool,
     found: Existing,
     done: HashSet<u32>,
 }
@@ -146,6 +158,8 @@ impl Reading {
             maps: TimedMaps::new(MapsReader::new),
             layout,
             build_ids,
+            clock: Clock::default(),
+            namespaces: false,
             found: Existing::default(),
             done: HashSet::new(),
         }
@@ -186,7 +200,7 @@ impl Reading {
 
     /// Reads a process. One that ends meanwhile leaves what was read of it.
     fn process(&mut self, pid: u32) {
-        let time = monotonic_ns();
+        let time = self.clock.now_ns();
         let Some(stat) = self.proc.stat(pid) else {
             self.found.vanished += 1;
             return;
@@ -246,7 +260,22 @@ impl Reading {
                 name: Cow::Owned(name),
             });
             self.put(&comm, Misc(0), pid, tid, time);
+            self.namespaces_of(pid, tid, time);
             self.found.threads += 1;
+        }
+    }
+
+    /// Tells of a thread's namespaces, if they are wanted.
+    fn namespaces_of(&mut self, pid: u32, tid: u32, time: u64) {
+        let links = self.namespaces.then(|| self.proc.namespaces(tid)).flatten();
+        if let Some(links) = links {
+            let (of_pid, of_tid) = (pid as i32, tid as i32);
+            let record = Record::Namespaces {
+                pid: of_pid,
+                tid: of_tid,
+                links,
+            };
+            self.put(&record, Misc(0), pid, tid, time);
         }
     }
 

@@ -44,7 +44,7 @@ fn decoded<'a>(existing: &'a Existing, layout: &'a SampleLayout) -> Vec<(Record<
 #[test]
 fn a_process_is_told_with_its_threads_and_mappings() {
     let me = std::process::id();
-    let before = monotonic_ns();
+    let before = Clock::MONOTONIC.now_ns();
     // Threads of this process are other tests, which may end while they are read.
     let mut readings = (0..1000).map(|_| reading(Procfs::default()).run(&these(&[me], false)));
     let existing = readings.find(|existing| existing.vanished == 0);
@@ -67,7 +67,7 @@ fn a_process_is_told_with_its_threads_and_mappings() {
     let here = these as fn(&[u32], bool) -> Scope as usize as u64;
     let covers = |record: &Record<'_>| matches!(record, Record::Mmap2(m) if (m.start..m.start + m.len).contains(&here));
     assert_eq!(records.iter().filter(|(r, ..)| covers(r)).count(), 1);
-    let now = monotonic_ns();
+    let now = Clock::MONOTONIC.now_ns();
     assert!(
         records
             .iter()

@@ -1,0 +1,271 @@
+//! Parts of an attr beyond the event itself, and which of them the kernel's refusal is about.
+//!
+//! One error number has many causes. Where an attr asks for something that only some kernels, processors
+//! or users have, that is named, so that a user knows what to leave out.
+
+use crate::errno::{self, Errno};
+use crate::limits::Limits;
+use rprof_records::{Attr, AttrFlags, BranchSampleType, EventKind, GENERAL_REGISTERS, SampleType};
+use std::fmt;
+
+/// Part of an attr that says what to record, not what to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AttrPart {
+    /// Callchains out of the processor's record of branches (`PERF_SAMPLE_BRANCH_CALL_STACK`).
+    BranchCallStacks,
+    /// Branches before each sample (`PERF_SAMPLE_BRANCH_STACK`).
+    Branches,
+    /// Physical addresses (`PERF_SAMPLE_PHYS_ADDR`).
+    PhysicalAddresses,
+    /// Registers at the moment of the sample (`PERF_SAMPLE_REGS_INTR`).
+    InterruptRegisters,
+    /// Registers of user mode (`PERF_SAMPLE_REGS_USER`).
+    UserRegisters,
+    /// Weights as three values (`PERF_SAMPLE_WEIGHT_STRUCT`).
+    SplitWeights,
+    /// Page sizes behind the data's address (`PERF_SAMPLE_DATA_PAGE_SIZE`).
+    DataPageSizes,
+    /// Page sizes behind the code's address (`PERF_SAMPLE_CODE_PAGE_SIZE`).
+    CodePageSizes,
+    /// Control groups of samples, or records of them (`PERF_SAMPLE_CGROUP`, `cgroup`).
+    Cgroups,
+    /// Records of namespaces (`namespaces`).
+    Namespaces,
+    /// Records of context switches (`context_switch`).
+    ContextSwitches,
+    /// Clock of the times (`clockid`).
+    Clock,
+}
+
+/// Reason for which a part cannot be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PartObstacle {
+    /// The processor has no such thing, or hides it.
+    NoHardware,
+    /// It takes more rights than this user has.
+    Rights {
+        /// `perf_event_paranoid`, if known.
+        paranoid: Option<i32>,
+    },
+    /// The running kernel is older than this version.
+    Since(u16, u16),
+    /// The kernel does not know these registers.
+    UnknownRegisters,
+    /// The kernel takes it with software events only.
+    SoftwareOnly,
+}
+
+impl AttrPart {
+    /// Finds the part that explains why the kernel refused this attr with `errno`, and why; `None` if none does.
+    pub fn blamed(attr: &Attr, errno: Errno, limits: &Limits) -> Option<(AttrPart, PartObstacle)> {
+        match errno {
+            Errno::OPNOTSUPP => no_hardware(attr).map(|part| (part, PartObstacle::NoHardware)),
+            errno if errno::is_refusal(errno) => rights(attr, limits),
+            Errno::INVAL | Errno::TOOBIG => settings(attr, limits),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the mask of the registers that the kernel gives; all where they are not known here.
+fn known_registers() -> u64 {
+    match GENERAL_REGISTERS {
+        0 => u64::MAX,
+        known => known,
+    }
+}
+
+/// Returns the part that this processor lacks (`EOPNOTSUPP`).
+fn no_hardware(attr: &Attr) -> Option<AttrPart> {
+    let has_branches = attr.sample_type.contains(SampleType::BRANCH_STACK);
+    let extended = attr.sample_regs_intr & !known_registers() != 0;
+    match has_branches {
+        true if (attr.branch_sample_type).contains(BranchSampleType::CALL_STACK) => {
+            Some(AttrPart::BranchCallStacks)
+        }
+        true => Some(AttrPart::Branches),
+        // The registers of vectors, which few PMUs give.
+        false => extended.then_some(AttrPart::InterruptRegisters),
+    }
+}
+
+/// Returns the part that takes more rights than the event itself (`perf_event_open` in kernel/events/core.c).
+fn rights(attr: &Attr, limits: &Limits) -> Option<(AttrPart, PartObstacle)> {
+    let paranoid = limits.paranoid;
+    let because = PartObstacle::Rights { paranoid };
+    if limits.privileged {
+        return None;
+    }
+    // CAP_PERFMON, whatever the setting.
+    if attr.flags.contains(AttrFlags::NAMESPACES) {
+        return Some((AttrPart::Namespaces, because));
+    }
+    let is_restricted = paranoid.is_none_or(|level| level > 1);
+    let has_addresses = attr.sample_type.contains(SampleType::PHYS_ADDR);
+    (has_addresses && is_restricted).then_some((AttrPart::PhysicalAddresses, because))
+}
+
+/// Returns the part that the kernel does not know, or not for this event (`EINVAL`, `E2BIG`).
+fn settings(attr: &Attr, limits: &Limits) -> Option<(AttrPart, PartObstacle)> {
+    const SOFTWARE: [EventKind; 3] = [
+        EventKind::SOFTWARE,
+        EventKind::TRACEPOINT,
+        EventKind::BREAKPOINT,
+    ];
+    // CLOCK_MONOTONIC and CLOCK_MONOTONIC_RAW can be read in an NMI.
+    let is_safe = [1, 4].contains(&attr.clockid);
+    let has_clock = attr.flags.contains(AttrFlags::USE_CLOCKID);
+    if has_clock && !is_safe && !SOFTWARE.contains(&attr.kind) {
+        return Some((AttrPart::Clock, PartObstacle::SoftwareOnly));
+    }
+    let unknown = PartObstacle::UnknownRegisters;
+    if attr.sample_regs_user & !known_registers() != 0 {
+        return Some((AttrPart::UserRegisters, unknown));
+    }
+    if attr.sample_regs_intr & !known_registers() != 0 {
+        return Some((AttrPart::InterruptRegisters, unknown));
+    }
+    let kernel = limits.kernel?;
+    let fields = [
+        (SampleType::WEIGHT_STRUCT, AttrPart::SplitWeights, (5, 12)),
+        (SampleType::CODE_PAGE_SIZE, AttrPart::CodePageSizes, (5, 11)),
+        (SampleType::DATA_PAGE_SIZE, AttrPart::DataPageSizes, (5, 11)),
+        (SampleType::CGROUP, AttrPart::Cgroups, (5, 7)),
+        (SampleType::PHYS_ADDR, AttrPart::PhysicalAddresses, (4, 14)),
+        (SampleType::REGS_INTR, AttrPart::InterruptRegisters, (3, 19)),
+    ];
+    let flags = [
+        (AttrFlags::CGROUP, AttrPart::Cgroups, (5, 7)),
+        (AttrFlags::NAMESPACES, AttrPart::Namespaces, (4, 12)),
+        (AttrFlags::CONTEXT_SWITCH, AttrPart::ContextSwitches, (4, 3)),
+        (AttrFlags::USE_CLOCKID, AttrPart::Clock, (4, 1)),
+    ];
+    let fields = (fields.into_iter()).filter(|(field, ..)| attr.sample_type.contains(*field));
+    let flags = (flags.into_iter()).filter(|(flag, ..)| attr.flags.contains(*flag));
+    let asked = fields.map(|(_, part, since)| (part, since));
+    let mut asked = asked.chain(flags.map(|(_, part, since)| (part, since)));
+    let (part, since) = asked.find(|(_, since)| kernel < *since)?;
+    Some((part, PartObstacle::Since(since.0, since.1)))
+}
+
+impl fmt::Display for AttrPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            AttrPart::BranchCallStacks => "stacks from the processor's record of branches",
+            AttrPart::Branches => "branches",
+            AttrPart::PhysicalAddresses => "physical addresses",
+            AttrPart::InterruptRegisters => "registers at the moment of the sample",
+            AttrPart::UserRegisters => "registers of user mode",
+            AttrPart::SplitWeights => "weights of three values",
+            AttrPart::DataPageSizes => "page sizes of data",
+            AttrPart::CodePageSizes => "page sizes of code",
+            AttrPart::Cgroups => "control groups of samples",
+            AttrPart::Namespaces => "records of namespaces",
+            AttrPart::ContextSwitches => "records of context switches",
+            AttrPart::Clock => "the clock that was asked for",
+        })
+    }
+}
+
+impl fmt::Display for PartObstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PartObstacle::NoHardware => f.write_str(
+                "takes a processor that has it, and counters that can be seen here, which virtual machines \
+                 often hide",
+            ),
+            PartObstacle::Rights { paranoid } => {
+                let setting = crate::remedy::paranoid_text(*paranoid);
+                write!(f, "takes root or CAP_PERFMON, as {setting}")
+            }
+            PartObstacle::Since(major, minor) => {
+                write!(f, "takes Linux {major}.{minor} or newer")
+            }
+            PartObstacle::UnknownRegisters => {
+                f.write_str("is refused: the kernel does not give all of these registers here")
+            }
+            PartObstacle::SoftwareOnly => f.write_str(
+                "goes with software events and tracepoints only; monotonic and monotonic_raw go with all",
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blamed(attr: &Attr, errno: Errno, kernel: (u16, u16)) -> Option<(AttrPart, PartObstacle)> {
+        let limits = Limits {
+            paranoid: Some(2),
+            kernel: Some(kernel),
+            ..Limits::default()
+        };
+        AttrPart::blamed(attr, errno, &limits)
+    }
+
+    #[test]
+    fn a_refusal_is_about_what_was_asked_for() {
+        let with = |sample_type| Attr {
+            sample_type,
+            ..Attr::default()
+        };
+        let new = (6, 1);
+        let plain = Attr::default();
+        for errno in [Errno::OPNOTSUPP, Errno::ACCESS, Errno::INVAL, Errno::TOOBIG] {
+            assert_eq!(blamed(&plain, errno, (3, 0)), None, "{errno}");
+        }
+        let rights = PartObstacle::Rights { paranoid: Some(2) };
+        assert_eq!(
+            blamed(&with(SampleType::BRANCH_STACK), Errno::OPNOTSUPP, new),
+            Some((AttrPart::Branches, PartObstacle::NoHardware))
+        );
+        assert_eq!(
+            blamed(&with(SampleType::PHYS_ADDR), Errno::ACCESS, new),
+            Some((AttrPart::PhysicalAddresses, rights))
+        );
+        for (sample_type, part, since) in [
+            (SampleType::CGROUP, AttrPart::Cgroups, (5, 7)),
+            (SampleType::DATA_PAGE_SIZE, AttrPart::DataPageSizes, (5, 11)),
+            (SampleType::WEIGHT_STRUCT, AttrPart::SplitWeights, (5, 12)),
+        ] {
+            let attr = with(sample_type);
+            let expected = Some((part, PartObstacle::Since(since.0, since.1)));
+            assert_eq!(blamed(&attr, Errno::INVAL, (5, 4)), expected);
+            assert_eq!(blamed(&attr, Errno::INVAL, since), None);
+        }
+        let namespaces = Attr {
+            flags: AttrFlags::NAMESPACES,
+            ..Attr::default()
+        };
+        assert_eq!(
+            blamed(&namespaces, Errno::ACCESS, new),
+            Some((AttrPart::Namespaces, rights))
+        );
+    }
+
+    #[test]
+    fn clocks_and_registers_are_blamed_by_their_values() {
+        let clock = |kind, clockid| Attr {
+            kind,
+            clockid,
+            flags: AttrFlags::USE_CLOCKID,
+            ..Attr::default()
+        };
+        let of = |attr: &Attr| blamed(attr, Errno::INVAL, (6, 1));
+        let only = Some((AttrPart::Clock, PartObstacle::SoftwareOnly));
+        assert_eq!(of(&clock(EventKind::HARDWARE, 0)), only);
+        assert_eq!(of(&clock(EventKind::SOFTWARE, 0)), None);
+        assert_eq!(of(&clock(EventKind::HARDWARE, 4)), None);
+        let registers = Attr {
+            sample_regs_intr: 1 << 63,
+            ..Attr::default()
+        };
+        if known_registers() != u64::MAX {
+            let unknown = (AttrPart::InterruptRegisters, PartObstacle::UnknownRegisters);
+            assert_eq!(of(&registers), Some(unknown));
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Words of a sample that hold several values: what a memory access met, how a transaction ended, what a
+//! branch was, what an event cost.
+//!
+//! Each is the kernel's word as a newtype, so that bits without a name survive a round trip. `Display` gives
+//! the words of perf 6.1.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`data_source`] | [`DataSource`]: `union perf_mem_data_src` |
+//! | [`transaction`] | [`Transaction`]: `PERF_TXN_*` |
+//! | [`branch_flags`] | [`BranchFlags`]: the third word of `struct perf_branch_entry` |
+//! | [`weight`] | [`Weight`]: `union perf_sample_weight` |
+
+pub mod branch_flags;
+pub mod data_source;
+pub mod transaction;
+pub mod weight;
+
+pub use branch_flags::{BranchFlags, BranchKind};
+pub use data_source::DataSource;
+pub use transaction::Transaction;
+pub use weight::Weight;
