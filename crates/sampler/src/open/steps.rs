@@ -8,7 +8,7 @@ use super::ring_sizes::{RingSizes, UNPRIVILEGED};
 use rprof_events::Event;
 use rprof_events::Rate;
 use rprof_perf_event::errno::{is_missing_event, is_refusal};
-use rprof_perf_event::{Errno, MapRingError, OpenEventError};
+use rprof_perf_event::{AttrPart, Errno, MapRingError, OpenEventError};
 use rprof_records::{Attr, EventKind, SampleType};
 
 impl Plan {
@@ -29,9 +29,15 @@ impl Plan {
         }
         let (event, attr) = match stage {
             Stage::Sampling(index) => self.sampled(index),
-            // What keeps the sideband from being had keeps the samples from it as well.
-            Stage::Sideband if is_refusal(errno) => self.sampled(0),
-            Stage::Sideband => ("dummy".to_owned(), attrs::sideband(self)),
+            Stage::Sideband => {
+                let attr = attrs::sideband(self);
+                // Unless it is about a record that was asked for, what keeps the sideband from being had keeps
+                // the samples from it as well.
+                match AttrPart::blamed(&attr, errno, &self.limits) {
+                    None if is_refusal(errno) => self.sampled(0),
+                    _ => ("dummy".to_owned(), attr),
+                }
+            }
             Stage::Filter(index) => {
                 let event = &self.events[index];
                 let filter = event.filter().unwrap_or_default();
