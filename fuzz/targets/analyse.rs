@@ -81,6 +81,8 @@ fn everything(read: &PerfData) -> script::Options {
             mmap: true,
             task: true,
             switch: true,
+            read: true,
+            aux: true,
             namespaces: true,
             bpf: true,
             cgroup: true,

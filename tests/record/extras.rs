@@ -263,7 +263,10 @@ fn addresses_of_data_are_those_that_were_written_to() {
         );
         // Pages of either may be huge.
         let sizes = words.iter().rev().take(2);
-        assert!(sizes.clone().all(|size| size.ends_with(['K', 'M', 'G'])), "{row}");
+        assert!(
+            sizes.clone().all(|size| size.ends_with(['K', 'M', 'G'])),
+            "{row}"
+        );
     }
     assert_perf_prints_the_same(
         &here,

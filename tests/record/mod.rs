@@ -6,6 +6,7 @@ mod exit_status;
 mod extras;
 mod interruptions;
 mod many_processes;
+mod overwrite;
 mod privileges;
 mod recording;
 mod rotation;

@@ -1,6 +1,7 @@
 //! Commands that read recordings.
 
 mod agreement_with_perf;
+mod aux_traces;
 mod call_trees;
 mod collapse;
 mod export;

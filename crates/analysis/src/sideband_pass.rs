@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use rprof_image::MemoryBudget;
 use rprof_jit::JitProcesses;
-use rprof_perfdata::{Block, Damage, PerfData, Walk};
+use rprof_perfdata::{AuxTally, Block, Damage, PerfData, Walk};
 use rprof_processes::{ProcessMapBuilder, Timeline};
 use rprof_records::{CpuMode, Lost, Misc, ProcessEvent, RawRecord, Record, RecordType, SampleType};
 
@@ -30,6 +30,8 @@ pub struct Index<'a> {
     pub samples_of_unknown_events: u64,
     /// Records other than samples that could not be read.
     pub unreadable: u64,
+    /// Pieces of AUX traces, and what is missing in them.
+    pub aux: AuxTally,
     /// Damage at which reading ended early, if any.
     pub damage: Option<Damage>,
     /// Deltas of group members' counts.
@@ -78,6 +80,7 @@ impl<'a> Index<'a> {
             events: vec![EventTally::default(); data.events().list().len()],
             samples_of_unknown_events: 0,
             unreadable: 0,
+            aux: AuxTally::default(),
             group_reads: GroupReadCollector::default(),
             deferred: DeferredCallchains::default(),
             builder: ProcessMapBuilder::new(),
@@ -131,6 +134,7 @@ impl<'a> Index<'a> {
             events: pass.events,
             samples_of_unknown_events: pass.samples_of_unknown_events,
             unreadable: pass.unreadable,
+            aux: pass.aux,
             damage,
             group_reads: pass.group_reads.finish(),
             deferred: pass.deferred,
@@ -161,6 +165,7 @@ struct Pass<'a, F> {
     events: Vec<EventTally>,
     samples_of_unknown_events: u64,
     unreadable: u64,
+    aux: AuxTally,
     group_reads: GroupReadCollector,
     deferred: DeferredCallchains,
     builder: ProcessMapBuilder,
@@ -238,6 +243,10 @@ impl<'a, F: FnMut()> Pass<'a, F> {
                     Ok(Record::Throttle { .. }) => tally.throttled += 1,
                     _ => self.unreadable += 1,
                 }
+                None
+            }
+            RecordType::AUX => {
+                self.aux.handle(raw);
                 None
             }
             RecordType::CALLCHAIN_DEFERRED => {

@@ -36,6 +36,9 @@ pub(crate) fn warnings(
         symbolizer.memory().refused(),
         "files, or parts of them, are not read, as they would take too much memory or time",
     );
+    if index.aux.has_gaps() {
+        warnings.push(index.aux.to_string());
+    }
     warnings.extend(index.runtimes.warnings());
     for comm in unknown_comms(filter, &index.timeline) {
         warnings.push(format!("no thread of the recording is called {comm:?}"));

@@ -165,20 +165,3 @@ impl Breakpoint {
         attr.config2 = self.length;
     }
 }
-
-/// Clock of the times in records (`perf_event_attr.clockid`, numbers of clock_gettime(2)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Clock(pub i32);
-
-impl Clock {
-    /// `CLOCK_REALTIME`.
-    pub const REALTIME: Clock = Clock(libc::CLOCK_REALTIME);
-    /// `CLOCK_MONOTONIC`.
-    pub const MONOTONIC: Clock = Clock(libc::CLOCK_MONOTONIC);
-    /// `CLOCK_MONOTONIC_RAW`.
-    pub const MONOTONIC_RAW: Clock = Clock(libc::CLOCK_MONOTONIC_RAW);
-    /// `CLOCK_BOOTTIME`.
-    pub const BOOTTIME: Clock = Clock(libc::CLOCK_BOOTTIME);
-    /// `CLOCK_TAI`.
-    pub const TAI: Clock = Clock(libc::CLOCK_TAI);
-}

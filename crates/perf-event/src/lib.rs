@@ -19,7 +19,8 @@
 //! | module | holds |
 //! |---|---|
 //! | [`builder`] | [`Builder`]: every field and bit of an event, its target, and how to open it |
-//! | [`event`] | numbers of events: [`Hardware`], [`Software`], [`Cache`], [`Breakpoint`]; [`Clock`] |
+//! | [`event`] | numbers of events: [`Hardware`], [`Software`], [`Cache`], [`Breakpoint`] |
+//! | [`clock`] | [`Clock`]: clocks of the times in records |
 //! | [`fd`] | [`OpenOptions`], [`PerfFd`]: the system call |
 //! | [`open_flags`] | [`OpenFlags`] of the system call |
 //! | [`control`] | ioctls of [`PerfFd`]; prctl |
@@ -61,6 +62,8 @@
 pub mod aux;
 pub mod attr_part;
 pub mod builder;
+pub mod clock;
+pub mod clock;
 pub mod control;
 pub mod counter;
 pub mod decoder;
@@ -87,14 +90,14 @@ mod wait;
 pub use aux::AuxRing;
 pub use attr_part::{AttrPart, PartObstacle};
 pub use builder::Builder;
+pub use clock::{Clock, UnknownClock};
+pub use clock::{Clock, UnknownClock};
 pub use control::{BpfPrograms, disable_all_opened_here, enable_all_opened_here};
 pub use counter::{CountError, Counter};
 pub use decoder::{RecordDecoder, RingRecord};
 pub use errno::{Errno, ErrnoName, ErrnoText};
 pub use error::{MapRingError, OpenEventError};
-pub use event::{
-    Breakpoint, BreakpointAccess, Cache, CacheOp, CacheResult, Clock, Hardware, Software,
-};
+pub use event::{Breakpoint, BreakpointAccess, Cache, CacheOp, CacheResult, Hardware, Software};
 pub use fd::{OpenOptions, PerfFd, Subject};
 pub use group::{Group, GroupReading, Member};
 pub use limits::Limits;

@@ -59,6 +59,7 @@
 //! The reference is `tools/perf/Documentation/perf.data-file-format.txt` in the
 //! kernel's source tree.
 
+mod aux_tally;
 mod contents;
 pub mod error;
 pub mod features;
@@ -68,6 +69,7 @@ pub mod rewrite;
 pub mod user_records;
 pub mod write;
 
+pub use aux_tally::AuxTally;
 pub use error::{Damage, Error};
 pub use features::{BuildIdEntry, EmbeddedFile, EmbeddedKind, Feature, FeatureSections};
 pub use read::blocks::{Block, Blocks};

@@ -171,6 +171,7 @@ impl Recording {
             max_bytes: options.max_bytes,
             embedding: options.embedding,
             backlog,
+            overwrites: session.overwrites(),
             clock: session.clock(),
             cgroups: (session.extras().records).contains(AttrFlags::CGROUP),
         };
@@ -327,7 +328,10 @@ impl Recording {
     }
 
     /// Goes on in another file from now on, where [`RecordOptions::rotation`] is set.
-    pub fn switch(&self) {
+    ///
+    /// Where later samples overwrite earlier ones, those that are there go into the file that ends.
+    pub fn switch(&mut self) {
+        self.session.snapshot();
         let now = self.session.clock().now_ns();
         self.live.switch.store(now, Ordering::Relaxed);
     }
@@ -387,7 +391,11 @@ impl Recording {
             late: written.late,
             damaged_bytes: written.damaged_bytes
                 + (drains().map(|d| d.damaged_bytes + d.unsent_bytes)).sum::<u64>(),
-            cpu_time: cpu_time::measured(&self.session, &counts, &total, wall),
+            // Samples that were overwritten stand for time as well.
+            cpu_time: match self.session.overwrites() {
+                true => None,
+                false => cpu_time::measured(&self.session, &counts, &total, wall),
+            },
             left_running: self.left_running(&written.output),
             degradations: self.session.degradations().to_vec(),
             stacks: written.stacks.take(),

@@ -94,4 +94,4 @@ pub use sample::{
 };
 pub use sample_id::SampleId;
 pub use sideband::{Mapped, ProcessEvent};
-pub use words::{BranchFlags, BranchKind, DataSource, Transaction, Weight};
+pub use words::{AuxFlags, BranchFlags, BranchKind, DataSource, Transaction, Weight};

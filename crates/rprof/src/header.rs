@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use rprof_export::clean::clean;
-use rprof_perfdata::{EmbeddedKind, Feature, Mode, PerfData};
+use rprof_perfdata::{AuxTally, EmbeddedKind, Feature, Mode, PerfData};
 use rprof_records::AttrFlags;
 use serde::Serialize;
 
@@ -54,6 +54,9 @@ struct Header {
     quality: Option<Vec<(String, String)>>,
     events: Vec<Event>,
     images: Vec<Image>,
+    /// AUX traces, and what is missing in them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aux_trace: Option<String>,
     /// Files that are in the recording itself.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     kept: Vec<Kept>,
@@ -173,6 +176,7 @@ fn header(data: &PerfData) -> Header {
                 path: clean(&String::from_utf8_lossy(&image.path)).into_owned(),
             })
             .collect(),
+        aux_trace: (features.has(Feature::AUXTRACE)).then(|| AuxTally::of(data).to_string()),
         kept: (features.embedded_files().unwrap_or_default().into_iter())
             .map(|file| Kept {
                 kind: match file.kind {
@@ -278,6 +282,9 @@ fn write_text(h: &Header, out: &mut dyn Write) -> std::io::Result<()> {
     }
     for image in &h.images {
         writeln!(out, "image          {} {}", image.build_id, image.path)?;
+    }
+    if let Some(aux_trace) = &h.aux_trace {
+        writeln!(out, "aux trace      {aux_trace}")?;
     }
     for file in &h.kept {
         let of = file.pid.map(|pid| format!(" of {pid}")).unwrap_or_default();

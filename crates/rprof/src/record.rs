@@ -39,6 +39,16 @@ pub(crate) fn run(args: &RecordArgs) -> Outcome {
     let stacks = args.sampling.wants_stacks();
     let mut job = Job::new(&args.target, &args.sampling, stacks, &args.command, to)?;
     job.builder = args.extras.apply(job.builder);
+    if args.extras.overwrite {
+        // When the samples are read, what they stood on may be gone: whoever reads the file unwinds them.
+        job.unwinds = false;
+        if let Some(SwitchAt::Bytes(_) | SwitchAt::Time(_)) = args.output.switch_output {
+            return Err(usage(
+                "--overwrite goes with --switch-output=signal: a file of the last samples is written when SIGUSR2 comes"
+                    .to_owned(),
+            ));
+        }
+    }
     job.prints_summary = !args.sampling.quiet;
     let recorded = record(job)?;
     recorded.summary?;

@@ -25,6 +25,8 @@ impl ScriptArgs {
                 mmap: self.show_mmap_events,
                 task: self.show_task_events,
                 switch: self.show_switch_events,
+                read: self.show_thread_counts,
+                aux: self.show_aux_events,
                 namespaces: self.show_namespace_events,
                 bpf: self.show_bpf_events,
                 cgroup: self.show_cgroup_events,

@@ -57,12 +57,12 @@ mod scheduling;
 pub mod session;
 mod wakeup;
 
-pub use clock::{Clock, UnknownClock, monotonic_ns};
-pub use drain::{Batch, DrainCounts, FastDrain, Recycler, StackBases, Stream};
+pub use clock::monotonic_ns;
+pub use drain::{Batch, DrainCounts, FastDrain, NO_CPU, Recycler, StackBases, Stream};
 pub use inherited_filter::InheritedEventFilter;
 pub use open::{Degradation, EventIds, Feature, OpenError, Role};
 pub use options::{DrainOptions, Extras, SamplingOptions};
-pub use rprof_perf_event::{ReadError, Reading, Remedy};
+pub use rprof_perf_event::{Clock, ReadError, Reading, Remedy};
 pub use scheduling::{prefer_this_thread, take_no_precedence};
 pub use session::{
     ControlAction, ControlError, CpuCounts, EventCount, FinalCounts, Session, SessionBuilder,

@@ -1,8 +1,8 @@
 //! Options of a recording, as the caller sets them.
 
-use crate::clock::Clock;
 use rprof_events::Rate;
 use rprof_launch::Target;
+use rprof_perf_event::Clock;
 use rprof_records::{AttrFlags, BranchSampleType, SampleType};
 use std::time::Duration;
 
@@ -54,6 +54,9 @@ pub struct SamplingOptions {
     /// What samples hold beyond address, thread, time, CPU, period and callchain, and which records
     /// come beyond those of processes.
     pub extras: Extras,
+    /// Keep the last samples of each CPU in its ring, where later ones overwrite them, until
+    /// [`Session::snapshot`](crate::Session::snapshot) or the end: a flight recorder. Default: no.
+    pub overwrite: bool,
     /// Clock of the times of records, in place of CLOCK_MONOTONIC, which kernels before 4.1 may go without.
     /// Default: none.
     pub clock: Option<Clock>,
@@ -123,6 +126,7 @@ impl Default for SamplingOptions {
             branch_call_stacks: false,
             fit_user_stack: false,
             extras: Extras::default(),
+            overwrite: false,
             clock: None,
             drain: DrainOptions::default(),
         }

@@ -13,6 +13,10 @@ pub struct SideRecords {
     pub task: bool,
     /// SWITCH and SWITCH_CPU_WIDE.
     pub switch: bool,
+    /// READ records: counts of single threads.
+    pub read: bool,
+    /// Records of AUX traces: their starts and pieces.
+    pub aux: bool,
     /// NAMESPACES.
     pub namespaces: bool,
     /// KSYMBOL and BPF_EVENT.

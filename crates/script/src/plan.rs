@@ -166,6 +166,8 @@ impl SideRecords {
             self.switch,
             &[RecordType::SWITCH, RecordType::SWITCH_CPU_WIDE],
         );
+        add(self.read, &[RecordType::READ]);
+        add(self.aux, &[RecordType::AUX, RecordType::ITRACE_START]);
         add(self.namespaces, &[RecordType::NAMESPACES]);
         add(self.bpf, &[RecordType::KSYMBOL, RecordType::BPF_EVENT]);
         add(self.cgroup, &[RecordType::CGROUP]);

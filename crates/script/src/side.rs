@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 
 use rprof_analysis::RecordView;
-use rprof_records::{Misc, Mmap2, MmapIdentity, RawBytes, Record, RecordType};
+use rprof_records::{AuxFlags, Misc, Mmap2, MmapIdentity, RawBytes, Record, RecordType};
 
 use crate::sample::{LinePrefix, Writer};
+use crate::values;
 use rprof_export::clean::clean;
 
 /// Names of namespaces, in the order of a NAMESPACES record.
@@ -23,6 +24,14 @@ impl Writer<'_> {
             kind: view.kind,
             misc: view.misc,
         };
+        if let Record::Read { pid, tid, values } = &view.record {
+            if let Some(plan) = self.plan.events.get(view.event_index) {
+                self.write_prefix(&prefix, plan, out)?;
+            }
+            write!(out, "PERF_RECORD_READ {pid}/{tid}")?;
+            values::write_counts(values, view.event_index, self.samples, out)?;
+            return writeln!(out);
+        }
         if let Some(plan) = self.plan.events.get(view.event_index) {
             self.write_prefix(&prefix, plan, out)?;
         }
@@ -110,6 +119,19 @@ fn body(record: &Record<'_>, misc: Misc, kind: RecordType, out: &mut dyn Write) 
         Record::BpfEvent {
             kind, flags, id, ..
         } => writeln!(out, " type {kind}, flags {flags}, id {id}"),
+        Record::Aux {
+            offset,
+            size,
+            flags,
+        } => writeln!(
+            out,
+            " offset: {} size: {} flags: {} [{}]",
+            hex(*offset),
+            hex(*size),
+            hex(*flags),
+            AuxFlags(*flags).letters()
+        ),
+        Record::ItraceStart { pid, tid } => writeln!(out, " pid: {pid} tid: {tid}"),
         Record::Cgroup { id, path } => writeln!(out, " cgroup: {id} {}", text(path)),
         Record::TextPoke {
             addr,

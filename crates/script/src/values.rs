@@ -49,6 +49,16 @@ pub(crate) fn write_read(
     samples: &Samples<'_>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    write_counts(read, view.event_index, samples, out)
+}
+
+/// Writes counts as [`write_read`] does, those of an event by its place in the recording.
+pub(crate) fn write_counts(
+    read: &ReadValues,
+    event_index: usize,
+    samples: &Samples<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let events = samples.index().data.events();
     let mut parts = Vec::new();
     parts.extend(read.time_enabled.map(|t| format!("enabled={t}")));
@@ -57,7 +67,7 @@ pub(crate) fn write_read(
         let event = match value.id {
             Some(id) => events.by_id(id),
             // One value without an id is the event's own.
-            None if read.values.len() == 1 => Some(view.event_index),
+            None if read.values.len() == 1 => Some(event_index),
             None => None,
         };
         let name = match (event.and_then(|e| events.list().get(e)), value.id) {

@@ -1,7 +1,7 @@
 //! Fields of the attr: one method each.
 
 use super::Builder;
-use crate::event::Clock;
+use crate::clock::Clock;
 use rprof_records::{AttrFlags, BranchSampleType, ReadFormat, SampleType};
 
 /// Bits of `aux_action` (linux/perf_event.h, Linux 6.13).

@@ -1,5 +1,7 @@
 //! AUX traces: data of a tracing unit, kept beside the records.
 
+use rprof_records::{EncodeError, Endian, Misc, RecordType, put_record};
+
 use super::fields::Fields;
 
 /// Kind of an AUX trace.
@@ -48,6 +50,51 @@ pub struct AuxtraceError {
     pub time: Option<u64>,
     /// Kind of the error.
     pub message: String,
+}
+
+impl AuxtraceInfo {
+    /// Appends the record, which comes before all traces.
+    ///
+    /// # Errors
+    /// [`EncodeError::TooLong`] for more settings than a record holds.
+    pub fn encode(&self, endian: Endian, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        put_record(out, RecordType::AUXTRACE_INFO, Misc(0), endian, |out| {
+            out.extend(endian.put_u32(self.kind));
+            // Padding.
+            out.extend(endian.put_u32(0));
+            out.extend(self.settings.iter().flat_map(|word| endian.put_u64(*word)));
+        })
+    }
+}
+
+impl Auxtrace {
+    /// Appends the record and its trace, which is filled up with zeroes to a multiple of eight bytes, as perf does
+    /// it. [`size`](Self::size) is set by that. The bytes are no records: a writer that compresses must be handed
+    /// them uncompressed.
+    ///
+    /// # Errors
+    /// None that are known: the record has a fixed length.
+    pub fn encode(
+        &self,
+        trace: &[u8],
+        endian: Endian,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EncodeError> {
+        let size = trace.len().next_multiple_of(8);
+        put_record(out, RecordType::AUXTRACE, Misc(0), endian, |out| {
+            for word in [size as u64, self.offset, self.reference] {
+                out.extend(endian.put_u64(word));
+            }
+            let cpu_and_thread = [self.tid as u32, self.cpu as u32];
+            out.extend(endian.put_u32(self.index));
+            out.extend(cpu_and_thread.into_iter().flat_map(|id| endian.put_u32(id)));
+            // `reserved__`.
+            out.extend(endian.put_u32(0));
+        })?;
+        out.extend_from_slice(trace);
+        out.resize(out.len() + size - trace.len(), 0);
+        Ok(())
+    }
 }
 
 /// Bytes of an error's message.
@@ -99,7 +146,7 @@ pub(super) fn error(fields: &Fields<'_>) -> Option<AuxtraceError> {
 mod tests {
     use super::super::{UserRecord, raw};
     use super::*;
-    use rprof_records::RecordType;
+    use rprof_records::{RawBytes, RawRecord};
 
     #[test]
     fn errors_of_both_formats_are_read() {
@@ -119,6 +166,35 @@ mod tests {
             };
             assert_eq!((error.ip, error.time), (77, time));
             assert_eq!(error.message, "lost");
+        }
+    }
+
+    #[test]
+    fn traces_are_written_as_they_are_read() {
+        let info = AuxtraceInfo {
+            kind: 4,
+            settings: vec![1, u64::MAX],
+        };
+        let trace = Auxtrace {
+            size: 16,
+            offset: 0x3000,
+            reference: 7,
+            index: 2,
+            tid: -1,
+            cpu: 3,
+        };
+        for endian in [Endian::Little, Endian::Big] {
+            let mut bytes = Vec::new();
+            info.encode(endian, &mut bytes).unwrap();
+            let at = bytes.len();
+            trace.encode(b"twelve bytes", endian, &mut bytes).unwrap();
+            let read = |at: usize| RawRecord::parse(RawBytes::from(&bytes[at..]), endian).unwrap();
+            let decoded = UserRecord::decode(&read(0)).unwrap();
+            assert_eq!(decoded, UserRecord::AuxtraceInfo(info.clone()));
+            let record = read(at);
+            let decoded = UserRecord::decode(&record).unwrap();
+            assert_eq!(decoded, UserRecord::Auxtrace(trace));
+            assert_eq!(bytes[at + record.size()..], *b"twelve bytes\0\0\0\0");
         }
     }
 

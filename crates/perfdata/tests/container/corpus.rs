@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rprof_perfdata::PerfData;
+use rprof_perfdata::{PerfData, UserRecord};
 use rprof_records::RecordType;
 
 use crate::made;
@@ -79,4 +79,36 @@ fn record_counts_are_those_of_the_index() {
             assert_eq!(samples, fields[perf_count], "{}", fields[file]);
         }
     }
+}
+
+/// The format of traces is that of captures: what is read of them is written as it stands there.
+#[test]
+fn traces_of_captures_are_written_back_to_the_byte() {
+    let Some(file) = rprof_testing::corpus_file("perfdata/quipper/perf.data.intel_pt-4.14") else {
+        return;
+    };
+    let data = PerfData::open(&file).unwrap();
+    let (mut infos, mut traces) = (0, 0);
+    for block in data.blocks() {
+        for walked in block.unwrap().walk() {
+            let (record, endian) = (&walked.record, data.endian());
+            let mut written = Vec::new();
+            match UserRecord::decode(record) {
+                Ok(UserRecord::AuxtraceInfo(info)) => {
+                    info.encode(endian, &mut written).unwrap();
+                    infos += 1;
+                }
+                Ok(UserRecord::Auxtrace(trace)) => {
+                    trace.encode(walked.payload, endian, &mut written).unwrap();
+                    assert!(written.ends_with(walked.payload));
+                    written.truncate(written.len() - walked.payload.len());
+                    traces += 1;
+                }
+                _ => continue,
+            }
+            assert_eq!(written[8..], *record.body.to_cow());
+            assert_eq!(written.len(), record.size());
+        }
+    }
+    assert!(infos == 1 && traces > 1, "{infos}, {traces}");
 }

@@ -88,6 +88,9 @@ pub(crate) struct OutputConfig {
     /// Which files are embedded.
     pub(crate) embedding: Embedding,
     pub(crate) backlog: Backlog,
+    /// True if samples come after sideband that is later than they are: then no round ends, and readers sort all
+    /// records.
+    pub(crate) overwrites: bool,
     /// Clock of the records.
     pub(crate) clock: Clock,
     /// True if each file begins with the control groups that there are.
@@ -218,6 +221,9 @@ impl RotatingOutput {
     /// written so far survives if this process is killed.
     pub(crate) fn end_round(&mut self) -> io::Result<()> {
         self.embedder.round();
+        if self.config.overwrites {
+            return self.sink()?.checkpoint();
+        }
         let mut round = Vec::new();
         put_record(
             &mut round,

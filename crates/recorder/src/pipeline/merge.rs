@@ -12,10 +12,9 @@
 use std::collections::VecDeque;
 
 use rprof_records::{Endian, RawBytes, RawRecord, SampleLayout};
-use rprof_sampler::{Batch, Stream};
+use rprof_sampler::{Batch, NO_CPU, Stream};
 
 use super::flood::FloodFilter;
-use crate::synthesize::existing::NO_CPU;
 
 /// Bytes that may wait before the oldest are released regardless of watermarks.
 /// Reached only when a drain thread does not run for seconds.
@@ -134,7 +133,8 @@ impl Merge {
                 continue;
             }
             self.pending_bytes += record.size();
-            self.late += u64::from(time < self.released);
+            // What no CPU sent is as old as it is.
+            self.late += u64::from(time < self.released && batch.cpu != NO_CPU);
             self.pending.push(Pending {
                 key: (
                     time,

@@ -76,6 +76,10 @@ pub(crate) struct ExtraArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) max_stack: Option<u16>,
 
+    /// Keep only the last samples, as many as the buffers of -m hold, and write them at the end, or on SIGUSR2 with --switch-output
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+
     // What follows is recorded in any case; fingers that know perf may type it.
     #[arg(short = 'T', long, hide = true)]
     pub(crate) timestamp: bool,
@@ -120,6 +124,7 @@ impl ExtraArgs {
             extras.user_registers = mask(self.user_regs);
             extras.interrupt_registers = mask(self.intr_regs);
         });
+        let builder = builder.overwrite(self.overwrite);
         let builder = match self.clockid {
             Some(clock) => builder.clock(clock),
             None => builder,

@@ -278,6 +278,14 @@ pub(crate) struct ScriptArgs {
     #[arg(long, help_heading = "Records")]
     pub(crate) show_switch_events: bool,
 
+    /// Print counts of single threads too (`record -s`)
+    #[arg(long, help_heading = "Records")]
+    pub(crate) show_thread_counts: bool,
+
+    /// Print pieces of AUX traces too
+    #[arg(long, help_heading = "Records")]
+    pub(crate) show_aux_events: bool,
+
     /// Print namespaces of processes too
     #[arg(long, help_heading = "Records")]
     pub(crate) show_namespace_events: bool,

@@ -9,6 +9,10 @@ pub enum Stream {
     Sideband,
 }
 
+/// CPU of batches that no CPU sent: of records that are made up, and of a
+/// [snapshot](crate::Session::snapshot).
+pub const NO_CPU: u32 = u32::MAX;
+
 /// Whole records of one CPU, in the order in which the kernel wrote them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {

@@ -5,10 +5,10 @@ use super::buffers::BufferPool;
 use super::fast_drain::FastDrain;
 use super::stack_bases::StackBases;
 use super::trim::{self, Dumps};
-use crate::clock::Clock;
 use crate::open::{CpuEvents, CpuRings};
 use crate::wakeup::{WakeupFlag, readable, wait};
 use crossbeam_channel::{Sender, TrySendError};
+use rprof_perf_event::Clock;
 use rprof_perf_event::Ring;
 use rprof_records::{RawBytes, RawRecord, SampleLayout};
 use rustix::event::PollFlags;
@@ -68,7 +68,7 @@ pub(super) struct Drainer {
 }
 
 /// Layouts by which the records of each ring are read.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Layouts {
     pub(super) samples: SampleLayout,
     pub(super) sideband: SampleLayout,
@@ -317,6 +317,6 @@ fn has_hung_up(events: PollFlags) -> bool {
 }
 
 /// Returns the time of a record.
-fn time_of(record: &RawBytes<'_>, layout: &SampleLayout) -> Option<u64> {
+pub(super) fn time_of(record: &RawBytes<'_>, layout: &SampleLayout) -> Option<u64> {
     layout.time_of(&RawRecord::parse(*record, layout.endian())?)
 }

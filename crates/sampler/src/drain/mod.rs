@@ -27,6 +27,7 @@
 //! | `buffers` | bounded pools of buffers |
 //! | `drainer` | the loop of a thread |
 //! | `fast_drain` | [`FastDrain`]: a time of more frequent looks |
+//! | `snapshot` | samples of all CPUs at once, out of overwritten rings |
 //! | `threads` | starting and stopping all of them |
 //! | `stack_bases` | [`StackBases`]: where stacks begin, as the receiver found |
 //! | `trim` | stack copies, cut to what is in them |
@@ -35,13 +36,15 @@ mod batch;
 mod buffers;
 mod drainer;
 mod fast_drain;
+mod snapshot;
 mod stack_bases;
 mod threads;
 mod trim;
 
-pub use batch::{Batch, Stream};
+pub use batch::{Batch, NO_CPU, Stream};
 pub use buffers::Recycler;
 pub use drainer::DrainCounts;
 pub use fast_drain::FastDrain;
+pub(crate) use snapshot::Snapshot;
 pub use stack_bases::StackBases;
 pub(crate) use threads::{DrainConfig, DrainThreads};

@@ -4,14 +4,15 @@ use super::batch::Batch;
 use super::buffers::{self, Recycler};
 use super::drainer::{DrainCounts, Drainer, Layouts, SIDEBAND_BATCH};
 use super::fast_drain::FastDrain;
+use super::snapshot::{self, SnapshotSender};
 use super::stack_bases::StackBases;
 use super::trim::Dumps;
-use crate::clock::Clock;
 use crate::open::{CpuEvents, CpuRings};
 use crate::options::DrainOptions;
 use crate::scheduling;
 use crate::wakeup::WakeupFlag;
 use crossbeam_channel::{Receiver, bounded};
+use rprof_perf_event::Clock;
 use rprof_perf_event::Errno;
 use rprof_perf_event::ring::MAX_RECORD;
 use rprof_records::SampleLayout;
@@ -32,6 +33,8 @@ pub(crate) struct DrainConfig {
     pub(crate) bases: StackBases,
     /// Clock of the records, and so of the watermarks.
     pub(crate) clock: Clock,
+    /// Bytes of the rings that are overwritten; 0 where none is.
+    pub(crate) snapshot_bytes: usize,
     pub(crate) options: DrainOptions,
 }
 
@@ -40,6 +43,8 @@ pub(crate) struct DrainConfig {
 pub(crate) struct DrainThreads {
     stop: Arc<WakeupFlag>,
     handles: Vec<JoinHandle<DrainCounts>>,
+    /// Way by which snapshots reach the receiver, where rings are overwritten.
+    pub(crate) snapshots: Option<SnapshotSender>,
     pub(crate) fast_drain: FastDrain,
     /// First error from setting the nice value.
     pub(crate) nice_refused: Option<Errno>,
@@ -64,6 +69,7 @@ impl DrainThreads {
             dumps,
             bases,
             clock,
+            snapshot_bytes,
             options,
         } = config;
         let dumps = Arc::new(dumps);
@@ -85,11 +91,23 @@ impl DrainThreads {
                 + 2 * WATERMARKS
                 + 1
         };
-        let (sender, receiver) = bounded(cpus.iter().map(places).sum());
+        let places: usize = cpus.iter().map(places).sum();
+        let (sender, receiver) = bounded(places + snapshot::places(snapshot_bytes));
         let (ready, all_ready) = bounded(cpus.len());
         let fast_drain = FastDrain::new(cpus.len())?;
+        let layouts = Layouts {
+            samples,
+            sideband,
+            dumps,
+            bases,
+        };
+        let snapshots = (snapshot_bytes > 0).then(|| SnapshotSender {
+            sender: sender.clone(),
+            layouts: layouts.clone(),
+        });
         let mut threads = DrainThreads {
             stop: Arc::clone(&stop),
+            snapshots,
             fast_drain: fast_drain.clone(),
             handles: Vec::with_capacity(cpus.len()),
             nice_refused: None,
@@ -102,12 +120,7 @@ impl DrainThreads {
                 events,
                 rings,
                 pools,
-                layouts: Layouts {
-                    samples: samples.clone(),
-                    sideband: sideband.clone(),
-                    dumps: Arc::clone(&dumps),
-                    bases: bases.clone(),
-                },
+                layouts: layouts.clone(),
                 sender: sender.clone(),
                 stop: Arc::clone(&stop),
                 clock,
@@ -155,6 +168,7 @@ impl DrainThreads {
     ///
     /// Returns one entry for each CPU, in order.
     pub(crate) fn stop(&mut self) -> Vec<DrainCounts> {
+        self.snapshots = None;
         self.stop.raise();
         let handles = self.handles.drain(..);
         // A thread does not panic; should it, its counts are all that is lost.

@@ -53,6 +53,7 @@ fn start(cpus: Vec<(Arc<CpuEvents>, CpuRings)>) -> (DrainThreads, Receiver<Batch
         dumps: Dumps::new(),
         bases: StackBases::default(),
         clock: Clock::MONOTONIC,
+        snapshot_bytes: 0,
         options: DrainOptions {
             idle: Duration::from_millis(5),
             pin: false,

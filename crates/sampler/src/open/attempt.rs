@@ -4,12 +4,14 @@ use super::attrs;
 use super::degradation::Degradation;
 use super::error::OpenError;
 use super::event_set::EventSet;
-use super::opened::{CpuEvents, CpuRings, EventIds, Role};
+use super::opened::{CpuEvents, CpuRings, EventIds, OverwrittenRing, Role};
 use super::plan::{Plan, Refusal, Stage};
 use rprof_events::cpus;
 use rprof_launch::Cgroup;
 use rprof_perf_event::limits::raise_open_file_limit;
-use rprof_perf_event::{Errno, Limits, OpenOptions, PerfFd, Ring, Subject};
+use rprof_perf_event::{BackwardRing, Errno, Limits, OpenOptions, PerfFd, Ring, Subject};
+use rprof_records::AttrFlags;
+use rustix::param::page_size;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -34,6 +36,8 @@ pub(crate) struct Opened {
     pub(crate) cpus: Vec<Arc<CpuEvents>>,
     /// Rings of the same CPUs, in the same order.
     pub(crate) rings: Vec<CpuRings>,
+    /// Rings of samples that are overwritten, where they are to be.
+    pub(crate) overwritten: Vec<OverwrittenRing>,
     pub(crate) sets: Vec<EventSet>,
 }
 
@@ -110,6 +114,7 @@ fn attempt(plan: &Plan, scope: &Scope, cpus: &[u32]) -> Result<Opened, Refusal> 
         events: events(plan),
         cpus: Vec::new(),
         rings: Vec::new(),
+        overwritten: Vec::new(),
         sets: Vec::new(),
     };
     let subject = match scope {
@@ -128,8 +133,9 @@ fn attempt(plan: &Plan, scope: &Scope, cpus: &[u32]) -> Result<Opened, Refusal> 
         if let Some(subject) = subject.filter(|_| samples_of_subject) {
             set.open_samples(plan, &mut opened.events, subject)?;
         }
-        let (events, rings) = map_rings(plan, scope, &set)?;
+        let (events, rings, overwritten) = map_rings(plan, scope, &set)?;
         set.redirect_samples(&events)?;
+        opened.overwritten.extend(overwritten);
         opened.cpus.push(events);
         opened.rings.push(rings);
         if subject.is_some() {
@@ -163,33 +169,49 @@ fn map_rings(
     plan: &Plan,
     scope: &Scope,
     first: &EventSet,
-) -> Result<(Arc<CpuEvents>, CpuRings), Refusal> {
+) -> Result<(Arc<CpuEvents>, CpuRings, Option<OverwrittenRing>), Refusal> {
     let cpu = first.cpu;
     let at = |stage| move |errno: Errno| Refusal { stage, cpu, errno };
-    let anchor = |bytes, stage| {
+    let anchor = |bytes, stage, backward| {
         let subject = match scope {
             Scope::Command(pid) => Subject::Thread(*pid),
             // The first thread lives as long as the process.
             Scope::Threads => Subject::Thread(std::process::id() as i32),
             Scope::All | Scope::Cgroups(_) => Subject::All,
         };
-        let attr = attrs::anchor(plan, bytes);
-        (OpenOptions::new(&attr).subject(subject).cpu(cpu).open())
-            .map(Arc::new)
-            .map_err(at(stage))
+        let mut attr = attrs::anchor(plan, bytes);
+        attr.flags.set(AttrFlags::WRITE_BACKWARD, backward);
+        (OpenOptions::new(&attr).subject(subject).cpu(cpu).open()).map_err(at(stage))
     };
+    let overwrite = plan.options.overwrite;
     let samples = match first.samples.first() {
         Some(Some(fd)) => Arc::clone(fd),
-        _ => anchor(plan.rings.samples, Stage::Sideband)?,
+        _ => Arc::new(anchor(plan.rings.samples, Stage::Sideband, overwrite)?),
     };
     let sideband = match &first.sideband {
         Some(fd) => Arc::clone(fd),
-        None => anchor(plan.rings.sideband, Stage::Sideband)?,
+        None => Arc::new(anchor(plan.rings.sideband, Stage::Sideband, false)?),
     };
     let map = |fd: &PerfFd, bytes| Ring::map(fd.as_fd(), bytes).map_err(at(Stage::Ring(bytes)));
+    let bytes = plan.rings.samples;
+    // Nobody drains a ring that is overwritten: an empty one stands in for it. Its event lives as long as the mapping.
+    let stand_in = match overwrite {
+        true => Some(anchor(page_size(), Stage::Sideband, false)?),
+        false => None,
+    };
     let rings = CpuRings {
-        samples: map(&samples, plan.rings.samples)?,
+        samples: match &stand_in {
+            Some(stand_in) => map(stand_in, page_size())?,
+            None => map(&samples, bytes)?,
+        },
         sideband: map(&sideband, plan.rings.sideband)?,
+    };
+    let overwritten = match overwrite {
+        true => Some(OverwrittenRing {
+            ring: BackwardRing::map(samples.as_fd(), bytes).map_err(at(Stage::Ring(bytes)))?,
+            event: Arc::clone(&samples),
+        }),
+        false => None,
     };
     let events = CpuEvents {
         cpu,
@@ -197,5 +219,5 @@ fn map_rings(
         sideband,
         watches_cpu: matches!(scope, Scope::All | Scope::Cgroups(_)),
     };
-    Ok((Arc::new(events), rings))
+    Ok((Arc::new(events), rings, overwritten))
 }

@@ -63,6 +63,7 @@ pub(super) fn sampling(plan: &Plan, event: &Event) -> Attr {
         Rate::Period(period) => attr.period_or_freq = period,
     }
     event.apply(&mut attr);
+    (attr.flags).set(AttrFlags::WRITE_BACKWARD, plan.options.overwrite);
     (attr.flags).set(AttrFlags::CONTEXT_SWITCH, tells_switches(plan, event));
     if plan.excludes_kernel() {
         attr.flags |= AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;

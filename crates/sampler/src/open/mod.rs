@@ -41,5 +41,5 @@ pub use opened::{EventIds, Role};
 pub(crate) use attach::{Threads, open_threads};
 pub(crate) use attempt::{Opened, Scope, open};
 pub(crate) use event_set::{ControlFailure, EventSet};
-pub(crate) use opened::{CpuEvents, CpuRings};
+pub(crate) use opened::{CpuEvents, CpuRings, OverwrittenRing};
 pub(crate) use plan::Plan;

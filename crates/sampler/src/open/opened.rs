@@ -1,6 +1,6 @@
 //! Open events of a session, as data.
 
-use rprof_perf_event::{PerfFd, Ring};
+use rprof_perf_event::{BackwardRing, PerfFd, Ring};
 use rprof_records::Attr;
 use std::sync::Arc;
 
@@ -36,6 +36,13 @@ pub(crate) struct CpuEvents {
     pub(crate) sideband: Arc<PerfFd>,
     /// True if the descriptors hang up only when the CPU goes away.
     pub(crate) watches_cpu: bool,
+}
+
+/// Ring of one CPU in which later samples overwrite earlier ones, with the event that it is of.
+#[derive(Debug)]
+pub(crate) struct OverwrittenRing {
+    pub(crate) event: Arc<PerfFd>,
+    pub(crate) ring: BackwardRing,
 }
 
 /// Rings of one CPU.

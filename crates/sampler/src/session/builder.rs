@@ -1,13 +1,15 @@
 //! [`SessionBuilder`]: from options to a session.
 
+use super::overwritten::OverwrittenRings;
 use super::{Session, SessionError};
-use crate::clock::{Clock, since_boot};
+use crate::clock::since_boot;
 use crate::drain::{DrainConfig, DrainThreads, StackBases};
 use crate::inherited_filter::InheritedEventFilter;
 use crate::open::{self, Degradation, Opened, Plan, Role, Scope, Threads};
 use crate::options::{Extras, SamplingOptions};
 use rprof_events::{Event, Rate, cpus};
 use rprof_launch::{Cgroup, Child, Launcher, Selection, Target, TargetExitWatcher};
+use rprof_perf_event::Clock;
 use rprof_perf_event::Limits;
 use rprof_records::{Endian, SampleLayout, SampleType};
 use std::time::Duration;
@@ -177,6 +179,13 @@ impl SessionBuilder {
         self
     }
 
+    /// Keeps the last samples of each CPU in its ring, where later ones overwrite them, until
+    /// [`Session::snapshot`] or the end.
+    pub fn overwrite(mut self, overwrite: bool) -> Self {
+        self.options.overwrite = overwrite;
+        self
+    }
+
     /// Stamps records with this clock. Default: CLOCK_MONOTONIC.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.options.clock = Some(clock);
@@ -250,8 +259,10 @@ impl SessionBuilder {
             events,
             cpus,
             rings,
+            overwritten,
             sets,
         } = opened;
+        let overwritten = OverwrittenRings::new(overwritten);
         let layout = |role| {
             let of_role = events.iter().find(|event| event.role == role);
             let attr = of_role.map(|event| event.attr.clone()).unwrap_or_default();
@@ -267,7 +278,8 @@ impl SessionBuilder {
         )
         .abandoned(threads.abandoned);
         let ring_bytes = (rings.first()).map_or((0, 0), |rings| {
-            (rings.samples.size(), rings.sideband.size())
+            let samples = overwritten.ring_bytes().unwrap_or(rings.samples.size());
+            (samples, rings.sideband.size())
         });
         let dumps = (events.iter())
             .filter(|event| event.attr.sample_type.contains(SampleType::STACK_USER))
@@ -284,6 +296,7 @@ impl SessionBuilder {
             dumps,
             bases: stack_bases.clone(),
             clock: self.options.clock.unwrap_or_default(),
+            snapshot_bytes: overwritten.bytes(),
             options: self.options.drain.clone(),
         };
         let (running, batches, recycler) =
@@ -316,6 +329,8 @@ impl SessionBuilder {
             batches,
             recycler,
             stack_bases,
+            overwritten,
+            unsent: 0,
             ring_bytes,
             counts: None,
         })

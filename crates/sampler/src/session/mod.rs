@@ -4,18 +4,22 @@
 //! |---|---|
 //! | `builder` | [`SessionBuilder`]: from options to a session |
 //! | `counts` | [`FinalCounts`]: readings and counts at the end |
+//! | `overwritten` | rings that keep the last samples |
 //! | `error` | [`SessionError`], [`ControlError`] |
 
 mod builder;
 mod counts;
 mod error;
+mod overwritten;
 
 pub use builder::SessionBuilder;
 pub use counts::{CpuCounts, EventCount, FinalCounts};
 pub use error::{ControlAction, ControlError, SessionError};
 
-use crate::clock::Clock;
-use crate::drain::{Batch, DrainThreads, FastDrain, Recycler, StackBases};
+use overwritten::OverwrittenRings;
+use rprof_perf_event::Clock;
+
+use crate::drain::{Batch, DrainThreads, FastDrain, Recycler, Snapshot, StackBases};
 use crate::inherited_filter::InheritedEventFilter;
 use crate::open::{ControlFailure, CpuEvents, Degradation, EventIds, EventSet};
 use crate::options::Extras;
@@ -55,7 +59,10 @@ pub struct Session {
     batches: Receiver<Batch>,
     recycler: Recycler,
     stack_bases: StackBases,
+    overwritten: OverwrittenRings,
     ring_bytes: (usize, usize),
+    /// Bytes of snapshots for which the receiver had no place.
+    unsent: u64,
     counts: Option<FinalCounts>,
 }
 
@@ -257,6 +264,26 @@ impl Session {
         &self.threads.fast_drain
     }
 
+    /// True if later samples overwrite earlier ones, so that only the last of them are sent.
+    pub fn overwrites(&self) -> bool {
+        !self.overwritten.is_empty()
+    }
+
+    /// Sends the samples that are in overwritten rings, and that were not sent before, in the order of time, to
+    /// [`batches`](Self::batches). Does nothing where no ring is overwritten.
+    ///
+    /// They come as if from a CPU of their own, [`NO_CPU`](crate::drain::NO_CPU), and after sideband that is
+    /// later than they are: whoever writes a file says nothing of rounds in it. While a ring is read, a moment, its
+    /// samples are lost, and counted.
+    pub fn snapshot(&mut self) {
+        let Some(sender) = &self.threads.snapshots else {
+            return;
+        };
+        let mut snapshot = Snapshot::default();
+        (self.overwritten).take(|record| sender.add(record, &mut snapshot));
+        self.unsent += sender.send(snapshot);
+    }
+
     /// Ends the recording: no event counts any more, and all records are in
     /// [`batches`](Self::batches). The program, if it still runs, goes on unwatched.
     ///
@@ -268,7 +295,11 @@ impl Session {
         for set in &self.sets {
             set.disable_all();
         }
-        let drained = self.threads.stop();
+        self.snapshot();
+        let mut drained = self.threads.stop();
+        if let Some(first) = drained.first_mut() {
+            first.unsent_bytes += self.unsent;
+        }
         let sampled = self.events.len().saturating_sub(1);
         let mut cpus: Vec<CpuCounts> = (self.cpus.iter().zip(drained))
             .map(|(cpu, drain)| CpuCounts {

@@ -10,7 +10,7 @@ use rprof_analysis::Samples;
 use rprof_perfdata::PerfData;
 use rprof_script::{FieldList, Options, Script, SideRecords};
 use rprof_symbols::Symbolizer;
-use rprof_testing::{Need, has, skip};
+use rprof_testing::{Need, corpus_file, has, skip};
 
 /// A command that takes long enough for samples, and one that makes few of them.
 const LONG: &str = "ls -lR /usr/include";
@@ -214,6 +214,34 @@ fn tracepoints_read_as_perf_prints_them() {
     for name in ["sched_process_exec: ", "sys_exit_openat: 0x", "call_site="] {
         assert!(ours_.iter().any(|l| l.contains(name)), "no {name}");
     }
+}
+
+#[test]
+fn pieces_of_traces_read_as_perf_dumps_them() {
+    let Some(file) = corpus_file("perfdata/quipper/perf.data.intel_pt-4.14") else {
+        return;
+    };
+    if !has(Need::Perf) {
+        return;
+    }
+    let of_trace = |lines: Vec<String>| -> Vec<String> {
+        let kinds = ["PERF_RECORD_AUX ", "PERF_RECORD_ITRACE_START "];
+        let found = |line: &String| {
+            let at = kinds.iter().find_map(|kind| line.find(kind))?;
+            Some(line[at..].trim_end().to_owned())
+        };
+        lines.iter().filter_map(found).collect()
+    };
+    let options = Options {
+        side: SideRecords {
+            aux: true,
+            ..SideRecords::default()
+        },
+        ..with_fields("comm,tid,time")
+    };
+    let ours = of_trace(ours(&file, &options));
+    assert_eq!(ours, of_trace(of_perf(&file, "-D")));
+    assert!(ours.len() > 10, "{ours:?}");
 }
 
 #[test]

@@ -34,14 +34,11 @@ use rprof_launch::procfs::{MapsReader, Procfs, TaskStat};
 use rprof_records::{
     AttrFlags, Comm, Endian, Misc, Mmap2, MmapIdentity, Record, SampleId, SampleLayout, Task,
 };
-use rprof_sampler::{Batch, Clock, Degradation, Role, Session, Stream};
+use rprof_sampler::{Batch, Clock, Degradation, NO_CPU, Role, Session, Stream};
 use timed_maps::{ReadMappings, TimedMaps};
 
 /// Most looks for processes that were born meanwhile.
 const MOST_LOOKS: usize = 8;
-
-/// The CPU that these records are from: none that there is.
-pub const NO_CPU: u32 = u32::MAX;
 
 /// The records of what was there, and counts of it.
 #[derive(Clone, Debug, Default)]

@@ -1,0 +1,113 @@
+//! [`AuxTally`]: what the records of a file say of its AUX traces.
+
+use std::fmt;
+
+use rprof_records::{AuxFlags, RawRecord, Record, RecordType};
+
+use crate::PerfData;
+
+/// Counts of AUX records: pieces of traces (Intel PT, Arm SPE and others), and what is missing in them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AuxTally {
+    /// Pieces.
+    pub pieces: u64,
+    /// Bytes of all pieces.
+    pub bytes: u64,
+    /// Pieces that end early, as the buffer was full.
+    pub truncated: u64,
+    /// Pieces with gaps.
+    pub partial: u64,
+    /// Pieces in which the unit dropped samples.
+    pub collided: u64,
+}
+
+impl AuxTally {
+    /// Counts the records of a recording; reads all of it, if it has a trace.
+    pub fn of(data: &PerfData) -> AuxTally {
+        let mut tally = AuxTally::default();
+        for block in data.blocks().filter_map(Result::ok) {
+            for walked in block.walk() {
+                tally.handle(&walked.record);
+            }
+        }
+        tally
+    }
+
+    /// Counts a record, if it is of an AUX trace.
+    pub fn handle(&mut self, record: &RawRecord<'_>) {
+        if record.kind != RecordType::AUX {
+            return;
+        }
+        let Ok(Record::Aux { size, flags, .. }) = Record::decode(record, None) else {
+            return;
+        };
+        let flags = AuxFlags(flags);
+        self.pieces += 1;
+        self.bytes = self.bytes.saturating_add(size);
+        self.truncated += u64::from(flags.has(AuxFlags::TRUNCATED));
+        self.partial += u64::from(flags.has(AuxFlags::PARTIAL));
+        self.collided += u64::from(flags.has(AuxFlags::COLLISION));
+    }
+
+    /// Returns true if something is missing.
+    pub fn has_gaps(&self) -> bool {
+        self.truncated + self.partial + self.collided > 0
+    }
+}
+
+impl fmt::Display for AuxTally {
+    /// Writes what is missing, as `3 of 10 pieces of the AUX trace end early, as its buffer was full`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = [
+            (self.truncated, "end early, as its buffer was full"),
+            (self.partial, "have gaps"),
+            (self.collided, "lack samples that the unit dropped"),
+        ];
+        let mut clauses = Vec::new();
+        for (count, what) in found.into_iter().filter(|(count, _)| *count > 0) {
+            clauses.push(match clauses.is_empty() {
+                true => format!("{count} of {} pieces of the AUX trace {what}", self.pieces),
+                false => format!("{count} {what}"),
+            });
+        }
+        match clauses.is_empty() {
+            true => write!(
+                f,
+                "{} pieces of an AUX trace, {} bytes",
+                self.pieces, self.bytes
+            ),
+            false => f.write_str(&clauses.join("; ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rprof_records::{Endian, Misc, RawBytes, SampleId, SampleLayout};
+
+    #[test]
+    fn what_is_missing_is_counted_and_told() {
+        let layout = SampleLayout::new(&Default::default(), Endian::NATIVE);
+        let mut tally = AuxTally::default();
+        for (size, flags) in [(100, 0), (50, 1), (7, 9), (0, 4)] {
+            let record = Record::Aux {
+                offset: 0,
+                size,
+                flags,
+            };
+            let mut bytes = Vec::new();
+            let id = SampleId::default();
+            record.encode(Misc(0), &layout, &id, &mut bytes).unwrap();
+            let bytes = RawBytes::from(&bytes[..]);
+            tally.handle(&RawRecord::parse(bytes, Endian::NATIVE).unwrap());
+        }
+        assert_eq!((tally.pieces, tally.bytes, tally.truncated), (4, 157, 2));
+        assert!(tally.has_gaps());
+        assert_eq!(
+            tally.to_string(),
+            "2 of 4 pieces of the AUX trace end early, as its buffer was full; 1 have gaps; 1 lack samples \
+             that the unit dropped"
+        );
+    }
+}
