@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 
 use clap::error::ErrorKind;
-use clap::{Arg, ArgAction, CommandFactory, FromArgMatches};
+use clap::{Arg, ArgAction, Args, CommandFactory, FromArgMatches};
 use rprof_export::clean::brief;
 
-use super::Cli;
+use super::{Cli, RecordArgs, STYLES};
 
 impl Cli {
     /// Parses the arguments of this process. Wrong ones end it with exit status 2.
@@ -24,7 +24,7 @@ impl Cli {
 }
 
 fn parse(mut arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
-    let mut command = with_negations(command());
+    let mut command = with_negations(command_for(&arguments));
     let matches = loop {
         match command.try_get_matches_from_mut(&arguments) {
             Err(e) if e.kind() == ErrorKind::UnknownArgument && part_level(&mut arguments) => {}
@@ -36,6 +36,19 @@ fn parse(mut arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     matches
         .and_then(|matches| Cli::from_arg_matches(&matches))
         .map_err(|e| e.format(&mut command))
+}
+
+/// Builds the command line for these arguments: `record` alone where they are for it. A program to be recorded is not
+/// to wait until every other command is described, which takes longer than all that `record` has.
+fn command_for(arguments: &[OsString]) -> clap::Command {
+    if arguments.get(1).is_none_or(|name| name != "record") {
+        return command();
+    }
+    (clap::Command::new("rprof").version(env!("CARGO_PKG_VERSION")))
+        .styles(STYLES)
+        .max_term_width(100)
+        .subcommand_required(true)
+        .subcommand(RecordArgs::augment_args(clap::Command::new("record")))
 }
 
 /// Rewrites the first `-z9` as `-z=9`. Returns false if there is none.
@@ -166,6 +179,32 @@ mod tests {
             .into();
         assert!(!part_level(&mut words));
         assert_eq!(words[5], "-z1");
+    }
+
+    #[test]
+    fn record_alone_is_as_it_is_among_all_commands() {
+        for line in [
+            "rprof record --help",
+            "rprof record -h",
+            "rprof record --nonsense -- true",
+            "rprof record --frequenzy 1 -- true",
+            "rprof record -F x -- true",
+            "rprof record -F 1 -c 1 -- true",
+            "rprof record -p 0",
+            "rprof record -F 99 --no-quiet -e cpu-clock -- true -x",
+        ] {
+            let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
+            let parsed = |command: clap::Command| {
+                let mut command = with_negations(command);
+                let matches = command.try_get_matches_from_mut(&words);
+                let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches));
+                match cli.map_err(|e| e.format(&mut command)) {
+                    Ok(cli) => format!("{:?}", cli.command),
+                    Err(error) => error.to_string(),
+                }
+            };
+            assert_eq!(parsed(command_for(&words)), parsed(command()), "{line}");
+        }
     }
 
     #[test]

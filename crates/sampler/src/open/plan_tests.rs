@@ -4,7 +4,9 @@ use super::super::attrs;
 use super::super::degradation::Feature;
 use super::super::ring_sizes::{PRIVILEGED, SMALLEST, UNPRIVILEGED};
 use super::*;
-use rprof_records::{AttrFlags, GENERAL_REGISTERS, ReadFormat, SampleType};
+use crate::options::Extras;
+use rprof_perf_event::Clock;
+use rprof_records::{AttrFlags, BranchSampleType, GENERAL_REGISTERS, ReadFormat, SampleType};
 
 const LIMITS: Limits = Limits {
     paranoid: Some(2),
@@ -344,4 +346,65 @@ fn copied_stacks_leave_room_for_the_samples_of_25_ms() {
         o.ring_bytes = Some(8 << 20);
     });
     assert_eq!(plan.user_stack(), Some(60 << 10));
+}
+
+#[test]
+fn what_is_asked_for_beyond_the_usual_is_in_the_attrs() {
+    let plan = plan_for("cpu-clock,cs", |o| {
+        o.extras.fields = SampleType::ADDR | SampleType::WEIGHT_STRUCT | SampleType::RAW;
+        o.extras.records = Extras::RECORDS | AttrFlags::SIGTRAP;
+        o.extras.thread_counts = true;
+        o.extras.branches = BranchSampleType::ANY_CALL | BranchSampleType::USER;
+        o.extras.interrupt_registers = 0b11;
+        o.overwrite = true;
+    });
+    let sampling = attrs::sampling(&plan, &plan.events[0]);
+    let fields = SampleType::ADDR
+        | SampleType::WEIGHT_STRUCT
+        | SampleType::BRANCH_STACK
+        | SampleType::REGS_INTR;
+    assert!(sampling.sample_type.contains(fields));
+    // What is no field of one word is not set by that.
+    assert!(!sampling.sample_type.contains(SampleType::RAW));
+    assert_eq!(sampling.branch_sample_type, plan.options.extras.branches);
+    assert_eq!(sampling.sample_regs_intr, 0b11);
+    let of_samples =
+        AttrFlags::INHERIT_STAT | AttrFlags::WRITE_BACKWARD | AttrFlags::CONTEXT_SWITCH;
+    assert!(sampling.flags.contains(of_samples));
+    // One event tells of switches, and not that of the mappings, which they must not displace.
+    let second = attrs::sampling(&plan, &plan.events[1]);
+    assert!(!second.flags.contains(AttrFlags::CONTEXT_SWITCH));
+    let sideband = attrs::sideband(&plan);
+    let of_sideband = Extras::RECORDS.difference(AttrFlags::CONTEXT_SWITCH);
+    assert!(sideband.flags.contains(of_sideband));
+    assert!(!sideband.flags.intersects(of_samples | AttrFlags::SIGTRAP));
+    assert!(!sideband.sample_type.intersects(fields));
+}
+
+#[test]
+fn weights_become_one_value_and_a_named_clock_stays() {
+    let mut plan = plan_for("cycles", |o| {
+        o.extras.fields = SampleType::WEIGHT_STRUCT;
+        o.clock = Some(Clock::TAI);
+    });
+    while refuse(&mut plan, Stage::Sampling(0), Errno::INVAL).is_ok() {}
+    let attr = attrs::sampling(&plan, &plan.events[0]);
+    let both = SampleType::WEIGHT | SampleType::WEIGHT_STRUCT;
+    assert_eq!(attr.sample_type & both, SampleType::WEIGHT);
+    assert_eq!(attr.clockid, Clock::TAI.number());
+    let told: Vec<String> = plan.degradations.iter().map(ToString::to_string).collect();
+    let told = told.join("\n");
+    assert!(told.contains("weights are one value"), "{told}");
+    // The last refusal is about the clock, which hardware events cannot have.
+    let error = refuse(&mut plan, Stage::Sampling(0), Errno::INVAL).unwrap_err();
+    assert!(error.to_string().contains("software events"), "{error}");
+}
+
+#[test]
+fn a_refused_filter_is_told_with_its_event() {
+    let event = Event::parse("2:1").unwrap();
+    let event = event.with_filter("pid == x").unwrap();
+    let mut plan = Plan::new(vec![event], SamplingOptions::default(), LIMITS).unwrap();
+    let error = refuse(&mut plan, Stage::Filter(0), Errno::INVAL).unwrap_err();
+    assert!(error.to_string().contains("`pid == x`"), "{error}");
 }
