@@ -103,7 +103,6 @@ fn what_does_not_compare_is_told_with_status_2() {
         ("diff --base old", 2, "--new"),
         ("diff old --base old --new new", 2, "cannot be used with"),
         ("diff old new --per second", 2, "--per N"),
-        ("diff old new --strict", 2, "--fail-above"),
         ("diff --base old --new new new --paired", 2, "as many runs"),
         ("diff old new --fail-above x", 2, "percentage"),
         ("diff old new --focus nowhere", 2, "no sample to compare"),

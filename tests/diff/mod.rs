@@ -3,4 +3,5 @@
 mod gate;
 mod inputs;
 mod recordings;
+mod runs;
 mod shapes;

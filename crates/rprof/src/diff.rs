@@ -1,4 +1,4 @@
-//! `rprof diff`.
+//! `rprof diff`, and what `rprof gate` has in common with it.
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use rprof_profile::compare::{
 use rprof_profile::{Keys, Profile};
 
 use crate::Outcome;
-use crate::cli::{DiffArgs, DiffSort};
+use crate::cli::{DiffArgs, DiffSort, FilterArgs, JudgingArgs, ShownArgs};
 use crate::input::{Callee, Input, analyse, check_events, open_input, tell_if_empty, warn};
 use crate::messages::{Failure, say};
 use crate::output::{Output, write_to};
@@ -28,42 +28,191 @@ const REGRESSED: u8 = 3;
 const INCONCLUSIVE: u8 = 4;
 
 pub(crate) fn run(args: &DiffArgs) -> Outcome {
-    let output = args
-        .shown
-        .output
-        .as_deref()
-        .map(Output::prepare)
-        .transpose()?;
     let [old, new] = paths(args);
-    let sides = [read_side(&old, args)?, read_side(&new, args)?];
-    let options = CompareOptions {
-        weigh_by: args.filter.weight(),
-        work: args.judging.per.unwrap_or_default(),
-        fold_generics: args.judging.fold_generics,
-        design: match args.judging.paired {
+    let request = Request {
+        judging: &args.judging,
+        shown: &args.shown,
+        filter: &args.filter,
+        events: &args.event,
+        quiet: args.quiet,
+        design: match args.paired {
             true => Design::Paired,
             false => Design::Independent,
         },
-        noise: args.judging.noise,
-        threshold: (args.judging.fail_above).unwrap_or(CompareOptions::default().threshold),
-        min_share: args.judging.min_share,
-        reservations: reservations(&sides, args),
-        stacks: args.shown.folded || output.is_some(),
-        ..CompareOptions::default()
+        limit: args.judging.fail_above,
+        labels: None,
     };
-    let [old, new] = sides.map(|side| side.profiles);
-    let diff = compare(&old, &new, &options).map_err(not_compared)?;
-    let to_stdout = args.shown.output.as_deref() == Some(Path::new("-"));
-    match () {
-        () if args.shown.folded => write_to(Path::new("-"), |out| Ok(folded::write(&diff, out)?))?,
-        () if to_stdout => {}
-        () => print(args, &diff)?,
-    }
-    if let Some(output) = output {
-        draw(args, &diff, output)?;
-    }
-    Ok(gate(args, &diff))
+    let (status, _) = request.run(&old, &new)?;
+    Ok(status)
 }
+
+/// Comparison as `diff` and `gate` ask for it.
+pub(crate) struct Request<'a> {
+    pub(crate) judging: &'a JudgingArgs,
+    pub(crate) shown: &'a ShownArgs,
+    pub(crate) filter: &'a FilterArgs,
+    pub(crate) events: &'a [String],
+    pub(crate) quiet: bool,
+    pub(crate) design: Design,
+    /// Change from which on it fails; `None` to show only.
+    pub(crate) limit: Option<f64>,
+    /// Names of the sides, where their files say nothing.
+    pub(crate) labels: Option<Labels>,
+}
+
+/// Names of the old and the new side.
+pub(crate) struct Labels(pub(crate) [PathBuf; 2]);
+
+impl Request<'_> {
+    /// Compares the recordings, shows the result, and returns the exit status with it.
+    pub(crate) fn run(
+        &self,
+        old: &[PathBuf],
+        new: &[PathBuf],
+    ) -> Result<(u8, ProfileDiff), Failure> {
+        let output = self
+            .shown
+            .output
+            .as_deref()
+            .map(Output::prepare)
+            .transpose()?;
+        let mut sides = [self.read_side(old)?, self.read_side(new)?];
+        if let Some(Labels(labels)) = &self.labels {
+            for (side, label) in sides.iter_mut().zip(labels) {
+                for profile in &mut side.profiles {
+                    profile.source.clone_from(label);
+                }
+            }
+        }
+        let options = CompareOptions {
+            weigh_by: self.filter.weight(),
+            work: self.judging.per.unwrap_or_default(),
+            fold_generics: self.judging.fold_generics,
+            design: self.design,
+            noise: self.judging.noise,
+            threshold: self.limit.unwrap_or(CompareOptions::default().threshold),
+            min_share: self.judging.min_share,
+            reservations: reservations(&sides, self.judging.per),
+            stacks: self.shown.folded || output.is_some(),
+            ..CompareOptions::default()
+        };
+        let [old, new] = sides.map(|side| side.profiles);
+        let diff = compare(&old, &new, &options).map_err(not_compared)?;
+        let takes_stdout = self.shown.output.as_deref() == Some(Path::new("-"));
+        if self.shown.folded {
+            write_to(Path::new("-"), |out| Ok(folded::write(&diff, out)?))?;
+        } else if !takes_stdout {
+            self.print(&diff)?;
+        }
+        if let Some(output) = output {
+            self.draw(&diff, output)?;
+        }
+        let status = self.limit.map_or(0, |limit| self.gate(&diff, limit));
+        Ok((status, diff))
+    }
+
+    fn read_side(&self, paths: &[PathBuf]) -> Result<SideFiles, Failure> {
+        let filter = self.filter.filter(self.events);
+        let (mut profiles, mut machines) = (Vec::new(), Vec::new());
+        for path in paths {
+            let mut profile = match open_input(path)? {
+                Input::Folded(text) => text.profile(&filter, &Keys::FUNCTIONS)?,
+                Input::Recording(data) => {
+                    check_events(&data, &filter.events)?;
+                    machines.push(Machine::of(&data));
+                    let options = Options {
+                        filter: self.filter.with_times_of(&filter, &data)?,
+                        inlined: true,
+                        ..Options::default()
+                    };
+                    analyse(&data, &self.filter.symbols, &options, self.quiet)?
+                }
+            };
+            tell_if_empty(&mut profile, &filter);
+            let profile = self.filter.cut_to_callers(profile, Callee::Dropped);
+            warn(&profile, self.quiet);
+            profiles.push(profile);
+        }
+        Ok(SideFiles { profiles, machines })
+    }
+
+    fn print(&self, diff: &ProfileDiff) -> Result<(), Failure> {
+        let (shown, format) = (&self.shown, self.shown.format);
+        let is_terminal = io::stdout().is_terminal();
+        let options = DiffOptions {
+            sort: match shown.sort {
+                DiffSort::Delta => SortBy::Change,
+                DiffSort::Own => SortBy::Own,
+                DiffSort::Total => SortBy::Total,
+                DiffSort::Name => SortBy::Name,
+            },
+            all: shown.all,
+            limit: match shown.limit {
+                Some(0) => None,
+                Some(limit) => Some(limit),
+                None => (is_terminal && format.is_for_people).then_some(ROWS_ON_TERMINAL),
+            },
+            bare: self.quiet,
+            color: wants_color(shown.color),
+            width: terminal::width().filter(|_| !shown.wide),
+            rest: |count, is_beyond| match is_beyond {
+                true => format!("… {count} more (-n 0 for all)"),
+                false if count == 1 => "one function within the noise, not shown (--all)".into(),
+                false => format!("{count} functions within the noise, not shown (--all)"),
+            },
+        };
+        show(|out| Ok((format.write)(diff, &options, out)?))
+    }
+
+    fn draw(&self, diff: &ProfileDiff, output: Output) -> Result<(), Failure> {
+        let title = match &self.shown.title {
+            Some(title) => title.clone(),
+            None => {
+                let of = |paths: &[PathBuf]| {
+                    let first = paths.first().map(|path| path.display().to_string());
+                    let more = if paths.len() > 1 { "…" } else { "" };
+                    format!("{}{more}", first.unwrap_or_default())
+                };
+                format!("{} against {}", of(&diff.new.paths), of(&diff.old.paths))
+            }
+        };
+        let options = SvgOptions {
+            title,
+            ..SvgOptions::default()
+        };
+        let path = output.path().map(Path::to_owned);
+        output.write(|out| Ok(svg::write(diff, &options, out)?))?;
+        if let (Some(path), false) = (path, self.quiet) {
+            say(format_args!("wrote {}", path.display()));
+        }
+        Ok(())
+    }
+
+    /// Returns the exit status, and says why it is not 0, or why nothing can be told.
+    fn gate(&self, diff: &ProfileDiff, limit: f64) -> u8 {
+        let limit = limit * 100.0;
+        match diff.gate() {
+            Gate::Passed => 0,
+            Gate::Regressed => {
+                say(format_args!(
+                    "failed above {limit} %: {}",
+                    words::headline(diff)
+                ));
+                REGRESSED
+            }
+            Gate::Inconclusive => {
+                say(format_args!(
+                    "it cannot be told whether anything takes {limit} % more: {}",
+                    words::headline(diff)
+                ));
+                if self.judging.strict { INCONCLUSIVE } else { 0 }
+            }
+        }
+    }
+}
+
+/// Rows that a table has on a terminal, unless told otherwise.
+const ROWS_ON_TERMINAL: usize = 30;
 
 /// Returns the files of both sides.
 fn paths(args: &DiffArgs) -> [Vec<PathBuf>; 2] {
@@ -109,33 +258,8 @@ impl Machine {
     }
 }
 
-fn read_side(paths: &[PathBuf], args: &DiffArgs) -> Result<SideFiles, Failure> {
-    let filter = args.filter.filter(&args.event);
-    let (mut profiles, mut machines) = (Vec::new(), Vec::new());
-    for path in paths {
-        let mut profile = match open_input(path)? {
-            Input::Folded(text) => text.profile(&filter, &Keys::FUNCTIONS)?,
-            Input::Recording(data) => {
-                check_events(&data, &filter.events)?;
-                machines.push(Machine::of(&data));
-                let options = Options {
-                    filter: args.filter.with_times_of(&filter, &data)?,
-                    inlined: true,
-                    ..Options::default()
-                };
-                analyse(&data, &args.filter.symbols, &options, args.quiet)?
-            }
-        };
-        tell_if_empty(&mut profile, &filter);
-        let profile = args.filter.cut_to_callers(profile, Callee::Dropped);
-        warn(&profile, args.quiet);
-        profiles.push(profile);
-    }
-    Ok(SideFiles { profiles, machines })
-}
-
 /// Returns why amounts of both sides may not compare.
-fn reservations(sides: &[SideFiles; 2], args: &DiffArgs) -> Vec<String> {
+fn reservations(sides: &[SideFiles; 2], per: Option<Work>) -> Vec<String> {
     let mut reservations = Vec::new();
     let distinct = |of: fn(&Machine) -> Option<&String>| {
         let all = sides.iter().flat_map(|side| &side.machines).filter_map(of);
@@ -155,7 +279,7 @@ fn reservations(sides: &[SideFiles; 2], args: &DiffArgs) -> Vec<String> {
         (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
     };
     if let (Some(old), Some(new)) = (seconds(&sides[0]), seconds(&sides[1]))
-        && args.judging.per.is_none_or(|work| work == Work::Run)
+        && per.is_none_or(|work| work == Work::Run)
         && (old / new).max(new / old) > 1.2
     {
         reservations.push(format!(
@@ -181,83 +305,4 @@ fn not_compared(error: CompareError) -> Failure {
         _ => "",
     };
     Failure::with_status(2, anyhow::anyhow!("{error}{remedy}"))
-}
-
-/// Rows that a table has on a terminal, unless told otherwise.
-const ROWS_ON_TERMINAL: usize = 30;
-
-fn print(args: &DiffArgs, diff: &ProfileDiff) -> Result<(), Failure> {
-    let (shown, format) = (&args.shown, args.shown.format);
-    let is_terminal = io::stdout().is_terminal();
-    let options = DiffOptions {
-        sort: match shown.sort {
-            DiffSort::Delta => SortBy::Change,
-            DiffSort::Own => SortBy::Own,
-            DiffSort::Total => SortBy::Total,
-            DiffSort::Name => SortBy::Name,
-        },
-        all: shown.all,
-        limit: match shown.limit {
-            Some(0) => None,
-            Some(limit) => Some(limit),
-            None => (is_terminal && format.is_for_people).then_some(ROWS_ON_TERMINAL),
-        },
-        bare: args.quiet,
-        color: wants_color(shown.color),
-        width: terminal::width().filter(|_| !shown.wide),
-        rest: |count, is_beyond| match is_beyond {
-            true => format!("… {count} more (-n 0 for all)"),
-            false => format!("{count} functions within the noise, not shown (--all)"),
-        },
-    };
-    show(|out| Ok((format.write)(diff, &options, out)?))
-}
-
-fn draw(args: &DiffArgs, diff: &ProfileDiff, output: Output) -> Result<(), Failure> {
-    let title = match &args.shown.title {
-        Some(title) => title.clone(),
-        None => {
-            let of = |paths: &[PathBuf]| {
-                let first = paths.first().map(|path| path.display().to_string());
-                let more = if paths.len() > 1 { "…" } else { "" };
-                format!("{}{more}", first.unwrap_or_default())
-            };
-            format!("{} against {}", of(&diff.new.paths), of(&diff.old.paths))
-        }
-    };
-    let options = SvgOptions {
-        title,
-        ..SvgOptions::default()
-    };
-    let path = output.path().map(Path::to_owned);
-    output.write(|out| Ok(svg::write(diff, &options, out)?))?;
-    if let (Some(path), false) = (path, args.quiet) {
-        say(format_args!("wrote {}", path.display()));
-    }
-    Ok(())
-}
-
-/// Returns the exit status, and says why it is not 0, or why nothing can be told.
-fn gate(args: &DiffArgs, diff: &ProfileDiff) -> u8 {
-    let Some(limit) = args.judging.fail_above else {
-        return 0;
-    };
-    let limit = limit * 100.0;
-    match diff.gate() {
-        Gate::Passed => 0,
-        Gate::Regressed => {
-            say(format_args!(
-                "failed above {limit} %: {}",
-                words::headline(diff)
-            ));
-            REGRESSED
-        }
-        Gate::Inconclusive => {
-            say(format_args!(
-                "it cannot be told whether anything takes {limit} % more: {}",
-                words::headline(diff)
-            ));
-            if args.judging.strict { INCONCLUSIVE } else { 0 }
-        }
-    }
 }

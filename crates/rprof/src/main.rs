@@ -13,6 +13,7 @@ mod event_list;
 mod export;
 mod flamegraph;
 mod folded;
+mod gate;
 mod header;
 mod input;
 mod list;
@@ -39,6 +40,7 @@ mod summary;
 mod target;
 mod terminal;
 mod verbose;
+mod versus;
 mod watching;
 mod workload;
 
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         Command::Stat(args) => stat::run(&args),
         Command::Flamegraph(args) => flamegraph::run(&args),
         Command::Diff(args) => diff::run(&args),
+        Command::Gate(args) => gate::run(&args),
         Command::Collapse(args) => collapse::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Script(args) => script::run(&args),

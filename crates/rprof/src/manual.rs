@@ -106,6 +106,19 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "gate",
+        &[
+            (
+                "Five runs of each in turns, failing if anything takes 5 % more:",
+                "rprof gate -- ./old/bench ::: ./new/bench",
+            ),
+            (
+                "Runs kept before a change, and compared with after it:",
+                "rprof gate --save base -- ./bench\nrprof gate --base base -- ./bench",
+            ),
+        ],
+    ),
+    (
         "collapse",
         &[(
             "Two recordings compared by inferno:",

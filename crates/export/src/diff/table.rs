@@ -91,8 +91,9 @@ fn write_rows(
 fn names(diff: &ProfileDiff, row: &FunctionDiff, width: Option<usize>) -> String {
     let name = words::full_name(row);
     let object = match row.name {
-        Some(_) => format!("  {}", clean(&row.object)),
-        None => String::new(),
+        // Folded text has no objects.
+        Some(_) if &*row.object != "[unknown]" => format!("  {}", clean(&row.object)),
+        _ => String::new(),
     };
     let note = match note(diff, row) {
         none if none.is_empty() => none,

@@ -1,5 +1,6 @@
 //! The verdict in words. "Takes more", never "slower": CPU time is what is compared, and waiting is not in it.
 
+use rprof_profile::WeightUnit;
 use rprof_profile::compare::{
     Caution, FunctionDiff, Noise, Outcome, ProfileDiff, Side, SideSummary, Verdict, Work,
 };
@@ -176,12 +177,19 @@ pub fn sides(diff: &ProfileDiff) -> [String; 2] {
             1 => String::new(),
             n => format!(" a run, {n} runs"),
         };
+        // Where each sample is one, the amount is their number.
+        let samples = match diff.unit {
+            WeightUnit::Samples => String::new(),
+            _ => format!(" in {} of {}", samples(summary.samples), clean(&diff.event)),
+        };
+        let unit = match diff.unit {
+            WeightUnit::Samples => " samples",
+            _ => "",
+        };
         format!(
-            "{side}  {}  {}{runs}, {} of {}{}",
+            "{side}: {}, {}{unit}{runs}{samples}{}",
             files(summary),
             amount(diff, mean),
-            samples(summary.samples),
-            clean(&diff.event),
             complete.unwrap_or_default(),
         )
     })

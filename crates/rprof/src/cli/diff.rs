@@ -50,6 +50,10 @@ pub(crate) struct DiffArgs {
     )]
     pub(crate) event: Vec<String>,
 
+    /// Compare the runs of both sides in pairs: the n-th were made next to each other, in turns
+    #[arg(long, help_heading = "Comparison")]
+    pub(crate) paired: bool,
+
     #[command(flatten)]
     pub(crate) judging: JudgingArgs,
 
@@ -82,12 +86,8 @@ pub(crate) struct JudgingArgs {
     pub(crate) min_share: f64,
 
     /// With --fail-above, fail with exit status 4 if it cannot be told
-    #[arg(long, requires = "fail_above")]
-    pub(crate) strict: bool,
-
-    /// Compare the runs of both sides in pairs: the n-th were made next to each other, in turns
     #[arg(long)]
-    pub(crate) paired: bool,
+    pub(crate) strict: bool,
 
     /// Make one of all instances of a generic function
     #[arg(long)]

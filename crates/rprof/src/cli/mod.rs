@@ -8,7 +8,7 @@
 //! | `filters` | `--filter`, and the events that it is for |
 //! | `target` | what to watch |
 //! | `flamegraph` | `flamegraph` |
-//! | `diff` | `diff` |
+//! | `diff`, `gate` | the commands of these names |
 //! | `reading` | the commands that read recordings, and their filters |
 //! | `symbols` | how functions are named |
 //! | `list`, `doctor`, `demo`, `pages` | the commands of these names; `completions` and `man` |
@@ -23,6 +23,7 @@ mod doctor;
 mod extras;
 mod filters;
 mod flamegraph;
+mod gate;
 #[cfg(test)]
 mod help_tests;
 mod list;
@@ -38,9 +39,10 @@ mod time_span;
 mod values;
 
 pub(crate) use demo::{DemoArgs, WorkloadArgs};
-pub(crate) use diff::{DiffArgs, DiffSort};
+pub(crate) use diff::{DiffArgs, DiffSort, JudgingArgs, ShownArgs};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use flamegraph::FlamegraphArgs;
+pub(crate) use gate::GateArgs;
 pub(crate) use list::ListArgs;
 pub(crate) use pages::{CompletionsArgs, ManArgs};
 pub(crate) use parsing::command;
@@ -83,6 +85,7 @@ pub(crate) enum Command {
     Stat(Box<StatArgs>),
     Flamegraph(Box<FlamegraphArgs>),
     Diff(Box<DiffArgs>),
+    Gate(Box<GateArgs>),
     Collapse(CollapseArgs),
     Export(ExportArgs),
     Script(ScriptArgs),

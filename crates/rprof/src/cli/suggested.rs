@@ -99,6 +99,7 @@ pub(super) const COMMANDS: &[&str] = &[
     "stat",
     "flamegraph",
     "diff",
+    "gate",
     "collapse",
     "export",
     "script",

@@ -9,8 +9,8 @@ use rprof_events::Event;
 
 use crate::cli::{Limit, PerArg, StatArgs, StatFormat};
 use crate::event_list;
-use crate::input::refuse_recording;
 use crate::messages::{Failure, say};
+use crate::versus::commands;
 
 /// Events that are counted if none is named. Those of the kernel first, which every machine has.
 const DEFAULT_EVENTS: &str = "task-clock,context-switches,cpu-migrations,page-faults,cycles,instructions,branches,\
@@ -19,9 +19,6 @@ const DEFAULT_EVENTS: &str = "task-clock,context-switches,cpu-migrations,page-fa
 /// Events of top-down analysis, as Intel's PMUs have them. The first has to lead the group.
 const TOP_DOWN_EVENTS: &str =
     "{slots,topdown-retiring,topdown-bad-spec,topdown-fe-bound,topdown-be-bound}:W";
-
-/// Word between two commands that are compared.
-const VERSUS: &str = ":::";
 
 /// Runs of each command that are compared, if nothing else is said.
 const COMPARED_RUNS: u32 = 10;
@@ -67,7 +64,7 @@ pub(super) struct Job {
 
 impl Job {
     pub(super) fn new(args: &StatArgs) -> Result<Job, Failure> {
-        let commands = commands(&args.command)?;
+        let commands = commands(&args.command, "stat")?;
         if commands.is_empty() && !args.target.is_given() {
             return Err(usage(
                 "nothing to count: give a COMMAND (rprof stat -- COMMAND), a process that runs (-p PID, -t TID, \
@@ -182,30 +179,6 @@ impl StatArgs {
     }
 }
 
-/// Splits the words behind the options into commands.
-fn commands(words: &[OsString]) -> Result<Vec<Vec<OsString>>, Failure> {
-    if words.is_empty() {
-        return Ok(Vec::new());
-    }
-    let commands: Vec<Vec<OsString>> = (words.split(|word| word == VERSUS))
-        .map(<[OsString]>::to_vec)
-        .collect();
-    if commands.iter().any(Vec::is_empty) {
-        return Err(usage(
-            "a command is missing beside `:::`: rprof stat -- OLD ::: NEW",
-        ));
-    }
-    if commands.len() > 2 {
-        return Err(usage(
-            "two commands are compared, and no more: rprof stat -- OLD ::: NEW",
-        ));
-    }
-    for command in &commands {
-        refuse_recording(command)?;
-    }
-    Ok(commands)
-}
-
 /// Returns the events that are counted if none is named.
 pub(crate) fn default_events() -> Result<Vec<Event>, Failure> {
     event_list::parse(&[DEFAULT_EVENTS.to_owned()])
@@ -242,23 +215,4 @@ fn per(per: Option<PerArg>) -> Per {
 
 fn usage(message: &'static str) -> Failure {
     Failure::with_status(2, anyhow::anyhow!(message))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn commands_are_one_or_two() {
-        let of = |line: &str| {
-            let words: Vec<OsString> = line.split_whitespace().map(Into::into).collect();
-            commands(&words).map(|commands| commands.iter().map(Vec::len).collect::<Vec<_>>())
-        };
-        assert!(matches!(of(""), Ok(none) if none.is_empty()));
-        assert!(matches!(of("a b"), Ok(one) if one == [2]));
-        assert!(matches!(of("a b ::: c"), Ok(two) if two == [2, 1]));
-        for wrong in [":::", "a :::", "::: a", "a ::: b ::: c"] {
-            assert!(of(wrong).is_err(), "{wrong}");
-        }
-    }
 }

@@ -1,0 +1,93 @@
+//! `rprof gate`: runs that it records itself.
+
+use crate::support::{Here, c, needs};
+
+#[test]
+fn commands_in_turns_are_compared() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let knob = c("knob.c");
+    // Noise is given wide, since nobody knows what else this machine does; the change is one by four.
+    let gate = |old: &str, new: &str| {
+        here.rprof("gate --runs 2 --noise 5% --markdown comment.md --")
+            .arg(&knob)
+            .words(old)
+            .arg(":::")
+            .arg(&knob)
+            .words(new)
+    };
+    let run = gate("0.1 0.1 0.1", "0.4 0.1 0.1").exits(3);
+    assert!(run.out().contains("knob_f"), "{}", run.out());
+    assert!(run.err().contains("failed above 5 %"), "{}", run.err());
+    let comment = std::fs::read_to_string(here.path("comment.md")).unwrap();
+    assert!(comment.contains("knob&#95;f"), "{comment}");
+    // What takes less passes.
+    let run = gate("0.4 0.1 0.1", "0.1 0.1 0.1").run();
+    assert_ne!(run.code(), Some(3), "{}", run.err());
+    assert!(!run.out().contains("▲ knob_f"), "{}", run.out());
+}
+
+#[test]
+fn runs_are_compared_with_those_that_were_kept() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let knob = c("knob.c");
+    let saved = here
+        .rprof("gate --save base --runs 2 --")
+        .arg(&knob)
+        .words("0.1 0.1 0.1")
+        .ok();
+    assert!(
+        saved.err().contains("2 runs are in base"),
+        "{}",
+        saved.err()
+    );
+    let against = here.rprof("gate --base base --runs 1 --noise 5% --");
+    let run = against.arg(&knob).words("0.4 0.1 0.1").exits(3);
+    assert!(run.out().contains("knob_f"), "{}", run.out());
+}
+
+#[test]
+fn a_run_that_fails_is_never_judged() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let run = here
+        .rprof("gate --runs 2 --")
+        .words("true ::: sh -c")
+        .arg("exit 7")
+        .exits(1);
+    assert!(
+        run.err()
+            .contains("nothing is judged: sh ended with exit status 7"),
+        "{}",
+        run.err()
+    );
+    assert_eq!(run.out(), "");
+    let run = here
+        .rprof("gate --runs 2 --")
+        .words("sh -c")
+        .arg("kill -KILL $$")
+        .words("::: true")
+        .exits(1);
+    assert!(run.err().contains("signal 9"), "{}", run.err());
+}
+
+#[test]
+fn what_is_missing_is_told() {
+    let here = Here::new();
+    std::fs::create_dir(here.path("empty")).unwrap();
+    for (arguments, status, message) in [
+        ("gate -- true", 2, "nothing to compare with"),
+        ("gate -- true :::", 2, "a command is missing beside"),
+        ("gate --base nowhere -- true", 1, "cannot read nowhere"),
+        ("gate --base empty -- true", 1, "no recording in empty"),
+        (
+            "gate --base empty -- true ::: true",
+            1,
+            "no recording in empty",
+        ),
+    ] {
+        let run = here.rprof(arguments).exits(status);
+        assert!(run.err().contains(message), "{arguments}: {}", run.err());
+    }
+}
