@@ -2,6 +2,29 @@
 
 use crate::support::{Here, c, needs};
 
+/// What perf has and rprof has not is told with what to type.
+#[test]
+fn commands_of_perf_are_answered_with_what_to_type() {
+    let here = Here::new();
+    for (args, said) in [
+        (
+            "annotate -i x.data --stdio",
+            "`perf annotate -i x.data SYMBOL`",
+        ),
+        ("top", "`perf top` goes on"),
+        ("lock report", "`perf lock record -- COMMAND`"),
+        ("trace ls", "`strace -f COMMAND`"),
+        ("evlist", "`rprof header -i perf.data`"),
+    ] {
+        let run = here.rprof(args).exits(2);
+        run.says(said).is_clean();
+        assert!(run.bytes().is_empty(), "stdout of\n{run}");
+    }
+    here.rprof("annotat")
+        .exits(2)
+        .says("unrecognized subcommand");
+}
+
 const COMMANDS: [&str; 11] = [
     "record",
     "report",

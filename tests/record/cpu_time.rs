@@ -74,6 +74,35 @@ fn many_short_processes_are_told_of_with_what_helps() {
     );
 }
 
+/// What a process does when it ends, and what outlives the command, is in the kernel's accounts alone.
+#[test]
+fn cpu_time_of_what_ends_and_of_what_goes_on_is_counted() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    // 400 processes that do nothing but end: much of their time comes after their events are taken from them.
+    let script = "i=0; while [ $i -lt 400 ]; do (:); i=$((i+1)); done";
+    let (run, truth) = record(&here, "-F 999", script);
+    let [used, ..] = figures(&here);
+    assert!(
+        (used / truth - 1.0).abs() < 0.03 + 0.04 / truth,
+        "{used} of {truth} s\n{run}"
+    );
+    // A daemon works for half a second, and is there when the command ends.
+    let daemon = "(\"$0\" 0.5; touch done; until [ -e go ]; do sleep 0.01; done) & \
+                  until [ -e done ]; do sleep 0.01; done";
+    let run = here
+        .rprof("record -q -e cpu-clock -- sh -c")
+        .arg(daemon)
+        .arg(c("shares.c"))
+        .ok();
+    std::fs::write(here.path("go"), "").unwrap();
+    let [used, sampled, _] = figures(&here);
+    assert!(
+        used > 0.5 && sampled < 1.02 * used,
+        "{used} {sampled}\n{run}"
+    );
+}
+
 #[test]
 fn a_program_that_sleeps_hears_that_it_slept() {
     needs!(PerfEvents);
@@ -105,7 +134,15 @@ fn what_is_attached_is_judged_by_its_own_time() {
     );
     // Whole CPUs never wait, and nothing is said of them.
     if has(Need::Kernel) {
+        // What the system counts in clock ticks says nothing of so short a time.
         here.rprof("record -q -e cpu-clock -d 0.1 -C 0").ok();
         assert!(here.report("").quality["cpu_time"].is_null());
+        here.rprof("record -q -e cpu-clock -d 1.1 -a").ok();
+        let quality = here.report("").quality;
+        let time = &quality["cpu_time"];
+        assert!(time["wall"].is_null(), "{time}");
+        // The program alone uses much of it.
+        assert!(time["used"].as_f64() > Some(2e8), "{time}");
+        assert!(time["sampled"].as_f64() > Some(1e8), "{time}");
     }
 }

@@ -67,6 +67,20 @@ fn names_that_nothing_has_get_the_nearest() {
     run.prints("no object matches `thraeds`; nearest: ");
 }
 
+/// Recordings hold more than tables show; what does show it is named.
+#[test]
+fn what_a_recording_holds_and_is_not_shown_is_named() {
+    needs!(Kernel, Tracepoints);
+    let here = Here::new();
+    here.record("-e cpu-clock,sched:sched_wakeup", &c("shares.c"), "0.1");
+    here.rprof("report")
+        .ok()
+        .says("`perf sched latency -i perf.data` does");
+    here.rprof("report -q").ok().says_nothing();
+    here.record("-e cpu-clock", &c("shares.c"), "0.1");
+    here.rprof("report").ok().says_nothing();
+}
+
 #[test]
 fn callers_are_shown_with_the_direct_ones_as_self() {
     needs!(PerfEvents);

@@ -217,6 +217,30 @@ fn flamegraph_takes_title_colours_and_direction() {
 }
 
 #[test]
+fn options_may_stand_behind_the_file_to_draw() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.record("-F 999 -g", &c("shares.c"), "0.1");
+    let drawn = |words: &str| here.rprof("flamegraph").words(words).ok().out();
+    let expected = drawn("-q --no-inverted --title made -o - perf.data");
+    for words in [
+        "perf.data -q --no-inverted --title made -o -",
+        "-q perf.data --no-inverted -o - --title made",
+    ] {
+        assert_eq!(drawn(words), expected, "{words}");
+    }
+    // Those of a command are its own.
+    let run = here
+        .rprof("flamegraph -q -F 999 -o x.svg sh -c")
+        .arg("exit 3")
+        .exits(3);
+    assert!(here.path("x.svg").exists(), "{run}");
+    here.rprof("flamegraph perf.data --no-such-option")
+        .exits(2)
+        .says("--no-such-option");
+}
+
+#[test]
 fn a_flamegraph_that_cannot_be_written_is_named() {
     needs!(PerfEvents);
     let here = Here::new();

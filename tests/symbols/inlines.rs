@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{Here, Run, c_with, needs, rust};
+use crate::support::{Here, Language, Run, c_with, generated, needs, rust};
 
 /// For each sample the functions from the leaf up to `main`, inlined ones marked; those that do not
 /// get that far are left out, since how far a stack was unwound is not what is compared.
@@ -85,6 +85,55 @@ fn compare(program: &Path, own: &Own) {
         inlined * 2 > compared,
         "{name}: {inlined} calls in {compared} stacks"
     );
+}
+
+const HIDES: &str = "
+//! hides SECONDS: one function, into which another is inlined.
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+#[inline(always)]
+fn inner(x: u64) -> u64 {
+    (0..100_000u64).fold(x, |x, i| black_box(x ^ i))
+}
+
+#[inline(never)]
+pub fn hot(x: u64) -> u64 {
+    inner(x) ^ inner(x + 1)
+}
+
+fn main() {
+    let seconds: f64 = std::env::args().nth(1).unwrap().parse().unwrap();
+    let (begin, mut x) = (Instant::now(), 0);
+    while begin.elapsed() < Duration::from_secs_f64(seconds) {
+        x = black_box(hot(x));
+    }
+}
+";
+
+/// As cargo builds for release: without line tables nobody can tell what was inlined, and that is said.
+#[test]
+fn inlined_calls_that_are_hidden_are_told_of_in_rust() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let flags = ["-Copt-level=2", "-Cstrip=debuginfo"];
+    let release = generated("hides", HIDES, Language::Rust, &flags);
+    here.record("-F 999 -e cpu-clock:u", &release, "0.5");
+    let report = here.rprof("report").ok();
+    report
+        .prints("inlined calls are hidden in hides::hot, ")
+        .prints("`debug = \"line-tables-only\"`");
+    let flags = ["-Copt-level=2", "-Cdebuginfo=line-tables-only"];
+    let with_lines = generated("hides", HIDES, Language::Rust, &flags);
+    here.record("-F 999 -e cpu-clock:u", &with_lines, "0.5");
+    let report = here.rprof("report").ok();
+    assert!(!report.out().contains("are hidden"), "{report}");
+    // Names in line tables have no path.
+    report.prints("inner");
+    // C is told nothing.
+    here.record("-F 999 -e cpu-clock:u", &c_with("shares.c", &[]), "0.2");
+    let report = here.rprof("report").ok();
+    assert!(!report.out().contains("are hidden"), "{report}");
 }
 
 #[test]

@@ -114,6 +114,20 @@ fn symfs_is_another_root_for_symbols() {
         .ok()
         .prints("burn_seventy")
         .prints("burn.h:");
+    // Wherever it lies, and whatever it is called: its build-id tells which it is.
+    let artefact = here.path("artefacts/deep/x.bin");
+    std::fs::create_dir_all(artefact.parent().expect("a folder")).expect("made");
+    std::fs::copy(&moved, &artefact).expect("copied");
+    here.rprof("report --symfs artefacts --sort symbol,srcline")
+        .ok()
+        .prints("burn_seventy")
+        .prints("burn.h:");
+    // Of a stripped one the debug file as well.
+    here.sh("objcopy --only-keep-debug artefacts/deep/x.bin artefacts/y && strip -s artefacts/deep/x.bin")
+        .ok();
+    here.rprof("report --symfs artefacts")
+        .ok()
+        .prints("burn_seventy");
     // Another file of that name there is not taken for it.
     std::fs::copy(c_with("recursion.c", &["-g"]), &moved).expect("copied");
     let wrong = here.rprof("report --symfs root").ok();

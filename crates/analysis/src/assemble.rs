@@ -64,8 +64,13 @@ pub(crate) fn assemble(
     let shares: Vec<WorkerStacks> = shares.into_iter().map(|(_, share)| share).collect();
 
     let quality = Quality {
-        lost: (index.events.iter().map(|e| e.lost)).fold(0, u64::saturating_add),
-        recorded: (index.events.iter().map(|e| e.samples)).fold(0, u64::saturating_add),
+        lost: (index.events.iter())
+            .map(|e| e.lost_within(&options.filter))
+            .fold(0, u64::saturating_add),
+        recorded: match options.filter.is_by_sample() {
+            true => parts.iter().map(|part| part.resolved.samples()).sum(),
+            false => (index.events.iter().map(|e| e.samples)).fold(0, u64::saturating_add),
+        },
         throttled: (index.events.iter().map(|e| e.throttled)).fold(0, u64::saturating_add),
         ..Quality::default()
     };
@@ -79,6 +84,9 @@ pub(crate) fn assemble(
         throttled: quality.throttled,
         cpu_time: CpuTime::from_notes(&notes),
         counted: counted(&notes),
+        hides_inlined: (symbols.hides_inlined.iter())
+            .map(|id| symbols.objects[id.0 as usize].name.to_string())
+            .collect(),
         ..named
     };
     let events = index.data.events().list().iter().zip(&index.events);
@@ -86,7 +94,7 @@ pub(crate) fn assemble(
         .map(|(event, tally)| EventSummary {
             name: event.name.clone(),
             unit: WeightUnit::of_event(&event.name),
-            lost: tally.lost,
+            lost: tally.lost_within(&options.filter),
             ..EventSummary::default()
         })
         .collect();

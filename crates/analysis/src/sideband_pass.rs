@@ -6,7 +6,11 @@ use rprof_image::MemoryBudget;
 use rprof_jit::JitProcesses;
 use rprof_perfdata::{AuxTally, Block, Damage, PerfData, Walk};
 use rprof_processes::{ProcessMapBuilder, Timeline};
-use rprof_records::{CpuMode, Lost, Misc, ProcessEvent, RawRecord, Record, RecordType, SampleType};
+use rprof_profile::Filter;
+use rprof_profile::filter::Origin;
+use rprof_records::{
+    CpuMode, Lost, Misc, ProcessEvent, RawRecord, Record, RecordType, SampleId, SampleType,
+};
 
 use crate::deferred_callchains::DeferredCallchains;
 use crate::group_reads::{GroupReadCollector, GroupReadDeltas};
@@ -57,6 +61,59 @@ pub struct EventTally {
     pub lost: u64,
     /// Number of times that the kernel throttled the event.
     pub throttled: u64,
+    /// Records that say how many were dropped, while there are few enough of them to be kept.
+    pub(crate) losses: Vec<Loss>,
+}
+
+/// Most [`Loss`]es that are kept of an event.
+const MOST_LOSSES: usize = 100_000;
+
+/// A record that says how many records were dropped before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Loss {
+    lost: u64,
+    pid: Option<i32>,
+    tid: Option<i32>,
+    cpu: Option<u32>,
+    time: Option<u64>,
+}
+
+impl EventTally {
+    fn add_loss(&mut self, lost: u64, at: SampleId) {
+        self.lost = self.lost.saturating_add(lost);
+        if self.losses.len() < MOST_LOSSES {
+            self.losses.push(Loss {
+                lost,
+                pid: at.pid,
+                tid: at.tid,
+                cpu: at.cpu,
+                time: at.time,
+            });
+        }
+    }
+
+    /// Returns the number of records dropped where and when a filter wants samples: on its CPUs, in its time, and while
+    /// its threads ran. Threads are not told by name here.
+    pub(crate) fn lost_within(&self, filter: &Filter) -> u64 {
+        if !filter.is_by_sample() || self.losses.len() == MOST_LOSSES {
+            return self.lost;
+        }
+        let filter = Filter {
+            comms: Vec::new(),
+            ..filter.clone()
+        };
+        let is_within = |loss: &&Loss| {
+            filter.wants_origin(&Origin {
+                pid: loss.pid,
+                tid: loss.tid,
+                cpu: loss.cpu,
+                time: loss.time,
+                comm: None,
+            })
+        };
+        let within = self.losses.iter().filter(is_within);
+        within.fold(0, |sum, loss| sum.saturating_add(loss.lost))
+    }
 }
 
 /// A process event with its time.
@@ -236,9 +293,11 @@ impl<'a, F: FnMut()> Pass<'a, F> {
             RecordType::LOST | RecordType::LOST_SAMPLES | RecordType::THROTTLE => {
                 let event = events.of_other(raw)?;
                 let tally = &mut self.events[event];
-                match Record::decode(raw, events.layout_of(raw)) {
+                let layout = events.layout_of(raw);
+                match Record::decode(raw, layout) {
                     Ok(Record::Lost(Lost { lost, .. }) | Record::LostSamples { lost }) => {
-                        tally.lost = tally.lost.saturating_add(lost);
+                        let at = layout.map(|layout| layout.sample_id(raw));
+                        tally.add_loss(lost, at.unwrap_or_default());
                     }
                     Ok(Record::Throttle { .. }) => tally.throttled += 1,
                     _ => self.unreadable += 1,

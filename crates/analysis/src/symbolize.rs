@@ -49,6 +49,8 @@ pub(crate) struct Symbols {
     pub(crate) objects: Vec<Object>,
     /// Distinct source files, by path. May hold any character: escape it before showing it.
     pub(crate) files: Vec<Box<str>>,
+    /// Objects whose inlined calls are no frames of their own, though a debug build would have them.
+    pub(crate) hides_inlined: Vec<ObjectId>,
     /// Symbols of the locations, in the order in which these were given.
     pub(crate) symbolized: Vec<Symbolized>,
     frames: Vec<Frame>,
@@ -117,12 +119,16 @@ pub(crate) fn symbolize(
             let (_, target, list) = &work[piece];
             let lookups: Vec<u64> = list.iter().map(|i| locations[*i as usize].lookup).collect();
             let region = work[piece].0;
-            done.push((piece, resolve(index, symbolizer, region, target, &lookups)));
+            let found = resolve(index, symbolizer, region, target, &lookups);
+            let hides_inlined = found.iter().any(Result::is_ok)
+                && matches!(region, CodeRegion::Image(_))
+                && (target.as_ref()).is_ok_and(|key| symbolizer.hides_inlined_calls(key));
+            done.push((piece, found, hides_inlined));
         }
         done
     });
     let mut results: Vec<_> = results.into_iter().flatten().collect();
-    results.sort_unstable_by_key(|(piece, _)| *piece);
+    results.sort_unstable_by_key(|(piece, ..)| *piece);
 
     let nothing = Symbolized {
         first: 0,
@@ -134,7 +140,8 @@ pub(crate) fn symbolize(
         symbolized: vec![nothing; locations.len()],
         ..SymbolsBuilder::default()
     };
-    for (piece, found) in results {
+    let mut hides_inlined = Vec::new();
+    for (piece, found, hides) in results {
         let (region, _, list) = &work[piece];
         let object = Object {
             name: object_name(*region, index.timeline.images()).into(),
@@ -145,11 +152,13 @@ pub(crate) fn symbolize(
             let made = made_name(*region, locations[*i as usize].lookup, &index.timeline);
             building.location(*i, *region, &object, &lookup, made);
         }
+        hides_inlined.extend((building.last_object.filter(|_| hides)).map(|(_, id)| id));
     }
     let objects = building.objects();
     Symbols {
         functions: building.functions.into_vec(),
         objects,
+        hides_inlined,
         files: building.files.into_vec(),
         symbolized: building.symbolized,
         frames: building.frames,

@@ -85,6 +85,27 @@ pub(crate) fn interpreter(profile: &Profile) -> Option<Interpreter> {
     })
 }
 
+/// Returns the function with most of the main event's weight as self, and its share in percent, among those whose inlined
+/// calls are not told, if it is large.
+pub(crate) fn hides_inlined(profile: &Profile) -> Option<(&str, f64)> {
+    let objects = &profile.quality.hides_inlined;
+    if objects.is_empty() {
+        return None;
+    }
+    let mut shares: BTreeMap<&str, f64> = BTreeMap::new();
+    for (leaf, share) in leaves(profile) {
+        let object = &*profile.object(leaf.object).name;
+        if let (Ok(name), true) = (&leaf.name, objects.iter().any(|known| known == object)) {
+            *shares.entry(name).or_insert(0.0) += share;
+        }
+    }
+    let most = shares.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (most.1 >= HIDES_FROM).then_some(most)
+}
+
+/// Share of self in one function, in percent, from which hidden calls are told of.
+const HIDES_FROM: f64 = 20.0;
+
 /// Returns the share of a clock's samples, in percent, that were taken where the kernel lets interrupts in, and
 /// the functions that do, if it is large.
 pub(crate) fn clock_artefact(profile: &Profile) -> Option<(f64, Vec<&'static str>)> {
@@ -188,6 +209,19 @@ mod tests {
         let told = of("finish_task_switch.isra.0");
         assert_eq!(told, Some((30.0, vec!["finish_task_switch"])));
         assert_eq!(of("vfs_read"), None);
+    }
+
+    #[test]
+    fn hidden_calls_are_told_of_where_they_matter() {
+        let mut profile = profile(&[
+            (&[(Ok("hides::hot"), "/a")], 86),
+            (&[(Ok("other"), "/b")], 14),
+        ]);
+        assert_eq!(hides_inlined(&profile), None);
+        profile.quality.hides_inlined = vec!["/b".into()];
+        assert_eq!(hides_inlined(&profile), None, "too few");
+        profile.quality.hides_inlined.push("/a".into());
+        assert_eq!(hides_inlined(&profile), Some(("hides::hot", 86.0)));
     }
 
     #[test]

@@ -70,6 +70,7 @@ pub mod table;
 pub mod threads;
 pub mod tree;
 pub mod verdict;
+pub mod wrap;
 
 pub use formats::{Content, FORMATS, Format};
 pub use names::{CleanName, CleanNames};

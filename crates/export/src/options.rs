@@ -15,6 +15,9 @@ pub struct ReportOptions {
     /// Width of the terminal that a table is for, in characters: objects are shown by file name,
     /// and long names shortened, so that no row is wider. `None` shows names in full.
     pub width: Option<usize>,
+    /// Height of the terminal that a table is for, in lines: as many rows are shown as fit below the verdict, ten at
+    /// least, and none that has nothing of what rows are sorted by. `None` shows what [`rows`](Self::rows) says.
+    pub height: Option<usize>,
     /// Words the last line of a table from which the limit left out this many rows. `None` leaves
     /// the line out.
     pub rest: Option<fn(usize) -> String>,
@@ -29,6 +32,7 @@ impl Default for ReportOptions {
             color: false,
             bare: false,
             width: None,
+            height: None,
             rest: None,
             wording: Finding::to_string,
         }

@@ -1,7 +1,7 @@
 //! The rows that table, CSV and JSON have in common.
 
 use rprof_profile::call_tree::CallTree;
-use rprof_profile::{Keys, Profile, RowKey, TopFunctions, TopRow, WeighBy};
+use rprof_profile::{Keys, Profile, RowKey, TopFunctions, TopRow, WeighBy, one_name};
 
 use crate::names::{CleanName, CleanNames};
 use crate::tree::TreeOptions;
@@ -21,6 +21,10 @@ pub struct RowOptions {
     pub keys: Keys,
     /// Trees of calls below the rows, if there are to be any.
     pub trees: Option<TreeOptions>,
+    /// Leave out rows whose share is shown as 0.00 %, as if beyond the limit.
+    pub without_zeros: bool,
+    /// Make one row of a function that two manglings name: see [`rprof_profile::one_name`].
+    pub one_name: bool,
 }
 
 impl Default for RowOptions {
@@ -32,6 +36,8 @@ impl Default for RowOptions {
             limit: None,
             keys: Keys::FUNCTIONS,
             trees: None,
+            without_zeros: false,
+            one_name: false,
         }
     }
 }
@@ -68,16 +74,22 @@ pub struct ReportRows<'p> {
 pub fn rows<'p>(profile: &'p Profile, event: usize, options: &RowOptions) -> ReportRows<'p> {
     let names = CleanNames::new(profile);
     let mut top = TopFunctions::of(profile, event, options.weight, options.keys);
+    if options.one_name {
+        one_name::merge(profile, &mut top);
+    }
     top.sort(options.by_total);
     let whole = top.weight_total;
-    top.rows.retain(|row| {
-        let weight = match options.by_total {
-            true => row.total_weight,
-            false => row.self_weight,
-        };
-        percent(weight, whole) >= options.percent_limit
-    });
-    let shown = options.limit.unwrap_or(usize::MAX).min(top.rows.len());
+    let share = |row: &TopRow| match options.by_total {
+        true => percent(row.total_weight, whole),
+        false => percent(row.self_weight, whole),
+    };
+    top.rows.retain(|row| share(row) >= options.percent_limit);
+    let mut shown = options.limit.unwrap_or(usize::MAX).min(top.rows.len());
+    if options.without_zeros {
+        // Rows are sorted by the share, and one is shown in any case.
+        let first = top.rows.iter().position(|row| share(row) < SHOWN_AS_ZERO);
+        shown = first.map_or(shown, |first| shown.min(first.max(1)));
+    }
     let left_out = top.rows.len() - shown;
     top.rows.truncate(shown);
     let keys: Vec<RowKey> = top.rows.iter().map(|row| row.key).collect();
@@ -112,6 +124,9 @@ pub fn rows<'p>(profile: &'p Profile, event: usize, options: &RowOptions) -> Rep
         left_out,
     }
 }
+
+/// Shares below this one, in percent, are shown as 0.00 %.
+const SHOWN_AS_ZERO: f64 = 0.005;
 
 /// Returns a share in percent; 0 of nothing.
 pub fn percent(part: u64, whole: u64) -> f64 {

@@ -11,6 +11,7 @@ use crate::generics::elide_arguments;
 use crate::names::CleanNames;
 use crate::options::ReportOptions;
 use crate::rows::{ReportRow, ReportRows, percent, rows};
+use crate::wrap::wrap;
 use crate::{tree, verdict};
 
 /// Writes a table for each event that has samples, with what was recorded and
@@ -21,6 +22,9 @@ use crate::{tree, verdict};
 pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
     let names = CleanNames::new(profile);
     let mut any = false;
+    // Lines above the rows, and one for the prompt of the shell below them.
+    let mut above = 1;
+    let width = options.width.unwrap_or(usize::MAX);
     for (index, event) in profile.events.iter().enumerate() {
         if event.samples == 0 {
             continue;
@@ -41,18 +45,20 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
             )?;
             if !any {
                 for finding in verdict::findings(profile) {
-                    writeln!(out, "# {}", (options.wording)(&finding))?;
+                    above += put_comment(&(options.wording)(&finding), width, out)?;
                 }
             }
             writeln!(out, "#")?;
+            // With the event, the heading, and the line that tells of the rest.
+            above += 4;
         }
         any = true;
-        write_event(profile, index, options, out)?;
+        write_event(profile, index, options, above, out)?;
     }
     if !any {
         writeln!(out, "# no samples")?;
         for finding in verdict::findings(profile) {
-            writeln!(out, "# {}", (options.wording)(&finding))?;
+            put_comment(&(options.wording)(&finding), width, out)?;
         }
     }
     Ok(())
@@ -62,13 +68,20 @@ fn write_event(
     profile: &Profile,
     event: usize,
     options: &ReportOptions,
+    above: usize,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    let mut wanted = options.rows.clone();
+    wanted.one_name = true;
+    if let Some(height) = options.height {
+        wanted.limit = Some(height.saturating_sub(above).max(LEAST_ROWS));
+        wanted.without_zeros = true;
+    }
     let ReportRows {
         whole,
         rows,
         left_out,
-    } = rows(profile, event, &options.rows);
+    } = rows(profile, event, &wanted);
     let columns = columns(&rows, options.width);
     if !options.bare {
         write!(out, "# {:>6} {:>8} {:>9}", "self", "total", "samples")?;
@@ -103,6 +116,19 @@ fn write_event(
         Some(rest) if left_out > 0 => writeln!(out, "{}", rest(left_out)),
         _ => Ok(()),
     }
+}
+
+/// Rows that a table has on the smallest terminal.
+const LEAST_ROWS: usize = 10;
+
+/// Writes a comment, wrapped at words; returns the number of its lines.
+fn put_comment(text: &str, width: usize, out: &mut dyn Write) -> io::Result<usize> {
+    let lines = wrap(text, width.saturating_sub(2));
+    for (index, line) in lines.iter().enumerate() {
+        let indent = if index == 0 { "" } else { "  " };
+        writeln!(out, "# {indent}{line}")?;
+    }
+    Ok(lines.len())
 }
 
 /// Characters before the first column of names: two shares and the number of samples.
@@ -277,6 +303,48 @@ mod tests {
         let options = ReportOptions::default();
         let text = table(&names, &options);
         assert!(text.contains(&*clean(&templates)) && text.contains("/usr/lib/"));
+    }
+
+    #[test]
+    fn rows_fit_into_the_height_and_none_is_nothing() {
+        let names: Vec<String> = (0..60).map(|i| format!("f{i}")).collect();
+        let names: Vec<_> = names.iter().map(|name| (&**name, "o")).collect();
+        let lines = |height| {
+            let options = ReportOptions {
+                height: Some(height),
+                rest: Some(|n| format!("and {n} more")),
+                ..ReportOptions::default()
+            };
+            table(&names, &options).lines().count()
+        };
+        // With the prompt.
+        assert_eq!([lines(24) + 1, lines(50) + 1], [24, 50]);
+        assert_eq!(lines(3), LEAST_ROWS + 4);
+        let mut builder = ProfileBuilder::new();
+        let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
+        let (thread, object) = (builder.intern_thread_name("t"), builder.intern_object("o"));
+        let [main, hot] = ["main", "hot"].map(|f| builder.intern_function(Ok(f), object));
+        let stack = builder.intern_stack(&[main.into(), hot.into()]);
+        builder.add_samples(event, thread, stack, 1, 10);
+        let profile = builder.finish();
+        let text = |height| {
+            let mut out = Vec::new();
+            let options = ReportOptions {
+                height,
+                ..ReportOptions::default()
+            };
+            write(&profile, &options, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert!(!text(Some(24)).contains("main") && text(None).contains("main"));
+    }
+
+    #[test]
+    fn comments_break_between_words() {
+        let mut out = Vec::new();
+        let lines = put_comment("one two three four", 12, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!((lines, &*text), (3, "# one two\n#   three\n#   four\n"));
     }
 
     #[test]

@@ -49,6 +49,13 @@ pub enum Finding {
         /// Name of the object that the function lies in, safe to show.
         object: String,
     },
+    /// Much of the weight is in one function of Rust code without debug information, into which others are inlined.
+    HidesInlined {
+        /// Share of the main event's weight that is self of the function, in percent.
+        share: f64,
+        /// Name of the function, safe to show.
+        function: String,
+    },
     /// Samples of a clock whose interrupt had to wait until the kernel let interrupts in again.
     ClockArtefact {
         /// Share of the main event's weight, in percent.
@@ -129,6 +136,9 @@ impl Finding {
                 "interpreted: {share:.1}% is in {function} of {object}, and the functions that it \
                  runs are not shown"
             ),
+            Finding::HidesInlined { share, function } => {
+                format!("inlined calls are hidden in {function}, {share:.0}% of self")
+            }
             Finding::ClockArtefact { share, functions } => format!(
                 "clock: {share:.1}% of self is in {}, where the kernel lets interrupts in again: the \
                  time passed before, with interrupts off",
@@ -191,6 +201,7 @@ impl fmt::Display for Finding {
             | Finding::Unsampled { .. }
             | Finding::Waited { .. }
             | Finding::Interpreter { .. }
+            | Finding::HidesInlined { .. }
             | Finding::ClockArtefact { .. }
             | Finding::Counted(_)
             | Finding::Warning(_) => Ok(()),
@@ -257,13 +268,18 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
         function: told.name,
         object: brief(&profile.object(profile.function(told.function).object).name),
     }));
+    let hidden = heat::hides_inlined(profile);
+    findings.extend(hidden.map(|(function, share)| Finding::HidesInlined {
+        share,
+        function: brief(function),
+    }));
     let artefact = heat::clock_artefact(profile);
     findings.extend(artefact.map(|(share, functions)| Finding::ClockArtefact { share, functions }));
     if q.lost > 0 {
         let samples = profile.events.iter().map(|e| e.samples);
         findings.push(Finding::Lost {
             lost: q.lost,
-            // Losses are those of the whole recording, and so is what they are a share of.
+            // Losses are those of samples whatever their functions are, and so is what they are a share of.
             all: (samples.fold(0, u64::saturating_add).max(q.recorded)).saturating_add(q.lost),
         });
     }
@@ -299,8 +315,6 @@ const ENOUGH_SAMPLED: f64 = 0.9;
 
 /// Share of the wall time above which waiting is worth a word, and the least such time.
 const MUCH_WAITING: f64 = 0.5;
-/// The same among many short processes: what it takes to end them is not counted, a tenth of their time.
-const MUCH_WAITING_OF_SHORT: f64 = 0.6;
 const LEAST_WALL: Duration = Duration::from_millis(100);
 
 /// Returns the findings on CPU time: too few samples for it, and more waiting than running. Where it is all right
@@ -319,12 +333,8 @@ pub fn on_cpu_time(time: &CpuTime) -> Vec<Finding> {
             longer_than_tasks: time.lacks_short_tasks().then_some(time.period),
         });
     }
-    let much = match findings.is_empty() {
-        true => MUCH_WAITING,
-        false => MUCH_WAITING_OF_SHORT,
-    };
     if let (Some(wall), Some(share)) = (time.wall, time.idle_share())
-        && share > much
+        && share > MUCH_WAITING
         && wall >= LEAST_WALL
     {
         findings.push(Finding::Waited {
@@ -381,8 +391,6 @@ mod tests {
             "{found:?}"
         );
         assert_eq!(found.len(), 1);
-        // Of 2,000 processes a tenth of the CPU time is not counted.
-        assert_eq!(words(time(70, 1300, 2800, 2000)).len(), 1);
         assert_eq!(words(time(70, 1300, 3600, 2000)).len(), 2);
         // Two threads cannot have cut off so much.
         let found = words(time(70, 1300, 1400, 2));

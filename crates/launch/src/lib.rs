@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`command`] | [`Launcher`], [`Child`]: a program that is held at its exec until it is released |
 //! | [`target`] | [`Target`]: what is watched, its threads, and when all of them have ended |
+//! | [`cpu_time`] | [`CpuTimeWatcher`]: what was used, by the kernel's accounts |
 //! | [`procfs`] | [`Procfs`](procfs::Procfs), [`MapsReader`]: processes, threads, mappings |
 //!
 //! # Examples
@@ -34,6 +35,7 @@
 //! ```
 
 pub mod command;
+pub mod cpu_time;
 pub mod procfs;
 pub mod target;
 mod wait;
@@ -42,6 +44,7 @@ pub use command::{
     Child, ExecError, LaunchError, Launcher, ResourceUsage, WaitOutcome, find_program,
     signal_is_ignored,
 };
+pub use cpu_time::CpuTimeWatcher;
 pub use procfs::{ExistingMapping, MapsReader};
 pub use target::{
     Cgroup, CgroupError, Selection, Target, TargetExitWatcher, TargetThread, wait_for_targets,

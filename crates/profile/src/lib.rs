@@ -21,6 +21,7 @@
 //! | [`mod@merge`] | [`merge`](merge()): one profile of several |
 //! | [`pattern`] | patterns of names, with `*` and `?` |
 //! | [`quality`] | [`Quality`]: complete stacks and named frames, and reasons for the rest |
+//! | [`one_name`] | one row for a function that two manglings name |
 //! | [`intern`] | [`Lists`](intern::Lists), [`Values`](intern::Values): interned lists and values |
 //!
 //! # Examples
@@ -37,6 +38,7 @@ pub mod generics;
 pub mod intern;
 pub mod merge;
 pub mod model;
+pub mod one_name;
 pub mod pattern;
 pub mod quality;
 pub mod samples;

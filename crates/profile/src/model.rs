@@ -19,7 +19,7 @@ pub struct EventSummary {
     pub samples: u64,
     /// Sum of their weights, in `unit`.
     pub weight: u64,
-    /// Records lost, in the whole recording.
+    /// Records lost: in the whole recording, or on the CPUs, in the time and in the threads that a filter wants.
     pub lost: u64,
 }
 

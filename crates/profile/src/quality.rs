@@ -64,13 +64,15 @@ pub struct Quality {
     pub unnamed: BTreeMap<Reason, u64>,
     /// Objects with most unnamed frames, most first: name, reason, number of frames.
     pub worst: Vec<(String, Reason, u64)>,
-    /// Number of records lost, in the whole recording.
+    /// Number of records lost: in the whole recording, or on the CPUs, in the time and in the threads that a filter wants.
     pub lost: u64,
-    /// Number of samples in the whole recording, those that a filter rejects too; 0 if that is not
-    /// known.
+    /// Number of samples of which the lost ones are a share: all, or those that a filter by thread, CPU or time wants,
+    /// whatever their functions are; 0 if that is not known.
     pub recorded: u64,
     /// Number of times that the kernel throttled sampling.
     pub throttled: u64,
+    /// Objects whose inlined calls are no frames of their own: Rust code without debug information.
+    pub hides_inlined: Vec<String>,
     /// CPU time, of recordings that tell of it.
     pub cpu_time: Option<CpuTime>,
     /// Counts that were taken beside the samples, of recordings that have them.
@@ -121,6 +123,11 @@ impl Quality {
         self.lost = self.lost.saturating_add(more.lost);
         self.recorded = self.recorded.saturating_add(more.recorded);
         self.throttled = self.throttled.saturating_add(more.throttled);
+        for object in &more.hides_inlined {
+            if !self.hides_inlined.contains(object) {
+                self.hides_inlined.push(object.clone());
+            }
+        }
         for warning in &more.warnings {
             if !self.warnings.contains(warning) {
                 self.warnings.push(warning.clone());

@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use rprof_cpu_time::CpuTime;
+use rprof_launch::cpu_time::family_cpu_time;
+use rprof_launch::procfs::Procfs;
+use rprof_launch::{CpuTimeWatcher, Selection, Target};
 use rprof_records::{Attr, AttrFlags, EventKind};
 use rprof_sampler::{EventIds, FinalCounts, Role, Session};
 
@@ -14,22 +17,102 @@ const SHORTEST_PERIOD: u64 = 10_000;
 /// Configuration of `cpu-clock` and of `task-clock` (`PERF_COUNT_SW_CPU_CLOCK`, `PERF_COUNT_SW_TASK_CLOCK`).
 const CLOCKS: [u64; 2] = [0, 1];
 
-/// Returns the CPU time of a session at its end; `None` where whole CPUs were watched, which do not wait, and where no
-/// clock was sampled.
+/// Shortest recording of whole CPUs whose CPU time is told: it is known in clock ticks, of several kinds.
+const LEAST_OF_SYSTEM: Duration = Duration::from_secs(1);
+
+/// Accounts of the kernel that tell how much CPU time is used, from the beginning of a recording.
+///
+/// The clock that is sampled counts as well, but not what a thread does after its events were taken from it, which is
+/// a tenth of the time of short processes; so the greater of the two is what was used.
+#[derive(Debug)]
+pub(crate) enum Accounts {
+    /// A command that began with the recording.
+    Command,
+    /// Processes or threads that were attached to.
+    Attached(CpuTimeWatcher),
+    /// Whole CPUs, and their time in the beginning.
+    Cpus(Duration),
+    /// No account is that of what is sampled.
+    None,
+}
+
+impl Accounts {
+    /// Begins with the recording of a session, or when it is enabled later.
+    pub(crate) fn begin(session: &Session, is_late: bool) -> Accounts {
+        match session.target() {
+            // What it used before is in the accounts.
+            Target::Command if is_late => Accounts::None,
+            Target::Command => Accounts::Command,
+            Target::System => {
+                let busy = Procfs::default().busy_time(session.cpus());
+                busy.map_or(Accounts::None, Accounts::Cpus)
+            }
+            target => match Selection::from_target(target, false) {
+                Some(selection) => {
+                    Accounts::Attached(CpuTimeWatcher::new(&selection, session.attached()))
+                }
+                None => Accounts::None,
+            },
+        }
+    }
+
+    /// Returns the CPU time used so far: to be asked before sampling stops, as what is watched goes on.
+    pub(crate) fn used(&self, session: &Session) -> Option<Duration> {
+        let inherits =
+            (session.events().iter()).any(|event| event.attr.flags.contains(AttrFlags::INHERIT));
+        match self {
+            Accounts::Command if inherits => {
+                let child = session.child()?;
+                let ended = child.usage().map(|usage| usage.user + usage.system);
+                ended.or_else(|| family_cpu_time(u32::try_from(child.pid()).ok()?))
+            }
+            Accounts::Attached(watcher) => Some(watcher.used(inherits)),
+            Accounts::Cpus(before) => {
+                let busy = Procfs::default().busy_time(session.cpus())?;
+                Some(busy.saturating_sub(*before))
+            }
+            Accounts::Command | Accounts::None => None,
+        }
+    }
+
+    /// Returns the CPU time of what a command that has ended leaves behind; `unfinished` are processes that it started and
+    /// that still run. Of a command that goes on the clock that is sampled counts them.
+    fn left_behind(&self, session: &Session, unfinished: &[i32]) -> Duration {
+        match (self, session.child()) {
+            (Accounts::Command, Some(child)) if child.usage().is_some() => (unfinished.iter())
+                .filter(|pid| **pid != child.pid())
+                .filter_map(|pid| family_cpu_time(u32::try_from(*pid).ok()?))
+                .sum(),
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+/// Returns the CPU time of a session at its end; `None` where control groups were watched, and where no clock was sampled.
+/// `used` is what [`Accounts::used`] said before sampling stopped.
 pub(crate) fn measured(
     session: &Session,
+    (accounts, used): (&Accounts, Option<Duration>),
     counts: &FinalCounts,
     total: &Tally,
+    unfinished: &[i32],
     wall: Duration,
 ) -> Option<CpuTime> {
+    let samples = total.samples + total.all_lost() - total.idle;
     if session.target().is_by_cpu() {
-        return None;
+        let mut time = of_counts(session.events(), counts, samples, None, total.born)?;
+        time.used = used?;
+        return (wall >= LEAST_OF_SYSTEM).then_some(time);
     }
     let online = rprof_events::cpus::online().unwrap_or_default();
     let is_everywhere = session.cpus().len() >= online.len();
-    let samples = total.samples + total.all_lost();
     let wall = is_everywhere.then_some(wall);
-    of_counts(session.events(), counts, samples, wall, total.born)
+    let mut time = of_counts(session.events(), counts, samples, wall, total.born)?;
+    if let (true, Some(used)) = (is_everywhere, used) {
+        let used = used + accounts.left_behind(session, unfinished);
+        time.used = time.used.max(used);
+    }
+    Some(time)
 }
 
 /// Returns the CPU time by the counts at the end, of threads that were watched; `None` where no clock was sampled.

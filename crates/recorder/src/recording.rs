@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rprof_launch::procfs::Procfs;
-use rprof_launch::{Child, Launcher, WaitOutcome};
+use rprof_launch::{Child, Launcher, Target, WaitOutcome};
 use rprof_output::RecordingFile;
 use rprof_perfdata::{EventDescription, WriteOptions};
 use rprof_processes::Pid;
@@ -20,7 +20,7 @@ use rprof_sampler::{
 
 use crate::backlog::Backlog;
 use crate::beside::CountsBeside;
-use crate::cpu_time;
+use crate::cpu_time::{self, Accounts};
 use crate::options::{Output, RecordError, RecordOptions, Remains};
 use crate::output::{OutputConfig, RotatingOutput, Sink};
 use crate::pipeline::deferred::DeferralQueue;
@@ -54,6 +54,7 @@ pub struct Recording {
     /// When samples began to be taken.
     enabled: Instant,
     counts: Option<CountsBeside>,
+    accounts: Accounts,
 }
 
 impl Recording {
@@ -174,6 +175,7 @@ impl Recording {
             overwrites: session.overwrites(),
             clock: session.clock(),
             cgroups: (session.extras().records).contains(AttrFlags::CGROUP),
+            counts_idle: *session.target() == Target::System,
         };
         // As late as can be: who kills this program before the head is written finds the old file.
         let output = match is_named {
@@ -243,6 +245,7 @@ impl Recording {
             counts.start();
         }
         let started = Instant::now();
+        let accounts = Accounts::begin(&session, !session.is_enabled_from_start());
         if let Err(e) = session.start() {
             drop(session);
             // With the session gone no more batches come, and the thread ends.
@@ -262,6 +265,7 @@ impl Recording {
             started,
             enabled: started,
             counts,
+            accounts,
         })
     }
 
@@ -321,6 +325,7 @@ impl Recording {
     /// The first event that could not be started. All others are.
     pub fn enable(&mut self) -> Result<(), ControlError> {
         self.enabled = Instant::now();
+        self.accounts = Accounts::begin(&self.session, true);
         if let Some(counts) = &mut self.counts {
             counts.enable();
         }
@@ -350,6 +355,8 @@ impl Recording {
     /// [`RecordError::Write`]; the summary tells what was recorded, with a file of
     /// 0 bytes, only when there is no error.
     pub fn finish(&mut self) -> Result<Summary, RecordError> {
+        // Before: what is watched goes on when sampling has stopped.
+        let used = self.accounts.used(&self.session);
         let counts = self.session.stop();
         let (duration, wall) = (self.started.elapsed(), self.enabled.elapsed());
         let usage = self.session.child().and_then(Child::usage);
@@ -376,6 +383,15 @@ impl Recording {
         }
         (written.output).settle_lost_sideband(counts.lost_sideband().unwrap_or(0));
         let total = written.output.total();
+        let unfinished: Vec<i32> = written.output.unfinished().map(|pid| pid.0).collect();
+        let cpu_time = cpu_time::measured(
+            &self.session,
+            (&self.accounts, used),
+            &counts,
+            &total,
+            &unfinished,
+            wall,
+        );
         let drains = || counts.cpus.iter().map(|cpu| &cpu.drain);
         let mut summary = Summary {
             path: self.path.clone(),
@@ -392,11 +408,8 @@ impl Recording {
             damaged_bytes: written.damaged_bytes
                 + (drains().map(|d| d.damaged_bytes + d.unsent_bytes)).sum::<u64>(),
             // Samples that were overwritten stand for time as well.
-            cpu_time: match self.session.overwrites() {
-                true => None,
-                false => cpu_time::measured(&self.session, &counts, &total, wall),
-            },
-            left_running: self.left_running(&written.output),
+            cpu_time: cpu_time.filter(|_| !self.session.overwrites()),
+            left_running: self.left_running(&unfinished),
             degradations: self.session.degradations().to_vec(),
             stacks: written.stacks.take(),
             limits: written.output.limits(),
@@ -426,14 +439,13 @@ impl Recording {
     }
 
     /// Returns the processes that the command started, and that have outlived it.
-    fn left_running(&self, output: &RotatingOutput) -> Vec<i32> {
+    fn left_running(&self, unfinished: &[i32]) -> Vec<i32> {
         let Some(child) = self.session.child() else {
             return Vec::new();
         };
         let proc = Procfs::default();
         let is_there = |pid: &i32| proc.exists(*pid as u32);
-        let mut left: Vec<i32> = (output.unfinished())
-            .map(|pid| pid.0)
+        let mut left: Vec<i32> = (unfinished.iter().copied())
             .filter(|pid| *pid != child.pid())
             .filter(is_there)
             .collect();

@@ -15,10 +15,9 @@ use rprof_recorder::{RecordError, Remains, Summary};
 
 use crate::Outcome;
 use crate::cli::FlamegraphArgs;
-use crate::input::{
-    Callee, analyse, is_input, open, read_merged, tell_if_empty, tell_others, warn,
-};
+use crate::input::{Callee, analyse, open, read_merged, tell_if_empty, tell_others, warn};
 use crate::messages::{Failure, say};
+use crate::named_input::is_input;
 use crate::output::Output;
 use crate::record::{Destination, Job, record};
 use crate::recorded;

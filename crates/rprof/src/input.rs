@@ -1,9 +1,7 @@
 //! Opening of recordings, and settings that all reading commands share.
 
-use std::ffi::{OsStr, OsString};
-use std::fs::Metadata;
 use std::io::{self, Read};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -17,7 +15,7 @@ use crate::cli::{DemangleArg, FilterArgs, InputArgs, SymbolArgs, WeightArg};
 use crate::downloads::Downloads;
 use crate::folded::FoldedText;
 use crate::messages::{Failure, say};
-use crate::{nearest, recorded, remedies};
+use crate::{nearest, recorded, remedies, unshown};
 
 /// Input of the commands that read profiles.
 pub(crate) enum Input {
@@ -196,6 +194,7 @@ pub(crate) fn read_merged(
             Input::Folded(text) => profiles.push(text.profile(filter, keys)?),
             Input::Recording(data) => {
                 check_events(&data, &filter.events)?;
+                unshown::tell(&data, quiet);
                 let options = Options {
                     by_thread: options.by_thread || keys.pid || keys.tid,
                     by_line: keys.line,
@@ -233,43 +232,6 @@ pub(crate) fn read_merged(
 pub(crate) fn tell_if_empty(profile: &mut Profile, filter: &Filter) {
     if profile.main_event().is_none() && *filter != Filter::default() {
         (profile.quality.warnings).push("the filters leave no sample".to_owned());
-    }
-}
-
-/// Returns whether a word that stands where a command may be names a recording or folded stacks. Folded stacks
-/// that can be executed are a command, as any text may be; a recording never is.
-pub(crate) fn is_recording(word: &OsStr) -> bool {
-    let path = Path::new(word);
-    let Some(meta) = std::fs::metadata(path).ok().filter(Metadata::is_file) else {
-        return false;
-    };
-    let mut start = [0; 8];
-    let file = std::fs::File::open(path);
-    let is_magic = file.is_ok_and(|mut file| file.read_exact(&mut start).is_ok())
-        && PerfData::is_magic(&start);
-    let can_be_executed = meta.permissions().mode() & 0o111 != 0;
-    is_magic || !can_be_executed && FoldedText::open(path).is_some()
-}
-
-/// Returns whether a word that stands where a command may be names an input: a recording, folded stacks, a
-/// pipe that a shell made, or standard input.
-pub(crate) fn is_input(word: &OsStr) -> bool {
-    let is_pipe = |meta: Metadata| meta.file_type().is_fifo();
-    word == "-" || std::fs::metadata(word).is_ok_and(is_pipe) || is_recording(word)
-}
-
-/// Refuses a recording that is given as the command to record.
-pub(crate) fn refuse_recording(command: &[OsString]) -> Result<(), Failure> {
-    match command.first() {
-        Some(word) if is_recording(word) => {
-            let file = word.to_string_lossy();
-            let message = format!(
-                "{file} is a recording or folded stacks, and no command: `rprof report {file}` shows it, \
-                 `rprof flamegraph {file}` draws it (options stand before the file)"
-            );
-            Err(Failure::with_status(2, anyhow::anyhow!(message)))
-        }
-        _ => Ok(()),
     }
 }
 

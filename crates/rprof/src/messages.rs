@@ -4,6 +4,9 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 use rprof_export::clean::{clean, shorten_words};
+use rprof_export::wrap::wrap;
+
+use crate::terminal::width_of_messages;
 
 /// Prints a line to stderr, under rprof's name.
 ///
@@ -13,8 +16,17 @@ use rprof_export::clean::{clean, shorten_words};
 /// A stderr that takes nothing, as its disk is full or its terminal is closed, stops nobody: a recording goes on, and
 /// its command is waited for. So no `eprintln!`, which panics then.
 pub(crate) fn say(message: impl Display) {
-    let line = format!("rprof: {}\n", shorten_words(&clean(&message.to_string())));
-    anstream::stderr().write_all(line.as_bytes()).ok();
+    let message = clean(&message.to_string()).into_owned();
+    let message = format!("rprof: {}", shorten_words(&message));
+    let width = width_of_messages().unwrap_or(usize::MAX);
+    let mut text = String::new();
+    for (index, line) in wrap(&message, width).into_iter().enumerate() {
+        let indent = if index == 0 { "" } else { "  " };
+        text.push_str(indent);
+        text.push_str(line);
+        text.push('\n');
+    }
+    anstream::stderr().write_all(text.as_bytes()).ok();
 }
 
 /// A failed command.

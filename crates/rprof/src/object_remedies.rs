@@ -12,7 +12,11 @@ pub(crate) fn of_object(object: &str, reason: Reason) -> Option<String> {
                 "It is of package {package}: install its debug symbols ({package}-dbgsym, from the debug \
                  archive), or have them downloaded with `--debuginfod`."
             ),
-            Owner::Rpm => format!(
+            Owner::Rpm(Some(package)) => format!(
+                "It is of package {package}: install its debug symbols (`dnf debuginfo-install {package}`, `zypper install \
+                 {package}-debuginfo`), or have them downloaded with `--debuginfod`."
+            ),
+            Owner::Rpm(None) => format!(
                 "Install its debug symbols (`rpm -qf {object}` tells the package, `dnf debuginfo-install` \
                  takes it), or have them downloaded with `--debuginfod`."
             ),

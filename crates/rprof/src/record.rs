@@ -24,8 +24,8 @@ use crate::cli::{
     CallGraph, Frequency, Keep, OutputArgs, RecordArgs, SamplingArgs, SwitchAt, TargetArgs,
 };
 use crate::event_list;
-use crate::input::refuse_recording;
 use crate::messages::{Failure, is_broken_pipe, say};
+use crate::named_input::refuse_recording;
 use crate::output::{cannot, choice};
 use crate::remedies;
 use crate::signals::Signals;

@@ -145,6 +145,9 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
                 None => finding.to_string(),
             };
         }
+        Finding::HidesInlined { .. } => {
+            ": build with `debug = \"line-tables-only\"` in the profile (`CARGO_PROFILE_RELEASE_DEBUG=line-tables-only`)"
+        }
         Finding::Lost { .. } => "; lower -F",
         Finding::Throttled { .. } => "; lower -F, or raise kernel.perf_event_max_sample_rate",
         _ => return finding.to_string(),
@@ -198,6 +201,13 @@ mod tests {
         let flags = [
             (Finding::Lost { lost: 1, all: 2 }, "lower -F"),
             (Finding::Throttled { times: 3 }, "lower -F, or raise"),
+            (
+                Finding::HidesInlined {
+                    share: 86.0,
+                    function: "hides::hot".into(),
+                },
+                "in hides::hot, 86% of self: build with `debug = \"line-tables-only\"`",
+            ),
             (unnamed(Reason::Unidentified), "`--symfs /`"),
             (unnamed(Reason::ForeignKernel), "(-k)"),
             (

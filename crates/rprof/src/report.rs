@@ -24,7 +24,9 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
         weight: args.input.filter.weight(),
         by_total: by_total(args, profile.has_callchains),
         percent_limit: args.rows.percent_limit,
-        limit: limit(args),
+        limit: args.rows.limit.filter(|limit| *limit > 0),
+        without_zeros: false,
+        one_name: false,
         // Folded text has no objects to tell functions apart by.
         keys: Keys {
             object: keys.object && !profile.is_folded,
@@ -37,6 +39,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
         color: wants_color(args.color),
         bare: args.input.quiet,
         width: terminal::width().filter(|_| !args.rows.wide),
+        height: height(args),
         rest: is_terminal.then_some(|left_out| format!("… {left_out} more (-n 0 for all)")),
         wording: remedies::of_finding,
     };
@@ -92,16 +95,13 @@ fn trees(args: &ReportArgs) -> Result<(Option<TreeOptions>, Option<PathBuf>), Fa
     Ok((Some(options), None))
 }
 
-/// Rows that a table has on a terminal, unless told otherwise.
-const ROWS_ON_TERMINAL: usize = 30;
+/// Lines of a terminal that does not tell how many it has.
+const LINES: usize = 36;
 
-/// Returns the most rows to show. A pipe gets all of them.
-fn limit(args: &ReportArgs) -> Option<usize> {
-    match args.rows.limit {
-        Some(0) => None,
-        Some(limit) => Some(limit),
-        None => (is_for_people(args) && io::stdout().is_terminal()).then_some(ROWS_ON_TERMINAL),
-    }
+/// Returns the height that a table is fitted to. A pipe gets all rows, and who asks for a number gets that many.
+fn height(args: &ReportArgs) -> Option<usize> {
+    let is_wanted = args.rows.limit.is_none() && is_for_people(args) && io::stdout().is_terminal();
+    is_wanted.then(|| terminal::height().unwrap_or(LINES))
 }
 
 fn is_for_people(args: &ReportArgs) -> bool {

@@ -9,6 +9,18 @@ pub(crate) fn width() -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
+/// Returns the height of that terminal, in lines.
+pub(crate) fn height() -> Option<usize> {
+    let size = tcgetwinsize(rustix::stdio::stdout()).ok()?;
+    Some(usize::from(size.ws_row)).filter(|height| *height > 0)
+}
+
+/// Returns the width of the terminal that standard error is, in characters; `None` if it is none.
+pub(crate) fn width_of_messages() -> Option<usize> {
+    let size = tcgetwinsize(rustix::stdio::stderr()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
+}
+
 /// Settings of the terminal when the command was started.
 ///
 /// A program that puts the terminal into another mode and is then killed leaves it so.

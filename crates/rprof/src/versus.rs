@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use crate::input::refuse_recording;
+use crate::named_input::refuse_recording;
 use crate::messages::Failure;
 
 /// Word between two commands that are compared.

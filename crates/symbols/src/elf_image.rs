@@ -2,7 +2,7 @@
 
 use crate::debug::{DebugFile, DebugFiles, Links, MiniSymbols, SharedFile, mini_symbols};
 use crate::dwarf::{DebugInfo, DwarfFile, NoRoom, SplitFiles};
-use crate::elf::{ElfError, ElfSymbol, ElfSymbols};
+use crate::elf::{ElfError, ElfSymbol, ElfSymbols, is_by_rustc};
 use crate::pages::Pages;
 use rprof_image::Reason;
 use rprof_image::{BuildId, ImageFile, ImageKey, build_id_of, vdso_image};
@@ -141,6 +141,11 @@ impl<D: Pages> ElfImage<D> {
         svmas.sort();
         svmas.dedup();
         self.image.offset_bounds(&svmas, most)
+    }
+
+    /// Returns true for an image by rustc without debug information, whose inlined calls nobody can tell.
+    pub(crate) fn hides_inlined_calls(&self, places: &DebugFiles) -> bool {
+        is_by_rustc(self.image.bytes()) && self.debug_info(places).is_none()
     }
 
     /// Returns the debug information of the image, from the image itself or its debug file.

@@ -239,6 +239,19 @@ impl Symbolizer {
         }
     }
 
+    /// Returns true for a Rust program or library without debug information: calls inlined into its functions are no frames
+    /// of their own, which hides more in Rust than in other languages.
+    #[must_use]
+    pub fn hides_inlined_calls(&self, image: &ImageKey) -> bool {
+        let opened = self.images.get(image, || self.open(image));
+        match &*opened {
+            Ok(Image::File(symbols)) => {
+                self.query.inlines && symbols.hides_inlined_calls(&self.debug_files)
+            }
+            _ => false,
+        }
+    }
+
     /// Returns the build-id that the image has now, whichever one is expected. Returns `None` if it
     /// cannot be opened or has none. Only its notes are read.
     #[must_use]

@@ -27,6 +27,11 @@ pub(crate) struct WorkerOutput {
 }
 
 impl WorkerOutput {
+    /// Returns the number of samples that were accepted by their origin, whatever their stacks are.
+    pub(crate) fn samples(&self) -> u64 {
+        self.counts.iter().map(|(_, amount)| amount.samples).sum()
+    }
+
     /// Returns, by location id, the number of rows whose stack contains it.
     pub(crate) fn rows_by_location(&self) -> Vec<u64> {
         let mut samples = vec![0; self.locations.as_slice().len()];

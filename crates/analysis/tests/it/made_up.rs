@@ -387,3 +387,60 @@ fn the_number_of_threads_does_not_matter() {
     }
     assert_eq!(one.events[0].samples + one.events[1].samples, 60_000);
 }
+
+/// A loss is one of the CPU, the time and the thread of its record.
+#[test]
+fn losses_are_those_of_what_filters_want() {
+    let mut made = Made::default();
+    for (time, tid, cpu, lost) in [(10, 7, 0, 5), (20, 8, 1, 3)] {
+        let id = SampleId {
+            time: Some(time),
+            id: Some(1),
+            pid: Some(tid),
+            tid: Some(tid),
+            cpu: Some(cpu),
+            ..SampleId::default()
+        };
+        let record = Record::Lost(Lost { id: 1, lost });
+        record
+            .encode(Misc(0), &Made::layout(), &id, &mut made.records)
+            .unwrap();
+        made.sample(1, time + 1, tid, &[1]);
+    }
+    let lost = |filter| {
+        let profile = made.profile(filter, 1);
+        assert_eq!(profile.events[0].lost, profile.quality.lost);
+        (profile.quality.lost, profile.quality.recorded)
+    };
+    let all = Filter::default;
+    assert_eq!(lost(all()), (8, 2));
+    assert_eq!(
+        lost(Filter {
+            tids: vec![7],
+            ..all()
+        }),
+        (5, 1)
+    );
+    assert_eq!(
+        lost(Filter {
+            pids: vec![8],
+            ..all()
+        }),
+        (3, 1)
+    );
+    assert_eq!(
+        lost(Filter {
+            time: Some((15, 30)),
+            ..all()
+        }),
+        (3, 1)
+    );
+    // Functions are nothing that a lost sample has.
+    assert_eq!(
+        lost(Filter {
+            symbols: vec!["none".into()],
+            ..all()
+        }),
+        (8, 2)
+    );
+}

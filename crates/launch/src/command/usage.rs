@@ -40,9 +40,7 @@ pub(super) fn wait4(
     match unsafe { libc::wait4(pid, &mut status, options.bits() as i32, &mut usage) } {
         0 => Ok(None),
         found if found > 0 => Ok(Some((ExitStatus::from_raw(status), of(&usage)))),
-        _ => Err(std::io::Error::last_os_error()
-            .raw_os_error()
-            .map_or(Errno::IO, Errno::from_raw_os_error)),
+        _ => Err(rprof_errno::last()),
     }
 }
 

@@ -12,12 +12,15 @@ pub struct TaskStat {
     pub parent: u32,
     /// True for a task that has ended. A process may go on all the same: its other threads do.
     pub has_ended: bool,
+    /// CPU time of children that were waited for, and of theirs, rounded down to clock ticks.
+    pub waited_for: Duration,
     /// Time from the start of the machine to that of the process, rounded down to a clock tick.
     pub started: Duration,
 }
 
 impl TaskStat {
-    /// Parses `pid (name) state parent ...`, the 22nd field being the start in clock ticks. A name may
+    /// Parses `pid (name) state parent ...`, the 16th and 17th field being the times of children, and the 22nd the start,
+    /// in clock ticks. A name may
     /// have blanks, line breaks and parentheses in it, so it reaches to the last of these.
     pub(super) fn parse(stat: &[u8]) -> Option<TaskStat> {
         let open = stat.iter().position(|byte| *byte == b'(')?;
@@ -28,15 +31,23 @@ impl TaskStat {
         let mut fields = rest.split_ascii_whitespace();
         let state = fields.next()?;
         let parent = fields.next()?.parse().ok()?;
-        let ticks: u64 = fields.nth(22 - 5)?.parse().ok()?;
-        let per_second = rustix::param::clock_ticks_per_second().clamp(1, 1000);
+        let user: u64 = fields.nth(16 - 5)?.parse().ok()?;
+        let system: u64 = fields.next()?.parse().ok()?;
+        let started: u64 = fields.nth(22 - 18)?.parse().ok()?;
         Some(TaskStat {
             comm,
             parent,
             has_ended: matches!(state, "Z" | "X" | "x"),
-            started: Duration::from_millis(ticks.saturating_mul(1000 / per_second)),
+            waited_for: ticks(user.saturating_add(system)),
+            started: ticks(started),
         })
     }
+}
+
+/// Returns the time of so many clock ticks.
+pub(super) fn ticks(ticks: u64) -> Duration {
+    let per_second = rustix::param::clock_ticks_per_second().clamp(1, 1000);
+    Duration::from_millis(ticks.saturating_mul(1000 / per_second))
 }
 
 #[cfg(test)]
@@ -46,7 +57,7 @@ mod tests {
     #[test]
     fn names_of_any_bytes_do_not_shift_the_fields() {
         let line = |name: &str| {
-            format!("12 ({name}) S 3 12 12 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 2 3 4\n")
+            format!("12 ({name}) S 3 12 12 0 -1 4194560 1 0 0 0 5 6 7 8 20 0 1 0 4711 2 3 4\n")
         };
         assert_eq!(rustix::param::clock_ticks_per_second(), 100, "USER_HZ");
         for name in ["sh", "a b", "x) S 9 (y", "", "line\nbreak"] {
@@ -54,6 +65,7 @@ mod tests {
             assert_eq!(stat.comm, name.as_bytes());
             assert_eq!((stat.parent, stat.has_ended), (3, false));
             assert_eq!(stat.started, Duration::from_millis(47_110));
+            assert_eq!(stat.waited_for, Duration::from_millis(150));
         }
     }
 

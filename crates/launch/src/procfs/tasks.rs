@@ -1,6 +1,6 @@
 //! [`Procfs`]: processes and threads by number.
 
-use super::stat::TaskStat;
+use super::stat::{TaskStat, ticks};
 use super::status::TaskStatus;
 use std::fs;
 use std::io;
@@ -76,6 +76,32 @@ impl Procfs {
         }
         let living = (self.thread_ids(pid).into_iter()).find(|tid| *tid != pid && !has_ended(*tid));
         living.unwrap_or(pid)
+    }
+
+    /// Returns the CPU time of one thread, as of when it last began to run, or of the last tick.
+    pub fn thread_cpu_time(&self, pid: u32, tid: u32) -> Option<Duration> {
+        let path = self.folder(pid).join(format!("task/{tid}/schedstat"));
+        let text = fs::read_to_string(path).ok()?;
+        let nanos = text.split_ascii_whitespace().next()?.parse().ok()?;
+        Some(Duration::from_nanos(nanos))
+    }
+
+    /// Returns the time for which these CPUs have not been idle since the machine was started, in clock ticks
+    /// (`/proc/stat`, proc_stat(5)); `None` if one of them is not there.
+    pub fn busy_time(&self, cpus: &[u32]) -> Option<Duration> {
+        let text = fs::read_to_string(self.root.join("stat")).ok()?;
+        let busy = |cpu: &u32| -> Option<u64> {
+            let line = text.lines().find_map(|line| {
+                let (name, rest) = line.split_once(' ')?;
+                (name.strip_prefix("cpu")?.parse() == Ok(*cpu)).then_some(rest)
+            })?;
+            // user nice system idle iowait irq softirq steal, and guests, which are users too.
+            let fields: Vec<u64> = line.split(' ').map_while(|n| n.parse().ok()).collect();
+            let of = |place: usize| fields.get(place).copied().unwrap_or(0);
+            Some([0, 1, 2, 5, 6].into_iter().map(of).sum())
+        };
+        let sum = cpus.iter().map(busy).sum::<Option<u64>>()?;
+        Some(ticks(sum))
     }
 
     /// Reads the `status` of a process or thread.
@@ -188,6 +214,22 @@ mod tests {
         task(14, "Z");
         assert_eq!(proc.id_with_memory(12), 12);
         assert_eq!(Procfs::default().id_with_memory(u32::MAX), u32::MAX);
+    }
+
+    fn cpu_time_of_threads_and_cpus_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let proc = Procfs::new(folder.path());
+        assert_eq!(proc.busy_time(&[0]), None);
+        let text =
+            "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 3 100 100 4 5 100 7 8\ncpu10 10 0 0 0\nintr 1\n";
+        fs::write(folder.path().join("stat"), text).unwrap();
+        assert_eq!(proc.busy_time(&[0]), Some(Duration::from_millis(150)));
+        assert_eq!(proc.busy_time(&[0, 10]), Some(Duration::from_millis(250)));
+        assert_eq!(proc.busy_time(&[1]), None);
+        assert_eq!(proc.thread_cpu_time(1, 1), None);
+        fs::create_dir_all(folder.path().join("1/task/2")).unwrap();
+        fs::write(folder.path().join("1/task/2/schedstat"), "1234 5 6\n").unwrap();
+        assert_eq!(proc.thread_cpu_time(1, 2), Some(Duration::from_nanos(1234)));
     }
 
     #[test]

@@ -44,7 +44,8 @@ use rprof_output::{OwnFile, RecordingFile, Whereabouts};
 use rprof_perfdata::{EventDescription, FeatureSections, WriteOptions};
 use rprof_processes::{LiveProcesses, Pid};
 use rprof_records::{
-    Endian, Misc, ProcessEvent, RawBytes, RawRecord, Record, RecordType, SampleId, put_record,
+    Endian, Misc, ProcessEvent, RawBytes, RawRecord, Record, RecordType, Sample, SampleId,
+    put_record,
 };
 use rprof_sampler::{Clock, Stream};
 
@@ -95,6 +96,8 @@ pub(crate) struct OutputConfig {
     pub(crate) clock: Clock,
     /// True if each file begins with the control groups that there are.
     pub(crate) cgroups: bool,
+    /// Samples of idle CPUs are counted.
+    pub(crate) counts_idle: bool,
 }
 
 /// The file that is written, with the counts of it and of those before it.
@@ -332,6 +335,12 @@ impl RotatingOutput {
         };
         if raw.kind == RecordType::SAMPLE {
             self.tally.count_sample(released.time);
+            if self.config.counts_idle {
+                let sample = Sample::parse(raw.body, &self.config.layouts.samples);
+                // The kernel's idle tasks are process 0.
+                let is_idle = sample.is_ok_and(|sample| sample.pid() == Some(0));
+                self.tally.idle += u64::from(is_idle);
+            }
             return;
         }
         let layout = self.config.layouts.of(released.stream);

@@ -12,6 +12,8 @@ use crate::pipeline::merge::Released;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) samples: u64,
+    /// Samples of CPUs that had nothing to do, where that is counted.
+    pub(crate) idle: u64,
     /// Samples lost in full rings, by CPU, as LOST records count them.
     pub(crate) lost: BTreeMap<u32, u64>,
     /// Samples that the processor dropped (LOST_SAMPLES), by CPU.
@@ -84,6 +86,7 @@ impl Tally {
     /// Adds the counts of a later file.
     pub(crate) fn add(&mut self, later: &Tally) {
         self.samples += later.samples;
+        self.idle += later.idle;
         self.lost_sideband += later.lost_sideband;
         self.born += later.born;
         for (cpu, lost) in &later.lost {

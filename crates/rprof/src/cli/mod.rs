@@ -15,11 +15,13 @@
 //! | `suggested` | values that shells complete |
 //! | `time_span` | spans of time, from the beginning or end of a recording |
 //! | `values` | sizes, times and lists as they are typed |
+//! | `elsewhere` | commands of perf that are not here |
 //! | `parsing` | arguments to [`Cli`], with forms that perf takes and clap does not |
 
 mod demo;
 mod diff;
 mod doctor;
+mod elsewhere;
 mod extras;
 mod filters;
 mod flamegraph;

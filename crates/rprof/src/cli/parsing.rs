@@ -1,18 +1,20 @@
 //! Parsing of the process's arguments, with the forms that perf takes and clap does not.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Args, CommandFactory, FromArgMatches};
 use rprof_export::clean::brief;
 
-use super::{Cli, RecordArgs, STYLES};
+use super::{Cli, Command, RecordArgs, STYLES, elsewhere};
+use crate::named_input::is_input;
 
 impl Cli {
     /// Parses the arguments of this process. Wrong ones end it with exit status 2.
     pub(crate) fn from_arguments() -> Cli {
         let arguments: Vec<OsString> = std::env::args_os().collect();
-        parse(arguments.clone()).unwrap_or_else(|error| {
+        parse(files_last(arguments.clone())).unwrap_or_else(|error| {
             // clap shows arguments as they are, and `*` may have put names of files by strangers among them.
             let inert = |arg: &OsString| brief(&arg.to_string_lossy()).into();
             parse(arguments.iter().map(inert).collect())
@@ -23,8 +25,38 @@ impl Cli {
     }
 }
 
+/// Puts the files to draw behind the options of `flamegraph FILE --inverted`, where options of a COMMAND may stand.
+fn files_last(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    if arguments.get(1).is_none_or(|word| word != "flamegraph")
+        || arguments.iter().any(|argument| argument == "--")
+    {
+        return arguments;
+    }
+    for _ in 0..arguments.len() {
+        let Ok(cli) = parse(arguments.clone()) else {
+            break;
+        };
+        let Command::Flamegraph(args) = cli.command else {
+            break;
+        };
+        // What clap takes for a COMMAND with its arguments is the end of the line.
+        let words = args.command;
+        let files = words.iter().take_while(|word| is_input(word)).count();
+        let is_option = |word: &OsString| word.as_bytes().starts_with(b"-") && word.len() > 1;
+        if files == 0 || !words.get(files).is_some_and(is_option) {
+            break;
+        }
+        let begin = arguments.len() - words.len();
+        arguments[begin..].rotate_left(files);
+    }
+    arguments
+}
+
 fn parse(mut arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     let mut command = with_negations(command_for(&arguments));
+    if let Some(instead) = elsewhere::answer(&arguments) {
+        return Err(command.error(ErrorKind::InvalidSubcommand, instead));
+    }
     let matches = loop {
         match command.try_get_matches_from_mut(&arguments) {
             Err(e) if e.kind() == ErrorKind::UnknownArgument && part_level(&mut arguments) => {}
@@ -159,8 +191,6 @@ fn with_negations(command: clap::Command) -> clap::Command {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::Command;
-
     fn parse(line: &str) -> Result<Cli, clap::Error> {
         let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
         let matches = with_negations(command()).try_get_matches_from(words)?;

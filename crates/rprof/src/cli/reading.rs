@@ -159,7 +159,7 @@ pub(crate) struct RowArgs {
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = values::percent)]
     pub(crate) percent_limit: f64,
 
-    /// Show at most N rows, 0 for all [default: 30 on a terminal, all elsewhere]
+    /// Show at most N rows, 0 for all [default: as many as fit on a terminal, all elsewhere]
     #[arg(short = 'n', long = "rows", value_name = "N")]
     pub(crate) limit: Option<usize>,
 

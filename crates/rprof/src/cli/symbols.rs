@@ -22,7 +22,7 @@ pub(crate) struct SymbolArgs {
     #[arg(long, value_name = "HOW", default_value = "short")]
     pub(crate) demangle: DemangleArg,
 
-    /// Look for programs, libraries and their debug files below this folder
+    /// Look for programs, libraries and their debug files below this folder: by path, or anywhere in it by build-id
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) symfs: Option<PathBuf>,
 

@@ -3,7 +3,7 @@
 //! In this order, the first that is right is taken:
 //!
 //! 1. the image itself;
-//! 2. by its build-id, `DIR/.build-id/xx/yyyy.debug` in the debug folders;
+//! 2. by its build-id, `DIR/.build-id/xx/yyyy.debug` in the debug folders, or anywhere below another root;
 //! 3. by the name in `.gnu_debuglink`, beside the image, in `.debug`, and in the debug folders;
 //! 4. by its build-id in the cache of `perf`;
 //! 5. from debuginfod servers, if that was asked for.
@@ -18,6 +18,7 @@
 //! address, but not their contents (`SHT_NOBITS`), and file offsets that mean nothing. So it
 //! is asked by SVMA, and never to translate an offset: see [`crate::elf_image`].
 
+mod below;
 mod links;
 mod mini;
 mod places;
@@ -29,6 +30,7 @@ pub(crate) use places::without_dots;
 use crate::dwarf::{DwarfFile, SplitFiles};
 use crate::elf::ElfSymbols;
 use crate::memory::Memory;
+use below::{RootFiles, has_code};
 use rprof_image::{BuildId, ImageFile, RemoteFile, RemoteFiles, RemoteKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,6 +49,8 @@ pub(crate) struct DebugFiles {
     pub(crate) perf_cache: Option<PathBuf>,
     /// Folder that replaces `/`: paths of images and debug files are looked up below it.
     pub(crate) root: Option<PathBuf>,
+    /// Files below that folder, whatever their path.
+    pub(crate) root_files: Arc<RootFiles>,
     /// Memory for what is decompressed.
     pub(crate) memory: Memory,
     /// Source of files that are in none of these places.
@@ -60,6 +64,7 @@ impl Default for DebugFiles {
             dirs: vec![PathBuf::from("/usr/lib/debug")],
             perf_cache: home.map(|home| Path::new(&home).join(".debug")),
             root: None,
+            root_files: Arc::default(),
             memory: Memory::default(),
             remote: None,
         }
@@ -126,6 +131,7 @@ impl DebugFiles {
             places::in_perf_cache(self.perf_cache.as_deref(), id)
         });
         by_id(in_dirs)
+            .or_else(|| by_id(self.below_root(build_id?)))
             .or_else(|| {
                 let (image, (name, crc)) = (image?, links.debug.as_ref()?);
                 let root = self.root.as_deref();
@@ -195,6 +201,14 @@ impl DebugFiles {
             .or_else(|| self.fetch(RemoteKind::DebugInfo, build_id, Some(from), open))
     }
 
+    /// Returns the files below the other root that have this build-id, images first.
+    fn below_root(&self, build_id: &BuildId) -> Vec<PathBuf> {
+        let root = self.root.as_deref();
+        root.map_or_else(Vec::new, |root| {
+            self.root_files.with(root, build_id).to_vec()
+        })
+    }
+
     /// Describes where the split files of an image are looked for; its path and that of its debug file are
     /// `images`. Units of an image that is `is_ours` may name any path.
     pub(crate) fn split_files(&self, images: Vec<PathBuf>, is_ours: bool) -> SplitFiles {
@@ -213,6 +227,12 @@ impl DebugFiles {
             let symbols = ElfSymbols::parse(ImageFile::open(path).ok()?).ok()?;
             (symbols.build_id()?.matches(build_id)).then_some(symbols)
         };
+        let below = self.below_root(build_id);
+        let mut below = below.iter().filter_map(|path| open(path));
+        let has_code = |symbols: &ElfSymbols<ImageFile>| has_code(symbols.bytes());
+        if let Some(found) = below.find(has_code) {
+            return Some(found);
+        }
         let cache = self.perf_cache.as_deref();
         let kept = cache.and_then(|cache| places::image_in_perf_cache(cache, build_id));
         kept.and_then(|path| open(&path))

@@ -26,6 +26,7 @@
 //! - It shows `foo@@GLIBC_2.2`, which some older linkers wrote into `.symtab`; here the version is cut.
 
 mod choose;
+mod compiler;
 mod error;
 mod file;
 mod find;
@@ -34,6 +35,7 @@ mod read;
 mod strings;
 mod table;
 
+pub(crate) use compiler::is_by_rustc;
 pub use error::ElfError;
 pub use find::{FindError, function_offset};
 

@@ -1,0 +1,148 @@
+//! Commands of perf that are not here, and what to type in their place: perf reads and writes the same files.
+
+use std::ffi::OsString;
+
+use rprof_export::clean::brief;
+
+/// Command of perf, and what to type; `FILE` is the recording.
+static COMMANDS: [(&str, &str); 24] = [
+    (
+        "annotate",
+        "`perf annotate -i FILE SYMBOL` shows the instructions of a function; `rprof report --sort symbol,srcline -i FILE` its lines",
+    ),
+    (
+        "archive",
+        "`rprof record --keep all` keeps all programs in the recording itself, and `rprof report --symfs DIR` finds copies of them",
+    ),
+    ("bench", "`perf bench` is of the kernel alone"),
+    (
+        "buildid-cache",
+        "`perf buildid-cache` fills ~/.debug, which rprof reads",
+    ),
+    (
+        "buildid-list",
+        "`rprof header -i FILE` lists images with their build-ids",
+    ),
+    (
+        "c2c",
+        "`perf c2c record -- COMMAND`, then `perf c2c report`; it wants a processor that samples addresses",
+    ),
+    (
+        "config",
+        "rprof has no settings but its options and the environment (`rprof man`)",
+    ),
+    (
+        "data",
+        "`perf data convert -i FILE --to-json OUT` converts it; `rprof script -i FILE` prints every sample",
+    ),
+    ("evlist", "`rprof header -i FILE` lists the events"),
+    (
+        "ftrace",
+        "`perf ftrace -- COMMAND` traces functions of the kernel",
+    ),
+    (
+        "inject",
+        "`perf inject -i FILE -o OUT`; rprof reads jitdumps without it",
+    ),
+    (
+        "kmem",
+        "`perf kmem record -- COMMAND`, then `perf kmem stat`",
+    ),
+    ("kvm", "`perf kvm record`, then `perf kvm report`"),
+    ("kwork", "`perf kwork record`, then `perf kwork report`"),
+    (
+        "lock",
+        "`perf lock record -- COMMAND`, then `perf lock report`; `rprof record -e context-switches -- COMMAND` shows who waits",
+    ),
+    (
+        "mem",
+        "`perf mem record -- COMMAND`, then `perf mem report`; it wants a processor that samples addresses",
+    ),
+    (
+        "probe",
+        "`rprof record -e uprobe:/path/to/program:function -- COMMAND` needs no probe beforehand; `perf probe` makes others",
+    ),
+    (
+        "sched",
+        "`perf sched record -- COMMAND`, then `perf sched latency`; `rprof record -e sched:sched_switch -- COMMAND` shows by which calls it waits",
+    ),
+    (
+        "test",
+        "`rprof doctor` says whether this user may profile here",
+    ),
+    (
+        "timechart",
+        "`perf timechart record -- COMMAND`, then `perf timechart`",
+    ),
+    (
+        "top",
+        "`rprof record -a -d 5 && rprof report` shows the last five seconds; `perf top` goes on",
+    ),
+    (
+        "trace",
+        "`perf trace -- COMMAND` or `strace -f COMMAND` shows system calls; `rprof record -e 'syscalls:sys_enter_*' -- COMMAND` who makes them",
+    ),
+    ("version", "`rprof --version`"),
+    (
+        "buildid",
+        "`rprof header -i FILE` lists images with their build-ids",
+    ),
+];
+
+/// Returns what to type in place of a command that perf has and rprof has not; `None` if the first argument is none.
+/// What clap knows as a command of its own is not asked for.
+pub(super) fn answer(arguments: &[OsString]) -> Option<String> {
+    let name = arguments.get(1)?.to_str()?;
+    let (_, instead) = COMMANDS.iter().find(|(command, _)| *command == name)?;
+    let file = brief(&file_in(&arguments[2..]).to_string_lossy());
+    let instead = instead.replace("FILE", &file);
+    Some(format!("rprof has no `{name}`: {instead}"))
+}
+
+/// Returns the file behind -i, or perf's default.
+fn file_in(arguments: &[OsString]) -> OsString {
+    let mut arguments = arguments.iter();
+    let default = || "perf.data".into();
+    while let Some(argument) = arguments.next() {
+        let Some(text) = argument.to_str() else {
+            continue;
+        };
+        if text == "-i" || text == "--input" {
+            return arguments.next().cloned().unwrap_or_else(default);
+        }
+        if let Some(file) = text.strip_prefix("--input=") {
+            return file.into();
+        }
+    }
+    default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Option<String> {
+        let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
+        answer(&words)
+    }
+
+    #[test]
+    fn commands_of_perf_are_answered_for_the_file_that_was_named() {
+        let text = of("rprof annotate -i x.data main").unwrap_or_default();
+        assert!(text.contains("`perf annotate -i x.data SYMBOL`"), "{text}");
+        let text = of("rprof evlist").unwrap_or_default();
+        assert!(text.contains("`rprof header -i perf.data`"), "{text}");
+        let text = of("rprof data --input=a.data").unwrap_or_default();
+        assert!(text.contains("-i a.data"), "{text}");
+        assert_eq!(of("rprof annotat"), None);
+        assert_eq!(of("rprof"), None);
+    }
+
+    #[test]
+    fn no_command_that_is_here_is_answered_as_missing() {
+        let command = crate::cli::command();
+        for (name, _) in COMMANDS {
+            assert!(command.find_subcommand(name).is_none(), "rprof has {name}");
+        }
+    }
+}

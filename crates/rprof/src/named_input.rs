@@ -1,0 +1,49 @@
+//! Words of a command line that name a recording where a command may stand.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::Metadata;
+use std::io::Read;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::Path;
+
+use rprof_perfdata::PerfData;
+
+use crate::folded::FoldedText;
+use crate::messages::Failure;
+
+/// Returns whether a word that stands where a command may be names a recording or folded stacks. Folded stacks
+/// that can be executed are a command, as any text may be; a recording never is.
+pub(crate) fn is_recording(word: &OsStr) -> bool {
+    let path = Path::new(word);
+    let Some(meta) = std::fs::metadata(path).ok().filter(Metadata::is_file) else {
+        return false;
+    };
+    let mut start = [0; 8];
+    let file = std::fs::File::open(path);
+    let is_magic = file.is_ok_and(|mut file| file.read_exact(&mut start).is_ok())
+        && PerfData::is_magic(&start);
+    let can_be_executed = meta.permissions().mode() & 0o111 != 0;
+    is_magic || !can_be_executed && FoldedText::open(path).is_some()
+}
+
+/// Returns whether a word that stands where a command may be names an input: a recording, folded stacks, a
+/// pipe that a shell made, or standard input.
+pub(crate) fn is_input(word: &OsStr) -> bool {
+    let is_pipe = |meta: Metadata| meta.file_type().is_fifo();
+    word == "-" || std::fs::metadata(word).is_ok_and(is_pipe) || is_recording(word)
+}
+
+/// Refuses a recording that is given as the command to record.
+pub(crate) fn refuse_recording(command: &[OsString]) -> Result<(), Failure> {
+    match command.first() {
+        Some(word) if is_recording(word) => {
+            let file = word.to_string_lossy();
+            let message = format!(
+                "{file} is a recording or folded stacks, and no command: `rprof report {file}` shows it, \
+                 `rprof flamegraph {file}` draws it"
+            );
+            Err(Failure::with_status(2, anyhow::anyhow!(message)))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,43 @@
+//! The compiler that an ELF file names in `.comment`.
+
+use object::elf;
+use object::read::elf::{FileHeader, SectionHeader};
+use object::{Endianness, ReadRef};
+
+/// Bytes of `.comment` that are looked at: each compiler that had a part in the file has a line.
+const MOST: usize = 64 << 10;
+
+/// Returns whether rustc compiled a part of the file. Stripping leaves the section.
+pub(crate) fn is_by_rustc<'data>(data: impl ReadRef<'data>) -> bool {
+    let comment = match data.read_bytes_at(0, 5) {
+        Ok([0x7f, b'E', b'L', b'F', 1]) => comment::<elf::FileHeader32<_>>(data),
+        Ok([0x7f, b'E', b'L', b'F', 2]) => comment::<elf::FileHeader64<_>>(data),
+        _ => None,
+    };
+    let name = b"rustc version";
+    let comment = comment.unwrap_or_default();
+    let comment = &comment[..comment.len().min(MOST)];
+    comment.windows(name.len()).any(|window| window == name)
+}
+
+fn comment<'data, E: FileHeader<Endian = Endianness>>(
+    data: impl ReadRef<'data>,
+) -> Option<&'data [u8]> {
+    let header = E::parse(data).ok()?;
+    let endian = header.endian().ok()?;
+    let sections = header.sections(endian, data).ok()?;
+    let (_, section) = sections.section_by_name(endian, b".comment")?;
+    section.data(endian, data).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rust_programs_are_told_from_others() {
+        let me = std::fs::read("/proc/self/exe").unwrap();
+        assert!(is_by_rustc(&me[..]));
+        assert!(!is_by_rustc(&b"\x7fELF\x02"[..]) && !is_by_rustc(&b"rustc version"[..]));
+    }
+}
