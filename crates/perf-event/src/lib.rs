@@ -59,8 +59,8 @@
 //!
 //! The reference is perf_event_open(2) and `include/uapi/linux/perf_event.h`.
 
-pub mod aux;
 pub mod attr_part;
+pub mod aux;
 pub mod builder;
 pub mod clock;
 pub mod control;
@@ -86,8 +86,8 @@ pub mod scaled;
 pub mod signal;
 mod wait;
 
-pub use aux::AuxRing;
 pub use attr_part::{AttrPart, PartObstacle};
+pub use aux::AuxRing;
 pub use builder::Builder;
 pub use clock::{Clock, UnknownClock};
 pub use control::{BpfPrograms, disable_all_opened_here, enable_all_opened_here};

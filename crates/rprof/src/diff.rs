@@ -97,7 +97,7 @@ impl Request<'_> {
             ..CompareOptions::default()
         };
         let [old, new] = sides.map(|side| side.profiles);
-        let diff = compare(&old, &new, &options).map_err(not_compared)?;
+        let diff = compare(&old, &new, &options).map_err(|error| not_compared(&error))?;
         let takes_stdout = self.shown.output.as_deref() == Some(Path::new("-"));
         if self.shown.folded {
             write_to(Path::new("-"), |out| Ok(folded::write(&diff, out)?))?;
@@ -291,8 +291,8 @@ fn reservations(sides: &[SideFiles; 2], per: Option<Work>) -> Vec<String> {
 }
 
 /// Names what helps against sides that do not compare.
-fn not_compared(error: CompareError) -> Failure {
-    let remedy = match &error {
+fn not_compared(error: &CompareError) -> Failure {
+    let remedy = match error {
         CompareError::OtherEvent { .. } => {
             "; choose one that both have with --event, or record both with the same -e"
         }

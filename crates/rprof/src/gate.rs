@@ -18,8 +18,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::Outcome;
 use crate::cli::GateArgs;
 use crate::diff::{Labels, Request};
-use crate::named_input::is_recording;
 use crate::messages::{Failure, say};
+use crate::named_input::is_recording;
 use crate::output::write_to;
 use crate::versus::commands;
 

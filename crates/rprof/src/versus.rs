@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
-use crate::named_input::refuse_recording;
 use crate::messages::Failure;
+use crate::named_input::refuse_recording;
 
 /// Word between two commands that are compared.
 const VERSUS: &str = ":::";
