@@ -216,6 +216,7 @@ mod tests {
         assert_eq!(Procfs::default().id_with_memory(u32::MAX), u32::MAX);
     }
 
+    #[test]
     fn cpu_time_of_threads_and_cpus_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let proc = Procfs::new(folder.path());
