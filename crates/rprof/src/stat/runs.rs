@@ -207,8 +207,10 @@ fn one_run(
             describe(&session);
         }
     }
+    // Once it is started it counts: what happens before the first look belongs to the first interval.
+    let before = session.read();
     session.start().map_err(failed)?;
-    Watch::new(job, signals, &session).until_end(&mut session, on_interval)
+    Watch::new(job, signals, &session, before).until_end(&mut session, on_interval)
 }
 
 /// Waiting for the end of a run.
@@ -229,7 +231,12 @@ struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    fn new(job: &'a Job, signals: &'a Signals, session: &CountingSession) -> Watch<'a> {
+    fn new(
+        job: &'a Job,
+        signals: &'a Signals,
+        session: &CountingSession,
+        before: Snapshot,
+    ) -> Watch<'a> {
         let started = session.started().unwrap_or_else(Instant::now);
         let begin = job.delay.map(|delay| started + delay);
         Watch {
@@ -242,7 +249,7 @@ impl<'a> Watch<'a> {
                 .map(|timeout| begin.unwrap_or(started) + timeout),
             next_interval: job.interval.map(|interval| started + interval),
             intervals: 0,
-            last: (started, session.read()),
+            last: (started, before),
             stopped: None,
             is_told: false,
         }
