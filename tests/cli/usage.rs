@@ -240,8 +240,6 @@ fn contradicting_options_are_refused_before_the_command_runs() {
         ("report --percent-limit 101", "from 0 to 100"),
         ("report --cpu x", "such as 0-3,8"),
         ("report --pid x", "not a number"),
-        ("report -g caller -n 3", "rprof flamegraph"),
-        ("report --call-graph", "rprof collapse"),
         ("script --max-stack 0", "--max-stack"),
     ] {
         here.rprof(wrong).exits(2).says(said);
