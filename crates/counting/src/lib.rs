@@ -15,7 +15,7 @@
 //! | [`count`] | [`Count`]: one event's count, with the share of the time for which it was counted |
 //! | [`table`] | [`Table`]: counts by CPU, core, socket, node or thread |
 //! | [`per`] | [`Per`]: which of these |
-//! | [`metrics`] | [`Metric`]: instructions per cycle, CPUs used, miss rates, top-down |
+//! | [`mod@metrics`] | [`Metric`]: instructions per cycle, CPUs used, miss rates, top-down |
 //! | [`notice`] | [`Notice`], [`EventState`]: what could not be had, and why |
 //! | [`error`] | [`CountError`] |
 //! | `follow` | threads of a command, one by one |

@@ -1,5 +1,13 @@
 //! Amounts in units for people.
 
+/// Returns a share in percent; 0 of nothing.
+pub fn percent(part: u64, whole: u64) -> f64 {
+    match whole {
+        0 => 0.0,
+        _ => part as f64 * 100.0 / whole as f64,
+    }
+}
+
 /// Returns a time: `1.0 ms`, `2.50 s`, `3 min 20 s`.
 pub(crate) fn duration(nanoseconds: u64) -> String {
     let ns = nanoseconds as f64;

@@ -3,6 +3,7 @@
 use rprof_profile::call_tree::CallTree;
 use rprof_profile::{Keys, Profile, RowKey, TopFunctions, TopRow, WeighBy, one_name};
 
+pub use crate::amounts::percent;
 use crate::names::{CleanName, CleanNames};
 use crate::tree::TreeOptions;
 
@@ -127,11 +128,3 @@ pub fn rows<'p>(profile: &'p Profile, event: usize, options: &RowOptions) -> Rep
 
 /// Shares below this one, in percent, are shown as 0.00 %.
 const SHOWN_AS_ZERO: f64 = 0.005;
-
-/// Returns a share in percent; 0 of nothing.
-pub fn percent(part: u64, whole: u64) -> f64 {
-    match whole {
-        0 => 0.0,
-        _ => part as f64 * 100.0 / whole as f64,
-    }
-}

@@ -4,9 +4,9 @@ use rprof_profile::Profile;
 use rprof_profile::call_tree::{CallTree, Growth};
 use serde::Serialize;
 
+use crate::amounts::percent;
 use crate::frame_text::unnamed;
 use crate::names::{CleanName, CleanNames};
-use crate::rows::percent;
 
 /// Options for the trees of a report.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,7 +4,7 @@
 //! or users have, that is named, so that a user knows what to leave out.
 
 use crate::errno::{self, Errno};
-use crate::limits::Limits;
+use crate::limits::{Limits, paranoid_text};
 use rprof_records::{Attr, AttrFlags, BranchSampleType, EventKind, GENERAL_REGISTERS, SampleType};
 use std::fmt;
 
@@ -177,7 +177,7 @@ impl fmt::Display for PartObstacle {
                  often hide",
             ),
             PartObstacle::Rights { paranoid } => {
-                let setting = crate::remedy::paranoid_text(*paranoid);
+                let setting = paranoid_text(*paranoid);
                 write!(f, "takes root or CAP_PERFMON, as {setting}")
             }
             PartObstacle::Since(major, minor) => {

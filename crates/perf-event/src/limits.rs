@@ -5,6 +5,14 @@ use rprof_records::{Attr, AttrFlags};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::Path;
 
+/// Returns the clause that names the setting `perf_event_paranoid`.
+pub fn paranoid_text(paranoid: Option<i32>) -> String {
+    match paranoid {
+        Some(level) => format!("kernel.perf_event_paranoid is {level}"),
+        None => "the kernel's setting is unknown".to_owned(),
+    }
+}
+
 /// Settings for perf events (perf_event_open(2), "perf_event related configuration files"), and
 /// rights of this process. `None` where a file is missing: the kernel was built without perf
 /// events, or /proc is not mounted.

@@ -1,6 +1,7 @@
 //! Remedies, as values: a program may word them with its own flags, `Display` does without any.
 
 use crate::attr_part::{AttrPart, PartObstacle};
+pub use crate::limits::paranoid_text;
 use std::fmt;
 
 /// Obstacle to an event or a ring, which decides what to do about it.
@@ -176,14 +177,6 @@ impl fmt::Display for Remedy {
             Remedy::ManualErrors => "See perf_event_open(2), section ERRORS",
             Remedy::ManualMmap => "See perf_event_open(2), section \"MMAP layout\"",
         })
-    }
-}
-
-/// Returns the clause that names the setting `perf_event_paranoid`.
-pub fn paranoid_text(paranoid: Option<i32>) -> String {
-    match paranoid {
-        Some(level) => format!("kernel.perf_event_paranoid is {level}"),
-        None => "the kernel's setting is unknown".to_owned(),
     }
 }
 

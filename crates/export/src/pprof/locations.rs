@@ -8,8 +8,8 @@ use rprof_profile::{
 };
 use rustc_hash::FxHashMap;
 
-use super::Message;
 use super::fields::{flag, part, signed, unsigned};
+use super::message::Message;
 use crate::frame_text::unnamed;
 use crate::names::CleanNames;
 

@@ -11,18 +11,18 @@
 
 mod fields;
 mod locations;
+mod message;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use flate2::write::GzEncoder;
-use flate2::{Compression, GzBuilder};
 use rprof_profile::{Profile, WeightUnit};
 
 use crate::names::CleanNames;
 use crate::options::ReportOptions;
-use fields::{Strings, packed_signed, packed_unsigned, part, signed, text};
+use fields::{packed_signed, packed_unsigned, part, signed};
 use locations::Locations;
+use message::Message;
 
 /// Writes the samples of all events that have any, two values for each: number of samples, and weight.
 ///
@@ -125,53 +125,4 @@ fn summed(profile: &Profile, locations: &Locations<'_>, events: &[usize]) -> Vec
         profile.comms[*a as usize].cmp(&profile.comms[*b as usize])
     });
     sums
-}
-
-/// The message of a profile, compressed while it is made, with the strings that it names so far.
-struct Message<'o> {
-    out: GzEncoder<&'o mut dyn Write>,
-    strings: Strings,
-    buffer: Vec<u8>,
-}
-
-impl<'o> Message<'o> {
-    fn new(out: &'o mut dyn Write) -> Message<'o> {
-        Message {
-            // Without a time, so that the same profile is the same file.
-            out: GzBuilder::new().mtime(0).write(out, Compression::default()),
-            strings: Strings::new(),
-            buffer: Vec::new(),
-        }
-    }
-
-    /// Writes a message within the message.
-    fn field(&mut self, tag: u32, message: &[u8]) -> io::Result<()> {
-        self.buffer.clear();
-        part(tag, message, &mut self.buffer);
-        self.out.write_all(&self.buffer)
-    }
-
-    fn number(&mut self, tag: u32, value: i64) -> io::Result<()> {
-        self.buffer.clear();
-        signed(tag, value, &mut self.buffer);
-        self.out.write_all(&self.buffer)
-    }
-
-    fn value_type(&mut self, tag: u32, name: &str, unit: &str) -> io::Result<()> {
-        let mut message = Vec::new();
-        signed(1, self.strings.index(name), &mut message);
-        signed(2, self.strings.index(unit), &mut message);
-        self.field(tag, &message)
-    }
-
-    /// Writes the strings, which are all known now.
-    fn finish(mut self) -> io::Result<()> {
-        for string in self.strings.in_order() {
-            self.buffer.clear();
-            text(6, string, &mut self.buffer);
-            self.out.write_all(&self.buffer)?;
-        }
-        self.out.finish()?;
-        Ok(())
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::Entry;
+use super::entry::Entry;
 use crate::source::{MapFile, Refusal};
 
 /// Bytes that are read at once.

@@ -6,11 +6,12 @@
 //! the earlier one covers besides stays its own.
 
 mod copy;
+mod entry;
 mod spans;
 
 use crate::function::{JitFunction, text};
+use entry::Entry;
 use spans::{Span, flatten};
-use std::ops::Range;
 
 pub use copy::{CopiedEntries, CopyError, copy_entries};
 
@@ -30,15 +31,6 @@ pub struct PerfMap {
     spans: Vec<Span>,
     bad_lines: u64,
     left_out: u64,
-}
-
-#[derive(Debug)]
-struct Entry {
-    start: u64,
-    size: u64,
-    /// Offset of its name, and length.
-    name: u32,
-    name_len: u32,
 }
 
 impl PerfMap {
@@ -152,45 +144,6 @@ impl PerfMap {
             entry.size = (end - entry.start).max(1);
         }
     }
-}
-
-impl Entry {
-    /// Parses a line that begins at this offset. Returns the entry, and where its name stands.
-    fn parse(line: &[u8], begins: usize) -> Option<(Self, Range<usize>)> {
-        let first = line.iter().position(|byte| *byte == b' ')?;
-        let rest = &line[first + 1..];
-        let second = first + 1 + rest.iter().position(|byte| *byte == b' ')?;
-        let (start, size) = (hex(&line[..first])?, hex(&line[first + 1..second])?);
-        let name = second + 1;
-        if line[name..].iter().all(u8::is_ascii_whitespace) {
-            return None;
-        }
-        // What reaches beyond the end of memory ends there.
-        let size = size.min((u64::MAX - start).saturating_add(1));
-        let entry = Self {
-            start,
-            size,
-            name: 0,
-            name_len: 0,
-        };
-        Some((entry, begins + name..begins + line.len()))
-    }
-
-    fn last(&self) -> u64 {
-        self.start.saturating_add(self.size - 1)
-    }
-}
-
-/// Parses a hexadecimal number of at most 64 bits; some runtimes write `0x` in front.
-fn hex(digits: &[u8]) -> Option<u64> {
-    let digits = digits.strip_prefix(b"0x").unwrap_or(digits);
-    if digits.is_empty() {
-        return None;
-    }
-    digits.iter().try_fold(0u64, |number, digit| {
-        let digit = char::from(*digit).to_digit(16)?;
-        (number >> 60 == 0).then_some(number << 4 | u64::from(digit))
-    })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Entry;
+use super::entry::Entry;
 
 /// Addresses that belong to one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

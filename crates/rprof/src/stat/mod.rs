@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `job` | [`Job`](job::Job): what to count and how often, from the arguments |
+//! | `job` | [`Job`]: what to count and how often, from the arguments |
 //! | `runs` | one run, and all of them, in turns where there are two commands |
 //! | `rows` | quantities with their value in each run |
 //! | `figures` | numbers as people read them |
