@@ -56,9 +56,11 @@ fn a_recording_given_as_command_is_not_run() {
         .exits(2)
         .says("`rprof report a.data`");
     here.rprof("flamegraph -o - a.data").ok().prints("<svg");
-    here.rprof("flamegraph a.data --title x")
-        .exits(2)
-        .says("before the file");
+    // Options may stand behind it.
+    here.rprof("flamegraph a.data -o titled.svg --title Orders")
+        .ok();
+    let svg = std::fs::read_to_string(here.path("titled.svg")).expect("it was drawn");
+    assert!(svg.contains(">Orders<"), "{svg}");
     // A shell would take it for a script.
     here.sh("chmod 755 a.data").ok();
     here.rprof("record ./a.data").exits(2).says("no command");
