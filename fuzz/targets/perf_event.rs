@@ -1,4 +1,4 @@
-//! What a kernel answers, decoded: a signal's siginfo, a control page, values of counters, records.
+//! Answers of a kernel, decoded: a signal's siginfo, a control page, values of counters, records.
 //!
 //! Input: a byte that says what follows. 0: a siginfo. 1: a word for a timestamp, a word for a counter, a page.
 //! 2: a byte of read format, an answer of read(2). 3: an attr, and records of its event and of another.

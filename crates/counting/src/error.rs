@@ -23,7 +23,7 @@ pub enum CountError {
         /// The kernel's error number.
         errno: Errno,
     },
-    /// What was to be watched has ended, or was never there.
+    /// The target has ended, or was never there.
     #[error("there is no {what} to count")]
     NoTarget {
         /// Target, as `process 7`.

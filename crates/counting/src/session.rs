@@ -468,7 +468,7 @@ impl CountingSession {
     /// over (`None`: no bound).
     ///
     /// # Errors
-    /// Those of [`Child::wait`] and of poll(2).
+    /// The errors of [`Child::wait`] and of poll(2).
     pub fn wait_or(
         &mut self,
         other: Option<BorrowedFd<'_>>,
@@ -556,7 +556,7 @@ impl CountingSession {
     /// Sends the command a signal, if there is one that runs.
     ///
     /// # Errors
-    /// Those of [`Child::signal`].
+    /// The errors of [`Child::signal`].
     pub fn signal(&self, signal: i32) -> io::Result<()> {
         self.child
             .as_ref()

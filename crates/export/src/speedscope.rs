@@ -128,7 +128,7 @@ pub fn write(profile: &Profile, _: &ReportOptions, out: &mut dyn Write) -> io::R
     out.write_all(b"\n")
 }
 
-/// What a thread did: stacks, each with a weight, in order; `None` where it did not run.
+/// Runs of a thread: stacks, each with a weight, in order; `None` where it did not run.
 struct OfThread {
     name: String,
     runs: Vec<(Option<StackId>, u64)>,

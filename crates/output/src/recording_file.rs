@@ -31,7 +31,7 @@ pub struct RecordingFile {
     own: Option<OwnFile>,
     /// The recording that was there before.
     old: Option<Displaced>,
-    /// What stood under the name that the recording before got.
+    /// File that stood under the name which the recording before got.
     older: Option<Displaced>,
 }
 

@@ -112,7 +112,7 @@ pub struct CacheResult(pub u64);
 numbers! { CacheResult:
     /// All accesses.
     ACCESS = abi::PERF_COUNT_HW_CACHE_RESULT_ACCESS;
-    /// Those that missed.
+    /// Accesses that missed.
     MISS = abi::PERF_COUNT_HW_CACHE_RESULT_MISS;
 }
 

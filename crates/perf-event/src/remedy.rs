@@ -35,7 +35,7 @@ pub enum Remedy {
     },
     /// Something that was asked for beyond the event itself cannot be had.
     Part {
-        /// What was asked for.
+        /// Part of the attr that was asked for.
         part: AttrPart,
         /// Why it cannot be had.
         obstacle: PartObstacle,

@@ -30,13 +30,13 @@ pub enum RecordError {
         path: PathBuf,
         /// Why.
         source: io::Error,
-        /// What there is of the recording.
+        /// Remains of the recording.
         remains: Remains,
     },
     /// The descriptions of tracepoints could not be read.
     #[error("cannot read what the tracepoints' payloads hold: {0}")]
     TracingData(#[source] io::Error),
-    /// What is counted beside the samples could not be opened. No file was written.
+    /// Events that are counted beside the samples could not be opened. No file was written.
     #[error("cannot count beside the samples: {0}")]
     Counts(#[source] rprof_counting::CountError),
     /// Waiting for the command failed.
@@ -47,7 +47,7 @@ pub enum RecordError {
     Thread(#[source] io::Error),
 }
 
-/// What there is of a recording that could not be written to its end.
+/// Remains of a recording that could not be written to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remains {
     /// Nothing: it had not begun, and its file was taken away again.

@@ -48,7 +48,7 @@ pub struct Recording {
     writer: Option<JoinHandle<Written>>,
     live: Arc<LiveCounts>,
     path: PathBuf,
-    /// What there is if writing fails from now on.
+    /// Remains of the recording if writing fails from now on.
     remains: Remains,
     started: Instant,
     /// When samples began to be taken.

@@ -235,7 +235,7 @@ struct SideFiles {
     machines: Vec<Machine>,
 }
 
-/// What must be alike for amounts to compare.
+/// Settings that must be alike for amounts to compare.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Machine {
     cpu: Option<String>,

@@ -1,4 +1,4 @@
-//! What a recording holds that no command here shows, with what does.
+//! Parts of a recording that no command here shows, with the command of perf that does.
 
 use rprof_perfdata::{Feature, PerfData};
 use rprof_records::{Attr, AttrFlags, BranchSampleType, SampleType};

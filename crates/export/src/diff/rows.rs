@@ -84,7 +84,7 @@ pub(super) fn sorted(diff: &ProfileDiff, sort: SortBy) -> Vec<&FunctionDiff> {
 pub(super) enum Mark {
     /// It takes more, or less, by itself.
     Own(Verdict),
-    /// What it calls does.
+    /// Calls below it do.
     Total(Verdict),
     /// It is new or gone, and no verdict is on it.
     Presence,

@@ -18,7 +18,7 @@ pub enum SignalInfo {
     Trap(Trap),
     /// Signal of somebody else.
     Other {
-        /// Its number.
+        /// Number of the signal.
         signal: i32,
         /// `si_code`.
         code: i32,

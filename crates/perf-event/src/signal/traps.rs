@@ -11,7 +11,7 @@ const KEPT: usize = 1024;
 /// Receiver of the SIGTRAPs that events with [`sigtrap`](crate::Builder::sigtrap) send, of all threads of this
 /// process. There is one at a time.
 ///
-/// Its handler notes them down, and does nothing else. Events must be disabled or closed before it is
+/// The handler notes them down, and does nothing else. Events must be disabled or closed before it is
 /// dropped: a SIGTRAP that nobody handles ends the process. A SIGTRAP of another cause, a debugger's for one,
 /// goes to the handler that was there before.
 ///

@@ -126,7 +126,7 @@ fn is_judged(quantity: &Quantity) -> bool {
 /// The comparison of a function's amounts, with the function's index.
 type Indexed = (usize, Comparison);
 
-/// What amounts that are judged together have in common.
+/// Options and prior of amounts that are judged together.
 struct Family<'o> {
     prior: Prior,
     options: &'o CompareOptions,

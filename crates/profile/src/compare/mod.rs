@@ -56,7 +56,7 @@ pub enum Side {
     New,
 }
 
-/// What amounts are divided by.
+/// Amount of work by which amounts are divided.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Work {
     /// Nothing: the amount of a run.
@@ -135,11 +135,11 @@ pub enum CompareError {
     OtherEvent {
         /// File of one profile.
         path: PathBuf,
-        /// Its event.
+        /// Event of the first profile.
         event: String,
         /// File of the other profile.
         other_path: PathBuf,
-        /// Its event.
+        /// Event of the other profile.
         other: String,
     },
     /// Nothing is known to divide by.
@@ -316,9 +316,9 @@ pub struct FunctionDiff {
     pub object: Box<str>,
     /// Side that has it.
     pub presence: Presence,
-    /// Its self amount.
+    /// Self amount of the function.
     pub own: Change,
-    /// Its total amount.
+    /// Total amount of the function.
     pub total: Change,
     /// Function, by index, that lost what this one gained, or gained what it lost.
     pub counterpart: Option<usize>,
@@ -458,7 +458,7 @@ impl ProfileDiff {
 
 /// Compares two sets of profiles, of which each is one run.
 ///
-/// Of each profile the first event with samples counts.
+/// The first event with samples counts of each profile.
 ///
 /// # Errors
 /// [`CompareError`].

@@ -10,7 +10,7 @@ const REFRESH: u64 = 100_000_000;
 #[derive(Debug)]
 pub(super) struct MonotonicTimes {
     clock: Clock,
-    /// What CLOCK_MONOTONIC is ahead of the clock by.
+    /// Nanoseconds by which CLOCK_MONOTONIC is ahead of the clock.
     ahead: i128,
     /// CLOCK_MONOTONIC when that was measured.
     measured: u64,

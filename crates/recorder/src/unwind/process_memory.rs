@@ -48,7 +48,7 @@ const PATIENCE: Patience = Patience {
     },
 };
 
-/// The same while samples pile up.
+/// Wait for memory at most while samples pile up.
 const HASTE: Duration = Duration::from_millis(5);
 
 type Page = Box<[u8; PAGE]>;

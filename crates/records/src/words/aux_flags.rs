@@ -1,4 +1,4 @@
-//! What the kernel says of a piece of an AUX trace.
+//! Flags of a piece of an AUX trace, as the kernel sets them.
 
 /// Flags of an AUX record, `PERF_AUX_FLAG_*`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -1,4 +1,4 @@
-//! What the processor says of a branch besides its two addresses.
+//! Flags of a branch, which the processor records besides its two addresses.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Where a memory access found its data.
+//! Source of the data of a memory access.
 
 use std::fmt;
 

@@ -39,7 +39,7 @@ pub(super) enum Repeat {
     For(Duration),
 }
 
-/// What to count, how often, and where the result goes.
+/// Job of a count: events, repeats, and where the result goes.
 pub(super) struct Job {
     pub(super) options: SessionOptions,
     /// None, one, or two to be compared.

@@ -1,4 +1,4 @@
-//! What could not be counted, and why.
+//! Events that could not be counted, and why.
 
 use rprof_counting::{EventState, Part, Per};
 use rprof_perf_event::errno::is_missing_event;

@@ -11,7 +11,7 @@
 //! | samples | 1 MiB | 256 KiB | 5 s, 1.3 s |
 //! | sideband | 256 KiB | 128 KiB | about 2,600 and 1,300 mappings |
 //!
-//! Where whole CPUs are watched the sideband ring is larger: [`sideband_of_everybody`].
+//! The sideband ring is larger where whole CPUs are watched: [`sideband_of_everybody`].
 //!
 //! The larger pair is tried first. When it is refused, the smaller one is taken without a
 //! word, as it too holds far more than the 100 ms between two looks at an idle ring. Below that,

@@ -226,7 +226,7 @@ impl Session {
     /// With a program, its end alone counts. Whole CPUs are never gone.
     ///
     /// # Errors
-    /// Those of [`Child::wait`] and of poll(2).
+    /// The errors of [`Child::wait`] and of poll(2).
     pub fn wait_or(
         &mut self,
         other: Option<BorrowedFd<'_>>,

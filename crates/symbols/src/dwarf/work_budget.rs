@@ -27,7 +27,7 @@ const MOST: u64 = 8 << 30;
 /// Most bytes of names and paths. Honest programs have some MiB of them.
 const MOST_TEXT: u64 = 48 << 20;
 
-/// What is left to one look-up of many addresses, on all threads.
+/// Work left to one look-up of many addresses, on all threads.
 #[derive(Debug)]
 pub(super) struct WorkBudget {
     left: AtomicU64,

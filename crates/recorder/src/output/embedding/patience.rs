@@ -1,4 +1,4 @@
-//! How long files that are to be embedded are waited for.
+//! Limits of waiting for files that are to be embedded.
 
 use std::time::Duration;
 

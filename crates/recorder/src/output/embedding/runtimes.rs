@@ -295,7 +295,7 @@ impl Runtime {
     }
 }
 
-/// What is embedded of a file.
+/// Embedded part of a file.
 struct Packed {
     /// Bytes that it expands to.
     len: u64,
