@@ -7,7 +7,6 @@ use super::index::{Cies, Slice, Walk};
 use super::rule::{Rule, Saved};
 use crate::Arch;
 use gimli::{BaseAddresses, DebugFrame, EhFrame, LittleEndian, UnwindSection, Vendor};
-use std::borrow::Cow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -76,18 +75,7 @@ impl Cfi {
         base: u64,
         described: &mut Vec<(u64, u64)>,
     ) -> Self {
-        // Of a section whose entries end before it does, the rest may be any length, for nothing.
-        let end = match eh {
-            true => end_of_entries(&section.bytes),
-            false => section.bytes.len(),
-        };
-        let mut bytes: Box<[u8]> = match section.bytes {
-            Cow::Borrowed(bytes) => bytes.get(..end).unwrap_or(bytes).into(),
-            Cow::Owned(mut bytes) => {
-                bytes.truncate(end);
-                bytes.into()
-            }
-        };
+        let mut bytes: Box<[u8]> = section.bytes.into();
         if elf.arch == Arch::Aarch64 {
             augmentation::take_out(&mut bytes, eh);
         }
@@ -289,49 +277,5 @@ fn vendor(arch: Arch) -> Vendor {
     match arch {
         Arch::X86_64 => Vendor::Default,
         Arch::Aarch64 => Vendor::AArch64,
-    }
-}
-/// Returns the end of the entry that ends `.eh_frame`, one without length (System V ABI for x86-64, section 4.2.4; LSB 5.0,
-/// section 10.6.1), or of the section.
-fn end_of_entries(bytes: &[u8]) -> usize {
-    let mut at = 0_usize;
-    while let Some(rest) = bytes.get(at..)
-        && let Some(len) = rest.first_chunk()
-    {
-        let (head, len) = match u32::from_le_bytes(*len) {
-            0 => return at + 4,
-            u32::MAX => match rest.get(4..).and_then(|rest| rest.first_chunk()) {
-                Some(len) => (
-                    12,
-                    usize::try_from(u64::from_le_bytes(*len)).unwrap_or(usize::MAX),
-                ),
-                None => break,
-            },
-            len => (4, len as usize),
-        };
-        at = at.saturating_add(head).saturating_add(len);
-    }
-    bytes.len()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::end_of_entries;
-
-    #[test]
-    fn entries_end_with_one_without_length() {
-        let entry = |len: u32| [&len.to_le_bytes()[..], &vec![7; len as usize]].concat();
-        let wide = [&[0xff; 4][..], &3_u64.to_le_bytes(), &[1, 2, 3]].concat();
-        let all = [entry(5), wide.clone(), entry(2), entry(0)].concat();
-        let len = all.len();
-        assert_eq!(end_of_entries(&[&all[..], &[0; 1000]].concat()), len);
-        assert_eq!(end_of_entries(&[&all[..], &entry(9)].concat()), len);
-        // Without one, it ends where the section does.
-        let all = [entry(5), wide].concat();
-        assert_eq!(end_of_entries(&all), all.len());
-        assert_eq!(end_of_entries(&all[..7]), 7);
-        for damaged in [&[0xff; 20][..], &[0xff; 6], &[9], &[]] {
-            assert_eq!(end_of_entries(damaged), damaged.len());
-        }
     }
 }
