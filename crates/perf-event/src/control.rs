@@ -225,8 +225,8 @@ impl PerfFd {
     /// Calls an ioctl, with an argument as wide as a pointer whatever it is.
     ///
     /// # Safety
-    /// Where the request takes the argument for a pointer, it must lead to what the kernel reads or
-    /// writes there.
+    /// The argument must lead to what the kernel reads or writes there, if the request takes it for a
+    /// pointer.
     unsafe fn control(&self, request: u32, argument: *mut libc::c_void) -> Result<(), Errno> {
         let fd = self.as_fd().as_raw_fd();
         // SAFETY: the descriptor is open; the caller vouches for the argument.

@@ -334,7 +334,7 @@ impl Recording {
 
     /// Goes on in another file from now on, where [`RecordOptions::rotation`] is set.
     ///
-    /// Where later samples overwrite earlier ones, those that are there go into the file that ends.
+    /// Samples that are there go into the file that ends, if later ones overwrite earlier ones.
     pub fn switch(&mut self) {
         self.session.snapshot();
         let now = self.session.clock().now_ns();

@@ -319,7 +319,7 @@ mod tests {
         ProcessMemories::new(Backlog::default())
     }
 
-    /// What is read of this process. The machine may let the thread that reads wait for long.
+    /// Bytes that are read of this process. The machine may let the thread that reads wait for long.
     fn retried<T>(
         memories: &mut ProcessMemories,
         read: impl Fn(&ProcessMemories) -> Option<T>,

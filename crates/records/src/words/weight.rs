@@ -3,7 +3,7 @@
 /// Cost of an event: the field of [`SampleType::WEIGHT`](crate::SampleType::WEIGHT) or of
 /// [`SampleType::WEIGHT_STRUCT`](crate::SampleType::WEIGHT_STRUCT) (`union perf_sample_weight`).
 ///
-/// What is measured depends on event and processor: for memory loads on Intel it is the cycles until the
+/// The measure depends on event and processor: for memory loads on Intel it is the cycles until the
 /// data was there, for transactions the cycles until the abort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Weight {

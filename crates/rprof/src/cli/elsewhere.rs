@@ -90,7 +90,7 @@ static COMMANDS: [(&str, &str); 24] = [
 ];
 
 /// Returns what to type in place of a command that perf has and rprof has not; `None` if the first argument is none.
-/// What clap knows as a command of its own is not asked for.
+/// Commands that clap knows as its own are not answered here.
 pub(super) fn answer(arguments: &[OsString]) -> Option<String> {
     let name = arguments.get(1)?.to_str()?;
     let (_, instead) = COMMANDS.iter().find(|(command, _)| *command == name)?;
