@@ -169,6 +169,46 @@ fn report_sorts_by_self_or_total() {
     }
 }
 
+/// Callers are not read then, and self is what it is with them.
+#[test]
+fn report_without_children_has_no_total_and_the_same_self() {
+    needs!(PerfEvents);
+    let here = recorded();
+    let (whole, flat) = (here.report(""), here.report("--no-children"));
+    assert_eq!(flat.only().self_samples(), whole.only().self_samples());
+    assert_eq!(flat.samples(), whole.samples());
+    assert!(
+        flat.only()
+            .rows
+            .iter()
+            .all(|row| row.own > 0 && row.total == 0)
+    );
+    let text = here.rprof("report --no-children").ok();
+    assert!(
+        !text.out().contains("total") && !text.out().contains("stacks:"),
+        "{text}"
+    );
+    // What needs callers has them.
+    let focused = here.report("--no-children --focus work_left");
+    assert!(focused.samples() > 0 && focused.samples() < whole.samples());
+    here.rprof("report --no-children -g").ok().prints("└─ ");
+}
+
+#[test]
+fn report_as_markdown_is_a_table() {
+    needs!(PerfEvents);
+    let here = recorded();
+    let run = here.rprof("report --format markdown -n 3").ok();
+    let rows = run
+        .out()
+        .lines()
+        .filter(|line| line.contains("% | "))
+        .count();
+    assert_eq!(rows, 3, "{run}");
+    run.prints("| self | total | samples | symbol | object |")
+        .prints("<code>work&#95;left</code>");
+}
+
 #[test]
 fn report_groups_by_sort_keys() {
     needs!(PerfEvents);

@@ -71,7 +71,8 @@ impl Event {
                     object: text(&row["object"]),
                     comm: text(&row["comm"]),
                     own: number(&row["self"]),
-                    total: number(&row["total"]),
+                    // There is none with --no-children.
+                    total: row["total"].as_u64().unwrap_or(0),
                     self_samples: number(&row["self_samples"]),
                 })
                 .collect(),

@@ -20,6 +20,7 @@ pub fn analyse(data: &PerfData, symbolizer: &Symbolizer, options: &Options) -> P
     let n = options.thread_count();
     let pass = PassOptions {
         by_thread: options.by_thread,
+        leaves_only: options.leaves_only,
         per_sample: options.columns,
         addresses: options.addresses,
     };

@@ -37,7 +37,8 @@ pub(crate) fn assemble(
         .collect();
     let frames = options.addresses.then(|| frames(&locations, &symbols));
     drop(locations);
-    let has_callchains = parts.iter().any(|part| part.resolved.has_callchains);
+    let has_callchains =
+        !options.leaves_only && parts.iter().any(|part| part.resolved.has_callchains);
     let known = AssembleInputs {
         symbols: &symbols,
         is_kernel,
@@ -218,6 +219,7 @@ pub(crate) fn assemble(
     builder.set_aggregated(entries, events);
     builder.set_time(time);
     builder.set_callchains(has_callchains);
+    builder.set_leaves_only(options.leaves_only);
     builder.finish_with_quality(quality)
 }
 

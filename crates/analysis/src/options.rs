@@ -16,6 +16,9 @@ pub struct Options {
     /// Tell inlined calls from others by their
     /// [inline depth](rprof_profile::Frame::inline_depth), without keeping addresses.
     pub inlined: bool,
+    /// Leave out callers, which are not even read: each stack is its leaf alone. A
+    /// [focus](Filter::focus) has no effect on them then.
+    pub leaves_only: bool,
     /// Keep the samples one by one, with time and CPU: see
     /// [`Profile::samples`](rprof_profile::Profile::samples).
     pub columns: bool,
@@ -50,6 +53,8 @@ pub(crate) struct SymbolOptions {
 pub(crate) struct PassOptions {
     /// Groups samples by process and thread, not by thread name alone.
     pub(crate) by_thread: bool,
+    /// Reads no callers.
+    pub(crate) leaves_only: bool,
     /// Keeps a row for each sample.
     pub(crate) per_sample: bool,
     /// Keeps addresses as they are, even where all addresses of a function have one answer.

@@ -39,15 +39,19 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
         let ReportRows { whole, rows, .. } = rows(profile, index, &options.rows);
         for row in rows {
             let number = |n: Option<i32>| n.map_or(String::new(), |n| n.to_string());
+            let total = |text: String| match options.rows.without_total {
+                true => String::new(),
+                false => text,
+            };
             csv.write_record([
                 &*without_formula(&event),
                 &without_formula(row.comm.as_deref().unwrap_or("")),
                 &number(row.top.key.pid),
                 &number(row.top.key.tid),
                 &format!("{:.4}", percent(row.top.self_weight, whole)),
-                &format!("{:.4}", percent(row.top.total_weight, whole)),
+                &total(format!("{:.4}", percent(row.top.total_weight, whole))),
                 &row.top.self_weight.to_string(),
-                &row.top.total_weight.to_string(),
+                &total(row.top.total_weight.to_string()),
                 &row.top.self_samples.to_string(),
                 &without_formula(row.symbol.as_deref().unwrap_or("")),
                 &without_formula(row.object.as_deref().unwrap_or("")),

@@ -10,7 +10,7 @@ use rprof_profile::Profile;
 
 use crate::options::ReportOptions;
 use crate::svg::{SvgError, SvgOptions};
-use crate::{csv, folded, json, pprof, speedscope, svg, table};
+use crate::{csv, folded, json, markdown, pprof, speedscope, svg, table};
 
 /// One form in which a profile is written.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +63,13 @@ pub const FORMATS: &[Format] = &[
         content: Content::Functions,
         shows_warnings: false,
         write: csv::write,
+    },
+    Format {
+        name: "markdown",
+        help: "Markdown, for a comment or a page: the first 20 rows, unless -n says otherwise",
+        content: Content::Functions,
+        shows_warnings: true,
+        write: markdown::write,
     },
     Format {
         name: "folded",

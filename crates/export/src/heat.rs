@@ -57,9 +57,9 @@ pub(crate) struct Interpreter {
 pub(crate) fn interpreter(profile: &Profile) -> Option<Interpreter> {
     let name_of = |function: &Function| INTERPRETERS.iter().find(|name| is_named(function, name));
     let functions = || (0u32..).zip(&profile.functions);
-    // Names that the runtime gives what it runs, as Python's perf trampoline.
+    // Names that the runtime gives what it runs, as Python's perf trampoline; they are callers.
     let is_told = |f: &Function| f.name.as_ref().is_ok_and(|name| name.starts_with("py::"));
-    if profile.functions.iter().any(is_told) {
+    if profile.leaves_only || profile.functions.iter().any(is_told) {
         return None;
     }
     let interpreters: Vec<_> = (functions())

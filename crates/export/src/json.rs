@@ -44,7 +44,9 @@ struct JsonRow<'p> {
     srcline: Option<CleanName<'p>>,
     #[serde(rename = "self")]
     own: u64,
-    total: u64,
+    /// Left out where callers were not wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<u64>,
     self_samples: u64,
     /// Calls above or below it in preorder, where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,7 +118,7 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
                         object: row.object,
                         srcline: row.line,
                         own: row.top.self_weight,
-                        total: row.top.total_weight,
+                        total: (!options.rows.without_total).then_some(row.top.total_weight),
                         self_samples: row.top.self_samples,
                         tree: (row.tree.zip(options.rows.trees))
                             .map(|(tree, trees)| entries(profile, &tree, whole, &trees)),

@@ -6,7 +6,7 @@
 //! | [`svg`] | a flame graph |
 //! | [`pprof`] | pprof's format, with addresses, lines and inlined calls |
 //! | [`speedscope`] | speedscope's format, with each thread in order of time |
-//! | [`formats`] | the table of all forms: these, and the reports [`table`], [`json`] and [`mod@csv`] |
+//! | [`formats`] | the table of all forms: these, and the reports [`table`], [`markdown`], [`json`] and [`mod@csv`] |
 //! | [`options`], [`rows`] | the options and rows that reports have in common |
 //! | [`diff`] | comparisons: table, Markdown, JSON, CSV, folded stacks, a picture |
 //! | [`verdict`] | [`Finding`](verdict::Finding): the quality verdict in words |
@@ -59,6 +59,8 @@ mod frame_kind;
 mod frame_text;
 mod heat;
 pub mod json;
+pub mod markdown;
+mod markdown_text;
 mod name_ranks;
 pub mod names;
 pub mod options;

@@ -24,6 +24,8 @@ pub struct RowOptions {
     pub trees: Option<TreeOptions>,
     /// Leave out rows whose share is shown as 0.00 %, as if beyond the limit.
     pub without_zeros: bool,
+    /// Show no total: of a profile [without callers](Profile::leaves_only) there is none.
+    pub without_total: bool,
     /// Make one row of a function that two manglings name: see [`rprof_profile::one_name`].
     pub one_name: bool,
 }
@@ -38,6 +40,7 @@ impl Default for RowOptions {
             keys: Keys::FUNCTIONS,
             trees: None,
             without_zeros: false,
+            without_total: false,
             one_name: false,
         }
     }

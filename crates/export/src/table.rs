@@ -83,8 +83,10 @@ fn write_event(
         left_out,
     } = rows(profile, event, &wanted);
     let columns = columns(&rows, options.width);
+    let has_total = !wanted.without_total;
     if !options.bare {
-        write!(out, "# {:>6} {:>8} {:>9}", "self", "total", "samples")?;
+        let total = if has_total { "    total" } else { "" };
+        write!(out, "# {:>6}{total} {:>9}", "self", "samples")?;
         for (i, column) in columns.iter().enumerate() {
             put_column(out, column.heading, column.width, i + 1 == columns.len())?;
         }
@@ -94,13 +96,11 @@ fn write_event(
         let share = |weight| percent(weight, whole);
         let (own, total) = (share(row.top.self_weight), share(row.top.total_weight));
         let painted = |share| painted(share, options.color);
-        write!(
-            out,
-            "{} {} {:>9}",
-            painted(own),
-            painted(total),
-            row.top.self_samples
-        )?;
+        write!(out, "{}", painted(own))?;
+        if has_total {
+            write!(out, " {}", painted(total))?;
+        }
+        write!(out, " {:>9}", row.top.self_samples)?;
         for (i, column) in columns.iter().enumerate() {
             let text = column.texts.get(index).map_or("", |text| text);
             put_column(out, text, column.width, i + 1 == columns.len())?;

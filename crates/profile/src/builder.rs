@@ -311,6 +311,11 @@ impl ProfileBuilder {
         self.has_callchains = Some(has_callchains);
     }
 
+    /// Declares that callers were left out: see [`Profile::leaves_only`].
+    pub fn set_leaves_only(&mut self, leaves_only: bool) {
+        self.profile.leaves_only = leaves_only;
+    }
+
     /// Returns the profile, with its frames counted by name and lack of one.
     pub fn finish(self) -> Profile {
         let mut profile = self.into_profile();

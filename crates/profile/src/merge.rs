@@ -54,6 +54,7 @@ pub fn merge(mut profiles: Vec<Profile>) -> Profile {
     let times = profiles.iter().map(|profile| profile.quality.cpu_time);
     quality.cpu_time = times.reduce(|sum, more| Some(sum?.plus(&more?))).flatten();
     builder.set_callchains(profiles.iter().any(|profile| profile.has_callchains));
+    builder.set_leaves_only(profiles.iter().any(|profile| profile.leaves_only));
     let times = profiles.iter().filter_map(|profile| profile.time);
     builder.set_time(times.reduce(|(a, b), (c, d)| (a.min(c), b.max(d))));
     builder.finish_with_quality(quality)
@@ -77,6 +78,7 @@ pub fn callers_of(
     let mut builder = builder_like(std::slice::from_ref(profile));
     Merging::default().add(&mut builder, profile, length);
     builder.set_callchains(profile.has_callchains);
+    builder.set_leaves_only(profile.leaves_only);
     builder.set_time(profile.time);
     builder.finish_with_quality(profile.quality.clone())
 }

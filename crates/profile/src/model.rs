@@ -53,6 +53,8 @@ pub struct Profile {
     pub time: Option<(u64, u64)>,
     /// True if samples have callchains, false if they have an address only.
     pub has_callchains: bool,
+    /// True if callers were left out on request: stacks are leaves alone, whatever was recorded.
+    pub leaves_only: bool,
     /// True if it was read from folded text: a function's name is a whole frame, which folded text
     /// has as it stands, and no thread is known.
     pub is_folded: bool,

@@ -140,22 +140,23 @@ impl InputArgs {
 
     /// Opens and analyses the recordings, or reads the folded texts, and merges them.
     pub(crate) fn profile(&self, keys: &Keys, of_callers: Callee) -> Result<Profile, Failure> {
-        self.profile_and(None, keys, of_callers)
+        self.profile_and(None, &self.options(), keys, of_callers)
     }
 
-    /// As [`profile`](InputArgs::profile), with one more file, in place of the default.
+    /// As [`profile`](InputArgs::profile), with one more file, in place of the default, and with options.
     pub(crate) fn profile_and(
         &self,
         file: Option<PathBuf>,
+        options: &Options,
         keys: &Keys,
         of_callers: Callee,
     ) -> Result<Profile, Failure> {
-        let (filter, options) = (&self.filter, self.options());
         let paths = match file {
             Some(file) => [&*self.input, &[file]].concat(),
             None => self.paths(),
         };
-        let merged = read_merged(&paths, filter, &options, keys, of_callers, self.quiet)?;
+        let filter = &self.filter;
+        let merged = read_merged(&paths, filter, options, keys, of_callers, self.quiet)?;
         Ok(merged.profile)
     }
 }

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
+use rprof_analysis::Options;
 use rprof_export::{ReportOptions, RowOptions, TreeOptions};
 use rprof_profile::Keys;
 use rprof_profile::call_tree::Growth;
@@ -17,15 +18,28 @@ use crate::{remedies, terminal};
 pub(crate) fn run(args: &ReportArgs) -> Outcome {
     let keys = keys(&args.rows.sort);
     let (trees, file) = trees(args)?;
-    let profile = args.input.profile_and(file, &keys, Callee::Dropped)?;
+    let without_total = args.rows.no_children;
+    let filter = &args.input.filter;
+    let options = Options {
+        leaves_only: without_total
+            && trees.is_none()
+            && filter.focus.is_empty()
+            && filter.callers.is_empty(),
+        ..args.input.options()
+    };
+    let profile = (args.input).profile_and(file, &options, &keys, Callee::Dropped)?;
     warn(&profile, args.input.quiet || args.format.shows_warnings);
     let is_terminal = io::stdout().is_terminal();
     let rows = RowOptions {
         weight: args.input.filter.weight(),
         by_total: by_total(args, profile.has_callchains),
         percent_limit: args.rows.percent_limit,
-        limit: args.rows.limit.filter(|limit| *limit > 0),
+        limit: args.rows.limit.map(|limit| match limit {
+            0 => usize::MAX,
+            limit => limit,
+        }),
         without_zeros: false,
+        without_total,
         one_name: false,
         // Folded text has no objects to tell functions apart by.
         keys: Keys {

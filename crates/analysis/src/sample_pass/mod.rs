@@ -50,7 +50,10 @@ pub(crate) fn resolve_in_parts(
     pass: PassOptions,
     n: usize,
 ) -> Vec<WorkerOutput> {
-    let unwinding = Unwinding::new(index, symbolizer);
+    let unwinding = match pass.leaves_only {
+        true => None,
+        false => Unwinding::new(index, symbolizer),
+    };
     let notes = index.data.features().rprof_notes().unwrap_or_default();
     let marks_truncation = marks_truncation(&notes);
     let events = index.data.events().list();

@@ -110,6 +110,37 @@ impl<'c> PendingSample<'c> {
         }
     }
 
+    /// Takes the leaf of `chain`, which begins in `mode`, and leaves the rest unread.
+    #[inline]
+    pub(crate) fn of_leaf(
+        chain: &Chain<'c>,
+        mode: CpuMode,
+        thread: SampledThread,
+        (context, weight): (u32, u64),
+        fingerprint_keys: &FingerprintKeys,
+    ) -> PendingSample<'c> {
+        let found = match chain {
+            Chain::Raw(words) => {
+                let words = words.iter().map(|word| u64::from_ne_bytes(*word));
+                leaf(words, mode)
+            }
+            Chain::Words(words) => leaf(words.iter().copied(), mode),
+            Chain::Turned(words) => leaf(words.iter().copied(), mode),
+            Chain::Ip(ip) => Some((*ip, mode, 0)),
+        };
+        PendingSample {
+            chain: Chain::Words(&[]),
+            thread,
+            context,
+            weight,
+            leaf: found.map(|(address, mode, _)| (address, mode)),
+            // One list of callers, the empty one, whatever thread and mode are.
+            fingerprint: fingerprint_keys.of(0, std::iter::empty()),
+            skip: usize::MAX,
+            mode,
+        }
+    }
+
     /// Replaces `words` with the entries of the callers.
     pub(crate) fn callers(&self, words: &mut Vec<u64>) {
         words.clear();

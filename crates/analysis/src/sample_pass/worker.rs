@@ -390,12 +390,10 @@ impl<'a> Worker<'a> {
             state: context_of_sample.thread_state,
         };
         let mode = context_of_sample.misc.cpu_mode();
-        PendingSample::new(
-            chain,
-            mode,
-            thread,
-            (context, weight),
-            &self.shared.fingerprint_keys,
-        )
+        let keys = &self.shared.fingerprint_keys;
+        match pass.leaves_only {
+            true => PendingSample::of_leaf(&chain, mode, thread, (context, weight), keys),
+            false => PendingSample::new(chain, mode, thread, (context, weight), keys),
+        }
     }
 }

@@ -68,6 +68,7 @@ impl<'a> Samples<'a> {
         let n = rprof_parallel::available();
         let pass = PassOptions {
             by_thread: true,
+            leaves_only: false,
             per_sample: true,
             addresses: true,
         };

@@ -151,7 +151,8 @@ pub(crate) struct RowArgs {
     #[arg(long, overrides_with = "no_children")]
     pub(crate) children: bool,
 
-    /// Sort by self: time in the function itself [default; json and csv with call stacks: --children]
+    /// Sort by self, time in the function itself, and read no callers: there is no total then, and it is faster
+    /// [default: by self, with total; json and csv with call stacks: --children]
     #[arg(long, overrides_with = "children")]
     pub(crate) no_children: bool,
 

@@ -1,0 +1,228 @@
+//! The top functions as Markdown, for a comment or a page.
+//!
+//! Comments of GitHub end at 65,536 characters: rows stop before.
+
+use std::io::{self, Write};
+
+use rprof_profile::Profile;
+
+use crate::clean::shorten;
+use crate::generics::elide_arguments;
+use crate::markdown_text::{code, escaped};
+use crate::names::CleanNames;
+use crate::options::ReportOptions;
+use crate::rows::{ReportRow, ReportRows, RowOptions, percent, rows};
+use crate::{tree, verdict};
+
+/// Rows that are shown unless options say how many.
+const ROWS: usize = 20;
+
+/// Bytes after which no row begins.
+const MOST: usize = 50_000;
+
+/// Characters of a name, and of a line of a tree.
+const NAME: usize = 100;
+
+/// Writes a heading, the quality verdict and a table for each event that has samples.
+///
+/// # Errors
+/// Fails if the writer does.
+pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
+    let names = CleanNames::new(profile);
+    let mut written = 0;
+    let mut any = false;
+    for (index, event) in profile.events.iter().enumerate() {
+        if event.samples == 0 {
+            continue;
+        }
+        if !options.bare {
+            let name = code(&names.event(index));
+            writeln!(out, "**{name}: {} samples**\n", event.samples)?;
+            if !any {
+                write_verdict(profile, options, out)?;
+            }
+        }
+        any = true;
+        write_event(profile, index, options, &mut written, out)?;
+        writeln!(out)?;
+    }
+    if !any {
+        writeln!(out, "No samples.\n")?;
+        write_verdict(profile, options, out)?;
+    }
+    Ok(())
+}
+
+fn write_verdict(
+    profile: &Profile,
+    options: &ReportOptions,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let findings = verdict::findings(profile);
+    for finding in &findings {
+        let text = (options.wording)(finding);
+        // Causes are indented below what they are of.
+        let (indent, text) = match text.strip_prefix("  ") {
+            Some(rest) => ("  ", rest),
+            None => ("", &*text),
+        };
+        writeln!(out, "{indent}- {}", escaped(text))?;
+    }
+    match findings.is_empty() {
+        true => Ok(()),
+        false => writeln!(out),
+    }
+}
+
+fn write_event(
+    profile: &Profile,
+    event: usize,
+    options: &ReportOptions,
+    written: &mut usize,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let wanted = RowOptions {
+        one_name: true,
+        limit: options.rows.limit.or(Some(ROWS)),
+        without_zeros: options.rows.limit.is_none(),
+        ..options.rows.clone()
+    };
+    let ReportRows {
+        whole,
+        rows,
+        left_out,
+    } = rows(profile, event, &wanted);
+    let has_total = !wanted.without_total;
+    let columns = columns(&rows);
+    let total = if has_total { " total |" } else { "" };
+    write!(out, "| self |{total} samples |")?;
+    columns
+        .iter()
+        .try_for_each(|(heading, _)| write!(out, " {heading} |"))?;
+    write!(out, "\n|---:|{}---:|", if has_total { "---:|" } else { "" })?;
+    columns.iter().try_for_each(|_| write!(out, "---|"))?;
+    writeln!(out)?;
+    for (shown, row) in rows.iter().enumerate() {
+        let share = |weight| format!("{:.2}%", percent(weight, whole));
+        let mut line = format!("| {} |", share(row.top.self_weight));
+        if has_total {
+            line.push_str(&format!(" {} |", share(row.top.total_weight)));
+        }
+        line.push_str(&format!(" {} |", row.top.self_samples));
+        for (heading, text) in &columns {
+            let text = text(row).unwrap_or_default();
+            let text = match *heading {
+                "symbol" if text.chars().count() > NAME => elide_arguments(&text).into_owned(),
+                _ => text,
+            };
+            line.push_str(&format!(" {} |", code(&shorten(&text, NAME))));
+        }
+        *written += line.len();
+        if *written > MOST {
+            return writeln!(out, "\n… {} more", rows.len() - shown + left_out);
+        }
+        writeln!(out, "{line}")?;
+    }
+    if left_out > 0 {
+        writeln!(out, "\n… {left_out} more")?;
+    }
+    write_trees(profile, &rows, whole, &wanted, written, out)
+}
+
+/// Writes the trees of calls below the table, which has no room for them.
+fn write_trees(
+    profile: &Profile,
+    rows: &[ReportRow<'_>],
+    whole: u64,
+    wanted: &RowOptions,
+    written: &mut usize,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let Some(trees) = &wanted.trees else {
+        return Ok(());
+    };
+    for row in rows {
+        let Some(tree) = &row.tree else { continue };
+        let lines = tree::lines(profile, tree, whole, trees, 0, Some(NAME));
+        *written += lines.iter().map(String::len).sum::<usize>();
+        if lines.is_empty() || *written > MOST {
+            continue;
+        }
+        let name = row.symbol.as_deref().or(row.object.as_deref());
+        let name = code(&shorten(name.unwrap_or("[unknown]"), NAME));
+        writeln!(out, "\n{name}\n\n<pre>")?;
+        for line in lines {
+            writeln!(out, "{}", escaped(&line))?;
+        }
+        writeln!(out, "</pre>")?;
+    }
+    Ok(())
+}
+
+type Text = fn(&ReportRow<'_>) -> Option<String>;
+
+/// Returns the columns of names that the rows have.
+fn columns(rows: &[ReportRow<'_>]) -> Vec<(&'static str, Text)> {
+    let all: [(&'static str, Text); 6] = [
+        ("comm", |r| r.comm.as_deref().map(str::to_owned)),
+        ("pid", |r| r.top.key.pid.map(|p| p.to_string())),
+        ("tid", |r| r.top.key.tid.map(|t| t.to_string())),
+        ("source:line", |r| r.line.as_deref().map(str::to_owned)),
+        ("symbol", |r| r.symbol.as_deref().map(str::to_owned)),
+        ("object", |r| {
+            let path = r.object.as_deref()?;
+            Some(path.rsplit('/').next().unwrap_or(path).to_owned())
+        }),
+    ];
+    let has = |text: Text| rows.iter().any(|row| text(row).is_some());
+    all.into_iter().filter(|(_, text)| has(*text)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rprof_profile::{ProfileBuilder, WeightUnit};
+
+    fn markdown(options: &ReportOptions) -> String {
+        let mut builder = ProfileBuilder::new();
+        let event = builder.add_event("cycles", WeightUnit::of_event("cycles"));
+        let (thread, object) = (
+            builder.intern_thread_name("t"),
+            builder.intern_object("/a/lib"),
+        );
+        let [main, hot] =
+            ["main", "f<T>|x"].map(|name| builder.intern_function(Ok(name), object).into());
+        let stack = builder.intern_stack(&[main, hot]);
+        builder.add_samples(event, thread, stack, 3, 10);
+        let mut out = Vec::new();
+        write(&builder.finish(), options, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn rows_are_cells_of_a_table_and_names_nothing_but_text() {
+        let text = markdown(&ReportOptions::default());
+        let row = "| 100.00% | 100.00% | 3 | <code>f&lt;T&gt;&#124;x</code> | <code>lib</code> |";
+        assert!(text.lines().any(|line| line == row), "{text}");
+        let heading = "| self | total | samples | symbol | object |\n|---:|---:|---:|---|---|\n";
+        assert!(text.contains(heading), "{text}");
+        assert!(
+            text.starts_with("**<code>cycles</code>: 3 samples**\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn without_callers_there_is_no_total() {
+        let options = ReportOptions {
+            rows: RowOptions {
+                without_total: true,
+                ..RowOptions::default()
+            },
+            bare: true,
+            ..ReportOptions::default()
+        };
+        let text = markdown(&options);
+        assert!(text.starts_with("| self | samples | symbol | object |\n|---:|---:|---|---|\n"));
+    }
+}
