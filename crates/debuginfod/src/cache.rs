@@ -4,8 +4,8 @@
 //!
 //! Source: debuginfod-client-config(7), and the folder that the client of elfutils 0.188 makes.
 
-use crate::folder::Folder;
 use rprof_image::{BuildId, RemoteKind};
+use rprof_output::Folder;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, Permissions};
 use std::io;

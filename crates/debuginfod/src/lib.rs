@@ -17,7 +17,6 @@
 //! build-id is the one that was asked for, and appears in the cache under its name only then.
 
 pub mod client;
-pub mod folder;
 mod outcome;
 mod redirect;
 pub mod settings;

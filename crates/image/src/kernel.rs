@@ -14,6 +14,8 @@ pub struct KernelModule {
     /// Length in memory, in bytes. Since Linux 6.4 modules have several ranges, and this is the sum
     /// of all, though `start` is that of the code alone.
     pub size: u64,
+    /// False while it is being loaded or unloaded.
+    pub is_live: bool,
 }
 
 /// Returns the build-id of the running kernel, from `/sys/kernel/notes`. Returns `None` if it
@@ -53,9 +55,15 @@ fn parse_modules(list: &str) -> Vec<KernelModule> {
         let mut words = line.split_ascii_whitespace();
         let name = words.next()?.into();
         let size = words.next()?.parse().ok()?;
-        let address = words.nth(3)?;
+        let is_live = words.nth(2)? == "Live";
+        let address = words.next()?;
         let start = u64::from_str_radix(address.strip_prefix("0x")?, 16).ok()?;
-        Some(KernelModule { name, start, size })
+        Some(KernelModule {
+            name,
+            start,
+            size,
+            is_live,
+        })
     };
     list.lines().filter_map(module).collect()
 }
@@ -67,7 +75,7 @@ mod tests {
     #[test]
     fn modules() {
         let list = "nf_tables 372736 0 - Live 0xffffffffc0a31000\n\
-                    veth 45056 1 a,b, Live 0x0000000000000000 (OE)\nbroken\n";
+                    veth 45056 1 a,b, Loading 0x0000000000000000 (OE)\nbroken\n";
         let modules = parse_modules(list);
         assert_eq!(modules.len(), 2);
         assert_eq!(
@@ -75,6 +83,7 @@ mod tests {
             ("nf_tables", 0xffff_ffff_c0a3_1000, 372_736)
         );
         assert_eq!(modules[1].start, 0);
+        assert!(modules[0].is_live && !modules[1].is_live);
     }
 
     #[test]

@@ -22,26 +22,32 @@
 //! | [`own_file`] | [`OwnFile`]: a file that this process made, whatever stands under its name by now |
 //! | [`unnamed_file`] | [`UnnamedFile`]: temporary files that no name leads to |
 //! | [`temporary`] | [`private_folder`]: temporary files that nobody else reaches |
+//! | [`folder`] | [`Folder`]: a folder by its descriptor, in which no link is followed |
+//! | [`private_cache`] | [`PrivateCache`]: files that are kept for this user from one run to the next |
 //!
 //! Nothing here is about what is written.
 
 pub mod destination;
 mod error;
+pub mod folder;
 mod kind;
 mod link;
 mod named_descriptor;
 pub mod own_file;
 pub mod pending;
+pub mod private_cache;
 pub mod recording_file;
 pub mod temporary;
 pub mod unnamed_file;
 
 pub use destination::{Choice, Destination};
 pub use error::OutputError;
+pub use folder::Folder;
 pub use kind::Kind;
 pub use named_descriptor::named_descriptor;
 pub use own_file::{OwnFile, Whereabouts};
 pub use pending::PendingFile;
+pub use private_cache::PrivateCache;
 pub use recording_file::RecordingFile;
 pub use temporary::private_folder;
 pub use unnamed_file::UnnamedFile;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use rprof_analysis::Options;
+use rprof_output::PrivateCache;
 use rprof_perfdata::PerfData;
 use rprof_profile::pattern::matches_name;
 use rprof_profile::{Filter, Function, Keys, Profile, WeighBy, callers_of, merge};
@@ -290,6 +291,7 @@ impl SymbolArgs {
             .root(self.symfs.clone())
             .memory(self.memory.map_or_else(Memory::default, Memory::of_all))
             .vmlinux(self.vmlinux.clone())
+            .kernel_cache(PrivateCache::of_user())
             .remote(downloads.map(Downloads::remote))
             .build()
     }

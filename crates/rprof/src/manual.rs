@@ -188,7 +188,10 @@ const ENVIRONMENT: &[(&str, &str)] = &[
         "Servers of debug files, asked with --debuginfod only, and the folder of what they sent.",
     ),
     ("TMPDIR", "Folder of what is recorded only to be drawn."),
-    ("XDG_CACHE_HOME", "Parent of the cache of debug files."),
+    (
+        "XDG_CACHE_HOME",
+        "Parent of the cache of debug files, and of rprof's own; ~/.cache without it.",
+    ),
 ];
 
 const FILES: &[(&str, &str)] = &[
@@ -198,6 +201,10 @@ const FILES: &[(&str, &str)] = &[
     ),
     ("flamegraph.svg", "The flame graph."),
     ("/usr/lib/debug/.build-id", "Debug files, by build-id."),
+    (
+        "~/.cache/rprof/kernel-symbols",
+        "What /proc/kallsyms says of this start of the machine, for this user alone; may be deleted.",
+    ),
     (
         "/tmp/perf-PID.map",
         "Names of code that a process made at run time; kept in the recording.",

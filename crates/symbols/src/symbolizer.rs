@@ -9,13 +9,14 @@ use crate::archive::Archive;
 use crate::debug::DebugFiles;
 use crate::dwarf::DwarfQuery;
 use crate::elf_image::{ElfImage, check, right_file};
-use crate::kernel::{KernelSymbols, Vmlinux, VmlinuxError};
+use crate::kernel::{self, KernelSymbols, Vmlinux, VmlinuxError};
 use crate::memory::Memory;
 use crate::once_map::OnceMap;
 use crate::pages::Pages;
 use crate::reconcile::Reconciler;
 use crate::{Frames, Reason, Style, Symbol, demangle};
 use rprof_image::{BuildId, ImageFile, ImageKey, ImageSource, RemoteFiles, build_id_of};
+use rprof_output::PrivateCache;
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -50,6 +51,10 @@ pub struct Symbolizer {
     debug_files: DebugFiles,
     images: OnceMap<ImageKey, Image>,
     kernel: OnceLock<Result<KernelSymbols, Reason>>,
+    /// Cache of the kernel's symbols.
+    kernel_cache: Option<PrivateCache>,
+    /// All symbols of the kernel, where those in `kernel` are of the cache, and did not do.
+    whole_kernel: OnceLock<Result<KernelSymbols, Reason>>,
     /// AVMAs at which answers for the kernel change.
     kernel_bounds: OnceLock<FunctionBounds>,
     /// True while kernel symbols are about to be loaded.
@@ -69,6 +74,7 @@ pub struct SymbolizerBuilder {
     threads: usize,
     debug_files: DebugFiles,
     kernel_list: Option<Vec<u8>>,
+    kernel_cache: Option<PrivateCache>,
     vmlinux: Option<PathBuf>,
 }
 
@@ -152,6 +158,14 @@ impl SymbolizerBuilder {
         self
     }
 
+    /// Sets where the symbols of the running kernel are kept from one run to the next, which spares each the 80 ms of
+    /// reading `/proc/kallsyms`. They are not kept where the kernel hides them. None by default.
+    #[must_use]
+    pub fn kernel_cache(mut self, cache: Option<PrivateCache>) -> Self {
+        self.kernel_cache = cache;
+        self
+    }
+
     /// Sets the kernel as ELF file, for names, inlined calls and lines. It is used for kernels of
     /// its build-id only; modules, and addresses that it does not name, still go by
     /// `/proc/kallsyms`.
@@ -181,6 +195,8 @@ impl SymbolizerBuilder {
             debug_files: self.debug_files,
             images: OnceMap::default(),
             kernel,
+            kernel_cache: self.kernel_cache,
+            whole_kernel: OnceLock::new(),
             kernel_bounds: OnceLock::new(),
             loads_kernel: AtomicBool::new(false),
             kernel_given,
@@ -393,11 +409,28 @@ impl Symbolizer {
     }
 
     fn kernel_symbols(&self) -> Result<&KernelSymbols, Reason> {
-        let load = || KernelSymbols::load_running().map_err(|error| Reason::from(&error));
+        let load = || {
+            let loaded = kernel::load_running(self.kernel_cache.as_ref());
+            loaded.map_err(|error| Reason::from(&error))
+        };
         self.kernel
             .get_or_init(load)
             .as_ref()
             .map_err(|reason| *reason)
+    }
+
+    /// Returns symbols of the kernel that have all there are at these addresses.
+    fn kernel_symbols_at(
+        &self,
+        mut avmas: impl Iterator<Item = u64>,
+    ) -> Result<&KernelSymbols, Reason> {
+        let symbols = self.kernel_symbols()?;
+        if avmas.all(|avma| symbols.is_certain(avma)) {
+            return Ok(symbols);
+        }
+        let load = || KernelSymbols::load_running().map_err(|error| Reason::from(&error));
+        let whole = self.whole_kernel.get_or_init(load);
+        whole.as_ref().map_err(|reason| *reason)
     }
 
     fn resolve_elf<D: Pages>(&self, image: &ElfImage<D>, offsets: &[u64]) -> Vec<Lookup> {
@@ -477,7 +510,10 @@ impl Symbolizer {
         shift: Result<u64, Reason>,
         offsets: &[u64],
     ) -> Vec<Lookup> {
-        let symbols = shift.and_then(|shift| Ok((shift, self.kernel_symbols()?)));
+        let symbols = shift.and_then(|shift| {
+            let avmas = offsets.iter().map(|offset| offset.wrapping_add(shift));
+            Ok((shift, self.kernel_symbols_at(avmas)?))
+        });
         let (shift, symbols) = match symbols {
             Ok(symbols) => symbols,
             Err(reason) => return vec![Err(reason); offsets.len()],

@@ -3,10 +3,12 @@
 //! `/proc/kallsyms` lists both by AVMA. Which symbol names an address is as `perf` 6.1 has it: each
 //! reaches up to the next; of several at one address the last in the file wins.
 
+mod stored;
 mod vmlinux;
 
 pub use vmlinux::VmlinuxError;
 
+pub(crate) use stored::load_running;
 pub(crate) use vmlinux::Vmlinux;
 
 use rprof_image::Reason;
@@ -75,6 +77,8 @@ pub struct KernelSymbols {
     names: String,
     modules: Vec<Box<str>>,
     text: Option<Range<u64>>,
+    /// True if they were kept by an earlier run: then some may be missing.
+    is_kept: bool,
 }
 
 /// Page size in bytes. The last symbol before another module ends with the page after its own, so
@@ -107,6 +111,7 @@ impl KernelSymbols {
             names: String::new(),
             modules: vec!["".into()],
             text: None,
+            is_kept: false,
         };
         let mut module_indexes: FxHashMap<Box<str>, u16> = FxHashMap::default();
         let (mut any, mut any_address) = (false, false);
@@ -212,6 +217,29 @@ impl KernelSymbols {
     #[must_use]
     pub fn text_range(&self) -> Option<Range<u64>> {
         self.text.clone()
+    }
+
+    /// Returns true if the answer to a lookup is that of the kernel's whole list. Of symbols that were kept by an
+    /// [earlier run](stored) those of BPF programs and the like are missing, which may lie anywhere but among the kernel's
+    /// own code, and that of modules.
+    pub(crate) fn is_certain(&self, avma: u64) -> bool {
+        if !self.is_kept || self.text.as_ref().is_some_and(|text| text.contains(&avma)) {
+            return true;
+        }
+        let next = self.entries.partition_point(|entry| entry.start <= avma);
+        let entry = next.checked_sub(1).and_then(|at| self.entries.get(at));
+        let Some(entry) = entry else {
+            return false;
+        };
+        // The code of a module lies in one piece; what shares a page with it is its own.
+        let goes_on = |next: &Entry| entry.module != 0 && next.module == entry.module && next.code;
+        entry.start / PAGE == avma / PAGE
+            || (entry.code && self.entries.get(next).is_some_and(goes_on))
+    }
+
+    /// Returns the range of addresses for which these symbols stand where some may be missing; `None` where none is.
+    pub(crate) fn certain_range(&self) -> Option<Range<u64>> {
+        self.text.clone().filter(|_| self.is_kept)
     }
 
     /// Returns all functions by rising address, no two at the same.

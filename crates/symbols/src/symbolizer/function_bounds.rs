@@ -38,7 +38,7 @@ const FEW_BUCKETS: u64 = 4096;
 pub struct FunctionBounds {
     /// The first bound.
     base: u64,
-    /// Offsets that are further than this from the first bound stand for themselves.
+    /// Offsets that are as far as this, or further, from the first bound stand for themselves.
     reach: u32,
     /// The ranges of `1 << shift` bytes from `base` on, as far as there are bounds, and one more.
     buckets: Arc<[Bucket]>,
@@ -147,6 +147,15 @@ impl FunctionBounds {
         FunctionBounds {
             base: self.base.wrapping_sub(down),
             ..self.clone()
+        }
+    }
+
+    /// Returns these bounds for offsets before `end`; those behind it stand for themselves.
+    fn until(self, end: u64) -> FunctionBounds {
+        let reach = u32::try_from(end.saturating_sub(self.base)).unwrap_or(u32::MAX);
+        FunctionBounds {
+            reach: self.reach.min(reach),
+            ..self
         }
     }
 
@@ -260,7 +269,13 @@ impl Symbolizer {
 
     fn kernel_bounds(&self) -> Result<&FunctionBounds, Reason> {
         let symbols = self.kernel_symbols()?;
-        let make = || FunctionBounds::of_sorted(symbols.bounds());
+        let make = || match symbols.certain_range() {
+            Some(range) => {
+                let bounds = symbols.bounds().filter(|bound| range.contains(bound));
+                FunctionBounds::of_sorted(bounds).until(range.end)
+            }
+            None => FunctionBounds::of_sorted(symbols.bounds()),
+        };
         Ok(self.kernel_bounds.get_or_init(make))
     }
 

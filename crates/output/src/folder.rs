@@ -1,4 +1,4 @@
-//! Folders of the cache, and files in them by their names alone.
+//! [`Folder`]: a folder by its descriptor, and files in it by their names alone.
 //!
 //! A cache may be in the home folder of another user (`sudo -E`), who may put links into it at any moment.
 //! So folders are opened one by one, no link is followed below the cache's own path, and a file that
@@ -18,29 +18,32 @@ use rustix::io::Errno;
 
 /// An open folder.
 #[derive(Debug)]
-pub(crate) struct Folder(OwnedFd);
+pub struct Folder(OwnedFd);
 
 impl Folder {
     /// Opens a folder by its path, which may have links in it.
-    pub(crate) fn open(path: &Path) -> io::Result<Folder> {
+    ///
+    /// # Errors
+    /// The error of open(2), as for all that follow.
+    pub fn open(path: &Path) -> io::Result<Folder> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Folder(open(path, flags, Mode::empty())?))
     }
 
     /// Opens a folder by its path, and creates it with mode 0700 where it is not there.
-    pub(crate) fn create(path: &Path) -> io::Result<Folder> {
+    pub fn create(path: &Path) -> io::Result<Folder> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         Folder::open(path)
     }
 
     /// Opens a folder in this one. A link is no folder.
-    pub(crate) fn child(&self, name: &OsStr) -> io::Result<Folder> {
+    pub fn child(&self, name: &OsStr) -> io::Result<Folder> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(Folder(openat(&self.0, name, flags, Mode::empty())?))
     }
 
     /// Opens a folder in this one, and creates it with mode 0700 where it is not there.
-    pub(crate) fn create_child(&self, name: &OsStr) -> io::Result<Folder> {
+    pub fn create_child(&self, name: &OsStr) -> io::Result<Folder> {
         match mkdirat(&self.0, name, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => self.child(name),
             Err(error) => Err(error.into()),
@@ -48,7 +51,7 @@ impl Folder {
     }
 
     /// Returns the names in this folder.
-    pub(crate) fn names(&self) -> io::Result<Vec<OsString>> {
+    pub fn names(&self) -> io::Result<Vec<OsString>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.0)? {
             let entry = entry?;
@@ -61,27 +64,38 @@ impl Folder {
     }
 
     /// Returns what is known of an entry; of a link, not of what it leads to.
-    pub(crate) fn metadata(&self, name: &OsStr) -> io::Result<Metadata> {
+    pub fn metadata(&self, name: &OsStr) -> io::Result<Metadata> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         File::from(openat(&self.0, name, flags, Mode::empty())?).metadata()
     }
 
     /// Returns true if the folder belongs to the user who runs this.
-    pub(crate) fn is_ours(&self) -> io::Result<bool> {
+    pub fn is_ours(&self) -> io::Result<bool> {
         let metadata = File::from(self.0.try_clone()?).metadata()?;
         Ok(metadata.uid() == rustix::process::geteuid().as_raw())
     }
 
-    /// Reads the beginning of a small regular file, without blocking.
-    pub(crate) fn read_text(&self, name: &OsStr) -> io::Result<String> {
+    /// Returns true if nobody but its owner may enter the folder.
+    pub fn is_private(&self) -> io::Result<bool> {
+        let metadata = File::from(self.0.try_clone()?).metadata()?;
+        Ok(metadata.mode() & 0o077 == 0)
+    }
+
+    /// Opens a regular file for reading, without blocking.
+    pub fn open_file(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = openat(&self.0, name, flags | OFlags::CLOEXEC, Mode::empty())?;
         let file = File::from(file);
-        if !file.metadata()?.is_file() {
-            return Err(io::ErrorKind::InvalidInput.into());
+        match file.metadata()?.is_file() {
+            true => Ok(file),
+            false => Err(io::ErrorKind::InvalidInput.into()),
         }
+    }
+
+    /// Reads the beginning of a small regular file, without blocking.
+    pub fn read_text(&self, name: &OsStr) -> io::Result<String> {
         let mut text = String::new();
-        file.take(64).read_to_string(&mut text)?;
+        self.open_file(name)?.take(64).read_to_string(&mut text)?;
         Ok(text)
     }
 
@@ -89,7 +103,7 @@ impl Folder {
     ///
     /// # Errors
     /// [`io::ErrorKind::PermissionDenied`] if it is not a regular file of this user with one name.
-    pub(crate) fn write_text(&self, name: &OsStr, text: &str) -> io::Result<()> {
+    pub fn write_text(&self, name: &OsStr, text: &str) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let flags = flags | OFlags::NOCTTY | OFlags::CLOEXEC;
         let mut file = File::from(openat(&self.0, name, flags, Mode::from_raw_mode(0o644))?);
@@ -103,7 +117,7 @@ impl Folder {
     }
 
     /// Creates a file of mode 0600 under a name that nobody has: `prefix`, and six random digits.
-    pub(crate) fn create_temporary(&self, prefix: &str) -> io::Result<(OsString, File)> {
+    pub fn create_temporary(&self, prefix: &str) -> io::Result<(OsString, File)> {
         const MOST_TRIES: u64 = 100;
         let random = RandomState::new();
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
@@ -119,17 +133,17 @@ impl Folder {
     }
 
     /// Renames an entry, in place of what has the new name.
-    pub(crate) fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+    pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         Ok(renameat(&self.0, from, &self.0, to)?)
     }
 
     /// Removes a file or link.
-    pub(crate) fn remove(&self, name: &OsStr) -> io::Result<()> {
+    pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         Ok(unlinkat(&self.0, name, AtFlags::empty())?)
     }
 
     /// Removes an empty folder.
-    pub(crate) fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
+    pub fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
         Ok(unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
     }
 }
