@@ -20,6 +20,7 @@
 //! | `mapped_files` | the files behind mappings |
 //! | [`machine`] | features of the file's header that describe this machine |
 //! | [`tracing_data`] | formats of tracepoints, for readers |
+//! | [`replay`](mod@replay) | the same on batches from somewhere else, to measure it |
 //! | [`progress`] | [`Progress`] and [`WriterState`], while it goes on |
 //! | [`summary`] | [`Summary`], at the end |
 //! | [`throttling`] | [`Throttling`]: when the kernel paused sampling |
@@ -37,6 +38,7 @@ mod output;
 pub mod pipeline;
 pub mod progress;
 pub mod recording;
+pub mod replay;
 pub mod summary;
 pub mod synthesize;
 pub mod throttling;
@@ -49,6 +51,7 @@ pub use output::{EmbeddedName, Embedding, NotEmbedded, Notice, RotationPolicy, W
 pub use pipeline::merge::Merge;
 pub use progress::{Progress, WriterState};
 pub use recording::Recording;
+pub use replay::{Replay, Replayed, replay};
 pub use summary::Summary;
 pub use throttling::{SuggestedRate, Throttling};
 pub use unwind::{StackCause, StackTally};

@@ -106,8 +106,9 @@ impl Recording {
             Some(_) => Remains::Handed,
         };
         // As many as a drain thread may hand out: with all of them here, the next samples wait in the rings.
-        let buffers = DrainOptions::default().sample_buffers;
-        let backlog = Backlog::new(session.batches().clone(), buffers * session.cpus().len());
+        let cpus = session.cpus().len();
+        let (buffers, _) = DrainOptions::default().buffers(cpus);
+        let backlog = Backlog::new(session.batches().clone(), buffers * cpus);
         let unwinding = match options.unwind {
             true => Unwinding::new(
                 session.events(),
@@ -215,7 +216,7 @@ impl Recording {
             merge,
             filter: session.inherited_event_filter(),
             output: RotatingOutput::new(config, shared, sink, Arc::clone(&live)),
-            deferrals: DeferralQueue::new(Arc::clone(&layouts)),
+            deferrals: DeferralQueue::new(Arc::clone(&layouts), session.cpus().len()),
             layouts,
             unwinding,
             live: Arc::clone(&live),

@@ -35,6 +35,11 @@ pub struct InheritedEventFilter {
 }
 
 impl InheritedEventFilter {
+    /// Makes a filter that accepts every record, for those of no session.
+    pub fn of_everything(samples: SampleLayout, sideband: SampleLayout) -> InheritedEventFilter {
+        InheritedEventFilter::new(samples, sideband, &BTreeMap::new(), None)
+    }
+
     pub(crate) fn new(
         samples: SampleLayout,
         sideband: SampleLayout,

@@ -142,10 +142,11 @@ pub struct DrainOptions {
     /// Bytes in a batch of samples, at least one record's 64 KiB. Default: 128 KiB.
     pub batch_bytes: usize,
     /// Sample buffers for each CPU. With all of them in the receiver's hands, samples stay in
-    /// the ring until it is full. Default: 16.
+    /// the ring until it is full. Default: 16. Many CPUs have [fewer](Self::buffers).
     pub sample_buffers: usize,
     /// Sideband buffers for each CPU, of up to 64 KiB. Default: 256, so that at least 4 MiB of
-    /// sideband (and up to 16 MiB), some 40,000 mappings, can wait for a receiver that stands still.
+    /// sideband (and up to 16 MiB), some 40,000 mappings, can wait for a receiver that stands still. Many CPUs have
+    /// [fewer](Self::buffers).
     pub sideband_buffers: usize,
     /// Bind each drain thread to the CPU it drains, where this process may run there. Default: yes.
     ///
@@ -160,6 +161,36 @@ pub struct DrainOptions {
     pub realtime: Option<u8>,
 }
 
+/// Sample buffers that each CPU may have, however many there are.
+const LEAST_SAMPLE_BUFFERS: usize = 4;
+
+/// Sideband buffers that each CPU may have, however many there are.
+const LEAST_SIDEBAND_BUFFERS: usize = 8;
+
+/// Most bytes in a sideband batch.
+pub(crate) const SIDEBAND_BATCH: usize = 64 << 10;
+
+/// Bytes in the sample buffers of all CPUs together, beyond which each has fewer: 256 CPUs have all of them.
+const MOST_SAMPLES: usize = 512 << 20;
+
+/// Bytes in the sideband buffers of all CPUs together, beyond which each has fewer: 16 CPUs have all of them.
+const MOST_SIDEBAND: usize = 256 << 20;
+
+impl DrainOptions {
+    /// Returns the number of sample buffers and of sideband buffers that each of so many CPUs has: those that are set,
+    /// but fewer where all together would take more than half a GiB and a quarter.
+    pub fn buffers(&self, cpus: usize) -> (usize, usize) {
+        let share =
+            |most: usize, bytes: usize, least| (most / bytes.max(1) / cpus.max(1)).max(least);
+        let samples = share(MOST_SAMPLES, self.batch_bytes, LEAST_SAMPLE_BUFFERS);
+        let sideband = share(MOST_SIDEBAND, SIDEBAND_BATCH, LEAST_SIDEBAND_BUFFERS);
+        (
+            self.sample_buffers.min(samples).max(1),
+            self.sideband_buffers.min(sideband).max(1),
+        )
+    }
+}
+
 impl Default for DrainOptions {
     fn default() -> Self {
         DrainOptions {
@@ -171,5 +202,24 @@ impl Default for DrainOptions {
             nice: None,
             realtime: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_of_all_cpus_together_are_bounded() {
+        let options = DrainOptions::default();
+        assert_eq!(options.buffers(2), (16, 256));
+        assert_eq!(options.buffers(16), (16, 256));
+        assert_eq!(options.buffers(256), (16, 16));
+        assert_eq!(options.buffers(4096), (4, 8));
+        let one = DrainOptions {
+            sample_buffers: 1,
+            ..DrainOptions::default()
+        };
+        assert_eq!(one.buffers(4096).0, 1);
     }
 }

@@ -13,12 +13,18 @@ use std::collections::VecDeque;
 
 use rprof_records::{Endian, RawBytes, RawRecord, SampleLayout};
 use rprof_sampler::{Batch, NO_CPU, Stream};
+use rustc_hash::FxHashMap;
 
 use super::flood::FloodFilter;
+use super::waiting::{Key, WaitingRecord, WaitingRecords};
 
-/// Bytes that may wait before the oldest are released regardless of watermarks.
+/// Bytes that may wait before the oldest are released regardless of watermarks, on up to 32 CPUs.
 /// Reached only when a drain thread does not run for seconds.
 const MOST_PENDING: usize = 64 << 20;
+
+/// The same for each CPU where there are more: 256 busy ones send 1.3 GB a second, and one that lags by 100 ms makes
+/// 130 MB wait.
+const PENDING_OF_CPU: usize = 2 << 20;
 
 /// Batches of one ring whose records may wait where they are. Those of further ones are copied, so
 /// that the drain thread gets its buffers back however long another CPU says nothing.
@@ -33,32 +39,31 @@ pub struct Merge {
     /// Subtracted from watermarks that are not exact, in nanoseconds.
     slack: u64,
     /// Watermark of each CPU.
-    watermarks: Vec<(u32, u64)>,
+    watermarks: Vec<u64>,
+    /// Place of each CPU among the watermarks, and, twice it, among the rings.
+    places: FxHashMap<u32, usize>,
+    /// Numbers of held batches of each ring whose records wait where they are, or did so when they came; the last entry is
+    /// of batches that no CPU sent.
+    rings: Vec<VecDeque<usize>>,
+    /// Most bytes that wait.
+    most_pending: usize,
     /// Batches with records that wait, in the order in which they came.
     held: VecDeque<HeldBatch>,
     /// The number of the first of these; batches are numbered as they come.
     first_held: usize,
     /// Batches without any, to be recycled.
     done: Vec<Batch>,
-    pending: Vec<Pending>,
+    pending: WaitingRecords,
     /// Bytes of the records that wait.
     pending_bytes: usize,
+    /// The most that these were.
+    high_water: usize,
     sequence: u64,
     /// The bound of the last release.
     last_bound: u64,
     released: u64,
     late: u64,
     damaged: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Pending {
-    /// Time, then sideband before samples, then CPU, then sequence.
-    key: (u64, bool, u32, u64),
-    /// Number of its batch.
-    batch: usize,
-    start: usize,
-    len: u16,
 }
 
 /// A batch, as long as records of it wait.
@@ -93,12 +98,16 @@ impl Merge {
             sideband,
             flood: FloodFilter::new(cpus.len()),
             slack,
-            watermarks: cpus.iter().map(|cpu| (*cpu, 0)).collect(),
+            watermarks: vec![0; cpus.len()],
+            places: cpus.iter().copied().zip(0..).collect(),
+            rings: vec![VecDeque::new(); 2 * cpus.len() + 1],
+            most_pending: MOST_PENDING.max(PENDING_OF_CPU * cpus.len()),
             held: VecDeque::new(),
             first_held: 0,
             done: Vec::new(),
-            pending: Vec::new(),
+            pending: WaitingRecords::default(),
             pending_bytes: 0,
+            high_water: 0,
             sequence: 0,
             last_bound: 0,
             released: 0,
@@ -115,7 +124,7 @@ impl Merge {
             Stream::Sideband => &self.sideband,
         };
         let number = self.first_held + self.held.len();
-        let before = self.pending.len();
+        let mut waiting = 0;
         // What was there before is read once, and by us.
         let may_flood = batch.stream == Stream::Sideband && batch.cpu != NO_CPU;
         let mut at = 0;
@@ -135,28 +144,27 @@ impl Merge {
             self.pending_bytes += record.size();
             // What no CPU sent is as old as it is.
             self.late += u64::from(time < self.released && batch.cpu != NO_CPU);
-            self.pending.push(Pending {
-                key: (
-                    time,
-                    batch.stream == Stream::Samples,
-                    batch.cpu,
-                    self.sequence,
-                ),
+            let is_sample = batch.stream == Stream::Samples;
+            self.pending.push(WaitingRecord {
+                key: Key::new(time, is_sample, batch.cpu, self.sequence),
                 batch: number,
-                start,
+                start: start as u32,
                 len: record.size() as u16,
             });
+            waiting += 1;
             self.sequence += 1;
         }
-        for (cpu, watermark) in &mut self.watermarks {
-            if *cpu == batch.cpu {
-                *watermark = batch.watermark.max(*watermark);
-            }
+        let place = self.places.get(&batch.cpu).copied();
+        if let Some(watermark) = place.and_then(|place| self.watermarks.get_mut(place)) {
+            *watermark = batch.watermark.max(*watermark);
         }
-        match self.pending.len() - before {
+        match waiting {
             0 => self.done.push(batch),
             waiting => {
-                self.let_go(&batch);
+                let ring = place.map_or(self.rings.len() - 1, |place| {
+                    2 * place + usize::from(batch.stream == Stream::Samples)
+                });
+                self.let_go(ring, number);
                 self.held.push_back(HeldBatch {
                     batch,
                     waiting,
@@ -166,23 +174,34 @@ impl Merge {
         }
     }
 
-    /// Copies the oldest batch of the ring that `batch` is of, where too many are held.
-    fn let_go(&mut self, batch: &Batch) {
-        let ring = |held: &&mut HeldBatch| {
-            !held.is_copy
-                && held.waiting != 0
-                && (held.batch.cpu, held.batch.stream) == (batch.cpu, batch.stream)
-        };
-        let mut held = self.held.iter_mut().rev().filter(ring);
-        if let Some(oldest) = held.nth(MOST_HELD - 1) {
+    /// Copies the oldest batch of a ring, where too many are held beside the one of this number, which comes now.
+    fn let_go(&mut self, ring: usize, number: usize) {
+        let numbers = &mut self.rings[ring];
+        numbers.retain(|number| {
+            let held = number.checked_sub(self.first_held);
+            let held = held.and_then(|place| self.held.get(place));
+            held.is_some_and(|held| held.waiting != 0)
+        });
+        numbers.push_back(number);
+        if numbers.len() <= MOST_HELD {
+            return;
+        }
+        let oldest = numbers.pop_front().map(|number| number - self.first_held);
+        if let Some(oldest) = oldest.and_then(|place| self.held.get_mut(place)) {
             let copy = oldest.batch.bytes.as_slice().to_vec();
             let bytes = std::mem::replace(&mut oldest.batch.bytes, copy);
             oldest.is_copy = true;
+            let Batch {
+                cpu,
+                stream,
+                watermark,
+                ..
+            } = oldest.batch;
             self.done.push(Batch {
                 bytes,
-                cpu: batch.cpu,
-                stream: batch.stream,
-                watermark: batch.watermark,
+                cpu,
+                stream,
+                watermark,
             });
         }
     }
@@ -194,7 +213,7 @@ impl Merge {
 
     /// Returns the time before which nothing more will come.
     fn bound(&self) -> u64 {
-        match self.watermarks.iter().map(|(_, w)| *w).min() {
+        match self.watermarks.iter().copied().min() {
             Some(u64::MAX) | None => u64::MAX,
             Some(watermark) => watermark.saturating_sub(self.slack),
         }
@@ -214,8 +233,9 @@ impl Merge {
         &mut self,
         mut sink: impl FnMut(Released<'_>) -> Result<(), E>,
     ) -> Result<bool, E> {
+        self.high_water = self.high_water.max(self.pending_bytes);
         let mut bound = self.bound();
-        let full = self.pending_bytes > MOST_PENDING;
+        let full = self.pending_bytes > self.most_pending;
         // Until some CPU's watermark moves there is nothing new to hand out; what
         // came late goes out when one does.
         if bound == self.last_bound && bound != u64::MAX && !full {
@@ -223,17 +243,14 @@ impl Merge {
         }
         self.last_bound = bound;
         if full {
-            let newest = self.pending.iter().map(|p| p.key.0).max().unwrap_or(0);
-            bound = bound.max(newest);
+            bound = bound.max(self.pending.newest().unwrap_or(0));
         }
-        // Runs in order make this sort nearly linear.
-        self.pending.sort_by_key(|p| p.key);
-        let n = (self.pending).partition_point(|p| p.key.0 < bound || bound == u64::MAX);
-        if n == 0 {
+        let due = self.pending.take_before(bound);
+        if due.is_empty() {
             return Ok(false);
         }
         let mut result = Ok(true);
-        for p in self.pending.drain(..n) {
+        for p in due {
             let Some(held) = self.held.get_mut(p.batch - self.first_held) else {
                 continue;
             };
@@ -241,9 +258,10 @@ impl Merge {
             self.pending_bytes -= len;
             held.waiting -= 1;
             if result.is_ok() {
-                let (time, ..) = p.key;
+                let time = p.key.time;
                 self.released = self.released.max(time);
-                let bytes = &held.batch.bytes[p.start..p.start + len];
+                let start = p.start as usize;
+                let bytes = &held.batch.bytes[start..start + len];
                 result = sink(Released {
                     time,
                     cpu: held.batch.cpu,
@@ -272,6 +290,11 @@ impl Merge {
     /// Returns the number of records that came after one with a later time had been released.
     pub fn late(&self) -> u64 {
         self.late
+    }
+
+    /// Returns the most bytes that waited at a time.
+    pub fn high_water(&self) -> usize {
+        self.high_water
     }
 
     /// Returns the number of names and mappings that were left out, as their processes made very many.

@@ -50,6 +50,8 @@ pub(crate) struct Written {
     /// Samples that the filter rejected.
     pub(crate) rejected: u64,
     pub(crate) late: u64,
+    /// Most bytes that waited to be merged.
+    pub(crate) most_pending: usize,
     pub(crate) damaged_bytes: u64,
     /// The first failure to write. What was written before is in the file.
     pub(crate) failure: Option<io::Error>,
@@ -97,6 +99,7 @@ impl Writer {
         Written {
             rejected: self.filter.rejected(),
             late: self.merge.late(),
+            most_pending: self.merge.high_water(),
             damaged_bytes: self.merge.damaged_bytes(),
             output: self.output,
             limits,

@@ -4,20 +4,23 @@ use super::batch::{Batch, Stream};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Capacity in bytes beyond which a buffer is not kept.
 const MOST_KEPT: usize = 1 << 20;
 
 /// Buffer pool of one ring, as its drain thread sees it.
 #[derive(Debug)]
-pub(super) struct BufferPool {
+pub struct BufferPool {
     free: Receiver<Vec<u8>>,
     total: usize,
+    /// Number of batches without records that the receiver has not returned.
+    pub(super) watermarks: Arc<AtomicUsize>,
 }
 
 impl BufferPool {
     /// Returns an empty buffer, or `None` when the receiver holds all of them.
-    pub(super) fn pop(&self) -> Option<Vec<u8>> {
+    pub fn pop(&self) -> Option<Vec<u8>> {
         self.free.try_recv().ok()
     }
 
@@ -27,8 +30,8 @@ impl BufferPool {
     }
 }
 
-/// Channels by which the buffers of each ring return to its pool.
-type ReturnChannels = HashMap<(u32, Stream), Sender<Vec<u8>>>;
+/// Channels by which the buffers of each ring return to its pool, and numbers of batches without any.
+type ReturnChannels = HashMap<(u32, Stream), (Sender<Vec<u8>>, Arc<AtomicUsize>)>;
 
 /// Returns buffers to the pool of the CPU and ring that they came from. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -45,8 +48,13 @@ impl Recycler {
             mut bytes,
             ..
         } = batch;
+        let Some((channel, watermarks)) = self.channels.get(&(cpu, stream)) else {
+            return;
+        };
         if bytes.capacity() == 0 {
-            // A batch without records has no buffer of a pool.
+            // A batch without records has no buffer of a pool. The last one of all was not counted.
+            let one_less = |count: usize| count.checked_sub(1);
+            let _ = watermarks.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
             return;
         }
         bytes.clear();
@@ -54,16 +62,16 @@ impl Recycler {
         if bytes.capacity() > MOST_KEPT {
             bytes = Vec::new();
         }
-        if let Some(channel) = self.channels.get(&(cpu, stream)) {
-            // A full pool: the buffer was one more, made for the last round.
-            let _ = channel.try_send(bytes);
-        }
+        // A full pool: the buffer was one more, made for the last round.
+        let _ = channel.try_send(bytes);
     }
 }
 
 /// Makes the pools of all CPUs: for each, one of `samples` and one of `sideband` buffers. Buffers
 /// take no memory before they are used.
-pub(super) fn make(
+///
+/// A session has pools of its own; these are for batches that none sends.
+pub fn make(
     cpus: &[u32],
     samples: usize,
     sideband: usize,
@@ -74,8 +82,13 @@ pub(super) fn make(
         for _ in 0..count {
             let _ = channel.try_send(Vec::new());
         }
-        channels.insert((cpu, stream), channel);
-        BufferPool { free, total: count }
+        let watermarks = Arc::default();
+        channels.insert((cpu, stream), (channel, Arc::clone(&watermarks)));
+        BufferPool {
+            free,
+            total: count,
+            watermarks,
+        }
     };
     let pools = cpus
         .iter()
@@ -93,6 +106,22 @@ pub(super) fn make(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn watermarks_that_wait_are_counted_until_they_return() {
+        let (pools, recycler) = make(&[3], 1, 1);
+        let waits = Arc::clone(&pools[0].0.watermarks);
+        waits.store(1, Ordering::Relaxed);
+        for _ in 0..2 {
+            recycler.recycle(Batch {
+                cpu: 3,
+                stream: Stream::Samples,
+                bytes: Vec::new(),
+                watermark: 7,
+            });
+            assert_eq!(waits.load(Ordering::Relaxed), 0);
+        }
+    }
 
     #[test]
     fn buffers_go_round_and_are_never_more() {

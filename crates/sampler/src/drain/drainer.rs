@@ -6,6 +6,7 @@ use super::fast_drain::FastDrain;
 use super::stack_bases::StackBases;
 use super::trim::{self, Dumps};
 use crate::open::{CpuEvents, CpuRings};
+use crate::options::SIDEBAND_BATCH;
 use crate::wakeup::{WakeupFlag, readable, wait};
 use crossbeam_channel::{Sender, TrySendError};
 use rprof_perf_event::Clock;
@@ -14,13 +15,11 @@ use rprof_records::{RawBytes, RawRecord, SampleLayout};
 use rustix::event::PollFlags;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Time between two looks for a free buffer when there is none.
 const STARVED: Duration = Duration::from_millis(5);
-
-/// Most bytes in a sideband batch.
-pub(super) const SIDEBAND_BATCH: usize = 64 << 10;
 
 /// Counts of a drain thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -300,9 +299,14 @@ impl Drainer {
     }
 
     /// Sends a watermark without records. A receiver that is behind does without: any later one
-    /// says more.
+    /// says more. But one of each CPU may always wait: what others send is held until this CPU's watermark comes.
     fn send_watermark(&mut self, watermark: u64) {
-        if watermark > self.watermark && self.sender.len() < self.crowded {
+        if watermark <= self.watermark {
+            return;
+        }
+        let waits = Arc::clone(&self.pools.0.watermarks);
+        if waits.load(Ordering::Relaxed) == 0 || self.sender.len() < self.crowded {
+            waits.fetch_add(1, Ordering::Relaxed);
             self.send(Stream::Samples, Vec::new(), watermark);
         }
     }

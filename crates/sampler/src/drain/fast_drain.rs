@@ -8,10 +8,16 @@ use std::time::Duration;
 use crate::clock::monotonic_ns;
 use crate::wakeup::WakeupFlag;
 
-/// Longest time between two looks at a ring while fast.
+/// Longest time between two looks at a ring while fast, on up to [`FEW`] CPUs.
 const INTERVAL: Duration = Duration::from_millis(2);
 
-/// While active, every drain thread flushes its rings every 2 ms, so that the receiver sees each
+/// The same on any number of CPUs: memory of a process that is looked at later is another's, mostly.
+const LONGEST: Duration = Duration::from_millis(5);
+
+/// Number of CPUs from which on the interval grows with them: each look of each is a message, which one thread receives.
+const FEW: u32 = 64;
+
+/// While active, every drain thread flushes its rings every 2 ms (up to 5 ms where there are more than 64 CPUs), so that the receiver sees each
 /// sample soon after it was taken. Otherwise a thread waits until a quarter of a ring is full, or
 /// for [`DrainOptions::idle`](crate::DrainOptions::idle).
 ///
@@ -22,6 +28,7 @@ pub struct FastDrain {
     until: Arc<AtomicU64>,
     /// One for each thread, raised when it begins.
     wakeups: Arc<[WakeupFlag]>,
+    interval: Duration,
 }
 
 impl FastDrain {
@@ -34,7 +41,17 @@ impl FastDrain {
         Ok(FastDrain {
             until: Arc::default(),
             wakeups: wakeups?.into(),
+            interval: interval(threads),
         })
+    }
+
+    /// Makes one for no thread: batches that no session sends.
+    pub fn detached() -> FastDrain {
+        FastDrain {
+            until: Arc::default(),
+            wakeups: Arc::new([]),
+            interval: INTERVAL,
+        }
     }
 
     /// Drains fast until `time`, in nanoseconds of CLOCK_MONOTONIC. A time before the one that was
@@ -50,7 +67,7 @@ impl FastDrain {
     /// drain threads' interval, since a batch that is received late is looked at late. `None` while
     /// not active: then blocking on the channel costs less.
     pub fn poll_interval(&self) -> Option<Duration> {
-        self.is_active().then_some(INTERVAL / 2)
+        self.is_active().then_some(self.interval / 2)
     }
 
     /// Returns the flag that tells thread number `thread` that fast draining begins.
@@ -61,7 +78,7 @@ impl FastDrain {
     /// Returns how long a drain thread waits at most where it would be `idle` otherwise.
     pub(super) fn timeout(&self, idle: Duration) -> Duration {
         match self.is_active() {
-            true => INTERVAL.min(idle),
+            true => self.interval.min(idle),
             false => idle,
         }
     }
@@ -73,11 +90,24 @@ impl FastDrain {
     }
 }
 
+/// Returns the time between two looks of so many threads.
+fn interval(threads: usize) -> Duration {
+    let threads = u32::try_from(threads).unwrap_or(u32::MAX);
+    (INTERVAL * threads.clamp(FEW, FEW << 8) / FEW).min(LONGEST)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::wakeup::{readable, wait};
     use std::os::fd::AsFd;
+
+    #[test]
+    fn many_threads_look_less_often() {
+        let looks = |threads| interval(threads).as_micros();
+        assert_eq!((looks(1), looks(64), looks(96)), (2000, 2000, 3000));
+        assert_eq!((looks(256), looks(usize::MAX)), (5000, 5000));
+    }
 
     #[test]
     fn ends_when_its_time_is_over() {

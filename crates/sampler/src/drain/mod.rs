@@ -24,7 +24,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `batch` | [`Batch`]: what is sent |
-//! | `buffers` | bounded pools of buffers |
+//! | [`buffers`] | bounded pools of buffers |
 //! | `drainer` | the loop of a thread |
 //! | `fast_drain` | [`FastDrain`]: a time of more frequent looks |
 //! | `snapshot` | samples of all CPUs at once, out of overwritten rings |
@@ -33,7 +33,7 @@
 //! | `trim` | stack copies, cut to what is in them |
 
 mod batch;
-mod buffers;
+pub mod buffers;
 mod drainer;
 mod fast_drain;
 mod snapshot;

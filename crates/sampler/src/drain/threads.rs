@@ -2,13 +2,13 @@
 
 use super::batch::Batch;
 use super::buffers::{self, Recycler};
-use super::drainer::{DrainCounts, Drainer, Layouts, SIDEBAND_BATCH};
+use super::drainer::{DrainCounts, Drainer, Layouts};
 use super::fast_drain::FastDrain;
 use super::snapshot::{self, SnapshotSender};
 use super::stack_bases::StackBases;
 use super::trim::Dumps;
 use crate::open::{CpuEvents, CpuRings};
-use crate::options::DrainOptions;
+use crate::options::{DrainOptions, SIDEBAND_BATCH};
 use crate::scheduling;
 use crate::wakeup::WakeupFlag;
 use crossbeam_channel::{Receiver, bounded};
@@ -75,13 +75,12 @@ impl DrainThreads {
         let dumps = Arc::new(dumps);
         let stop = Arc::new(WakeupFlag::new()?);
         let batch_bytes = options.batch_bytes.max(MAX_RECORD);
-        let sample_buffers = options.sample_buffers.max(1);
-        let sideband_buffers = options.sideband_buffers.max(1);
+        let (sample_buffers, sideband_buffers) = options.buffers(cpus.len());
         let numbers: Vec<u32> = cpus.iter().map(|(events, _)| events.cpu).collect();
         let (pools, recycler) = buffers::make(&numbers, sample_buffers, sideband_buffers);
         // For each CPU: its buffers, the batches of the last drain beyond them (a batch may
         // fall short of its limit by one record), bare watermarks (twice: threads look and
-        // send at the same time), and the last message.
+        // send at the same time), the one that may always wait, and the last message.
         let places = |(_, rings): &(Arc<CpuEvents>, CpuRings)| {
             let last = |bytes: usize, batch: usize| 2 + bytes.div_ceil(batch / 2);
             sample_buffers
@@ -89,7 +88,7 @@ impl DrainThreads {
                 + last(rings.samples.size(), batch_bytes)
                 + last(rings.sideband.size(), SIDEBAND_BATCH)
                 + 2 * WATERMARKS
-                + 1
+                + 2
         };
         let places: usize = cpus.iter().map(places).sum();
         let (sender, receiver) = bounded(places + snapshot::places(snapshot_bytes));

@@ -41,10 +41,11 @@ pub const UNPRIVILEGED: RingSizes = RingSizes {
 };
 
 /// Returns the default size of the sample ring where samples have stack copies: room for some 130 of
-/// the longest. Less where there are so many CPUs that it would be 256 MiB in all.
+/// the longest. Less where there are so many CPUs that it would be 256 MiB in all, but as much as holds 25 ms of the
+/// longest copies at 999 Hz: 512 MiB for 256 CPUs.
 pub fn with_stacks(cpus: usize) -> usize {
     let fair = (256 << 20) / cpus.max(1);
-    fair.clamp(1 << 20, 8 << 20).next_power_of_two()
+    fair.clamp(2 << 20, 8 << 20).next_power_of_two()
 }
 
 /// Returns the default size of the sideband ring where whole CPUs are watched, and with them whoever maps and renames
@@ -107,6 +108,13 @@ mod tests {
     fn sizes_asked_for_are_rounded_up() {
         let sizes = RingSizes::first(Some(300_000), Some(1));
         assert_eq!((sizes.samples, sizes.sideband), (512 << 10, page_size()));
+    }
+
+    #[test]
+    fn many_cpus_have_smaller_rings() {
+        assert_eq!(with_stacks(2), 8 << 20);
+        assert_eq!(with_stacks(64), 4 << 20);
+        assert_eq!(with_stacks(1024), 2 << 20);
     }
 
     #[test]

@@ -1,0 +1,136 @@
+//! [`replay`]: the writer thread's work on batches from somewhere else, to measure what it costs.
+//!
+//! Nothing is asked of the kernel's events. Images are opened as ever; memory of processes that are not there is not
+//! read.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+use crossbeam_channel::Receiver;
+use rprof_perfdata::{EventDescription, FeatureSections, WriteOptions};
+use rprof_records::{Endian, SampleLayout};
+use rprof_sampler::{
+    Batch, Clock, EventIds, FastDrain, InheritedEventFilter, Recycler, Role, StackBases,
+};
+
+use crate::backlog::Backlog;
+use crate::output::{Embedding, OutputConfig, RotatingOutput, Sink};
+use crate::pipeline::deferred::DeferralQueue;
+use crate::pipeline::layouts::Layouts;
+use crate::pipeline::merge::Merge;
+use crate::pipeline::writer::Writer;
+use crate::progress::LiveCounts;
+use crate::unwind::{StackTally, Unwinding, is_to_unwind};
+
+/// Batches, and what is to be known of them.
+#[derive(Debug)]
+pub struct Replay {
+    /// CPUs that they are of.
+    pub cpus: Vec<u32>,
+    /// Events, with all ids that records have.
+    pub events: Vec<EventIds>,
+    /// The batches; the last one of each CPU has the watermark [`u64::MAX`].
+    pub batches: Receiver<Batch>,
+    /// Way back of their buffers.
+    pub recycler: Recycler,
+    /// File that is written.
+    pub file: File,
+}
+
+/// Result of a [`replay`].
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Replayed {
+    /// Samples written.
+    pub samples: u64,
+    /// Records that came after one with a later time had been released.
+    pub late: u64,
+    /// Most bytes of records that waited to be merged.
+    pub most_pending: usize,
+    /// Outcomes of unwinding, where samples have registers and stacks.
+    pub stacks: Option<StackTally>,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+}
+
+/// Merges, unwinds and writes all batches, on this thread, until the channel is closed.
+///
+/// # Errors
+/// Those of the file.
+pub fn replay(replay: Replay) -> io::Result<Replayed> {
+    let Replay {
+        cpus,
+        events,
+        batches,
+        recycler,
+        file,
+    } = replay;
+    let fast_drain = FastDrain::detached();
+    let backlog = Backlog::new(batches.clone(), usize::MAX);
+    let bases = StackBases::default();
+    let clock = Clock::MONOTONIC;
+    let unwinding = Unwinding::new(&events, &bases, &fast_drain, &backlog, 0, clock);
+    let layout = |role| {
+        let event = events.iter().find(|event| event.role == role);
+        let attr = event.map(|event| event.attr.clone()).unwrap_or_default();
+        SampleLayout::new(&attr, Endian::NATIVE)
+    };
+    let layouts = Arc::new(Layouts {
+        samples: layout(Role::Samples),
+        sideband: layout(Role::Sideband),
+    });
+    let described = events.iter().map(|event| EventDescription {
+        attr: match unwinding.is_some() && is_to_unwind(&event.attr) {
+            true => event.attr.unwound(0),
+            false => event.attr.clone(),
+        },
+        name: event.name.clone(),
+        ids: event.ids.clone(),
+    });
+    let config = OutputConfig {
+        events: described.collect(),
+        write: WriteOptions::default(),
+        features: FeatureSections::new(Endian::NATIVE),
+        notes: Vec::new(),
+        layouts: Arc::clone(&layouts),
+        rotation: None,
+        command: None,
+        max_bytes: None,
+        embedding: Embedding::Nothing,
+        backlog,
+        overwrites: false,
+        clock,
+        cgroups: false,
+        counts_idle: false,
+    };
+    let live = Arc::new(LiveCounts::default());
+    let sink = Sink::file(file, config.events.clone(), &config.features, config.write)?;
+    let (samples, sideband) = (layouts.samples.clone(), layouts.sideband.clone());
+    let written = Writer {
+        merge: Merge::new(&cpus, samples.clone(), sideband.clone(), 0),
+        filter: InheritedEventFilter::of_everything(samples, sideband),
+        deferrals: DeferralQueue::new(Arc::clone(&layouts), cpus.len()),
+        output: RotatingOutput::new(config, None, sink, Arc::clone(&live)),
+        batches,
+        recycler,
+        fast_drain,
+        layouts,
+        unwinding,
+        live,
+        notify: None,
+    }
+    .run();
+    if let Some(error) = written.failure {
+        return Err(error);
+    }
+    let samples = written.output.total().samples;
+    let finished = written.output.finish(&[])?;
+    Ok(Replayed {
+        samples,
+        late: written.late,
+        most_pending: written.most_pending,
+        stacks: written.stacks,
+        file_bytes: finished.file_bytes,
+    })
+}
