@@ -1,6 +1,7 @@
 //! Features of the file's header that describe this machine.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 
 use rprof_perfdata::features::run::ClockData;
 use rprof_perfdata::{Feature, FeatureSections};
@@ -61,14 +62,22 @@ fn architecture() -> String {
 }
 
 fn cpu_model() -> Option<String> {
-    let info = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let info = head("/proc/cpuinfo")?;
     let line = info.lines().find(|l| l.starts_with("model name"))?;
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
 /// In KiB.
 fn total_memory() -> Option<u64> {
-    let info = fs::read_to_string("/proc/meminfo").ok()?;
+    let info = head("/proc/meminfo")?;
     let line = info.lines().find(|l| l.starts_with("MemTotal:"))?;
     line.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// Reads the first page of a file of /proc, in which the first CPU is: the kernel takes its time for those of all.
+fn head(path: &str) -> Option<String> {
+    let mut bytes = vec![0; 4096];
+    let read = File::open(path).ok()?.read(&mut bytes).ok()?;
+    bytes.truncate(read);
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }

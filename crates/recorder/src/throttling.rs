@@ -38,6 +38,10 @@ impl Throttling {
         counts: &FinalCounts,
         seconds: f64,
     ) -> Option<Throttling> {
+        if tally.times_throttled() == 0 {
+            // The usual case: nothing is to be read, while the command's user waits for the end.
+            return None;
+        }
         let limit = Limits::read().max_sample_rate;
         Throttling::with_limit(tally, events, counts, seconds, limit)
     }

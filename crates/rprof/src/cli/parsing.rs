@@ -7,7 +7,10 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Args, CommandFactory, FromArgMatches};
 use rprof_export::clean::brief;
 
-use super::{Cli, Command, RecordArgs, STYLES, elsewhere};
+use super::{
+    Cli, CollapseArgs, Command, FlamegraphArgs, HeaderArgs, RecordArgs, ReportArgs, STYLES,
+    ScriptArgs, StatArgs, elsewhere,
+};
 use crate::named_input::is_input;
 
 impl Cli {
@@ -70,17 +73,33 @@ fn parse(mut arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
         .map_err(|e| e.format(&mut command))
 }
 
-/// Builds the command line for these arguments: `record` alone where they are for it. A program to be recorded is not
+/// Builds the command line for these arguments: one command alone where they are for it. A program to be recorded is not
 /// to wait until every other command is described, which takes longer than all that `record` has.
 fn command_for(arguments: &[OsString]) -> clap::Command {
-    if arguments.get(1).is_none_or(|name| name != "record") {
+    let name = arguments.get(1).and_then(|name| name.to_str());
+    let Some(alone) = name.and_then(described) else {
         return command();
-    }
+    };
     (clap::Command::new("rprof").version(env!("CARGO_PKG_VERSION")))
         .styles(STYLES)
         .max_term_width(100)
         .subcommand_required(true)
-        .subcommand(RecordArgs::augment_args(clap::Command::new("record")))
+        .subcommand(alone)
+}
+
+/// Describes one of the commands that are called most.
+fn described(name: &str) -> Option<clap::Command> {
+    let describe: fn(clap::Command) -> clap::Command = match name {
+        "record" => RecordArgs::augment_args,
+        "report" => ReportArgs::augment_args,
+        "collapse" => CollapseArgs::augment_args,
+        "script" => |command| script_words(ScriptArgs::augment_args(command)),
+        "header" => HeaderArgs::augment_args,
+        "flamegraph" => |command| flamegraph_words(FlamegraphArgs::augment_args(command)),
+        "stat" => |command| stat_words(StatArgs::augment_args(command)),
+        _ => return None,
+    };
+    Some(describe(clap::Command::new(name.to_owned())))
 }
 
 /// Rewrites the first `-z9` as `-z=9`. Returns false if there is none.
@@ -123,39 +142,46 @@ fn part_registers(arguments: &mut [OsString]) -> bool {
 
 /// Builds the command line that help, manual pages and completions describe.
 pub(crate) fn command() -> clap::Command {
-    // In `flamegraph`, -i is the input, and --pid, --tid and --cpu are filters.
-    let command = Cli::command().mut_subcommand("flamegraph", |flamegraph| {
-        ["processes", "threads", "cpus"]
-            .into_iter()
-            .fold(flamegraph, |c, id| c.mut_arg(id, |arg| arg.long(None)))
-            .mut_arg("no_inherit", |arg| arg.short(None))
-            .mut_arg("pid", |arg| arg.short(None))
-    });
-    // The targets are those of `record`, in other words.
-    let command = command.mut_subcommand("stat", |stat| {
-        let ids = [
-            "all_cpus",
-            "processes",
-            "with_children",
-            "threads",
-            "cpus",
-            "cgroups",
-            "user",
-        ];
-        ids.into_iter()
-            .fold(stat, |c, id| c.mut_arg(id, counting_words))
-    });
-    // `script` refuses a weight, with a message, since it sums nothing up; and folded stacks, since
-    // they are sums.
-    command.mut_subcommand("script", |script| {
-        script
-            .mut_arg("weight", |arg| arg.hide(true).default_value(None::<&str>))
-            .mut_arg("callers", |arg| arg.hide(true))
-            .mut_arg("files", |arg| {
-                arg.help("Recording to print; `-` is standard input [default: perf.data]")
-            })
-            .mut_arg("input", |arg| arg.help("Recording to print, as FILE"))
-    })
+    Cli::command()
+        .mut_subcommand("flamegraph", flamegraph_words)
+        .mut_subcommand("stat", stat_words)
+        .mut_subcommand("script", script_words)
+}
+
+/// Lets -i be the input, and --pid, --tid and --cpu filters.
+fn flamegraph_words(flamegraph: clap::Command) -> clap::Command {
+    ["processes", "threads", "cpus"]
+        .into_iter()
+        .fold(flamegraph, |c, id| c.mut_arg(id, |arg| arg.long(None)))
+        .mut_arg("no_inherit", |arg| arg.short(None))
+        .mut_arg("pid", |arg| arg.short(None))
+}
+
+/// Words the targets, which are those of `record`, for a command that counts.
+fn stat_words(stat: clap::Command) -> clap::Command {
+    let ids = [
+        "all_cpus",
+        "processes",
+        "with_children",
+        "threads",
+        "cpus",
+        "cgroups",
+        "user",
+    ];
+    ids.into_iter()
+        .fold(stat, |c, id| c.mut_arg(id, counting_words))
+}
+
+/// Hides a weight, which `script` refuses with a message, since it sums nothing up; and folded stacks, since
+/// they are sums.
+fn script_words(script: clap::Command) -> clap::Command {
+    script
+        .mut_arg("weight", |arg| arg.hide(true).default_value(None::<&str>))
+        .mut_arg("callers", |arg| arg.hide(true))
+        .mut_arg("files", |arg| {
+            arg.help("Recording to print; `-` is standard input [default: perf.data]")
+        })
+        .mut_arg("input", |arg| arg.help("Recording to print, as FILE"))
 }
 
 /// Words the help of a target for a command that counts.
@@ -212,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn record_alone_is_as_it_is_among_all_commands() {
+    fn a_command_alone_is_as_it_is_among_all() {
         for line in [
             "rprof record --help",
             "rprof record -h",
@@ -222,6 +248,19 @@ mod tests {
             "rprof record -F 1 -c 1 -- true",
             "rprof record -p 0",
             "rprof record -F 99 --no-quiet -e cpu-clock -- true -x",
+            "rprof report --help",
+            "rprof report -h",
+            "rprof report --nonsense",
+            "rprof report --sort symbol --no-quiet x.data",
+            "rprof collapse --help",
+            "rprof collapse -i x.data",
+            "rprof script --help",
+            "rprof script -F ip x.data",
+            "rprof header --help",
+            "rprof flamegraph --help",
+            "rprof flamegraph -i x.data -p 7",
+            "rprof stat --help",
+            "rprof stat -e cycles -- true",
         ] {
             let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
             let parsed = |command: clap::Command| {
