@@ -12,15 +12,16 @@ use rprof_perfdata::{
 };
 use rprof_records::{Mapped, MmapIdentity, ProcessEvent, RecordType};
 
+use super::reader::Reader;
 use crate::support::{Here, c};
 
-/// Most memory that reading takes, in KiB, and most time.
+/// Most memory that reading takes, in KiB.
 const MOST_MEMORY: u64 = 512 << 10;
-const MOST_TIME: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 10 });
 
 /// Runs rprof with these arguments, and checks what it takes. Returns what it says, be it in a report.
 pub(super) fn reads(here: &Here, args: &str) -> String {
-    let rprof = env!("CARGO_BIN_EXE_rprof");
+    let reader = Reader::new();
+    let rprof = &reader.program;
     // What it prints may be long, and is of no interest.
     let script = format!("exec {rprof} {args} > out");
     let began = Instant::now();
@@ -39,7 +40,7 @@ pub(super) fn reads(here: &Here, args: &str) -> String {
     let time = began.elapsed();
     println!("{args}: {peak} KiB in {time:?}");
     assert!(peak < MOST_MEMORY, "{peak} KiB in {time:?}: {run}");
-    assert!(time < MOST_TIME, "{time:?}, {peak} KiB: {run}");
+    assert!(time < reader.time, "{time:?}, {peak} KiB: {run}");
     run.is_clean();
     let out = std::fs::read(here.path("out")).unwrap();
     let start = &out[..out.len().min(1 << 20)];

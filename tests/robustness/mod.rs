@@ -9,3 +9,4 @@ mod faults;
 mod hostile_names;
 mod mutated;
 mod neighbour;
+mod reader;

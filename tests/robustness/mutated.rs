@@ -2,17 +2,8 @@
 
 use rprof_testing::Random;
 
+use super::reader::Reader;
 use crate::support::{Here, c, needs};
-
-/// Address space in KiB, all that is mapped of files included. A program that is not optimized is larger.
-const ADDRESSES: u64 = if cfg!(debug_assertions) {
-    1 << 20
-} else {
-    512 << 10
-};
-
-/// Time for one. A program that is not optimized, on a machine that does other things, has more.
-const SECONDS: u32 = if cfg!(debug_assertions) { 60 } else { 10 };
 
 /// Bytes that mean something wherever they stand.
 const WORDS: [u64; 6] = [0, 1, 0xff, 0x7fff_ffff, u64::MAX, 1 << 63];
@@ -40,7 +31,7 @@ fn mutate(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// RPROF_MUTATIONS says how many of each kind; 4 otherwise.
+/// RPROF_MUTATIONS says how many of each kind; 4 otherwise. RPROF_RELEASE names the release build that reads them.
 #[test]
 fn mutated_recordings_are_read_or_refused() {
     needs!(PerfEvents);
@@ -56,6 +47,9 @@ fn mutated_recordings_are_read_or_refused() {
         "report --format json",
         "script -F comm,tid,time,ip,sym,period,raw",
     ];
+    let reader = Reader::new();
+    let (rprof, addresses) = (&reader.program, reader.addresses);
+    let seconds = reader.time.as_secs();
     let mut failed = Vec::new();
     for (kind, options) in [
         ("plain", "-F 499 -g"),
@@ -72,9 +66,8 @@ fn mutated_recordings_are_read_or_refused() {
             let path = here.path("mutated.data");
             std::fs::write(&path, mutate(&whole, &mut random)).unwrap();
             let command = commands[random.index(commands.len())];
-            let rprof = env!("CARGO_BIN_EXE_rprof");
             let script = format!(
-                "ulimit -v {ADDRESSES}; exec timeout {SECONDS} {rprof} {command} -i mutated.data > out"
+                "ulimit -v {addresses}; exec timeout {seconds} {rprof} {command} -i mutated.data > out"
             );
             // Not 64 MiB of addresses for each thread.
             let run = here.sh(&script).env("MALLOC_ARENA_MAX", "1").run();
