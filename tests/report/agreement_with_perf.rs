@@ -40,7 +40,7 @@ fn assert_agreement(here: &Here, what: &str) {
     script.complains_of_losses_only();
     let by_perf = perf_samples(&script);
     let by_rprof = perf_samples(&here.rprof("script --no-inline").ok());
-    let report = here.report("--no-children");
+    let report = here.report("--no-children --no-located");
     assert!(!by_perf.is_empty(), "{what}: no samples");
     assert_eq!(
         by_rprof.len(),
@@ -70,7 +70,9 @@ fn assert_agreement(here: &Here, what: &str) {
 
     // Stack by stack, in weight.
     let by_perf = fold_samples(&legible_samples(comparison.corrected));
-    let by_rprof = legible_stacks(folded(&here.rprof("collapse --no-inline").ok()));
+    let by_rprof = legible_stacks(folded(
+        &here.rprof("collapse --no-inline --no-located").ok(),
+    ));
     assert_near(&by_rprof, &by_perf, &format!("{what}: folded stacks"));
     show(&format!(
         "{what}: {} samples, {:?}",
@@ -186,7 +188,7 @@ fn assert_near_agreement(here: &Here, what: &str) {
     script.complains_of_losses_only();
     let theirs = perf_samples(&script);
     let ours = perf_samples(&here.rprof("script --no-inline").ok());
-    let report = here.report("");
+    let report = here.report("--no-located");
     assert_eq!(ours.len(), theirs.len(), "{what}: samples");
     assert_eq!(report.samples(), theirs.len() as u64, "{what}: samples");
 
@@ -195,7 +197,7 @@ fn assert_near_agreement(here: &Here, what: &str) {
     let by_perf = comparison.correct(by_perf);
     let functions = difference(&by_perf, &report.only().self_samples());
 
-    let stacks = folded(&here.rprof("collapse --no-inline").ok());
+    let stacks = folded(&here.rprof("collapse --no-inline --no-located").ok());
     let raw = difference(&fold_samples(&theirs), &stacks);
     let corrected = fold_samples(&legible_samples(comparison.corrected));
     let rest = difference(&corrected, &legible_stacks(stacks));

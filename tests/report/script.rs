@@ -33,7 +33,7 @@ fn script_folds_to_the_output_of_collapse() {
     let here = Here::new();
     here.record("-F 999 -g -e cpu-clock", &c("syscalls.c"), "0.3");
     let by_script = fold_samples(&perf_samples(&here.rprof("script").ok()));
-    assert_eq!(by_script, folded(&here.rprof("collapse").ok()));
+    assert_eq!(by_script, folded(&here.rprof("collapse --no-located").ok()));
 }
 
 #[test]

@@ -146,7 +146,7 @@ fn report_shares_add_up() {
     let unnamed: u64 = unnamed.values().map(|n| n.as_u64().unwrap()).sum();
     assert_eq!(
         frames["total"],
-        frames["named"].as_u64().unwrap() + unnamed,
+        frames["named"].as_u64().unwrap() + frames["located"].as_u64().unwrap() + unnamed,
         "{frames}"
     );
 }

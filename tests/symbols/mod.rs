@@ -6,6 +6,7 @@ mod debuginfod;
 mod inlines;
 mod kernel;
 mod lines;
+mod located;
 mod names;
 mod overlay;
 mod vmlinux;

@@ -278,7 +278,19 @@ impl SymbolsBuilder {
                 offset
             }
             (Ok(frames), None) => {
+                let located = frames.symbol().located;
+                // An address of another build than the object's means another function.
+                let known = self.build_ids.get(object.0 as usize).copied().flatten();
+                let is_of_other = known != whole.build_id;
                 for frame in frames.iter() {
+                    if let Some(reason) = located {
+                        let name = match is_of_other {
+                            true => Err(reason),
+                            false => Ok(frame.name.into()),
+                        };
+                        self.located_frame(object, name, reason);
+                        continue;
+                    }
                     let line = frame.line.map(|line| self.line(line));
                     let (name, start) = (Ok(frame.name.into()), start_of(frame.raw));
                     self.frame(object, name, start, line, frame.inlined);
@@ -320,6 +332,23 @@ impl SymbolsBuilder {
         objects
     }
 
+    /// Adds the frame of a function without a name of its own, at least with its address if `name` has that.
+    fn located_frame(&mut self, object: ObjectId, name: Result<Box<str>, Reason>, reason: Reason) {
+        let located = name.is_ok().then_some(reason);
+        let function = Function {
+            name,
+            object,
+            position: StackPosition::Inner,
+            line: None,
+            located,
+        };
+        self.frames.push(Frame {
+            function: FunctionId(self.functions.intern(function)),
+            line: None,
+            inlined: false,
+        });
+    }
+
     fn frame(
         &mut self,
         object: ObjectId,
@@ -336,6 +365,7 @@ impl SymbolsBuilder {
                 line: line
                     .filter(|_| self.options.by_line)
                     .map(|line| Line { column: 0, ..line }),
+                located: None,
             }),
         );
         self.frames.push(Frame {

@@ -29,14 +29,14 @@ static LETS_INTERRUPTS_IN: [&str; 6] = [
     "do_idle",
 ];
 
-/// Returns the share of the main event's weight, in percent, whose innermost frame has no name, by
+/// Returns the share of the main event's weight, in percent, whose innermost frame has no name, located or not, by
 /// object and reason.
 pub(crate) fn unnamed_self(profile: &Profile) -> BTreeMap<(&str, Reason), f64> {
     let mut shares = BTreeMap::new();
     for (leaf, share) in leaves(profile) {
-        if let Err(reason) = &leaf.name {
+        if let Some(reason) = leaf.nameless() {
             let object = &*profile.object(leaf.object).name;
-            *shares.entry((object, *reason)).or_insert(0.0) += share;
+            *shares.entry((object, reason)).or_insert(0.0) += share;
         }
     }
     shares

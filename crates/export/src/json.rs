@@ -38,6 +38,9 @@ struct JsonRow<'p> {
     tid: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     symbol: Option<CleanName<'p>>,
+    /// True if the symbol is an address: see `rprof_profile::Function::located`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    located: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     object: Option<CleanName<'p>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,6 +92,7 @@ struct Stacks {
 struct Frames {
     total: u64,
     named: u64,
+    located: u64,
     unnamed_by_reason: BTreeMap<&'static str, u64>,
 }
 
@@ -114,6 +118,8 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
                         comm: row.comm,
                         pid: row.top.key.pid,
                         tid: row.top.key.tid,
+                        located: (row.top.key.function)
+                            .is_some_and(|id| profile.function(id).located.is_some()),
                         symbol: row.symbol,
                         object: row.object,
                         srcline: row.line,
@@ -141,6 +147,7 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
             frames: Frames {
                 total: q.frames,
                 named: q.named,
+                located: q.located,
                 unnamed_by_reason: q.unnamed.iter().map(|(r, n)| (r.key(), *n)).collect(),
             },
             lost: q.lost,

@@ -28,6 +28,8 @@ pub enum Finding {
     Frames {
         /// The share, in percent.
         named: f64,
+        /// Share of frames whose function has no name, but is located by unwinding information, in percent.
+        located: f64,
     },
     /// Frames of one object without a name, for one reason.
     Unnamed {
@@ -113,7 +115,11 @@ impl Finding {
                 };
                 format!("stacks: {complete:.1}% reach their root{others}")
             }
-            Finding::Frames { named } => format!("frames: {named:.1}% have a name"),
+            Finding::Frames { named, located } if *located >= 0.05 => format!(
+                "frames: {named:.1}% have a name, {located:.1}% are located by unwinding information \
+                 (OBJECT+0xSTART)"
+            ),
+            Finding::Frames { named, .. } => format!("frames: {named:.1}% have a name"),
             Finding::Unnamed {
                 share,
                 own,
@@ -260,6 +266,7 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
     if q.frames > 0 && q.named < q.frames {
         findings.push(Finding::Frames {
             named: percent(q.named, q.frames),
+            located: percent(q.located, q.frames),
         });
         findings.extend(unnamed(profile));
     }

@@ -79,6 +79,7 @@ impl Made {
             object,
             position: StackPosition::Inner,
             line: None,
+            located: None,
         })
     }
 

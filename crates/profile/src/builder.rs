@@ -159,6 +159,14 @@ impl ProfileBuilder {
         ObjectId(self.objects.intern(object))
     }
 
+    /// Returns an object that was added.
+    ///
+    /// # Panics
+    /// If it was not.
+    pub fn object(&self, id: ObjectId) -> &Object {
+        self.objects.get(id.0)
+    }
+
     /// Returns the id of a function of an object, or of its part that has no name.
     pub fn intern_function(&mut self, name: Result<&str, Reason>, object: ObjectId) -> FunctionId {
         self.add_function(Function {
@@ -166,6 +174,7 @@ impl ProfileBuilder {
             object,
             position: StackPosition::Inner,
             line: None,
+            located: None,
         })
     }
 

@@ -73,6 +73,16 @@ pub struct Function {
     /// A line in it, without the column: only where functions were told apart by line, and the
     /// line is known.
     pub line: Option<Line>,
+    /// Reason for which no table of symbols names it, if only unwinding information describes it. `name` is made of the
+    /// object's name and the function's start then: `cc1+0x5a3c10`.
+    pub located: Option<Reason>,
+}
+
+impl Function {
+    /// Returns the reason for which it has no name of its own, whether it is located or not.
+    pub fn nameless(&self) -> Option<Reason> {
+        self.located.or_else(|| self.name.as_ref().err().copied())
+    }
 }
 
 /// Position of a function in the stacks of a thread.

@@ -146,9 +146,18 @@ impl Merging {
         };
         let functions: Vec<FunctionId> = (profile.functions.iter())
             .map(|function| {
+                let object = objects[function.object.0 as usize];
+                // An address of another build means another function.
+                let here = profile.objects[function.object.0 as usize].build_id;
+                let located = function.located;
+                let is_of_other = located.filter(|_| builder.object(object).build_id != here);
                 builder.add_function(Function {
-                    name: function.name.clone(),
-                    object: objects[function.object.0 as usize],
+                    name: match is_of_other {
+                        Some(reason) => Err(reason),
+                        None => function.name.clone(),
+                    },
+                    located: located.filter(|_| is_of_other.is_none()),
+                    object,
                     position: function.position,
                     line: function.line.map(line),
                 })

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rprof_cpu_time::CpuTime;
 use rprof_image::Reason;
 
-use crate::frame::{Function, Object};
+use crate::frame::{Function, Object, ObjectId};
 
 /// Tally of complete and truncated stacks, of samples with a callchain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,9 +60,11 @@ pub struct Quality {
     pub frames: u64,
     /// Number of frames that have a name.
     pub named: u64,
-    /// Number of frames without a name, by reason.
+    /// Number of frames whose function has no name, but is located by unwinding information.
+    pub located: u64,
+    /// Number of frames without a name that are not located either, by reason.
     pub unnamed: BTreeMap<Reason, u64>,
-    /// Objects with most unnamed frames, most first: name, reason, number of frames.
+    /// Objects with most frames without a name, located or not, most first: name, reason, number of frames.
     pub worst: Vec<(String, Reason, u64)>,
     /// Number of records lost: in the whole recording, or on the CPUs, in the time and in the threads that a filter wants.
     pub lost: u64,
@@ -86,19 +88,26 @@ impl Quality {
     /// many samples each function is in.
     pub fn of_frames(functions: &[Function], objects: &[Object], samples: &[u64]) -> Quality {
         let mut quality = Quality::default();
+        let mut nameless: BTreeMap<(ObjectId, Reason), u64> = BTreeMap::new();
         let seen = functions.iter().zip(samples);
         for (function, count) in seen.filter(|(_, count)| **count > 0) {
             quality.frames = quality.frames.saturating_add(*count);
-            match &function.name {
-                Ok(_) => quality.named = quality.named.saturating_add(*count),
-                Err(reason) => {
-                    let unnamed = quality.unnamed.entry(*reason).or_default();
-                    *unnamed = unnamed.saturating_add(*count);
-                    let object = &objects[function.object.0 as usize];
-                    (quality.worst).push((object.name.to_string(), *reason, *count));
-                }
+            let tally = match (&function.name, function.located) {
+                (Ok(_), None) => &mut quality.named,
+                (Ok(_), Some(_)) => &mut quality.located,
+                (Err(reason), _) => quality.unnamed.entry(*reason).or_default(),
+            };
+            *tally = tally.saturating_add(*count);
+            if let Some(reason) = function.nameless() {
+                let of_object = nameless.entry((function.object, reason)).or_default();
+                *of_object = of_object.saturating_add(*count);
             }
         }
+        let named = |(object, reason): (ObjectId, Reason), count| {
+            let object = &objects[object.0 as usize];
+            (object.name.to_string(), reason, count)
+        };
+        (quality.worst).extend(nameless.into_iter().map(|(key, count)| named(key, count)));
         quality.keep_worst();
         quality
     }
@@ -108,6 +117,7 @@ impl Quality {
         self.stacks.add(&more.stacks);
         self.frames += more.frames;
         self.named += more.named;
+        self.located += more.located;
         for (reason, count) in &more.unnamed {
             *self.unnamed.entry(*reason).or_default() += count;
         }

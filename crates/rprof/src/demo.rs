@@ -50,6 +50,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         prints_summary: false,
         unwinds: true,
         remark: None,
+        runtimes: None,
     })?;
     let mut summary = recorded.summary?;
     if recorded.status != 0 {
@@ -58,7 +59,11 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
     summary.path = "a temporary file".into();
     print_summary(&summary, None);
     // The shares are those of functions, whatever the compiler inlined into them.
-    let symbolizer = Symbolizer::builder().inlines(false).lines(false).build();
+    let symbolizer = Symbolizer::builder()
+        .inlines(false)
+        .lines(false)
+        .locates(true)
+        .build();
     let profile = analyse(&open(&unnamed.path())?, &symbolizer, &Options::default());
     write_to(Path::new("-"), |out| {
         let options = ReportOptions {

@@ -266,7 +266,11 @@ pub(crate) fn analyse(
     quiet: bool,
 ) -> Result<Profile, Failure> {
     let downloads = names.downloads(quiet)?;
-    let symbolizer = names.symbolizer(options.by_line || options.addresses, downloads.as_ref());
+    let symbolizer = names.symbolizer(
+        options.by_line || options.addresses,
+        !names.no_located,
+        downloads.as_ref(),
+    );
     let profile = rprof_analysis::analyse(data, &symbolizer, options);
     if let Some(downloads) = downloads {
         downloads.print_summary();
@@ -278,8 +282,14 @@ pub(crate) fn analyse(
 }
 
 impl SymbolArgs {
-    /// Makes the symbolizer, with source lines only if they are shown, since they take time.
-    pub(crate) fn symbolizer(&self, lines: bool, downloads: Option<&Downloads>) -> Symbolizer {
+    /// Makes the symbolizer, with source lines only if they are shown, since they take time. `locates` tells whether
+    /// functions without symbols are located.
+    pub(crate) fn symbolizer(
+        &self,
+        lines: bool,
+        locates: bool,
+        downloads: Option<&Downloads>,
+    ) -> Symbolizer {
         Symbolizer::builder()
             .style(match self.demangle {
                 DemangleArg::Full => Style::Full,
@@ -288,6 +298,7 @@ impl SymbolArgs {
             })
             .inlines(!self.no_inline)
             .lines(lines)
+            .locates(locates)
             .root(self.symfs.clone())
             .memory(self.memory.map_or_else(Memory::default, Memory::of_all))
             .vmlinux(self.vmlinux.clone())

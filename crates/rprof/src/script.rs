@@ -59,7 +59,7 @@ pub(crate) fn run(args: &ScriptArgs) -> Outcome {
     let script = Script::new(&data, &options)?;
     let names = &args.input.filter.symbols;
     let downloads = names.downloads(args.input.quiet)?;
-    let symbolizer = names.symbolizer(script.shows_lines(), downloads.as_ref());
+    let symbolizer = names.symbolizer(script.shows_lines(), names.located, downloads.as_ref());
     let filter = args.input.filter.filter(&args.input.event);
     let filter = args.input.filter.with_times_of(&filter, &data)?;
     let samples = Samples::read_with(&data, &symbolizer, &filter, &script.details());

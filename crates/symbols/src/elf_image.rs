@@ -3,6 +3,7 @@
 use crate::debug::{DebugFile, DebugFiles, Links, MiniSymbols, SharedFile, mini_symbols};
 use crate::dwarf::{DebugInfo, DwarfFile, NoRoom, SplitFiles};
 use crate::elf::{ElfError, ElfSymbol, ElfSymbols, is_by_rustc};
+use crate::located::ImageFunctions;
 use crate::pages::Pages;
 use rprof_image::Reason;
 use rprof_image::{BuildId, ImageFile, ImageKey, build_id_of, vdso_image};
@@ -31,6 +32,7 @@ pub(crate) struct ElfImage<D> {
     dwarf: OnceLock<Option<DwarfFile>>,
     shared: OnceLock<Option<SharedFile>>,
     split: OnceLock<SplitFiles>,
+    functions: OnceLock<Option<ImageFunctions>>,
     /// True if a file that would complete it is not read, as it is too long.
     is_too_long: AtomicBool,
 }
@@ -75,6 +77,7 @@ impl<D: Pages> ElfImage<D> {
             dwarf: OnceLock::new(),
             shared: OnceLock::new(),
             split: OnceLock::new(),
+            functions: OnceLock::new(),
             is_too_long: AtomicBool::new(false),
         }
     }
@@ -132,15 +135,40 @@ impl<D: Pages> ElfImage<D> {
 
     /// Returns the file offsets at which the answer may change while no debug information is asked,
     /// in no order. Returns `None` where that would be more than `most`.
-    pub(crate) fn bounds(&self, places: &DebugFiles, most: usize) -> Option<Vec<u64>> {
+    pub(crate) fn bounds(
+        &self,
+        places: &DebugFiles,
+        locates: bool,
+        most: usize,
+    ) -> Option<Vec<u64>> {
         let mut svmas: Vec<u64> = self.image.bounds().collect();
         svmas.extend(self.mini(places).into_iter().flat_map(ElfSymbols::bounds));
         let debug = self.debug(places).into_iter();
         svmas.extend(debug.flat_map(|debug| debug.symbols.bounds()));
+        if let Some(functions) = locates.then(|| self.functions(places)).flatten() {
+            svmas.extend(functions.bounds(self.image.bytes()));
+        }
         // They come in sorted runs.
         svmas.sort();
         svmas.dedup();
         self.image.offset_bounds(&svmas, most)
+    }
+
+    /// Returns the functions that the image's unwinding information describes.
+    pub(crate) fn functions(&self, places: &DebugFiles) -> Option<&ImageFunctions> {
+        let read = || ImageFunctions::read(self.image.bytes(), places.memory.of(self.image.data()));
+        self.functions.get_or_init(read).as_ref()
+    }
+
+    /// Returns the bytes of the image.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.image.bytes()
+    }
+
+    /// Returns the name of the file, without folders. May hold any character.
+    pub(crate) fn file_name(&self) -> Option<String> {
+        let name = self.path.as_ref()?.file_name()?;
+        Some(name.to_string_lossy().into_owned())
     }
 
     /// Returns true for an image by rustc without debug information, whose inlined calls nobody can tell.

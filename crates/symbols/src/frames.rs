@@ -1,5 +1,6 @@
 //! Result of a lookup: a function, and the calls inlined into it.
 
+use rprof_image::Reason;
 use std::sync::Arc;
 
 /// Function of an image: names and addresses.
@@ -16,6 +17,9 @@ pub struct Symbol {
     pub size: u64,
     /// Kernel module, for symbols from `/proc/kallsyms`.
     pub module: Option<Box<str>>,
+    /// Reason for which no table has a name, for a function that only unwinding information describes. `name` is made
+    /// of the image's name and `start` then: `cc1+0x5a3c10`.
+    pub located: Option<Reason>,
 }
 
 /// Line of source code.
@@ -93,6 +97,7 @@ impl Frames {
             start,
             size,
             module: None,
+            located: None,
         };
         Self::new(Arc::new(symbol), offset).with(line, Box::default())
     }

@@ -14,6 +14,7 @@
 //! | `debug` | the search for these files |
 //! | `dwarf` | functions, inlined calls and lines from debug information |
 //! | `reconcile` | symbol table and debug information, combined into one answer |
+//! | `located` | functions without symbols, by unwinding information |
 //! | [`kernel`] | [`KernelSymbols`]: `/proc/kallsyms`, and a given `vmlinux` |
 //! | [`demangle`] | Rust and C++ names, bounded in time and length |
 //! | [`frames`] | the answer: [`Frames`] around a [`Symbol`] |
@@ -35,6 +36,7 @@ mod archive;
 mod debug;
 mod dwarf;
 mod elf_image;
+mod located;
 mod memory;
 mod once_map;
 mod pages;

@@ -118,6 +118,7 @@ impl Reconciler {
                 start: found.start(),
                 size: found.size(),
                 module: None,
+                located: None,
             })
         };
         let key = (found.start(), found.is_plt());
@@ -134,6 +135,7 @@ impl Reconciler {
                 start: range.start,
                 size: range.end - range.start,
                 module: None,
+                located: None,
             })
         };
         let key = (range.start, Arc::clone(name));

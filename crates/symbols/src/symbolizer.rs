@@ -10,6 +10,7 @@ use crate::debug::DebugFiles;
 use crate::dwarf::DwarfQuery;
 use crate::elf_image::{ElfImage, check, right_file};
 use crate::kernel::{self, KernelSymbols, Vmlinux, VmlinuxError};
+use crate::located::LocatedNames;
 use crate::memory::Memory;
 use crate::once_map::OnceMap;
 use crate::pages::Pages;
@@ -47,6 +48,8 @@ pub type Lookup = Result<Frames, Reason>;
 pub struct Symbolizer {
     style: Style,
     query: DwarfQuery,
+    /// True if functions without symbols are located by unwinding information.
+    locates: bool,
     threads: usize,
     debug_files: DebugFiles,
     images: OnceMap<ImageKey, Image>,
@@ -71,6 +74,7 @@ pub struct Symbolizer {
 pub struct SymbolizerBuilder {
     style: Style,
     query: DwarfQuery,
+    locates: bool,
     threads: usize,
     debug_files: DebugFiles,
     kernel_list: Option<Vec<u8>>,
@@ -99,6 +103,14 @@ impl SymbolizerBuilder {
     #[must_use]
     pub fn lines(mut self, wanted: bool) -> Self {
         self.query.lines = wanted;
+        self
+    }
+
+    /// Sets whether a function of an image's unwinding information that no table names has a symbol all the same, made of
+    /// the image's name and its start: see [`Symbol::located`]. `false` by default, as in `perf`.
+    #[must_use]
+    pub fn locates(mut self, wanted: bool) -> Self {
+        self.locates = wanted;
         self
     }
 
@@ -187,6 +199,7 @@ impl SymbolizerBuilder {
         Symbolizer {
             style: self.style,
             query: self.query,
+            locates: self.locates,
             threads: if self.threads == 0 {
                 rprof_parallel::available()
             } else {
@@ -456,10 +469,20 @@ impl Symbolizer {
         let found = found.unwrap_or_default();
         let mut names = Reconciler::new(self.style, &found, self.threads);
         let mut found = found.into_iter();
+        let mut located = LocatedNames::default();
         let lookup = |&svma: &u64| {
             let symbol = image.symbol(svma, places);
             let frames = names.frames(svma, symbol, found.next().flatten());
-            frames.ok_or_else(|| image.reason(svma, places))
+            frames.map_or_else(
+                || {
+                    let reason = image.reason(svma, places);
+                    let frames = self
+                        .locates
+                        .then(|| located.frames(image, svma, reason, places));
+                    frames.flatten().ok_or(reason)
+                },
+                Ok,
+            )
         };
         let mut lookups: Vec<Lookup> = sorted.iter().map(lookup).collect();
         // Mostly each address is asked for once, and its answer need not be copied.
@@ -537,6 +560,7 @@ impl Symbolizer {
                 start: found.start,
                 size: found.size,
                 module: found.module.map(Into::into),
+                located: None,
             });
             Ok(Frames::new(symbol, avma - found.start))
         };

@@ -1,5 +1,6 @@
 //! Rows of a comparison: which functions of both sides are one.
 
+use rprof_records::BuildId;
 use rustc_hash::FxHashMap;
 
 use super::canonical::{function_name, jit_name, object_name, without_numbers};
@@ -20,14 +21,34 @@ pub(super) struct CanonicalName {
 pub(super) struct Names {
     distinct: Values<CanonicalName>,
     fold_generics: bool,
+    /// Build-ids of objects by canonical name; `None` for objects of several builds, or of which a build is not known.
+    builds: FxHashMap<Box<str>, Option<BuildId>>,
 }
 
 impl Names {
-    pub(super) fn new(fold_generics: bool) -> Names {
+    /// Begins to number the names of these profiles, of both sides.
+    pub(super) fn new<'p>(
+        fold_generics: bool,
+        profiles: impl Iterator<Item = &'p Profile>,
+    ) -> Names {
+        let mut builds: FxHashMap<Box<str>, Option<BuildId>> = FxHashMap::default();
+        for object in profiles.flat_map(|profile| &profile.objects) {
+            let build = builds
+                .entry(object_name(object).into())
+                .or_insert(object.build_id);
+            *build = build.filter(|known| Some(*known) == object.build_id);
+        }
         Names {
             fold_generics,
+            builds,
             ..Names::default()
         }
+    }
+
+    /// Returns true if the address in a function's name means the same function in all profiles: it is not
+    /// [located](crate::Function::located), or its object is of one build.
+    fn is_of_one_build(&self, function: &crate::Function, object: &str) -> bool {
+        function.located.is_none() || self.builds.get(object).is_some_and(Option::is_some)
     }
 
     /// Adds a profile, and returns the numbers of its functions' names, by function.
@@ -42,8 +63,15 @@ impl Names {
                 true => jit_name(name).into(),
                 false => function_name(name, self.fold_generics).into(),
             };
+            let name = function.name.as_deref().ok();
+            let name = name.filter(|_| self.is_of_one_build(function, &objects[object]));
+            let function = match function.located {
+                // No part of it is a suffix of a clone.
+                Some(_) => name.map(Into::into),
+                None => name.map(canonical),
+            };
             self.distinct.intern(CanonicalName {
-                function: function.name.as_deref().ok().map(canonical),
+                function,
                 object: objects[object].clone(),
             })
         };

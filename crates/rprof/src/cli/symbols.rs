@@ -18,6 +18,14 @@ pub(crate) struct SymbolArgs {
     #[arg(long, overrides_with = "inline")]
     pub(crate) no_inline: bool,
 
+    /// Show functions without a symbol by the address that unwinding information has of their start, `cc1+0x5a3c10`; the default but for `script`
+    #[arg(long, overrides_with = "no_located")]
+    pub(crate) located: bool,
+
+    /// Show functions without a symbol as [unknown], as perf does
+    #[arg(long, overrides_with = "located")]
+    pub(crate) no_located: bool,
+
     /// How to show mangled names of C++ and Rust
     #[arg(long, value_name = "HOW", default_value = "short")]
     pub(crate) demangle: DemangleArg,

@@ -264,7 +264,9 @@ impl Symbolizer {
         if by_address && image.debug_info(places).is_some() {
             return None;
         }
-        image.bounds(places, MOST).map(FunctionBounds::new)
+        image
+            .bounds(places, self.locates, MOST)
+            .map(FunctionBounds::new)
     }
 
     fn kernel_bounds(&self) -> Result<&FunctionBounds, Reason> {
@@ -398,11 +400,19 @@ mod tests {
     /// The tests' own program has all there is: nested symbols, a PLT, gaps.
     #[test]
     fn what_stands_for_an_offset_has_its_answer() {
-        let symbolizer = Symbolizer::builder().inlines(false).lines(false).build();
-        let image = ImageKey::file("/proc/self/exe");
+        assert_answers("/proc/self/exe", false, 97);
+        assert_answers("/proc/self/exe", true, 197);
+        // Mostly without symbols.
+        assert_answers("/bin/sh", true, 3);
+    }
+
+    fn assert_answers(path: &str, locates: bool, step: usize) {
+        let builder = Symbolizer::builder().inlines(false).lines(false);
+        let symbolizer = builder.locates(locates).build();
+        let image = ImageKey::file(path);
         let bounds = symbolizer.function_bounds(&image).unwrap();
-        let len = std::fs::metadata("/proc/self/exe").unwrap().len();
-        let offsets: Vec<u64> = (0..len + 10_000).step_by(97).collect();
+        let len = std::fs::metadata(path).unwrap().len();
+        let offsets: Vec<u64> = (0..len + 10_000).step_by(step).collect();
         let others: Vec<u64> = (offsets.iter())
             .map(|offset| bounds.canonical_offset(*offset))
             .collect();

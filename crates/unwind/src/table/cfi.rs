@@ -259,7 +259,7 @@ fn start_of<'a, S: UnwindSection<Slice<'a>>>(
     })
 }
 
-fn eh_frame(bytes: &[u8], arch: Arch) -> EhFrame<Slice<'_>> {
+pub(super) fn eh_frame(bytes: &[u8], arch: Arch) -> EhFrame<Slice<'_>> {
     let mut section = EhFrame::new(bytes, LittleEndian);
     section.set_address_size(8);
     section.set_vendor(vendor(arch));

@@ -22,6 +22,8 @@ pub(crate) struct Elf<'a> {
     pub(crate) segments: Segments,
     pub(crate) eh_frame: Option<Section<'a>>,
     pub(crate) debug_frame: Option<Section<'a>>,
+    /// SVMA of `.eh_frame_hdr`, as the program headers have it.
+    pub(crate) eh_frame_hdr: Option<u64>,
     /// True if a section is left out because it is longer than [`MAX_SECTION`].
     pub(crate) has_too_long: bool,
     /// True if the Go compiler made it, whose code keeps frame pointers.
@@ -58,6 +60,7 @@ impl<'a> Elf<'a> {
             segments: Segments::parse(bytes).ok_or(TableError::Damaged)?,
             eh_frame: None,
             debug_frame: None,
+            eh_frame_hdr: None,
             has_too_long: false,
             is_go: false,
             plts: Vec::new(),
@@ -65,13 +68,12 @@ impl<'a> Elf<'a> {
             got: None,
         };
         elf.read_sections(header, bytes);
-        if elf.eh_frame.is_none() {
-            let hdr = program_headers
-                .iter()
-                .find(|segment| segment.p_type(endian) == PT_GNU_EH_FRAME);
-            if let Some(segment) = hdr {
-                elf.eh_frame = elf.eh_frame_behind(bytes, segment.p_vaddr(endian));
-            }
+        let hdr = program_headers
+            .iter()
+            .find(|segment| segment.p_type(endian) == PT_GNU_EH_FRAME);
+        elf.eh_frame_hdr = hdr.map(|segment| segment.p_vaddr(endian));
+        if let (None, Some(hdr)) = (&elf.eh_frame, elf.eh_frame_hdr) {
+            elf.eh_frame = elf.eh_frame_behind(bytes, hdr);
         }
         Ok(elf)
     }

@@ -5,12 +5,14 @@ mod block;
 mod cfi;
 mod elf;
 mod entry;
+mod functions;
 mod index;
 mod rows;
 mod rule;
 mod switches;
 mod undescribed;
 
+pub use functions::FunctionRanges;
 pub use rows::{CfaRule, RegisterRule, Row, Rows};
 
 pub(crate) use cfi::{Found, RuleRef};
@@ -144,6 +146,7 @@ impl UnwindTable {
             segments: Segments::new(vec![load]),
             eh_frame: None,
             debug_frame: None,
+            eh_frame_hdr: None,
             has_too_long: false,
             is_go: false,
             plts: Vec::new(),

@@ -4,7 +4,7 @@
 use crate::image::{eh_frame, image};
 use crate::tools;
 use rprof_unwind::table::{CfaRule, RegisterRule};
-use rprof_unwind::{TableError, UnwindTable};
+use rprof_unwind::{FunctionRanges, TableError, UnwindTable};
 use std::process::Command;
 
 /// CFA rsp+8, return address below it.
@@ -29,6 +29,51 @@ fn section_headers_are_not_needed() {
             path.display()
         );
         assert!(with.rows().eq(without.rows()), "{}", path.display());
+    }
+}
+
+/// The index of `.eh_frame_hdr`, and the list that is made without it.
+#[test]
+fn ranges_of_functions_are_those_of_the_table() {
+    for path in tools::system_images() {
+        let mut bytes = std::fs::read(&path).unwrap();
+        if bytes.len() > 16 << 20 {
+            continue;
+        }
+        let name = path.display();
+        let table = UnwindTable::parse(&bytes).unwrap();
+        let ranges = FunctionRanges::parse(&bytes).unwrap();
+        let bounds = ranges.bounds(&bytes);
+        let mut asked: Vec<u64> = bounds
+            .iter()
+            .flat_map(|at| [at.wrapping_sub(1), *at])
+            .collect();
+        asked.sort_unstable();
+        asked.dedup();
+        let step = asked.len() / 2000 + 1;
+        let asked: Vec<u64> = asked.into_iter().step_by(step).collect();
+        let answers = |ranges: &FunctionRanges, bytes: &[u8]| -> Vec<_> {
+            asked.iter().map(|svma| ranges.at(bytes, *svma)).collect()
+        };
+        let found = answers(&ranges, &bytes);
+        for (svma, found) in asked.iter().zip(&found) {
+            let expected = table.function_start(*svma);
+            let start = found.as_ref().map(|range| range.start);
+            // Procedure linkage tables are described, but no functions.
+            if start.is_some() {
+                assert_eq!(start, expected, "{svma:#x} in {name}");
+                assert!(bounds.contains(&found.as_ref().unwrap().end), "{name}");
+            }
+        }
+        let located = found.iter().flatten().count();
+        assert!(bounds.is_empty() || located > 0, "{name}");
+        // Without section headers nobody knows which code is a procedure linkage table.
+        bytes[0x28..0x30].fill(0);
+        bytes[0x3c..0x40].fill(0);
+        let without = FunctionRanges::parse(&bytes).unwrap();
+        for (with, without) in found.iter().zip(answers(&without, &bytes)) {
+            assert!(with.is_none() || *with == without, "{name}");
+        }
     }
 }
 
