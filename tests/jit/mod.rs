@@ -2,4 +2,5 @@
 
 mod code_names;
 mod java;
+mod runtimes;
 mod unwinding;

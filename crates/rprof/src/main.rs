@@ -33,6 +33,7 @@ mod recorded;
 mod remedies;
 mod report;
 mod rights;
+mod runtimes;
 mod script;
 mod signals;
 mod stat;

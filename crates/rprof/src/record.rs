@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rprof_events::Event;
-use rprof_launch::Launcher;
+use rprof_launch::{Child, Launcher};
 use rprof_output::Destination::{File, Stream};
 use rprof_output::{Choice, named_descriptor};
 use rprof_perf_event::Limits;
@@ -28,6 +28,7 @@ use crate::messages::{Failure, is_broken_pipe, say};
 use crate::named_input::refuse_recording;
 use crate::output::{cannot, choice};
 use crate::remedies;
+use crate::runtimes::Runtimes;
 use crate::signals::Signals;
 use crate::status::{exit_status, of_exec};
 use crate::summary::print_summary;
@@ -69,6 +70,8 @@ pub(crate) struct Job {
     pub(crate) unwinds: bool,
     /// A remark on what is not recorded.
     pub(crate) remark: Option<String>,
+    /// Runtimes that are made to write names.
+    pub(crate) runtimes: Option<Runtimes>,
 }
 
 impl Job {
@@ -104,6 +107,7 @@ impl Job {
             prints_summary: false,
             unwinds: sampling.unwinds(),
             remark: target.unrecorded_children(),
+            runtimes: (sampling.runtimes).then(|| Runtimes::new(target, !command.is_empty())),
         })
     }
 }
@@ -374,7 +378,11 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     let started = match job.command.split_first() {
         None => Recording::attach(job.builder, options),
         Some((program, args)) => {
-            let launcher = (Launcher::new(program).args(args)).stdout_to_stderr(job.to.is_stdout);
+            let mut launcher =
+                (Launcher::new(program).args(args)).stdout_to_stderr(job.to.is_stdout);
+            for (variable, value) in job.runtimes.iter().flat_map(Runtimes::variables) {
+                launcher = launcher.env(variable, value);
+            }
             Recording::start(job.builder, &launcher, options)
         }
     };
@@ -384,6 +392,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
             say(remedies::of_step(step));
         }
         job.remark.iter().for_each(say);
+        job.runtimes.iter().for_each(Runtimes::say_what_is_set);
     }
     if job.verbose {
         crate::verbose::describe(&recording);
@@ -393,6 +402,11 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
         say("recording; Ctrl-C ends it");
     }
     let end = watch(&mut recording, &signals, job.times, job.quiet)?;
+    if let Some(runtimes) = &job.runtimes {
+        let command = recording.session().child().map(Child::pid);
+        let runs = command.filter(|_| !matches!(end, StopReason::Exited(_)));
+        runtimes.ask_jvms(runs.and_then(|pid| u32::try_from(pid).ok()), job.quiet);
+    }
     let mut summary = recording.finish();
     if let (Ok(summary), false) = (&mut summary, matches!(end, StopReason::Exited(_))) {
         // The command itself still runs; its processes are no leftovers.
@@ -400,6 +414,9 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     }
     if let (Ok(summary), true) = (&summary, job.verbose) {
         crate::verbose::describe_end(summary);
+    }
+    if let (Ok(summary), Some(runtimes), false) = (&summary, &job.runtimes, job.quiet) {
+        runtimes.say_what_was_written(summary);
     }
     if let (Ok(summary), true) = (&summary, job.prints_summary) {
         print_summary(summary, job.command.first().map(OsString::as_os_str));

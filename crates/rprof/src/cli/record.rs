@@ -148,6 +148,13 @@ pub(crate) struct SamplingArgs {
     #[arg(short = 'd', long, value_name = "SECONDS", value_parser = values::seconds)]
     pub(crate) duration: Option<Duration>,
 
+    /// Have runtimes write the names of the code that they compile: Node.js, Java, Python, .NET, Erlang
+    ///
+    /// Sets variables in the COMMAND's environment, and says which; Java machines that run already are asked in
+    /// the end, by their own jcmd.
+    #[arg(long)]
+    pub(crate) runtimes: bool,
+
     /// Leave out rprof itself
     #[arg(long)]
     pub(crate) exclude_perf: bool,
@@ -183,6 +190,7 @@ impl SamplingArgs {
             (self.delay.is_some(), "-D"),
             (self.duration.is_some(), "-d"),
             (self.exclude_perf, "--exclude-perf"),
+            (self.runtimes, "--runtimes"),
             (self.realtime.is_some(), "--realtime"),
         ];
         (given.iter()).find_map(|(given, flag)| given.then_some(*flag))

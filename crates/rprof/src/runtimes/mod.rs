@@ -1,0 +1,157 @@
+//! `--runtimes`: runtimes are made to write the names of the code that they compile.
+//!
+//! A command gets variables in its environment; Java machines that run already are asked for their names in the end.
+//! Nothing of this happens without the flag, and all of it is told.
+
+mod environment;
+mod erlang;
+mod jvm;
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use rprof_launch::procfs::Procfs;
+use rprof_recorder::Summary;
+
+use crate::cli::TargetArgs;
+use crate::messages::say;
+use environment::Change;
+
+/// Most processes that are looked at for Java machines.
+const MOST_PROCESSES: usize = 1024;
+
+/// Most names of files in one message.
+const MOST_NAMES: usize = 4;
+
+/// Changes for the command's environment, and processes whose runtimes are asked.
+#[derive(Debug)]
+pub(crate) struct Runtimes {
+    changes: Vec<Change>,
+    /// Reason for which Erlang is not among them, if there is an Erlang.
+    without_erlang: Option<String>,
+    processes: Vec<u32>,
+    started: SystemTime,
+}
+
+impl Runtimes {
+    /// Prepares what is to be set and whom to ask.
+    pub(crate) fn new(target: &TargetArgs, has_command: bool) -> Runtimes {
+        let (mut changes, mut without_erlang) = (Vec::new(), None);
+        if has_command {
+            let erlang = erlang::find(std::env::var_os("PATH").as_deref());
+            let has_erlang = matches!(erlang, Some(Ok(())));
+            without_erlang = erlang.and_then(Result::err);
+            changes = environment::changes(|name| std::env::var_os(name), has_erlang);
+        }
+        let proc = Procfs::new("/proc");
+        let of_threads = (target.threads.iter())
+            .filter_map(|tid| proc.status(*tid).and_then(|status| status.process));
+        Runtimes {
+            changes,
+            without_erlang,
+            processes: target.processes.iter().copied().chain(of_threads).collect(),
+            started: SystemTime::now(),
+        }
+    }
+
+    /// Returns the variables for the command's environment.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&'static str, &OsStr)> {
+        (self.changes.iter()).map(|change| (change.variable, change.value.as_os_str()))
+    }
+
+    /// Says what is set.
+    pub(crate) fn say_what_is_set(&self) {
+        if !self.changes.is_empty() {
+            let set: Vec<String> = self.changes.iter().map(ToString::to_string).collect();
+            say(format_args!(
+                "--runtimes: the command's environment has {}",
+                set.join(", ")
+            ));
+        }
+        if let Some(why) = &self.without_erlang {
+            say(format_args!("--runtimes: {why}"));
+        }
+    }
+
+    /// Asks the Java machines among the recorded processes for the names of their code; `command` is the command, if it
+    /// still runs. They and the processes that they have started are asked at the same time, within a few seconds.
+    pub(crate) fn ask_jvms(&self, command: Option<u32>, quiet: bool) {
+        let proc = Procfs::new("/proc");
+        let mut all = self.processes.clone();
+        all.extend(command);
+        let mut at = 0;
+        while let Some(pid) = all.get(at).copied().filter(|_| at < MOST_PROCESSES) {
+            let children =
+                (proc.thread_ids(pid).into_iter()).flat_map(|tid| proc.children(pid, tid));
+            for child in children {
+                if !all.contains(&child) {
+                    all.push(child);
+                }
+            }
+            at += 1;
+        }
+        for told in jvm::ask(&proc, &all) {
+            if !quiet {
+                say(format_args!("--runtimes: {told}"));
+            }
+        }
+    }
+
+    /// Says which files were written by the runtimes and are still there.
+    pub(crate) fn say_what_was_written(&self, summary: &Summary) {
+        let is_told = |path: &PathBuf| {
+            let name = path.file_name().and_then(OsStr::to_str).unwrap_or("");
+            (name.starts_with("perf-") && name.ends_with(".map"))
+                || (name.starts_with("jit-") && name.ends_with(".dump"))
+        };
+        let maps = (summary.embedded.iter())
+            .map(|file| file.path.clone())
+            .filter(|path| is_told(path) && path.exists());
+        let maps: Vec<PathBuf> = maps.collect();
+        if !maps.is_empty() {
+            say(format_args!(
+                "--runtimes: runtimes have written {}, of which the recording has a copy; they may be removed",
+                listed(&maps)
+            ));
+        }
+        let logs = self.logs_of_node();
+        if !logs.is_empty() {
+            say(format_args!(
+                "--runtimes: Node.js has written {} here, which nobody needs",
+                listed(&logs)
+            ));
+        }
+    }
+
+    /// Returns the logs that Node.js leaves in the working folder: `isolate0x…-PID-v8.log`.
+    fn logs_of_node(&self) -> Vec<PathBuf> {
+        let is_log = |entry: &std::fs::DirEntry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let changed = entry.metadata().and_then(|m| m.modified());
+            name.starts_with("isolate")
+                && name.ends_with("-v8.log")
+                && changed.is_ok_and(|at| at >= self.started)
+        };
+        let is_asked = self
+            .changes
+            .iter()
+            .any(|change| change.variable == "NODE_OPTIONS");
+        let entries = is_asked.then(|| std::fs::read_dir(".").ok()).flatten();
+        let entries = entries.into_iter().flatten().filter_map(Result::ok);
+        entries
+            .filter(is_log)
+            .map(|entry| entry.file_name().into())
+            .collect()
+    }
+}
+
+/// Returns the first of some paths, and how many more there are.
+fn listed(paths: &[PathBuf]) -> String {
+    let shown = paths.iter().take(MOST_NAMES);
+    let shown: Vec<String> = shown.map(|path| path.display().to_string()).collect();
+    match paths.len().saturating_sub(MOST_NAMES) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}

@@ -1,0 +1,214 @@
+//! `--runtimes`: runtimes write names without being told to by whoever starts them.
+
+use std::path::{Path, PathBuf};
+
+use rustix::process::Signal;
+
+use crate::support::{
+    Here, Need, Report, check, has, measured, needs, python_with_trampolines, wait_until,
+};
+
+const NODE: &str = "
+function hot_loop(n) { let x = 0; for (let i = 0; i < n; i++) x ^= i * 7; return x; }
+const end = process.cpuUsage().user + 1e6;
+let x = 0;
+while (process.cpuUsage().user < end) x ^= hot_loop(1e6);
+console.log(x & 1);
+";
+
+const PYTHON: &str = "
+import time
+def inner_work(n):
+    s = 0
+    for i in range(n): s += i * i
+    return s
+def outer_work():
+    end = time.process_time() + 0.6
+    while time.process_time() < end: inner_work(1000)
+outer_work()
+";
+
+const ERLANG: &str = "
+-module(hot). -export([main/0, leaf/2, outer/1]).
+leaf(0, S) -> S; leaf(N, S) -> leaf(N - 1, (S * 31 + N) rem 1000003).
+outer(N) -> 1 + leaf(N, 1).
+main() -> main(1).
+main(S) ->
+    {Used, _} = statistics(runtime),
+    case Used > 1200 of true -> io:format(\"~p~n\", [S > 0]); false -> main(S + outer(100000)) end.
+";
+
+const JAVA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/Work.java");
+
+/// Share of the weight in whose stacks a function with this part of a name is, at least.
+fn total(report: &Report, part: &str) -> f64 {
+    let rows = report.only().rows.iter();
+    let most = rows.filter(|row| row.symbol.contains(part));
+    most.map(|row| row.total).max().unwrap_or(0) as f64 / report.only().weight as f64
+}
+
+/// Checks that the function has its share, and that nearly all frames are named or located.
+fn check_names(report: &Report, function: &str, least: f64) -> Result<(), String> {
+    let share = total(report, function);
+    check(share > least, || format!("{share} in {function}"))?;
+    let frames = &report.quality["frames"];
+    let count = |key: &str| frames[key].as_f64().expect("a number");
+    let known = (count("named") + count("located")) / count("total");
+    check(known > 0.99, || format!("{known} of the frames: {frames}"))
+}
+
+/// Removes the maps that a message names, so that they are left to nobody.
+fn remove_maps(said: &str) -> usize {
+    let words = said.split(|c: char| c.is_whitespace() || c == ',');
+    let is_map = |word: &&str| word.starts_with("/tmp/perf-") || word.starts_with("/tmp/jit-");
+    let maps: Vec<&str> = words.filter(is_map).collect();
+    maps.iter()
+        .filter(|map| std::fs::remove_file(map).is_ok())
+        .count()
+}
+
+#[test]
+fn node_is_made_to_write_names() {
+    needs!(PerfEvents, Node);
+    measured(|| {
+        let here = Here::new();
+        std::fs::write(here.path("hot.js"), NODE).expect("written");
+        let record = here.rprof("record --runtimes -F 999 -g -e cpu-clock -- node hot.js");
+        let run = record.ok();
+        run.says("NODE_OPTIONS=--perf-basic-prof --interpreted-frames-native-stack");
+        run.says("runtimes have written /tmp/perf-");
+        // It is Node.js that leaves this here.
+        run.says("-v8.log");
+        assert!(remove_maps(&run.err()) > 0, "{run}");
+        check_names(&here.report(""), "hot_loop", 0.6)?;
+        // Nothing is set without being asked for.
+        let run = here
+            .rprof("record -F 999 -g -e cpu-clock -o without.data -- node hot.js")
+            .ok();
+        assert!(!run.err().contains("NODE_OPTIONS"), "{run}");
+        let without = here.report("-i without.data");
+        check(total(&without, "hot_loop") == 0.0, || {
+            "a name without a map".to_owned()
+        })
+    });
+}
+
+#[test]
+fn node_options_of_the_user_are_kept() {
+    needs!(PerfEvents, Node);
+    let here = Here::new();
+    let script = "console.log(process.env.NODE_OPTIONS, process.env.PYTHONPERFSUPPORT)";
+    std::fs::write(here.path("env.js"), script).expect("written");
+    let record = here.rprof("record --runtimes -- node env.js");
+    let run = record
+        .env("NODE_OPTIONS", "--max-old-space-size=512")
+        .env("PYTHONPERFSUPPORT", "0")
+        .ok();
+    run.prints("--max-old-space-size=512 --perf-basic-prof --interpreted-frames-native-stack 0");
+    run.says("NODE_OPTIONS with --perf-basic-prof");
+    assert!(!run.err().contains("PYTHONPERFSUPPORT"), "{run}");
+    remove_maps(&run.err());
+}
+
+#[test]
+fn a_flame_graph_has_the_names_of_runtimes() {
+    needs!(PerfEvents, Node);
+    let here = Here::new();
+    std::fs::write(here.path("hot.js"), NODE).expect("written");
+    let run = here
+        .rprof("flamegraph --runtimes -F 999 -- node hot.js")
+        .ok();
+    let svg = std::fs::read_to_string(here.path("flamegraph.svg")).expect("a picture");
+    assert!(svg.contains("hot_loop"), "{run}");
+    remove_maps(&run.err());
+    here.rprof("flamegraph --runtimes")
+        .exits(2)
+        .says("--runtimes says how to record");
+}
+
+#[test]
+fn python_is_made_to_write_names() {
+    needs!(PerfEvents);
+    let Some(python) = python_with_trampolines("perf") else {
+        let _missing = has(Need::Tool("a Python from 3.12 on, with trampolines"));
+        return;
+    };
+    measured(|| {
+        let here = Here::new();
+        std::fs::write(here.path("hot.py"), PYTHON).expect("written");
+        let record = here.rprof("record --runtimes -F 999 -g -e cpu-clock --");
+        let run = record.arg(&python).arg("hot.py").ok();
+        run.says("PYTHONPERFSUPPORT=1");
+        remove_maps(&run.err());
+        check_names(&here.report(""), "py::inner_work", 0.5)
+    });
+}
+
+#[test]
+fn erlang_is_made_to_write_names() {
+    needs!(PerfEvents, File("/usr/bin/erlc"));
+    measured(|| {
+        let here = Here::new();
+        std::fs::write(here.path("hot.erl"), ERLANG).expect("written");
+        here.command("erlc").arg("hot.erl").ok();
+        let record = here.rprof("record --runtimes -F 999 -g -e cpu-clock -- erl -noshell -eval");
+        let run = record.arg("hot:main(), halt(0).").ok();
+        run.says("ERL_FLAGS=+JPperf true");
+        remove_maps(&run.err());
+        check_names(&here.report(""), "hot:leaf/2", 0.3)
+    });
+}
+
+fn java_class() -> Here {
+    let here = Here::new();
+    here.command("javac").words("-d .").arg(JAVA).ok();
+    here
+}
+
+#[test]
+fn java_is_made_to_write_names() {
+    needs!(PerfEvents, Java);
+    measured(|| {
+        let here = java_class();
+        let run = here
+            .rprof("record --runtimes -F 499 -g -e cpu-clock -- java Work 2")
+            .ok();
+        run.says("-XX:+DumpPerfMapAtExit");
+        assert!(remove_maps(&run.err()) > 0, "{run}");
+        check_names(&here.report(""), "Work.words", 0.1)
+    });
+}
+
+/// CPU time of a process in user mode, in ticks of the clock.
+fn ticks(pid: &str) -> u64 {
+    let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
+    let stat = stat.unwrap_or_default();
+    let (_, fields) = stat.rsplit_once(") ").unwrap_or_default();
+    let ticks = fields.split(' ').nth(11);
+    ticks.and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn a_java_machine_that_runs_is_asked_in_the_end() {
+    needs!(PerfEvents, Java);
+    measured(|| {
+        let here = java_class();
+        let mut java = here.command("java").words("Work 300").start();
+        assert_eq!(java.line(), "works");
+        let pid = java.pid().as_raw_nonzero().to_string();
+        let record = here.rprof("record --runtimes -F 499 -g -e cpu-clock -p");
+        let record = record.arg(&pid).start();
+        // The compilers have most to do at first.
+        let begun = ticks(&pid);
+        wait_until("Java works", || ticks(&pid) > begun + 250);
+        record.signal(Signal::INT);
+        let run = record.end();
+        run.exits(0)
+            .says(&format!("the Java machine {pid} has written"));
+        let map = PathBuf::from(format!("/tmp/perf-{pid}.map"));
+        assert!(map.exists(), "{run}");
+        std::fs::remove_file(map).expect("removed");
+        drop(java);
+        check_names(&here.report(""), "Work.words", 0.1)
+    });
+}
