@@ -16,7 +16,8 @@ use rprof_symbols::Symbolizer;
 
 use crate::Outcome;
 use crate::cli::{Color, DUMP_BYTES, DemoArgs};
-use crate::flamegraph::{draw_to, temporary};
+use crate::drawing::temporary;
+use crate::flamegraph::draw_to;
 use crate::input::open;
 use crate::messages::say;
 use crate::output::{Output, write_to};

@@ -9,6 +9,7 @@ mod demo;
 mod diff;
 mod doctor;
 mod downloads;
+mod drawing;
 mod event_list;
 mod export;
 mod flamegraph;

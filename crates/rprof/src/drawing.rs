@@ -1,0 +1,315 @@
+//! What `flamegraph` and `html` have in common: reading recordings, or recording a command or a target, and drawing
+//! that to a file.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+use rprof_analysis::Options;
+use rprof_export::verdict::{Finding, findings};
+use rprof_output::{UnnamedFile, private_folder};
+use rprof_perfdata::PerfData;
+use rprof_profile::{Keys, Profile};
+use rprof_recorder::{RecordError, Remains, Summary};
+
+use crate::Outcome;
+use crate::cli::{FilterArgs, SamplingArgs, TargetArgs};
+use crate::input::{Callee, analyse, open, read_merged, tell_if_empty, warn};
+use crate::messages::{Failure, say};
+use crate::named_input::is_input;
+use crate::output::Output;
+use crate::record::{Destination, Job, record};
+use crate::recorded;
+use crate::remedies;
+use crate::summary::print_summary;
+
+/// Arguments that say what is drawn, and to which file.
+pub(crate) struct Request<'a> {
+    /// Name of the command.
+    pub(crate) command_name: &'static str,
+    pub(crate) output: &'a Path,
+    /// Open the file when it is written.
+    pub(crate) open: bool,
+    pub(crate) input: &'a [PathBuf],
+    pub(crate) filter: &'a FilterArgs,
+    pub(crate) target: &'a TargetArgs,
+    pub(crate) sampling: &'a SamplingArgs,
+    pub(crate) command: &'a [OsString],
+}
+
+/// What is known of the recordings that are drawn.
+#[derive(Default)]
+pub(crate) struct About {
+    /// What was recorded; empty if no recording says so.
+    pub(crate) subject: String,
+    /// Where and when.
+    pub(crate) places: Vec<String>,
+    /// Headers of the recordings, as names with values.
+    pub(crate) header: Vec<(String, String)>,
+}
+
+/// Picture that a command draws.
+pub(crate) trait Picture {
+    /// What is analysed for it.
+    fn options(&self) -> Options;
+
+    /// Draws a profile, which may have no sample.
+    fn draw(
+        &self,
+        output: Output,
+        profile: &Profile,
+        about: &About,
+        quiet: bool,
+    ) -> Result<(), Failure>;
+
+    /// Draws that no sample was taken.
+    fn draw_nothing(&self, output: Output, about: &About) -> Result<(), Failure>;
+}
+
+/// Draws what is asked for. Returns the status to exit with: that of a command that was recorded.
+pub(crate) fn run(request: &Request<'_>, picture: &impl Picture) -> Outcome {
+    let status = make(request, picture)?;
+    if request.open && request.output != Path::new("-") {
+        open_for_reader(request.output);
+    }
+    Ok(status)
+}
+
+/// Opens a file in the program that the desktop has for it, which goes on by itself.
+fn open_for_reader(path: &Path) {
+    let mut viewer = Command::new("xdg-open");
+    let viewer =
+        (viewer.arg(path).stdin(Stdio::null()).stdout(Stdio::null())).stderr(Stdio::null());
+    if let Err(error) = viewer.spawn() {
+        let path = path.display();
+        say(format_args!(
+            "cannot run xdg-open: {error}; open {path} in a browser"
+        ));
+    }
+}
+
+fn make(request: &Request<'_>, picture: &impl Picture) -> Outcome {
+    let has_target = request.target.is_given();
+    let command = request.command.iter();
+    if !request.target.is_more_than_processes()
+        && !request.command.is_empty()
+        && command.clone().all(|word| is_input(word))
+    {
+        // What stands where a COMMAND may be are files to draw.
+        let files: Vec<PathBuf> = command.map(PathBuf::from).collect();
+        return from_files(request, picture, &files);
+    }
+    match request.command.is_empty() && (!has_target || !request.input.is_empty()) {
+        true if request.input.is_empty() => from_files(request, picture, &["perf.data".into()]),
+        true => from_files(request, picture, request.input),
+        false => of_recording(request, picture, Output::prepare(request.output)?),
+    }
+}
+
+fn from_files(request: &Request<'_>, picture: &impl Picture, paths: &[PathBuf]) -> Outcome {
+    if let Some(flag) = request.sampling.first_given() {
+        let name = request.command_name;
+        let message = format!(
+            "{flag} says how to record, and there is nothing to record: give a COMMAND (rprof {name} \
+             -- COMMAND), or what runs already (-p PID, -t TID, -u USER, -G CGROUP, -C CPUS, -a)"
+        );
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    }
+    let events: Vec<String> = (request.sampling.event.iter())
+        .flat_map(|list| list.split(','))
+        .map(str::to_owned)
+        .collect();
+    let mut filter = request.filter.filter(&events);
+    // Nothing is recorded, so -p chooses among what was.
+    let processes = request.target.processes.iter();
+    (filter.pids).extend(processes.filter_map(|pid| i32::try_from(*pid).ok()));
+    let output = Output::prepare(request.output)?;
+    let quiet = request.sampling.quiet;
+    let options = Options {
+        filter,
+        ..picture.options()
+    };
+    let mut merged = read_merged(
+        paths,
+        request.filter,
+        &options,
+        &Keys::FUNCTIONS,
+        Callee::Kept,
+        quiet,
+    )?;
+    if paths.len() > 1 {
+        // Each recording has a clock of its own.
+        merged.profile.time = None;
+    }
+    warn(&merged.profile, quiet);
+    let about = About {
+        subject: merged.subjects.join(", "),
+        places: recorded::in_common(&merged.places),
+        header: Vec::new(),
+    };
+    picture.draw(output, &merged.profile, &about, quiet)?;
+    Ok(0)
+}
+
+/// Records and draws. Returns the command's exit status, whatever it is.
+fn of_recording(request: &Request<'_>, picture: &impl Picture, output: Output) -> Outcome {
+    let unnamed = temporary()?;
+    let stacks = request.sampling.wants_stacks();
+    let to = Destination::unnamed(unnamed.handle()?);
+    let job = Job::new(
+        request.target,
+        request.sampling,
+        stacks,
+        request.command,
+        to,
+    );
+    let recorded = job.and_then(record)?;
+    let mut summary = match recorded.summary {
+        Ok(summary) => summary,
+        // There is nothing to draw, and nothing to keep.
+        Err(error @ RecordError::Write { remains, .. }) if remains != Remains::File => {
+            return Err(error.into());
+        }
+        Err(error) => {
+            // What there was before is drawn.
+            if let Err(failure) = draw_recording(request, picture, output, &unnamed.path(), None) {
+                failure.report();
+                keep(request, &unnamed);
+            }
+            return Err(error.into());
+        }
+    };
+    let status = recorded.status;
+    let drawn = draw_recording(
+        request,
+        picture,
+        output,
+        &unnamed.path(),
+        Some(&mut summary),
+    );
+    match drawn {
+        Ok(()) => Ok(status),
+        Err(failure) => {
+            // A failure of the command matters more than that nothing could be drawn.
+            let status = match status {
+                0 => Err(failure),
+                status => {
+                    failure.report();
+                    Ok(status)
+                }
+            };
+            keep(request, &unnamed);
+            status
+        }
+    }
+}
+
+/// Makes a file for a recording that is read at once: without a name, so that nothing is left of it however this
+/// process ends.
+pub(crate) fn temporary() -> Result<UnnamedFile, Failure> {
+    Ok(UnnamedFile::create().context("cannot make a temporary file; is TMPDIR writable?")?)
+}
+
+/// Keeps a recording that was made and could not be drawn, and says where it is.
+fn keep(request: &Request<'_>, unnamed: &UnnamedFile) {
+    let copy = || -> std::io::Result<PathBuf> {
+        let folder = private_folder()?;
+        std::fs::copy(unnamed.path(), folder.path().join("perf.data"))?;
+        Ok(folder.keep().join("perf.data"))
+    };
+    match copy() {
+        Ok(path) => say(format_args!(
+            "the recording is kept in {0}: `rprof {1} -i {0}` draws it",
+            path.display(),
+            request.command_name
+        )),
+        Err(error) => say(format_args!("the recording cannot be kept: {error}")),
+    }
+}
+
+/// Draws what was just recorded, and prints what is missing in it.
+fn draw_recording(
+    request: &Request<'_>,
+    picture: &impl Picture,
+    output: Output,
+    path: &Path,
+    summary: Option<&mut Summary>,
+) -> Result<(), Failure> {
+    let quiet = request.sampling.quiet;
+    let data = open(path)?;
+    let filter = request.filter;
+    let options = Options {
+        filter: filter.with_times_of(&filter.filter(&[]), &data)?,
+        ..picture.options()
+    };
+    let mut profile = analyse(&data, &filter.symbols, &options, quiet)?;
+    tell_if_empty(&mut profile, &options.filter);
+    let profile = filter.cut_to_callers(profile, Callee::Kept);
+    warn(&profile, quiet);
+    if let (Some(summary), false) = (summary, quiet) {
+        summary.path = "a temporary file".into();
+        print_summary(summary, request.command.first().map(OsString::as_os_str));
+        // The summary has told of the stacks, and of the CPU time.
+        let is_told = |finding: &&Finding| match finding {
+            Finding::Stacks { .. } => summary.stacks.is_some(),
+            Finding::Unsampled { .. } | Finding::Waited { .. } => true,
+            _ => false,
+        };
+        let verdict = findings(&profile);
+        let rest = verdict.iter().filter(|finding| !is_told(finding));
+        rest.map(remedies::of_finding).for_each(say);
+    }
+    let about = about_recording(request, &data);
+    if profile.main_event().is_none() {
+        // It is no failure of the command's, nor of ours; and whoever looks at the picture shall not
+        // see an old one.
+        say("there is nothing to draw");
+        return picture.draw_nothing(output, &about);
+    }
+    picture.draw(output, &profile, &about, quiet)
+}
+
+fn about_recording(request: &Request<'_>, data: &PerfData) -> About {
+    let command: Vec<_> = (request.command.iter())
+        .map(|a| a.to_string_lossy())
+        .collect();
+    About {
+        subject: match request.target.is_given() {
+            true => recorded::subject(data),
+            false => command.join(" "),
+        },
+        places: recorded::place_and_time(data),
+        header: Vec::new(),
+    }
+}
+
+/// Returns the title of a picture: what was recorded, in the length of a line, or `other`.
+pub(crate) fn title(about: &About, other: &str) -> String {
+    match &*about.subject {
+        "" => other.to_owned(),
+        subject => shorten(subject),
+    }
+}
+
+/// Shortens what was recorded to the length of a title.
+fn shorten(command: &str) -> String {
+    const MOST: usize = 100;
+    match command.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{}…", &command[..at]),
+        None => command.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_are_cut_between_characters() {
+        assert_eq!(shorten("make"), "make");
+        let (fits, long) = ("é".repeat(100), "é".repeat(101));
+        assert_eq!(shorten(&fits), fits);
+        assert_eq!(shorten(&long), format!("{fits}…"));
+    }
+}
