@@ -1,6 +1,6 @@
 //! Kinds of frames, by which a flame graph is coloured.
 
-use rprof_profile::{Frame, ObjectKind, Profile};
+use rprof_profile::{Frame, FunctionId, ObjectKind, Profile};
 
 /// Kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -73,6 +73,11 @@ impl FrameKinds {
         FrameKinds {
             by_function: profile.functions.iter().map(kind).collect(),
         }
+    }
+
+    /// Returns the kind of a function's frames that are not inlined.
+    pub(crate) fn of_function(&self, function: FunctionId) -> FrameKind {
+        self.by_function[function.0 as usize]
     }
 
     /// Returns the kind of a frame.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`folded`] | folded stacks: `comm;root;…;leaf weight` |
 //! | [`svg`] | a flame graph |
+//! | [`html`] | a page that explores a profile |
 //! | [`pprof`] | pprof's format, with addresses, lines and inlined calls |
 //! | [`speedscope`] | speedscope's format, with each thread in order of time |
 //! | [`formats`] | the table of all forms: these, and the reports [`table`], [`markdown`], [`json`] and [`mod@csv`] |
@@ -58,6 +59,7 @@ pub mod formats;
 mod frame_kind;
 mod frame_text;
 mod heat;
+pub mod html;
 pub mod json;
 pub mod markdown;
 mod markdown_text;

@@ -8,7 +8,7 @@ use crate::rows::percent;
 
 /// Returns the number of samples, their event, the time between them, `about`, and how far they can
 /// be trusted: `1,234 samples of cpu-clock in 5.02 s, on HOST, 99.8% of stacks complete`.
-pub(super) fn facts(profile: &Profile, event: usize, about: &[String]) -> String {
+pub(crate) fn facts(profile: &Profile, event: usize, about: &[String]) -> String {
     let summary = &profile.events[event];
     let mut first = samples(summary.samples);
     if !profile.is_folded {

@@ -2,7 +2,7 @@
 
 mod box_text;
 mod colors;
-mod facts;
+pub(crate) mod facts;
 mod layout;
 pub(crate) mod page;
 

@@ -1,0 +1,58 @@
+// Colours. Kinds are told apart by colour-blind eyes as well, and by a mark; black or white text on each has a contrast of 4.5.
+
+/** By kind, for light and dark: thread, user, inlined, kernel, JIT, unnamed. Three shades of each. */
+export const KIND_COLORS = {
+  light: [
+    ["#d6d6d6", "#d0d0d0", "#dcdcdc"],
+    ["#f4b25e", "#f0a84e", "#f7bd74"],
+    ["#f8dca0", "#f5d48e", "#fae3b2"],
+    ["#8fbce6", "#82b3e2", "#9cc5ea"],
+    ["#7fcfae", "#71c9a4", "#8fd6b9"],
+    ["#bdb6c8", "#b4acc0", "#c6c0d0"],
+  ],
+  dark: [
+    ["#4a4a4a", "#444444", "#505050"],
+    ["#8a5410", "#7f4c0c", "#945c18"],
+    ["#6e5a20", "#66531b", "#766227"],
+    ["#2a5c8c", "#255481", "#316597"],
+    ["#1e6b4e", "#1a6247", "#247557"],
+    ["#57506a", "#504962", "#5f5873"],
+  ],
+};
+
+/** By object, for light and dark. */
+export const OBJECT_COLORS = {
+  light: ["#f4b25e", "#8fbce6", "#7fcfae", "#e8a2b8", "#c9b6e8", "#d8cf6a", "#9fd3d8", "#e6b89c", "#b7d488", "#b8c0d8"],
+  dark: ["#8a5410", "#2a5c8c", "#1e6b4e", "#853a54", "#5d4690", "#665f10", "#1d666d", "#7d4a2a", "#4b6620", "#4a5578"],
+};
+
+/** Text on boxes, background, frame of a match, of the current box, and narrow boxes. */
+export const THEMES = {
+  light: { text: "#111111", back: "#ffffff", match: "#a3007f", mark: "#0b3d91", narrow: "#c8c8c8", line: "#5b6470", bar: "#6b7a8c", chosen: "#d2691e" },
+  dark: { text: "#f5f5f5", back: "#16181c", match: "#ff7ad9", mark: "#9cc5ff", narrow: "#3a3d44", line: "#a9b2bd", bar: "#7d8b9c", chosen: "#e08a3c" },
+};
+
+/**
+ * Colour between white (or dark grey) and red or blue, for a difference from -1 to 1.
+ * @param {number} delta
+ * @param {boolean} isDark
+ */
+export function deltaColor(delta, isDark) {
+  const part = Math.min(1, Math.abs(delta)) ** 0.6;
+  const from = isDark ? [70, 72, 78] : [226, 228, 232];
+  const to = delta > 0 ? (isDark ? [158, 36, 36] : [255, 120, 100]) : isDark ? [28, 84, 160] : [110, 170, 250];
+  const mix = from.map((c, i) => Math.round(c + (to[i] - c) * part));
+  return `rgb(${mix.join(",")})`;
+}
+
+/**
+ * Colour for a share of self, from 0 to 1.
+ * @param {number} share
+ * @param {boolean} isDark
+ */
+export function ownColor(share, isDark) {
+  const part = Math.min(1, Math.max(0, share)) ** 0.5;
+  const from = isDark ? [64, 66, 72] : [236, 232, 214];
+  const to = isDark ? [170, 60, 10] : [250, 140, 50];
+  return `rgb(${from.map((c, i) => Math.round(c + (to[i] - c) * part)).join(",")})`;
+}

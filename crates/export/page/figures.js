@@ -1,0 +1,316 @@
+// What is shown, computed of the profile and the state. Each step is kept until what it depends on changes.
+
+import { chronicle } from "./chronicle.js";
+import { cpuMask, leafMask, taskMask } from "./filter.js";
+import { growCallees, growCallers, leafPlaces, placesOf } from "./groups.js";
+import { byFunction, byLeaf, eachRow, weightsOf } from "./model.js";
+import { matched, matches, patternOf } from "./search.js";
+import { transformed } from "./transform.js";
+import { outermost } from "./tree.js";
+
+/** Figures of a profile in a state. */
+export class Figures {
+  /** @param {import("./profile.js").Profile} profile */
+  constructor(profile) {
+    this.profile = profile;
+    /** Functions, and objects that stand for theirs. */
+    this.count = profile.functions + profile.meta.objects.length;
+    /** @type {Map<string, {key: string, value: any}>} */
+    this.kept = new Map();
+    /** @type {import("./state.js").State} */
+    this.state = /** @type {any} */ (null);
+  }
+
+  /**
+   * @template T
+   * @param {string} name
+   * @param {unknown} depends
+   * @param {() => T} make
+   * @returns {T}
+   */
+  keep(name, depends, make) {
+    const key = JSON.stringify(depends);
+    const known = this.kept.get(name);
+    if (known && known.key === key) return known.value;
+    const value = make();
+    this.kept.set(name, { key, value });
+    return value;
+  }
+
+  /** @param {import("./state.js").State} state */
+  set(state) {
+    this.state = state;
+    this.event = state.event >= 0 && state.event < this.profile.meta.events.length ? state.event : this.profile.meta.event;
+    /** What all sums depend on. */
+    this.chosen = [state.filters, state.bySamples, this.event];
+  }
+
+  /** Whether there is something to compare with. */
+  get isDiff() {
+    return this.profile.oldRows !== null || this.state.base !== null;
+  }
+
+  /** Masks of filters. */
+  masks() {
+    const { profile, state } = this;
+    return this.keep("masks", state.filters, () => ({
+      task: taskMask(state.filters, profile.tasks),
+      cpu: cpuMask(state.filters, profile.cpus),
+      leaf: leafMask(state.filters, profile.tree, profile.leaves.node, profile.objectOf, profile.inlined),
+    }));
+  }
+
+  /**
+   * @param {[number, number] | null} time
+   * @returns {import("./model.js").Choice}
+   */
+  choice(time) {
+    return { event: this.event ?? 0, bySamples: this.state.bySamples, time, ...this.masks() };
+  }
+
+  /** Tree after transforms, with the node of each leaf. */
+  shape() {
+    const { profile, state } = this;
+    return this.keep("shape", [state.transforms, this.event], () => {
+      if (state.transforms.length === 0) return { tree: profile.tree, node: profile.leaves.node, outer: profile.outer };
+      const all = { event: this.event ?? 0, bySamples: false, time: null, task: null, cpu: null, leaf: null };
+      const own = weightsOf(profile.tree, byLeaf(profile.rows, profile.leaves.n, all), profile.leaves.node).own;
+      const names = { functions: profile.functions, objectOf: profile.objectOf, isEntry: profile.isEntry };
+      const { tree, place } = transformed(profile.tree, own, state.transforms, names);
+      const node = Int32Array.from(profile.leaves.node, (at) => (place ? place[at] : at));
+      return { tree, node, outer: outermost(tree, this.count) };
+    });
+  }
+
+  /** Weights by leaf, of what is chosen. */
+  leaves() {
+    const { profile, state } = this;
+    return this.keep("leaves", [this.chosen, state.time], () => byLeaf(profile.rows, profile.leaves.n, this.choice(state.time)));
+  }
+
+  /** Weights by leaf, of what is compared with. */
+  baseLeaves() {
+    const { profile, state } = this;
+    if (!this.isDiff) return null;
+    return this.keep("baseLeaves", [this.chosen, state.base], () =>
+      state.base
+        ? byLeaf(profile.rows, profile.leaves.n, this.choice(state.base))
+        : byLeaf(/** @type {import("./model.js").Rows} */ (profile.oldRows), profile.leaves.n, this.choice(null)),
+    );
+  }
+
+  /** Weights by node of the tree after transforms. */
+  weights() {
+    const { state } = this;
+    return this.keep("weights", [this.chosen, state.time, state.base, state.transforms], () => {
+      const { tree, node } = this.shape();
+      const base = this.baseLeaves();
+      return { now: weightsOf(tree, this.leaves(), node), base: base && weightsOf(tree, base, node) };
+    });
+  }
+
+  /** Weight of what is chosen. */
+  get whole() {
+    return this.weights().now.total[0];
+  }
+
+  /** Weight of what is compared with. */
+  get baseWhole() {
+    return this.weights().base?.total[0] ?? 0;
+  }
+
+  /** Weight of all samples of the event. */
+  get all() {
+    const { profile, state } = this;
+    return this.keep("all", [state.bySamples, this.event], () => {
+      const all = { event: this.event ?? 0, bySamples: state.bySamples, time: null, task: null, cpu: null, leaf: null };
+      return byLeaf(profile.rows, profile.leaves.n, all).reduce((sum, weight) => sum + weight, 0);
+    });
+  }
+
+  /** Weights by function. */
+  functions() {
+    const { state } = this;
+    return this.keep("functions", [this.chosen, state.time, state.base, state.transforms], () => {
+      const { tree, outer } = this.shape();
+      const { now, base } = this.weights();
+      return { now: byFunction(tree, now, outer, this.count), base: base && byFunction(tree, base, outer, this.count) };
+    });
+  }
+
+  /** Numbers of functions that have weight, in the order of the table. */
+  sorted() {
+    const { state, profile } = this;
+    return this.keep("sorted", [this.chosen, state.time, state.base, state.transforms, state.sort, state.search], () => {
+      const { now, base } = this.functions();
+      const marks = this.marks();
+      const rows = [];
+      for (let fn = 0; fn < this.count; fn++) {
+        if (now.total[fn] === 0 && (!base || base.total[fn] === 0)) continue;
+        if (marks && !marks[fn]) continue;
+        rows.push(fn);
+      }
+      const delta = (/** @type {number} */ fn) => Math.abs(this.delta(now.own[fn], base ? base.own[fn] : 0));
+      const by = {
+        own: (/** @type {number} */ a, /** @type {number} */ b) => now.own[b] - now.own[a] || now.total[b] - now.total[a],
+        total: (/** @type {number} */ a, /** @type {number} */ b) => now.total[b] - now.total[a] || now.own[b] - now.own[a],
+        old: (/** @type {number} */ a, /** @type {number} */ b) => (base ? base.own[b] - base.own[a] : 0),
+        delta: (/** @type {number} */ a, /** @type {number} */ b) => delta(b) - delta(a),
+        name: (/** @type {number} */ a, /** @type {number} */ b) => (profile.nameOf(a) < profile.nameOf(b) ? -1 : 1),
+        object: (/** @type {number} */ a, /** @type {number} */ b) =>
+          profile.objectName(profile.objectNumber(a)) < profile.objectName(profile.objectNumber(b)) ? -1 : 1,
+      };
+      const order = /** @type {Record<string, (a: number, b: number) => number>} */ (by)[state.sort] ?? by.own;
+      return rows.sort((a, b) => order(a, b) || a - b);
+    });
+  }
+
+  /**
+   * Difference of shares.
+   * @param {number} now
+   * @param {number} base
+   */
+  delta(now, base) {
+    return now / (this.whole || 1) - base / (this.baseWhole || 1);
+  }
+
+  /** Functions that the search finds; `null` without one. */
+  marks() {
+    const { state, profile } = this;
+    if (state.search === "") return null;
+    return this.keep("marks", state.search, () => {
+      const pattern = patternOf(state.search);
+      if (typeof pattern === "string") return null;
+      return matches(pattern, this.count, (fn) => `${profile.nameOf(fn)} ${profile.objectName(profile.objectNumber(fn))}`);
+    });
+  }
+
+  /**
+   * Widths of nodes: of what is chosen, of what is compared with, or of both by share.
+   * @param {Float64Array} total
+   * @param {Float64Array | null} base
+   */
+  sizes(total, base) {
+    if (!base || this.state.width === "new") return total;
+    if (this.state.width === "old") return base;
+    const [now, old] = [this.whole || 1, this.baseWhole || 1];
+    return total.map((weight, i) => weight / now + base[i] / old);
+  }
+
+  /** Tree of the flame graph. */
+  flame() {
+    const { state } = this;
+    if (!state.inverted) {
+      const { tree } = this.shape();
+      const { now, base } = this.weights();
+      return { tree, own: now.own, total: now.total, baseOwn: base?.own ?? null, baseTotal: base?.total ?? null };
+    }
+    return this.keep("inverted", [this.chosen, state.time, state.base, state.transforms, state.zoom], () => {
+      const { tree } = this.shape();
+      const { now, base } = this.weights();
+      return growCallers(tree, leafPlaces(tree, now, base), this.count, Math.max(this.whole, this.baseWhole) / 3000, state.zoom);
+    });
+  }
+
+  /** Trees of callers and of callees of the function that is chosen. */
+  sandwich() {
+    const { state } = this;
+    return this.keep("sandwich", [this.chosen, state.time, state.base, state.transforms, state.fn], () => {
+      const { tree, outer } = this.shape();
+      const { now, base } = this.weights();
+      const places = placesOf(tree, state.fn, outer, now, base);
+      const weight = places.weight.reduce((sum, one) => sum + one, 0);
+      const least = weight / 2000;
+      return {
+        callers: growCallers(tree, places, this.count, least),
+        callees: growCallees(tree, places, this.count, least, now, base),
+      };
+    });
+  }
+
+  /**
+   * Stacks in order of time: of the thread that has most of what is chosen.
+   * @param {number} columns
+   */
+  chronicle(columns) {
+    const { profile, state } = this;
+    return this.keep("chronicle", [this.chosen, state.time, state.transforms, columns], () => {
+      const { rows } = profile;
+      const choice = this.choice(state.time);
+      const weights = new Float64Array(profile.tasks.n);
+      eachRow(rows, choice, (row) => (weights[rows.task[row]] += rows.weight[row]));
+      let task = 0;
+      for (let i = 0; i < weights.length; i++) if (weights[i] > weights[task]) task = i;
+      /** @type {number[]} */
+      const chosen = [];
+      eachRow(rows, choice, (row) => {
+        if (rows.task[row] === task) chosen.push(row);
+      });
+      /** @type {[number, number]} */
+      const time = state.time ?? [0, rows.n ? rows.time[rows.n - 1] + 1 : 1];
+      const gaps = chosen.slice(1, 2000).map((row, i) => rows.time[row] - rows.time[chosen[i]]);
+      const usual = gaps.sort((a, b) => a - b)[gaps.length >> 1] ?? 1000;
+      const { tree, node } = this.shape();
+      return { task, others: weights.filter((weight) => weight > 0).length - 1, ...chronicle(tree, node, rows, chosen, time, columns, usual * 2.5) };
+    });
+  }
+
+  /** Source lines of the function that is chosen, or of all, with their weights. */
+  lines() {
+    const { profile, state } = this;
+    return this.keep("lines", [this.chosen, state.time, state.base, state.fn], () => {
+      const now = this.leaves();
+      const base = this.baseLeaves();
+      const { node, file, line, n } = profile.leaves;
+      /** @type {Map<string, {fn: number, file: number, line: number, now: number, base: number}>} */
+      const lines = new Map();
+      for (let i = 0; i < n; i++) {
+        const fn = profile.tree.fn[node[i]];
+        if (node[i] === 0 || (state.fn >= 0 && fn !== state.fn) || (now[i] === 0 && !(base && base[i]))) continue;
+        const key = `${fn}.${file[i]}.${line[i]}`;
+        let entry = lines.get(key);
+        if (!entry) lines.set(key, (entry = { fn, file: file[i] - 1, line: line[i], now: 0, base: 0 }));
+        entry.now += now[i];
+        entry.base += base ? base[i] : 0;
+      }
+      return [...lines.values()].sort((a, b) => b.now - a.now || b.base - a.base || a.line - b.line);
+    });
+  }
+
+  /**
+   * What the search found.
+   * @param {number} root
+   */
+  found(root) {
+    const marks = this.marks();
+    if (!marks) return null;
+    const { tree } = this.shape();
+    const { now } = this.weights();
+    let functions = 0;
+    const { total } = this.functions().now;
+    for (let fn = 0; fn < marks.length; fn++) if (marks[fn] && total[fn] > 0) functions++;
+    return { functions, ...matched(tree, now, marks, root) };
+  }
+
+  /** Whether a row is chosen by filters and search, whatever its time is. */
+  rowTest() {
+    const { profile } = this;
+    const { task, cpu, leaf } = this.masks();
+    const marks = this.marks();
+    /** @type {Uint8Array | null} */
+    let hits = leaf;
+    if (marks) {
+      hits = this.keep("hits", [this.state.search, this.state.filters], () => {
+        const marked = new Uint8Array(profile.tree.n);
+        const { fn, parent, n } = profile.tree;
+        for (let i = 1; i < n; i++) marked[i] = marked[parent[i]] | marks[fn[i]];
+        return Uint8Array.from({ length: profile.leaves.n }, (_, i) => (leaf && !leaf[i] ? 0 : marked[profile.leaves.node[i]]));
+      });
+    }
+    const { rows } = profile;
+    return (/** @type {number} */ row) =>
+      (task === null || task[rows.task[row]] === 1) &&
+      (cpu === null || cpu[rows.cpu[row]] === 1) &&
+      (hits === null || hits[rows.leaf[row]] === 1);
+  }
+}

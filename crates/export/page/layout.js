@@ -1,0 +1,120 @@
+// Boxes of a tree that are wide enough to be seen.
+
+import { GAP } from "./tree.js";
+
+/** Node of a box that stands for neighbours too narrow to be drawn apart. */
+export const NARROW = -1;
+
+/**
+ * Boxes, in preorder.
+ * @typedef {object} Boxes
+ * @property {number} n
+ * @property {Int32Array} node or NARROW
+ * @property {Float64Array} x left edge, in pixels
+ * @property {Float64Array} w width, in pixels
+ * @property {Int32Array} row 0 for the outermost
+ * @property {number} rows number of rows
+ */
+
+/**
+ * Lays out a subtree, with what is above it in full width. What is narrower than half a pixel is passed over with all that is
+ * below it; neighbours of that kind are one box, as soon as they are half a pixel wide together.
+ * @param {import("./tree.js").Tree} tree
+ * @param {Float64Array} size by node; that of a node is no less than those of its children
+ * @param {number} root node that takes the whole width
+ * @param {number} width in pixels
+ * @param {number} [skip] outermost rows that are left out
+ * @returns {Boxes}
+ */
+export function layout(tree, size, root, width, skip = 0) {
+  const { fn, parent, depth, end } = tree;
+  let room = 1024;
+  let node = new Int32Array(room);
+  let x = new Float64Array(room);
+  let w = new Float64Array(room);
+  let row = new Int32Array(room);
+  let n = 0;
+  let rows = 0;
+  const put = (/** @type {number} */ i, /** @type {number} */ left, /** @type {number} */ wide, /** @type {number} */ level) => {
+    const at = level - skip;
+    if (at < 0) return;
+    if (n === room) {
+      room *= 2;
+      const grown = [new Int32Array(room), new Float64Array(room), new Float64Array(room), new Int32Array(room)];
+      grown[0].set(node);
+      grown[1].set(x);
+      grown[2].set(w);
+      grown[3].set(row);
+      [node, x, w, row] = /** @type {[Int32Array<ArrayBuffer>, Float64Array<ArrayBuffer>, Float64Array<ArrayBuffer>, Int32Array<ArrayBuffer>]} */ (grown);
+    }
+    node[n] = i;
+    x[n] = left;
+    w[n] = wide;
+    row[n] = at;
+    n++;
+    if (at >= rows) rows = at + 1;
+  };
+  /** @type {number[]} */
+  const above = [];
+  for (let up = root; up !== 0; up = parent[up]) above.push(up);
+  above.push(0);
+  for (const up of above.reverse()) put(up, 0, width, depth[up]);
+  const scale = size[root] > 0 ? width / size[root] : 0;
+  // By depth: the left edge of the next child, and how far neighbours too narrow reach back.
+  const deepest = deepestOf(tree, root);
+  const next = new Float64Array(deepest + 2);
+  const from = new Float64Array(deepest + 2);
+  next[depth[root] + 1] = from[depth[root] + 1] = 0;
+  const stop = end[root];
+  let last = depth[root];
+  // Closes the boxes of neighbours too narrow, of all depths that are left.
+  const close = (/** @type {number} */ down, /** @type {number} */ to) => {
+    for (let d = down; d >= to; d--) {
+      if (next[d] - from[d] >= 0.5) put(NARROW, from[d], next[d] - from[d], d);
+      from[d] = next[d];
+    }
+  };
+  for (let i = root + 1; i < stop; ) {
+    const d = depth[i];
+    if (last >= d) close(last + 1, d + 1);
+    const wide = size[i] * scale;
+    const left = next[d];
+    next[d] = left + wide;
+    if (wide < 0.5) {
+      i = end[i];
+      last = d;
+      continue;
+    }
+    if (left - from[d] >= 0.5) put(NARROW, from[d], left - from[d], d);
+    from[d] = next[d];
+    if (fn[i] !== GAP) put(i, left, wide, d);
+    next[d + 1] = from[d + 1] = left;
+    last = d;
+    i++;
+  }
+  close(last + 1, depth[root] + 1);
+  return { n, node, x, w, row, rows };
+}
+
+/**
+ * @param {import("./tree.js").Tree} tree
+ * @param {number} root
+ */
+function deepestOf(tree, root) {
+  let deepest = 0;
+  for (let i = root; i < tree.end[root]; i++) if (tree.depth[i] > deepest) deepest = tree.depth[i];
+  return deepest;
+}
+
+/**
+ * Number of the box at a place; -1 if there is none.
+ * @param {Boxes} boxes
+ * @param {number} px
+ * @param {number} row
+ */
+export function boxAt(boxes, px, row) {
+  for (let i = 0; i < boxes.n; i++) {
+    if (boxes.row[i] === row && px >= boxes.x[i] && px < boxes.x[i] + boxes.w[i]) return i;
+  }
+  return -1;
+}

@@ -1,0 +1,125 @@
+// Weights: samples that are chosen, summed up by node and by function.
+
+import { totalsOf } from "./tree.js";
+
+/**
+ * Samples of one side, in order of time, in columns.
+ * @typedef {object} Rows
+ * @property {number} n
+ * @property {Float64Array} time in ticks from the first sample
+ * @property {ArrayLike<number>} task
+ * @property {ArrayLike<number>} cpu number, plus 1; 0 where it is unknown
+ * @property {ArrayLike<number>} leaf
+ * @property {ArrayLike<number>} event
+ * @property {ArrayLike<number>} weight
+ * @property {ArrayLike<number>} samples
+ */
+
+/**
+ * Choice of samples. `null` chooses all.
+ * @typedef {object} Choice
+ * @property {number} event
+ * @property {boolean} bySamples each sample counts as one
+ * @property {[number, number] | null} time first tick, and the first one behind
+ * @property {Uint8Array | null} task by task
+ * @property {Uint8Array | null} cpu by number plus 1
+ * @property {Uint8Array | null} leaf by leaf
+ */
+
+/**
+ * First row at or behind a time.
+ * @param {Rows} rows
+ * @param {number} time
+ */
+export function rowAt(rows, time) {
+  let low = 0;
+  let high = rows.n;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (rows.time[middle] < time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/**
+ * Calls `each` with the number of every row that is chosen.
+ * @param {Rows} rows
+ * @param {Choice} choice
+ * @param {(row: number) => void} each
+ */
+export function eachRow(rows, choice, each) {
+  const { task, cpu, leaf, event } = choice;
+  const from = choice.time ? rowAt(rows, choice.time[0]) : 0;
+  const to = choice.time ? rowAt(rows, choice.time[1]) : rows.n;
+  for (let i = from; i < to; i++) {
+    if (rows.event[i] !== event) continue;
+    if (task && !task[rows.task[i]]) continue;
+    if (cpu && !cpu[rows.cpu[i]]) continue;
+    if (leaf && !leaf[rows.leaf[i]]) continue;
+    each(i);
+  }
+}
+
+/**
+ * Sums up the weights of chosen samples by leaf.
+ * @param {Rows} rows
+ * @param {number} leaves number of leaves
+ * @param {Choice} choice
+ * @returns {Float64Array}
+ */
+export function byLeaf(rows, leaves, choice) {
+  const sums = new Float64Array(leaves);
+  const amount = choice.bySamples ? rows.samples : rows.weight;
+  const { task, cpu, leaf, event } = choice;
+  const from = choice.time ? rowAt(rows, choice.time[0]) : 0;
+  const to = choice.time ? rowAt(rows, choice.time[1]) : rows.n;
+  // The loop that each filter waits for.
+  for (let i = from; i < to; i++) {
+    if (rows.event[i] !== event) continue;
+    if (task !== null && task[rows.task[i]] === 0) continue;
+    if (cpu !== null && cpu[rows.cpu[i]] === 0) continue;
+    sums[rows.leaf[i]] += amount[i];
+  }
+  if (leaf) for (let i = 0; i < leaves; i++) if (!leaf[i]) sums[i] = 0;
+  return sums;
+}
+
+/**
+ * Sums by node of a tree.
+ * @typedef {object} Weights
+ * @property {Float64Array} own
+ * @property {Float64Array} total
+ */
+
+/**
+ * Sums up weights of leaves by node.
+ * @param {import("./tree.js").Tree} tree
+ * @param {Float64Array} leaves weights by leaf
+ * @param {ArrayLike<number>} nodes node by leaf
+ * @returns {Weights}
+ */
+export function weightsOf(tree, leaves, nodes) {
+  const own = new Float64Array(tree.n);
+  for (let i = 0; i < leaves.length; i++) own[nodes[i]] += leaves[i];
+  return { own, total: totalsOf(tree, own) };
+}
+
+/**
+ * Sums up weights by function; each sample counts once for a function, however often that is in its stack.
+ * @param {import("./tree.js").Tree} tree
+ * @param {Weights} weights
+ * @param {Uint8Array} outer nodes above which their function does not occur
+ * @param {number} functions number of functions
+ * @returns {Weights}
+ */
+export function byFunction(tree, weights, outer, functions) {
+  const own = new Float64Array(functions);
+  const total = new Float64Array(functions);
+  const fn = tree.fn;
+  for (let i = 1; i < tree.n; i++) {
+    own[fn[i]] += weights.own[i];
+    if (outer[i]) total[fn[i]] += weights.total[i];
+  }
+  return { own, total };
+}

@@ -1,0 +1,410 @@
+// The time line: a lane for each thread, name, process or CPU; or a map of heat, with a column for each second.
+
+import { THEMES } from "./colors.js";
+import { el, fitCanvas, isDark } from "./dom.js";
+import { countText } from "./text.js";
+
+const LANE = 22;
+const MOST_LANES = 10;
+const HEAT_ROWS = 50;
+
+/**
+ * A lane: a name, the filter that chooses it, and its weight.
+ * @typedef {{name: string, filter: import("./filter.js").Filter, weight: number}} Lane
+ */
+
+/**
+ * Lanes of the samples, the heaviest first, and the lane of each task or CPU.
+ * @param {import("./profile.js").Profile} profile
+ * @param {import("./model.js").Rows} rows
+ * @param {string} by `thread`, `name`, `process` or `cpu`
+ * @param {number} event
+ * @returns {{lanes: Lane[], of: Int32Array, isCpu: boolean}}
+ */
+export function lanesOf(profile, rows, by, event) {
+  const { tasks, meta } = profile;
+  const isCpu = by === "cpu";
+  /** @type {Map<string, number>} */
+  const numbers = new Map();
+  /** @type {Lane[]} */
+  const lanes = [];
+  const count = isCpu ? profile.cpus + 1 : tasks.n;
+  const of = new Int32Array(count).fill(-1);
+  for (let i = isCpu ? 1 : 0; i < count; i++) {
+    /** @type {[string, string, number]} */
+    let [kind, name, id] = ["cpu", `CPU ${i - 1}`, i - 1];
+    if (!isCpu) {
+      const comm = String(meta.comms[tasks.comm[i]]);
+      if (by === "thread" && tasks.tid[i] >= 0) [kind, name, id] = ["tid", profile.taskName(i), tasks.tid[i]];
+      else if (by === "process" && tasks.pid[i] >= 0) {
+        const process = tasks.process[i] >= 0 ? String(meta.comms[tasks.process[i]]) : comm;
+        [kind, name, id] = ["pid", `${process} ${tasks.pid[i]}`, tasks.pid[i]];
+      } else [kind, name, id] = ["comm", comm, tasks.comm[i]];
+    }
+    const key = `${kind}.${id}`;
+    let lane = numbers.get(key);
+    if (lane === undefined) {
+      numbers.set(key, (lane = lanes.length));
+      lanes.push({ name, filter: { kind, id }, weight: 0 });
+    }
+    of[i] = lane;
+  }
+  const column = isCpu ? rows.cpu : rows.task;
+  for (let i = 0; i < rows.n; i++) {
+    const lane = of[column[i]];
+    if (lane >= 0 && rows.event[i] === event) lanes[lane].weight += rows.weight[i];
+  }
+  const order = lanes.map((_, i) => i).filter((i) => lanes[i].weight > 0);
+  if (isCpu) order.sort((a, b) => lanes[a].filter.id - lanes[b].filter.id);
+  else order.sort((a, b) => lanes[b].weight - lanes[a].weight || a - b);
+  const place = new Int32Array(lanes.length).fill(-1);
+  order.forEach((lane, i) => (place[lane] = i));
+  for (let i = 0; i < count; i++) of[i] = of[i] < 0 ? -1 : place[of[i]];
+  return { lanes: order.map((i) => lanes[i]), of, isCpu };
+}
+
+/**
+ * Sums of weights by lane and column: of all samples, and of those that are chosen.
+ * @param {import("./model.js").Rows} rows
+ * @param {{of: Int32Array, isCpu: boolean}} lanes
+ * @param {number} shown number of lanes; all others are one more
+ * @param {number} columns
+ * @param {number} span ticks of the whole
+ * @param {number} event
+ * @param {(row: number) => boolean} isChosen
+ */
+export function density(rows, lanes, shown, columns, span, event, isChosen) {
+  const all = new Float64Array((shown + 1) * columns);
+  const chosen = new Float64Array((shown + 1) * columns);
+  const column = lanes.isCpu ? rows.cpu : rows.task;
+  const scale = columns / (span + 1);
+  for (let i = 0; i < rows.n; i++) {
+    if (rows.event[i] !== event) continue;
+    const lane = lanes.of[column[i]];
+    if (lane < 0) continue;
+    const at = Math.min(lane, shown) * columns + Math.min(columns - 1, Math.floor(rows.time[i] * scale));
+    all[at] += rows.weight[i];
+    if (isChosen(i)) chosen[at] += rows.weight[i];
+  }
+  return { all, chosen };
+}
+
+/** The time line. */
+export class Timeline {
+  /**
+   * @param {import("./profile.js").Profile} profile
+   * @param {object} events
+   * @param {(time: [number, number] | null, isBase: boolean) => void} events.select
+   * @param {(filter: import("./filter.js").Filter, isMore: boolean) => void} events.lane
+   */
+  constructor(profile, events) {
+    this.profile = profile;
+    this.events = events;
+    const rows = profile.rows;
+    this.span = rows.n ? rows.time[rows.n - 1] + 1 : 1;
+    this.canvas = el("canvas", { tabindex: 0, role: "img", class: "lanes" });
+    this.names = el("div", { class: "lane-names" });
+    this.area = el("div", { class: "lane-area" }, this.canvas);
+    this.said = el("p", { class: "said", "aria-live": "polite" });
+    this.root = el("div", { class: "timeline" }, el("div", { class: "timeline-row" }, this.names, this.area), this.said);
+    this.isAll = false;
+    /** @type {{from: number, to: number, isBase: boolean} | null} */
+    this.drag = null;
+    /** @type {any} */
+    this.shown = null;
+    /** What the lanes were made for. */
+    this.madeFor = "";
+    /** @type {ReturnType<typeof lanesOf> | null} */
+    this.made = null;
+    /** Lanes that are shown, and rows of names. */
+    this.count = 0;
+    this.lines = 2;
+    this.width = 0;
+    this.height = 0;
+    this.listen();
+  }
+
+  listen() {
+    const { canvas } = this;
+    canvas.addEventListener("pointerdown", (/** @type {PointerEvent} */ event) => {
+      if (event.button !== 0) return;
+      canvas.setPointerCapture(event.pointerId);
+      const at = this.tickAt(event);
+      this.drag = { from: at, to: at, isBase: event.ctrlKey || event.metaKey };
+    });
+    canvas.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => {
+      if (!this.drag) return;
+      this.drag.to = this.tickAt(event);
+      this.paint();
+    });
+    canvas.addEventListener("pointerup", (/** @type {PointerEvent} */ event) => {
+      const drag = this.drag;
+      this.drag = null;
+      if (!drag) return;
+      const [from, to] = [Math.min(drag.from, drag.to), Math.max(drag.from, drag.to)];
+      const isClick = to - from < this.tickWidth() * 3;
+      if (isClick) {
+        const lane = this.laneAt(event);
+        if (lane && !drag.isBase) this.events.lane(lane.filter, event.shiftKey);
+        else this.events.select(null, drag.isBase);
+      } else this.events.select([from, Math.max(from + 1, to)], drag.isBase);
+      this.paint();
+    });
+    canvas.addEventListener("dblclick", () => this.events.select(null, false));
+    canvas.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => this.key(event));
+    new ResizeObserver(() => this.later()).observe(this.area);
+  }
+
+  later() {
+    cancelAnimationFrame(this.frame ?? 0);
+    this.frame = requestAnimationFrame(() => this.draw());
+  }
+
+  /**
+   * Ticks of a column.
+   */
+  tickWidth() {
+    return this.shown?.lanes === "heat" ? this.heat().cell : this.span / Math.max(1, this.width);
+  }
+
+  /** Seconds of a column of the heat map, and ticks of a cell. */
+  heat() {
+    const second = 1e9 / this.profile.meta.tick;
+    const columns = Math.max(1, Math.floor((this.width) / 4));
+    // A short recording has shorter columns, so that there is something to see.
+    const isShort = this.span < 20 * second;
+    let seconds = 1;
+    for (const step of isShort ? [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1] : [1, 2, 5, 10, 20, 60, 120, 300, 600, 1800, 3600]) {
+      seconds = step;
+      if (this.span / (second * step) <= (isShort ? 40 : columns)) break;
+    }
+    return { cell: (second * seconds) / HEAT_ROWS, seconds, columns: Math.max(1, Math.ceil(this.span / (second * seconds))) };
+  }
+
+  /** @param {PointerEvent} event */
+  tickAt(event) {
+    const x = Math.max(0, Math.min(event.offsetX, this.width));
+    if (this.shown?.lanes === "heat") {
+      const { cell, columns } = this.heat();
+      const column = Math.min(columns - 1, Math.floor((x / Math.max(1, this.width)) * columns));
+      const row = Math.max(0, Math.min(HEAT_ROWS - 1, Math.floor((event.offsetY / Math.max(1, this.height)) * HEAT_ROWS)));
+      return Math.round((column * HEAT_ROWS + row) * cell);
+    }
+    return Math.round((x / Math.max(1, this.width)) * this.span);
+  }
+
+  /** @param {PointerEvent} event */
+  laneAt(event) {
+    if (!this.shown || this.shown.lanes === "heat" || !this.made) return null;
+    const lane = Math.floor(event.offsetY / LANE);
+    return lane < this.count ? this.made.lanes[lane] : null;
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    const step = this.span / 50;
+    const [from, to] = this.shown?.time ?? [0, this.span];
+    const move = event.key === "ArrowLeft" ? -step : event.key === "ArrowRight" ? step : 0;
+    if (event.key === "Escape" || event.key === "Backspace") this.events.select(null, event.ctrlKey);
+    else if (event.key === "Enter" && !this.shown?.time) this.events.select([0, Math.round(step)], false);
+    else if (move === 0) return;
+    else if (event.shiftKey) this.events.select(this.clip(from, Math.max(from + step, to + move)), false);
+    else this.events.select(this.clip(from + move, to + move), false);
+    event.preventDefault();
+  }
+
+  /**
+   * @param {number} from
+   * @param {number} to
+   * @returns {[number, number]}
+   */
+  clip(from, to) {
+    const wide = Math.min(this.span, Math.round(to - from));
+    const low = Math.max(0, Math.min(Math.round(from), this.span - wide));
+    return [low, Math.max(low + 1, low + wide)];
+  }
+
+  /**
+   * @param {object} shown
+   * @param {string} shown.lanes
+   * @param {number} shown.event
+   * @param {[number, number] | null} shown.time
+   * @param {[number, number] | null} shown.base
+   * @param {import("./filter.js").Filter[]} shown.filters
+   * @param {(row: number) => boolean} shown.isChosen
+   */
+  show(shown) {
+    this.shown = shown;
+    if (shown.lanes !== "heat") {
+      const key = `${shown.lanes} ${shown.event}`;
+      if (this.madeFor !== key) this.made = lanesOf(this.profile, this.profile.rows, shown.lanes, shown.event);
+      this.madeFor = key;
+      const all = this.made?.lanes ?? [];
+      this.count = this.isAll ? Math.min(all.length, 300) : Math.min(all.length, MOST_LANES);
+      const chosen = (/** @type {Lane} */ lane) =>
+        shown.filters.some((filter) => filter.kind === lane.filter.kind && filter.id === lane.filter.id);
+      const buttons = all.slice(0, this.count).map((lane) =>
+        el(
+          "button",
+          {
+            type: "button",
+            "aria-pressed": String(chosen(lane)),
+            title: lane.name,
+            click: (/** @type {MouseEvent} */ event) => this.events.lane(lane.filter, event.ctrlKey || event.shiftKey || event.metaKey),
+          },
+          lane.name,
+        ),
+      );
+      const more = all.length - this.count;
+      if (more > 0) {
+        const open = () => {
+          this.isAll = true;
+          this.show(/** @type {any} */ (this.shown));
+        };
+        buttons.push(el("button", { type: "button", click: open }, `${countText(more)} more`));
+      }
+      this.lines = buttons.length;
+      this.names.replaceChildren(...buttons);
+    } else {
+      this.lines = 5;
+      this.names.replaceChildren(el("p", { class: "hint" }, `a column is ${this.heat().seconds} s, from top to bottom`));
+    }
+    this.area.className = `lane-area lines${Math.min(12, Math.max(2, this.lines))}`;
+    this.names.classList.toggle("long", this.lines > 12);
+    this.draw();
+  }
+
+  draw() {
+    if (!this.shown) return;
+    const { width } = this.area.getBoundingClientRect();
+    if (width < 2) return;
+    this.width = Math.floor(width);
+    this.height = Math.max(2, this.lines) * LANE;
+    const { rows } = this.profile;
+    const { event, isChosen } = this.shown;
+    if (this.shown.lanes === "heat") {
+      const { cell, columns } = this.heat();
+      this.cells = new Float64Array(columns * HEAT_ROWS);
+      this.cellsChosen = new Float64Array(columns * HEAT_ROWS);
+      for (let i = 0; i < rows.n; i++) {
+        if (rows.event[i] !== event) continue;
+        const at = Math.min(this.cells.length - 1, Math.floor(rows.time[i] / cell));
+        this.cells[at] += rows.weight[i];
+        if (isChosen(i)) this.cellsChosen[at] += rows.weight[i];
+      }
+    } else if (this.made) {
+      // Some samples a column, so that their density is seen and not each of them.
+      this.columns = Math.max(1, Math.min(this.width, 2000, Math.max(60, rows.n >> 1)));
+      this.sums = density(rows, this.made, this.count, this.columns, this.span, event, isChosen);
+    }
+    this.paint();
+  }
+
+  paint() {
+    if (!this.shown || !this.width) return;
+    const dark = isDark();
+    const theme = dark ? THEMES.dark : THEMES.light;
+    const [width, height] = [this.width, this.height];
+    const context = fitCanvas(this.canvas, width, height);
+    context.fillStyle = theme.back;
+    context.fillRect(0, 0, width, height);
+    if (this.shown.lanes === "heat") this.paintHeat(context, width, height, dark);
+    else this.paintLanes(context, width, height, theme);
+    const band = (/** @type {number} */ from, /** @type {number} */ to, /** @type {string} */ color, /** @type {boolean} */ isBase) => {
+      if (this.shown.lanes === "heat") return;
+      const [x, end] = [(from / this.span) * width, (to / this.span) * width];
+      context.globalAlpha = 0.16;
+      context.fillStyle = color;
+      context.fillRect(x, 0, Math.max(2, end - x), height);
+      context.globalAlpha = 1;
+      context.strokeStyle = color;
+      context.setLineDash(isBase ? [4, 3] : []);
+      context.lineWidth = 1.5;
+      context.strokeRect(x, 1, Math.max(2, end - x), height - 2);
+      context.setLineDash([]);
+    };
+    if (this.shown.time) band(this.shown.time[0], this.shown.time[1], theme.mark, false);
+    if (this.shown.base) band(this.shown.base[0], this.shown.base[1], theme.match, true);
+    if (this.drag) {
+      const { from, to, isBase } = this.drag;
+      band(Math.min(from, to), Math.max(from, to), isBase ? theme.match : theme.mark, isBase);
+    }
+    const text = (/** @type {[number, number]} */ time) =>
+      `${this.profile.seconds(time[0]).toFixed(3)} to ${this.profile.seconds(time[1]).toFixed(3)} s`;
+    const parts = [`${this.profile.seconds(this.span).toFixed(3)} s`];
+    if (this.shown.time) parts.push(`chosen: ${text(this.shown.time)}`);
+    if (this.shown.base) parts.push(`compared with: ${text(this.shown.base)}`);
+    this.said.textContent = parts.join(" · ");
+    this.canvas.setAttribute("aria-label", `Time line, ${parts.join(", ")}. Arrows move the choice, with Shift they make it longer, Escape ends it.`);
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} context
+   * @param {number} width
+   * @param {number} height
+   * @param {typeof THEMES.light} theme
+   */
+  paintLanes(context, width, height, theme) {
+    const { sums, columns } = this;
+    if (!sums || !columns || !this.made) return;
+    const lanes = this.count + (this.made.lanes.length > this.count ? 1 : 0);
+    const wide = width / columns;
+    const mostOf = (/** @type {Float64Array} */ values) => values.reduce((most, value) => Math.max(most, value), 0);
+    const most = mostOf(sums.all.subarray(0, this.count * columns));
+    for (let lane = 0; lane < lanes; lane++) {
+      const all = sums.all.subarray(lane * columns, (lane + 1) * columns);
+      const chosen = sums.chosen.subarray(lane * columns, (lane + 1) * columns);
+      const highest = lane === this.count ? mostOf(all) : most;
+      if (highest === 0) continue;
+      const base = (lane + 1) * LANE - 1;
+      for (const [values, color] of /** @type {[Float64Array, string][]} */ ([
+        [all, theme.narrow],
+        [chosen, theme.bar],
+      ])) {
+        context.fillStyle = color;
+        for (let i = 0; i < columns; i++) {
+          if (values[i] <= 0) continue;
+          const high = Math.max(1, (values[i] / highest) * (LANE - 4));
+          context.fillRect(i * wide, base - high, Math.max(1, wide), high);
+        }
+      }
+      context.fillStyle = theme.narrow;
+      context.fillRect(0, base, width, 1);
+    }
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} context
+   * @param {number} width
+   * @param {number} height
+   * @param {boolean} dark
+   */
+  paintHeat(context, width, height, dark) {
+    const { cells, cellsChosen } = this;
+    if (!cells || !cellsChosen) return;
+    const { columns, cell } = this.heat();
+    const [wide, high] = [width / columns, height / HEAT_ROWS];
+    let most = 0;
+    for (const value of cells) if (value > most) most = value;
+    const { time, base } = this.shown;
+    for (let i = 0; i < cells.length; i++) {
+      const x = Math.floor(i / HEAT_ROWS) * wide;
+      const y = (i % HEAT_ROWS) * high;
+      const inside = (/** @type {[number, number] | null} */ range) => range && i * cell < range[1] && (i + 1) * cell > range[0];
+      if (cells[i] > 0) {
+        const part = Math.sqrt((cellsChosen[i] || 0) / most);
+        const faint = 0.12 * Math.sqrt(cells[i] / most);
+        context.globalAlpha = Math.max(faint, part);
+        context.fillStyle = dark ? "#ff9d57" : "#b3400a";
+        context.fillRect(x, y, Math.max(1, wide - 0.5), high);
+        context.globalAlpha = 1;
+      }
+      if (inside(time) || inside(base)) {
+        context.globalAlpha = 0.3;
+        context.fillStyle = inside(time) ? THEMES[dark ? "dark" : "light"].mark : THEMES[dark ? "dark" : "light"].match;
+        context.fillRect(x, y, wide, high);
+        context.globalAlpha = 1;
+      }
+    }
+  }
+}

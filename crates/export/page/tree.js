@@ -1,0 +1,184 @@
+// Trees of calls in preorder, in typed arrays. Node 0 is the root, which is no call.
+
+/** Kinds of frames, by number. */
+export const KINDS = ["thread", "user", "inlined", "kernel", "JIT", "unnamed"];
+export const KIND_USER = 1;
+export const KIND_INLINED = 2;
+
+/** Function of a root, and of a gap in time. */
+export const NO_FUNCTION = -1;
+export const GAP = -2;
+
+/**
+ * @typedef {object} Tree
+ * @property {number} n number of nodes
+ * @property {Int32Array} fn function by node
+ * @property {Uint8Array} kind kind by node
+ * @property {Int32Array} parent parent by node
+ * @property {Int32Array} depth depth by node; 0 for the root
+ * @property {Int32Array} end first node behind the subtree, by node
+ */
+
+/**
+ * Makes a tree of nodes in preorder.
+ * @param {number} n with the root
+ * @param {Int32Array} fn
+ * @param {Uint8Array} kind
+ * @param {Int32Array} depth
+ * @returns {Tree}
+ */
+export function treeOf(n, fn, kind, depth) {
+  const parent = new Int32Array(n);
+  const end = new Int32Array(n);
+  let deepest = 0;
+  for (let i = 0; i < n; i++) if (depth[i] > deepest) deepest = depth[i];
+  const path = new Int32Array(deepest + 2);
+  let above = 0;
+  for (let i = 1; i < n; i++) {
+    const d = depth[i];
+    for (; above >= d; above--) end[path[above]] = i;
+    parent[i] = path[d - 1];
+    path[d] = i;
+    above = d;
+  }
+  for (; above >= 0; above--) end[path[above]] = n;
+  return { n, fn, kind, parent, depth, end };
+}
+
+/**
+ * Makes the tree of a page's section.
+ * @param {ArrayLike<number>} ups
+ * @param {ArrayLike<number>} functions
+ * @param {ArrayLike<number>} inlined
+ * @param {ArrayLike<number>} kinds by function
+ * @returns {Tree}
+ */
+export function treeOfSection(ups, functions, inlined, kinds) {
+  const n = ups.length + 1;
+  const fn = new Int32Array(n);
+  const kind = new Uint8Array(n);
+  const depth = new Int32Array(n);
+  fn[0] = NO_FUNCTION;
+  for (let i = 1; i < n; i++) {
+    depth[i] = depth[i - 1] + 1 - ups[i - 1];
+    if (depth[i] < 1) throw new Error("the tree is damaged");
+    fn[i] = functions[i - 1];
+    const own = kinds[fn[i]];
+    kind[i] = own === KIND_USER && inlined[i - 1] ? KIND_INLINED : own;
+  }
+  return treeOf(n, fn, kind, depth);
+}
+
+/**
+ * Marks nodes above which their function does not occur.
+ * @param {Tree} tree
+ * @param {number} functions number of functions
+ * @returns {Uint8Array}
+ */
+export function outermost(tree, functions) {
+  const { n, fn, parent, depth } = tree;
+  const open = new Int32Array(functions);
+  const is = new Uint8Array(n);
+  let last = 0;
+  for (let i = 1; i < n; i++) {
+    for (let up = last; depth[up] >= depth[i]; up = parent[up]) open[fn[up]]--;
+    if (open[fn[i]]++ === 0) is[i] = 1;
+    last = i;
+  }
+  return is;
+}
+
+/**
+ * Sums up weights with those of the nodes below.
+ * @param {Tree} tree
+ * @param {Float64Array} own
+ * @returns {Float64Array}
+ */
+export function totalsOf(tree, own) {
+  const total = own.slice();
+  const parent = tree.parent;
+  for (let i = tree.n - 1; i > 0; i--) total[parent[i]] += total[i];
+  return total;
+}
+
+/** A tree that grows by calls, in any order. */
+export class TreeBuilder {
+  constructor() {
+    /** @type {Map<number, number>} */
+    this.children = new Map();
+    /** @type {number[]} */
+    this.fn = [NO_FUNCTION];
+    /** @type {number[]} */
+    this.kind = [0];
+    /** @type {number[]} */
+    this.parent = [0];
+  }
+
+  /**
+   * Returns the node of a call from a node.
+   * @param {number} parent
+   * @param {number} fn
+   * @param {number} kind
+   */
+  child(parent, fn, kind) {
+    const key = (parent * 0x800000 + fn) * 8 + kind;
+    const known = this.children.get(key);
+    if (known !== undefined) return known;
+    const id = this.fn.length;
+    this.children.set(key, id);
+    this.fn.push(fn);
+    this.kind.push(kind);
+    this.parent.push(parent);
+    return id;
+  }
+
+  /**
+   * Puts the nodes into preorder, the heaviest children first.
+   * @param {Float64Array} own weights by node
+   * @returns {{tree: Tree, place: Int32Array}} the tree, and the new number of each node
+   */
+  finish(own) {
+    const n = this.fn.length;
+    const total = new Float64Array(n);
+    total.set(own.subarray(0, n));
+    for (let i = n - 1; i > 0; i--) total[this.parent[i]] += total[i];
+    const order = new Int32Array(n);
+    for (let i = 0; i < n; i++) order[i] = i;
+    const sorted = Array.from(order.subarray(1));
+    // Lightest first: each is put in front of its siblings.
+    sorted.sort((a, b) => total[a] - total[b] || this.fn[b] - this.fn[a] || b - a);
+    const first = new Int32Array(n).fill(-1);
+    const next = new Int32Array(n).fill(-1);
+    for (const node of sorted) {
+      next[node] = first[this.parent[node]];
+      first[this.parent[node]] = node;
+    }
+    const fn = new Int32Array(n);
+    const kind = new Uint8Array(n);
+    const depth = new Int32Array(n);
+    const place = new Int32Array(n);
+    fn[0] = NO_FUNCTION;
+    let count = 0;
+    let node = 0;
+    let level = 0;
+    for (;;) {
+      place[node] = count;
+      fn[count] = this.fn[node];
+      kind[count] = this.kind[node];
+      depth[count] = level;
+      count++;
+      if (first[node] >= 0) {
+        node = first[node];
+        level++;
+        continue;
+      }
+      while (node !== 0 && next[node] < 0) {
+        node = this.parent[node];
+        level--;
+      }
+      if (node === 0) break;
+      node = next[node];
+    }
+    return { tree: treeOf(n, fn, kind, depth), place };
+  }
+}

@@ -1,0 +1,135 @@
+//! Sections of a page's data: columns of numbers, or text, as deflated bytes in base64.
+//!
+//! A column of numbers is stored byte by byte: first the lowest byte of all its numbers, then the next one of all, and so
+//! on, as many as the largest needs. That deflates to a third of what rows do, and becomes a typed array without a look
+//! at single numbers. A column of one value has no bytes; the index has the value.
+
+use std::io::{self, Write};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
+use serde::Serialize;
+
+/// Section of a page's data, as it stands in the page.
+#[derive(Debug)]
+pub(super) struct Section {
+    /// Description for the index.
+    pub(super) entry: SectionEntry,
+    /// Deflated bytes in base64, which has no character that markup knows.
+    pub(super) text: String,
+}
+
+/// Description of a section in the index.
+#[derive(Debug, Serialize)]
+pub(super) struct SectionEntry {
+    /// Name of the section, and the end of its element's id.
+    pub(super) name: &'static str,
+    /// Bytes before compression.
+    raw: usize,
+    /// Numbers of each column.
+    rows: usize,
+    /// Columns, in order; none for text.
+    columns: Vec<ColumnEntry>,
+}
+
+/// Description of a column in the index.
+#[derive(Debug, Serialize)]
+struct ColumnEntry {
+    name: &'static str,
+    /// Bytes of each number.
+    width: usize,
+    /// Value of all numbers of a column without bytes.
+    value: u64,
+}
+
+impl Section {
+    /// Makes a section of text.
+    pub(super) fn of_text(name: &'static str, text: &str) -> io::Result<Section> {
+        Section::new(name, text.as_bytes(), 0, Vec::new())
+    }
+
+    /// Makes a section of columns, which have `rows` numbers each; one that is shorter ends with zeros.
+    pub(super) fn of_columns(
+        name: &'static str,
+        rows: usize,
+        columns: &[(&'static str, &[u64])],
+    ) -> io::Result<Section> {
+        let mut bytes = Vec::new();
+        let mut entries = Vec::new();
+        for (name, numbers) in columns {
+            let first = numbers.first().copied().unwrap_or(0);
+            let is_constant = numbers.iter().all(|number| *number == first);
+            let is_whole = numbers.len() == rows || first == 0;
+            let (width, value) = match is_constant && is_whole {
+                true => (0, first),
+                false => (bytes_of(numbers.iter().copied().max().unwrap_or(0)), 0),
+            };
+            for byte in 0..width {
+                bytes.extend(numbers.iter().map(|number| (number >> (8 * byte)) as u8));
+                bytes.resize(bytes.len() + rows.saturating_sub(numbers.len()), 0);
+            }
+            entries.push(ColumnEntry { name, width, value });
+        }
+        Section::new(name, &bytes, rows, entries)
+    }
+
+    fn new(
+        name: &'static str,
+        bytes: &[u8],
+        rows: usize,
+        columns: Vec<ColumnEntry>,
+    ) -> io::Result<Section> {
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(bytes)?;
+        Ok(Section {
+            entry: SectionEntry {
+                name,
+                raw: bytes.len(),
+                rows,
+                columns,
+            },
+            text: STANDARD.encode(encoder.finish()?),
+        })
+    }
+}
+
+/// Bytes that a number needs.
+fn bytes_of(number: u64) -> usize {
+    (64 - number.leading_zeros() as usize).div_ceil(8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    fn bytes(section: &Section) -> Vec<u8> {
+        let deflated = STANDARD.decode(&section.text).unwrap();
+        let mut bytes = Vec::new();
+        let mut decoder = flate2::read::DeflateDecoder::new(&deflated[..]);
+        decoder.read_to_end(&mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn columns_are_stored_byte_by_byte() {
+        let columns: [(_, &[u64]); 3] = [("a", &[1, 0x203]), ("b", &[7, 7]), ("c", &[])];
+        let section = Section::of_columns("x", 2, &columns).unwrap();
+        assert_eq!(bytes(&section), [1, 3, 0, 2]);
+        assert_eq!(section.entry.raw, 4);
+        let entries = serde_json::to_string(&section.entry.columns).unwrap();
+        assert_eq!(
+            entries,
+            r#"[{"name":"a","width":2,"value":0},{"name":"b","width":0,"value":7},{"name":"c","width":0,"value":0}]"#
+        );
+    }
+
+    #[test]
+    fn text_is_stored_as_it_is() {
+        let section = Section::of_text("x", "</script>ä\n").unwrap();
+        assert_eq!(bytes(&section), "</script>ä\n".as_bytes());
+        assert!(!section.text.contains('<'));
+    }
+}

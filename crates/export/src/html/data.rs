@@ -1,0 +1,242 @@
+//! Data of a page: tree, tasks and samples of one profile or two, in an order that depends on nothing but what they are.
+
+use rprof_profile::{FrameId, Profile, StackId, ThreadId};
+use rustc_hash::FxHashMap;
+
+use super::coarse::Coarseness;
+use super::functions::Tables;
+use super::stack_tree::{Call, Preorder, StackTree};
+use crate::names::CleanNames;
+
+/// Leaf of samples: a node of the tree, and the line that was executed.
+pub(super) type Leaf = (u32, Option<(u32, u32)>);
+
+/// Samples of one side that agree in all that is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Row {
+    /// In units of the page.
+    pub(super) time: u64,
+    pub(super) task: u32,
+    /// Number of the CPU, plus 1; 0 where it is unknown.
+    pub(super) cpu: u64,
+    pub(super) leaf: u32,
+    pub(super) event: u64,
+    pub(super) weight: u64,
+    pub(super) samples: u64,
+}
+
+/// Samples of one side.
+pub(super) struct Side {
+    pub(super) rows: Vec<Row>,
+    pub(super) has_times: bool,
+}
+
+/// Collects tables, tree and leaves of all sides.
+pub(super) struct Collector {
+    pub(super) tables: Tables,
+    tree: StackTree,
+    /// Weight by node, of samples whose leaf it is; of both sides.
+    own: Vec<u64>,
+    pub(super) leaves: Vec<Leaf>,
+    leaf_numbers: FxHashMap<Leaf, u32>,
+    pub(super) tasks: Vec<Task>,
+    task_numbers: FxHashMap<Task, u32>,
+}
+
+/// Thread as the page shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Task {
+    pub(super) pid: Option<i32>,
+    pub(super) tid: Option<i32>,
+    pub(super) comm: String,
+    pub(super) process: Option<String>,
+}
+
+impl Collector {
+    /// Begins; with `is_diff` with names that are alike in two builds.
+    pub(super) fn new(is_diff: bool) -> Collector {
+        Collector {
+            tables: Tables::new(is_diff),
+            tree: StackTree::default(),
+            own: vec![0],
+            leaves: Vec::new(),
+            leaf_numbers: FxHashMap::default(),
+            tasks: Vec::new(),
+            task_numbers: FxHashMap::default(),
+        }
+    }
+
+    fn task(&mut self, profile: &Profile, id: ThreadId) -> u32 {
+        let (thread, names) = (profile.thread(id), CleanNames::new(profile));
+        let task = Task {
+            pid: thread.pid,
+            tid: thread.tid,
+            comm: names.comm(thread.comm).into_owned(),
+            process: (thread.process_comm).map(|comm| names.comm(comm).into_owned()),
+        };
+        let tasks = &mut self.tasks;
+        *self.task_numbers.entry(task).or_insert_with_key(|task| {
+            tasks.push(task.clone());
+            tasks.len() as u32 - 1
+        })
+    }
+
+    /// Adds the samples of a profile whose times count from `origin`.
+    pub(super) fn add(&mut self, profile: &Profile, origin: u64, coarse: &Coarseness) -> Side {
+        let functions = self.tables.add(profile);
+        let tasks: Vec<u32> = (0..profile.threads.len())
+            .map(|id| self.task(profile, ThreadId(id as u32)))
+            .collect();
+        let mut known: FxHashMap<StackId, u32> = FxHashMap::default();
+        let mut leaf = |collector: &mut Collector, stack: StackId| {
+            *(known.entry(stack))
+                .or_insert_with(|| collector.leaf(profile, stack, &functions, coarse))
+        };
+        let samples = (profile.samples.as_ref()).filter(|_| coarse.keeps_times());
+        let rows: Vec<Row> = match samples {
+            Some(samples) => (samples.iter())
+                .map(|sample| Row {
+                    time: sample.time.saturating_sub(origin) / coarse.tick,
+                    task: tasks[sample.thread.0 as usize],
+                    cpu: sample.cpu.map_or(0, |cpu| u64::from(cpu) + 1),
+                    leaf: leaf(self, sample.stack),
+                    event: sample.event as u64,
+                    weight: sample.weight,
+                    samples: 1,
+                })
+                .collect(),
+            None => (profile.aggregated.iter())
+                .map(|entry| Row {
+                    time: 0,
+                    task: tasks[entry.thread.0 as usize],
+                    cpu: 0,
+                    leaf: leaf(self, entry.stack),
+                    event: entry.event as u64,
+                    weight: entry.weight,
+                    samples: entry.samples,
+                })
+                .collect(),
+        };
+        for row in &rows {
+            let (node, _) = self.leaves[row.leaf as usize];
+            let own = &mut self.own[node as usize];
+            *own = own.saturating_add(row.weight);
+        }
+        Side {
+            rows,
+            has_times: samples.is_some(),
+        }
+    }
+
+    fn leaf(
+        &mut self,
+        profile: &Profile,
+        stack: StackId,
+        functions: &[u32],
+        coarse: &Coarseness,
+    ) -> u32 {
+        let mut node = 0;
+        let mut last: Option<FrameId> = None;
+        for id in profile.frames(stack) {
+            let frame = profile.frame(id);
+            let call = Call {
+                function: functions[frame.function.0 as usize],
+                is_inlined: frame.inline_depth > 0,
+            };
+            node = self.tree.child(node, call);
+            last = Some(id);
+        }
+        self.own.resize(self.tree.len(), 0);
+        let line = last.and_then(|id| profile.frame(id).line);
+        let line = line.filter(|line| line.line > 0 && coarse.lines);
+        let line = line.map(|line| (self.tables.file(profile, line.file), line.line));
+        self.leaf_number((node, line))
+    }
+
+    fn leaf_number(&mut self, leaf: Leaf) -> u32 {
+        let leaves = &mut self.leaves;
+        *self.leaf_numbers.entry(leaf).or_insert_with(|| {
+            leaves.push(leaf);
+            leaves.len() as u32 - 1
+        })
+    }
+
+    /// Puts nodes of less than this part of the whole together. Returns how many there are fewer.
+    pub(super) fn fold_small(&mut self, part: f64) -> usize {
+        let totals = self.tree.totals(&self.own);
+        let least = (totals[0] as f64 * part).ceil() as u64;
+        let rest = self.tables.add_pseudo("(small frames)");
+        let (tree, image) = self.tree.without_small(&totals, least, rest);
+        let fewer = self.tree.len() - tree.len();
+        let mut own = vec![0u64; tree.len()];
+        for (node, weight) in self.own.iter().enumerate() {
+            let own = &mut own[image[node] as usize];
+            *own = own.saturating_add(*weight);
+        }
+        for (node, line) in &mut self.leaves {
+            let is_small = totals[*node as usize] < least;
+            *node = image[*node as usize];
+            *line = line.filter(|_| !is_small);
+        }
+        (self.tree, self.own) = (tree, own);
+        fewer
+    }
+    /// Numbers all tables anew by what is in them, and merges what has become alike. Returns the tree in preorder.
+    pub(super) fn sort(&mut self, sides: &mut [Side]) -> Preorder {
+        let mut nodes = vec![0u64; self.tables.functions.len()];
+        for (_, _, call) in self.tree.nodes() {
+            nodes[call.function as usize] += 1;
+        }
+        let [functions, files] = self.tables.sort(&nodes);
+        self.tree.renumber(&functions);
+        let order = self.tree.in_preorder(&self.tree.totals(&self.own));
+        for (node, line) in &mut self.leaves {
+            *node = order.place[*node as usize];
+            *line = line.map(|(file, number)| (files[file as usize], number));
+        }
+        let leaf_numbers = sorted(&mut self.leaves);
+        let task_numbers = sorted(&mut self.tasks);
+        for side in sides {
+            for row in &mut side.rows {
+                row.task = task_numbers[row.task as usize];
+                row.leaf = leaf_numbers[row.leaf as usize];
+            }
+            side.merge();
+        }
+        order
+    }
+}
+
+/// Sorts elements, and drops those that are there twice. Returns the new number of each by the old.
+fn sorted<T: Ord + Clone>(elements: &mut Vec<T>) -> Vec<u32> {
+    let old = elements.clone();
+    elements.sort();
+    elements.dedup();
+    let number = |element: &T| elements.binary_search(element).unwrap_or(0) as u32;
+    old.iter().map(number).collect()
+}
+
+impl Side {
+    /// Sorts rows by time, and merges those that agree in all but weight and number: neighbours of one time only.
+    fn merge(&mut self) {
+        let key = |row: &Row| (row.time, row.cpu, row.task, row.event, row.leaf);
+        self.rows.sort_by_key(key);
+        let mut merged: Vec<Row> = Vec::with_capacity(self.rows.len());
+        for row in self.rows.drain(..) {
+            match merged.last_mut() {
+                Some(last) if key(last) == key(&row) => {
+                    last.weight = last.weight.saturating_add(row.weight);
+                    last.samples = last.samples.saturating_add(row.samples);
+                }
+                _ => merged.push(row),
+            }
+        }
+        self.rows = merged;
+    }
+
+    /// Sum of all weights.
+    pub(super) fn weight(&self) -> u64 {
+        let weights = self.rows.iter().map(|row| row.weight);
+        weights.fold(0, u64::saturating_add)
+    }
+}

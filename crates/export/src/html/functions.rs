@@ -1,0 +1,206 @@
+//! Functions, objects and files of a page: those of one profile, or of two that are compared.
+
+use std::collections::BTreeMap;
+
+use rprof_profile::compare::canonical::{function_name, object_name};
+use rprof_profile::{FileId, Function, Profile, Reason};
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+use crate::frame_kind::{FrameKind, FrameKinds, without_annotation};
+use crate::names::CleanNames;
+
+/// Function as the page shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PageFunction {
+    /// Clean name; `None` for the part of an object that has none.
+    pub(super) name: Option<String>,
+    /// Index of its object.
+    pub(super) object: u32,
+    /// Kind of its frames that are not inlined.
+    pub(super) kind: FrameKind,
+    /// Reason for the lack of a name.
+    pub(super) reason: Option<Reason>,
+}
+
+/// Object as the page shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct PageObject {
+    /// Clean path or name.
+    pub(super) name: String,
+}
+
+/// Tables that several profiles have in common.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    pub(super) functions: Vec<PageFunction>,
+    pub(super) objects: Vec<PageObject>,
+    pub(super) files: Vec<String>,
+    function_numbers: FxHashMap<(Result<String, Reason>, String, FrameKind), u32>,
+    object_numbers: FxHashMap<String, u32>,
+    file_numbers: FxHashMap<String, u32>,
+    /// True if names are compared without what changes from build to build.
+    canonical: bool,
+}
+
+impl Tables {
+    /// Begins tables; with `canonical` those of two builds of one program.
+    pub(super) fn new(canonical: bool) -> Tables {
+        Tables {
+            canonical,
+            ..Tables::default()
+        }
+    }
+
+    /// Adds the functions of a profile, and returns the number of each.
+    pub(super) fn add(&mut self, profile: &Profile) -> Vec<u32> {
+        let kinds = FrameKinds::of(profile);
+        let functions = profile.functions.iter().enumerate();
+        functions
+            .map(|(id, function)| self.function(profile, id as u32, function, &kinds))
+            .collect()
+    }
+
+    fn function(
+        &mut self,
+        profile: &Profile,
+        id: u32,
+        function: &Function,
+        kinds: &FrameKinds,
+    ) -> u32 {
+        let kind = kinds.of_function(rprof_profile::FunctionId(id));
+        let names = CleanNames::new(profile);
+        let object = profile.object(function.object);
+        let (name_key, object_key) = match self.canonical {
+            true => (
+                (function.name.clone()).map(|name| function_name(&name, false).into_owned()),
+                object_name(object).into_owned(),
+            ),
+            false => (
+                function.name.clone().map(String::from),
+                object.name.to_string(),
+            ),
+        };
+        let known = (self.function_numbers).get(&(name_key.clone(), object_key.clone(), kind));
+        if let Some(known) = known {
+            return *known;
+        }
+        let name = names.function(rprof_profile::FunctionId(id));
+        let name = name.map(|name| match profile.is_folded {
+            true => without_annotation(&name).to_owned(),
+            false => name.into_owned(),
+        });
+        let object = *self
+            .object_numbers
+            .entry(object_key.clone())
+            .or_insert_with(|| {
+                self.objects.push(PageObject {
+                    name: names.object(function.object).into_owned(),
+                });
+                self.objects.len() as u32 - 1
+            });
+        self.functions.push(PageFunction {
+            name,
+            object,
+            kind,
+            reason: function.name.as_ref().err().copied(),
+        });
+        let number = self.functions.len() as u32 - 1;
+        self.function_numbers
+            .insert((name_key, object_key, kind), number);
+        number
+    }
+
+    /// Adds a function that stands for others, and returns its number.
+    pub(super) fn add_pseudo(&mut self, name: &str) -> u32 {
+        let object = self.objects.len() as u32;
+        self.objects.push(PageObject {
+            name: String::new(),
+        });
+        self.functions.push(PageFunction {
+            name: Some(name.to_owned()),
+            object,
+            kind: FrameKind::Thread,
+            reason: None,
+        });
+        self.functions.len() as u32 - 1
+    }
+
+    /// Returns the number of a source file.
+    pub(super) fn file(&mut self, profile: &Profile, file: FileId) -> u32 {
+        let name = crate::clean::clean(&profile.files[file.0 as usize]).into_owned();
+        let files = &mut self.files;
+        *self.file_numbers.entry(name).or_insert_with_key(|name| {
+            files.push(name.clone());
+            files.len() as u32 - 1
+        })
+    }
+
+    /// Numbers functions by how many nodes each has, objects and files by name, so that numbers are small where they are
+    /// many, and do not depend on the order of the profile. Returns the new numbers of functions and files by the old.
+    pub(super) fn sort(&mut self, nodes: &[u64]) -> [Vec<u32>; 2] {
+        let objects = order(self.objects.len(), |at| self.objects[at].name.clone());
+        let files = order(self.files.len(), |at| self.files[at].clone());
+        let functions = order(self.functions.len(), |at| {
+            let function = &self.functions[at];
+            (
+                u64::MAX - nodes.get(at).copied().unwrap_or(0),
+                function.name.clone(),
+                self.objects[function.object as usize].name.clone(),
+                function.kind,
+                function.reason.map(Reason::key),
+            )
+        });
+        for function in &mut self.functions {
+            function.object = objects[function.object as usize];
+        }
+        permute(&mut self.objects, &objects);
+        permute(&mut self.files, &files);
+        permute(&mut self.functions, &functions);
+        [functions, files]
+    }
+
+    /// Reasons for lacks of names in words, in the order of their keys.
+    pub(super) fn reasons(&self) -> Vec<(Reason, String)> {
+        let reasons = self.functions.iter().filter_map(|function| function.reason);
+        let by_key: BTreeMap<&'static str, Reason> =
+            reasons.map(|reason| (reason.key(), reason)).collect();
+        (by_key.into_values())
+            .map(|reason| (reason, reason.to_string()))
+            .collect()
+    }
+}
+
+/// Returns the new number of each of `count` elements that are sorted by a key.
+fn order<K: Ord>(count: usize, key: impl Fn(usize) -> K) -> Vec<u32> {
+    let mut sorted: Vec<usize> = (0..count).collect();
+    sorted.sort_by_cached_key(|at| key(*at));
+    let mut numbers = vec![0; count];
+    for (number, at) in sorted.into_iter().enumerate() {
+        numbers[at] = number as u32;
+    }
+    numbers
+}
+
+/// Puts each element to its new place.
+fn permute<T>(elements: &mut Vec<T>, numbers: &[u32]) {
+    let mut pairs: Vec<(u32, T)> = (numbers.iter().copied())
+        .zip(std::mem::take(elements))
+        .collect();
+    pairs.sort_by_key(|(number, _)| *number);
+    elements.extend(pairs.into_iter().map(|(_, element)| element));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_numbered_by_their_keys() {
+        let mut words = vec!["c", "a", "b"];
+        let numbers = order(3, |at| words[at]);
+        assert_eq!(numbers, [2, 0, 1]);
+        permute(&mut words, &numbers);
+        assert_eq!(words, ["a", "b", "c"]);
+    }
+}
