@@ -15,6 +15,7 @@ mod attach;
 mod cli;
 mod coverage;
 mod diff;
+mod html;
 mod jit;
 mod record;
 mod report;

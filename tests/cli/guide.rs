@@ -89,6 +89,12 @@ fn a_flame_graph_is_drawn_as_the_page_says() {
 }
 
 #[test]
+fn a_page_is_written_as_the_page_says() {
+    needs!(PerfEvents);
+    follow("guide/html.md");
+}
+
+#[test]
 fn a_profile_is_exported_as_the_page_says() {
     needs!(PerfEvents);
     follow("guide/exports.md");

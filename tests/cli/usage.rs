@@ -25,10 +25,11 @@ fn commands_of_perf_are_answered_with_what_to_type() {
         .says("unrecognized subcommand");
 }
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "record",
     "report",
     "flamegraph",
+    "html",
     "collapse",
     "script",
     "header",

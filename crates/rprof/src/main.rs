@@ -16,6 +16,7 @@ mod flamegraph;
 mod folded;
 mod gate;
 mod header;
+mod html;
 mod input;
 mod list;
 mod manual;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         Command::Report(args) => report::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Flamegraph(args) => flamegraph::run(&args),
+        Command::Html(args) => html::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Gate(args) => gate::run(&args),
         Command::Collapse(args) => collapse::run(&args),

@@ -89,6 +89,20 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "html",
+        &[
+            ("Of perf.data:", "rprof html"),
+            (
+                "Recorded at once; the exit status is that of the command:",
+                "rprof html -o tests.html -- make test",
+            ),
+            (
+                "With what changed since another recording:",
+                "rprof html --diff old.data new.data",
+            ),
+        ],
+    ),
+    (
         "diff",
         &[
             (
@@ -200,6 +214,7 @@ const FILES: &[(&str, &str)] = &[
         "The recording, in the format of perf; the one before is kept as perf.data.old.",
     ),
     ("flamegraph.svg", "The flame graph."),
+    ("profile.html", "The page of `rprof html`."),
     ("/usr/lib/debug/.build-id", "Debug files, by build-id."),
     (
         "~/.cache/rprof/kernel-symbols",

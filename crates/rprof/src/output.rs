@@ -10,7 +10,7 @@ use crate::messages::Failure;
 use crate::remedies;
 
 /// Names that outputs get where no other is given. What stands under them is nobody's choice.
-const DEFAULT_NAMES: [&str; 2] = ["flamegraph.svg", "perf.data"];
+const DEFAULT_NAMES: [&str; 3] = ["flamegraph.svg", "perf.data", "profile.html"];
 
 /// Returns who chose the name of an output.
 pub(crate) fn choice(path: &Path) -> Choice {

@@ -7,7 +7,7 @@
 //! | `extras` | what `record` takes beyond the usual: fields of samples, records |
 //! | `filters` | `--filter`, and the events that it is for |
 //! | `target` | what to watch |
-//! | `flamegraph` | `flamegraph` |
+//! | `flamegraph`, `html` | `flamegraph`, `html` |
 //! | `diff`, `gate` | the commands of these names |
 //! | `reading` | the commands that read recordings, and their filters |
 //! | `symbols` | how functions are named |
@@ -28,6 +28,7 @@ mod flamegraph;
 mod gate;
 #[cfg(test)]
 mod help_tests;
+mod html;
 mod list;
 mod pages;
 mod parsing;
@@ -45,6 +46,7 @@ pub(crate) use diff::{DiffArgs, DiffSort, JudgingArgs, ShownArgs};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use flamegraph::FlamegraphArgs;
 pub(crate) use gate::GateArgs;
+pub(crate) use html::HtmlArgs;
 pub(crate) use list::ListArgs;
 pub(crate) use pages::{CompletionsArgs, ManArgs};
 pub(crate) use parsing::command;
@@ -86,6 +88,7 @@ pub(crate) enum Command {
     Report(ReportArgs),
     Stat(Box<StatArgs>),
     Flamegraph(Box<FlamegraphArgs>),
+    Html(Box<HtmlArgs>),
     Diff(Box<DiffArgs>),
     Gate(Box<GateArgs>),
     Collapse(CollapseArgs),

@@ -8,8 +8,8 @@ use clap::{Arg, ArgAction, Args, CommandFactory, FromArgMatches};
 use rprof_export::clean::brief;
 
 use super::{
-    Cli, CollapseArgs, Command, FlamegraphArgs, HeaderArgs, RecordArgs, ReportArgs, STYLES,
-    ScriptArgs, StatArgs, elsewhere,
+    Cli, CollapseArgs, Command, FlamegraphArgs, HeaderArgs, HtmlArgs, RecordArgs, ReportArgs,
+    STYLES, ScriptArgs, StatArgs, elsewhere,
 };
 use crate::named_input::is_input;
 
@@ -28,9 +28,12 @@ impl Cli {
     }
 }
 
+/// Commands that draw recordings or record a COMMAND.
+const DRAWING: [&str; 2] = ["flamegraph", "html"];
+
 /// Puts the files to draw behind the options of `flamegraph FILE --inverted`, where options of a COMMAND may stand.
 fn files_last(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    if arguments.get(1).is_none_or(|word| word != "flamegraph")
+    if !(arguments.get(1)).is_some_and(|word| DRAWING.iter().any(|name| word == name))
         || arguments.iter().any(|argument| argument == "--")
     {
         return arguments;
@@ -39,11 +42,12 @@ fn files_last(mut arguments: Vec<OsString>) -> Vec<OsString> {
         let Ok(cli) = parse(arguments.clone()) else {
             break;
         };
-        let Command::Flamegraph(args) = cli.command else {
-            break;
-        };
         // What clap takes for a COMMAND with its arguments is the end of the line.
-        let words = args.command;
+        let words = match cli.command {
+            Command::Flamegraph(args) => args.command,
+            Command::Html(args) => args.command,
+            _ => break,
+        };
         let files = words.iter().take_while(|word| is_input(word)).count();
         let is_option = |word: &OsString| word.as_bytes().starts_with(b"-") && word.len() > 1;
         if files == 0 || !words.get(files).is_some_and(is_option) {
@@ -95,7 +99,8 @@ fn described(name: &str) -> Option<clap::Command> {
         "collapse" => CollapseArgs::augment_args,
         "script" => |command| script_words(ScriptArgs::augment_args(command)),
         "header" => HeaderArgs::augment_args,
-        "flamegraph" => |command| flamegraph_words(FlamegraphArgs::augment_args(command)),
+        "flamegraph" => |command| drawing_words(FlamegraphArgs::augment_args(command)),
+        "html" => |command| drawing_words(HtmlArgs::augment_args(command)),
         "stat" => |command| stat_words(StatArgs::augment_args(command)),
         _ => return None,
     };
@@ -143,16 +148,17 @@ fn part_registers(arguments: &mut [OsString]) -> bool {
 /// Builds the command line that help, manual pages and completions describe.
 pub(crate) fn command() -> clap::Command {
     Cli::command()
-        .mut_subcommand("flamegraph", flamegraph_words)
+        .mut_subcommand("flamegraph", drawing_words)
+        .mut_subcommand("html", drawing_words)
         .mut_subcommand("stat", stat_words)
         .mut_subcommand("script", script_words)
 }
 
 /// Lets -i be the input, and --pid, --tid and --cpu filters.
-fn flamegraph_words(flamegraph: clap::Command) -> clap::Command {
+fn drawing_words(drawing: clap::Command) -> clap::Command {
     ["processes", "threads", "cpus"]
         .into_iter()
-        .fold(flamegraph, |c, id| c.mut_arg(id, |arg| arg.long(None)))
+        .fold(drawing, |c, id| c.mut_arg(id, |arg| arg.long(None)))
         .mut_arg("no_inherit", |arg| arg.short(None))
         .mut_arg("pid", |arg| arg.short(None))
 }

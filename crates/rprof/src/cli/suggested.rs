@@ -98,6 +98,7 @@ pub(super) const COMMANDS: &[&str] = &[
     "report",
     "stat",
     "flamegraph",
+    "html",
     "diff",
     "gate",
     "collapse",

@@ -84,6 +84,7 @@ fn output(options: &CargoArgs, command: &str, here: &Path) -> Option<PathBuf> {
     let default = match command {
         "record" => Some("perf.data"),
         "flamegraph" => Some("flamegraph.svg"),
+        "html" => Some("profile.html"),
         _ => None,
     };
     let given = options.output.clone().or_else(|| default.map(Into::into))?;

@@ -1,0 +1,200 @@
+//! A browser that is told what to do by WebDriver (<https://www.w3.org/TR/webdriver2/>), which is HTTP with JSON.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::{Here, Running, wait_until};
+
+/// Keys that have no character, by the numbers that WebDriver gives them.
+pub(super) const ENTER: char = '\u{e007}';
+pub(super) const TAB: char = '\u{e004}';
+pub(super) const ESCAPE: char = '\u{e00c}';
+pub(super) const DOWN: char = '\u{e015}';
+
+/// Chromium without a window, in a session of its own.
+pub(super) struct Browser {
+    agent: ureq::Agent,
+    session: String,
+    // Ends with its processes, which the folder of the test ends as well.
+    _driver: Running,
+}
+
+impl Browser {
+    /// Starts a browser whose window has this size.
+    pub(super) fn start(here: &Here, width: u32, height: u32) -> Browser {
+        let driver = here.command("chromedriver").arg("--port=0").env(
+            "HOME",
+            here.path("").to_str().expect("paths here are UTF-8"),
+        );
+        let mut driver = driver.start();
+        let port = loop {
+            let line = driver.line();
+            if let Some((_, port)) = line.split_once("successfully on port ") {
+                break port.trim_end_matches('.').to_owned();
+            }
+        };
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(Duration::from_secs(120)))
+            .build();
+        let mut browser = Browser {
+            agent: config.into(),
+            session: format!("http://127.0.0.1:{port}/session"),
+            _driver: driver,
+        };
+        let arguments = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--force-device-scale-factor=1",
+            &format!("--window-size={width},{height}"),
+        ];
+        let session = browser.post(
+            "",
+            &json!({"capabilities": {"alwaysMatch": {
+                "goog:chromeOptions": {"args": arguments},
+                "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
+            }}}),
+        );
+        let id = session["sessionId"].as_str().expect("a session");
+        browser.session = format!("{}/{id}", browser.session);
+        browser
+    }
+
+    fn post(&self, path: &str, body: &Value) -> Value {
+        let request = self.agent.post(format!("{}{path}", self.session));
+        let response = request
+            .header("Content-Type", "application/json")
+            .send(body.to_string().as_bytes());
+        let mut response = response.unwrap_or_else(|e| panic!("{path}: {e}"));
+        let reader = response.body_mut().with_config().limit(256 << 20);
+        let text = reader.read_to_string().expect("a body");
+        let value: Value = serde_json::from_str(&text).expect("JSON");
+        assert!(response.status().is_success(), "{path} {body}: {text}");
+        value["value"].clone()
+    }
+
+    /// Opens an address.
+    pub(super) fn go(&self, address: &str) {
+        self.post("/url", &json!({ "url": address }));
+    }
+
+    /// Opens a page from its file, and waits until it shows its data.
+    pub(super) fn open(&self, page: &Path) {
+        self.open_at(page, "");
+    }
+
+    /// As [`open`](Browser::open), with what stands behind `#`.
+    pub(super) fn open_at(&self, page: &Path, state: &str) {
+        // Another page between them: only the part behind `#` would be another.
+        self.go("about:blank");
+        self.go(&format!("file://{}#{state}", page.display()));
+        self.wait_ready();
+    }
+
+    /// Waits until the page shows its data.
+    pub(super) fn wait_ready(&self) {
+        wait_until("the page shows its data", || {
+            self.run("return document.documentElement.dataset.ready ?? null") != Value::Null
+        });
+        let ready = self.run("return document.documentElement.dataset.ready");
+        assert_eq!(
+            ready,
+            "1",
+            "{}",
+            self.run("return document.body.textContent.slice(-2000)")
+        );
+    }
+
+    /// Runs a function body in the page, and returns what it returns.
+    pub(super) fn run(&self, script: &str) -> Value {
+        self.run_with(script, &[])
+    }
+
+    /// As [`run`](Browser::run), with arguments.
+    pub(super) fn run_with(&self, script: &str, arguments: &[Value]) -> Value {
+        self.post(
+            "/execute/sync",
+            &json!({ "script": script, "args": arguments }),
+        )
+    }
+
+    /// Types.
+    pub(super) fn keys(&self, text: &str) {
+        let each = text.chars().flat_map(|key| {
+            ["keyDown", "keyUp"].map(|kind| json!({ "type": kind, "value": key.to_string() }))
+        });
+        let actions: Vec<Value> = each.collect();
+        let keys = json!({ "type": "key", "id": "keyboard", "actions": actions });
+        self.post("/actions", &json!({ "actions": [keys] }));
+    }
+
+    /// Sends a command of the DevTools protocol.
+    pub(super) fn devtools(&self, command: &str, parameters: &Value) -> Value {
+        self.post(
+            "/goog/cdp/execute",
+            &json!({ "cmd": command, "params": parameters }),
+        )
+    }
+
+    /// Takes the entries of a log since the last time.
+    pub(super) fn log(&self, kind: &str) -> Vec<Value> {
+        let log = self.post("/se/log", &json!({ "type": kind }));
+        log.as_array().cloned().unwrap_or_default()
+    }
+
+    /// Addresses that were asked for since the last time.
+    pub(super) fn requests(&self) -> Vec<String> {
+        let events = self.log("performance").into_iter().filter_map(|entry| {
+            let message: Value = serde_json::from_str(entry["message"].as_str()?).ok()?;
+            let event = &message["message"];
+            let is_it = event["method"] == "Network.requestWillBeSent";
+            is_it.then(|| {
+                event["params"]["request"]["url"]
+                    .as_str()
+                    .map(str::to_owned)
+            })?
+        });
+        events.collect()
+    }
+
+    /// Asserts that nothing was complained of: no error, and nothing that the page's policy forbids.
+    pub(super) fn is_content(&self) {
+        let log = self.log("browser");
+        assert!(log.is_empty(), "{log:#?}");
+    }
+
+    /// Functions with the sums that the page shows: self, total, name, object.
+    pub(super) fn functions(&self) -> Vec<(u64, u64, String, String)> {
+        let table = self.run("return rprof.tsv()");
+        let table = table.as_str().expect("a table");
+        let rows = table.lines().skip(1).map(|line| {
+            let cells: Vec<&str> = line.split('\t').collect();
+            let number = |at: usize| cells[at].parse().expect("a number");
+            (number(0), number(1), cells[2].into(), cells[3].into())
+        });
+        rows.collect()
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // The driver ends its browser then, and takes away its folder.
+        drop(self.agent.delete(&self.session).call());
+    }
+}
+
+impl Browser {
+    /// Loads the page anew, and waits for it.
+    pub(super) fn post_refresh(&self) {
+        self.post("/refresh", &json!({}));
+        self.wait_ready();
+    }
+
+    /// Has what follows run in the first frame of the page.
+    pub(super) fn enter_frame(&self) {
+        self.post("/frame", &json!({ "id": 0 }));
+    }
+}

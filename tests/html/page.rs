@@ -1,0 +1,268 @@
+//! The page as somebody meets it: from a file, by keyboard, without JavaScript, saved and sent on.
+
+use serde_json::{Value, json};
+
+use super::browser::{Browser, DOWN, ENTER, ESCAPE, TAB};
+use crate::support::{Here, c, needs};
+
+/// Every view of the page.
+const VIEWS: [&str; 6] = ["flame", "time", "table", "sandwich", "tree", "lines"];
+
+fn page(here: &Here) {
+    here.record("-g -F 999", &c("threads.c"), "0.2");
+    here.rprof("html").ok().says("wrote profile.html");
+}
+
+#[test]
+fn a_page_asks_nobody_and_breaks_no_rule_in_any_view() {
+    needs!(PerfEvents, Tool("chromium"), Tool("chromedriver"));
+    let here = Here::new();
+    page(&here);
+    let browser = Browser::start(&here, 1300, 800);
+    browser.open(&here.path("profile.html"));
+    for view in VIEWS {
+        for lanes in ["thread", "process", "cpu", "heat"] {
+            let script = "rprof.change({view: arguments[0], lanes: arguments[1], fn: rprof.figures.sorted()[0]});
+                for (const inverted of [true, false]) rprof.change({inverted});
+                return document.querySelector('.main').childNodes.length";
+            let parts = browser.run_with(script, &[view.into(), lanes.into()]);
+            assert!(parts.as_u64() > Some(0), "{view} is empty");
+        }
+    }
+    browser.run("rprof.change({view: 'flame', color: 'object', flames: true, search: 'work|burn'}); rprof.copy(); rprof.help(); rprof.theme()");
+    browser.is_content();
+    let file = format!("file://{}", here.path("profile.html").display());
+    let requests = browser.requests();
+    assert!(!requests.is_empty());
+    for address in requests {
+        let is_own = address.split('#').next() == Some(&file);
+        // The icon, which is empty and in the page; and the page between two.
+        let is_inside = address.starts_with("data:,") || address == "about:blank";
+        assert!(is_own || is_inside, "{address}");
+    }
+    // What the policy forbids is seen by this test: markup made of text, and an image from elsewhere.
+    let refused = browser.run(
+        "try { document.body.innerHTML = '<p>x'; return 'made' } catch (error) { return error.name }",
+    );
+    assert_eq!(refused, "TypeError");
+    browser.run("const image = new Image(); image.src = 'http://127.0.0.1:9/x.png'; document.body.append(image)");
+    crate::support::wait_until("a report of the policy", || {
+        let log = browser.log("browser");
+        let is_report = |entry: &Value| {
+            entry["message"]
+                .as_str()
+                .is_some_and(|text| text.contains("Content Security Policy"))
+        };
+        log.iter().any(is_report)
+    });
+}
+
+#[test]
+fn a_state_is_whole_in_the_address_and_back_goes_back() {
+    needs!(PerfEvents, Tool("chromium"), Tool("chromedriver"));
+    let here = Here::new();
+    page(&here);
+    let browser = Browser::start(&here, 1300, 800);
+    browser.open(&here.path("profile.html"));
+    let all = browser.functions();
+    browser.run(
+        "const row = rprof.profile.rows.task[0];
+        rprof.change({filters: [{kind: 'tid', id: rprof.profile.tasks.tid[row]}], search: 'w|b', sort: 'total', lanes: 'name'})",
+    );
+    let few = browser.functions();
+    assert_ne!(few, all);
+    let address = browser.run("return location.href");
+    browser.post_refresh();
+    assert_eq!(browser.functions(), few);
+    browser.go("about:blank");
+    browser.go(address.as_str().expect("an address"));
+    browser.wait_ready();
+    assert_eq!(browser.functions(), few);
+    browser.open(&here.path("profile.html"));
+    browser.run("rprof.change({inverted: true}); rprof.change({view: 'table'})");
+    browser.keys("u");
+    crate::support::wait_until("the view before", || {
+        browser.run("return rprof.state.view") == "flame"
+    });
+    assert_eq!(browser.run("return rprof.state.inverted"), true);
+    browser.is_content();
+}
+
+#[test]
+fn a_page_that_was_saved_from_the_browser_shows_the_same() {
+    needs!(PerfEvents, Tool("chromium"), Tool("chromedriver"));
+    let here = Here::new();
+    page(&here);
+    let browser = Browser::start(&here, 1300, 800);
+    browser.open(&here.path("profile.html"));
+    let functions = browser.functions();
+    let elements = "return document.querySelectorAll('#app *').length";
+    let count = browser.run(elements);
+    // As "save page as" writes it: the document of now, with what the script made.
+    let saved = browser.run("return '<!doctype html>\\n' + document.documentElement.outerHTML");
+    std::fs::write(here.path("saved.html"), saved.as_str().expect("markup")).expect("written");
+    browser.open(&here.path("saved.html"));
+    assert_eq!(browser.functions(), functions);
+    assert_eq!(browser.run(elements), count);
+    browser.is_content();
+}
+
+#[test]
+fn without_javascript_there_is_a_table_of_the_hottest_functions() {
+    needs!(PerfEvents, Tool("chromium"), Tool("chromedriver"));
+    let here = Here::new();
+    page(&here);
+    let browser = Browser::start(&here, 1300, 800);
+    browser.devtools(
+        "Emulation.setScriptExecutionDisabled",
+        &json!({ "value": true }),
+    );
+    browser.go(&format!("file://{}", here.path("profile.html").display()));
+    let names = accessible(&browser, "cell");
+    for name in ["work_left", "work_right", "start_thread"] {
+        assert!(names.iter().any(|text| text == name), "{name}: {names:?}");
+    }
+}
+
+/// Names of the elements that a screen reader finds in this role.
+fn accessible(browser: &Browser, role: &str) -> Vec<String> {
+    let tree = browser.devtools("Accessibility.getFullAXTree", &json!({}));
+    let nodes = tree["nodes"].as_array().expect("nodes");
+    (nodes.iter())
+        .filter(|node| node["role"]["value"] == role && node["ignored"] != true)
+        .map(|node| {
+            node["name"]["value"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        })
+        .collect()
+}
+
+#[test]
+fn a_screen_reader_finds_the_functions_in_a_table() {
+    needs!(PerfEvents, Tool("chromium"), Tool("chromedriver"));
+    let here = Here::new();
+    page(&here);
+    let browser = Browser::start(&here, 1300, 800);
+    browser.open(&here.path("profile.html"));
+    let tables = accessible(&browser, "table");
+    assert!(
+        tables.iter().any(|name| name.starts_with("Functions")),
+        "{tables:?}"
+    );
+    let cells = accessible(&browser, "cell");
+    assert!(cells.iter().any(|name| name == "work_left"), "{cells:?}");
+    // Two pictures, each with a text that says what it shows.
+    let pictures = accessible(&browser, "image");
+    for what in ["Flame graph, of ", "Time line"] {
+        let is_it = |name: &String| name.starts_with(what);
+        assert!(pictures.iter().any(is_it), "{what}: {pictures:?}");
+    }
+    browser.run("rprof.change({view: 'tree'})");
+    let rows = accessible(&browser, "row");
+    assert!(rows.len() > 3, "{rows:?}");
+    assert!(accessible(&browser, "treegrid").len() == 1);
+    // Nothing that can be pressed is without a name.
+    for role in ["button", "combobox", "searchbox", "spinbutton"] {
+        let names = accessible(&browser, role);
+        assert!(
+            !names.is_empty() && names.iter().all(|name| !name.is_empty()),
+            "{role}: {names:?}"
+        );
+    }
+}
+
+#[test]
+fn a_keyboard_is_enough() {
+    needs!(PerfEvents, Tool("chromium"), Tool("chromedriver"));
+    let here = Here::new();
+    page(&here);
+    let browser = Browser::start(&here, 1300, 800);
+    browser.open(&here.path("profile.html"));
+    let state = |what: &str| browser.run(&format!("return rprof.state.{what}"));
+    // To the flame graph, by Tab alone.
+    let is_there = || browser.run("return document.activeElement === rprof.flame.canvas") == true;
+    for _ in 0..200 {
+        if is_there() {
+            break;
+        }
+        browser.keys(&TAB.to_string());
+    }
+    assert!(is_there(), "Tab does not lead there");
+    browser.keys(&format!("{DOWN}{DOWN}{ENTER}"));
+    assert_eq!(browser.run("return rprof.state.zoom.length"), 2);
+    let name = browser.run("return document.querySelector('.told-of h2').textContent");
+    assert_ne!(name, "");
+    browser.keys("s");
+    assert_eq!(state("view"), "sandwich");
+    assert_eq!(
+        browser.run("return document.querySelector('.main h2').textContent"),
+        name
+    );
+    browser.keys("1");
+    browser.keys(&format!("{ESCAPE}{ESCAPE}"));
+    assert_eq!(browser.run("return rprof.state.zoom.length"), 0);
+    browser.keys("/work_left");
+    browser.keys(&ENTER.to_string());
+    assert_eq!(state("search"), "work_left");
+    let found = browser.run("return document.querySelector('.found').textContent");
+    assert!(
+        found
+            .as_str()
+            .is_some_and(|text| text.starts_with("1 function · ")),
+        "{found}"
+    );
+    browser.keys(&ESCAPE.to_string());
+    assert_eq!(state("search"), "");
+    // A time, on the time line.
+    browser.run("rprof.timeline.canvas.focus()");
+    browser.keys(&ENTER.to_string());
+    assert_ne!(state("time"), Value::Null);
+    browser.keys("5");
+    browser.run("document.querySelector('.outline tr[tabindex=\"0\"]').focus()");
+    let rows = "return document.querySelectorAll('.outline tbody tr').length";
+    let open = browser.run(rows);
+    browser.keys(&ENTER.to_string());
+    assert_ne!(browser.run(rows), open);
+    browser.is_content();
+}
+
+#[test]
+fn in_a_frame_without_rights_a_page_works_all_the_same() {
+    needs!(PerfEvents, Tool("chromium"), Tool("chromedriver"));
+    let here = Here::new();
+    page(&here);
+    let frame = "<!doctype html><iframe sandbox=allow-scripts src=profile.html width=900 height=600></iframe>";
+    std::fs::write(here.path("frame.html"), frame).expect("written");
+    let browser = Browser::start(&here, 1300, 800);
+    browser.go(&format!("file://{}", here.path("frame.html").display()));
+    browser.enter_frame();
+    browser.wait_ready();
+    browser.run("rprof.change({inverted: true}); rprof.change({view: 'table'})");
+    assert_eq!(browser.run("return rprof.state.view"), "table");
+    browser.is_content();
+}
+
+#[test]
+fn a_page_too_large_is_coarser_and_says_so() {
+    needs!(PerfEvents, Tool("chromium"), Tool("chromedriver"));
+    let here = Here::new();
+    here.record("-g -F 999", &c("threads.c"), "0.2");
+    let run = here.rprof("html --max-size 1K").ok();
+    run.says("to keep the page small, times are left out (--max-size)");
+    let browser = Browser::start(&here, 1300, 800);
+    browser.open(&here.path("profile.html"));
+    let told = browser.run("return document.querySelector('.told').textContent");
+    assert!(
+        told.as_str().is_some_and(|text| text.contains("below 1 %")),
+        "{told}"
+    );
+    let whole = browser.run("return rprof.figures.whole");
+    let report = here.report("");
+    assert_eq!(
+        whole.as_u64(),
+        Some(report.only().weight),
+        "no weight is lost"
+    );
+}

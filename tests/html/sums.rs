@@ -1,0 +1,212 @@
+//! Sums that the page shows, beside those of the command line.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::browser::Browser;
+use crate::support::{Here, Report, c, needs};
+use rprof_testing::Random;
+
+type Sums = BTreeMap<(String, String), (u64, u64)>;
+
+/// Self and total by function and object. Parts of an object without names for several reasons are several rows.
+fn of_report(report: &Report) -> Sums {
+    let mut sums = Sums::new();
+    for row in report.events.iter().flat_map(|event| &event.rows) {
+        let sum = sums
+            .entry((row.symbol.clone(), row.object.clone()))
+            .or_default();
+        *sum = (sum.0 + row.own, sum.1 + row.total);
+    }
+    sums
+}
+
+fn of_page(browser: &Browser) -> Sums {
+    let mut sums = Sums::new();
+    for (own, total, function, object) in browser.functions() {
+        let sum = sums.entry((function, object)).or_default();
+        *sum = (sum.0 + own, sum.1 + total);
+    }
+    sums
+}
+
+/// One filter at random: as the page's state has it, and as the command line has.
+fn filter(browser: &Browser, random: &mut Random) -> (Value, Vec<String>) {
+    let pick = |script: &str, random: &mut Random| -> Value {
+        let all = browser.run(script);
+        let all = all.as_array().expect("a list");
+        all[random.index(all.len())].clone()
+    };
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let functions = "return rprof.figures.sorted().filter(fn => rprof.profile.names[fn] !== '' && !/[*?,]/.test(rprof.profile.names[fn]))
+        .map(fn => [fn, rprof.profile.names[fn], rprof.profile.meta.objects[rprof.profile.objectOf[fn]], rprof.profile.objectOf[fn]])";
+    match random.index(6) {
+        0 => {
+            let task = pick("return [...rprof.profile.tasks.tid]", random);
+            (
+                json!({"kind": "tid", "id": task}),
+                vec!["--tid".into(), task.to_string()],
+            )
+        }
+        1 => {
+            let name = pick(
+                "return rprof.profile.meta.comms.map((name, id) => [id, name])",
+                random,
+            );
+            (
+                json!({"kind": "comm", "id": name[0]}),
+                vec!["--comm".into(), text(&name[1])],
+            )
+        }
+        2 => {
+            let cpu = pick(
+                "return [...new Set(rprof.profile.rows.cpu)].map(cpu => cpu - 1)",
+                random,
+            );
+            (
+                json!({"kind": "cpu", "id": cpu}),
+                vec!["--cpu".into(), cpu.to_string()],
+            )
+        }
+        3 => {
+            let function = pick(functions, random);
+            (
+                json!({"kind": "has", "id": function[0]}),
+                vec!["--focus".into(), text(&function[1])],
+            )
+        }
+        4 => {
+            let function = pick(functions, random);
+            (
+                json!({"kind": "leaf", "id": function[0]}),
+                vec!["--symbol".into(), text(&function[1])],
+            )
+        }
+        _ => {
+            let function = pick(functions, random);
+            (
+                json!({"kind": "dso", "id": function[3]}),
+                vec!["--dso".into(), text(&function[2])],
+            )
+        }
+    }
+}
+
+#[test]
+fn sums_of_fifty_random_selections_are_those_of_the_report() {
+    needs!(PerfEvents, Tool("chromium"), Tool("chromedriver"));
+    let here = Here::new();
+    here.record("-g -F 2500", &c("threads.c"), "0.3");
+    here.rprof("html").ok();
+    let browser = Browser::start(&here, 1300, 800);
+    browser.open(&here.path("profile.html"));
+    let mut random = Random::new(19);
+    let (mut empty, mut filled) = (0, 0);
+    for _ in 0..50 {
+        browser.run("rprof.change({filters: [], time: null, bySamples: false})");
+        let mut filters = Vec::new();
+        let mut words = Vec::new();
+        // Filters of different kinds; two of one kind are alternatives here and there.
+        for _ in 0..random.below(3) {
+            let (filter, more) = filter(&browser, &mut random);
+            if !filters
+                .iter()
+                .any(|other: &Value| other["kind"] == filter["kind"])
+            {
+                filters.push(filter);
+                words.extend(more);
+            }
+        }
+        let mut time = Value::Null;
+        if random.below(2) == 0 {
+            // Between two samples, far from both.
+            let bounds = browser.run(
+                "const bounds = [], {time, n} = rprof.profile.rows;
+                for (let i = 1; i < n; i++) if (time[i] - time[i - 1] > 20) bounds.push(Math.round((time[i] + time[i - 1]) / 2));
+                return bounds",
+            );
+            let bounds = bounds.as_array().expect("a list");
+            let (a, b) = (random.index(bounds.len()), random.index(bounds.len()));
+            let [from, to] = [a.min(b), a.max(b)].map(|at| bounds[at].as_u64().expect("ticks"));
+            if from < to {
+                time = json!([from, to]);
+                let seconds =
+                    |ticks: u64| format!("+{}.{:06}s", ticks / 1_000_000, ticks % 1_000_000);
+                words.extend([
+                    "--time".to_owned(),
+                    format!("{},{}", seconds(from), seconds(to)),
+                ]);
+            }
+        }
+        let by_samples = random.below(4) == 0;
+        if by_samples {
+            words.extend(["--weight".to_owned(), "samples".to_owned()]);
+        }
+        let change = json!({"filters": filters, "time": time, "bySamples": by_samples});
+        browser.run_with("rprof.change(arguments[0])", std::slice::from_ref(&change));
+        let mut report = here.rprof("report --format json -q");
+        for word in &words {
+            report = report.arg(word);
+        }
+        let (page, report) = (of_page(&browser), of_report(&Report::parse(&report.ok())));
+        assert_eq!(page, report, "{change} {words:?}");
+        match page.is_empty() {
+            true => empty += 1,
+            false => filled += 1,
+        }
+        // The tree turned round has the same weight, and its roots are the selfs.
+        let roots = browser.run(
+            "rprof.change({inverted: true}); const {tree, total} = rprof.figures.flame(), roots = [];
+            for (let i = 1; i < tree.end[0]; i = tree.end[i]) roots.push(total[i]);
+            const sums = [rprof.figures.whole, roots.reduce((a, b) => a + b, 0)]; rprof.change({inverted: false}); return sums",
+        );
+        assert_eq!(roots[0], roots[1], "{change}");
+    }
+    assert!(
+        filled > empty,
+        "{filled} selections with samples, {empty} without"
+    );
+    browser.is_content();
+}
+
+#[test]
+fn a_comparison_has_the_sums_of_both_sides() {
+    needs!(PerfEvents, Tool("chromium"), Tool("chromedriver"));
+    let here = Here::new();
+    here.record("-g -F 999", &c("shares.c"), "0.2");
+    here.rprof("html --no-timeline").ok();
+    std::fs::rename(here.path("perf.data"), here.path("old.data")).expect("renamed");
+    here.record("-g -F 999", &c("threads.c"), "0.2");
+    here.rprof("html --diff old.data perf.data -o diff.html")
+        .ok();
+    let browser = Browser::start(&here, 1300, 800);
+    browser.open(&here.path("diff.html"));
+    let sides = browser.run("return rprof.tsv()");
+    let sides = sides.as_str().expect("a table");
+    let column = |name: &str, at: usize| -> u64 {
+        let rows = sides
+            .lines()
+            .map(|line| line.split('\t').collect::<Vec<_>>());
+        let rows = rows.filter(|cells| cells[4] == name);
+        rows.map(|cells| cells[at].parse::<u64>().expect("a number"))
+            .sum()
+    };
+    let sums = |options: &str, name: &str| {
+        let report = here.report(options);
+        let rows = report.events.iter().flat_map(|event| &event.rows);
+        let rows: Vec<_> = rows.filter(|row| row.symbol == name).collect();
+        rows.iter().map(|row| row.own).sum::<u64>()
+    };
+    for name in ["work_left", "work_right", "burn_seventy"] {
+        assert_eq!(column(name, 0), sums("-i perf.data", name), "{name} now");
+        assert_eq!(column(name, 2), sums("-i old.data", name), "{name} before");
+    }
+    // What is gone is there, in the width of both sides.
+    let gone = "const {tree, total, baseTotal} = rprof.figures.flame();
+        return [...tree.fn].some((fn, i) => rprof.profile.nameOf(fn) === 'burn_seventy' && total[i] === 0 && baseTotal[i] > 0
+            && [...rprof.flame.boxes.node.subarray(0, rprof.flame.boxes.n)].includes(i))";
+    browser.run("rprof.change({width: 'both'})");
+    assert_eq!(browser.run(gone), true);
+    browser.is_content();
+}
