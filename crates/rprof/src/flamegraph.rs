@@ -67,7 +67,6 @@ fn svg_options(args: &FlamegraphArgs, about: &About) -> SvgOptions {
             by_number: !args.no_merge_threads,
             patterns: args.merge_threads.clone(),
         },
-        ..SvgOptions::default()
     }
 }
 
