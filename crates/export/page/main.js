@@ -10,7 +10,7 @@ import { Profile, Sections } from "./profile.js";
 import { patternOf } from "./search.js";
 import { firstState, stateOf, stateText } from "./state.js";
 import { Table } from "./table.js";
-import { baseName, countText, percentText } from "./text.js";
+import { baseName, countText, percentText, shortName } from "./text.js";
 import { Timeline } from "./timeline.js";
 import { KINDS } from "./tree.js";
 
@@ -54,6 +54,9 @@ class Page {
     /** Milliseconds that loading and the last change took. */
     this.loaded = 0;
     this.took = 0;
+    /** Rows that the table beside has, and what the time line shows. @type {number[] | null} */
+    this.sideOf = null;
+    this.timelineOf = "";
     const events = {
       zoom: (/** @type {number} */ node) => this.zoom(node),
       current: (/** @type {number} */ node) => this.tell(node),
@@ -81,7 +84,7 @@ class Page {
       this.meta.hasTimes && profile.rows.n > 0
         ? new Timeline(profile, {
             select: (time, isBase) => this.change(isBase ? { base: time, color: time ? "diff" : "" } : { time }),
-            lane: (filter, isMore) => this.chooseLane(filter, isMore),
+            lane: (filters, isMore) => this.chooseLane(filters, isMore),
           })
         : null;
     this.build();
@@ -194,7 +197,7 @@ class Page {
     this.showPills();
     this.showTimeline();
     this.node = 0;
-    this.main.className = `main ${state.view}`;
+    this.main.className = `main view-${state.view}`;
     const view = state.view === "time" && !this.timeline ? "flame" : state.view;
     if (view === "flame") this.showFlame();
     else if (view === "time") this.showChronicle();
@@ -269,7 +272,7 @@ class Page {
           "time line by",
           [
             ["thread", "thread"],
-            ["name", "thread name"],
+            ["name", "thread name, numbers as one"],
             ["process", "process"],
             ["cpu", "CPU"],
             ["heat", "second (heat map)"],
@@ -374,6 +377,9 @@ class Page {
 
   showTimeline() {
     const { state, figures } = this;
+    const of = JSON.stringify([figures.chosen, state.time, state.base, state.lanes, state.search, isDark()]);
+    if (this.timelineOf === of) return;
+    this.timelineOf = of;
     this.timeline?.show({
       lanes: state.lanes,
       event: figures.event ?? 0,
@@ -471,14 +477,18 @@ class Page {
     this.main.replaceChildren(this.table.root);
   }
 
-  /** @param {number} fn */
-  nameButton(fn) {
+  /**
+   * @param {number} fn
+   * @param {boolean} [isShort] without generic arguments and parameters
+   */
+  nameButton(fn, isShort = false) {
     const { profile } = this;
     const name = profile.nameOf(fn);
+    const text = isShort ? shortName(name) : name;
     return el(
       "button",
-      { type: "button", class: "link", title: "callers and callees", "aria-label": name.slice(0, 300), click: () => this.change({ view: "sandwich", fn }) },
-      ...breakable(name.length > 300 ? `${name.slice(0, 299)}…` : name),
+      { type: "button", class: "link", title: `${name.slice(0, 1000)}: callers and callees`, "aria-label": name.slice(0, 300), click: () => this.change({ view: "sandwich", fn }) },
+      ...breakable(text.length > 300 ? `${text.slice(0, 299)}…` : text),
     );
   }
 
@@ -584,6 +594,9 @@ class Page {
     if (!isBeside) return;
     const { now, base } = figures.functions();
     const rows = figures.sorted();
+    // Not for each zoom.
+    if (this.sideOf === rows) return;
+    this.sideOf = rows;
     this.side.show({
       caption: this.state.search ? "Functions that match" : "Functions",
       headings: [
@@ -597,7 +610,7 @@ class Page {
       cells: (i) => {
         const fn = rows[i];
         const delta = base ? [signed(figures.delta(now.own[fn], base.own[fn]))] : [];
-        return [percentText(now.own[fn], figures.whole), ...delta, percentText(now.total[fn], figures.whole), this.nameButton(fn)];
+        return [percentText(now.own[fn], figures.whole), ...delta, percentText(now.total[fn], figures.whole), this.nameButton(fn, true)];
       },
       sort: this.state.sort,
     });
@@ -721,15 +734,17 @@ class Page {
   }
 
   /**
-   * @param {import("./filter.js").Filter} filter
+   * Chooses a lane in place of others, or beside them; one that is chosen already is let go.
+   * @param {import("./filter.js").Filter[]} lane
    * @param {boolean} isMore
    */
-  chooseLane(filter, isMore) {
+  chooseLane(lane, isMore) {
     const { state } = this;
-    const same = (/** @type {import("./filter.js").Filter} */ other) => other.kind === filter.kind && other.id === filter.id;
-    const isThere = state.filters.some(same);
-    const others = state.filters.filter((other) => !same(other) && (isMore || !["tid", "pid", "comm", "cpu"].includes(other.kind) || isThere));
-    this.change({ filters: isThere ? others : [...others, filter] });
+    const isOf = (/** @type {import("./filter.js").Filter} */ other) => lane.some(({ kind, id }) => other.kind === kind && other.id === id);
+    const isThere = state.filters.some(isOf);
+    const isLane = (/** @type {import("./filter.js").Filter} */ other) => ["tid", "pid", "comm", "cpu"].includes(other.kind);
+    const others = state.filters.filter((other) => !isOf(other) && (isMore || isThere || !isLane(other)));
+    this.change({ filters: isThere ? others : [...others, ...lane] });
   }
 
   typed() {

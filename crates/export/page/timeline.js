@@ -9,8 +9,8 @@ const MOST_LANES = 10;
 const HEAT_ROWS = 50;
 
 /**
- * A lane: a name, the filter that chooses it, and its weight.
- * @typedef {{name: string, filter: import("./filter.js").Filter, weight: number}} Lane
+ * A lane: a name, the filters that choose it, and its weight.
+ * @typedef {{name: string, filters: import("./filter.js").Filter[], weight: number}} Lane
  */
 
 /**
@@ -41,11 +41,18 @@ export function lanesOf(profile, rows, by, event) {
         [kind, name, id] = ["pid", `${process} ${tasks.pid[i]}`, tasks.pid[i]];
       } else [kind, name, id] = ["comm", comm, tasks.comm[i]];
     }
-    const key = `${kind}.${id}`;
+    // Names that differ in numbers only are one: `worker-1` and `worker-2`.
+    const merged = kind === "comm" ? name.replace(/\d+/g, "N") : "";
+    const key = merged || `${kind}.${id}`;
     let lane = numbers.get(key);
     if (lane === undefined) {
       numbers.set(key, (lane = lanes.length));
-      lanes.push({ name, filter: { kind, id }, weight: 0 });
+      lanes.push({ name, filters: [], weight: 0 });
+    }
+    const { filters } = lanes[lane];
+    if (!filters.some((filter) => filter.kind === kind && filter.id === id)) {
+      filters.push({ kind, id });
+      if (filters.length > 1) lanes[lane].name = merged;
     }
     of[i] = lane;
   }
@@ -55,7 +62,7 @@ export function lanesOf(profile, rows, by, event) {
     if (lane >= 0 && rows.event[i] === event) lanes[lane].weight += rows.weight[i];
   }
   const order = lanes.map((_, i) => i).filter((i) => lanes[i].weight > 0);
-  if (isCpu) order.sort((a, b) => lanes[a].filter.id - lanes[b].filter.id);
+  if (isCpu) order.sort((a, b) => lanes[a].filters[0].id - lanes[b].filters[0].id);
   else order.sort((a, b) => lanes[b].weight - lanes[a].weight || a - b);
   const place = new Int32Array(lanes.length).fill(-1);
   order.forEach((lane, i) => (place[lane] = i));
@@ -95,7 +102,7 @@ export class Timeline {
    * @param {import("./profile.js").Profile} profile
    * @param {object} events
    * @param {(time: [number, number] | null, isBase: boolean) => void} events.select
-   * @param {(filter: import("./filter.js").Filter, isMore: boolean) => void} events.lane
+   * @param {(filters: import("./filter.js").Filter[], isMore: boolean) => void} events.lane
    */
   constructor(profile, events) {
     this.profile = profile;
@@ -145,7 +152,7 @@ export class Timeline {
       const isClick = to - from < this.tickWidth() * 3;
       if (isClick) {
         const lane = this.laneAt(event);
-        if (lane && !drag.isBase) this.events.lane(lane.filter, event.shiftKey);
+        if (lane && !drag.isBase) this.events.lane(lane.filters, event.shiftKey);
         else this.events.select(null, drag.isBase);
       } else this.events.select([from, Math.max(from + 1, to)], drag.isBase);
       this.paint();
@@ -242,7 +249,7 @@ export class Timeline {
       const all = this.made?.lanes ?? [];
       this.count = this.isAll ? Math.min(all.length, 300) : Math.min(all.length, MOST_LANES);
       const chosen = (/** @type {Lane} */ lane) =>
-        shown.filters.some((filter) => filter.kind === lane.filter.kind && filter.id === lane.filter.id);
+        lane.filters.every(({ kind, id }) => shown.filters.some((filter) => filter.kind === kind && filter.id === id));
       const buttons = all.slice(0, this.count).map((lane) =>
         el(
           "button",
@@ -250,7 +257,7 @@ export class Timeline {
             type: "button",
             "aria-pressed": String(chosen(lane)),
             title: lane.name,
-            click: (/** @type {MouseEvent} */ event) => this.events.lane(lane.filter, event.ctrlKey || event.shiftKey || event.metaKey),
+            click: (/** @type {MouseEvent} */ event) => this.events.lane(lane.filters, event.ctrlKey || event.shiftKey || event.metaKey),
           },
           lane.name,
         ),
