@@ -238,6 +238,12 @@ fn contradicting_options_are_refused_before_the_command_runs() {
     }
     for (wrong, said) in [
         ("flamegraph -F 99", "give a COMMAND"),
+        (
+            "flamegraph -o x.html",
+            "did you mean `rprof html -o x.html`?",
+        ),
+        ("html -o x.svg", "did you mean `rprof flamegraph -o x.svg`?"),
+        ("html -F 99", "give a COMMAND"),
         ("report --percent-limit 101", "from 0 to 100"),
         ("report --cpu x", "such as 0-3,8"),
         ("report --pid x", "not a number"),

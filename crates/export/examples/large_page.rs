@@ -36,12 +36,20 @@ fn profile(stacks: usize, samples: usize) -> Profile {
     let mut builder = ProfileBuilder::with_inlined().columns(true);
     let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
     let objects: Vec<_> = (0..40)
-        .map(|n| builder.intern_object(&format!("/usr/lib/x86_64-linux-gnu/libpart{n}.so.{}", n % 7)))
+        .map(|n| {
+            builder.intern_object(&format!(
+                "/usr/lib/x86_64-linux-gnu/libpart{n}.so.{}",
+                n % 7
+            ))
+        })
         .collect();
     let functions: Vec<FrameId> = (0..FUNCTIONS)
         .map(|n| {
             let part = ["parser", "storage::index", "net::http", "render"][n as usize % 4];
-            let name = format!("app::{part}::Worker<core::option::Option<u{}>>::step_{n}", 8 << (n % 4));
+            let name = format!(
+                "app::{part}::Worker<core::option::Option<u{}>>::step_{n}",
+                8 << (n % 4)
+            );
             let object = objects[random.low(40) as usize];
             let function = builder.intern_function(Ok(&name), object);
             FrameId(ProfileBuilder::inlined_frame_number(function, n % 5 == 0))

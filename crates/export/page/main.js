@@ -104,6 +104,10 @@ class Page {
     if (meta.verdict.length === 1) facts.push(el("p", { class: "facts" }, meta.verdict[0]));
     else if (meta.verdict.length) facts.push(el("details", { class: "verdict", open: bad.length > 0 && bad.length < 4 }, el("summary", {}, meta.verdict[0]), list(meta.verdict.slice(1))));
     if (meta.coarser.length) facts.push(el("p", { class: "told" }, `To keep this page small: ${meta.coarser.join("; ")}. (--max-size)`));
+    if (meta.header.length) {
+      const rows = /** @type {[string, string][]} */ (meta.header).map(([name, fact]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, fact)));
+      facts.push(el("details", { class: "verdict" }, el("summary", {}, "how it was recorded"), el("table", {}, el("tbody", {}, ...rows))));
+    }
     if (meta.oldTitle) facts.push(el("p", { class: "facts" }, `compared with ${meta.oldTitle}`));
     const theme = el("button", { type: "button", click: () => this.theme(), title: "dark or light (t)" }, "◐");
     theme.setAttribute("aria-label", "dark or light");
@@ -831,8 +835,7 @@ class Page {
 
   help() {
     const rows = KEYS.map(([key, what]) => el("tr", {}, el("th", { scope: "row" }, key), el("td", {}, what)));
-    const facts = /** @type {[string, string][]} */ (this.meta.header).map(([key, what]) => el("tr", {}, el("th", { scope: "row" }, key), el("td", {}, what)));
-    this.dialog("Keys", el("table", {}, el("tbody", {}, ...rows, ...facts)));
+    this.dialog("Keys", el("table", {}, el("tbody", {}, ...rows)));
   }
 
   copy() {

@@ -45,8 +45,8 @@ pub(crate) struct About {
     pub(crate) subject: String,
     /// Where and when.
     pub(crate) places: Vec<String>,
-    /// Headers of the recordings, as names with values.
-    pub(crate) header: Vec<(String, String)>,
+    /// How they were made: machine, kernel, recorder, by name.
+    pub(crate) facts: Vec<(String, String)>,
 }
 
 /// Picture that a command draws.
@@ -67,8 +67,27 @@ pub(crate) trait Picture {
     fn draw_nothing(&self, output: Output, about: &About) -> Result<(), Failure>;
 }
 
+/// Ends of the names that files of the other command have.
+const ENDS: [(&str, &str); 3] = [
+    ("html", ".svg"),
+    ("flamegraph", ".html"),
+    ("flamegraph", ".htm"),
+];
+
 /// Draws what is asked for. Returns the status to exit with: that of a command that was recorded.
 pub(crate) fn run(request: &Request<'_>, picture: &impl Picture) -> Outcome {
+    let (name, output) = (request.command_name, request.output.to_string_lossy());
+    let is_other = |(command, end): &&(&str, &str)| name == *command && output.ends_with(end);
+    if let Some((_, end)) = ENDS.iter().find(is_other) {
+        let (made, other) = match name {
+            "html" => ("a page in HTML", "flamegraph"),
+            _ => ("an SVG", "html"),
+        };
+        let message = format!(
+            "{output} ends in {end}, and rprof {name} writes {made}: did you mean `rprof {other} -o {output}`?"
+        );
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    }
     let status = make(request, picture)?;
     if request.open && request.output != Path::new("-") {
         open_for_reader(request.output);
@@ -146,7 +165,7 @@ fn from_files(request: &Request<'_>, picture: &impl Picture, paths: &[PathBuf]) 
     let about = About {
         subject: merged.subjects.join(", "),
         places: recorded::in_common(&merged.places),
-        header: Vec::new(),
+        facts: merged.facts.concat(),
     };
     picture.draw(output, &merged.profile, &about, quiet)?;
     Ok(0)
@@ -280,7 +299,7 @@ fn about_recording(request: &Request<'_>, data: &PerfData) -> About {
             false => command.join(" "),
         },
         places: recorded::place_and_time(data),
-        header: Vec::new(),
+        facts: recorded::facts(data),
     }
 }
 

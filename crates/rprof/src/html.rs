@@ -90,7 +90,7 @@ impl Picture for Page<'_> {
         let options = HtmlOptions {
             title: (args.title.clone()).unwrap_or_else(|| title(about, "Profile")),
             about: about.places.clone(),
-            header: about.header.clone(),
+            header: about.facts.clone(),
             wording: remedies::of_finding,
             timeline: !args.no_timeline,
             max_size: args.max_size,

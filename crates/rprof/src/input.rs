@@ -178,6 +178,8 @@ pub(crate) struct Merged {
     pub(crate) subjects: Vec<String>,
     /// Where and when each of them was made.
     pub(crate) places: Vec<Vec<String>>,
+    /// How each of them was made.
+    pub(crate) facts: Vec<Vec<(String, String)>>,
 }
 
 /// Reads recordings or folded stacks, and merges them.
@@ -190,7 +192,8 @@ pub(crate) fn read_merged(
     quiet: bool,
 ) -> Result<Merged, Failure> {
     let filter = &options.filter;
-    let (mut profiles, mut subjects, mut places) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut profiles, mut subjects) = (Vec::new(), Vec::new());
+    let (mut places, mut facts) = (Vec::new(), Vec::new());
     for path in paths {
         match open_input(path)? {
             Input::Folded(text) => profiles.push(text.profile(filter, keys)?),
@@ -209,6 +212,7 @@ pub(crate) fn read_merged(
                     subjects.push(subject);
                 }
                 places.push(recorded::place_and_time(&data));
+                facts.push(recorded::facts(&data));
             }
         }
     }
@@ -227,6 +231,7 @@ pub(crate) fn read_merged(
         profile,
         subjects,
         places,
+        facts,
     })
 }
 

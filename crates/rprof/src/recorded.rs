@@ -36,6 +36,26 @@ pub(crate) fn place_and_time(data: &PerfData) -> Vec<String> {
     parts
 }
 
+/// Tells how it was recorded: machine, kernel, recorder, command, by name.
+pub(crate) fn facts(data: &PerfData) -> Vec<(String, String)> {
+    let features = data.features();
+    let processors = features.cpu_counts().map(|(_, online)| online.to_string());
+    let command = features.command_line().map(|line| line.join(" "));
+    let facts = [
+        ("host", features.string(Feature::HOSTNAME)),
+        ("processor", features.string(Feature::CPUDESC)),
+        ("CPUs", processors),
+        ("kernel", features.string(Feature::OSRELEASE)),
+        ("architecture", features.string(Feature::ARCH)),
+        ("recorded by", features.string(Feature::VERSION)),
+        ("command line", command),
+    ];
+    let facts = facts.into_iter();
+    facts
+        .filter_map(|(name, fact)| Some((name.to_owned(), fact?)))
+        .collect()
+}
+
 /// Returns the parts that several recordings have in common.
 pub(crate) fn in_common(places: &[Vec<String>]) -> Vec<String> {
     let Some((first, others)) = places.split_first() else {

@@ -265,6 +265,8 @@ mod tests {
             "rprof header --help",
             "rprof flamegraph --help",
             "rprof flamegraph -i x.data -p 7",
+            "rprof html --help",
+            "rprof html -i x.data --diff y.data -p 7 --max-size 5M",
             "rprof stat --help",
             "rprof stat -e cycles -- true",
         ] {
