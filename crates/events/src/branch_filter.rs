@@ -71,6 +71,15 @@ pub fn parse_branch_filter(text: &str) -> Result<BranchSampleType, BranchFilterE
     Ok(filter)
 }
 
+/// Parses the value of the term `branch_type`: as [`parse_branch_filter`], and `no` for no branches. A value with commas
+/// stands in quotes: `cycles/branch_type='any_call,u'/`.
+pub(crate) fn parse_branch_filter_term(text: &str) -> Result<BranchSampleType, BranchFilterError> {
+    match text {
+        "no" => Ok(BranchSampleType::empty()),
+        text => parse_branch_filter(text),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

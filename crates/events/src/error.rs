@@ -1,6 +1,7 @@
 //! [`EventError`].
 
 use crate::suggest;
+use crate::trace_unit::TraceUnit;
 use crate::tracefs::TracefsError;
 
 /// Failure to parse an event.
@@ -62,6 +63,18 @@ pub enum EventError {
         near: Vec<String>,
         /// All PMUs of the machine.
         pmus: Vec<String>,
+    },
+    /// The machine has no such tracing unit.
+    #[error(
+        "this machine has no {} (PMU `{name}`): the processor lacks it, the kernel was built without its driver, or a \
+         virtual machine hides it",
+        unit.title()
+    )]
+    NoTraceUnit {
+        /// Name of the PMU.
+        name: String,
+        /// The unit.
+        unit: TraceUnit,
     },
     /// The PMU, or the event, has no such term.
     #[error(

@@ -4,6 +4,7 @@ use crate::generic;
 use crate::modifiers::{self, Letters, Modifiers, Qualifiers};
 use crate::pmu::{CONFIG_WORDS, Scale};
 use crate::settings::Settings;
+use crate::trace_unit::TraceUnit;
 use rprof_records::EventKind;
 use std::ffi::{CStr, CString};
 use std::fmt;
@@ -27,6 +28,7 @@ pub struct Event {
     pub(crate) detail: EventDetail,
     pub(crate) cpus: Option<Vec<u32>>,
     pub(crate) scale: Option<Scale>,
+    pub(crate) is_level: bool,
     pub(crate) filter: Option<CString>,
 }
 
@@ -41,6 +43,8 @@ pub(crate) enum EventDetail {
     },
     /// Target of `uprobe_path` or `kprobe_func`; `None` for an address in the kernel.
     Probe(Option<CString>),
+    /// Event of a unit that writes a trace.
+    Trace(TraceUnit),
 }
 
 impl Event {
@@ -73,6 +77,7 @@ impl Event {
             detail: EventDetail::None,
             cpus: None,
             scale: None,
+            is_level: false,
             filter: None,
         }
     }
@@ -165,6 +170,12 @@ impl Event {
     /// Returns what one count of it stands for, if its PMU says so: `energy-pkg` counts units of 2⁻³² joules.
     pub fn scale(&self) -> Option<&Scale> {
         self.scale.as_ref()
+    }
+
+    /// Returns true if its count is a level, such as the bytes of a cache that are in use, and no sum: differences
+    /// between two readings of it mean nothing.
+    pub fn is_level(&self) -> bool {
+        self.is_level
     }
 
     /// Returns system and name of a tracepoint.

@@ -22,7 +22,7 @@
 //! # Not supported
 //! | of perf's syntax | here |
 //! |---|---|
-//! | terms `overwrite`, `aux-output`, `aux-sample-size`, `branch_type`, `nr` | refused, with the cause |
+//! | terms `overwrite`, `aux-output`, `aux-sample-size`, `nr` | refused, with the cause |
 //! | accesses `rx`, `wx` and `rwx` of breakpoints | refused, as every kernel refuses them |
 //! | modifier `b`, terms `percore` and `time=0` | accepted; [`Event::ignored_when_sampled`] names them |
 //! | names of vendors' events that are built into perf (`perf list`, "pmu events") | unknown; sysfs names only |
@@ -52,6 +52,7 @@
 //! | `modifiers`, `settings`, `rate` | letters, and terms of any event |
 //! | `ignored` | [`Ignored`]: what has no effect on sampling |
 //! | `probe`, `breakpoint` | `uprobe:` and `kprobe:`, `mem:` |
+//! | `trace_unit` | [`TraceUnit`]: PMUs that write a trace |
 //! | `to_attr` | [`Event::apply`]: into `perf_event_attr` |
 //! | [`glob`] | shell patterns |
 //! | `suggest` | "did you mean" |
@@ -75,6 +76,7 @@ mod settings;
 mod sources;
 pub mod suggest;
 mod to_attr;
+mod trace_unit;
 pub mod tracefs;
 
 pub use branch_filter::{BranchFilterError, branch_filter_names, parse_branch_filter};
@@ -86,6 +88,7 @@ pub use parse::EventParser;
 pub use rate::Rate;
 pub use settings::{EventStacks, Settings};
 pub use sources::Resolver;
+pub use trace_unit::TraceUnit;
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,9 @@
 //! [`Settings`]: terms that any event can have, such as `/freq=100,call-graph=no/`.
 
+use crate::branch_filter::parse_branch_filter_term;
 use crate::error::EventError;
 use crate::rate::Rate;
+use rprof_records::BranchSampleType;
 
 /// Recording of an event's stacks, by its own term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,10 +44,12 @@ pub struct Settings {
     ///
     /// [`Event::ignored_when_sampled`]: crate::Event::ignored_when_sampled
     pub percore: bool,
+    /// `branch_type=`: branches before each sample of the event; an empty set for none of them.
+    pub branches: Option<BranchSampleType>,
 }
 
 /// Names of the terms, for messages.
-pub(crate) const TERMS: [&str; 15] = [
+pub(crate) const TERMS: [&str; 16] = [
     "config",
     "config1",
     "config2",
@@ -61,6 +65,7 @@ pub(crate) const TERMS: [&str; 15] = [
     "no-overwrite",
     "time",
     "percore",
+    "branch_type",
 ];
 
 /// Term as it was typed, `name` or `name=value`.
@@ -147,7 +152,10 @@ impl Settings {
             "aux-output" | "aux-sample-size" => {
                 return Err(term.bad("AUX areas are not recorded"));
             }
-            "branch_type" => return Err(term.bad("branches are not recorded by event")),
+            "branch_type" => {
+                let filter = parse_branch_filter_term(term.value.unwrap_or_default());
+                self.branches = Some(filter.map_err(|error| term.bad(error.to_string()))?);
+            }
             "nr" => return Err(term.bad("a number of events is a setting of perf trace")),
             _ => return Ok(false),
         }

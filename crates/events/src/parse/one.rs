@@ -6,9 +6,10 @@ use crate::error::EventError;
 use crate::event::{Event, EventDetail};
 use crate::glob::is_pattern;
 use crate::modifiers::Letters;
-use crate::pmu::Pmu;
+use crate::pmu::{CONFIG_WORDS, Pmu};
 use crate::settings::number;
 use crate::sources::Sources;
+use crate::trace_unit::TraceUnit;
 use crate::tracefs::{Tracefs, TracefsError};
 use crate::{breakpoint, generic, probe, suggest};
 use rprof_records::EventKind;
@@ -135,6 +136,12 @@ fn of_pmus(name: &str, terms: &str, sources: &Sources<'_>) -> Result<Vec<Event>,
         true => Vec::new(),
         false => all.iter().filter(|pmu| pmu.is_meant_by(name)).collect(),
     };
+    if let (true, Some(unit)) = (meant.is_empty(), TraceUnit::of_pmu(name)) {
+        return Err(EventError::NoTraceUnit {
+            name: name.to_owned(),
+            unit,
+        });
+    }
     if meant.is_empty() {
         let pmus: Vec<String> = all.iter().map(|pmu| pmu.name().to_owned()).collect();
         let generic = generic::all();
@@ -153,9 +160,16 @@ fn of_pmu(pmu: &Pmu, terms: &str) -> Result<Event, EventError> {
     let mut event = Event::numbered(&format!("{}/{terms}/", pmu.name()), pmu.kind(), 0);
     event.config = values.config;
     event.settings = values.settings;
+    if let Some(unit) = TraceUnit::of_pmu(pmu.name()) {
+        event.detail = EventDetail::Trace(unit);
+        if event.config == [0; CONFIG_WORDS] {
+            event.config[0] = unit.default_config(pmu);
+        }
+    }
     event.cpus = pmu.cpus();
     // As in perf, by the first term that names an event which has one.
     event.scale = terms::named_events(pmu, terms).find_map(|name| pmu.scale(name));
+    event.is_level = terms::named_events(pmu, terms).any(|name| pmu.is_level(name));
     Ok(event)
 }
 

@@ -99,6 +99,12 @@ impl Pmu {
         Scale::parse(factor.as_deref(), unit.as_deref())
     }
 
+    /// Returns true if a named event counts a level and no sum (the file `NAME.snapshot` holds 1).
+    pub fn is_level(&self, name: &str) -> bool {
+        let snapshot = self.file("events", &format!("{name}.snapshot"));
+        is_event_name(name) && snapshot.is_some_and(|text| text == "1")
+    }
+
     /// Lists its named events, by name.
     pub fn events(&self) -> Vec<String> {
         let mut names = names_in(&self.folder.join("events"));
