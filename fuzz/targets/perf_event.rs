@@ -50,6 +50,8 @@ fn page(data: &[u8]) {
     let (tsc, counter) = (word(0), word(8));
     // One whose lock says that it changes is tried for long, and never read: once is enough.
     let mut still = bytes.to_vec();
+    // A shorter page is read as if zeroes followed.
+    still.resize(bytes.len().max(12), 0);
     if let Some(lock) = still.get_mut(8..12) {
         let even = u32::from_ne_bytes(lock.try_into().expect("four bytes")) & !1;
         lock.copy_from_slice(&even.to_ne_bytes());

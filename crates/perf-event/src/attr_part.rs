@@ -36,6 +36,30 @@ pub enum AttrPart {
     ContextSwitches,
     /// Clock of the times (`clockid`).
     Clock,
+    /// Payloads of tracepoints (`PERF_SAMPLE_RAW`).
+    Payloads,
+    /// Branches of the kernel (`PERF_SAMPLE_BRANCH_KERNEL`).
+    KernelBranches,
+    /// Inheritance by threads alone (`inherit_thread`).
+    InheritThread,
+    /// End of the event at an exec (`remove_on_exec`).
+    RemoveOnExec,
+    /// Signal at each overflow (`sigtrap`).
+    Sigtrap,
+    /// Build-ids in records of mappings (`build_id`).
+    BuildIds,
+    /// Records of changed kernel code (`text_poke`).
+    TextPokes,
+    /// Records of kernel symbols and BPF programs (`ksymbol`, `bpf_event`).
+    KernelSymbols,
+    /// Records into the AUX area of the group's leader (`aux_output`).
+    AuxOutput,
+    /// Pieces of a trace in samples (`aux_sample_size`).
+    AuxSamples,
+    /// Ring that is written backward (`write_backward`).
+    WriteBackward,
+    /// Further words of the event (`config3`, `config4`).
+    MoreConfig,
 }
 
 /// Reason for which a part cannot be had.
@@ -103,8 +127,22 @@ fn rights(attr: &Attr, limits: &Limits) -> Option<(AttrPart, PartObstacle)> {
         return Some((AttrPart::Namespaces, because));
     }
     let is_restricted = paranoid.is_none_or(|level| level > 1);
-    let has_addresses = attr.sample_type.contains(SampleType::PHYS_ADDR);
-    (has_addresses && is_restricted).then_some((AttrPart::PhysicalAddresses, because))
+    let has = |field| attr.sample_type.contains(field);
+    if has(SampleType::PHYS_ADDR) && is_restricted {
+        return Some((AttrPart::PhysicalAddresses, because));
+    }
+    // perf_copy_attr: branches of the kernel take what its samples do.
+    let branches = BranchSampleType::KERNEL | BranchSampleType::HV;
+    if has(SampleType::BRANCH_STACK)
+        && attr.branch_sample_type.intersects(branches)
+        && is_restricted
+    {
+        return Some((AttrPart::KernelBranches, because));
+    }
+    // perf_trace_event_perm: payloads show other users' data, but for one's own system calls.
+    let is_traced = attr.kind == EventKind::TRACEPOINT && has(SampleType::RAW);
+    let is_raw_restricted = paranoid.is_none_or(|level| level > -1);
+    (is_traced && is_raw_restricted).then_some((AttrPart::Payloads, because))
 }
 
 /// Returns the part that the kernel does not know, or not for this event (`EINVAL`, `E2BIG`).
@@ -128,6 +166,7 @@ fn settings(attr: &Attr, limits: &Limits) -> Option<(AttrPart, PartObstacle)> {
         return Some((AttrPart::InterruptRegisters, unknown));
     }
     let kernel = limits.kernel?;
+    let kernel_symbols = AttrPart::KernelSymbols;
     let fields = [
         (SampleType::WEIGHT_STRUCT, AttrPart::SplitWeights, (5, 12)),
         (SampleType::CODE_PAGE_SIZE, AttrPart::CodePageSizes, (5, 11)),
@@ -137,14 +176,31 @@ fn settings(attr: &Attr, limits: &Limits) -> Option<(AttrPart, PartObstacle)> {
         (SampleType::REGS_INTR, AttrPart::InterruptRegisters, (3, 19)),
     ];
     let flags = [
+        (AttrFlags::INHERIT_THREAD, AttrPart::InheritThread, (5, 13)),
+        (AttrFlags::REMOVE_ON_EXEC, AttrPart::RemoveOnExec, (5, 13)),
+        (AttrFlags::SIGTRAP, AttrPart::Sigtrap, (5, 13)),
+        (AttrFlags::BUILD_ID, AttrPart::BuildIds, (5, 12)),
+        (AttrFlags::TEXT_POKE, AttrPart::TextPokes, (5, 9)),
         (AttrFlags::CGROUP, AttrPart::Cgroups, (5, 7)),
+        (AttrFlags::AUX_OUTPUT, AttrPart::AuxOutput, (5, 4)),
+        (AttrFlags::BPF_EVENT, kernel_symbols, (5, 1)),
+        (AttrFlags::KSYMBOL, kernel_symbols, (5, 1)),
+        (AttrFlags::WRITE_BACKWARD, AttrPart::WriteBackward, (4, 7)),
         (AttrFlags::NAMESPACES, AttrPart::Namespaces, (4, 12)),
         (AttrFlags::CONTEXT_SWITCH, AttrPart::ContextSwitches, (4, 3)),
         (AttrFlags::USE_CLOCKID, AttrPart::Clock, (4, 1)),
     ];
     let fields = (fields.into_iter()).filter(|(field, ..)| attr.sample_type.contains(*field));
     let flags = (flags.into_iter()).filter(|(flag, ..)| attr.flags.contains(*flag));
+    // Words at the end of the attr, which an older kernel takes only if they are zero.
+    let words = [
+        (attr.config4 != 0, AttrPart::MoreConfig, (6, 18)),
+        (attr.config3 != 0, AttrPart::MoreConfig, (6, 3)),
+        (attr.aux_sample_size != 0, AttrPart::AuxSamples, (5, 5)),
+    ];
+    let words = words.into_iter().filter(|(is_set, ..)| *is_set);
     let asked = fields.map(|(_, part, since)| (part, since));
+    let asked = asked.chain(words.map(|(_, part, since)| (part, since)));
     let mut asked = asked.chain(flags.map(|(_, part, since)| (part, since)));
     let (part, since) = asked.find(|(_, since)| kernel < *since)?;
     Some((part, PartObstacle::Since(since.0, since.1)))
@@ -165,6 +221,18 @@ impl fmt::Display for AttrPart {
             AttrPart::Namespaces => "records of namespaces",
             AttrPart::ContextSwitches => "records of context switches",
             AttrPart::Clock => "the clock that was asked for",
+            AttrPart::Payloads => "payloads of tracepoints",
+            AttrPart::KernelBranches => "branches of the kernel",
+            AttrPart::InheritThread => "inheritance by threads alone",
+            AttrPart::RemoveOnExec => "the end of an event at an exec",
+            AttrPart::Sigtrap => "a signal at each overflow",
+            AttrPart::BuildIds => "build-ids of mappings",
+            AttrPart::TextPokes => "records of changed kernel code",
+            AttrPart::KernelSymbols => "records of kernel symbols and BPF programs",
+            AttrPart::AuxOutput => "records into the AUX area of a group's leader",
+            AttrPart::AuxSamples => "pieces of a trace in samples",
+            AttrPart::WriteBackward => "a ring that is written backward",
+            AttrPart::MoreConfig => "so many words of the event",
         })
     }
 }
@@ -244,6 +312,51 @@ mod tests {
             blamed(&namespaces, Errno::ACCESS, new),
             Some((AttrPart::Namespaces, rights))
         );
+    }
+
+    #[test]
+    fn rights_and_ages_of_kernels_have_one_part_each() {
+        let refused = |attr: &Attr, paranoid| {
+            let limits = Limits {
+                paranoid: Some(paranoid),
+                ..Limits::default()
+            };
+            AttrPart::blamed(attr, Errno::ACCESS, &limits).map(|(part, _)| part)
+        };
+        let payload = Attr {
+            kind: EventKind::TRACEPOINT,
+            sample_type: SampleType::RAW,
+            ..Attr::default()
+        };
+        assert_eq!(refused(&payload, 0), Some(AttrPart::Payloads));
+        assert_eq!(refused(&payload, -1), None);
+        let branches = Attr {
+            sample_type: SampleType::BRANCH_STACK,
+            branch_sample_type: BranchSampleType::ANY | BranchSampleType::KERNEL,
+            ..Attr::default()
+        };
+        assert_eq!(refused(&branches, 2), Some(AttrPart::KernelBranches));
+        assert_eq!(refused(&branches, 1), None);
+        let flags = [
+            (AttrFlags::SIGTRAP, AttrPart::Sigtrap, (5, 13)),
+            (AttrFlags::KSYMBOL, AttrPart::KernelSymbols, (5, 1)),
+            (AttrFlags::WRITE_BACKWARD, AttrPart::WriteBackward, (4, 7)),
+        ];
+        for (flags, part, since) in flags {
+            let attr = Attr {
+                flags,
+                ..Attr::default()
+            };
+            let expected = Some((part, PartObstacle::Since(since.0, since.1)));
+            assert_eq!(blamed(&attr, Errno::TOOBIG, (4, 4)), expected);
+            assert_eq!(blamed(&attr, Errno::TOOBIG, since), None);
+        }
+        let words = Attr {
+            config3: 1,
+            ..Attr::default()
+        };
+        let part = blamed(&words, Errno::TOOBIG, (6, 1)).map(|(part, _)| part);
+        assert_eq!(part, Some(AttrPart::MoreConfig));
     }
 
     #[test]

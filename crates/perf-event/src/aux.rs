@@ -66,6 +66,11 @@ impl AuxRing {
         self.memory.size()
     }
 
+    /// Returns the position of the first unread byte in the whole trace.
+    pub fn position(&self) -> u64 {
+        self.tail
+    }
+
     /// Returns the number of bytes that are there and were not read, at most the area's size.
     pub fn unread(&self) -> usize {
         let unread = self.memory.head().wrapping_sub(self.tail);
