@@ -49,6 +49,15 @@ impl AuxTally {
         self.collided += u64::from(flags.has(AuxFlags::COLLISION));
     }
 
+    /// Adds the counts of another recording, or of a later file of this one.
+    pub fn add(&mut self, other: &AuxTally) {
+        self.pieces += other.pieces;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.truncated += other.truncated;
+        self.partial += other.partial;
+        self.collided += other.collided;
+    }
+
     /// Returns true if something is missing.
     pub fn has_gaps(&self) -> bool {
         self.truncated + self.partial + self.collided > 0

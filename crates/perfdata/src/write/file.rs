@@ -130,6 +130,10 @@ impl<W: Write + Seek> RecordWriter for FileWriter<W> {
         })
     }
 
+    fn write_with_payload(&mut self, record: &[u8]) -> io::Result<()> {
+        self.write_uncompressed(record).map(drop)
+    }
+
     fn bytes_written(&self) -> u64 {
         self.data_len
     }

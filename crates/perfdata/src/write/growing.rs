@@ -190,6 +190,15 @@ impl<W: Storage> GrowingWriter<W> {
         result
     }
 
+    /// Compresses what waits for that.
+    fn gather(&mut self) -> io::Result<()> {
+        if let Some(compressor) = &mut self.compressor {
+            self.pending
+                .extend_from_slice(compressor.compress_pushed()?);
+        }
+        Ok(())
+    }
+
     fn put_pending(&mut self) -> io::Result<()> {
         let mut pending = std::mem::take(&mut self.pending);
         let mut rest = &pending[..];
@@ -293,16 +302,25 @@ impl<W: Storage> RecordWriter for GrowingWriter<W> {
         })
     }
 
+    fn write_with_payload(&mut self, record: &[u8]) -> io::Result<()> {
+        // While it is written a gap reaches over it.
+        if record.len() > PIECE {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        self.guarded(|this| {
+            this.gather()?;
+            this.put_pending()?;
+            this.append(record)
+        })
+    }
+
     fn bytes_written(&self) -> u64 {
         self.end - self.data_start + self.pending.len() as u64
     }
 
     fn checkpoint(&mut self) -> io::Result<()> {
         self.guarded(|this| {
-            if let Some(compressor) = &mut this.compressor {
-                this.pending
-                    .extend_from_slice(compressor.compress_pushed()?);
-            }
+            this.gather()?;
             this.put_pending()
         })
     }

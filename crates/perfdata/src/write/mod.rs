@@ -78,6 +78,16 @@ pub trait RecordWriter {
     /// means that its reader went away.
     fn write_records(&mut self, records: &[u8]) -> io::Result<()>;
 
+    /// Appends one record with its payload behind it, as AUXTRACE has it; at most 60 KiB in all. Such a record is not
+    /// compressed with others. Does nothing by default: who wants records only passes over payloads.
+    ///
+    /// # Errors
+    /// Fails as [`write_records`](Self::write_records) does, and with [`io::ErrorKind::InvalidInput`] for one that is too
+    /// long.
+    fn write_with_payload(&mut self, _record: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Hands on every record so far: what is in a file survives this process, what goes into a
     /// stream reaches its reader. Does nothing by default.
     ///

@@ -199,6 +199,10 @@ impl<W: Write> RecordWriter for PipeWriter<W> {
         })
     }
 
+    fn write_with_payload(&mut self, record: &[u8]) -> io::Result<()> {
+        self.write_uncompressed(record)
+    }
+
     fn checkpoint(&mut self) -> io::Result<()> {
         self.guarded(|this| {
             this.flush_compressed()?;
