@@ -55,10 +55,13 @@ pub mod open;
 pub mod options;
 mod scheduling;
 pub mod session;
+mod trace_area;
 mod wakeup;
 
 pub use clock::monotonic_ns;
-pub use drain::{Batch, DrainCounts, FastDrain, NO_CPU, Recycler, StackBases, Stream};
+pub use drain::{
+    Batch, DrainCounts, FastDrain, NO_CPU, Recycler, StackBases, Stream, TracePiece, Traces,
+};
 pub use inherited_filter::InheritedEventFilter;
 pub use open::{Degradation, EventIds, Feature, OpenError, Role};
 pub use options::{DrainOptions, Extras, SamplingOptions};

@@ -57,6 +57,9 @@ pub struct SamplingOptions {
     /// Keep the last samples of each CPU in its ring, where later ones overwrite them, until
     /// [`Session::snapshot`](crate::Session::snapshot) or the end: a flight recorder. Default: no.
     pub overwrite: bool,
+    /// Bytes of the AUX area of each CPU for the trace of an event that writes one (Intel PT), rounded up to a power of
+    /// two of pages. Default: 4 MiB with the right to lock as much, less without.
+    pub trace_bytes: Option<usize>,
     /// Clock of the times of records, in place of CLOCK_MONOTONIC, which kernels before 4.1 may go without.
     /// Default: none.
     pub clock: Option<Clock>,
@@ -127,6 +130,7 @@ impl Default for SamplingOptions {
             fit_user_stack: false,
             extras: Extras::default(),
             overwrite: false,
+            trace_bytes: None,
             clock: None,
             drain: DrainOptions::default(),
         }

@@ -4,6 +4,7 @@ use super::batch::{Batch, Stream};
 use super::buffers::BufferPool;
 use super::fast_drain::FastDrain;
 use super::stack_bases::StackBases;
+use super::trace::TraceDrain;
 use super::trim::{self, Dumps};
 use crate::open::{CpuEvents, CpuRings};
 use crate::options::SIDEBAND_BATCH;
@@ -38,6 +39,8 @@ pub struct DrainCounts {
     pub starved: u64,
     /// Number of rounds in which sideband stayed in its ring for the same reason.
     pub sideband_starved: u64,
+    /// Bytes of traces sent.
+    pub trace_bytes: u64,
     /// Bytes dropped because their record sizes were impossible. Not known to happen.
     pub damaged_bytes: u64,
     /// Bytes dropped because the receiver was gone.
@@ -50,6 +53,8 @@ pub struct DrainCounts {
 pub(super) struct Drainer {
     pub(super) events: Arc<CpuEvents>,
     pub(super) rings: CpuRings,
+    /// Trace of the CPU, where it is traced.
+    pub(super) trace: Option<TraceDrain>,
     /// Buffers for samples and for sideband.
     pub(super) pools: (BufferPool, BufferPool),
     pub(super) layouts: Layouts,
@@ -159,9 +164,11 @@ impl Drainer {
         let now = self.clock.now_ns();
         let sideband = self.next_batch(Stream::Sideband);
         let samples = self.next_batch(Stream::Samples);
+        self.drain_trace(TraceDrain::drain);
         let watermark = self.reached(now);
         let left = match (self.rings.sideband.unread(), self.rings.samples.unread()) {
             _ if sideband.is_none() || samples.is_none() => Left::Starved,
+            _ if self.trace.as_ref().is_some_and(TraceDrain::is_filling) => Left::More,
             // Large records fill a batch soon.
             (_, samples) if samples > 0 && self.fast_drain.is_active() => Left::More,
             // Little has come meanwhile; it can wait for its wake-up.
@@ -190,11 +197,18 @@ impl Drainer {
         left
     }
 
+    /// Sends the trace of the CPU, before the records that speak of it.
+    fn drain_trace(&mut self, drain: impl FnOnce(&mut TraceDrain) -> usize) {
+        let sent = self.trace.as_mut().map_or(0, drain);
+        self.counts.trace_bytes += sent as u64;
+    }
+
     /// Drains everything that is left once no event is enabled any more.
     ///
     /// It sends no more than the rings held at its start, so that it ends, and finds places in the
     /// channel, even if an event could not be disabled.
     fn finish(&mut self) {
+        self.drain_trace(TraceDrain::finish);
         for stream in [Stream::Sideband, Stream::Samples] {
             let mut left = self.ring(stream).unread();
             while left > 0 {

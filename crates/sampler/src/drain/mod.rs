@@ -28,6 +28,7 @@
 //! | `drainer` | the loop of a thread |
 //! | `fast_drain` | [`FastDrain`]: a time of more frequent looks |
 //! | `snapshot` | samples of all CPUs at once, out of overwritten rings |
+//! | `trace` | [`Traces`]: what tracing units wrote |
 //! | `threads` | starting and stopping all of them |
 //! | `stack_bases` | [`StackBases`]: where stacks begin, as the receiver found |
 //! | `trim` | stack copies, cut to what is in them |
@@ -39,6 +40,7 @@ mod fast_drain;
 mod snapshot;
 mod stack_bases;
 mod threads;
+mod trace;
 mod trim;
 
 pub use batch::{Batch, NO_CPU, Stream};
@@ -48,3 +50,4 @@ pub use fast_drain::FastDrain;
 pub(crate) use snapshot::Snapshot;
 pub use stack_bases::StackBases;
 pub(crate) use threads::{DrainConfig, DrainThreads};
+pub use trace::{TracePiece, Traces};

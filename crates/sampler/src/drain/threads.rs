@@ -6,6 +6,7 @@ use super::drainer::{DrainCounts, Drainer, Layouts};
 use super::fast_drain::FastDrain;
 use super::snapshot::{self, SnapshotSender};
 use super::stack_bases::StackBases;
+use super::trace::Traces;
 use super::trim::Dumps;
 use crate::open::{CpuEvents, CpuRings};
 use crate::options::{DrainOptions, SIDEBAND_BATCH};
@@ -45,6 +46,7 @@ pub(crate) struct DrainThreads {
     handles: Vec<JoinHandle<DrainCounts>>,
     /// Way by which snapshots reach the receiver, where rings are overwritten.
     pub(crate) snapshots: Option<SnapshotSender>,
+    pub(crate) traces: Traces,
     pub(crate) fast_drain: FastDrain,
     /// First error from setting the nice value.
     pub(crate) nice_refused: Option<Errno>,
@@ -107,17 +109,21 @@ impl DrainThreads {
         let mut threads = DrainThreads {
             stop: Arc::clone(&stop),
             snapshots,
+            traces: Traces::default(),
             fast_drain: fast_drain.clone(),
             handles: Vec::with_capacity(cpus.len()),
             nice_refused: None,
             realtime_refused: None,
             pinned: true,
         };
-        for (number, ((events, rings), pools)) in cpus.into_iter().zip(pools).enumerate() {
+        for (number, ((events, mut rings), pools)) in cpus.into_iter().zip(pools).enumerate() {
             let cpu = events.cpu;
+            let index = u32::try_from(number).unwrap_or(u32::MAX);
+            let area = rings.trace.take();
             let drainer = Drainer {
                 events,
                 rings,
+                trace: area.map(|area| threads.traces.add(cpu, index, area)),
                 pools,
                 layouts: layouts.clone(),
                 sender: sender.clone(),

@@ -1,6 +1,7 @@
 //! Drain threads on quiet events, with made-up hang-ups.
 
 use super::*;
+use crate::trace_area::made_up::MadeUpArea;
 use rprof_perf_event::{OpenOptions, PerfFd, Ring};
 use rprof_records::{Attr, AttrFlags, Endian, EventKind, ReadFormat};
 use std::os::fd::AsFd;
@@ -29,7 +30,11 @@ fn cpu(number: u32, samples: Option<PerfFd>) -> Option<(Arc<CpuEvents>, CpuRings
     let (a, b) = (quiet()?, quiet()?);
     let map = |fd: &PerfFd| Ring::map(fd.as_fd(), 8 * rustix::param::page_size());
     let rings = match (map(&a), map(&b)) {
-        (Ok(samples), Ok(sideband)) => CpuRings { samples, sideband },
+        (Ok(samples), Ok(sideband)) => CpuRings {
+            samples,
+            sideband,
+            trace: None,
+        },
         (Err(errno), _) | (_, Err(errno)) => {
             rprof_testing::skip(format!("needs ring buffers: {errno}"));
             return None;
@@ -102,4 +107,34 @@ fn a_pinned_event_without_a_counter_is_no_cpu_that_went_offline() {
         assert!(batches.recv().unwrap().watermark < u64::MAX);
     }
     assert!(!threads.stop()[0].cpu_went_offline);
+}
+
+#[test]
+fn a_trace_is_there_when_the_records_behind_it_are() {
+    let Some((events, mut rings)) = cpu(7, None) else {
+        return;
+    };
+    let end = 5 * (1 << 20) + 3;
+    rings.trace = Some(Box::new(MadeUpArea {
+        size: 4 << 20,
+        position: 0,
+        end,
+    }));
+    let (mut threads, batches) = start(vec![(events, rings)]);
+    let traces = threads.traces.clone();
+    assert!(!traces.is_empty());
+    let mut next = 0;
+    let mut take = || {
+        for piece in traces.take() {
+            assert_eq!((piece.cpu, piece.index, piece.offset), (7, 0, next));
+            next += piece.bytes.len() as u64;
+        }
+        next
+    };
+    // The first round sent what its bound allows before its watermark.
+    batches.recv().unwrap();
+    assert!(take() >= 4 * 2730 * 192);
+    let counts = threads.stop();
+    take();
+    assert_eq!((take(), counts[0].trace_bytes), (end, end));
 }

@@ -6,10 +6,11 @@ use super::error::OpenError;
 use super::event_set::EventSet;
 use super::opened::{CpuEvents, CpuRings, EventIds, OverwrittenRing, Role};
 use super::plan::{Plan, Refusal, Stage};
+use crate::trace_area::TraceArea;
 use rprof_events::cpus;
 use rprof_launch::Cgroup;
 use rprof_perf_event::limits::raise_open_file_limit;
-use rprof_perf_event::{BackwardRing, Errno, Limits, OpenOptions, PerfFd, Ring, Subject};
+use rprof_perf_event::{AuxRing, BackwardRing, Errno, Limits, OpenOptions, PerfFd, Ring, Subject};
 use rprof_records::AttrFlags;
 use rustix::param::page_size;
 use std::os::fd::AsFd;
@@ -205,6 +206,11 @@ fn map_rings(
             None => map(&samples, bytes)?,
         },
         sideband: map(&sideband, plan.rings.sideband)?,
+        trace: None,
+    };
+    let rings = CpuRings {
+        trace: map_trace(plan, first, &rings.samples)?,
+        ..rings
     };
     let overwritten = match overwrite {
         true => Some(OverwrittenRing {
@@ -220,4 +226,24 @@ fn map_rings(
         watches_cpu: matches!(scope, Scope::All | Scope::Cgroups(_)),
     };
     Ok((Arc::new(events), rings, overwritten))
+}
+
+/// Maps the AUX area of the first sample event, if that writes a trace and is open on this CPU.
+fn map_trace(
+    plan: &Plan,
+    first: &EventSet,
+    ring: &Ring,
+) -> Result<Option<Box<dyn TraceArea>>, Refusal> {
+    let (Some(_), Some(Some(event))) = (plan.trace_unit(), first.samples.first()) else {
+        return Ok(None);
+    };
+    let bytes = plan.trace_bytes;
+    match AuxRing::map(event, ring, bytes) {
+        Ok(area) => Ok(Some(Box::new(area))),
+        Err(errno) => Err(Refusal {
+            stage: Stage::Trace(bytes),
+            cpu: first.cpu,
+            errno,
+        }),
+    }
 }

@@ -63,22 +63,32 @@ pub(super) fn sampling(plan: &Plan, event: &Event) -> Attr {
         Rate::Period(period) => attr.period_or_freq = period,
     }
     event.apply(&mut attr);
+    if event.trace_unit().is_some() {
+        // The unit takes no samples; woken when a quarter of the area is full.
+        attr.aux_watermark = u32::try_from(plan.trace_bytes / 4).unwrap_or(u32::MAX);
+        (attr.flags).set(AttrFlags::CONTEXT_SWITCH, tells_switches(plan, event));
+        exclude(plan, &mut attr);
+        return attr;
+    }
     (attr.flags).set(AttrFlags::WRITE_BACKWARD, plan.options.overwrite);
     (attr.flags).set(AttrFlags::CONTEXT_SWITCH, tells_switches(plan, event));
-    if plan.excludes_kernel() {
-        attr.flags |= AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;
-    }
-    attr.flags.set(
-        AttrFlags::EXCLUDE_USER,
-        options.exclude_user || attr.flags.contains(AttrFlags::EXCLUDE_USER),
-    );
+    exclude(plan, &mut attr);
     stacks(plan, event, &mut attr);
-    extras(plan, &mut attr);
+    extras(plan, event, &mut attr);
     attr
 }
 
+/// Leaves out the sides that the user does not want, or may not watch.
+fn exclude(plan: &Plan, attr: &mut Attr) {
+    if plan.excludes_kernel() {
+        attr.flags |= AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;
+    }
+    let excludes_user = plan.options.exclude_user || attr.flags.contains(AttrFlags::EXCLUDE_USER);
+    attr.flags.set(AttrFlags::EXCLUDE_USER, excludes_user);
+}
+
 /// Sets what samples hold beyond the usual.
-fn extras(plan: &Plan, attr: &mut Attr) {
+fn extras(plan: &Plan, event: &Event, attr: &mut Attr) {
     let extras = plan.options.extras;
     let mut fields = extras.fields & Extras::FIELDS;
     if fields.contains(SampleType::WEIGHT_STRUCT) {
@@ -93,9 +103,21 @@ fn extras(plan: &Plan, attr: &mut Attr) {
     if extras.thread_counts && plan.inherits() {
         attr.flags |= AttrFlags::INHERIT_STAT;
     }
-    if !extras.branches.is_empty() {
-        attr.sample_type |= SampleType::BRANCH_STACK;
-        attr.branch_sample_type |= extras.branches;
+    match event.settings().branches {
+        None if extras.branches.is_empty() => {}
+        None => {
+            attr.sample_type |= SampleType::BRANCH_STACK;
+            attr.branch_sample_type |= extras.branches;
+        }
+        // The event's own term goes before the recording's, as in perf.
+        Some(none) if none.is_empty() => {
+            attr.sample_type.remove(SampleType::BRANCH_STACK);
+            attr.branch_sample_type = none;
+        }
+        Some(own) => {
+            attr.sample_type |= SampleType::BRANCH_STACK;
+            attr.branch_sample_type |= own;
+        }
     }
     if extras.user_registers != 0 {
         attr.sample_type |= SampleType::REGS_USER;
@@ -112,7 +134,9 @@ fn extras(plan: &Plan, attr: &mut Attr) {
 /// It is a sample event, as they come as often as samples do: they must not displace a mapping.
 fn tells_switches(plan: &Plan, event: &Event) -> bool {
     let records = plan.options.extras.records;
-    records.contains(AttrFlags::CONTEXT_SWITCH) && plan.events.first() == Some(event)
+    // Who decodes a trace has to tell threads apart.
+    let asked = records.contains(AttrFlags::CONTEXT_SWITCH) || plan.trace_unit().is_some();
+    asked && plan.events.first() == Some(event)
 }
 
 /// Sets the fields for callchains and stack copies.

@@ -71,6 +71,14 @@ pub enum OpenError {
         /// The kernel's answer.
         errno: Errno,
     },
+    /// An event that writes a trace, in a way that is not recorded.
+    #[error("cannot record the trace of `{event}`: {why}")]
+    Trace {
+        /// The event.
+        event: String,
+        /// Cause, and what is recorded.
+        why: &'static str,
+    },
     /// The rate is zero.
     #[error("a sampling frequency or period of 0 means no samples; give a number above it")]
     ZeroRate,

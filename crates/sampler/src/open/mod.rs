@@ -16,6 +16,7 @@
 //! | `attrs` | the attrs of sample, sideband and other events |
 //! | `ring_sizes` | how large the rings are, and why |
 //! | `plan`, `steps` | what to open, and the steps down |
+//! | `traces` | events that write a trace: which may be had, and how large their areas are |
 //! | `degradation` | the steps as values |
 //! | `error` | errors with remedies |
 //! | `opened` | open events and rings, as data |
@@ -33,6 +34,7 @@ mod opened;
 mod plan;
 pub mod ring_sizes;
 mod steps;
+mod traces;
 
 pub use degradation::{Degradation, Feature};
 pub use error::OpenError;

@@ -1,5 +1,6 @@
 //! Open events of a session, as data.
 
+use crate::trace_area::TraceArea;
 use rprof_perf_event::{BackwardRing, PerfFd, Ring};
 use rprof_records::Attr;
 use std::sync::Arc;
@@ -50,4 +51,6 @@ pub(crate) struct OverwrittenRing {
 pub(crate) struct CpuRings {
     pub(crate) samples: Ring,
     pub(crate) sideband: Ring,
+    /// Area of the first sample event, where that writes a trace.
+    pub(crate) trace: Option<Box<dyn TraceArea>>,
 }

@@ -3,10 +3,11 @@
 use super::degradation::Degradation;
 use super::error::OpenError;
 use super::ring_sizes::{self, RingSizes};
+use super::traces;
 use crate::options::SamplingOptions;
 use rprof_events::Rate;
 use rprof_events::cpus;
-use rprof_events::{Event, EventStacks, Modifiers};
+use rprof_events::{Event, EventStacks, Modifiers, TraceUnit};
 use rprof_launch::Target;
 use rprof_perf_event::{Errno, Limits};
 use rprof_records::GENERAL_REGISTERS;
@@ -19,6 +20,8 @@ pub(crate) struct Plan {
     /// True if the user named the events.
     pub(super) explicit: bool,
     pub(super) rings: RingSizes,
+    /// Bytes of the AUX area of each CPU, where one event writes a trace.
+    pub(super) trace_bytes: usize,
     pub(super) features: Features,
     /// Frequency of the recording in Hz; 0 where its rate is a period.
     pub(super) frequency: u64,
@@ -70,6 +73,8 @@ pub(super) enum Stage {
     Sideband,
     /// Mapping a ring of so many bytes.
     Ring(usize),
+    /// Mapping an AUX area of so many bytes.
+    Trace(usize),
 }
 
 /// Refusal by the kernel.
@@ -93,6 +98,7 @@ impl Plan {
         options: SamplingOptions,
         limits: Limits,
     ) -> Result<Plan, OpenError> {
+        let events = traces::first(events, &options)?;
         let (frequency, rate) = match options.rate {
             Rate::Frequency(frequency) => (frequency, frequency),
             Rate::Period(period) => (0, period),
@@ -121,6 +127,7 @@ impl Plan {
                     .eq(&Watching::Cpus)
                     .then(|| ring_sizes::sideband_of_everybody(online()))),
             ),
+            trace_bytes: traces::area(options.trace_bytes),
             features: Features {
                 read_lost: true,
                 build_id: true,
@@ -162,6 +169,11 @@ impl Plan {
         self.options.inherit && !one_thread && self.watching != Watching::Cpus
     }
 
+    /// Returns the unit whose trace is recorded, if an event is one's.
+    pub(crate) fn trace_unit(&self) -> Option<TraceUnit> {
+        self.events.first().and_then(Event::trace_unit)
+    }
+
     /// Returns whether sideband is recorded before sampling begins.
     pub(super) fn sideband_from_start(&self) -> bool {
         self.watching != Watching::Command
@@ -169,6 +181,9 @@ impl Plan {
 
     /// Returns how often an event is sampled: its own rate, else that of the recording.
     pub(super) fn rate_of(&self, event: &Event) -> Rate {
+        if event.trace_unit().is_some() {
+            return Rate::Period(1);
+        }
         match (event.rate(), event.default_period(), self.options.rate) {
             (Some(Rate::Frequency(wanted)), ..) => Rate::Frequency(wanted.min(self.own_limit)),
             (Some(rate), ..) => rate,

@@ -22,6 +22,7 @@ impl Plan {
             Stage::Sampling(index) => self.step_down_sampling(index, errno)?,
             Stage::Sideband => self.step_down_sideband(errno),
             Stage::Ring(_) => self.step_down_rings(errno),
+            Stage::Trace(_) => self.step_down_trace(errno),
             Stage::Filter(_) => false,
         };
         if stepped {
@@ -47,7 +48,7 @@ impl Plan {
                     errno,
                 });
             }
-            Stage::Ring(bytes) => {
+            Stage::Ring(bytes) | Stage::Trace(bytes) => {
                 let error = MapRingError::new(Some(cpu), bytes, errno, &self.limits);
                 return Err(error.into());
             }

@@ -186,6 +186,13 @@ impl SessionBuilder {
         self
     }
 
+    /// Sets the bytes of the AUX area of each CPU, for an event that writes a trace; rounded up to a power of two of
+    /// pages.
+    pub fn trace_bytes(mut self, bytes: Option<usize>) -> Self {
+        self.options.trace_bytes = bytes;
+        self
+    }
+
     /// Stamps records with this clock. Default: CLOCK_MONOTONIC.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.options.clock = Some(clock);
@@ -301,6 +308,7 @@ impl SessionBuilder {
         };
         let (running, batches, recycler) =
             DrainThreads::start(config).map_err(SessionError::Threads)?;
+        let trace = plan.trace_unit();
         let mut degradations = plan.degradations;
         let drain = &self.options.drain;
         if let (Some(wanted), Some(errno)) = (drain.nice, running.nice_refused) {
@@ -330,6 +338,7 @@ impl SessionBuilder {
             recycler,
             stack_bases,
             overwritten,
+            trace,
             unsent: 0,
             ring_bytes,
             counts: None,

@@ -19,12 +19,12 @@ pub use error::{ControlAction, ControlError, SessionError};
 use overwritten::OverwrittenRings;
 use rprof_perf_event::Clock;
 
-use crate::drain::{Batch, DrainThreads, FastDrain, Recycler, Snapshot, StackBases};
+use crate::drain::{Batch, DrainThreads, FastDrain, Recycler, Snapshot, StackBases, Traces};
 use crate::inherited_filter::InheritedEventFilter;
 use crate::open::{ControlFailure, CpuEvents, Degradation, EventIds, EventSet};
 use crate::options::Extras;
 use crossbeam_channel::Receiver;
-use rprof_events::cpus;
+use rprof_events::{TraceUnit, cpus};
 use rprof_launch::{Child, Target, TargetExitWatcher, TargetThread, WaitOutcome, wait_for_targets};
 use rprof_records::AttrFlags;
 use std::io;
@@ -61,6 +61,8 @@ pub struct Session {
     stack_bases: StackBases,
     overwritten: OverwrittenRings,
     ring_bytes: (usize, usize),
+    /// Unit whose trace is recorded.
+    trace: Option<TraceUnit>,
     /// Bytes of snapshots for which the receiver had no place.
     unsent: u64,
     counts: Option<FinalCounts>,
@@ -91,6 +93,17 @@ impl Session {
     /// Sizes in bytes of the sample ring and of the sideband ring of each CPU.
     pub fn ring_bytes(&self) -> (usize, usize) {
         self.ring_bytes
+    }
+
+    /// Returns the unit whose trace is recorded, if an event is one's. Its event is the first of
+    /// [`events`](Self::events).
+    pub fn trace_unit(&self) -> Option<TraceUnit> {
+        self.trace
+    }
+
+    /// Returns the receiver of the trace. A piece is there before the batch with its AUX record is.
+    pub fn traces(&self) -> Traces {
+        self.threads.traces.clone()
     }
 
     /// Returns whether the watermarks of all CPUs are exact, as each thread is bound to its CPU.

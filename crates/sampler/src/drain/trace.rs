@@ -1,0 +1,165 @@
+//! Traces: from AUX areas to pieces.
+//!
+//! A tracing unit (Intel PT, Arm SPE) writes into an AUX area beside the ring of its event; AUX records in the ring say
+//! which bytes belong together. The drain thread of a CPU reads its ring first, the area after it, and sends the pieces
+//! before the records: who receives a batch finds the trace that its AUX records speak of among the pieces.
+//!
+//! The number of pieces that wait is bounded. With the bound reached the trace stays in its area, where the unit stops
+//! once that is full, and says so in the next AUX record (`PERF_AUX_FLAG_TRUNCATED`).
+
+use crate::trace_area::TraceArea;
+use crossbeam_channel::{Receiver, Sender, unbounded};
+
+/// Bytes of a piece at most: 512 KiB, cut to a multiple of the entries of all units (24 bytes of BTS, 64 of SPE).
+const PIECE: usize = 2730 * 192;
+
+/// Pieces of a CPU that may wait for the receiver: 2 MiB.
+const MOST_WAITING: usize = 4;
+
+/// Piece of the trace of one CPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TracePiece {
+    /// CPU that was traced.
+    pub cpu: u32,
+    /// Index of the CPU among those that are watched.
+    pub index: u32,
+    /// Position of the first byte in the CPU's whole trace.
+    pub offset: u64,
+    /// Bytes of the trace, in the unit's own form.
+    pub bytes: Vec<u8>,
+}
+
+/// Receiver of the traces of all CPUs. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Traces {
+    receivers: Vec<Receiver<TracePiece>>,
+}
+
+impl Traces {
+    /// Takes the pieces that wait, those of each CPU in order.
+    pub fn take(&self) -> impl Iterator<Item = TracePiece> + '_ {
+        self.receivers.iter().flat_map(Receiver::try_iter)
+    }
+
+    /// Returns true if nothing is traced.
+    pub fn is_empty(&self) -> bool {
+        self.receivers.is_empty()
+    }
+
+    /// Adds a CPU with an area, by its index among those that are watched, and returns its drain.
+    pub(super) fn add(&mut self, cpu: u32, index: u32, area: Box<dyn TraceArea>) -> TraceDrain {
+        let (sender, receiver) = unbounded();
+        self.receivers.push(receiver);
+        TraceDrain {
+            cpu,
+            index,
+            area,
+            sender,
+        }
+    }
+}
+
+/// Drain of one area.
+#[derive(Debug)]
+pub(super) struct TraceDrain {
+    cpu: u32,
+    index: u32,
+    area: Box<dyn TraceArea>,
+    sender: Sender<TracePiece>,
+}
+
+impl TraceDrain {
+    /// Sends what is there, as far as the receiver keeps up. Returns the number of bytes sent.
+    pub(super) fn drain(&mut self) -> usize {
+        // This thread alone adds to the channel.
+        let free = MOST_WAITING.saturating_sub(self.sender.len());
+        self.send(free)
+    }
+
+    /// Sends all that is there, and no more than the area holds, once nothing is traced any more.
+    pub(super) fn finish(&mut self) -> usize {
+        self.send(self.area.size().div_ceil(PIECE))
+    }
+
+    /// Returns true if so much waits in the area that the next look should come at once.
+    pub(super) fn is_filling(&self) -> bool {
+        self.sender.len() < MOST_WAITING && self.area.unread() > self.area.size() / 4
+    }
+
+    fn send(&mut self, pieces: usize) -> usize {
+        let mut sent = 0;
+        for _ in 0..pieces {
+            let mut bytes = Vec::with_capacity(self.area.unread().min(PIECE));
+            let offset = self.area.position();
+            let read = self.area.read_into(&mut bytes, PIECE);
+            if read == 0 {
+                break;
+            }
+            let piece = TracePiece {
+                cpu: self.cpu,
+                index: self.index,
+                offset,
+                bytes,
+            };
+            // A receiver that is gone does not want it.
+            if self.sender.send(piece).is_err() {
+                break;
+            }
+            sent += read;
+        }
+        sent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace_area::made_up::MadeUpArea;
+
+    fn area(end: u64) -> Box<dyn TraceArea> {
+        Box::new(MadeUpArea {
+            size: 4 << 20,
+            position: 100,
+            end,
+        })
+    }
+
+    #[test]
+    fn pieces_follow_each_other_and_wait_in_the_area_when_nobody_takes_them() {
+        let mut traces = Traces::default();
+        let end = 100 + 3 * (1 << 20) + 7;
+        let mut drain = traces.add(5, 1, area(end));
+        assert!(drain.is_filling());
+        assert_eq!(drain.drain(), MOST_WAITING * PIECE);
+        // The receiver has taken nothing: the rest stays.
+        assert_eq!(drain.drain(), 0);
+        assert!(!drain.is_filling());
+        let mut pieces: Vec<TracePiece> = traces.take().collect();
+        assert_eq!(pieces.len(), MOST_WAITING);
+        assert_eq!(
+            drain.drain() as u64,
+            end - 100 - (MOST_WAITING * PIECE) as u64
+        );
+        pieces.extend(traces.take());
+        let mut next = 100;
+        for piece in &pieces {
+            assert_eq!((piece.cpu, piece.index, piece.offset), (5, 1, next));
+            assert_eq!(piece.bytes[0], (next % 251) as u8);
+            next += piece.bytes.len() as u64;
+        }
+        assert_eq!(next, end);
+    }
+
+    #[test]
+    fn the_end_sends_all_of_the_area_whoever_takes_it() {
+        let mut traces = Traces::default();
+        let mut drain = traces.add(0, 0, area(u64::MAX / 2));
+        drain.drain();
+        let sent = drain.finish();
+        assert!(sent >= 4 << 20, "{sent}");
+        assert!(
+            sent <= (4 << 20) + PIECE,
+            "an area that is still written to ends"
+        );
+    }
+}

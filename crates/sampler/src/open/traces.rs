@@ -1,0 +1,161 @@
+//! Events that write a trace: which may be had, and how large their areas are.
+
+use super::error::OpenError;
+use super::plan::Plan;
+use crate::options::SamplingOptions;
+use rprof_events::{Event, TraceUnit};
+use rprof_launch::Target;
+use rprof_perf_event::Errno;
+use rustix::param::page_size;
+
+/// Size of an AUX area that is tried first, perf's for who may lock memory (`intel_pt_recording_options`).
+const FIRST: usize = 4 << 20;
+
+/// Smallest area that is tried.
+const SMALLEST: usize = 64 << 10;
+
+/// Returns the events with the one that writes a trace first: its ring is the one that the others are redirected into,
+/// and only the event of a ring may have an AUX area.
+///
+/// # Errors
+/// [`OpenError::Trace`] for what is not recorded.
+pub(super) fn first(
+    mut events: Vec<Event>,
+    options: &SamplingOptions,
+) -> Result<Vec<Event>, OpenError> {
+    let mut traced = (events.iter().enumerate()).filter(|(_, event)| event.trace_unit().is_some());
+    let Some((place, event)) = traced.next() else {
+        return Ok(events);
+    };
+    let refused = |why| {
+        Err(OpenError::Trace {
+            event: event.describe(),
+            why,
+        })
+    };
+    let unit = event.trace_unit();
+    if matches!(unit, Some(TraceUnit::CoreSight | TraceUnit::HisiPtt)) {
+        return refused(
+            "traces of this unit are not recorded; those of intel_pt, intel_bts and arm_spe are",
+        );
+    }
+    if traced.next().is_some() {
+        return refused(
+            "one trace can be recorded at a time, and there is another event of this kind",
+        );
+    }
+    if event.group().is_some() {
+        return refused("an event that writes a trace is not in a group");
+    }
+    if options.overwrite {
+        return refused(
+            "a trace is written as it comes, and goes with no ring that is overwritten",
+        );
+    }
+    if !matches!(options.target, Target::Command | Target::System) {
+        return refused(
+            "a trace is recorded of a command, or of whole CPUs; of what runs already only by watching all of them",
+        );
+    }
+    events[..=place].rotate_right(1);
+    Ok(events)
+}
+
+/// Returns the size of areas to begin with.
+pub(super) fn area(wanted: Option<usize>) -> usize {
+    let bytes = wanted.unwrap_or(FIRST);
+    bytes.clamp(page_size(), 1 << 30).next_power_of_two()
+}
+
+impl Plan {
+    /// Halves the areas, where they could not be locked. A size that the user named stays.
+    pub(super) fn step_down_trace(&mut self, errno: Errno) -> bool {
+        let may_be_size = matches!(errno, Errno::PERM | Errno::NOMEM);
+        let is_open = self.options.trace_bytes.is_none() && self.trace_bytes > SMALLEST;
+        if may_be_size && is_open {
+            self.trace_bytes /= 2;
+        }
+        may_be_size && is_open
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rprof_events::{EventParser, Rate};
+    use rprof_perf_event::Limits;
+
+    fn events(list: &str) -> Vec<Event> {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, kind) in [("intel_pt", 8), ("arm_spe_0", 9), ("cs_etm", 10)] {
+            std::fs::create_dir_all(folder.path().join(name)).unwrap();
+            std::fs::write(folder.path().join(name).join("type"), format!("{kind}\n")).unwrap();
+        }
+        let parser = EventParser::new().pmus(folder.path());
+        parser.parse_list(list).unwrap()
+    }
+
+    fn options() -> SamplingOptions {
+        SamplingOptions {
+            user_stack: Some(4096),
+            ..SamplingOptions::default()
+        }
+    }
+
+    fn plan(list: &str, options: SamplingOptions) -> Result<Plan, OpenError> {
+        Plan::new(events(list), options, Limits::default())
+    }
+
+    #[test]
+    fn the_event_with_the_trace_comes_first_and_takes_no_samples() {
+        let plan = plan("page-faults,cpu-clock,intel_pt//u", options()).unwrap();
+        let names: Vec<String> = plan.events.iter().map(Event::describe).collect();
+        assert_eq!(names, ["intel_pt//u", "page-faults", "cpu-clock"]);
+        assert_eq!(plan.trace_unit(), Some(TraceUnit::IntelPt));
+        assert_eq!(plan.rate_of(&plan.events[0]), Rate::Period(1));
+        let attr = super::super::attrs::sampling(&plan, &plan.events[0]);
+        assert_eq!((attr.period_or_freq, attr.sample_stack_user), (1, 0));
+        assert_eq!(attr.aux_watermark as usize, FIRST / 4);
+        let other = super::super::attrs::sampling(&plan, &plan.events[2]);
+        assert_eq!((other.aux_watermark, other.sample_stack_user), (0, 4096));
+    }
+
+    #[test]
+    fn what_is_not_traced_is_told_with_its_cause() {
+        let why = |list, options| plan(list, options).unwrap_err().to_string();
+        assert!(why("cs_etm//", options()).contains("intel_pt, intel_bts and arm_spe"));
+        assert!(why("intel_pt//,arm_spe_0//", options()).contains("one trace"));
+        assert!(why("{intel_pt//,cpu-clock}", options()).contains("group"));
+        let overwrite = SamplingOptions {
+            overwrite: true,
+            ..options()
+        };
+        assert!(why("intel_pt//", overwrite).contains("overwritten"));
+        let attached = SamplingOptions {
+            target: Target::Threads(vec![1]),
+            ..options()
+        };
+        assert!(why("intel_pt//", attached).contains("whole CPUs"));
+    }
+
+    #[test]
+    fn areas_are_halved_unless_their_size_was_named() {
+        let mut open = plan("intel_pt//", options()).unwrap();
+        let mut sizes = vec![open.trace_bytes];
+        while open.step_down_trace(Errno::PERM) {
+            sizes.push(open.trace_bytes);
+        }
+        assert_eq!(
+            (sizes[0], sizes.len(), open.trace_bytes),
+            (FIRST, 7, SMALLEST)
+        );
+        assert!(!open.step_down_trace(Errno::OPNOTSUPP));
+        let named = SamplingOptions {
+            trace_bytes: Some(3 << 20),
+            ..options()
+        };
+        let mut named = plan("intel_pt//", named).unwrap();
+        assert_eq!(named.trace_bytes, 4 << 20);
+        assert!(!named.step_down_trace(Errno::PERM));
+    }
+}

@@ -1,0 +1,71 @@
+//! [`TraceArea`]: area that a tracing unit writes into.
+
+use rprof_perf_event::AuxRing;
+
+/// Area that a tracing unit writes into. The kernel's is an [`AuxRing`].
+pub(crate) trait TraceArea: std::fmt::Debug + Send {
+    /// Returns the size of the area in bytes.
+    fn size(&self) -> usize;
+
+    /// Returns the position of the first unread byte in the whole trace.
+    fn position(&self) -> u64;
+
+    /// Returns the number of unread bytes.
+    fn unread(&self) -> usize;
+
+    /// Appends up to `limit` unread bytes to `out`, and gives their room back. Returns how many there were.
+    fn read_into(&mut self, out: &mut Vec<u8>, limit: usize) -> usize;
+}
+
+impl TraceArea for AuxRing {
+    fn size(&self) -> usize {
+        AuxRing::size(self)
+    }
+
+    fn position(&self) -> u64 {
+        AuxRing::position(self)
+    }
+
+    fn unread(&self) -> usize {
+        AuxRing::unread(self)
+    }
+
+    fn read_into(&mut self, out: &mut Vec<u8>, limit: usize) -> usize {
+        AuxRing::read_into(self, out, limit)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod made_up {
+    use super::TraceArea;
+
+    /// Area with a trace made up of the numbers of its bytes, modulo 251.
+    #[derive(Debug)]
+    pub(crate) struct MadeUpArea {
+        pub(crate) size: usize,
+        pub(crate) position: u64,
+        pub(crate) end: u64,
+    }
+
+    impl TraceArea for MadeUpArea {
+        fn size(&self) -> usize {
+            self.size
+        }
+
+        fn position(&self) -> u64 {
+            self.position
+        }
+
+        fn unread(&self) -> usize {
+            ((self.end - self.position) as usize).min(self.size)
+        }
+
+        fn read_into(&mut self, out: &mut Vec<u8>, limit: usize) -> usize {
+            let count = self.unread().min(limit);
+            let range = self.position..self.position + count as u64;
+            out.extend(range.map(|number| (number % 251) as u8));
+            self.position += count as u64;
+            count
+        }
+    }
+}
