@@ -11,6 +11,7 @@
 //! | [`recording`] | [`Recording`]: from start to summary |
 //! | [`options`] | [`RecordOptions`], [`RecordError`]: where to and how, and what can go wrong |
 //! | [`pipeline`] | the writer thread: [`Merge`], deferred samples |
+//! | `trace` | traces of tracing units, as records |
 //! | `unwind` | registers and stack bytes of samples to callchains |
 //! | `output` | files and their [rotation](RotationPolicy), embedded files, tallies |
 //! | [`synthesize`] | records of what was there before, and of the kernel |
@@ -42,6 +43,7 @@ pub mod replay;
 pub mod summary;
 pub mod synthesize;
 pub mod throttling;
+mod trace;
 pub mod tracing_data;
 mod unwind;
 

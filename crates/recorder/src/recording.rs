@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rprof_launch::procfs::Procfs;
 use rprof_launch::{Child, Launcher, Target, WaitOutcome};
 use rprof_output::RecordingFile;
-use rprof_perfdata::{EventDescription, WriteOptions};
+use rprof_perfdata::{EventDescription, Feature, WriteOptions};
 use rprof_processes::Pid;
 use rprof_records::{AttrFlags, Endian, SampleLayout};
 use rprof_sampler::{
@@ -31,6 +31,7 @@ use crate::progress::{LiveCounts, Progress, WriterState};
 use crate::summary::Summary;
 use crate::synthesize::existing;
 use crate::throttling::Throttling;
+use crate::trace;
 use crate::tracing_data;
 use crate::unwind::{StackTally, Unwinding, is_to_unwind};
 
@@ -157,6 +158,14 @@ impl Recording {
         let inherits =
             (session.events().iter()).any(|event| event.attr.flags.contains(AttrFlags::INHERIT));
         let command = session.child().map(|child| Pid(child.pid()));
+        let by_cpu = *session.target() == Target::System;
+        let trace = match (session.trace_unit(), session.events().first()) {
+            (Some(unit), Some(event)) => {
+                features.insert_words(Feature::AUXTRACE, &[0]);
+                trace::info(unit, event.attr.kind, by_cpu).map_err(RecordError::Thread)?
+            }
+            _ => Vec::new(),
+        };
         let config = OutputConfig {
             events,
             write: WriteOptions {
@@ -175,6 +184,7 @@ impl Recording {
             backlog,
             overwrites: session.overwrites(),
             clock: session.clock(),
+            trace,
             cgroups: (session.extras().records).contains(AttrFlags::CGROUP),
             counts_idle: *session.target() == Target::System,
         };
@@ -220,6 +230,7 @@ impl Recording {
             layouts,
             unwinding,
             live: Arc::clone(&live),
+            traces: session.traces(),
             notify: options.notify,
         };
         let writer = std::thread::Builder::new()
@@ -409,6 +420,7 @@ impl Recording {
             damaged_bytes: written.damaged_bytes
                 + (drains().map(|d| d.damaged_bytes + d.unsent_bytes)).sum::<u64>(),
             // Samples that were overwritten stand for time as well.
+            trace: self.session.trace_unit().map(|_| total.trace),
             cpu_time: cpu_time.filter(|_| !self.session.overwrites()),
             left_running: self.left_running(&unfinished),
             degradations: self.session.degradations().to_vec(),

@@ -11,7 +11,7 @@ use crossbeam_channel::Receiver;
 use rprof_perfdata::{EventDescription, FeatureSections, WriteOptions};
 use rprof_records::{Endian, SampleLayout};
 use rprof_sampler::{
-    Batch, Clock, EventIds, FastDrain, InheritedEventFilter, Recycler, Role, StackBases,
+    Batch, Clock, EventIds, FastDrain, InheritedEventFilter, Recycler, Role, StackBases, Traces,
 };
 
 use crate::backlog::Backlog;
@@ -101,6 +101,7 @@ pub fn replay(replay: Replay) -> io::Result<Replayed> {
         backlog,
         overwrites: false,
         clock,
+        trace: Vec::new(),
         cgroups: false,
         counts_idle: false,
     };
@@ -118,6 +119,7 @@ pub fn replay(replay: Replay) -> io::Result<Replayed> {
         layouts,
         unwinding,
         live,
+        traces: Traces::default(),
         notify: None,
     }
     .run();

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rprof_output::Whereabouts;
+use rprof_perfdata::AuxTally;
 use rprof_sampler::Degradation;
 
 use crate::limits::ReachedLimits;
@@ -47,6 +48,8 @@ pub struct Summary {
     pub late: u64,
     /// Bytes in a ring that were no records, or were not taken.
     pub damaged_bytes: u64,
+    /// Pieces of the trace, where a tracing unit's was recorded, and gaps in it.
+    pub trace: Option<AuxTally>,
     /// CPU time that was used, and that samples stand for; `None` where whole CPUs were watched, and where no
     /// clock was sampled.
     pub cpu_time: Option<CpuTime>,

@@ -47,7 +47,7 @@ use rprof_records::{
     Endian, Misc, ProcessEvent, RawBytes, RawRecord, Record, RecordType, Sample, SampleId,
     put_record,
 };
-use rprof_sampler::{Clock, Stream};
+use rprof_sampler::{Clock, Stream, TracePiece};
 
 use crate::backlog::Backlog;
 use crate::limits::{Limit, ReachedLimits};
@@ -56,6 +56,7 @@ use crate::pipeline::layouts::Layouts;
 use crate::pipeline::merge::Released;
 use crate::progress::LiveCounts;
 use crate::synthesize::{cgroups, kernel_maps};
+use crate::trace;
 use build_ids::BuildIds;
 use carried::CarriedRecords;
 use embedding::EmbeddingThread;
@@ -96,6 +97,8 @@ pub(crate) struct OutputConfig {
     pub(crate) clock: Clock,
     /// True if each file begins with the control groups that there are.
     pub(crate) cgroups: bool,
+    /// Record that comes before all traces; empty where nothing is traced.
+    pub(crate) trace: Vec<u8>,
     /// Samples of idle CPUs are counted.
     pub(crate) counts_idle: bool,
 }
@@ -190,12 +193,28 @@ impl RotatingOutput {
 
     /// Writes the records that every file begins with: the kernel's own mappings, and control groups.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
-        let mut made_up = Vec::new();
+        let mut made_up = self.config.trace.clone();
         kernel_maps::append(&self.config.layouts.samples, &mut made_up);
         if self.config.cgroups {
             cgroups::append(&self.config.layouts.samples, &mut made_up);
         }
         self.sink()?.write_records(&made_up)
+    }
+
+    /// Writes a piece of a trace. Records that speak of it come later. Where the file is full, or its limit reached by
+    /// this, it is left out, and so is what comes after it.
+    pub(crate) fn put_trace(&mut self, piece: &TracePiece) -> io::Result<()> {
+        if self.would_be_full(piece.bytes.len() as u64) {
+            self.full = true;
+        }
+        if self.full {
+            return Ok(());
+        }
+        let reference = self.config.clock.now_ns();
+        for record in trace::records(piece, reference) {
+            self.sink()?.write_with_payload(&record?)?;
+        }
+        Ok(())
     }
 
     /// Takes hold of the files that an event speaks of, which may not be there for long. Its record

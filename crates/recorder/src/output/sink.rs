@@ -49,6 +49,15 @@ impl Sink {
         }
     }
 
+    /// Appends a record with its payload; a writer of the caller's may have no use for it.
+    pub(crate) fn write_with_payload(&mut self, record: &[u8]) -> io::Result<()> {
+        match self {
+            Sink::File(file) => file.write_with_payload(record),
+            Sink::Stream(stream) => stream.write_with_payload(record),
+            Sink::Custom(writer) => writer.write_with_payload(record),
+        }
+    }
+
     /// Hands on every record so far: what is in a file survives this process.
     pub(crate) fn checkpoint(&mut self) -> io::Result<()> {
         match self {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rprof_perfdata::AuxTally;
 use rprof_records::{RawRecord, Record, RecordType, SampleLayout};
 use rprof_sampler::Stream;
 use rustc_hash::FxHashMap;
@@ -22,6 +23,8 @@ pub(crate) struct Tally {
     pub(crate) lost_sideband: u64,
     /// THROTTLE records by id of the event.
     pub(crate) throttled: FxHashMap<u64, u64>,
+    /// Pieces of traces, and gaps.
+    pub(crate) trace: AuxTally,
     /// Threads and processes that were born.
     pub(crate) born: u64,
     pub(crate) first_sample: Option<u64>,
@@ -47,6 +50,7 @@ impl Tally {
         layout: &SampleLayout,
     ) {
         self.last = self.last.max(released.time);
+        self.trace.handle(raw);
         let kinds = [
             RecordType::LOST,
             RecordType::LOST_SAMPLES,
@@ -89,6 +93,7 @@ impl Tally {
         self.idle += later.idle;
         self.lost_sideband += later.lost_sideband;
         self.born += later.born;
+        self.trace.add(&later.trace);
         for (cpu, lost) in &later.lost {
             self.add_lost(*cpu, *lost);
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvError, TryRecvError};
 use rprof_perfdata::FeatureSections;
 use rprof_records::Endian;
-use rprof_sampler::{Batch, FastDrain, InheritedEventFilter, Recycler};
+use rprof_sampler::{Batch, FastDrain, InheritedEventFilter, Recycler, Traces};
 
 use super::deferred::DeferralQueue;
 use super::layouts::Layouts;
@@ -36,6 +36,7 @@ pub(crate) struct Writer {
     /// Turns registers and stack bytes into callchains, where samples have them.
     pub(crate) unwinding: Option<Unwinding>,
     pub(crate) live: Arc<LiveCounts>,
+    pub(crate) traces: Traces,
     /// Gets a byte when the recording had better end.
     pub(crate) notify: Option<UnixStream>,
 }
@@ -70,6 +71,8 @@ impl Writer {
                 self.merge.push(batch);
             }
             let was_good = failure.is_none() && !self.output.is_full();
+            // What the records of these batches speak of was sent before them.
+            failure = self.put_traces(failure.is_none()).err().or(failure);
             let wrote = self.release(failure.is_none());
             for batch in self.merge.take_done() {
                 self.recycler.recycle(batch);
@@ -87,6 +90,7 @@ impl Writer {
                 self.tell(failure.is_some());
             }
         }
+        failure = self.put_traces(failure.is_none()).err().or(failure);
         if failure.is_none() {
             // Nothing waits any more, whatever the last watermarks said.
             let rest =
@@ -106,6 +110,16 @@ impl Writer {
             stacks: self.unwinding.map(Unwinding::into_tally),
             failure,
         }
+    }
+
+    /// Writes the traces that wait; after a failure they are dropped.
+    fn put_traces(&mut self, good: bool) -> io::Result<()> {
+        for piece in self.traces.take() {
+            if good {
+                self.output.put_trace(&piece)?;
+            }
+        }
+        Ok(())
     }
 
     /// Receives the next batch. While drain threads hurry, each of them sends one every few milliseconds: being woken by
