@@ -21,6 +21,7 @@
 //! | `follow` | threads of a command, one by one |
 //! | `plan` | groups: those that were asked for, and those that are made |
 //! | `open` | counters of one place, with steps down |
+//! | `place_counter` | counter of one event in one place |
 //! | `places` | threads and CPUs of a target |
 //! | [`topology`] | [`Topology`]: cores, sockets and nodes of CPUs |
 //!
@@ -48,6 +49,7 @@ pub mod metrics;
 pub mod notice;
 mod open;
 pub mod per;
+mod place_counter;
 mod places;
 mod plan;
 pub mod session;

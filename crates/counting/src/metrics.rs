@@ -51,6 +51,44 @@ const TOP_DOWN: [(&str, &str); 4] = [
     ("top-down: back end bound", "topdown-be-bound"),
 ];
 
+/// Metric that can be asked for by a short name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamedMetric {
+    /// Name to ask for it by.
+    pub name: &'static str,
+    /// Events that it is made of, as a list to be parsed.
+    pub events: &'static str,
+}
+
+impl NamedMetric {
+    /// All of them.
+    pub const ALL: &'static [NamedMetric] = &[
+        NamedMetric::new("cpus", "task-clock"),
+        NamedMetric::new("ipc", "cycles,instructions"),
+        NamedMetric::new("clock", "cycles,task-clock"),
+        NamedMetric::new("branch-misses", "branches,branch-misses"),
+        NamedMetric::new("cache-misses", "cache-references,cache-misses"),
+        NamedMetric::new("l1d-misses", "L1-dcache-loads,L1-dcache-load-misses"),
+        NamedMetric::new("llc-misses", "LLC-loads,LLC-load-misses"),
+        NamedMetric::new("dtlb-misses", "dTLB-loads,dTLB-load-misses"),
+        NamedMetric::new("itlb-misses", "iTLB-loads,iTLB-load-misses"),
+        NamedMetric::new("topdown", TOP_DOWN_EVENTS),
+    ];
+
+    const fn new(name: &'static str, events: &'static str) -> NamedMetric {
+        NamedMetric { name, events }
+    }
+
+    /// Returns the metric of this name.
+    pub fn find(name: &str) -> Option<&'static NamedMetric> {
+        NamedMetric::ALL.iter().find(|metric| metric.name == name)
+    }
+}
+
+/// Events of top-down analysis, as Intel's PMUs have them. The first has to lead the group.
+pub const TOP_DOWN_EVENTS: &str =
+    "{slots,topdown-retiring,topdown-bad-spec,topdown-fe-bound,topdown-be-bound}:W";
+
 /// Returns the metrics that these counts allow. `wall`: the time over which they were counted.
 ///
 /// Both sides of a quotient have the same modifiers, and on processors with several kinds of cores are of the same
@@ -307,5 +345,22 @@ mod tests {
         assert_eq!(shares, [0.4, 0.1, 0.2, 0.3]);
         assert_eq!(found[0].name, "top-down: retiring");
         assert_eq!(metrics(&counted[..4], None), []);
+    }
+
+    #[test]
+    fn each_named_metric_comes_of_its_events() {
+        for metric in NamedMetric::ALL
+            .iter()
+            .filter(|metric| metric.name != "topdown")
+        {
+            let values = [1_000, 500].map(|value| count(value, 100));
+            let found = of(
+                metric.events,
+                &values[..1 + metric.events.matches(',').count()],
+            );
+            assert!(!found.is_empty(), "{}", metric.name);
+            assert_eq!(NamedMetric::find(metric.name), Some(metric));
+        }
+        assert_eq!(NamedMetric::find("speed"), None);
     }
 }

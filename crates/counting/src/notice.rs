@@ -47,6 +47,11 @@ pub enum Notice {
         /// The event.
         event: String,
     },
+    /// The command was run several times for each result, so that no count had to be extrapolated.
+    RunInPasses {
+        /// Number of runs.
+        passes: usize,
+    },
     /// Threads were born faster than they could be attached to: some may be counted twice, or not.
     ThreadsKeptComing,
 }
@@ -70,6 +75,10 @@ impl fmt::Display for Notice {
                 f,
                 "event `{event}`: threads and processes that are started later are left out, as the kernel hands down no \
                  probe that is named by its file; -a has all"
+            ),
+            Notice::RunInPasses { passes } => write!(
+                f,
+                "the command is run {passes} times for each result, as the processor counts so few of these events at once"
             ),
             Notice::ThreadsKeptComing => f.write_str(
                 "threads were started faster than they could be attached to; some may be counted twice, or not at all",

@@ -14,11 +14,18 @@ pub enum Per {
     Socket,
     /// For each memory node.
     Node,
-    /// For each thread that was attached to.
+    /// For each thread.
     Thread,
+    /// For each process.
+    Process,
 }
 
 impl Per {
+    /// Returns true if threads of a command have to be followed one by one.
+    pub(crate) fn is_by_thread(self) -> bool {
+        matches!(self, Per::Thread | Per::Process)
+    }
+
     /// Returns true if threads have to be counted on each CPU apart.
     pub(crate) fn is_by_cpu(self) -> bool {
         matches!(self, Per::Cpu | Per::Core | Per::Socket | Per::Node)

@@ -80,6 +80,52 @@ fn shared_pmu(event: &Event) -> Option<u64> {
     }
 }
 
+/// Returns the number of the PMU whose counters an event may have to share in turns; `None` for events that are counted
+/// by the kernel, of which there may be any number.
+fn counters_of(event: &Event) -> Option<u64> {
+    const BY_THE_KERNEL: [EventKind; 3] = [
+        EventKind::SOFTWARE,
+        EventKind::TRACEPOINT,
+        EventKind::BREAKPOINT,
+    ];
+    match event.kind() {
+        EventKind::HARDWARE | EventKind::HW_CACHE => Some(event.config() >> 32),
+        EventKind::RAW => Some(0),
+        kind if BY_THE_KERNEL.contains(&kind) || event.probe_path().is_some() => None,
+        kind => Some(u64::from(kind.0)),
+    }
+}
+
+/// Sorts groups, by the numbers of their events, into passes, of which each has one group of a PMU at most.
+pub(crate) fn passes(events: &[Event], groups: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let mut passes: Vec<Vec<usize>> = vec![Vec::new()];
+    // Groups of each PMU so far.
+    let mut seen: Vec<(u64, usize)> = Vec::new();
+    for group in groups {
+        let of_group = group.iter().filter_map(|event| events.get(*event));
+        let pass = match of_group.filter_map(counters_of).next() {
+            None => 0,
+            Some(pmu) => match seen.iter_mut().find(|(of, _)| *of == pmu) {
+                Some((_, count)) => {
+                    *count += 1;
+                    *count
+                }
+                None => {
+                    seen.push((pmu, 0));
+                    0
+                }
+            },
+        };
+        if pass == passes.len() {
+            passes.push(Vec::new());
+        }
+        if let Some(pass) = passes.get_mut(pass) {
+            pass.extend(group);
+        }
+    }
+    passes
+}
+
 /// Group as it was opened in one place.
 #[derive(Debug)]
 pub(crate) struct Opened<T> {

@@ -165,3 +165,21 @@ fn an_event_that_is_not_there_does_not_end_the_group() {
         (vec![0, 2], 1, 1)
     );
 }
+
+#[test]
+fn each_pass_has_one_group_of_a_pmu() {
+    let list =
+        "task-clock,cycles,instructions,branches,page-faults,cache-misses,uprobe:/bin/true:0x10";
+    let mut events = Event::parse_list(list).unwrap_or_default();
+    if events.is_empty() {
+        // A kernel without probes.
+        events = Event::parse_list(list.rsplit_once(',').unwrap().0).unwrap();
+    }
+    let groups = [vec![0], vec![1, 2], vec![3], vec![4], vec![5]];
+    assert_eq!(
+        passes(&events, &groups),
+        [vec![0, 1, 2, 4], vec![3], vec![5]]
+    );
+    assert_eq!(passes(&events, &[vec![0], vec![4]]), [[0, 4]]);
+    assert_eq!(passes(&events, &[]), [[0; 0]]);
+}

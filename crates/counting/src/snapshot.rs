@@ -23,6 +23,8 @@ pub struct Snapshot {
     pub(crate) events: usize,
     pub(crate) places: Arc<Vec<Place>>,
     pub(crate) topology: Arc<Topology>,
+    /// By event: its counter shows a level, and no sum.
+    pub(crate) levels: Arc<[bool]>,
     pub(crate) readings: Vec<PlaceReading>,
 }
 
@@ -35,14 +37,47 @@ impl Snapshot {
         let mut readings = self.readings.clone();
         // Counters are read in the same order each time.
         for (now, before) in readings.iter_mut().zip(&earlier.readings) {
+            let is_level = self.levels.get(now.event).is_some_and(|level| *level);
             if let (Ok(now), Ok(before)) = (&mut now.reading, before.reading) {
+                let level = now.value;
                 *now = now.since(&before);
+                if is_level {
+                    // What it shows at the end: a difference would be none, or below zero.
+                    now.value = level;
+                }
             }
         }
         Snapshot {
             readings,
             ..self.clone()
         }
+    }
+
+    /// Puts together the counts of several runs of one command, each of which counted some of `events` events: their
+    /// numbers, and the run's counts.
+    pub fn joined(events: usize, passes: Vec<(Vec<usize>, Snapshot)>) -> Snapshot {
+        let mut joined = Snapshot {
+            events,
+            places: Arc::default(),
+            topology: Arc::default(),
+            levels: vec![false; events].into(),
+            readings: Vec::new(),
+        };
+        let mut places = Vec::new();
+        for (numbers, pass) in passes {
+            let before = places.len();
+            places.extend(pass.places.iter().cloned());
+            let readings = pass.readings.into_iter().filter_map(|reading| {
+                Some(PlaceReading {
+                    place: before + reading.place,
+                    event: *numbers.get(reading.event)?,
+                    ..reading
+                })
+            });
+            joined.readings.extend(readings);
+        }
+        joined.places = Arc::new(places);
+        joined
     }
 
     /// Adds up the readings by parts of the target.
@@ -57,7 +92,7 @@ impl Snapshot {
         {
             let place = self.places.get(*place);
             // The whole command has these counts, too.
-            if let Some(place) = place.filter(|place| per == Per::Thread || !place.is_followed) {
+            if let Some(place) = place.filter(|place| per.is_by_thread() || !place.is_followed) {
                 table.add(
                     part_of(place, per, &self.topology, is_command),
                     *event,
@@ -65,7 +100,7 @@ impl Snapshot {
                 );
             }
         }
-        if per == Per::Thread && is_command {
+        if per.is_by_thread() && is_command {
             table.take_apart();
         }
         table
@@ -82,6 +117,7 @@ mod tests {
             events: 1,
             places: Arc::new(vec![Place::cpu(0), Place::cpu(1)]),
             topology: Arc::new(Topology::default()),
+            levels: [false].into(),
             readings: (readings.iter())
                 .map(|(place, value, enabled, running)| PlaceReading {
                     place: *place,
@@ -119,5 +155,49 @@ mod tests {
             .count(Part::All, 0)
             .unwrap();
         assert_eq!((count.value(), count.share()), (Some(20), 0.5));
+    }
+
+    #[test]
+    fn a_level_is_shown_as_it_is() {
+        let mut first = snapshot(&[(0, 900, 10, 10)]);
+        let mut second = snapshot(&[(0, 400, 20, 20)]);
+        (first.levels, second.levels) = ([true].into(), [true].into());
+        let count = second
+            .since(&first)
+            .table(Per::All)
+            .count(Part::All, 0)
+            .unwrap();
+        assert_eq!((count.exact(), count.enabled), (Some(400), 10));
+    }
+
+    #[test]
+    fn passes_are_put_together_event_by_event() {
+        let (a, b) = (
+            snapshot(&[(0, 5, 10, 10), (1, 6, 10, 10)]),
+            snapshot(&[(1, 70, 8, 8)]),
+        );
+        let joined = Snapshot::joined(3, vec![(vec![2], a), (vec![0], b)]);
+        let table = joined.table(Per::All);
+        let exact = |event| table.count(Part::All, event).map(|count| count.exact());
+        assert_eq!(
+            [exact(0), exact(1), exact(2)],
+            [Some(Some(70)), None, Some(Some(11))]
+        );
+    }
+
+    #[test]
+    fn threads_of_a_process_are_added_up() {
+        use rprof_launch::TargetThread;
+        let thread = |pid, tid| Place {
+            is_followed: false,
+            ..Place::followed(TargetThread { pid, tid })
+        };
+        let mut attached = snapshot(&[(0, 1, 10, 10), (1, 2, 10, 10), (2, 4, 10, 10)]);
+        attached.places = Arc::new(vec![thread(7, 7), thread(7, 8), thread(9, 9)]);
+        let table = attached.table(Per::Process);
+        let parts: Vec<_> = (table.parts())
+            .map(|part| (part, table.count(part, 0).unwrap().raw))
+            .collect();
+        assert_eq!(parts, [(Part::Process(7), 3), (Part::Process(9), 4)]);
     }
 }

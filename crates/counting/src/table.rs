@@ -32,6 +32,8 @@ pub enum Part {
         /// Thread id.
         tid: u32,
     },
+    /// All threads of a process.
+    Process(u32),
     /// All of a command that was not counted by thread: what threads did before they were seen, and those that were
     /// never seen.
     Rest,
@@ -101,9 +103,10 @@ pub(crate) fn part_of(place: &Place, per: Per, topology: &Topology, is_command: 
         }),
         Per::Socket => by_cpu(|at| Part::Socket(at.socket)),
         Per::Node => by_cpu(|at| Part::Node(at.node)),
-        Per::Thread => match place.thread() {
+        Per::Thread | Per::Process => match place.thread() {
             // A command is counted as a whole beside its threads.
             Some(_) if is_command && !place.is_followed => Part::All,
+            Some(thread) if per == Per::Process => Part::Process(thread.pid),
             Some(thread) => Part::Thread {
                 pid: thread.pid,
                 tid: thread.tid,

@@ -1,0 +1,67 @@
+//! [`PlaceCounter`]: counter of one event in one place.
+
+use crate::snapshot::PlaceReading;
+use rprof_perf_event::{PerfFd, Reading};
+
+/// Counter of one event in one place.
+#[derive(Debug)]
+pub(crate) struct PlaceCounter {
+    /// Index of the place.
+    pub(crate) place: usize,
+    /// Number of the event.
+    pub(crate) event: usize,
+    /// True for the leader of a group, and for an event in none.
+    pub(crate) leads: bool,
+    pub(crate) fd: PerfFd,
+}
+
+impl PlaceCounter {
+    /// Reads the counter. `ran`: nanoseconds for which the place's thread ran on the place's CPU, where it has both.
+    pub(crate) fn read(&self, ran: Option<u64>) -> PlaceReading {
+        PlaceReading {
+            place: self.place,
+            event: self.event,
+            reading: self.fd.reading().map(|reading| on_its_cpu(reading, ran)),
+        }
+    }
+}
+
+/// Largest share by which the times of two counters of one place differ because they are not started at one moment.
+const START_SLACK: f64 = 0.005;
+
+/// Corrects the times of a counter of a thread on one CPU: the kernel counts it as enabled while the thread runs on
+/// others, too. `ran`: nanoseconds for which the thread ran on this CPU; `None` for other counters.
+fn on_its_cpu(reading: Reading, ran: Option<u64>) -> Reading {
+    let (Some(ran), Some(running)) = (ran, reading.running) else {
+        return reading;
+    };
+    let enabled = match (ran as f64) * (1.0 - START_SLACK) <= running as f64 {
+        true => running,
+        false => ran,
+    };
+    Reading {
+        enabled: Some(enabled),
+        ..reading
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_not_there_while_it_runs_on_another_cpu() {
+        let reading = |enabled, running| Reading {
+            value: 6,
+            enabled: Some(enabled),
+            running: Some(running),
+            ..Reading::default()
+        };
+        // It ran here for 400 of 1000, and was counted for all of that, or for half of it.
+        assert_eq!(on_its_cpu(reading(1000, 400), Some(400)), reading(400, 400));
+        assert_eq!(on_its_cpu(reading(1000, 399), Some(400)), reading(399, 399));
+        assert_eq!(on_its_cpu(reading(1000, 200), Some(400)), reading(400, 200));
+        assert_eq!(on_its_cpu(reading(1000, 0), Some(0)), reading(0, 0));
+        assert_eq!(on_its_cpu(reading(1000, 400), None), reading(1000, 400));
+    }
+}

@@ -1,0 +1,331 @@
+//! Opening of a session: places, groups, and steps down.
+
+use super::{CountedEvent, CountingSession, SessionOptions};
+use crate::error::CountError;
+use crate::follow::Follower;
+use crate::notice::{EventState, Notice};
+use crate::open::{Settings, is_kernel_only};
+use crate::place_counter::PlaceCounter;
+use crate::places::{self, Place};
+use crate::plan::{self, Group, Origin};
+use crate::topology::Topology;
+use rprof_events::Event;
+use rprof_launch::{Child, Selection, Target, TargetExitWatcher, TargetThread};
+use rprof_perf_event::errno::is_refusal;
+use rprof_perf_event::limits::raise_open_file_limit;
+use rprof_perf_event::{Errno, Limits, OpenEventError};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Number of looks at the threads of a target until nobody new is there.
+const MOST_LOOKS: usize = 12;
+
+/// Time between the last opening and the last look: a thread that is still within clone(2) cannot be seen.
+const SETTLE: Duration = Duration::from_millis(4);
+
+/// File that says whether the NMI watchdog holds a hardware counter (`Documentation/admin-guide/sysctl/kernel.rst`).
+const NMI_WATCHDOG: &str = "/proc/sys/kernel/nmi_watchdog";
+
+impl CountingSession {
+    pub(super) fn open_for(
+        options: &SessionOptions,
+        child: Option<Child>,
+        command: Option<u32>,
+    ) -> Result<CountingSession, CountError> {
+        raise_open_file_limit();
+        let mut session = CountingSession {
+            events: Vec::new(),
+            places: Arc::default(),
+            topology: Arc::default(),
+            counters: Vec::new(),
+            groups: Vec::new(),
+            references: Vec::new(),
+            notices: Vec::new(),
+            child,
+            exits: None,
+            options: options.clone(),
+            started: None,
+            follower: None,
+            is_enabled: options.enabled_from_start,
+            settings: None,
+        };
+        let cpus = places::cpus_of_threads(options.per, &options.cpus)?;
+        if let Some(places) = places::of_cpus(&options.target, &options.cpus)? {
+            session.open_places(places)?;
+        } else if let Some(selection) = Selection::from_target(&options.target, false) {
+            session.open_threads(&selection, cpus.as_deref())?;
+        } else {
+            let what = || "command".to_owned();
+            let pid = command.ok_or_else(|| CountError::NoTarget { what: what() })?;
+            let thread = TargetThread { pid, tid: pid };
+            session.open_places(places::of_threads(&[thread], cpus.as_deref()))?;
+            if options.per.is_by_thread() && cpus.is_none() {
+                session.follower = Some(Follower::new(pid));
+                session.follow(thread);
+            }
+        }
+        if options.per.is_by_cpu() {
+            let mut cpus: Vec<u32> = session
+                .places
+                .iter()
+                .filter_map(|place| place.cpu)
+                .collect();
+            cpus.sort_unstable();
+            cpus.dedup();
+            session.topology = Arc::new(Topology::read(&cpus));
+        }
+        Ok(session)
+    }
+
+    /// Opens the events for threads that run. Nothing counts yet, so that it can be done again from the beginning as
+    /// long as new threads are seen: one that was born meanwhile may have inherited some events, and nothing tells
+    /// which.
+    fn open_threads(
+        &mut self,
+        selection: &Selection,
+        cpus: Option<&[u32]>,
+    ) -> Result<(), CountError> {
+        let mut threads = selection.threads();
+        for look in 1.. {
+            if threads.is_empty() {
+                return Err(CountError::NoTarget {
+                    what: selection.describe(),
+                });
+            }
+            self.close();
+            self.open_places(places::of_threads(&threads, cpus))?;
+            if !self.options.inherit {
+                break;
+            }
+            std::thread::sleep(SETTLE);
+            let now = selection.threads();
+            if now.iter().all(|thread| threads.contains(thread)) {
+                break;
+            }
+            if look == MOST_LOOKS {
+                self.notices.push(Notice::ThreadsKeptComing);
+                break;
+            }
+            threads = now;
+        }
+        self.exits = Some(TargetExitWatcher::new(selection.clone(), &threads));
+        Ok(())
+    }
+
+    /// Opens the events in these places; in user mode only, if this user may have no more.
+    fn open_places(&mut self, places: Vec<Place>) -> Result<(), CountError> {
+        let paranoid = Limits::read().paranoid;
+        let is_command = self.options.target == Target::Command;
+        let by_thread = matches!(self.options.target, Target::Threads(_));
+        let mut settings = Settings {
+            exclude_kernel: self.options.exclude_kernel,
+            exclude_user: self.options.exclude_user,
+            inherit: self.options.inherit && !by_thread && !self.options.target.is_by_cpu(),
+            enable_on_exec: is_command && self.options.enabled_from_start,
+        };
+        self.places = Arc::new(places);
+        let asked = self.options.exclude_kernel;
+        loop {
+            // Left out where the user said so, nothing is hidden by it.
+            let hidden = settings.exclude_kernel && !asked;
+            self.events = (self.options.events.iter())
+                .map(|event| CountedEvent {
+                    name: settings.describe(event),
+                    event: event.clone(),
+                    state: match hidden && is_kernel_only(event) {
+                        true => EventState::KernelOnly { paranoid },
+                        false => EventState::NoPlace,
+                    },
+                })
+                .collect();
+            match self.try_open(&settings) {
+                Err(Trouble::Kernel) => {
+                    settings.exclude_kernel = true;
+                    self.close();
+                    self.notices
+                        .retain(|notice| !matches!(notice, Notice::GroupSplit { .. }));
+                    self.notices.push(Notice::UserModeOnly { paranoid });
+                }
+                Err(Trouble::Other(error)) => return Err(error),
+                Ok(()) => break,
+            }
+        }
+        if settings.inherit {
+            for event in &self.events {
+                let notice = Notice::NotInherited {
+                    event: event.name.clone(),
+                };
+                if !event.event.is_inherited() && !self.notices.contains(&notice) {
+                    self.notices.push(notice);
+                }
+            }
+        }
+        self.settings = Some(settings);
+        // Where nothing could be counted, nothing was counted in user mode either.
+        if !self.events.iter().any(|event| event.state.is_counted()) {
+            self.notices
+                .retain(|notice| !matches!(notice, Notice::UserModeOnly { .. }));
+        }
+        Ok(())
+    }
+
+    fn try_open(&mut self, settings: &Settings) -> Result<(), Trouble> {
+        let spare = std::fs::read_to_string(NMI_WATCHDOG).is_ok_and(|text| text.trim() == "1");
+        let places = Arc::clone(&self.places);
+        let groups = plan::groups(&self.options.events);
+        for (index, place) in places.iter().enumerate() {
+            for group in &groups {
+                self.open_group(settings, group, spare, (index, place))?;
+            }
+            if place.thread().is_some() && place.cpu.is_some() {
+                let reference = settings.open(&Event::dummy(), place, None);
+                let reference = reference.ok().flatten().map(|fd| (index, fd));
+                self.references.extend(reference);
+            }
+        }
+        Ok(())
+    }
+
+    fn open_group(
+        &mut self,
+        settings: &Settings,
+        group: &Group,
+        spare: bool,
+        (index, place): (usize, &Place),
+    ) -> Result<(), Trouble> {
+        let events = &self.events;
+        let opened = plan::open_group(group, spare, |event, leader| {
+            let event = &events[event];
+            match event.state {
+                EventState::KernelOnly { .. } => Ok(None),
+                // What the machine does not have is not there on the next CPU either.
+                EventState::Refused(ref error) if place.thread().is_none() => {
+                    Err((**error).clone())
+                }
+                _ => settings.open(&event.event, place, leader),
+            }
+        });
+        let opened = opened.map_err(|failed| CountError::GroupTooLarge {
+            event: self.events[failed.event].name.clone(),
+            errno: failed.errno,
+        })?;
+        for (event, error) in opened.refused {
+            self.refuse(event, error, settings)?;
+        }
+        if let (Origin::Weak, Some(event)) = (group.origin, opened.split_at.first()) {
+            let event = self.events[*event].name.clone();
+            let notice = Notice::GroupSplit { event };
+            if !self.notices.contains(&notice) {
+                self.notices.push(notice);
+            }
+        }
+        for group in opened.groups {
+            if index == 0 {
+                let events = group.counters.iter().map(|(event, _)| *event);
+                self.groups.push(events.collect());
+            }
+            for (nth, (event, fd)) in group.counters.into_iter().enumerate() {
+                self.events[event].state = EventState::Counted;
+                self.counters.push(PlaceCounter {
+                    place: index,
+                    event,
+                    leads: nth == 0,
+                    fd,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes down that an event was refused in a place, or gives up.
+    fn refuse(
+        &mut self,
+        event: usize,
+        error: OpenEventError,
+        settings: &Settings,
+    ) -> Result<(), Trouble> {
+        let counted = &mut self.events[event];
+        match error.errno {
+            // The thread has ended meanwhile.
+            Errno::SRCH => return Ok(()),
+            Errno::MFILE | Errno::NFILE | Errno::NOMEM => {
+                return Err(CountError::Open(Arc::new(error)).into());
+            }
+            errno if is_refusal(errno) => {
+                let by_name = counted.event.modifiers().kernel || settings.exclude_user;
+                if !settings.exclude_kernel && !by_name {
+                    return Err(Trouble::Kernel);
+                }
+                if self.options.explicit {
+                    return Err(CountError::Open(Arc::new(error)).into());
+                }
+            }
+            _ => {}
+        }
+        if !counted.state.is_counted() {
+            counted.state = EventState::Refused(Arc::new(error));
+        }
+        Ok(())
+    }
+
+    /// Gives a thread of the command counters of its own; what it starts has others. A thread that has ended
+    /// meanwhile stays in the rest.
+    pub(super) fn follow(&mut self, thread: TargetThread) {
+        let Some(mut settings) = self.settings.clone() else {
+            return;
+        };
+        settings.inherit = false;
+        // The first thread has not begun yet; others run.
+        let has_begun = self.started.is_some();
+        settings.enable_on_exec &= !has_begun;
+        let place = Place::followed(thread);
+        let index = self.places.len();
+        let first = self.counters.len();
+        for group in plan::groups(&self.options.events) {
+            let events = &self.events;
+            let opened = plan::open_group(&group, false, |event, leader| {
+                let event = &events[event];
+                match event.state.is_counted() {
+                    true => settings.open(&event.event, &place, leader),
+                    false => Ok(None),
+                }
+            });
+            for group in opened.map(|opened| opened.groups).unwrap_or_default() {
+                for (nth, (event, fd)) in group.counters.into_iter().enumerate() {
+                    let leads = nth == 0;
+                    self.counters.push(PlaceCounter {
+                        place: index,
+                        event,
+                        leads,
+                        fd,
+                    });
+                }
+            }
+        }
+        if self.counters.len() == first {
+            return;
+        }
+        Arc::make_mut(&mut self.places).push(place);
+        if has_begun && self.is_enabled {
+            for counter in self.counters[first..]
+                .iter()
+                .filter(|counter| counter.leads)
+            {
+                counter.fd.enable().ok();
+            }
+        }
+    }
+}
+
+/// Reason for which an attempt at opening ended.
+enum Trouble {
+    /// This user may not watch the kernel.
+    Kernel,
+    Other(CountError),
+}
+
+impl From<CountError> for Trouble {
+    fn from(error: CountError) -> Trouble {
+        Trouble::Other(error)
+    }
+}
