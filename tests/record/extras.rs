@@ -8,7 +8,7 @@ use rprof_perfdata::PerfData;
 use rprof_records::{Attr, AttrFlags, Record, RecordType, Sample, SampleType};
 use rprof_sampler::{Clock, Extras};
 
-use crate::support::{Here, Need, c_with, has, needs, skip};
+use crate::support::{Here, Need, c_with, has, inapplicable, needs, skip};
 
 /// The program that does what an event tells of, at a fixed address.
 fn watched() -> PathBuf {
@@ -97,6 +97,56 @@ fn attrs_are_those_of_perf_with_the_same_flags() {
             });
         }
     });
+}
+
+#[test]
+fn branches_of_one_event_are_asked_for_as_by_perf() {
+    needs!(PerfEvents, Perf);
+    let here = Here::new();
+    for (term, wanted) in [
+        ("any_call", "ANY_CALL"),
+        ("any_ret", "ANY_RETURN"),
+        ("u", "USER"),
+    ] {
+        let perf = here
+            .perf("record -vv -o perf.data -e")
+            .arg(format!("cpu-clock/branch_type={term}/"));
+        let told = perf.words("-- true").run().err();
+        let line = told
+            .lines()
+            .find(|line| line.contains("branch_sample_type"));
+        let line = line.unwrap_or_else(|| panic!("{told}"));
+        assert!(line.contains(wanted), "{line}");
+        // The kernel refuses both for the same reason.
+        let ours = here
+            .rprof("record --call-graph none -e")
+            .arg(format!("cpu-clock/branch_type={term}/"));
+        ours.words("-- true")
+            .exits(1)
+            .says("To record branches takes a processor");
+    }
+    let none = here.rprof("record -q -j any -e cpu-clock/branch_type=no/ -o none.data -- true");
+    none.ok();
+    let unknown = here
+        .rprof("record -e cpu-clock/branch_type=all/ -- true")
+        .exits(2);
+    unknown.says("there is no branch filter `all`");
+}
+
+#[test]
+fn a_trace_unit_that_is_not_here_is_told_by_its_name() {
+    needs!(PerfEvents);
+    if std::path::Path::new("/sys/bus/event_source/devices/intel_pt").exists() {
+        inapplicable("has a trace unit");
+        return;
+    }
+    let here = Here::new();
+    for command in ["record", "stat"] {
+        let run = here.rprof(command).words("-e intel_pt//u -- true").exits(2);
+        run.says("this machine has no Intel Processor Trace (PMU `intel_pt`)");
+    }
+    here.rprof("record -q -m 16,1M -o sized.data -- true").ok();
+    here.rprof("record -m 16, -- true").exits(2).says("-m");
 }
 
 #[test]

@@ -52,6 +52,68 @@ fn counts_of_a_command_and_its_children_are_those_of_perf() {
 }
 
 #[test]
+fn processes_have_counts_of_their_own_that_add_up() {
+    needs!(PerfEvents, Tracepoints);
+    let here = Here::new();
+    let calls = c("calls.c");
+    let script = format!("{0} 300; {0} 200", calls.display());
+    let count = |options: &str| {
+        let stat = here
+            .rprof("stat --format json")
+            .words(options)
+            .arg("-e")
+            .arg(HITS);
+        counts(&json(&stat.words("-- sh -c").arg(&script).ok().out()), HITS)
+    };
+    // The shell calls it as well.
+    let [(_, all)] = count("")[..] else {
+        panic!("one sum");
+    };
+    let found = count("--per process");
+    assert_eq!(
+        found.iter().map(|(_, value)| value).sum::<u64>(),
+        all,
+        "{found:?}"
+    );
+    let is_part = |part: &str| part.starts_with("process ") || part.starts_with("before they");
+    assert!(found.iter().all(|(part, _)| is_part(part)), "{found:?}");
+}
+
+#[test]
+fn a_metric_brings_the_events_that_it_is_made_of() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let run = here.rprof("stat -M cpus --format json -- true").ok();
+    let document = json(&run.out());
+    let of_run = document["commands"][0]["runs"][0]["counts"].as_array();
+    let events: Vec<_> = (of_run.expect("counts").iter())
+        .map(|count| count["event"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert!(events[0].starts_with("task-clock"), "{events:?}");
+    here.rprof("stat -M cpus -- true").ok().says("CPUs used");
+    let both = here
+        .rprof("stat -M cpus -e page-faults,task-clock -- true")
+        .ok();
+    both.says("page-faults").says("CPUs used");
+    let wrong = here.rprof("stat -M speed -- true").exits(2);
+    wrong.says("there are cpus, ipc, clock");
+}
+
+#[test]
+fn events_of_the_kernel_need_one_run_whatever_their_number() {
+    needs!(PerfEvents, Tracepoints);
+    let here = Here::new();
+    let options =
+        "--multiplex=no --format json -e page-faults,{task-clock,cpu-clock},context-switches";
+    let run = stat_calls(&here, options, "20").ok();
+    assert_eq!(counts(&json(&run.out()), HITS), [("all".to_owned(), 40)]);
+    assert!(!run.err().contains("times for each result"), "{run}");
+    let split = here.rprof("stat --multiplex=no -I 100 -- true").exits(2);
+    split.says("once for each part of the events");
+}
+
+#[test]
 fn time_and_memory_are_there_on_every_machine() {
     needs!(PerfEvents, Kernel);
     let here = Here::new();

@@ -167,8 +167,11 @@ fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilder, Failure>
         }
         builder = builder.events(events);
     }
-    if let Some(bytes) = args.mmap_pages {
-        builder = builder.ring_bytes(bytes);
+    if let Some(sizes) = args.mmap_pages {
+        builder = builder.trace_bytes(sizes.trace);
+        if let Some(bytes) = sizes.samples {
+            builder = builder.ring_bytes(bytes);
+        }
     }
     if let Some(priority) = args.realtime {
         builder = builder.realtime(priority);

@@ -8,6 +8,7 @@ use rprof_cpu_time::CpuTime;
 use rprof_export::clean::brief;
 use rprof_export::verdict::{Finding, on_cpu_time};
 use rprof_output::Whereabouts;
+use rprof_perfdata::AuxTally;
 use rprof_recorder::{
     Limit, NotEmbedded, Notice, StackCause, StackTally, SuggestedRate, Summary, Throttling,
 };
@@ -56,6 +57,9 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
     }
     if let Some(stacks) = &summary.stacks {
         stack_lines(stacks, &mut lines);
+    }
+    if let Some(trace) = &summary.trace {
+        lines.push(traced(trace));
     }
     if let Some(throttling) = &summary.throttling {
         lines.push(throttled(throttling));
@@ -388,6 +392,15 @@ fn loss_lines(summary: &Summary, lines: &mut Vec<String>) {
             "lost {} records of names and mappings: some frames will have no name",
             HumanCount(summary.lost_sideband)
         ));
+    }
+}
+
+/// Tells how much was traced, and what is missing in it.
+fn traced(trace: &AuxTally) -> String {
+    match (trace.pieces, trace.has_gaps()) {
+        (0, _) => "nothing was traced".to_owned(),
+        (_, true) => format!("{trace}; enlarge the buffer, the second number of -m"),
+        _ => trace.to_string(),
     }
 }
 

@@ -38,6 +38,28 @@ fn summary_names_every_loss_with_its_remedy() {
 }
 
 #[test]
+fn summary_of_a_trace_tells_its_gaps() {
+    let trace = |truncated| AuxTally {
+        pieces: 10,
+        bytes: 123_456,
+        truncated,
+        ..AuxTally::default()
+    };
+    let told = |trace| {
+        let summary = Summary {
+            trace: Some(trace),
+            ..plain()
+        };
+        text(&summary)
+    };
+    assert!(told(trace(0)).ends_with("10 pieces of an AUX trace, 123456 bytes"));
+    let gaps =
+        "2 of 10 pieces of the AUX trace end early, as its buffer was full; enlarge the buffer";
+    assert!(told(trace(2)).contains(gaps));
+    assert!(told(AuxTally::default()).contains("nothing was traced"));
+}
+
+#[test]
 fn summary_of_truncated_stacks_names_the_worst_images() {
     let mut stacks = StackTally {
         total: 100_000,

@@ -55,7 +55,7 @@ pub(crate) use reading::{
     ScriptArgs, SortKey, WeightArg,
 };
 pub(crate) use record::{DUMP_BYTES, OutputArgs, RecordArgs, SamplingArgs};
-pub(crate) use stat::{PerArg, StatArgs, StatFormat};
+pub(crate) use stat::{PerArg, StatArgs, StatFormat, YesNo};
 pub(crate) use symbols::{DemangleArg, SymbolArgs};
 pub(crate) use target::TargetArgs;
 pub(crate) use values::{CallGraph, Frequency, Keep, Limit, SwitchAt};

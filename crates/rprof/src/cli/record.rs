@@ -10,7 +10,7 @@ use super::extras::ExtraArgs;
 use super::filters::Filters;
 use super::suggested::{EVENTS, STACKS, suggested, text};
 use super::target::TargetArgs;
-use super::values::{self, CallGraph, Frequency, Keep, SwitchAt};
+use super::values::{self, BufferSizes, CallGraph, Frequency, Keep, SwitchAt};
 
 /// Records where a command, a running process or the whole system spends its time.
 ///
@@ -120,9 +120,9 @@ pub(crate) struct SamplingArgs {
     #[arg(long, overrides_with_all = ["stacks", "call_graph"])]
     pub(crate) no_call_graph: bool,
 
-    /// Buffer for samples of each CPU, in pages, or in bytes with B, K, M or G; enlarge it if samples are lost
-    #[arg(short, long, value_name = "N", value_parser = values::ring_size)]
-    pub(crate) mmap_pages: Option<usize>,
+    /// Buffer for samples of each CPU, in pages, or in bytes with B, K, M or G, and behind a comma that for a trace (Intel PT); enlarge it if samples are lost
+    #[arg(short, long, value_name = "N[,N]", value_parser = values::buffer_sizes)]
+    pub(crate) mmap_pages: Option<BufferSizes>,
 
     /// Sample user code only
     #[arg(long, conflicts_with = "all_kernel")]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
+use rprof_counting::metrics::NamedMetric;
 
 use super::suggested::{EVENTS, suggested, text};
 use super::target::TargetArgs;
@@ -48,6 +49,21 @@ pub(crate) struct CountingArgs {
     /// Count what became of the processor's slots as well: retired, bad speculation, front end, back end
     #[arg(long)]
     pub(crate) topdown: bool,
+
+    /// Count what these figures are made of, and show them first: `ipc`, `clock`, `branch-misses`, …; several with commas
+    #[arg(short = 'M', long, value_name = "METRIC", value_delimiter = ',', value_parser = values::metric)]
+    pub(crate) metrics: Vec<&'static NamedMetric>,
+
+    /// Whether more events may be counted than the processor has counters for, in turns, so that counts are
+    /// extrapolated; with `no` the command is run once for each part of them instead
+    #[arg(
+        long,
+        value_name = "YES|NO",
+        value_enum,
+        default_value = "yes",
+        hide_default_value = true
+    )]
+    pub(crate) multiplex: YesNo,
 
     /// Count user mode only
     #[arg(long, conflicts_with = "all_kernel")]
@@ -106,6 +122,15 @@ pub(crate) struct CountingArgs {
     pub(crate) per_thread: bool,
 }
 
+/// Value of a flag that is `yes` or `no`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum YesNo {
+    /// Counts are extrapolated where they have to be; the default
+    Yes,
+    /// No count is extrapolated
+    No,
+}
+
 /// Value of `--per`: what has counts of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PerArg {
@@ -119,6 +144,8 @@ pub(crate) enum PerArg {
     Node,
     /// Threads
     Thread,
+    /// Processes
+    Process,
 }
 
 impl CountingArgs {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
+use rprof_counting::metrics::NamedMetric;
 use rprof_records::{GENERAL_REGISTERS, RegisterNames};
 
 /// Value of `-F`: samples per second.
@@ -126,8 +127,41 @@ fn bytes(text: &str, plain: u64) -> Result<u64, String> {
     }
 }
 
+/// Finds a metric by its name.
+pub(super) fn metric(name: &str) -> Result<&'static NamedMetric, String> {
+    NamedMetric::find(name).ok_or_else(|| {
+        let names: Vec<&str> = NamedMetric::ALL.iter().map(|metric| metric.name).collect();
+        format!("there are {}", names.join(", "))
+    })
+}
+
+/// Value of `-m`: bytes of the buffers of each CPU, for samples and for a trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BufferSizes {
+    /// Ring of samples; `None` for the default.
+    pub(crate) samples: Option<usize>,
+    /// AUX area; `None` for the default.
+    pub(crate) trace: Option<usize>,
+}
+
+/// Parses the sizes of ring and AUX area, `N`, `N,N` or `,N`.
+pub(super) fn buffer_sizes(text: &str) -> Result<BufferSizes, String> {
+    let (samples, trace) = match text.split_once(',') {
+        Some((samples, trace)) => (samples, Some(trace)),
+        None => (text, None),
+    };
+    let is_left_open = samples.is_empty() && trace.is_some();
+    Ok(BufferSizes {
+        samples: match is_left_open {
+            true => None,
+            false => Some(ring_size(samples)?),
+        },
+        trace: trace.map(ring_size).transpose()?,
+    })
+}
+
 /// Parses the size of a ring: a number of pages, or of bytes with a unit. Returns bytes.
-pub(super) fn ring_size(text: &str) -> Result<usize, String> {
+fn ring_size(text: &str) -> Result<usize, String> {
     match bytes(text, rustix::param::page_size() as u64)? {
         size if size <= 1 << 32 => Ok(size as usize),
         _ => Err("larger than 4 GiB".into()),
@@ -277,6 +311,14 @@ mod tests {
             assert!(file_size(text).is_err(), "{text:?}");
         }
         assert!(ring_size("5G").is_err());
+        let page = rustix::param::page_size();
+        let sizes = |samples, trace| Ok(BufferSizes { samples, trace });
+        assert_eq!(buffer_sizes("2"), sizes(Some(2 * page), None));
+        assert_eq!(buffer_sizes("2,1M"), sizes(Some(2 * page), Some(1 << 20)));
+        assert_eq!(buffer_sizes(",1M"), sizes(None, Some(1 << 20)));
+        for text in ["", "1,", ",", "1,2,3"] {
+            assert!(buffer_sizes(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -6,7 +6,8 @@ use rprof_export::csv::without_formula;
 
 use super::job::Job;
 use super::rows::{Row, Unit, event_row, rows, value_of};
-use super::runs::{Interval, Measured, command_text};
+use super::run::Interval;
+use super::runs::{Measured, command_text};
 use super::text::part_name;
 use crate::messages::Failure;
 

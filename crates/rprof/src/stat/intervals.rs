@@ -7,7 +7,7 @@ use super::figures::figure;
 use super::job::Job;
 use super::json;
 use super::rows::{event_row, value_of};
-use super::runs::Interval;
+use super::run::Interval;
 use super::text::{marked, part_name, share};
 use crate::cli::StatFormat;
 use crate::messages::Failure;

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rprof_counting::metrics::TOP_DOWN_EVENTS;
 use rprof_counting::{Per, SessionOptions};
 use rprof_events::Event;
 
-use crate::cli::{Limit, PerArg, StatArgs, StatFormat};
+use crate::cli::{Limit, PerArg, StatArgs, StatFormat, YesNo};
 use crate::event_list;
 use crate::messages::{Failure, say};
 use crate::versus::commands;
@@ -15,10 +16,6 @@ use crate::versus::commands;
 /// Events that are counted if none is named. Those of the kernel first, which every machine has.
 const DEFAULT_EVENTS: &str = "task-clock,context-switches,cpu-migrations,page-faults,cycles,instructions,branches,\
      branch-misses,cache-references,cache-misses";
-
-/// Events of top-down analysis, as Intel's PMUs have them. The first has to lead the group.
-const TOP_DOWN_EVENTS: &str =
-    "{slots,topdown-retiring,topdown-bad-spec,topdown-fe-bound,topdown-be-bound}:W";
 
 /// Runs of each command that are compared, if nothing else is said.
 const COMPARED_RUNS: u32 = 10;
@@ -49,6 +46,8 @@ pub(super) struct Job {
     pub(super) warmup: u32,
     pub(super) prepare: Option<String>,
     pub(super) counts_failures: bool,
+    /// Events may be counted in turns, and their counts be extrapolated.
+    pub(super) multiplex: bool,
     pub(super) delay: Option<Duration>,
     pub(super) timeout: Option<Duration>,
     pub(super) interval: Option<Duration>,
@@ -96,6 +95,7 @@ impl Job {
             warmup: repeating.warmup.unwrap_or(u32::from(is_compared)),
             prepare: repeating.prepare.clone(),
             counts_failures: repeating.ignore_failure,
+            multiplex: counting.multiplex == YesNo::Yes,
             delay: counting.delay,
             timeout: counting.timeout,
             interval: counting.interval_print,
@@ -142,6 +142,12 @@ impl Job {
                 "--per and -I show one run; they go with neither -r, --time nor `:::`",
             ));
         }
+        if !self.multiplex && (is_split || self.commands.is_empty()) {
+            return Err(usage(
+                "--multiplex=no runs a COMMAND once for each part of the events; it goes with neither --per nor -I, nor \
+                 with what runs already",
+            ));
+        }
         if self.is_endless_document() {
             return Err(usage(
                 "with -I and -o FILE the result is written at the end, and there may be none: add --append, \
@@ -184,22 +190,47 @@ pub(crate) fn default_events() -> Result<Vec<Event>, Failure> {
     event_list::parse(&[DEFAULT_EVENTS.to_owned()])
 }
 
+/// Returns the events that were named, or those of the metrics that were, or the usual ones.
 fn events(args: &StatArgs) -> Result<Vec<Event>, Failure> {
     let counting = &args.counting;
-    let mut events = match counting.event.is_empty() {
-        true => default_events()?,
-        false => event_list::parse(&counting.event)?,
+    let mut list = match (counting.event.is_empty(), counting.metrics.is_empty()) {
+        (true, true) => vec![DEFAULT_EVENTS.to_owned()],
+        (true, false) => Vec::new(),
+        (false, _) => counting.event.clone(),
     };
-    if counting.topdown {
-        match Event::parse_list(TOP_DOWN_EVENTS) {
-            Ok(parts) => events.extend(parts),
-            Err(_) => say(
-                "--topdown: this processor's PMU offers no events for it (`topdown-retiring` and its like), or they \
-                 cannot be seen here",
-            ),
+    let mut named: Vec<String> = match list.is_empty() {
+        true => Vec::new(),
+        false => (event_list::parse(&list)?.iter())
+            .map(|event| event.name().to_owned())
+            .collect(),
+    };
+    let metrics = counting.metrics.iter().map(|metric| metric.events);
+    let of_top_down = counting.topdown.then_some(TOP_DOWN_EVENTS);
+    for events in metrics.chain(of_top_down) {
+        if events == TOP_DOWN_EVENTS {
+            match Event::parse_list(events) {
+                Ok(_) => list.push(events.to_owned()),
+                Err(_) => say(
+                    "top-down: this processor's PMU offers no events for it (`topdown-retiring` and its like), or they \
+                     cannot be seen here",
+                ),
+            }
+            continue;
+        }
+        for event in events.split(',') {
+            if !named.iter().any(|name| name == event) {
+                named.push(event.to_owned());
+                list.push(event.to_owned());
+            }
         }
     }
-    Ok(events)
+    if list.is_empty() {
+        return Err(Failure::with_status(
+            1,
+            anyhow::anyhow!("nothing that was asked for can be counted here"),
+        ));
+    }
+    event_list::parse(&list)
 }
 
 fn per(per: Option<PerArg>) -> Per {
@@ -210,6 +241,7 @@ fn per(per: Option<PerArg>) -> Per {
         Some(PerArg::Socket) => Per::Socket,
         Some(PerArg::Node) => Per::Node,
         Some(PerArg::Thread) => Per::Thread,
+        Some(PerArg::Process) => Per::Process,
     }
 }
 

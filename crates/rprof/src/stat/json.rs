@@ -17,7 +17,8 @@ use super::compare::{Comparison, Judged};
 use super::job::Job;
 use super::reasons::reason;
 use super::rows::{Row, Unit, metrics_of, rows};
-use super::runs::{Interval, Measured, Run, Side};
+use super::run::{Interval, Run};
+use super::runs::{Measured, Side};
 use super::text::part_name;
 use crate::messages::Failure;
 

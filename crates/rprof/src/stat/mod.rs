@@ -3,7 +3,9 @@
 //! | module | holds |
 //! |---|---|
 //! | `job` | [`Job`]: what to count and how often, from the arguments |
-//! | `runs` | one run, and all of them, in turns where there are two commands |
+//! | `run` | one run, and an interval of it |
+//! | `runs` | all runs, in turns where there are two commands |
+//! | `watch` | waiting for the end of a run |
 //! | `rows` | quantities with their value in each run |
 //! | `figures` | numbers as people read them |
 //! | `missing`, `reasons` | what could not be counted, and why |
@@ -20,8 +22,10 @@ mod json;
 mod missing;
 mod reasons;
 mod rows;
+mod run;
 mod runs;
 mod text;
+mod watch;
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};

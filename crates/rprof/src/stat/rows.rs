@@ -8,7 +8,8 @@ use rprof_counting::{Count, MetricUnit, Part, Per, metrics};
 use rprof_launch::ResourceUsage;
 use rprof_records::EventKind;
 
-use super::runs::{Run, Side};
+use super::run::Run;
+use super::runs::Side;
 
 /// Unit of a row's values.
 #[derive(Clone, Debug, PartialEq)]

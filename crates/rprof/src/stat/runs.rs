@@ -7,25 +7,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rprof_counting::session::CountedEvent;
-use rprof_counting::{CountError, CountingSession, Notice, Snapshot};
+use rprof_counting::{CountError, CountingSession, Notice, SessionOptions, Snapshot};
 use rprof_export::clean::{brief, clean};
-use rprof_launch::{Launcher, ResourceUsage, WaitOutcome};
+use rprof_launch::Launcher;
 
 use super::job::{Job, Repeat};
 use super::reasons::reason;
+use super::run::{Interval, OnInterval, Run};
+use super::watch::Watch;
 use crate::messages::{Failure, say};
 use crate::remedies;
 use crate::signals::Signals;
 use crate::status::{exit_status, of_exec};
-use crate::terminal::{Terminal, has_reached_command};
-
-/// One run of a command, or the time over which something else was counted.
-pub(super) struct Run {
-    pub(super) status: Option<ExitStatus>,
-    pub(super) wall: Duration,
-    pub(super) usage: Option<ResourceUsage>,
-    pub(super) counts: Snapshot,
-}
+use crate::terminal::Terminal;
 
 /// Runs of one command.
 #[derive(Default)]
@@ -34,6 +28,8 @@ pub(super) struct Side {
     pub(super) events: Vec<CountedEvent>,
     pub(super) notices: Vec<Notice>,
     pub(super) runs: Vec<Run>,
+    /// Events by the run in which they are counted, where one run does not count all of them.
+    pub(super) passes: Vec<Vec<usize>>,
     /// Statuses of runs that failed or were killed, which are not counted.
     pub(super) left_out: Vec<ExitStatus>,
 }
@@ -44,18 +40,6 @@ pub(super) struct Measured {
     /// Status of the run that decides on rprof's own: the last one, or the first that failed.
     pub(super) last_status: Option<ExitStatus>,
 }
-
-/// Counts of an interval.
-pub(super) struct Interval<'a> {
-    /// Time from the start to its end.
-    pub(super) end: Duration,
-    pub(super) length: Duration,
-    pub(super) events: &'a [CountedEvent],
-    pub(super) counts: Snapshot,
-}
-
-/// Receiver of intervals.
-type OnInterval<'a> = &'a mut dyn FnMut(&Interval<'_>) -> Result<(), Failure>;
 
 /// Runs everything, two commands in turns whose order alternates, so that what drifts is the same for both.
 pub(super) fn measure(
@@ -185,215 +169,90 @@ fn prepare(job: &Job) -> Result<(), Failure> {
     }
 }
 
-/// Counts one run.
+/// Counts one run: by several that count a part of the events each, where that is asked for and has to be.
 fn one_run(
     job: &Job,
     signals: &Signals,
     side: &mut Side,
     on_interval: OnInterval<'_>,
 ) -> Result<Run, Failure> {
-    let mut session = match side.command.split_first() {
-        None => CountingSession::attach(&job.options),
-        Some((program, args)) => {
-            let launcher = (Launcher::new(program).args(args)).stdout_to_stderr(job.takes_stdout());
-            CountingSession::launch(&job.options, &launcher)
-        }
-    }
-    .map_err(failed)?;
+    let mut session = open(job, &job.options, side)?;
     if side.events.is_empty() {
         side.events = session.events().to_vec();
         side.notices = session.notices().to_vec();
         if job.verbose {
             describe(&session);
         }
+        if !job.multiplex {
+            side.passes = session.passes();
+        }
+        if let passes @ 2.. = side.passes.len() {
+            side.notices.push(Notice::RunInPasses { passes });
+        }
     }
+    if side.passes.len() < 2 {
+        return counted(job, signals, &mut session, on_interval);
+    }
+    drop(session);
+    in_passes(job, signals, side)
+}
+
+/// Counts a run for each pass, and puts them together. The times are those of the first, unless a later one fails.
+fn in_passes(job: &Job, signals: &Signals, side: &Side) -> Result<Run, Failure> {
+    let mut first: Option<Run> = None;
+    let mut passes = Vec::new();
+    for numbers in &side.passes {
+        let events = numbers
+            .iter()
+            .filter_map(|event| job.options.events.get(*event));
+        let options = SessionOptions {
+            events: events.cloned().collect(),
+            ..job.options.clone()
+        };
+        if first.is_some() {
+            prepare(job)?;
+        }
+        let mut session = open(job, &options, side)?;
+        let run = counted(job, signals, &mut session, &mut |_| Ok(()))?;
+        passes.push((numbers.clone(), run.counts.clone()));
+        let failed = run.status.is_some_and(|status| !status.success());
+        match &mut first {
+            Some(first) if failed => first.status = run.status,
+            Some(_) => {}
+            None => first = Some(run),
+        }
+        if failed || signals.last().is_some() {
+            break;
+        }
+    }
+    let mut run = first.ok_or_else(|| anyhow::anyhow!("there is no event to count"))?;
+    run.counts = Snapshot::joined(job.options.events.len(), passes);
+    Ok(run)
+}
+
+/// Opens the counters of a run, whose command waits.
+fn open(job: &Job, options: &SessionOptions, side: &Side) -> Result<CountingSession, Failure> {
+    match side.command.split_first() {
+        None => CountingSession::attach(options),
+        Some((program, args)) => {
+            let launcher = (Launcher::new(program).args(args)).stdout_to_stderr(job.takes_stdout());
+            CountingSession::launch(options, &launcher)
+        }
+    }
+    .map_err(failed)
+}
+
+/// Lets a run go on to its end.
+fn counted(
+    job: &Job,
+    signals: &Signals,
+    session: &mut CountingSession,
+    on_interval: OnInterval<'_>,
+) -> Result<Run, Failure> {
     // Once it is started it counts: what happens before the first look belongs to the first interval.
     let before = session.read();
     session.start().map_err(failed)?;
-    Watch::new(job, signals, &session, before).until_end(&mut session, on_interval)
-}
-
-/// Waiting for the end of a run.
-struct Watch<'a> {
-    job: &'a Job,
-    signals: &'a Signals,
-    started: Instant,
-    /// When counting begins, if it has not.
-    begin: Option<Instant>,
-    /// When counting ends.
-    end: Option<Instant>,
-    next_interval: Option<Instant>,
-    intervals: u64,
-    last: (Instant, Snapshot),
-    /// Counts, once counting has ended before the command.
-    stopped: Option<(Duration, Snapshot)>,
-    is_told: bool,
-}
-
-impl<'a> Watch<'a> {
-    fn new(
-        job: &'a Job,
-        signals: &'a Signals,
-        session: &CountingSession,
-        before: Snapshot,
-    ) -> Watch<'a> {
-        let started = session.started().unwrap_or_else(Instant::now);
-        let begin = job.delay.map(|delay| started + delay);
-        Watch {
-            job,
-            signals,
-            started,
-            begin,
-            end: job
-                .timeout
-                .map(|timeout| begin.unwrap_or(started) + timeout),
-            next_interval: job.interval.map(|interval| started + interval),
-            intervals: 0,
-            last: (started, before),
-            stopped: None,
-            is_told: false,
-        }
-    }
-
-    fn until_end(
-        mut self,
-        session: &mut CountingSession,
-        on_interval: OnInterval<'_>,
-    ) -> Result<Run, Failure> {
-        let has_command = !self.job.commands.is_empty();
-        let status = loop {
-            if self.stopped.is_some() && !has_command {
-                break None;
-            }
-            let now = Instant::now();
-            let next = [self.begin, self.end, self.next_interval]
-                .into_iter()
-                .flatten()
-                .min();
-            let timeout = next.map(|next| next.saturating_duration_since(now));
-            let wake = (!self.is_told).then(|| self.signals.fd());
-            match session
-                .wait_or(wake, timeout)
-                .context("cannot wait for the command")?
-            {
-                WaitOutcome::Exited(status) => break Some(status),
-                WaitOutcome::TargetsExited => break None,
-                WaitOutcome::Other => self.take_signal(session),
-                WaitOutcome::Timeout => self.take_time(session, on_interval)?,
-            }
-        };
-        let (wall, counts) = match self.stopped.take() {
-            Some(stopped) => stopped,
-            None => (self.started.elapsed(), session.read()),
-        };
-        if self.job.interval.is_some() && self.next_interval.is_some() {
-            self.tell(session, counts.clone(), self.started + wall, on_interval)?;
-        }
-        Ok(Run {
-            status,
-            wall,
-            usage: session.usage(),
-            counts,
-        })
-    }
-
-    /// Passes a signal on to the command, unless it has it already; without one, counting ends.
-    fn take_signal(&mut self, session: &mut CountingSession) {
-        self.signals.drain();
-        let Some(signal) = self.signals.last() else {
-            return;
-        };
-        if self.job.commands.is_empty() {
-            self.stop(session);
-            return;
-        }
-        self.is_told = true;
-        if !has_reached_command(signal) {
-            session.signal(signal).ok();
-        }
-    }
-
-    /// Does what is due.
-    fn take_time(
-        &mut self,
-        session: &mut CountingSession,
-        on_interval: OnInterval<'_>,
-    ) -> Result<(), Failure> {
-        let now = Instant::now();
-        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if is_due(self.begin) {
-            self.begin = None;
-            if let Err(error) = session.enable() {
-                // What could be started is counted.
-                say(error);
-            }
-        }
-        if let Some(at) = self.next_interval.filter(|at| *at <= now) {
-            self.next_interval = self
-                .job
-                .interval
-                .map(|interval| next_after(at, interval, now));
-            self.tell(session, session.read(), now, on_interval)?;
-            self.intervals += 1;
-            if self
-                .job
-                .most_intervals
-                .is_some_and(|most| self.intervals >= most)
-            {
-                self.next_interval = None;
-                self.end_early(session);
-            }
-        }
-        if is_due(self.end) {
-            self.end_early(session);
-        }
-        Ok(())
-    }
-
-    /// Ends counting, and the command.
-    fn end_early(&mut self, session: &mut CountingSession) {
-        self.stop(session);
-        if !self.job.commands.is_empty() {
-            session.signal(signal_hook::consts::SIGTERM).ok();
-        }
-    }
-
-    fn stop(&mut self, session: &mut CountingSession) {
-        self.end = None;
-        if self.stopped.is_none() {
-            session.disable().ok();
-            self.stopped = Some((self.started.elapsed(), session.read()));
-        }
-    }
-
-    fn tell(
-        &mut self,
-        session: &CountingSession,
-        counts: Snapshot,
-        now: Instant,
-        on_interval: OnInterval<'_>,
-    ) -> Result<(), Failure> {
-        let (before, earlier) = &self.last;
-        let interval = Interval {
-            end: now.saturating_duration_since(self.started),
-            length: now.saturating_duration_since(*before),
-            events: session.events(),
-            counts: counts.since(earlier),
-        };
-        on_interval(&interval)?;
-        self.last = (now, counts);
-        Ok(())
-    }
-}
-
-/// Returns the next moment of a rhythm that is still to come.
-fn next_after(mut at: Instant, interval: Duration, now: Instant) -> Instant {
-    let passed = now.saturating_duration_since(at).as_nanos() / interval.as_nanos().max(1);
-    at += interval
-        * u32::try_from(passed)
-            .unwrap_or(u32::MAX - 1)
-            .saturating_add(1);
-    at
+    Watch::new(job, signals, session, before).until_end(session, on_interval)
 }
 
 /// Gives a command that cannot be executed the exit status of a shell, and words other failures.
@@ -435,21 +294,4 @@ pub(super) fn ended(status: ExitStatus) -> String {
 pub(super) fn command_text(command: &[OsString]) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     clean(&brief(&words.join(" "))).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn intervals_that_were_missed_are_not_made_up_for() {
-        let start = Instant::now();
-        let after = |ms| start + Duration::from_millis(ms);
-        let next = |at, now| {
-            next_after(after(at), Duration::from_millis(10), after(now)).duration_since(start)
-        };
-        assert_eq!(next(10, 10), Duration::from_millis(20));
-        assert_eq!(next(10, 19), Duration::from_millis(20));
-        assert_eq!(next(10, 45), Duration::from_millis(50));
-    }
 }

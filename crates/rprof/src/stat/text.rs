@@ -11,7 +11,8 @@ use super::compare::Comparison;
 use super::figures::{figure, percent, time};
 use super::job::Job;
 use super::rows::{Row, Unit, Value, event_row, metrics_of, rows, value_of};
-use super::runs::{Measured, Run, Side, command_text};
+use super::run::Run;
+use super::runs::{Measured, Side, command_text};
 
 /// Returns the result of one command, or of a target.
 pub(super) fn one_side(job: &Job, measured: &Measured) -> String {
@@ -217,14 +218,16 @@ pub(super) fn part_name(part: Part) -> String {
         },
         Part::Socket(socket) => format!("socket {socket}"),
         Part::Node(node) => format!("node {node}"),
-        Part::Thread { pid, tid } => thread_name(pid, tid),
+        Part::Thread { pid, tid } => named("thread", tid, pid),
+        Part::Process(pid) => named("process", pid, pid),
     }
 }
 
-fn thread_name(pid: u32, tid: u32) -> String {
+/// Returns what a thread or process is called.
+fn named(what: &str, tid: u32, pid: u32) -> String {
     let comm = rprof_launch::procfs::Procfs::default().comm(pid, tid);
     let comm = comm.map(|comm| clean(&String::from_utf8_lossy(&comm)).into_owned());
-    format!("thread {tid} {}", comm.unwrap_or_default())
+    format!("{what} {tid} {}", comm.unwrap_or_default())
         .trim_end()
         .to_owned()
 }
