@@ -1,10 +1,13 @@
 //! [`CallTree`]: what called a function, or what it called, as a tree.
 
+use std::cmp::Ordering;
+
 use rustc_hash::FxHashMap;
 
 use crate::frame::FunctionId;
 use crate::model::Profile;
 use crate::top::{Keys, RowKey, WeighBy, key};
+use crate::trie::{NO_NODE, Trie};
 
 /// Direction in which a tree of calls grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +77,7 @@ impl CallTree {
             .enumerate()
             .map(|(number, row)| (*row, number))
             .collect();
-        let mut tries: Vec<Trie> = rows.iter().map(|_| Trie::default()).collect();
+        let mut tries: Vec<Growing> = rows.iter().map(|_| Growing::default()).collect();
         // The row whose tree an entry was put into last, so that each counts once, however often it recurs.
         let mut counted = vec![0usize; rows.len()];
         let entries = profile
@@ -82,10 +85,7 @@ impl CallTree {
             .iter()
             .filter(|entry| entry.event == event);
         for (number, entry) in (1..).zip(entries) {
-            let weight = match weight {
-                WeighBy::Period => entry.weight,
-                WeighBy::Samples => entry.samples,
-            };
+            let weight = weight.of(entry);
             let row = |function| numbers.get(&key(profile, entry, function, keys)).copied();
             let stack: Vec<FunctionId> = profile.stack(entry.stack).collect();
             match growth {
@@ -126,82 +126,58 @@ impl CallTree {
 
 /// A tree while it grows.
 #[derive(Default)]
-struct Trie {
-    /// Function, weight, and weight of what ends there, of each node.
-    nodes: Vec<(FunctionId, u64, u64)>,
-    /// Index of the child of a node, or of the row, for each function.
-    children: FxHashMap<(Option<usize>, FunctionId), usize>,
+struct Growing {
+    trie: Trie,
+    /// Weight, and weight of what ends there, of each node.
+    weights: Vec<(u64, u64)>,
 }
 
-impl Trie {
+impl Growing {
     fn insert<'f>(&mut self, path: impl Iterator<Item = &'f FunctionId>, weight: u64) {
-        let mut at = None;
+        let mut at = NO_NODE;
         for function in path {
-            let nodes = &mut self.nodes;
-            let node = *self.children.entry((at, *function)).or_insert_with(|| {
-                nodes.push((*function, 0, 0));
-                nodes.len() - 1
-            });
-            self.nodes[node].1 = self.nodes[node].1.saturating_add(weight);
-            at = Some(node);
+            at = self.trie.child(at, *function);
+            self.weights.resize(self.trie.len(), (0, 0));
+            let (sum, _) = &mut self.weights[at as usize];
+            *sum = sum.saturating_add(weight);
         }
-        if let Some(last) = at {
-            self.nodes[last].2 = self.nodes[last].2.saturating_add(weight);
+        if let Some((_, own)) = self.weights.get_mut(at as usize) {
+            *own = own.saturating_add(weight);
         }
     }
 
     /// Puts the nodes in preorder, siblings by weight and then by name.
     fn into_tree(self, profile: &Profile) -> CallTree {
-        let mut below: FxHashMap<Option<usize>, Vec<usize>> = FxHashMap::default();
-        for ((parent, _), node) in &self.children {
-            below.entry(*parent).or_default().push(*node);
-        }
-        let name = |node: &usize| {
-            let function = profile.function(self.nodes[*node].0);
-            (
-                function.name.as_deref().ok(),
-                &*profile.object(function.object).name,
-            )
-        };
-        for siblings in below.values_mut() {
-            // The last is taken first from the pile below.
-            siblings.sort_by(|a, b| {
-                let by_weight = self.nodes[*a].1.cmp(&self.nodes[*b].1);
-                by_weight.then_with(|| name(b).cmp(&name(a))).then(b.cmp(a))
+        let weight = |node: u32| self.weights[node as usize].0;
+        let order = self.trie.preorder(|a, b| {
+            let by_weight = weight(b).cmp(&weight(a));
+            by_weight.then_with(|| by_name(profile, self.trie.function(a), self.trie.function(b)))
+        });
+        let mut nodes: Vec<CallNode> = Vec::with_capacity(order.nodes.len());
+        for ((node, parent), end) in order.nodes.iter().zip(&order.parents).zip(&order.ends) {
+            let (weight, own) = self.weights[*node as usize];
+            nodes.push(CallNode {
+                function: self.trie.function(*node),
+                weight,
+                own,
+                depth: nodes.get(*parent as usize).map_or(0, |parent| parent.depth) + 1,
+                end: *end as usize,
             });
         }
-        let mut tree = CallTree::default();
-        // Nodes to be put, and places whose subtree ends: no recursion, as stacks may be deep.
-        let mut pile: Vec<Step> = Vec::new();
-        let put = |pile: &mut Vec<Step>, node, depth| {
-            let nodes = below.get(&node).into_iter().flatten();
-            pile.extend(nodes.map(|node| Step::Put(*node, depth)));
-        };
-        put(&mut pile, None, 1);
-        while let Some(step) = pile.pop() {
-            match step {
-                Step::End(place) => tree.nodes[place].end = tree.nodes.len(),
-                Step::Put(node, depth) => {
-                    let (function, weight, own) = self.nodes[node];
-                    pile.push(Step::End(tree.nodes.len()));
-                    tree.nodes.push(CallNode {
-                        function,
-                        weight,
-                        own,
-                        depth,
-                        end: 0,
-                    });
-                    put(&mut pile, Some(node), depth + 1);
-                }
-            }
-        }
-        tree
+        CallTree { nodes }
     }
 }
 
-enum Step {
-    Put(usize, u32),
-    End(usize),
+/// Compares functions by name, then by object, then by id.
+pub(crate) fn by_name(profile: &Profile, a: FunctionId, b: FunctionId) -> Ordering {
+    let name = |id: FunctionId| {
+        let function = profile.function(id);
+        (
+            function.name.as_deref().ok(),
+            &*profile.object(function.object).name,
+        )
+    };
+    name(a).cmp(&name(b)).then(a.cmp(&b))
 }
 
 #[cfg(test)]

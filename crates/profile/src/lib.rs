@@ -14,6 +14,9 @@
 //! | [`samples`] | [`Thread`], [`AggregatedStack`], [`SampleColumns`] |
 //! | [`mod@unit`] | [`WeightUnit`]: unit of weights |
 //! | [`call_tree`] | [`CallTree`](call_tree::CallTree): callers and callees of functions as trees |
+//! | [`stack_tree`] | [`StackTree`](stack_tree::StackTree): all stacks as one tree, weighed again where filters change |
+//! | [`call_branches`] | [`CallBranches`](call_branches::CallBranches): callers or callees of a function, made as they are looked at |
+//! | [`selection`] | [`Selection`](selection::Selection): the samples that fulfil conditions, weighed again |
 //! | [`filter`] | [`Filter`]: conditions on samples |
 //! | [`top`] | [`TopFunctions`]: sums by function, thread, object or line |
 //! | [`mod@compare`] | [`compare`](compare::compare): two sets of profiles, function by function |
@@ -29,6 +32,7 @@
 //! [`ProfileBuilder`] has a profile built by hand, and its top functions.
 
 pub mod builder;
+pub mod call_branches;
 pub mod call_tree;
 pub mod compare;
 pub mod filter;
@@ -42,8 +46,11 @@ pub mod one_name;
 pub mod pattern;
 pub mod quality;
 pub mod samples;
+pub mod selection;
+pub mod stack_tree;
 pub mod stacks;
 pub mod top;
+mod trie;
 pub mod unit;
 
 pub use builder::{ProfileBuilder, SymbolTables};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::frame::{Frame, FrameId, Function, FunctionId, Object, ObjectId};
 use crate::quality::Quality;
 use crate::samples::{AggregatedStack, SampleColumns, Thread, ThreadId};
-use crate::stacks::{FrameStacks, StackId};
+use crate::stacks::{FrameListId, FrameStacks, StackId};
 use crate::unit::WeightUnit;
 
 /// Totals of one event.
@@ -80,6 +80,42 @@ impl Profile {
             None => FunctionId(frame.0 >> shift),
             Some(frames) => frames[frame.0 as usize].function,
         })
+    }
+
+    /// Returns the number of frames of a stack.
+    ///
+    /// # Panics
+    /// If the stack is one of another profile.
+    pub fn depth(&self, id: StackId) -> usize {
+        let (outer, inner) = self.stacks.lists(id);
+        self.stacks.list(outer).len() + self.stacks.list(inner).len()
+    }
+
+    /// Returns the function of a stack at an index from the root, if the stack is that deep.
+    ///
+    /// # Panics
+    /// If the stack is one of another profile.
+    pub fn function_at(&self, id: StackId, index: usize) -> Option<FunctionId> {
+        let (outer, inner) = self.stacks.lists(id);
+        let outer = self.stacks.list(outer);
+        let frame = match index.checked_sub(outer.len()) {
+            None => outer.get(index)?,
+            Some(index) => self.stacks.list(inner).get(index)?,
+        };
+        Some(self.function_of_frame(*frame))
+    }
+
+    /// Iterates over the functions of a list of frames, root first.
+    pub(crate) fn functions_of(&self, list: FrameListId) -> impl Iterator<Item = FunctionId> + '_ {
+        let frames = self.stacks.list(list).iter();
+        frames.map(|frame| self.function_of_frame(*frame))
+    }
+
+    fn function_of_frame(&self, frame: u32) -> FunctionId {
+        match self.frames.as_deref() {
+            None => FunctionId(frame >> u32::from(self.tells_inlined)),
+            Some(frames) => frames[frame as usize].function,
+        }
     }
 
     /// Iterates over the frames of a stack, root first, leaf last.

@@ -81,7 +81,7 @@ impl SampleColumns {
     pub fn get(&self, index: usize) -> Option<Sample> {
         Some(Sample {
             time: *self.times.get(index)?,
-            cpu: Some(*self.cpus.get(index)?).filter(|cpu| *cpu != NO_CPU),
+            cpu: self.cpu(index),
             thread: *self.threads.get(index)?,
             stack: *self.stacks.get(index)?,
             event: *self.events.get(index)? as usize,
@@ -112,6 +112,11 @@ impl SampleColumns {
     /// Threads, by index of the sample.
     pub fn threads(&self) -> &[ThreadId] {
         &self.threads
+    }
+
+    /// Returns the CPU number of the sample at an index, if it was recorded.
+    pub fn cpu(&self, index: usize) -> Option<u32> {
+        Some(*self.cpus.get(index)?).filter(|cpu| *cpu != NO_CPU)
     }
 
     /// Makes columns of samples, sorted by time; samples of one time stay in their order.

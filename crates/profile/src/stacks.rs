@@ -40,6 +40,16 @@ impl FrameStacks {
         StackId(self.stacks.len() as u32 - 1)
     }
 
+    /// Returns the callers and the inner frames of a stack.
+    pub(crate) fn lists(&self, id: StackId) -> (FrameListId, FrameListId) {
+        self.stacks[id.0 as usize]
+    }
+
+    /// Returns the numbers of the frames of a list, root first.
+    pub(crate) fn list(&self, id: FrameListId) -> &[u32] {
+        self.lists.get(id.0)
+    }
+
     /// Returns the frames of a stack, root first.
     pub(crate) fn get(&self, id: StackId) -> impl DoubleEndedIterator<Item = FrameId> + '_ {
         let (outer, inner) = self.stacks[id.0 as usize];

@@ -16,6 +16,16 @@ pub enum WeighBy {
     Samples,
 }
 
+impl WeighBy {
+    /// Returns what the samples of an entry count together.
+    pub fn of(self, entry: &AggregatedStack) -> u64 {
+        match self {
+            WeighBy::Period => entry.weight,
+            WeighBy::Samples => entry.samples,
+        }
+    }
+}
+
 /// Columns of the row key. Process and thread need a profile that was analysed by thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keys {
@@ -89,6 +99,17 @@ pub struct TopFunctions {
 impl TopFunctions {
     /// Sums up the entries of one event.
     pub fn of(profile: &Profile, event: usize, weight: WeighBy, keys: Keys) -> TopFunctions {
+        let entries = profile.aggregated.iter().filter(|e| e.event == event);
+        TopFunctions::of_entries(profile, entries, weight, keys)
+    }
+
+    /// Sums up entries, which may be [weighed again](crate::selection::Selection::weigh).
+    pub fn of_entries<'e>(
+        profile: &Profile,
+        entries: impl Iterator<Item = &'e AggregatedStack>,
+        weight: WeighBy,
+        keys: Keys,
+    ) -> TopFunctions {
         let mut rows: Vec<TopRow> = Vec::new();
         let mut numbers: FxHashMap<RowKey, usize> = FxHashMap::default();
         // Where the key depends on the function alone, each function's row is looked up once.
@@ -97,12 +118,8 @@ impl TopFunctions {
         // By row, index of the entry that it counted last.
         let mut counted: Vec<usize> = Vec::new();
         let mut weight_total = 0u64;
-        let entries = profile.aggregated.iter().filter(|e| e.event == event);
         for (number, entry) in (1..).zip(entries) {
-            let amount = match weight {
-                WeighBy::Period => entry.weight,
-                WeighBy::Samples => entry.samples,
-            };
+            let amount = weight.of(entry);
             weight_total = weight_total.saturating_add(amount);
             let mut leaf = None;
             for function in profile.stack(entry.stack) {

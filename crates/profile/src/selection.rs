@@ -1,0 +1,318 @@
+//! [`Selection`]: the stacks of an event, weighed again under conditions.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::frame::{FunctionId, ObjectId};
+use crate::model::Profile;
+use crate::samples::{AggregatedStack, ThreadId};
+use crate::stacks::FrameListId;
+
+/// Set of functions, by id.
+pub type FunctionSet = Arc<[bool]>;
+
+/// Condition that samples have to fulfil to count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Condition {
+    /// The sample is of this process.
+    Process(i32),
+    /// The sample is of this thread.
+    Thread(ThreadId),
+    /// The sample is of a thread of this name: an index into [`Profile::comms`].
+    Comm(u32),
+    /// The innermost function lies in this object.
+    Object(ObjectId),
+    /// The sample was taken on this CPU. Needs samples one by one.
+    Cpu(u32),
+    /// The sample was taken between these times, both included, in nanoseconds of the recording's clock. Needs samples one
+    /// by one.
+    Time(u64, u64),
+    /// One of these functions is anywhere in the stack.
+    With(FunctionSet),
+    /// None of these functions is anywhere in the stack.
+    Without(FunctionSet),
+}
+
+/// Stacks of one event, by thread, and the samples of each: what is weighed again when a filter changes.
+///
+/// Filters weigh again rather than hide: a function's share is then one of the samples that fulfil the conditions.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    event: usize,
+    entries: Vec<AggregatedStack>,
+    /// Index of the entry of each sample of [`Profile::samples`]; `NO_ENTRY` for those of another event.
+    of_sample: Option<Vec<u32>>,
+}
+
+const NO_ENTRY: u32 = u32::MAX;
+
+impl Selection {
+    /// Takes the stacks of an event.
+    pub fn of(profile: &Profile, event: usize) -> Selection {
+        let entries: Vec<AggregatedStack> = (profile.aggregated.iter())
+            .filter(|entry| entry.event == event)
+            .copied()
+            .collect();
+        let of_sample = profile.samples.as_ref().map(|samples| {
+            let keys = (0u32..).zip(&entries);
+            let known: FxHashMap<_, u32> = keys
+                .map(|(index, entry)| ((entry.thread, entry.stack), index))
+                .collect();
+            let entry_of = |sample: crate::Sample| match sample.event == event {
+                true => known.get(&(sample.thread, sample.stack)).copied(),
+                false => None,
+            };
+            let found = samples
+                .iter()
+                .map(|sample| entry_of(sample).unwrap_or(NO_ENTRY));
+            found.collect()
+        });
+        Selection {
+            event,
+            entries,
+            of_sample,
+        }
+    }
+
+    /// Index of the event.
+    pub fn event(&self) -> usize {
+        self.event
+    }
+
+    /// Entries with the weights that they have without a condition.
+    pub fn entries(&self) -> &[AggregatedStack] {
+        &self.entries
+    }
+
+    /// Returns the index of the entry that a sample counts for, if it is of the event.
+    pub fn entry_of(&self, sample: usize) -> Option<usize> {
+        let entry = *self.of_sample.as_ref()?.get(sample)?;
+        (entry != NO_ENTRY).then_some(entry as usize)
+    }
+
+    /// Returns whether conditions on time and CPU can be told: the profile has samples one by one.
+    pub fn has_samples(&self) -> bool {
+        self.of_sample.is_some()
+    }
+
+    /// Returns all entries in their order, with the weights and numbers of those samples that fulfil all conditions; a
+    /// condition that needs samples one by one is fulfilled by none where there are none.
+    ///
+    /// Takes one pass over the samples if there is a condition on them, and one over the entries.
+    pub fn weigh(&self, profile: &Profile, conditions: &[Condition]) -> Vec<AggregatedStack> {
+        let mut entries = self.weighed_by_sample(profile, conditions);
+        let by_stack = StackMatcher::of(profile, conditions);
+        let is_wanted = |entry: &AggregatedStack, matcher: &mut StackMatcher<'_>| {
+            let thread = profile.thread(entry.thread);
+            let is_of = |condition: &Condition| match condition {
+                Condition::Process(pid) => thread.pid == Some(*pid),
+                Condition::Thread(id) => entry.thread == *id,
+                Condition::Comm(comm) => thread.comm == *comm,
+                Condition::Object(object) => profile
+                    .stack(entry.stack)
+                    .next_back()
+                    .is_some_and(|leaf| profile.function(leaf).object == *object),
+                Condition::Cpu(_) | Condition::Time(..) => true,
+                Condition::With(_) | Condition::Without(_) => true,
+            };
+            conditions.iter().all(is_of) && matcher.accepts(entry)
+        };
+        let mut by_stack = by_stack;
+        for entry in &mut entries {
+            if entry.samples > 0 && !is_wanted(entry, &mut by_stack) {
+                (entry.samples, entry.weight) = (0, 0);
+            }
+        }
+        entries
+    }
+
+    /// Returns the share of weight, in the unit of `by`, of entries that have one of these functions in their stack.
+    pub fn weight_with(
+        profile: &Profile,
+        entries: &[AggregatedStack],
+        by: crate::WeighBy,
+        functions: &FunctionSet,
+    ) -> u64 {
+        let wanted = [Condition::With(Arc::clone(functions))];
+        let mut matcher = StackMatcher::of(profile, &wanted);
+        let matched = (entries.iter()).filter(|entry| by.of(entry) > 0 && matcher.accepts(entry));
+        matched.fold(0, |sum, entry| sum.saturating_add(by.of(entry)))
+    }
+
+    fn weighed_by_sample(
+        &self,
+        profile: &Profile,
+        conditions: &[Condition],
+    ) -> Vec<AggregatedStack> {
+        let is_by_sample =
+            |condition: &Condition| matches!(condition, Condition::Cpu(_) | Condition::Time(..));
+        let mut entries = self.entries.clone();
+        if !conditions.iter().any(is_by_sample) {
+            return entries;
+        }
+        for entry in &mut entries {
+            (entry.samples, entry.weight) = (0, 0);
+        }
+        let (Some(of_sample), Some(samples)) = (&self.of_sample, &profile.samples) else {
+            return entries;
+        };
+        // Samples are in order of time.
+        let times = samples.times();
+        let (mut first, mut end) = (0, times.len());
+        for condition in conditions {
+            if let Condition::Time(from, to) = condition {
+                first = first.max(times.partition_point(|time| time < from));
+                end = end.min(times.partition_point(|time| time <= to));
+            }
+        }
+        for index in first..end.max(first) {
+            let is_there = |condition: &Condition| match condition {
+                Condition::Cpu(cpu) => samples.cpu(index) == Some(*cpu),
+                _ => true,
+            };
+            let entry = of_sample
+                .get(index)
+                .and_then(|at| entries.get_mut(*at as usize));
+            if let (Some(entry), true) = (entry, conditions.iter().all(is_there)) {
+                entry.samples += 1;
+                let weight = samples.weights().get(index).copied().unwrap_or(0);
+                entry.weight = entry.weight.saturating_add(weight);
+            }
+        }
+        entries
+    }
+}
+
+/// Conditions on the functions of stacks, with what is known of callers that many stacks have in common.
+struct StackMatcher<'p> {
+    profile: &'p Profile,
+    /// Sets, and whether a stack has to have one of them.
+    sets: Vec<(&'p [bool], bool)>,
+    /// By callers, a bit for each set that they have a function of.
+    of_callers: FxHashMap<FrameListId, u64>,
+}
+
+impl<'p> StackMatcher<'p> {
+    fn of(profile: &'p Profile, conditions: &'p [Condition]) -> StackMatcher<'p> {
+        let set = |condition: &'p Condition| match condition {
+            Condition::With(set) => Some((&**set, true)),
+            Condition::Without(set) => Some((&**set, false)),
+            _ => None,
+        };
+        StackMatcher {
+            profile,
+            // More than 64 would be typed by nobody; those beyond are not looked at.
+            sets: conditions.iter().filter_map(set).take(64).collect(),
+            of_callers: FxHashMap::default(),
+        }
+    }
+
+    fn accepts(&mut self, entry: &AggregatedStack) -> bool {
+        if self.sets.is_empty() {
+            return true;
+        }
+        let (outer, inner) = self.profile.stacks.lists(entry.stack);
+        let (sets, profile) = (&self.sets, self.profile);
+        let bits = |list: FrameListId| {
+            let mut bits = 0u64;
+            for function in profile.functions_of(list) {
+                for (bit, (set, _)) in sets.iter().enumerate() {
+                    let has = set.get(function.0 as usize).copied().unwrap_or(false);
+                    bits |= u64::from(has) << bit;
+                }
+            }
+            bits
+        };
+        let found = *self.of_callers.entry(outer).or_insert_with(|| bits(outer)) | bits(inner);
+        let mut wanted = self.sets.iter().enumerate();
+        wanted.all(|(bit, (_, has_to))| (found >> bit & 1 == 1) == *has_to)
+    }
+}
+
+/// Returns the set of functions that a predicate is true for.
+pub fn functions_where(
+    profile: &Profile,
+    mut is_in: impl FnMut(FunctionId) -> bool,
+) -> FunctionSet {
+    (0..profile.functions.len() as u32)
+        .map(|id| is_in(FunctionId(id)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ProfileBuilder, Sample, Thread, WeighBy, WeightUnit};
+
+    /// Samples of f0 -> f1 and f0 -> f2 in two threads of two processes, on two CPUs, at times 0 to 9, that weigh 10.
+    fn profile() -> Profile {
+        let mut builder = ProfileBuilder::new().columns(true);
+        let other = builder.add_event("other", WeightUnit::Events);
+        let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
+        let objects = ["a", "b"].map(|name| builder.intern_object(name));
+        let root = builder.intern_function(Ok("f0"), objects[0]);
+        let leaves = [("f1", 0), ("f2", 1)]
+            .map(|(name, object)| builder.intern_function(Ok(name), objects[object]));
+        let comm = builder.intern_comm("t");
+        let threads = [1, 2].map(|pid| {
+            builder.intern_thread(Thread {
+                pid: Some(pid),
+                tid: Some(pid),
+                comm,
+                process_comm: None,
+            })
+        });
+        for time in 0..10 {
+            let leaf = leaves[usize::from(time % 3 == 0)];
+            let stack = builder.intern_stack(&[root.into(), leaf.into()]);
+            builder.add_sample(Sample {
+                time,
+                cpu: Some((time % 2) as u32),
+                thread: threads[usize::from(time >= 5)],
+                stack,
+                event: if time == 4 { other } else { event },
+                weight: 10,
+            });
+        }
+        builder.finish()
+    }
+
+    #[test]
+    fn conditions_weigh_again() {
+        let profile = profile();
+        let selection = Selection::of(&profile, 1);
+        let samples = |conditions: &[Condition]| {
+            let entries = selection.weigh(&profile, conditions);
+            assert_eq!(entries.len(), selection.entries().len());
+            let samples: u64 = entries.iter().map(|entry| entry.samples).sum();
+            let weight: u64 = entries.iter().map(|entry| entry.weight).sum();
+            assert_eq!(weight, samples * 10);
+            samples
+        };
+        let named = |name: &str| {
+            functions_where(&profile, |id| {
+                profile.function(id).name.as_deref() == Ok(name)
+            })
+        };
+        assert_eq!(samples(&[]), 9);
+        assert_eq!(samples(&[Condition::Process(1)]), 4);
+        assert_eq!(samples(&[Condition::Thread(ThreadId(1))]), 5);
+        assert_eq!(samples(&[Condition::Comm(0)]), 9);
+        assert_eq!(samples(&[Condition::Object(ObjectId(1))]), 4);
+        assert_eq!(samples(&[Condition::Cpu(0)]), 4);
+        assert_eq!(samples(&[Condition::Time(2, 6)]), 4);
+        assert_eq!(samples(&[Condition::Time(2, 6), Condition::Cpu(0)]), 2);
+        assert_eq!(samples(&[Condition::Time(6, 2)]), 0);
+        assert_eq!(samples(&[Condition::With(named("f2"))]), 4);
+        assert_eq!(samples(&[Condition::With(named("f0"))]), 9);
+        assert_eq!(
+            samples(&[Condition::Without(named("f2")), Condition::Cpu(1)]),
+            3
+        );
+        let all = selection.weigh(&profile, &[]);
+        let with = Selection::weight_with(&profile, &all, WeighBy::Period, &named("f2"));
+        assert_eq!(with, 40);
+    }
+}

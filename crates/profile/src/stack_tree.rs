@@ -1,0 +1,256 @@
+//! [`StackTree`]: all stacks of an event as one tree of calls, whose weights can be set again.
+
+use crate::call_tree::by_name;
+use crate::frame::FunctionId;
+use crate::model::Profile;
+use crate::samples::AggregatedStack;
+use crate::stacks::FrameListId;
+use crate::top::WeighBy;
+use crate::trie::{NO_NODE, Trie};
+
+/// Tree of the calls of all stacks, from the root on, in preorder and in columns: 24 bytes a node.
+///
+/// A node's subtree is the nodes from its own index to its [end](Self::end), so that whatever is too narrow to be drawn is
+/// skipped in one step. Siblings are in the order of their names, which no weight changes. Weights are those of
+/// the entries that were [set](Self::set_weights) last.
+///
+/// # Examples
+/// ```
+/// use rprof_profile::stack_tree::StackTree;
+/// use rprof_profile::{ProfileBuilder, WeighBy, WeightUnit};
+///
+/// let mut builder = ProfileBuilder::new();
+/// let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
+/// let object = builder.intern_object("/usr/bin/sort");
+/// let [main, sort] = ["main", "sort"].map(|name| builder.intern_function(Ok(name), object));
+/// let thread = builder.intern_thread_name("sort");
+/// let stack = builder.intern_stack(&[main.into(), sort.into()]);
+/// builder.add_samples(event, thread, stack, 1, 7);
+/// let profile = builder.finish();
+///
+/// let mut tree = StackTree::of(&profile, &profile.aggregated);
+/// tree.set_weights(&profile.aggregated, WeighBy::Period);
+/// let below_main: Vec<u32> = tree.children(Some(0)).collect();
+/// assert_eq!((tree.function(0), tree.total(0), tree.own(0)), (main, 7, 0));
+/// assert_eq!((tree.function(below_main[0]), tree.own(below_main[0])), (sort, 7));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StackTree {
+    functions: Vec<FunctionId>,
+    parents: Vec<u32>,
+    ends: Vec<u32>,
+    depths: Vec<u32>,
+    own: Vec<u64>,
+    total: Vec<u64>,
+    /// Node of the leaf of each entry; `NO_NODE` for stacks without a frame.
+    leaves: Vec<u32>,
+    whole: u64,
+}
+
+impl StackTree {
+    /// Makes the tree of some entries, with no weight yet.
+    pub fn of(profile: &Profile, entries: &[AggregatedStack]) -> StackTree {
+        let mut trie = Trie::default();
+        // Callers are common to many stacks, and are followed once.
+        let mut of_callers: rustc_hash::FxHashMap<FrameListId, u32> = Default::default();
+        let mut leaves: Vec<u32> = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let (outer, inner) = profile.stacks.lists(entry.stack);
+            let callers = *of_callers.entry(outer).or_insert_with(|| {
+                (profile.functions_of(outer)).fold(NO_NODE, |at, function| trie.child(at, function))
+            });
+            let leaf = (profile.functions_of(inner))
+                .fold(callers, |at, function| trie.child(at, function));
+            leaves.push(leaf);
+        }
+        let mut by_name_order: Vec<u32> = (0..profile.functions.len() as u32).collect();
+        by_name_order.sort_unstable_by(|a, b| by_name(profile, FunctionId(*a), FunctionId(*b)));
+        let mut ranks = vec![0u32; by_name_order.len()];
+        for (rank, function) in (0..).zip(&by_name_order) {
+            ranks[*function as usize] = rank;
+        }
+        let rank = |node| ranks[trie.function(node).0 as usize];
+        let order = trie.preorder(|a, b| rank(a).cmp(&rank(b)));
+        let mut places = vec![NO_NODE; trie.len()];
+        let mut depths: Vec<u32> = Vec::with_capacity(trie.len());
+        for (place, (node, parent)) in (0..).zip(order.nodes.iter().zip(&order.parents)) {
+            places[*node as usize] = place;
+            depths.push(depths.get(*parent as usize).map_or(0, |depth| depth + 1));
+        }
+        for leaf in &mut leaves {
+            *leaf = places.get(*leaf as usize).copied().unwrap_or(NO_NODE);
+        }
+        StackTree {
+            functions: order
+                .nodes
+                .iter()
+                .map(|node| trie.function(*node))
+                .collect(),
+            parents: order.parents,
+            ends: order.ends,
+            depths,
+            own: vec![0; trie.len()],
+            total: vec![0; trie.len()],
+            leaves,
+            whole: 0,
+        }
+    }
+
+    /// Sets the weights to those of the entries that the tree was made of, in the same order, however they weigh now.
+    pub fn set_weights(&mut self, entries: &[AggregatedStack], by: WeighBy) {
+        self.own.fill(0);
+        self.whole = 0;
+        for (entry, leaf) in entries.iter().zip(&self.leaves) {
+            let weight = by.of(entry);
+            self.whole = self.whole.saturating_add(weight);
+            if let Some(own) = self.own.get_mut(*leaf as usize) {
+                *own = own.saturating_add(weight);
+            }
+        }
+        self.total.copy_from_slice(&self.own);
+        for at in (0..self.total.len()).rev() {
+            let total = self.total[at];
+            if let Some(of_parent) = self.total.get_mut(self.parents[at] as usize) {
+                *of_parent = of_parent.saturating_add(total);
+            }
+        }
+    }
+
+    /// Number of nodes.
+    pub fn len(&self) -> usize {
+        self.functions.len()
+    }
+
+    /// Returns whether there is no node.
+    pub fn is_empty(&self) -> bool {
+        self.functions.is_empty()
+    }
+
+    /// Sum of all weights.
+    pub fn whole(&self) -> u64 {
+        self.whole
+    }
+
+    /// Function of a node.
+    ///
+    /// # Panics
+    /// If there is no such node, as all methods that take one.
+    pub fn function(&self, node: u32) -> FunctionId {
+        self.functions[node as usize]
+    }
+
+    /// Node that a node is below, `None` for an outermost one.
+    pub fn parent(&self, node: u32) -> Option<u32> {
+        Some(self.parents[node as usize]).filter(|parent| *parent != NO_NODE)
+    }
+
+    /// Index behind the last node below a node.
+    pub fn end(&self, node: u32) -> u32 {
+        self.ends[node as usize]
+    }
+
+    /// Number of nodes above a node.
+    pub fn depth(&self, node: u32) -> u32 {
+        self.depths[node as usize]
+    }
+
+    /// Weight of the samples whose stack ends at a node.
+    pub fn own(&self, node: u32) -> u64 {
+        self.own[node as usize]
+    }
+
+    /// Weight of the samples whose stack goes through a node.
+    pub fn total(&self, node: u32) -> u64 {
+        self.total[node as usize]
+    }
+
+    /// Iterates over the nodes right below a node, or over the outermost ones, by name.
+    pub fn children(&self, node: Option<u32>) -> impl Iterator<Item = u32> + '_ {
+        let (first, end) = match node {
+            Some(node) => (node + 1, self.end(node)),
+            None => (0, self.len() as u32),
+        };
+        let next = move |at: &u32| Some(self.end(*at)).filter(|next| *next < end);
+        std::iter::successors((first < end).then_some(first), next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Keys, ProfileBuilder, TopFunctions, WeightUnit};
+    use proptest::prelude::*;
+
+    fn profile(stacks: &[(Vec<u8>, u64)]) -> Profile {
+        let mut builder = ProfileBuilder::new();
+        let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
+        let object = builder.intern_object("o");
+        let thread = builder.intern_thread_name("t");
+        for (stack, weight) in stacks {
+            let name = |number: &u8| format!("f{number}");
+            let frames: Vec<_> = (stack.iter())
+                .map(|number| builder.intern_function(Ok(&name(number)), object).into())
+                .collect();
+            let stack = builder.intern_stack(&frames);
+            builder.add_samples(event, thread, stack, 1, *weight);
+        }
+        builder.finish()
+    }
+
+    fn weighed(profile: &Profile) -> StackTree {
+        let mut tree = StackTree::of(profile, &profile.aggregated);
+        tree.set_weights(&profile.aggregated, WeighBy::Period);
+        tree
+    }
+
+    #[test]
+    fn siblings_are_in_the_order_of_names_and_subtrees_lie_together() {
+        let profile = profile(&[
+            (vec![0, 2, 3], 5),
+            (vec![0, 1], 2),
+            (vec![4], 3),
+            (vec![0, 2], 1),
+            (vec![], 9),
+        ]);
+        let tree = weighed(&profile);
+        let text = |at: u32| {
+            let name = profile.function(tree.function(at)).name.clone().unwrap();
+            format!(
+                "{}{name}:{}/{}",
+                ".".repeat(tree.depth(at) as usize),
+                tree.own(at),
+                tree.total(at)
+            )
+        };
+        let lines: Vec<String> = (0..tree.len() as u32).map(text).collect();
+        assert_eq!(
+            lines,
+            ["f0:0/8", ".f1:2/2", ".f2:1/6", "..f3:5/5", "f4:3/3"]
+        );
+        let ends: Vec<u32> = (0..5).map(|at| tree.end(at)).collect();
+        assert_eq!(ends, [4, 2, 4, 4, 5]);
+        assert_eq!(tree.whole(), 20);
+        assert_eq!(tree.parent(3), Some(2));
+        assert_eq!(tree.children(None).collect::<Vec<_>>(), [0, 4]);
+    }
+
+    proptest! {
+        /// Totals of a tree are the sums below them, and self of a function is that of the table.
+        #[test]
+        fn weights_are_those_of_the_table(stacks in prop::collection::vec((prop::collection::vec(0u8..5, 1..7), 1u64..9), 1..30)) {
+            let profile = profile(&stacks);
+            let tree = weighed(&profile);
+            for at in 0..tree.len() as u32 {
+                let below: u64 = tree.children(Some(at)).map(|child| tree.total(child)).sum();
+                prop_assert_eq!(below + tree.own(at), tree.total(at));
+                prop_assert!(tree.children(Some(at)).all(|child| tree.parent(child) == Some(at)));
+            }
+            let top = TopFunctions::of(&profile, 0, WeighBy::Period, Keys::FUNCTIONS);
+            for row in top.rows {
+                let of = |at: &u32| Some(tree.function(*at)) == row.key.function;
+                let own: u64 = (0..tree.len() as u32).filter(of).map(|at| tree.own(at)).sum();
+                prop_assert_eq!(own, row.self_weight);
+            }
+        }
+    }
+}
