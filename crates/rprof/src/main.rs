@@ -43,6 +43,7 @@ mod status;
 mod summary;
 mod target;
 mod terminal;
+mod tui;
 mod unshown;
 mod verbose;
 mod versus;

@@ -73,6 +73,10 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             ("Top functions:", "rprof report"),
             ("With their callers:", "rprof report -g"),
             (
+                "On the whole screen; `?` lists the keys:",
+                "rprof report --tui",
+            ),
+            (
                 "Of one thread name, with source lines, as CSV:",
                 "rprof report --comm worker -s symbol,srcline --format csv",
             ),

@@ -16,6 +16,9 @@ use crate::pager::show;
 use crate::{remedies, terminal};
 
 pub(crate) fn run(args: &ReportArgs) -> Outcome {
+    if args.tui {
+        return crate::tui::run(args);
+    }
     let keys = keys(&args.rows.sort);
     let (trees, file) = trees(args)?;
     let without_total = args.rows.no_children;

@@ -128,6 +128,14 @@ pub(crate) struct ReportArgs {
     #[arg(short = 'g', long, value_name = "WHICH", num_args = 0..=1, default_missing_value = "")]
     pub(crate) call_graph: Option<String>,
 
+    /// Show the profile on the whole screen, to move about in: functions, trees, flame graph, threads, time; `?` lists the keys
+    #[arg(long)]
+    pub(crate) tui: bool,
+
+    /// Print the report as text, as without --tui; for fingers that know perf
+    #[arg(long, hide = true, conflicts_with = "tui")]
+    pub(crate) stdio: bool,
+
     /// When to use colours
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,

@@ -1,0 +1,152 @@
+//! `rprof report --tui`.
+
+use std::io::{self, IsTerminal};
+use std::path::Path;
+use std::sync::Arc;
+
+use rprof_analysis::Options;
+use rprof_export::clean::clean;
+use rprof_export::{CleanNames, verdict};
+use rprof_profile::{Keys, Profile};
+use rprof_tui::terminal::{End, Inbox};
+use rprof_tui::{Effect, Event, Source, Theme, terminal};
+
+use crate::Outcome;
+use crate::cli::{Color, ReportArgs};
+use crate::input::{Callee, Merged, read_merged};
+use crate::messages::Failure;
+use crate::{remedies, report};
+
+pub(crate) fn run(args: &ReportArgs) -> Outcome {
+    check_terminal("--tui", "without it the report is text")?;
+    let input = &args.input;
+    let options = Options {
+        by_thread: true,
+        columns: true,
+        ..input.options()
+    };
+    let merged = read_merged(
+        &input.paths(),
+        &input.filter,
+        &options,
+        &Keys::FUNCTIONS,
+        Callee::Dropped,
+        input.quiet,
+    )?;
+    let Some(event) = merged.profile.main_event() else {
+        let warnings = &merged.profile.quality.warnings;
+        let why = warnings.first().map_or("", |warning| warning);
+        return Err(anyhow::anyhow!("there is no sample to show: {why}").into());
+    };
+    let source = Source {
+        event,
+        weight: input.filter.weight(),
+        title: title(&merged, event, &input.paths()[0]),
+        facts: facts(&merged.profile),
+        command: words(),
+        profile: Arc::new(merged.profile),
+        generation: 0,
+        live: None,
+    };
+    let end = terminal::run(source, theme(args.color), &Inbox::new(), |effect| {
+        handle(&effect)
+    });
+    finish(end)
+}
+
+/// Refuses to begin where there is no terminal to draw on.
+pub(crate) fn check_terminal(flag: &str, instead: &str) -> Result<(), Failure> {
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    let reason = match (io::stdout().is_terminal(), is_dumb) {
+        (false, _) => "standard output is no terminal",
+        (true, true) => "TERM names a terminal that cannot place its cursor",
+        (true, false) => return Ok(()),
+    };
+    let message = format!("{flag} needs a terminal, and {reason}; {instead}");
+    Err(Failure::with_status(2, anyhow::anyhow!(message)))
+}
+
+/// Ends as the loop did: by the signal that ended it, if one did.
+pub(crate) fn finish(end: io::Result<End>) -> Outcome {
+    match end {
+        Ok(End::Quit) => Ok(0),
+        Ok(End::Gone) => Ok(1),
+        Ok(End::Signal(signal)) => {
+            signal_hook::low_level::emulate_default_handler(signal).ok();
+            Ok(u8::try_from(128 + signal).unwrap_or(1))
+        }
+        Err(error) => Err(anyhow::Error::new(error)
+            .context("cannot use the terminal")
+            .into()),
+    }
+}
+
+/// Returns what the terminal can show, by NO_COLOR and the like, and the character set of the locale.
+pub(crate) fn theme(color: Color) -> Theme {
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .find_map(variable);
+    let locale = locale.unwrap_or_default().to_lowercase();
+    Theme {
+        colors: report::wants_color(color),
+        ascii: !(locale.contains("utf-8") || locale.contains("utf8")),
+    }
+}
+
+/// Returns the words of this command line, the program by its name.
+pub(crate) fn words() -> Vec<String> {
+    let rest = std::env::args_os().skip(1);
+    let rest = rest.map(|word| clean(&word.to_string_lossy()).into_owned());
+    std::iter::once("rprof".to_owned()).chain(rest).collect()
+}
+
+fn title(merged: &Merged, event: usize, path: &Path) -> String {
+    let profile = &merged.profile;
+    let mut words = vec![
+        path.display().to_string(),
+        CleanNames::new(profile).event(event).into_owned(),
+        format!("{} samples", profile.events[event].samples),
+    ];
+    if let Some((first, last)) = profile.time {
+        words.push(format!("{:.2} s", last.saturating_sub(first) as f64 / 1e9));
+    }
+    if profile.quality.stacks.total > 0 {
+        let share = profile.quality.complete_share() * 100.0;
+        words.push(format!("stacks {share:.1}% complete"));
+    }
+    words.push(format!("lost {}", profile.quality.lost));
+    words.extend(merged.subjects.iter().cloned());
+    clean(&words.join("  ")).into_owned()
+}
+
+/// Returns the lines of the verdict, and of the events.
+pub(crate) fn facts(profile: &Profile) -> Vec<String> {
+    let names = CleanNames::new(profile);
+    let events = profile.events.iter().enumerate().map(|(index, event)| {
+        format!(
+            "event {}: {} samples, {} {}, lost {}",
+            names.event(index),
+            event.samples,
+            event.weight,
+            names.unit(index),
+            event.lost
+        )
+    });
+    let findings = verdict::findings(profile);
+    let findings = findings.iter().map(remedies::of_finding);
+    findings
+        .chain(events)
+        .map(|line| clean(&line).into_owned())
+        .collect()
+}
+
+fn handle(effect: &Effect) -> Option<Event> {
+    match effect {
+        Effect::Annotate(_) => {
+            let text = "annotating is no part of this build";
+            Some(Event::Message(text.to_owned()))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,228 @@
+//! Filters that were set in the views, as conditions, labels and options of the command line.
+
+use rprof_export::CleanNames;
+use rprof_export::clean::clean;
+use rprof_profile::pattern::matches_name;
+use rprof_profile::selection::{Condition, FunctionSet, functions_where};
+use rprof_profile::{Profile, ThreadId};
+
+use crate::search;
+
+/// Kind of a filter. Of all kinds but [`Stacks`](FilterKind::Stacks) there is one filter at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FilterKind {
+    Thread,
+    Process,
+    Comm,
+    Object,
+    Cpu,
+    Time,
+    Stacks,
+}
+
+/// A filter.
+#[derive(Clone, Debug)]
+pub(crate) struct Filter {
+    pub(crate) kind: FilterKind,
+    pub(crate) condition: Condition,
+    /// What it leaves, safe to show: `tid 4711`.
+    pub(crate) label: String,
+    /// Option and value of `rprof report`; `None` if it has none that does the same.
+    pub(crate) words: Option<[String; 2]>,
+    /// Rule by which the functions of a filter of stacks were chosen.
+    pub(crate) pattern: Option<Pattern>,
+}
+
+/// Rule by which functions are chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Pattern {
+    /// Regular expression.
+    Regex(String),
+    /// Name, as `--focus` has it.
+    Name(String),
+}
+
+impl Filter {
+    pub(crate) fn thread(profile: &Profile, id: ThreadId) -> Filter {
+        let thread = profile.thread(id);
+        match thread.tid {
+            Some(tid) => Filter {
+                kind: FilterKind::Thread,
+                condition: Condition::Thread(id),
+                label: format!("tid {tid}"),
+                words: Some(["--tid".into(), tid.to_string()]),
+                pattern: None,
+            },
+            None => Filter::comm(profile, thread.comm),
+        }
+    }
+
+    pub(crate) fn process(pid: i32) -> Filter {
+        Filter {
+            kind: FilterKind::Process,
+            condition: Condition::Process(pid),
+            label: format!("pid {pid}"),
+            words: Some(["--pid".into(), pid.to_string()]),
+            pattern: None,
+        }
+    }
+
+    pub(crate) fn comm(profile: &Profile, comm: u32) -> Filter {
+        let name = CleanNames::new(profile).comm(comm).into_owned();
+        Filter {
+            kind: FilterKind::Comm,
+            condition: Condition::Comm(comm),
+            label: format!("comm {name}"),
+            words: Some(["--comm".into(), name]),
+            pattern: None,
+        }
+    }
+
+    pub(crate) fn object(profile: &Profile, object: rprof_profile::ObjectId) -> Filter {
+        let names = CleanNames::new(profile);
+        Filter {
+            kind: FilterKind::Object,
+            condition: Condition::Object(object),
+            label: names.object_base(object).into_owned(),
+            words: Some(["--dso".into(), names.object(object).into_owned()]),
+            pattern: None,
+        }
+    }
+
+    pub(crate) fn cpu(cpu: u32) -> Filter {
+        Filter {
+            kind: FilterKind::Cpu,
+            condition: Condition::Cpu(cpu),
+            label: format!("CPU {cpu}"),
+            words: Some(["--cpu".into(), cpu.to_string()]),
+            pattern: None,
+        }
+    }
+
+    /// Filter of a range of times in nanoseconds, of a recording that begins at `start`.
+    pub(crate) fn time(start: u64, from: u64, to: u64) -> Filter {
+        let since = |time: u64| time.saturating_sub(start) as f64 / 1e9;
+        let exact = |time: u64| format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000);
+        Filter {
+            kind: FilterKind::Time,
+            condition: Condition::Time(from, to),
+            label: format!("{:.3}–{:.3} s", since(from), since(to)),
+            words: Some(["--time".into(), format!("{},{}", exact(from), exact(to))]),
+            pattern: None,
+        }
+    }
+
+    /// Filter of stacks that have one of some functions, or none of them; `focus` is the value of `--focus` that does the
+    /// same.
+    pub(crate) fn stacks(
+        functions: FunctionSet,
+        has_to: bool,
+        pattern: Pattern,
+        focus: Option<String>,
+    ) -> Filter {
+        let label = match &pattern {
+            Pattern::Regex(text) => format!("/{text}/"),
+            Pattern::Name(name) => name.clone(),
+        };
+        let label = clean(&label).into_owned();
+        Filter {
+            kind: FilterKind::Stacks,
+            words: (focus.filter(|_| has_to))
+                .map(|name| ["--focus".into(), clean(&name).into_owned()]),
+            label: match has_to {
+                true => label,
+                false => format!("not {label}"),
+            },
+            condition: match has_to {
+                true => Condition::With(functions),
+                false => Condition::Without(functions),
+            },
+            pattern: Some(pattern),
+        }
+    }
+
+    /// Chooses the functions again, of a profile that has more of them.
+    pub(crate) fn renew(&mut self, profile: &Profile) {
+        let functions = match &self.pattern {
+            None => return,
+            Some(Pattern::Name(name)) => named(profile, name),
+            Some(Pattern::Regex(text)) => match search::compile(text) {
+                Ok(regex) => search::matching(profile, &regex),
+                Err(_) => return,
+            },
+        };
+        self.condition = match self.condition {
+            Condition::Without(_) => Condition::Without(functions),
+            _ => Condition::With(functions),
+        };
+    }
+}
+
+/// Returns the functions that a pattern names, as `--focus` has it.
+pub(crate) fn named(profile: &Profile, pattern: &str) -> FunctionSet {
+    functions_where(profile, |id| {
+        let name = profile.function(id).name.as_deref();
+        name.is_ok_and(|name| matches_name(pattern, name))
+    })
+}
+
+/// Returns the command line that shows the same. What no option does is told behind it, as a comment.
+pub(crate) fn command_line(command: &[String], filters: &[Filter]) -> String {
+    let mut words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+    let options = filters.iter().filter_map(|filter| filter.words.as_ref());
+    words.extend(options.flatten().map(|word| quoted(word)));
+    let without = filters.iter().filter(|filter| filter.words.is_none());
+    let without: Vec<&str> = without.map(|filter| &*filter.label).collect();
+    match without.is_empty() {
+        true => words.join(" "),
+        false => format!(
+            "{}  # and in the views: {}",
+            words.join(" "),
+            without.join(", ")
+        ),
+    }
+}
+
+/// Returns a word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:,+=@%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_one_that_a_shell_reads() {
+        let command = ["rprof", "report", "--tui", "a b.data"].map(str::to_owned);
+        let filters = [
+            Filter::process(12),
+            Filter::time(1_000_000_000, 1_500_000_000, 2_000_000_001),
+            Filter::stacks(
+                [true].into(),
+                true,
+                Pattern::Name("it's".into()),
+                Some("it's".into()),
+            ),
+        ];
+        assert_eq!(filters[1].label, "0.500–1.000 s");
+        assert_eq!(
+            command_line(&command, &filters),
+            r"rprof report --tui 'a b.data' --pid 12 --time 1.500000000,2.000000001 --focus 'it'\''s'"
+        );
+        let out = [Filter::stacks(
+            [true].into(),
+            false,
+            Pattern::Regex("^x".into()),
+            None,
+        )];
+        assert_eq!(
+            command_line(&command[..3], &out),
+            "rprof report --tui  # and in the views: not /^x/"
+        );
+    }
+}

@@ -1,0 +1,271 @@
+//! Scripts of keys, and the screens that they lead to.
+//!
+//! After a change that is meant: `INSTA_UPDATE=always cargo test -p rprof-tui`.
+
+use proptest::prelude::*;
+use rprof_export::rows::percent;
+
+use crate::event::Effect;
+use crate::keys::KEYS;
+use crate::testing::{folded, keys, press, recorded, screen, source, styles, text};
+use crate::{Event, Key, State, Theme};
+
+fn shown(script: &str, width: u16, height: u16) -> State {
+    let mut state = State::new(source(recorded()), width, height);
+    press(&mut state, script);
+    state
+}
+
+/// Scripts, by the names of their snapshots.
+const SCRIPTS: &[(&str, &str)] = &[
+    ("functions", ""),
+    ("functions_by_total", "s<Down>"),
+    ("search", "/mem<Enter>n"),
+    ("typing", "/malloc|ht_"),
+    ("wrong_expression", "/a("),
+    ("focus", "/walk<Enter>f"),
+    ("without", "/parse<Enter>x"),
+    ("tree", "2<Enter>"),
+    ("tree_open", "2E"),
+    ("tree_inverted", "2i<Enter>"),
+    ("tree_search_in_closed", "2/fault<Enter>"),
+    ("flame", "3<Down><Down>"),
+    ("flame_zoomed", "3<Down><Down><Down><Enter>"),
+    ("flame_inverted", "3i"),
+    ("calls", "/memcpy<Enter><Enter>"),
+    ("threads", "5"),
+    ("pick_thread", "t"),
+    ("one_thread", "t<Down><Enter>"),
+    ("one_object", "<Down>d"),
+    ("time", "6<Right><Right>"),
+    ("time_range", "6<Right><Enter><PgDn><Enter>1"),
+    ("verdict", "7"),
+    ("help", "?"),
+    ("limit", "2EL5<Enter>"),
+    ("weights", "%oV"),
+];
+
+#[test]
+fn scripts_lead_to_the_reviewed_screens() {
+    for (name, script) in SCRIPTS {
+        for (width, height) in [(80, 24), (200, 60)] {
+            let state = shown(script, width, height);
+            let buffer = screen(&state, Theme::default());
+            insta::assert_snapshot!(format!("{name}_{width}x{height}"), text(&buffer));
+        }
+    }
+}
+
+#[test]
+fn styles_are_the_reviewed_ones() {
+    for (name, script) in SCRIPTS {
+        if !["functions", "search", "flame", "time_range", "tree_open"].contains(name) {
+            continue;
+        }
+        let state = shown(script, 80, 24);
+        insta::assert_snapshot!(
+            format!("{name}_styles"),
+            styles(&screen(&state, Theme::default()))
+        );
+        let plain = Theme {
+            colors: false,
+            ascii: true,
+        };
+        let buffer = screen(&state, plain);
+        let reset = Some(ratatui::style::Color::Reset);
+        assert!(
+            buffer
+                .content
+                .iter()
+                .all(|c| c.style().fg == reset && c.style().bg == reset)
+        );
+        let is_ascii = |symbol: &str| symbol.is_ascii() || symbol == "…" || "↓↑–›".contains(symbol);
+        for cell in &buffer.content {
+            assert!(is_ascii(cell.symbol()), "{:?}", cell.symbol());
+        }
+    }
+}
+
+/// Self, total and samples of each function on the screen are those of the table that `report --format json` has.
+#[test]
+fn numbers_are_those_of_the_report() {
+    use rprof_profile::{Keys, TopFunctions, WeighBy};
+    let profile = recorded();
+    let top = TopFunctions::of(&profile, 0, WeighBy::Period, Keys::FUNCTIONS);
+    let screen = text(&screen(&shown("", 160, 80), Theme::default()));
+    let mut found = 0;
+    for row in &top.rows {
+        let function = profile.function(row.key.function.unwrap());
+        let name = function.name.as_deref().unwrap_or("[unknown]");
+        let line = screen
+            .lines()
+            .find(|line| line.split_whitespace().nth(3) == name.split(' ').next());
+        let words: Vec<&str> = line
+            .unwrap_or_else(|| panic!("{name}"))
+            .split_whitespace()
+            .collect();
+        let shares = [row.self_weight, row.total_weight]
+            .map(|w| format!("{:.2}%", percent(w, top.weight_total)));
+        assert_eq!(words[..2], shares, "{name}");
+        assert_eq!(words[2], row.self_samples.to_string(), "{name}");
+        found += 1;
+    }
+    assert!(found > 45);
+}
+
+#[test]
+fn filters_weigh_again() {
+    let mut state = shown("", 80, 24);
+    let whole = state.model.samples;
+    press(&mut state, "5<Down><Enter>");
+    let label = state.filters[0].label.clone();
+    assert!(label.starts_with("pid "), "{label}");
+    let of_process = state.model.samples;
+    assert!(of_process < whole && of_process > 0);
+    // Shares are of what is left.
+    let own: u64 = state.model.rows.iter().map(|row| row.self_weight).sum();
+    assert_eq!(own, state.model.whole);
+    press(&mut state, "1u<Enter>");
+    assert_eq!(state.filters.len(), 2);
+    assert!(state.model.samples < of_process);
+    let text = text(&screen(&state, Theme::default()));
+    assert!(
+        text.contains(&format!("rprof report --tui --pid {} --cpu", &label[4..])),
+        "{text}"
+    );
+    press(&mut state, "<Esc><Esc>");
+    assert_eq!(state.model.samples, whole);
+    // The key that set a filter takes it back.
+    press(&mut state, "dd");
+    assert_eq!((state.filters.len(), state.model.samples), (0, whole));
+}
+
+#[test]
+fn names_cannot_speak_to_the_terminal() {
+    let profile = folded("a\u{1b}[2J\u{7};b\u{202e}c\r;\u{9b}31m 5\n");
+    let mut state = State::new(source(profile), 60, 20);
+    for view in '1'..='7' {
+        press(&mut state, &view.to_string());
+        let buffer = screen(&state, Theme::default());
+        for cell in &buffer.content {
+            let is_safe = |c: char| !c.is_control() && c != '\u{202e}';
+            assert!(cell.symbol().chars().all(is_safe), "{:?}", cell.symbol());
+        }
+    }
+    let effects = state.update(Event::Key(Key::Char('1')));
+    assert_eq!(effects, []);
+    let copied = state.update(Event::Key(Key::Char('y')));
+    assert_eq!(copied, [Effect::Copy("\u{fffd}31m".to_owned())]);
+}
+
+#[test]
+fn every_size_has_a_screen() {
+    for (width, height) in [(0, 0), (1, 1), (2, 2), (10, 3), (10, 4), (20, 6), (500, 9)] {
+        let mut state = shown("", 80, 24);
+        state.update(Event::Resize(width, height));
+        for (_, script) in SCRIPTS {
+            press(&mut state, script);
+            screen(&state, Theme::default());
+            press(&mut state, "<Esc><Esc><Esc><Esc>");
+        }
+    }
+}
+
+#[test]
+fn deep_recursion_and_odd_profiles_are_shown() {
+    let deep = format!("{} 3\nb 1\n", vec!["a"; 50_000].join(";"));
+    for text in [&*deep, "a 1\n", ";;; 1\n"] {
+        let mut state = State::new(source(folded(text)), 80, 24);
+        for script in [
+            "2E<End>",
+            "3<Down><Down><PgDn><PgDn>",
+            "3i",
+            "4E",
+            "5",
+            "6<Enter><Enter>",
+            "7",
+        ] {
+            press(&mut state, script);
+            screen(&state, Theme::default());
+        }
+    }
+}
+
+#[test]
+fn the_mouse_selects_sorts_and_zooms() {
+    let mut state = shown("", 80, 24);
+    state.update(Event::Click(5, 5));
+    assert_eq!(state.place().selected, 2);
+    state.update(Event::Click(12, 2));
+    assert_eq!(state.look.sort, crate::state::Sort::Total);
+    // The name of the third view.
+    state.update(Event::Click(22, 1));
+    assert_eq!(state.look.view, crate::view::View::Flame);
+    state.update(Event::Click(0, 4));
+    let selected = state.look.flame_node;
+    assert!(selected.is_some());
+    state.update(Event::Click(0, 4));
+    assert_eq!(state.look.zoom, selected);
+    state.update(Event::Scroll(3));
+}
+
+fn any_key() -> impl Strategy<Value = Key> {
+    let bound: Vec<Key> = KEYS
+        .iter()
+        .flat_map(|binding| binding.keys)
+        .map(|(key, _)| *key)
+        .collect();
+    let typed = "amh_.*(5".chars().map(Key::Char).collect::<Vec<_>>();
+    prop_oneof![4 => prop::sample::select(bound), 1 => prop::sample::select(typed)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// After any keys, Esc until nothing changes leads to the first screen.
+    #[test]
+    fn escape_leads_back_to_the_first_screen(script in prop::collection::vec(any_key(), 0..40)) {
+        let first = shown("", 90, 26);
+        let mut state = first.clone();
+        for key in script {
+            state.update(Event::Key(key));
+            screen(&state, Theme::default());
+        }
+        let look = |state: &State| {
+            let buffer = screen(state, Theme::default());
+            text(&buffer) + &styles(&buffer)
+        };
+        // A step back may be one that this screen does not show, such as a filter whose name does not fit.
+        for _ in 0..60 {
+            press(&mut state, "<Esc>");
+        }
+        prop_assert_eq!(text(&screen(&state, Theme::default())), text(&screen(&first, Theme::default())));
+        prop_assert_eq!(look(&state), look(&first));
+    }
+}
+
+#[test]
+fn scripts_are_read_as_they_are_written() {
+    assert_eq!(
+        keys("a<Enter><"),
+        [Key::Char('a'), Key::Enter, Key::Char('<')]
+    );
+}
+
+/// `docs/tui.md` has the table of keys that the views obey; `INSTA_UPDATE=always` writes it anew.
+#[test]
+fn documentation_has_the_table_of_keys() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tui.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once("<!-- keys -->\n").unwrap();
+    let (_, after) = rest.split_once("<!-- /keys -->").unwrap();
+    let made = format!(
+        "{before}<!-- keys -->\n{}<!-- /keys -->{after}",
+        crate::keys::markdown()
+    );
+    if std::env::var_os("INSTA_UPDATE").is_some_and(|value| value == "always") {
+        std::fs::write(&path, &made).unwrap();
+        return;
+    }
+    assert!(made == page, "docs/tui.md has other keys than the views");
+}

@@ -1,0 +1,66 @@
+//! Search for functions by a regular expression.
+
+use regex::{Regex, RegexBuilder};
+use rprof_export::CleanNames;
+use rprof_profile::Profile;
+use rprof_profile::selection::{FunctionSet, functions_where};
+
+/// A search, with what it found.
+#[derive(Clone, Debug)]
+pub(crate) struct Search {
+    /// Expression as typed.
+    pub(crate) text: String,
+    /// Functions whose names match.
+    pub(crate) functions: FunctionSet,
+    /// Number of them that have samples.
+    pub(crate) count: usize,
+    /// Weight of the samples with one of them in their stack.
+    pub(crate) weight: u64,
+    /// Name of the one function that is meant, where it was not typed.
+    pub(crate) exact: Option<String>,
+}
+
+/// Most bytes of a compiled expression: what a person types needs some kilobytes.
+const LARGEST: usize = 1 << 20;
+
+/// Compiles an expression; capitals count if there are some.
+///
+/// # Errors
+/// Returns what is wrong with it, in a line.
+pub(crate) fn compile(text: &str) -> Result<Regex, String> {
+    let made = RegexBuilder::new(text)
+        .case_insensitive(!text.chars().any(char::is_uppercase))
+        .size_limit(LARGEST)
+        .dfa_size_limit(LARGEST)
+        .build();
+    made.map_err(|error| {
+        let text = error.to_string();
+        let last = text.lines().last().unwrap_or_default();
+        last.trim_start_matches("error: ").to_owned()
+    })
+}
+
+/// Returns the functions whose names, as they are shown, match.
+pub(crate) fn matching(profile: &Profile, regex: &Regex) -> FunctionSet {
+    let names = CleanNames::new(profile);
+    functions_where(profile, |id| {
+        names.function(id).is_some_and(|name| regex.is_match(&name))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capitals_count_where_there_are_some() {
+        assert!(compile("vec").unwrap().is_match("Vec::push"));
+        assert!(!compile("Vec").unwrap().is_match("vec::push"));
+        assert!(compile("a(").unwrap_err().contains("unclosed"));
+        assert!(
+            compile("(a{1000}){1000}")
+                .unwrap_err()
+                .contains("size limit")
+        );
+    }
+}

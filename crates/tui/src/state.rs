@@ -1,0 +1,522 @@
+//! [`State`]: everything that is shown, changed by events alone.
+
+use std::sync::Arc;
+
+use rprof_profile::call_branches::CallBranches;
+use rprof_profile::call_tree::Growth;
+use rprof_profile::selection::Selection;
+use rprof_profile::stack_tree::StackTree;
+use rprof_profile::{FunctionId, TopRow};
+
+use crate::calls::Calls;
+use crate::filters::{Filter, FilterKind};
+use crate::flame::Flame;
+use crate::list::{List, Screen};
+use crate::model::{Histogram, Model, Share};
+use crate::search::{self, Search};
+use crate::source::Source;
+use crate::tree_list::TreeList;
+use crate::view::View;
+
+/// Views of a profile, and where in them the user is.
+///
+/// [`update`](State::update) changes it by an event, [`draw`](crate::draw) shows it; neither does input or output.
+#[derive(Clone, Debug)]
+pub struct State {
+    pub(crate) source: Source,
+    pub(crate) model: Arc<Model>,
+    pub(crate) screen: Screen,
+    pub(crate) filters: Vec<Filter>,
+    pub(crate) search: Option<Search>,
+    pub(crate) prompt: Option<Prompt>,
+    pub(crate) popup: Option<Popup>,
+    pub(crate) message: Option<String>,
+    pub(crate) look: Look,
+    /// Tree of view 2, and of the flame graph.
+    pub(crate) tree: Option<TreeList>,
+    /// Functions above and below the function of view 4.
+    pub(crate) around: Option<(TreeList, TreeList)>,
+    pub(crate) flame: Flame,
+    pub(crate) tasks: Vec<TaskRow>,
+    pub(crate) histogram: Option<Histogram>,
+    pub(crate) is_paused: bool,
+}
+
+/// Choices of the user that filters and searches are not; the last Esc takes them back.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Look {
+    pub(crate) view: View,
+    pub(crate) sort: Sort,
+    pub(crate) is_reversed: bool,
+    pub(crate) is_inverted: bool,
+    /// Percents are those of everything, not of what the filters leave.
+    pub(crate) of_all: bool,
+    pub(crate) shows_weight: bool,
+    pub(crate) limit: f64,
+    pub(crate) shows_objects: bool,
+    pub(crate) full_names: bool,
+    /// Function of view 4.
+    pub(crate) function: Option<FunctionId>,
+    /// Node that tree and flame graph begin with.
+    pub(crate) zoom: Option<u32>,
+    /// Selected box of the flame graph.
+    pub(crate) flame_node: Option<u32>,
+    /// First row of the flame graph on the screen.
+    pub(crate) flame_offset: u32,
+    /// Places in the lists of the views.
+    pub(crate) lists: [List; 7],
+    /// Column of the cursor in the histogram, and where a range begins.
+    pub(crate) time_cursor: u16,
+    pub(crate) time_mark: Option<u16>,
+}
+
+/// Least share of a branch, in percent, that trees show at first.
+const LEAST_BRANCH: f64 = 0.5;
+
+impl Default for Look {
+    fn default() -> Look {
+        Look {
+            view: View::Functions,
+            sort: Sort::Own,
+            is_reversed: false,
+            is_inverted: false,
+            of_all: false,
+            shows_weight: false,
+            limit: LEAST_BRANCH,
+            shows_objects: true,
+            full_names: false,
+            function: None,
+            zoom: None,
+            flame_node: None,
+            flame_offset: 0,
+            lists: [List::default(); 7],
+            time_cursor: 0,
+            time_mark: None,
+        }
+    }
+}
+
+/// Column that functions are sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    Own,
+    Total,
+    Samples,
+    Name,
+}
+
+impl Sort {
+    pub(crate) fn next(self) -> Sort {
+        match self {
+            Sort::Own => Sort::Total,
+            Sort::Total => Sort::Samples,
+            Sort::Samples => Sort::Name,
+            Sort::Name => Sort::Own,
+        }
+    }
+}
+
+/// Line that is being typed.
+#[derive(Clone, Debug)]
+pub(crate) struct Prompt {
+    pub(crate) kind: PromptKind,
+    pub(crate) text: String,
+    /// Error in the text.
+    pub(crate) error: Option<String>,
+    /// Search and selected row from before.
+    pub(crate) before: (Option<Search>, List),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PromptKind {
+    Search,
+    Limit,
+}
+
+/// Something above the view.
+#[derive(Clone, Debug)]
+pub(crate) enum Popup {
+    /// Table of keys.
+    Help(List),
+    /// Choice among threads, processes, names, objects or CPUs.
+    Pick {
+        heading: &'static str,
+        shares: Vec<Share>,
+        list: List,
+    },
+    /// Lines of text.
+    Page {
+        heading: String,
+        lines: Vec<String>,
+        list: List,
+    },
+}
+
+/// Row of view 5.
+#[derive(Clone, Debug)]
+pub(crate) enum TaskRow {
+    Heading(&'static str),
+    Share(Share),
+}
+
+impl State {
+    /// Begins with the first view of a profile, on a screen of a width and a height.
+    pub fn new(source: Source, width: u16, height: u16) -> State {
+        let profile = Arc::clone(&source.profile);
+        let mut state = State {
+            model: Arc::new(Model::new(profile, source.event, source.weight)),
+            source,
+            screen: Screen { width, height },
+            filters: Vec::new(),
+            search: None,
+            prompt: None,
+            popup: None,
+            message: None,
+            look: Look::default(),
+            tree: None,
+            around: None,
+            flame: Flame::default(),
+            tasks: Vec::new(),
+            histogram: None,
+            is_paused: false,
+        };
+        state.sort_rows();
+        state.settle();
+        state
+    }
+
+    /// Base of percents.
+    pub(crate) fn base(&self) -> u64 {
+        match self.look.of_all {
+            true => self.model.all,
+            false => self.model.whole,
+        }
+    }
+
+    pub(crate) fn list(&mut self) -> &mut List {
+        &mut self.look.lists[self.look.view.index()]
+    }
+
+    pub(crate) fn place(&self) -> List {
+        self.look.lists[self.look.view.index()]
+    }
+
+    /// Number of rows of the view.
+    pub(crate) fn len(&self) -> usize {
+        match self.look.view {
+            View::Functions => self.model.rows.len(),
+            View::Tree => self.tree.as_ref().map_or(0, |tree| tree.rows.len()),
+            View::Calls => match &self.around {
+                Some((callers, callees)) => callers.rows.len() + 1 + callees.rows.len(),
+                None => 0,
+            },
+            View::Threads => self.tasks.len(),
+            View::Verdict => self.source.facts.len(),
+            View::Flame | View::Time => 0,
+        }
+    }
+
+    /// Returns the selected function of the view.
+    pub(crate) fn selected(&self) -> Option<FunctionId> {
+        let row = self.place().selected;
+        match self.look.view {
+            View::Functions => self.model.rows.get(row)?.key.function,
+            View::Tree => {
+                let tree = self.tree.as_ref()?;
+                Some(tree.calls.function(tree.node(row)?))
+            }
+            View::Flame => {
+                let tree = self.tree.as_ref()?;
+                Some(tree.calls.function(self.look.flame_node?))
+            }
+            View::Calls => match self.around_row(row)? {
+                Around::Center => self.look.function,
+                Around::Callers(row) => {
+                    let (callers, _) = self.around.as_ref()?;
+                    Some(callers.calls.function(callers.node(row)?))
+                }
+                Around::Callees(row) => {
+                    let (_, callees) = self.around.as_ref()?;
+                    Some(callees.calls.function(callees.node(row)?))
+                }
+            },
+            View::Threads | View::Time | View::Verdict => None,
+        }
+    }
+
+    /// Returns what a row of view 4 is.
+    pub(crate) fn around_row(&self, row: usize) -> Option<Around> {
+        let (callers, callees) = self.around.as_ref()?;
+        let above = callers.rows.len();
+        match row.checked_sub(above) {
+            None => Some(Around::Callers(row)),
+            Some(0) => Some(Around::Center),
+            Some(below) => (below <= callees.rows.len()).then(|| Around::Callees(below - 1)),
+        }
+    }
+
+    /// Sorts the functions, and keeps the selected one.
+    pub(crate) fn sort_rows(&mut self) {
+        let at = self.look.lists[View::Functions.index()].selected;
+        let selected = self.model.rows.get(at).map(|row| row.key);
+        self.sort_rows_selecting(selected.filter(|_| at > 0));
+    }
+
+    pub(crate) fn sort_rows_selecting(&mut self, selected: Option<rprof_profile::RowKey>) {
+        let sort = self.look.sort;
+        let key = |row: &TopRow| {
+            let (a, b) = match sort {
+                Sort::Own => (row.self_weight, row.total_weight),
+                Sort::Total => (row.total_weight, row.self_weight),
+                Sort::Samples => (row.self_samples, row.total_samples),
+                Sort::Name => (0, 0),
+            };
+            (u64::MAX - a, u64::MAX - b)
+        };
+        let profile = Arc::clone(&self.model.profile);
+        let model = Arc::make_mut(&mut self.model);
+        // Ties are in the order of names, whatever the order was before.
+        model.rows.clone_from(&model.by_name);
+        let rows = &mut model.rows;
+        if sort == Sort::Name {
+            let name = |row: &TopRow| {
+                let function = profile.function(row.key.function?);
+                function.name.as_deref().ok().map(str::to_owned)
+            };
+            rows.sort_by_cached_key(name);
+        } else {
+            rows.sort_by_key(key);
+        }
+        if self.look.is_reversed {
+            rows.reverse();
+        }
+        if let Some(selected) = selected {
+            let is_it = |row: &TopRow| row.key == selected;
+            if let Some(at) = self.model.rows.iter().position(is_it) {
+                self.look.lists[View::Functions.index()].selected = at;
+            }
+        }
+    }
+
+    /// Weighs everything again after the filters have changed.
+    pub(crate) fn filters_changed(&mut self) {
+        let at = self.look.lists[View::Functions.index()].selected;
+        let selected = (self.model.rows.get(at).map(|row| row.key)).filter(|_| at > 0);
+        Arc::make_mut(&mut self.model).filter(&self.filters);
+        self.sort_rows_selecting(selected);
+        if let Some(search) = &mut self.search {
+            measure(search, &self.model);
+        }
+        self.weights_changed();
+    }
+
+    /// Makes the trees follow the model.
+    pub(crate) fn weights_changed(&mut self) {
+        self.around = None;
+        self.histogram = None;
+        self.tasks.clear();
+        if let Some(tree) = &mut self.tree {
+            match &mut tree.calls {
+                Calls::Whole(calls) => calls.set_weights(&self.model.entries, self.model.by),
+                Calls::Growing(_) => self.renew_tree(),
+            }
+        }
+    }
+
+    /// Makes the tree anew, with what was open, selected and zoomed into as far as it is there still.
+    pub(crate) fn renew_tree(&mut self) {
+        let Some(mut old) = self.tree.take() else {
+            return;
+        };
+        let selected = old.node(self.look.lists[View::Tree.index()].selected);
+        let path = |node: Option<u32>, tree: &TreeList| node.map(|node| tree.calls.path(node));
+        let (zoom, flame) = (path(self.look.zoom, &old), path(self.look.flame_node, &old));
+        let (selected, open) = (path(selected, &old), old.open_paths());
+        old.calls = self.whole_tree();
+        old.close_all();
+        let model = &self.model;
+        let mut find = |path: Option<Vec<FunctionId>>| {
+            let path = path?;
+            let found = old.calls.find(model, &path)?;
+            (old.calls.depth(found) as usize + 1 == path.len()).then_some(found)
+        };
+        (self.look.zoom, self.look.flame_node) = (find(zoom), find(flame));
+        let selected = find(selected);
+        let open: Vec<u32> = open
+            .into_iter()
+            .filter_map(|path| find(Some(path)))
+            .collect();
+        old.open_these(&open);
+        old.lay_out(model, self.look.limit, self.model.whole, self.look.zoom);
+        let row = selected.and_then(|node| old.row_of(node));
+        if let Some(row) = row {
+            self.look.lists[View::Tree.index()].selected = row;
+        }
+        self.tree = Some(old);
+    }
+
+    /// Returns the tree of all stacks in the direction that is chosen.
+    fn whole_tree(&self) -> Calls {
+        let model = &self.model;
+        match self.look.is_inverted {
+            true => Calls::Growing(CallBranches::of_all(
+                &model.profile,
+                &model.entries,
+                model.by,
+                Growth::Callers,
+            )),
+            false => {
+                let mut tree = StackTree::of(&model.profile, &model.entries);
+                tree.set_weights(&model.entries, model.by);
+                Calls::Whole(tree)
+            }
+        }
+    }
+
+    /// Makes what the view shows, as far as it is not there, and puts the selection on the screen.
+    pub(crate) fn settle(&mut self) {
+        let (_, height) = self.screen.body();
+        match self.look.view {
+            View::Tree | View::Flame if self.tree.is_none() => {
+                self.tree = Some(TreeList::new(self.whole_tree()));
+            }
+            View::Calls => self.look_around(),
+            View::Threads if self.tasks.is_empty() => self.tasks = self.task_rows(),
+            View::Time => {
+                let width = usize::from(self.screen.width);
+                let parts = self
+                    .histogram
+                    .as_ref()
+                    .map(|histogram| histogram.counts.len());
+                if parts != Some(width.max(1)) {
+                    self.histogram = self.model.histogram(&self.filters, width);
+                }
+                let last = self.screen.width.saturating_sub(1);
+                self.look.time_cursor = self.look.time_cursor.min(last);
+                self.look.time_mark = self.look.time_mark.map(|mark| mark.min(last));
+            }
+            _ => {}
+        }
+        if let Some(tree) = &mut self.tree {
+            match self.look.view {
+                View::Tree => {
+                    let (limit, whole) = (self.look.limit, self.model.whole);
+                    tree.lay_out(&self.model, limit, whole, self.look.zoom);
+                }
+                View::Flame => {
+                    let look = &mut self.look;
+                    let rows = look.flame_offset + u32::from(height);
+                    let zoom = look.zoom;
+                    let width = self.screen.width;
+                    self.flame = Flame::lay_out(&mut tree.calls, &self.model, zoom, width, rows);
+                    let shown = self.flame.of_node(look.flame_node);
+                    if shown.is_none() {
+                        look.flame_node = look.zoom;
+                    }
+                }
+                _ => {}
+            }
+        }
+        let len = self.len();
+        self.list().settle(len, usize::from(height));
+    }
+
+    /// Makes the trees of view 4.
+    fn look_around(&mut self) {
+        let first = || self.model.rows.first().and_then(|row| row.key.function);
+        let Some(function) = self.look.function.or_else(first) else {
+            return;
+        };
+        self.look.function = Some(function);
+        let (model, limit) = (&self.model, self.look.limit);
+        let (mut callers, mut callees) = self.around.take().unwrap_or_else(|| {
+            let of = |growth| {
+                let entries = &model.entries;
+                let tree =
+                    CallBranches::of_function(&model.profile, entries, model.by, function, growth);
+                TreeList::new(Calls::Growing(tree))
+            };
+            (of(Growth::Callers), of(Growth::Callees))
+        });
+        callers.lay_out(model, limit, model.whole, None);
+        callees.lay_out(model, limit, model.whole, None);
+        self.around = Some((callers, callees));
+    }
+
+    /// Makes the rows of view 5.
+    fn task_rows(&self) -> Vec<TaskRow> {
+        let model = &self.model;
+        let lists = [
+            ("processes", model.processes()),
+            ("threads", model.threads()),
+            ("names of threads", model.comms()),
+            ("objects", model.objects()),
+            ("CPUs", model.cpus(&self.filters)),
+        ];
+        let mut rows = Vec::new();
+        for (heading, shares) in lists.into_iter().filter(|(_, shares)| !shares.is_empty()) {
+            rows.push(TaskRow::Heading(heading));
+            rows.extend(shares.into_iter().map(TaskRow::Share));
+        }
+        rows
+    }
+
+    /// Sets a filter; of a kind that is set already, in its place.
+    pub(crate) fn push_filter(&mut self, filter: Filter) {
+        if filter.kind != FilterKind::Stacks {
+            self.filters.retain(|set| set.kind != filter.kind);
+        }
+        self.filters.push(filter);
+        self.filters_changed();
+    }
+
+    /// Sets the search; an empty text ends it.
+    ///
+    /// # Errors
+    /// Returns what is wrong with the expression.
+    pub(crate) fn set_search(&mut self, text: &str, exact: Option<String>) -> Result<(), String> {
+        if text.is_empty() {
+            self.search = None;
+            return Ok(());
+        }
+        let regex = search::compile(text)?;
+        let mut search = Search {
+            text: text.to_owned(),
+            functions: search::matching(&self.model.profile, &regex),
+            count: 0,
+            weight: 0,
+            exact,
+        };
+        measure(&mut search, &self.model);
+        self.search = Some(search);
+        Ok(())
+    }
+
+    /// Returns whether a function matches the search.
+    pub(crate) fn is_match(&self, function: FunctionId) -> bool {
+        let search = self.search.as_ref();
+        search.is_some_and(|search| search.functions.get(function.0 as usize) == Some(&true))
+    }
+}
+
+/// Counts what a search finds under the filters.
+pub(crate) fn measure(search: &mut Search, model: &Model) {
+    let is_match = |row: &&TopRow| {
+        let function = row.key.function;
+        function.is_some_and(|id| search.functions.get(id.0 as usize) == Some(&true))
+    };
+    search.count = model.rows.iter().filter(is_match).count();
+    search.weight =
+        Selection::weight_with(&model.profile, &model.entries, model.by, &search.functions);
+}
+
+/// Row of view 4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Around {
+    /// Row of the callers.
+    Callers(usize),
+    /// The function itself.
+    Center,
+    /// Row of the callees.
+    Callees(usize),
+}

@@ -1,0 +1,234 @@
+//! [`TreeList`]: a tree of calls as a list of rows, of which some are open.
+
+use rprof_export::rows::percent;
+use rprof_profile::selection::FunctionSet;
+use rustc_hash::FxHashSet;
+
+use crate::calls::Calls;
+use crate::model::Model;
+
+/// Most rows of a list; what is beyond is told in its last row.
+const MOST_ROWS: usize = 100_000;
+
+/// Most open nodes that are found again in another tree.
+const MOST_PATHS: usize = 500;
+
+/// Most columns by which a row is indented.
+pub(crate) const MOST_INDENT: u16 = 40;
+
+/// A tree with open and closed branches.
+#[derive(Clone, Debug)]
+pub(crate) struct TreeList {
+    pub(crate) calls: Calls,
+    open: FxHashSet<u32>,
+    pub(crate) rows: Vec<TreeRow>,
+}
+
+/// Row of such a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TreeRow {
+    /// A call.
+    Node {
+        node: u32,
+        indent: u16,
+        has_children: bool,
+        is_open: bool,
+    },
+    /// Branches that are left out: how many, and their weight.
+    Rest {
+        count: usize,
+        weight: u64,
+        indent: u16,
+    },
+}
+
+impl TreeList {
+    pub(crate) fn new(calls: Calls) -> TreeList {
+        TreeList {
+            calls,
+            open: FxHashSet::default(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Makes the rows: of each open node the children of at least `limit` percent of `whole`, the heaviest first.
+    ///
+    /// A chain without branches is not indented further. With `zoom` there is that node, and what is below it.
+    pub(crate) fn lay_out(&mut self, model: &Model, limit: f64, whole: u64, zoom: Option<u32>) {
+        enum Step {
+            Node(u32, u16),
+            Rest(usize, u64, u16),
+        }
+        self.rows.clear();
+        let mut pile = Vec::new();
+        let calls = &mut self.calls;
+        let put = |calls: &mut Calls, pile: &mut Vec<Step>, node: Option<u32>, indent: u16| {
+            let children = calls.heaviest(model, node);
+            let shown =
+                children.partition_point(|child| percent(calls.total(*child), whole) >= limit);
+            let is_chain = children.len() == 1 && node.is_some();
+            let indent = match node {
+                None => 0,
+                Some(_) if is_chain => indent,
+                Some(_) => (indent + 2).min(MOST_INDENT),
+            };
+            let rest = &children[shown..];
+            if !rest.is_empty() {
+                let weight = rest
+                    .iter()
+                    .fold(0u64, |sum, child| sum.saturating_add(calls.total(*child)));
+                pile.push(Step::Rest(rest.len(), weight, indent));
+            }
+            pile.extend(
+                children[..shown]
+                    .iter()
+                    .rev()
+                    .map(|child| Step::Node(*child, indent)),
+            );
+        };
+        match zoom {
+            Some(node) => pile.push(Step::Node(node, 0)),
+            None => put(calls, &mut pile, None, 0),
+        }
+        while let Some(step) = pile.pop() {
+            if self.rows.len() >= MOST_ROWS {
+                self.rows.push(TreeRow::Rest {
+                    count: pile.len() + 1,
+                    weight: 0,
+                    indent: 0,
+                });
+                break;
+            }
+            match step {
+                Step::Rest(count, weight, indent) => self.rows.push(TreeRow::Rest {
+                    count,
+                    weight,
+                    indent,
+                }),
+                Step::Node(node, indent) => {
+                    let has_children = !calls.children(model, Some(node)).is_empty();
+                    let is_open = has_children && self.open.contains(&node);
+                    self.rows.push(TreeRow::Node {
+                        node,
+                        indent,
+                        has_children,
+                        is_open,
+                    });
+                    if is_open {
+                        put(calls, &mut pile, Some(node), indent);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the node of a row.
+    pub(crate) fn node(&self, row: usize) -> Option<u32> {
+        match self.rows.get(row)? {
+            TreeRow::Node { node, .. } => Some(*node),
+            TreeRow::Rest { .. } => None,
+        }
+    }
+
+    /// Returns the row of a node, if it is shown.
+    pub(crate) fn row_of(&self, node: u32) -> Option<usize> {
+        let is_it =
+            |row: &TreeRow| matches!(row, TreeRow::Node { node: shown, .. } if *shown == node);
+        self.rows.iter().position(is_it)
+    }
+
+    pub(crate) fn is_open(&self, node: u32) -> bool {
+        self.open.contains(&node)
+    }
+
+    pub(crate) fn close(&mut self, node: u32) {
+        self.open.remove(&node);
+    }
+
+    pub(crate) fn close_all(&mut self) {
+        self.open.clear();
+    }
+
+    /// Returns the paths of open nodes, of some hundreds at most.
+    pub(crate) fn open_paths(&self) -> Vec<Vec<rprof_profile::FunctionId>> {
+        let open = self.open.iter().take(MOST_PATHS);
+        open.map(|node| self.calls.path(*node)).collect()
+    }
+
+    pub(crate) fn open_these(&mut self, nodes: &[u32]) {
+        self.open.extend(nodes);
+    }
+
+    /// Opens a node, and below it whatever is the only child.
+    pub(crate) fn open(&mut self, model: &Model, node: u32) {
+        let mut at = node;
+        loop {
+            self.open.insert(at);
+            match self.calls.children(model, Some(at))[..] {
+                [child] => at = child,
+                _ => break,
+            }
+        }
+    }
+
+    /// Opens all nodes above one, so that it has a row.
+    pub(crate) fn reveal(&mut self, node: u32) {
+        let up = |node: &u32| self.calls.parent(*node);
+        let above: Vec<u32> = std::iter::successors(self.calls.parent(node), up).collect();
+        self.open.extend(above);
+    }
+
+    /// Returns the first node of a function in a set, in branches that have the least share: the heaviest branches first,
+    /// looked at as far as they are made already or all nodes are there.
+    pub(crate) fn find_closed(
+        &mut self,
+        model: &Model,
+        functions: &FunctionSet,
+        limit: f64,
+        whole: u64,
+    ) -> Option<u32> {
+        let mut pile = self.calls.heaviest(model, None);
+        pile.reverse();
+        let mut looked_at = 0;
+        while let Some(node) = pile.pop() {
+            looked_at += 1;
+            if percent(self.calls.total(node), whole) < limit || looked_at > MOST_ROWS {
+                continue;
+            }
+            let function = self.calls.function(node);
+            if functions.get(function.0 as usize) == Some(&true) {
+                return Some(node);
+            }
+            let below = self.calls.heaviest(model, Some(node));
+            pile.extend(below.into_iter().rev());
+        }
+        None
+    }
+
+    /// Opens what is below a node, or everything, as far as it has the least share; `levels` deep at most.
+    pub(crate) fn open_below(
+        &mut self,
+        model: &Model,
+        node: Option<u32>,
+        limit: f64,
+        whole: u64,
+        levels: u32,
+    ) {
+        let first = match node {
+            Some(node) => vec![node],
+            None => self.calls.children(model, None),
+        };
+        let mut pile: Vec<(u32, u32)> = first.into_iter().map(|node| (node, levels)).collect();
+        let mut opened = 0;
+        while let Some((node, levels)) = pile.pop() {
+            if levels == 0 || opened >= MOST_ROWS || percent(self.calls.total(node), whole) < limit
+            {
+                continue;
+            }
+            opened += 1;
+            self.open.insert(node);
+            let children = self.calls.children(model, Some(node));
+            pile.extend(children.into_iter().map(|child| (child, levels - 1)));
+        }
+    }
+}
