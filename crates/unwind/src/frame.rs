@@ -110,9 +110,12 @@ pub enum Root {
     /// Code without call frame information that ends the thread or the process when the call
     /// returns: the start of threads in musl, or what calls `main` there; Go's `goexit`.
     ExitFollows,
-    /// Go's runtime switched to a stack of its own just before the call, at whose beginning it is:
-    /// `systemstack`, `mcall`, `morestack`. What called those is on the goroutine's stack.
+    /// A runtime switched to another stack just before the call, at whose beginning it is: Go's `systemstack`, `mcall` and
+    /// `morestack`, whose callers are on the goroutine's stack; Erlang's calls of C code, on the stack of a scheduler; SBCL's
+    /// `call_into_lisp` of the first thread, whose callers are on the stack of `main`.
     SwitchedStack,
+    /// Erlang: the function returns to the start of one that ends its process.
+    EndOfProcess,
 }
 
 /// Reason why unwinding ended before the root. Addresses are AVMAs.

@@ -44,6 +44,7 @@
 //! | `expression` | DWARF expressions |
 //! | `without_cfi` | one step where there is none: frame pointers, leaf functions, PLT entries |
 //! | `hotspot` | one step in code of Java's JIT compilers and interpreter |
+//! | `runtimes` | one step in code of Erlang, Guile, LuaJIT and SBCL |
 //! | `signal_context` | signal frames by their contents |
 //! | `simulate` | a function's remaining code, simulated to its return |
 //! | `code` | calls and exits, recognised in machine code |
@@ -111,6 +112,7 @@ mod hotspot;
 mod memory;
 mod modules;
 mod registers;
+mod runtimes;
 mod signal_context;
 mod simulate;
 mod step;

@@ -3,6 +3,7 @@
 use crate::cache::{PlainRule, RuleCache, RuleCacheStats};
 use crate::expression::Fault;
 use crate::hotspot::BlobCache;
+use crate::runtimes::sbcl;
 use crate::simulate::{SimulationCache, SimulationCacheStats};
 use crate::step::{self, Caller};
 use crate::table::Found;
@@ -12,6 +13,7 @@ use crate::{
     UnwindOutcome, UnwindTable, signal_context,
 };
 use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::cell::Cell;
 
 /// Maximum number of frames of one stack at which the stack pointer may fail to grow: handlers run on stacks of their
 /// own, and some programs (rustc, Go) switch stacks inside of a call.
@@ -287,6 +289,7 @@ impl Unwinder {
             mask: self.mask,
             blobs,
             simulations: &self.simulations,
+            process_end: Cell::new(None),
         };
         let sp = registers.sp();
         match context.step(registers) {
@@ -350,6 +353,13 @@ impl Unwinder {
         let sp = registers.sp();
         Some(match step::apply(rule, registers, memory) {
             Ok(caller) => Ok((caller, FoundBy::Cfi)),
+            Err(Fault::Memory(_))
+                if self.arch == Arch::X86_64
+                    && frame.kind == FrameKind::Caller
+                    && sbcl::called_lisp(address, modules) =>
+            {
+                Err(UnwindOutcome::Complete(Root::SwitchedStack))
+            }
             Err(fault) => Err(UnwindOutcome::Truncated(cause(fault, address, sp))),
         })
     }

@@ -6,9 +6,11 @@
 //! 1. A signal frame, which is told by its contents.
 //! 2. The root: code at the entry point, or code that exits behind the call.
 //!    In Go, frame pointers come next, unless in the first frame: its code keeps them.
-//!    In code of no image, what HotSpot says of it does: see [`hotspot`].
+//!    In code of no image, what HotSpot says of it does: see [`hotspot`]; and Erlang's code that called C ends
+//!    the stack of a scheduler.
 //! 3. The way out that the code itself shows, where its bytes are known (x86-64; the table keeps
 //!    those of most images, for the rest [`Modules::code`] is asked).
+//!    In code of no image that shows none, the frames of LuaJIT and Guile: see [`runtimes`](crate::runtimes).
 //! 4. In the first frame only (or one that a signal interrupted), and only if the image describes
 //!    its other functions: nothing was pushed yet, and the return address is where a call
 //!    puts it. Such images have frame pointers rarely, and the frame pointer there is
@@ -20,10 +22,12 @@
 
 use crate::code::SyntheticReturn;
 use crate::hotspot::{self, BlobCache};
+use crate::runtimes::{beam, guile, luajit};
 use crate::signal_context;
 use crate::simulate::{self, Exit, SimulationCache};
 use crate::step::Caller;
 use crate::{Arch, FoundBy, Memory, Module, Modules, Registers, Root, UnwindTable, arch, code};
+use std::cell::Cell;
 
 /// Farthest that a frame pointer may lie above the stack pointer: more than any frame has.
 const MAX_FRAME: u64 = 16 << 20;
@@ -72,10 +76,24 @@ pub(crate) struct Context<'a, M: ?Sized, P: ?Sized> {
     pub(crate) blobs: &'a BlobCache,
     /// Simulations of before.
     pub(crate) simulations: &'a SimulationCache,
+    /// Return address that was found to end a process of Erlang.
+    pub(crate) process_end: Cell<Option<u64>>,
 }
 
 impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
     pub(crate) fn step(&self, registers: &mut Registers) -> Outcome {
+        match self.find_caller(registers) {
+            Outcome::Caller(caller, _)
+                if caller.return_address.is_some()
+                    && caller.return_address == self.process_end.get() =>
+            {
+                Outcome::Root(Root::EndOfProcess)
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn find_caller(&self, registers: &mut Registers) -> Outcome {
         if !self.exact
             && let Some(interrupted) = self.interrupted(registers)
         {
@@ -96,6 +114,15 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
                 hotspot::Outcome::Nothing => return Outcome::Nothing,
                 hotspot::Outcome::NotMine => {}
             }
+            if !self.exact && beam::is_on_scheduler(registers, self.modules) {
+                self.blobs.set_runs_erlang();
+                return Outcome::Root(Root::SwitchedStack);
+            }
+            if !self.exact
+                && let Some(outcome) = self.erlang(registers)
+            {
+                return outcome;
+            }
         }
         let keeps = self.module.and_then(|module| module.table);
         if !self.exact && keeps.is_some_and(UnwindTable::keeps_frame_pointers) {
@@ -114,6 +141,11 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             Exit::Unreadable(address) => unreadable = Some(address),
             Exit::Lost => {}
         }
+        if self.module.is_some_and(|module| module.table.is_none())
+            && let Some((caller, by)) = self.by_runtime(registers)
+        {
+            return Outcome::Caller(caller, by);
+        }
         let described = self
             .module
             .is_none_or(|module| module.table.is_some_and(UnwindTable::has_cfi));
@@ -131,6 +163,59 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             Outcome::Nothing => unreadable.map_or(Outcome::Nothing, Outcome::Unreadable),
             outcome => outcome,
         }
+    }
+
+    /// Returns the caller of a function of Erlang, which made a call: what it keeps on the stack ends with the return
+    /// address, or with a frame pointer below that.
+    fn erlang(&self, registers: &mut Registers) -> Option<Outcome> {
+        let arch = registers.arch();
+        let fp = registers.fp();
+        let is_outermost = fp.is_some_and(|fp| self.memory.read_u64(fp) == Some(0));
+        if !(is_outermost || self.blobs.runs_erlang()) {
+            return None;
+        }
+        let (slot, word) = match beam::first_address(registers.sp(), self.memory)? {
+            Ok(found) => found,
+            Err(slot) => return (self.blobs.runs_erlang()).then_some(Outcome::Unreadable(slot)),
+        };
+        let has_frame_pointer = fp == Some(slot);
+        let (slot, address) = match has_frame_pointer {
+            true => (
+                slot.wrapping_add(8),
+                self.memory.read_u64(slot.wrapping_add(8))?,
+            ),
+            false => (slot, word),
+        };
+        // A process begins with a frame pointer of 0, which tells it from others that are not known to be Erlang's.
+        let begins = has_frame_pointer && word == 0;
+        if !(begins || self.blobs.runs_erlang()) {
+            return None;
+        }
+        if !self.is_return(address) {
+            return None;
+        }
+        if self.process_end.get() == Some(address) {
+            return Some(Outcome::Root(Root::EndOfProcess));
+        }
+        if !self.blobs.runs_erlang() {
+            return None;
+        }
+        registers.keep(arch.callee_saved());
+        if has_frame_pointer {
+            registers.set(arch.fp(), word);
+        }
+        registers.set(arch.sp(), slot.wrapping_add(8));
+        Some(Outcome::Caller(called(address, slot), FoundBy::Code))
+    }
+
+    /// Returns the caller of code of no image by the layout of a runtime's frames.
+    fn by_runtime(&self, registers: &mut Registers) -> Option<(Caller, FoundBy)> {
+        let traced = luajit::step(registers, self.memory, self.modules);
+        let traced = traced.map(|caller| (caller, FoundBy::Cfi));
+        traced.or_else(|| {
+            let caller = guile::step(registers, self.memory, self.modules)?;
+            Some((caller, FoundBy::Code))
+        })
     }
 
     fn interrupted(&self, registers: &Registers) -> Option<Registers> {
@@ -239,6 +324,17 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         Outcome::Caller(called(address, slot), FoundBy::FramePointer)
     }
 
+    /// Returns true if an Erlang process ends by returning to this address, and remembers that.
+    fn ends_process(&self, address: u64) -> bool {
+        let read = |avma, into: &mut [u8]| self.modules.code(avma, into);
+        let ends = beam::ends_process(address, read);
+        if ends {
+            self.process_end.set(Some(address));
+            self.blobs.set_runs_erlang();
+        }
+        ends
+    }
+
     /// Returns true if this is mapped, and follows a call as far as that can be seen.
     fn is_return(&self, address: u64) -> bool {
         let Some(inside) = address.checked_sub(1) else {
@@ -257,7 +353,8 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
                 let read = |avma, into: &mut [u8]| self.modules.code(avma, into);
                 code::ends_with_call(before)
                     || code::synthetic_return(before, behind).is_some()
-                    || (module.table.is_none() && self.blobs.is_return(address, read))
+                    || (module.table.is_none()
+                        && (self.blobs.is_return(address, read) || self.ends_process(address)))
             }
         }
     }

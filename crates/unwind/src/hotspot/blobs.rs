@@ -42,6 +42,8 @@ pub(crate) struct BlobCache {
     /// Number of searches in vain, of this stack and of all.
     misses: Cell<(usize, usize)>,
     stack: Cell<usize>,
+    /// True if code of the process was found to be Erlang's.
+    runs_erlang: Cell<bool>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -64,9 +66,19 @@ impl BlobCache {
         }
     }
 
+    /// Remembers that the process runs Erlang.
+    pub(crate) fn set_runs_erlang(&self) {
+        self.runs_erlang.set(true);
+    }
+
+    /// Returns true if code of the process was found to be Erlang's.
+    pub(crate) fn runs_erlang(&self) -> bool {
+        self.runs_erlang.get()
+    }
+
     /// Returns true if anything was searched for.
     pub(crate) fn is_used(&self) -> bool {
-        self.misses.get().1 > 0 || !self.found.borrow().is_empty()
+        self.runs_erlang.get() || self.misses.get().1 > 0 || !self.found.borrow().is_empty()
     }
 
     /// Returns true if this address is in code that was found before.

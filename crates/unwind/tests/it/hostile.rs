@@ -3,8 +3,8 @@
 use crate::image::image;
 use proptest::prelude::*;
 use rprof_unwind::{
-    Arch, Frame, FrameKind, Memory, Module, Modules, Registers, StackDump, TruncationReason,
-    UnwindOutcome, UnwindTable, Unwinder,
+    Arch, Frame, FrameKind, FunctionRanges, Memory, Module, Modules, Registers, StackDump,
+    TruncationReason, UnwindOutcome, UnwindTable, Unwinder,
 };
 
 struct Everywhere<'a>(&'a UnwindTable);
@@ -43,6 +43,48 @@ fn unwind_all(table: &UnwindTable, words: &[u64], seed: u64) {
         assert!((1..=100).contains(&frames.len()));
         let circular = Circular(seed);
         unwinder.unwind(&registers, &circular, &Everywhere(table), 100, &mut frames);
+        assert!((1..=100).contains(&frames.len()));
+    }
+}
+
+/// Generated code above the image, made of the bytes that runtimes are told by.
+struct Generated<'a> {
+    table: &'a UnwindTable,
+    seed: u64,
+}
+
+impl Modules for Generated<'_> {
+    fn find(&self, avma: u64) -> Option<Module<'_>> {
+        (avma & 0xff00_0000 == 0).then_some(Module {
+            table: Some(self.table).filter(|_| avma & 0x80_0000 == 0),
+            bias: 0,
+        })
+    }
+
+    fn code(&self, avma: u64, into: &mut [u8]) -> usize {
+        const BYTES: [u8; 16] = [
+            0xe8, 0xff, 0x15, 0xd0, 0x48, 0x83, 0xec, 0x18, 0x89, 0x1c, 0x24, 0x4c, 0x0b, 0, 0xe9,
+            0x50,
+        ];
+        for (at, byte) in (avma..).zip(into.iter_mut()) {
+            let chance = at.wrapping_mul(self.seed | 1) >> 40;
+            *byte = BYTES[chance as usize % BYTES.len()];
+        }
+        into.len()
+    }
+}
+
+fn through_generated_code(table: &UnwindTable, stack: &[u64], seed: u64) {
+    let bytes: Vec<u8> = stack.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let (mut unwinder, mut frames) = (Unwinder::new(Arch::X86_64), Vec::new());
+    let code = Generated { table, seed };
+    for ip in (0x80_0000..0x80_0400_u64).step_by(61) {
+        let mut registers = Registers::new(Arch::X86_64, ip, 0x2000);
+        for number in [3, 6, 12, 13] {
+            registers.set(number, 0x2000 + (seed >> number & 0x1f8));
+        }
+        let dump = StackDump::new(0x2000, &bytes);
+        unwinder.unwind(&registers, &dump, &code, 100, &mut frames);
         assert!((1..=100).contains(&frames.len()));
     }
 }
@@ -180,6 +222,15 @@ fn a_damaged_library_is_unwound_without_harm() {
         if let Ok(table) = UnwindTable::parse(&bytes) {
             let _ = table.rows().count();
             unwind_all(&table, &[random(), random(), 0x2010, 0x1234], random());
+            let stack: Vec<u64> = (0..200).map(|_| 0x80_0000 | random() >> 45).collect();
+            through_generated_code(&table, &stack, random());
+        }
+        if let Ok(functions) = FunctionRanges::parse(&bytes) {
+            let bounds = functions.bounds(&bytes);
+            for svma in bounds.iter().take(1000) {
+                let found = functions.at(&bytes, *svma);
+                assert!(found.is_none_or(|range| range.contains(svma)));
+            }
         }
     }
 }

@@ -1,0 +1,105 @@
+//! Erlang: code that its JIT compiler (BeamAsm, from OTP 24 on) made.
+//!
+//! A process has its stack in its heap, and the stack pointer leads there. What its outermost function returns to is
+//! the *start* of a function that ends the process. Before each function lies what says which it is
+//! (`ErtsCodeInfo`): a call, module and name as atoms, and the arity.
+//!
+//! What a function keeps on the stack are terms, whose lowest bits are never those of a return address; or, where the emulator
+//! was told to keep them, frame pointers.
+//!
+//! C code runs on the stack of the scheduler's thread, whose lowest part are the scheduler's registers; the code that
+//! called it has their address in a register.
+
+use crate::arch::x86_64::RBX;
+use crate::{Arch, Memory, Modules, Registers};
+
+/// Bytes of `ErtsCodeInfo`, before a function.
+const INFO: usize = 40;
+/// Bits of a word that tell what it is.
+const TAG: u64 = 0x3f;
+/// Bits of a word that are 0 in return addresses, and in no term.
+const TERM: u64 = 3;
+/// Most terms of a function on the stack, more than a compiler makes.
+const MAX_TERMS: u64 = 1024;
+/// Tag of atoms.
+const ATOM: u64 = 0x0b;
+/// Distance in bytes of the register from the stack pointer while C code is called.
+const ABOVE: u64 = 0x80;
+/// Alignment in bytes of the scheduler's registers.
+const ALIGN: u64 = 64;
+
+/// Returns true if a function without parameters of a module starts at this address: no call leads there as a return
+/// address, and an Erlang process ends by returning there.
+pub(crate) fn ends_process(address: u64, read: impl Fn(u64, &mut [u8]) -> usize) -> bool {
+    let mut info = [0; INFO];
+    let Some(start) = address.checked_sub(INFO as u64) else {
+        return false;
+    };
+    if !address.is_multiple_of(4) || read(start, &mut info) < INFO || info.first() != Some(&0xe8) {
+        return false;
+    }
+    let word = |at: usize| {
+        let bytes = info.get(at..).and_then(<[u8]>::first_chunk);
+        bytes.map(|bytes| u64::from_le_bytes(*bytes))
+    };
+    let is_atom = |word: Option<u64>| word.is_some_and(|word| word & TAG == ATOM);
+    is_atom(word(16)) && is_atom(word(24)) && word(32) == Some(0)
+}
+
+/// Returns the first slot on the stack of a function that made a call which is no term, and what it holds: the return address, or
+/// the frame pointer below that. The error is the slot from which on memory is not known.
+pub(crate) fn first_address<M: Memory + ?Sized>(
+    sp: u64,
+    memory: &M,
+) -> Option<Result<(u64, u64), u64>> {
+    (0..=MAX_TERMS).find_map(|term| {
+        let slot = sp.wrapping_add(8 * term);
+        match memory.read_u64(slot) {
+            Some(word) => (word & TERM == 0).then_some(Ok((slot, word))),
+            None => Some(Err(slot)),
+        }
+    })
+}
+
+/// Returns true if a caller's code, of no image, called C code on the stack of a scheduler. What called it is on the
+/// stack of an Erlang process, or it is the loop in which the scheduler runs processes.
+pub(crate) fn is_on_scheduler<P: Modules + ?Sized>(registers: &Registers, modules: &P) -> bool {
+    let sp = registers.sp();
+    let above = registers.get(RBX).map(|rbx| rbx.wrapping_sub(sp));
+    if registers.arch() != Arch::X86_64 || above != Some(ABOVE) || !sp.is_multiple_of(ALIGN) {
+        return false;
+    }
+    // `call *%rax` or `call *disp(%rip)`, as its code calls all of C.
+    let mut before = [0; 6];
+    let start = registers.ip().wrapping_sub(before.len() as u64);
+    modules.code(start, &mut before) == before.len()
+        && matches!(before, [0xff, 0x15, ..] | [.., 0xff, 0xd0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_is_told_by_what_lies_before_it() {
+        let mut memory = [0u8; 64];
+        memory[8] = 0xe8;
+        memory[24..32].copy_from_slice(&0x0001_0c4b_u64.to_le_bytes());
+        memory[32..40].copy_from_slice(&0x0001_714b_u64.to_le_bytes());
+        let starts = |memory: [u8; 64], at: u64| {
+            ends_process(0x1000 + at, |avma, into| {
+                let from = (avma - 0x1000) as usize;
+                into.copy_from_slice(&memory[from..from + into.len()]);
+                into.len()
+            })
+        };
+        assert!(starts(memory, 48));
+        assert!(!starts(memory, 44), "elsewhere");
+        for (at, byte) in [(8, 0x90), (24, 0), (32, 0x40), (40, 1)] {
+            let mut other = memory;
+            other[at] = byte;
+            assert!(!starts(other, 48), "{at}");
+        }
+        assert!(!ends_process(8, |_, _| 0));
+    }
+}

@@ -1,0 +1,136 @@
+//! LuaJIT: traces, the machine code that it makes of loops.
+//!
+//! A trace keeps no frame: it runs in that of the interpreter, which jumped to it, below which it has room for what its
+//! registers do not hold. The interpreter is described, by one rule for all of it, which says where it saved the registers of its
+//! caller. So the frame is where that rule makes sense: its return address is that of a call of the interpreter,
+//! and beside it lie the state of the Lua thread and the frame before.
+//!
+//! The lowest such place is taken. Others above it are those of outer calls. Below it there could be one that was left behind by
+//! an earlier call only if the trace had room for that frame and all of C between, and had written to none of it.
+//!
+//! For LuaJIT 2.1 on x86-64 with 64-bit pointers (GC64, the default since 2022): `lj_frame.h`, `lj_obj.h`.
+
+use crate::arch::x86_64::{RBP, RBX, RSP};
+use crate::step::{self, Caller};
+use crate::table::{Cfa, Found, RuleRef, Value};
+use crate::{Arch, Memory, Modules, Registers};
+
+/// Size in bytes of the interpreter's frame, with the return address.
+const FRAME: i32 = 80;
+/// Callee-saved registers, and where they lie below the caller's stack pointer.
+const SAVED: [(u8, i32); 4] = [(RBX, -24), (RBP, -16), (14, -40), (15, -32)];
+/// Offsets in the frame: return address, state of the Lua thread, frame before.
+const RETURN: u64 = 72;
+const STATE: u64 = 16;
+const BEFORE: u64 = 32;
+/// Bits of a frame's address that are flags.
+const FLAGS: u64 = 3;
+/// Maximum room in bytes that a trace takes: 255 slots of 4 bytes.
+const MAX_ROOM: u64 = 1024;
+/// Bytes of a function in which it may jump into the interpreter.
+const MAX_FUNCTION: usize = 256;
+/// Offset of an object's type in it, and the type of Lua threads.
+const TYPE: usize = 9;
+const THREAD: u8 = 6;
+
+/// Steps out of a trace. `None` where nothing fits, and the registers are as they were.
+pub(crate) fn step<M, P>(registers: &mut Registers, memory: &M, modules: &P) -> Option<Caller>
+where
+    M: Memory + ?Sized,
+    P: Modules + ?Sized,
+{
+    if registers.arch() != Arch::X86_64 {
+        return None;
+    }
+    let first = registers.sp().checked_next_multiple_of(16)?;
+    (0..=MAX_ROOM).step_by(16).find_map(|room| {
+        let frame = first.checked_add(room)?;
+        let rule = at(frame, memory, modules)?;
+        apply(rule, frame, registers, memory)
+    })
+}
+
+fn apply<M: Memory + ?Sized>(
+    rule: RuleRef<'_>,
+    frame: u64,
+    registers: &mut Registers,
+    memory: &M,
+) -> Option<Caller> {
+    let mut interpreter = *registers;
+    interpreter.set(RSP, frame);
+    // What a trace does with the other registers is not known.
+    interpreter.forget(12);
+    interpreter.forget(13);
+    let caller = step::apply(rule, &mut interpreter, memory).ok()?;
+    *registers = interpreter;
+    Some(caller)
+}
+
+/// Returns the interpreter's rule if its frame lies here.
+fn at<'p, M, P>(frame: u64, memory: &M, modules: &'p P) -> Option<RuleRef<'p>>
+where
+    M: Memory + ?Sized,
+    P: Modules + ?Sized,
+{
+    let word = |offset| memory.read_u64(frame.wrapping_add(offset));
+    let (address, state) = (word(RETURN)?, word(STATE)?);
+    let before = word(BEFORE)? & !FLAGS;
+    if state == 0 || !state.is_multiple_of(8) || (before != 0 && before <= frame) {
+        return None;
+    }
+    modules.find(address.wrapping_sub(1))?.table?;
+    let rule = entered(super::callee(address, modules)?, modules)?;
+    // Which frame is the thread's *now* says nothing: the process has gone on since.
+    let mut object = [0; TYPE + 1];
+    let is_known = modules.code(state, &mut object) == object.len();
+    (!is_known || object.last() == Some(&THREAD)).then_some(rule)
+}
+
+/// Returns the interpreter's rule, if this function is part of it, or ends with a jump into it as `lua_call` does.
+fn entered<P: Modules + ?Sized>(function: u64, modules: &P) -> Option<RuleRef<'_>> {
+    let rule_at = |address: u64| {
+        let module = modules.find(address)?;
+        match module.table?.find(address.wrapping_sub(module.bias)) {
+            Found::Rule(rule) if is_interpreter(rule) => Some(rule),
+            _ => None,
+        }
+    };
+    if let Some(rule) = rule_at(function) {
+        return Some(rule);
+    }
+    let mut code = [0; MAX_FUNCTION];
+    let len = modules.code(function, &mut code);
+    let module = modules.find(function)?;
+    let start_of = |address: u64| {
+        module
+            .table?
+            .function_start(address.wrapping_sub(module.bias))
+    };
+    code.get(..len)?
+        .windows(5)
+        .enumerate()
+        .find_map(|(at, bytes)| {
+            let [0xe9, offset @ ..] = bytes else {
+                return None;
+            };
+            let jump = function.wrapping_add(at as u64);
+            let rule = rule_at(super::relative(
+                jump.wrapping_add(5),
+                offset.try_into().ok()?,
+            ))?;
+            // In this function, and not in the one behind it.
+            (start_of(jump) == start_of(function)).then_some(rule)
+        })
+}
+
+/// Returns true for the one rule of the interpreter.
+fn is_interpreter(rule: RuleRef<'_>) -> bool {
+    let saved = rule.saved();
+    let has = |&(register, offset): &(u8, i32)| {
+        (saved.iter()).any(|s| s.register == register && s.value == Value::AtCfa(offset))
+    };
+    rule.rule.cfa == Cfa::Register(RSP, FRAME)
+        && rule.rule.return_address == Value::AtCfa(-8)
+        && saved.len() == SAVED.len()
+        && SAVED.iter().all(has)
+}

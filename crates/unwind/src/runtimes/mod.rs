@@ -1,0 +1,54 @@
+//! Runtimes with stacks of their own: where their code has no call frame information, their layout is followed.
+//!
+//! Each is told by what is there, code and memory, and never assumed: a layout that does not fit in
+//! all its parts is not followed. `hotspot` is the largest of them and has a folder of its own.
+//!
+//! | module | idea |
+//! |---|---|
+//! | `beam` | Erlang: where its processes begin, and its code on the stack of a scheduler |
+//! | `guile` | Guile: code behind the trampoline that saves registers for it |
+//! | `luajit` | LuaJIT: traces, which run in the frame of the interpreter |
+//! | `sbcl` | SBCL: the stack that Lisp code of the first thread has for itself |
+
+pub(crate) mod beam;
+pub(crate) mod guile;
+pub(crate) mod luajit;
+pub(crate) mod sbcl;
+
+use crate::Modules;
+
+/// Returns the function that the call before a return address calls: by its distance, or through a pointer beside the code,
+/// as a procedure linkage table has it as well.
+fn callee<P: Modules + ?Sized>(address: u64, modules: &P) -> Option<u64> {
+    let mut call = [0; 6];
+    let start = address.checked_sub(call.len() as u64)?;
+    if modules.code(start, &mut call) < call.len() {
+        return None;
+    }
+    let target = match call {
+        [0xff, 0x15, offset @ ..] => return pointer(relative(address, offset), modules),
+        [_, 0xe8, offset @ ..] => relative(address, offset),
+        _ => return None,
+    };
+    let mut code = [0; 16];
+    let len = modules.code(target, &mut code);
+    let code = code.get(..len)?;
+    let jump = code.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(code);
+    let jump = jump.strip_prefix(&[0xf2]).unwrap_or(jump);
+    match jump {
+        [0xff, 0x25, a, b, c, d, rest @ ..] => {
+            let behind = target.wrapping_add((len - rest.len()) as u64);
+            pointer(relative(behind, [*a, *b, *c, *d]), modules)
+        }
+        _ => Some(target),
+    }
+}
+
+fn relative(from: u64, offset: [u8; 4]) -> u64 {
+    from.wrapping_add_signed(i32::from_le_bytes(offset).into())
+}
+
+fn pointer<P: Modules + ?Sized>(at: u64, modules: &P) -> Option<u64> {
+    let mut bytes = [0; 8];
+    (modules.code(at, &mut bytes) == bytes.len()).then(|| u64::from_le_bytes(bytes))
+}
