@@ -68,6 +68,7 @@ pub mod names;
 pub mod options;
 pub mod pprof;
 pub mod rows;
+pub mod runtime;
 pub mod speedscope;
 pub mod svg;
 pub mod table;

@@ -9,6 +9,7 @@ use crate::clean::{brief, clean};
 use crate::heat;
 use crate::names::CleanNames;
 use crate::rows::percent;
+use crate::runtime::Runtime;
 
 /// One finding of the verdict.
 ///
@@ -23,6 +24,8 @@ pub enum Finding {
         complete: f64,
         /// True if many do not, in a recording whose stacks were made by frame pointers.
         lacks_frame_pointers: bool,
+        /// Runtime that is the reason for many.
+        runtime: Option<Runtime>,
     },
     /// Share of frames whose function has a name.
     Frames {
@@ -41,6 +44,8 @@ pub enum Finding {
         object: String,
         /// Reason for which they have no name.
         reason: Reason,
+        /// Runtime whose code they are, where that is known.
+        runtime: Option<Runtime>,
     },
     /// An interpreter's functions stand where those of the program that it runs were wanted.
     Interpreter {
@@ -108,10 +113,16 @@ impl Finding {
             Finding::Stacks {
                 complete,
                 lacks_frame_pointers,
+                runtime,
             } => {
-                let others = match lacks_frame_pointers {
-                    true => "; the others break off where code was built without frame pointers",
-                    false => "",
+                let cut = runtime.and_then(Runtime::cuts_stacks);
+                let others = match (lacks_frame_pointers, cut) {
+                    (true, _) => {
+                        "; the others break off where code was built without frame pointers"
+                            .to_owned()
+                    }
+                    (false, Some(cut)) => format!("; {cut}"),
+                    (false, None) => String::new(),
                 };
                 format!("stacks: {complete:.1}% reach their root{others}")
             }
@@ -125,6 +136,7 @@ impl Finding {
                 own,
                 object,
                 reason,
+                ..
             } => match (*own >= 0.1, *share >= 0.1) {
                 (true, true) => format!(
                     "  {own:.1}% of self is without a name in {object} ({share:.1}% of frames): {reason}"
@@ -238,6 +250,13 @@ fn unnamed(profile: &Profile) -> Vec<Finding> {
         let by_weight = b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1));
         by_weight.then_with(|| (a.2, a.3).cmp(&(b.2, b.3)))
     });
+    let runtime = Runtime::of(profile);
+    let is_generated = |reason| {
+        matches!(
+            reason,
+            Reason::JitWithoutMap | Reason::AnonymousMemory | Reason::NotAnElf
+        )
+    };
     (causes.into_iter())
         .filter(|(own, share, ..)| *own >= 0.1 || *share >= 0.1)
         .take(3)
@@ -246,6 +265,7 @@ fn unnamed(profile: &Profile) -> Vec<Finding> {
             own,
             object: brief(object),
             reason,
+            runtime: runtime.filter(|_| is_generated(reason)),
         })
         .collect()
 }
@@ -261,6 +281,7 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
         findings.push(Finding::Stacks {
             complete,
             lacks_frame_pointers: complete < 90.0 && s.unwound == 0,
+            runtime: Runtime::of(profile).filter(|_| complete < 95.0),
         });
     }
     if q.frames > 0 && q.named < q.frames {

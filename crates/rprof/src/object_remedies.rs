@@ -1,5 +1,6 @@
 //! Remedies for the objects whose functions have no name: packages with debug symbols, flags of runtimes.
 
+use rprof_export::runtime::Runtime;
 use rprof_profile::Reason;
 
 use crate::packages::{Owner, owner_of};
@@ -27,6 +28,48 @@ pub(crate) fn of_object(object: &str, reason: Reason) -> Option<String> {
              -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit` (or `jcmd PID Compiler.perfmap` while it is recorded), `python3 -X \
              perf`, `erl +JPperf true`, `DOTNET_PerfMapEnabled=1`."
                 .into(),
+        ),
+        _ => None,
+    }
+}
+
+/// Returns what makes a runtime write the names of its code, or shows them otherwise.
+pub(crate) fn for_names_of(runtime: Runtime) -> &'static str {
+    match runtime {
+        Runtime::Node => {
+            "Have Node.js write its names: record with --runtimes, or run `node --perf-basic-prof \
+             --interpreted-frames-native-stack`."
+        }
+        Runtime::Java => {
+            "Have Java write its names: record with --runtimes, run `java -XX:+UnlockDiagnosticVMOptions \
+             -XX:+DumpPerfMapAtExit`, or `jcmd PID Compiler.perfmap` while it is recorded."
+        }
+        Runtime::DotNet => {
+            "Have .NET write its names: record with --runtimes, or set DOTNET_PerfMapEnabled=1."
+        }
+        Runtime::Erlang => {
+            "Have Erlang write its names: record with --runtimes, or run `erl +JPperf true`."
+        }
+        Runtime::Guile => {
+            "Guile tells nobody the names of the code that it compiles; its own profiler, statprof, shows \
+             procedures."
+        }
+        Runtime::LuaJit => {
+            "LuaJIT tells nobody the names of its traces; its own profiler, `luajit -jp`, shows functions of Lua."
+        }
+        Runtime::Sbcl => {
+            "SBCL tells nobody the names of its code; its own profiler, sb-sprof, shows functions of Lisp."
+        }
+        _ => "Its own profiler may show them.",
+    }
+}
+
+/// Returns what makes the stacks of a runtime whole.
+pub(crate) fn for_stacks_of(runtime: Runtime) -> Option<&'static str> {
+    match runtime {
+        Runtime::Erlang => Some("record with --runtimes, or run `erl +JPperf true`"),
+        Runtime::Haskell => Some(
+            "callers are shown by GHC's own profiler (build with -prof -fprof-auto, run with +RTS -p)",
         ),
         _ => None,
     }

@@ -128,6 +128,20 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
         } => "; `-F 20000` samples them, and so does -a",
         Finding::Waited { .. } => "; `-e context-switches` shows where",
         // Looking for a package takes time, which is worth it where much is hidden.
+        Finding::Stacks {
+            runtime: Some(runtime),
+            ..
+        } => match object_remedies::for_stacks_of(*runtime) {
+            Some(remedy) => return format!("{}: {remedy}", finding.statement()),
+            None => return finding.to_string(),
+        },
+        Finding::Unnamed {
+            runtime: Some(runtime),
+            ..
+        } => {
+            let remedy = object_remedies::for_names_of(*runtime);
+            return format!("{}. {remedy}", finding.statement());
+        }
         Finding::Unnamed {
             object,
             reason,
@@ -197,6 +211,7 @@ mod tests {
             own: 1.0,
             object: "x".into(),
             reason,
+            runtime: None,
         };
         let flags = [
             (Finding::Lost { lost: 1, all: 2 }, "lower -F"),
@@ -214,6 +229,7 @@ mod tests {
                 Finding::Stacks {
                     complete: 10.0,
                     lacks_frame_pointers: true,
+                    runtime: None,
                 },
                 "`rprof record`",
             ),

@@ -213,6 +213,12 @@ fn in_words(cause: StackCause) -> &'static str {
 fn remedy(cause: StackCause, image: &str) -> Option<&'static str> {
     let is_made_at_run_time = image.starts_with("//anon") || image.starts_with('[');
     match cause {
+        StackCause::NoUnwindInfo if image.starts_with("/memfd:vmem") => Some(
+            "it is Erlang's if beam.smp was recorded: --runtimes, or `erl +JPperf true`, keeps frame pointers",
+        ),
+        StackCause::NoUnwindInfo if rprof_symbols::is_by_ghc(Path::new(image)) => Some(
+            "Haskell's callers are on a stack in the heap, of which no sample has a copy; GHC's own profiler shows them",
+        ),
         StackCause::NoUnwindInfo if is_made_at_run_time => {
             Some("a jitdump, or code with frame pointers, would show who called it")
         }

@@ -43,7 +43,7 @@ mod pages;
 mod reconcile;
 
 pub use demangle::Style;
-pub use elf::{ElfError, ElfSymbol, ElfSymbols};
+pub use elf::{ElfError, ElfSymbol, ElfSymbols, is_by_ghc};
 pub use frames::{Frame, Frames, SourceLine, Symbol};
 pub use kernel::{KernelError, KernelSymbol, KernelSymbols, VmlinuxError};
 pub use memory::Memory;

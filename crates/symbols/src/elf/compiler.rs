@@ -3,18 +3,30 @@
 use object::elf;
 use object::read::elf::{FileHeader, SectionHeader};
 use object::{Endianness, ReadRef};
+use rprof_image::ImageFile;
+use std::path::Path;
 
 /// Bytes of `.comment` that are looked at: each compiler that had a part in the file has a line.
 const MOST: usize = 64 << 10;
 
 /// Returns whether rustc compiled a part of the file. Stripping leaves the section.
 pub(crate) fn is_by_rustc<'data>(data: impl ReadRef<'data>) -> bool {
+    is_by(b"rustc version", data)
+}
+
+/// Returns true if the file is an ELF file of which GHC (Haskell) compiled a part. False also where it cannot be read.
+#[must_use]
+pub fn is_by_ghc(path: &Path) -> bool {
+    let file = ImageFile::open(path);
+    file.is_ok_and(|file| is_by(b"GHC ", file.bytes()))
+}
+
+fn is_by<'data>(name: &[u8], data: impl ReadRef<'data>) -> bool {
     let comment = match data.read_bytes_at(0, 5) {
         Ok([0x7f, b'E', b'L', b'F', 1]) => comment::<elf::FileHeader32<_>>(data),
         Ok([0x7f, b'E', b'L', b'F', 2]) => comment::<elf::FileHeader64<_>>(data),
         _ => None,
     };
-    let name = b"rustc version";
     let comment = comment.unwrap_or_default();
     let comment = &comment[..comment.len().min(MOST)];
     comment.windows(name.len()).any(|window| window == name)

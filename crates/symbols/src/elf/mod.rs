@@ -35,6 +35,7 @@ mod read;
 mod strings;
 mod table;
 
+pub use compiler::is_by_ghc;
 pub(crate) use compiler::is_by_rustc;
 pub use error::ElfError;
 pub use find::{FindError, function_offset};
