@@ -32,7 +32,7 @@ def cost(result):
 def markdown(paths):
     rows = merged(paths)
     there = {name: title for name, title in RECORDERS.items() if any(name in row for row in rows)}
-    lines = ["| program | " + " | ".join(there.values()) + " | frames named |", "|---" * (len(there) + 2) + "|"]
+    lines = ["| program | " + " | ".join(there.values()) + " | frames named or located |", "|---" * (len(there) + 2) + "|"]
     for row in rows:
         named = f"{row['named']:.2f}" if "named" in row else ""
         lines.append(f"| {row['program']} | " + " | ".join(share(row.get(name)) for name in there) + f" | {named} |")
