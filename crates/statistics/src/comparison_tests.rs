@@ -27,6 +27,7 @@ fn values_are_those_of_scipy() {
     let prior = Prior {
         run_to_run_variance: 1e-4,
         degrees_of_freedom: 6.0,
+        common_variance: 0.0,
     };
     let moderated = compare(&measured, Design::Paired, prior, 0.0).unwrap();
     near(moderated.p(), 4.4882552461412245e-06);
@@ -216,4 +217,81 @@ fn the_family_says_how_noisy_runs_are() {
     // Without replicates it says nothing.
     let single = [Measured::exact(&[1.0], &[2.0])];
     assert_eq!(Prior::from_family(&single, Design::Independent), Ok(None));
+}
+
+#[test]
+fn noise_in_common_is_worth_the_runs_that_it_was_seen_in() {
+    // Two equal parts, of which one was seen 4 times and the other 44 times: 4 / (1/4 + 1/44).
+    near(
+        degrees_of_freedom(2.0, 1.0, 4.0, 44.0),
+        4.0 / (1.0 / 4.0 + 1.0 / 44.0),
+    );
+    assert_eq!(degrees_of_freedom(2.0, 2.0, 4.0, 44.0), 4.0);
+    assert_eq!(degrees_of_freedom(2.0, 0.0, 4.0, 44.0), 44.0);
+    // Twenty quantities that rise and fall together from run to run, and those that each do so for themselves.
+    let runs = [[1.0, 1.1, 0.9, 1.05, 0.95], [1.0, 0.95, 1.1, 1.02, 0.9]];
+    let sides: Vec<[Vec<f64>; 2]> = (0..20)
+        .map(|index: u32| {
+            let times = |side: [f64; 5]| side.map(|y| y * (1.0 + f64::from(index))).to_vec();
+            runs.map(times)
+        })
+        .collect();
+    let together: Vec<_> = (sides.iter())
+        .map(|[base, new]| Measured::exact(base, new))
+        .collect();
+    let prior = Prior::from_family(&together, Design::Independent)
+        .unwrap()
+        .unwrap();
+    assert!(
+        prior.common_variance > 0.9 * prior.run_to_run_variance,
+        "{prior:?}"
+    );
+    let rotated: Vec<[Vec<f64>; 2]> = (0..20)
+        .map(|index| {
+            [0, 1].map(|side| {
+                let mut side: [f64; 5] = runs[side];
+                side.rotate_left(index % 5);
+                side.to_vec()
+            })
+        })
+        .collect();
+    let apart: Vec<_> = (rotated.iter())
+        .map(|[base, new]| Measured::exact(base, new))
+        .collect();
+    let prior = Prior::from_family(&apart, Design::Independent)
+        .unwrap()
+        .unwrap();
+    assert!(
+        prior.common_variance < 0.01 * prior.run_to_run_variance,
+        "{prior:?}"
+    );
+}
+
+#[test]
+fn the_runs_that_a_rise_needs_show_it() {
+    let found = compare(
+        &Measured::exact(&OLD, &NEW),
+        Design::Independent,
+        Prior::NONE,
+        0.0,
+    )
+    .unwrap();
+    let needed = |rise| found.runs_needed([5, 5], rise, 0.01, 0.8);
+    // What five runs a side just show needs five.
+    let visible = found.smallest_visible(0.01, 0.8).unwrap();
+    assert_eq!(needed(visible * 1.0001), Some(5));
+    assert!(needed(visible / 2.0).unwrap() > 10);
+    assert!(needed(0.5).unwrap() < 5);
+    assert_eq!(
+        [needed(0.0), needed(-0.1), needed(1e-9)],
+        [None, None, None]
+    );
+    let above = compare(
+        &Measured::exact(&OLD, &NEW),
+        Design::Independent,
+        Prior::NONE,
+        0.05,
+    )
+    .unwrap();
+    assert_eq!(above.runs_needed([5, 5], 0.05, 0.01, 0.8), None);
 }

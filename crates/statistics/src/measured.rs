@@ -48,7 +48,7 @@ pub enum Design {
 }
 
 /// Difference of the sides on the scale of logarithms, and the spread of single runs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Spread {
     pub(crate) log_ratio: f64,
     /// Variance of one run, as seen; 0 without degrees of freedom.
@@ -57,6 +57,8 @@ pub(crate) struct Spread {
     pub(crate) degrees_of_freedom: f64,
     /// Variance of one run that sampling and rounding alone explain.
     pub(crate) known_variance: f64,
+    /// Deviation of each run from the mean of its side, or of each pair from the mean of all, on the scale of one run.
+    pub(crate) deviations: Vec<f64>,
 }
 
 impl Spread {
@@ -66,14 +68,19 @@ impl Spread {
         if base.is_empty() || new.is_empty() {
             return Err(CompareError::TooFewRuns { runs: 0 });
         }
-        let (found, degrees) = match design {
+        let (found, degrees, deviations) = match design {
             Design::Paired => {
                 let differences = differences(&base, &new)?;
                 // The difference of a pair has the variance of two runs.
                 let of_one = variance(&differences).unwrap_or(0.0) / 2.0;
-                (of_one, base.len() as f64 - 1.0)
+                let deviations = from_mean(&differences).map(|far| far / 2.0_f64.sqrt());
+                (of_one, base.len() as f64 - 1.0, deviations.collect())
             }
-            Design::Independent => pooled(&base, &new),
+            Design::Independent => {
+                let (found, degrees) = pooled(&base, &new);
+                let deviations = from_mean(&base).chain(from_mean(&new));
+                (found, degrees, deviations.collect())
+            }
         };
         // A value that is rounded to steps of r is off by r²/12 on average.
         let rounding = |log: &f64| (measured.resolution / log.exp()).powi(2) / 12.0;
@@ -83,8 +90,15 @@ impl Spread {
             variance: found,
             degrees_of_freedom: degrees,
             known_variance: measured.sampling_variance.max(mean(&steps)),
+            deviations,
         })
     }
+}
+
+/// Returns by how much each value is above the mean of all.
+fn from_mean(values: &[f64]) -> impl Iterator<Item = f64> {
+    let mean = mean(values);
+    values.iter().map(move |value| value - mean)
 }
 
 /// Returns the variance within two sides, and its degrees of freedom.

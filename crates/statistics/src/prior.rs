@@ -12,6 +12,9 @@ pub struct Prior {
     pub run_to_run_variance: f64,
     /// Weight of this knowledge, in degrees of freedom; 0 for none.
     pub degrees_of_freedom: f64,
+    /// Part of the variance that all quantities of a run have in common, such as a slow moment of the machine. However
+    /// many quantities there are, it was seen as often as there are runs.
+    pub common_variance: f64,
 }
 
 /// Smallest noise between runs that is believed: half a percent.
@@ -29,6 +32,7 @@ impl Prior {
     pub const NONE: Prior = Prior {
         run_to_run_variance: 0.0,
         degrees_of_freedom: 0.0,
+        common_variance: 0.0,
     };
 
     /// Noise of 5 % with the weight of nine runs: the assumption for one run on each side. What it finds is no more
@@ -36,6 +40,7 @@ impl Prior {
     pub const ASSUMED: Prior = Prior {
         run_to_run_variance: 0.05 * 0.05,
         degrees_of_freedom: 8.0,
+        common_variance: 0.0,
     };
 
     /// Takes a standard deviation between runs, 0.02 for 2 %, that was seen in `runs` runs of one program.
@@ -43,6 +48,7 @@ impl Prior {
         Prior {
             run_to_run_variance: deviation.max(LEAST_DEVIATION).powi(2),
             degrees_of_freedom: runs.saturating_sub(1) as f64,
+            common_variance: 0.0,
         }
     }
 
@@ -91,6 +97,28 @@ impl Prior {
         Ok(Some(Prior {
             run_to_run_variance: run_to_run,
             degrees_of_freedom: weight.clamp(WEIGHTS.0, WEIGHTS.1),
+            common_variance: common_variance(hottest, run_to_run).min(run_to_run),
         }))
     }
+}
+
+/// Returns the variance of what all quantities of a run have in common: that of the weighted mean of what they deviate by,
+/// less what independent noise would leave in such a mean.
+fn common_variance(spreads: &[Spread], run_to_run: f64) -> f64 {
+    let weights: Vec<f64> = (spreads.iter())
+        .map(|spread| 1.0 / (spread.known_variance + run_to_run))
+        .collect();
+    let whole: f64 = weights.iter().sum();
+    let Some(first) = spreads.first() else {
+        return 0.0;
+    };
+    let mean_of_run = |run: usize| {
+        let deviations = (spreads.iter().zip(&weights))
+            .filter_map(|(spread, weight)| Some(spread.deviations.get(run)? * weight));
+        deviations.sum::<f64>() / whole
+    };
+    let squares: f64 = (0..first.deviations.len())
+        .map(|run| mean_of_run(run).powi(2))
+        .sum();
+    (squares / first.degrees_of_freedom - 1.0 / whole).max(0.0)
 }
