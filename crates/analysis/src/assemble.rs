@@ -83,6 +83,9 @@ pub(crate) fn assemble(
         lost: quality.lost,
         recorded: quality.recorded,
         throttled: quality.throttled,
+        damaged: index.damage.is_some()
+            || index.unreadable > 0
+            || !index.data.warnings().is_empty(),
         cpu_time: CpuTime::from_notes(&notes),
         counted: counted(&notes),
         hides_inlined: (symbols.hides_inlined.iter())

@@ -75,6 +75,8 @@ pub struct Quality {
     pub throttled: u64,
     /// Objects whose inlined calls are no frames of their own: Rust code without debug information.
     pub hides_inlined: Vec<String>,
+    /// True if part of the recording is missing or cannot be read, so that amounts are too small.
+    pub damaged: bool,
     /// CPU time, of recordings that tell of it.
     pub cpu_time: Option<CpuTime>,
     /// Counts that were taken beside the samples, of recordings that have them.
@@ -133,6 +135,7 @@ impl Quality {
         self.lost = self.lost.saturating_add(more.lost);
         self.recorded = self.recorded.saturating_add(more.recorded);
         self.throttled = self.throttled.saturating_add(more.throttled);
+        self.damaged |= more.damaged;
         for object in &more.hides_inlined {
             if !self.hides_inlined.contains(object) {
                 self.hides_inlined.push(object.clone());

@@ -33,6 +33,8 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
         "total_ratio_low",
         "total_ratio_high",
         "counterpart",
+        "self_visible",
+        "total_visible",
     ])?;
     let most = options.limit.unwrap_or(usize::MAX);
     for row in sorted(diff, options.sort).into_iter().take(most) {
@@ -48,6 +50,8 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
             .counterpart
             .map(|index| full_name(&diff.functions[index]));
         record.push(text(&other.unwrap_or_default()).into_owned());
+        let visible = [row.own.visible, row.total.visible];
+        record.extend(visible.map(|visible| visible.map_or(String::new(), |v| v.to_string())));
         csv.write_record(record)?;
     }
     csv.flush()

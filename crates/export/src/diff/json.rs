@@ -22,6 +22,8 @@ struct Document {
     unit: String,
     per: &'static str,
     threshold: f64,
+    wanted: f64,
+    scope: &'static str,
     design: &'static str,
     noise: JsonNoise,
     old: JsonSide,
@@ -64,6 +66,9 @@ struct JsonChange {
     p: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     visible: Option<f64>,
+    /// Runs of each side that would show the wanted rise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runs_needed: Option<usize>,
     samples: [f64; 2],
     verdict: &'static str,
 }
@@ -113,6 +118,8 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
             Work::Share => "total",
         },
         threshold: diff.threshold,
+        wanted: diff.wanted,
+        scope: words::scope_key(diff.rules.scope),
         design: match diff.design {
             Design::Independent => "independent",
             Design::Paired => "paired",
@@ -175,6 +182,7 @@ fn change(change: &Change) -> JsonChange {
         interval: change.interval.map(|ratio| [ratio.low, ratio.high]),
         p: change.p,
         visible: change.visible,
+        runs_needed: change.runs_needed,
         samples: change.samples,
         verdict: words::key(change.verdict),
     }

@@ -10,11 +10,23 @@ use super::DiffOptions;
 use super::amount::{amount, change, interval};
 use super::rows::{for_people, note, sign};
 use super::words;
-use crate::clean::shorten;
+use crate::clean::{clean, shorten};
 use crate::markdown_text::{code, escaped};
 
-/// Comment by which a bot finds what it wrote before.
-pub const MARKER: &str = "<!-- rprof-diff -->";
+/// Returns the comment by which a bot finds what it wrote before: `<!-- rprof-diff -->`, or `<!-- rprof-gate NAME -->`.
+fn marker(name: Option<&str>) -> String {
+    let Some(name) = name else {
+        return "<!-- rprof-diff -->".into();
+    };
+    // Two dashes would end it.
+    let is_plain = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '.' | '_' | '/');
+    let plain = |c: char| if is_plain(&c) { c } else { '-' };
+    let mut name: String = clean(name).chars().take(NAME).map(plain).collect();
+    while name.contains("--") {
+        name = name.replace("--", "-");
+    }
+    format!("<!-- rprof-gate {} -->", name.trim_matches(['-', ' ']))
+}
 
 /// Rows that are seen at once; the others are folded away.
 const OPEN: usize = 10;
@@ -32,7 +44,7 @@ const NAME: usize = 100;
 pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> io::Result<()> {
     let chosen = for_people(diff, options);
     if !options.bare {
-        writeln!(out, "{MARKER}")?;
+        writeln!(out, "{}", marker(options.name.as_deref()))?;
         writeln!(out, "**{}**\n", escaped(&words::headline(diff)))?;
         writeln!(out, "{}\n", escaped(&words::whole(diff)))?;
         for caution in &diff.cautions {
@@ -52,6 +64,9 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
     }
     if !options.bare {
         writeln!(out, "\n{}", escaped(&words::tally(diff)))?;
+        if let Some(plan) = words::plan(diff).filter(|_| options.plans) {
+            writeln!(out, "\n{}", escaped(&plan))?;
+        }
     }
     Ok(())
 }
@@ -101,4 +116,19 @@ fn write_rows(
         writeln!(out, "{line}")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_never_ends_the_marker() {
+        assert_eq!(marker(None), "<!-- rprof-diff -->");
+        assert_eq!(marker(Some("a/b 1.2")), "<!-- rprof-gate a/b 1.2 -->");
+        for hostile in ["-->", "a--b", "a---->", "--", "a\n-->"] {
+            let marker = marker(Some(hostile));
+            assert_eq!(marker.matches("--").count(), 2, "{marker}");
+        }
+    }
 }

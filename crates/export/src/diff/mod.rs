@@ -6,15 +6,21 @@
 //! | [`words`] | the verdict in words |
 //! | [`rows`] | choice and order of rows |
 //! | [`table`], [`markdown`], [`json`], [`csv`] | the forms |
+//! | [`github`] | annotations of a change on GitHub |
+//! | [`junit`] | the verdicts as tests, for GitLab, Jenkins and others |
+//! | [`calibration`] | what equal runs look like |
 //! | [`folded`] | stacks with two weights, for others' tools |
 //! | [`svg`] | the differential flame graph |
 //! | `amount` | amounts and changes as text |
 //! | `tree` | stacks of both sides as a tree |
 
 mod amount;
+pub mod calibration;
 pub mod csv;
 pub mod folded;
+pub mod github;
 pub mod json;
+pub mod junit;
 pub mod markdown;
 pub mod rows;
 pub mod svg;
@@ -39,6 +45,10 @@ pub struct DiffOptions {
     pub limit: Option<usize>,
     /// Leave out what stands above the rows.
     pub bare: bool,
+    /// Say how many runs would show how much.
+    pub plans: bool,
+    /// Name by which Markdown is found again; `None` for a comparison that is no gate.
+    pub name: Option<String>,
     /// Colour what takes more and what takes less.
     pub color: bool,
     /// Width of the terminal that a table is for, in characters.
@@ -55,6 +65,8 @@ impl Default for DiffOptions {
             all: false,
             limit: None,
             bare: false,
+            plans: false,
+            name: None,
             color: false,
             width: None,
             rest: |count, _| format!("{count} functions not shown"),

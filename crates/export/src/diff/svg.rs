@@ -173,9 +173,10 @@ impl Drawing<'_> {
         match (old > 0.0, new > 0.0) {
             // What has callees on the new side as well is there only to hold what is gone.
             (true, true) if is_gone => Hex(GREY).to_string(),
+            // Of a few samples it is chance on which side they are.
+            _ if self.is_noise(old, new) => Hex(GREY).to_string(),
             (true, false) => "url(#gone)".into(),
             (false, _) => "url(#new)".into(),
-            (true, true) if self.is_noise(old, new) => Hex(GREY).to_string(),
             (true, true) => Hex(shade((new / old - 1.0).clamp(-1.0, 1.0))).to_string(),
         }
     }

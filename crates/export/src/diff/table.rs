@@ -32,6 +32,9 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
             writeln!(out, "# {rename}")?;
         }
         writeln!(out, "# {}", words::tally(diff))?;
+        if let Some(plan) = words::plan(diff).filter(|_| options.plans) {
+            writeln!(out, "# {plan}")?;
+        }
         if chosen.none_marked && !chosen.rows.is_empty() && !options.all {
             writeln!(
                 out,

@@ -2,7 +2,7 @@
 
 use rprof_profile::WeightUnit;
 use rprof_profile::compare::{
-    Caution, FunctionDiff, Noise, Outcome, ProfileDiff, Side, SideSummary, Verdict, Work,
+    Caution, FunctionDiff, Noise, Outcome, ProfileDiff, Scope, Side, SideSummary, Verdict, Work,
 };
 
 use super::amount::{amount, change, interval, noun, percent, points};
@@ -37,6 +37,16 @@ pub fn key(verdict: Verdict) -> &'static str {
         Verdict::Unchanged => "unchanged",
         Verdict::Inconclusive => "inconclusive",
         Verdict::TooSmall => "too_small",
+    }
+}
+
+/// Returns the scope of a gate as one word, as it stands in JSON and is typed.
+pub fn scope_key(scope: Scope) -> &'static str {
+    match scope {
+        Scope::All => "all",
+        Scope::Program => "total",
+        Scope::Own => "self",
+        Scope::Inclusive => "inclusive",
     }
 }
 
@@ -254,6 +264,11 @@ pub fn caution(caution: &Caution) -> String {
             side(which),
             share * 100.0
         ),
+        Caution::Damaged(which, recordings) => format!(
+            "{recordings} of the {} recordings {} damaged or cut off: amounts are too small; no verdict",
+            side(which),
+            if *recordings == 1 { "is" } else { "are" }
+        ),
         Caution::Completeness { old, new } => format!(
             "{:.0} % of the old stacks reach their root and {:.0} % of the new: totals do not compare; no verdict",
             old * 100.0,
@@ -287,17 +302,92 @@ pub fn renames(diff: &ProfileDiff) -> Vec<String> {
         .collect()
 }
 
-/// Returns how many functions have which verdict on their self amount: `2 regressed, 41 unchanged, …`.
+/// Returns how many functions have which verdict on their self amount: `2 regressed, 41 unchanged, 7 inconclusive (could
+/// have seen +11 % to +38 %), 143 too small (0.31 s)`.
 pub fn tally(diff: &ProfileDiff) -> String {
     let of = |verdict: Verdict| {
-        let rows = diff
-            .functions
-            .iter()
-            .filter(|row| row.own.verdict == verdict);
-        let number = rows.count();
+        let rows: Vec<&FunctionDiff> = (diff.functions.iter())
+            .filter(|row| row.own.verdict == verdict)
+            .collect();
         let word = key(verdict).replace('_', " ");
-        (number > 0).then(|| format!("{} {word}", count(number as u64)))
+        let more = match verdict {
+            Verdict::Inconclusive => seen(&rows),
+            Verdict::TooSmall => {
+                let sum: f64 = rows.iter().map(|row| row.own.new.max(row.own.old)).sum();
+                (sum > 0.0).then(|| format!(" ({})", amount(diff, sum)))
+            }
+            _ => None,
+        };
+        let number = count(rows.len() as u64);
+        (!rows.is_empty()).then(|| format!("{number} {word}{}", more.unwrap_or_default()))
     };
     let parts: Vec<String> = Verdict::ALL.into_iter().filter_map(of).collect();
     format!("functions: {}", parts.join(", "))
+}
+
+/// Returns the smallest changes that functions could have shown.
+fn seen(rows: &[&FunctionDiff]) -> Option<String> {
+    let visible = rows.iter().filter_map(|row| row.own.visible);
+    let (low, high) = visible.fold((f64::INFINITY, 0.0), |(low, high), visible| {
+        (visible.min(low), visible.max(high))
+    });
+    let [from, to] = [low, high].map(percent);
+    match low <= high {
+        true if from == to => Some(format!(" (could have seen {from})")),
+        true => Some(format!(" (could have seen {from} to {to})")),
+        false => None,
+    }
+}
+
+/// Returns which rise of the program would have been seen, and how many runs would show the wanted one: `a rise of the program
+/// of 6.2 % would have been seen; one of 10 % needs 4 runs a side for the program; 5 runs a side for functions from 12.0 % of
+/// the program on, 20 from 4.0 % on`. `None` where runs do not say how much they differ.
+pub fn plan(diff: &ProfileDiff) -> Option<String> {
+    if matches!(diff.noise, Noise::Assumed(_)) || diff.work == Work::Share {
+        return None;
+    }
+    let whole = diff.whole.old.max(diff.whole.new);
+    let mut judged: Vec<&FunctionDiff> = (diff.functions.iter())
+        .filter(|row| row.own.visible.is_some())
+        .collect();
+    let share = |row: &FunctionDiff| row.own.old.max(row.own.new) / whole;
+    judged.sort_by(|a, b| share(b).total_cmp(&share(a)));
+    let made = diff.old.weights.len().min(diff.new.weights.len());
+    let rise = percent(diff.wanted);
+    let rise = rise.trim_start_matches('+');
+    let mut parts = Vec::new();
+    let mut told = 0;
+    for runs in [made, 2 * made, 4 * made, 8 * made] {
+        let enough =
+            |row: &&&FunctionDiff| row.own.runs_needed.is_some_and(|needed| needed <= runs);
+        let shown = judged.iter().take_while(enough).count();
+        if let (Some(smallest), true) = (judged[..shown].last(), shown > told) {
+            told = shown;
+            let percent = format!("{:.1} %", share(smallest) * 100.0);
+            parts.push(match parts.is_empty() {
+                true => format!(
+                    "{runs} {} a side for functions from {percent} of the program on",
+                    noun_of(runs)
+                ),
+                false => format!("{runs} from {percent} on"),
+            });
+        }
+    }
+    let program = match diff.whole.runs_needed {
+        Some(runs) => format!("{runs} {} a side for the program", noun_of(runs)),
+        None => "more than 1000 runs for the program".into(),
+    };
+    let functions = match parts.is_empty() {
+        true => format!("more than {} for any function", 8 * made),
+        false => parts.join(", "),
+    };
+    let visible = match diff.whole.visible {
+        Some(visible) => format!("a rise of the program of {} would have been seen; ", percent(visible).trim_start_matches('+')),
+        None => String::new(),
+    };
+    Some(format!("{visible}one of {rise} needs {program}; {functions}"))
+}
+
+fn noun_of(runs: usize) -> &'static str {
+    if runs == 1 { "run" } else { "runs" }
 }

@@ -73,6 +73,8 @@ pub(super) fn judge(
         comms: Vec::new(),
         noise,
         threshold: options.threshold,
+        wanted: options.wanted_rise(),
+        rules: options.rules.clone(),
         design: options.design,
         cautions,
         outcome: Outcome::Same,
@@ -146,16 +148,23 @@ impl Family<'_> {
             }
         }
         let comparisons: Vec<Comparison> = compared.iter().map(|(_, c)| *c).collect();
-        let tested = rprof_statistics::judge(&comparisons, self.options.q);
+        let q = self.q();
+        let tested = rprof_statistics::judge(&comparisons, q);
         let mut changes: Vec<Change> = quantities.iter().map(unjudged).collect();
         // A lone change must pass the strictest step of the adjustment.
-        let level = self.options.q / comparisons.len().max(1) as f64;
+        let level = q / comparisons.len().max(1) as f64;
         for ((index, comparison), tested) in compared.iter().zip(tested) {
             let change = &mut changes[*index];
-            fill(change, comparison, level);
+            self.fill(change, comparison, level, &quantities[*index]);
             change.verdict = self.verdict(tested, change.difference());
         }
         Ok((changes, compared))
+    }
+
+    /// Returns the share of false findings among functions: what the test of the whole program leaves, so that all of them
+    /// together raise a false alarm no oftener than was asked for.
+    fn q(&self) -> f64 {
+        (self.options.q - WHOLE_LEVEL).max(self.options.q / 2.0)
     }
 
     /// Judges the amount of the whole program.
@@ -177,11 +186,22 @@ impl Family<'_> {
             false => self.prior,
         };
         let comparison = self.compare(whole, prior)?;
-        let tested = rprof_statistics::judge(&[comparison], WHOLE_LEVEL);
-        fill(&mut change, &comparison, WHOLE_LEVEL);
+        let level = WHOLE_LEVEL.min(self.options.q / 2.0);
+        let tested = rprof_statistics::judge(&[comparison], level);
+        self.fill(&mut change, &comparison, level, whole);
         let tested = tested.first().copied().unwrap_or(Tested::Inconclusive);
         change.verdict = self.verdict(tested, change.difference());
         Ok(change)
+    }
+
+    fn fill(&self, change: &mut Change, comparison: &Comparison, level: f64, of: &Quantity) {
+        let has_both = change.old > 0.0 && change.new > 0.0;
+        change.interval = has_both.then(|| comparison.confidence_interval(0.95));
+        change.p = Some(comparison.p());
+        change.visible = comparison.smallest_visible(level, POWER);
+        let runs = [0, 1].map(|side| of.amounts[side].len());
+        let wanted = self.options.wanted_rise();
+        change.runs_needed = comparison.runs_needed(runs, wanted, level, POWER);
     }
 
     fn compare(&self, quantity: &Quantity, prior: Prior) -> Result<Comparison, CompareError> {
@@ -214,15 +234,9 @@ fn unjudged(quantity: &Quantity) -> Change {
         interval: None,
         p: None,
         visible: None,
+        runs_needed: None,
         verdict: Verdict::TooSmall,
     }
-}
-
-fn fill(change: &mut Change, comparison: &Comparison, level: f64) {
-    let has_both = change.old > 0.0 && change.new > 0.0;
-    change.interval = has_both.then(|| comparison.confidence_interval(0.95));
-    change.p = Some(comparison.p());
-    change.visible = comparison.smallest_visible(level, POWER);
 }
 
 fn summary(sides: &Sides<'_>, side: usize) -> SideSummary {
@@ -251,6 +265,7 @@ fn summary(sides: &Sides<'_>, side: usize) -> SideSummary {
         } else {
             0.0
         },
+        damaged: qualities().filter(|quality| quality.damaged).count(),
     }
 }
 
@@ -260,6 +275,9 @@ fn cautions(sides: &Sides<'_>, options: &CompareOptions) -> Vec<Caution> {
     for (side, summary) in [(Side::Old, &old), (Side::New, &new)] {
         if summary.lost > 0.01 {
             cautions.push(Caution::Lost(side, summary.lost));
+        }
+        if summary.damaged > 0 {
+            cautions.push(Caution::Damaged(side, summary.damaged));
         }
     }
     if let (Some(old), Some(new)) = (old.complete, new.complete)

@@ -11,6 +11,8 @@
 //! | `judge` | verdicts, by `rprof-statistics` |
 //! | `shift` | cost that moved from one function to another, and change that all functions have in common |
 //! | `callers` | calls between rows |
+//! | `gate` | [`ProfileDiff::gate`]: may it pass, by which [rules](GateRules) |
+//! | [`calibration`] | what equal runs look like: noise, alarms, the smallest change that would be seen |
 //! | `renames` | guesses |
 //! | `stacks` | stacks of both sides |
 //!
@@ -23,8 +25,10 @@
 //! - What rose while its caller did not, and while others under that caller fell as much, has [moved](Verdict::Moved).
 //! - If everything changed by one factor, no function is named: [`Outcome::Uniform`].
 
+pub mod calibration;
 mod callers;
 pub mod canonical;
+mod gate;
 mod judge;
 mod matching;
 mod renames;
@@ -35,7 +39,9 @@ mod stacks;
 
 use std::path::PathBuf;
 
-pub use rprof_statistics::{Design, Interval};
+pub use calibration::{Calibration, calibrate};
+pub use gate::{Gate, GateRules, Scope};
+pub use rprof_statistics::{Design, Interval, Summary};
 
 use crate::model::Profile;
 use crate::top::WeighBy;
@@ -96,8 +102,19 @@ pub struct CompareOptions {
     pub q: f64,
     /// Reasons, in sentences, for which the sides are not to be judged, such as other machines.
     pub reservations: Vec<String>,
+    /// Rise for which it is told how many runs would show it; `None` for twice the threshold.
+    pub wanted: Option<f64>,
+    /// Rules of [`ProfileDiff::gate`].
+    pub rules: GateRules,
     /// Keep the stacks of both sides: [`ProfileDiff::stacks`].
     pub stacks: bool,
+}
+
+impl CompareOptions {
+    /// Returns the rise for which it is told how many runs would show it.
+    fn wanted_rise(&self) -> f64 {
+        self.wanted.unwrap_or(2.0 * self.threshold)
+    }
 }
 
 impl Default for CompareOptions {
@@ -112,6 +129,8 @@ impl Default for CompareOptions {
             min_share: 0.005,
             q: 0.05,
             reservations: Vec::new(),
+            wanted: None,
+            rules: GateRules::default(),
             stacks: false,
         }
     }
@@ -180,6 +199,10 @@ pub struct ProfileDiff {
     pub noise: Noise,
     /// Smallest change that matters, as asked for.
     pub threshold: f64,
+    /// Rise that [`Change::runs_needed`] is about.
+    pub wanted: f64,
+    /// Rules of [`gate`](Self::gate).
+    pub rules: GateRules,
     /// Way in which the runs were made.
     pub design: Design,
     /// Things to know before the verdict is believed.
@@ -216,6 +239,8 @@ pub struct SideSummary {
     pub complete: Option<f64>,
     /// Share of records that were lost.
     pub lost: f64,
+    /// Number of recordings of which a part is missing.
+    pub damaged: usize,
 }
 
 /// Amount on both sides, judged.
@@ -233,6 +258,8 @@ pub struct Change {
     pub p: Option<f64>,
     /// Smallest rise that would have been seen in four of five cases: 0.14 for 14 %.
     pub visible: Option<f64>,
+    /// Runs of each side that would show a rise of [`ProfileDiff::wanted`] in four of five cases; `None` if none would, or it was not judged.
+    pub runs_needed: Option<usize>,
     /// Result.
     pub verdict: Verdict,
 }
@@ -374,6 +401,8 @@ impl Noise {
 pub enum Caution {
     /// A side lost more than 1 % of its records.
     Lost(Side, f64),
+    /// Recordings of a side of which a part is missing or cannot be read.
+    Damaged(Side, usize),
     /// Shares of complete stacks that are more than 5 points apart.
     Completeness {
         /// Share of the old side.
@@ -426,36 +455,6 @@ pub enum Outcome {
     Inconclusive,
 }
 
-/// Answer of a gate: may it pass?
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Gate {
-    /// Nothing that counts takes more.
-    Passed,
-    /// Something takes more, surely.
-    Regressed,
-    /// It could not be told.
-    Inconclusive,
-}
-
-impl ProfileDiff {
-    /// Returns whether a gate lets it pass.
-    ///
-    /// A uniform slowdown may be the machine's: it counts only where runs were made in turns.
-    pub fn gate(&self) -> Gate {
-        let is_paired = self.design == Design::Paired;
-        let whole = self.whole.verdict;
-        let named = self.with_verdict(Verdict::Regressed).next().is_some();
-        match self.outcome {
-            Outcome::Same => Gate::Passed,
-            _ if !self.is_certain() => Gate::Inconclusive,
-            Outcome::Uniform if !is_paired && whole == Verdict::Regressed => Gate::Inconclusive,
-            _ if named || whole == Verdict::Regressed => Gate::Regressed,
-            _ if whole == Verdict::Inconclusive => Gate::Inconclusive,
-            _ => Gate::Passed,
-        }
-    }
-}
-
 /// Compares two sets of profiles, of which each is one run.
 ///
 /// The first event with samples counts of each profile.
@@ -486,8 +485,17 @@ pub fn compare(
     new: &[Profile],
     options: &CompareOptions,
 ) -> Result<ProfileDiff, CompareError> {
-    let (event, unit) = event_of(old, new)?;
-    let sides = sides::Sides::of([old, new], options)?;
+    let [old, new] = [old, new].map(|side| side.iter().collect::<Vec<_>>());
+    compare_each([&old, &new], options)
+}
+
+/// Compares profiles that need not stand next to each other.
+fn compare_each(
+    profiles: [&[&Profile]; 2],
+    options: &CompareOptions,
+) -> Result<ProfileDiff, CompareError> {
+    let (event, unit) = event_of(profiles)?;
+    let sides = sides::Sides::of(profiles, options)?;
     let mut diff = judge::judge(&sides, options)?;
     diff.event = event;
     diff.unit = match options.weigh_by {
@@ -502,7 +510,7 @@ pub fn compare(
 }
 
 /// Returns the event that all profiles are of, and its unit.
-fn event_of(old: &[Profile], new: &[Profile]) -> Result<(String, WeightUnit), CompareError> {
+fn event_of([old, new]: [&[&Profile]; 2]) -> Result<(String, WeightUnit), CompareError> {
     let Some((first, _)) = old.first().zip(new.first()) else {
         return Err(CompareError::NoProfiles);
     };

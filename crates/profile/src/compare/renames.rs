@@ -2,7 +2,7 @@
 
 use super::callers::Calls;
 use super::sides::Sides;
-use super::{FunctionDiff, GuessedRename, Presence};
+use super::{FEWEST_SAMPLES, FunctionDiff, GuessedRename, Presence};
 
 /// Functions of each side that are looked at, the heaviest first.
 const MOST: usize = 50;
@@ -10,11 +10,15 @@ const MOST: usize = 50;
 /// Largest ratio of the weights of a function before and after.
 const ALIKE: f64 = 1.3;
 
-/// Pairs functions that only one side has, by caller, callees and weight. A function that fits several is left alone.
+/// Pairs functions that only one side has, by caller, callees and weight. A function that fits several is left alone, and so
+/// are those of a few samples: which of them are seen at all is chance.
 pub(super) fn guess(sides: &Sides<'_>, functions: &[FunctionDiff]) -> Vec<GuessedRename> {
     let heaviest = |presence: Presence| {
-        let is_one =
-            |row: &usize| functions[*row].presence == presence && functions[*row].name.is_some();
+        let is_one = |row: &usize| {
+            let function = &functions[*row];
+            let samples = function.total.samples.iter().sum::<f64>();
+            function.presence == presence && function.name.is_some() && samples >= FEWEST_SAMPLES
+        };
         let mut rows: Vec<usize> = (0..functions.len()).filter(is_one).collect();
         let weight = |row: &usize| functions[*row].total.old + functions[*row].total.new;
         rows.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then_with(|| a.cmp(b)));

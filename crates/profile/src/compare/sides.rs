@@ -44,10 +44,15 @@ const SEVERAL_INLINED: usize = 3;
 impl<'p> Sides<'p> {
     /// Matches the functions of both sides, and sums up their runs.
     pub(super) fn of(
-        profiles: [&'p [Profile]; 2],
+        profiles: [&[&'p Profile]; 2],
         options: &CompareOptions,
     ) -> Result<Sides<'p>, CompareError> {
-        let inlined = profiles.map(|side| side.iter().map(inlined_functions).max().unwrap_or(0));
+        let inlined = profiles.map(|side| {
+            (side.iter())
+                .map(|run| inlined_functions(run))
+                .max()
+                .unwrap_or(0)
+        });
         let without_inlined = match inlined {
             [0, other] if other >= SEVERAL_INLINED => Some(Side::Old),
             [other, 0] if other >= SEVERAL_INLINED => Some(Side::New),
@@ -56,7 +61,7 @@ impl<'p> Sides<'p> {
         let mut names = Names::new(options.fold_generics, profiles.into_iter().flatten());
         let mut runs = [Vec::new(), Vec::new()];
         for (side, runs) in runs.iter_mut().enumerate() {
-            for profile in profiles[side] {
+            for profile in profiles[side].iter().copied() {
                 let event = profile.main_event().unwrap_or(0);
                 runs.push(Run {
                     profile,

@@ -1,0 +1,205 @@
+//! What equal runs look like, as text and as JSON.
+
+use std::io::{self, Write};
+
+use rprof_profile::compare::{Calibration, FunctionDiff, Summary};
+use serde::Serialize;
+
+use super::amount::{amount, noun, percent};
+use super::rows::{SortBy, sorted};
+use super::words;
+use crate::clean::clean;
+
+/// Functions that the text lists.
+const LISTED: usize = 15;
+
+/// Share of false alarms beyond which runs are not to be compared as they are.
+pub const TOO_MANY: f64 = 0.05;
+
+/// Writes the noise of equal runs, how often they raised an alarm, and what a comparison of as many would show.
+///
+/// # Errors
+/// Fails if the writer does.
+pub fn write_text(found: &Calibration, machine: &str, out: &mut dyn Write) -> io::Result<()> {
+    let diff = &found.diff;
+    writeln!(out, "# {}", headline(found))?;
+    writeln!(out, "# machine: {}", clean(machine))?;
+    let summary = found.summary();
+    let shown = |of: fn(&Summary) -> f64| amount(diff, summary.as_ref().map_or(0.0, of));
+    writeln!(
+        out,
+        "# program: {} of {} a run, {} runs differ by {:.1} % ({} to {}); functions by {:.1} % beside sampling",
+        shown(|summary| summary.mean),
+        noun(diff),
+        found.whole.len(),
+        100.0 * deviation(found),
+        shown(|summary| summary.min),
+        shown(|summary| summary.max),
+        100.0 * diff.noise.deviation()
+    )?;
+    writeln!(
+        out,
+        "# {} runs against {} others of them, {} times: {} named something ({:.1} %), {} would have failed; of what was named {} \
+         took more and {} less",
+        found.runs,
+        found.runs,
+        found.splits,
+        found.alarms,
+        100.0 * found.alarm_share(),
+        found.failed,
+        found.directions[0],
+        found.directions[1]
+    )?;
+    if let Some(plan) = words::plan(diff) {
+        writeln!(out, "# {plan}")?;
+    }
+    for (name, times) in found.named.iter().take(3) {
+        let name = clean(name);
+        writeln!(out, "# named without reason: {name}, {times} times")?;
+    }
+    writeln!(out, "#")?;
+    writeln!(
+        out,
+        "# smallest rise that {} runs a side show in four of five cases:",
+        found.runs
+    )?;
+    writeln!(out, "# {:>8} {:>10}  function", "share", "rise")?;
+    let visible = |visible: Option<f64>| visible.map_or("-".into(), percent);
+    writeln!(
+        out,
+        "{:>8} % {:>10}  (the program)",
+        "100.00",
+        visible(diff.whole.visible)
+    )?;
+    for row in listed(found).take(LISTED) {
+        let share = 100.0 * share(found, row);
+        let rise = visible(row.own.visible);
+        writeln!(out, "{share:>8.2} % {rise:>10}  {}", words::name(row))?;
+    }
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    version: u32,
+    headline: String,
+    machine: &'a str,
+    event: String,
+    unit: String,
+    threshold: f64,
+    runs: usize,
+    splits: usize,
+    alarms: usize,
+    alarm_share: f64,
+    failed: usize,
+    more: usize,
+    less: usize,
+    named: Vec<Named>,
+    amounts: &'a [f64],
+    deviation: f64,
+    noise: f64,
+    wanted: f64,
+    visible: Option<f64>,
+    runs_needed: Option<usize>,
+    functions: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Named {
+    function: String,
+    times: usize,
+}
+
+#[derive(Serialize)]
+struct Row {
+    function: String,
+    share: f64,
+    samples: f64,
+    visible: Option<f64>,
+    runs_needed: Option<usize>,
+}
+
+/// Writes one JSON object and a newline. Fields are only ever added.
+///
+/// # Errors
+/// Fails if the writer does.
+pub fn write_json(found: &Calibration, machine: &str, out: &mut dyn Write) -> io::Result<()> {
+    let diff = &found.diff;
+    let machine = clean(machine);
+    let document = Document {
+        version: 1,
+        headline: headline(found),
+        machine: &machine,
+        event: clean(&diff.event).into_owned(),
+        unit: clean(diff.unit.as_str()).into_owned(),
+        threshold: diff.threshold,
+        runs: found.runs,
+        splits: found.splits,
+        alarms: found.alarms,
+        alarm_share: found.alarm_share(),
+        failed: found.failed,
+        more: found.directions[0],
+        less: found.directions[1],
+        named: (found.named.iter())
+            .map(|(name, times)| Named {
+                function: clean(name).into_owned(),
+                times: *times,
+            })
+            .collect(),
+        amounts: &found.whole,
+        deviation: deviation(found),
+        noise: diff.noise.deviation(),
+        wanted: diff.wanted,
+        visible: diff.whole.visible,
+        runs_needed: diff.whole.runs_needed,
+        functions: listed(found)
+            .map(|row| Row {
+                function: words::full_name(row),
+                share: share(found, row),
+                samples: (row.own.samples[0] + row.own.samples[1]) / 2.0,
+                visible: row.own.visible,
+                runs_needed: row.own.runs_needed,
+            })
+            .collect(),
+    };
+    serde_json::to_writer_pretty(&mut *out, &document).map_err(io::Error::from)?;
+    writeln!(out)
+}
+
+/// Returns the result as a sentence, without a full stop.
+pub fn headline(found: &Calibration) -> String {
+    let visible = found.diff.whole.visible.map(percent).unwrap_or_default();
+    match found.alarm_share() > TOO_MANY {
+        true => format!(
+            "UNSTEADY: equal runs raise false alarms in {:.1} % of comparisons; make the machine quieter, or raise --fail-above",
+            100.0 * found.alarm_share()
+        ),
+        false => format!(
+            "STEADY: {} runs a side show a rise of the program of {visible}, and equal runs raise false alarms in {:.1} % of \
+             comparisons",
+            found.runs,
+            100.0 * found.alarm_share()
+        ),
+    }
+}
+
+/// Iterates over the functions that are judged, the largest first.
+fn listed(found: &Calibration) -> impl Iterator<Item = &FunctionDiff> {
+    sorted(&found.diff, SortBy::Own)
+        .into_iter()
+        .filter(|row| row.own.visible.is_some())
+}
+
+fn share(found: &Calibration, row: &FunctionDiff) -> f64 {
+    let whole = found.diff.whole.old + found.diff.whole.new;
+    (row.own.old + row.own.new) / whole.max(f64::MIN_POSITIVE)
+}
+
+/// Returns the standard deviation of the program's amounts, as a share of their mean.
+fn deviation(found: &Calibration) -> f64 {
+    let summary = found.summary();
+    let relative = summary.and_then(|s| Some(s.standard_deviation? / s.mean));
+    relative
+        .filter(|relative| relative.is_finite())
+        .unwrap_or(0.0)
+}

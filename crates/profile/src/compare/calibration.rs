@@ -1,0 +1,182 @@
+//! [`calibrate`]: what runs of one program look like when they are compared with each other.
+//!
+//! The runs are dealt into two sides again and again. Whatever is named then is a false alarm, and what a comparison could
+//! have seen is what this program shows on this machine.
+
+use rprof_statistics::Summary;
+use rustc_hash::FxHashSet;
+
+use super::{CompareError, CompareOptions, Gate, ProfileDiff, Verdict, compare_each};
+use crate::model::Profile;
+
+/// Noise of equal runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    /// Runs of each side that were compared.
+    pub runs: usize,
+    /// Number of comparisons.
+    pub splits: usize,
+    /// Comparisons in which the program or any function was said to take more or less.
+    pub alarms: usize,
+    /// Comparisons that a gate would have failed.
+    pub failed: usize,
+    /// Amounts that were said to take more, and those said to take less: about as many, where nothing is wrong.
+    pub directions: [usize; 2],
+    /// Names of functions in alarms, with the number of comparisons, the most frequent first.
+    pub named: Vec<(String, usize)>,
+    /// Amounts of the whole program, by run.
+    pub whole: Vec<f64>,
+    /// Every other run against those between them: what is visible, and how many runs are needed.
+    pub diff: ProfileDiff,
+}
+
+impl Calibration {
+    /// Returns the share of false alarms, from 0 to 1.
+    pub fn alarm_share(&self) -> f64 {
+        self.alarms as f64 / self.splits.max(1) as f64
+    }
+
+    /// Summarizes the amounts of the whole program.
+    pub fn summary(&self) -> Option<Summary> {
+        Summary::of(&self.whole)
+    }
+}
+
+/// Compares `runs` of the profiles with as many others, `splits` times. The choice is the same each time.
+///
+/// # Errors
+/// [`CompareError`]; also if there are fewer than twice as many profiles.
+pub fn calibrate(
+    profiles: &[Profile],
+    runs: usize,
+    splits: usize,
+    options: &CompareOptions,
+) -> Result<Calibration, CompareError> {
+    let few = rprof_statistics::CompareError::TooFewRuns {
+        runs: profiles.len(),
+    };
+    if runs == 0 || profiles.len() < 2 * runs {
+        return Err(few.into());
+    }
+    let in_turns = |from: usize| -> Vec<&Profile> {
+        profiles.iter().skip(from).step_by(2).take(runs).collect()
+    };
+    let diff = compare_each([&in_turns(0), &in_turns(1)], options)?;
+    let mut found = Calibration {
+        runs,
+        splits,
+        alarms: 0,
+        failed: 0,
+        directions: [0; 2],
+        named: Vec::new(),
+        whole: Vec::new(),
+        diff,
+    };
+    for profile in profiles {
+        let alone = compare_each([&[profile], &[profile]], options)?;
+        found.whole.push(alone.whole.old);
+    }
+    let mut deck: Vec<&Profile> = profiles.iter().collect();
+    let mut dice = Dice(profiles.len() as u64);
+    for _ in 0..splits {
+        for at in 0..2 * runs {
+            let other = at + dice.below(deck.len() - at);
+            deck.swap(at, other);
+        }
+        let (old, rest) = deck.split_at(runs);
+        found.add(&compare_each([old, &rest[..runs]], options)?);
+    }
+    found
+        .named
+        .sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    Ok(found)
+}
+
+impl Calibration {
+    fn add(&mut self, diff: &ProfileDiff) {
+        let functions = diff.functions.iter().flat_map(|row| [&row.own, &row.total]);
+        let mut is_alarm = false;
+        for change in functions.chain([&diff.whole]) {
+            let side = match change.verdict {
+                Verdict::Regressed => 0,
+                Verdict::Improved => 1,
+                _ => continue,
+            };
+            self.directions[side] += 1;
+            is_alarm = true;
+        }
+        self.alarms += usize::from(is_alarm);
+        self.failed += usize::from(diff.gate() == Gate::Regressed);
+        let is_named = |verdict| matches!(verdict, Verdict::Regressed | Verdict::Improved);
+        let named: FxHashSet<&str> = (diff.functions.iter())
+            .filter(|row| is_named(row.own.verdict) || is_named(row.total.verdict))
+            .map(|row| row.name.as_deref().unwrap_or("[unknown]"))
+            .collect();
+        for name in named {
+            match self.named.iter_mut().find(|(known, _)| known == name) {
+                Some((_, times)) => *times += 1,
+                None => self.named.push((name.to_owned(), 1)),
+            }
+        }
+    }
+}
+
+/// Pseudo-random numbers that are the same each time: SplitMix64 (Steele, Lea and Flood 2014).
+struct Dice(u64);
+
+impl Dice {
+    /// Returns a number below `limit`, or 0.
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^= word >> 31;
+        (word % limit.max(1) as u64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Filter, folded};
+
+    fn runs(amounts: &[u64]) -> Vec<Profile> {
+        let read = |(index, n): (usize, &u64)| {
+            let text = format!(
+                "main;f {n}\nmain;g {}\nmain;h 900\n",
+                3000 + 11 * (index % 3)
+            );
+            folded::read(text.as_bytes(), "x".as_ref(), &Filter::default()).unwrap()
+        };
+        amounts.iter().enumerate().map(read).collect()
+    }
+
+    #[test]
+    fn equal_runs_raise_few_alarms_and_the_figures_are_the_same_each_time() {
+        let profiles = runs(&[1000, 1013, 990, 1004, 1021, 996, 985, 1010, 1002, 994]);
+        let options = CompareOptions {
+            threshold: 0.05,
+            ..CompareOptions::default()
+        };
+        let found = calibrate(&profiles, 5, 100, &options).unwrap();
+        assert_eq!((found.alarms, found.failed, found.splits), (0, 0, 100));
+        assert_eq!(found.whole.len(), 10);
+        assert!((found.whole[0] - 4900.0).abs() < 1e-9);
+        assert!(found.diff.whole.visible.unwrap() > 0.05);
+        assert_eq!(calibrate(&profiles, 5, 100, &options), Ok(found));
+        assert!(calibrate(&profiles, 6, 10, &options).is_err());
+        assert!(calibrate(&profiles, 0, 10, &options).is_err());
+    }
+
+    #[test]
+    fn runs_of_two_programs_are_no_equal_runs() {
+        // The later half takes twice as much: deals that part them say so.
+        let profiles = runs(&[1000, 1003, 998, 4000, 4010, 3990]);
+        let found = calibrate(&profiles, 3, 200, &CompareOptions::default()).unwrap();
+        assert!(found.alarms > 0 && found.alarms < 200, "{}", found.alarms);
+        assert_eq!(found.named[0].0, "f");
+        let [more, less] = found.directions;
+        assert!(more > 0 && less > 0, "{more} {less}");
+    }
+}
