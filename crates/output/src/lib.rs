@@ -24,6 +24,7 @@
 //! | [`temporary`] | [`private_folder`]: temporary files that nobody else reaches |
 //! | [`folder`] | [`Folder`]: a folder by its descriptor, in which no link is followed |
 //! | [`private_cache`] | [`PrivateCache`]: files that are kept for this user from one run to the next |
+//! | [`scratch`] | [`ScratchFolder`]: the same for many files, found by the next run if this one is killed |
 //!
 //! Nothing here is about what is written.
 
@@ -37,6 +38,7 @@ pub mod own_file;
 pub mod pending;
 pub mod private_cache;
 pub mod recording_file;
+pub mod scratch;
 pub mod temporary;
 pub mod unnamed_file;
 
@@ -49,5 +51,6 @@ pub use own_file::{OwnFile, Whereabouts};
 pub use pending::PendingFile;
 pub use private_cache::PrivateCache;
 pub use recording_file::RecordingFile;
+pub use scratch::{ScratchFolder, remove_abandoned};
 pub use temporary::private_folder;
 pub use unnamed_file::UnnamedFile;
