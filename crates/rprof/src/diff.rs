@@ -8,24 +8,25 @@ use rprof_export::diff::{DiffOptions, SortBy, folded, svg, words};
 use rprof_export::svg::SvgOptions;
 use rprof_perfdata::{Feature, PerfData};
 use rprof_profile::compare::{
-    CompareError, CompareOptions, Design, Gate, ProfileDiff, Work, compare,
+    CompareError, CompareOptions, Design, Gate, GateRules, ProfileDiff, Scope, Work, compare,
 };
 use rprof_profile::{Keys, Profile};
 
 use crate::Outcome;
-use crate::cli::{DiffArgs, DiffSort, FilterArgs, JudgingArgs, ShownArgs};
+use crate::cli::{DiffArgs, DiffSort, FilterArgs, JudgingArgs, ScopeArg, ShownArgs, ToldArgs};
 use crate::input::{Callee, Input, analyse, check_events, open_input, tell_if_empty, warn};
 use crate::messages::{Failure, say};
 use crate::output::{Output, write_to};
 use crate::pager::show;
 use crate::report::wants_color;
+use crate::told::{self, Reports};
 use crate::{recorded, terminal};
 
 /// Exit status of a gate that found something.
 const REGRESSED: u8 = 3;
 
 /// Exit status of a strict gate that cannot tell.
-const INCONCLUSIVE: u8 = 4;
+pub(crate) const INCONCLUSIVE: u8 = 4;
 
 pub(crate) fn run(args: &DiffArgs) -> Outcome {
     let [old, new] = paths(args);
@@ -41,9 +42,10 @@ pub(crate) fn run(args: &DiffArgs) -> Outcome {
         },
         limit: args.judging.fail_above,
         labels: None,
+        told: &args.told,
+        name: None,
     };
-    let (status, _) = request.run(&old, &new)?;
-    Ok(status)
+    request.run(&old, &new)
 }
 
 /// Comparison as `diff` and `gate` ask for it.
@@ -58,6 +60,9 @@ pub(crate) struct Request<'a> {
     pub(crate) limit: Option<f64>,
     /// Names of the sides, where their files say nothing.
     pub(crate) labels: Option<Labels>,
+    pub(crate) told: &'a ToldArgs,
+    /// Name in reports where none is given; `None` for one that is no gate's.
+    pub(crate) name: Option<&'a str>,
 }
 
 /// Names of the old and the new side.
@@ -65,11 +70,8 @@ pub(crate) struct Labels(pub(crate) [PathBuf; 2]);
 
 impl Request<'_> {
     /// Compares the recordings, shows the result, and returns the exit status with it.
-    pub(crate) fn run(
-        &self,
-        old: &[PathBuf],
-        new: &[PathBuf],
-    ) -> Result<(u8, ProfileDiff), Failure> {
+    pub(crate) fn run(&self, old: &[PathBuf], new: &[PathBuf]) -> Outcome {
+        told::check(self.told)?;
         let output = self
             .shown
             .output
@@ -85,19 +87,12 @@ impl Request<'_> {
             }
         }
         let options = CompareOptions {
-            weigh_by: self.filter.weight(),
-            work: self.judging.per.unwrap_or_default(),
-            fold_generics: self.judging.fold_generics,
-            design: self.design,
-            noise: self.judging.noise,
-            threshold: self.limit.unwrap_or(CompareOptions::default().threshold),
-            min_share: self.judging.min_share,
             reservations: reservations(&sides, self.judging.per),
             stacks: self.shown.folded || output.is_some(),
-            ..CompareOptions::default()
+            ..self.options()
         };
-        let [old, new] = sides.map(|side| side.profiles);
-        let diff = compare(&old, &new, &options).map_err(|error| not_compared(&error))?;
+        let [before, after] = sides.map(|side| side.profiles);
+        let diff = compare(&before, &after, &options).map_err(|error| not_compared(&error))?;
         let takes_stdout = self.shown.output.as_deref() == Some(Path::new("-"));
         if self.shown.folded {
             write_to(Path::new("-"), |out| Ok(folded::write(&diff, out)?))?;
@@ -108,10 +103,46 @@ impl Request<'_> {
             self.draw(&diff, output)?;
         }
         let status = self.limit.map_or(0, |limit| self.gate(&diff, limit));
-        Ok((status, diff))
+        let reports = Reports {
+            told: self.told,
+            name: self.report_name(),
+            plans: self.limit.is_some(),
+            filter: self.filter,
+            events: self.events,
+            new: new.first().map(PathBuf::as_path),
+        };
+        reports.write(&diff)?;
+        Ok(status)
     }
 
-    fn read_side(&self, paths: &[PathBuf]) -> Result<SideFiles, Failure> {
+    /// Returns the rules of the comparison, as far as they are typed.
+    pub(crate) fn options(&self) -> CompareOptions {
+        let judging = self.judging;
+        CompareOptions {
+            weigh_by: self.filter.weight(),
+            work: judging.per.unwrap_or_default(),
+            fold_generics: judging.fold_generics,
+            design: self.design,
+            noise: judging.noise,
+            threshold: self.limit.unwrap_or(CompareOptions::default().threshold),
+            min_share: judging.min_share,
+            q: judging.q,
+            wanted: judging.wanted,
+            rules: GateRules {
+                scope: match judging.scope {
+                    ScopeArg::All => Scope::All,
+                    ScopeArg::Total => Scope::Program,
+                    ScopeArg::Own => Scope::Own,
+                    ScopeArg::Inclusive => Scope::Inclusive,
+                },
+                only: judging.only.clone(),
+                allow: judging.allow.clone(),
+            },
+            ..CompareOptions::default()
+        }
+    }
+
+    pub(crate) fn read_side(&self, paths: &[PathBuf]) -> Result<SideFiles, Failure> {
         let filter = self.filter.filter(self.events);
         let (mut profiles, mut machines) = (Vec::new(), Vec::new());
         for path in paths {
@@ -119,7 +150,7 @@ impl Request<'_> {
                 Input::Folded(text) => text.profile(&filter, &Keys::FUNCTIONS)?,
                 Input::Recording(data) => {
                     check_events(&data, &filter.events)?;
-                    machines.push(Machine::of(&data));
+                    machines.push(RecordedOn::of(&data));
                     let options = Options {
                         filter: self.filter.with_times_of(&filter, &data)?,
                         inlined: true,
@@ -153,6 +184,8 @@ impl Request<'_> {
                 None => (is_terminal && format.is_for_people).then_some(ROWS_ON_TERMINAL),
             },
             bare: self.quiet,
+            plans: self.limit.is_some(),
+            name: self.report_name(),
             color: wants_color(shown.color),
             width: terminal::width().filter(|_| !shown.wide),
             rest: |count, is_beyond| match is_beyond {
@@ -162,6 +195,11 @@ impl Request<'_> {
             },
         };
         show(|out| Ok((format.write)(diff, &options, out)?))
+    }
+
+    /// Returns the name in reports; `None` for a comparison that nobody has named.
+    fn report_name(&self) -> Option<String> {
+        self.told.name.as_deref().or(self.name).map(str::to_owned)
     }
 
     fn draw(&self, diff: &ProfileDiff, output: Output) -> Result<(), Failure> {
@@ -230,26 +268,29 @@ fn paths(args: &DiffArgs) -> [Vec<PathBuf>; 2] {
 }
 
 /// Runs of one side, and what is known of where they were made.
-struct SideFiles {
-    profiles: Vec<Profile>,
-    machines: Vec<Machine>,
+pub(crate) struct SideFiles {
+    pub(crate) profiles: Vec<Profile>,
+    machines: Vec<RecordedOn>,
 }
 
 /// Settings that must be alike for amounts to compare.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Machine {
+struct RecordedOn {
     cpu: Option<String>,
+    /// CPUs that were online.
+    cpus: Option<String>,
     kernel: Option<String>,
     /// Seconds from the first to the last sample, of recordings that did not end with a command.
     seconds: Option<f64>,
 }
 
-impl Machine {
-    fn of(data: &PerfData) -> Machine {
+impl RecordedOn {
+    fn of(data: &PerfData) -> RecordedOn {
         let features = data.features();
         let seconds = (features.sample_time()).filter(|(first, last)| last > first);
-        Machine {
+        RecordedOn {
             cpu: features.string(Feature::CPUDESC),
+            cpus: features.cpu_counts().map(|(_, online)| online.to_string()),
             kernel: features.string(Feature::OSRELEASE),
             seconds: seconds
                 .filter(|_| !recorded::is_of_command(data))
@@ -261,7 +302,7 @@ impl Machine {
 /// Returns why amounts of both sides may not compare.
 fn reservations(sides: &[SideFiles; 2], per: Option<Work>) -> Vec<String> {
     let mut reservations = Vec::new();
-    let distinct = |of: fn(&Machine) -> Option<&String>| {
+    let distinct = |of: fn(&RecordedOn) -> Option<&String>| {
         let all = sides.iter().flat_map(|side| &side.machines).filter_map(of);
         let mut all: Vec<&String> = all.collect();
         all.sort_unstable();
@@ -270,6 +311,11 @@ fn reservations(sides: &[SideFiles; 2], per: Option<Work>) -> Vec<String> {
     };
     if let [one, other, ..] = distinct(|machine| machine.cpu.as_ref())[..] {
         reservations.push(format!("processors differ ({one}; {other}): no verdict"));
+    }
+    if let [one, other, ..] = distinct(|machine| machine.cpus.as_ref())[..] {
+        reservations.push(format!(
+            "numbers of CPUs differ ({one}; {other}): no verdict"
+        ));
     }
     if let [one, other, ..] = distinct(|machine| machine.kernel.as_ref())[..] {
         reservations.push(format!("kernels differ ({one}; {other}): no verdict"));
@@ -291,7 +337,7 @@ fn reservations(sides: &[SideFiles; 2], per: Option<Work>) -> Vec<String> {
 }
 
 /// Names what helps against sides that do not compare.
-fn not_compared(error: &CompareError) -> Failure {
+pub(crate) fn not_compared(error: &CompareError) -> Failure {
     let remedy = match error {
         CompareError::OtherEvent { .. } => {
             "; choose one that both have with --event, or record both with the same -e"

@@ -31,6 +31,7 @@ mod pages;
 mod probes;
 mod progress;
 mod record;
+mod record_runs;
 mod recorded;
 mod remedies;
 mod report;
@@ -43,6 +44,7 @@ mod status;
 mod summary;
 mod target;
 mod terminal;
+mod told;
 mod tui;
 mod unshown;
 mod verbose;
@@ -59,7 +61,7 @@ fn main() -> ExitCode {
     let cli = Cli::from_arguments();
     signals::survive_file_size_limit();
     let result = match cli.command {
-        Command::Record(args) => record::run(&args),
+        Command::Record(args) => record_runs::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Flamegraph(args) => flamegraph::run(&args),

@@ -19,7 +19,6 @@ use rprof_recorder::{
 };
 use rprof_sampler::{Session, SessionBuilder, SessionError};
 
-use crate::Outcome;
 use crate::cli::{
     CallGraph, Frequency, Keep, OutputArgs, RecordArgs, SamplingArgs, SwitchAt, TargetArgs,
 };
@@ -35,15 +34,16 @@ use crate::summary::print_summary;
 use crate::terminal::Terminal;
 use crate::watching::{StopReason, Times, wait_for_command, watch};
 
-pub(crate) fn run(args: &RecordArgs) -> Outcome {
-    let to = destination(&args.output)?;
+/// Records as the arguments say, to an output of its own.
+pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorded, Failure> {
+    let to = destination(output)?;
     let stacks = args.sampling.wants_stacks();
     let mut job = Job::new(&args.target, &args.sampling, stacks, &args.command, to)?;
     job.builder = args.extras.apply(job.builder);
     if args.extras.overwrite {
         // When the samples are read, what they stood on may be gone: whoever reads the file unwinds them.
         job.unwinds = false;
-        if let Some(SwitchAt::Bytes(_) | SwitchAt::Time(_)) = args.output.switch_output {
+        if let Some(SwitchAt::Bytes(_) | SwitchAt::Time(_)) = output.switch_output {
             return Err(usage(
                 "--overwrite goes with --switch-output=signal: a file of the last samples is written when SIGUSR2 comes"
                     .to_owned(),
@@ -51,9 +51,7 @@ pub(crate) fn run(args: &RecordArgs) -> Outcome {
         }
     }
     job.prints_summary = !args.sampling.quiet;
-    let recorded = record(job)?;
-    recorded.summary?;
-    Ok(recorded.status)
+    record(job)
 }
 
 /// A recording to be made: target, settings, destination.
@@ -351,6 +349,8 @@ fn destination(args: &OutputArgs) -> Result<Destination, Failure> {
 pub(crate) struct Recorded {
     /// Exit status for rprof: the command's own if there was one, otherwise 0.
     pub(crate) status: u8,
+    /// A signal ended the recording.
+    pub(crate) is_interrupted: bool,
     /// Figures of the recording, or why it failed.
     pub(crate) summary: Result<Summary, RecordError>,
 }
@@ -424,6 +424,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     if let (Ok(summary), true) = (&summary, job.prints_summary) {
         print_summary(summary, job.command.first().map(OsString::as_os_str));
     }
+    let is_interrupted = matches!(end, StopReason::Signal(_));
     let status = match end {
         StopReason::Exited(status) => Some(status),
         end => {
@@ -445,9 +446,14 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
         // Whoever read the stream has had enough of it; that is no failure.
         Err(error) if is_stream && is_broken_pipe(&error) => Ok(Recorded {
             status,
+            is_interrupted,
             summary: Ok(Summary::default()),
         }),
-        summary => Ok(Recorded { status, summary }),
+        summary => Ok(Recorded {
+            status,
+            is_interrupted,
+            summary,
+        }),
     }
 }
 

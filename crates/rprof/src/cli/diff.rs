@@ -61,6 +61,9 @@ pub(crate) struct DiffArgs {
     pub(crate) shown: ShownArgs,
 
     #[command(flatten)]
+    pub(crate) told: ToldArgs,
+
+    #[command(flatten)]
     pub(crate) filter: FilterArgs,
 }
 
@@ -88,6 +91,26 @@ pub(crate) struct JudgingArgs {
     /// With --fail-above, fail with exit status 4 if it cannot be told
     #[arg(long)]
     pub(crate) strict: bool,
+
+    /// Amounts that may fail it
+    #[arg(long, value_name = "WHICH", default_value = "all")]
+    pub(crate) scope: ScopeArg,
+
+    /// Fail for these functions only, `*` and `?` stand for any characters; repeatable
+    #[arg(long, value_name = "FUNCTION")]
+    pub(crate) only: Vec<String>,
+
+    /// Do not fail for these functions, nor for what takes more because they do; repeatable
+    #[arg(long, value_name = "FUNCTION")]
+    pub(crate) allow: Vec<String>,
+
+    /// Largest share of false findings among all, on average
+    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = percent)]
+    pub(crate) q: f64,
+
+    /// Rise for which to say how many runs would show it [default: twice --fail-above]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) wanted: Option<f64>,
 
     /// Make one of all instances of a generic function
     #[arg(long)]
@@ -134,6 +157,41 @@ pub(crate) struct ShownArgs {
     /// When to use colours
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
+}
+
+/// Options that decide who else is told.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Reports")]
+pub(crate) struct ToldArgs {
+    /// Write the verdict as Markdown into this file too, for a comment on a change
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) markdown: Option<PathBuf>,
+
+    /// Write the verdicts as tests in JUnit's XML into this file too, for GitLab, Jenkins and others
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) junit: Option<PathBuf>,
+
+    /// Print annotations for GitHub, and add the verdict to the summary of the step
+    #[arg(long)]
+    pub(crate) github: bool,
+
+    /// Name of this comparison in reports, by which the next one is found and replaced
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+}
+
+/// Value of `--scope`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ScopeArg {
+    /// The program, and self and total of each function
+    All,
+    /// The program
+    Total,
+    /// Self of each function
+    #[value(name = "self")]
+    Own,
+    /// Total of each function
+    Inclusive,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

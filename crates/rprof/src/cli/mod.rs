@@ -42,7 +42,7 @@ mod time_span;
 mod values;
 
 pub(crate) use demo::{DemoArgs, WorkloadArgs};
-pub(crate) use diff::{DiffArgs, DiffSort, JudgingArgs, ShownArgs};
+pub(crate) use diff::{DiffArgs, DiffSort, JudgingArgs, ScopeArg, ShownArgs, ToldArgs};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use flamegraph::FlamegraphArgs;
 pub(crate) use gate::GateArgs;

@@ -39,7 +39,7 @@ pub(crate) struct RecordArgs {
 }
 
 /// Options for the file that is written.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
     /// File to write, an existing one is kept as FILE.old; `-` streams to standard output
@@ -68,6 +68,11 @@ pub(crate) struct OutputArgs {
     /// Keep only the last N files of --switch-output
     #[arg(long, value_name = "N", requires = "switch_output", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) switch_max_files: Option<u32>,
+
+    /// Run the COMMAND N times, and record each run into a file of its own, FILE.1 to FILE.N; or 1.data to N.data, if FILE is a
+    /// folder, as `rprof gate --base` reads it. A run that fails ends it, and is not kept
+    #[arg(long, value_name = "N", conflicts_with = "switch_output", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) runs: Option<u32>,
 
     /// Programs, libraries and JIT symbol files to keep in the recording
     ///

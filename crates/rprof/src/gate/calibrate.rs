@@ -1,0 +1,93 @@
+//! `rprof gate --calibrate`: what equal runs look like on this machine.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use rprof_export::diff::calibration::{TOO_MANY, write_json, write_text};
+use rprof_profile::compare::{Calibration, Design, calibrate};
+
+use super::base::{Base, keep};
+use super::machine::Machine;
+use super::request::{request, usage, words};
+use super::runs::Runs;
+use crate::Outcome;
+use crate::cli::GateArgs;
+use crate::diff::{INCONCLUSIVE, Labels, not_compared};
+use crate::messages::{Failure, say};
+use crate::output::write_to;
+
+pub(super) fn run(args: &GateArgs, sides: &[Vec<OsString>]) -> Outcome {
+    let (as_json, here) = (is_json(args)?, Machine::here());
+    let runs = args.runs as usize;
+    let (status, found) = match (&args.base, sides) {
+        (Some(folder), []) => {
+            let base = Base::of_any_machine(folder)?;
+            judge(args, &base.files, folder, runs.min(base.files.len() / 2))?
+        }
+        (None, [command]) => {
+            let recorder = Runs::begin(args, args.save.as_ref())?;
+            let files = recorder
+                .record_times(2 * args.runs, &[("", command.as_slice())])?
+                .concat();
+            let found = judge(args, &files, &words(command), runs)?;
+            if let Some(folder) = &args.save {
+                keep(&files, folder, &here)?;
+                say(format_args!(
+                    "the runs are in {}, for --base",
+                    folder.display()
+                ));
+            }
+            found
+        }
+        _ => {
+            return Err(usage(
+                "--calibrate compares runs of one program: give one COMMAND, or --base DIR with recordings of it",
+            ));
+        }
+    };
+    let machine = here.describe();
+    write_to(Path::new("-"), |out| {
+        Ok(match as_json {
+            true => write_json(&found, &machine, out)?,
+            false => write_text(&found, &machine, out)?,
+        })
+    })?;
+    Ok(status)
+}
+
+fn judge(
+    args: &GateArgs,
+    files: &[PathBuf],
+    label: &Path,
+    runs: usize,
+) -> Result<(u8, Calibration), Failure> {
+    if runs == 0 {
+        return Err(usage("--calibrate needs two runs at least, of one program"));
+    }
+    let labels = Labels([label.to_owned(), label.to_owned()]);
+    let request = request(args, Design::Independent, labels);
+    let side = request.read_side(files)?;
+    let found = calibrate(
+        &side.profiles,
+        runs,
+        args.splits as usize,
+        &request.options(),
+    )
+    .map_err(|error| not_compared(&error))?;
+    let unsteady = found.alarm_share() > TOO_MANY;
+    let status = if unsteady && args.judging.strict {
+        INCONCLUSIVE
+    } else {
+        0
+    };
+    Ok((status, found))
+}
+
+/// Returns whether JSON is asked for; text and JSON are what there is.
+fn is_json(args: &GateArgs) -> Result<bool, Failure> {
+    match args.shown.format.name {
+        "text" => Ok(false),
+        "json" => Ok(true),
+        _ => Err(usage("--calibrate is shown as text or json")),
+    }
+}

@@ -1,0 +1,168 @@
+//! [`Machine`]: what amounts depend on beside the program.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::messages::Failure;
+use crate::output::write_to;
+
+/// Properties of a machine that change how much CPU time a program takes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Machine {
+    /// Model of the processor.
+    cpu: String,
+    /// CPUs that are online.
+    cpus: usize,
+    /// Governors of the processor's frequency; `none` where the system does not set it.
+    governor: String,
+    /// Release of the kernel.
+    kernel: String,
+    /// Hypervisor or container; `none` on bare metal.
+    virtualization: String,
+}
+
+impl Machine {
+    /// Reads it from the system.
+    pub(super) fn here() -> Machine {
+        let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        Machine {
+            cpu: cpu_model(&cpuinfo).unwrap_or_else(|| "unknown".into()),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            governor: governors().unwrap_or_else(|| "none".into()),
+            kernel: line("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".into()),
+            virtualization: virtualization(&cpuinfo),
+        }
+    }
+
+    /// Reads a note; `None` if there is none, or it is no such note.
+    pub(super) fn read(path: &Path) -> Option<Machine> {
+        serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+    }
+
+    /// Writes a note.
+    pub(super) fn write(&self, path: &Path) -> Result<(), Failure> {
+        write_to(path, |out| {
+            serde_json::to_writer_pretty(&mut *out, self)?;
+            Ok(writeln!(out)?)
+        })
+    }
+
+    /// Returns what is different here, each as `kernel 6.1, here 6.2`.
+    pub(super) fn differences(&self, here: &Machine) -> Vec<String> {
+        let pairs = [
+            ("processor", self.cpu.clone(), here.cpu.clone()),
+            ("CPUs", self.cpus.to_string(), here.cpus.to_string()),
+            ("governor", self.governor.clone(), here.governor.clone()),
+            ("kernel", self.kernel.clone(), here.kernel.clone()),
+            (
+                "virtualization",
+                self.virtualization.clone(),
+                here.virtualization.clone(),
+            ),
+        ];
+        (pairs.into_iter().filter(|(_, there, here)| there != here))
+            .map(|(what, there, here)| format!("{what} {there}, here {here}"))
+            .collect()
+    }
+
+    /// Returns a name for a folder, which other machines do not have: letters, digits, dots and dashes.
+    pub(super) fn name(&self) -> String {
+        let text = format!(
+            "{}-{}cpus-{}-{}-{}",
+            self.cpu, self.cpus, self.governor, self.virtualization, self.kernel
+        );
+        let mut name = String::new();
+        for c in text.chars() {
+            match c.is_ascii_alphanumeric() || c == '.' {
+                true => name.push(c.to_ascii_lowercase()),
+                false if !name.is_empty() && !name.ends_with('-') => name.push('-'),
+                false => {}
+            }
+        }
+        name.chars().take(200).collect()
+    }
+
+    /// Returns it as a phrase.
+    pub(super) fn describe(&self) -> String {
+        format!(
+            "{}, {} CPUs, governor {}, virtualization {}, kernel {}",
+            self.cpu, self.cpus, self.governor, self.virtualization, self.kernel
+        )
+    }
+}
+
+fn line(path: &str) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(text.lines().next()?.trim().to_owned()).filter(|line| !line.is_empty())
+}
+
+fn cpu_model(cpuinfo: &str) -> Option<String> {
+    let is_model = |line: &&str| {
+        ["model name", "cpu model", "CPU part"]
+            .iter()
+            .any(|key| line.starts_with(key))
+    };
+    let line = cpuinfo.lines().find(is_model)?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+/// Returns the governors of all CPUs, each once.
+fn governors() -> Option<String> {
+    let mut found: Vec<String> = (std::fs::read_dir("/sys/devices/system/cpu").ok()?.flatten())
+        .filter_map(|entry| line(entry.path().join("cpufreq/scaling_governor").to_str()?))
+        .collect();
+    found.sort();
+    found.dedup();
+    (!found.is_empty()).then(|| found.join("+"))
+}
+
+/// Returns the hypervisor and the container in which this runs.
+fn virtualization(cpuinfo: &str) -> String {
+    let mut found = Vec::new();
+    let is_guest = cpuinfo
+        .lines()
+        .any(|line| line.starts_with("flags") && line.contains(" hypervisor"));
+    let vendor = line("/sys/hypervisor/type").or_else(|| line("/sys/class/dmi/id/sys_vendor"));
+    match vendor.filter(|_| is_guest) {
+        Some(vendor) => found.push(vendor),
+        None if is_guest => found.push("hypervisor".into()),
+        None => {}
+    }
+    for (path, name) in [("/.dockerenv", "docker"), ("/run/.containerenv", "podman")] {
+        if Path::new(path).exists() {
+            found.push(name.into());
+        }
+    }
+    match found.is_empty() {
+        true => "none".into(),
+        false => found.join("+"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_known_again_and_another_is_told_apart() {
+        let here = Machine::here();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("machine.json");
+        assert!(here.write(&path).is_ok());
+        assert_eq!(Machine::read(&path).as_ref(), Some(&here));
+        assert!(here.differences(&here).is_empty());
+        let other = Machine {
+            cpu: "Z80 @ 4 MHz/../x".into(),
+            cpus: here.cpus + 1,
+            ..here.clone()
+        };
+        let differences = other.differences(&here);
+        assert_eq!(differences.len(), 2, "{differences:?}");
+        assert!(differences[0].starts_with("processor Z80 @ 4 MHz/../x, here "));
+        assert!(other.name() != here.name() && other.name().starts_with("z80-4-mhz-..-x-"));
+        assert!(!other.name().contains('/'));
+        std::fs::write(&path, "{}").unwrap();
+        assert_eq!(Machine::read(&path), None);
+    }
+}

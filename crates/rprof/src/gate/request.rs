@@ -1,0 +1,43 @@
+//! The comparison that a gate asks for.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use rprof_profile::compare::Design;
+
+use crate::cli::GateArgs;
+use crate::diff::{Labels, Request};
+use crate::messages::Failure;
+
+/// Threshold where none is given.
+const LIMIT: f64 = 0.05;
+
+/// Name in reports where none is given.
+const NAME: &str = "gate";
+
+/// Makes the comparison of the arguments.
+pub(super) fn request(args: &GateArgs, design: Design, labels: Labels) -> Request<'_> {
+    Request {
+        judging: &args.judging,
+        shown: &args.shown,
+        filter: &args.filter,
+        events: &[],
+        quiet: args.quiet,
+        design,
+        limit: Some(args.judging.fail_above.unwrap_or(LIMIT)),
+        labels: Some(labels),
+        told: &args.told,
+        name: Some(NAME),
+    }
+}
+
+/// Returns the failure of wrong usage.
+pub(super) fn usage(message: &'static str) -> Failure {
+    Failure::with_status(2, anyhow::anyhow!(message))
+}
+
+/// Returns a command as it is called in the verdict.
+pub(super) fn words(command: &[OsString]) -> PathBuf {
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    PathBuf::from(words.join(" "))
+}

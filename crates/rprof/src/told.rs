@@ -1,0 +1,182 @@
+//! Reports of a comparison beside its table: Markdown, JUnit, and what GitHub reads.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use rprof_analysis::Options;
+use rprof_export::diff::github::{self, SourceLine};
+use rprof_export::diff::{DiffOptions, junit, markdown};
+use rprof_profile::Profile;
+use rprof_profile::compare::{FunctionDiff, ProfileDiff, canonical};
+
+use crate::cli::{FilterArgs, ToldArgs};
+use crate::input::{Input, analyse, open_input};
+use crate::messages::{Failure, say};
+use crate::output::{Output, write_to};
+
+/// Bytes beyond which GitHub drops the summary of a step, all of it.
+const MOST_SUMMARY: u64 = 1 << 20;
+
+/// Variable that names the file of a step's summary.
+const SUMMARY: &str = "GITHUB_STEP_SUMMARY";
+
+/// Refuses reports that cannot be written, before anything is recorded or read.
+pub(crate) fn check(told: &ToldArgs) -> Result<(), Failure> {
+    for path in [&told.markdown, &told.junit].into_iter().flatten() {
+        Output::prepare(path)?;
+    }
+    Ok(())
+}
+
+/// Reports that were asked for, and what they are about.
+pub(crate) struct Reports<'a> {
+    pub(crate) told: &'a ToldArgs,
+    /// Name of the comparison; `None` for one that nobody has named.
+    pub(crate) name: Option<String>,
+    /// Say how many runs would show how much.
+    pub(crate) plans: bool,
+    pub(crate) filter: &'a FilterArgs,
+    pub(crate) events: &'a [String],
+    /// A recording of the new side.
+    pub(crate) new: Option<&'a Path>,
+}
+
+impl Reports<'_> {
+    /// Writes them.
+    pub(crate) fn write(&self, diff: &ProfileDiff) -> Result<(), Failure> {
+        let told = self.told;
+        let title = self.name.as_deref().unwrap_or("rprof diff");
+        let options = DiffOptions {
+            plans: self.plans,
+            name: self.name.clone(),
+            ..DiffOptions::default()
+        };
+        if let Some(path) = &told.markdown {
+            write_to(path, |out| Ok(markdown::write(diff, &options, out)?))?;
+        }
+        if let Some(path) = &told.junit {
+            write_to(path, |out| Ok(junit::write(diff, title, out)?))?;
+        }
+        if !told.github {
+            return Ok(());
+        }
+        let has_failed = diff.failing().next().is_some();
+        let lines = self
+            .new
+            .filter(|_| has_failed)
+            .map(|new| self.hottest_lines(new));
+        let place = |row: &FunctionDiff| lines.as_ref()?.place(row);
+        // Its runner reads both outputs; a table or JSON on standard output stays what it is.
+        let text = github::annotations(diff, title, &place);
+        anstream::stderr().write_all(text.as_bytes()).ok();
+        let mut text = Vec::new();
+        markdown::write(diff, &options, &mut text)?;
+        text.push(b'\n');
+        append_summary(&text)
+    }
+
+    /// Reads a recording once more, with lines. Where it has none, annotations are without.
+    fn hottest_lines(&self, path: &Path) -> HottestLines {
+        let read = || -> Result<Option<Profile>, Failure> {
+            let Input::Recording(data) = open_input(path)? else {
+                return Ok(None);
+            };
+            let options = Options {
+                filter: self.filter.filter(self.events),
+                by_line: true,
+                ..Options::default()
+            };
+            analyse(&data, &self.filter.symbols, &options, true).map(Some)
+        };
+        HottestLines {
+            profile: read().ok().flatten(),
+        }
+    }
+}
+
+/// Adds to the summary of the step, as long as there is room.
+fn append_summary(text: &[u8]) -> Result<(), Failure> {
+    let Some(path) = std::env::var_os(SUMMARY).map(PathBuf::from) else {
+        say(format_args!(
+            "{SUMMARY} is not set: there is no summary to add to"
+        ));
+        return Ok(());
+    };
+    let cannot = || format!("cannot write {}", path.display());
+    let size = std::fs::metadata(&path).map_or(0, |meta| meta.len());
+    if size + text.len() as u64 >= MOST_SUMMARY {
+        say("the summary of this step is full: nothing was added");
+        return Ok(());
+    }
+    let file = OpenOptions::new().append(true).create(true).open(&path);
+    Ok(file
+        .and_then(|mut file| file.write_all(text))
+        .with_context(cannot)?)
+}
+
+/// Lines of functions with the most samples, of one recording.
+struct HottestLines {
+    profile: Option<Profile>,
+}
+
+impl HottestLines {
+    /// Returns the line of a function that was sampled most.
+    fn place(&self, row: &FunctionDiff) -> Option<SourceLine> {
+        let profile = self.profile.as_ref()?;
+        let wanted = row.name.as_deref()?;
+        let mut hottest: Option<(u64, usize)> = None;
+        let is_it = |name: &str| {
+            let name = canonical::function_name(name, false);
+            name == wanted || canonical::function_name(&name, true) == wanted
+        };
+        let functions = profile.functions.iter().enumerate();
+        for (index, function) in functions {
+            if function.line.is_none() || !function.name.as_deref().is_ok_and(is_it) {
+                continue;
+            }
+            let weight = weight_of(profile, index);
+            if hottest.is_none_or(|(most, _)| weight > most) {
+                hottest = Some((weight, index));
+            }
+        }
+        let (_, index) = hottest?;
+        let line = profile
+            .functions
+            .get(index)?
+            .line
+            .filter(|line| line.line > 0)?;
+        let file = profile.files.get(line.file.0 as usize)?;
+        Some(SourceLine {
+            file: below_the_repository(Path::new(&**file))?,
+            line: line.line,
+        })
+    }
+}
+
+/// Returns the weight of samples in a function itself.
+fn weight_of(profile: &Profile, function: usize) -> u64 {
+    let ends_there = |stack| {
+        let leaf = profile.frames(stack).last();
+        leaf.is_some_and(|leaf| profile.frame(leaf).function.0 as usize == function)
+    };
+    let entries = profile
+        .aggregated
+        .iter()
+        .filter(|entry| ends_there(entry.stack));
+    entries.map(|entry| entry.weight).sum()
+}
+
+/// Returns a path as seen from the root of the repository; `None` for files that are not in it.
+fn below_the_repository(path: &Path) -> Option<String> {
+    let root = std::env::var_os("GITHUB_WORKSPACE").map(PathBuf::from);
+    let root = root.or_else(|| std::env::current_dir().ok())?;
+    let path = match path.is_absolute() {
+        true => path.strip_prefix(&root).ok()?.to_owned(),
+        false => path.to_owned(),
+    };
+    root.join(&path)
+        .is_file()
+        .then(|| path.to_string_lossy().into_owned())
+}
