@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::support::{Here, needs};
+use crate::support::{Here, c, needs};
 
 /// One command block of a page, with the lines that the page shows of its output.
 struct Step {
@@ -150,4 +150,33 @@ fn the_action_keeps_graph_and_status() {
         "{summary}"
     );
     assert!(summary.ends_with("\n```\n"), "{summary}");
+}
+
+#[test]
+fn the_action_compares_two_commands_and_keeps_the_comment() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let knob = c("knob.c");
+    let with = |seconds: &str| format!("{} {seconds}", knob.display());
+    let action = here
+        .command(repository().join(".ci/action"))
+        .env("INPUT_RPROF", env!("CARGO_BIN_EXE_rprof"))
+        .env("INPUT_COMMAND", &with("0.4 0.1 0.1"))
+        .env("INPUT_AGAINST", &with("0.1 0.1 0.1"))
+        .env("INPUT_RUNS", "2")
+        .env("INPUT_OPTIONS", "--noise 5%")
+        .env("INPUT_OUTPUT", "graph.svg")
+        .env("RUNNER_ENVIRONMENT", "self-hosted")
+        .env("GITHUB_OUTPUT", "output")
+        .env("GITHUB_STEP_SUMMARY", "summary");
+    let run = action.ok();
+    run.says("::error title=gate");
+    let read = |name: &str| std::fs::read_to_string(here.path(name)).expect(name);
+    assert_eq!(
+        read("output"),
+        "status=3\nflamegraph=graph.svg\ncomment=comment.md\n"
+    );
+    assert!(read("graph.svg").contains("</svg>"));
+    assert!(read("comment.md").starts_with("<!-- rprof-gate gate -->\n**REGRESSED"));
+    assert!(read("summary").contains("knob&#95;f"));
 }

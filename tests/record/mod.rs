@@ -10,4 +10,5 @@ mod overwrite;
 mod privileges;
 mod recording;
 mod rotation;
+mod runs;
 mod signals;
