@@ -382,10 +382,15 @@ pub fn plan(diff: &ProfileDiff) -> Option<String> {
         false => parts.join(", "),
     };
     let visible = match diff.whole.visible {
-        Some(visible) => format!("a rise of the program of {} would have been seen; ", percent(visible).trim_start_matches('+')),
+        Some(visible) => format!(
+            "a rise of the program of {} would have been seen; ",
+            percent(visible).trim_start_matches('+')
+        ),
         None => String::new(),
     };
-    Some(format!("{visible}one of {rise} needs {program}; {functions}"))
+    Some(format!(
+        "{visible}one of {rise} needs {program}; {functions}"
+    ))
 }
 
 fn noun_of(runs: usize) -> &'static str {

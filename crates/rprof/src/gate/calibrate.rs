@@ -47,10 +47,11 @@ pub(super) fn run(args: &GateArgs, sides: &[Vec<OsString>]) -> Outcome {
     };
     let machine = here.describe();
     write_to(Path::new("-"), |out| {
-        Ok(match as_json {
+        match as_json {
             true => write_json(&found, &machine, out)?,
             false => write_text(&found, &machine, out)?,
-        })
+        }
+        Ok(())
     })?;
     Ok(status)
 }
