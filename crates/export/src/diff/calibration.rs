@@ -13,9 +13,6 @@ use crate::clean::clean;
 /// Functions that the text lists.
 const LISTED: usize = 15;
 
-/// Share of false alarms beyond which runs are not to be compared as they are.
-pub const TOO_MANY: f64 = 0.05;
-
 /// Writes the noise of equal runs, how often they raised an alarm, and what a comparison of as many would show.
 ///
 /// # Errors
@@ -169,12 +166,12 @@ pub fn write_json(found: &Calibration, machine: &str, out: &mut dyn Write) -> io
 /// Returns the result as a sentence, without a full stop.
 pub fn headline(found: &Calibration) -> String {
     let visible = found.diff.whole.visible.map(percent).unwrap_or_default();
-    match found.alarm_share() > TOO_MANY {
-        true => format!(
+    match found.is_steady() {
+        false => format!(
             "UNSTEADY: equal runs raise false alarms in {:.1} % of comparisons; make the machine quieter, or raise --fail-above",
             100.0 * found.alarm_share()
         ),
-        false => format!(
+        true => format!(
             "STEADY: {} runs a side show a rise of the program of {visible}, and equal runs raise false alarms in {:.1} % of \
              comparisons",
             found.runs,

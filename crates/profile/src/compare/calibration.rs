@@ -16,6 +16,8 @@ pub struct Calibration {
     pub runs: usize,
     /// Number of comparisons.
     pub splits: usize,
+    /// Share of false alarms that is meant.
+    pub q: f64,
     /// Comparisons in which the program or any function was said to take more or less.
     pub alarms: usize,
     /// Comparisons that a gate would have failed.
@@ -34,6 +36,15 @@ impl Calibration {
     /// Returns the share of false alarms, from 0 to 1.
     pub fn alarm_share(&self) -> f64 {
         self.alarms as f64 / self.splits.max(1) as f64
+    }
+
+    /// Returns whether false alarms are no more than the [false discovery rate](CompareOptions::q), as far as so many comparisons
+    /// of so few runs can tell: two standard deviations of chance are allowed for.
+    pub fn is_steady(&self) -> bool {
+        let distinct =
+            combinations(self.whole.len(), 2 * self.runs) * combinations(2 * self.runs, self.runs);
+        let comparisons = (self.splits as f64).min(distinct / 2.0).max(1.0);
+        self.alarm_share() <= self.q + 2.0 * (self.q * (1.0 - self.q) / comparisons).sqrt()
     }
 
     /// Summarizes the amounts of the whole program.
@@ -65,6 +76,7 @@ pub fn calibrate(
     let mut found = Calibration {
         runs,
         splits,
+        q: options.q,
         alarms: 0,
         failed: 0,
         directions: [0; 2],
@@ -121,6 +133,12 @@ impl Calibration {
     }
 }
 
+/// Returns in how many ways `some` of `all` things can be chosen.
+fn combinations(all: usize, some: usize) -> f64 {
+    let factor = |index: usize| (all - index) as f64 / (index + 1) as f64;
+    (0..some.min(all)).map(factor).product()
+}
+
 /// Pseudo-random numbers that are the same each time: SplitMix64 (Steele, Lea and Flood 2014).
 struct Dice(u64);
 
@@ -164,6 +182,19 @@ mod tests {
         assert_eq!(found.whole.len(), 10);
         assert!((found.whole[0] - 4900.0).abs() < 1e-9);
         assert!(found.diff.whole.visible.unwrap() > 0.05);
+        assert!(found.is_steady());
+        let of = |alarms| {
+            Calibration {
+                alarms,
+                ..found.clone()
+            }
+            .is_steady()
+        };
+        assert_eq!([of(5), of(9), of(20), of(100)], [true, true, false, false]);
+        assert_eq!(
+            (combinations(10, 5), combinations(6, 0), combinations(40, 1)),
+            (252.0, 1.0, 40.0)
+        );
         assert_eq!(calibrate(&profiles, 5, 100, &options), Ok(found));
         assert!(calibrate(&profiles, 6, 10, &options).is_err());
         assert!(calibrate(&profiles, 0, 10, &options).is_err());

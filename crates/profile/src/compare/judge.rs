@@ -185,7 +185,20 @@ impl Family<'_> {
             true => Prior::NONE,
             false => self.prior,
         };
-        let comparison = self.compare(whole, prior)?;
+        let comparison = match speaks_for_itself {
+            // Samples come at a fixed rate of CPU time: how many a program gets is no chance, as it is for one of its functions.
+            // How much runs differ is all that there is.
+            true => rprof_statistics::compare(
+                &Measured {
+                    sampling_variance: 0.0,
+                    ..measured(whole, self.resolution)
+                },
+                self.options.design,
+                prior,
+                self.options.threshold,
+            )?,
+            false => self.compare(whole, prior)?,
+        };
         let level = WHOLE_LEVEL.min(self.options.q / 2.0);
         let tested = rprof_statistics::judge(&[comparison], level);
         self.fill(&mut change, &comparison, level, whole);

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use rprof_export::diff::calibration::{TOO_MANY, write_json, write_text};
+use rprof_export::diff::calibration::{write_json, write_text};
 use rprof_profile::compare::{Calibration, Design, calibrate};
 
 use super::base::{Base, keep};
@@ -75,11 +75,9 @@ fn judge(
         &request.options(),
     )
     .map_err(|error| not_compared(&error))?;
-    let unsteady = found.alarm_share() > TOO_MANY;
-    let status = if unsteady && args.judging.strict {
-        INCONCLUSIVE
-    } else {
-        0
+    let status = match found.is_steady() || !args.judging.strict {
+        true => 0,
+        false => INCONCLUSIVE,
     };
     Ok((status, found))
 }
