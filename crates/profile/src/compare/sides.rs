@@ -58,7 +58,10 @@ impl<'p> Sides<'p> {
             [other, 0] if other >= SEVERAL_INLINED => Some(Side::New),
             _ => None,
         };
-        let mut names = Names::new(options.fold_generics, profiles.into_iter().flatten());
+        let mut names = Names::new(
+            options.fold_generics,
+            profiles.into_iter().flatten().copied(),
+        );
         let mut runs = [Vec::new(), Vec::new()];
         for (side, runs) in runs.iter_mut().enumerate() {
             for profile in profiles[side].iter().copied() {
