@@ -2,9 +2,14 @@
 
 use crate::support::{Here, c, needs};
 
-/// A gate of one short run.
+/// A gate of one short run, unless the options say how many.
 fn gate(here: &Here, options: &str, seconds: &str) -> crate::support::Shell {
-    (here.rprof("gate --runs 1").words(options).arg("--"))
+    let runs = if options.contains("--runs") {
+        ""
+    } else {
+        "--runs 1"
+    };
+    (here.rprof("gate").words(runs).words(options).arg("--"))
         .arg(c("knob.c"))
         .words(seconds)
 }
