@@ -13,3 +13,4 @@ mod inputs;
 mod script;
 mod shares;
 mod table;
+mod tui;
