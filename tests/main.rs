@@ -11,6 +11,7 @@
 
 mod support;
 
+mod annotate;
 mod attach;
 mod cli;
 mod coverage;

@@ -5,6 +5,7 @@ use rprof_profile::Profile;
 use rprof_symbols::Symbolizer;
 
 use crate::assemble::assemble;
+use crate::code::CodeImages;
 use crate::options::{Options, PassOptions, SymbolOptions};
 use crate::sample_pass::resolve_in_parts;
 use crate::sample_pass::results::WorkerResults;
@@ -17,6 +18,15 @@ use crate::warnings::warnings;
 /// Damage is no error: the records before it are analysed, and
 /// [`Quality::warnings`](rprof_profile::Quality::warnings) has a sentence on it.
 pub fn analyse(data: &PerfData, symbolizer: &Symbolizer, options: &Options) -> Profile {
+    analyse_with_code(data, symbolizer, options).0
+}
+
+/// Analyses a recording as [`analyse`] does, and returns where the code of the functions is as well.
+pub fn analyse_with_code<'a>(
+    data: &'a PerfData,
+    symbolizer: &Symbolizer,
+    options: &Options,
+) -> (Profile, CodeImages<'a>) {
     let n = options.thread_count();
     let pass = PassOptions {
         by_thread: options.by_thread,
@@ -53,5 +63,5 @@ pub fn analyse(data: &PerfData, symbolizer: &Symbolizer, options: &Options) -> P
     (profile.quality.warnings).extend(warnings);
     let refused = symbolizer.refused_vmlinux();
     (profile.quality.warnings).extend(refused.map(ToString::to_string));
-    profile
+    (profile, CodeImages::new(index, symbolizer.has_root()))
 }

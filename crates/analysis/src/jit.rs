@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::SystemTime;
 
 use rprof_image::{MemoryBudget, MemoryLease};
+use rprof_jit::jitdump::code_of;
 use rprof_jit::{
-    JitDump, JitFunction, JitLine, JitProcesses, MAX_JITDUMPS, MapFile, PerfMap, ProcessRoot,
-    Refusal,
+    JitBytes, JitDump, JitFunction, JitLine, JitProcesses, MAX_JITDUMPS, MapFile, PerfMap,
+    ProcessRoot, Refusal,
 };
 use rprof_perfdata::{EmbeddedFile, EmbeddedKind, PerfData};
 use rprof_processes::{Image, ImageIdentity};
@@ -191,6 +192,35 @@ impl<'a> Runtimes<'a> {
                 Some(frames(&map.function(code.function)?, avma, None))
             }
         }
+    }
+
+    /// Returns the machine code of a function by name and an address in it, from the jitdump of the process or of one that it
+    /// was forked from: the embedded copy, where that was kept with its code, or the file on this machine.
+    pub(crate) fn code(&self, pid: i32, function: &str, avma: u64) -> Option<JitBytes> {
+        self.processes.lineage(pid).find_map(|pid| {
+            let embedded = self.embedded.iter();
+            let mut embedded =
+                embedded.filter(|file| file.pid == pid && file.kind == EmbeddedKind::JITDUMP);
+            let kept = embedded.find_map(|file| {
+                let (bytes, lease) = self.contents(file)?;
+                let found = code_of(&bytes, function, avma).ok().flatten();
+                drop(lease);
+                found
+            });
+            kept.or_else(|| self.code_here(pid, function, avma))
+        })
+    }
+
+    fn code_here(&self, pid: i32, function: &str, avma: u64) -> Option<JitBytes> {
+        if !self.is_here {
+            return None;
+        }
+        let recording = std::fs::metadata(self.recording).ok();
+        let roots = ProcessRoot::candidates(pid, recording);
+        self.processes.jitdumps(pid).iter().find_map(|path| {
+            let (_, bytes) = self.open(&roots, None, |_| path.clone())?;
+            code_of(&bytes, function, avma).ok().flatten()
+        })
     }
 
     /// Returns the embedded copy of an image, if there is one.

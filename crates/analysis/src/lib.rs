@@ -3,6 +3,7 @@
 //! | item | what it makes of a recording |
 //! |---|---|
 //! | [`analyse`] | a [`Profile`](rprof_profile::Profile): samples summed up by stack |
+//! | [`analyse_with_code`] | the same, and where the code of its functions is: [`CodeImages`] |
 //! | [`LiveAnalysis`] | profiles of records while they come, without a file |
 //! | [`Samples`] | the samples one by one, in order of time |
 //! | [`Index`] | the processes with their mappings over time, and what was lost |
@@ -71,6 +72,7 @@
 mod analyse;
 mod assemble;
 mod caches;
+mod code;
 mod comms;
 mod counted;
 mod deferred_callchains;
@@ -91,7 +93,8 @@ mod symbolize;
 mod unwind;
 mod warnings;
 
-pub use analyse::analyse;
+pub use analyse::{analyse, analyse_with_code};
+pub use code::{CodeImages, ObjectCode};
 pub use live::{LiveAnalysis, LiveWriter};
 pub use options::Options;
 pub use samples::{Details, Item, RecordView, SampleFrame, SampleView, Samples};

@@ -6,6 +6,8 @@ use crate::settings::Settings;
 use crate::transfer::{Limits, download};
 use rprof_image::{RemoteFile, RemoteFiles};
 use std::fmt;
+use std::fs::File;
+use std::io::Seek;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -183,6 +185,41 @@ impl Client {
         }
         let kept = self.cache.keep(file, wanted.build_id, wanted.kind);
         Ok(Some((kept.map_err(cannot)?, bytes)))
+    }
+
+    /// Downloads a file that is not kept in the cache, of at most so many bytes. Servers that failed before are not asked.
+    pub(crate) fn download_small(&self, path: &str, into: &File, max_size: u64) -> Option<u64> {
+        let deadline = *self
+            .deadline
+            .get_or_init(|| Instant::now() + self.settings.total_time);
+        for (url, given_up) in self.settings.urls.iter().zip(&self.given_up) {
+            if self.cancelled.load(Ordering::Relaxed) {
+                return None;
+            }
+            if given_up.load(Ordering::Relaxed) {
+                continue;
+            }
+            let limits = Limits {
+                patience: self.settings.patience,
+                deadline,
+                total: self.settings.total_time,
+                max_size,
+                cancelled: &self.cancelled,
+            };
+            // What a server sent before it failed is none of the file.
+            into.set_len(0).ok()?;
+            (&*into).rewind().ok()?;
+            let file = into.try_clone().ok()?;
+            match download(url, path, file, &limits, &|_, _| {}) {
+                Ok(Some(bytes)) => return Some(bytes),
+                Ok(None) => {}
+                Err(Failure::Slow { .. } | Failure::Server { .. } | Failure::Redirect { .. }) => {
+                    given_up.store(true, Ordering::Relaxed);
+                }
+                Err(_) => {}
+            }
+        }
+        None
     }
 
     /// Returns the time left for downloads; all of it before the first.

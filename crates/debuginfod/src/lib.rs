@@ -11,6 +11,7 @@
 //! | [`client`] | [`Client`]: cache first, then each server; outcomes of requests |
 //! | `cache` | the folder that is shared with elfutils |
 //! | `transfer` | one file from one server, in bounded time and size |
+//! | `sources` | source files, which are not kept |
 //! | `outcome` | [`Outcome`], [`Failure`]: outcomes, with messages for the user |
 //!
 //! A server is not trusted: what it sends is bounded in size and time, is taken only if its
@@ -22,6 +23,7 @@ mod redirect;
 pub mod settings;
 
 mod cache;
+mod sources;
 mod transfer;
 
 pub use client::{Client, Progress};

@@ -236,8 +236,8 @@ fn put_column(out: &mut dyn Write, text: &str, width: usize, last: bool) -> io::
     }
 }
 
-/// Returns a share, coloured as perf does it: red from 5 %, green from 0.5 %.
-fn painted(share: f64, color: bool) -> String {
+/// Returns a share in eight characters, coloured as perf does it: red from 5 %, green from 0.5 %.
+pub fn painted(share: f64, color: bool) -> String {
     let text = format!("{share:>7.2}%");
     let style = match share {
         s if s >= 5.0 => Style::new().fg_color(Some(AnsiColor::Red.into())),

@@ -21,6 +21,7 @@
 //! | [`patience`] | [`PatientCalls`]: reading what may never answer |
 //! | [`segments`] | [`Segments`]: file offset to SVMA and back |
 //! | [`vdso`] | a copy of this process's vdso, and its predecessor, the vsyscall page |
+//! | [`kcore`] | code of the running kernel, as it is in memory |
 //! | [`kernel`] | build-ids of the running kernel and its modules, and where modules lie |
 //! | [`reason`] | [`Reason`]: why an address has no name |
 //! | [`remote`] | [`RemoteFiles`]: a source of files that this machine lacks |
@@ -31,6 +32,7 @@ pub mod file_reader;
 pub mod file_view;
 pub mod find;
 pub mod identity;
+pub mod kcore;
 pub mod kernel;
 pub mod memory_budget;
 pub mod notes;
@@ -49,6 +51,7 @@ pub use file_reader::FileReader;
 pub use file_view::FileView;
 pub use find::MappedFile;
 pub use identity::{FileIdentity, ImageKey, ImageSource};
+pub use kcore::kernel_code;
 pub use kernel::{KernelModule, loaded_modules, module_build_id, running_kernel_build_id};
 pub use memory_budget::{MemoryBudget, MemoryLease};
 pub use notes::{build_id_in_notes, build_id_of};

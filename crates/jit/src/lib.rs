@@ -59,7 +59,7 @@ pub use by_process::{
     JitMapping, JitProcesses, MAX_JITDUMPS, MAX_LINEAGE, is_jitdump, may_hold_jit_code,
 };
 pub use function::{JitFunction, JitLine};
-pub use jitdump::{DumpError, JitDump, JitUnwinding, LiveCode, LiveDump};
+pub use jitdump::{DumpError, JitBytes, JitDump, JitUnwinding, LiveCode, LiveDump};
 pub use live_files::{AwaitedFile, LiveFiles};
 pub use perf_map::PerfMap;
 pub use process_root::ProcessRoot;

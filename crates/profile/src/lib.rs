@@ -17,6 +17,7 @@
 //! | [`stack_tree`] | [`StackTree`](stack_tree::StackTree): all stacks as one tree, weighed again where filters change |
 //! | [`call_branches`] | [`CallBranches`](call_branches::CallBranches): callers or callees of a function, made as they are looked at |
 //! | [`selection`] | [`Selection`](selection::Selection): the samples that fulfil conditions, weighed again |
+//! | [`address_hits`] | samples in chosen functions, by the addresses in them |
 //! | [`filter`] | [`Filter`]: conditions on samples |
 //! | [`top`] | [`TopFunctions`]: sums by function, thread, object or line |
 //! | [`mod@compare`] | [`compare`](compare::compare): two sets of profiles, function by function |
@@ -31,6 +32,7 @@
 //!
 //! [`ProfileBuilder`] has a profile built by hand, and its top functions.
 
+pub mod address_hits;
 pub mod builder;
 pub mod call_branches;
 pub mod call_tree;

@@ -59,6 +59,11 @@ impl Downloads {
         Arc::clone(&self.client) as Arc<dyn RemoteFiles>
     }
 
+    /// Returns the client, for what it keeps no file of.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Prints what was fetched, what no server has, and what failed.
     pub(crate) fn print_summary(self) {
         self.over.store(true, Ordering::SeqCst);

@@ -3,6 +3,7 @@
 //! Arguments, messages, remedies that name flags, progress and exit statuses are here; the work of each
 //! command is in the libraries.
 
+mod annotate;
 mod cli;
 mod collapse;
 mod demo;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Record(args) => record_runs::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Annotate(args) => annotate::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Flamegraph(args) => flamegraph::run(&args),
         Command::Html(args) => html::run(&args),

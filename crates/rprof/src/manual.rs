@@ -83,6 +83,24 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "annotate",
+        &[
+            ("The hottest functions:", "rprof annotate"),
+            (
+                "One of them, by lines of source:",
+                "rprof annotate --by source parse_line",
+            ),
+            (
+                "Sources that were compiled elsewhere:",
+                "rprof annotate --source-path /build/app=/home/me/app",
+            ),
+            (
+                "As perf shows it:",
+                "rprof annotate --by asm --percent-type local --all parse_line",
+            ),
+        ],
+    ),
+    (
         "flamegraph",
         &[
             ("Of perf.data:", "rprof flamegraph -o flamegraph.svg"),

@@ -89,6 +89,11 @@ impl<D: Pages> ElfImage<D> {
             .ok_or(Reason::OutsideImage)
     }
 
+    /// Returns the code at an SVMA, up to `len` bytes, and the processor that it is for.
+    pub(crate) fn code(&self, svma: u64, len: u64) -> Option<(&[u8], u16)> {
+        Some((self.image.code(svma, len)?, self.image.machine()))
+    }
+
     /// Announces the SVMAs, sorted, that will be looked up.
     pub(crate) fn prepare(&self, svmas: &[u64], places: &DebugFiles) {
         self.image.prepare(svmas);

@@ -43,11 +43,12 @@ mod pages;
 mod reconcile;
 
 pub use demangle::Style;
+pub use dwarf::LineRange;
 pub use elf::{ElfError, ElfSymbol, ElfSymbols, is_by_ghc};
 pub use frames::{Frame, Frames, SourceLine, Symbol};
 pub use kernel::{KernelError, KernelSymbol, KernelSymbols, VmlinuxError};
 pub use memory::Memory;
 pub use rprof_image::{BuildId, ImageFile, ImageKey, ImageSource, Reason, RemoteFiles};
 pub use symbolizer::{
-    FunctionBounds, KernelPrefetch, Lookup, PartialLookup, Symbolizer, SymbolizerBuilder,
+    Code, FunctionBounds, KernelPrefetch, Lookup, PartialLookup, Symbolizer, SymbolizerBuilder,
 };

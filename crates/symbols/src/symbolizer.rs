@@ -1,8 +1,10 @@
 //! [`Symbolizer`]: many images, each opened and parsed once.
 
+mod code;
 mod function_bounds;
 mod symbol_cache;
 
+pub use code::Code;
 pub use function_bounds::{FunctionBounds, KernelPrefetch, PartialLookup};
 
 use crate::archive::Archive;

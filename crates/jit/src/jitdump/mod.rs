@@ -13,8 +13,10 @@
 //! | `live` | [`LiveDump`]: a file that is still being written, for unwinding meanwhile |
 //! | `unwinding` | [`JitUnwinding`]: the `.eh_frame` of one piece of code |
 //! | `strip` | [`without_code`]: a file without the machine code in it |
+//! | `code` | the machine code of a function |
 //! | `format` | header and records |
 
+mod code;
 mod dump;
 mod format;
 mod live;
@@ -23,6 +25,7 @@ mod strip;
 pub(crate) mod tests;
 mod unwinding;
 
+pub use code::{JitBytes, code_of};
 pub use dump::JitDump;
 pub use format::DumpError;
 pub use live::{LiveCode, LiveDump};

@@ -5,11 +5,7 @@ use std::ffi::OsString;
 use rprof_export::clean::brief;
 
 /// Command of perf, and what to type; `FILE` is the recording.
-static COMMANDS: [(&str, &str); 24] = [
-    (
-        "annotate",
-        "`perf annotate -i FILE SYMBOL` shows the instructions of a function; `rprof report --sort symbol,srcline -i FILE` its lines",
-    ),
+static COMMANDS: [(&str, &str); 23] = [
     (
         "archive",
         "`rprof record --keep all` keeps all programs in the recording itself, and `rprof report --symfs DIR` finds copies of them",
@@ -128,13 +124,13 @@ mod tests {
 
     #[test]
     fn commands_of_perf_are_answered_for_the_file_that_was_named() {
-        let text = of("rprof annotate -i x.data main").unwrap_or_default();
-        assert!(text.contains("`perf annotate -i x.data SYMBOL`"), "{text}");
+        let text = of("rprof data convert -i x.data").unwrap_or_default();
+        assert!(text.contains("`perf data convert -i x.data"), "{text}");
         let text = of("rprof evlist").unwrap_or_default();
         assert!(text.contains("`rprof header -i perf.data`"), "{text}");
         let text = of("rprof data --input=a.data").unwrap_or_default();
         assert!(text.contains("-i a.data"), "{text}");
-        assert_eq!(of("rprof annotat"), None);
+        assert_eq!(of("rprof annotate"), None);
         assert_eq!(of("rprof"), None);
     }
 

@@ -8,7 +8,7 @@
 //! | `filters` | `--filter`, and the events that it is for |
 //! | `target` | what to watch |
 //! | `flamegraph`, `html` | `flamegraph`, `html` |
-//! | `diff`, `gate` | the commands of these names |
+//! | `annotate`, `diff`, `gate` | the commands of these names |
 //! | `reading` | the commands that read recordings, and their filters |
 //! | `symbols` | how functions are named |
 //! | `list`, `doctor`, `demo`, `pages` | the commands of these names; `completions` and `man` |
@@ -18,6 +18,7 @@
 //! | `elsewhere` | commands of perf that are not here |
 //! | `parsing` | arguments to [`Cli`], with forms that perf takes and clap does not |
 
+mod annotate;
 mod demo;
 mod diff;
 mod doctor;
@@ -41,6 +42,7 @@ mod target;
 mod time_span;
 mod values;
 
+pub(crate) use annotate::{AnnotateArgs, AnnotateFormat, ByArg, InlinedArg, PercentArg, SyntaxArg};
 pub(crate) use demo::{DemoArgs, WorkloadArgs};
 pub(crate) use diff::{DiffArgs, DiffSort, JudgingArgs, ScopeArg, ShownArgs, ToldArgs};
 pub(crate) use doctor::DoctorArgs;
@@ -86,6 +88,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Record(RecordArgs),
     Report(ReportArgs),
+    Annotate(AnnotateArgs),
     Stat(Box<StatArgs>),
     Flamegraph(Box<FlamegraphArgs>),
     Html(Box<HtmlArgs>),

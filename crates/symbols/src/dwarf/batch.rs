@@ -12,7 +12,7 @@ use super::units::Units;
 use super::walk::{Walk, Wanted};
 use super::work_budget::WorkBudget;
 use crate::frames::SourceLine;
-use gimli::{DebugInfoOffset, Dwarf, SectionId};
+use gimli::{DebugInfoOffset, DebugLineOffset, Dwarf, SectionId};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -49,6 +49,25 @@ impl<'a> Batch<'a> {
             work: Arc::clone(work),
             read: 0..0,
         }
+    }
+
+    /// Opens the unit at `offset`, with the place of its line program.
+    pub(super) fn open_unit(
+        &mut self,
+        offset: DebugInfoOffset,
+    ) -> Option<(UnitRef<'a>, Option<DebugLineOffset>)> {
+        let Head { unit, lines, .. } = self.open.head(offset)?;
+        let unit_ref = UnitRef {
+            which: DwarfFileKind::Main,
+            dwarf: Rc::clone(self.open.main()),
+            unit: Rc::new(unit),
+        };
+        Some((unit_ref, lines))
+    }
+
+    /// Returns what the look-up may still cost.
+    pub(super) fn work(&self) -> &Arc<WorkBudget> {
+        &self.work
     }
 
     /// Releases the memory of a unit that was read, and of those before it, once [`RELEASE`] bytes

@@ -18,6 +18,7 @@
 //! | `names` | what they are called |
 //! | `unit_refs` | entries in other units and files |
 //! | `lines` | the files of a line program |
+//! | `line_ranges` | the rows of a line program for a range of addresses |
 //! | `rows` | the line program of a unit |
 //! | `batch` | all of these, for the addresses in one unit |
 //! | `abbreviations` | tables of abbreviations, none of them dearer than what it holds |
@@ -31,6 +32,7 @@ mod cursor;
 mod debug_info;
 mod head;
 mod layout;
+mod line_ranges;
 mod lines;
 mod names;
 mod ranges;
@@ -45,5 +47,6 @@ mod walk;
 mod work_budget;
 
 pub(crate) use debug_info::{DebugInfo, DwarfFile, DwarfQuery, Found};
+pub use line_ranges::LineRange;
 pub(crate) use sections::NoRoom;
 pub(crate) use split::SplitFiles;

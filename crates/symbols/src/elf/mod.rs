@@ -124,6 +124,25 @@ impl<D: AsRef<[u8]>> ElfSymbols<D> {
         self.data.as_ref()
     }
 
+    /// Returns the bytes at an SVMA, up to `len` of them: fewer where the file's part of the segment ends.
+    pub(crate) fn code(&self, svma: u64, len: u64) -> Option<&[u8]> {
+        let (offset, left) = self.segments.offset_of_svma(svma)?;
+        let start = usize::try_from(offset).ok()?;
+        let end = start.checked_add(usize::try_from(len.min(left)).ok()?)?;
+        let bytes = self.data.as_ref();
+        bytes.get(start..end.min(bytes.len()))
+    }
+
+    /// Returns the processor that the file is for (`e_machine`).
+    pub(crate) fn machine(&self) -> u16 {
+        let header = self.data.as_ref().get(..20).unwrap_or_default();
+        match (header.get(5), header.get(18..20)) {
+            (Some(2), Some(&[high, low])) => u16::from_be_bytes([high, low]),
+            (_, Some(&[low, high])) => u16::from_le_bytes([low, high]),
+            _ => 0,
+        }
+    }
+
     /// Returns the build-id of the file, if the linker wrote one.
     #[must_use]
     pub fn build_id(&self) -> Option<&BuildId> {

@@ -12,6 +12,7 @@ mod hostile_dwarf;
 mod images;
 mod inlines;
 mod judge;
+mod line_ranges;
 mod memory;
 mod nm;
 mod oracle;

@@ -1,0 +1,155 @@
+//! The code of the objects of a profile: which image it is in, and which files of JIT compilers have it.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use rprof_image::ImageKey;
+use rprof_jit::JitBytes;
+use rprof_processes::{ImageId, ImageKind};
+use rprof_profile::{Object, ObjectKind, Reason};
+use rprof_symbols::SourceLine;
+
+use crate::image_lookup::{ImageLookup, recorded_kernel_start};
+use crate::location::CodeRegion;
+use crate::sideband_pass::Index;
+use crate::symbolize::object_name;
+
+/// Images of a recording by the objects of its profile, from [`analyse_with_code`](crate::analyse_with_code).
+#[derive(Debug)]
+pub struct CodeImages<'a> {
+    index: Index<'a>,
+    origin: ImageLookup,
+}
+
+/// Where the code of an object is.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum ObjectCode {
+    /// In an image that the symbolizer opens. Addresses of frames are its offsets.
+    Image(ImageKey),
+    /// In a copy of an image that the recording has. Addresses of frames are offsets in it.
+    Copy {
+        /// The ELF file.
+        bytes: Vec<u8>,
+        /// Path that it had.
+        path: PathBuf,
+    },
+    /// In what a runtime wrote down of its compiler's work. Addresses of frames are AVMAs.
+    Jit {
+        /// Process whose code it is.
+        pid: i32,
+    },
+}
+
+impl<'a> CodeImages<'a> {
+    pub(crate) fn new(index: Index<'a>, has_root: bool) -> CodeImages<'a> {
+        CodeImages {
+            origin: ImageLookup::of(index.data, has_root),
+            index,
+        }
+    }
+
+    /// Returns where the code of an object is.
+    ///
+    /// # Errors
+    /// [`Reason`] for which nobody has it: the file changed since, the kernel is another one.
+    pub fn of_object(&self, object: &Object) -> Result<ObjectCode, Reason> {
+        let images = self.index.timeline.images();
+        let kernel_start = recorded_kernel_start(&self.index.timeline);
+        let target = |region| {
+            let target = self.origin.target(region, images, kernel_start);
+            target.map(ObjectCode::Image)
+        };
+        let by_name = |is_kind: &dyn Fn(ImageKind) -> bool,
+                       region: &dyn Fn(ImageId) -> CodeRegion| {
+            let mut regions = (0..).zip(images).filter_map(|(id, image)| {
+                let region = region(ImageId(id));
+                let is_it = is_kind(image.kind)
+                    && *object_name(region, images) == *object.name
+                    && (object.build_id.is_none()
+                        || self.origin.build_id_of(region, images) == object.build_id);
+                is_it.then_some((image, region))
+            });
+            regions.next()
+        };
+        match object.kind {
+            ObjectKind::Jit => match pid_of(&object.name) {
+                Some(pid) => Ok(ObjectCode::Jit { pid }),
+                None => Err(Reason::JitWithoutMap),
+            },
+            ObjectKind::Kernel if &*object.name == "[kernel.kallsyms]" => {
+                target(CodeRegion::Kernel(None))
+            }
+            ObjectKind::Kernel => {
+                let is_module = |kind| kind == ImageKind::KernelModule;
+                match by_name(&is_module, &|id| CodeRegion::Kernel(Some(id))) {
+                    Some((_, region)) => target(region),
+                    // Found by the list of symbols, in which no image is told.
+                    None => Ok(ObjectCode::Image(ImageKey::kernel_module(&object.name))),
+                }
+            }
+            ObjectKind::File => {
+                let found = by_name(&|_| true, &CodeRegion::Image);
+                let (image, region) = found.ok_or(Reason::Unmapped)?;
+                let runtimes = &self.index.runtimes;
+                let kept = runtimes
+                    .image(image)
+                    .and_then(|kept| runtimes.contents(kept));
+                match kept {
+                    Some((bytes, lease)) => {
+                        lease.keep();
+                        let path = image.path_without_deleted().to_vec();
+                        let path = PathBuf::from(OsString::from_vec(path));
+                        Ok(ObjectCode::Copy { bytes, path })
+                    }
+                    None => target(region),
+                }
+            }
+        }
+    }
+
+    /// Returns the machine code of a function that a runtime compiled, by an address in it (AVMA), from the process's jitdump:
+    /// as the recording has it, or as it lies on this machine.
+    pub fn jit_code(&self, pid: i32, function: &str, avma: u64) -> Option<JitBytes> {
+        self.index.runtimes.code(pid, function, avma)
+    }
+
+    /// Returns the line at an address of JIT code (AVMA), as the runtime told it in the end.
+    pub fn jit_line(&self, pid: i32, function: &str, avma: u64) -> Option<SourceLine> {
+        let runtimes = &self.index.runtimes;
+        let frames = runtimes.frames(runtimes.find(pid, u64::MAX, avma)?, avma)?;
+        let is_it = *frames.symbol().name == *function;
+        frames.line().filter(|_| is_it).cloned()
+    }
+
+    /// Returns how exactly an event tells where its samples were taken, as it asked for (`precise_ip`): 0 for no promise.
+    pub fn precision(&self, event: usize) -> u8 {
+        let events = self.index.data.events().list();
+        events.get(event).map_or(0, |event| event.attr.precise_ip())
+    }
+}
+
+/// Returns the process in the name of an object of JIT code, `/tmp/perf-PID.map`.
+fn pid_of(name: &str) -> Option<i32> {
+    let number = name.strip_prefix("/tmp/perf-")?.strip_suffix(".map")?;
+    number.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pid_of;
+
+    #[test]
+    fn names_of_jit_code_have_the_process() {
+        assert_eq!(pid_of("/tmp/perf-123.map"), Some(123));
+        for other in [
+            "/tmp/perf-.map",
+            "/tmp/perf-1",
+            "perf-1.map",
+            "/tmp/perf-x.map",
+        ] {
+            assert_eq!(pid_of(other), None);
+        }
+    }
+}

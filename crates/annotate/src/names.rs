@@ -1,0 +1,47 @@
+//! [`Names`]: functions and files of places, each kept once.
+
+use rprof_symbols::SourceLine;
+use rustc_hash::FxHashMap;
+
+use crate::annotation::{LineKey, Place};
+
+/// Functions and files of the places of one annotation.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    functions: Vec<Box<str>>,
+    by_function: FxHashMap<Box<str>, u32>,
+    files: Vec<Box<str>>,
+    by_file: FxHashMap<Box<str>, u32>,
+}
+
+impl Names {
+    /// Makes a place of a function and a line of it.
+    pub(crate) fn place(&mut self, function: &str, line: Option<&SourceLine>) -> Place {
+        let intern = |all: &mut Vec<Box<str>>, known: &mut FxHashMap<Box<str>, u32>, text: &str| {
+            if let Some(id) = known.get(text) {
+                return *id;
+            }
+            let id = all.len() as u32;
+            all.push(text.into());
+            known.insert(text.into(), id);
+            id
+        };
+        Place {
+            function: intern(&mut self.functions, &mut self.by_function, function),
+            line: line.map(|line| LineKey {
+                file: intern(&mut self.files, &mut self.by_file, &line.file),
+                line: line.line,
+            }),
+        }
+    }
+
+    /// Returns the name of a function.
+    pub(crate) fn function(&self, id: u32) -> &str {
+        self.functions.get(id as usize).map_or("", |name| name)
+    }
+
+    /// Returns the files and the functions.
+    pub(crate) fn into_parts(self) -> (Vec<Box<str>>, Vec<Box<str>>) {
+        (self.files, self.functions)
+    }
+}

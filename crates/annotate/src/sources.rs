@@ -1,0 +1,367 @@
+//! [`Sources`]: the source files that debug information names, as far as they may be read.
+//!
+//! Whoever built the program chose these names, and a stranger's program may name `/etc/shadow`. So a file is read where its
+//! reader pointed: below a folder that was named ([`Sources::add_root`], [`Sources::add_mapping`]) or the current one. What only
+//! the program names is read if it is called like source code or lies where systems keep it ([`SYSTEM`]), and, where this program is root, if
+//! everybody may read it. In any case it is a regular file of at most 8 MiB that is text, and no link at the end of
+//! its path is followed. What is nowhere here may be had [remotely](RemoteSources).
+
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use rprof_image::{Credentials, FileView, OpenError};
+use rprof_records::BuildId;
+use rustc_hash::FxHashMap;
+
+/// Longest source file that is read, in bytes.
+const MOST_BYTES: u64 = 8 << 20;
+
+/// Most files that are read.
+const MOST_FILES: usize = 1_000;
+
+/// Folders in which systems keep source files: what lies there is for everybody, whatever it is called.
+pub const SYSTEM: [&str; 4] = [
+    "/usr/include",
+    "/usr/src",
+    "/usr/lib/gcc",
+    "/usr/local/include",
+];
+
+/// Ends of the names of source files.
+const SUFFIXES: &[&str] = &[
+    "c", "h", "cc", "hh", "cpp", "hpp", "cxx", "hxx", "c++", "h++", "ipp", "inl", "inc", "tcc",
+    "tpp", "def", "cu", "cuh", "m", "mm", "s", "asm", "rs", "go", "f", "for", "f77", "f90", "f95",
+    "f03", "f08", "d", "zig", "nim", "adb", "ads", "pas", "swift", "java", "kt", "scala", "js",
+    "mjs", "ts", "py", "rb", "ml", "hs", "y",
+];
+
+/// Text of a source file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceText {
+    /// Lines, without their ends. May hold any character but NUL and a line feed.
+    pub lines: Vec<String>,
+    /// File that was read; `None` if it came from a server.
+    pub path: Option<PathBuf>,
+}
+
+/// Cause for which a source file is not shown.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceRefusal {
+    /// It is nowhere.
+    #[error("no such file here; --source-path says where sources are")]
+    NoSuchFile,
+    /// Only the program names it, and it is not called like source code.
+    #[error(
+        "only the program names it, and it is not called like source code; --source-path DIR lets it be read"
+    )]
+    NotNamedLikeSource,
+    /// It cannot be opened.
+    #[error("{0}")]
+    NotOpened(OpenError),
+    /// It is longer than 8 MiB.
+    #[error("it has more than 8 MiB")]
+    TooLong,
+    /// It has a NUL in it.
+    #[error("it is no text")]
+    NotText,
+    /// Enough files were read.
+    #[error("too many files")]
+    TooMany,
+}
+
+/// Source of files that this machine lacks, by build-id of the program and path in its debug information.
+pub trait RemoteSources {
+    /// Gets a file; `None` if it cannot be had.
+    fn source(&self, build_id: &BuildId, path: &str) -> Option<Vec<u8>>;
+}
+
+type Found = Result<Arc<SourceText>, SourceRefusal>;
+
+/// Source files, each read once.
+#[derive(Default)]
+pub struct Sources<'a> {
+    /// Prefixes of paths, each with the folder that stands for it.
+    mappings: Vec<(String, PathBuf)>,
+    roots: Vec<PathBuf>,
+    current: Option<PathBuf>,
+    remote: Option<&'a dyn RemoteSources>,
+    known: FxHashMap<(String, Option<BuildId>), Found>,
+}
+
+impl<'a> Sources<'a> {
+    /// Makes the search that looks below the current folder, and where programs name what may be read.
+    pub fn new() -> Sources<'a> {
+        Sources {
+            current: std::env::current_dir().ok(),
+            ..Sources::default()
+        }
+    }
+
+    /// Adds a folder below which files may be read: by their whole path there, or by the end of it.
+    pub fn add_root(&mut self, folder: impl Into<PathBuf>) {
+        self.roots.push(folder.into());
+    }
+
+    /// Adds a folder that stands for a prefix of paths in debug information.
+    pub fn add_mapping(&mut self, prefix: &str, folder: impl Into<PathBuf>) {
+        let prefix = prefix.trim_end_matches('/').to_owned();
+        self.mappings.push((prefix, folder.into()));
+    }
+
+    /// Requests what is nowhere on this machine.
+    pub fn set_remote(&mut self, remote: &'a dyn RemoteSources) {
+        self.remote = Some(remote);
+    }
+
+    /// Finds the text of a file that the debug information of a program names.
+    ///
+    /// # Errors
+    /// [`SourceRefusal`].
+    pub fn find(&mut self, path: &str, build_id: Option<&BuildId>) -> Found {
+        let key = (path.to_owned(), build_id.copied());
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        if self.known.len() >= MOST_FILES {
+            return Err(SourceRefusal::TooMany);
+        }
+        let found = self.read(path, build_id);
+        self.known.insert(key, found.clone());
+        found
+    }
+
+    fn read(&self, path: &str, build_id: Option<&BuildId>) -> Found {
+        let why = match self.read_here(path) {
+            Ok(text) => return Ok(text),
+            Err(why) => why,
+        };
+        let fetched = self.remote.zip(build_id);
+        match fetched.and_then(|(remote, id)| remote.source(id, path)) {
+            Some(bytes) => text(&bytes, None),
+            None => Err(why),
+        }
+    }
+
+    fn read_here(&self, stated: &str) -> Found {
+        let path = without_dots(Path::new(stated));
+        for (prefix, folder) in &self.mappings {
+            let without_dots = path.to_string_lossy();
+            let mut spellings = [stated, &without_dots].into_iter();
+            let rest = spellings.find_map(|stated| {
+                let rest = stated.strip_prefix(prefix.as_str())?;
+                rest.starts_with('/').then_some(rest)
+            });
+            if let Some(rest) = rest
+                && let Some(found) = if_there(below(folder, Path::new(rest)))
+            {
+                return found;
+            }
+        }
+        for root in &self.roots {
+            if let Some(found) = ends(&path, 1).find_map(|end| if_there(below(root, &end))) {
+                return found;
+            }
+        }
+        // A relative path is of nowhere in particular.
+        let absolute = path.is_absolute().then_some(&path);
+        let mut why = SourceRefusal::NoSuchFile;
+        if let (Some(path), Some(current)) = (absolute, &self.current)
+            && let Ok(inside) = path.strip_prefix(current)
+        {
+            match below(current, inside) {
+                Ok(found) => return Ok(found),
+                Err(refusal) => why = refusal,
+            }
+        } else if let Some(path) = absolute {
+            match named_by_program(path) {
+                Ok(found) => return Ok(found),
+                Err(refusal) => why = refusal,
+            }
+        }
+        // Built elsewhere: the same tree may be here, under another name. A file name alone says too little.
+        if let Some(current) = &self.current
+            && let Some(found) = ends(&path, 2).find_map(|end| below(current, &end).ok())
+        {
+            return Ok(found);
+        }
+        Err(why)
+    }
+}
+
+/// Returns what was found, unless there is no such file.
+fn if_there(found: Found) -> Option<Found> {
+    (found != Err(SourceRefusal::NoSuchFile)).then_some(found)
+}
+
+/// Reads a file that nobody but the program names.
+fn named_by_program(path: &Path) -> Found {
+    let is_system = SYSTEM.iter().any(|folder| path.starts_with(folder));
+    let suffix = path
+        .extension()
+        .and_then(OsStr::to_str)
+        .map(str::to_ascii_lowercase);
+    let is_source = suffix.is_some_and(|suffix| SUFFIXES.contains(&&*suffix));
+    if !is_system && !is_source {
+        // Where there is none, that is what helps.
+        return Err(match path.symlink_metadata() {
+            Ok(_) => SourceRefusal::NotNamedLikeSource,
+            Err(_) => SourceRefusal::NoSuchFile,
+        });
+    }
+    let view = match rustix::process::geteuid().is_root() {
+        true => FileView::of_ended_process(Some(Credentials::nobody())),
+        false => FileView::own(),
+    };
+    let view = view.map_err(|error| SourceRefusal::NotOpened(error.into()))?;
+    open(&view, path, path)
+}
+
+/// Reads a file by its path below a folder, which it does not leave.
+fn below(folder: &Path, path: &Path) -> Found {
+    let view = FileView::beneath(folder);
+    let view = view.map_err(|error| SourceRefusal::NotOpened(error.into()))?;
+    let inside = Path::new("/").join(path.strip_prefix("/").unwrap_or(path));
+    let shown = folder.join(inside.strip_prefix("/").unwrap_or(&inside));
+    open(&view, &inside, &shown)
+}
+
+fn open(view: &FileView, path: &Path, shown: &Path) -> Found {
+    let refused = |error| match error {
+        OpenError::NoSuchFile => SourceRefusal::NoSuchFile,
+        error => SourceRefusal::NotOpened(error),
+    };
+    let located = view.locate(path).map_err(refused)?;
+    let file = view.open(&located).map_err(refused)?;
+    let read = file.read_all(MOST_BYTES);
+    let bytes = read.map_err(|error| match error.raw_os_error() {
+        // EFBIG.
+        Some(27) => SourceRefusal::TooLong,
+        _ => SourceRefusal::NotOpened(error.into()),
+    })?;
+    text(&bytes, Some(shown.to_owned()))
+}
+
+fn text(bytes: &[u8], path: Option<PathBuf>) -> Found {
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(SourceRefusal::TooLong);
+    }
+    if bytes.contains(&0) {
+        return Err(SourceRefusal::NotText);
+    }
+    let text = String::from_utf8_lossy(bytes);
+    let lines = text.lines().map(str::to_owned).collect();
+    Ok(Arc::new(SourceText { lines, path }))
+}
+
+/// Iterates over the ends of a path, the longest first, down to `least` components.
+fn ends(path: &Path, least: usize) -> impl Iterator<Item = PathBuf> + '_ {
+    let parts: Vec<&OsStr> = path
+        .components()
+        .filter_map(|part| match part {
+            Component::Normal(part) => Some(part),
+            _ => None,
+        })
+        .collect();
+    let count = parts.len().saturating_sub(least - 1);
+    (0..count).map(move |from| parts[from..].iter().collect())
+}
+
+/// Takes `.` and `..` out of a path by its words, as compilers put them in.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                out.pop();
+            }
+            part => out.push(part),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn folder() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let private = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(folder.path(), private).unwrap();
+        std::fs::create_dir_all(folder.path().join("src/a")).unwrap();
+        std::fs::write(folder.path().join("src/a/main.c"), "int main;\nreturn\n").unwrap();
+        std::fs::write(folder.path().join("src/secret"), "x").unwrap();
+        std::fs::write(folder.path().join("src/a/nul.c"), "a\0b").unwrap();
+        symlink("/etc/passwd", folder.path().join("src/a/link.c")).unwrap();
+        folder
+    }
+
+    fn find(sources: &mut Sources<'_>, path: &str) -> Result<usize, SourceRefusal> {
+        sources.find(path, None).map(|text| text.lines.len())
+    }
+
+    #[test]
+    fn files_are_found_by_mapping_by_root_and_by_the_end_of_their_path() {
+        let folder = folder();
+        let mut mapped = Sources::default();
+        mapped.add_mapping("/build/x/", folder.path().join("src"));
+        assert_eq!(find(&mut mapped, "/build/x/a/main.c"), Ok(2));
+        assert_eq!(
+            find(&mut mapped, "/build/xy/a/main.c"),
+            Err(SourceRefusal::NoSuchFile)
+        );
+        let mut root = Sources::default();
+        root.add_root(folder.path());
+        assert_eq!(
+            find(&mut root, "/somewhere/else/src/./b/../a/main.c"),
+            Ok(2)
+        );
+        let mut current = Sources {
+            current: Some(folder.path().join("src")),
+            ..Sources::default()
+        };
+        assert_eq!(find(&mut current, "/elsewhere/a/main.c"), Ok(2));
+        assert_eq!(find(&mut current, "main.c"), Err(SourceRefusal::NoSuchFile));
+    }
+
+    #[test]
+    fn what_a_program_names_is_read_only_where_it_may_be_source() {
+        let mut sources = Sources::default();
+        for path in ["/etc/passwd", "/proc/self/environ", "/dev/zero"] {
+            let refusal = find(&mut sources, path).unwrap_err();
+            assert_eq!(refusal, SourceRefusal::NotNamedLikeSource, "{path}");
+        }
+        let folder = folder();
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let link = find(&mut sources, &path("src/a/link.c")).unwrap_err();
+        assert!(matches!(link, SourceRefusal::NotOpened(_)), "{link:?}");
+        let secret = find(&mut sources, &path("src/secret")).unwrap_err();
+        assert_eq!(secret, SourceRefusal::NotNamedLikeSource);
+        // Private folders of root's are nobody's business, unless they are named.
+        let main = find(&mut sources, &path("src/a/main.c"));
+        assert_eq!(main.is_ok(), !rustix::process::geteuid().is_root());
+        let mut named = Sources::default();
+        named.add_root(folder.path().join("src"));
+        assert_eq!(find(&mut named, &path("src/secret")), Ok(1));
+        assert_eq!(
+            find(&mut named, &path("src/a/nul.c")),
+            Err(SourceRefusal::NotText)
+        );
+    }
+
+    #[test]
+    fn nothing_leads_out_of_a_folder() {
+        let folder = folder();
+        let mut sources = Sources::default();
+        sources.add_mapping("/x", folder.path().join("src/a"));
+        for path in ["/x/../secret", "/x/../../src/secret"] {
+            assert!(find(&mut sources, path).is_err(), "{path}");
+        }
+        symlink("/etc", folder.path().join("src/a/out")).unwrap();
+        assert!(find(&mut sources, "/x/out/passwd").is_err());
+    }
+}

@@ -1,0 +1,524 @@
+//! Annotations as text: for a terminal, fitted to its width and coloured, or for a pipe.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use rprof_export::clean::{clean, shorten};
+use rprof_export::table::painted;
+
+use crate::amount::Amount;
+use crate::annotation::{Annotation, Inlined, Instruction, LineKey, Part};
+use crate::flow::arrows;
+use crate::sources::{SourceText, Sources};
+use crate::text_arrows::Lanes;
+
+/// What is shown of a function.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum By {
+    /// Lines of source.
+    Source,
+    /// Instructions.
+    Asm,
+    /// Instructions below the lines that they were compiled from.
+    #[default]
+    Both,
+}
+
+/// Base of the shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Base {
+    /// All samples of the event, as in a report.
+    #[default]
+    Global,
+    /// Samples of the function: its self for self, its total for total. perf annotate shows the first.
+    Local,
+}
+
+/// Options of the text.
+#[derive(Clone, Debug, Default)]
+pub struct TextOptions {
+    /// What is shown.
+    pub by: By,
+    /// Line that inlined code counts for.
+    pub inlined: Inlined,
+    /// Base of the shares.
+    pub base: Base,
+    /// Name of the event, safe to show.
+    pub event: String,
+    /// Weight of all samples of the event.
+    pub whole: u64,
+    /// Show all lines and instructions; else those without samples are left out, but for some next to those that have.
+    pub all: bool,
+    /// Show the bytes of instructions.
+    pub bytes: bool,
+    /// Colour the shares.
+    pub color: bool,
+    /// Width of the terminal in characters; `None` shows lines in full.
+    pub width: Option<usize>,
+}
+
+/// Rows without samples that are shown beside those that have some.
+const CONTEXT: usize = 4;
+
+/// Fewest rows that are left out at once: a line that says so takes one as well.
+const LEAST_GAP: usize = 3;
+
+/// Writes a function.
+///
+/// # Errors
+/// Fails if the writer does.
+pub fn write(
+    annotation: &Annotation,
+    sources: &mut Sources<'_>,
+    options: &TextOptions,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut page = Page {
+        annotation,
+        options,
+        bases: bases(annotation, options),
+        texts: Vec::new(),
+        out,
+    };
+    page.heading()?;
+    if options.by != By::Asm {
+        page.read_sources(sources)?;
+    }
+    if options.by == By::Source {
+        page.listing()?;
+    } else {
+        for part in &annotation.parts {
+            page.part(part)?;
+        }
+    }
+    page.hottest_lines()
+}
+
+/// Returns the weights of which self and total are shares.
+fn bases(annotation: &Annotation, options: &TextOptions) -> (u64, u64) {
+    match options.base {
+        Base::Global => (options.whole, options.whole),
+        Base::Local => (annotation.amount.own, annotation.amount.total),
+    }
+}
+
+struct Page<'a> {
+    annotation: &'a Annotation,
+    options: &'a TextOptions,
+    bases: (u64, u64),
+    /// By file of the annotation, its text.
+    texts: Vec<Option<Arc<SourceText>>>,
+    out: &'a mut dyn Write,
+}
+
+impl Page<'_> {
+    fn line(&mut self, text: &str) -> io::Result<()> {
+        let text = text.trim_end();
+        match self.options.width {
+            Some(width) if shown_width(text) > width => {
+                writeln!(self.out, "{}", cut(text, width))
+            }
+            _ => writeln!(self.out, "{text}"),
+        }
+    }
+
+    fn heading(&mut self) -> io::Result<()> {
+        let a = self.annotation;
+        let share = |part| rprof_export::rows::percent(part, self.options.whole);
+        let name = clean(&a.name).into_owned();
+        let object = a.object.rsplit('/').next().unwrap_or(&a.object);
+        let inlined = if a.is_inlined {
+            ", which is inlined wherever it is called"
+        } else {
+            ""
+        };
+        let text = format!(
+            "# {name} in {}{inlined}: self {:.2}%, total {:.2}% of {}; {} samples in it",
+            clean(object),
+            share(a.amount.own),
+            share(a.amount.total),
+            self.options.event,
+            a.amount.own_samples
+        );
+        self.line(&text)?;
+        for note in &a.notes {
+            self.line(&format!("# {}", clean(note)))?;
+        }
+        Ok(())
+    }
+
+    fn read_sources(&mut self, sources: &mut Sources<'_>) -> io::Result<()> {
+        let lines = self.annotation.lines(self.options.inlined);
+        for (file, path) in (0..).zip(&self.annotation.files) {
+            let own = lines.iter().filter(|(line, _)| line.file == file);
+            let Some(weight) = own
+                .map(|(_, amount)| amount.total)
+                .reduce(u64::saturating_add)
+            else {
+                self.texts.push(None);
+                continue;
+            };
+            let found = sources.find(path, self.annotation.build_id.as_ref());
+            if let (Err(why), 1..) = (&found, weight) {
+                let path = clean(path).into_owned();
+                self.line(&format!("# {path} is not shown: {why}"))?;
+            }
+            self.texts.push(found.ok());
+        }
+        Ok(())
+    }
+
+    fn shares(&self, amount: &Amount) -> String {
+        let share = |part, whole| rprof_export::rows::percent(part, whole);
+        let (own, total) = (
+            share(amount.own, self.bases.0),
+            share(amount.total, self.bases.1),
+        );
+        match amount.total {
+            0 => format!("{:8} {:8}", "", ""),
+            _ => format!(
+                "{} {}",
+                painted(own, self.options.color && amount.own > 0),
+                painted(total, self.options.color)
+            ),
+        }
+    }
+
+    fn source(&self, line: LineKey) -> Option<&str> {
+        let text = self.texts.get(line.file as usize)?.as_ref()?;
+        let index = (line.line as usize).checked_sub(1)?;
+        text.lines.get(index).map(String::as_str)
+    }
+
+    /// Writes the lines of source with their samples, file by file.
+    fn listing(&mut self) -> io::Result<()> {
+        let lines = self.annotation.lines(self.options.inlined);
+        if lines.is_empty() {
+            return self.line("# no lines are known: debug information has none (compile with -g)");
+        }
+        for of_file in lines.chunk_by(|a, b| a.0.file == b.0.file) {
+            let Some((first, _)) = of_file.first() else {
+                continue;
+            };
+            if of_file.iter().all(|(_, amount)| amount.total == 0) && !self.options.all {
+                continue;
+            }
+            let path = clean(self.annotation.file(*first)).into_owned();
+            self.line("#")?;
+            self.line(&format!("#   self    total     line  {path}"))?;
+            let rows = self.rows_of_file(of_file);
+            let is_hot: Vec<bool> = rows.iter().map(|(_, amount)| amount.total > 0).collect();
+            let mut gap = 0;
+            for ((line, amount), shown) in rows.iter().zip(shown(&is_hot, self.options.all)) {
+                if !shown {
+                    gap += 1;
+                    continue;
+                }
+                self.gap(&mut gap, "")?;
+                let shares = self.shares(amount);
+                let text = legible(self.source(*line).unwrap_or(""));
+                self.line(&format!("{shares} {:>7}  {text}", line.line))?;
+            }
+            self.gap(&mut gap, "")?;
+        }
+        Ok(())
+    }
+
+    /// Returns the lines of a file from the first to the last of the function, where its text is here, or those that are known.
+    fn rows_of_file(&self, lines: &[(LineKey, Amount)]) -> Vec<(LineKey, Amount)> {
+        let (Some((first, _)), Some((last, _))) = (lines.first(), lines.last()) else {
+            return Vec::new();
+        };
+        let is_here = self
+            .texts
+            .get(first.file as usize)
+            .is_some_and(Option::is_some);
+        // Inlined functions may lie far apart in one file.
+        if !is_here || last.line - first.line > MOST_LINES {
+            return lines.to_vec();
+        }
+        let from = first.line.saturating_sub(2).max(1);
+        let amount = |line: u32| {
+            let at = lines.binary_search_by_key(&line, |(key, _)| key.line).ok();
+            at.and_then(|at| lines.get(at))
+                .map_or_else(Amount::default, |(_, amount)| *amount)
+        };
+        let key = |line| LineKey {
+            file: first.file,
+            line,
+        };
+        (from..=last.line.saturating_add(1))
+            .filter(|line| self.source(key(*line)).is_some() || *line <= last.line)
+            .map(|line| (key(line), amount(line)))
+            .collect()
+    }
+
+    fn part(&mut self, part: &Part) -> io::Result<()> {
+        let lanes = Lanes::new(&arrows(&part.instructions), part.instructions.len());
+        let share = rprof_export::rows::percent(part.amount.own, self.options.whole);
+        let name = clean(&part.name).into_owned();
+        self.line("#")?;
+        if self.annotation.parts.len() > 1 || *part.name != *self.annotation.name {
+            self.line(&format!(
+                "# in {name} at {:x}: self {share:.2}%",
+                part.start
+            ))?;
+        }
+        let heads = if self.options.bytes { "  bytes" } else { "" };
+        self.line(&format!("#   self    total  address{heads}"))?;
+        let is_hot: Vec<bool> = part
+            .instructions
+            .iter()
+            .map(|i| i.amount.total > 0)
+            .collect();
+        let shown = shown(&is_hot, self.options.all);
+        let (mut gap, mut before, mut last) = (0, None, None::<&Instruction>);
+        for (index, (instruction, shown)) in part.instructions.iter().zip(shown).enumerate() {
+            if !shown {
+                gap += 1;
+                continue;
+            }
+            let margin = format!("{:28}{}", "", lanes.before(index));
+            let has_gap = gap > 0;
+            self.gap(&mut gap, &margin)?;
+            // Of a function that was inlined, what lies between its pieces is another's.
+            let is_next =
+                last.is_none_or(|last| last.address + last.len as u64 == instruction.address);
+            if !is_next && !has_gap && self.annotation.is_inlined {
+                self.line(&format!("{margin}⋯"))?;
+            }
+            last = Some(instruction);
+            let line = instruction.line(self.options.inlined);
+            if self.options.by == By::Both && line.is_some() && line != before {
+                self.source_line(line, &lanes, index)?;
+            }
+            before = line.or(before);
+            self.instruction(part, instruction, &lanes, index)?;
+        }
+        self.gap(&mut gap, "")?;
+        if let Some(hot) = part.loops.first() {
+            let share = rprof_export::rows::percent(hot.amount.own, self.options.whole);
+            let of_function =
+                rprof_export::rows::percent(hot.amount.own, self.annotation.amount.own);
+            self.line(&format!(
+                "# hottest loop: {:x} to {:x}, {} instructions, {share:.2}% of all, {of_function:.1}% of the function",
+                hot.start, hot.end, hot.instructions
+            ))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the line of source that the instructions below were compiled from.
+    fn source_line(
+        &mut self,
+        line: Option<LineKey>,
+        lanes: &Lanes,
+        index: usize,
+    ) -> io::Result<()> {
+        let Some(line) = line else { return Ok(()) };
+        let file = clean(self.annotation.file(line)).into_owned();
+        let file = file.rsplit('/').next().unwrap_or(&file).to_owned();
+        let text = legible(self.source(line).unwrap_or(""));
+        let before = lanes.before(index);
+        self.line(&format!(
+            "{:28}{before}  {file}:{}  {}",
+            "",
+            line.line,
+            text.trim_start()
+        ))
+    }
+
+    fn instruction(
+        &mut self,
+        part: &Part,
+        instruction: &Instruction,
+        lanes: &Lanes,
+        index: usize,
+    ) -> io::Result<()> {
+        let shares = self.shares(&instruction.amount);
+        let mut text = format!("{shares} {:>9x} ", instruction.address);
+        if self.options.bytes {
+            let from = instruction.address.wrapping_sub(part.start) as usize;
+            let bytes = part
+                .bytes
+                .get(from..from + instruction.len)
+                .unwrap_or_default();
+            let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            text.push_str(&format!("{:<24}", digits.join(" ")));
+        }
+        text.push_str(&lanes.at(index));
+        text.push_str("  ");
+        text.push_str(&instruction.text);
+        if let Some((name, offset)) = &instruction.target_name {
+            let name = shorten(&clean(name), NAME).into_owned();
+            text.push_str(&match offset {
+                0 => format!(" <{name}>"),
+                offset => format!(" <{name}+0x{offset:x}>"),
+            });
+        }
+        if let Some(inlined) = self.inlined_text(instruction) {
+            let width = shown_width(&text);
+            text.push_str(&" ".repeat(INLINED_AT.saturating_sub(width).max(2)));
+            text.push_str(&inlined);
+        }
+        self.line(&text)
+    }
+
+    /// Returns what was inlined at an instruction: the innermost call, and the line where it is written.
+    fn inlined_text(&self, instruction: &Instruction) -> Option<String> {
+        let place = instruction.inlined().last()?;
+        let name = shorten(&clean(self.annotation.function(place)), NAME).into_owned();
+        let at = match place.line {
+            Some(line) => {
+                let file = self.annotation.file(line);
+                let file = file.rsplit('/').next().unwrap_or(file);
+                format!(" ({}:{})", clean(file), line.line)
+            }
+            None => String::new(),
+        };
+        Some(format!("⟵ {name}{at}"))
+    }
+
+    fn gap(&mut self, gap: &mut usize, margin: &str) -> io::Result<()> {
+        let rows = std::mem::take(gap);
+        match rows {
+            0 => Ok(()),
+            _ => self.line(&format!("{margin:<28}⋯ {rows} without samples")),
+        }
+    }
+
+    /// Writes the hottest lines, in one line.
+    fn hottest_lines(&mut self) -> io::Result<()> {
+        let mut lines = self.annotation.lines(self.options.inlined);
+        lines.sort_by_key(|(_, amount)| u64::MAX - amount.own);
+        lines.truncate(HOTTEST_LINES);
+        lines.retain(|(_, amount)| amount.own > 0);
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let share = |weight| rprof_export::rows::percent(weight, self.options.whole);
+        let words: Vec<String> = (lines.iter())
+            .map(|(line, amount)| {
+                let file = self.annotation.file(*line);
+                let file = clean(file.rsplit('/').next().unwrap_or(file)).into_owned();
+                format!("{file}:{} {:.2}%", line.line, share(amount.own))
+            })
+            .collect();
+        self.line(&format!("# hottest lines: {}", words.join(", ")))
+    }
+}
+
+/// Most lines between the first and the last of a function that are shown as one piece.
+const MOST_LINES: u32 = 5_000;
+
+/// Characters of a function's name beside an instruction.
+const NAME: usize = 60;
+
+/// Column from which inlined calls are told.
+const INLINED_AT: usize = 76;
+
+/// Number of lines that are named in the end.
+const HOTTEST_LINES: usize = 5;
+
+/// Returns which rows are shown: those with samples, and their neighbours.
+fn shown(is_hot: &[bool], all: bool) -> Vec<bool> {
+    let mut shown = vec![all; is_hot.len()];
+    for (at, _) in is_hot.iter().enumerate().filter(|(_, hot)| **hot) {
+        let end = (at + CONTEXT + 1).min(shown.len());
+        shown[at.saturating_sub(CONTEXT)..end].fill(true);
+    }
+    // A gap of one or two rows is no gain.
+    let mut at = 0;
+    while at < shown.len() {
+        let hidden = shown[at..].iter().take_while(|shown| !**shown).count();
+        if (1..LEAST_GAP).contains(&hidden) {
+            shown[at..at + hidden].fill(true);
+        }
+        at += hidden.max(1);
+    }
+    shown
+}
+
+/// Returns a line of source that is safe to show, with blanks for tabs.
+fn legible(line: &str) -> String {
+    let mut text = String::with_capacity(line.len());
+    for c in line.chars() {
+        match c {
+            '\t' => {
+                let to = 8 - text.chars().count() % 8;
+                text.push_str(&" ".repeat(to));
+            }
+            c => text.push(c),
+        }
+    }
+    clean(&text).into_owned()
+}
+
+/// Returns the number of characters that a text shows: colours take none.
+fn shown_width(text: &str) -> usize {
+    let mut width = 0;
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            // Styles alone, which end in `m`: names hold no escape any more.
+            '\x1b' => drop(chars.find(|c| *c == 'm')),
+            _ => width += 1,
+        }
+    }
+    width
+}
+
+/// Cuts a text to a width, of which `…` takes the last character.
+fn cut(text: &str, width: usize) -> String {
+    let mut out = String::new();
+    let (mut left, mut is_style) = (width.saturating_sub(1), false);
+    for c in text.chars() {
+        is_style |= c == '\x1b';
+        if is_style {
+            out.push(c);
+            is_style = c != 'm';
+            continue;
+        }
+        if left == 0 {
+            break;
+        }
+        out.push(c);
+        left -= 1;
+    }
+    out.push('…');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_without_samples_are_left_out_but_for_neighbours() {
+        let mut is_hot = vec![false; 30];
+        is_hot[10] = true;
+        let rows: Vec<usize> = (0..30).filter(|row| shown(&is_hot, false)[*row]).collect();
+        assert_eq!(rows, (6..=14).collect::<Vec<_>>());
+        is_hot[21] = true;
+        assert!(
+            shown(&is_hot, false)[6..=25].iter().all(|shown| *shown),
+            "no gap of two"
+        );
+        assert!(shown(&[false; 3], true).iter().all(|shown| *shown));
+    }
+
+    #[test]
+    fn colours_have_no_width() {
+        let text = "\x1b[31m 12.00%\x1b[0m word and more";
+        assert_eq!(shown_width(text), 21);
+        let short = cut(text, 10);
+        assert_eq!(shown_width(&short), 10);
+        assert!(short.ends_with('…') && short.starts_with("\x1b[31m 12.00%\x1b[0m"));
+    }
+
+    #[test]
+    fn source_lines_are_inert() {
+        assert_eq!(legible("\tif (x)\x1b[2J"), "        if (x)\u{fffd}[2J");
+        assert_eq!(legible("ab\tc"), "ab      c");
+    }
+}

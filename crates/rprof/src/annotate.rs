@@ -1,0 +1,280 @@
+//! `rprof annotate`.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use rprof_analysis::{CodeImages, Options, analyse_with_code};
+use rprof_annotate::json::Report;
+use rprof_annotate::text::{Base, By, TextOptions};
+use rprof_annotate::{
+    Annotation, Annotator, Inlined, RemoteSources, Sources, Syntax, json, skid, subject, text,
+};
+use rprof_export::CleanNames;
+use rprof_export::clean::brief;
+use rprof_image::BuildId;
+use rprof_perfdata::PerfData;
+use rprof_profile::{Filter, Profile, merge};
+
+use crate::Outcome;
+use crate::cli::{AnnotateArgs, AnnotateFormat, ByArg, InlinedArg, PercentArg, SyntaxArg};
+use crate::downloads::Downloads;
+use crate::input::{Callee, check_events, open, tell_if_empty, tell_others, warn};
+use crate::messages::{Failure, say};
+use crate::named_input::is_input;
+use crate::pager::show;
+use crate::report::wants_color;
+use crate::{nearest, terminal, unshown};
+
+/// Functions that are shown where none is named, unless told otherwise, and the share of self that is enough.
+const FUNCTIONS: usize = 10;
+const ENOUGH: f64 = 0.8;
+
+pub(crate) fn run(args: &AnnotateArgs) -> Outcome {
+    let (symbol, paths) = symbol_and_paths(args);
+    let input = &args.input;
+    let names = &input.filter.symbols;
+    let downloads = names.downloads(input.quiet)?;
+    let symbolizer = names.symbolizer(false, !names.no_located, downloads.as_ref());
+    // Lines take time, and are wanted of what is shown alone.
+    let with_lines = names.symbolizer(true, !names.no_located, downloads.as_ref());
+    let recordings: Vec<PerfData> = paths
+        .iter()
+        .map(|path| open(path))
+        .collect::<Result<_, _>>()?;
+    let mut profiles = Vec::new();
+    let mut images = Vec::new();
+    let filter = input.filter.filter(&input.event);
+    for data in &recordings {
+        check_events(data, &filter.events)?;
+        unshown::tell(data, input.quiet);
+        let options = Options {
+            addresses: true,
+            filter: input.filter.with_times_of(&filter, data)?,
+            ..Options::default()
+        };
+        let (profile, code) = analyse_with_code(data, &symbolizer, &options);
+        profiles.push(profile);
+        images.push(code);
+    }
+    let mut profile = merge(profiles);
+    tell_if_empty(&mut profile, &filter);
+    let unmatched = nearest::unmatched(&profile, &filter);
+    profile.quality.warnings.extend(unmatched);
+    let profile = input.filter.cut_to_callers(profile, Callee::Dropped);
+    warn(&profile, input.quiet);
+    let Some(event) = profile.main_event() else {
+        let message = anyhow::anyhow!("there is no sample to annotate");
+        return Err(message.into());
+    };
+    tell_others(&profile, event, "annotated", input.quiet);
+    let annotator = Annotator {
+        symbolizer: &with_lines,
+        images: &images,
+        syntax: match args.syntax {
+            SyntaxArg::Att => Syntax::Att,
+            SyntaxArg::Intel => Syntax::Intel,
+        },
+    };
+    let functions = annotate(&annotator, &profile, event, symbol, args)?;
+    let mut sources = sources(args);
+    if let Some(downloads) = &downloads {
+        sources.set_remote(downloads);
+    }
+    let shown = Shown {
+        profile: &profile,
+        event,
+        functions: &functions,
+        precision: precision(&images, event),
+    };
+    show(|out| match args.format {
+        AnnotateFormat::Text => shown.text(args, &mut sources, out),
+        AnnotateFormat::Json => shown.json(args, &mut sources, out),
+    })?;
+    drop(sources);
+    if let Some(downloads) = downloads {
+        downloads.print_summary();
+    }
+    std::mem::forget((symbolizer, with_lines));
+    Ok(0)
+}
+
+/// Returns the function that was named and the inputs: a recording may stand where a function does.
+fn symbol_and_paths(args: &AnnotateArgs) -> (Option<&str>, Vec<PathBuf>) {
+    let input = &args.input;
+    match &args.function {
+        Some(word) if is_input(word.as_ref()) => {
+            let first = [PathBuf::from(word)];
+            (None, [&first[..], &input.files, &input.input].concat())
+        }
+        symbol => (symbol.as_deref(), input.paths()),
+    }
+}
+
+/// Annotates the function that was named, or the hottest ones.
+fn annotate(
+    annotator: &Annotator<'_>,
+    profile: &Profile,
+    event: usize,
+    symbol: Option<&str>,
+    args: &AnnotateArgs,
+) -> Result<Vec<Annotation>, Failure> {
+    let weight = args.input.filter.weight();
+    let most = args.limit.unwrap_or(FUNCTIONS).max(1);
+    let subjects = match symbol {
+        Some(name) => subject::named(profile, event, weight, name),
+        None => subject::hottest(profile, event, weight, most, ENOUGH),
+    };
+    let (mut functions, mut failures) = (Vec::new(), Vec::new());
+    for subject in subjects {
+        if functions.len() == most {
+            break;
+        }
+        match annotator.annotate(profile, event, weight, &subject) {
+            Ok(found) => functions.push(found),
+            Err(why) => {
+                let name = subject.name.as_deref().unwrap_or("code without a name");
+                let object = &profile.object(subject.object).name;
+                failures.push(format!("{} in {}: {why}", brief(name), brief(object)));
+            }
+        }
+    }
+    if functions.is_empty() {
+        let message = match (failures.is_empty(), symbol) {
+            (false, _) => failures.join("; "),
+            (true, Some(name)) => nothing_of(profile, name),
+            (true, None) => "there is no sample in any code".to_owned(),
+        };
+        return Err(anyhow::anyhow!(message).into());
+    }
+    if !args.input.quiet {
+        failures.truncate(FUNCTIONS);
+        failures.iter().for_each(say);
+    }
+    Ok(functions)
+}
+
+/// Words that no sample is in a function, with names that are near.
+fn nothing_of(profile: &Profile, name: &str) -> String {
+    let filter = Filter {
+        symbols: vec![name.to_owned()],
+        ..Filter::default()
+    };
+    let near = nearest::unmatched(profile, &filter);
+    match near.first() {
+        Some(near) => near.clone(),
+        None => format!("no sample is in `{}`", brief(name)),
+    }
+}
+
+fn sources(args: &AnnotateArgs) -> Sources<'static> {
+    let mut sources = Sources::new();
+    for text in &args.source_path {
+        match text.split_once('=') {
+            Some((from, to)) => sources.add_mapping(from, to),
+            None => sources.add_root(text),
+        }
+    }
+    sources
+}
+
+/// Returns what the event promises at least, in all recordings.
+fn precision(images: &[CodeImages<'_>], event: usize) -> u8 {
+    images
+        .iter()
+        .map(|code| code.precision(event))
+        .min()
+        .unwrap_or(0)
+}
+
+impl RemoteSources for Downloads {
+    fn source(&self, build_id: &BuildId, path: &str) -> Option<Vec<u8>> {
+        self.client().source(build_id, path)
+    }
+}
+
+/// Annotated functions of one event.
+struct Shown<'a> {
+    profile: &'a Profile,
+    event: usize,
+    functions: &'a [Annotation],
+    precision: u8,
+}
+
+impl Shown<'_> {
+    fn whole(&self, args: &AnnotateArgs) -> u64 {
+        let event = &self.profile.events[self.event];
+        match args.input.filter.weight() {
+            rprof_profile::WeighBy::Period => event.weight,
+            rprof_profile::WeighBy::Samples => event.samples,
+        }
+    }
+
+    fn skid(&self) -> &'static str {
+        skid::sentence(&self.profile.events[self.event].unit, self.precision)
+    }
+
+    fn text(
+        &self,
+        args: &AnnotateArgs,
+        sources: &mut Sources<'_>,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
+        let event = &self.profile.events[self.event];
+        let names = CleanNames::new(self.profile);
+        let name = names.event(self.event).to_string();
+        if !args.input.quiet {
+            writeln!(out, "# event {name}: {} samples", event.samples)?;
+            writeln!(out, "# {}", self.skid())?;
+        }
+        let options = TextOptions {
+            by: match args.by {
+                ByArg::Source => By::Source,
+                ByArg::Asm => By::Asm,
+                ByArg::Both => By::Both,
+            },
+            inlined: inlined(args),
+            base: match args.percent_type {
+                PercentArg::Global => Base::Global,
+                PercentArg::Local => Base::Local,
+            },
+            event: name,
+            whole: self.whole(args),
+            all: args.all,
+            bytes: args.asm_raw,
+            color: wants_color(args.color),
+            width: terminal::width().filter(|_| !args.wide),
+        };
+        for function in self.functions {
+            writeln!(out)?;
+            text::write(function, sources, &options, out)?;
+        }
+        Ok(())
+    }
+
+    fn json(
+        &self,
+        args: &AnnotateArgs,
+        sources: &mut Sources<'_>,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
+        let event = &self.profile.events[self.event];
+        let names = CleanNames::new(self.profile);
+        let report = Report {
+            event: &names.event(self.event),
+            unit: &names.unit(self.event),
+            whole: self.whole(args),
+            samples: event.samples,
+            skid: self.skid(),
+            functions: self.functions,
+            inlined: inlined(args),
+        };
+        Ok(json::write(&report, sources, out)?)
+    }
+}
+
+fn inlined(args: &AnnotateArgs) -> Inlined {
+    match args.inlined {
+        InlinedArg::CallSite => Inlined::CallSite,
+        InlinedArg::Definition => Inlined::Definition,
+    }
+}

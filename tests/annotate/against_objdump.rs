@@ -1,0 +1,106 @@
+//! Instructions are those of objdump: addresses, bytes, and text.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::{Annotated, annotated, programs};
+use crate::support::{Here, needs};
+
+/// Instructions by objdump: bytes and text by address.
+fn disassembled(here: &Here, program: &Path, options: &str) -> BTreeMap<u64, (String, String)> {
+    let script = format!("objdump -d -w {options} {}", program.display());
+    let run = here.sh(&script).ok();
+    let mut found = BTreeMap::new();
+    for line in run.out().lines() {
+        // `    1139:\t55                   \tpush   %rbp`.
+        let mut fields = line.split('\t');
+        let address = fields
+            .next()
+            .and_then(|field| field.trim().strip_suffix(':'));
+        let Some(address) = address.and_then(|digits| u64::from_str_radix(digits, 16).ok()) else {
+            continue;
+        };
+        let bytes: String = fields
+            .next()
+            .unwrap_or_default()
+            .split_whitespace()
+            .collect();
+        let text = fields.next().unwrap_or_default();
+        // What it leads to is named behind the text.
+        let text = text.split(['<', '#']).next().unwrap_or_default();
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        found.insert(address, (bytes, text));
+    }
+    found
+}
+
+/// Mnemonic alone: operands in Intel's notation are written in as many ways as there are tools.
+fn mnemonic(text: &str) -> String {
+    let mut words = text.split_whitespace();
+    let word = words.find(|word| !["data16", "cs", "notrack", "bnd"].contains(word));
+    word.unwrap_or_default().to_owned()
+}
+
+/// Text without a displacement of zero, which objdump prints where there is room for one.
+fn same(text: &str) -> String {
+    text.replace("0x0(", "(").trim().to_owned()
+}
+
+fn compare(
+    what: &str,
+    found: &Annotated,
+    by_objdump: &BTreeMap<u64, (String, String)>,
+    plain: fn(&str) -> String,
+) {
+    let (mut all, mut different) = (0, Vec::new());
+    for instruction in found.instructions() {
+        let address = instruction["address"].as_u64().expect("an address");
+        let bytes = instruction["bytes"].as_str().expect("bytes");
+        let text = instruction["text"].as_str().expect("text");
+        let Some((theirs, their_text)) = by_objdump.get(&address) else {
+            panic!("{what}: objdump has no instruction at {address:x} ({text})");
+        };
+        assert_eq!(
+            bytes, theirs,
+            "{what}: at {address:x}: {text}, {their_text}"
+        );
+        all += 1;
+        if plain(text) != plain(their_text) {
+            different.push(format!("{address:x}: {text} | {their_text}"));
+        }
+    }
+    assert!(all > 20, "{what}: {all} instructions");
+    // Each has names of its own for a few: prefixes, conditions, sizes that follow from registers.
+    assert!(
+        different.len() * 10 <= all,
+        "{what}: {} of {all}: {:#?}",
+        different.len(),
+        &different[..different.len().min(20)]
+    );
+}
+
+#[test]
+fn instructions_are_those_of_objdump() {
+    needs!(PerfEvents, X86_64, Tool("objdump"));
+    for (what, program) in programs() {
+        let here = Here::new();
+        let found = annotated(&here, &program, "");
+        compare(what, &found, &disassembled(&here, &program, ""), same);
+        let intel = super::annotated_again(&here, &program, "-M intel");
+        let by_objdump = disassembled(&here, &program, "-M intel");
+        compare(&format!("{what}, intel"), &intel, &by_objdump, mnemonic);
+    }
+}
+
+#[test]
+fn code_of_the_vdso_is_decoded() {
+    needs!(PerfEvents, X86_64);
+    let here = Here::new();
+    let program = crate::support::c("shares.c");
+    here.record("-F 999 -e cpu-clock:u", &program, "0.5");
+    // A clock that is read in the vdso is a good part of it.
+    let run = here.rprof("annotate --by asm --dso [vdso]").run();
+    if run.code() == Some(0) {
+        run.prints("address").prints("ret");
+    }
+}

@@ -1,0 +1,38 @@
+//! Code that a runtime made, from its jitdump.
+
+use super::Annotated;
+use crate::support::{Here, needs};
+
+#[test]
+fn javascript_is_annotated_with_the_code_of_its_jitdump() {
+    needs!(PerfEvents, Node, X86_64);
+    let here = Here::new();
+    let script = "function hot(n) { let sum = 0; for (let i = 0; i < n; i++) sum = (sum * 31 + i) | 0; return sum; }\n\
+                  const end = process.cpuUsage().user + 1e6;\n\
+                  while (process.cpuUsage().user < end) hot(100000);\n";
+    std::fs::write(here.path("hot.js"), script).expect("a file");
+    here.rprof("record -F 999 -g -e cpu-clock:u -- node --perf-prof hot.js")
+        .ok();
+    let run = here.rprof("annotate --format json *hot*").ok();
+    let found = Annotated::of(&run);
+    let own: u64 = found
+        .instructions()
+        .filter_map(|i| i["self_samples"].as_u64())
+        .sum();
+    assert!(own > 100, "{own} samples in\n{run}");
+    // A loop with a multiplication.
+    let texts: Vec<&str> = found
+        .instructions()
+        .filter_map(|i| i["text"].as_str())
+        .collect();
+    assert!(
+        texts
+            .iter()
+            .any(|text| text.starts_with("imul") || text.contains("shl")),
+        "{texts:?}"
+    );
+    let loops = found
+        .parts()
+        .filter(|part| part["loops"].as_array().is_some_and(|l| !l.is_empty()));
+    assert!(loops.count() > 0, "{run}");
+}
