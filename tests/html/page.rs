@@ -266,3 +266,49 @@ fn a_page_too_large_is_coarser_and_says_so() {
         "no weight is lost"
     );
 }
+
+#[test]
+fn code_of_the_hottest_functions_is_in_the_page_and_its_source_only_if_that_is_asked_for() {
+    needs!(PerfEvents, Tool("chromium"), Tool("chromedriver"));
+    let here = Here::new();
+    here.record("-g -F 999", &c("threads.c"), "0.2");
+    let annotated = here.rprof("annotate -q -n 1 --syntax intel --format json");
+    let annotated: Value = serde_json::from_str(&annotated.ok().out()).expect("JSON");
+    let function = &annotated["functions"][0];
+    let instructions = function["parts"][0]["instructions"]
+        .as_array()
+        .expect("instructions");
+    let lines = function["lines"].as_array().expect("lines");
+    let source = lines.iter().filter_map(|line| line["text"].as_str());
+    let source = source
+        .map(str::trim)
+        .max_by_key(|text| text.len())
+        .expect("a line of source");
+
+    let browser = Browser::start(&here, 1300, 800);
+    for with_source in [false, true] {
+        let option = if with_source { "--with-source" } else { "" };
+        let told = here
+            .rprof(&format!("html --annotate 1 {option}"))
+            .ok()
+            .err();
+        assert_eq!(
+            told.contains("threads.c are in the page"),
+            with_source,
+            "{told}"
+        );
+        browser.open(&here.path("profile.html"));
+        browser.run("rprof.change({view: 'lines', fn: -1}); document.querySelector('.main .actions button').click()");
+        crate::support::wait_until("the code is shown", || {
+            browser.run("return document.querySelector('.main .code table') !== null")
+                == json!(true)
+        });
+        let shown = browser.run("return document.querySelector('.main .code').textContent");
+        let shown = shown.as_str().expect("text");
+        for instruction in instructions.iter().take(20) {
+            let text = instruction["text"].as_str().expect("text");
+            assert!(shown.contains(text), "{text} is not in {shown}");
+        }
+        assert_eq!(shown.contains(source), with_source, "{source}");
+    }
+}

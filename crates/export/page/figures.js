@@ -292,8 +292,8 @@ export class Figures {
     return { functions, ...matched(tree, now, marks, root) };
   }
 
-  /** Whether a row is chosen by filters and search, whatever its time is. */
-  rowTest() {
+  /** What filters and search choose, whatever its time is. */
+  rowMasks() {
     const { profile } = this;
     const { task, cpu, leaf } = this.masks();
     const marks = this.marks();
@@ -304,13 +304,12 @@ export class Figures {
         const marked = new Uint8Array(profile.tree.n);
         const { fn, parent, n } = profile.tree;
         for (let i = 1; i < n; i++) marked[i] = marked[parent[i]] | marks[fn[i]];
-        return Uint8Array.from({ length: profile.leaves.n }, (_, i) => (leaf && !leaf[i] ? 0 : marked[profile.leaves.node[i]]));
+        const { n: leaves, node } = profile.leaves;
+        const found = new Uint8Array(leaves);
+        for (let i = 0; i < leaves; i++) found[i] = leaf && !leaf[i] ? 0 : marked[node[i]];
+        return found;
       });
     }
-    const { rows } = profile;
-    return (/** @type {number} */ row) =>
-      (task === null || task[rows.task[row]] === 1) &&
-      (cpu === null || cpu[rows.cpu[row]] === 1) &&
-      (hits === null || hits[rows.leaf[row]] === 1);
+    return { task, cpu, leaf: hits };
   }
 }

@@ -1,38 +1,24 @@
 // The page: what stands where, and what a click or a key does.
 
-import { foldedText, stackNames, tsvText } from "./copy.js";
-import { choiceOf, el, isDark, selectOf } from "./dom.js";
+import { showBar, showPills, showTools } from "./bars.js";
+import { copy, help, tsv } from "./dialogs.js";
+import { el, isDark } from "./dom.js";
 import { Figures } from "./figures.js";
-import { FILTER_NAMES } from "./filter.js";
 import { FlameView } from "./flame.js";
 import { Outline } from "./outline.js";
 import { Profile, Sections } from "./profile.js";
 import { patternOf } from "./search.js";
 import { firstState, stateOf, stateText } from "./state.js";
 import { Table } from "./table.js";
-import { baseName, countText, percentText, shortName } from "./text.js";
+import { countText, percentText } from "./text.js";
 import { Timeline } from "./timeline.js";
-import { KINDS } from "./tree.js";
-
-const KEYS = [
-  ["1 … 6", "views: flame graph, in order of time, functions, callers and callees, tree, lines"],
-  ["arrows", "in the flame graph: to callers, callees and neighbours; on the time line: move the choice (Shift: make it longer)"],
-  ["Enter", "zoom to the frame, or open the row"],
-  ["Escape", "one step out: zoom, then search, then time"],
-  ["s", "callers and callees of the frame"],
-  ["i", "turn stacks round: leaves first"],
-  ["f", "roots at the bottom, or at the top"],
-  ["/", "search; Enter the next that matches, Shift+Enter the one before, Alt+Enter only stacks that match"],
-  ["c", "copy"],
-  ["t", "dark or light"],
-  ["u", "undo, as Back does"],
-  ["?", "these keys"],
-];
+import { nodeAt } from "./tree.js";
+import { actions, linesIn, showChronicle, showFlame, showLines, showSandwich, showSide, showTable, showTree } from "./views.js";
 
 /** @typedef {import("./state.js").State} State */
 
 /** The page. */
-class Page {
+export class Page {
   /** @param {Profile} profile */
   constructor(profile) {
     this.profile = profile;
@@ -68,7 +54,7 @@ class Page {
       zoom: (/** @type {number} */ node) => this.openOther(view, node),
       current: () => {},
       open: (/** @type {number} */ node) => this.openOther(view, node),
-      lines: (/** @type {number} */ node) => this.linesIn(view, node),
+      lines: (/** @type {number} */ node) => linesIn(this, view, node),
     });
     this.callers = new FlameView(/** @type {any} */ ({}));
     this.callers.events = from(this.callers);
@@ -111,9 +97,9 @@ class Page {
     if (meta.oldTitle) facts.push(el("p", { class: "facts" }, `compared with ${meta.oldTitle}`));
     const theme = el("button", { type: "button", click: () => this.theme(), title: "dark or light (t)" }, "◐");
     theme.setAttribute("aria-label", "dark or light");
-    const help = el("button", { type: "button", click: () => this.help(), title: "keys (?)" }, "?");
-    help.setAttribute("aria-label", "keys");
-    const header = el("header", {}, el("div", { class: "top" }, el("h1", {}, meta.title), el("span", { class: "right" }, theme, help)), ...facts);
+    const keys = el("button", { type: "button", click: () => this.help(), title: "keys (?)" }, "?");
+    keys.setAttribute("aria-label", "keys");
+    const header = el("header", {}, el("div", { class: "top" }, el("h1", {}, meta.title), el("span", { class: "right" }, theme, keys)), ...facts);
     this.bar = el("div", { class: "bar", role: "toolbar", "aria-label": "View" });
     this.search = el("input", {
       type: "search",
@@ -196,123 +182,27 @@ class Page {
     figures.set(state);
     const begin = performance.now();
     if (this.search.value !== state.search) this.search.value = state.search;
-    this.showBar();
-    this.showTools();
-    this.showPills();
+    showBar(this);
+    showTools(this);
+    showPills(this);
     this.showTimeline();
     this.node = 0;
     this.main.className = `main view-${state.view}`;
     const view = state.view === "time" && !this.timeline ? "flame" : state.view;
-    if (view === "flame") this.showFlame();
-    else if (view === "time") this.showChronicle();
-    else if (view === "table") this.showTable();
-    else if (view === "sandwich") this.showSandwich();
-    else if (view === "tree") this.showTree();
-    else this.showLines();
-    this.showSide(view);
+    if (view === "flame") showFlame(this);
+    else if (view === "time") showChronicle(this);
+    else if (view === "table") showTable(this);
+    else if (view === "sandwich") showSandwich(this);
+    else if (view === "tree") showTree(this);
+    else showLines(this);
+    showSide(this, view);
     this.showFound();
     if (view !== "flame" && view !== "time") this.tell(0);
     this.took = performance.now() - begin;
     document.title = state.fn >= 0 && view === "sandwich" ? `${profile.nameOf(state.fn)} · ${this.meta.title}` : this.meta.title;
   }
 
-  showBar() {
-    const { state, figures, meta, profile } = this;
-    /** @type {[string, string][]} */
-    const views = [["flame", "Flame graph"]];
-    if (this.timeline) views.push(["time", "In order of time"]);
-    views.push(["table", "Functions"], ["sandwich", "Callers and callees"], ["tree", "Tree"], ["lines", "Lines"]);
-    const flip = (/** @type {string} */ text, /** @type {boolean} */ is, /** @type {() => void} */ click, /** @type {string} */ title) =>
-      el("button", { type: "button", "aria-pressed": String(is), click, title }, text);
-    /** @type {[string, string][]} */
-    const colors = [
-      ["kind", "kind"],
-      ["object", "object"],
-      ["own", "self"],
-    ];
-    if (figures.isDiff) colors.push(["diff", "difference"]);
-    const parts = [
-      choiceOf("View", views, state.view, (view) => this.change({ view })),
-      flip("leaves first", state.inverted, () => this.change({ inverted: !state.inverted, zoom: [] }), "turn stacks round (i)"),
-      flip("flames", state.flames, () => this.change({ flames: !state.flames }), "roots at the bottom (f)"),
-      selectOf("colour", colors, this.color(), (color) => this.change({ color }, false)),
-    ];
-    if (figures.isDiff) {
-      parts.push(
-        selectOf(
-          "width",
-          [
-            ["new", "now"],
-            ["old", "before"],
-            ["both", "both"],
-          ],
-          state.width,
-          (width) => this.change({ width }, false),
-        ),
-      );
-    }
-    /** @type {[string, string][]} */
-    const events = meta.events.map((/** @type {any} */ event, /** @type {number} */ i) => [event.samples > 0 ? String(i) : "", event.name]);
-    if (events.filter(([i]) => i !== "").length > 1) {
-      parts.push(selectOf("event", events.filter(([i]) => i !== ""), String(figures.event), (event) => this.change({ event: Number(event) })));
-    }
-    if (profile.unit({ event: figures.event ?? 0, bySamples: false }) !== "samples") {
-      parts.push(
-        selectOf(
-          "weigh by",
-          [
-            ["", profile.unit({ event: figures.event ?? 0, bySamples: false })],
-            ["samples", "samples"],
-          ],
-          state.bySamples ? "samples" : "",
-          (by) => this.change({ bySamples: by === "samples" }, false),
-        ),
-      );
-    }
-    this.bar.replaceChildren(...parts);
-    if (this.timeline) {
-      this.lanes.replaceChildren(
-        selectOf(
-          "time line by",
-          [
-            ["thread", "thread"],
-            ["name", "thread name, numbers as one"],
-            ["process", "process"],
-            ["cpu", "CPU"],
-            ["heat", "second (heat map)"],
-          ],
-          state.lanes,
-          (lanes) => this.change({ lanes }, false),
-        ),
-        ...this.timeInputs(),
-        el("span", { class: "hint" }, "drag: choose a time · Ctrl and drag: a time to compare with · click on a name: only that thread"),
-      );
-    }
-  }
 
-  /** Fields for the time that is chosen. */
-  timeInputs() {
-    const { state, profile } = this;
-    const span = this.timeline?.span ?? 1;
-    const [from, to] = state.time ?? [0, span];
-    const ticks = (/** @type {string} */ text) => Math.max(0, Math.min(span, Math.round((Number(text) * 1e9) / this.meta.tick)));
-    const field = (/** @type {string} */ label, /** @type {number} */ value, /** @type {(at: number) => [number, number]} */ range) =>
-      el("input", {
-        type: "number",
-        step: "any",
-        min: 0,
-        value: profile.seconds(value).toFixed(3),
-        "aria-label": label,
-        change: (/** @type {Event} */ event) => {
-          const time = range(ticks(/** @type {HTMLInputElement} */ (event.target).value));
-          if (time[0] < time[1]) this.change({ time });
-        },
-      });
-    return [
-      el("label", { class: "hint" }, "from ", field("from, in seconds", from, (at) => [at, to])),
-      el("label", { class: "hint" }, "to ", field("to, in seconds", to, (at) => [from, at])),
-    ];
-  }
 
   /** The colour that is chosen, or the one that fits. */
   color() {
@@ -320,64 +210,8 @@ class Page {
     return this.state.color || (this.profile.oldRows ? "diff" : "kind");
   }
 
-  /** Transforms of the whole, and copies. */
-  showTools() {
-    const { state } = this;
-    const add = (/** @type {any} */ op) => () => this.change({ transforms: [...state.transforms, { op, id: 0 }], zoom: [] });
-    const item = (/** @type {string} */ text, /** @type {() => void} */ click) => el("button", { type: "button", click }, text);
-    this.tools.replaceChildren(
-      item("fold recursion", add("fold")),
-      item("without runtime", add("start")),
-      item("copy…", () => this.copy()),
-      item("reset", () => this.change({ ...firstState(), lanes: state.lanes })),
-    );
-  }
 
-  showPills() {
-    const { state, profile } = this;
-    const pills = [];
-    const pill = (/** @type {string} */ text, /** @type {Partial<State>} */ without) => {
-      const close = el("button", { type: "button", click: () => this.change(without) }, "×");
-      close.setAttribute("aria-label", `remove: ${text}`);
-      pills.push(el("span", { class: "pill" }, text.length > 120 ? `${text.slice(0, 119)}…` : text, close));
-    };
-    const range = (/** @type {[number, number]} */ time) => `${profile.seconds(time[0]).toFixed(3)} to ${profile.seconds(time[1]).toFixed(3)} s`;
-    if (state.time) pill(`time: ${range(state.time)}`, { time: null });
-    if (state.base) pill(`compared with: ${range(state.base)}`, { base: null, color: "" });
-    state.filters.forEach((filter, i) => {
-      pill(`${FILTER_NAMES.get(filter.kind)}: ${this.filterText(filter)}`, { filters: state.filters.filter((_, at) => at !== i) });
-    });
-    state.transforms.forEach((transform, i) => {
-      const { op, id } = transform;
-      const name = op === "object" ? baseName(profile.objectName(id)) : profile.nameOf(id);
-      const text = {
-        fold: "recursion folded",
-        start: "without runtime",
-        drop: `removed: ${name}`,
-        cut: `nothing below: ${name}`,
-        root: `begins at: ${name}`,
-        object: `one frame: ${name}`,
-      }[op];
-      pill(text, { transforms: state.transforms.filter((_, at) => at !== i), zoom: [] });
-    });
-    const { figures } = this;
-    pills.unshift(el("span", { class: "amount", id: "amount" }, profile.amount(figures.whole, figures.all, this.by())));
-    this.pills.replaceChildren(...pills);
-  }
 
-  /** @param {import("./filter.js").Filter} filter */
-  filterText({ kind, id }) {
-    const { profile, meta } = this;
-    if (kind === "comm" || kind === "process") return String(meta.comms[id] ?? id);
-    if (kind === "dso") return profile.objectName(id);
-    if (kind === "kind") return KINDS[id] ?? "";
-    if (kind === "leaf" || kind === "has" || kind === "not") return profile.nameOf(id);
-    if (kind === "tid" || kind === "pid") {
-      const at = profile.tasks[kind].indexOf(id);
-      return at < 0 ? String(id) : `${meta.comms[profile.tasks.comm[at]]} ${id}`;
-    }
-    return String(id);
-  }
 
   showTimeline() {
     const { state, figures } = this;
@@ -390,7 +224,7 @@ class Page {
       time: state.time,
       base: state.base,
       filters: state.filters,
-      isChosen: figures.rowTest(),
+      masks: figures.rowMasks(),
     });
   }
 
@@ -399,243 +233,15 @@ class Page {
     return { event: this.figures.event ?? 0, bySamples: this.state.bySamples };
   }
 
-  /**
-   * What flame graphs have in common.
-   * @param {import("./groups.js").Grown} grown
-   * @param {Partial<import("./flame.js").Shown>} more
-   * @returns {import("./flame.js").Shown}
-   */
-  shown(grown, more) {
-    const { figures, profile, state } = this;
-    return {
-      tree: grown.tree,
-      size: figures.sizes(grown.total, grown.baseTotal),
-      own: grown.own,
-      total: grown.total,
-      base: grown.baseTotal,
-      whole: figures.whole,
-      baseWhole: figures.baseWhole,
-      root: 0,
-      skip: 0,
-      flames: state.flames,
-      color: this.color(),
-      marks: figures.marks(),
-      nameOf: (fn) => profile.nameOf(fn),
-      objectOf: (fn) => profile.objectNumber(fn),
-      label: "",
-      ...more,
-    };
-  }
 
-  showFlame() {
-    const { figures, state } = this;
-    const grown = figures.flame();
-    this.grown = grown;
-    const root = this.nodeAt(grown.tree, grown.total, state.zoom);
-    const label = `Flame graph${state.inverted ? ", leaves first" : ""}, of ${this.profile.amount(figures.whole, figures.all, this.by())}. Arrows move, Enter zooms. The table beside it has the same functions.`;
-    if (this.main.firstChild !== this.flame.root) this.main.replaceChildren(this.flame.root);
-    this.flame.show(this.shown(grown, { root, label }));
-    this.tell(this.flame.current >= 0 ? this.flame.current : root);
-  }
 
-  showChronicle() {
-    const { figures, profile, state } = this;
-    const columns = Math.max(300, Math.round(2 * this.main.getBoundingClientRect().width));
-    const made = figures.chronicle(columns);
-    const base = null;
-    this.grown = { tree: made.tree, own: made.own, total: made.size, baseOwn: base, baseTotal: base };
-    const name = `${profile.taskName(made.task)}${made.others > 0 ? `, the heaviest of ${countText(made.others + 1)} threads; choose others on the time line` : ""}`;
-    const text = el("p", { class: "hint" }, `${name}. From left to right: time, from ${profile.seconds(state.time?.[0] ?? 0).toFixed(3)} s on. Choose a shorter time above to see more.`);
-    this.main.replaceChildren(text, this.flame.root);
-    const color = this.color() === "diff" || this.color() === "own" ? "kind" : this.color();
-    this.flame.show({ ...this.shown(this.grown, { root: 0, label: `Stacks in order of time of ${name}` }), size: made.size, whole: made.size[0], color });
-    this.tell(0);
-  }
 
-  showTable() {
-    const { figures, profile, state } = this;
-    const { now, base } = figures.functions();
-    const rows = figures.sorted();
-    const { whole, baseWhole } = figures;
-    /** @type {import("./table.js").Heading[]} */
-    const headings = [
-      { key: "own", text: "self", number: true, sort: true },
-      { key: "total", text: "total", number: true, sort: true },
-    ];
-    if (base) headings.push({ key: "old", text: "self before", number: true, sort: true }, { key: "delta", text: "difference", number: true, sort: true });
-    headings.push({ key: "name", text: "function", sort: true }, { key: "object", text: "object", sort: true });
-    this.table.show({
-      caption: state.search ? "Functions that match" : "Functions",
-      headings,
-      count: rows.length,
-      share: (i) => now.own[rows[i]] / (whole || 1),
-      cells: (i) => {
-        const fn = rows[i];
-        const cells = [percentText(now.own[fn], whole), percentText(now.total[fn], whole)];
-        if (base) cells.push(percentText(base.own[fn], baseWhole), signed(figures.delta(now.own[fn], base.own[fn])));
-        return [...cells, this.nameButton(fn), baseName(profile.objectName(profile.objectNumber(fn)))];
-      },
-      sort: state.sort,
-      sortBy: (sort) => this.change({ sort }, false),
-    });
-    this.main.replaceChildren(this.table.root);
-  }
 
-  /**
-   * @param {number} fn
-   * @param {boolean} [isShort] without generic arguments and parameters
-   */
-  nameButton(fn, isShort = false) {
-    const { profile } = this;
-    const name = profile.nameOf(fn);
-    const text = isShort ? shortName(name) : name;
-    return el(
-      "button",
-      { type: "button", class: "link", title: `${name.slice(0, 1000)}: callers and callees`, "aria-label": name.slice(0, 300), click: () => this.change({ view: "sandwich", fn }) },
-      ...breakable(text.length > 300 ? `${text.slice(0, 299)}…` : text),
-    );
-  }
 
-  showSandwich() {
-    const { figures, profile, state } = this;
-    if (state.fn < 0 || state.fn >= figures.count) {
-      this.main.replaceChildren(el("p", { class: "hint" }, "Choose a function: in the table beside, or with s or a double click in the flame graph."));
-      return;
-    }
-    const { callers, callees } = figures.sandwich();
-    const { now, base } = figures.functions();
-    const name = profile.nameOf(state.fn);
-    const of = `total ${profile.amount(now.total[state.fn], figures.whole, this.by())}; self ${profile.amount(now.own[state.fn], figures.whole, this.by())}`;
-    const before = base ? `; before: total ${percentText(base.total[state.fn], figures.baseWhole)}, self ${percentText(base.own[state.fn], figures.baseWhole)}` : "";
-    const tables = el("div", { class: "pair" }, this.callersTable.root, this.calleesTable.root);
-    this.main.replaceChildren(el("h2", {}, name), el("p", { class: "hint" }, of + before), this.callers.root, this.callees.root, tables, this.actions(state.fn));
-    this.callers.show(this.shown(callers, { skip: 1, flames: true, label: `Callers of ${name}, in a table below` }));
-    this.callees.show(this.shown(callees, { skip: 1, flames: false, label: `Callees of ${name}, in a table below` }));
-    this.direct(this.callersTable, "Callers", callers);
-    this.direct(this.calleesTable, "Callees", callees);
-  }
 
-  /**
-   * Shows the functions of the second level of a tree.
-   * @param {Table} table
-   * @param {string} caption
-   * @param {import("./groups.js").Grown} grown
-   */
-  direct(table, caption, grown) {
-    const { tree, total } = grown;
-    /** @type {number[]} */
-    const nodes = [];
-    if (tree.n > 1) for (let i = 2; i < tree.end[1]; i = tree.end[i]) nodes.push(i);
-    const whole = tree.n > 1 ? total[1] : 1;
-    table.show({
-      caption,
-      headings: [
-        { key: "share", text: "share", number: true },
-        { key: "all", text: "of all", number: true },
-        { key: "name", text: "function" },
-      ],
-      count: nodes.length,
-      share: (i) => total[nodes[i]] / (whole || 1),
-      cells: (i) => [percentText(total[nodes[i]], whole), percentText(total[nodes[i]], this.figures.whole), this.nameButton(tree.fn[nodes[i]])],
-      sort: "",
-    });
-  }
 
-  showTree() {
-    const { figures, profile, state } = this;
-    const grown = figures.flame();
-    this.grown = grown;
-    const root = this.nodeAt(grown.tree, grown.total, state.zoom);
-    this.main.replaceChildren(this.outline.root);
-    this.outline.show({
-      tree: grown.tree,
-      own: grown.own,
-      total: grown.total,
-      base: grown.baseTotal,
-      whole: figures.whole,
-      root,
-      nameOf: (node) => profile.nameOf(grown.tree.fn[node]),
-      share: (weight) => percentText(weight, figures.whole),
-      choose: (node) => this.change({ view: "sandwich", fn: Math.max(0, grown.tree.fn[node]) }),
-    });
-  }
 
-  showLines() {
-    const { figures, profile, state, meta } = this;
-    const lines = figures.lines();
-    const isDiff = figures.isDiff;
-    /** @type {import("./table.js").Heading[]} */
-    const headings = [{ key: "own", text: "self", number: true }];
-    if (isDiff) headings.push({ key: "old", text: "before", number: true });
-    headings.push({ key: "line", text: "line" }, { key: "name", text: "function" });
-    const name = state.fn >= 0 ? profile.nameOf(state.fn) : "";
-    this.lines.show({
-      caption: name ? `Lines of ${name.length > 100 ? `${name.slice(0, 99)}…` : name}` : "Lines",
-      headings,
-      count: lines.length,
-      share: (i) => lines[i].now / (figures.whole || 1),
-      cells: (i) => {
-        const { file, line, now, base, fn } = lines[i];
-        const place = file >= 0 ? `${meta.files[file]}:${line}` : "unknown";
-        return [percentText(now, figures.whole), ...(isDiff ? [percentText(base, figures.baseWhole)] : []), place, this.nameButton(fn)];
-      },
-      sort: "own",
-    });
-    const parts = [this.lines.root];
-    if (state.fn >= 0) parts.unshift(el("p", {}, el("button", { type: "button", click: () => this.change({ fn: -1 }) }, "lines of all functions")));
-    this.main.replaceChildren(...parts);
-  }
 
-  /**
-   * The table beside the canvas: functions below the frame that is shown.
-   * @param {string} view
-   */
-  showSide(view) {
-    const { figures, profile } = this;
-    const isBeside = view === "flame" || view === "sandwich" || view === "time" || view === "tree";
-    this.aside.classList.toggle("only-told", !isBeside);
-    this.side.root.hidden = !isBeside;
-    if (!isBeside) return;
-    const { now, base } = figures.functions();
-    const rows = figures.sorted();
-    // Not for each zoom.
-    if (this.sideOf === rows) return;
-    this.sideOf = rows;
-    this.side.show({
-      caption: this.state.search ? "Functions that match" : "Functions",
-      headings: [
-        { key: "own", text: "self", number: true },
-        ...(base ? [{ key: "delta", text: "±", number: true }] : []),
-        { key: "total", text: "total", number: true },
-        { key: "name", text: "function" },
-      ],
-      count: rows.length,
-      share: (i) => now.own[rows[i]] / (figures.whole || 1),
-      cells: (i) => {
-        const fn = rows[i];
-        const delta = base ? [signed(figures.delta(now.own[fn], base.own[fn]))] : [];
-        return [percentText(now.own[fn], figures.whole), ...delta, percentText(now.total[fn], figures.whole), this.nameButton(fn, true)];
-      },
-      sort: this.state.sort,
-    });
-  }
-
-  /**
-   * Node at a path of functions; as far as there is one.
-   * @param {import("./tree.js").Tree} tree
-   * @param {Float64Array} total
-   * @param {number[]} path
-   */
-  nodeAt(tree, total, path) {
-    let node = 0;
-    for (const fn of path) {
-      let best = -1;
-      for (let i = node + 1; i < tree.end[node]; i = tree.end[i]) if (tree.fn[i] === fn && (best < 0 || total[i] > total[best])) best = i;
-      if (best < 0) break;
-      node = best;
-    }
-    return node;
-  }
 
   /** @param {number} node */
   zoom(node) {
@@ -646,7 +252,7 @@ class Page {
     path.reverse();
     if (path.join(".") === this.state.zoom.join(".")) return;
     this.change({ zoom: path });
-    const at = this.nodeAt(this.grown.tree, this.grown.total, path);
+    const at = nodeAt(this.grown.tree, this.grown.total, path);
     this.flame.select(at);
   }
 
@@ -670,34 +276,9 @@ class Page {
    * @returns {string[]}
    */
   linesOf(node) {
-    return this.linesIn(this.flame, node);
+    return linesIn(this, this.flame, node);
   }
 
-  /**
-   * What is told of a node, in lines.
-   * @param {FlameView} view
-   * @param {number} node
-   * @returns {string[]}
-   */
-  linesIn(view, node) {
-    const { figures, profile, state } = this;
-    const shown = view.shown;
-    if (!shown) return [];
-    const fn = shown.tree.fn[node];
-    const lines = [node === 0 ? "all" : profile.nameOf(fn)];
-    if (fn >= 0) {
-      const object = baseName(profile.objectName(profile.objectNumber(fn)));
-      lines.push([object, KINDS[shown.tree.kind[node]], profile.reason(fn)].filter(Boolean).join(" · "));
-    }
-    if (state.view === "time") {
-      lines.push(`${profile.seconds(shown.total[node]).toFixed(4)} s`);
-      return lines;
-    }
-    lines.push(`total ${profile.amount(shown.total[node], figures.whole, this.by())}`);
-    lines.push(`self ${profile.amount(shown.own[node], figures.whole, this.by())}`);
-    if (shown.base) lines.push(`before ${percentText(shown.base[node], figures.baseWhole)}: ${signed(figures.delta(shown.total[node], shown.base[node]))} of all`);
-    return lines;
-  }
 
   /**
    * Tells of a node beside the graph.
@@ -710,32 +291,11 @@ class Page {
       this.told.replaceChildren(el("p", { class: "hint" }, this.state.view === "flame" ? "Click a frame to zoom, again on one above to go back; double click for its callers and callees." : ""));
       return;
     }
-    const [name, ...lines] = this.linesIn(this.flame, node);
+    const [name, ...lines] = linesIn(this, this.flame, node);
     const text = name.length > 2000 ? `${name.slice(0, 1999)}…` : name;
-    this.told.replaceChildren(el("h2", {}, text), ...lines.map((line) => el("p", {}, line)), this.actions(fn));
+    this.told.replaceChildren(el("h2", {}, text), ...lines.map((line) => el("p", {}, line)), actions(this, fn));
   }
 
-  /**
-   * Buttons for what can be done with a function.
-   * @param {number} fn
-   */
-  actions(fn) {
-    const { state, profile } = this;
-    const button = (/** @type {string} */ text, /** @type {Partial<State>} */ change) =>
-      el("button", { type: "button", click: () => this.change(change) }, text);
-    const filter = (/** @type {string} */ kind, /** @type {number} */ id) => ({ filters: [...state.filters, { kind, id }] });
-    const transform = (/** @type {any} */ op, /** @type {number} */ id) => ({ transforms: [...state.transforms, { op, id }], zoom: [] });
-    const buttons = [button("callers and callees", { view: "sandwich", fn }), button("lines", { view: "lines", fn })];
-    if (fn < profile.functions) {
-      buttons.push(button("only stacks with it", filter("has", fn)), button("only without it", filter("not", fn)), button("only taken in it", filter("leaf", fn)));
-    }
-    buttons.push(button("remove frame", transform("drop", fn)), button("nothing below it", transform("cut", fn)), button("begin at it", transform("root", fn)));
-    const object = profile.objectNumber(fn);
-    if (fn < profile.functions && profile.objectName(object)) {
-      buttons.push(button(`one frame for ${baseName(profile.objectName(object)).slice(0, 40)}`, transform("object", object)), button("only taken in its object", filter("dso", object)));
-    }
-    return el("div", { class: "actions" }, ...buttons);
-  }
 
   /**
    * Chooses a lane in place of others, or beside them; one that is chosen already is let go.
@@ -808,7 +368,7 @@ class Page {
       `self ${percentText(found.own, figures.whole)}`,
     ];
     if (state.zoom.length && !state.inverted && state.view === "flame" && this.grown) {
-      const root = this.nodeAt(this.grown.tree, this.grown.total, state.zoom);
+      const root = nodeAt(this.grown.tree, this.grown.total, state.zoom);
       const part = figures.found(root);
       if (part) parts.push(`${percentText(part.total, this.grown.total[root])} of what is shown`);
     }
@@ -820,65 +380,23 @@ class Page {
     this.show();
   }
 
-  /**
-   * Opens a dialog, which goes when it is closed.
-   * @param {string} label
-   * @param {Node[]} parts
-   */
-  dialog(label, ...parts) {
-    const close = el("button", { type: "button", click: () => dialog.close() }, "close");
-    const dialog = el("dialog", { "aria-label": label, close: () => dialog.remove() }, el("h2", {}, label), ...parts, close);
-    document.getElementById("app")?.append(dialog);
-    dialog.showModal();
-    return dialog;
-  }
 
-  help() {
-    const rows = KEYS.map(([key, what]) => el("tr", {}, el("th", { scope: "row" }, key), el("td", {}, what)));
-    this.dialog("Keys", el("table", {}, el("tbody", {}, ...rows)));
-  }
 
+
+
+  /** Opens the dialog that copies. */
   copy() {
-    const { figures, profile, state } = this;
-    const area = el("textarea", { rows: 14, readonly: true, "aria-label": "Text to copy" });
-    const said = el("span", { role: "status" });
-    const nameOf = (/** @type {number} */ fn) => profile.nameOf(fn);
-    const texts = {
-      stack: () => {
-        const tree = this.grown?.tree;
-        return tree ? stackNames(tree, this.node, nameOf).join("\n") : "";
-      },
-      folded: () => {
-        const { tree } = figures.shape();
-        return foldedText(tree, figures.weights().now.own, state.inverted ? 0 : this.nodeAt(tree, figures.weights().now.total, state.zoom), nameOf);
-      },
-      table: () => this.tsv(),
-      link: () => location.href,
-    };
-    const put = (/** @type {keyof typeof texts} */ what) => () => {
-      area.value = texts[what]();
-      area.select();
-      const done = (/** @type {boolean} */ is) => (said.textContent = is ? "copied" : "press Ctrl+C");
-      const written = navigator.clipboard?.writeText(area.value);
-      if (written) written.then(() => done(true), () => done(document.execCommand("copy")));
-      else done(document.execCommand("copy"));
-    };
-    const button = (/** @type {string} */ text, /** @type {keyof typeof texts} */ what) => el("button", { type: "button", click: put(what) }, text);
-    this.dialog("Copy", el("p", { class: "choice" }, button("stack", "stack"), button("folded stacks", "folded"), button("functions (TSV)", "table"), button("link", "link"), said), area);
+    copy(this);
+  }
+
+  /** Opens the list of keys. */
+  help() {
+    help(this);
   }
 
   /** Functions that are shown, between tabs. */
   tsv() {
-    const { figures, profile } = this;
-    const { now, base } = figures.functions();
-    const rows = figures.sorted().map((fn) => [
-      String(now.own[fn]),
-      String(now.total[fn]),
-      ...(base ? [String(base.own[fn]), String(base.total[fn])] : []),
-      profile.reportName(fn),
-      profile.objectName(profile.objectNumber(fn)),
-    ]);
-    return tsvText([["self", "total", ...(base ? ["self before", "total before"] : []), "function", "object"], ...rows]);
+    return tsv(this);
   }
 
   /** @param {KeyboardEvent} event */
@@ -905,24 +423,6 @@ class Page {
     } else return;
     event.preventDefault();
   }
-}
-
-/**
- * A name that may be broken behind its `::`.
- * @param {string} name
- * @returns {(Node | string)[]}
- */
-function breakable(name) {
-  return name.split(/(?<=::|\/)/).flatMap((part, i) => (i > 0 ? [el("wbr"), part] : [part]));
-}
-
-/**
- * A difference of shares, with its sign.
- * @param {number} delta
- */
-function signed(delta) {
-  const points = (100 * delta).toFixed(2);
-  return points === "-0.00" || points === "0.00" ? "0" : `${delta > 0 ? "+" : "−"}${points.replace("-", "")} %`;
 }
 
 if (typeof document !== "undefined") {

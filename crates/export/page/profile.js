@@ -71,9 +71,11 @@ export class Profile {
    * @param {Columns} parts.tasks
    * @param {import("./model.js").Rows} parts.rows
    * @param {import("./model.js").Rows | null} parts.oldRows
+   * @param {Sections} parts.sections what is read later
    */
-  constructor({ meta, names, functions, tree, leaves, tasks, rows, oldRows }) {
+  constructor({ sections, meta, names, functions, tree, leaves, tasks, rows, oldRows }) {
     this.meta = meta;
+    this.sections = sections;
     this.names = names.split("\n");
     this.functions = this.names.length;
     this.objectOf = functions.object;
@@ -110,6 +112,7 @@ export class Profile {
     const rows = await sections.rows("rows");
     if (!rows) throw new Error("the page has no samples");
     return new Profile({
+      sections,
       meta: JSON.parse(await sections.text("meta")),
       names: await sections.text("names"),
       functions: await sections.columns("functions"),

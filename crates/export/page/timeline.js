@@ -71,29 +71,43 @@ export function lanesOf(profile, rows, by, event) {
 }
 
 /**
- * Sums of weights by lane and column: of all samples, and of those that are chosen.
+ * Cell of each row: that of its lane and time; -1 for a row of another event, or of no lane.
  * @param {import("./model.js").Rows} rows
- * @param {{of: Int32Array, isCpu: boolean}} lanes
- * @param {number} shown number of lanes; all others are one more
- * @param {number} columns
- * @param {number} span ticks of the whole
  * @param {number} event
- * @param {(row: number) => boolean} isChosen
+ * @param {number} columns
+ * @param {number} cell ticks of a column
+ * @param {{of: Int32Array, isCpu: boolean} | null} lanes `null` for one lane of all
+ * @param {number} shown number of lanes; all others are one more
  */
-export function density(rows, lanes, shown, columns, span, event, isChosen) {
-  const all = new Float64Array((shown + 1) * columns);
-  const chosen = new Float64Array((shown + 1) * columns);
-  const column = lanes.isCpu ? rows.cpu : rows.task;
-  const scale = columns / (span + 1);
+export function cellsOf(rows, event, columns, cell, lanes, shown) {
+  const cells = new Int32Array(rows.n);
+  const column = lanes ? (lanes.isCpu ? rows.cpu : rows.task) : null;
   for (let i = 0; i < rows.n; i++) {
-    if (rows.event[i] !== event) continue;
-    const lane = lanes.of[column[i]];
-    if (lane < 0) continue;
-    const at = Math.min(lane, shown) * columns + Math.min(columns - 1, Math.floor(rows.time[i] * scale));
-    all[at] += rows.weight[i];
-    if (isChosen(i)) chosen[at] += rows.weight[i];
+    const lane = lanes && column ? lanes.of[column[i]] : 0;
+    const at = Math.min(columns - 1, Math.floor(rows.time[i] / cell));
+    cells[i] = lane < 0 || rows.event[i] !== event ? -1 : Math.min(lane, shown) * columns + at;
   }
-  return { all, chosen };
+  return cells;
+}
+
+/**
+ * Sums of weights by cell, of the rows that masks choose.
+ * @param {import("./model.js").Rows} rows
+ * @param {Int32Array} cells
+ * @param {number} count number of cells
+ * @param {{task: Uint8Array | null, cpu: Uint8Array | null, leaf: Uint8Array | null}} masks
+ */
+export function sumsOf(rows, cells, count, { task, cpu, leaf }) {
+  const sums = new Float64Array(count);
+  const weight = rows.weight;
+  for (let i = 0; i < rows.n; i++) {
+    if (cells[i] < 0) continue;
+    if (task !== null && task[rows.task[i]] === 0) continue;
+    if (cpu !== null && cpu[rows.cpu[i]] === 0) continue;
+    if (leaf !== null && leaf[rows.leaf[i]] === 0) continue;
+    sums[cells[i]] += weight[i];
+  }
+  return sums;
 }
 
 /** The time line. */
@@ -128,6 +142,13 @@ export class Timeline {
     this.lines = 2;
     this.width = 0;
     this.height = 0;
+    /** What the cells of rows were found for. */
+    this.cellsFor = "";
+    this.cells = new Int32Array(0);
+    this.columns = 1;
+    /** Sums by cell: of all samples, and of those that are chosen. */
+    this.all = new Float64Array(0);
+    this.chosen = this.all;
     this.listen();
   }
 
@@ -238,7 +259,7 @@ export class Timeline {
    * @param {[number, number] | null} shown.time
    * @param {[number, number] | null} shown.base
    * @param {import("./filter.js").Filter[]} shown.filters
-   * @param {(row: number) => boolean} shown.isChosen
+   * @param {{task: Uint8Array | null, cpu: Uint8Array | null, leaf: Uint8Array | null}} shown.masks
    */
   show(shown) {
     this.shown = shown;
@@ -288,22 +309,26 @@ export class Timeline {
     this.width = Math.floor(width);
     this.height = Math.max(2, this.lines) * LANE;
     const { rows } = this.profile;
-    const { event, isChosen } = this.shown;
-    if (this.shown.lanes === "heat") {
-      const { cell, columns } = this.heat();
-      this.cells = new Float64Array(columns * HEAT_ROWS);
-      this.cellsChosen = new Float64Array(columns * HEAT_ROWS);
-      for (let i = 0; i < rows.n; i++) {
-        if (rows.event[i] !== event) continue;
-        const at = Math.min(this.cells.length - 1, Math.floor(rows.time[i] / cell));
-        this.cells[at] += rows.weight[i];
-        if (isChosen(i)) this.cellsChosen[at] += rows.weight[i];
-      }
-    } else if (this.made) {
+    const { event, lanes } = this.shown;
+    let [columns, rowsOfCells, cell] = [1, 1, this.span];
+    if (lanes === "heat") {
+      const heat = this.heat();
+      [columns, cell] = [heat.columns * HEAT_ROWS, heat.cell];
+    } else {
       // Some samples a column, so that their density is seen and not each of them.
-      this.columns = Math.max(1, Math.min(this.width, 2000, Math.max(60, rows.n >> 1)));
-      this.sums = density(rows, this.made, this.count, this.columns, this.span, event, isChosen);
+      columns = Math.max(1, Math.min(this.width, 2000, Math.max(60, rows.n >> 1)));
+      [rowsOfCells, cell] = [this.count + 1, this.span / columns];
     }
+    // Cells and sums of all samples are the same whatever is chosen.
+    const key = [lanes, event, columns, this.count].join(" ");
+    if (this.cellsFor !== key) {
+      this.cellsFor = key;
+      this.cells = cellsOf(rows, event, columns, cell, lanes === "heat" ? null : this.made, this.count);
+      this.all = sumsOf(rows, this.cells, columns * rowsOfCells, { task: null, cpu: null, leaf: null });
+    }
+    const { task, cpu, leaf } = this.shown.masks;
+    this.chosen = task || cpu || leaf ? sumsOf(rows, this.cells, columns * rowsOfCells, this.shown.masks) : this.all;
+    this.columns = columns;
     this.paint();
   }
 
@@ -352,15 +377,15 @@ export class Timeline {
    * @param {typeof THEMES.light} theme
    */
   paintLanes(context, width, height, theme) {
-    const { sums, columns } = this;
-    if (!sums || !columns || !this.made) return;
+    const { columns } = this;
+    if (!this.made) return;
     const lanes = this.count + (this.made.lanes.length > this.count ? 1 : 0);
     const wide = width / columns;
     const mostOf = (/** @type {Float64Array} */ values) => values.reduce((most, value) => Math.max(most, value), 0);
-    const most = mostOf(sums.all.subarray(0, this.count * columns));
+    const most = mostOf(this.all.subarray(0, this.count * columns));
     for (let lane = 0; lane < lanes; lane++) {
-      const all = sums.all.subarray(lane * columns, (lane + 1) * columns);
-      const chosen = sums.chosen.subarray(lane * columns, (lane + 1) * columns);
+      const all = this.all.subarray(lane * columns, (lane + 1) * columns);
+      const chosen = this.chosen.subarray(lane * columns, (lane + 1) * columns);
       const highest = lane === this.count ? mostOf(all) : most;
       if (highest === 0) continue;
       const base = (lane + 1) * LANE - 1;
@@ -387,8 +412,7 @@ export class Timeline {
    * @param {boolean} dark
    */
   paintHeat(context, width, height, dark) {
-    const { cells, cellsChosen } = this;
-    if (!cells || !cellsChosen) return;
+    const cells = this.all;
     const { columns, cell } = this.heat();
     const [wide, high] = [width / columns, height / HEAT_ROWS];
     let most = 0;
@@ -399,7 +423,7 @@ export class Timeline {
       const y = (i % HEAT_ROWS) * high;
       const inside = (/** @type {[number, number] | null} */ range) => range && i * cell < range[1] && (i + 1) * cell > range[0];
       if (cells[i] > 0) {
-        const part = Math.sqrt((cellsChosen[i] || 0) / most);
+        const part = Math.sqrt(this.chosen[i] / most);
         const faint = 0.12 * Math.sqrt(cells[i] / most);
         context.globalAlpha = Math.max(faint, part);
         context.fillStyle = dark ? "#ff9d57" : "#b3400a";

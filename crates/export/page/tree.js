@@ -182,3 +182,20 @@ export class TreeBuilder {
     return { tree: treeOf(n, fn, kind, depth), place };
   }
 }
+
+/**
+ * Node at a path of functions; as far as there is one.
+ * @param {Tree} tree
+ * @param {Float64Array} total
+ * @param {number[]} path
+ */
+export function nodeAt(tree, total, path) {
+  let node = 0;
+  for (const fn of path) {
+    let best = -1;
+    for (let i = node + 1; i < tree.end[node]; i = tree.end[i]) if (tree.fn[i] === fn && (best < 0 || total[i] > total[best])) best = i;
+    if (best < 0) break;
+    node = best;
+  }
+  return node;
+}

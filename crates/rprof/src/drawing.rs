@@ -10,7 +10,7 @@ use rprof_analysis::Options;
 use rprof_export::verdict::{Finding, findings};
 use rprof_output::{UnnamedFile, private_folder};
 use rprof_perfdata::PerfData;
-use rprof_profile::{Keys, Profile};
+use rprof_profile::{Filter, Keys, Profile};
 use rprof_recorder::{RecordError, Remains, Summary};
 
 use crate::Outcome;
@@ -47,6 +47,10 @@ pub(crate) struct About {
     pub(crate) places: Vec<String>,
     /// How they were made: machine, kernel, recorder, by name.
     pub(crate) facts: Vec<(String, String)>,
+    /// Files that they can be read from once more.
+    pub(crate) files: Vec<PathBuf>,
+    /// What of their samples is drawn; without the times, which each recording has its own of.
+    pub(crate) filter: Filter,
 }
 
 /// Picture that a command draws.
@@ -166,6 +170,8 @@ fn from_files(request: &Request<'_>, picture: &impl Picture, paths: &[PathBuf]) 
         subject: merged.subjects.join(", "),
         places: recorded::in_common(&merged.places),
         facts: merged.facts.concat(),
+        files: paths.to_vec(),
+        filter: options.filter,
     };
     picture.draw(output, &merged.profile, &about, quiet)?;
     Ok(0)
@@ -279,7 +285,7 @@ fn draw_recording(
         let rest = verdict.iter().filter(|finding| !is_told(finding));
         rest.map(remedies::of_finding).for_each(say);
     }
-    let about = about_recording(request, &data);
+    let about = about_recording(request, &data, path);
     if profile.main_event().is_none() {
         // It is no failure of the command's, nor of ours; and whoever looks at the picture shall not
         // see an old one.
@@ -289,7 +295,7 @@ fn draw_recording(
     picture.draw(output, &profile, &about, quiet)
 }
 
-fn about_recording(request: &Request<'_>, data: &PerfData) -> About {
+fn about_recording(request: &Request<'_>, data: &PerfData, path: &Path) -> About {
     let command: Vec<_> = (request.command.iter())
         .map(|a| a.to_string_lossy())
         .collect();
@@ -300,6 +306,8 @@ fn about_recording(request: &Request<'_>, data: &PerfData) -> About {
         },
         places: recorded::place_and_time(data),
         facts: recorded::facts(data),
+        files: vec![path.to_owned()],
+        filter: request.filter.filter(&[]),
     }
 }
 

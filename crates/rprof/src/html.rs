@@ -8,6 +8,7 @@ use rprof_profile::{Keys, Profile};
 
 use crate::Outcome;
 use crate::cli::HtmlArgs;
+use crate::code_of_page;
 use crate::drawing::{self, About, Picture, Request, title};
 use crate::input::{Callee, read_merged};
 use crate::messages::{Failure, say};
@@ -94,6 +95,7 @@ impl Picture for Page<'_> {
             wording: remedies::of_finding,
             timeline: !args.no_timeline,
             max_size: args.max_size,
+            annotations: code_of_page::annotated(args, about)?,
         };
         let name = args.diff.as_ref().map(|path| path.display().to_string());
         let baseline = (self.old.as_ref().zip(name.as_deref()))

@@ -5,6 +5,7 @@
 
 mod annotate;
 mod cli;
+mod code_of_page;
 mod collapse;
 mod demo;
 mod diff;

@@ -7,7 +7,8 @@ import { layout, NARROW } from "../layout.js";
 import { byFunction, byLeaf, rowAt } from "../model.js";
 import { matched } from "../search.js";
 import { transformed } from "../transform.js";
-import { GAP, outermost, totalsOf } from "../tree.js";
+import { cellsOf, sumsOf } from "../timeline.js";
+import { GAP, nodeAt, outermost, totalsOf } from "../tree.js";
 import { forest, pathsOf, randomOf, sumsBy } from "./forest.js";
 
 const SEEDS = Array.from({ length: 60 }, (_, i) => 1 + i * 7919);
@@ -230,4 +231,30 @@ test("in order of time, neighbours share their calls and gaps stay", () => {
   const calls = [...made.tree.fn].filter((fn, i) => made.tree.depth[i] === 1);
   assert.deepEqual(calls.filter((fn) => fn === GAP).length, 2);
   assert.equal(made.own.reduce((sum, ticks) => sum + ticks, 0), 60);
+});
+
+test("the time line sums up what is chosen, by lane and time", () => {
+  const rows = /** @type {any} */ ({ n: 5, time: Float64Array.of(0, 9, 10, 25, 39), task: [0, 1, 0, 2, 0], cpu: [1, 1, 2, 2, 1], leaf: [0, 0, 1, 1, 0], event: [0, 0, 0, 0, 1], weight: [1, 2, 4, 8, 16] });
+  // Task 2 has no lane of its own.
+  const cells = cellsOf(rows, 0, 4, 10, { of: Int32Array.of(0, 1, 2), isCpu: false }, 2);
+  assert.deepEqual([...cells], [0, 4, 1, 10, -1]);
+  const all = { task: null, cpu: null, leaf: null };
+  assert.deepEqual([...sumsOf(rows, cells, 12, all)], [1, 4, 0, 0, 2, 0, 0, 0, 0, 0, 8, 0]);
+  assert.deepEqual([...sumsOf(rows, cells, 12, { ...all, cpu: Uint8Array.of(0, 0, 1) })].filter(Boolean), [4, 8]);
+  assert.deepEqual([...sumsOf(rows, cells, 12, { ...all, leaf: Uint8Array.of(1, 0) })].filter(Boolean), [1, 2]);
+  assert.deepEqual([...cellsOf(rows, 0, 4, 10, null, 0)], [0, 0, 1, 2, -1]);
+});
+
+test("a path leads to its node, as far as there is one", () => {
+  const { stacks, tree, own } = forest(31);
+  const total = totalsOf(tree, own);
+  const names = (/** @type {number} */ node) => {
+    const path = [];
+    for (let i = node; i !== 0; i = tree.parent[i]) path.push(tree.fn[i]);
+    return path.reverse();
+  };
+  for (const { frames } of stacks) {
+    assert.deepEqual(names(nodeAt(tree, total, frames)), frames);
+    assert.deepEqual(names(nodeAt(tree, total, [...frames, 99])), frames);
+  }
 });

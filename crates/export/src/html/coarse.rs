@@ -9,8 +9,23 @@ pub(super) struct Coarseness {
     pub(super) lines: bool,
     /// Part of the whole below which nodes are put together.
     pub(super) smallest: Option<f64>,
+    /// Number by which that of annotated functions is divided.
+    pub(super) code_divisor: usize,
     /// What this step costs, beside those before it.
     pub(super) told: Option<&'static str>,
+    /// What that is of, so that it is told of pages that have it only.
+    pub(super) loses: Loss,
+}
+
+/// Kind of what a step costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// Annotated code.
+    Code,
+    /// Exact times.
+    Times,
+    /// Anything else.
+    Detail,
 }
 
 impl Coarseness {
@@ -18,50 +33,77 @@ impl Coarseness {
     pub(super) fn keeps_times(&self) -> bool {
         self.tick != u64::MAX
     }
-}
 
-/// All steps, the finest first; each has what those before it have.
-pub(super) const STEPS: [Coarseness; 8] = [
-    step(1_000, true, None, None),
-    step(1_000_000, true, None, Some("times are kept by millisecond")),
-    step(
-        10_000_000,
-        true,
-        None,
-        Some("times are kept by 10 milliseconds"),
-    ),
-    step(10_000_000, false, None, Some("source lines are left out")),
-    step(
-        10_000_000,
-        false,
-        Some(0.0001),
-        Some("frames below 0.01 % are put together"),
-    ),
-    step(
-        100_000_000,
-        false,
-        Some(0.001),
-        Some("frames below 0.1 % are put together, and times kept by 100 milliseconds"),
-    ),
-    step(u64::MAX, false, Some(0.001), Some("times are left out")),
-    step(
-        u64::MAX,
-        false,
-        Some(0.01),
-        Some("frames below 1 % are put together"),
-    ),
-];
-
-const fn step(
-    tick: u64,
-    lines: bool,
-    smallest: Option<f64>,
-    told: Option<&'static str>,
-) -> Coarseness {
-    Coarseness {
-        tick,
-        lines,
-        smallest,
-        told,
+    const fn tells(self, loses: Loss, told: &'static str) -> Coarseness {
+        Coarseness {
+            loses,
+            told: Some(told),
+            ..self
+        }
     }
 }
+
+const FINEST: Coarseness = Coarseness {
+    tick: 1_000,
+    lines: true,
+    smallest: None,
+    code_divisor: 1,
+    told: None,
+    loses: Loss::Detail,
+};
+const LESS_CODE: Coarseness = Coarseness {
+    code_divisor: 4,
+    ..FINEST
+};
+const BY_10_MS: Coarseness = Coarseness {
+    tick: 10_000_000,
+    ..LESS_CODE
+};
+const WITHOUT_LINES: Coarseness = Coarseness {
+    lines: false,
+    ..BY_10_MS
+};
+const WITHOUT_CODE: Coarseness = Coarseness {
+    // More than anybody annotates.
+    code_divisor: usize::MAX,
+    ..WITHOUT_LINES
+};
+const WITHOUT_TIMES: Coarseness = Coarseness {
+    tick: u64::MAX,
+    smallest: Some(0.001),
+    ..WITHOUT_CODE
+};
+
+/// All steps, the finest first; each has what those before it have.
+pub(super) const STEPS: [Coarseness; 10] = [
+    FINEST,
+    LESS_CODE.tells(Loss::Code, "a quarter of the functions is annotated"),
+    Coarseness {
+        tick: 1_000_000,
+        ..LESS_CODE
+    }
+    .tells(Loss::Times, "times are kept by millisecond"),
+    BY_10_MS.tells(Loss::Times, "times are kept by 10 milliseconds"),
+    WITHOUT_LINES.tells(Loss::Detail, "source lines are left out"),
+    WITHOUT_CODE.tells(Loss::Code, "no function is annotated"),
+    Coarseness {
+        smallest: Some(0.0001),
+        ..WITHOUT_CODE
+    }
+    .tells(Loss::Detail, "frames below 0.01 % are put together"),
+    Coarseness {
+        tick: 100_000_000,
+        smallest: Some(0.001),
+        ..WITHOUT_CODE
+    }
+    .tells(
+        Loss::Detail,
+        "frames below 0.1 % are put together, and times kept by 100 milliseconds",
+    ),
+    WITHOUT_TIMES.tells(Loss::Times, "times are left out"),
+    Coarseness {
+        smallest: Some(0.01),
+        ..WITHOUT_TIMES
+    }
+    .tells(Loss::Detail, "frames below 1 % are put together"),
+];

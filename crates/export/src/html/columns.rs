@@ -25,7 +25,7 @@ pub(super) struct Section {
 #[derive(Debug, Serialize)]
 pub(super) struct SectionEntry {
     /// Name of the section, and the end of its element's id.
-    pub(super) name: &'static str,
+    pub(super) name: String,
     /// Bytes before compression.
     raw: usize,
     /// Numbers of each column.
@@ -46,7 +46,7 @@ struct ColumnEntry {
 
 impl Section {
     /// Makes a section of text.
-    pub(super) fn of_text(name: &'static str, text: &str) -> io::Result<Section> {
+    pub(super) fn of_text(name: &str, text: &str) -> io::Result<Section> {
         Section::new(name, text.as_bytes(), 0, Vec::new())
     }
 
@@ -76,7 +76,7 @@ impl Section {
     }
 
     fn new(
-        name: &'static str,
+        name: &str,
         bytes: &[u8],
         rows: usize,
         columns: Vec<ColumnEntry>,
@@ -85,7 +85,7 @@ impl Section {
         encoder.write_all(bytes)?;
         Ok(Section {
             entry: SectionEntry {
-                name,
+                name: name.to_owned(),
                 raw: bytes.len(),
                 rows,
                 columns,

@@ -5,6 +5,7 @@ use std::io;
 use rprof_profile::{EventSummary, Profile, StackPosition};
 use serde_json::{Value, json};
 
+use super::AnnotatedFunction;
 use super::coarse::Coarseness;
 use super::columns::Section;
 use super::data::{Collector, Row, Side, Task};
@@ -20,6 +21,26 @@ pub(super) struct Data {
     pub(super) sections: Vec<Section>,
     /// Fields of the description.
     pub(super) facts: Value,
+    /// Names and objects of the functions, by number.
+    functions: Vec<(Option<String>, String)>,
+}
+
+impl Data {
+    /// Tells in the description which functions are annotated.
+    pub(super) fn tell_code(&mut self, code: &[AnnotatedFunction]) {
+        let told: Vec<Value> = (code.iter())
+            .map(|annotated| {
+                let is_it = |(name, object): &(Option<String>, String)| {
+                    name.as_ref() == Some(&annotated.name) && *object == annotated.object
+                };
+                let function = self.functions.iter().position(is_it);
+                json!({ "fn": function, "name": annotated.name })
+            })
+            .collect();
+        if let Value::Object(facts) = &mut self.facts {
+            facts.insert("annotations".into(), told.into());
+        }
+    }
 }
 
 /// Encodes a profile, and the one that it is compared with.
@@ -63,7 +84,11 @@ pub(super) fn encode(
         })
         .collect();
     let reasons = all.tables.reasons();
+    let object = |number: u32| all.tables.objects[number as usize].name.clone();
     Ok(Data {
+        functions: (all.tables.functions.iter())
+            .map(|function| (function.name.clone(), object(function.object)))
+            .collect(),
         sections,
         facts: json!({
             "events": events,

@@ -36,7 +36,11 @@ const MODULES: &[&str] = &[
     include_str!("../../page/timeline.js"),
     include_str!("../../page/table.js"),
     include_str!("../../page/outline.js"),
+    include_str!("../../page/code.js"),
+    include_str!("../../page/views.js"),
     include_str!("../../page/copy.js"),
+    include_str!("../../page/dialogs.js"),
+    include_str!("../../page/bars.js"),
     include_str!("../../page/main.js"),
 ];
 
@@ -82,7 +86,7 @@ pub(super) fn document(
     page.push_str("</script>\n");
     for section in sections {
         page.push_str("<script type=\"application/x-rprof\" id=\"d-");
-        page.push_str(section.entry.name);
+        page.push_str(&section.entry.name);
         page.push_str("\">");
         page.push_str(&section.text);
         page.push_str("</script>\n");

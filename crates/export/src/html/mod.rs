@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 use crate::clean::clean;
 use crate::svg::facts;
 use crate::verdict::{Finding, findings};
-use coarse::STEPS;
+use coarse::{Loss, STEPS};
 use columns::Section;
 use encode::encode;
 
@@ -44,6 +44,8 @@ pub struct HtmlOptions {
     pub header: Vec<(String, String)>,
     /// Words a finding of the quality verdict.
     pub wording: fn(&Finding) -> String,
+    /// Annotated functions, the hottest first.
+    pub annotations: Vec<AnnotatedFunction>,
     /// Keep times and CPUs of samples, if the profile has them.
     pub timeline: bool,
     /// Size in bytes beyond which the page becomes coarser.
@@ -56,11 +58,24 @@ impl Default for HtmlOptions {
             title: "Profile".into(),
             about: Vec::new(),
             header: Vec::new(),
+            annotations: Vec::new(),
             wording: Finding::to_string,
             timeline: true,
             max_size: 10 << 20,
         }
     }
+}
+
+/// Source lines and instructions of a function with their samples, as `rprof-annotate` writes them in JSON. The names in it are
+/// safe to show.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AnnotatedFunction {
+    /// Name of the function, as the profile has it.
+    pub name: String,
+    /// Name of its object.
+    pub object: String,
+    /// JSON.
+    pub json: String,
 }
 
 /// Profile that another one is compared with, and what it is called.
@@ -101,14 +116,22 @@ pub fn write(
                 ..step
             },
         };
-        coarser.extend(
-            step.told
-                .filter(|told| options.timeline || !told.starts_with("times")),
-        );
-        let data = encode(profile, baseline.map(|baseline| baseline.profile), &step)?;
+        let is_felt = match step.loses {
+            Loss::Times => options.timeline,
+            Loss::Code => !options.annotations.is_empty(),
+            Loss::Detail => true,
+        };
+        coarser.extend(step.told.filter(|_| is_felt));
+        let mut data = encode(profile, baseline.map(|baseline| baseline.profile), &step)?;
+        let kept = options.annotations.len() / step.code_divisor;
+        let code = &options.annotations[..kept];
+        data.tell_code(code);
         let mut sections = data.sections;
         let meta = meta(profile, baseline, options, data.facts, &coarser);
         sections.insert(0, Section::of_text("meta", &meta.to_string())?);
+        for (at, function) in code.iter().enumerate() {
+            sections.push(Section::of_text(&format!("annotate-{at}"), &function.json)?);
+        }
         page = markup::document(profile, options, &sections)?;
         if page.len() as u64 <= options.max_size {
             break;

@@ -45,6 +45,14 @@ pub(crate) struct HtmlArgs {
     #[arg(long)]
     pub(crate) no_lines: bool,
 
+    /// Put source lines and instructions of the N functions with most self into the page, without the text of the sources
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u16).range(1..=200))]
+    pub(crate) annotate: u16,
+
+    /// Put the text of those source lines into the page as well: whoever gets it can read them
+    #[arg(long, requires = "annotate")]
+    pub(crate) with_source: bool,
+
     /// Size that the page should not exceed, such as `10M`: times, lines and small frames are left out as needed, and
     /// that is told
     #[arg(long, value_name = "SIZE", default_value = "10M", value_parser = values::file_size)]

@@ -1,0 +1,317 @@
+// The views: what each shows of the figures.
+
+import { codeOf } from "./code.js";
+import { el } from "./dom.js";
+import { baseName, countText, percentText, shortName } from "./text.js";
+import { KINDS, nodeAt } from "./tree.js";
+
+/** @typedef {import("./main.js").Page} Page */
+/** @typedef {import("./state.js").State} State */
+/** @typedef {import("./flame.js").FlameView} FlameView */
+/** @typedef {import("./table.js").Table} Table */
+
+/**
+ * What flame graphs have in common.
+ * @param {Page} page
+ * @param {import("./groups.js").Grown} grown
+ * @param {Partial<import("./flame.js").Shown>} more
+ * @returns {import("./flame.js").Shown}
+ */
+export function shown(page, grown, more) {
+  const { figures, profile, state } = page;
+  return {
+    tree: grown.tree,
+    size: figures.sizes(grown.total, grown.baseTotal),
+    own: grown.own,
+    total: grown.total,
+    base: grown.baseTotal,
+    whole: figures.whole,
+    baseWhole: figures.baseWhole,
+    root: 0,
+    skip: 0,
+    flames: state.flames,
+    color: page.color(),
+    marks: figures.marks(),
+    nameOf: (fn) => profile.nameOf(fn),
+    objectOf: (fn) => profile.objectNumber(fn),
+    label: "",
+    ...more,
+  };
+}
+
+/** @param {Page} page */
+export function showFlame(page) {
+  const { figures, state } = page;
+  const grown = figures.flame();
+  page.grown = grown;
+  const root = nodeAt(grown.tree, grown.total, state.zoom);
+  const label = `Flame graph${state.inverted ? ", leaves first" : ""}, of ${page.profile.amount(figures.whole, figures.all, page.by())}. Arrows move, Enter zooms. The table beside it has the same functions.`;
+  if (page.main.firstChild !== page.flame.root) page.main.replaceChildren(page.flame.root);
+  page.flame.show(shown(page, grown, { root, label }));
+  page.tell(page.flame.current >= 0 ? page.flame.current : root);
+}
+
+/** @param {Page} page */
+export function showChronicle(page) {
+  const { figures, profile, state } = page;
+  const columns = Math.max(300, Math.round(2 * page.main.getBoundingClientRect().width));
+  const made = figures.chronicle(columns);
+  const base = null;
+  page.grown = { tree: made.tree, own: made.own, total: made.size, baseOwn: base, baseTotal: base };
+  const name = `${profile.taskName(made.task)}${made.others > 0 ? `, the heaviest of ${countText(made.others + 1)} threads; choose others on the time line` : ""}`;
+  const text = el("p", { class: "hint" }, `${name}. From left to right: time, from ${profile.seconds(state.time?.[0] ?? 0).toFixed(3)} s on. Choose a shorter time above to see more.`);
+  page.main.replaceChildren(text, page.flame.root);
+  const color = page.color() === "diff" || page.color() === "own" ? "kind" : page.color();
+  page.flame.show({ ...shown(page, page.grown, { root: 0, label: `Stacks in order of time of ${name}` }), size: made.size, whole: made.size[0], color });
+  page.tell(0);
+}
+
+/** @param {Page} page */
+export function showTable(page) {
+  const { figures, profile, state } = page;
+  const { now, base } = figures.functions();
+  const rows = figures.sorted();
+  const { whole, baseWhole } = figures;
+  /** @type {import("./table.js").Heading[]} */
+  const headings = [
+    { key: "own", text: "self", number: true, sort: true },
+    { key: "total", text: "total", number: true, sort: true },
+  ];
+  if (base) headings.push({ key: "old", text: "self before", number: true, sort: true }, { key: "delta", text: "difference", number: true, sort: true });
+  headings.push({ key: "name", text: "function", sort: true }, { key: "object", text: "object", sort: true });
+  page.table.show({
+    caption: state.search ? "Functions that match" : "Functions",
+    headings,
+    count: rows.length,
+    share: (i) => now.own[rows[i]] / (whole || 1),
+    cells: (i) => {
+      const fn = rows[i];
+      const cells = [percentText(now.own[fn], whole), percentText(now.total[fn], whole)];
+      if (base) cells.push(percentText(base.own[fn], baseWhole), signed(figures.delta(now.own[fn], base.own[fn])));
+      return [...cells, nameButton(page, fn), baseName(profile.objectName(profile.objectNumber(fn)))];
+    },
+    sort: state.sort,
+    sortBy: (sort) => page.change({ sort }, false),
+  });
+  page.main.replaceChildren(page.table.root);
+}
+
+/**
+ * @param {Page} page
+ * @param {number} fn
+ * @param {boolean} [isShort] without generic arguments and parameters
+ */
+export function nameButton(page, fn, isShort = false) {
+  const { profile } = page;
+  const name = profile.nameOf(fn);
+  const text = isShort ? shortName(name) : name;
+  return el(
+    "button",
+    { type: "button", class: "link", title: `${name.slice(0, 1000)}: callers and callees`, "aria-label": name.slice(0, 300), click: () => page.change({ view: "sandwich", fn }) },
+    ...breakable(text.length > 300 ? `${text.slice(0, 299)}…` : text),
+  );
+}
+
+/** @param {Page} page */
+export function showSandwich(page) {
+  const { figures, profile, state } = page;
+  if (state.fn < 0 || state.fn >= figures.count) {
+    page.main.replaceChildren(el("p", { class: "hint" }, "Choose a function: in the table beside, or with s or a double click in the flame graph."));
+    return;
+  }
+  const { callers, callees } = figures.sandwich();
+  const { now, base } = figures.functions();
+  const name = profile.nameOf(state.fn);
+  const of = `total ${profile.amount(now.total[state.fn], figures.whole, page.by())}; self ${profile.amount(now.own[state.fn], figures.whole, page.by())}`;
+  const before = base ? `; before: total ${percentText(base.total[state.fn], figures.baseWhole)}, self ${percentText(base.own[state.fn], figures.baseWhole)}` : "";
+  const tables = el("div", { class: "pair" }, page.callersTable.root, page.calleesTable.root);
+  page.main.replaceChildren(el("h2", {}, name), el("p", { class: "hint" }, of + before), page.callers.root, page.callees.root, tables, actions(page, state.fn));
+  page.callers.show(shown(page, callers, { skip: 1, flames: true, label: `Callers of ${name}, in a table below` }));
+  page.callees.show(shown(page, callees, { skip: 1, flames: false, label: `Callees of ${name}, in a table below` }));
+  direct(page, page.callersTable, "Callers", callers);
+  direct(page, page.calleesTable, "Callees", callees);
+}
+
+/**
+ * Shows the functions of the second level of a tree.
+ * @param {Page} page
+ * @param {Table} table
+ * @param {string} caption
+ * @param {import("./groups.js").Grown} grown
+ */
+export function direct(page, table, caption, grown) {
+  const { tree, total } = grown;
+  /** @type {number[]} */
+  const nodes = [];
+  if (tree.n > 1) for (let i = 2; i < tree.end[1]; i = tree.end[i]) nodes.push(i);
+  const whole = tree.n > 1 ? total[1] : 1;
+  table.show({
+    caption,
+    headings: [
+      { key: "share", text: "share", number: true },
+      { key: "all", text: "of all", number: true },
+      { key: "name", text: "function" },
+    ],
+    count: nodes.length,
+    share: (i) => total[nodes[i]] / (whole || 1),
+    cells: (i) => [percentText(total[nodes[i]], whole), percentText(total[nodes[i]], page.figures.whole), nameButton(page, tree.fn[nodes[i]])],
+    sort: "",
+  });
+}
+
+/** @param {Page} page */
+export function showTree(page) {
+  const { figures, profile, state } = page;
+  const grown = figures.flame();
+  page.grown = grown;
+  const root = nodeAt(grown.tree, grown.total, state.zoom);
+  page.main.replaceChildren(page.outline.root);
+  page.outline.show({
+    tree: grown.tree,
+    own: grown.own,
+    total: grown.total,
+    base: grown.baseTotal,
+    whole: figures.whole,
+    root,
+    nameOf: (node) => profile.nameOf(grown.tree.fn[node]),
+    share: (weight) => percentText(weight, figures.whole),
+    choose: (node) => page.change({ view: "sandwich", fn: Math.max(0, grown.tree.fn[node]) }),
+  });
+}
+
+/** @param {Page} page */
+export function showLines(page) {
+  const { figures, profile, state, meta } = page;
+  const lines = figures.lines();
+  const isDiff = figures.isDiff;
+  /** @type {import("./table.js").Heading[]} */
+  const headings = [{ key: "own", text: "self", number: true }];
+  if (isDiff) headings.push({ key: "old", text: "before", number: true });
+  headings.push({ key: "line", text: "line" }, { key: "name", text: "function" });
+  const name = state.fn >= 0 ? profile.nameOf(state.fn) : "";
+  page.lines.show({
+    caption: name ? `Lines of ${name.length > 100 ? `${name.slice(0, 99)}…` : name}` : "Lines",
+    headings,
+    count: lines.length,
+    share: (i) => lines[i].now / (figures.whole || 1),
+    cells: (i) => {
+      const { file, line, now, base, fn } = lines[i];
+      const place = file >= 0 ? `${meta.files[file]}:${line}` : "unknown";
+      return [percentText(now, figures.whole), ...(isDiff ? [percentText(base, figures.baseWhole)] : []), place, nameButton(page, fn)];
+    },
+    sort: "own",
+  });
+  const parts = [page.lines.root];
+  const code = /** @type {{fn: number, name: string}[]} */ (meta.annotations);
+  const at = state.fn < 0 ? -1 : code.findIndex(({ fn }) => fn === state.fn);
+  if (at >= 0) parts.push(codeOf(page, at));
+  else if (code.length) {
+    const buttons = code.map(({ fn, name }) => el("button", { type: "button", click: () => page.change({ view: "lines", fn }) }, name.slice(0, 80)));
+    parts.unshift(el("p", { class: "actions" }, "instructions of ", ...buttons));
+  }
+  if (state.fn >= 0) parts.unshift(el("p", {}, el("button", { type: "button", click: () => page.change({ fn: -1 }) }, "lines of all functions")));
+  page.main.replaceChildren(...parts);
+}
+
+/**
+ * The table beside the canvas: functions below the frame that is shown.
+ * @param {Page} page
+ * @param {string} view
+ */
+export function showSide(page, view) {
+  const { figures, profile } = page;
+  const isBeside = view === "flame" || view === "sandwich" || view === "time" || view === "tree";
+  page.aside.classList.toggle("only-told", !isBeside);
+  page.side.root.hidden = !isBeside;
+  if (!isBeside) return;
+  const { now, base } = figures.functions();
+  const rows = figures.sorted();
+  // Not for each zoom.
+  if (page.sideOf === rows) return;
+  page.sideOf = rows;
+  page.side.show({
+    caption: page.state.search ? "Functions that match" : "Functions",
+    headings: [
+      { key: "own", text: "self", number: true },
+      ...(base ? [{ key: "delta", text: "±", number: true }] : []),
+      { key: "total", text: "total", number: true },
+      { key: "name", text: "function" },
+    ],
+    count: rows.length,
+    share: (i) => now.own[rows[i]] / (figures.whole || 1),
+    cells: (i) => {
+      const fn = rows[i];
+      const delta = base ? [signed(figures.delta(now.own[fn], base.own[fn]))] : [];
+      return [percentText(now.own[fn], figures.whole), ...delta, percentText(now.total[fn], figures.whole), nameButton(page, fn, true)];
+    },
+    sort: page.state.sort,
+  });
+}
+
+/**
+ * What is told of a node, in lines.
+ * @param {Page} page
+ * @param {FlameView} view
+ * @param {number} node
+ * @returns {string[]}
+ */
+export function linesIn(page, view, node) {
+  const { figures, profile, state } = page;
+  const shown = view.shown;
+  if (!shown) return [];
+  const fn = shown.tree.fn[node];
+  const lines = [node === 0 ? "all" : profile.nameOf(fn)];
+  if (fn >= 0) {
+    const object = baseName(profile.objectName(profile.objectNumber(fn)));
+    lines.push([object, KINDS[shown.tree.kind[node]], profile.reason(fn)].filter(Boolean).join(" · "));
+  }
+  if (state.view === "time") {
+    lines.push(`${profile.seconds(shown.total[node]).toFixed(4)} s`);
+    return lines;
+  }
+  lines.push(`total ${profile.amount(shown.total[node], figures.whole, page.by())}`);
+  lines.push(`self ${profile.amount(shown.own[node], figures.whole, page.by())}`);
+  if (shown.base) lines.push(`before ${percentText(shown.base[node], figures.baseWhole)}: ${signed(figures.delta(shown.total[node], shown.base[node]))} of all`);
+  return lines;
+}
+
+/**
+ * Buttons for what can be done with a function.
+ * @param {Page} page
+ * @param {number} fn
+ */
+export function actions(page, fn) {
+  const { state, profile } = page;
+  const button = (/** @type {string} */ text, /** @type {Partial<State>} */ change) =>
+    el("button", { type: "button", click: () => page.change(change) }, text);
+  const filter = (/** @type {string} */ kind, /** @type {number} */ id) => ({ filters: [...state.filters, { kind, id }] });
+  const transform = (/** @type {any} */ op, /** @type {number} */ id) => ({ transforms: [...state.transforms, { op, id }], zoom: [] });
+  const buttons = [button("callers and callees", { view: "sandwich", fn }), button("lines", { view: "lines", fn })];
+  if (fn < profile.functions) {
+    buttons.push(button("only stacks with it", filter("has", fn)), button("only without it", filter("not", fn)), button("only taken in it", filter("leaf", fn)));
+  }
+  buttons.push(button("remove frame", transform("drop", fn)), button("nothing below it", transform("cut", fn)), button("begin at it", transform("root", fn)));
+  const object = profile.objectNumber(fn);
+  if (fn < profile.functions && profile.objectName(object)) {
+    buttons.push(button(`one frame for ${baseName(profile.objectName(object)).slice(0, 40)}`, transform("object", object)), button("only taken in its object", filter("dso", object)));
+  }
+  return el("div", { class: "actions" }, ...buttons);
+}
+
+/**
+ * A name that may be broken behind its `::`.
+ * @param {string} name
+ * @returns {(Node | string)[]}
+ */
+function breakable(name) {
+  return name.split(/(?<=::|\/)/).flatMap((part, i) => (i > 0 ? [el("wbr"), part] : [part]));
+}
+
+/**
+ * A difference of shares, with its sign.
+ * @param {number} delta
+ */
+export function signed(delta) {
+  const points = (100 * delta).toFixed(2);
+  return points === "-0.00" || points === "0.00" ? "0" : `${delta > 0 ? "+" : "−"}${points.replace("-", "")} %`;
+}

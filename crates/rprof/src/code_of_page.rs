@@ -1,0 +1,152 @@
+//! `rprof html --annotate`: the functions with most self, line by line and instruction by instruction, for the page.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use rprof_analysis::{Options, analyse_with_code};
+use rprof_annotate::json::{self, Report};
+use rprof_annotate::{Annotation, Annotator, Inlined, Sources, Syntax, skid, subject};
+use rprof_export::CleanNames;
+use rprof_export::clean::{brief, clean};
+use rprof_export::html::AnnotatedFunction;
+use rprof_perfdata::PerfData;
+use rprof_profile::{Profile, WeighBy, merge};
+use serde_json::Value;
+
+use crate::cli::HtmlArgs;
+use crate::drawing::About;
+use crate::input::{Input, open_input};
+use crate::messages::{Failure, say};
+
+/// Annotates as many functions as are asked for. Folded stacks have no code, and add nothing.
+///
+/// # Errors
+///
+/// Fails if a recording cannot be read once more; those from standard input cannot, which is wrong usage.
+pub(crate) fn annotated(args: &HtmlArgs, about: &About) -> Result<Vec<AnnotatedFunction>, Failure> {
+    if args.annotate == 0 {
+        return Ok(Vec::new());
+    }
+    let quiet = args.sampling.quiet;
+    let names = &args.filter.symbols;
+    let downloads = names.downloads(quiet)?;
+    let symbolizer = names.symbolizer(false, !names.no_located, downloads.as_ref());
+    let with_lines = names.symbolizer(true, !names.no_located, downloads.as_ref());
+    let mut recordings: Vec<PerfData> = Vec::new();
+    for path in &about.files {
+        if path == Path::new("-") {
+            let message = anyhow::anyhow!(
+                "--annotate reads a recording twice, and standard input can be read once: save it to a file first"
+            );
+            return Err(Failure::with_status(2, message));
+        }
+        if let Input::Recording(data) = open_input(path)? {
+            recordings.push(*data);
+        }
+    }
+    let (mut profiles, mut images) = (Vec::new(), Vec::new());
+    for data in &recordings {
+        let options = Options {
+            addresses: true,
+            filter: args.filter.with_times_of(&about.filter, data)?,
+            ..Options::default()
+        };
+        let (profile, code) = analyse_with_code(data, &symbolizer, &options);
+        profiles.push(profile);
+        images.push(code);
+    }
+    let profile = merge(profiles);
+    let Some(event) = profile.main_event() else {
+        return Ok(Vec::new());
+    };
+    let annotator = Annotator {
+        symbolizer: &with_lines,
+        images: &images,
+        syntax: Syntax::Intel,
+    };
+    let precision = images.iter().map(|code| code.precision(event)).min();
+    let weight = args.filter.weight();
+    let most = usize::from(args.annotate);
+    let functions = hottest(&annotator, &profile, event, weight, most);
+    if functions.len() < most && !quiet {
+        say(format_args!(
+            "{} functions are annotated: there are no more, or their code is not here",
+            functions.len()
+        ));
+    }
+    let clean_names = CleanNames::new(&profile);
+    let mut sources = Sources::new();
+    let mut embedded = BTreeSet::new();
+    let mut made = Vec::new();
+    for function in &functions {
+        let report = Report {
+            event: &clean_names.event(event),
+            unit: &clean_names.unit(event),
+            whole: match weight {
+                WeighBy::Period => profile.events[event].weight,
+                WeighBy::Samples => profile.events[event].samples,
+            },
+            samples: profile.events[event].samples,
+            skid: skid::sentence(&profile.events[event].unit, precision.unwrap_or(0)),
+            functions: std::slice::from_ref(function),
+            inlined: Inlined::CallSite,
+        };
+        let mut bytes = Vec::new();
+        json::write(&report, &mut sources, &mut bytes)?;
+        made.push(AnnotatedFunction {
+            name: clean(&function.name).into_owned(),
+            object: clean(&function.object).into_owned(),
+            json: for_page(&bytes, args.with_source, &mut embedded)?,
+        });
+    }
+    for path in embedded.iter().filter(|_| !quiet) {
+        say(format_args!("lines of {} are in the page", brief(path)));
+    }
+    Ok(made)
+}
+
+/// Annotates the functions with most self that have code here.
+fn hottest(
+    annotator: &Annotator<'_>,
+    profile: &Profile,
+    event: usize,
+    weight: WeighBy,
+    most: usize,
+) -> Vec<Annotation> {
+    let subjects = subject::hottest(profile, event, weight, most.saturating_mul(2), 1.0);
+    let subjects = subjects.iter();
+    let found =
+        subjects.filter_map(|subject| annotator.annotate(profile, event, weight, subject).ok());
+    found.take(most).collect()
+}
+
+/// Returns the part of an annotation that a page shows: no bytes of code, and no text of source files unless it is asked for;
+/// these files are added to `embedded`.
+fn for_page(
+    json: &[u8],
+    with_source: bool,
+    embedded: &mut BTreeSet<String>,
+) -> Result<String, Failure> {
+    let mut report: Value = serde_json::from_slice(json)?;
+    let functions = report["functions"].as_array_mut().into_iter().flatten();
+    for function in functions {
+        for line in function["lines"].as_array_mut().into_iter().flatten() {
+            let Value::Object(line) = line else { continue };
+            if !with_source {
+                line.remove("text");
+            } else if line.contains_key("text")
+                && let Some(Value::String(file)) = line.get("file")
+            {
+                embedded.insert(file.clone());
+            }
+        }
+        for part in function["parts"].as_array_mut().into_iter().flatten() {
+            for instruction in part["instructions"].as_array_mut().into_iter().flatten() {
+                if let Value::Object(instruction) = instruction {
+                    instruction.remove("bytes");
+                }
+            }
+        }
+    }
+    Ok(report.to_string())
+}
