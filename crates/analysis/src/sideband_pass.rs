@@ -132,6 +132,8 @@ impl<'a> Index<'a> {
         memory: &MemoryBudget,
         on_kernel_sample: impl FnMut(),
     ) -> Index<'a> {
+        let mut builder = ProcessMapBuilder::new();
+        builder.set_build_ids(data.features().inode_build_ids());
         let mut pass = Pass {
             data,
             events: vec![EventTally::default(); data.events().list().len()],
@@ -140,7 +142,7 @@ impl<'a> Index<'a> {
             aux: AuxTally::default(),
             group_reads: GroupReadCollector::default(),
             deferred: DeferredCallchains::default(),
-            builder: ProcessMapBuilder::new(),
+            builder,
             jit_processes: JitProcesses::default(),
             on_kernel_sample,
         };

@@ -1,6 +1,6 @@
 //! The builder of a timeline, fed in time order.
 
-use rprof_records::{Mapped, ProcessEvent};
+use rprof_records::{BuildId, Mapped, MmapIdentity, ProcessEvent};
 
 use crate::huge_pages;
 use crate::ids::{CommId, Pid, SpaceId, Tid, Time};
@@ -121,6 +121,13 @@ impl ProcessMapBuilder {
     /// inside or exactly between mappings of one file.
     pub fn keep_huge_pages(&mut self, keep: bool) {
         self.keep_huge_pages = keep;
+    }
+
+    /// Sets the build-ids of files that records name by device and inode. They hold for mappings that come later.
+    pub fn set_build_ids(&mut self, of: impl IntoIterator<Item = (MmapIdentity, BuildId)>) {
+        for (identity, build_id) in of {
+            self.images.identify(identity.into(), build_id);
+        }
     }
 
     /// Takes in what a record says, at its time in nanoseconds.

@@ -178,16 +178,30 @@ pub(crate) struct ImageTable {
     /// Numbers of paths. Build-ids need none.
     paths: HashMap<Box<[u8]>, u32>,
     by_identity: HashMap<(Side, Option<u32>, ImageIdentity), ImageId>,
+    /// Build-ids of files that records name by device and inode.
+    build_ids: HashMap<ImageIdentity, BuildId>,
 }
 
 impl ImageTable {
+    /// Adds the build-id of files that are named by device and inode from now on.
+    pub(crate) fn identify(&mut self, identity: ImageIdentity, build_id: BuildId) {
+        if !build_id.is_zero() {
+            self.build_ids.insert(identity, build_id);
+        }
+    }
+
     pub(crate) fn intern(&mut self, side: Side, path: &[u8], identity: ImageIdentity) -> ImageId {
         let kind = match side {
             Side::User => ImageKind::of_user(path),
             Side::Kernel => ImageKind::of_kernel(path),
             Side::KernelSymbol => ImageKind::KernelSymbol,
         };
-        let identity = identity.of_kind(kind);
+        let mut identity = identity.of_kind(kind);
+        if let ImageIdentity::Inode { .. } = identity
+            && let Some(build_id) = self.build_ids.get(&identity)
+        {
+            identity = ImageIdentity::BuildId(*build_id);
+        }
         // Seen in files of simpleperf: one and the same device and inode, of memory
         // that was never set, for mappings of different files. So an inode does not
         // speak for itself, and a file under two names is two images.
@@ -299,6 +313,23 @@ mod tests {
         let id = id.unwrap_or(ImageIdentity::PathOnly);
         let b = table.intern(Side::User, b"/b", id);
         assert_eq!(b, table.intern(Side::User, b"/c", id));
+    }
+
+    /// As where one record has the build-id, and another was written before it was known.
+    #[test]
+    fn a_file_whose_build_id_is_known_is_one_image() {
+        let mut table = ImageTable::default();
+        let id = BuildId::new(&[1, 2, 3]).unwrap();
+        table.identify(inode(1, 5), id);
+        let by_id = table.intern(Side::User, b"/a", ImageIdentity::BuildId(id));
+        assert_eq!(by_id, table.intern(Side::User, b"/a", inode(1, 5)));
+        assert_eq!(
+            by_id,
+            table.intern(Side::User, b"/elsewhere/a", inode(1, 5))
+        );
+        let other = table.intern(Side::User, b"/a", inode(1, 6));
+        assert_ne!(by_id, other);
+        assert_eq!(table.as_slice()[other.0 as usize].identity, inode(1, 6));
     }
 
     #[test]

@@ -178,6 +178,7 @@ fn header(data: &PerfData) -> Header {
             .collect(),
         aux_trace: (features.has(Feature::AUXTRACE)).then(|| AuxTally::of(data).to_string()),
         kept: (features.embedded_files().unwrap_or_default().into_iter())
+            .filter(|file| file.kind != EmbeddedKind::BUILD_ID)
             .map(|file| Kept {
                 kind: match file.kind {
                     EmbeddedKind::PERF_MAP => "perf map",

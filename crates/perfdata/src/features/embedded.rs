@@ -31,6 +31,8 @@ impl EmbeddedKind {
     pub const JITDUMP: EmbeddedKind = EmbeddedKind(2);
     /// A program or library.
     pub const IMAGE: EmbeddedKind = EmbeddedKind(3);
+    /// No file, but the [build-id](EmbeddedFile::of_build_id) of one that records name by device and inode.
+    pub const BUILD_ID: EmbeddedKind = EmbeddedKind(4);
 }
 
 /// A file embedded in the recording.
@@ -40,7 +42,8 @@ pub struct EmbeddedFile<'a> {
     pub kind: EmbeddedKind,
     /// Process of the file, by the number that the records use; -1 for a file of no process.
     pub pid: i32,
-    /// From when on it is of that process, in nanoseconds, where its number was used again.
+    /// From when on it is of that process, in nanoseconds, where its number was used again; of
+    /// [`EmbeddedKind::BUILD_ID`] the generation of the inode.
     pub since: u64,
     /// The device it was on, as the record of the mapping tells; 0 where it does not.
     pub device: (u32, u32),

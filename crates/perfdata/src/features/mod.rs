@@ -14,7 +14,7 @@
 //! | [`bpf`] | BPF_PROG_INFO, BPF_BTF |
 //! | [`tracing_data`] | TRACING_DATA |
 //! | [`simpleperf`] | simpleperf's META_INFO |
-//! | [`rprof_notes`], [`embedded`] | rprof's own |
+//! | [`rprof_notes`], [`embedded`], [`inode_build_ids`] | rprof's own |
 //!
 //! BRANCH_STACK and STAT are empty: see [`FeatureSections::has`]. What is not named here stays
 //! bytes.
@@ -33,6 +33,7 @@ mod codec;
 pub mod domains;
 pub mod embedded;
 pub mod events;
+pub mod inode_build_ids;
 pub mod machine;
 pub mod memory;
 pub mod numbers;

@@ -1,0 +1,94 @@
+//! Build-ids of files that records name by device and inode.
+//!
+//! A recorder that does not ask the kernel for build-ids (`attr.build_id`, which harms perf 6.1 when it listens as well)
+//! reads them itself, and often has them only after the record of the mapping was written. So it lists them beside the
+//! [embedded files](super::embedded), as entries of a kind of their own without contents: what is known by path alone
+//! (`HEADER_BUILD_ID`) does not tell files of several containers, or of one name, apart.
+
+use std::borrow::Cow;
+
+use rprof_records::{BuildId, MmapIdentity};
+
+use super::{EmbeddedFile, EmbeddedKind, FeatureSections};
+
+impl EmbeddedFile<'static> {
+    /// Makes the entry by which a file has this build-id. `None` for an identity that is a build-id itself, or nobody's.
+    #[must_use]
+    pub fn of_build_id(
+        identity: &MmapIdentity,
+        build_id: &BuildId,
+    ) -> Option<EmbeddedFile<'static>> {
+        match *identity {
+            MmapIdentity::Inode {
+                major,
+                minor,
+                inode,
+                generation,
+            } if inode != 0 => Some(EmbeddedFile {
+                kind: EmbeddedKind::BUILD_ID,
+                pid: -1,
+                since: generation,
+                device: (major, minor),
+                inode,
+                build_id: Cow::Owned(build_id.as_bytes().to_vec()),
+                path: Cow::Borrowed(&[]),
+                len: 0,
+                compressed: Cow::Borrowed(&[]),
+            }),
+            MmapIdentity::Inode { .. } | MmapIdentity::BuildId(_) => None,
+        }
+    }
+}
+
+impl FeatureSections {
+    /// Returns the build-ids of files that records name by device and inode; none in files of other recorders.
+    #[must_use]
+    pub fn inode_build_ids(&self) -> Vec<(MmapIdentity, BuildId)> {
+        let entries = self.embedded_files().unwrap_or_default();
+        (entries.iter())
+            .filter(|entry| entry.kind == EmbeddedKind::BUILD_ID && entry.inode != 0)
+            .filter_map(|entry| {
+                let identity = MmapIdentity::Inode {
+                    major: entry.device.0,
+                    minor: entry.device.1,
+                    inode: entry.inode,
+                    generation: entry.since,
+                };
+                Some((identity, BuildId::new(&entry.build_id)?))
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::in_both_orders;
+    use super::*;
+
+    fn identity(inode: u64) -> MmapIdentity {
+        MmapIdentity::Inode {
+            major: 8,
+            minor: 1,
+            inode,
+            generation: 1 << 40,
+        }
+    }
+
+    #[test]
+    fn build_ids_come_back_by_device_inode_and_generation() {
+        let (one, other) = (
+            BuildId::new(&[1; 20]).unwrap(),
+            BuildId::new(&[2; 8]).unwrap(),
+        );
+        let entry = |identity: MmapIdentity, id| EmbeddedFile::of_build_id(&identity, &id);
+        in_both_orders(|f| {
+            assert_eq!(f.inode_build_ids(), []);
+            let files = [entry(identity(5), one), entry(identity(6), other)];
+            f.insert_embedded_files(&files.map(Option::unwrap));
+            let expected = [(identity(5), one), (identity(6), other)];
+            assert_eq!(f.inode_build_ids(), expected);
+        });
+        assert_eq!(entry(identity(0), one), None);
+        assert_eq!(entry(MmapIdentity::BuildId(one), one), None);
+    }
+}
