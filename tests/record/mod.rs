@@ -1,5 +1,6 @@
 //! `rprof record`: what it writes, what it leaves alone, and how it ends.
 
+mod beside_perf;
 mod cpu_time;
 mod events;
 mod exit_status;

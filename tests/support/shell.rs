@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::exclusive::{Turn, wait_for_turn, was_met_by_others};
+use super::exclusive::{Turn, wait_for_turn};
 use rprof_testing::{Tether, default_signals};
 
 use super::report::Report;
@@ -181,28 +181,16 @@ impl Shell {
     pub(crate) fn run(mut self) -> Run {
         self.leave_session();
         let line = line(&self.command);
-        let turn = wait_for_turn(&self.command);
-        let is_perf = matches!(turn, Some(Turn::Perf { .. }));
-        let mut run = self.run_once(&line);
-        for _ in 0..20 {
-            if !is_perf || run.status.success() || !was_met_by_others(&run.stderr) {
-                break;
-            }
-            run = self.run_once(&line);
-        }
-        run
-    }
-
-    fn run_once(&mut self, line: &str) -> Run {
+        let _turn = wait_for_turn(&self.command);
         let [mut stdout, mut stderr] = [(); 2].map(|()| output());
         self.command.stdout(stdout.try_clone().unwrap());
         self.command.stderr(stderr.try_clone().unwrap());
-        let mut child = spawn(&mut self.command, line);
+        let mut child = spawn(&mut self.command, &line);
         let watch = watch(&child);
         let status = child.wait().expect("cannot wait for a command");
         drop(watch);
         Run {
-            line: line.into(),
+            line,
             status,
             stdout: read(&mut stdout),
             stderr: read(&mut stderr),

@@ -43,14 +43,28 @@ impl MappedFile<'_> {
     /// [`OpenError::TooManyFiles`] if that stood in the way anywhere, and else the reason for which it was not found
     /// at its path.
     pub fn open(&self) -> Result<RegularFile, OpenError> {
+        self.open_if(|file, is_mapped| is_mapped || self.identity.may_be(file))
+    }
+
+    /// Opens the file, to read its build-id: with this program's own rights. Another process may have the number by now, or
+    /// the same process other files there; so even the mapping itself is believed only if device or inode agree.
+    ///
+    /// # Errors
+    /// As of [`open`](Self::open).
+    pub fn open_to_identify(&self) -> Result<RegularFile, OpenError> {
+        self.open_if(|file, _| self.identity.may_be(file))
+    }
+
+    fn open_if(
+        &self,
+        is_right: impl Fn(&RegularFile, bool) -> bool,
+    ) -> Result<RegularFile, OpenError> {
         let view = u32::try_from(self.pid).ok().map(FileView::of_process);
         let mut has_too_many = matches!(&view, Some(Err(error)) if is_too_many(&error.into()));
         if let Some(Ok(view)) = &view {
             for candidate in self.candidates(view) {
                 match candidate.file.open() {
-                    Ok(file) if candidate.is_mapped || self.identity.may_be(&file) => {
-                        return Ok(file);
-                    }
+                    Ok(file) if is_right(&file, candidate.is_mapped) => return Ok(file),
                     opened => has_too_many |= opened.is_err_and(|error| is_too_many(&error)),
                 }
             }
@@ -93,12 +107,10 @@ impl MappedFile<'_> {
         Err(why)
     }
 
-    /// Another process may have the number by now, and something else mapped there: a build-id says.
+    /// Another process may have the number by now, and something else mapped there: a build-id or an inode's number says.
     fn is_sure(&self, is_mapped: bool, file: &RegularFile) -> bool {
-        match self.identity {
-            FileIdentity::BuildId(_) => self.identity.is(file),
-            _ => is_mapped || self.identity.is(file),
-        }
+        let may_be = || self.identity.may_be(file);
+        self.identity.is(file) || (is_mapped && may_be())
     }
 
     /// Locates the file in each of these places: the mapping itself; the program that the process

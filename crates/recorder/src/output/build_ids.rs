@@ -3,11 +3,16 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
-use rprof_image::{ImageKey, loaded_modules, module_build_id, running_kernel_build_id};
+use rprof_image::{
+    FileIdentity, FileReader, RegularFile, build_id_of, loaded_modules, module_build_id,
+    running_kernel_build_id, vdso_image,
+};
 use rprof_perfdata::BuildIdEntry;
 use rprof_records::{BuildId, Misc, MmapIdentity, ProcessEvent};
-use rprof_symbols::Symbolizer;
+
+use super::identified::IdentifiedFiles;
 
 /// Most paths of a file's table, each of which is looked up and takes room in the file.
 const MOST_PATHS: usize = 1 << 15;
@@ -15,11 +20,11 @@ const MOST_PATHS: usize = 1 << 15;
 /// Most bytes of these.
 const MOST_BYTES: usize = 8 << 20;
 
-/// Paths that were mapped since the file began, with their build-ids.
+/// Paths that were mapped since the file began, with the identities of what was mapped.
 #[derive(Debug, Default)]
 pub(crate) struct BuildIds {
-    /// Build-id by path, where a record had one.
-    user: BTreeMap<Vec<u8>, Option<BuildId>>,
+    /// Identity by path, that of the first file there, where a record had one.
+    user: BTreeMap<Vec<u8>, Option<MmapIdentity>>,
     /// Bytes of the paths.
     bytes: usize,
     /// Mappings whose path is left out.
@@ -32,17 +37,13 @@ impl BuildIds {
         let ProcessEvent::Mapped(m) = event else {
             return;
         };
-        let build_id = match m.identity {
-            Some(MmapIdentity::BuildId(id)) => Some(id),
-            Some(MmapIdentity::Inode { .. }) | None => None,
-        };
         if let Some(known) = self.user.get_mut(&m.path[..]) {
-            *known = known.or(build_id);
+            *known = known.or(m.identity);
         } else if self.user.len() >= MOST_PATHS || self.bytes + m.path.len() > MOST_BYTES {
             self.left_out += 1;
         } else {
             self.bytes += m.path.len();
-            self.user.insert(m.path.to_vec(), build_id);
+            self.user.insert(m.path.to_vec(), m.identity);
         }
     }
 
@@ -51,9 +52,9 @@ impl BuildIds {
         self.left_out
     }
 
-    /// Makes the entries of kernel, modules, vdso, and every file mapped. Files whose build-id no
-    /// record had are opened.
-    pub(crate) fn entries(&self) -> Vec<BuildIdEntry> {
+    /// Makes the entries of kernel, modules, vdso, and every file mapped. Files whose build-id is not `identified` are
+    /// opened, if they are the same still.
+    pub(super) fn entries(&self, identified: &IdentifiedFiles) -> Vec<BuildIdEntry> {
         let entry = |misc, path: &[u8], build_id: &[u8]| BuildIdEntry {
             misc,
             pid: -1,
@@ -70,22 +71,41 @@ impl BuildIds {
                 entries.push(entry(Misc::KERNEL, name.as_bytes(), id.as_bytes()));
             }
         }
-        let symbolizer = Symbolizer::builder().build();
-        for (path, known) in &self.user {
-            let key = match &path[..] {
-                b"[vdso]" => ImageKey::vdso(),
-                path if path.starts_with(b"/") => ImageKey::file(OsStr::from_bytes(path)),
-                _ => continue,
-            };
-            let id = known.map(|id| id.as_bytes().to_vec());
+        for (path, identity) in &self.user {
+            let known = identity.and_then(|identity| identified.get(&identity));
             // A file that is gone, or was never one, has none.
-            let id = id.or_else(|| Some(symbolizer.build_id(&key)?.as_bytes().to_vec()));
+            let id = known.or_else(|| match &path[..] {
+                b"[vdso]" => build_id_of(&vdso_image()?[..]),
+                path if path.starts_with(b"/") => of_file(path, identity.as_ref()),
+                _ => None,
+            });
+            let id = id.map(|id| id.as_bytes().to_vec());
             if let Some(id) = id {
                 entries.push(entry(Misc::USER, path, &id));
             }
         }
         entries
     }
+}
+
+/// Reads the build-id of the file at a path, if it is still the one that was mapped.
+fn of_file(path: &[u8], identity: Option<&MmapIdentity>) -> Option<BuildId> {
+    let identity = match identity {
+        Some(MmapIdentity::Inode {
+            major,
+            minor,
+            inode: inode @ 1..,
+            ..
+        }) => FileIdentity::Inode {
+            device: (*major, *minor),
+            inode: *inode,
+        },
+        _ => FileIdentity::Unknown,
+    };
+    let file = RegularFile::open(Path::new(OsStr::from_bytes(path))).ok()?;
+    identity
+        .may_be(&file)
+        .then(|| build_id_of(&FileReader::new(&file)))?
 }
 
 #[cfg(test)]

@@ -15,7 +15,8 @@
 //! | `custom_writer` | [`WriterFactory`]: writers of the caller's |
 //! | `sink` | [`Sink`]: a file, a stream, or a writer of the caller's |
 //! | `tally` | [`Tally`]: counts of what went into a file |
-//! | `build_ids` | build-ids of what was mapped |
+//! | `build_ids` | build-ids of what was mapped, by path |
+//! | `identified` | build-ids of what was mapped, by device and inode |
 //! | `wall_clock` | time stamps in names of files |
 //! | `embedding` | files that a report needs and that will be gone by then |
 
@@ -23,6 +24,7 @@ mod build_ids;
 mod carried;
 mod custom_writer;
 mod embedding;
+mod identified;
 mod rotation;
 mod sink;
 mod tally;
@@ -60,6 +62,7 @@ use crate::trace;
 use build_ids::BuildIds;
 use carried::CarriedRecords;
 use embedding::EmbeddingThread;
+use identified::IdentifiedFiles;
 
 /// When to go on in another file, and how many files to keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,6 +115,7 @@ pub(crate) struct RotatingOutput {
     /// Path of the recording: the file's, unless another stands there.
     path: Option<PathBuf>,
     build_ids: BuildIds,
+    identified: IdentifiedFiles,
     embedder: EmbeddingThread,
     /// Files that were embedded, in this file and those before it.
     embedded: Vec<EmbeddedName>,
@@ -172,6 +176,7 @@ impl RotatingOutput {
             path: file.as_ref().map(|file| file.path.clone()),
             file,
             build_ids: BuildIds::default(),
+            identified: IdentifiedFiles::default(),
             embedded: Vec::new(),
             limits: ReachedLimits::default(),
             tally: Tally::default(),
@@ -347,6 +352,22 @@ impl RotatingOutput {
         (self.config.max_bytes).is_some_and(|most| self.bytes_before + bytes + more > most)
     }
 
+    /// Takes the build-ids that were read meanwhile.
+    fn take_identified(&mut self) {
+        while let Some((identity, build_id)) = self.embedder.next_identified() {
+            self.identified.add(identity, build_id);
+        }
+    }
+
+    /// Takes note of the file that was mapped.
+    fn handle_identity(&mut self, event: &ProcessEvent<'_>) {
+        self.build_ids.handle(event);
+        if let ProcessEvent::Mapped(mapped) = event {
+            self.identified.handle(mapped);
+            self.take_identified();
+        }
+    }
+
     /// Counts a record, and follows what it says.
     fn follow(&mut self, released: &Released<'_>, event: Option<&ProcessEvent<'_>>) {
         let Some(raw) = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE) else {
@@ -368,7 +389,7 @@ impl RotatingOutput {
             return;
         }
         if let Some(event) = event {
-            self.build_ids.handle(event);
+            self.handle_identity(event);
             if let Some(processes) = &mut self.processes {
                 processes.handle(event);
             }
@@ -393,6 +414,14 @@ impl RecordSink for RotatingOutput {
             return Ok(());
         }
         self.follow(released, event);
-        self.sink()?.write_records(released.bytes)
+        let gone = || io::Error::other("the file was not made");
+        let sink = self.sink.as_mut().ok_or_else(gone)?;
+        let identified = match event {
+            Some(ProcessEvent::Mapped(mapped)) if released.stream == Stream::Sideband => {
+                self.identified.with_build_id(released.bytes, mapped)
+            }
+            _ => None,
+        };
+        sink.write_records(identified.unwrap_or(released.bytes))
     }
 }

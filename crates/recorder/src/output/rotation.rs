@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -51,14 +52,15 @@ impl RotatingOutput {
         self.sink = Some(sink);
         self.begin()?;
         let mut living = Vec::new();
-        let layout = &self.config.layouts.sideband;
+        let layouts = Arc::clone(&self.config.layouts);
+        let layout = &layouts.sideband;
         if let Some(carried) = &self.carried {
             carried.append(layout, &mut living);
         }
         let mut at = 0;
         while let Some(raw) = RawRecord::parse(RawBytes::from(&living[at..]), Endian::NATIVE) {
             if let Ok(Some(event)) = ProcessEvent::decode(&raw, Some(layout)) {
-                self.build_ids.handle(&event);
+                self.handle_identity(&event);
             }
             at += raw.size();
         }
@@ -69,13 +71,15 @@ impl RotatingOutput {
     pub(super) fn finish_file(&mut self, notes: &[(String, String)]) -> io::Result<u64> {
         let mut features = self.config.features.clone();
         self.limits = self.limits();
+        let mut embedded = self.embedder.files();
+        self.take_identified();
         let mapped = std::mem::take(&mut self.build_ids);
-        features.insert_build_ids(&mapped.entries());
+        features.insert_build_ids(&mapped.entries(&self.identified));
         let first = self.tally.first_sample.unwrap_or(0);
         features.insert_words(Feature::SAMPLE_TIME, &[first, self.tally.last_sample]);
         features.insert_rprof_notes(notes);
-        let embedded = self.embedder.files();
         self.embedded.extend(embedded.iter().map(EmbeddedName::of));
+        embedded.extend(self.identified.take_table());
         if !embedded.is_empty() {
             features.insert_embedded_files(&embedded);
         }

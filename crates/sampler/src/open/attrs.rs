@@ -185,6 +185,10 @@ fn stacks(plan: &Plan, event: &Event, attr: &mut Attr) {
 }
 
 /// Returns the attr of the sideband event.
+///
+/// It never has `build_id`: Linux sets the mark of a build-id (`PERF_RECORD_MISC_MMAP_BUILD_ID`) in the one record that it
+/// hands to all listeners of a task or CPU in turn, and takes it away from none behind the first that asked for it
+/// (`perf_event_mmap_output`, 6.18 at least). Their device and inode are then read as a build-id, of which perf 6.1 dies.
 pub(super) fn sideband(plan: &Plan) -> Attr {
     let mut attr = base(plan, &Event::dummy(), plan.rings.sideband);
     let on_exec = plan.watching == Watching::Command;
@@ -200,7 +204,6 @@ pub(super) fn sideband(plan: &Plan) -> Attr {
         | AttrFlags::EXCLUDE_HV;
     let records = plan.options.extras.records & Extras::RECORDS;
     attr.flags |= records.difference(AttrFlags::CONTEXT_SWITCH);
-    attr.flags.set(AttrFlags::BUILD_ID, plan.features.build_id);
     attr.flags
         .set(AttrFlags::KSYMBOL, plan.features.kernel_symbols);
     attr.flags

@@ -150,8 +150,6 @@ pub enum Degradation {
 pub enum Feature {
     /// Number of lost samples in a counter read (`PERF_FORMAT_LOST`, Linux 6.0).
     ReadLost,
-    /// Build-ids in mappings (`build_id`, Linux 5.12).
-    BuildId,
     /// Weights as three values (`PERF_SAMPLE_WEIGHT_STRUCT`, Linux 5.12).
     SplitWeight,
     /// Symbols and BPF programs that the kernel gains while recording (`ksymbol`, `bpf_event`, Linux 5.1).
@@ -167,7 +165,7 @@ impl Feature {
     fn since(self) -> &'static str {
         match self {
             Feature::ReadLost => "6.0",
-            Feature::BuildId | Feature::SplitWeight => "5.12",
+            Feature::SplitWeight => "5.12",
             Feature::KernelSymbols => "5.1",
             Feature::MaxStack => "4.8",
             Feature::ClockId => "4.1",
@@ -178,7 +176,6 @@ impl Feature {
     fn without(self) -> &'static str {
         match self {
             Feature::ReadLost => "samples lost at the very end are not counted",
-            Feature::BuildId => "mapped files are identified by inode instead of build-id",
             Feature::SplitWeight => "weights are one value, without latencies",
             Feature::KernelSymbols => "BPF programs loaded meanwhile stay unnamed",
             Feature::MaxStack => "callchains have the system's depth",

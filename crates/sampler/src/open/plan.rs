@@ -55,7 +55,6 @@ pub(super) enum Watching {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Features {
     pub(super) read_lost: bool,
-    pub(super) build_id: bool,
     pub(super) kernel_symbols: bool,
     pub(super) clock_id: bool,
     pub(super) max_stack: bool,
@@ -130,7 +129,6 @@ impl Plan {
             trace_bytes: traces::area(options.trace_bytes),
             features: Features {
                 read_lost: true,
-                build_id: true,
                 kernel_symbols: !options.exclude_kernel,
                 clock_id: true,
                 max_stack: true,

@@ -147,7 +147,7 @@ fn features_go_one_at_a_time_newest_first() {
 
     let mut plan = default_plan();
     while refuse(&mut plan, Stage::Sideband, Errno::INVAL).is_ok() {}
-    assert_eq!(plan.degradations.len(), 4);
+    assert_eq!(plan.degradations.len(), 3);
     let flags = attrs::sideband(&plan).flags;
     assert!(!flags.intersects(AttrFlags::BUILD_ID | AttrFlags::KSYMBOL | AttrFlags::BPF_EVENT));
     assert!(flags.contains(AttrFlags::MMAP2 | AttrFlags::COMM_EXEC | AttrFlags::TASK));

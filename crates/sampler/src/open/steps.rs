@@ -171,12 +171,7 @@ impl Plan {
         if is_refusal(errno) {
             return self.drop_one_of(&[Feature::KernelSymbols], errno);
         }
-        let features = [
-            Feature::ReadLost,
-            Feature::BuildId,
-            Feature::KernelSymbols,
-            Feature::ClockId,
-        ];
+        let features = [Feature::ReadLost, Feature::KernelSymbols, Feature::ClockId];
         errno == Errno::INVAL && self.drop_one_of(&features, errno)
     }
 
@@ -186,7 +181,6 @@ impl Plan {
         for feature in features {
             let dropped = match feature {
                 Feature::ReadLost => std::mem::take(&mut self.features.read_lost),
-                Feature::BuildId => std::mem::take(&mut self.features.build_id),
                 Feature::SplitWeight => {
                     let fields = self.options.extras.fields;
                     fields.contains(SampleType::WEIGHT_STRUCT)

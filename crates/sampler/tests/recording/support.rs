@@ -3,9 +3,7 @@
 use rprof_events::Event;
 use rprof_launch::Launcher;
 use rprof_perf_event::Errno;
-use rprof_records::{
-    AttrFlags, Endian, Misc, RawBytes, RawRecord, Record, RecordType, SampleLayout,
-};
+use rprof_records::{Endian, Misc, RawBytes, RawRecord, Record, RecordType, SampleLayout};
 use rprof_sampler::{
     Batch, EventIds, FinalCounts, OpenError, Role, Session, SessionBuilder, SessionError, Stream,
 };
@@ -156,11 +154,6 @@ pub(crate) fn record(mut session: Session) -> Recorded {
     let mut recorded = receiving.join().unwrap();
     recorded.counts = counts;
     recorded
-}
-
-/// The build-id bit is in force.
-pub(crate) fn has_build_ids(session: &Session) -> bool {
-    (session.events().iter()).any(|event| event.attr.flags.contains(AttrFlags::BUILD_ID))
 }
 
 /// A named pipe, to wait for a program and to make it wait.

@@ -2,18 +2,28 @@
 
 use rprof_image::PatientCalls;
 use rprof_perfdata::EmbeddedFile;
-use rprof_records::{Mapped, ProcessEvent};
+use rprof_records::{Mapped, MmapIdentity, ProcessEvent};
 
-use super::images::HeldImages;
+use super::images::{HeldImages, Identification};
 use super::mapped_event::MappedEvent;
 use super::notices::{Notice, Notices};
 use super::patience::PATIENCE;
 use super::runtimes::Runtimes;
 use super::selection::Embedding;
 
+/// Build-id of a file that a record names by device and inode.
+#[derive(Debug)]
+pub(super) struct Identified {
+    pub(super) identity: MmapIdentity,
+    /// Path as recorded.
+    pub(super) path: Vec<u8>,
+    pub(super) identification: Identification,
+}
+
 /// Holds files open while they are there, and embeds in the recording those that will not be found.
 #[derive(Debug)]
 pub(super) struct FileEmbedder {
+    embedding: Embedding,
     runtimes: Runtimes,
     images: HeldImages,
     notices: Notices,
@@ -23,6 +33,7 @@ pub(super) struct FileEmbedder {
 impl FileEmbedder {
     pub(super) fn new(embedding: Embedding) -> FileEmbedder {
         FileEmbedder {
+            embedding,
             runtimes: Runtimes::default(),
             images: HeldImages::new(embedding),
             notices: Notices::default(),
@@ -30,23 +41,37 @@ impl FileEmbedder {
         }
     }
 
-    /// Takes hold of the files that an event speaks of.
-    pub(super) fn handle(&mut self, event: &ProcessEvent<'_>, time: u64) {
+    /// Takes hold of the files that an event speaks of. Returns what was learned of the build-id, if it is a mapping
+    /// whose record names the file by device and inode.
+    pub(super) fn handle(&mut self, event: &ProcessEvent<'_>, time: u64) -> Option<Identified> {
         match event {
             ProcessEvent::Mapped(m) if m.pid > 0 && m.executable && !m.kernel => {
-                self.handle_mapped(m, time);
+                self.handle_mapped(m, time)
             }
             ProcessEvent::Executed { pid, .. } => {
                 (self.runtimes).handle_exec(*pid, &self.calls, &mut self.notices);
+                None
             }
-            _ => {}
+            _ => None,
         }
     }
 
-    fn handle_mapped(&mut self, map: &Mapped<'_>, time: u64) {
+    fn handle_mapped(&mut self, map: &Mapped<'_>, time: u64) -> Option<Identified> {
         let (runtimes, notices) = (&mut self.runtimes, &mut self.notices);
-        if !runtimes.handle_mapped(map, time, &self.calls, notices) {
-            (self.images).handle_mapped(MappedEvent::new(map), &self.calls, notices);
+        let embeds = self.embedding != Embedding::Nothing;
+        if embeds && runtimes.handle_mapped(map, time, &self.calls, notices) {
+            return None;
+        }
+        let event = MappedEvent::new(map);
+        let identity = event.identity;
+        let identification = (self.images).handle_mapped(event, &self.calls, notices);
+        match identity {
+            Some(identity @ MmapIdentity::Inode { inode: 1.., .. }) => Some(Identified {
+                identity,
+                path: map.path.to_vec(),
+                identification,
+            }),
+            _ => None,
         }
     }
 

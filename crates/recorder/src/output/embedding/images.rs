@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rprof_image::{
-    Credentials, FileIdentity, FileView, LastLink, LocatedFile, OpenError, PatientCalls,
-    RegularFile, Segments,
+    Credentials, FileIdentity, FileReader, FileView, LastLink, LocatedFile, OpenError,
+    PatientCalls, RegularFile, Segments, build_id_of,
 };
 use rprof_perfdata::features::embedded::compress;
 use rprof_perfdata::{EmbeddedFile, EmbeddedKind};
 use rprof_processes::{Image, ImageIdentity, ImageKind, Pid};
+use rprof_records::BuildId;
 
 use super::mapped_event::MappedEvent;
 use super::notices::{NotEmbedded, Notice, Notices};
@@ -41,6 +42,15 @@ pub(super) struct HeldImages {
     left_out: usize,
 }
 
+/// Outcome of reading a file's build-id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Identification {
+    /// The file was read; it may have none.
+    Known(Option<BuildId>),
+    /// The file could not be opened, which may be otherwise in the next process that maps it.
+    NotOpened,
+}
+
 /// An image of which the file is open.
 #[derive(Debug)]
 struct OpenedImage {
@@ -48,6 +58,8 @@ struct OpenedImage {
     file: RegularFile,
     device: (u32, u32),
     inode: u64,
+    /// Build-id of the record, or as it was read.
+    build_id: Option<BuildId>,
 }
 
 /// An image of which the file is held open.
@@ -71,41 +83,61 @@ impl HeldImages {
         }
     }
 
-    /// Opens the file behind a mapping, while it is there.
+    /// Opens the file behind a mapping, while it is there, and reads its build-id.
     pub(super) fn handle_mapped(
         &mut self,
         map: MappedEvent,
         calls: &PatientCalls,
         notices: &mut Notices,
-    ) {
+    ) -> Identification {
         let is_file = matches!(
             map.image.kind,
             ImageKind::File | ImageKind::Deleted | ImageKind::Memfd
         );
-        if !is_file || self.holds(&map) {
-            return;
+        if !is_file {
+            return Identification::Known(None);
+        }
+        if let Some(held) = self.held_of(&map) {
+            return Identification::Known(held.opened.build_id);
         }
         let user = match self.last_user {
             Some((pid, user)) if pid == map.pid => user,
             _ => PatientCalls::user_of(map.pid.0.cast_unsigned()),
         };
         self.last_user = Some((map.pid, user));
-        let opened = calls.call_within(user, TO_OPEN, move || HeldImage::open(map));
-        match opened {
-            Some(Ok(Some(held))) => self.hold(held),
-            Some(Err(refused)) => notices.push(refused),
-            Some(Ok(None)) | None => {}
+        let is_to_hold = self.embedding != Embedding::Nothing;
+        let open = move || {
+            let held = match is_to_hold {
+                true => HeldImage::open(&map),
+                false => Ok(None),
+            };
+            let identification = match &held {
+                Ok(Some(held)) => Identification::Known(held.opened.build_id),
+                Ok(None) | Err(_) => identify(&map),
+            };
+            (held, identification)
+        };
+        let Some((held, identification)) = calls.call_within(user, TO_OPEN, open) else {
+            return Identification::NotOpened;
+        };
+        match held {
+            Ok(Some(held)) => self.hold(held),
+            Err(refused) => notices.push(refused),
+            Ok(None) => {}
         }
+        identification
     }
 
-    /// Returns true if an image is held already: of a process that maps a file again.
-    fn holds(&self, map: &MappedEvent) -> bool {
-        let is_same = |held: &HeldImage| {
+    /// Returns the image, if it is held already: of a process that maps a file again.
+    fn held_of(&self, map: &MappedEvent) -> Option<&HeldImage> {
+        let is_same = |held: &&HeldImage| {
             let (one, other) = (&held.opened.image, &map.image);
             (&one.path, one.identity) == (&other.path, other.identity)
         };
         // Memory without a name that lasts: each is another.
-        map.image.kind == ImageKind::File && self.held.iter().any(is_same)
+        (map.image.kind == ImageKind::File)
+            .then(|| self.held.iter().find(is_same))
+            .flatten()
     }
 
     /// Holds an image, in place of another if there are too many: one that is where it should be, and may well stay
@@ -242,7 +274,7 @@ impl HeldImage {
     ///
     /// # Errors
     /// The notice that its process may not read it.
-    fn open(map: MappedEvent) -> Result<Option<HeldImage>, Notice> {
+    fn open(map: &MappedEvent) -> Result<Option<HeldImage>, Notice> {
         let image = &map.image;
         let pid = u32::try_from(map.pid.0).ok();
         let Some(view) = pid.and_then(|pid| FileView::of_process(pid).ok()) else {
@@ -262,11 +294,16 @@ impl HeldImage {
             return Ok(None);
         }
         let user = view.credentials().map_or(0, Credentials::user);
+        let build_id = match map.image.identity {
+            ImageIdentity::BuildId(id) => Some(id),
+            _ => build_id_of(&FileReader::new(&file)),
+        };
         let opened = OpenedImage {
             file,
             device: map.device,
             inode: map.inode,
-            image: map.image,
+            image: map.image.clone(),
+            build_id,
         };
         Ok(Some(HeldImage {
             is_here: opened.is_still_here(),
@@ -301,7 +338,7 @@ impl OpenedImage {
             return true;
         }
         // Another file with the same build-id is the same build.
-        let ImageIdentity::BuildId(wanted) = self.image.identity else {
+        let Some(wanted) = self.build_id else {
             return false;
         };
         let file = here.open();
@@ -311,10 +348,9 @@ impl OpenedImage {
     /// Compresses the bytes of the file, if it still is an ELF file.
     fn embed(&self, bytes: &[u8]) -> Option<EmbeddedFile<'static>> {
         Segments::parse(bytes)?;
-        let build_id = match self.image.identity {
-            ImageIdentity::BuildId(id) => id.as_bytes().to_vec(),
-            _ => Vec::new(),
-        };
+        let build_id = self
+            .build_id
+            .map_or(Vec::new(), |id| id.as_bytes().to_vec());
         Some(EmbeddedFile {
             kind: EmbeddedKind::IMAGE,
             pid: -1,
@@ -326,6 +362,14 @@ impl OpenedImage {
             len: bytes.len() as u64,
             compressed: Cow::Owned(compress(bytes).ok()?),
         })
+    }
+}
+
+/// Reads the build-id of a mapping's file, which is not to be copied.
+fn identify(map: &MappedEvent) -> Identification {
+    match mapped_file(&map.image, map.range.clone(), map.pid).open_to_identify() {
+        Ok(file) => Identification::Known(build_id_of(&FileReader::new(&file))),
+        Err(_) => Identification::NotOpened,
     }
 }
 
@@ -361,6 +405,7 @@ mod tests {
             file: RegularFile::open(Path::new("/proc/self/exe")).unwrap(),
             device: (0, 0),
             inode: 0,
+            build_id: None,
         };
         HeldImage {
             opened: Arc::new(opened),

@@ -14,6 +14,8 @@ pub(super) struct MappedEvent {
     /// Device and inode, as the record names them; 0 where it has none.
     pub(super) device: (u32, u32),
     pub(super) inode: u64,
+    /// Identity as the record has it.
+    pub(super) identity: Option<MmapIdentity>,
 }
 
 impl MappedEvent {
@@ -37,6 +39,7 @@ impl MappedEvent {
             },
             device,
             inode,
+            identity: map.identity,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
 use rprof_jit::JitMapping;
-use rprof_records::Mapped;
+use rprof_records::{Mapped, MmapIdentity};
 
 /// Most mappings that are remembered. Beyond that all are forgotten, and looked at again when they are met
 /// again: one process cannot use this up for others.
@@ -12,6 +12,9 @@ const MOST_SEEN: usize = 1 << 17;
 
 /// Most files of one process that are looked at. Of those that run today, none has a tenth of that.
 const MOST_OF_A_PROCESS: u32 = 4096;
+
+/// Most processes in which a file is looked at that could not be opened in the first.
+const MOST_RETRIES: u8 = 16;
 
 /// Fingerprints of the mappings that were handled, so that a library that thousands map costs one look.
 #[derive(Debug, Default)]
@@ -25,6 +28,8 @@ pub(super) struct SeenMappings {
     by_process: HashMap<i32, u32>,
     hasher: RandomState,
     left_out: u64,
+    /// Number of times that a file is looked at again, by fingerprint.
+    retries: HashMap<u64, u8>,
 }
 
 impl SeenMappings {
@@ -47,7 +52,7 @@ impl SeenMappings {
                 }
             },
         };
-        let fingerprint = (self.hasher).hash_one((&map.path, &map.identity, runtime));
+        let fingerprint = self.fingerprint(&map.path, map.identity, runtime);
         if self.files.contains(&fingerprint) {
             return false;
         }
@@ -62,6 +67,27 @@ impl SeenMappings {
         }
         *files += 1;
         self.files.insert(fingerprint)
+    }
+
+    fn fingerprint(&self, path: &[u8], identity: Option<MmapIdentity>, runtime: u64) -> u64 {
+        self.hasher.hash_one((path, identity, runtime))
+    }
+
+    /// Forgets a file that could not be opened, so that the next process that maps it is asked for it: the one before may
+    /// have ended by then.
+    pub(super) fn retry(&mut self, path: &[u8], identity: Option<MmapIdentity>) {
+        if JitMapping::of(path).is_some() {
+            return;
+        }
+        let fingerprint = self.fingerprint(path, identity, 0);
+        if self.retries.len() >= MOST_SEEN {
+            self.retries.clear();
+        }
+        let retries = self.retries.entry(fingerprint).or_default();
+        if *retries < MOST_RETRIES {
+            *retries += 1;
+            self.files.remove(&fingerprint);
+        }
     }
 
     fn add_runtime(&mut self, pid: i32) -> u64 {
@@ -131,6 +157,17 @@ mod tests {
         assert!(seen.is_new(&mapped(1, "//anon")));
         assert!(seen.is_new(&mapped(1, "/tmp/jit-1.dump")));
         assert!(!seen.is_new(&mapped(1, "/lib/a.so")));
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_opened_is_new_again_some_times() {
+        let mut seen = SeenMappings::default();
+        let looks = (1..100).filter(|pid| {
+            let is_new = seen.is_new(&mapped(*pid, "/lib/a.so"));
+            seen.retry(b"/lib/a.so", None);
+            is_new
+        });
+        assert_eq!(looks.count(), 1 + usize::from(MOST_RETRIES));
     }
 
     /// As one that maps one file under ever new names.

@@ -3,16 +3,18 @@
 //! All samples wait for the writer thread, and files may be long, many, or slow to answer. So the writer
 //! only says what it heard of, and asks for the files in the end, for which it waits as long as can be
 //! expected of anybody. What may never answer is read by [threads that are left
-//! behind](rprof_image::PatientCalls): one silent file does not hold up those of others.
+//! behind](rprof_image::PatientCalls): one silent file does not hold up those of others. It reads their build-ids as well,
+//! which the writer takes when they are there.
 
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, SendTimeoutError, Sender};
 use rprof_image::{Allowance, Rate};
 use rprof_perfdata::EmbeddedFile;
-use rprof_records::ProcessEvent;
+use rprof_records::{BuildId, MmapIdentity, ProcessEvent};
 
-use super::file_embedder::FileEmbedder;
+use super::file_embedder::{FileEmbedder, Identified};
+use super::images::Identification;
 use super::notices::Notice;
 use super::seen::SeenMappings;
 use super::selection::Embedding;
@@ -42,6 +44,8 @@ pub(crate) struct EmbeddingThread {
     backlog: Backlog,
     seen: SeenMappings,
     jobs: Option<Sender<Job>>,
+    /// Build-ids that were read, made with `jobs`; the thread never waits for whoever takes them.
+    identified: Option<Receiver<Identified>>,
     begin: Instant,
     waiting: Allowance,
     /// Events that were not looked at.
@@ -65,6 +69,7 @@ impl EmbeddingThread {
             backlog,
             seen: SeenMappings::default(),
             jobs: None,
+            identified: None,
             begin: Instant::now(),
             waiting: Allowance::new(WAITING, 0),
             missed: 0,
@@ -74,7 +79,7 @@ impl EmbeddingThread {
 
     /// Takes hold of the files that an event speaks of.
     pub(crate) fn handle(&mut self, event: &ProcessEvent<'_>, time: u64) {
-        if self.embedding == Embedding::Nothing || self.late > 0 {
+        if self.late > 0 {
             return;
         }
         let is_wanted = match event {
@@ -89,13 +94,35 @@ impl EmbeddingThread {
             return;
         }
         let job = Job::Event(Box::new(event.clone().into_owned()), time);
-        let embedding = self.embedding;
-        let jobs = self.jobs.get_or_insert_with(|| start(embedding));
+        let (embedding, identified) = (self.embedding, &mut self.identified);
+        let jobs = self.jobs.get_or_insert_with(|| {
+            let (sender, receiver) = crossbeam_channel::unbounded();
+            *identified = Some(receiver);
+            start(embedding, sender)
+        });
         let is_sent = match jobs.try_send(job) {
             Ok(()) => true,
             Err(full) => self.wait(full.into_inner()),
         };
-        self.missed += u64::from(!is_sent);
+        if !is_sent {
+            self.missed += 1;
+            if let ProcessEvent::Mapped(mapped) = event {
+                self.seen.retry(&mapped.path, mapped.identity);
+            }
+        }
+    }
+
+    /// Takes the next build-id that was read, without waiting. A file that could not be opened is looked at again when
+    /// another process maps it.
+    pub(crate) fn next_identified(&mut self) -> Option<(MmapIdentity, BuildId)> {
+        while let Ok(answer) = self.identified.as_ref()?.try_recv() {
+            match answer.identification {
+                Identification::Known(Some(build_id)) => return Some((answer.identity, build_id)),
+                Identification::Known(None) => {}
+                Identification::NotOpened => self.seen.retry(&answer.path, Some(answer.identity)),
+            }
+        }
+        None
     }
 
     /// Waits until there is room, for as long as may be.
@@ -158,20 +185,25 @@ impl EmbeddingThread {
     }
 }
 
-fn start(embedding: Embedding) -> Sender<Job> {
+fn start(embedding: Embedding, identified: Sender<Identified>) -> Sender<Job> {
     let (sender, receiver) = crossbeam_channel::bounded(MOST_WAITING);
     let thread = std::thread::Builder::new().name("rprof-files".into());
     // Without a thread nothing is embedded, which is told like anything else that is missed.
-    drop(thread.spawn(move || work(embedding, &receiver)));
+    drop(thread.spawn(move || work(embedding, &receiver, &identified)));
     sender
 }
 
-fn work(embedding: Embedding, jobs: &Receiver<Job>) {
+fn work(embedding: Embedding, jobs: &Receiver<Job>, identified: &Sender<Identified>) {
     rprof_sampler::take_no_precedence();
     let mut embedder = FileEmbedder::new(embedding);
     for job in jobs {
         match job {
-            Job::Event(event, time) => embedder.handle(&event, time),
+            Job::Event(event, time) => {
+                if let Some(answer) = embedder.handle(&event, time) {
+                    // Who takes no more build-ids has ended.
+                    let _ = identified.send(answer);
+                }
+            }
             Job::Round => embedder.round(),
             // Whoever asked may have stopped waiting.
             Job::Files(answer) => drop(answer.send(embedder.files())),

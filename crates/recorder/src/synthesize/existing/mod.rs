@@ -95,8 +95,7 @@ pub fn read(session: &Session) -> Existing {
         return Existing::default();
     };
     let layout = SampleLayout::new(&sideband.attr, Endian::NATIVE);
-    let build_ids = sideband.attr.flags.contains(AttrFlags::BUILD_ID);
-    let mut reading = Reading::new(Procfs::default(), layout, build_ids);
+    let mut reading = Reading::new(Procfs::default(), layout);
     reading.clock = session.clock();
     reading.namespaces = sideband.attr.flags.contains(AttrFlags::NAMESPACES);
     let scope = match session.target() {
@@ -139,7 +138,6 @@ struct Reading {
     proc: Procfs,
     maps: TimedMaps<MapsReader>,
     layout: SampleLayout,
-    build_ids: bool,
     /// Clock of the records.
     clock: Clock,
     /// True if each thread's namespaces are told.
@@ -149,12 +147,11 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(proc: Procfs, layout: SampleLayout, build_ids: bool) -> Reading {
+    fn new(proc: Procfs, layout: SampleLayout) -> Reading {
         Reading {
             proc,
             maps: TimedMaps::new(MapsReader::new),
             layout,
-            build_ids,
             clock: Clock::default(),
             namespaces: false,
             found: Existing::default(),
@@ -277,7 +274,7 @@ impl Reading {
     }
 
     fn mapping(&mut self, pid: u32, mapping: &rprof_launch::ExistingMapping, time: u64) {
-        let identity = match mapping.build_id.filter(|_| self.build_ids) {
+        let identity = match mapping.build_id {
             Some(id) => MmapIdentity::BuildId(id),
             None => MmapIdentity::Inode {
                 major: mapping.device.0,

@@ -15,7 +15,7 @@ fn layout() -> SampleLayout {
 }
 
 fn reading(proc: Procfs) -> Reading {
-    Reading::new(proc, layout(), true)
+    Reading::new(proc, layout())
 }
 
 fn these(pids: &[u32], inherit: bool) -> Scope {
