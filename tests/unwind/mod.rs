@@ -4,4 +4,5 @@ mod aarch64;
 mod agreement_with_perf;
 mod deep_stacks;
 mod runtimes;
+mod short_copies;
 mod true_stacks;

@@ -34,6 +34,12 @@ impl<'a> StackDump<'a> {
         }
     }
 
+    /// First address of the dump.
+    #[must_use]
+    pub const fn start(&self) -> u64 {
+        self.base
+    }
+
     /// First address after the dump.
     #[must_use]
     pub const fn end(&self) -> u64 {

@@ -6,18 +6,24 @@
 //! did reach the root; and, where copies are large, the memory of the process, which is read when
 //! its samples come in. That is soon after they were taken: drain threads drain fast while there are
 //! deep stacks.
+//!
+//! Two kinds of copies end early though the stack is not deep. One stops at a *hole*, a page that was never touched, inside
+//! of a large array that is used at its beginning only: the kernel copies without waiting for pages. Reading such a page has
+//! it there, as a page of zeros that all processes share, so that the copies that follow reach across; those that did not
+//! stay cut, since they are short. The other is of a
+//! handler's own stack (`sigaltstack`): what the signal interrupted lies on another.
 
 use rprof_processes::Pid;
 use rprof_records::{Endian, Misc, RawBytes, RawRecord, Sample};
 use rprof_unwind::{
-    CodeLookup, Completion, CutPoint, Frame, Memory, Registers, StackDump, StackObservation,
-    TruncationReason, UnwindOutcome,
+    CodeLookup, Completion, CutPoint, Frame, FrameKind, Memory, Registers, StackDump,
+    StackObservation, TruncationReason, UnwindOutcome,
 };
 
 use super::Unwinding;
 use super::code::ProcessCode;
 use super::deferred_sample::{Cut, DeferredSample, MOST_FRAMES};
-use super::process_memory::StackMemory;
+use super::process_memory::{PAGE, StackMemory};
 use crate::pipeline::deferred::Settle;
 
 /// Frames next to the end of a dump whose return addresses must stand in the process's memory
@@ -58,6 +64,12 @@ impl Unwinding {
         registers: &Registers,
         dump: &StackDump<'_>,
     ) -> Option<DeferredSample> {
+        let asked = self.layouts[layout].stack;
+        if self.fill_hole(cut, dump, asked)
+            && dump.end().saturating_sub(dump.start()) < LARGE.into()
+        {
+            return None;
+        }
         let code = ProcessCode::new(cut.pid, &self.map, &self.tables, &self.memory, &self.clock);
         let last = self.frames.last()?;
         let cut_point = CutPoint {
@@ -66,7 +78,7 @@ impl Unwinding {
         };
         self.completer
             .register_cut(cut.thread, cut_point, cut.time, &code);
-        if self.layouts[layout].stack >= LARGE {
+        if asked >= LARGE {
             self.fast_drain
                 .request_until(rprof_sampler::monotonic_ns().saturating_add(FAST_DRAIN));
             self.look(cut, cut_point, registers, dump);
@@ -82,6 +94,22 @@ impl Unwinding {
             image: None,
             settled: None,
         })
+    }
+
+    /// Reads the pages at which a copy ended before it was full, so that the kernel finds them the next time. Once for each
+    /// place where a thread's copies end: what ends there again is the end of what is mapped. Returns true if it ended so:
+    /// a copy that is short, whatever was asked for.
+    fn fill_hole(&mut self, cut: &Cut, dump: &StackDump<'_>, asked: u32) -> bool {
+        let (end, full) = (dump.end(), dump.start().saturating_add(asked.into()));
+        let is_hole = (end..full).contains(&cut.slot);
+        if !is_hole || self.filled.insert(cut.thread, end) == Some(end) {
+            return is_hole;
+        }
+        if let Some(memory) = self.memory.stack(cut.pid) {
+            let pages = (end..cut.slot).step_by(PAGE);
+            memory.prefetch(pages.chain(std::iter::once(cut.slot)));
+        }
+        true
     }
 
     /// Observes, in the process's memory, the stack beyond the cut.
@@ -109,7 +137,13 @@ impl Unwinding {
             .peekable();
         let stands = |slot| memory.read_u64(slot) == dump.read_u64(slot);
         if slots.peek().is_some() && slots.all(stands) {
-            self.read_on(cut, cut_point, registers, &DumpAndMemory(dump, &memory));
+            let is_interrupted = |frame: &Frame| frame.kind == FrameKind::Interrupted;
+            let both = DumpAndMemory {
+                dump,
+                memory: &memory,
+                has_other_stack: self.frames.iter().any(is_interrupted),
+            };
+            self.read_on(cut, cut_point, registers, &both);
         }
     }
 
@@ -268,14 +302,23 @@ fn are_in(memory: &StackMemory, frames: &[Frame]) -> bool {
 }
 
 /// The copied stack, and beyond its end the process's memory.
-struct DumpAndMemory<'a>(&'a StackDump<'a>, &'a StackMemory);
+struct DumpAndMemory<'a> {
+    dump: &'a StackDump<'a>,
+    memory: &'a StackMemory,
+    /// True if a signal was handled: what it interrupted may lie below the copy as well.
+    has_other_stack: bool,
+}
+
+/// Bytes below a copy that are not another stack: what was popped is not there any more.
+const BELOW: u64 = 4 << 10;
 
 impl Memory for DumpAndMemory<'_> {
     fn read_u64(&self, avma: u64) -> Option<u64> {
-        let known = self.0.read_u64(avma);
-        known.or_else(|| match avma >= self.0.end() {
-            true => self.1.read_u64(avma),
-            false => None,
+        let known = self.dump.read_u64(avma);
+        known.or_else(|| {
+            let is_above = avma >= self.dump.end();
+            let is_below = self.has_other_stack && avma < self.dump.start().saturating_sub(BELOW);
+            (is_above || is_below).then(|| self.memory.read_u64(avma))?
         })
     }
 }

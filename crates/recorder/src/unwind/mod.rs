@@ -71,6 +71,8 @@ pub(crate) struct Unwinding {
     completer: DeepStackCompleter,
     /// Samples that wait for the rest of their stacks, in order.
     deferred: DeferredSamples,
+    /// Address at which copies of a thread's stack ended, where the page behind was read last.
+    filled: FxHashMap<u64, u64>,
     bases: StackBases,
     fast_drain: FastDrain,
     tally: StackTally,
@@ -145,6 +147,7 @@ impl Unwinding {
             memory: ProcessMemories::new(backlog.clone()),
             completer: DeepStackCompleter::new(),
             deferred: DeferredSamples::new(),
+            filled: FxHashMap::default(),
             bases: bases.clone(),
             fast_drain: fast_drain.clone(),
             tally: StackTally::default(),
@@ -231,6 +234,7 @@ impl Unwinding {
     /// Drops what was learned of a thread's stack and of its process's memory.
     fn forget(&mut self, pid: Pid, tid: Tid) {
         self.memory.forget(pid);
+        self.filled.remove(&thread(tid.0));
         self.settle_thread(thread(tid.0));
         self.bases.forget(tid.0.cast_unsigned());
     }

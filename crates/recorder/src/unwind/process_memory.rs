@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 use crate::backlog::Backlog;
 
 /// Bytes read at once, from a place that is a multiple of it.
-const PAGE: usize = 4 << 10;
+pub(super) const PAGE: usize = 4 << 10;
 
 /// Pages of a stack that are read along with one that is asked for: those of its callers follow.
 const AHEAD: usize = 8;

@@ -1,0 +1,173 @@
+//! Copies of stacks that end early though the stack is not deep: at a page that was never touched, and at the end of a
+//! handler's own stack. What lies beyond is had from the process's memory, and never wrong.
+
+use crate::support::{Here, Need, c_with, check, folded, has, measured, needs};
+
+/// Complete stacks with the right callers, with wrong ones, and those cut short.
+#[derive(Debug, Default)]
+struct Counts {
+    right: u64,
+    wrong: u64,
+    short: u64,
+}
+
+impl Counts {
+    /// Most are complete: at a new place, some come before anybody could look.
+    fn mostly_right(&self) -> Result<(), String> {
+        check(self.right > self.short * 10, || format!("{self:?}"))
+    }
+}
+
+/// Counts stacks with a function `LEAF_PATH`; `expected` returns the names of all functions below `main` for a path, and
+/// `is_own` tells these from others.
+fn count(
+    here: &Here,
+    leaf: &str,
+    is_own: impl Fn(&str) -> bool,
+    expected: impl Fn(&str) -> Vec<String>,
+) -> Counts {
+    let mut counts = Counts::default();
+    for (stack, samples) in folded(&here.rprof("collapse --weight samples").ok()) {
+        let frames: Vec<&str> = stack.split(';').collect();
+        let Some(path) = frames.iter().find_map(|name| name.strip_prefix(leaf)) else {
+            continue;
+        };
+        let own = frames.iter().copied().filter(|name| is_own(name));
+        match frames.contains(&"main") || frames.contains(&"run") {
+            false => counts.short += samples,
+            true if own.eq(expected(path)) => counts.right += samples,
+            true => counts.wrong += samples,
+        }
+    }
+    counts
+}
+
+/// Records `fixtures/holes.c`.
+fn holes(program: &std::path::Path, options: &str, args: &str) -> Counts {
+    let here = Here::new();
+    here.record(&format!("-e cpu-clock:u {options} -g"), program, args);
+    let parts = ["outer_", "middle_", "inner_", "leaf_"];
+    let counts = count(
+        &here,
+        "leaf_",
+        |name| parts.iter().any(|part| name.starts_with(part)),
+        |path| parts.iter().map(|part| format!("{part}{path}")).collect(),
+    );
+    println!("{options}, holes {args}: {counts:?}");
+    counts
+}
+
+const BUILDS: [&[&str]; 4] = [
+    &["-O0", "-fomit-frame-pointer"],
+    &["-O2", "-fomit-frame-pointer"],
+    &["-O2", "-fno-omit-frame-pointer"],
+    &["-O0", "-fno-omit-frame-pointer"],
+];
+
+#[test]
+fn frames_that_are_used_at_their_beginning_only_are_crossed() {
+    needs!(PerfEvents);
+    for flags in BUILDS {
+        let program = c_with("holes.c", flags);
+        // Three frames of 16 KiB, one path; and one of 200 KiB, which no copy reaches across.
+        for path in [3, 6] {
+            measured(|| {
+                let counts = holes(&program, "-F 999", &format!("1 0 0 {path}"));
+                assert_eq!(counts.wrong, 0, "{flags:?}");
+                counts.mostly_right()
+            });
+        }
+    }
+}
+
+/// Faster than anybody looks, and slower.
+#[test]
+fn callers_that_change_are_not_mixed_up() {
+    needs!(PerfEvents);
+    for flags in BUILDS {
+        let program = c_with("holes.c", flags);
+        for (options, args) in [
+            ("-F 999", "1 50 300"),
+            ("-F 4999", "0.5 300 3000"),
+            ("-F 999", "1 3000 30000"),
+        ] {
+            let counts = holes(&program, options, args);
+            assert_eq!(counts.wrong, 0, "{flags:?} {options} {args}");
+            assert!(counts.right > 0, "{flags:?} {options} {args}: {counts:?}");
+        }
+    }
+}
+
+#[test]
+fn clang_makes_no_difference() {
+    needs!(PerfEvents);
+    if !has(Need::Tool("clang")) {
+        return;
+    }
+    let here = Here::new();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/holes.c");
+    let clang = here
+        .command("clang")
+        .words("-O2 -fomit-frame-pointer -o program");
+    clang.arg(source).ok();
+    let program = here.path("program");
+    measured(|| {
+        let counts = holes(&program, "-F 999", "1 0 0 3");
+        assert_eq!(counts.wrong, 0);
+        counts.mostly_right()
+    });
+    assert_eq!(holes(&program, "-F 999", "1 50 300").wrong, 0);
+}
+
+/// Records `fixtures/altstack.c`: the function that the handler calls tells what the signal interrupted.
+fn handlers(flags: &[&str], place: &str) -> Counts {
+    let here = Here::new();
+    let program = c_with("altstack.c", flags);
+    here.record("-e cpu-clock:u -F 999 -g", &program, &format!("1 {place}"));
+    let parts = ["way_", "inner_", "leaf_"];
+    let counts = count(
+        &here,
+        "during_",
+        |name| parts.iter().any(|part| name.starts_with(part)),
+        |path| parts.iter().map(|part| format!("{part}{path}")).collect(),
+    );
+    println!("{flags:?}, altstack {place}: {counts:?}");
+    counts
+}
+
+#[test]
+fn what_a_handler_interrupted_is_below_it() {
+    needs!(PerfEvents);
+    for flags in [
+        &["-O2", "-fomit-frame-pointer"],
+        &["-O0", "-fomit-frame-pointer"],
+    ] {
+        for place in ["heap", "static", "map", "before", "after"] {
+            measured(|| {
+                let counts = handlers(flags, place);
+                assert_eq!(counts.wrong, 0, "{flags:?} {place}");
+                check(counts.right > counts.short, || {
+                    format!("{place}: {counts:?}")
+                })
+            });
+        }
+    }
+}
+
+/// The frame between them is not nameless, though no symbol of it is left in a stripped library.
+#[test]
+fn a_trampoline_has_its_name() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    let program = c_with("altstack.c", &["-O2", "-fomit-frame-pointer"]);
+    here.record("-e cpu-clock:u -F 999 -g", &program, "0.5 map");
+    let mut handled = 0;
+    for (stack, _) in folded(&here.rprof("collapse").ok()) {
+        let frames: Vec<&str> = stack.split(';').collect();
+        if let Some(at) = frames.iter().position(|name| *name == "handle") {
+            handled += 1;
+            assert_eq!(frames[at - 1], "__restore_rt", "{stack}");
+        }
+    }
+    assert!(handled > 0);
+}
