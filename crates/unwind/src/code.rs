@@ -1,5 +1,5 @@
-//! The little that is read from machine code, where there is no call frame information. All of
-//! it for x86-64.
+//! The little that is read from machine code, where there is no call frame information.
+//! For x86-64, unless it says otherwise.
 
 /// Number of code bytes that the functions here look at.
 pub(crate) const LEN: usize = 16;
@@ -26,6 +26,18 @@ pub(crate) fn ends_with_call(code: &[u8]) -> bool {
         };
         second >> 3 & 7 == 2 && modes.contains(&(second >> 6))
     })
+}
+
+/// Returns true if the bytes before a return address of AArch64 end with a call: `bl`, `blr`, and those that check a
+/// signature.
+pub(crate) fn ends_with_aarch64_call(code: &[u8]) -> bool {
+    let word = code.last_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+    word.is_some_and(|word| word >> 26 == 0b10_0101 || word & 0xfeff_f000 == 0xd63f_0000)
+}
+
+/// Returns true if the code behind a return address of AArch64 is what handlers of signals return to: `mov x8, 139`, `svc 0`.
+pub(crate) fn is_aarch64_signal_return(code: &[u8]) -> bool {
+    matches!(code, [0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4, ..])
 }
 
 /// Returns true if the code behind a call does nothing but end the thread or the process:
@@ -110,6 +122,17 @@ mod tests {
         assert!(!ends_with_call(&[0xff, 0xe0]), "jmp rax");
         assert!(!ends_with_call(&[0x90; 7]));
         assert!(!ends_with_call(&[]));
+    }
+
+    #[test]
+    fn calls_of_aarch64() {
+        let call = |word: u32| ends_with_aarch64_call(&word.to_le_bytes());
+        assert!(call(0x9400_0123), "bl");
+        assert!(call(0xd63f_0200), "blr x16");
+        assert!(call(0xd73f_0910), "blraa x8, x16");
+        assert!(!call(0x1400_0123), "b");
+        assert!(!call(0xd65f_03c0), "ret");
+        assert!(!ends_with_aarch64_call(&[0, 0x94]));
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //!    In Go, frame pointers come next, unless in the first frame: its code keeps them.
 //!    In code of no image, what HotSpot says of it does: see [`hotspot`]; and Erlang's code that called C ends
 //!    the stack of a scheduler.
-//! 3. The way out that the code itself shows, where its bytes are known (x86-64; the table keeps
+//! 3. The way out that the code itself shows, where its bytes are known (the table keeps
 //!    those of most images, for the rest [`Modules::code`] is asked).
 //!    In code of no image that shows none, the frames of LuaJIT and Guile: see [`runtimes`](crate::runtimes).
 //! 4. In the first frame only (or one that a signal interrupted), and only if the image describes
@@ -343,12 +343,12 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         let Some(module) = self.modules.find(inside) else {
             return false;
         };
-        if self.mask != u64::MAX {
-            return true;
-        }
         let around = self.around(address, |avma, into| self.modules.code(avma, into));
         match around.split_at_checked(BEFORE) {
             None => true,
+            Some((before, behind)) if self.mask != u64::MAX => {
+                code::ends_with_aarch64_call(before) || code::is_aarch64_signal_return(behind)
+            }
             Some((before, behind)) => {
                 let read = |avma, into: &mut [u8]| self.modules.code(avma, into);
                 code::ends_with_call(before)

@@ -1,5 +1,6 @@
 //! [`simulate_to_return`]: tries all paths from an instruction to a return.
 
+use super::aarch64;
 use super::cache::{PathEnd, SimulationCache, SimulationLog};
 use super::path::{Exit, MAX_BRANCHES, PathState};
 use super::window::{CodeSource, CodeWindow, MAX_INSTRUCTION};
@@ -20,8 +21,8 @@ pub(crate) fn simulate_to_return<M: Memory + ?Sized, C: CodeSource>(
     text: &C,
     (cache, generation): (&SimulationCache, Option<u64>),
 ) -> Exit {
-    if registers.arch() != Arch::X86_64 {
-        return Exit::Lost;
+    if registers.arch() == Arch::Aarch64 {
+        return aarch64::simulate_to_return(registers, memory, text);
     }
     let known = generation.and_then(|of| cache.replay(of, registers, memory, text));
     if let Some(exit) = known {

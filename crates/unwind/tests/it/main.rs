@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr)]
 
 mod aarch64;
+mod aarch64_code;
 mod attached;
 mod caches;
 mod framehop;

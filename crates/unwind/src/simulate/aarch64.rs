@@ -1,0 +1,475 @@
+//! [`simulate_to_return`] of AArch64: the way from an instruction to a return, by the few instructions that move the stack
+//! pointer, or save and restore what a caller needs.
+//!
+//! As on x86-64, conditions are not evaluated, and what is not understood makes the register that it writes unknown. The
+//! return address is where the link register says: as it is, in code that saved nothing, or as it was loaded on the way. A path
+//! that saves it behind a call has come into the next function: that call does not return.
+//! Source of the encodings: Arm Architecture Reference Manual for A-profile, section C4.1.
+
+use super::path::{Exit, MAX_BRANCHES};
+use super::window::{CodeSource, CodeWindow};
+use crate::arch::aarch64::{LR, SP};
+use crate::{Arch, Memory, Registers};
+use rustc_hash::FxHashSet;
+
+/// Maximum number of instructions that are looked at for one frame.
+const MAX_INSTRUCTIONS: usize = 2000;
+
+/// Maximum number of words written along a path that are remembered.
+const MAX_WRITTEN: usize = 64;
+
+/// Number that stands for the stack pointer or for zero, depending on the instruction.
+const SP_OR_ZERO: u8 = 31;
+
+/// System calls that do not come back: `exit`, `exit_group`.
+const EXITS: [u64; 2] = [93, 94];
+
+/// Registers that a call may leave with any value: x0 to x18, and the link register.
+const CLOBBERED: [std::ops::RangeInclusive<u8>; 2] = [0..=18, LR..=LR];
+
+/// Follows the code from where `registers` are to the return, and makes them the caller's.
+pub(super) fn simulate_to_return<M: Memory + ?Sized, C: CodeSource>(
+    registers: &mut Registers,
+    memory: &M,
+    text: &C,
+) -> Exit {
+    let mut seen = FxHashSet::default();
+    let mut waiting = vec![Path::new(registers)];
+    let mut window = CodeWindow::default();
+    let mut unreadable = None;
+    let mut left = MAX_INSTRUCTIONS;
+    while let Some(mut path) = waiting.pop() {
+        while left > 0 && seen.insert(path.ip) {
+            left -= 1;
+            let bytes = window.at(path.ip, 4, text).first_chunk();
+            let Some(word) = bytes.map(|bytes| u32::from_le_bytes(*bytes)) else {
+                break;
+            };
+            let returns_to = match path.execute(word, memory) {
+                Flow::Next => {
+                    path.ip = path.ip.wrapping_add(4);
+                    continue;
+                }
+                Flow::Branch(target) => {
+                    if waiting.len() < MAX_BRANCHES && !text.is_described(target) {
+                        waiting.push(Path {
+                            ip: target,
+                            ..path.clone()
+                        });
+                    }
+                    path.ip = path.ip.wrapping_add(4);
+                    continue;
+                }
+                Flow::Jump(target) if !text.is_described(target) => {
+                    path.ip = target;
+                    continue;
+                }
+                Flow::Exit => return Exit::End,
+                Flow::Lost => break,
+                // A function that is jumped to returns to the caller of this one.
+                Flow::Jump(_) | Flow::Leave => LR,
+                Flow::Return(register) => register,
+            };
+            let slot = path.loaded.iter().rev().find(|(of, _)| *of == returns_to);
+            let slot = slot.map_or(0, |(_, slot)| *slot);
+            let Some(address) = path.registers.get(returns_to) else {
+                // A word that is not there; else the path has lost it.
+                unreadable = unreadable.or((slot != 0).then_some(slot));
+                break;
+            };
+            let address = address & Arch::Aarch64.address_mask();
+            if path.registers.get(SP).is_none() || !text.is_return_address(address) {
+                break;
+            }
+            path.registers.keep(Arch::Aarch64.callee_saved());
+            *registers = path.registers;
+            return Exit::Return { address, slot };
+        }
+    }
+    unreadable.map_or(Exit::Lost, Exit::Unreadable)
+}
+
+/// Where an instruction leads.
+enum Flow {
+    Next,
+    /// To the next instruction, or to this one.
+    Branch(u64),
+    Jump(u64),
+    /// To the address in a register.
+    Return(u8),
+    /// To another function, which returns to the caller of this one.
+    Leave,
+    /// To the end of the thread or the process.
+    Exit,
+    /// Nobody knows where, or nowhere.
+    Lost,
+}
+
+/// Registers and stack along one path.
+#[derive(Clone)]
+struct Path {
+    ip: u64,
+    registers: Registers,
+    /// Words of the stack that were written along the path; `None` where the value is not known.
+    written: Vec<(u64, Option<u64>)>,
+    /// Registers that were loaded and have that value still, and from where.
+    loaded: Vec<(u8, u64)>,
+    /// True once the link register is saved though nobody knows it.
+    is_elsewhere: bool,
+}
+
+const fn bits(word: u32, from: u32, count: u32) -> u32 {
+    (word >> from) & ((1 << count) - 1)
+}
+
+const fn register(word: u32, from: u32) -> u8 {
+    bits(word, from, 5) as u8
+}
+
+/// Returns a field as a signed number, times `scale`.
+const fn signed(word: u32, from: u32, count: u32, scale: i64) -> u64 {
+    let shift = 64 - count;
+    let value = ((bits(word, from, count) as i64) << shift) >> shift;
+    (value * scale).cast_unsigned()
+}
+
+impl Path {
+    fn new(registers: &Registers) -> Path {
+        Path {
+            ip: registers.ip(),
+            registers: *registers,
+            written: Vec::new(),
+            loaded: Vec::new(),
+            is_elsewhere: false,
+        }
+    }
+
+    /// Does what an instruction does to registers and stack.
+    fn execute<M: Memory + ?Sized>(&mut self, word: u32, memory: &M) -> Flow {
+        match bits(word, 25, 4) {
+            0b1010 | 0b1011 => self.branch(word),
+            0b1000 | 0b1001 => self.with_immediate(word),
+            0b0101 | 0b1101 => self.with_registers(word),
+            0b0100 | 0b0110 | 0b1100 | 0b1110 => {
+                self.memory(word, memory);
+                match self.is_elsewhere {
+                    true => Flow::Lost,
+                    false => Flow::Next,
+                }
+            }
+            0b0111 | 0b1111 => {
+                // Vectors; what goes to a general register is of no use to a caller.
+                let to_general =
+                    word & 0x5f20_fc00 == 0x1e20_0000 || word & 0xbfe0_fc00 == 0x0e00_3c00;
+                if to_general {
+                    self.assign(register(word, 0), None);
+                }
+                Flow::Next
+            }
+            // Scalable vectors; the prologue of those may move the stack pointer by an unknown amount.
+            0b0010 => {
+                if word & 0xffff_f800 == 0x043f_5000 || word & 0xffa0_f800 == 0x0420_5000 {
+                    self.assign_sp(register(word, 0), None);
+                }
+                Flow::Next
+            }
+            _ => Flow::Lost,
+        }
+    }
+
+    fn branch(&mut self, word: u32) -> Flow {
+        let to = |offset: u64| self.ip.wrapping_add(offset);
+        // ret, retaa, retab
+        if word & 0xffff_fc1f == 0xd65f_0000 {
+            return Flow::Return(register(word, 5));
+        }
+        if word & 0xffff_fbff == 0xd65f_0bff {
+            return Flow::Return(LR);
+        }
+        // br of the registers that veneers, PLT entries and calls in tail position use; else it is a table of cases.
+        if word & 0xfeff_f000 == 0xd61f_0000 {
+            return match register(word, 5) {
+                16 | 17 => Flow::Leave,
+                _ => Flow::Lost,
+            };
+        }
+        // b, bl
+        if word & 0x7c00_0000 == 0x1400_0000 {
+            if word >> 31 == 0 {
+                return Flow::Jump(to(signed(word, 0, 26, 4)));
+            }
+            self.call();
+            return Flow::Next;
+        }
+        // blr, blraa and so on
+        if word & 0xfeff_f000 == 0xd63f_0000 {
+            self.call();
+            return Flow::Next;
+        }
+        // b.cond, cbz, cbnz; tbz, tbnz
+        if word & 0xff00_0000 == 0x5400_0000 || word & 0x7e00_0000 == 0x3400_0000 {
+            return Flow::Branch(to(signed(word, 5, 19, 4)));
+        }
+        if word & 0x7e00_0000 == 0x3600_0000 {
+            return Flow::Branch(to(signed(word, 5, 14, 4)));
+        }
+        // svc
+        if word & 0xffe0_001f == 0xd400_0001 {
+            let number = self.registers.get(8);
+            if number.is_some_and(|number| EXITS.contains(&number)) {
+                return Flow::Exit;
+            }
+            self.assign(0, None);
+            return Flow::Next;
+        }
+        // Hints (signing and checking addresses among them: the signature is masked), barriers, system registers.
+        if word & 0xffc0_0000 == 0xd500_0000 {
+            if bits(word, 19, 3) & 0b110 == 0b110 && bits(word, 21, 1) == 1 {
+                self.assign(register(word, 0), None);
+            }
+            return Flow::Next;
+        }
+        Flow::Lost
+    }
+
+    fn call(&mut self) {
+        for number in CLOBBERED.into_iter().flatten() {
+            self.assign(number, None);
+        }
+    }
+
+    /// Data processing with an immediate.
+    fn with_immediate(&mut self, word: u32) -> Flow {
+        let (to, of, is_64) = (register(word, 0), register(word, 5), word >> 31 == 1);
+        match bits(word, 23, 3) {
+            // adr, adrp
+            0b000 | 0b001 => {
+                let low = bits(word, 29, 2);
+                let value = (signed(word, 5, 19, 4)).wrapping_add(low.into());
+                let value = match is_64 {
+                    true => (self.ip & !0xfff).wrapping_add(value << 12),
+                    false => self.ip.wrapping_add(value),
+                };
+                self.assign(to, Some(value));
+            }
+            // add, sub
+            0b010 => {
+                let by = u64::from(bits(word, 10, 12)) << (12 * bits(word, 22, 1));
+                let value = self.registers.get(of);
+                let value = value.map(|value| match bits(word, 30, 1) {
+                    0 => value.wrapping_add(by),
+                    _ => value.wrapping_sub(by),
+                });
+                self.assign_or_flags(word, value.filter(|_| is_64));
+            }
+            // and, orr, eor: alignment of the stack pointer, which the frame pointer undoes.
+            0b100 => match bits(word, 29, 2) {
+                0b11 => self.assign(to, None),
+                _ => self.assign_sp(to, None),
+            },
+            // movn, movz, movk
+            0b101 => {
+                let shift = 16 * bits(word, 21, 2);
+                let part = u64::from(bits(word, 5, 16)) << shift;
+                let value = match bits(word, 29, 2) {
+                    0b00 => Some(!part),
+                    0b10 => Some(part),
+                    _ => (self.get(to)).map(|value| value & !(0xffff << shift) | part),
+                };
+                let mask = if is_64 { u64::MAX } else { u32::MAX.into() };
+                self.assign(to, value.map(|value| value & mask));
+            }
+            _ => self.assign(to, None),
+        }
+        Flow::Next
+    }
+
+    /// Data processing with registers.
+    fn with_registers(&mut self, word: u32) -> Flow {
+        let (to, of, other) = (register(word, 0), register(word, 5), register(word, 16));
+        let is_64 = word >> 31 == 1;
+        let added = |one: Option<u64>, other: Option<u64>| {
+            let (one, other) = (one?, other?);
+            Some(match bits(word, 30, 1) {
+                0 => one.wrapping_add(other),
+                _ => one.wrapping_sub(other),
+            })
+        };
+        let amount = bits(word, 10, 6);
+        if word & 0x7fe0_ffe0 == 0x2a00_03e0 {
+            // mov
+            let value = self.get(other);
+            self.assign(to, value.filter(|_| is_64));
+        } else if word & 0x1f20_0000 == 0x0b00_0000 {
+            // add, sub of a register, shifted
+            let shifted = (self.get(other)).filter(|_| bits(word, 22, 2) == 0);
+            let value = added(self.get(of), shifted.map(|value| value << amount));
+            self.assign(to, value.filter(|_| is_64));
+        } else if word & 0x1f20_0000 == 0x0b20_0000 {
+            // add, sub of a register, extended: of the stack pointer
+            let is_whole = bits(word, 13, 3) & 0b011 == 0b011;
+            let shifted = (self.get(other)).filter(|_| is_whole);
+            let shifted = shifted.map(|value| value << bits(word, 10, 3));
+            let value = added(self.registers.get(of), shifted);
+            self.assign_or_flags(word, value.filter(|_| is_64));
+        } else if word & 0xffff_c000 == 0xdac1_0000 || word & 0xffff_c000 == 0xdac1_4000 {
+            // pacia, autia and so on: the signature is masked.
+        } else if word & 0x1fe0_0000 != 0x1a40_0000 {
+            // All but comparisons under a condition.
+            self.assign(to, None);
+        }
+        Flow::Next
+    }
+
+    /// Loads and stores.
+    fn memory<M: Memory + ?Sized>(&mut self, word: u32, memory: &M) {
+        let (to, base) = (register(word, 0), register(word, 5));
+        let is_vector = bits(word, 26, 1) == 1;
+        let is_pair = word & 0x3a00_0000 == 0x2800_0000;
+        let is_single = word & 0x3b00_0000 == 0x3900_0000;
+        let is_unscaled = word & 0x3b20_0000 == 0x3800_0000;
+        if is_pair {
+            let opc = bits(word, 30, 2);
+            let size = match is_vector {
+                true => 4 << opc,
+                false => 4 << (opc >> 1),
+            };
+            let (is_load, by) = (bits(word, 22, 1) == 1, signed(word, 15, 7, size));
+            let at = self.address(base, bits(word, 23, 2), by);
+            let is_word = !is_vector && opc == 0b10;
+            for (number, register) in [to, register(word, 10)].into_iter().enumerate() {
+                let at = at.map(|at| at.wrapping_add(number as u64 * size.cast_unsigned()));
+                self.transfer(register, at, (is_load, is_word, is_vector), size, memory);
+            }
+            return;
+        }
+        if is_single || is_unscaled {
+            let (size, opc) = (bits(word, 30, 2), bits(word, 22, 2));
+            // Of vectors the upper bit of `opc` is one of the size.
+            let log = if is_vector {
+                size + 4 * (opc >> 1)
+            } else {
+                size
+            };
+            let bytes = 1_i64 << log.min(4);
+            let by = match is_single {
+                true => u64::from(bits(word, 10, 12)) << log.min(4),
+                false => signed(word, 12, 9, 1),
+            };
+            let mode = match (is_single, bits(word, 10, 2)) {
+                (true, _) => 0b10,
+                (false, 0b01) => 0b01,
+                (false, 0b11) => 0b11,
+                (false, _) => 0b10,
+            };
+            let at = self.address(base, mode, by);
+            let is_prefetch = !is_vector && size == 3 && opc == 0b10;
+            if !is_prefetch {
+                let is_load = if is_vector { opc & 1 == 1 } else { opc != 0 };
+                let is_word = !is_vector && size == 3;
+                self.transfer(to, at, (is_load, is_word, is_vector), bytes, memory);
+            }
+            return;
+        }
+        if is_vector {
+            // Several vectors at a time, by an address that goes on behind them.
+            if word & 0xbe80_0000 == 0x0c80_0000 {
+                self.assign_sp(base, None);
+            }
+            return;
+        }
+        // By a register's offset, exclusive, atomic, literal: of no use to a caller.
+        for from in [0, 10, 16] {
+            let register = register(word, from);
+            if from == 0 || bits(word, 24, 6) == 0b00_1000 {
+                self.assign(register, None);
+            }
+        }
+    }
+
+    /// Returns the address of a load or store, and writes it back to the base: 1 behind it, 3 before it.
+    fn address(&mut self, base: u8, mode: u32, by: u64) -> Option<u64> {
+        let before = self.registers.get(base);
+        let moved = before.map(|before| before.wrapping_add(by));
+        if matches!(mode, 0b01 | 0b11) {
+            self.assign_sp(base, moved);
+        }
+        if mode == 0b01 { before } else { moved }
+    }
+
+    fn transfer<M: Memory + ?Sized>(
+        &mut self,
+        register: u8,
+        at: Option<u64>,
+        (is_load, is_word, is_vector): (bool, bool, bool),
+        size: i64,
+        memory: &M,
+    ) {
+        match (is_load, at) {
+            (true, _) if is_vector => {}
+            (true, at) => {
+                let at = at.filter(|_| is_word);
+                let value = at.and_then(|at| self.read(at, memory));
+                self.assign(register, value);
+                if let Some(at) = at {
+                    self.loaded.push((register, at));
+                }
+            }
+            (false, _) if is_word && register == LR && self.get(LR).is_none() => {
+                self.is_elsewhere = true;
+            }
+            (false, Some(at)) => {
+                let value = self.get(register).filter(|_| is_word);
+                for word in (0..size.max(8).cast_unsigned()).step_by(8) {
+                    self.write((at & !7).wrapping_add(word), value);
+                }
+            }
+            (false, None) => {}
+        }
+    }
+
+    /// Returns the value of a register, of which number 31 is zero.
+    fn get(&self, register: u8) -> Option<u64> {
+        match register {
+            SP_OR_ZERO => Some(0),
+            register => self.registers.get(register),
+        }
+    }
+
+    /// Sets a register, of which number 31 is nobody.
+    fn assign(&mut self, register: u8, value: Option<u64>) {
+        if register != SP_OR_ZERO {
+            self.assign_sp(register, value);
+        }
+    }
+
+    /// Sets the register of an addition, of which number 31 is nobody if it sets flags.
+    fn assign_or_flags(&mut self, word: u32, value: Option<u64>) {
+        match bits(word, 29, 1) {
+            1 => self.assign(register(word, 0), value),
+            _ => self.assign_sp(register(word, 0), value),
+        }
+    }
+
+    /// Sets a register, of which number 31 is the stack pointer.
+    fn assign_sp(&mut self, register: u8, value: Option<u64>) {
+        self.loaded.retain(|(of, _)| *of != register);
+        match value {
+            Some(value) => self.registers.set(register, value),
+            None => self.registers.forget(register),
+        }
+    }
+
+    fn read<M: Memory + ?Sized>(&self, avma: u64, memory: &M) -> Option<u64> {
+        match self.written.iter().rev().find(|(at, _)| *at == avma) {
+            Some((_, value)) => *value,
+            None => memory.read_u64(avma),
+        }
+    }
+
+    fn write(&mut self, avma: u64, value: Option<u64>) {
+        if self.written.len() < MAX_WRITTEN {
+            self.written.push((avma, value));
+        }
+    }
+}

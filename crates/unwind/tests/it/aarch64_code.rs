@@ -1,0 +1,136 @@
+//! AArch64 code without description: its own call frame information as the oracle. At the beginning of every row, registers
+//! and stack are made up; what the unwinder finds by the rows it must find by the code alone, or nothing.
+
+use object::{Object, ObjectSection};
+use rprof_testing::Need;
+use rprof_unwind::table::CfaRule;
+use rprof_unwind::{
+    Arch, FoundBy, Frame, Memory, Module, Modules, Registers, UnwindTable, Unwinder,
+};
+use std::path::Path;
+
+/// First address of the stack, and of code that calls: a return address for each word of the stack.
+const STACK: u64 = 0x7ff0_0000_0000;
+const CALLERS: u64 = 0x6600_0000_0000;
+
+/// Return address in the link register.
+const LINKED: u64 = CALLERS + (1 << 40);
+
+struct Process<'a> {
+    table: Option<&'a UnwindTable>,
+    text: (u64, &'a [u8]),
+}
+
+impl Modules for Process<'_> {
+    fn find(&self, avma: u64) -> Option<Module<'_>> {
+        let is_text = (self.text.0..self.text.0 + self.text.1.len() as u64).contains(&avma);
+        let is_caller = (CALLERS..CALLERS + (1 << 41)).contains(&avma);
+        (is_text || is_caller).then_some(Module {
+            table: self.table.filter(|_| is_text),
+            bias: 0,
+        })
+    }
+
+    fn code(&self, avma: u64, into: &mut [u8]) -> usize {
+        let from = avma.checked_sub(self.text.0).map(|at| at as usize);
+        let bytes = from.and_then(|at| self.text.1.get(at..)).unwrap_or(&[]);
+        let len = bytes.len().min(into.len());
+        into[..len].copy_from_slice(&bytes[..len]);
+        len
+    }
+}
+
+/// Every word of the stack is a return address of its own.
+struct Stack;
+
+impl Memory for Stack {
+    fn read_u64(&self, avma: u64) -> Option<u64> {
+        let at = avma.checked_sub(STACK - (1 << 20))?;
+        (at < 1 << 24 && at.is_multiple_of(8)).then_some(CALLERS + 4 + at)
+    }
+}
+
+fn caller(registers: &Registers, process: &Process<'_>) -> Option<Frame> {
+    let mut frames = Vec::new();
+    let mut unwinder = Unwinder::new(Arch::Aarch64);
+    unwinder.unwind(registers, &Stack, process, 2, &mut frames);
+    frames.get(1).copied()
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    same: usize,
+    nothing: usize,
+    others: Vec<u64>,
+}
+
+/// Compares the callers at all rows whose frame address is that far from the stack pointer. Where it depends on the frame
+/// pointer, nothing says where both are.
+fn compare(path: &Path) -> Counts {
+    let bytes = std::fs::read(path).unwrap();
+    let table = UnwindTable::parse(&bytes).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let text = file.section_by_name(".text").unwrap();
+    let text = (text.address(), text.data().unwrap());
+    let described = Process {
+        table: Some(&table),
+        text,
+    };
+    let alone = Process { table: None, text };
+    let mut counts = Counts::default();
+    for row in table.rows() {
+        let Some(rule) = row.rule.filter(|rule| !rule.signal) else {
+            continue;
+        };
+        if !matches!(rule.cfa, CfaRule::Register(31, _)) {
+            continue;
+        }
+        let mut registers = Registers::new(Arch::Aarch64, row.start, STACK);
+        registers.set(30, LINKED);
+        // As it would be where it serves.
+        registers.set(29, STACK);
+        let Some(wanted) = caller(&registers, &described) else {
+            continue;
+        };
+        let found = caller(&registers, &alone).filter(|frame| frame.found_by == FoundBy::Code);
+        match found {
+            None => counts.nothing += 1,
+            Some(found) if (found.address, found.sp) == (wanted.address, wanted.sp) => {
+                counts.same += 1;
+            }
+            Some(_) => counts.others.push(row.start),
+        }
+    }
+    counts
+}
+
+fn assert_agree(path: &Path) {
+    let counts = compare(path);
+    let all = counts.same + counts.nothing + counts.others.len();
+    eprintln!(
+        "{}: {} of {all} rows the same, {} nothing, {} others: {:x?}",
+        path.display(),
+        counts.same,
+        counts.nothing,
+        counts.others.len(),
+        &counts.others[..counts.others.len().min(20)]
+    );
+    assert!(all > 100, "{all}");
+    assert!(counts.same * 10 >= all * 9, "{counts:x?}");
+    // Before calls that do not return, and in epilogues, where the rows still have the slot of what was restored.
+    assert!(counts.others.len() * 200 <= all, "{:x?}", counts.others);
+}
+
+#[test]
+fn code_of_a_program_leads_where_its_rows_do() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/aarch64");
+    assert_agree(&Path::new(folder).join("tree"));
+}
+
+#[test]
+fn code_of_the_c_library_leads_where_its_rows_do() {
+    const LIBC: &str = "/usr/aarch64-linux-gnu/lib/libc.so.6";
+    if rprof_testing::has(Need::File(LIBC)) {
+        assert_agree(Path::new(LIBC));
+    }
+}
