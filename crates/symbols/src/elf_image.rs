@@ -3,8 +3,10 @@
 use crate::debug::{DebugFile, DebugFiles, Links, MiniSymbols, SharedFile, mini_symbols};
 use crate::dwarf::{DebugInfo, DwarfFile, NoRoom, SplitFiles};
 use crate::elf::{ElfError, ElfSymbol, ElfSymbols, is_by_rustc};
+use crate::frames::Frames;
 use crate::located::ImageFunctions;
 use crate::pages::Pages;
+use crate::signal_trampoline;
 use rprof_image::Reason;
 use rprof_image::{BuildId, ImageFile, ImageKey, build_id_of, vdso_image};
 use std::path::{Path, PathBuf};
@@ -120,6 +122,13 @@ impl<D: Pages> ElfImage<D> {
         // It has those symbols that are not in `.dynsym`.
         let mini = self.mini(places).and_then(|mini| mini.lookup_svma(svma));
         later(mini, self.image.lookup_svma(svma))
+    }
+
+    /// Returns the code behind an SVMA without symbol, if it is what handlers of signals return to.
+    pub(crate) fn signal_trampoline(&self, svma: u64) -> Option<Frames> {
+        let behind = svma.checked_add(1)?;
+        let code = self.image.code(behind, signal_trampoline::LONGEST)?;
+        signal_trampoline::find(code, behind)
     }
 
     /// Returns the reason for which an SVMA without symbol and debug information has no name.

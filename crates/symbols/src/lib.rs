@@ -15,6 +15,7 @@
 //! | `dwarf` | functions, inlined calls and lines from debug information |
 //! | `reconcile` | symbol table and debug information, combined into one answer |
 //! | `located` | functions without symbols, by unwinding information |
+//! | `signal_trampoline` | code that handlers of signals return to, by its bytes |
 //! | [`kernel`] | [`KernelSymbols`]: `/proc/kallsyms`, and a given `vmlinux` |
 //! | [`demangle`] | Rust and C++ names, bounded in time and length |
 //! | [`frames`] | the answer: [`Frames`] around a [`Symbol`] |
@@ -41,6 +42,7 @@ mod memory;
 mod once_map;
 mod pages;
 mod reconcile;
+mod signal_trampoline;
 
 pub use demangle::Style;
 pub use dwarf::LineRange;

@@ -1,0 +1,55 @@
+//! Code that handlers of signals return to, which makes the kernel go on where the signal came: by its bytes, as most
+//! C libraries have no symbol of it that survives `strip`.
+//!
+//! Nothing calls it, so the byte before it, by which return addresses are looked up, belongs to nobody, or is padding.
+
+use crate::frames::{Frames, Symbol};
+use std::sync::Arc;
+
+/// Name and code, as C libraries and kernels write it.
+const TRAMPOLINES: [(&str, &[u8]); 3] = [
+    // mov rax, 15; syscall. glibc, and musl with a 32-bit move.
+    ("__restore_rt", &[0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5]),
+    ("__restore_rt", &[0xb8, 15, 0, 0, 0, 0x0f, 5]),
+    // mov x8, 139; svc 0. The vdso of AArch64.
+    (
+        "__kernel_rt_sigreturn",
+        &[0x68, 0x11, 0x80, 0xd2, 1, 0, 0, 0xd4],
+    ),
+];
+
+/// Longest of them, in bytes.
+pub(crate) const LONGEST: u64 = 9;
+
+/// Returns the trampoline that `code` begins with, whose first byte lies at `svma`.
+pub(crate) fn find(code: &[u8], svma: u64) -> Option<Frames> {
+    let (name, code) = (TRAMPOLINES.iter()).find(|(_, bytes)| code.starts_with(bytes))?;
+    let symbol = Symbol {
+        name: (*name).into(),
+        raw: (*name).into(),
+        start: svma,
+        size: code.len() as u64,
+        module: None,
+        located: None,
+    };
+    Some(Frames::new(Arc::new(symbol), 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trampolines_have_their_names() {
+        let name = |code: &[u8]| Some(find(code, 0x1000)?.symbol().name.to_string());
+        let glibc = [0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5, 0x0f, 0x1f];
+        assert_eq!(name(&glibc).as_deref(), Some("__restore_rt"));
+        assert_eq!(name(&glibc[..8]), None);
+        assert_eq!(name(&[0x48, 0xc7, 0xc0, 14, 0, 0, 0, 0x0f, 5]), None);
+        assert!(
+            TRAMPOLINES
+                .iter()
+                .all(|(_, code)| code.len() as u64 <= LONGEST)
+        );
+    }
+}
