@@ -167,7 +167,7 @@ impl fmt::Display for Remedy {
                     f,
                     "A user may lock {kib} KiB for each CPU, and other recordings of yours count too; \
                      end them, or allow more with `sysctl kernel.perf_event_mlock_kb`, `ulimit -l` or \
-                     CAP_IPC_LOCK"
+                     CAP_IPC_LOCK (CAP_PERFMON does not lift this limit)"
                 );
             }
             Remedy::LockedMemory { mlock_kib: None } => {

@@ -142,7 +142,8 @@ fn ring(facts: &Facts, tries: &Tries) -> Check {
             let fix = match facts.has(IPC_LOCK) {
                 true => "end other recordings".to_owned(),
                 false => format!(
-                    "end other recordings of yours, or sudo sysctl kernel.perf_event_mlock_kb={wanted}"
+                    "end other recordings of yours, or sudo sysctl kernel.perf_event_mlock_kb={wanted}, or \
+                     setcap cap_ipc_lock (CAP_PERFMON does not lift this limit)"
                 ),
             };
             check("ring", what, State::Blocked, found).fix(fix)

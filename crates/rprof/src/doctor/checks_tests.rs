@@ -173,5 +173,8 @@ fn limits_that_are_too_low_are_told() {
     };
     assert!(!judge(&facts, &ring).can_record);
     let fix = of(&facts, &ring, "ring").fix.unwrap();
-    assert!(fix.contains("perf_event_mlock_kb=512"), "{fix}");
+    assert!(
+        fix.contains("perf_event_mlock_kb=512") && fix.contains("cap_ipc_lock"),
+        "{fix}"
+    );
 }

@@ -3,8 +3,8 @@
 //! A user without privileges may lock `perf_event_mlock_kb` of ring memory for each CPU: 516
 //! KiB unless set otherwise, which is 128 pages of data and the control page of one ring. Two
 //! rings for each CPU, of 256 and 128 KiB and a page each, take 392 KiB of it; the next
-//! power of two would not fit. Processes with CAP_IPC_LOCK are not bound by it (`perf_mmap` in the kernel asks for no
-//! other capability), nor is anybody where `perf_event_paranoid` is -1 or whose RLIMIT_MEMLOCK leaves room beyond.
+//! power of two would not fit. Processes with CAP_IPC_LOCK are not bound by it (CAP_PERFMON does not help: `perf_mmap` asks
+//! for the other), nor is anybody whose RLIMIT_MEMLOCK leaves room beyond, or where `perf_event_paranoid` is -1.
 //!
 //! | ring | privileged | else | holds, at 999 Hz and 200 bytes a sample |
 //! |---|---|---|---|
