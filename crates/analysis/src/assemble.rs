@@ -251,6 +251,7 @@ fn frames(locations: &Locations, symbols: &Symbols) -> Vec<Frame> {
             address: Some(address),
             line: frame.line,
             inline_depth,
+            start_line: frame.start_line,
         }));
     }
     frames

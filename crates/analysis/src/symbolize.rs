@@ -26,6 +26,8 @@ pub(crate) struct Frame {
     /// The line: that of the next inlined call, or for the innermost frame that of the
     /// location itself.
     pub(crate) line: Option<Line>,
+    /// Line where the function begins; 0 where that is unknown.
+    pub(crate) start_line: u32,
     /// True if it was inlined into the frame before.
     pub(crate) inlined: bool,
 }
@@ -274,7 +276,7 @@ impl SymbolsBuilder {
         let first = self.frames.len() as u32;
         let offset = match (lookup, made) {
             (_, Some((name, offset))) => {
-                self.frame(object, Ok(name), StackPosition::Inner, None, false);
+                self.frame(object, Ok(name), StackPosition::Inner, (None, 0), false);
                 offset
             }
             (Ok(frames), None) => {
@@ -293,12 +295,12 @@ impl SymbolsBuilder {
                     }
                     let line = frame.line.map(|line| self.line(line));
                     let (name, start) = (Ok(frame.name.into()), start_of(frame.raw));
-                    self.frame(object, name, start, line, frame.inlined);
+                    self.frame(object, name, start, (line, frame.start_line), frame.inlined);
                 }
                 frames.offset()
             }
             (Err(reason), None) => {
-                self.frame(object, Err(*reason), StackPosition::Inner, None, false);
+                self.frame(object, Err(*reason), StackPosition::Inner, (None, 0), false);
                 0
             }
         };
@@ -345,6 +347,7 @@ impl SymbolsBuilder {
         self.frames.push(Frame {
             function: FunctionId(self.functions.intern(function)),
             line: None,
+            start_line: 0,
             inlined: false,
         });
     }
@@ -354,7 +357,7 @@ impl SymbolsBuilder {
         object: ObjectId,
         name: Result<Box<str>, Reason>,
         start: StackPosition,
-        line: Option<Line>,
+        (line, start_line): (Option<Line>, u32),
         inlined: bool,
     ) {
         let function = FunctionId(
@@ -371,6 +374,7 @@ impl SymbolsBuilder {
         self.frames.push(Frame {
             function,
             line,
+            start_line,
             inlined,
         });
     }

@@ -154,6 +154,8 @@ pub struct Frame {
     /// function that lies there. Where the profile keeps no addresses it is 1 for each inlined call,
     /// if the profile tells these apart, and always 0 if not.
     pub inline_depth: u32,
+    /// Line where the function begins; 0 where that is unknown or was not asked for.
+    pub start_line: u32,
 }
 
 impl Frame {
@@ -164,6 +166,7 @@ impl Frame {
             address: None,
             line: None,
             inline_depth: 0,
+            start_line: 0,
         }
     }
 }

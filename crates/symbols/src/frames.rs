@@ -44,6 +44,8 @@ pub struct Frame<'a> {
     /// Position in this function: the line of the next inlined call, or for the innermost frame
     /// that of the address itself. `None` where debug information has none, or was not asked.
     pub line: Option<&'a SourceLine>,
+    /// Line where the function begins, by debug information; 0 where that is unknown, or was not asked.
+    pub start_line: u32,
     /// True if the frame was inlined into the one before.
     pub inlined: bool,
 }
@@ -60,6 +62,7 @@ pub(crate) struct InlinedName {
 pub(crate) struct Inlined {
     pub(crate) function: Arc<InlinedName>,
     pub(crate) line: Option<SourceLine>,
+    pub(crate) start_line: u32,
 }
 
 /// Frames at one address: the function, and the calls inlined there.
@@ -68,6 +71,7 @@ pub struct Frames {
     symbol: Arc<Symbol>,
     offset: u64,
     line: Option<SourceLine>,
+    start_line: u32,
     inlined: Box<[Inlined]>,
 }
 
@@ -77,6 +81,7 @@ impl Frames {
             symbol,
             offset,
             line: None,
+            start_line: 0,
             inlined: Box::default(),
         }
     }
@@ -109,6 +114,12 @@ impl Frames {
         self
     }
 
+    /// Sets the line where the outermost function begins.
+    pub(crate) fn beginning_at(mut self, line: u32) -> Self {
+        self.start_line = line;
+        self
+    }
+
     /// Returns the function that contains the address: the outermost frame.
     #[must_use]
     pub fn symbol(&self) -> &Arc<Symbol> {
@@ -129,14 +140,20 @@ impl Frames {
                 name: &self.symbol.name,
                 raw: &self.symbol.raw,
                 line: self.line.as_ref(),
+                start_line: self.start_line,
                 inlined: false,
             },
             Some(index) => {
-                let Inlined { function, line } = &self.inlined[index];
+                let Inlined {
+                    function,
+                    line,
+                    start_line,
+                } = &self.inlined[index];
                 Frame {
                     name: &function.name,
                     raw: &function.raw,
                     line: line.as_ref(),
+                    start_line: *start_line,
                     inlined: true,
                 }
             }

@@ -85,7 +85,7 @@ impl Reconciler {
         let offset = svma.wrapping_sub(symbol.start);
         // Each frame is at the line where it called the next.
         let mut calls = found.frames.into_iter();
-        calls.next();
+        let start_line = calls.next().map_or(0, |function| function.start_line);
         let mut inlined: Vec<Inlined> = Vec::new();
         let mut outermost = None;
         for call in calls {
@@ -96,13 +96,15 @@ impl Reconciler {
             inlined.push(Inlined {
                 function: self.inlined(call.name.as_ref()),
                 line: None,
+                start_line: call.start_line,
             });
         }
         match inlined.last_mut() {
             Some(last) => last.line = found.line,
             None => outermost = found.line,
         }
-        Some(Frames::new(symbol, offset).with(outermost, inlined.into()))
+        let frames = Frames::new(symbol, offset).with(outermost, inlined.into());
+        Some(frames.beginning_at(start_line))
     }
 
     fn symbol(&mut self, found: &ElfSymbol<'_>) -> Arc<Symbol> {

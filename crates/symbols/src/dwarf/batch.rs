@@ -189,15 +189,17 @@ fn look_up<'u>(
         let Some(function) = wanted.function else {
             return found;
         };
-        let name = names.of(open, unit_ref, function.entry);
+        let named = names.of(open, unit_ref, function.entry);
         found.range = function.range;
         found.frames.push(FoundFrame {
-            name: name.and_then(|name| texts.get(name)),
+            name: named.name.and_then(|name| texts.get(name)),
+            start_line: named.start_line,
             call: None,
         });
         for call in wanted.calls {
             let origin = call.origin.as_ref();
-            let name = origin.and_then(|origin| names.referred(open, unit_ref, origin));
+            let named = origin.map(|origin| names.referred(open, unit_ref, origin));
+            let named = named.unwrap_or_default();
             let row = Row {
                 file: call.file,
                 line: call.line,
@@ -205,7 +207,8 @@ fn look_up<'u>(
             };
             let files = files.as_deref_mut();
             found.frames.push(FoundFrame {
-                name: name.and_then(|name| texts.get(name)),
+                name: named.name.and_then(|name| texts.get(name)),
+                start_line: named.start_line,
                 call: files.and_then(|files| source_line(files, texts, row)),
             });
         }

@@ -80,6 +80,8 @@ pub(crate) struct Found {
 pub(crate) struct FoundFrame {
     /// Linkage name, or else the plain name; `None` for a function without either.
     pub(crate) name: Option<Arc<str>>,
+    /// Line where the function begins; 0 where that is unknown.
+    pub(crate) start_line: u32,
     /// Call site of an inlined call.
     pub(crate) call: Option<SourceLine>,
 }

@@ -1,4 +1,4 @@
-//! Names of functions: the linkage name, or else the plain name.
+//! Names of functions, the linkage name or else the plain name, and the lines where they begin.
 
 use super::sections::Slice;
 use super::unit_refs::{DwarfFileKind, OpenUnits, UnitRef};
@@ -13,47 +13,73 @@ const MAX_NAME: usize = 64 << 10;
 /// refer to a declaration (DWARF 5, sections 2.13.2 and 3.3.8.1). Bounds reference cycles.
 const MAX_STEPS: usize = 16;
 
-/// Names that were looked up, by position of their entry.
+/// Name of a function, and the line where it begins.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct NamedFunction<'a> {
+    pub(super) name: Option<&'a [u8]>,
+    /// Line of its declaration (`DW_AT_decl_line`), which is where it begins; 0 where that is unknown.
+    pub(super) start_line: u32,
+}
+
+/// Functions that were looked up, by position of their entry.
 #[derive(Default)]
-pub(super) struct FunctionNames<'a>(FxHashMap<(DwarfFileKind, DebugInfoOffset), Option<&'a [u8]>>);
+pub(super) struct FunctionNames<'a>(FxHashMap<(DwarfFileKind, DebugInfoOffset), NamedFunction<'a>>);
 
 impl<'a> FunctionNames<'a> {
-    /// Returns the name of the entry that `to`, an attribute of an entry of `unit_ref`, refers to.
+    /// Returns the function whose entry `to`, an attribute of an entry of `unit_ref`, refers to.
     pub(super) fn referred(
         &mut self,
         open: &mut OpenUnits<'a>,
         unit_ref: &UnitRef<'a>,
         to: &AttributeValue<Slice<'a>>,
-    ) -> Option<&'a [u8]> {
-        let (unit_ref, entry) = open.follow(unit_ref, to)?;
-        self.of(open, &unit_ref, entry)
+    ) -> NamedFunction<'a> {
+        match open.follow(unit_ref, to) {
+            Some((unit_ref, entry)) => self.of(open, &unit_ref, entry),
+            None => NamedFunction::default(),
+        }
     }
 
-    /// Returns the name of a function's entry.
+    /// Returns the function of an entry.
     pub(super) fn of(
         &mut self,
         open: &mut OpenUnits<'a>,
         unit_ref: &UnitRef<'a>,
         entry: UnitOffset,
-    ) -> Option<&'a [u8]> {
+    ) -> NamedFunction<'a> {
         let key = match entry.to_debug_info_offset(&unit_ref.unit.header) {
             Some(offset) => (unit_ref.which, offset),
-            None => return read(open, unit_ref, entry),
+            None => return function(open, unit_ref, entry),
         };
         if let Some(known) = self.0.get(&key) {
             return *known;
         }
-        let name = read(open, unit_ref, entry);
-        self.0.insert(key, name);
-        name
+        let function = function(open, unit_ref, entry);
+        self.0.insert(key, function);
+        function
     }
 }
 
-/// Reads the name. A linkage name anywhere in the chain is preferred to a plain one.
+/// Reads name and line.
+fn function<'a>(
+    open: &mut OpenUnits<'a>,
+    unit_ref: &UnitRef<'a>,
+    entry: UnitOffset,
+) -> NamedFunction<'a> {
+    let mut start_line = None;
+    let name = read(open, unit_ref, entry, &mut start_line);
+    NamedFunction {
+        name,
+        start_line: start_line.unwrap_or(0),
+    }
+}
+
+/// Reads the name. A linkage name anywhere in the chain is preferred to a plain one. The first line in the chain is
+/// that of the definition, where a declaration has one of its own.
 fn read<'a>(
     open: &mut OpenUnits<'a>,
     unit_ref: &UnitRef<'a>,
     entry: UnitOffset,
+    start_line: &mut Option<u32>,
 ) -> Option<&'a [u8]> {
     let (mut unit_ref, mut entry) = (unit_ref.clone(), entry);
     let mut plain = None;
@@ -72,6 +98,10 @@ fn read<'a>(
                 }
                 gimli::DW_AT_name if plain.is_none() => {
                     plain = text(&unit_ref, attribute.value(), open.work());
+                }
+                gimli::DW_AT_decl_line if start_line.is_none() => {
+                    let line = attribute.udata_value();
+                    *start_line = line.and_then(|line| u32::try_from(line).ok());
                 }
                 gimli::DW_AT_abstract_origin | gimli::DW_AT_specification => {
                     next = Some(attribute.value());
