@@ -176,7 +176,7 @@ fn exports(profile: &Profile) {
             let write = |out: &mut dyn Write| {
                 (format.write)(profile, &options, out).expect("memory takes all");
             };
-            if format.name == "pprof" {
+            if ["pprof", "otlp", "firefox"].contains(&format.name) {
                 // No text, but what gzip made.
                 let mut out = Vec::new();
                 write(&mut out);

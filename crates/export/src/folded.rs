@@ -324,7 +324,34 @@ pub fn write(
     weight: WeighBy,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let folded = fold(profile, event, weight);
+    write_stacks(&fold(profile, event, weight), out)
+}
+
+/// Writes the folded stacks of one event with weights in a larger unit: so many of the event's own. Whole numbers are
+/// written whose sum is that of all weights, less what is not a whole one; stacks that come to none are left out.
+///
+/// # Errors
+/// Fails if the writer does.
+pub fn write_in_units(
+    profile: &Profile,
+    event: usize,
+    weight: WeighBy,
+    unit: u64,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut folded = fold(profile, event, weight);
+    let (mut sum, mut before) = (0u128, 0u128);
+    for stack in &mut folded.stacks {
+        sum += u128::from(stack.weight);
+        let whole = sum / u128::from(unit.max(1));
+        stack.weight = u64::try_from(whole - before).unwrap_or(u64::MAX);
+        before = whole;
+    }
+    folded.stacks.retain(|stack| stack.weight > 0);
+    write_stacks(&folded, out)
+}
+
+fn write_stacks(folded: &Folded, out: &mut dyn Write) -> io::Result<()> {
     for stacks in folded.stacks.chunks(AT_ONCE) {
         let texts = map_ranges(stacks.len(), FEW, |part| {
             let mut text = String::new();

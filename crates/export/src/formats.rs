@@ -10,7 +10,7 @@ use rprof_profile::Profile;
 
 use crate::options::ReportOptions;
 use crate::svg::{SvgError, SvgOptions};
-use crate::{csv, folded, json, markdown, pprof, speedscope, svg, table};
+use crate::{csv, firefox, folded, json, markdown, otlp, pprof, speedscope, svg, table};
 
 /// One form in which a profile is written.
 #[derive(Clone, Copy, Debug)]
@@ -106,6 +106,20 @@ pub const FORMATS: &[Format] = &[
         content: Content::Addresses,
         shows_warnings: false,
         write: pprof::write,
+    },
+    Format {
+        name: "otlp",
+        help: "OpenTelemetry profiles with gzip, proto 1.10: experimental",
+        content: Content::Addresses,
+        shows_warnings: false,
+        write: otlp::write,
+    },
+    Format {
+        name: "firefox",
+        help: "The Firefox Profiler's JSON with gzip: each thread in order of time",
+        content: Content::Samples,
+        shows_warnings: false,
+        write: firefox::write,
     },
     Format {
         name: "speedscope",

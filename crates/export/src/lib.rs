@@ -6,6 +6,8 @@
 //! | [`svg`] | a flame graph |
 //! | [`html`] | a page that explores a profile |
 //! | [`pprof`] | pprof's format, with addresses, lines and inlined calls |
+//! | [`otlp`] | OpenTelemetry's profiles, experimental |
+//! | [`firefox`] | the Firefox Profiler's format, with each thread in order of time |
 //! | [`speedscope`] | speedscope's format, with each thread in order of time |
 //! | [`formats`] | the table of all forms: these, and the reports [`table`], [`markdown`], [`json`] and [`mod@csv`] |
 //! | [`options`], [`rows`] | the options and rows that reports have in common |
@@ -54,6 +56,7 @@ mod amounts;
 pub mod clean;
 pub mod csv;
 pub mod diff;
+pub mod firefox;
 pub mod folded;
 pub mod formats;
 mod frame_kind;
@@ -61,15 +64,19 @@ mod frame_text;
 mod heat;
 pub mod html;
 pub mod json;
+mod locations;
 pub mod markdown;
 mod markdown_text;
 mod name_ranks;
 pub mod names;
 pub mod options;
+pub mod otlp;
 pub mod pprof;
+mod protobuf;
 pub mod rows;
 pub mod runtime;
 pub mod speedscope;
+mod summed;
 pub mod svg;
 pub mod table;
 pub mod threads;

@@ -110,7 +110,12 @@ fn no_form_of_output_obeys_them() {
         },
         ..ReportOptions::default()
     };
-    for format in FORMATS.iter().filter(|format| format.name != "pprof") {
+    // Not text, but what gzip made.
+    let packed = ["pprof", "otlp", "firefox"];
+    for format in FORMATS
+        .iter()
+        .filter(|format| !packed.contains(&format.name))
+    {
         // Names do not make further lines, where a form has a line for each row.
         let lines = match format.name {
             "csv" => 2,
@@ -122,22 +127,25 @@ fn no_form_of_output_obeys_them() {
         });
     }
     // Not text: names are looked for among what else may hold any byte.
-    let mut packed = Vec::new();
-    let pprof = FORMATS
-        .iter()
-        .find(|format| format.name == "pprof")
-        .unwrap();
-    (pprof.write)(&profile, &options, &mut packed).unwrap();
-    let mut bytes = Vec::new();
-    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut bytes).unwrap();
-    let has = |text: &str| {
-        bytes
-            .windows(text.len())
-            .any(|part| part == text.as_bytes())
-    };
-    assert!(has("evil"));
-    for bad in ["\x1b[", "\u{202e}", "\nevil", "evil\n"] {
-        assert!(!has(bad), "{bad:?} in pprof");
+    for name in packed {
+        let format = FORMATS.iter().find(|format| format.name == name).unwrap();
+        let mut file = Vec::new();
+        (format.write)(&profile, &options, &mut file).unwrap();
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&file[..]), &mut bytes)
+            .unwrap();
+        let has = |text: &str| {
+            bytes
+                .windows(text.len())
+                .any(|part| part == text.as_bytes())
+        };
+        // The Firefox Profiler's is of the main event alone.
+        assert!(has("evil"), "{name}");
+        for bad in [
+            "\x1b[", "\u{202e}", "\nevil", "evil\n", "\\u001b", "\\nevil",
+        ] {
+            assert!(!has(bad), "{bad:?} in {name}");
+        }
     }
     assert_inert("SVG with a title", 0, |out| {
         let options = SvgOptions {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use flate2::write::GzEncoder;
 use flate2::{Compression, GzBuilder};
 
-use super::fields::{Strings, part, signed, text};
+use crate::protobuf::{Strings, part, signed, text};
 
 /// The message of a profile, compressed while it is made, with the strings that it names so far.
 pub(super) struct Message<'o> {

@@ -9,19 +9,18 @@
 //!   randomization does is no difference between two profiles.
 //! - Names and lines are in the profile. Every mapping says so, lest readers symbolize again.
 
-mod fields;
-mod locations;
 mod message;
+mod tables;
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use rprof_profile::{Profile, WeightUnit};
 
+use crate::locations::Locations;
 use crate::names::CleanNames;
 use crate::options::ReportOptions;
-use fields::{packed_signed, packed_unsigned, part, signed};
-use locations::Locations;
+use crate::protobuf::{packed_signed, packed_unsigned, part, signed};
+use crate::summed::summed;
 use message::Message;
 
 /// Writes the samples of all events that have any, two values for each: number of samples, and weight.
@@ -52,7 +51,7 @@ pub fn write(profile: &Profile, _: &ReportOptions, out: &mut dyn Write) -> io::R
         part(3, &label, &mut sample);
         out.field(2, &sample)?;
     }
-    locations.write(&mut out)?;
+    tables::write(profile, &locations.tables(), &mut out)?;
     if let Some((first, last)) = profile.time {
         out.number(
             10,
@@ -97,32 +96,4 @@ fn sample_types(profile: &Profile, events: &[usize]) -> Vec<(String, String)> {
         types.push((weight.0, weight.1.to_owned()));
     }
     types
-}
-
-/// Thread name, and the ranks of a stack's frames, root first.
-type Key = (u32, Vec<u32>);
-
-/// Sums samples up by thread name and stack, in an order that follows from names and addresses.
-fn summed(profile: &Profile, locations: &Locations<'_>, events: &[usize]) -> Vec<(Key, Vec<i64>)> {
-    let mut sums: BTreeMap<Key, Vec<i64>> = BTreeMap::new();
-    for entry in &profile.aggregated {
-        let Some(event) = events.iter().position(|event| *event == entry.event) else {
-            continue;
-        };
-        let frames = profile
-            .frames(entry.stack)
-            .map(|frame| locations.rank(frame));
-        let key = (profile.thread(entry.thread).comm, frames.collect());
-        let sum = sums.entry(key).or_insert_with(|| vec![0; 2 * events.len()]);
-        for (at, more) in [(0, entry.samples), (1, entry.weight)] {
-            let value = &mut sum[2 * event + at];
-            *value = value.saturating_add(i64::try_from(more).unwrap_or(i64::MAX));
-        }
-    }
-    let mut sums: Vec<_> = sums.into_iter().collect();
-    // By name, as numbers of names depend on who came first.
-    sums.sort_by(|((a, _), _), ((b, _), _)| {
-        profile.comms[*a as usize].cmp(&profile.comms[*b as usize])
-    });
-    sums
 }

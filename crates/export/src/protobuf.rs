@@ -4,62 +4,62 @@ use prost::encoding::{WireType, bool, encode_key, encode_varint, int64, string, 
 use rustc_hash::FxHashMap;
 
 /// Writes a field that holds a message.
-pub(super) fn part(tag: u32, message: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn part(tag: u32, message: &[u8], out: &mut Vec<u8>) {
     encode_key(tag, WireType::LengthDelimited, out);
     encode_varint(message.len() as u64, out);
     out.extend_from_slice(message);
 }
 
 /// Writes a text, empty ones too: the first of the string table is.
-pub(super) fn text(tag: u32, value: &str, out: &mut Vec<u8>) {
+pub(crate) fn text(tag: u32, value: &str, out: &mut Vec<u8>) {
     string::encode(tag, &value.to_owned(), out);
 }
 
 /// Writes a number. Zero is what a field has by itself.
-pub(super) fn signed(tag: u32, value: i64, out: &mut Vec<u8>) {
+pub(crate) fn signed(tag: u32, value: i64, out: &mut Vec<u8>) {
     if value != 0 {
         int64::encode(tag, &value, out);
     }
 }
 
 /// Writes a number without a sign, unless it is zero.
-pub(super) fn unsigned(tag: u32, value: u64, out: &mut Vec<u8>) {
+pub(crate) fn unsigned(tag: u32, value: u64, out: &mut Vec<u8>) {
     if value != 0 {
         uint64::encode(tag, &value, out);
     }
 }
 
 /// Writes a truth value, if it is true.
-pub(super) fn flag(tag: u32, value: bool, out: &mut Vec<u8>) {
+pub(crate) fn flag(tag: u32, value: bool, out: &mut Vec<u8>) {
     if value {
         bool::encode(tag, &value, out);
     }
 }
 
 /// Writes a list of numbers in one field.
-pub(super) fn packed_unsigned(tag: u32, values: &[u64], out: &mut Vec<u8>) {
+pub(crate) fn packed_unsigned(tag: u32, values: &[u64], out: &mut Vec<u8>) {
     uint64::encode_packed(tag, values, out);
 }
 
 /// Writes a list of numbers with signs in one field.
-pub(super) fn packed_signed(tag: u32, values: &[i64], out: &mut Vec<u8>) {
+pub(crate) fn packed_signed(tag: u32, values: &[i64], out: &mut Vec<u8>) {
     int64::encode_packed(tag, values, out);
 }
 
 /// Strings by their number in the message; number 0 is the empty one.
-pub(super) struct Strings {
+pub(crate) struct Strings {
     numbers: FxHashMap<Box<str>, i64>,
 }
 
 impl Strings {
-    pub(super) fn new() -> Strings {
+    pub(crate) fn new() -> Strings {
         Strings {
             numbers: FxHashMap::from_iter([("".into(), 0)]),
         }
     }
 
     /// Returns the number of a string, which is given one if it has none yet.
-    pub(super) fn index(&mut self, text: &str) -> i64 {
+    pub(crate) fn index(&mut self, text: &str) -> i64 {
         if let Some(number) = self.numbers.get(text) {
             return *number;
         }
@@ -69,7 +69,7 @@ impl Strings {
     }
 
     /// Returns the strings by number.
-    pub(super) fn in_order(&self) -> Vec<&str> {
+    pub(crate) fn in_order(&self) -> Vec<&str> {
         let mut all: Vec<(&i64, &str)> = (self.numbers.iter())
             .map(|(text, number)| (number, &**text))
             .collect();

@@ -1,20 +1,47 @@
 //! Frames as locations: an address with the function that lies there and the calls that were inlined into it.
 
 use std::cmp::Reverse;
-use std::io;
 
 use rprof_profile::{
-    Frame, FrameAddress, FrameId, Function, FunctionId, ObjectId, ObjectKind, Profile,
+    FileId, Frame, FrameAddress, FrameId, FunctionId, ObjectId, ObjectKind, Profile,
 };
 use rustc_hash::FxHashMap;
 
-use super::fields::{flag, part, signed, unsigned};
-use super::message::Message;
-use crate::frame_text::unnamed;
-use crate::names::CleanNames;
+/// Tables of mappings, locations and functions, each numbered from 1.
+pub(crate) struct LocationTables {
+    /// Objects, with the end of what is used of each.
+    pub(crate) mappings: Vec<(ObjectId, u64)>,
+    pub(crate) locations: Vec<LocationRow>,
+    pub(crate) functions: Vec<FunctionRow>,
+}
+
+/// Location: an address, and what lies there.
+pub(crate) struct LocationRow {
+    /// Number of its mapping.
+    pub(crate) mapping: u64,
+    pub(crate) address: u64,
+    /// The innermost call first.
+    pub(crate) lines: Vec<LineRow>,
+}
+
+/// Line of a location.
+pub(crate) struct LineRow {
+    /// Number of the function.
+    pub(crate) function: u64,
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+}
+
+/// Function of a location.
+pub(crate) struct FunctionRow {
+    pub(crate) id: FunctionId,
+    pub(crate) file: Option<FileId>,
+    /// Line where it begins; 0 where that is unknown.
+    pub(crate) start_line: u32,
+}
 
 /// Locations of a profile, numbered from 1 in the order of their first use.
-pub(super) struct Locations<'p> {
+pub(crate) struct Locations<'p> {
     profile: &'p Profile,
     /// Frames in the order of object, address, inline depth and name.
     sorted: Vec<FrameId>,
@@ -27,7 +54,7 @@ pub(super) struct Locations<'p> {
 }
 
 impl<'p> Locations<'p> {
-    pub(super) fn new(profile: &'p Profile) -> Locations<'p> {
+    pub(crate) fn new(profile: &'p Profile) -> Locations<'p> {
         let stacks = profile.aggregated.iter().map(|entry| entry.stack);
         let mut sorted: Vec<FrameId> = stacks.flat_map(|stack| profile.frames(stack)).collect();
         sorted.sort_unstable();
@@ -57,7 +84,7 @@ impl<'p> Locations<'p> {
     }
 
     /// Returns the rank of a frame that is in a stack.
-    pub(super) fn rank(&self, frame: FrameId) -> u32 {
+    pub(crate) fn rank(&self, frame: FrameId) -> u32 {
         self.ranks.get(&frame).copied().unwrap_or(u32::MAX)
     }
 
@@ -66,7 +93,7 @@ impl<'p> Locations<'p> {
     }
 
     /// Returns the ids of the locations of a stack, root first.
-    pub(super) fn ids(&mut self, stack: &[u32]) -> Vec<u64> {
+    pub(crate) fn ids(&mut self, stack: &[u32]) -> Vec<u64> {
         let mut ids = Vec::with_capacity(stack.len());
         let mut rest = stack;
         while !rest.is_empty() {
@@ -88,58 +115,54 @@ impl<'p> Locations<'p> {
         ids
     }
 
-    /// Writes mappings, locations and functions.
-    pub(super) fn write(&self, message: &mut Message<'_>) -> io::Result<()> {
+    /// Returns the tables of all locations so far.
+    pub(crate) fn tables(&self) -> LocationTables {
         let mappings = self.mappings();
         let numbers: FxHashMap<ObjectId, u64> = mappings
             .iter()
             .zip(1..)
             .map(|((object, _), id)| (*object, id))
             .collect();
-        for ((object, limit), id) in mappings.iter().zip(1..) {
-            self.write_mapping(id, *object, *limit, message)?;
-        }
-        let mut functions: FxHashMap<FunctionId, u64> = FxHashMap::default();
-        let mut files: Vec<(FunctionId, Option<rprof_profile::FileId>)> = Vec::new();
-        for (location, id) in self.known.iter().zip(1..) {
-            let mut bytes = Vec::new();
-            unsigned(1, id, &mut bytes);
+        let mut known: FxHashMap<FunctionId, u64> = FxHashMap::default();
+        let mut functions: Vec<FunctionRow> = Vec::new();
+        let mut row = |location: &Vec<u32>| {
             let outermost = self.frame(location[0]);
             let object = self.profile.function(outermost.function).object;
-            unsigned(2, numbers.get(&object).copied().unwrap_or(0), &mut bytes);
-            let address = outermost.address.map_or(0, FrameAddress::lookup_address);
-            unsigned(3, address, &mut bytes);
-            // The innermost call first.
-            for rank in location.iter().rev() {
+            let line = |rank: &u32| {
                 let frame = self.frame(*rank);
-                let next = functions.len() as u64 + 1;
-                let function = *functions.entry(frame.function).or_insert_with(|| {
-                    files.push((frame.function, None));
-                    next
+                let number = *known.entry(frame.function).or_insert_with(|| {
+                    functions.push(FunctionRow {
+                        id: frame.function,
+                        file: None,
+                        start_line: 0,
+                    });
+                    functions.len() as u64
                 });
-                if let Some(line) = frame.line {
-                    files[function as usize - 1].1.get_or_insert(line.file);
+                if let Some(function) = functions.get_mut(number as usize - 1) {
+                    function.file = function.file.or(frame.line.map(|line| line.file));
+                    // One name may be several functions, of which readers see one.
+                    if function.start_line == 0 {
+                        function.start_line = frame.start_line;
+                    }
                 }
-                let mut line = Vec::new();
-                unsigned(1, function, &mut line);
-                signed(
-                    2,
-                    frame.line.map_or(0, |line| i64::from(line.line)),
-                    &mut line,
-                );
-                signed(
-                    3,
-                    frame.line.map_or(0, |line| i64::from(line.column)),
-                    &mut line,
-                );
-                part(4, &line, &mut bytes);
+                LineRow {
+                    function: number,
+                    line: frame.line.map_or(0, |line| line.line),
+                    column: frame.line.map_or(0, |line| line.column),
+                }
+            };
+            LocationRow {
+                mapping: numbers.get(&object).copied().unwrap_or(0),
+                address: outermost.address.map_or(0, FrameAddress::lookup_address),
+                lines: location.iter().rev().map(line).collect(),
             }
-            message.field(4, &bytes)?;
+        };
+        let locations = self.known.iter().map(&mut row).collect();
+        LocationTables {
+            mappings,
+            locations,
+            functions,
         }
-        for ((function, file), id) in files.iter().zip(1..) {
-            self.write_function(id, *function, *file, message)?;
-        }
-        Ok(())
     }
 
     /// Returns the objects that locations lie in, with the end of what is used of each. The program that has most of the weight
@@ -180,53 +203,5 @@ impl<'p> Locations<'p> {
             )
         });
         mappings
-    }
-
-    fn write_mapping(
-        &self,
-        id: u64,
-        object: ObjectId,
-        limit: u64,
-        message: &mut Message<'_>,
-    ) -> io::Result<()> {
-        let mut bytes = Vec::new();
-        unsigned(1, id, &mut bytes);
-        unsigned(3, limit, &mut bytes);
-        let name = message
-            .strings
-            .index(&CleanNames::new(self.profile).object(object));
-        signed(5, name, &mut bytes);
-        if let Some(build_id) = &self.profile.object(object).build_id {
-            signed(6, message.strings.index(&build_id.to_string()), &mut bytes);
-        }
-        for said in 7..=10 {
-            flag(said, true, &mut bytes);
-        }
-        message.field(3, &bytes)
-    }
-
-    fn write_function(
-        &self,
-        id: u64,
-        function: FunctionId,
-        file: Option<rprof_profile::FileId>,
-        message: &mut Message<'_>,
-    ) -> io::Result<()> {
-        let names = CleanNames::new(self.profile);
-        let Function { object, .. } = self.profile.function(function);
-        let name = match names.function(function) {
-            Some(name) => name.into_owned(),
-            None => unnamed(self.profile, *object),
-        };
-        let mut bytes = Vec::new();
-        unsigned(1, id, &mut bytes);
-        let name = message.strings.index(&name);
-        signed(2, name, &mut bytes);
-        // Without a name in the symbol table, which readers would take for one to demangle.
-        if let Some(file) = file {
-            let path = crate::clean::clean(&self.profile.files[file.0 as usize]).into_owned();
-            signed(4, message.strings.index(&path), &mut bytes);
-        }
-        message.field(5, &bytes)
     }
 }

@@ -1,0 +1,232 @@
+//! The Firefox Profiler's processed format, version 60: threads in order of time over tables that all of them share.
+//!
+//! Source: `src/types/profile.ts` and the upgraders of <https://github.com/firefox-devtools/profiler>. Version 60 is the
+//! oldest with shared tables, and every later one reads it. Addresses are offsets into the object's file, those of
+//! callers within the call; an inlined call is a frame of its own at the same address. Samples of a clock weigh
+//! milliseconds, of other events what they count.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `tables` | strings, functions, frames and stacks, numbered in the order of their first use |
+//! | `threads` | samples of each thread |
+//! | `json` | objects and columns, written as they come |
+
+mod json;
+mod tables;
+mod threads;
+
+use std::io::{self, BufWriter, IntoInnerError, Write};
+
+use flate2::{Compression, GzBuilder};
+use rprof_profile::{Profile, WeightUnit};
+use serde_json::json;
+
+use crate::names::CleanNames;
+use crate::options::ReportOptions;
+use json::Json;
+use tables::Tables;
+
+/// Version of the form.
+const VERSION: u32 = 60;
+
+/// Version of Gecko's own form, which readers want to know as well.
+const GECKO_VERSION: u32 = 31;
+
+/// Writes the samples of the main event, compressed with gzip.
+///
+/// # Errors
+/// `out` does.
+pub fn write(profile: &Profile, _: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
+    // Without a time, so that the same profile is the same file.
+    let gzip = GzBuilder::new().mtime(0).write(out, Compression::default());
+    // Values come one by one.
+    let mut buffered = BufWriter::with_capacity(64 << 10, gzip);
+    write_json(profile, &mut buffered)?;
+    let gzip = buffered.into_inner().map_err(IntoInnerError::into_error)?;
+    gzip.finish()?;
+    Ok(())
+}
+
+fn write_json(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
+    let mut tables = Tables::new(profile);
+    let threads = match profile.main_event() {
+        Some(event) => threads::of(profile, event, &mut tables),
+        None => Vec::new(),
+    };
+    let origin = profile.time.map_or(0, |(first, _)| first);
+    let mut json = Json::new(out);
+    json.begin()?;
+    json.value("meta", &meta(profile, threads.len()))?;
+    json.value("libs", &tables.libraries())?;
+    json.key("threads")?;
+    json.begin_list()?;
+    let is_time = is_time(profile);
+    for thread in &threads {
+        thread.write(origin, is_time, &mut json)?;
+    }
+    json.end_list()?;
+    json.key("shared")?;
+    tables.write(&mut json)?;
+    json.end()?;
+    out.write_all(b"\n")
+}
+
+/// Returns true if weights are nanoseconds.
+fn is_time(profile: &Profile) -> bool {
+    let event = profile.main_event().map(|event| &profile.events[event]);
+    event.is_some_and(|event| event.unit == WeightUnit::Nanoseconds)
+}
+
+fn meta(profile: &Profile, threads: usize) -> serde_json::Value {
+    let names = CleanNames::new(profile);
+    let event = profile.main_event();
+    let summary = event.map(|event| &profile.events[event]);
+    let interval = match summary {
+        Some(summary) if is_time(profile) => {
+            summary.weight as f64 / summary.samples.max(1) as f64 / 1e6
+        }
+        _ => 1.0,
+    };
+    let lost: u64 = profile.events.iter().map(|event| event.lost).sum();
+    let name = event.map(|event| names.event(event).into_owned());
+    let category =
+        |name: &str, color: &str| json!({"name": name, "color": color, "subcategories": ["Other"]});
+    json!({
+        "version": GECKO_VERSION,
+        "preprocessedProfileVersion": VERSION,
+        "interval": interval,
+        // Wall-clock time is not in a profile.
+        "startTime": 0,
+        "startTimeAsClockMonotonicNanosecondsSinceBoot": profile.time.map_or(0, |(first, _)| first),
+        "processType": 0,
+        "product": name.clone().unwrap_or_else(|| "rprof".to_owned()),
+        "importedFrom": concat!("rprof ", env!("CARGO_PKG_VERSION")),
+        "stackwalk": 1,
+        "debug": false,
+        "symbolicated": true,
+        "usesOnlyOneStackType": true,
+        "sourceCodeIsNotOnSearchfox": true,
+        "markerSchema": [],
+        "sampleUnits": {"time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns"},
+        // As `tables::Category` numbers them.
+        "categories": [
+            category("Other", "grey"),
+            category("User", "yellow"),
+            category("Kernel", "orange"),
+            category("Generated code", "lightblue"),
+        ],
+        "initialVisibleThreads": (0..threads.min(10)).collect::<Vec<_>>(),
+        "extra": [{
+            "label": "Recording",
+            "entries": [
+                {"label": "Event", "format": "string", "value": name.unwrap_or_default()},
+                {"label": "Lost records", "format": "integer", "value": lost},
+            ],
+        }],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rprof_profile::{Frame, FrameAddress, Object, ObjectKind, ProfileBuilder, Sample, Thread};
+    use serde_json::Value;
+
+    fn profile() -> Profile {
+        let mut builder = ProfileBuilder::with_addresses().columns(true);
+        let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
+        let program = builder.intern_object("/bin/x");
+        let kernel = builder.add_object(Object {
+            name: "[kernel.kallsyms]".into(),
+            kind: ObjectKind::Kernel,
+            build_id: None,
+        });
+        let [main, inlined] =
+            ["main", "in\u{1b}lined"].map(|name| builder.intern_function(Ok(name), program));
+        let sys = builder.intern_function(Ok("sys_read"), kernel);
+        let comm = builder.intern_comm("x");
+        let thread = builder.intern_thread(Thread {
+            pid: Some(7),
+            tid: Some(7),
+            comm,
+            process_comm: Some(comm),
+        });
+        let mut frame = |function, address, inline_depth| {
+            builder.intern_frame(Frame {
+                address: Some(address),
+                inline_depth,
+                ..Frame::of(function)
+            })
+        };
+        let call = FrameAddress::ReturnAddress(0x11);
+        let frames = [
+            frame(main, call, 0),
+            frame(inlined, call, 1),
+            frame(
+                sys,
+                FrameAddress::InstructionPointer(0xffff_ffff_8100_0000),
+                0,
+            ),
+        ];
+        let deep = builder.intern_stack(&frames);
+        let shallow = builder.intern_stack(&frames[..2]);
+        for (time, stack) in [(5_000_000, deep), (6_000_000, shallow), (9_500_000, deep)] {
+            builder.add_sample(Sample {
+                time,
+                cpu: None,
+                thread,
+                stack,
+                event,
+                weight: 1_000_000,
+            });
+        }
+        builder.finish()
+    }
+
+    fn written(profile: &Profile) -> Value {
+        let mut bytes = Vec::new();
+        write(profile, &ReportOptions::default(), &mut bytes).unwrap();
+        serde_json::from_reader(flate2::read::GzDecoder::new(&bytes[..])).unwrap()
+    }
+
+    #[test]
+    fn stacks_are_chains_of_shared_frames() {
+        let document = written(&profile());
+        let shared = &document["shared"];
+        assert_eq!(shared["stackTable"]["prefix"], json!([null, 0, 1]));
+        assert_eq!(shared["frameTable"]["inlineDepth"], json!([0, 1, 0]));
+        // Within the call; the kernel has no file.
+        assert_eq!(shared["frameTable"]["address"], json!([0x10, 0x10, -1]));
+        assert_eq!(shared["frameTable"]["nativeSymbol"], json!([0, 0, null]));
+        assert_eq!(shared["frameTable"]["category"], json!([1, 1, 2]));
+        let strings = shared["stringArray"].as_array().unwrap();
+        assert!(
+            strings
+                .iter()
+                .all(|text| !text.as_str().unwrap().contains('\u{1b}'))
+        );
+        let thread = &document["threads"][0];
+        assert_eq!((&thread["pid"], &thread["tid"]), (&json!("7"), &json!(7)));
+        let samples = &thread["samples"];
+        assert_eq!(samples["stack"], json!([2, 1, 2]));
+        assert_eq!(samples["timeDeltas"], json!([0.0, 1.0, 3.5]));
+        assert_eq!(samples["weight"], json!([1.0, 1.0, 1.0]));
+        assert_eq!(
+            samples["threadCPUDelta"],
+            json!([1000000, 1000000, 1000000])
+        );
+        assert_eq!(document["libs"][0]["path"], json!("/bin/x"));
+    }
+
+    #[test]
+    fn the_same_profile_is_the_same_file_and_none_has_no_thread() {
+        let bytes = |profile: &Profile| {
+            let mut bytes = Vec::new();
+            write(profile, &ReportOptions::default(), &mut bytes).unwrap();
+            bytes
+        };
+        assert_eq!(bytes(&profile()), bytes(&profile()));
+        let none = written(&ProfileBuilder::new().finish());
+        assert_eq!(none["threads"], json!([]));
+    }
+}

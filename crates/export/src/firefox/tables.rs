@@ -1,0 +1,331 @@
+//! [`Tables`]: strings, functions, frames and stacks, numbered in the order of their first use.
+
+use std::io;
+
+use rprof_profile::{
+    Frame, FrameAddress, FrameId, FunctionId, ObjectId, ObjectKind, Profile, StackId,
+};
+use rustc_hash::FxHashMap;
+use serde_json::{Value, json};
+
+use super::json::Json;
+use crate::frame_text::unnamed;
+use crate::names::{CleanName, CleanNames};
+
+/// Kind of resource that a library is (`resourceTypes` of the profiler).
+const LIBRARY: u32 = 1;
+
+/// Tables that all threads share.
+pub(super) struct Tables<'p> {
+    profile: &'p Profile,
+    strings: Numbered<String>,
+    sources: Numbered<u32>,
+    libraries: Numbered<ObjectId>,
+    functions: Numbered<FunctionId>,
+    /// Source and first line of each function, where a frame tells them.
+    places: Vec<(Option<u32>, Option<u32>)>,
+    frames: Numbered<FrameId>,
+    /// Symbols: library, and function that lies there.
+    symbols: Numbered<(u32, FunctionId)>,
+    /// Lowest address of each symbol that a frame has.
+    starts: Vec<u64>,
+    /// Symbol of the function that lies at an address of a library.
+    symbol_at: FxHashMap<(u32, u64), u32>,
+    /// Callers and frame of each stack.
+    stacks: Numbered<(Option<u32>, u32)>,
+    known: FxHashMap<StackId, Option<u32>>,
+}
+
+/// Values with numbers in the order in which they came.
+struct Numbered<T> {
+    numbers: FxHashMap<T, u32>,
+    values: Vec<T>,
+}
+
+impl<T: Clone + Eq + std::hash::Hash> Numbered<T> {
+    fn new() -> Numbered<T> {
+        Numbered {
+            numbers: FxHashMap::default(),
+            values: Vec::new(),
+        }
+    }
+
+    /// Returns the number of a value, and whether it is new.
+    fn number(&mut self, value: T) -> (u32, bool) {
+        let next = self.values.len() as u32;
+        match self.numbers.entry(value) {
+            std::collections::hash_map::Entry::Occupied(known) => (*known.get(), false),
+            std::collections::hash_map::Entry::Vacant(new) => {
+                self.values.push(new.key().clone());
+                (*new.insert(next), true)
+            }
+        }
+    }
+}
+
+impl<'p> Tables<'p> {
+    pub(super) fn new(profile: &'p Profile) -> Tables<'p> {
+        Tables {
+            profile,
+            strings: Numbered::new(),
+            sources: Numbered::new(),
+            libraries: Numbered::new(),
+            functions: Numbered::new(),
+            places: Vec::new(),
+            frames: Numbered::new(),
+            symbols: Numbered::new(),
+            starts: Vec::new(),
+            symbol_at: FxHashMap::default(),
+            stacks: Numbered::new(),
+            known: FxHashMap::default(),
+        }
+    }
+
+    /// Returns the number of a stack; `None` for one without frames.
+    pub(super) fn stack(&mut self, id: StackId) -> Option<u32> {
+        if let Some(known) = self.known.get(&id) {
+            return *known;
+        }
+        let profile = self.profile;
+        let mut stack = None;
+        for frame in profile.frames(id) {
+            let frame = self.frame(frame);
+            stack = Some(self.stacks.number((stack, frame)).0);
+        }
+        self.known.insert(id, stack);
+        stack
+    }
+
+    fn frame(&mut self, id: FrameId) -> u32 {
+        let (number, is_new) = self.frames.number(id);
+        if is_new {
+            let frame = self.profile.frame(id);
+            let (function, is_new) = self.functions.number(frame.function);
+            if is_new {
+                self.places.push((None, None));
+                self.library(self.profile.function(frame.function).object);
+            }
+            let source = frame.line.map(|line| self.sources.number(line.file.0).0);
+            if let Some((known, line)) = self.places.get_mut(function as usize) {
+                *known = known.or(source);
+                *line = line.or((frame.start_line > 0).then_some(frame.start_line));
+            }
+            self.symbol(&frame);
+        }
+        number
+    }
+
+    /// Returns the number of an object with a file among the libraries.
+    fn library(&mut self, object: ObjectId) -> Option<u32> {
+        let is_file = self.profile.object(object).kind == ObjectKind::File;
+        is_file.then(|| self.libraries.number(object).0)
+    }
+
+    /// Takes down which function lies at the address of a frame.
+    fn symbol(&mut self, frame: &Frame) {
+        let object = self.profile.function(frame.function).object;
+        let (Some(library), Some(address)) = (self.library(object), address_of(frame)) else {
+            return;
+        };
+        if frame.inline_depth > 0 {
+            return;
+        }
+        let (symbol, is_new) = self.symbols.number((library, frame.function));
+        if is_new {
+            self.starts.push(address);
+        }
+        if let Some(start) = self.starts.get_mut(symbol as usize) {
+            *start = (*start).min(address);
+        }
+        self.symbol_at.insert((library, address), symbol);
+    }
+
+    /// Returns the libraries, for the profile's own list.
+    pub(super) fn libraries(&self) -> Vec<Value> {
+        let names = CleanNames::new(self.profile);
+        (self.libraries.values.iter())
+            .map(|id| {
+                let (path, name) = (names.object(*id), names.object_base(*id));
+                let build_id = self.profile.object(*id).build_id.as_ref();
+                let build_id = build_id.map(ToString::to_string);
+                json!({
+                    "name": name, "path": path, "debugName": name, "debugPath": path,
+                    "breakpadId": build_id.as_deref().map_or_else(String::new, breakpad_id),
+                    "codeId": build_id,
+                    "arch": "",
+                })
+            })
+            .collect()
+    }
+
+    fn string(&mut self, text: &str) -> u32 {
+        self.strings.number(text.to_owned()).0
+    }
+
+    /// Writes all tables. No stack can be added any more.
+    pub(super) fn write(&mut self, json: &mut Json<'_>) -> io::Result<()> {
+        json.begin()?;
+        let profile = self.profile;
+        let names = CleanNames::new(profile);
+        let functions = std::mem::take(&mut self.functions.values);
+        let function_names: Vec<u32> = (functions.iter())
+            .map(|id| {
+                let text = match names.function(*id) {
+                    Some(name) => name.into_owned(),
+                    None => unnamed(profile, profile.function(*id).object),
+                };
+                self.string(&text)
+            })
+            .collect();
+        let libraries = std::mem::take(&mut self.libraries.values);
+        let library_names: Vec<u32> = (libraries.iter())
+            .map(|id| self.string(&names.object_base(*id)))
+            .collect();
+        let sources = std::mem::take(&mut self.sources.values);
+        let source_names: Vec<u32> = (sources.iter())
+            .map(|file| self.string(&CleanName::new(&profile.files[*file as usize])))
+            .collect();
+        let symbols = std::mem::take(&mut self.symbols.values);
+        let symbol_names: Vec<u32> = (symbols.iter())
+            .map(|(_, function)| self.functions.numbers.get(function))
+            .map(|number| number.map_or(0, |number| function_names[*number as usize]))
+            .collect();
+
+        json.key("stackTable")?;
+        json.begin()?;
+        json.column("frame", self.stacks.values.iter().map(|(_, frame)| frame))?;
+        json.column(
+            "prefix",
+            self.stacks.values.iter().map(|(prefix, _)| prefix),
+        )?;
+        json.value("length", &self.stacks.values.len())?;
+        json.end()?;
+
+        self.write_frames(json)?;
+
+        json.key("funcTable")?;
+        json.begin()?;
+        let count = functions.len();
+        json.column("name", &function_names)?;
+        json.column("isJS", std::iter::repeat_n(false, count))?;
+        json.column("relevantForJS", std::iter::repeat_n(false, count))?;
+        let resources = functions.iter().map(|id| {
+            let object = profile.function(*id).object;
+            let library = self.libraries.numbers.get(&object);
+            library.map_or(-1, |number| i64::from(*number))
+        });
+        json.column("resource", resources)?;
+        json.column("source", self.places.iter().map(|(source, _)| source))?;
+        json.column("lineNumber", self.places.iter().map(|(_, line)| line))?;
+        json.column("columnNumber", std::iter::repeat_n((), count))?;
+        json.value("length", &count)?;
+        json.end()?;
+
+        json.key("resourceTable")?;
+        json.begin()?;
+        let count = libraries.len();
+        json.column("lib", 0..count)?;
+        json.column("name", &library_names)?;
+        json.column("host", std::iter::repeat_n((), count))?;
+        json.column("type", std::iter::repeat_n(LIBRARY, count))?;
+        json.value("length", &count)?;
+        json.end()?;
+
+        json.key("nativeSymbols")?;
+        json.begin()?;
+        json.column("libIndex", symbols.iter().map(|(library, _)| library))?;
+        json.column("address", &self.starts)?;
+        json.column("name", &symbol_names)?;
+        json.column("functionSize", std::iter::repeat_n((), symbols.len()))?;
+        json.value("length", &symbols.len())?;
+        json.end()?;
+
+        json.key("sources")?;
+        json.begin()?;
+        json.column("uuid", std::iter::repeat_n((), sources.len()))?;
+        json.column("filename", &source_names)?;
+        json.value("length", &sources.len())?;
+        json.end()?;
+
+        json.column("stringArray", &self.strings.values)?;
+        json.end()
+    }
+
+    fn write_frames(&self, json: &mut Json<'_>) -> io::Result<()> {
+        let frames = || self.frames.values.iter().map(|id| self.profile.frame(*id));
+        let count = self.frames.values.len();
+        let object = |frame: &Frame| self.profile.function(frame.function).object;
+        let library = |frame: &Frame| self.libraries.numbers.get(&object(frame)).copied();
+        json.key("frameTable")?;
+        json.begin()?;
+        let addresses = frames().map(|frame| match (library(&frame), address_of(&frame)) {
+            (Some(_), Some(address)) => i64::try_from(address).unwrap_or(-1),
+            _ => -1,
+        });
+        json.column("address", addresses)?;
+        json.column("inlineDepth", frames().map(|frame| frame.inline_depth))?;
+        let categories = frames().map(|frame| match self.profile.object(object(&frame)).kind {
+            ObjectKind::File => Category::User as u32,
+            ObjectKind::Kernel => Category::Kernel as u32,
+            ObjectKind::Jit => Category::Generated as u32,
+        });
+        json.column("category", categories)?;
+        json.column("subcategory", std::iter::repeat_n(0, count))?;
+        let functions = frames().map(|frame| self.functions.numbers.get(&frame.function).copied());
+        json.column("func", functions)?;
+        let symbols = frames().map(|frame| {
+            let place = (library(&frame)?, address_of(&frame)?);
+            self.symbol_at.get(&place).copied()
+        });
+        json.column("nativeSymbol", symbols)?;
+        json.column("innerWindowID", std::iter::repeat_n(0, count))?;
+        // 0 is code of no line.
+        let known = |number: u32| (number > 0).then_some(number);
+        json.column("line", frames().map(|frame| known(frame.line?.line)))?;
+        json.column("column", frames().map(|frame| known(frame.line?.column)))?;
+        json.value("length", &count)?;
+        json.end()
+    }
+}
+
+/// Categories of frames, by their places in the list of the profile.
+#[derive(Clone, Copy)]
+enum Category {
+    User = 1,
+    Kernel = 2,
+    Generated = 3,
+}
+
+fn address_of(frame: &Frame) -> Option<u64> {
+    frame.address.map(FrameAddress::lookup_address)
+}
+
+/// Returns the id by which symbol servers know a file: the first half of its build-id as a GUID, and an age of 0.
+///
+/// The first three fields of a GUID are numbers, and those are little-endian in a build-id.
+fn breakpad_id(build_id: &str) -> String {
+    let digits: Vec<char> = build_id
+        .chars()
+        .chain(std::iter::repeat('0'))
+        .take(32)
+        .collect();
+    let fields = [0..8, 8..12, 12..16];
+    let swapped = fields
+        .iter()
+        .flat_map(|field| digits[field.clone()].chunks(2).rev());
+    let rest = digits[16..].chunks(2);
+    let id: String = swapped.chain(rest).flatten().collect();
+    id.to_uppercase() + "0"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_breakpad_id_is_half_a_build_id() {
+        let id = breakpad_id("0102030405060708090a0b0c0d0e0f1011121314");
+        assert_eq!(id, "0403020106050807090A0B0C0D0E0F100");
+        assert_eq!(breakpad_id("01"), "000000010000000000000000000000000");
+    }
+}
