@@ -1,0 +1,139 @@
+//! Fields of protocol buffers (<https://protobuf.dev/programming-guides/encoding/>), read where they lie.
+
+/// Value of a field, by how it is encoded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Value<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+    /// Numbers of fixed size, of which no format here has any.
+    Fixed,
+}
+
+/// Fields of a message, in order. Ends with an error at damage.
+#[derive(Clone, Debug)]
+pub(crate) struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+/// Damage of a message.
+pub(crate) const CUT: &str = "a message is cut short, or is none";
+
+impl<'a> Fields<'a> {
+    pub(crate) fn new(message: &'a [u8]) -> Fields<'a> {
+        Fields { rest: message }
+    }
+
+    fn field(&mut self) -> Option<(u64, Value<'a>)> {
+        let key = number(&mut self.rest)?;
+        let tag = key >> 3;
+        if tag == 0 {
+            return None;
+        }
+        let value = match key & 7 {
+            0 => Value::Number(number(&mut self.rest)?),
+            1 => self.skip(8)?,
+            2 => {
+                let len = usize::try_from(number(&mut self.rest)?).ok()?;
+                let (bytes, rest) = self.rest.split_at_checked(len)?;
+                self.rest = rest;
+                Value::Bytes(bytes)
+            }
+            5 => self.skip(4)?,
+            _ => return None,
+        };
+        Some((tag, value))
+    }
+
+    fn skip(&mut self, len: usize) -> Option<Value<'a>> {
+        self.rest = self.rest.get(len..)?;
+        Some(Value::Fixed)
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Result<(u64, Value<'a>), String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let field = self.field();
+        if field.is_none() {
+            self.rest = &[];
+        }
+        Some(field.ok_or_else(|| CUT.to_owned()))
+    }
+}
+
+impl<'a> Value<'a> {
+    /// Returns a number; 0 for anything else.
+    pub(crate) fn number(self) -> u64 {
+        match self {
+            Value::Number(number) => number,
+            _ => 0,
+        }
+    }
+
+    /// Returns the bytes of a text or message; none of anything else.
+    pub(crate) fn bytes(self) -> &'a [u8] {
+        match self {
+            Value::Bytes(bytes) => bytes,
+            _ => &[],
+        }
+    }
+
+    /// Appends one number, or a list of numbers in one field.
+    pub(crate) fn numbers(self, out: &mut Vec<u64>) -> Result<(), String> {
+        match self {
+            Value::Number(number) => out.push(number),
+            Value::Bytes(mut bytes) => {
+                while !bytes.is_empty() {
+                    out.push(number(&mut bytes).ok_or(CUT)?);
+                }
+            }
+            Value::Fixed => return Err(CUT.to_owned()),
+        }
+        Ok(())
+    }
+}
+
+/// Reads a number of variable length, 10 bytes at most.
+fn number(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0u64;
+    for (nth, byte) in bytes.iter().take(10).enumerate() {
+        value |= u64::from(byte & 0x7f) << (7 * nth);
+        if byte & 0x80 == 0 {
+            *bytes = &bytes[nth + 1..];
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_read_and_damage_ends_them() {
+        let message = [
+            0x08, 0x96, 0x01, 0x12, 0x02, b'h', b'i', 0x1a, 0x03, 1, 0x80, 0x01,
+        ];
+        let fields: Vec<_> = Fields::new(&message).map(Result::unwrap).collect();
+        assert_eq!(fields[0], (1, Value::Number(150)));
+        assert_eq!(fields[1].1.bytes(), b"hi");
+        let mut numbers = Vec::new();
+        fields[2].1.numbers(&mut numbers).unwrap();
+        assert_eq!(numbers, [1, 128]);
+        for cut in [1, 2, 4, 6, 8, 11] {
+            assert!(
+                Fields::new(&message[..cut]).any(|field| field.is_err()),
+                "{cut}"
+            );
+        }
+        // A number without an end, and a group, which nobody writes any more.
+        for damage in [&[0xff; 12][..], &[0x0b, 0x0c], &[0x00, 0x00]] {
+            assert!(Fields::new(damage).last().unwrap().is_err());
+        }
+    }
+}

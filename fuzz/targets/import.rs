@@ -1,0 +1,50 @@
+//! Profiles of other tools, read.
+//!
+//! Input: a byte that says of which format, then a file of it. What is read has names for all that its stacks refer
+//! to, and sums that are those of its stacks.
+
+use std::path::Path;
+
+use rprof_import::{Format, ImportOptions, read};
+use rprof_profile::Filter;
+
+pub(crate) fn run(data: &[u8]) {
+    let Some((what, data)) = data.split_first() else {
+        return;
+    };
+    let _ = Format::detect(data);
+    let format = [Format::Pprof, Format::PerfScript, Format::Firefox][usize::from(what % 3)];
+    for by_thread in [false, true] {
+        let options = ImportOptions {
+            by_thread,
+            columns: by_thread,
+            filter: Filter {
+                symbols: if what & 0x80 == 0 {
+                    Vec::new()
+                } else {
+                    vec!["m*".to_owned()]
+                },
+                ..Filter::default()
+            },
+        };
+        let Ok(profile) = read(format, data, Path::new("x"), &options) else {
+            continue;
+        };
+        for entry in &profile.aggregated {
+            for frame in profile.frames(entry.stack) {
+                let function = profile.function(profile.frame(frame).function);
+                assert!(function.name.is_ok());
+                let _ = profile.object(function.object);
+            }
+            let _ = profile.comm(entry.thread);
+        }
+        for (index, event) in profile.events.iter().enumerate() {
+            let of_event = profile
+                .aggregated
+                .iter()
+                .filter(|entry| entry.event == index);
+            let samples = of_event.fold(0u64, |sum, entry| sum.saturating_add(entry.samples));
+            assert_eq!(samples, event.samples);
+        }
+    }
+}
