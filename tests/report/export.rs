@@ -117,6 +117,66 @@ fn pprof_lists_the_lines_that_ran() {
         .prints("shares.c:");
     run.prints("samples/count cpu/nanoseconds[dflt]")
         .prints("comm:[shares]");
+    // Functions begin where the source has them.
+    let begins = include_str!("../../fixtures/shares.c")
+        .lines()
+        .position(|line| line.contains("void burn_seventy("));
+    let begins = begins.expect("it is defined there") + 1;
+    let out = run.out();
+    let line = out.lines().find(|line| line.contains(" burn_seventy "));
+    let line = line.unwrap_or_else(|| panic!("{run}"));
+    assert!(
+        line.contains(&format!(" s={begins}(")),
+        "{line}, and it begins at {begins}"
+    );
+}
+
+#[test]
+fn firefox_has_the_time_of_each_function() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.record("-F 999 -g -e cpu-clock:u", &c("threads.c"), "0.2");
+    here.rprof("export -o x.firefox.json.gz").ok();
+    let bytes = std::fs::read(here.path("x.firefox.json.gz")).expect("it was written");
+    let json: Value =
+        serde_json::from_reader(flate2::read::GzDecoder::new(&bytes[..])).expect("JSON");
+    let shared = &json["shared"];
+    let column =
+        |table: &str, name: &str| shared[table][name].as_array().expect("a column").clone();
+    let (frames, funcs, names) = (
+        column("stackTable", "frame"),
+        column("frameTable", "func"),
+        column("funcTable", "name"),
+    );
+    let strings = shared["stringArray"].as_array().expect("strings");
+    let at =
+        |list: &[Value], index: &Value| list[index.as_u64().expect("an index") as usize].clone();
+    let mut own: BTreeMap<String, f64> = BTreeMap::new();
+    let threads = json["threads"].as_array().expect("threads");
+    assert!(threads.len() >= 2, "{} threads", threads.len());
+    for thread in threads {
+        let samples = &thread["samples"];
+        let weights = samples["weight"].as_array().expect("weights");
+        for (stack, weight) in samples["stack"]
+            .as_array()
+            .expect("stacks")
+            .iter()
+            .zip(weights)
+        {
+            let name = at(&names, &at(&funcs, &at(&frames, stack)));
+            let name = at(strings, &name).as_str().expect("a name").to_owned();
+            *own.entry(name).or_default() += weight.as_f64().expect("a weight");
+        }
+    }
+    for (name, (weight, _)) in by_report(&here) {
+        if weight > 0 && name != "[unknown]" {
+            let ms = own.get(&name).copied().unwrap_or_default();
+            assert!(
+                (ms - weight as f64 / 1e6).abs() < 1e-6 * ms.max(1.0),
+                "{name}: {ms} ms, {weight} ns"
+            );
+        }
+    }
 }
 
 #[test]

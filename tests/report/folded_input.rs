@@ -195,11 +195,11 @@ fn wrong_lines_are_told_and_the_others_kept() {
         .rprof("report -i x.folded")
         .exits(1);
     run.says("x.folded is not a perf.data file")
-        .says("its first line is no folded stack");
+        .says("and neither folded stacks");
     let run = Here::new()
         .rprof("report -i -")
         .stdin(b"main;work\n")
         .exits(1);
     run.says("standard input is not a perf.data file")
-        .says("is no folded stack");
+        .says("and neither folded stacks");
 }

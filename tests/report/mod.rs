@@ -9,6 +9,7 @@ mod filters;
 mod flamegraph;
 mod folded_input;
 mod header;
+mod imports;
 mod inputs;
 mod script;
 mod shares;

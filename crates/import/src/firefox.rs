@@ -138,7 +138,7 @@ fn at<T>(list: &[T], number: Option<i64>) -> Option<&T> {
     list.get(usize::try_from(number?).ok()?)
 }
 
-fn of(column: &Column, number: Option<i64>) -> Option<i64> {
+fn of(column: &[Option<i64>], number: Option<i64>) -> Option<i64> {
     at(column, number).copied().flatten()
 }
 

@@ -147,7 +147,7 @@ impl Request<'_> {
         let (mut profiles, mut machines) = (Vec::new(), Vec::new());
         for path in paths {
             let mut profile = match open_input(path)? {
-                Input::Folded(text) => text.profile(&filter, &Keys::FUNCTIONS)?,
+                Input::Foreign(text) => text.profile(&filter, &Keys::FUNCTIONS, false)?,
                 Input::Recording(data) => {
                     check_events(&data, &filter.events)?;
                     machines.push(RecordedOn::of(&data));

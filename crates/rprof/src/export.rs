@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use rprof_analysis::Options;
-use rprof_export::{Content, Format, ReportOptions, RowOptions};
-use rprof_profile::Keys;
+use rprof_export::{Content, Format, ReportOptions, RowOptions, folded};
+use rprof_profile::{Keys, WeighBy, WeightUnit};
 
 use crate::Outcome;
 use crate::cli::ExportArgs;
@@ -14,9 +14,12 @@ use crate::output::Output;
 
 /// Ends of file names, and the formats that they are of.
 const SUFFIXES: &[(&str, &str)] = &[
+    (".otlp.pb.gz", "otlp"),
     (".pb.gz", "pprof"),
     (".pprof", "pprof"),
     (".speedscope.json", "speedscope"),
+    (".firefox.json.gz", "firefox"),
+    (".json.gz", "firefox"),
     (".folded", "folded"),
     (".svg", "svg"),
 ];
@@ -26,6 +29,10 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
         Some(format) => format,
         None => by_suffix(&args.output)?,
     };
+    if args.unit.is_some() && format.name != "folded" {
+        let message = "--unit is for folded stacks; other formats have a unit of their own";
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    }
     let output = Output::prepare(&args.output)?;
     let content = format.content;
     let options = Options {
@@ -63,7 +70,19 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
         ..ReportOptions::default()
     };
     let path = output.path().map(Path::to_owned);
-    output.write(|out| Ok((format.write)(&profile, &options, out)?))?;
+    output.write(|out| match (args.unit, profile.main_event()) {
+        (Some(unit), Some(event)) => {
+            let weight = input.filter.weight();
+            let is_time =
+                weight == WeighBy::Period && profile.events[event].unit == WeightUnit::Nanoseconds;
+            let unit = if is_time { unit.nanoseconds() } else { 1 };
+            if !is_time && !input.quiet {
+                say("weights are no times, and are written as they are");
+            }
+            Ok(folded::write_in_units(&profile, event, weight, unit, out)?)
+        }
+        _ => Ok((format.write)(&profile, &options, out)?),
+    })?;
     if let (Some(path), false) = (path, input.quiet) {
         say(format_args!("wrote {}", path.display()));
     }

@@ -14,25 +14,25 @@ use rprof_symbols::{Memory, Style, Symbolizer};
 
 use crate::cli::{DemangleArg, FilterArgs, InputArgs, SymbolArgs, WeightArg};
 use crate::downloads::Downloads;
-use crate::folded::FoldedText;
+use crate::foreign::ForeignProfile;
 use crate::messages::{Failure, say};
 use crate::{nearest, recorded, remedies, unshown};
 
 /// Input of the commands that read profiles.
 pub(crate) enum Input {
     Recording(Box<PerfData>),
-    Folded(FoldedText),
+    Foreign(Box<ForeignProfile>),
 }
 
 /// Opens a recording: [`open_input`] for commands that need single samples or a header.
 pub(crate) fn open(path: &Path) -> Result<PerfData, Failure> {
     match open_input(path)? {
         Input::Recording(data) => Ok(*data),
-        Input::Folded(text) => Err(text.is_no_recording()),
+        Input::Foreign(text) => Err(text.is_no_recording()),
     }
 }
 
-/// Opens a recording, or folded text. `-` is standard input; a named pipe is read as a stream as
+/// Opens a recording, or a profile of another tool's. `-` is standard input; a named pipe is read as a stream as
 /// well.
 pub(crate) fn open_input(path: &Path) -> Result<Input, Failure> {
     if path == Path::new("-") {
@@ -44,8 +44,8 @@ pub(crate) fn open_input(path: &Path) -> Result<Input, Failure> {
         let pipe = std::fs::File::open(path).with_context(cannot)?;
         return open_stream(pipe, path);
     }
-    if let Some(text) = FoldedText::open(path) {
-        return Ok(Input::Folded(text));
+    if let Some(profile) = ForeignProfile::open(path) {
+        return Ok(Input::Foreign(Box::new(profile)));
     }
     let data = PerfData::open(path).map_err(|error| match &error {
         rprof_perfdata::Error::NotPerfData { .. } => neither(&error),
@@ -55,8 +55,8 @@ pub(crate) fn open_input(path: &Path) -> Result<Input, Failure> {
 }
 
 fn open_stream(stream: impl Read + 'static, name: &Path) -> Result<Input, Failure> {
-    match FoldedText::of_stream(stream, name) {
-        Ok(text) => Ok(Input::Folded(text)),
+    match ForeignProfile::of_stream(stream, name) {
+        Ok(text) => Ok(Input::Foreign(Box::new(text))),
         Err(stream) => {
             let data = PerfData::read(stream, name).map_err(|error| match &error {
                 rprof_perfdata::Error::NotPerfData { .. } => neither(&error),
@@ -67,9 +67,9 @@ fn open_stream(stream: impl Read + 'static, name: &Path) -> Result<Input, Failur
     }
 }
 
-/// Tells that a file is no recording, and no folded text either.
+/// Tells that a file is no recording, and no profile of another tool's either.
 fn neither(error: &rprof_perfdata::Error) -> Failure {
-    anyhow::anyhow!("{error}, and its first line is no folded stack (`FRAME;FRAME COUNT`)").into()
+    anyhow::anyhow!("{error}, and neither folded stacks (`FRAME;FRAME COUNT`), pprof, text of perf script, nor a Firefox profile").into()
 }
 
 impl FilterArgs {
@@ -196,7 +196,7 @@ pub(crate) fn read_merged(
     let (mut places, mut facts) = (Vec::new(), Vec::new());
     for path in paths {
         match open_input(path)? {
-            Input::Folded(text) => profiles.push(text.profile(filter, keys)?),
+            Input::Foreign(text) => profiles.push(text.profile(filter, keys, options.columns)?),
             Input::Recording(data) => {
                 check_events(&data, &filter.events)?;
                 unshown::tell(&data, quiet);

@@ -15,7 +15,7 @@ mod drawing;
 mod event_list;
 mod export;
 mod flamegraph;
-mod folded;
+mod foreign;
 mod gate;
 mod header;
 mod html;

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rprof_perfdata::PerfData;
 
-use crate::folded::FoldedText;
+use crate::foreign::ForeignProfile;
 use crate::messages::Failure;
 
 /// Returns whether a word that stands where a command may be names a recording or folded stacks. Folded stacks
@@ -23,7 +23,7 @@ pub(crate) fn is_recording(word: &OsStr) -> bool {
     let is_magic = file.is_ok_and(|mut file| file.read_exact(&mut start).is_ok())
         && PerfData::is_magic(&start);
     let can_be_executed = meta.permissions().mode() & 0o111 != 0;
-    is_magic || !can_be_executed && FoldedText::open(path).is_some()
+    is_magic || !can_be_executed && ForeignProfile::open(path).is_some()
 }
 
 /// Returns whether a word that stands where a command may be names an input: a recording, folded stacks, a

@@ -223,8 +223,8 @@ pub(crate) struct CollapseArgs {
 
 /// Writes the profile in the format of another tool.
 ///
-/// pprof's has addresses, lines and inlined calls; speedscope's has each thread in order of time. Both
-/// open in their tools without the programs that were recorded.
+/// pprof's and OpenTelemetry's have addresses, lines and inlined calls; the Firefox Profiler's and speedscope's have each
+/// thread in order of time. All open in their tools without the programs that were recorded.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
@@ -234,9 +234,38 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_name = "FORMAT", value_parser = export_format())]
     pub(crate) format: Option<&'static Format>,
 
-    /// File to write, such as profile.pb.gz, profile.speedscope.json or profile.folded; `-` is standard output
+    /// Unit of the weights of folded stacks, for events that count time [default: ns]
+    #[arg(long, value_enum)]
+    pub(crate) unit: Option<TimeUnit>,
+
+    /// File to write, such as profile.pb.gz, profile.firefox.json.gz, profile.speedscope.json or profile.folded; `-` is standard output
     #[arg(short, long, value_name = "FILE", default_value = "profile.pb.gz", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
+}
+
+/// Value of `--unit`: unit of times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TimeUnit {
+    /// Nanoseconds
+    Ns,
+    /// Microseconds
+    Us,
+    /// Milliseconds
+    Ms,
+    /// Seconds
+    S,
+}
+
+impl TimeUnit {
+    /// Returns its nanoseconds.
+    pub(crate) fn nanoseconds(self) -> u64 {
+        match self {
+            TimeUnit::Ns => 1,
+            TimeUnit::Us => 1_000,
+            TimeUnit::Ms => 1_000_000,
+            TimeUnit::S => 1_000_000_000,
+        }
+    }
 }
 
 /// Offers every form that holds more than rows.

@@ -28,7 +28,10 @@ pub(super) fn explain(job: &Job, measured: &Measured) {
     let failed = measured.last_status.filter(|status| !status.success());
     let is_shown = measured.sides.iter().all(|side| side.left_out.is_empty());
     if let Some(status) = failed.filter(|_| job.commands.len() == 1 && is_shown) {
-        say(format_args!("the command ended with {}", ended(status)));
+        match status.code() {
+            Some(code) => say(format_args!("the command ended with exit status {code}")),
+            None => say(format_args!("the command was {}", ended(status))),
+        }
     }
 }
 

@@ -1,0 +1,95 @@
+//! Profiles that other tools write, and our own exports, read again.
+
+use std::collections::BTreeMap;
+
+use crate::support::{Here, Report, c, needs};
+
+/// Self and total of each named function, in nanoseconds.
+fn functions(report: &Report) -> BTreeMap<String, (u64, u64)> {
+    let mut found: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for row in &report.only().rows {
+        if !row.symbol.starts_with('[') {
+            let (own, total) = found.entry(row.symbol.clone()).or_default();
+            *own += row.own;
+            *total += row.total;
+        }
+    }
+    found
+}
+
+fn report_of(here: &Here, file: &str) -> Report {
+    Report::parse(&here.rprof("report --format json -i").arg(file).ok())
+}
+
+#[test]
+fn our_own_exports_are_the_same_profile_again() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.record("-F 999 -g -e cpu-clock:u", &c("threads.c"), "0.3");
+    let recorded = functions(&here.report(""));
+    assert!(!recorded.is_empty());
+    here.rprof("export -q -o x.pb.gz").ok();
+    here.rprof("export -q -o x.firefox.json.gz").ok();
+    let script = here.rprof("script").ok().out();
+    std::fs::write(here.path("x.txt"), script).expect("it can be written");
+    for file in ["x.pb.gz", "x.firefox.json.gz", "x.txt"] {
+        let again = functions(&report_of(&here, file));
+        // Text has inlined calls of recordings as they are, and times to the microsecond only.
+        assert_eq!(again, recorded, "{file}");
+    }
+    // And exported from there.
+    here.rprof("export -q -i x.pb.gz -o y.pb.gz").ok();
+    assert_eq!(functions(&report_of(&here, "y.pb.gz")), recorded);
+    here.rprof("export -q -i x.txt -o y.speedscope.json").ok();
+    here.rprof("flamegraph -i x.pb.gz").ok();
+    here.rprof("diff x.pb.gz y.pb.gz").ok();
+}
+
+#[test]
+fn text_of_perf_is_read_as_its_recording() {
+    needs!(PerfEvents, Perf);
+    let here = Here::new();
+    here.record("-F 999 -g -e cpu-clock:u", &c("shares.c"), "0.3");
+    let script = here.perf("script").ok().out();
+    std::fs::write(here.path("x.txt"), script).expect("it can be written");
+    let (theirs, ours) = (
+        functions(&report_of(&here, "x.txt")),
+        functions(&here.report("")),
+    );
+    for (name, shares) in ours.iter().filter(|(name, _)| name.starts_with("burn_")) {
+        assert_eq!(theirs.get(name), Some(shares), "{name}");
+    }
+    let one = here
+        .rprof("report --format json --symbol burn_seventy -i x.txt")
+        .ok();
+    assert_eq!(
+        functions(&Report::parse(&one)).get("burn_seventy"),
+        theirs.get("burn_seventy")
+    );
+    let piped = here
+        .rprof("report --format json -i -")
+        .stdin(&std::fs::read(here.path("x.txt")).expect("it is there"));
+    assert_eq!(functions(&Report::parse(&piped.ok())), theirs);
+}
+
+#[test]
+fn what_a_format_does_not_have_is_told() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.record("-F 999 -g -e cpu-clock:u", &c("shares.c"), "0.1");
+    here.rprof("export -q -o x.pb.gz").ok();
+    here.rprof("report -i x.pb.gz --cpu 0")
+        .exits(2)
+        .says("x.pb.gz is pprof, which does not have what --cpu asks for");
+    here.rprof("script -i x.pb.gz")
+        .exits(1)
+        .says("x.pb.gz is pprof, which has no header");
+    let run = here.rprof("report -i x.pb.gz").ok();
+    let all = run.out() + &run.err();
+    assert!(all.contains("pprof has no times of samples"), "{run}");
+    let whole = std::fs::read(here.path("x.pb.gz")).expect("it is there");
+    std::fs::write(here.path("cut.pb.gz"), &whole[..whole.len() / 2]).expect("it can be written");
+    here.rprof("report -i cut.pb.gz")
+        .exits(1)
+        .says("cannot read cut.pb.gz");
+}
