@@ -11,7 +11,7 @@ use crate::annotation::{Annotation, Inlined, Instruction, LineKey, Part, Place};
 use crate::disassembly::Flow;
 use crate::sources::Sources;
 
-/// Functions of one event, for [`write`].
+/// Functions of one event, for [`write()`].
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
     /// Name of the event, safe to show.

@@ -329,26 +329,17 @@ pub(crate) fn help_lines(is_live: bool, width: usize) -> Vec<String> {
     lines
 }
 
-/// Returns the table as Markdown, for the documentation.
+/// Returns the keys of recordings as a table in Markdown, for the documentation.
 pub fn markdown() -> String {
     let mut text = String::from("| keys | what they do |\n|---|---|\n");
-    for binding in KEYS {
-        let place = match binding.place {
-            Where::Everywhere => "",
-            Where::Recordings => " (`report --tui`)",
-            Where::Live => " (`top`)",
-        };
+    for binding in bindings(false) {
         let keys: Vec<String> = (binding.shown.split(' '))
             .map(|key| match key {
                 "…" => key.to_owned(),
                 _ => format!("`{key}`"),
             })
             .collect();
-        text.push_str(&format!(
-            "| {} | {}{place} |\n",
-            keys.join(" "),
-            binding.help
-        ));
+        text.push_str(&format!("| {} | {} |\n", keys.join(" "), binding.help));
     }
     text
 }

@@ -19,8 +19,8 @@ pub struct SessionOptions {
     pub per: Per,
     /// Threads and processes that watched ones start are counted as well.
     pub inherit: bool,
-    /// Counting begins with the command, or at [`CountingSession::start`]; otherwise at
-    /// [`CountingSession::enable`].
+    /// Counting begins with the command, or at [`CountingSession::start`](crate::CountingSession::start); otherwise at
+    /// [`CountingSession::enable`](crate::CountingSession::enable).
     pub enabled_from_start: bool,
     /// Only user mode is counted.
     pub exclude_kernel: bool,

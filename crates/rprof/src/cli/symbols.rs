@@ -22,7 +22,7 @@ pub(crate) struct SymbolArgs {
     #[arg(long, overrides_with = "no_located")]
     pub(crate) located: bool,
 
-    /// Show functions without a symbol as [unknown], as perf does
+    /// Show functions without a symbol as `[unknown]`, as perf does
     #[arg(long, overrides_with = "located")]
     pub(crate) no_located: bool,
 
