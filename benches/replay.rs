@@ -11,7 +11,7 @@
 //! samples a second, it takes C x F times that. The beginning, in which images are opened, is left out: of two runs, one
 //! longer than the other, the difference counts. Each figure comes from a process of its own.
 //!
-//! What it does not show: the drain threads (one for each CPU), contention of real ones, and memory of other sockets.
+//! Not shown: the drain threads (one for each CPU), contention of real ones, and memory of other sockets.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::error::Error;

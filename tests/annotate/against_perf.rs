@@ -57,7 +57,7 @@ fn shares_of_instructions_are_those_of_perf_annotate() {
     assert!(checked > 0, "no function with enough samples");
 }
 
-/// Of all instructions of a function together, self is that of the function; total is never less.
+/// Self of all instructions of a function together is that of the function; total is never less.
 #[test]
 fn instructions_and_lines_add_up() {
     needs!(PerfEvents);

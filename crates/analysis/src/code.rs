@@ -22,7 +22,7 @@ pub struct CodeImages<'a> {
     origin: ImageLookup,
 }
 
-/// Where the code of an object is.
+/// Place of the code of an object.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ObjectCode {

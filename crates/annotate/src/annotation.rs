@@ -28,7 +28,7 @@ pub struct Annotation {
     pub files: Vec<Box<str>>,
     /// Names of the functions that [places](Place) name.
     pub functions: Vec<Box<str>>,
-    /// What is to be known about what is shown: sentences.
+    /// Sentences on what a reader should know of the code shown.
     pub notes: Vec<String>,
     /// Samples, by the lookup addresses that they were at.
     pub(crate) hits: Vec<AddressHit>,
@@ -75,7 +75,7 @@ pub struct Instruction {
     pub len: usize,
     /// Mnemonic and operands.
     pub text: String,
-    /// Where control goes after it.
+    /// Target of the instruction, if it is a jump or a call.
     pub flow: Flow,
     /// Address of a jump's or call's target.
     pub target: Option<u64>,

@@ -39,7 +39,7 @@ pub enum AnnotateError {
     /// The profile was made without addresses.
     #[error("the input has no addresses")]
     NoAddresses,
-    /// Its image is not here, or not the one that was recorded.
+    /// The image is not here, or not the one that was recorded.
     #[error("its code is not here: {0}")]
     NoImage(Reason),
     /// A runtime compiled it, and nobody kept the code.
@@ -221,7 +221,7 @@ fn distinct(hits: &[AddressHit]) -> Vec<u64> {
     addresses
 }
 
-/// Where the code of a subject comes from, and what tells of it.
+/// Source of a subject's code, and the notes on it.
 struct Image<'a> {
     symbolizer: &'a Symbolizer,
     images: &'a CodeImages<'a>,

@@ -22,7 +22,7 @@ pub struct Report<'a> {
     pub whole: u64,
     /// Number of all samples.
     pub samples: u64,
-    /// What the event promises about addresses: see [`skid`](crate::skid).
+    /// Promise of the event about addresses: see [`skid`](crate::skid).
     pub skid: &'a str,
     /// Functions.
     pub functions: &'a [Annotation],
@@ -106,7 +106,7 @@ struct JsonLine<'a> {
     line: u32,
     #[serde(flatten)]
     amount: JsonAmount,
-    /// Its text, where the file may be read and is here.
+    /// Text of the line, where the file may be read and is here.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
 }

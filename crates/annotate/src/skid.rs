@@ -1,4 +1,4 @@
-//! What an event promises about the addresses of its samples, in words.
+//! Promises of events about the addresses of their samples, in words.
 
 use rprof_profile::WeightUnit;
 

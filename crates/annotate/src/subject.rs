@@ -19,7 +19,7 @@ pub struct Subject {
     pub functions: Vec<FunctionId>,
     /// True if it was seen only where it was inlined into others.
     pub is_inlined: bool,
-    /// What the samples in it add up to.
+    /// Sum of the samples in it.
     pub amount: Amount,
 }
 

@@ -12,7 +12,7 @@ use crate::flow::arrows;
 use crate::sources::{SourceText, Sources};
 use crate::text_arrows::Lanes;
 
-/// What is shown of a function.
+/// Parts of a function that are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum By {
     /// Lines of source.
@@ -37,7 +37,7 @@ pub enum Base {
 /// Options of the text.
 #[derive(Clone, Debug, Default)]
 pub struct TextOptions {
-    /// What is shown.
+    /// Parts that are shown.
     pub by: By,
     /// Line that inlined code counts for.
     pub inlined: Inlined,

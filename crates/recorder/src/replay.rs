@@ -57,7 +57,7 @@ pub struct Replayed {
 /// Merges, unwinds and writes all batches, on this thread, until the channel is closed.
 ///
 /// # Errors
-/// Those of the file.
+/// Records of the file.
 pub fn replay(replay: Replay) -> io::Result<Replayed> {
     let Replay {
         cpus,

@@ -1,4 +1,4 @@
-//! What `flamegraph` and `html` have in common: reading recordings, or recording a command or a target, and drawing
+//! Common parts of `flamegraph` and `html`: reading recordings, or recording a command or a target, and drawing
 //! that to a file.
 
 use std::ffi::OsString;
@@ -38,24 +38,24 @@ pub(crate) struct Request<'a> {
     pub(crate) command: &'a [OsString],
 }
 
-/// What is known of the recordings that are drawn.
+/// Facts about the recordings that are drawn.
 #[derive(Default)]
 pub(crate) struct About {
-    /// What was recorded; empty if no recording says so.
+    /// Command or target that was recorded; empty if no recording says so.
     pub(crate) subject: String,
-    /// Where and when.
+    /// Place and time.
     pub(crate) places: Vec<String>,
-    /// How they were made: machine, kernel, recorder, by name.
+    /// Machine, kernel and recorder, by name.
     pub(crate) facts: Vec<(String, String)>,
     /// Files that they can be read from once more.
     pub(crate) files: Vec<PathBuf>,
-    /// What of their samples is drawn; without the times, which each recording has its own of.
+    /// Filter of the samples that are drawn; without the times, which each recording has its own of.
     pub(crate) filter: Filter,
 }
 
 /// Picture that a command draws.
 pub(crate) trait Picture {
-    /// What is analysed for it.
+    /// Returns what to analyse for it.
     fn options(&self) -> Options;
 
     /// Draws a profile, which may have no sample.

@@ -42,7 +42,7 @@ struct Page<'a> {
     old: Option<Profile>,
 }
 
-/// What is analysed for a page.
+/// Returns what to analyse for a page.
 fn options(args: &HtmlArgs) -> Options {
     Options {
         addresses: !args.no_lines,

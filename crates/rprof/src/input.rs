@@ -178,7 +178,7 @@ pub(crate) struct Merged {
     pub(crate) subjects: Vec<String>,
     /// Where and when each of them was made.
     pub(crate) places: Vec<Vec<String>>,
-    /// How each of them was made.
+    /// Facts on how each of them was made.
     pub(crate) facts: Vec<Vec<(String, String)>>,
 }
 

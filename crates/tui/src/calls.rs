@@ -11,7 +11,7 @@ use crate::model::Model;
 pub(crate) enum Calls {
     /// All of it is there.
     Whole(StackTree),
-    /// Its nodes are made as they are looked at.
+    /// Nodes are made as they are looked at.
     Growing(CallBranches),
 }
 

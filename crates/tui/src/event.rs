@@ -1,4 +1,4 @@
-//! What comes in, and what is to be done about it.
+//! Events that come in, and the effects that they ask for.
 
 use crate::keys::Key;
 

@@ -25,7 +25,7 @@ pub(crate) enum FilterKind {
 pub(crate) struct Filter {
     pub(crate) kind: FilterKind,
     pub(crate) condition: Condition,
-    /// What it leaves, safe to show: `tid 4711`.
+    /// Words for the samples that it leaves, safe to show: `tid 4711`.
     pub(crate) label: String,
     /// Option and value of `rprof report`; `None` if it has none that does the same.
     pub(crate) words: Option<[String; 2]>,

@@ -95,7 +95,7 @@ pub enum Where {
 pub struct Binding {
     /// Keys as people write them.
     pub shown: &'static str,
-    /// What they do, in a few words.
+    /// Meaning, in a few words.
     pub help: &'static str,
     /// Programs in which they do it.
     pub place: Where,

@@ -26,7 +26,7 @@ pub(crate) struct Model {
     pub(crate) samples: u64,
     /// Functions with samples, in the order of their names.
     pub(crate) by_name: Vec<TopRow>,
-    /// The same rows, sorted as they are shown.
+    /// Rows sorted as they are shown.
     pub(crate) rows: Vec<TopRow>,
 }
 

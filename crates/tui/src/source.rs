@@ -13,7 +13,7 @@ pub struct Source {
     pub event: usize,
     /// Rule by which samples count.
     pub weight: WeighBy,
-    /// What was recorded, in a few words.
+    /// Command or target that was recorded, in a few words.
     pub title: String,
     /// Lines of the verdict, most telling first.
     pub facts: Vec<String>,

@@ -27,7 +27,7 @@ use crate::event::{Effect, Event};
 use crate::keys::Key;
 use crate::{Source, State, Theme};
 
-/// What the loop waits for.
+/// Message that the loop waits for.
 enum Input {
     Event(Event),
     Signal(i32),

@@ -1,6 +1,6 @@
 //! AArch64, by yaxpeax-arm.
 //!
-//! Of 2.4 million words of Debian's libc and libavcodec, 98.5 % have the text of llvm-objdump 14, with numbers read alike; nearly all
+//! 98.5 % of the 2.4 million words of Debian's libc and libavcodec have the text of llvm-objdump 14, with numbers read alike; nearly all
 //! of the rest differ in how an operand is written (`sxtw #0`, `#0xfffffff4` for `#-12`, braces without blanks), and some two hundred words,
 //! SVE among them, neither knows.
 

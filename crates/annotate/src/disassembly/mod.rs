@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// Notation of instructions, where a processor has several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Syntax {
-    /// That of AT&T, as objdump and perf print it: `mov %rsp,%rbp`.
+    /// AT&T's notation, as objdump and perf print it: `mov %rsp,%rbp`.
     #[default]
     Att,
     /// Intel's: `mov rbp,rsp`.
@@ -29,7 +29,7 @@ impl FromStr for Syntax {
     }
 }
 
-/// Where control goes after an instruction.
+/// Control flow after an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flow {
     /// To the next.
@@ -52,7 +52,7 @@ pub struct Decoded {
     pub len: usize,
     /// Mnemonic and operands; bytes that are no instruction are data.
     pub text: String,
-    /// Where control goes.
+    /// Control flow after the instruction.
     pub flow: Flow,
     /// Address to which it goes, where the instruction has it.
     pub target: Option<u64>,

@@ -1,4 +1,4 @@
-//! What equal runs look like, as text and as JSON.
+//! Calibration by equal runs, as text and as JSON.
 
 use std::io::{self, Write};
 

@@ -11,9 +11,9 @@ pub(super) struct Coarseness {
     pub(super) smallest: Option<f64>,
     /// Number by which that of annotated functions is divided.
     pub(super) code_divisor: usize,
-    /// What this step costs, beside those before it.
+    /// Loss by this step, beside those before it.
     pub(super) told: Option<&'static str>,
-    /// What that is of, so that it is told of pages that have it only.
+    /// Part of the page that it is of, so that it is told of pages that have it only.
     pub(super) loses: Loss,
 }
 

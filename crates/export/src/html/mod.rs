@@ -40,7 +40,7 @@ pub struct HtmlOptions {
     pub title: String,
     /// Parts of a sentence on where and when it was recorded.
     pub about: Vec<String>,
-    /// What the header of the recording says, by name.
+    /// Facts of the recording's header, by name.
     pub header: Vec<(String, String)>,
     /// Words a finding of the quality verdict.
     pub wording: fn(&Finding) -> String,

@@ -13,7 +13,7 @@ use super::merge::Released;
 /// Most bytes that wait, on up to 16 CPUs.
 const MOST_BYTES: usize = 4 << 20;
 
-/// The same for each CPU where there are more: what 4,000 samples a second leave behind in 200 ms, of 300 bytes each.
+/// Bytes for each CPU where there are more: what 4,000 samples a second leave behind in 200 ms, of 300 bytes each.
 const BYTES_OF_CPU: usize = 256 << 10;
 
 /// Takes records in their final order.

@@ -22,7 +22,7 @@ use super::waiting::{Key, WaitingRecord, WaitingRecords};
 /// Reached only when a drain thread does not run for seconds.
 const MOST_PENDING: usize = 64 << 20;
 
-/// The same for each CPU where there are more: 256 busy ones send 1.3 GB a second, and one that lags by 100 ms makes
+/// Bytes for each CPU where there are more: 256 busy ones send 1.3 GB a second, and one that lags by 100 ms makes
 /// 130 MB wait.
 const PENDING_OF_CPU: usize = 2 << 20;
 

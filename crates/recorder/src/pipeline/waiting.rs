@@ -31,7 +31,7 @@ pub(super) struct WaitingRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) time: u64,
-    /// Whether it is a sample, CPU, number: 1, 23 and 40 bits.
+    /// Flag of samples, CPU, number: 1, 23 and 40 bits.
     rest: u64,
 }
 

@@ -89,7 +89,7 @@ pub(crate) struct AnnotateArgs {
     pub(crate) color: Color,
 }
 
-/// What an annotation shows.
+/// Parts of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ByArg {
     /// Lines of source

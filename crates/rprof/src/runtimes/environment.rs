@@ -8,7 +8,7 @@ use std::fmt;
 pub(super) struct Change {
     pub(super) variable: &'static str,
     pub(super) value: OsString,
-    /// What is added to a value that is there already, or all of it.
+    /// Text that is added to a value that is there already, or all of it.
     added: String,
     is_addition: bool,
 }

@@ -11,7 +11,7 @@ use crate::wakeup::WakeupFlag;
 /// Longest time between two looks at a ring while fast, on up to [`FEW`] CPUs.
 const INTERVAL: Duration = Duration::from_millis(2);
 
-/// The same on any number of CPUs: memory of a process that is looked at later is another's, mostly.
+/// One interval for any number of CPUs: memory of a process that is looked at later is another's, mostly.
 const LONGEST: Duration = Duration::from_millis(5);
 
 /// Number of CPUs from which on the interval grows with them: each look of each is a message, which one thread receives.

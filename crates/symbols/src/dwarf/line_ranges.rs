@@ -23,7 +23,7 @@ const MAX_UNITS: usize = 4;
 pub struct LineRange {
     /// SVMAs of the code.
     pub svmas: Range<u64>,
-    /// Its line; `None` where the compiler made code that belongs to none.
+    /// Number of the line; `None` where the compiler made code that belongs to none.
     pub line: Option<SourceLine>,
 }
 

@@ -4,7 +4,7 @@
 //! the *start* of a function that ends the process. Before each function lies what says which it is
 //! (`ErtsCodeInfo`): a call, module and name as atoms, and the arity.
 //!
-//! What a function keeps on the stack are terms, whose lowest bits are never those of a return address; or, where the emulator
+//! A function keeps terms on the stack, whose lowest bits are never those of a return address; or, where the emulator
 //! was told to keep them, frame pointers.
 //!
 //! C code runs on the stack of the scheduler's thread, whose lowest part are the scheduler's registers; the code that

@@ -89,7 +89,7 @@ pub(super) fn simulate_to_return<M: Memory + ?Sized, C: CodeSource>(
     unreadable.map_or(Exit::Lost, Exit::Unreadable)
 }
 
-/// Where an instruction leads.
+/// Successor of an instruction.
 enum Flow {
     Next,
     /// To the next instruction, or to this one.
