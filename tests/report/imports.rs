@@ -62,9 +62,11 @@ fn text_of_perf_is_read_as_its_recording() {
     let one = here
         .rprof("report --format json --symbol burn_seventy -i x.txt")
         .ok();
+    // What it called is left out, and so total may be less.
+    let own = |of: &(u64, u64)| of.0;
     assert_eq!(
-        functions(&Report::parse(&one)).get("burn_seventy"),
-        theirs.get("burn_seventy")
+        functions(&Report::parse(&one)).get("burn_seventy").map(own),
+        theirs.get("burn_seventy").map(own)
     );
     let piped = here
         .rprof("report --format json -i -")

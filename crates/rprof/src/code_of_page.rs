@@ -24,9 +24,9 @@ use crate::messages::{Failure, say};
 ///
 /// Fails if a recording cannot be read once more; those from standard input cannot, which is wrong usage.
 pub(crate) fn annotated(args: &HtmlArgs, about: &About) -> Result<Vec<AnnotatedFunction>, Failure> {
-    if args.annotate == 0 {
+    let Some(most) = args.annotate.map(usize::from) else {
         return Ok(Vec::new());
-    }
+    };
     let quiet = args.sampling.quiet;
     let names = &args.filter.symbols;
     let downloads = names.downloads(quiet)?;
@@ -66,7 +66,6 @@ pub(crate) fn annotated(args: &HtmlArgs, about: &About) -> Result<Vec<AnnotatedF
     };
     let precision = images.iter().map(|code| code.precision(event)).min();
     let weight = args.filter.weight();
-    let most = usize::from(args.annotate);
     let functions = hottest(&annotator, &profile, event, weight, most);
     if functions.len() < most && !quiet {
         say(format_args!(

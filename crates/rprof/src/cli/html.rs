@@ -46,8 +46,8 @@ pub(crate) struct HtmlArgs {
     pub(crate) no_lines: bool,
 
     /// Put source lines and instructions of the N functions with most self into the page, without the text of the sources
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u16).range(1..=200))]
-    pub(crate) annotate: u16,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=200))]
+    pub(crate) annotate: Option<u16>,
 
     /// Put the text of those source lines into the page as well: whoever gets it can read them
     #[arg(long, requires = "annotate")]

@@ -78,6 +78,8 @@ fn check(data: &PerfData, symbolizer: &Symbolizer, with_warnings: bool) {
         let mut seen = seen(data, symbolizer);
         if !with_warnings {
             seen.quality.warnings.clear();
+            // What could not be read of a file is not written again.
+            seen.quality.damaged = false;
         }
         seen
     };
