@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::browser::{Browser, DOWN, ENTER, ESCAPE, TAB};
-use crate::support::{Here, c, needs};
+use crate::support::{Here, c, c_with, needs};
 
 /// Every view of the page.
 const VIEWS: [&str; 6] = ["flame", "time", "table", "sandwich", "tree", "lines"];
@@ -271,7 +271,7 @@ fn a_page_too_large_is_coarser_and_says_so() {
 fn code_of_the_hottest_functions_is_in_the_page_and_its_source_only_if_that_is_asked_for() {
     needs!(PerfEvents, Tool("chromium"), Tool("chromedriver"));
     let here = Here::new();
-    here.record("-g -F 999", &c("threads.c"), "0.2");
+    here.record("-g -F 999", &c_with("threads.c", &["-g"]), "0.2");
     let annotated = here.rprof("annotate -q -n 1 --syntax intel --format json");
     let annotated: Value = serde_json::from_str(&annotated.ok().out()).expect("JSON");
     let function = &annotated["functions"][0];
