@@ -105,7 +105,7 @@ impl Merge {
             held: VecDeque::new(),
             first_held: 0,
             done: Vec::new(),
-            pending: WaitingRecords::default(),
+            pending: WaitingRecords::new(2 * cpus.len() + 1),
             pending_bytes: 0,
             high_water: 0,
             sequence: 0,
@@ -124,6 +124,11 @@ impl Merge {
             Stream::Sideband => &self.sideband,
         };
         let number = self.first_held + self.held.len();
+        let is_sample = batch.stream == Stream::Samples;
+        let place = self.places.get(&batch.cpu).copied();
+        let ring = place.map_or(self.rings.len() - 1, |place| {
+            2 * place + usize::from(is_sample)
+        });
         let mut waiting = 0;
         // What was there before is read once, and by us.
         let may_flood = batch.stream == Stream::Sideband && batch.cpu != NO_CPU;
@@ -144,26 +149,22 @@ impl Merge {
             self.pending_bytes += record.size();
             // What no CPU sent is as old as it is.
             self.late += u64::from(time < self.released && batch.cpu != NO_CPU);
-            let is_sample = batch.stream == Stream::Samples;
-            self.pending.push(WaitingRecord {
+            let waits = WaitingRecord {
                 key: Key::new(time, is_sample, batch.cpu, self.sequence),
                 batch: number,
                 start: start as u32,
                 len: record.size() as u16,
-            });
+            };
+            self.pending.push(ring, waits);
             waiting += 1;
             self.sequence += 1;
         }
-        let place = self.places.get(&batch.cpu).copied();
         if let Some(watermark) = place.and_then(|place| self.watermarks.get_mut(place)) {
             *watermark = batch.watermark.max(*watermark);
         }
         match waiting {
             0 => self.done.push(batch),
             waiting => {
-                let ring = place.map_or(self.rings.len() - 1, |place| {
-                    2 * place + usize::from(batch.stream == Stream::Samples)
-                });
                 self.let_go(ring, number);
                 self.held.push_back(HeldBatch {
                     batch,

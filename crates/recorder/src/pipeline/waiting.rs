@@ -1,19 +1,10 @@
-//! [`WaitingRecords`]: records of all CPUs that are not in order yet, by their time.
+//! [`WaitingRecords`]: records of all rings that are not in one order yet.
 //!
 //! While one CPU says nothing, records of all others wait: of 256 CPUs 25,000 in 100 ms. Each release concerns a few of them,
-//! and is not to cost more because others wait. So they lie in buckets of a millisecond, and only those of a release
-//! are sorted.
+//! and is not to cost more because others wait. Those of one ring come in order, so each ring has a queue, and a
+//! release takes what is due from the front of each: sorted runs, which are merged in nearly linear time.
 
 use std::collections::VecDeque;
-
-/// Length of a bucket, as a power of two of nanoseconds.
-const BUCKET: u32 = 20;
-
-/// Most buckets: 4 s. What is later waits in the last one.
-const MOST_BUCKETS: usize = 4096;
-
-/// Most empty buckets that are kept.
-const MOST_SPARE: usize = 256;
 
 /// A record that waits.
 #[derive(Clone, Copy, Debug)]
@@ -44,70 +35,73 @@ impl Key {
     }
 }
 
-/// Records in buckets of time.
-#[derive(Debug, Default)]
+/// Records of each ring, in their order.
+#[derive(Debug)]
 pub(super) struct WaitingRecords {
-    /// Number of the first bucket: its time, shifted.
-    first: u64,
-    buckets: VecDeque<Vec<WaitingRecord>>,
-    /// Buckets that were emptied, to be filled again.
-    spare: Vec<Vec<WaitingRecord>>,
+    rings: Vec<WaitingRing>,
     /// Records of a release.
     ready: Vec<WaitingRecord>,
 }
 
+/// Records of one ring.
+#[derive(Clone, Debug, Default)]
+struct WaitingRing {
+    records: VecDeque<WaitingRecord>,
+    /// True if one came before a later one, which rings themselves do not do.
+    is_disordered: bool,
+}
+
 impl WaitingRecords {
-    /// Adds a record.
-    pub(super) fn push(&mut self, record: WaitingRecord) {
-        let number = record.key.time >> BUCKET;
-        if self.buckets.is_empty() {
-            self.first = number;
+    /// Creates the queues of so many rings.
+    pub(super) fn new(rings: usize) -> WaitingRecords {
+        WaitingRecords {
+            rings: vec![WaitingRing::default(); rings],
+            ready: Vec::new(),
         }
-        // One that is older than all others goes out with them.
-        let place = usize::try_from(number.saturating_sub(self.first)).unwrap_or(MOST_BUCKETS);
-        let place = place.min(MOST_BUCKETS - 1);
-        while self.buckets.len() <= place {
-            self.buckets.push_back(self.spare.pop().unwrap_or_default());
-        }
-        if let Some(bucket) = self.buckets.get_mut(place) {
-            bucket.push(record);
+    }
+
+    /// Adds a record of the ring with this number.
+    pub(super) fn push(&mut self, ring: usize, record: WaitingRecord) {
+        if let Some(ring) = self.rings.get_mut(ring) {
+            let last = ring.records.back();
+            ring.is_disordered |= last.is_some_and(|last| record.key < last.key);
+            ring.records.push_back(record);
         }
     }
 
     /// Returns the latest time of all.
     pub(super) fn newest(&self) -> Option<u64> {
-        let all = self.buckets.iter().flatten();
+        let all = self.rings.iter().flat_map(|ring| &ring.records);
         all.map(|record| record.key.time).max()
     }
 
     /// Takes out, in order, all records before the time `bound`; all there are where that is [`u64::MAX`].
     pub(super) fn take_before(&mut self, bound: u64) -> &[WaitingRecord] {
         self.ready.clear();
-        let is_due = |record: &WaitingRecord| record.key.time < bound || bound == u64::MAX;
-        let mut passed = 0;
-        for (place, bucket) in (0u64..).zip(&mut self.buckets) {
-            let begin = self.first.saturating_add(place);
-            // What is older than the first bucket lies there.
-            if place > 0 && begin > bound >> BUCKET {
-                break;
-            }
-            self.ready
-                .extend(bucket.extract_if(.., |record| is_due(record)));
-            passed += usize::from(bucket.is_empty() && passed as u64 == place);
+        let mut runs = 0;
+        for ring in &mut self.rings {
+            let due = ring.due(bound);
+            runs += usize::from(due > 0);
+            self.ready.extend(ring.records.drain(..due));
         }
-        for bucket in self.buckets.drain(..passed) {
-            self.spare.push(bucket);
-            self.first = self.first.saturating_add(1);
+        if runs > 1 {
+            self.ready.sort_by_key(|record| record.key);
         }
-        self.spare.truncate(MOST_SPARE);
-        if let [Some(only), None] = [self.buckets.front(), self.buckets.get(1)] {
-            // It may be the last one, with all that was too late for a bucket of its own.
-            let oldest = only.iter().map(|record| record.key.time).min();
-            self.first = oldest.map_or(self.first, |time| time >> BUCKET);
-        }
-        // They come in runs that are in order, which makes this nearly linear.
-        self.ready.sort_by_key(|record| record.key);
         &self.ready
+    }
+}
+
+impl WaitingRing {
+    /// Returns how many of its records, of the first ones, are before the time `bound`.
+    fn due(&mut self, bound: u64) -> usize {
+        if std::mem::take(&mut self.is_disordered) {
+            (self.records.make_contiguous()).sort_by_key(|record| record.key);
+        }
+        let is_due = |record: &WaitingRecord| record.key.time < bound || bound == u64::MAX;
+        match self.records.back().is_some_and(is_due) {
+            true => self.records.len(),
+            false => self.records.partition_point(is_due),
+        }
     }
 }
 
@@ -130,13 +124,13 @@ mod tests {
         #[test]
         fn what_is_due_comes_out_in_order(
             times in proptest::collection::vec(
-                (prop_oneof![0u64..50_000_000, Just(0), any::<u64>()], any::<bool>()), 0..200),
+                (prop_oneof![0u64..50_000_000, Just(0), any::<u64>()], 0usize..3, any::<bool>()), 0..200),
             bounds in proptest::collection::vec(prop_oneof![0u64..60_000_000, any::<u64>()], 200),
         ) {
-            let mut waiting = WaitingRecords::default();
+            let mut waiting = WaitingRecords::new(3);
             let mut expected: Vec<u64> = Vec::new();
-            for (number, ((time, takes), bound)) in (0..).zip(times.iter().zip(bounds)) {
-                waiting.push(record(*time, number));
+            for (number, ((time, ring, takes), bound)) in (0..).zip(times.iter().zip(bounds)) {
+                waiting.push(*ring, record(*time, number));
                 expected.push(*time);
                 prop_assert_eq!(waiting.newest(), expected.iter().copied().max());
                 if *takes {
