@@ -221,9 +221,20 @@ pub(crate) fn assemble(
     }
     builder.set_aggregated(entries, events);
     builder.set_time(time);
+    builder.set_wall_time(time.and_then(|time| wall_time(index, time)));
+    if options.columns {
+        let gaps = (index.events.iter()).flat_map(|tally| tally.gaps_within(&options.filter));
+        builder.set_gaps(gaps.collect());
+    }
     builder.set_callchains(has_callchains);
     builder.set_leaves_only(options.leaves_only);
     builder.finish_with_quality(quality)
+}
+
+/// Returns times of the recording's clock as nanoseconds since 1970, if it tells one instant on both clocks.
+fn wall_time(index: &Index<'_>, (first, last): (u64, u64)) -> Option<(u64, u64)> {
+    let clocks = index.data.features().clock_data()?;
+    Some((clocks.wall_time(first)?, clocks.wall_time(last)?))
 }
 
 /// Rows of one worker's samples.

@@ -6,8 +6,8 @@ use rprof_image::MemoryBudget;
 use rprof_jit::JitProcesses;
 use rprof_perfdata::{AuxTally, Block, Damage, PerfData, Walk};
 use rprof_processes::{ProcessMapBuilder, Timeline};
-use rprof_profile::Filter;
 use rprof_profile::filter::Origin;
+use rprof_profile::{Filter, Gap, GapCause};
 use rprof_records::{
     CpuMode, Lost, Misc, ProcessEvent, RawRecord, Record, RecordType, SampleId, SampleType,
 };
@@ -62,33 +62,61 @@ pub struct EventTally {
     /// Number of times that the kernel throttled the event.
     pub throttled: u64,
     /// Records that say how many were dropped, while there are few enough of them to be kept.
-    pub(crate) losses: Vec<Loss>,
+    losses: Vec<Incident>,
+    /// Records that say when the kernel throttled the event, up to the same number.
+    throttles: Vec<Incident>,
 }
 
-/// Most [`Loss`]es that are kept of an event.
+/// Most [`Incident`]s of a kind that are kept of an event.
 const MOST_LOSSES: usize = 100_000;
 
-/// A record that says how many records were dropped before it.
+/// A record that says how many records were dropped before it, or that the event was throttled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Loss {
-    lost: u64,
+struct Incident {
+    cause: GapCause,
     pid: Option<i32>,
     tid: Option<i32>,
     cpu: Option<u32>,
     time: Option<u64>,
 }
 
+impl Incident {
+    fn new(cause: GapCause, at: SampleId) -> Incident {
+        Incident {
+            cause,
+            pid: at.pid,
+            tid: at.tid,
+            cpu: at.cpu,
+            time: at.time,
+        }
+    }
+
+    /// Returns true if a filter wants samples of this place and time. Threads are not told by name here.
+    fn is_within(&self, filter: &Filter) -> bool {
+        filter.wants_origin(&Origin {
+            pid: self.pid,
+            tid: self.tid,
+            cpu: self.cpu,
+            time: self.time,
+            comm: None,
+        })
+    }
+}
+
 impl EventTally {
     fn add_loss(&mut self, lost: u64, at: SampleId) {
         self.lost = self.lost.saturating_add(lost);
         if self.losses.len() < MOST_LOSSES {
-            self.losses.push(Loss {
-                lost,
-                pid: at.pid,
-                tid: at.tid,
-                cpu: at.cpu,
-                time: at.time,
-            });
+            let cause = GapCause::Lost(lost);
+            self.losses.push(Incident::new(cause, at));
+        }
+    }
+
+    fn add_throttle(&mut self, at: SampleId) {
+        self.throttled += 1;
+        if self.throttles.len() < MOST_LOSSES {
+            let throttle = Incident::new(GapCause::Throttled, at);
+            self.throttles.push(throttle);
         }
     }
 
@@ -98,21 +126,26 @@ impl EventTally {
         if !filter.is_by_sample() || self.losses.len() == MOST_LOSSES {
             return self.lost;
         }
+        self.gaps_within(filter)
+            .fold(0, |sum, gap| match gap.cause {
+                GapCause::Lost(lost) => sum.saturating_add(lost),
+                _ => sum,
+            })
+    }
+
+    /// Returns the moments at which samples are missing where and when a filter wants them. One without a time is at 0.
+    pub(crate) fn gaps_within(&self, filter: &Filter) -> impl Iterator<Item = Gap> {
         let filter = Filter {
             comms: Vec::new(),
             ..filter.clone()
         };
-        let is_within = |loss: &&Loss| {
-            filter.wants_origin(&Origin {
-                pid: loss.pid,
-                tid: loss.tid,
-                cpu: loss.cpu,
-                time: loss.time,
-                comm: None,
-            })
-        };
-        let within = self.losses.iter().filter(is_within);
-        within.fold(0, |sum, loss| sum.saturating_add(loss.lost))
+        let incidents = self.losses.iter().chain(&self.throttles);
+        let within = incidents.filter(move |incident| incident.is_within(&filter));
+        within.map(|incident| Gap {
+            time: incident.time.unwrap_or(0),
+            cpu: incident.cpu,
+            cause: incident.cause,
+        })
     }
 }
 
@@ -301,7 +334,10 @@ impl<'a, F: FnMut()> Pass<'a, F> {
                         let at = layout.map(|layout| layout.sample_id(raw));
                         tally.add_loss(lost, at.unwrap_or_default());
                     }
-                    Ok(Record::Throttle { .. }) => tally.throttled += 1,
+                    Ok(Record::Throttle { .. }) => {
+                        let at = layout.map(|layout| layout.sample_id(raw));
+                        tally.add_throttle(at.unwrap_or_default());
+                    }
                     _ => self.unreadable += 1,
                 }
                 None

@@ -11,7 +11,7 @@ use crate::frame::{
 use crate::intern::{Lists, Values};
 use crate::model::{EventSummary, Profile};
 use crate::quality::Quality;
-use crate::samples::{AggregatedStack, Sample, SampleColumns, Thread, ThreadId};
+use crate::samples::{AggregatedStack, Gap, Sample, SampleColumns, Thread, ThreadId};
 use crate::stacks::{FrameListId, FrameStacks, StackId};
 use crate::unit::WeightUnit;
 
@@ -312,6 +312,17 @@ impl ProfileBuilder {
     /// Sets the times of the first and the last sample, in nanoseconds.
     pub fn set_time(&mut self, time: Option<(u64, u64)>) {
         self.profile.time = time;
+    }
+
+    /// Sets the times of the first and the last sample in nanoseconds since 1970: see [`Profile::wall_time`].
+    pub fn set_wall_time(&mut self, time: Option<(u64, u64)>) {
+        self.profile.wall_time = time;
+    }
+
+    /// Sets the moments at which samples are missing: see [`Profile::gaps`].
+    pub fn set_gaps(&mut self, mut gaps: Vec<Gap>) {
+        gaps.sort_unstable();
+        self.profile.gaps = gaps;
     }
 
     /// Declares whether samples have callchains. Without that, they have if a stack has two frames;

@@ -66,7 +66,7 @@ pub use model::{EventSummary, Profile};
 pub use quality::{CountedEvent, Quality, StackTally};
 pub use rprof_cpu_time::CpuTime;
 pub use rprof_image::Reason;
-pub use samples::{AggregatedStack, Sample, SampleColumns, Thread, ThreadId};
+pub use samples::{AggregatedStack, Gap, GapCause, Sample, SampleColumns, Thread, ThreadId};
 pub use stacks::{FrameListId, StackId};
 pub use top::{Keys, RowKey, TopFunctions, TopRow, WeighBy};
 pub use unit::WeightUnit;

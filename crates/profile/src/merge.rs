@@ -55,8 +55,11 @@ pub fn merge(mut profiles: Vec<Profile>) -> Profile {
     quality.cpu_time = times.reduce(|sum, more| Some(sum?.plus(&more?))).flatten();
     builder.set_callchains(profiles.iter().any(|profile| profile.has_callchains));
     builder.set_leaves_only(profiles.iter().any(|profile| profile.leaves_only));
+    let widest = |(a, b): (u64, u64), (c, d): (u64, u64)| (a.min(c), b.max(d));
     let times = profiles.iter().filter_map(|profile| profile.time);
-    builder.set_time(times.reduce(|(a, b), (c, d)| (a.min(c), b.max(d))));
+    builder.set_time(times.reduce(widest));
+    let times = profiles.iter().filter_map(|profile| profile.wall_time);
+    builder.set_wall_time(times.reduce(widest));
     builder.finish_with_quality(quality)
 }
 
@@ -80,6 +83,7 @@ pub fn callers_of(
     builder.set_callchains(profile.has_callchains);
     builder.set_leaves_only(profile.leaves_only);
     builder.set_time(profile.time);
+    builder.set_wall_time(profile.wall_time);
     builder.finish_with_quality(profile.quality.clone())
 }
 

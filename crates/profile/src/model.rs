@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::frame::{Frame, FrameId, Function, FunctionId, Object, ObjectId};
 use crate::quality::Quality;
-use crate::samples::{AggregatedStack, SampleColumns, Thread, ThreadId};
+use crate::samples::{AggregatedStack, Gap, SampleColumns, Thread, ThreadId};
 use crate::stacks::{FrameListId, FrameStacks, StackId};
 use crate::unit::WeightUnit;
 
@@ -51,6 +51,11 @@ pub struct Profile {
     pub quality: Quality,
     /// Times of the first and the last sample that counts, in nanoseconds.
     pub time: Option<(u64, u64)>,
+    /// Same two times by the clock on the wall: nanoseconds since 1970, UTC. `None` where the recording does not tell.
+    pub wall_time: Option<(u64, u64)>,
+    /// Moments at which samples are missing, in order of time, where the profile was made with columns; the first
+    /// 100,000 of each kind and event at most.
+    pub gaps: Vec<Gap>,
     /// True if samples have callchains, false if they have an address only.
     pub has_callchains: bool,
     /// True if callers were left out on request: stacks are leaves alone, whatever was recorded.

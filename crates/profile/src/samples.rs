@@ -51,6 +51,27 @@ pub struct Sample {
     pub weight: u64,
 }
 
+/// Moment at which samples are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Gap {
+    /// Nanoseconds of the recording's clock.
+    pub time: u64,
+    /// CPU number, if recorded.
+    pub cpu: Option<u32>,
+    /// Cause of the gap.
+    pub cause: GapCause,
+}
+
+/// Cause of a [`Gap`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum GapCause {
+    /// So many records were dropped before, since a buffer was full.
+    Lost(u64),
+    /// The kernel throttled sampling from then on, since it took too much time.
+    Throttled,
+}
+
 /// Samples one by one, in order of time, in columns: 32 bytes each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SampleColumns {

@@ -29,9 +29,8 @@ pub(crate) fn place_and_time(data: &PerfData) -> Vec<String> {
     let mut parts: Vec<String> = host.map(|host| format!("on {host}")).into_iter().collect();
     let clocks = data.features().clock_data();
     if let (Some(clocks), Some((first, _))) = (clocks, data.features().sample_time()) {
-        let since = i128::from(first) - i128::from(clocks.clock);
-        let wall = (i128::from(clocks.wall_clock) + since) / 1_000_000_000;
-        parts.extend(u64::try_from(wall).ok().map(utc));
+        let wall = clocks.wall_time(first);
+        parts.extend(wall.map(|wall| utc(wall / 1_000_000_000)));
     }
     parts
 }
@@ -66,7 +65,7 @@ pub(crate) fn in_common(places: &[Vec<String>]) -> Vec<String> {
 }
 
 /// Returns a time in seconds since 1970 as date, hour and minute: `2026-11-22 17:05 UTC`.
-fn utc(seconds: u64) -> String {
+pub(crate) fn utc(seconds: u64) -> String {
     let (days, minutes) = (seconds / 86400, seconds % 86400 / 60);
     // Days since March of the year 0: leap days are at the end of years then (Howard Hinnant,
     // "chrono-Compatible Low-Level Date Algorithms").

@@ -15,6 +15,14 @@ pub struct ClockData {
     pub clock: u64,
 }
 
+impl ClockData {
+    /// Converts a time of the records to nanoseconds since 1970; `None` for times before that or out of range.
+    pub fn wall_time(&self, time: u64) -> Option<u64> {
+        let since = i128::from(time) - i128::from(self.clock);
+        u64::try_from(i128::from(self.wall_clock) + since).ok()
+    }
+}
+
 /// Compression of the records (COMPRESSED).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compression {
