@@ -7,8 +7,10 @@
 //! | [`html`] | a page that explores a profile |
 //! | [`pprof`] | pprof's format, with addresses, lines and inlined calls |
 //! | [`otlp`] | OpenTelemetry's profiles, experimental |
+//! | [`parts`] | either of them in several parts |
 //! | [`firefox`] | the Firefox Profiler's format, with each thread in order of time |
 //! | [`speedscope`] | speedscope's format, with each thread in order of time |
+//! | [`protobuf`] | fields of protocol buffers, of which some of these are made |
 //! | [`formats`] | the table of all forms: these, and the reports [`table`], [`markdown`], [`json`] and [`mod@csv`] |
 //! | [`options`], [`rows`] | the options and rows that reports have in common |
 //! | [`diff`] | comparisons: table, Markdown, JSON, CSV, folded stacks, a picture |
@@ -71,8 +73,9 @@ mod name_ranks;
 pub mod names;
 pub mod options;
 pub mod otlp;
+pub mod parts;
 pub mod pprof;
-mod protobuf;
+pub mod protobuf;
 pub mod rows;
 pub mod runtime;
 pub mod speedscope;
@@ -86,7 +89,8 @@ pub mod wrap;
 
 pub use formats::{Content, FORMATS, Format};
 pub use names::{CleanName, CleanNames};
-pub use options::ReportOptions;
+pub use options::{ExportOptions, ReportOptions, SampleLabel};
+pub use parts::{Encoded, PartEncoder};
 pub use rows::RowOptions;
 pub use rprof_profile::generics;
 pub use tree::TreeOptions;

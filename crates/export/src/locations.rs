@@ -83,6 +83,12 @@ impl<'p> Locations<'p> {
         }
     }
 
+    /// Forgets which locations were used: numbers begin with 1 again.
+    pub(crate) fn restart(&mut self) {
+        self.ids.clear();
+        self.known.clear();
+    }
+
     /// Returns the rank of a frame that is in a stack.
     pub(crate) fn rank(&self, frame: FrameId) -> u32 {
         self.ranks.get(&frame).copied().unwrap_or(u32::MAX)
@@ -92,15 +98,18 @@ impl<'p> Locations<'p> {
         self.profile.frame(self.sorted[rank as usize])
     }
 
-    /// Returns the ids of the locations of a stack, root first.
-    pub(crate) fn ids(&mut self, stack: &[u32]) -> Vec<u64> {
-        let mut ids = Vec::with_capacity(stack.len());
+    /// Returns the ids of the innermost locations of a stack, so many at most and leaf first, and whether there are more.
+    pub(crate) fn ids(&mut self, stack: &[u32], most: usize) -> (Vec<u64>, bool) {
+        let mut ids = Vec::with_capacity(stack.len().min(most));
         let mut rest = stack;
         while !rest.is_empty() {
+            if ids.len() == most {
+                return (ids, true);
+            }
             // An inlined call stands behind that of the function that it was inlined into.
-            let inlined = |rank: &&u32| self.frame(**rank).inline_depth > 0;
-            let end = 1 + rest[1..].iter().take_while(inlined).count();
-            let (one, others) = rest.split_at(end);
+            let outer = |rank: &u32| self.frame(*rank).inline_depth == 0;
+            let begin = rest.iter().rposition(outer).unwrap_or(0);
+            let (others, one) = rest.split_at(begin);
             rest = others;
             ids.push(match self.ids.get(one) {
                 Some(id) => *id,
@@ -112,7 +121,7 @@ impl<'p> Locations<'p> {
                 }
             });
         }
-        ids
+        (ids, false)
     }
 
     /// Returns the tables of all locations so far.

@@ -7,9 +7,10 @@
 //! value, no entry stands twice or is used by nobody, and each profile has one sample type.
 //!
 //! There is a profile for each event. That of a clock counts samples, with the time between two as its period, as
-//! OpenTelemetry's own profiler writes it; others have sums of weights. When it was recorded is not known.
+//! OpenTelemetry's own profiler writes it; others have sums of weights.
 
 use std::io::{self, Write};
+use std::ops::Range;
 
 use flate2::{Compression, GzBuilder};
 use rprof_profile::{ObjectKind, Profile, WeightUnit};
@@ -18,26 +19,81 @@ use rustc_hash::FxHashMap;
 use crate::frame_text::unnamed;
 use crate::locations::{LocationTables, Locations};
 use crate::names::{CleanName, CleanNames};
-use crate::options::ReportOptions;
-use crate::protobuf::{Strings, packed_signed, part, signed, text, unsigned};
-use crate::summed::summed;
+use crate::options::{ExportOptions, ReportOptions};
+use crate::parts::{Encoded, PartEncoder};
+use crate::protobuf::{Strings, fixed, number, packed_signed, part, signed, text, unsigned};
+use crate::summed::{CommOrder, LabelValue, Row, summed};
 
 /// Writes the samples of all events that have any.
 ///
 /// # Errors
 /// `out` does.
-pub fn write(profile: &Profile, _: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
-    let mut gzip = GzBuilder::new().mtime(0).write(out, Compression::default());
-    gzip.write_all(&request(profile))?;
-    gzip.finish()?;
-    Ok(())
+pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
+    let mut encoder = Encoder::new(profile, &options.export);
+    encoder.encode(0..encoder.rows(), out).map(drop)
+}
+
+/// Encoder of a profile, or of any part of it.
+pub struct Encoder<'p> {
+    profile: &'p Profile,
+    options: ExportOptions,
+    locations: Locations<'p>,
+    comms: CommOrder<'p>,
+    /// Rows of all events, each with its event, in the order of events.
+    rows: Vec<(usize, Row)>,
+}
+
+impl<'p> Encoder<'p> {
+    /// Sums up the samples of all events that have any.
+    pub fn new(profile: &'p Profile, options: &ExportOptions) -> Encoder<'p> {
+        let locations = Locations::new(profile);
+        let comms = CommOrder::new(profile);
+        let mut rows = Vec::new();
+        for (event, summary) in profile.events.iter().enumerate() {
+            if summary.samples > 0 {
+                let of_event = summed(profile, &locations, &comms, &[event], &options.labels);
+                rows.extend(of_event.into_iter().map(|row| (event, row)));
+            }
+        }
+        Encoder {
+            profile,
+            options: options.clone(),
+            locations,
+            comms,
+            rows,
+        }
+    }
+}
+
+impl PartEncoder for Encoder<'_> {
+    fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn samples(&self, rows: Range<usize>) -> u64 {
+        let numbers = self.rows[rows]
+            .iter()
+            .filter_map(|(_, row)| row.values.first());
+        numbers.fold(0, |sum, number| sum.saturating_add(number.cast_unsigned()))
+    }
+
+    fn encode(&mut self, rows: Range<usize>, out: &mut dyn Write) -> io::Result<Encoded> {
+        let (request, cut) = self.request(rows);
+        let mut gzip = GzBuilder::new().mtime(0).write(out, Compression::default());
+        gzip.write_all(&request)?;
+        gzip.finish()?;
+        Ok(Encoded {
+            bytes: request.len() as u64,
+            cut,
+        })
+    }
 }
 
 /// Tables of the dictionary that samples fill.
 struct Dictionary<'p> {
     profile: &'p Profile,
     strings: Strings,
-    attributes: Numbered<(i64, String)>,
+    attributes: Numbered<(i64, LabelValue)>,
     stacks: Numbered<Vec<i64>>,
 }
 
@@ -67,103 +123,134 @@ impl<T: Clone + Eq + std::hash::Hash> Numbered<T> {
 }
 
 impl Dictionary<'_> {
-    /// Returns the number of a text attribute.
-    fn attribute(&mut self, key: &str, value: &str) -> i64 {
+    /// Returns the number of an attribute.
+    fn attribute(&mut self, key: &str, value: LabelValue) -> i64 {
         let key = self.strings.index(key);
-        self.attributes.number((key, value.to_owned()))
+        self.attributes.number((key, value))
     }
-}
 
-fn request(profile: &Profile) -> Vec<u8> {
-    let mut dictionary = Dictionary {
-        profile,
-        strings: Strings::new(),
-        attributes: Numbered::new(),
-        stacks: Numbered::new(),
-    };
-    let mut locations = Locations::new(profile);
-    let mut scope = Vec::new();
-    let mut about = Vec::new();
-    text(1, "rprof", &mut about);
-    text(2, env!("CARGO_PKG_VERSION"), &mut about);
-    part(1, &about, &mut scope);
-    for (event, summary) in profile.events.iter().enumerate() {
-        if summary.samples > 0 {
-            let message = profile_of(event, &mut locations, &mut dictionary);
-            part(2, &message, &mut scope);
-        }
-    }
-    let mut resource = Vec::new();
-    let mut service = Vec::new();
-    // The name that OpenTelemetry gives a service that nobody named.
-    key_value("service.name", "unknown_service", &mut service);
-    part(1, &service, &mut resource);
-    let mut of_resource = Vec::new();
-    part(1, &resource, &mut of_resource);
-    part(2, &scope, &mut of_resource);
-    let mut request = Vec::new();
-    part(1, &of_resource, &mut request);
-    part(2, &dictionary.message(&locations.tables()), &mut request);
-    request
-}
-
-/// Returns the profile of one event.
-fn profile_of(
-    event: usize,
-    locations: &mut Locations<'_>,
-    dictionary: &mut Dictionary<'_>,
-) -> Vec<u8> {
-    let profile = dictionary.profile;
-    let names = CleanNames::new(profile);
-    let summary = &profile.events[event];
-    let is_time = summary.unit == WeightUnit::Nanoseconds;
-    let name = names.event(event).replace('-', "_");
-    let mut value_type = |name: &str, unit: &str| {
+    fn value_type(&mut self, name: &str, unit: &str) -> Vec<u8> {
         let mut message = Vec::new();
-        signed(1, dictionary.strings.index(name), &mut message);
-        signed(2, dictionary.strings.index(unit), &mut message);
+        signed(1, self.strings.index(name), &mut message);
+        signed(2, self.strings.index(unit), &mut message);
         message
-    };
-    let (sample_type, period_type, period) = match is_time {
-        true => (
-            value_type("samples", "count"),
-            value_type("cpu", "nanoseconds"),
-            summary.weight / summary.samples.max(1),
-        ),
-        false => (value_type(&name, "count"), value_type(&name, "count"), 1),
-    };
-    let mut message = Vec::new();
-    part(1, &sample_type, &mut message);
-    for ((comm, stack), values) in summed(profile, locations, &[event]) {
-        // Leaf first.
-        let ids: Vec<i64> = (locations.ids(&stack).into_iter().rev())
-            .map(u64::cast_signed)
-            .collect();
-        let thread = dictionary.attribute("thread.name", &names.comm(comm));
-        let mut sample = Vec::new();
-        signed(1, dictionary.stacks.number(ids), &mut sample);
-        packed_signed(2, &[thread], &mut sample);
-        let value = values.get(usize::from(!is_time)).copied().unwrap_or(0);
-        packed_signed(4, &[value], &mut sample);
-        part(2, &sample, &mut message);
     }
-    if let Some((first, last)) = profile.time {
-        unsigned(4, last.saturating_sub(first), &mut message);
-    }
-    part(5, &period_type, &mut message);
-    signed(6, i64::try_from(period).unwrap_or(i64::MAX), &mut message);
-    message
 }
 
-/// Writes an attribute of a resource.
-fn key_value(key: &str, value: &str, out: &mut Vec<u8>) {
-    text(1, key, out);
-    part(2, &any_value(value), out);
+impl Encoder<'_> {
+    /// Returns the message of some rows, and the number of stacks that are cut in it.
+    fn request(&mut self, rows: Range<usize>) -> (Vec<u8>, u64) {
+        self.locations.restart();
+        let mut dictionary = Dictionary {
+            profile: self.profile,
+            strings: Strings::new(),
+            attributes: Numbered::new(),
+            stacks: Numbered::new(),
+        };
+        let mut scope = Vec::new();
+        let mut about = Vec::new();
+        text(1, "rprof", &mut about);
+        text(2, env!("CARGO_PKG_VERSION"), &mut about);
+        part(1, &about, &mut scope);
+        let (mut at, mut cut) = (rows.start, 0);
+        while at < rows.end {
+            let event = self.rows[at].0;
+            let same = self.rows[at..rows.end].iter();
+            let end = at + same.take_while(|row| row.0 == event).count();
+            let (message, of_event) = self.profile_of(event, at..end, &mut dictionary);
+            part(2, &message, &mut scope);
+            (at, cut) = (end, cut + of_event);
+        }
+        let mut of_resource = Vec::new();
+        part(1, &self.resource(), &mut of_resource);
+        part(2, &scope, &mut of_resource);
+        let mut request = Vec::new();
+        part(1, &of_resource, &mut request);
+        let tables = self.locations.tables();
+        part(2, &dictionary.message(&tables), &mut request);
+        (request, cut)
+    }
+
+    fn resource(&self) -> Vec<u8> {
+        let mut resource = Vec::new();
+        let mut add = |key: &str, value: &str| {
+            let mut attribute = Vec::new();
+            text(1, key, &mut attribute);
+            let value = LabelValue::Text(CleanName::new(value).into_owned());
+            part(2, &any_value(&value), &mut attribute);
+            part(1, &attribute, &mut resource);
+        };
+        let given = &self.options.resource;
+        if given.iter().all(|(key, _)| key != "service.name") {
+            // The name that OpenTelemetry gives a service that nobody named.
+            add("service.name", "unknown_service");
+        }
+        for (key, value) in given {
+            add(&CleanName::new(key), value);
+        }
+        resource
+    }
+
+    /// Returns the profile of one event, and the number of stacks that are cut in it.
+    fn profile_of(
+        &mut self,
+        event: usize,
+        rows: Range<usize>,
+        dictionary: &mut Dictionary<'_>,
+    ) -> (Vec<u8>, u64) {
+        let profile = self.profile;
+        let summary = &profile.events[event];
+        let is_time = summary.unit == WeightUnit::Nanoseconds;
+        let name = CleanNames::new(profile).event(event).replace('-', "_");
+        let (sample_type, period_type, period) = match is_time {
+            true => (
+                dictionary.value_type("samples", "count"),
+                dictionary.value_type("cpu", "nanoseconds"),
+                summary.weight / summary.samples.max(1),
+            ),
+            false => {
+                let of_event = dictionary.value_type(&name, "count");
+                (of_event.clone(), of_event, 1)
+            }
+        };
+        let mut message = Vec::new();
+        part(1, &sample_type, &mut message);
+        let mut cut = 0;
+        let most = self.options.max_depth.unwrap_or(usize::MAX);
+        for (_, row) in &self.rows[rows] {
+            // Leaf first.
+            let (ids, is_cut) = self.locations.ids(&row.stack, most);
+            let ids: Vec<i64> = ids.into_iter().map(u64::cast_signed).collect();
+            cut += u64::from(is_cut);
+            let attributes: Vec<i64> = (self.comms.values(&row.labels).into_iter())
+                .map(|(label, value)| dictionary.attribute(label.attribute(), value))
+                .collect();
+            let mut sample = Vec::new();
+            signed(1, dictionary.stacks.number(ids), &mut sample);
+            packed_signed(2, &attributes, &mut sample);
+            let value = row.values.get(usize::from(!is_time)).copied().unwrap_or(0);
+            packed_signed(4, &[value], &mut sample);
+            part(2, &sample, &mut message);
+        }
+        if let Some((first, _)) = profile.wall_time {
+            fixed(3, first, &mut message);
+        }
+        if let Some((first, last)) = profile.time {
+            unsigned(4, last.saturating_sub(first), &mut message);
+        }
+        part(5, &period_type, &mut message);
+        signed(6, i64::try_from(period).unwrap_or(i64::MAX), &mut message);
+        (message, cut)
+    }
 }
 
-fn any_value(value: &str) -> Vec<u8> {
+fn any_value(value: &LabelValue) -> Vec<u8> {
     let mut message = Vec::new();
-    text(1, value, &mut message);
+    match value {
+        LabelValue::Text(value) => text(1, value, &mut message),
+        // Unlike other numbers it is written where it is 0: one of several fields is there.
+        LabelValue::Number(value) => number(3, *value, &mut message),
+    }
     message
 }
 
@@ -179,7 +266,7 @@ impl Dictionary<'_> {
             signed(4, self.strings.index(&names.object(*object)), &mut message);
             if let Some(build_id) = &profile.object(*object).build_id {
                 let key = "process.executable.build_id.gnu";
-                let attribute = self.attribute(key, &build_id.to_string());
+                let attribute = self.attribute(key, LabelValue::Text(build_id.to_string()));
                 packed_signed(5, &[attribute], &mut message);
             }
             part(1, &message, &mut out);
@@ -221,7 +308,7 @@ impl Dictionary<'_> {
                 Some(ObjectKind::Kernel) => "kernel",
                 _ => "native",
             };
-            let attribute = self.attribute("profile.frame.type", kind);
+            let attribute = self.attribute("profile.frame.type", LabelValue::Text(kind.to_owned()));
             packed_signed(4, &[attribute], &mut message);
             part(2, &message, &mut out);
         }

@@ -71,6 +71,12 @@ impl<'o> Collector<'o> {
         self.warnings.push(warning.into());
     }
 
+    /// Sets the times at which the profile begins and ends, in nanoseconds since 1970.
+    pub(crate) fn wall_time(&mut self, first: u64, last: u64) {
+        self.builder.set_wall_time(Some((first, last)));
+        self.builder.set_time(Some((0, last.saturating_sub(first))));
+    }
+
     /// Adds an event.
     pub(crate) fn event(&mut self, name: &str, unit: WeightUnit) -> usize {
         self.events.push(self.options.filter.wants_event(name));

@@ -31,6 +31,10 @@ struct Parts<'a> {
     functions: Vec<&'a [u8]>,
     strings: Vec<&'a [u8]>,
     default_type: u64,
+    /// Nanoseconds since 1970; 0 where that is unknown.
+    time: u64,
+    /// Nanoseconds.
+    duration: u64,
 }
 
 impl<'a> Parts<'a> {
@@ -45,8 +49,13 @@ impl<'a> Parts<'a> {
                 4 => &mut parts.locations,
                 5 => &mut parts.functions,
                 6 => &mut parts.strings,
-                14 => {
-                    parts.default_type = value.number();
+                9 | 10 | 14 => {
+                    let number = match tag {
+                        9 => &mut parts.time,
+                        10 => &mut parts.duration,
+                        _ => &mut parts.default_type,
+                    };
+                    *number = value.number();
                     continue;
                 }
                 _ => continue,
@@ -166,6 +175,7 @@ pub(crate) fn read(
                 pid: labels.pid,
                 tid: labels.tid,
                 comm: &labels.comm,
+                process: labels.process.as_deref(),
                 frames: &frames,
                 samples: count.unsigned_abs(),
                 weight: weight.unsigned_abs().saturating_mul(event.factor),
@@ -179,6 +189,9 @@ pub(crate) fn read(
         ));
     }
     out.warn("pprof has no times of samples, and does not tell whether stacks are complete");
+    if parts.time > 0 {
+        out.wall_time(parts.time, parts.time.saturating_add(parts.duration));
+    }
     Ok(out.finish())
 }
 
@@ -186,6 +199,7 @@ pub(crate) fn read(
 #[derive(Default)]
 struct Labels {
     comm: String,
+    process: Option<String>,
     pid: Option<i32>,
     tid: Option<i32>,
 }
@@ -199,6 +213,7 @@ impl Labels {
             "thread_comm" | "thread" | "thread_name" if text != 0 => {
                 self.comm = parts.string(text)?;
             }
+            "process" if text != 0 => self.process = Some(parts.string(text)?),
             "pid" | "process_id" => self.pid = number,
             "tid" | "thread_id" => self.tid = number,
             _ => {}

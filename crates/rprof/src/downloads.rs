@@ -1,17 +1,17 @@
 //! Debug files from debuginfod servers: progress line, Ctrl-C, and the summary at the end.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use indicatif::{BinaryBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{BinaryBytes, ProgressBar};
 use rprof_debuginfod::{Client, FetchResult, Outcome, Progress, Settings};
 use rprof_image::RemoteFiles;
 use signal_hook::consts::SIGINT;
 
 use crate::messages::{Failure, say};
+use crate::progress::line;
 
 /// Downloads that one command makes.
 pub(crate) struct Downloads {
@@ -33,14 +33,7 @@ impl Downloads {
             signal_hook::flag::register(SIGINT, Arc::clone(&over))?;
             signal_hook::flag::register(SIGINT, Arc::clone(&cancelled))?;
         }
-        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        let bar = (!quiet && !dumb && std::io::stderr().is_terminal()).then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(4));
-            match ProgressStyle::with_template("rprof: fetching {msg} (Ctrl-C goes on without)") {
-                Ok(style) => bar.with_style(style),
-                Err(_) => bar,
-            }
-        });
+        let bar = line(quiet, "rprof: fetching {msg} (Ctrl-C goes on without)");
         let client = Client::new(settings).cancelled_by(cancelled);
         let client = match bar.clone() {
             Some(bar) => client.on_progress(move |progress| show(&bar, &progress)),

@@ -1,16 +1,20 @@
 //! `rprof export`.
 
+use std::io::Write;
 use std::path::Path;
 
 use rprof_analysis::Options;
-use rprof_export::{Content, Format, ReportOptions, RowOptions, folded};
-use rprof_profile::{Keys, WeighBy, WeightUnit};
+use rprof_export::{
+    Content, ExportOptions, Format, ReportOptions, RowOptions, SampleLabel, folded,
+};
+use rprof_profile::{Keys, Profile, WeighBy, WeightUnit};
 
 use crate::Outcome;
-use crate::cli::ExportArgs;
+use crate::cli::{ExportArgs, InputArgs, LabelArg};
 use crate::input::{Callee, read_merged, tell_others, warn};
 use crate::messages::{Failure, say};
 use crate::output::Output;
+use crate::progress::{CountedWriter, WorkLine};
 
 /// Ends of file names, and the formats that they are of.
 const SUFFIXES: &[(&str, &str)] = &[
@@ -24,6 +28,9 @@ const SUFFIXES: &[(&str, &str)] = &[
     (".svg", "svg"),
 ];
 
+/// Formats that have labels of samples.
+const LABELLED: [&str; 2] = ["pprof", "otlp"];
+
 pub(crate) fn run(args: &ExportArgs) -> Outcome {
     let format = match args.format {
         Some(format) => format,
@@ -33,19 +40,25 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
         let message = "--unit is for folded stacks; other formats have a unit of their own";
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));
     }
+    if args.labels.is_some() && !LABELLED.contains(&format.name) {
+        let message = "--labels is for pprof and otlp; other formats have no labels";
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    }
     let output = Output::prepare(&args.output)?;
     let content = format.content;
-    let options = Options {
-        addresses: matches!(content, Content::Addresses | Content::Samples),
-        inlined: true,
-        columns: content == Content::Samples,
-        by_thread: content == Content::Samples,
-        ..args.input.options()
+    let labels = args.labels.as_deref().map(LabelArg::labels);
+    let export = ExportOptions {
+        labels: labels.unwrap_or_else(|| ExportOptions::default().labels),
+        ..ExportOptions::default()
     };
+    let options = options_for(&args.input, content, &export);
     let input = &args.input;
-    let paths = input.paths();
-    let (keys, quiet) = (&Keys::FUNCTIONS, input.quiet);
+    let (paths, quiet) = (input.paths(), input.quiet);
+    let keys = &Keys::FUNCTIONS;
+    let line = WorkLine::new(quiet);
+    line.say("reading");
     let merged = read_merged(&paths, &input.filter, &options, keys, Callee::Kept, quiet)?;
+    line.clear();
     let profile = merged.profile;
     warn(&profile, input.quiet);
     if let (Some(event), true) = (profile.main_event(), content != Content::Addresses) {
@@ -67,26 +80,57 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
             weight: input.filter.weight(),
             ..RowOptions::default()
         },
+        export,
         ..ReportOptions::default()
     };
     let path = output.path().map(Path::to_owned);
-    output.write(|out| match (args.unit, profile.main_event()) {
-        (Some(unit), Some(event)) => {
-            let weight = input.filter.weight();
-            let is_time =
-                weight == WeighBy::Period && profile.events[event].unit == WeightUnit::Nanoseconds;
-            let unit = if is_time { unit.nanoseconds() } else { 1 };
-            if !is_time && !input.quiet {
-                say("weights are no times, and are written as they are");
-            }
-            Ok(folded::write_in_units(&profile, event, weight, unit, out)?)
-        }
-        _ => Ok((format.write)(&profile, &options, out)?),
+    let name = path.as_deref().unwrap_or(Path::new("standard output"));
+    let what = format!("writing {}", name.display());
+    let line = WorkLine::new(quiet);
+    output.write(|out| {
+        let mut out = CountedWriter::new(out, &line, what);
+        write(args, format, &profile, &options, &mut out)
     })?;
-    if let (Some(path), false) = (path, input.quiet) {
+    line.clear();
+    if let (Some(path), false) = (path, args.input.quiet) {
         say(format_args!("wrote {}", path.display()));
     }
     Ok(0)
+}
+
+/// Returns how a recording is analysed for a form of these options.
+pub(crate) fn options_for(input: &InputArgs, content: Content, export: &ExportOptions) -> Options {
+    let by_thread = export.labels.iter().any(|label| label.is_by_thread());
+    let by_cpu = export.labels.contains(&SampleLabel::Cpu);
+    Options {
+        addresses: matches!(content, Content::Addresses | Content::Samples),
+        inlined: true,
+        columns: content == Content::Samples || by_cpu,
+        by_thread: content == Content::Samples || by_thread,
+        ..input.options()
+    }
+}
+
+fn write(
+    args: &ExportArgs,
+    format: &Format,
+    profile: &Profile,
+    options: &ReportOptions,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    match (args.unit, profile.main_event()) {
+        (Some(unit), Some(event)) => {
+            let weight = options.rows.weight;
+            let is_time =
+                weight == WeighBy::Period && profile.events[event].unit == WeightUnit::Nanoseconds;
+            let unit = if is_time { unit.nanoseconds() } else { 1 };
+            if !is_time && !args.input.quiet {
+                say("weights are no times, and are written as they are");
+            }
+            Ok(folded::write_in_units(profile, event, weight, unit, out)?)
+        }
+        _ => Ok((format.write)(profile, options, out)?),
+    }
 }
 
 /// Returns the format that files of this name have.

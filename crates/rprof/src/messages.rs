@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use rprof_export::clean::{clean, shorten_words};
 use rprof_export::wrap::wrap;
 
+use crate::progress::suspend;
 use crate::terminal::width_of_messages;
 
 /// Prints a line to stderr, under rprof's name.
@@ -26,7 +27,9 @@ pub(crate) fn say(message: impl Display) {
         text.push_str(line);
         text.push('\n');
     }
-    anstream::stderr().write_all(text.as_bytes()).ok();
+    suspend(|| {
+        anstream::stderr().write_all(text.as_bytes()).ok();
+    });
 }
 
 /// A failed command.

@@ -1,30 +1,135 @@
-//! Progress line of a recording.
+//! Lines of progress on stderr.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{BinaryBytes, ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
+use rprof_export::clean::clean;
 use rprof_recorder::Progress;
 
 /// Time between two updates.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
 
-/// Line on stderr, if that is a terminal that can rewrite it.
+/// Bytes after which a line of what is being written is brought up to date.
+const STEP: u64 = 256 << 10;
+
+/// Returns a line on stderr of this form, if that is a terminal that can rewrite it.
+pub(crate) fn line(quiet: bool, form: &str) -> Option<ProgressBar> {
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    if quiet || dumb || !io::stderr().is_terminal() {
+        return None;
+    }
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(4));
+    if let Ok(style) = ProgressStyle::with_template(form) {
+        bar.set_style(style);
+    }
+    *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.downgrade());
+    Some(bar)
+}
+
+/// The line that was made last, which messages must not be written into.
+static SHOWN: Mutex<Option<WeakProgressBar>> = Mutex::new(None);
+
+/// Writes a message, with the line of progress out of the way if there is one.
+pub(crate) fn suspend(write: impl FnOnce()) {
+    let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let bar = shown.as_ref().and_then(WeakProgressBar::upgrade);
+    drop(shown);
+    match bar.filter(|bar| !bar.is_finished()) {
+        Some(bar) => bar.suspend(write),
+        None => write(),
+    }
+}
+
+/// Line that says what is being done, and for how long already.
+pub(crate) struct WorkLine {
+    bar: Option<ProgressBar>,
+}
+
+impl WorkLine {
+    pub(crate) fn new(quiet: bool) -> WorkLine {
+        let bar = line(quiet, "rprof: {msg} ({elapsed})");
+        if let Some(bar) = &bar {
+            bar.enable_steady_tick(TICK);
+        }
+        WorkLine { bar }
+    }
+
+    /// Says what is being done.
+    pub(crate) fn say(&self, what: &str) {
+        if let Some(bar) = &self.bar {
+            // Names are as hostile here as in messages.
+            bar.set_message(clean(what).into_owned());
+        }
+    }
+
+    /// Removes the line.
+    pub(crate) fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Drop for WorkLine {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// Writer that says how much was written.
+pub(crate) struct CountedWriter<'a> {
+    out: &'a mut dyn Write,
+    line: &'a WorkLine,
+    what: String,
+    bytes: u64,
+}
+
+impl<'a> CountedWriter<'a> {
+    pub(crate) fn new(
+        out: &'a mut dyn Write,
+        line: &'a WorkLine,
+        what: String,
+    ) -> CountedWriter<'a> {
+        line.say(&what);
+        CountedWriter {
+            out,
+            line,
+            what,
+            bytes: 0,
+        }
+    }
+}
+
+impl Write for CountedWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        let before = self.bytes;
+        let now = before + written as u64;
+        self.bytes = now;
+        if now / STEP > before / STEP {
+            self.line
+                .say(&format!("{}: {}", self.what, BinaryBytes(now)));
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Line of a recording.
 pub(crate) struct ProgressLine {
     bar: Option<ProgressBar>,
 }
 
 impl ProgressLine {
     pub(crate) fn new(quiet: bool) -> ProgressLine {
-        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        if quiet || dumb || !std::io::stderr().is_terminal() {
-            return ProgressLine { bar: None };
+        ProgressLine {
+            bar: line(quiet, "rprof: recording {elapsed}: {msg}"),
         }
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(4));
-        if let Ok(style) = ProgressStyle::with_template("rprof: recording {elapsed}: {msg}") {
-            bar.set_style(style);
-        }
-        ProgressLine { bar: Some(bar) }
     }
 
     /// Returns true if a line is shown. Without one, nobody needs the counts.
@@ -38,7 +143,7 @@ impl ProgressLine {
                 "{} samples, {} lost, {}",
                 progress.samples,
                 progress.lost,
-                indicatif::BinaryBytes(progress.bytes)
+                BinaryBytes(progress.bytes)
             ));
             bar.tick();
         }

@@ -59,6 +59,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
         height: height(args),
         rest: is_terminal.then_some(|left_out| format!("… {left_out} more (-n 0 for all)")),
         wording: remedies::of_finding,
+        ..ReportOptions::default()
     };
     show(|out| Ok((args.format.write)(&profile, &options, out)?))?;
     Ok(0)

@@ -3,15 +3,17 @@
 //! Source: `src/types/profile.ts` and the upgraders of <https://github.com/firefox-devtools/profiler>. Version 60 is the
 //! oldest with shared tables, and every later one reads it. Addresses are offsets into the object's file, those of
 //! callers within the call; an inlined call is a frame of its own at the same address. Samples of a clock weigh
-//! milliseconds, of other events what they count.
+//! milliseconds, of other events what they count. Moments at which samples are missing are markers of the first thread.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `tables` | strings, functions, frames and stacks, numbered in the order of their first use |
 //! | `threads` | samples of each thread |
+//! | `markers` | moments at which samples are missing |
 //! | `json` | objects and columns, written as they come |
 
 mod json;
+mod markers;
 mod tables;
 mod threads;
 
@@ -24,6 +26,7 @@ use serde_json::json;
 use crate::names::CleanNames;
 use crate::options::ReportOptions;
 use json::Json;
+use markers::Markers;
 use tables::Tables;
 
 /// Version of the form.
@@ -61,8 +64,11 @@ fn write_json(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
     json.key("threads")?;
     json.begin_list()?;
     let is_time = is_time(profile);
-    for thread in &threads {
-        thread.write(origin, is_time, &mut json)?;
+    let gaps = Markers::new(&profile.gaps, origin, &mut tables);
+    let none = Markers::new(&[], origin, &mut tables);
+    for (index, thread) in threads.iter().enumerate() {
+        let markers = if index == 0 { &gaps } else { &none };
+        thread.write(origin, is_time, markers, &mut json)?;
     }
     json.end_list()?;
     json.key("shared")?;
@@ -95,8 +101,8 @@ fn meta(profile: &Profile, threads: usize) -> serde_json::Value {
         "version": GECKO_VERSION,
         "preprocessedProfileVersion": VERSION,
         "interval": interval,
-        // Wall-clock time is not in a profile.
-        "startTime": 0,
+        // In milliseconds since 1970; 0 where a recording does not tell.
+        "startTime": profile.wall_time.map_or(0.0, |(first, _)| first as f64 / 1e6),
         "startTimeAsClockMonotonicNanosecondsSinceBoot": profile.time.map_or(0, |(first, _)| first),
         "processType": 0,
         "product": name.clone().unwrap_or_else(|| "rprof".to_owned()),
@@ -106,7 +112,7 @@ fn meta(profile: &Profile, threads: usize) -> serde_json::Value {
         "symbolicated": true,
         "usesOnlyOneStackType": true,
         "sourceCodeIsNotOnSearchfox": true,
-        "markerSchema": [],
+        "markerSchema": markers::schema(),
         "sampleUnits": {"time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns"},
         // As `tables::Category` numbers them.
         "categories": [
@@ -121,6 +127,7 @@ fn meta(profile: &Profile, threads: usize) -> serde_json::Value {
             "entries": [
                 {"label": "Event", "format": "string", "value": name.unwrap_or_default()},
                 {"label": "Lost records", "format": "integer", "value": lost},
+                {"label": "Times throttled", "format": "integer", "value": profile.quality.throttled},
             ],
         }],
     })
@@ -129,7 +136,9 @@ fn meta(profile: &Profile, threads: usize) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rprof_profile::{Frame, FrameAddress, Object, ObjectKind, ProfileBuilder, Sample, Thread};
+    use rprof_profile::{
+        Frame, FrameAddress, Gap, GapCause, Object, ObjectKind, ProfileBuilder, Sample, Thread,
+    };
     use serde_json::Value;
 
     fn profile() -> Profile {
@@ -216,6 +225,40 @@ mod tests {
             json!([1000000, 1000000, 1000000])
         );
         assert_eq!(document["libs"][0]["path"], json!("/bin/x"));
+    }
+
+    #[test]
+    fn missing_samples_are_markers() {
+        let mut profile = profile();
+        let gap = |time, cause| Gap {
+            time,
+            cpu: Some(3),
+            cause,
+        };
+        profile.gaps = vec![
+            gap(5_500_000, GapCause::Lost(12)),
+            gap(7_000_000, GapCause::Throttled),
+        ];
+        profile.wall_time = Some((1_600_000_000_000_000_000, 1_600_000_000_004_500_000));
+        let document = written(&profile);
+        assert_eq!(document["meta"]["startTime"], json!(1_600_000_000_000.0));
+        let markers = &document["threads"][0]["markers"];
+        assert_eq!(markers["length"], json!(2));
+        assert_eq!(markers["startTime"], json!([0.5, 2.0]));
+        assert_eq!(markers["phase"], json!([0, 0]));
+        assert_eq!(
+            markers["data"][0],
+            json!({"type": "LostRecords", "records": 12, "cpu": "3"})
+        );
+        let name = markers["name"][1].as_u64().unwrap() as usize;
+        assert_eq!(document["shared"]["stringArray"][name], json!("Throttled"));
+        let types: Vec<&Value> = document["meta"]["markerSchema"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|schema| &schema["name"])
+            .collect();
+        assert_eq!(types, [&json!("LostRecords"), &json!("Throttled")]);
     }
 
     #[test]

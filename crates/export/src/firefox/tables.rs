@@ -158,7 +158,8 @@ impl<'p> Tables<'p> {
             .collect()
     }
 
-    fn string(&mut self, text: &str) -> u32 {
+    /// Returns the number of a text in the table of strings.
+    pub(super) fn string(&mut self, text: &str) -> u32 {
         self.strings.number(text.to_owned()).0
     }
 

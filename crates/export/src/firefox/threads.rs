@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use serde_json::json;
 
 use super::json::Json;
+use super::markers::Markers;
 use super::tables::Tables;
 use crate::names::CleanNames;
 
@@ -93,7 +94,13 @@ pub(super) fn of(profile: &Profile, event: usize, tables: &mut Tables<'_>) -> Ve
 
 impl ThreadSamples {
     /// Writes the thread. `is_time`: weights are nanoseconds.
-    pub(super) fn write(&self, origin: u64, is_time: bool, json: &mut Json<'_>) -> io::Result<()> {
+    pub(super) fn write(
+        &self,
+        origin: u64,
+        is_time: bool,
+        markers: &Markers<'_>,
+        json: &mut Json<'_>,
+    ) -> io::Result<()> {
         let since = |row: &Row| milliseconds(row.time.saturating_sub(origin));
         let first = self.samples.first().map_or(0.0, since);
         json.begin()?;
@@ -109,10 +116,8 @@ impl ThreadSamples {
         json.value("isMainThread", &is_main)?;
         json.value("pid", &self.pid.unwrap_or(0).to_string())?;
         json.value("tid", &self.tid.unwrap_or(0))?;
-        json.value(
-            "markers",
-            &json!({"data": [], "name": [], "startTime": [], "endTime": [], "phase": [], "category": [], "length": 0}),
-        )?;
+        json.key("markers")?;
+        markers.write(json)?;
         json.key("samples")?;
         json.begin()?;
         json.column("stack", self.samples.iter().map(|row| row.stack))?;

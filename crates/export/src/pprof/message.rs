@@ -12,6 +12,8 @@ pub(super) struct Message<'o> {
     out: GzEncoder<&'o mut dyn Write>,
     pub(super) strings: Strings,
     buffer: Vec<u8>,
+    /// Bytes so far, before compression.
+    bytes: u64,
 }
 
 impl<'o> Message<'o> {
@@ -21,6 +23,7 @@ impl<'o> Message<'o> {
             out: GzBuilder::new().mtime(0).write(out, Compression::default()),
             strings: Strings::new(),
             buffer: Vec::new(),
+            bytes: 0,
         }
     }
 
@@ -28,6 +31,11 @@ impl<'o> Message<'o> {
     pub(super) fn field(&mut self, tag: u32, message: &[u8]) -> io::Result<()> {
         self.buffer.clear();
         part(tag, message, &mut self.buffer);
+        self.write()
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        self.bytes += self.buffer.len() as u64;
         self.out.write_all(&self.buffer)
     }
 
@@ -35,7 +43,7 @@ impl<'o> Message<'o> {
     pub(super) fn number(&mut self, tag: u32, value: i64) -> io::Result<()> {
         self.buffer.clear();
         signed(tag, value, &mut self.buffer);
-        self.out.write_all(&self.buffer)
+        self.write()
     }
 
     /// Writes a name with its unit.
@@ -46,14 +54,15 @@ impl<'o> Message<'o> {
         self.field(tag, &message)
     }
 
-    /// Writes the strings, which are all known now.
-    pub(super) fn finish(mut self) -> io::Result<()> {
+    /// Writes the strings, which are all known now. Returns the bytes of the message, before compression.
+    pub(super) fn finish(mut self) -> io::Result<u64> {
         for string in self.strings.in_order() {
             self.buffer.clear();
             text(6, string, &mut self.buffer);
+            self.bytes += self.buffer.len() as u64;
             self.out.write_all(&self.buffer)?;
         }
         self.out.finish()?;
-        Ok(())
+        Ok(self.bytes)
     }
 }

@@ -13,65 +13,154 @@ mod message;
 mod tables;
 
 use std::io::{self, Write};
+use std::ops::Range;
 
 use rprof_profile::{Profile, WeightUnit};
 
 use crate::locations::Locations;
 use crate::names::CleanNames;
-use crate::options::ReportOptions;
+use crate::options::{ExportOptions, ReportOptions, SampleLabel};
+use crate::parts::{Encoded, PartEncoder};
 use crate::protobuf::{packed_signed, packed_unsigned, part, signed};
-use crate::summed::summed;
+use crate::summed::{CommOrder, LabelValue, Row, summed};
 use message::Message;
 
 /// Writes the samples of all events that have any, two values for each: number of samples, and weight.
 ///
 /// # Errors
 /// `out` does.
-pub fn write(profile: &Profile, _: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
-    let mut out = Message::new(out);
-    let events: Vec<usize> = (profile.events.iter().enumerate())
-        .filter(|(_, event)| event.samples > 0)
-        .map(|(index, _)| index)
-        .collect();
-    let types = sample_types(profile, &events);
-    for (name, unit) in &types {
-        out.value_type(1, name, unit)?;
+pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
+    let mut encoder = Encoder::new(profile, &options.export);
+    encoder.encode(0..encoder.rows(), out).map(drop)
+}
+
+/// Encoder of a profile, or of any part of it.
+pub struct Encoder<'p> {
+    profile: &'p Profile,
+    max_depth: usize,
+    events: Vec<usize>,
+    locations: Locations<'p>,
+    comms: CommOrder<'p>,
+    rows: Vec<Row>,
+}
+
+impl<'p> Encoder<'p> {
+    /// Sums up the samples of all events that have any.
+    pub fn new(profile: &'p Profile, options: &ExportOptions) -> Encoder<'p> {
+        let events: Vec<usize> = (profile.events.iter().enumerate())
+            .filter(|(_, event)| event.samples > 0)
+            .map(|(index, _)| index)
+            .collect();
+        let locations = Locations::new(profile);
+        let comms = CommOrder::new(profile);
+        Encoder {
+            rows: summed(profile, &locations, &comms, &events, &options.labels),
+            profile,
+            max_depth: options.max_depth.unwrap_or(usize::MAX),
+            events,
+            locations,
+            comms,
+        }
     }
-    let names = CleanNames::new(profile);
-    let mut locations = Locations::new(profile);
-    for ((thread, stack), values) in summed(profile, &locations, &events) {
+
+    /// Returns names and units of the values that each sample has.
+    pub fn sample_types(&self) -> Vec<(String, String)> {
+        sample_types(self.profile, &self.events)
+    }
+
+    /// Writes a sample. Returns whether frames were left out.
+    fn sample(&mut self, row: usize, out: &mut Message<'_>) -> io::Result<bool> {
+        let Row {
+            labels,
+            stack,
+            values,
+        } = &self.rows[row];
         // Leaf first.
-        let ids: Vec<u64> = locations.ids(&stack).into_iter().rev().collect();
+        let (ids, is_cut) = self.locations.ids(stack, self.max_depth);
         let mut sample = Vec::new();
         packed_unsigned(1, &ids, &mut sample);
-        packed_signed(2, &values, &mut sample);
-        let mut label = Vec::new();
-        signed(1, out.strings.index("comm"), &mut label);
-        signed(2, out.strings.index(&names.comm(thread)), &mut label);
-        part(3, &label, &mut sample);
+        packed_signed(2, values, &mut sample);
+        for (key, value) in self.comms.values(labels) {
+            let mut label = Vec::new();
+            signed(1, out.strings.index(key.key()), &mut label);
+            match value {
+                LabelValue::Text(text) => signed(2, out.strings.index(&text), &mut label),
+                // A number of 0 is no label to readers, and there is a CPU of that number.
+                LabelValue::Number(cpu) if key == SampleLabel::Cpu => {
+                    signed(2, out.strings.index(&cpu.to_string()), &mut label);
+                }
+                LabelValue::Number(number) => signed(3, number, &mut label),
+            }
+            part(3, &label, &mut sample);
+        }
         out.field(2, &sample)?;
+        Ok(is_cut)
     }
-    tables::write(profile, &locations.tables(), &mut out)?;
-    if let Some((first, last)) = profile.time {
-        out.number(
-            10,
-            i64::try_from(last.saturating_sub(first)).unwrap_or(i64::MAX),
-        )?;
+
+    /// Writes when it was recorded, and what is missing.
+    fn about(&self, out: &mut Message<'_>) -> io::Result<()> {
+        let profile = self.profile;
+        if let Some((first, _)) = profile.wall_time {
+            out.number(9, i64::try_from(first).unwrap_or(i64::MAX))?;
+        }
+        if let Some((first, last)) = profile.time {
+            let duration = last.saturating_sub(first);
+            out.number(10, i64::try_from(duration).unwrap_or(i64::MAX))?;
+        }
+        let quality = &profile.quality;
+        let rprof = concat!("rprof ", env!("CARGO_PKG_VERSION")).to_owned();
+        let lost = (quality.lost > 0).then(|| format!("lost records: {}", quality.lost));
+        let throttled = (quality.throttled > 0).then(|| {
+            format!(
+                "times that the kernel throttled sampling: {}",
+                quality.throttled
+            )
+        });
+        for comment in [Some(rprof), lost, throttled].into_iter().flatten() {
+            let comment = out.strings.index(&comment);
+            out.number(13, comment)?;
+        }
+        Ok(())
     }
-    let comment = out
-        .strings
-        .index(concat!("rprof ", env!("CARGO_PKG_VERSION")));
-    out.number(13, comment)?;
-    if let (Some((name, unit)), Some(main)) = (types.get(1), profile.main_event()) {
-        let main = &profile.events[main];
-        out.value_type(11, name, unit)?;
-        let period = main.weight / main.samples.max(1);
-        out.number(12, i64::try_from(period).unwrap_or(i64::MAX))?;
-        // What is shown unless something else is asked for.
-        let shown = out.strings.index(name);
-        out.number(14, shown)?;
+}
+
+impl PartEncoder for Encoder<'_> {
+    fn rows(&self) -> usize {
+        self.rows.len()
     }
-    out.finish()
+
+    fn samples(&self, rows: Range<usize>) -> u64 {
+        let values = self.rows[rows].iter().flat_map(|row| &row.values);
+        // Numbers and weights take turns.
+        let numbers = values.step_by(2).map(|number| number.cast_unsigned());
+        numbers.fold(0, u64::saturating_add)
+    }
+
+    fn encode(&mut self, rows: Range<usize>, out: &mut dyn Write) -> io::Result<Encoded> {
+        let mut out = Message::new(out);
+        self.locations.restart();
+        let types = self.sample_types();
+        for (name, unit) in &types {
+            out.value_type(1, name, unit)?;
+        }
+        let mut cut = 0;
+        for row in rows {
+            cut += u64::from(self.sample(row, &mut out)?);
+        }
+        tables::write(self.profile, &self.locations.tables(), &mut out)?;
+        self.about(&mut out)?;
+        if let (Some((name, unit)), Some(main)) = (types.get(1), self.profile.main_event()) {
+            let main = &self.profile.events[main];
+            out.value_type(11, name, unit)?;
+            let period = main.weight / main.samples.max(1);
+            out.number(12, i64::try_from(period).unwrap_or(i64::MAX))?;
+            // What is shown unless something else is asked for.
+            let shown = out.strings.index(name);
+            out.number(14, shown)?;
+        }
+        let bytes = out.finish()?;
+        Ok(Encoded { bytes, cut })
+    }
 }
 
 /// Returns names and units of the values that each sample has, two for each event.
