@@ -18,6 +18,7 @@ mod coverage;
 mod diff;
 mod html;
 mod jit;
+mod push;
 mod record;
 mod report;
 mod robustness;

@@ -32,6 +32,7 @@ mod pager;
 mod pages;
 mod probes;
 mod progress;
+mod push;
 mod record;
 mod record_runs;
 mod recorded;
@@ -73,6 +74,7 @@ fn main() -> ExitCode {
         Command::Gate(args) => gate::run(&args),
         Command::Collapse(args) => collapse::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Push(args) => push::run(&args),
         Command::Script(args) => script::run(&args),
         Command::Header(args) => header::run(&args),
         Command::List(args) => list::run(&args),

@@ -175,6 +175,23 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "push",
+        &[
+            (
+                "Into Pyroscope, under the name of the service:",
+                "rprof push --to pyroscope http://localhost:4040 --label service_name=checkout perf.data",
+            ),
+            (
+                "What would be sent to a collector, and with what:",
+                "rprof push --to otlp http://localhost:4318 --dry-run",
+            ),
+            (
+                "A minute at a time, for as long as both run:",
+                "rprof record -a -F 19 --switch-output=1m --switch-max-files 60 -o /var/tmp/rprof.data &\nrprof push --to parca https://parca.example --token-file token --follow /var/tmp/rprof.data",
+            ),
+        ],
+    ),
+    (
         "script",
         &[(
             "Sample by sample, for a program that reads the text of perf script:",

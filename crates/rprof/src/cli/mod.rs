@@ -9,6 +9,7 @@
 //! | `target` | what to watch |
 //! | `flamegraph`, `html` | `flamegraph`, `html` |
 //! | `annotate`, `diff`, `gate` | the commands of these names |
+//! | `push` | `push` |
 //! | `reading` | the commands that read recordings, and their filters |
 //! | `symbols` | how functions are named |
 //! | `list`, `doctor`, `demo`, `pages` | the commands of these names; `completions` and `man` |
@@ -33,6 +34,7 @@ mod html;
 mod list;
 mod pages;
 mod parsing;
+mod push;
 mod reading;
 mod record;
 mod stat;
@@ -52,9 +54,10 @@ pub(crate) use html::HtmlArgs;
 pub(crate) use list::ListArgs;
 pub(crate) use pages::{CompletionsArgs, ManArgs};
 pub(crate) use parsing::command;
+pub(crate) use push::{AccessArgs, LimitArgs, PushArgs};
 pub(crate) use reading::{
-    CollapseArgs, Color, ExportArgs, FilterArgs, HeaderArgs, HeaderFormat, InputArgs, ReportArgs,
-    ScriptArgs, SortKey, WeightArg,
+    CollapseArgs, Color, ExportArgs, FilterArgs, HeaderArgs, HeaderFormat, InputArgs, LabelArg,
+    ReportArgs, ScriptArgs, SortKey, WeightArg,
 };
 pub(crate) use record::{DUMP_BYTES, OutputArgs, RecordArgs, SamplingArgs};
 pub(crate) use stat::{PerArg, StatArgs, StatFormat, YesNo};
@@ -96,6 +99,7 @@ pub(crate) enum Command {
     Gate(Box<GateArgs>),
     Collapse(CollapseArgs),
     Export(ExportArgs),
+    Push(Box<PushArgs>),
     Script(ScriptArgs),
     Header(HeaderArgs),
     List(ListArgs),

@@ -152,6 +152,14 @@ pub(crate) fn command() -> clap::Command {
         .mut_subcommand("html", drawing_words)
         .mut_subcommand("stat", stat_words)
         .mut_subcommand("script", script_words)
+        .mut_subcommand("push", push_words)
+}
+
+/// Words the files, which are not merged.
+fn push_words(push: clap::Command) -> clap::Command {
+    push.mut_arg("files", |arg| {
+        arg.help("Recordings or folded stacks to send, one after another; `-` is standard input [default: perf.data]")
+    })
 }
 
 /// Lets -i be the input, and --pid, --tid and --cpu filters.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
-use rprof_export::{Content, FORMATS, Format};
+use rprof_export::{Content, FORMATS, Format, SampleLabel};
 
 use super::symbols::SymbolArgs;
 use super::time_span::TimeSpan;
@@ -234,6 +234,16 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_name = "FORMAT", value_parser = export_format())]
     pub(crate) format: Option<&'static Format>,
 
+    /// Labels of samples in pprof and otlp; samples that differ in one are not summed up [default: thread]
+    #[arg(
+        long,
+        alias = "label",
+        value_name = "LIST",
+        value_enum,
+        value_delimiter = ','
+    )]
+    pub(crate) labels: Option<Vec<LabelArg>>,
+
     /// Unit of the weights of folded stacks, for events that count time [default: ns]
     #[arg(long, value_enum)]
     pub(crate) unit: Option<TimeUnit>,
@@ -241,6 +251,48 @@ pub(crate) struct ExportArgs {
     /// File to write, such as profile.pb.gz, profile.firefox.json.gz, profile.speedscope.json or profile.folded; `-` is standard output
     #[arg(short, long, value_name = "FILE", default_value = "profile.pb.gz", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
+}
+
+/// Value of `--labels`: label of samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LabelArg {
+    /// Name of the thread
+    #[value(alias = "comm")]
+    Thread,
+    /// Name of the process
+    Process,
+    /// Number of the process
+    Pid,
+    /// Number of the thread
+    Tid,
+    /// Number of the CPU
+    Cpu,
+    /// `user` or `kernel`
+    Mode,
+    /// No label
+    None,
+}
+
+impl LabelArg {
+    /// Returns the labels of a list, each once.
+    pub(crate) fn labels(list: &[LabelArg]) -> Vec<SampleLabel> {
+        let mut labels: Vec<SampleLabel> = list.iter().filter_map(|arg| arg.label()).collect();
+        labels.sort_unstable();
+        labels.dedup();
+        labels
+    }
+
+    fn label(self) -> Option<SampleLabel> {
+        Some(match self {
+            LabelArg::Thread => SampleLabel::Thread,
+            LabelArg::Process => SampleLabel::Process,
+            LabelArg::Pid => SampleLabel::Pid,
+            LabelArg::Tid => SampleLabel::Tid,
+            LabelArg::Cpu => SampleLabel::Cpu,
+            LabelArg::Mode => SampleLabel::Mode,
+            LabelArg::None => return None,
+        })
+    }
 }
 
 /// Value of `--unit`: unit of times.

@@ -104,6 +104,7 @@ pub(super) const COMMANDS: &[&str] = &[
     "gate",
     "collapse",
     "export",
+    "push",
     "script",
     "header",
     "list",

@@ -1,0 +1,71 @@
+//! Bodies of requests, as the published protos have them.
+//!
+//! - Pyroscope: `api/push/v1/push.proto` and `api/types/v1/types.proto` of <https://github.com/grafana/pyroscope>.
+//! - Parca: `proto/parca/profilestore/v1alpha1/profilestore.proto` of <https://github.com/parca-dev/parca>, as JSON, by the
+//!   names of fields that protobuf's JSON mapping gives them.
+//! - OTLP: the encoder's own message is the whole body.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rprof_export::protobuf::{part, text};
+use serde_json::json;
+
+use crate::labels::Label;
+use crate::target::Target;
+
+/// Returns the body that carries an encoded profile, which is compressed with gzip.
+pub(crate) fn body(target: Target, labels: &[Label], tenant: &str, profile: Vec<u8>) -> Vec<u8> {
+    match target {
+        Target::Pyroscope => push_request(labels, &profile),
+        Target::Parca => write_raw_request(labels, tenant, &profile),
+        Target::Otlp => profile,
+    }
+}
+
+/// Returns the headers of a body.
+pub(crate) fn headers(target: Target) -> &'static [(&'static str, &'static str)] {
+    match target {
+        // A unary call of the Connect protocol (https://connectrpc.com/docs/protocol).
+        Target::Pyroscope => &[
+            ("content-type", "application/proto"),
+            ("connect-protocol-version", "1"),
+        ],
+        Target::Parca => &[("content-type", "application/json")],
+        Target::Otlp => &[
+            ("content-type", "application/x-protobuf"),
+            ("content-encoding", "gzip"),
+        ],
+    }
+}
+
+/// `push.v1.PushRequest`: one series with one profile.
+fn push_request(labels: &[Label], profile: &[u8]) -> Vec<u8> {
+    let mut series = Vec::with_capacity(profile.len() + 1024);
+    for label in labels {
+        let mut pair = Vec::new();
+        text(1, &label.name, &mut pair);
+        text(2, &label.value, &mut pair);
+        part(1, &pair, &mut series);
+    }
+    let mut sample = Vec::with_capacity(profile.len() + 16);
+    part(1, profile, &mut sample);
+    part(2, &sample, &mut series);
+    let mut request = Vec::with_capacity(series.len() + 16);
+    part(1, &series, &mut request);
+    request
+}
+
+/// `parca.profilestore.v1alpha1.WriteRawRequest`. Addresses are offsets into files, which is what normalized means there.
+fn write_raw_request(labels: &[Label], tenant: &str, profile: &[u8]) -> Vec<u8> {
+    let pair = |label: &Label| json!({"name": label.name, "value": label.value});
+    let labels: Vec<serde_json::Value> = labels.iter().map(pair).collect();
+    let request = json!({
+        "tenant": tenant,
+        "series": [{
+            "labels": {"labels": labels},
+            "samples": [{"rawProfile": STANDARD.encode(profile)}],
+        }],
+        "normalized": true,
+    });
+    request.to_string().into_bytes()
+}

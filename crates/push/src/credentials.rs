@@ -1,0 +1,236 @@
+//! [`Credentials`]: headers out of files, and certificates.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ureq::http::Uri;
+use ureq::http::header::{AUTHORIZATION, HeaderName, HeaderValue};
+
+use crate::error::PushError;
+
+/// Most bytes of a file with credentials or certificates.
+const MOST: u64 = 1 << 20;
+
+/// A header that was read from a file. Its value is never shown.
+#[derive(Clone)]
+struct SecretHeader {
+    name: HeaderName,
+    value: HeaderValue,
+    from: PathBuf,
+}
+
+/// Headers by which a server knows who sends. They come out of files, since arguments and environment can be seen by others.
+#[derive(Clone, Default)]
+pub struct Credentials {
+    headers: Vec<SecretHeader>,
+    /// Files that other users can read.
+    open: Vec<PathBuf>,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.shown()).finish()
+    }
+}
+
+impl Credentials {
+    /// Adds a bearer token (RFC 6750): the text of a file.
+    ///
+    /// # Errors
+    /// [`PushError::Read`], [`PushError::BadFile`].
+    pub fn add_token(&mut self, path: &Path) -> Result<(), PushError> {
+        let token = self.text(path)?;
+        self.add(AUTHORIZATION, &format!("Bearer {}", token.trim()), path)
+    }
+
+    /// Adds a user name and a password (RFC 7617): a file with `USER:PASSWORD`.
+    ///
+    /// # Errors
+    /// [`PushError::Read`], [`PushError::BadFile`].
+    pub fn add_password(&mut self, path: &Path) -> Result<(), PushError> {
+        let text = self.text(path)?;
+        let line = text.trim_end_matches(['\r', '\n']);
+        if !line.contains(':') || line.contains('\n') {
+            return Err(bad(path, "it is to hold one line, USER:PASSWORD"));
+        }
+        let encoded = STANDARD.encode(line);
+        self.add(AUTHORIZATION, &format!("Basic {encoded}"), path)
+    }
+
+    /// Adds headers: the lines of a file, `NAME: VALUE` each.
+    ///
+    /// # Errors
+    /// [`PushError::Read`], [`PushError::BadFile`].
+    pub fn add_headers(&mut self, path: &Path) -> Result<(), PushError> {
+        let text = self.text(path)?;
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            let (name, value) = line
+                .split_once(':')
+                .ok_or_else(|| bad(path, "a line is to be NAME: VALUE"))?;
+            let name = HeaderName::from_bytes(name.trim().as_bytes())
+                .map_err(|_| bad(path, "a name is none of a header"))?;
+            self.add(name, value.trim(), path)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, name: HeaderName, value: &str, path: &Path) -> Result<(), PushError> {
+        if value.split_whitespace().next_back() == Some("Bearer") || value.is_empty() {
+            return Err(bad(path, "it is empty"));
+        }
+        let mut value = HeaderValue::from_str(value)
+            .map_err(|_| bad(path, "it has characters that no header may have"))?;
+        value.set_sensitive(true);
+        self.headers.push(SecretHeader {
+            name,
+            value,
+            from: path.to_owned(),
+        });
+        Ok(())
+    }
+
+    fn text(&mut self, path: &Path) -> Result<String, PushError> {
+        let (bytes, mode) = read(path)?;
+        if mode & 0o077 != 0 && !self.open.iter().any(|open| open == path) {
+            self.open.push(path.to_owned());
+        }
+        String::from_utf8(bytes).map_err(|_| bad(path, "it is no text"))
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.headers.is_empty()
+    }
+
+    /// Returns the files that other users can read.
+    pub fn open_files(&self) -> &[PathBuf] {
+        &self.open
+    }
+
+    /// Returns the headers as they may be shown: name, and where the value comes from.
+    pub fn shown(&self) -> impl Iterator<Item = (&str, &Path)> {
+        let headers = self.headers.iter();
+        headers.map(|header| (header.name.as_str(), &*header.from))
+    }
+
+    /// Refuses to send credentials to another machine without encryption.
+    ///
+    /// # Errors
+    /// [`PushError::Plain`].
+    pub fn check(&self, address: &str) -> Result<(), PushError> {
+        let uri: Uri = address
+            .parse()
+            .map_err(|_| PushError::NotHttp(address.to_owned()))?;
+        let host = uri.host().unwrap_or_default();
+        let number = host.trim_start_matches('[').trim_end_matches(']');
+        let is_here =
+            host == "localhost" || number.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        match uri.scheme_str() {
+            Some("http") if !self.is_empty() && !is_here => Err(PushError::Plain(host.to_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn headers(&self) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
+        let headers = self.headers.iter();
+        headers.map(|header| (&header.name, &header.value))
+    }
+}
+
+fn bad(path: &Path, what: &'static str) -> PushError {
+    PushError::BadFile {
+        path: path.to_owned(),
+        what,
+    }
+}
+
+/// Returns the bytes and the mode of a small file.
+pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, u32), PushError> {
+    let cannot = |source| PushError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let file = File::open(path).map_err(cannot)?;
+    let mode = file.metadata().map_err(cannot)?.mode();
+    let mut bytes = Vec::new();
+    file.take(MOST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(cannot)?;
+    match bytes.len() as u64 > MOST {
+        true => Err(bad(path, "it is larger than 1 MiB")),
+        false => Ok((bytes, mode)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn secrets_come_from_files_and_are_not_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str, mode| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            path
+        };
+        let mut all = Credentials::default();
+        all.add_token(&file("token", "s3cret\n", 0o600)).unwrap();
+        all.add_password(&file("basic", "me:pass word\n", 0o644))
+            .unwrap();
+        all.add_headers(&file("more", "X-Scope-OrgID: team\n\nX-Other:a:b\n", 0o600))
+            .unwrap();
+        let headers: Vec<(&str, &str)> = all
+            .headers()
+            .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
+            .collect();
+        assert_eq!(
+            headers,
+            [
+                ("authorization", "Bearer s3cret"),
+                // As RFC 7617 has it: base64 of me:pass word.
+                ("authorization", "Basic bWU6cGFzcyB3b3Jk"),
+                ("x-scope-orgid", "team"),
+                ("x-other", "a:b"),
+            ]
+        );
+        assert_eq!(all.open_files(), [folder.path().join("basic")]);
+        assert!(!format!("{all:?}").contains("s3cret"));
+
+        let plain = |address: &str| matches!(all.check(address), Err(PushError::Plain(_)));
+        assert!(plain("http://a.example/x") && plain("http://10.0.0.1:4040/x"));
+        for fine in [
+            "https://a.example/x",
+            "http://localhost:4/x",
+            "http://[::1]:4/x",
+        ] {
+            assert!(!plain(fine), "{fine}");
+        }
+        assert!(Credentials::default().check("http://a.example/").is_ok());
+    }
+
+    #[test]
+    fn files_that_hold_something_else_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        let mut none = Credentials::default();
+        for text in ["", "\n", "a\u{1}b", "a\nb"] {
+            std::fs::write(&path, text).unwrap();
+            assert!(none.add_token(&path).is_err(), "{text:?}");
+            assert!(none.add_password(&path).is_err(), "{text:?}");
+        }
+        std::fs::write(&path, "no header").unwrap();
+        assert!(none.add_headers(&path).is_err());
+        assert!(none.add_token(&folder.path().join("none")).is_err());
+        assert!(none.is_empty());
+    }
+}

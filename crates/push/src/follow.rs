@@ -1,0 +1,196 @@
+//! Finished files of `rprof record --switch-output`, and the name of the last one that was sent.
+//!
+//! A recorder writes `FILE`, and gives it the name `FILE.YYYYMMDDHHMMSSCC` once it is finished, so names sort by time.
+//! [`Journal`] holds the name up to which all was sent or refused: a program that begins again goes on from there.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use rprof_output::{Choice, Destination, OutputError};
+
+/// Digits of a stamp, as perf and rprof write it.
+const STAMP: usize = 16;
+
+/// Returns the names of the finished files of a recording, the oldest first.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn finished(recording: &Path) -> io::Result<Vec<OsString>> {
+    let Some(base) = recording.file_name() else {
+        return Ok(Vec::new());
+    };
+    let mut prefix = base.as_bytes().to_vec();
+    prefix.push(b'.');
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder_of(recording))? {
+        let name = entry?.file_name().into_vec();
+        let stamp = name.strip_prefix(&prefix[..]).unwrap_or_default();
+        if stamp.len() == STAMP && stamp.iter().all(u8::is_ascii_digit) {
+            names.push(OsString::from_vec(name));
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Returns the folder that a recording and its finished files are in.
+pub fn folder_of(recording: &Path) -> &Path {
+    match recording.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Name of the last file that was sent to a server, in a file of two lines: address and name.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    address: String,
+    last: Option<OsString>,
+}
+
+/// Reason for which a journal cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// It could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The journal.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It could not be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The journal.
+        path: PathBuf,
+        /// Why.
+        source: OutputError,
+    },
+    /// It is that of another server.
+    #[error("{} says what was sent to {address}; name another file for this server with --state", path.display())]
+    OtherServer {
+        /// The journal.
+        path: PathBuf,
+        /// Address of the other server.
+        address: String,
+    },
+    /// It is no journal.
+    #[error("{} does not say what was sent; name another file with --state", path.display())]
+    NoJournal {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl Journal {
+    /// Reads the journal of a server, or begins one.
+    ///
+    /// # Errors
+    /// [`JournalError`], but for a file that is not there.
+    pub fn open(path: &Path, address: &str) -> Result<Journal, JournalError> {
+        let mut journal = Journal {
+            path: path.to_owned(),
+            address: address.to_owned(),
+            last: None,
+        };
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(journal),
+            Err(source) => {
+                let path = path.to_owned();
+                return Err(JournalError::Read { path, source });
+            }
+        };
+        let mut lines = bytes.split(|byte| *byte == b'\n');
+        let (Some(known), Some(name), Some(b""), None) =
+            (lines.next(), lines.next(), lines.next(), lines.next())
+        else {
+            return Err(JournalError::NoJournal {
+                path: path.to_owned(),
+            });
+        };
+        if known != address.as_bytes() {
+            return Err(JournalError::OtherServer {
+                path: path.to_owned(),
+                address: String::from_utf8_lossy(known).into_owned(),
+            });
+        }
+        journal.last = Some(OsString::from_vec(name.to_vec()));
+        Ok(journal)
+    }
+
+    /// Returns whether a file of this name was sent.
+    pub fn has(&self, name: &OsString) -> bool {
+        self.last.as_ref().is_some_and(|last| name <= last)
+    }
+
+    /// Notes that all files up to this name were sent.
+    ///
+    /// # Errors
+    /// [`JournalError::Write`].
+    pub fn set(&mut self, name: &OsString) -> Result<(), JournalError> {
+        self.last = Some(name.clone());
+        let text = [self.address.as_bytes(), b"\n", name.as_bytes(), b"\n"].concat();
+        let write = || -> Result<(), OutputError> {
+            let mut file = Destination::of(&self.path, Choice::Typed)?.begin()?;
+            // What cannot be written now, `finish` tells.
+            file.write_all(&text).ok();
+            file.finish()
+        };
+        write().map_err(|source| JournalError::Write {
+            path: self.path.clone(),
+            source,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finished_files_are_those_with_a_stamp_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [
+            "perf.data",
+            "perf.data.old",
+            "perf.data.2026112314000002",
+            "perf.data.2026112314000001",
+            "perf.data.2026112314000001.tmp",
+            "perf.data.pushed",
+            "other.data.2026112314000001",
+        ] {
+            fs::write(folder.path().join(name), "x").unwrap();
+        }
+        let names = finished(&folder.path().join("perf.data")).unwrap();
+        assert_eq!(
+            names,
+            ["perf.data.2026112314000001", "perf.data.2026112314000002"]
+        );
+        assert!(finished(Path::new("/no/such/folder/x")).is_err());
+        assert_eq!(folder_of(Path::new("x")), Path::new("."));
+    }
+
+    #[test]
+    fn a_journal_goes_on_where_it_was_and_is_of_one_server() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("perf.data.pushed");
+        let name = |nth: u32| OsString::from(format!("perf.data.{nth:016}"));
+        let mut journal = Journal::open(&path, "http://a/x").unwrap();
+        assert!(!journal.has(&name(1)));
+        journal.set(&name(2)).unwrap();
+        let journal = Journal::open(&path, "http://a/x").unwrap();
+        assert!(journal.has(&name(1)) && journal.has(&name(2)) && !journal.has(&name(3)));
+        let other = Journal::open(&path, "http://b/x").unwrap_err();
+        assert!(matches!(other, JournalError::OtherServer { .. }));
+        fs::write(&path, "what I wrote yesterday").unwrap();
+        let none = Journal::open(&path, "http://a/x").unwrap_err();
+        assert!(matches!(none, JournalError::NoJournal { .. }));
+    }
+}

@@ -1,0 +1,143 @@
+//! [`Policy`]: when a request is sent again, and for how long.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Times between tries of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// About the time before the second try; it doubles with each further one.
+    pub first: Duration,
+    /// Longest time between two tries, unless the server asks for a longer one.
+    pub longest: Duration,
+    /// Time from the first try of a request, after which it is given up.
+    pub total: Duration,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy {
+            first: Duration::from_secs(1),
+            longest: Duration::from_secs(60),
+            total: Duration::from_secs(120),
+        }
+    }
+}
+
+impl Policy {
+    /// Returns the time to wait before the next try, if there is to be one: `tried` times so far, the first one `since` ago.
+    /// What the server asks for is waited for to the full; times of our own are between their half and the whole, so that many
+    /// senders do not come back together.
+    pub fn wait(&self, tried: u32, since: Duration, asked: Option<Duration>) -> Option<Duration> {
+        let wait = asked.unwrap_or_else(|| {
+            let doubled = 2u32.saturating_pow(tried.saturating_sub(1));
+            let whole = self.first.saturating_mul(doubled).min(self.longest);
+            let random = RandomState::new().hash_one(tried) % 512;
+            whole / 2 + whole * (random as u32) / 1024
+        });
+        (since.saturating_add(wait) <= self.total).then_some(wait)
+    }
+}
+
+/// Returns the time that `Retry-After` (RFC 9110, 10.2.3) asks for: seconds, or a date of the form that servers have to write.
+pub(crate) fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
+    let text = text.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let at = UNIX_EPOCH + Duration::from_secs(http_date(text)?);
+    Some(at.duration_since(now).unwrap_or_default())
+}
+
+/// Returns a date such as `Sun, 06 Nov 1994 08:49:37 GMT` in seconds since 1970.
+fn http_date(text: &str) -> Option<u64> {
+    const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    let words: Vec<&str> = text.split(' ').collect();
+    let [_, day, month, year, time, "GMT"] = words[..] else {
+        return None;
+    };
+    let month = MONTHS
+        .find(month)
+        .filter(|at| at % 3 == 0 && month.len() == 3)? as u64
+        / 3
+        + 1;
+    let (day, year): (u64, u64) = (day.parse().ok()?, year.parse().ok()?);
+    if !(1..=31).contains(&day) || !(1970..=9999).contains(&year) {
+        return None;
+    }
+    let clock: Vec<u64> = time
+        .split(':')
+        .map(|part| part.parse().ok())
+        .collect::<Option<_>>()?;
+    let [hour, minute, second] = clock[..] else {
+        return None;
+    };
+    if hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    // Days since 1970, with years that begin in March (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms").
+    let (year, month) = match month {
+        1 | 2 => (year - 1, month + 9),
+        _ => (year, month - 3),
+    };
+    let (era, of_era) = (year / 400, year % 400);
+    let of_year = (153 * month + 2) / 5 + day - 1;
+    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year;
+    let days = days.checked_sub(719_468)?;
+    Some(days * 86_400 + hour * 3600 + minute * 60 + second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_the_longest_and_end_with_the_time() {
+        let policy = Policy {
+            first: Duration::from_millis(100),
+            longest: Duration::from_millis(350),
+            total: Duration::from_secs(2),
+        };
+        for (tried, whole) in [(1, 100), (2, 200), (3, 350), (4, 350), (60, 350)] {
+            let wait = policy.wait(tried, Duration::ZERO, None).unwrap();
+            let (least, most) = (whole / 2, whole);
+            assert!(
+                (least..=most).contains(&(wait.as_millis() as u64)),
+                "{tried}: {wait:?}"
+            );
+        }
+        let asked = Some(Duration::from_secs(1));
+        assert_eq!(policy.wait(1, Duration::ZERO, asked), asked);
+        // Longer than the time that is left: not waited for in vain.
+        assert_eq!(policy.wait(1, Duration::from_millis(1500), asked), None);
+        assert_eq!(policy.wait(1, Duration::from_secs(3), None), None);
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        // The example of RFC 9110, 5.6.7: 784,111,777 s by `date -d`.
+        let now = UNIX_EPOCH + Duration::from_secs(784_111_770);
+        let of = |text| retry_after(text, now);
+        assert_eq!(of("120"), Some(Duration::from_secs(120)));
+        assert_eq!(
+            of("Sun, 06 Nov 1994 08:49:37 GMT"),
+            Some(Duration::from_secs(7))
+        );
+        // One in the past: now.
+        assert_eq!(of("Sun, 06 Nov 1994 08:49:00 GMT"), Some(Duration::ZERO));
+        // 951,782,400 s by `date -d`, a leap day.
+        assert_eq!(
+            http_date("Tue, 29 Feb 2000 00:00:00 GMT"),
+            Some(951_782_400)
+        );
+        for bad in [
+            "",
+            "-1",
+            "soon",
+            "Sun, 06 anF 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 GMT",
+        ] {
+            assert_eq!(of(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! [`Target`]: kinds of servers, with their addresses and limits.
+
+use std::fmt;
+
+use rprof_export::{ExportOptions, PartEncoder, otlp, pprof};
+use rprof_profile::Profile;
+
+use crate::error::PushError;
+
+/// Kind of server that profiles are sent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Target {
+    /// Pyroscope: `push.v1.PusherService/Push` by the Connect protocol, with pprof inside.
+    Pyroscope,
+    /// Parca: `ProfileStoreService/WriteRaw` through its HTTP gateway, with pprof inside.
+    Parca,
+    /// OTLP over HTTP, as collectors and several servers take it.
+    Otlp,
+}
+
+/// Most that a server takes in one profile or request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Samples: rows of the same labels and stack.
+    pub samples: usize,
+    /// Bytes of a profile before compression.
+    pub bytes: u64,
+    /// Locations of a stack; the innermost are kept.
+    pub depth: Option<usize>,
+    /// Labels of a profile, with those that are added.
+    pub labels: usize,
+    /// Bytes of a label's value.
+    pub label_value: usize,
+}
+
+impl Target {
+    /// All kinds.
+    pub const ALL: [Target; 3] = [Target::Pyroscope, Target::Parca, Target::Otlp];
+
+    /// Returns the name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Target::Pyroscope => "pyroscope",
+            Target::Parca => "parca",
+            Target::Otlp => "otlp",
+        }
+    }
+
+    /// Returns what the server takes unless it was told otherwise.
+    ///
+    /// Of Pyroscope these are the defaults of its `limits` (`max_profile_stacktrace_samples`, `max_profile_size_bytes`,
+    /// `max_profile_stacktrace_depth`, `max_label_names_per_series`, `max_label_value_length`); of Parca half of what its gRPC
+    /// server receives at once; of OTLP what a collector's HTTP receiver reads.
+    pub fn limits(self) -> Limits {
+        match self {
+            Target::Pyroscope => Limits {
+                samples: 16_000,
+                bytes: 4 << 20,
+                depth: Some(1_000),
+                labels: 30,
+                label_value: 2_048,
+            },
+            Target::Parca => Limits {
+                samples: usize::MAX,
+                bytes: 16 << 20,
+                depth: None,
+                labels: 64,
+                label_value: 64 << 10,
+            },
+            Target::Otlp => Limits {
+                samples: usize::MAX,
+                bytes: 20 << 20,
+                depth: None,
+                labels: 128,
+                label_value: 64 << 10,
+            },
+        }
+    }
+
+    /// Returns the seconds after which a server takes a profile no more, by its default: of Pyroscope an hour.
+    pub fn oldest(self) -> Option<u64> {
+        (self == Target::Pyroscope).then_some(3600)
+    }
+
+    /// Returns the address of requests to a server, which may stand behind a path of its own.
+    ///
+    /// # Errors
+    /// [`PushError::NotHttp`], [`PushError::CredentialsInAddress`].
+    pub fn address(self, server: &str) -> Result<String, PushError> {
+        let lower = server.to_ascii_lowercase();
+        let rest = ["http://", "https://"]
+            .iter()
+            .find_map(|scheme| lower.strip_prefix(scheme))
+            .ok_or_else(|| PushError::NotHttp(server.to_owned()))?;
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        if authority.contains('@') {
+            return Err(PushError::CredentialsInAddress);
+        }
+        if authority.is_empty() || rest.contains(['?', '#']) {
+            return Err(PushError::NotHttp(server.to_owned()));
+        }
+        let server = server.trim_end_matches('/');
+        let path = self.path();
+        Ok(match server.ends_with(path) {
+            true => server.to_owned(),
+            false => format!("{server}{path}"),
+        })
+    }
+
+    fn path(self) -> &'static str {
+        match self {
+            Target::Pyroscope => "/push.v1.PusherService/Push",
+            Target::Parca => "/api/profiles/writeraw",
+            Target::Otlp => "/v1development/profiles",
+        }
+    }
+
+    /// Returns an encoder of a profile in the form that the server takes.
+    pub fn encoder<'p>(
+        self,
+        profile: &'p Profile,
+        options: &ExportOptions,
+    ) -> Box<dyn PartEncoder + 'p> {
+        match self {
+            Target::Otlp => Box::new(otlp::Encoder::new(profile, options)),
+            _ => Box::new(pprof::Encoder::new(profile, options)),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_those_of_the_server() {
+        let of = |target: Target, server: &str| target.address(server).unwrap();
+        assert_eq!(
+            of(Target::Pyroscope, "http://a:4040/"),
+            "http://a:4040/push.v1.PusherService/Push"
+        );
+        assert_eq!(
+            of(Target::Parca, "https://a/parca"),
+            "https://a/parca/api/profiles/writeraw"
+        );
+        // The address of a collector's profiles, as its exporters are given it.
+        assert_eq!(
+            of(Target::Otlp, "HTTP://a:4318/v1development/profiles"),
+            "HTTP://a:4318/v1development/profiles"
+        );
+        for bad in ["a:4040", "ftp://a", "http://", "http:///x", "http://a/?x=y"] {
+            let error = Target::Otlp.address(bad).unwrap_err();
+            assert!(matches!(error, PushError::NotHttp(_)), "{bad}: {error}");
+        }
+        let secret = Target::Otlp.address("https://me:secret@a/").unwrap_err();
+        assert!(!secret.to_string().contains("secret@"));
+    }
+}

@@ -1,0 +1,145 @@
+//! Arguments of `rprof push`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum, ValueHint};
+use rprof_push::{Label, Target};
+
+use super::reading::{InputArgs, LabelArg};
+use super::values;
+
+/// Sends profiles to Pyroscope, Parca or an OpenTelemetry collector.
+///
+/// Each FILE is a profile of its own, at the time at which it was recorded. One that is larger than the server takes is sent
+/// in parts. A server that has too much to do, or does not answer, is tried again; what it refuses is told, and the exit
+/// status is 1 if anything was not taken.
+#[derive(Debug, Args)]
+pub(crate) struct PushArgs {
+    /// Kind of the server
+    #[arg(long, value_name = "SERVER", value_enum)]
+    pub(crate) to: TargetArg,
+
+    /// Address of the server, such as http://localhost:4040
+    #[arg(value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) url: String,
+
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+
+    /// Send what `record --switch-output -o RECORDING` has finished and will finish, until Ctrl-C
+    #[arg(long, help_heading = "Sending", value_name = "RECORDING", value_hint = ValueHint::FilePath, conflicts_with_all = ["files", "input", "time"])]
+    pub(crate) follow: Option<PathBuf>,
+
+    /// File that holds the name of the last file that was sent, for the next run [default: RECORDING.pushed]
+    #[arg(long, help_heading = "Sending", value_name = "FILE", requires = "follow", value_hint = ValueHint::FilePath)]
+    pub(crate) state: Option<PathBuf>,
+
+    /// Print what would be sent, and send nothing
+    #[arg(long, help_heading = "Sending", conflicts_with = "follow")]
+    pub(crate) dry_run: bool,
+
+    #[command(flatten)]
+    pub(crate) labels: SeriesArgs,
+
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
+
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+}
+
+/// Labels of what is sent.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Labels")]
+pub(crate) struct SeriesArgs {
+    /// Label of the profile, such as service_name=checkout or version=1.4.2; an attribute of the resource with otlp; repeatable
+    #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
+    pub(crate) label: Vec<Label>,
+
+    /// Labels of samples
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_enum,
+        value_delimiter = ',',
+        default_value = "thread"
+    )]
+    pub(crate) labels: Vec<LabelArg>,
+}
+
+/// Whom the server believes, and whom rprof believes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Access")]
+pub(crate) struct AccessArgs {
+    /// File with a bearer token
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) token_file: Option<PathBuf>,
+
+    /// File with USER:PASSWORD
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "token_file")]
+    pub(crate) basic_auth_file: Option<PathBuf>,
+
+    /// File with headers, a line `NAME: VALUE` for each
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) header_file: Option<PathBuf>,
+
+    /// Tenant, where the server has several (the header X-Scope-OrgID, or Parca's field)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<String>,
+
+    /// File with certificates (PEM) of authorities that are believed, in place of the usual ones
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) ca_file: Option<PathBuf>,
+
+    /// Send credentials to another machine without encryption as well
+    #[arg(long)]
+    pub(crate) plain_http: bool,
+}
+
+/// Limits in size and time.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct LimitArgs {
+    /// Give a request up after this time; --follow tries on until it is stopped
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = values::seconds)]
+    pub(crate) retry_for: Duration,
+
+    /// Wait for an answer this long
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::seconds)]
+    pub(crate) timeout: Duration,
+
+    /// Send at most N stacks in a request [default: what the server takes by its defaults]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_samples: Option<u32>,
+
+    /// Send at most so much in a request, before compression, such as `4M` [default: what the server takes by its defaults]
+    #[arg(long, value_name = "SIZE", value_parser = values::file_size)]
+    pub(crate) max_bytes: Option<u64>,
+}
+
+/// Value of `--to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TargetArg {
+    /// Pyroscope
+    Pyroscope,
+    /// Parca
+    Parca,
+    /// OpenTelemetry over HTTP: a collector, and servers that take its profiles; experimental, proto 1.10
+    Otlp,
+}
+
+impl TargetArg {
+    /// Returns the kind of server.
+    pub(crate) fn target(self) -> Target {
+        match self {
+            TargetArg::Pyroscope => Target::Pyroscope,
+            TargetArg::Parca => Target::Parca,
+            TargetArg::Otlp => Target::Otlp,
+        }
+    }
+}
+
+fn label(text: &str) -> Result<Label, String> {
+    Label::parse(text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,109 @@
+//! What became of profiles, in words.
+
+use std::path::Path;
+use std::time::Duration;
+
+use indicatif::{BinaryBytes, HumanCount};
+use rprof_push::Report;
+
+use super::Pusher;
+use crate::Outcome;
+use crate::messages::{Failure, say};
+
+/// Sums over all profiles.
+#[derive(Default)]
+pub(super) struct Totals {
+    pub(super) lost: u64,
+    pub(super) unsent: u64,
+    /// Why samples were not taken, the first time.
+    why: Option<String>,
+}
+
+impl Totals {
+    /// Adds a report, and tells of it.
+    pub(super) fn add(&mut self, path: &Path, pusher: &Pusher<'_>, report: &Report) {
+        self.lost += report.lost;
+        let path = path.display();
+        let quiet = pusher.args.input.quiet;
+        if !quiet && (report.requests > 0 || report.lost == 0 && report.unsent.is_none()) {
+            let again = match report.retries {
+                0 => String::new(),
+                1 => ", after 1 further try".to_owned(),
+                more => format!(", after {more} further tries"),
+            };
+            say(format_args!(
+                "sent {path}: {} in {}, {}{again}",
+                samples(report.samples),
+                requests(report.requests),
+                BinaryBytes(report.bytes),
+            ));
+        }
+        if !quiet && report.cut > 0 {
+            let most = pusher.limits.depth.unwrap_or(usize::MAX);
+            say(format_args!(
+                "{} stacks are sent without their outer frames: the server takes {most} frames",
+                HumanCount(report.cut)
+            ));
+        }
+        for remark in report.remarks.iter().filter(|_| !quiet) {
+            say(format_args!("the server says: {remark}"));
+        }
+        for (why, count) in &report.losses {
+            say(format_args!("{path}: {} lost: {why}", samples(*count)));
+            self.why.get_or_insert_with(|| why.clone());
+        }
+        if let Some(unsent) = &report.unsent {
+            self.unsent += unsent.samples;
+            say(format_args!(
+                "{path}: {} not sent: {}",
+                samples(unsent.samples),
+                unsent.why
+            ));
+            self.why.get_or_insert_with(|| unsent.why.clone());
+        }
+    }
+
+    /// Returns success if all was taken.
+    pub(super) fn outcome(self) -> Outcome {
+        let Some(why) = self.why else {
+            return Ok(0);
+        };
+        let mut parts = Vec::new();
+        if self.lost > 0 {
+            parts.push(format!("{} lost", samples(self.lost)));
+        }
+        if self.unsent > 0 {
+            parts.push(format!("{} not sent", samples(self.unsent)));
+        }
+        Err(Failure::from(anyhow::anyhow!(
+            "not all was taken, {}: {why}",
+            parts.join(" and ")
+        )))
+    }
+}
+
+/// Returns a number of samples in words.
+pub(super) fn samples(count: u64) -> String {
+    match count {
+        1 => "1 sample".to_owned(),
+        count => format!("{} samples", HumanCount(count)),
+    }
+}
+
+/// Returns a number of requests in words.
+pub(super) fn requests(count: u64) -> String {
+    match count {
+        1 => "1 request".to_owned(),
+        count => format!("{} requests", HumanCount(count)),
+    }
+}
+
+/// Returns a time in words, in its largest unit.
+pub(super) fn seconds(time: Duration) -> String {
+    match time.as_secs() {
+        0 => format!("{:.1} s", time.as_secs_f64()),
+        seconds @ 1..120 => format!("{seconds} s"),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds => format!("{} h", seconds / 3600),
+    }
+}

@@ -1,0 +1,9 @@
+//! `rprof push`, to servers that stand in for Pyroscope, Parca and a collector: made from their published protos, they check
+//! every request field by field, and fail in every way that servers do.
+
+mod failures;
+mod follow;
+mod requests;
+mod server;
+mod tls;
+mod wire;
