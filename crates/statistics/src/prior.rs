@@ -55,8 +55,9 @@ impl Prior {
     /// Learns the noise from many quantities of the same runs, such as the functions of a program: each has few runs,
     /// and their noise is alike (Smyth 2004, section 6). `None` where no quantity has replicates.
     ///
-    /// The variance is that of the third with the least sampling noise. The weight is chosen so that the quantities
-    /// differ in noise by as much as they are seen to.
+    /// The variance is that of the third with the least sampling noise, where what is far noisier than the others counts as
+    /// no more than chance would make of them. The weight is chosen so that the quantities differ in noise by as much as they
+    /// are seen to, and those too: one wild quantity makes all of them lean on their own runs.
     ///
     /// # Errors
     /// Errors of [`compare`](crate::compare) for each of them.
@@ -77,10 +78,7 @@ impl Prior {
         spreads.sort_by(|a, b| a.known_variance.total_cmp(&b.known_variance));
         let few = spreads.len().div_ceil(3).max(FEWEST_HOTTEST);
         let hottest = &spreads[..few.min(spreads.len())];
-        let beyond: Vec<f64> = (hottest.iter())
-            .map(|spread| spread.variance - spread.known_variance)
-            .collect();
-        let run_to_run = mean(&beyond).max(LEAST_DEVIATION.powi(2));
+        let run_to_run = without_outliers(hottest).max(LEAST_DEVIATION.powi(2));
         let weights = spreads.iter().filter(|spread| spread.variance > 0.0);
         let logs: Vec<f64> = weights
             .clone()
@@ -102,6 +100,43 @@ impl Prior {
     }
 }
 
+/// Quantities from which on one of them may be an outlier.
+const SEVERAL: usize = 5;
+
+/// Standard deviations of the normal distribution above which one of a hundred values lies.
+const ONE_OF_A_HUNDRED: f64 = 2.326;
+
+/// Returns the mean of the variances beyond what sampling explains. An outlier, such as the function in which the machine's
+/// neighbours show, counts as the largest value of a hundred that the other quantities would have by chance.
+fn without_outliers(spreads: &[Spread]) -> f64 {
+    let mut beyond: Vec<f64> = (spreads.iter())
+        .map(|spread| spread.variance - spread.known_variance)
+        .collect();
+    if beyond.len() < SEVERAL {
+        return mean(&beyond);
+    }
+    // Phipson et al. 2016, section 2.3: the upper tenth is winsorized to begin with.
+    let mut winsorized = beyond.clone();
+    winsorized.sort_by(f64::total_cmp);
+    let kept = winsorized.len() - winsorized.len().div_ceil(10);
+    let most = winsorized[kept - 1];
+    winsorized[kept..].fill(most);
+    let typical = mean(&winsorized).max(LEAST_DEVIATION.powi(2));
+    for (beyond, spread) in beyond.iter_mut().zip(spreads) {
+        let largest =
+            (typical + spread.known_variance) * chi_square_mean(spread.degrees_of_freedom);
+        *beyond = beyond.min(largest - spread.known_variance);
+    }
+    mean(&beyond)
+}
+
+/// Returns the value above which one of a hundred means of so many squares of standard normal deviates lies (Wilson and Hilferty
+/// 1931).
+fn chi_square_mean(degrees_of_freedom: f64) -> f64 {
+    let part = 2.0 / (9.0 * degrees_of_freedom);
+    (1.0 - part + ONE_OF_A_HUNDRED * part.sqrt()).powi(3)
+}
+
 /// Returns the variance of what all quantities of a run have in common: that of the weighted mean of what they deviate by,
 /// less what independent noise would leave in such a mean.
 fn common_variance(spreads: &[Spread], run_to_run: f64) -> f64 {
@@ -121,4 +156,37 @@ fn common_variance(spreads: &[Spread], run_to_run: f64) -> f64 {
         .map(|run| mean_of_run(run).powi(2))
         .sum();
     (squares / first.degrees_of_freedom - 1.0 / whole).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_of_a_hundred_is_that_of_the_printed_tables() {
+        // NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.4: upper critical values at 0.01.
+        for (degrees, expected) in [(4.0, 13.277), (8.0, 20.090), (18.0, 34.805)] {
+            let found = degrees * chi_square_mean(degrees);
+            assert!((found / expected - 1.0).abs() < 0.01, "{degrees}: {found}");
+        }
+    }
+
+    #[test]
+    fn one_wild_quantity_does_not_make_the_others_noisy() {
+        let steady = [1.00, 1.02, 0.98, 1.01, 0.99];
+        let wild = [1.0, 9.0, 2.0, 30.0, 0.5];
+        let prior = |with_wild: bool| {
+            let mut family = vec![Measured::exact(&steady, &steady); 9];
+            if with_wild {
+                family.push(Measured::exact(&wild, &wild));
+            }
+            Prior::from_family(&family, Design::Independent)
+        };
+        let [without, with] = [false, true].map(|wild| prior(wild).unwrap().unwrap());
+        let [without_it, with_it] = [without, with].map(|prior| prior.run_to_run_variance.sqrt());
+        assert!((0.014..0.017).contains(&without_it), "{without:?}");
+        assert!(with_it < 1.2 * without_it, "{with:?}");
+        // The wild one leans on its own runs.
+        assert!(with.degrees_of_freedom < 4.0, "{with:?}");
+    }
 }

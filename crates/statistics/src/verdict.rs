@@ -16,9 +16,10 @@ pub enum Verdict {
     Less,
     /// Any difference is smaller than the threshold.
     Unchanged,
-    /// There is a difference, and it was not shown to reach the threshold.
+    /// There is a difference, seen to be smaller than the threshold; by chance it may have been larger.
     BelowThreshold,
-    /// The runs differ too much among themselves to tell; without a threshold, no difference was seen.
+    /// The runs differ too much among themselves to tell, also of a difference that is seen to reach the threshold; without a
+    /// threshold, no difference was seen.
     Inconclusive,
 }
 
@@ -46,7 +47,8 @@ fn small(comparison: &Comparison) -> Verdict {
     if comparison.threshold > 0.0 && interval.is_inside(margin) {
         return Verdict::Unchanged;
     }
-    match comparison.threshold > 0.0 && !interval.contains(0.0) {
+    let is_below = margin.contains(comparison.log_ratio);
+    match comparison.threshold > 0.0 && is_below && !interval.contains(0.0) {
         true => Verdict::BelowThreshold,
         false => Verdict::Inconclusive,
     }
