@@ -5,7 +5,7 @@ use rprof_statistics::{Comparison, Design, Measured, Prior, Verdict as Tested};
 use super::sides::{Quantity, Sides};
 use super::{
     ASSUMED_NOISE, Caution, Change, CompareError, CompareOptions, FEWEST_SAMPLES, FunctionDiff,
-    Noise, Outcome, Presence, ProfileDiff, Side, SideSummary, Verdict, Work, shift,
+    Noise, Outcome, Presence, ProfileDiff, Side, SideSummary, Verdict, Work, causes, shift,
 };
 use crate::unit::WeightUnit;
 
@@ -56,6 +56,7 @@ pub(super) fn judge(
             own,
             total,
             counterpart: None,
+            explained_by: None,
         })
         .collect();
     let is_same = |quantity: &Quantity| quantity.amounts[0] == quantity.amounts[1];
@@ -83,6 +84,7 @@ pub(super) fn judge(
     if !is_all_same {
         let is_uniform = shift::mark_uniform(&mut diff, &compared);
         diff.outcome = outcome(&diff, is_uniform);
+        causes::attribute(sides, &mut diff);
     }
     Ok(diff)
 }

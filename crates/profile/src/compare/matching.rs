@@ -1,7 +1,9 @@
 //! Rows of a comparison: which functions of both sides are one.
 
+use std::cmp::Reverse;
+
 use rprof_records::BuildId;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::canonical::{function_name, jit_name, object_name, without_numbers};
 use crate::frame::ObjectKind;
@@ -84,11 +86,13 @@ impl Names {
 
     /// Matches the names of both sides. `is_on` has by number whether a name has samples on each side.
     pub(super) fn matched(self, is_on: [&[bool]; 2]) -> Rows {
-        let names = self.distinct.into_vec();
+        let names = with_renamed_objects(self.distinct.into_vec(), is_on);
         let mut one_of: Vec<u32> = (0..names.len() as u32).collect();
         // A name that lies in one object on each side is one function, however the objects are called.
         let by_name = |number: usize| names[number].function.as_deref().map(str::to_owned);
         unite(&mut one_of, is_on, by_name);
+        // Names of a program that is called otherwise on the new side have become equal.
+        unite(&mut one_of, is_on, |number| Some(names[number].clone()));
         let mut sides = vec![[false; 2]; names.len()];
         for number in 0..names.len() {
             let at = one_of[number] as usize;
@@ -110,6 +114,54 @@ impl Names {
         unite(&mut one_of, [&old, &new], without);
         Rows::of(&names, &one_of, is_on)
     }
+}
+
+/// Calls objects that only the old side has by their [new names](renamed_objects).
+fn with_renamed_objects(mut names: Vec<CanonicalName>, is_on: [&[bool]; 2]) -> Vec<CanonicalName> {
+    let renamed = renamed_objects(&names, is_on);
+    for name in &mut names {
+        if let Some(new) = renamed.get(&name.object) {
+            name.object.clone_from(new);
+        }
+    }
+    names
+}
+
+/// Returns new names of objects that only the old side has, by old name: each is paired with the object that only the new side has
+/// and that has the most names of functions in common with it, such as `./app-old` and `./app-new`.
+fn renamed_objects(names: &[CanonicalName], is_on: [&[bool]; 2]) -> FxHashMap<Box<str>, Box<str>> {
+    let mut functions: FxHashMap<&str, [FxHashSet<&str>; 2]> = FxHashMap::default();
+    for (number, name) in names.iter().enumerate() {
+        for side in [0, 1] {
+            if let (true, Some(function)) = (is_on[side][number], &name.function) {
+                let sides = functions.entry(&name.object).or_default();
+                sides[side].insert(function);
+            }
+        }
+    }
+    let only = |side: usize| {
+        let objects = functions.iter();
+        objects.filter(move |(_, sides)| !sides[side].is_empty() && sides[1 - side].is_empty())
+    };
+    let mut pairs: Vec<(usize, &str, &str)> = Vec::new();
+    for (&old, [of_old, _]) in only(0) {
+        for (&new, [_, of_new]) in only(1) {
+            let common = of_old.intersection(of_new).count();
+            if common > 0 {
+                pairs.push((common, old, new));
+            }
+        }
+    }
+    // The order is the same with the sides swapped.
+    pairs.sort_by_key(|(common, old, new)| (Reverse(*common), *old.min(new), *old.max(new)));
+    let mut renamed: FxHashMap<Box<str>, Box<str>> = FxHashMap::default();
+    let mut taken: FxHashSet<&str> = FxHashSet::default();
+    for (_, old, new) in pairs {
+        if !renamed.contains_key(old) && taken.insert(new) {
+            renamed.insert(old.into(), new.into());
+        }
+    }
+    renamed
 }
 
 /// Makes one of two names with the same key, if each side has one name with it, and these are two.

@@ -11,9 +11,11 @@
 //! | `judge` | verdicts, by `rprof-statistics` |
 //! | `shift` | cost that moved from one function to another, and change that all functions have in common |
 //! | `callers` | calls between rows |
+//! | `causes` | which function's change shows in the totals of its callers |
 //! | `gate` | [`ProfileDiff::gate`]: may it pass, by which [rules](GateRules) |
 //! | [`calibration`] | what equal runs look like: noise, alarms, the smallest change that would be seen |
 //! | `renames` | guesses |
+//! | `result` | [`ProfileDiff`] and what it is made of |
 //! | `stacks` | stacks of both sides |
 //!
 //! # Rules
@@ -28,10 +30,12 @@
 pub mod calibration;
 mod callers;
 pub mod canonical;
+mod causes;
 mod gate;
 mod judge;
 mod matching;
 mod renames;
+mod result;
 mod run;
 mod shift;
 mod sides;
@@ -41,6 +45,10 @@ use std::path::PathBuf;
 
 pub use calibration::{Calibration, calibrate};
 pub use gate::{Gate, GateRules, Scope};
+pub use result::{
+    Caution, Change, FunctionDiff, GuessedRename, Noise, Outcome, Presence, ProfileDiff,
+    SideSummary, StackDiff, Verdict,
+};
 pub use rprof_statistics::{Design, Interval, Summary};
 
 use crate::model::Profile;
@@ -170,289 +178,6 @@ pub enum CompareError {
     /// The runs cannot be compared.
     #[error(transparent)]
     Statistics(#[from] rprof_statistics::CompareError),
-}
-
-/// Two sets of profiles, compared.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ProfileDiff {
-    /// Name of the event.
-    pub event: String,
-    /// Unit of the weights.
-    pub unit: WeightUnit,
-    /// Divisor of amounts.
-    pub work: Work,
-    /// The side before.
-    pub old: SideSummary,
-    /// The side after.
-    pub new: SideSummary,
-    /// Amounts of the whole program.
-    pub whole: Change,
-    /// Functions, by name.
-    pub functions: Vec<FunctionDiff>,
-    /// Guessed new names of functions.
-    pub renames: Vec<GuessedRename>,
-    /// Stacks, in no order; empty unless [asked for](CompareOptions::stacks).
-    pub stacks: Vec<StackDiff>,
-    /// Names of threads of the stacks.
-    pub comms: Vec<String>,
-    /// Noise between runs.
-    pub noise: Noise,
-    /// Smallest change that matters, as asked for.
-    pub threshold: f64,
-    /// Rise that [`Change::runs_needed`] is about.
-    pub wanted: f64,
-    /// Rules of [`gate`](Self::gate).
-    pub rules: GateRules,
-    /// Way in which the runs were made.
-    pub design: Design,
-    /// Things to know before the verdict is believed.
-    pub cautions: Vec<Caution>,
-    /// Result in one word.
-    pub outcome: Outcome,
-}
-
-impl ProfileDiff {
-    /// Returns whether what is found is more than suspected: the noise is known, and no caution speaks against it.
-    pub fn is_certain(&self) -> bool {
-        !matches!(self.noise, Noise::Assumed(_)) && !self.cautions.iter().any(Caution::withholds)
-    }
-
-    /// Returns the functions of a verdict, by self or total.
-    pub fn with_verdict(&self, verdict: Verdict) -> impl Iterator<Item = &FunctionDiff> {
-        (self.functions.iter())
-            .filter(move |row| row.own.verdict == verdict || row.total.verdict == verdict)
-    }
-}
-
-/// One side of a comparison.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SideSummary {
-    /// Files of its profiles.
-    pub paths: Vec<PathBuf>,
-    /// Weight of each run.
-    pub weights: Vec<u64>,
-    /// Number of samples of all runs.
-    pub samples: u64,
-    /// Share of its weight in named functions that the other side has too, from 0 to 1.
-    pub matched: f64,
-    /// Share of stacks that reach their root, where it is known.
-    pub complete: Option<f64>,
-    /// Share of records that were lost.
-    pub lost: f64,
-    /// Number of recordings of which a part is missing.
-    pub damaged: usize,
-}
-
-/// Amount on both sides, judged.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Change {
-    /// Amount of the mean run before, per unit of work.
-    pub old: f64,
-    /// Amount of the mean run after, per unit of work.
-    pub new: f64,
-    /// Effective number of samples of the mean run of each side.
-    pub samples: [f64; 2],
-    /// Interval in which new over old lies, at 95 %; `None` where it was not judged, or one side has nothing.
-    pub interval: Option<Interval>,
-    /// P-value of "no change beyond the threshold".
-    pub p: Option<f64>,
-    /// Smallest rise that would have been seen in four of five cases: 0.14 for 14 %.
-    pub visible: Option<f64>,
-    /// Runs of each side that would show a rise of [`ProfileDiff::wanted`] in four of five cases; `None` if none would, or it was not judged.
-    pub runs_needed: Option<usize>,
-    /// Result.
-    pub verdict: Verdict,
-}
-
-impl Change {
-    /// Returns new minus old.
-    pub fn difference(&self) -> f64 {
-        self.new - self.old
-    }
-
-    /// Returns new over old, less one: 0.2 for a fifth more. `None` where there was nothing before or is nothing now.
-    pub fn relative(&self) -> Option<f64> {
-        (self.old > 0.0 && self.new > 0.0).then(|| self.new / self.old - 1.0)
-    }
-}
-
-/// Result of one amount.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Verdict {
-    /// It takes more, by at least the threshold.
-    Regressed,
-    /// It takes less, by at least the threshold.
-    Improved,
-    /// It would have changed, if runs of one program differed as little as was assumed.
-    Suspected,
-    /// It changed, and what it lost or gained stands under the same caller.
-    Moved,
-    /// It changed as everything did.
-    WithAll,
-    /// It changed, and was not shown to reach the threshold.
-    BelowThreshold,
-    /// Any change is smaller than the threshold.
-    Unchanged,
-    /// Runs differ too much to tell.
-    Inconclusive,
-    /// It has too few samples to be judged.
-    TooSmall,
-}
-
-impl Verdict {
-    /// Every verdict, the gravest first.
-    pub const ALL: [Verdict; 9] = [
-        Verdict::Regressed,
-        Verdict::Improved,
-        Verdict::Suspected,
-        Verdict::Moved,
-        Verdict::WithAll,
-        Verdict::BelowThreshold,
-        Verdict::Unchanged,
-        Verdict::Inconclusive,
-        Verdict::TooSmall,
-    ];
-
-    /// Returns whether a change is marked.
-    pub fn is_marked(self) -> bool {
-        matches!(
-            self,
-            Verdict::Regressed | Verdict::Improved | Verdict::Suspected | Verdict::Moved
-        )
-    }
-}
-
-/// Side on which a function has samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Presence {
-    /// Both.
-    Both,
-    /// The old side: it is gone.
-    OnlyOld,
-    /// The new side.
-    OnlyNew,
-}
-
-/// A function on both sides.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FunctionDiff {
-    /// Canonical name; `None` for the part of an object that has no names. May hold any character: escape it before
-    /// showing it.
-    pub name: Option<Box<str>>,
-    /// Canonical name of its object. May hold any character.
-    pub object: Box<str>,
-    /// Side that has it.
-    pub presence: Presence,
-    /// Self amount of the function.
-    pub own: Change,
-    /// Total amount of the function.
-    pub total: Change,
-    /// Function, by index, that lost what this one gained, or gained what it lost.
-    pub counterpart: Option<usize>,
-}
-
-/// Functions of which the one may be the other's new name. Nothing is judged by it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GuessedRename {
-    /// Function that is gone, by index.
-    pub old: usize,
-    /// Function that is new, by index.
-    pub new: usize,
-}
-
-/// A stack on both sides.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StackDiff {
-    /// Name of the thread: an index into [`ProfileDiff::comms`].
-    pub comm: u32,
-    /// Functions, root first, by index.
-    pub rows: Box<[u32]>,
-    /// Weight of all runs, old and new.
-    pub weights: [u64; 2],
-    /// Amount of the mean run, old and new, per unit of work.
-    pub amounts: [f64; 2],
-}
-
-/// Noise between runs of one program, as a share of an amount.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Noise {
-    /// Learned from several runs of a side.
-    Learned(f64),
-    /// Given by the user.
-    Given(f64),
-    /// Assumed, as there is one run a side.
-    Assumed(f64),
-}
-
-impl Noise {
-    /// Returns the standard deviation, 0.02 for 2 %.
-    pub fn deviation(self) -> f64 {
-        match self {
-            Noise::Learned(deviation) | Noise::Given(deviation) | Noise::Assumed(deviation) => {
-                deviation
-            }
-        }
-    }
-}
-
-/// Thing to know before a verdict is believed.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Caution {
-    /// A side lost more than 1 % of its records.
-    Lost(Side, f64),
-    /// Recordings of a side of which a part is missing or cannot be read.
-    Damaged(Side, usize),
-    /// Shares of complete stacks that are more than 5 points apart.
-    Completeness {
-        /// Share of the old side.
-        old: f64,
-        /// Share of the new side.
-        new: f64,
-    },
-    /// Less than 95 % of a side is in functions that both have.
-    Unmatched {
-        /// Smaller of the two shares.
-        share: f64,
-    },
-    /// One side has no inlined calls: they are left out of both.
-    WithoutInlined(Side),
-    /// A reservation of the caller's.
-    Reservation(String),
-}
-
-impl Caution {
-    /// Returns whether it keeps the comparison from being judged.
-    pub fn withholds(&self) -> bool {
-        match self {
-            Caution::Unmatched { share } => *share < 0.8,
-            Caution::WithoutInlined(_) => false,
-            _ => true,
-        }
-    }
-}
-
-/// Result of a comparison in one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outcome {
-    /// All amounts are equal.
-    Same,
-    /// Something takes more, and nothing less.
-    Regressed,
-    /// Something takes less, and nothing more.
-    Improved,
-    /// Some functions take more, others less.
-    Mixed,
-    /// Everything takes more or less by one factor.
-    Uniform,
-    /// Something would have changed if runs differed as little as was assumed.
-    Suspected,
-    /// Cost moved between functions.
-    Moved,
-    /// Nothing changed by more than the threshold.
-    Unchanged,
-    /// The noise hides what may have changed.
-    Inconclusive,
 }
 
 /// Compares two sets of profiles, of which each is one run.

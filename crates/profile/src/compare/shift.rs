@@ -4,7 +4,7 @@ use rprof_statistics::{CommonChange, Comparison};
 
 use super::callers::Calls;
 use super::sides::Sides;
-use super::{Change, ProfileDiff, Verdict};
+use super::{Change, FunctionDiff, Presence, ProfileDiff, Verdict};
 
 /// P-value from which on functions are taken to have changed by one factor.
 const AGREE: f64 = 0.05;
@@ -12,58 +12,116 @@ const AGREE: f64 = 0.05;
 /// Functions that are needed to speak of all.
 const SEVERAL: usize = 3;
 
+/// Amounts of functions that are looked at.
+#[derive(Clone, Copy)]
+enum Part {
+    Own,
+    /// Total of functions that did not change by themselves.
+    Total,
+}
+
+impl Part {
+    fn of(self, row: &FunctionDiff) -> &Change {
+        match self {
+            Part::Own => &row.own,
+            Part::Total => &row.total,
+        }
+    }
+
+    fn is_changed(self, row: &FunctionDiff) -> bool {
+        match self {
+            Part::Own => row.own.verdict.is_change(),
+            Part::Total => row.total.verdict.is_change() && !row.own.verdict.is_marked(),
+        }
+    }
+}
+
 /// Marks functions whose change stands against an opposite one under the same caller, while the caller's own total did
 /// not change with them (Meta's FBDetect, SOSP 2024, section 5.4, "cost-shift").
 pub(super) fn mark_moved(sides: &Sides<'_>, diff: &mut ProfileDiff) {
-    let is_changed = |change: &Change| {
-        matches!(
-            change.verdict,
-            Verdict::Regressed | Verdict::Improved | Verdict::Suspected
-        )
-    };
+    for part in [Part::Own, Part::Total] {
+        mark_part(sides, diff, part);
+    }
+}
+
+fn mark_part(sides: &Sides<'_>, diff: &mut ProfileDiff, part: Part) {
     let changed: Vec<usize> = (0..diff.functions.len())
-        .filter(|row| is_changed(&diff.functions[*row].own))
+        .filter(|row| part.is_changed(&diff.functions[*row]))
         .collect();
-    if changed.len() < 2 {
+    if changed.is_empty() {
         return;
     }
     let mut is_wanted = vec![false; diff.functions.len()];
     changed.iter().for_each(|row| is_wanted[*row] = true);
     let calls = Calls::of(sides, &[0, 1], &is_wanted);
-    let caller = |row: usize| {
-        calls
-            .heaviest_caller(row as u32)
-            .map(|caller| caller as usize)
+    let changes = Changes {
+        diff,
+        calls: &calls,
+        part,
+        changed: &changed,
     };
-    let rise = |row: usize| diff.functions[row].own.difference();
-    let mut moved: Vec<(usize, usize)> = Vec::new();
-    for row in &changed {
-        // The one above it is looked at: a call that was inlined goes to the caller itself.
-        for above in [caller(*row), Some(*row)].into_iter().flatten() {
-            let is_below = |other: &&usize| **other == above || caller(**other) == Some(above);
-            let against: Vec<usize> = (changed.iter().filter(is_below))
-                .filter(|other| **other != *row && rise(**other) * rise(*row) < 0.0)
-                .copied()
-                .collect();
-            let taken: f64 = against.iter().map(|other| rise(*other).abs()).sum();
-            let is_balanced = taken >= rise(*row).abs() / 2.0;
-            let total = &diff.functions[above].total;
-            if is_balanced && stayed(total, rise(*row)) {
-                let most = against.into_iter().max_by(|a, b| {
-                    (rise(*a).abs().total_cmp(&rise(*b).abs())).then_with(|| b.cmp(a))
-                });
-                moved.extend(most.map(|other| (*row, other)));
-                break;
-            }
-        }
-    }
+    let moved: Vec<(usize, Option<usize>)> = (changed.iter())
+        .filter_map(|row| Some((*row, changes.moved_with(*row)?)))
+        .collect();
     for (row, other) in moved {
         let function = &mut diff.functions[row];
-        function.own.verdict = Verdict::Moved;
-        function.counterpart = Some(other);
-        if is_changed(&function.total) {
+        if let Part::Own = part {
+            function.own.verdict = Verdict::Moved;
+        }
+        function.counterpart = other;
+        if function.total.verdict.is_change() {
             function.total.verdict = Verdict::Moved;
         }
+    }
+}
+
+/// Functions that changed, and who calls them.
+struct Changes<'a> {
+    diff: &'a ProfileDiff,
+    calls: &'a Calls,
+    part: Part,
+    changed: &'a [usize],
+}
+
+impl Changes<'_> {
+    fn caller(&self, row: usize) -> Option<usize> {
+        let caller = self.calls.heaviest_caller(row as u32);
+        caller.map(|caller| caller as usize)
+    }
+
+    fn rise(&self, row: usize) -> f64 {
+        self.part.of(&self.diff.functions[row]).difference()
+    }
+
+    /// Returns the function that changed most against this one, if this one's cost has moved; `None` inside where that shows
+    /// in no function alone.
+    fn moved_with(&self, row: usize) -> Option<Option<usize>> {
+        let caller = self.caller(row);
+        // The function itself is looked at too: a call that was inlined goes to the caller's own.
+        let own = matches!(self.part, Part::Own).then_some(Some(row));
+        for above in [Some(caller), own].into_iter().flatten() {
+            if above.is_none() && matches!(self.part, Part::Own) {
+                continue;
+            }
+            let is_below = |other: &&usize| Some(**other) == above || self.caller(**other) == above;
+            let against: Vec<usize> = (self.changed.iter().filter(is_below))
+                .filter(|other| **other != row && self.rise(**other) * self.rise(row) < 0.0)
+                .copied()
+                .collect();
+            let taken: f64 = against.iter().map(|other| self.rise(*other).abs()).sum();
+            // What is new or gone has nothing to be compared with but its caller.
+            let function = &self.diff.functions[row];
+            let is_balanced = taken >= self.rise(row).abs() / 2.0
+                || (matches!(self.part, Part::Total) && function.presence != Presence::Both);
+            let total = above.map_or(&self.diff.whole, |above| &self.diff.functions[above].total);
+            if is_balanced && stayed(total, self.rise(row)) {
+                return Some(against.into_iter().max_by(|a, b| {
+                    let order = self.rise(*a).abs().total_cmp(&self.rise(*b).abs());
+                    order.then_with(|| b.cmp(a))
+                }));
+            }
+        }
+        None
     }
 }
 

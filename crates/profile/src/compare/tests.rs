@@ -1,5 +1,7 @@
 //! Comparisons of made-up profiles: what is planted is found, and nothing is found where nothing is.
 
+mod causes;
+
 use rprof_testing::Random;
 
 use super::*;
@@ -405,6 +407,39 @@ fn a_name_in_several_objects_is_told_apart_by_them() {
             ("ld".to_owned(), 200.0, 200.0)
         ]
     );
+}
+
+#[test]
+fn a_program_that_is_called_otherwise_keeps_what_others_have_too() {
+    // The loader has a function of the same name.
+    let side = |program: &str| {
+        let mut builder = ProfileBuilder::new();
+        let event = builder.add_event("cycles", WeightUnit::Named("cycles".into()));
+        let thread = builder.intern_thread_name("t");
+        for (object, names, samples) in [
+            (program, ["_start", "main", "run::{closure#2}"], 1000),
+            ("ld-linux.so.2", ["_start", "_dl_start", "init"], 100),
+        ] {
+            let object = builder.intern_object(object);
+            let frames: Vec<FrameId> = (names.into_iter())
+                .map(|name| builder.intern_function(Ok(name), object).into())
+                .collect();
+            let stack = builder.intern_stack(&frames);
+            builder.add_samples(event, thread, stack, samples, samples);
+        }
+        [builder.finish()]
+    };
+    let diff = compare(
+        &side("/a/old-app"),
+        &side("/b/newer"),
+        &CompareOptions::default(),
+    )
+    .unwrap();
+    let alone = diff.functions.iter();
+    let alone: Vec<_> = alone.filter(|row| row.presence != Presence::Both).collect();
+    assert_eq!(alone, Vec::<&FunctionDiff>::new());
+    assert_eq!((diff.old.matched, diff.outcome), (1.0, Outcome::Same));
+    assert!(diff.functions.iter().any(|row| &*row.object == "newer"));
 }
 
 #[test]

@@ -1,0 +1,110 @@
+//! Attribution: a function whose total changed because a function below it did is no finding of its own.
+//!
+//! One cause shows in the total of every caller above it. Each of these callers is led to the next changed function below
+//! it, and so on down to the cause. A caller that changed by a much larger factor than the function below it stays a finding: it
+//! calls a function of many callers more often.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::sides::Sides;
+use super::{Change, FunctionDiff, ProfileDiff};
+
+/// Share of a total's change that must lie below other changed functions, for these to explain it.
+const MOST: f64 = 0.75;
+
+/// Ratio of logarithmic changes from which on a caller is a finding beside the function that it calls.
+const STANDS_OUT: f64 = 1.5;
+
+/// Fills [`FunctionDiff::explained_by`].
+pub(super) fn attribute(sides: &Sides<'_>, diff: &mut ProfileDiff) {
+    let has_own = |row: &FunctionDiff| row.own.verdict.is_change();
+    let is_changed: Vec<bool> = (diff.functions.iter())
+        .map(|row| has_own(row) || row.total.verdict.is_change())
+        .collect();
+    let mut callers: Vec<usize> = (0..diff.functions.len())
+        .filter(|row| is_changed[*row] && !has_own(&diff.functions[*row]))
+        .collect();
+    if callers.is_empty() {
+        return;
+    }
+    let below = Below::of(sides, &is_changed);
+    // The largest change first: where functions call each other, it is the outer one's.
+    callers.sort_by(|a, b| {
+        let change = |row: &usize| diff.functions[*row].total.difference().abs();
+        change(b).total_cmp(&change(a)).then_with(|| a.cmp(b))
+    });
+    let mut explained: FxHashMap<usize, usize> = FxHashMap::default();
+    for row in callers {
+        let leads_back = |to: usize| {
+            std::iter::successors(Some(to), |at| explained.get(at).copied()).any(|at| at == row)
+        };
+        let total = &diff.functions[row].total;
+        let cause = below.explanation(row, total.difference()).filter(|cause| {
+            let cause = changed_part(&diff.functions[*cause]);
+            total.factor() <= STANDS_OUT * cause.factor()
+        });
+        if let Some(cause) = cause.filter(|cause| !leads_back(*cause)) {
+            explained.insert(row, cause);
+        }
+    }
+    for (row, cause) in explained {
+        diff.functions[row].explained_by = Some(cause);
+    }
+}
+
+/// Returns the self amount of a function that changed by itself, else its total.
+fn changed_part(row: &FunctionDiff) -> &Change {
+    match row.own.verdict.is_change() {
+        true => &row.own,
+        false => &row.total,
+    }
+}
+
+/// Amounts of each changed function, old and new, by the next changed function below it.
+#[derive(Default)]
+struct Below {
+    by_row: FxHashMap<u32, BTreeMap<u32, [f64; 2]>>,
+}
+
+impl Below {
+    fn of(sides: &Sides<'_>, is_changed: &[bool]) -> Below {
+        let mut below = Below::default();
+        let mut seen: FxHashSet<u32> = FxHashSet::default();
+        for (side, runs) in sides.runs.iter().enumerate() {
+            for run in runs {
+                let scale = 1.0 / (run.work * runs.len() as f64);
+                for entry in run.entries() {
+                    let weight = run.weight(entry) as f64 * scale;
+                    let mut above = None;
+                    seen.clear();
+                    // A recursive function stands where it is met first: what it calls is below, itself included.
+                    for row in run.stack(entry) {
+                        if !is_changed[row as usize] || !seen.insert(row) {
+                            continue;
+                        }
+                        if let Some(above) = above.replace(row) {
+                            let rows = below.by_row.entry(above).or_default();
+                            rows.entry(row).or_default()[side] += weight;
+                        }
+                    }
+                }
+            }
+        }
+        below
+    }
+
+    /// Returns the function below that changed most along with a row, if most of the row's change is below changed functions.
+    fn explanation(&self, row: usize, change: f64) -> Option<usize> {
+        let rows = self.by_row.get(&(row as u32))?;
+        let along = |[old, new]: &[f64; 2]| (new - old) * change.signum();
+        let sum: f64 = rows.values().map(along).sum();
+        let most = (rows.iter()).max_by(|a, b| {
+            let order = along(a.1).total_cmp(&along(b.1));
+            order.then_with(|| b.0.cmp(a.0))
+        });
+        let (most, _) = most.filter(|(_, amounts)| along(amounts) > 0.0)?;
+        (sum >= MOST * change.abs()).then_some(*most as usize)
+    }
+}
