@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use rprof_analysis::Options;
-use rprof_export::diff::{DiffOptions, SortBy, folded, svg, words};
+use rprof_export::diff::{DiffOptions, Hidden, SortBy, folded, svg, words};
 use rprof_export::svg::SvgOptions;
 use rprof_perfdata::{Feature, PerfData};
 use rprof_profile::compare::{
@@ -188,11 +188,7 @@ impl Request<'_> {
             name: self.report_name(),
             color: wants_color(shown.color),
             width: terminal::width().filter(|_| !shown.wide),
-            rest: |count, is_beyond| match is_beyond {
-                true => format!("… {count} more (-n 0 for all)"),
-                false if count == 1 => "one function within the noise, not shown (--all)".into(),
-                false => format!("{count} functions within the noise, not shown (--all)"),
-            },
+            rest,
         };
         show(|out| Ok((format.write)(diff, &options, out)?))
     }
@@ -245,6 +241,21 @@ impl Request<'_> {
                 ));
                 if self.judging.strict { INCONCLUSIVE } else { 0 }
             }
+        }
+    }
+}
+
+/// Words the line about rows that are not shown.
+fn rest(count: usize, why: Hidden) -> String {
+    match (why, count) {
+        (Hidden::BeyondLimit, _) => format!("… {count} more (-n 0 for all)"),
+        (Hidden::Callers, 1) => "one caller changed because of these, not shown (--all)".into(),
+        (Hidden::Callers, _) => {
+            format!("{count} callers changed because of these, not shown (--all)")
+        }
+        (Hidden::WithinNoise, 1) => "one function within the noise, not shown (--all)".into(),
+        (Hidden::WithinNoise, _) => {
+            format!("{count} functions within the noise, not shown (--all)")
         }
     }
 }

@@ -66,7 +66,7 @@ impl Reports<'_> {
         let lines = self
             .new
             .filter(|_| has_failed)
-            .map(|new| self.hottest_lines(new));
+            .map(|new| self.function_lines(new));
         let place = |row: &FunctionDiff| lines.as_ref()?.place(row);
         // Its runner reads both outputs; a table or JSON on standard output stays what it is.
         let text = github::annotations(diff, title, &place);
@@ -78,7 +78,7 @@ impl Reports<'_> {
     }
 
     /// Reads a recording once more, with lines. Where it has none, annotations are without.
-    fn hottest_lines(&self, path: &Path) -> HottestLines {
+    fn function_lines(&self, path: &Path) -> FunctionLines {
         let read = || -> Result<Option<Profile>, Failure> {
             let Input::Recording(data) = open_input(path)? else {
                 return Ok(None);
@@ -86,11 +86,13 @@ impl Reports<'_> {
             let options = Options {
                 filter: self.filter.filter(self.events),
                 by_line: true,
+                // Only frames with addresses have the lines where their functions begin.
+                addresses: true,
                 ..Options::default()
             };
             analyse(&data, &self.filter.symbols, &options, true).map(Some)
         };
-        HottestLines {
+        FunctionLines {
             profile: read().ok().flatten(),
         }
     }
@@ -116,13 +118,13 @@ fn append_summary(text: &[u8]) -> Result<(), Failure> {
         .with_context(cannot)?)
 }
 
-/// Lines of functions with the most samples, of one recording.
-struct HottestLines {
+/// Lines of functions, of one recording.
+struct FunctionLines {
     profile: Option<Profile>,
 }
 
-impl HottestLines {
-    /// Returns the line of a function that was sampled most.
+impl FunctionLines {
+    /// Returns the line where a function begins, or the one that was sampled most where debug information does not have that.
     fn place(&self, row: &FunctionDiff) -> Option<SourceLine> {
         let profile = self.profile.as_ref()?;
         let wanted = row.name.as_deref()?;
@@ -150,9 +152,19 @@ impl HottestLines {
         let file = profile.files.get(line.file.0 as usize)?;
         Some(SourceLine {
             file: below_the_repository(Path::new(&**file))?,
-            line: line.line,
+            line: start_line(profile, index).unwrap_or(line.line),
         })
     }
+}
+
+/// Returns the line where a function begins.
+fn start_line(profile: &Profile, function: usize) -> Option<u32> {
+    let entries = profile.aggregated.iter();
+    let frames = entries.flat_map(|entry| profile.frames(entry.stack));
+    let mut frames = frames.map(|id| profile.frame(id));
+    let frame =
+        frames.find(|frame| frame.function.0 as usize == function && frame.start_line > 0)?;
+    Some(frame.start_line)
 }
 
 /// Returns the weight of samples in a function itself.
@@ -168,15 +180,12 @@ fn weight_of(profile: &Profile, function: usize) -> u64 {
     entries.map(|entry| entry.weight).sum()
 }
 
-/// Returns a path as seen from the root of the repository; `None` for files that are not in it.
+/// Returns a path as seen from the root of the repository, without `..`; `None` for files that are not in it.
 fn below_the_repository(path: &Path) -> Option<String> {
     let root = std::env::var_os("GITHUB_WORKSPACE").map(PathBuf::from);
     let root = root.or_else(|| std::env::current_dir().ok())?;
-    let path = match path.is_absolute() {
-        true => path.strip_prefix(&root).ok()?.to_owned(),
-        false => path.to_owned(),
-    };
-    root.join(&path)
-        .is_file()
-        .then(|| path.to_string_lossy().into_owned())
+    let root = root.canonicalize().ok()?;
+    let path = root.join(path).canonicalize().ok()?;
+    let below = path.strip_prefix(&root).ok()?;
+    path.is_file().then(|| below.to_string_lossy().into_owned())
 }

@@ -35,6 +35,7 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
         "counterpart",
         "self_visible",
         "total_visible",
+        "explained_by",
     ])?;
     let most = options.limit.unwrap_or(usize::MAX);
     for row in sorted(diff, options.sort).into_iter().take(most) {
@@ -46,12 +47,14 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
         for change in [&row.own, &row.total] {
             record.extend(figures(change));
         }
-        let other = row
-            .counterpart
-            .map(|index| full_name(&diff.functions[index]));
-        record.push(text(&other.unwrap_or_default()).into_owned());
+        let name = |other: Option<usize>| {
+            let name = other.map(|index| full_name(&diff.functions[index]));
+            text(&name.unwrap_or_default()).into_owned()
+        };
+        record.push(name(row.counterpart));
         let visible = [row.own.visible, row.total.visible];
         record.extend(visible.map(|visible| visible.map_or(String::new(), |v| v.to_string())));
+        record.push(name(row.explained_by));
         csv.write_record(record)?;
     }
     csv.flush()

@@ -84,6 +84,9 @@ struct Row {
     total: JsonChange,
     #[serde(skip_serializing_if = "Option::is_none")]
     counterpart: Option<String>,
+    /// Function below in which most of the change of the total lies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explained_by: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -143,6 +146,7 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
                 own: change(&row.own),
                 total: change(&row.total),
                 counterpart: row.counterpart.map(name),
+                explained_by: row.explained_by.map(name),
             })
             .collect(),
         renames: (diff.renames.iter())

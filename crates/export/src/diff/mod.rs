@@ -32,7 +32,7 @@ use std::io::{self, Write};
 
 use rprof_profile::compare::ProfileDiff;
 
-pub use rows::SortBy;
+pub use rows::{Hidden, SortBy};
 
 /// Options that the forms have in common. Each uses those that mean something for it.
 #[derive(Clone, Debug)]
@@ -53,9 +53,8 @@ pub struct DiffOptions {
     pub color: bool,
     /// Width of the terminal that a table is for, in characters.
     pub width: Option<usize>,
-    /// Words the line about rows that are not shown: their number, and whether [`limit`](Self::limit) left them out
-    /// (else they are within the noise).
-    pub rest: fn(usize, bool) -> String,
+    /// Words the line about rows that are not shown, by their number and the reason.
+    pub rest: fn(usize, Hidden) -> String,
 }
 
 impl Default for DiffOptions {

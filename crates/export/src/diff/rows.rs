@@ -18,14 +18,23 @@ pub enum SortBy {
     Name,
 }
 
+/// Reason for which rows are not shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hidden {
+    /// There are more rows than were asked for.
+    BeyondLimit,
+    /// Their totals changed because that of a function below them did, which is shown.
+    Callers,
+    /// They are within the noise.
+    WithinNoise,
+}
+
 /// Rows that are shown.
 #[derive(Debug)]
 pub(super) struct ChosenRows<'d> {
     pub(super) rows: Vec<&'d FunctionDiff>,
-    /// Rows beyond the limit.
-    pub(super) beyond: usize,
-    /// Rows within the noise.
-    pub(super) within_noise: usize,
+    /// Numbers of rows that are not shown, by reason; none is 0.
+    pub(super) hidden: Vec<(usize, Hidden)>,
     /// No row is marked: those that are shown changed most, within the noise.
     pub(super) none_marked: bool,
 }
@@ -36,27 +45,38 @@ const LARGEST: usize = 10;
 /// Chooses the rows for people: those that changed, or those that changed most if none did.
 pub(super) fn for_people<'d>(diff: &'d ProfileDiff, options: &DiffOptions) -> ChosenRows<'d> {
     let mut rows = sorted(diff, options.sort);
-    let all = rows.len();
     let none_marked = !rows.iter().any(|row| mark(row) != Mark::None);
     let has_changed =
         |row: &&FunctionDiff| row.own.difference() != 0.0 || row.total.difference() != 0.0;
+    let all = rows.len();
+    let mut callers = 0;
     if !options.all {
         match none_marked {
             true => {
                 rows.retain(has_changed);
                 rows.truncate(LARGEST);
             }
-            false => rows.retain(|row| mark(row) != Mark::None),
+            false => {
+                rows.retain(|row| mark(row) != Mark::None);
+                let marked = rows.len();
+                rows.retain(|row| row.explained_by.is_none());
+                callers = marked - rows.len();
+            }
         }
     }
-    let within_noise = all - rows.len();
+    let within_noise = all - rows.len() - callers;
     let shown = rows.len().min(options.limit.unwrap_or(usize::MAX));
     let beyond = rows.len() - shown;
     rows.truncate(shown);
+    let mut hidden = vec![
+        (beyond, Hidden::BeyondLimit),
+        (callers, Hidden::Callers),
+        (within_noise, Hidden::WithinNoise),
+    ];
+    hidden.retain(|(count, _)| *count > 0);
     ChosenRows {
         rows,
-        beyond,
-        within_noise,
+        hidden,
         none_marked,
     }
 }
@@ -113,7 +133,7 @@ pub(super) fn sign(row: &FunctionDiff) -> String {
         false => "▼",
     };
     match mark(row) {
-        Mark::Own(Verdict::Moved) => "↔".into(),
+        Mark::Own(Verdict::Moved) | Mark::Total(Verdict::Moved) => "↔".into(),
         Mark::Own(Verdict::Suspected) => format!("{}?", arrow(&row.own)),
         Mark::Own(_) => arrow(&row.own).into(),
         Mark::Total(_) => "·".into(),
@@ -131,7 +151,11 @@ pub(super) fn note(diff: &ProfileDiff, row: &FunctionDiff) -> String {
     match row.counterpart.map(|index| &diff.functions[index]) {
         None => presence.into(),
         Some(other) => {
-            let direction = match row.own.difference() > 0.0 {
+            let moved = match mark(row) {
+                Mark::Total(_) => &row.total,
+                _ => &row.own,
+            };
+            let direction = match moved.difference() > 0.0 {
                 true => "from",
                 false => "to",
             };

@@ -46,10 +46,8 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
     if !chosen.rows.is_empty() {
         write_rows(diff, &chosen.rows, options, out)?;
     }
-    for (count, is_beyond) in [(chosen.beyond, true), (chosen.within_noise, false)] {
-        if count > 0 && !options.bare {
-            writeln!(out, "{}", (options.rest)(count, is_beyond))?;
-        }
+    for (count, why) in chosen.hidden.into_iter().filter(|_| !options.bare) {
+        writeln!(out, "{}", (options.rest)(count, why))?;
     }
     Ok(())
 }
