@@ -127,7 +127,7 @@ impl CallTree {
 /// A tree while it grows.
 #[derive(Default)]
 struct Growing {
-    trie: Trie,
+    trie: Trie<FunctionId>,
     /// Weight, and weight of what ends there, of each node.
     weights: Vec<(u64, u64)>,
 }
@@ -151,13 +151,13 @@ impl Growing {
         let weight = |node: u32| self.weights[node as usize].0;
         let order = self.trie.preorder(|a, b| {
             let by_weight = weight(b).cmp(&weight(a));
-            by_weight.then_with(|| by_name(profile, self.trie.function(a), self.trie.function(b)))
+            by_weight.then_with(|| by_name(profile, self.trie.call(a), self.trie.call(b)))
         });
         let mut nodes: Vec<CallNode> = Vec::with_capacity(order.nodes.len());
         for ((node, parent), end) in order.nodes.iter().zip(&order.parents).zip(&order.ends) {
             let (weight, own) = self.weights[*node as usize];
             nodes.push(CallNode {
-                function: self.trie.function(*node),
+                function: self.trie.call(*node),
                 weight,
                 own,
                 depth: nodes.get(*parent as usize).map_or(0, |parent| parent.depth) + 1,

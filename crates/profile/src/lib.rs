@@ -15,6 +15,7 @@
 //! | [`mod@unit`] | [`WeightUnit`]: unit of weights |
 //! | [`call_tree`] | [`CallTree`](call_tree::CallTree): callers and callees of functions as trees |
 //! | [`stack_tree`] | [`StackTree`](stack_tree::StackTree): all stacks as one tree, weighed again where filters change |
+//! | [`trie`] | [`Trie`](trie::Trie): chains of calls with their beginnings shared |
 //! | [`call_branches`] | [`CallBranches`](call_branches::CallBranches): callers or callees of a function, made as they are looked at |
 //! | [`selection`] | [`Selection`](selection::Selection): the samples that fulfil conditions, weighed again |
 //! | [`address_hits`] | samples in chosen functions, by the addresses in them |
@@ -52,7 +53,7 @@ pub mod selection;
 pub mod stack_tree;
 pub mod stacks;
 pub mod top;
-mod trie;
+pub mod trie;
 pub mod unit;
 
 pub use builder::{ProfileBuilder, SymbolTables};

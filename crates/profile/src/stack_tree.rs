@@ -50,7 +50,7 @@ pub struct StackTree {
 impl StackTree {
     /// Makes the tree of some entries, with no weight yet.
     pub fn of(profile: &Profile, entries: &[AggregatedStack]) -> StackTree {
-        let mut trie = Trie::default();
+        let mut trie: Trie<FunctionId> = Trie::default();
         // Callers are common to many stacks, and are followed once.
         let mut of_callers: rustc_hash::FxHashMap<FrameListId, u32> = Default::default();
         let mut leaves: Vec<u32> = Vec::with_capacity(entries.len());
@@ -69,7 +69,7 @@ impl StackTree {
         for (rank, function) in (0..).zip(&by_name_order) {
             ranks[*function as usize] = rank;
         }
-        let rank = |node| ranks[trie.function(node).0 as usize];
+        let rank = |node| ranks[trie.call(node).0 as usize];
         let order = trie.preorder(|a, b| rank(a).cmp(&rank(b)));
         let mut places = vec![NO_NODE; trie.len()];
         let mut depths: Vec<u32> = Vec::with_capacity(trie.len());
@@ -81,11 +81,7 @@ impl StackTree {
             *leaf = places.get(*leaf as usize).copied().unwrap_or(NO_NODE);
         }
         StackTree {
-            functions: order
-                .nodes
-                .iter()
-                .map(|node| trie.function(*node))
-                .collect(),
+            functions: order.nodes.iter().map(|node| trie.call(*node)).collect(),
             parents: order.parents,
             ends: order.ends,
             depths,

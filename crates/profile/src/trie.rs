@@ -1,56 +1,107 @@
-//! Tries of functions, which trees of calls grow from.
+//! [`Trie`]: chains of calls with their beginnings shared, which trees of calls grow from.
 
 use std::cmp::Ordering;
+use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 
-use crate::frame::FunctionId;
-
 /// Chains of calls with their beginnings shared. Nodes have the numbers in which they came, each behind its parent.
-#[derive(Debug, Default)]
-pub(crate) struct Trie {
-    functions: Vec<FunctionId>,
+///
+/// `C` is what tells calls from the same caller apart: a function, or more than that.
+///
+/// # Examples
+/// ```
+/// use rprof_profile::trie::{NO_NODE, Trie};
+///
+/// let mut trie = Trie::default();
+/// let main = trie.child(NO_NODE, "main");
+/// let [sort, read] = ["sort", "read"].map(|name| trie.child(main, name));
+/// assert_eq!(trie.child(main, "sort"), sort);
+/// let order = trie.preorder(|a, b| trie.call(a).cmp(trie.call(b)));
+/// assert_eq!(order.nodes, [main, read, sort]);
+/// assert_eq!(order.parents, [NO_NODE, 0, 0]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Trie<C> {
+    calls: Vec<C>,
     parents: Vec<u32>,
-    children: FxHashMap<(u32, FunctionId), u32>,
+    children: FxHashMap<(u32, C), u32>,
 }
 
 /// Parent of the outermost nodes, which is no node.
-pub(crate) const NO_NODE: u32 = u32::MAX;
+pub const NO_NODE: u32 = u32::MAX;
 
 /// Nodes of a trie in preorder: each before those below it.
-#[derive(Debug, Default)]
-pub(crate) struct Preorder {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Preorder {
     /// Number of the node in the trie, by place.
-    pub(crate) nodes: Vec<u32>,
+    pub nodes: Vec<u32>,
     /// Place of the parent, [`NO_NODE`] for the outermost, by place.
-    pub(crate) parents: Vec<u32>,
+    pub parents: Vec<u32>,
     /// Place behind the last node below, by place.
-    pub(crate) ends: Vec<u32>,
+    pub ends: Vec<u32>,
 }
 
-impl Trie {
+impl<C> Default for Trie<C> {
+    fn default() -> Trie<C> {
+        Trie {
+            calls: Vec::new(),
+            parents: Vec::new(),
+            children: FxHashMap::default(),
+        }
+    }
+}
+
+impl<C: Copy + Eq + Hash> Trie<C> {
     /// Number of nodes.
-    pub(crate) fn len(&self) -> usize {
-        self.functions.len()
+    pub fn len(&self) -> usize {
+        self.calls.len()
     }
 
-    /// Function of a node.
-    pub(crate) fn function(&self, node: u32) -> FunctionId {
-        self.functions[node as usize]
+    /// Returns whether there is no node.
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty()
     }
 
-    /// Returns the node of a function below another, which is made if it is new; below [`NO_NODE`] it is outermost.
-    pub(crate) fn child(&mut self, parent: u32, function: FunctionId) -> u32 {
-        let (functions, parents) = (&mut self.functions, &mut self.parents);
-        *(self.children.entry((parent, function))).or_insert_with(|| {
-            functions.push(function);
+    /// Call of a node.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn call(&self, node: u32) -> C {
+        self.calls[node as usize]
+    }
+
+    /// Iterates over all nodes, each behind its parent: number, number of the parent or [`NO_NODE`], call.
+    pub fn nodes(&self) -> impl DoubleEndedIterator<Item = (u32, u32, C)> + '_ {
+        let nodes = self.parents.iter().zip(&self.calls).enumerate();
+        nodes.map(|(at, (parent, call))| (at as u32, *parent, *call))
+    }
+
+    /// Returns the node of a call from another, which is made if it is new; from [`NO_NODE`] it is outermost.
+    pub fn child(&mut self, parent: u32, call: C) -> u32 {
+        let (calls, parents) = (&mut self.calls, &mut self.parents);
+        *(self.children.entry((parent, call))).or_insert_with(|| {
+            calls.push(call);
             parents.push(parent);
-            (functions.len() - 1) as u32
+            (calls.len() - 1) as u32
         })
     }
 
+    /// Adds the weights of nodes to those of the nodes above; nodes without a weight have none.
+    pub fn totals(&self, own: &[u64]) -> Vec<u64> {
+        let mut totals = own.to_vec();
+        totals.resize(self.len(), 0);
+        for (node, parent) in self.parents.iter().enumerate().rev() {
+            let total = totals[node];
+            if let Some(above) = totals.get_mut(*parent as usize) {
+                *above = above.saturating_add(total);
+            }
+        }
+        totals
+    }
+
     /// Puts the nodes in preorder, siblings in the order given. No recursion, as stacks may be deep.
-    pub(crate) fn preorder(&self, order: impl Fn(u32, u32) -> Ordering) -> Preorder {
+    pub fn preorder(&self, order: impl Fn(u32, u32) -> Ordering) -> Preorder {
         // Children of all nodes one behind the other; those of NO_NODE come last.
         let count = self.len();
         let slot = |parent: u32| (parent as usize).min(count);

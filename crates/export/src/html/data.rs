@@ -1,11 +1,12 @@
 //! Data of a page: tree, tasks and samples of one profile or two, in an order that depends on nothing but what they are.
 
+use rprof_profile::trie::{NO_NODE, Trie};
 use rprof_profile::{FrameId, Profile, StackId, ThreadId};
 use rustc_hash::FxHashMap;
 
 use super::coarse::Coarseness;
 use super::functions::Tables;
-use super::stack_tree::{Call, Preorder, StackTree};
+use super::stack_tree::{Call, PageTree, in_preorder, without_small};
 use crate::names::CleanNames;
 
 /// Leaf of samples: a node of the tree, and the line that was executed.
@@ -34,9 +35,11 @@ pub(super) struct Side {
 /// Collects tables, tree and leaves of all sides.
 pub(super) struct Collector {
     pub(super) tables: Tables,
-    tree: StackTree,
+    tree: Trie<Call>,
     /// Weight by node, of samples whose leaf it is; of both sides.
     own: Vec<u64>,
+    /// Weight of all samples, those without a frame too; of both sides.
+    whole: u64,
     pub(super) leaves: Vec<Leaf>,
     leaf_numbers: FxHashMap<Leaf, u32>,
     pub(super) tasks: Vec<Task>,
@@ -57,8 +60,9 @@ impl Collector {
     pub(super) fn new(is_diff: bool) -> Collector {
         Collector {
             tables: Tables::new(is_diff),
-            tree: StackTree::default(),
-            own: vec![0],
+            tree: Trie::default(),
+            own: Vec::new(),
+            whole: 0,
             leaves: Vec::new(),
             leaf_numbers: FxHashMap::default(),
             tasks: Vec::new(),
@@ -119,8 +123,10 @@ impl Collector {
         };
         for row in &rows {
             let (node, _) = self.leaves[row.leaf as usize];
-            let own = &mut self.own[node as usize];
-            *own = own.saturating_add(row.weight);
+            self.whole = self.whole.saturating_add(row.weight);
+            if let Some(own) = self.own.get_mut(node as usize) {
+                *own = own.saturating_add(row.weight);
+            }
         }
         Side {
             rows,
@@ -135,7 +141,7 @@ impl Collector {
         functions: &[u32],
         coarse: &Coarseness,
     ) -> u32 {
-        let mut node = 0;
+        let mut node = NO_NODE;
         let mut last: Option<FrameId> = None;
         for id in profile.frames(stack) {
             let frame = profile.frame(id);
@@ -164,16 +170,16 @@ impl Collector {
     /// Puts nodes of less than this part of the whole together. Returns how many there are fewer.
     pub(super) fn fold_small(&mut self, part: f64) -> usize {
         let totals = self.tree.totals(&self.own);
-        let least = (totals[0] as f64 * part).ceil() as u64;
+        let least = (self.whole as f64 * part).ceil() as u64;
         let rest = self.tables.add_pseudo("(small frames)");
-        let (tree, image) = self.tree.without_small(&totals, least, rest);
+        let (tree, image) = without_small(&self.tree, &totals, least, rest);
         let fewer = self.tree.len() - tree.len();
         let mut own = vec![0u64; tree.len()];
         for (node, weight) in self.own.iter().enumerate() {
             let own = &mut own[image[node] as usize];
             *own = own.saturating_add(*weight);
         }
-        for (node, line) in &mut self.leaves {
+        for (node, line) in self.leaves.iter_mut().filter(|(node, _)| *node != NO_NODE) {
             let is_small = totals[*node as usize] < least;
             *node = image[*node as usize];
             *line = line.filter(|_| !is_small);
@@ -181,17 +187,18 @@ impl Collector {
         (self.tree, self.own) = (tree, own);
         fewer
     }
+
     /// Numbers all tables anew by what is in them, and merges what has become alike. Returns the tree in preorder.
-    pub(super) fn sort(&mut self, sides: &mut [Side]) -> Preorder {
+    pub(super) fn sort(&mut self, sides: &mut [Side]) -> PageTree {
         let mut nodes = vec![0u64; self.tables.functions.len()];
         for (_, _, call) in self.tree.nodes() {
             nodes[call.function as usize] += 1;
         }
         let [functions, files] = self.tables.sort(&nodes);
-        self.tree.renumber(&functions);
-        let order = self.tree.in_preorder(&self.tree.totals(&self.own));
+        let order = in_preorder(&self.tree, &self.tree.totals(&self.own), &functions);
         for (node, line) in &mut self.leaves {
-            *node = order.place[*node as usize];
+            // Samples without a frame are the root's.
+            *node = order.place.get(*node as usize).copied().unwrap_or(0);
             *line = line.map(|(file, number)| (files[file as usize], number));
         }
         let leaf_numbers = sorted(&mut self.leaves);

@@ -10,7 +10,7 @@ use super::coarse::Coarseness;
 use super::columns::Section;
 use super::data::{Collector, Row, Side, Task};
 use super::functions::{PageFunction, Tables};
-use super::stack_tree::Preorder;
+use super::stack_tree::PageTree;
 use crate::names::CleanNames;
 
 /// Sum of weights up to which numbers of JavaScript are exact, by half.
@@ -154,7 +154,7 @@ fn comms(tasks: &[Task]) -> Vec<String> {
 }
 
 /// Makes the sections that both sides have in common.
-fn tables(all: &Collector, order: &Preorder) -> io::Result<Vec<Section>> {
+fn tables(all: &Collector, order: &PageTree) -> io::Result<Vec<Section>> {
     let functions = &all.tables.functions;
     let names: Vec<&str> = (functions.iter())
         .map(|function| function.name.as_deref().unwrap_or_default())
