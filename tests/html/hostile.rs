@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::browser::Browser;
-use crate::support::{Here, needs};
+use crate::support::{Here, needs, well_formed};
 
 /// Names of functions and of a thread, each with what would show that it did something.
 fn names() -> Vec<String> {
@@ -31,6 +31,11 @@ fn names() -> Vec<String> {
 fn hostile_names_are_text_in_every_view() {
     needs!(Tool("chromium"), Tool("chromedriver"));
     let here = Here::new();
+    hostile_names(&here, &Browser::start(&here, 1300, 800));
+}
+
+/// Shows a page with such names in every view, beside one with harmless names.
+pub(super) fn hostile_names(here: &Here, browser: &Browser) {
     let names = names();
     let mut folded = String::new();
     for (at, name) in names.iter().enumerate() {
@@ -53,7 +58,6 @@ fn hostile_names_are_text_in_every_view() {
     assert!(!markup.contains(is_hostile));
     assert!(!markup.contains("<img") && !markup.contains("<svg"));
 
-    let browser = Browser::start(&here, 1300, 800);
     let tags = "return [...document.querySelectorAll('*')].map(element => element.tagName).filter(tag => /^(IMG|SCRIPT|IFRAME|B|STYLE|LINK|TITLE|OBJECT)$/.test(tag)).sort().join()";
     // Not counted is what lets a long name be broken, behind its `::`.
     let count = "return document.querySelectorAll('*:not(wbr)').length";
@@ -68,6 +72,8 @@ fn hostile_names_are_text_in_every_view() {
                     for (let i = 0; boxes && i < boxes.n; i++) { rprof.flame.hover = i; rprof.flame.drawOver(5, 5); rprof.tell(boxes.node[i] > 0 ? boxes.node[i] : 0); }
                     rprof.change({search: arguments[1], inverted: false, fn: 0})";
                 browser.run_with(script, &[view.into(), search.into()]);
+                let picture = browser.run("return rprof.picture()");
+                well_formed(picture.as_str().expect("a picture"));
                 seen.push(browser.run(tags));
             }
             seen.push(browser.run(&format!("rprof.change({{search: '', fn: 0}}); {count}")));

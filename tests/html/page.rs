@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::browser::{Browser, DOWN, ENTER, ESCAPE, TAB};
-use crate::support::{Here, c, c_with, needs};
+use crate::support::{Here, c, c_with, needs, well_formed};
 
 /// Every view of the page.
 const VIEWS: [&str; 6] = ["flame", "time", "table", "sandwich", "tree", "lines"];
 
-fn page(here: &Here) {
+pub(super) fn page(here: &Here) {
     here.record("-g -F 999", &c("threads.c"), "0.2");
     here.rprof("html").ok().says("wrote profile.html");
 }
@@ -20,17 +20,7 @@ fn a_page_asks_nobody_and_breaks_no_rule_in_any_view() {
     page(&here);
     let browser = Browser::start(&here, 1300, 800);
     browser.open(&here.path("profile.html"));
-    for view in VIEWS {
-        for lanes in ["thread", "process", "cpu", "heat"] {
-            let script = "rprof.change({view: arguments[0], lanes: arguments[1], fn: rprof.figures.sorted()[0]});
-                for (const inverted of [true, false]) rprof.change({inverted});
-                return document.querySelector('.main').childNodes.length";
-            let parts = browser.run_with(script, &[view.into(), lanes.into()]);
-            assert!(parts.as_u64() > Some(0), "{view} is empty");
-        }
-    }
-    browser.run("rprof.change({view: 'flame', color: 'object', flames: true, search: 'work|burn'}); rprof.copy(); rprof.help(); rprof.theme()");
-    browser.is_content();
+    through_every_view(&browser);
     let file = format!("file://{}", here.path("profile.html").display());
     let requests = browser.requests();
     assert!(!requests.is_empty());
@@ -55,6 +45,21 @@ fn a_page_asks_nobody_and_breaks_no_rule_in_any_view() {
         };
         log.iter().any(is_report)
     });
+}
+
+/// Shows every view with every kind of time line, every dialog and both themes, which must be without complaint.
+pub(super) fn through_every_view(browser: &Browser) {
+    for view in VIEWS {
+        for lanes in ["thread", "process", "cpu", "heat"] {
+            let script = "rprof.change({view: arguments[0], lanes: arguments[1], fn: rprof.figures.sorted()[0]});
+                for (const inverted of [true, false]) rprof.change({inverted});
+                return document.querySelector('.main').childNodes.length";
+            let parts = browser.run_with(script, &[view.into(), lanes.into()]);
+            assert!(parts.as_u64() > Some(0), "{view} is empty");
+        }
+    }
+    browser.run("rprof.change({view: 'flame', color: 'object', flames: true, search: 'work|burn'}); rprof.copy(); rprof.help(); rprof.theme()");
+    browser.is_content();
 }
 
 #[test]
@@ -180,6 +185,11 @@ fn a_keyboard_is_enough() {
     page(&here);
     let browser = Browser::start(&here, 1300, 800);
     browser.open(&here.path("profile.html"));
+    by_keyboard(&browser);
+}
+
+/// Uses an open page by keyboard alone.
+pub(super) fn by_keyboard(browser: &Browser) {
     let state = |what: &str| browser.run(&format!("return rprof.state.{what}"));
     // To the flame graph, by Tab alone.
     let is_there = || browser.run("return document.activeElement === rprof.flame.canvas") == true;
@@ -225,6 +235,58 @@ fn a_keyboard_is_enough() {
     let open = browser.run(rows);
     browser.keys(&ENTER.to_string());
     assert_ne!(browser.run(rows), open);
+    browser.is_content();
+}
+
+#[test]
+fn a_graph_is_saved_as_a_picture_that_a_browser_shows() {
+    needs!(PerfEvents, Tool("chromium"), Tool("chromedriver"));
+    let here = Here::new();
+    page(&here);
+    let browser = Browser::start(&here, 1300, 800);
+    browser.devtools(
+        "Browser.setDownloadBehavior",
+        &json!({ "behavior": "allow", "downloadPath": here.path("") }),
+    );
+    browser.open(&here.path("profile.html"));
+    browser.run("rprof.change({search: 'work_left'})");
+    let names = browser.run(
+        "const {boxes} = rprof.flame;
+        return [...boxes.node.subarray(0, boxes.n)].filter(node => node >= 0).map(node => rprof.flame.name(node))",
+    );
+    browser.keys("p");
+    let picture = here.path("profile.svg");
+    crate::support::wait_until("the picture is saved", || picture.exists());
+    browser.is_content();
+    well_formed(&std::fs::read_to_string(&picture).expect("text"));
+    browser.go(&format!("file://{}", picture.display()));
+    let titles = "return [...document.querySelectorAll('g > title')].map(title => title.textContent.split('\\n')[0])";
+    assert_eq!(browser.run(titles), names);
+    let marked = "return document.querySelectorAll('g > rect[stroke]').length";
+    assert!(browser.run(marked).as_u64() > Some(0), "no match is framed");
+}
+
+#[test]
+fn a_legend_tells_colours_and_keeps_what_is_clicked() {
+    needs!(PerfEvents, Tool("chromium"), Tool("chromedriver"));
+    let here = Here::new();
+    page(&here);
+    let browser = Browser::start(&here, 1300, 800);
+    browser.open(&here.path("profile.html"));
+    for (color, kind) in [("kind", "kind"), ("object", "dso")] {
+        browser.run_with(
+            "rprof.change({color: arguments[0], filters: []}); document.querySelector('.legend button').click()",
+            &[color.into()],
+        );
+        let filters = browser.run("return rprof.state.filters.map(filter => filter.kind)");
+        assert_eq!(filters, json!([kind]));
+        let told = browser.run(
+            "return [...document.querySelectorAll('.legend button')].map(key => key.textContent)",
+        );
+        let told = told.as_array().expect("a list");
+        let is_whole = |text: &Value| text.as_str().is_some_and(|text| text.ends_with(" 100.0 %"));
+        assert!(told.iter().any(is_whole), "{told:?}");
+    }
     browser.is_content();
 }
 

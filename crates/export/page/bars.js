@@ -2,10 +2,11 @@
 
 import { choiceOf, el, selectOf } from "./dom.js";
 import { FILTER_NAMES } from "./filter.js";
-import { firstState } from "./state.js";
+import { firstState, stateText } from "./state.js";
 import { baseName } from "./text.js";
-import { KINDS, nodeAt } from "./tree.js";
+import { KINDS } from "./tree.js";
 import { copy } from "./dialogs.js";
+import { graphsOf, savePicture } from "./picture.js";
 
 /** @typedef {import("./main.js").Page} Page */
 /** @typedef {import("./state.js").State} State */
@@ -21,16 +22,21 @@ export function showBar(page) {
     el("button", { type: "button", "aria-pressed": String(is), click, title }, text);
   /** @type {[string, string][]} */
   const colors = [
-    ["kind", "kind"],
-    ["object", "object"],
+    ["kind", "kind of code"],
+    ["object", "object (file)"],
     ["own", "self"],
   ];
   if (figures.isDiff) colors.push(["diff", "difference"]);
   const parts = [
     choiceOf("View", views, state.view, (view) => page.change({ view })),
-    flip("leaves first", state.inverted, () => page.change({ inverted: !state.inverted, zoom: [] }), "turn stacks round (i)"),
-    flip("flames", state.flames, () => page.change({ flames: !state.flames }), "roots at the bottom (f)"),
-    selectOf("colour", colors, page.color(), (color) => page.change({ color }, false)),
+    flip(
+      "inverted",
+      state.inverted,
+      () => page.change({ inverted: !state.inverted, zoom: [] }),
+      "Leaves first: the functions in which samples were taken, and next to each what called it (i)",
+    ),
+    flip("roots at the bottom", state.flames, () => page.change({ flames: !state.flames }), "Draw stacks from the bottom up, as flames (f)"),
+    selectOf("colour by", colors, page.color(), (color) => page.change({ color }, false)),
   ];
   if (figures.isDiff) {
     parts.push(
@@ -51,12 +57,13 @@ export function showBar(page) {
   if (events.filter(([i]) => i !== "").length > 1) {
     parts.push(selectOf("event", events.filter(([i]) => i !== ""), String(figures.event), (event) => page.change({ event: Number(event) })));
   }
-  if (profile.unit({ event: figures.event ?? 0, bySamples: false }) !== "samples") {
+  const unit = profile.unit({ event: figures.event ?? 0, bySamples: false });
+  if (unit !== "samples") {
     parts.push(
       selectOf(
-        "weigh by",
+        "weight",
         [
-          ["", profile.unit({ event: figures.event ?? 0, bySamples: false })],
+          ["", unit === "ns" ? "time" : unit],
           ["samples", "samples"],
         ],
         state.bySamples ? "samples" : "",
@@ -71,7 +78,7 @@ export function showBar(page) {
         "time line by",
         [
           ["thread", "thread"],
-          ["name", "thread name, numbers as one"],
+          ["name", "thread name, without numbers"],
           ["process", "process"],
           ["cpu", "CPU"],
           ["heat", "second (heat map)"],
@@ -80,7 +87,7 @@ export function showBar(page) {
         (lanes) => page.change({ lanes }, false),
       ),
       ...timeInputs(page),
-      el("span", { class: "hint" }, "drag: choose a time · Ctrl and drag: a time to compare with · click on a name: only that thread"),
+      el("span", { class: "hint" }, "drag over the time line to choose a time, with Ctrl a time to compare with; click on a name to see it alone"),
     );
   }
 }
@@ -119,13 +126,16 @@ export function timeInputs(page) {
 export function showTools(page) {
   const { state } = page;
   const add = (/** @type {any} */ op) => () => page.change({ transforms: [...state.transforms, { op, id: 0 }], zoom: [] });
-  const item = (/** @type {string} */ text, /** @type {() => void} */ click) => el("button", { type: "button", click }, text);
-  page.tools.replaceChildren(
-    item("fold recursion", add("fold")),
-    item("without runtime", add("start")),
-    item("copy…", () => copy(page)),
-    item("reset", () => page.change({ ...firstState(), lanes: state.lanes })),
-  );
+  const item = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ click) => el("button", { type: "button", title, click }, text);
+  const parts = [
+    item("fold recursion", "Make one frame of a function that calls itself, however deep", add("fold")),
+    item("without runtime", "Leave out the frames in front of main, or of a thread's own first function", add("start")),
+    item("copy…", "Copy the stack, folded stacks, the table or a link to what is shown (c)", () => copy(page)),
+  ];
+  if (graphsOf(page).length) parts.push(item("save as SVG", "Save the graph as it is now as a picture (p)", () => savePicture(page)));
+  const isChanged = stateText({ ...state, view: "flame", lanes: "thread" }) !== "";
+  if (isChanged) parts.push(item("reset", "Take back all filters, zooms and changes", () => page.change({ ...firstState(), view: state.view, lanes: state.lanes })));
+  page.tools.replaceChildren(...parts);
 }
 
 /** @param {Page} page */
@@ -135,7 +145,7 @@ export function showPills(page) {
   const pill = (/** @type {string} */ text, /** @type {Partial<State>} */ without) => {
     const close = el("button", { type: "button", click: () => page.change(without) }, "×");
     close.setAttribute("aria-label", `remove: ${text}`);
-    pills.push(el("span", { class: "pill" }, text.length > 120 ? `${text.slice(0, 119)}…` : text, close));
+    pills.push(el("span", { class: "pill" }, el("span", {}, text.length > 120 ? `${text.slice(0, 119)}…` : text), close));
   };
   const range = (/** @type {[number, number]} */ time) => `${profile.seconds(time[0]).toFixed(3)} to ${profile.seconds(time[1]).toFixed(3)} s`;
   if (state.time) pill(`time: ${range(state.time)}`, { time: null });
@@ -157,7 +167,7 @@ export function showPills(page) {
     pill(text, { transforms: state.transforms.filter((_, at) => at !== i), zoom: [] });
   });
   const { figures } = page;
-  pills.unshift(el("span", { class: "amount", id: "amount" }, profile.amount(figures.whole, figures.all, page.by())));
+  pills.unshift(el("span", { class: "amount", id: "amount" }, `shown: ${profile.amount(figures.whole, figures.all, page.by())} of all`));
   page.pills.replaceChildren(...pills);
 }
 

@@ -6,7 +6,9 @@ import { growCallees, growCallers, leafPlaces, placesOf } from "./groups.js";
 import { byFunction, byLeaf, eachRow, weightsOf } from "./model.js";
 import { matched, matches, patternOf } from "./search.js";
 import { transformed } from "./transform.js";
-import { outermost } from "./tree.js";
+import { KINDS, outermost } from "./tree.js";
+
+/** @typedef {import("./model.js").Weights} Weights */
 
 /** Figures of a profile in a state. */
 export class Figures {
@@ -25,14 +27,15 @@ export class Figures {
    * @template T
    * @param {string} name
    * @param {unknown} depends
-   * @param {() => T} make
+   * @param {(old: T | null) => T} make gets the value that is no longer kept, whose memory it may use: views hold on to weights only
+   *   until they show others
    * @returns {T}
    */
   keep(name, depends, make) {
     const key = JSON.stringify(depends);
     const known = this.kept.get(name);
     if (known && known.key === key) return known.value;
-    const value = make();
+    const value = make(known?.value ?? null);
     this.kept.set(name, { key, value });
     return value;
   }
@@ -68,13 +71,21 @@ export class Figures {
     return { event: this.event ?? 0, bySamples: this.state.bySamples, time, ...this.masks() };
   }
 
+  /**
+   * Choice of all samples of the event.
+   * @param {boolean} bySamples
+   * @returns {import("./model.js").Choice}
+   */
+  everything(bySamples) {
+    return { event: this.event ?? 0, bySamples, time: null, task: null, cpu: null, leaf: null };
+  }
+
   /** Tree after transforms, with the node of each leaf. */
   shape() {
     const { profile, state } = this;
     return this.keep("shape", [state.transforms, this.event], () => {
       if (state.transforms.length === 0) return { tree: profile.tree, node: profile.leaves.node, outer: profile.outer };
-      const all = { event: this.event ?? 0, bySamples: false, time: null, task: null, cpu: null, leaf: null };
-      const own = weightsOf(profile.tree, byLeaf(profile.rows, profile.leaves.n, all), profile.leaves.node).own;
+      const own = weightsOf(profile.tree, byLeaf(profile.rows, profile.leaves.n, this.everything(false)), profile.leaves.node).own;
       const names = { functions: profile.functions, objectOf: profile.objectOf, isEntry: profile.isEntry };
       const { tree, place } = transformed(profile.tree, own, state.transforms, names);
       const node = Int32Array.from(profile.leaves.node, (at) => (place ? place[at] : at));
@@ -85,7 +96,9 @@ export class Figures {
   /** Weights by leaf, of what is chosen. */
   leaves() {
     const { profile, state } = this;
-    return this.keep("leaves", [this.chosen, state.time], () => byLeaf(profile.rows, profile.leaves.n, this.choice(state.time)));
+    return this.keep("leaves", [this.chosen, state.time], (/** @type {Float64Array | null} */ old) =>
+      byLeaf(profile.rows, profile.leaves.n, this.choice(state.time), old),
+    );
   }
 
   /** Weights by leaf, of what is compared with. */
@@ -102,11 +115,13 @@ export class Figures {
   /** Weights by node of the tree after transforms. */
   weights() {
     const { state } = this;
-    return this.keep("weights", [this.chosen, state.time, state.base, state.transforms], () => {
+    /** @type {(old: {now: Weights, base: Weights | null} | null) => {now: Weights, base: Weights | null}} */
+    const make = (old) => {
       const { tree, node } = this.shape();
       const base = this.baseLeaves();
-      return { now: weightsOf(tree, this.leaves(), node), base: base && weightsOf(tree, base, node) };
-    });
+      return { now: weightsOf(tree, this.leaves(), node, old && old.now), base: base && weightsOf(tree, base, node, old && old.base) };
+    };
+    return this.keep("weights", [this.chosen, state.time, state.base, state.transforms], make);
   }
 
   /** Weight of what is chosen. */
@@ -123,8 +138,7 @@ export class Figures {
   get all() {
     const { profile, state } = this;
     return this.keep("all", [state.bySamples, this.event], () => {
-      const all = { event: this.event ?? 0, bySamples: state.bySamples, time: null, task: null, cpu: null, leaf: null };
-      return byLeaf(profile.rows, profile.leaves.n, all).reduce((sum, weight) => sum + weight, 0);
+      return byLeaf(profile.rows, profile.leaves.n, this.everything(state.bySamples)).reduce((sum, weight) => sum + weight, 0);
     });
   }
 
@@ -136,6 +150,11 @@ export class Figures {
       const { now, base } = this.weights();
       return { now: byFunction(tree, now, outer, this.count), base: base && byFunction(tree, base, outer, this.count) };
     });
+  }
+
+  /** Column by which tables are sorted: of a comparison, what changed most comes first. */
+  get sortedBy() {
+    return this.state.sort || (this.isDiff ? "delta" : "own");
   }
 
   /** Numbers of functions that have weight, in the order of the table. */
@@ -160,7 +179,7 @@ export class Figures {
         object: (/** @type {number} */ a, /** @type {number} */ b) =>
           profile.objectName(profile.objectNumber(a)) < profile.objectName(profile.objectNumber(b)) ? -1 : 1,
       };
-      const order = /** @type {Record<string, (a: number, b: number) => number>} */ (by)[state.sort] ?? by.own;
+      const order = /** @type {Record<string, (a: number, b: number) => number>} */ (by)[this.sortedBy] ?? by.own;
       return rows.sort((a, b) => order(a, b) || a - b);
     });
   }
@@ -275,6 +294,51 @@ export class Figures {
       }
       return [...lines.values()].sort((a, b) => b.now - a.now || b.base - a.base || a.line - b.line);
     });
+  }
+
+  /** Self by kind of frame, and which kinds there are at all. */
+  byKind() {
+    const { profile, state } = this;
+    const { tree } = profile;
+    const isThere = this.keep("kinds", "", () => {
+      const is = new Uint8Array(KINDS.length);
+      for (let i = 1; i < tree.n; i++) is[tree.kind[i]] = 1;
+      return is;
+    });
+    const own = this.keep("ownByKind", [this.chosen, state.time], () => {
+      const sums = new Float64Array(KINDS.length);
+      const leaves = this.leaves();
+      const { node, n } = profile.leaves;
+      for (let i = 0; i < n; i++) if (node[i] !== 0) sums[tree.kind[node[i]]] += leaves[i];
+      return sums;
+    });
+    return { own, isThere };
+  }
+
+  /** Objects in the order of their self in all samples, and the place of each in it: colours stay, whatever is chosen. */
+  objects() {
+    return this.keep("objects", this.event, () => {
+      const { profile } = this;
+      const sums = this.sumsByObject(byLeaf(profile.rows, profile.leaves.n, this.everything(false)));
+      const order = Array.from(sums.keys()).sort((a, b) => sums[b] - sums[a] || a - b);
+      const ranks = new Int32Array(sums.length);
+      order.forEach((object, i) => (ranks[object] = i));
+      return { order, ranks };
+    });
+  }
+
+  /** Self of what is chosen, by object. */
+  ownByObject() {
+    return this.keep("ownByObject", [this.chosen, this.state.time], () => this.sumsByObject(this.leaves()));
+  }
+
+  /** @param {Float64Array} leaves weights by leaf */
+  sumsByObject(leaves) {
+    const { profile } = this;
+    const { node, n } = profile.leaves;
+    const sums = new Float64Array(profile.meta.objects.length);
+    for (let i = 0; i < n; i++) if (node[i] !== 0) sums[profile.objectOf[profile.tree.fn[node[i]]]] += leaves[i];
+    return sums;
   }
 
   /**

@@ -25,7 +25,7 @@ const FONT = "12px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
  * @property {string} color
  * @property {Uint8Array | null} marks functions that the search found
  * @property {(fn: number) => string} nameOf
- * @property {(fn: number) => number} objectOf
+ * @property {(fn: number) => number} objectPlace place of a function's object among the colours
  * @property {string} label what it is, for those who do not see it
  */
 
@@ -55,6 +55,11 @@ export class FlameView {
     this.frame = 0;
     this.width = 0;
     this.height = 0;
+    /** Pixels of all rows, and those that are scrolled away. */
+    this.rows = 0;
+    this.scrolled = 0;
+    /** Names by function. @type {Map<number, string>} */
+    this.names = new Map();
     /** Width of a letter, once it is measured. */
     this.letter = 0;
     /** Shades by function. @type {Map<number, number>} */
@@ -65,8 +70,16 @@ export class FlameView {
   }
 
   listen() {
-    this.scroll.addEventListener("scroll", () => this.later());
-    new ResizeObserver(() => this.resized()).observe(this.scroll);
+    this.scroll.addEventListener("scroll", () => {
+      this.scrolled = this.scroll.scrollTop;
+      this.later();
+    });
+    new ResizeObserver(() => {
+      const before = this.scrolled;
+      this.scrolled = this.scroll.scrollTop;
+      if (this.measure()) this.place();
+      else if (before !== this.scrolled) this.later();
+    }).observe(this.scroll);
     this.canvas.addEventListener("mousemove", (/** @type {MouseEvent} */ event) => {
       this.hover = this.at(event);
       this.canvas.classList.toggle("link", this.hover >= 0);
@@ -97,23 +110,41 @@ export class FlameView {
     this.shown = shown;
     if (isOther || this.current >= shown.tree.n) this.current = -1;
     this.canvas.setAttribute("aria-label", shown.label);
-    this.resized(true);
+    // The size is known by the observer from then on; to ask for it would have the browser lay out the page.
+    if (this.width === 0) this.measure();
+    this.place();
+    if (shown.flames) this.scrollTo(this.rows);
   }
 
-  /** @param {boolean} [isNew] */
-  resized(isNew = false) {
-    if (!this.shown) return;
-    const { width, height } = this.scroll.getBoundingClientRect();
-    if (width === 0) return;
-    const wide = this.scroll.clientWidth || width;
-    if (!isNew && wide === this.width && height === this.height) return;
-    this.width = wide;
+  /** Finds how large it is. Returns whether that is new. */
+  measure() {
+    const [width, height] = [this.scroll.clientWidth, this.scroll.clientHeight];
+    if (width === 0 || (width === this.width && height === this.height)) return false;
+    this.width = width;
     this.height = height;
+    return true;
+  }
+
+  /** Lays out what is shown, and draws it. */
+  place() {
+    if (!this.shown || this.width === 0) return;
     const { tree, size, root, skip } = this.shown;
-    this.boxes = layout(tree, size, root, wide, skip);
-    const rows = this.boxes.rows * ROW;
-    this.space.setAttribute("height", String(Math.max(1, rows)));
-    if (isNew && this.shown.flames) this.scroll.scrollTop = rows;
+    this.boxes = layout(tree, size, root, this.width, skip);
+    const rows = Math.max(1, this.boxes.rows * ROW);
+    // Each change has the browser lay out the page.
+    if (rows !== this.rows) this.space.setAttribute("height", String((this.rows = rows)));
+    this.scrolled = Math.max(0, Math.min(this.scrolled, rows - this.height));
+    this.draw();
+  }
+
+  /**
+   * Scrolls to a place, as far as there is one, and draws what is there.
+   * @param {number} top in pixels
+   */
+  scrollTo(top) {
+    const scrolled = Math.max(0, Math.min(top, this.rows - this.height));
+    if (scrolled === this.scrolled) return;
+    this.scrolled = this.scroll.scrollTop = scrolled;
     this.draw();
   }
 
@@ -133,7 +164,7 @@ export class FlameView {
     const { boxes, shown } = this;
     if (!boxes || !shown) return 0;
     const all = Math.max(boxes.rows * ROW, shown.flames ? this.height : 0);
-    return (shown.flames ? all - (row + 1) * ROW : row * ROW) - this.scroll.scrollTop;
+    return (shown.flames ? all - (row + 1) * ROW : row * ROW) - this.scrolled;
   }
 
   draw() {
@@ -199,7 +230,11 @@ export class FlameView {
   /** @param {number} node */
   name(node) {
     const shown = /** @type {Shown} */ (this.shown);
-    return node === 0 ? "all" : shown.nameOf(shown.tree.fn[node]);
+    if (node === 0) return "all";
+    const fn = shown.tree.fn[node];
+    let name = this.names.get(fn);
+    if (name === undefined) this.names.set(fn, (name = shown.nameOf(fn)));
+    return name;
   }
 
   /**
@@ -218,7 +253,7 @@ export class FlameView {
     if (shown.color === "own") return ownColor(shown.own[node] / (shown.whole || 1), dark);
     if (shown.color === "object" && node !== 0) {
       const palette = dark ? OBJECT_COLORS.dark : OBJECT_COLORS.light;
-      return palette[shown.objectOf(fn) % palette.length];
+      return palette[Math.min(shown.objectPlace(fn), palette.length - 1)];
     }
     let shade = this.shades.get(fn);
     if (shade === undefined) this.shades.set(fn, (shade = hashOf(this.name(node)) % 3));
@@ -229,7 +264,7 @@ export class FlameView {
   at(event) {
     if (!this.boxes || !this.shown) return -1;
     const all = this.shown.flames ? Math.max(this.boxes.rows * ROW, this.height) : 0;
-    const y = event.offsetY + this.scroll.scrollTop;
+    const y = event.offsetY + this.scrolled;
     const row = this.shown.flames ? Math.floor((all - y) / ROW) : Math.floor(y / ROW);
     const box = boxAt(this.boxes, event.offsetX, row);
     return box >= 0 && this.boxes.node[box] !== NARROW ? box : -1;
@@ -285,8 +320,8 @@ export class FlameView {
     const box = boxes.node.subarray(0, boxes.n).indexOf(node);
     if (box >= 0) {
       const y = this.top(boxes.row[box]);
-      if (y < 0) this.scroll.scrollTop += y;
-      else if (y + ROW > this.height) this.scroll.scrollTop += y + ROW - this.height;
+      if (y < 0) this.scrollTo(this.scrolled + y);
+      else if (y + ROW > this.height) this.scrollTo(this.scrolled + y + ROW - this.height);
     }
     this.drawOver(0, 0);
   }

@@ -61,9 +61,8 @@ export function layout(tree, size, root, width, skip = 0) {
   for (const up of above.reverse()) put(up, 0, width, depth[up]);
   const scale = size[root] > 0 ? width / size[root] : 0;
   // By depth: the left edge of the next child, and how far neighbours too narrow reach back.
-  const deepest = deepestOf(tree, root);
-  const next = new Float64Array(deepest + 2);
-  const from = new Float64Array(deepest + 2);
+  const next = new Float64Array(tree.deepest + 2);
+  const from = new Float64Array(tree.deepest + 2);
   next[depth[root] + 1] = from[depth[root] + 1] = 0;
   const stop = end[root];
   let last = depth[root];
@@ -94,16 +93,6 @@ export function layout(tree, size, root, width, skip = 0) {
   }
   close(last + 1, depth[root] + 1);
   return { n, node, x, w, row, rows };
-}
-
-/**
- * @param {import("./tree.js").Tree} tree
- * @param {number} root
- */
-function deepestOf(tree, root) {
-  let deepest = 0;
-  for (let i = root; i < tree.end[root]; i++) if (tree.depth[i] > deepest) deepest = tree.depth[i];
-  return deepest;
 }
 
 /**

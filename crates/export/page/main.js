@@ -7,6 +7,7 @@ import { Figures } from "./figures.js";
 import { FlameView } from "./flame.js";
 import { Outline } from "./outline.js";
 import { Profile, Sections } from "./profile.js";
+import { pictureOf, savePicture } from "./picture.js";
 import { patternOf } from "./search.js";
 import { firstState, stateOf, stateText } from "./state.js";
 import { Table } from "./table.js";
@@ -97,14 +98,14 @@ export class Page {
     if (meta.oldTitle) facts.push(el("p", { class: "facts" }, `compared with ${meta.oldTitle}`));
     const theme = el("button", { type: "button", click: () => this.theme(), title: "dark or light (t)" }, "◐");
     theme.setAttribute("aria-label", "dark or light");
-    const keys = el("button", { type: "button", click: () => this.help(), title: "keys (?)" }, "?");
-    keys.setAttribute("aria-label", "keys");
-    const header = el("header", {}, el("div", { class: "top" }, el("h1", {}, meta.title), el("span", { class: "right" }, theme, keys)), ...facts);
+    const keys = el("button", { type: "button", click: () => this.help(), title: "what the keys do (?)" }, "keys");
+    const header = el("header", {}, el("div", { class: "top" }, el("h1", {}, meta.title), el("span", { class: "right" }, theme, keys)), el("div", { class: "notes" }, ...facts));
     this.bar = el("div", { class: "bar", role: "toolbar", "aria-label": "View" });
     this.search = el("input", {
       type: "search",
       id: "search",
-      placeholder: "search (regular expression)",
+      placeholder: "search functions",
+      title: "Words or a regular expression; case matters if there is a capital (/)",
       "aria-label": "Search functions by regular expression",
       input: () => this.typed(),
       keydown: (/** @type {KeyboardEvent} */ event) => this.searchKey(event),
@@ -114,6 +115,8 @@ export class Page {
     this.tools = el("span", { class: "choice", role: "group", "aria-label": "Tools" });
     this.lanes = el("div", { class: "bar" });
     this.main = el("div", { class: "main" });
+    this.note = el("p", { class: "hint" });
+    this.legend = el("div", { class: "legend", role: "group", "aria-label": "Colours" });
     this.told = el("section", { class: "told-of", "aria-label": "Frame", "aria-live": "polite" });
     this.aside = el("aside", { "aria-label": "Frame and functions" }, this.told, this.side.root);
     const parts = [header];
@@ -202,16 +205,11 @@ export class Page {
     document.title = state.fn >= 0 && view === "sandwich" ? `${profile.nameOf(state.fn)} · ${this.meta.title}` : this.meta.title;
   }
 
-
-
   /** The colour that is chosen, or the one that fits. */
   color() {
     if (this.state.color === "diff" && !this.figures.isDiff) return "kind";
     return this.state.color || (this.profile.oldRows ? "diff" : "kind");
   }
-
-
-
 
   showTimeline() {
     const { state, figures } = this;
@@ -232,16 +230,6 @@ export class Page {
   by() {
     return { event: this.figures.event ?? 0, bySamples: this.state.bySamples };
   }
-
-
-
-
-
-
-
-
-
-
 
   /** @param {number} node */
   zoom(node) {
@@ -279,7 +267,6 @@ export class Page {
     return linesIn(this, this.flame, node);
   }
 
-
   /**
    * Tells of a node beside the graph.
    * @param {number} node
@@ -295,7 +282,6 @@ export class Page {
     const text = name.length > 2000 ? `${name.slice(0, 1999)}…` : name;
     this.told.replaceChildren(el("h2", {}, text), ...lines.map((line) => el("p", {}, line)), actions(this, fn));
   }
-
 
   /**
    * Chooses a lane in place of others, or beside them; one that is chosen already is let go.
@@ -380,13 +366,14 @@ export class Page {
     this.show();
   }
 
-
-
-
-
   /** Opens the dialog that copies. */
   copy() {
     copy(this);
+  }
+
+  /** The graph that is shown, as SVG. */
+  picture() {
+    return pictureOf(this);
   }
 
   /** Opens the list of keys. */
@@ -412,6 +399,7 @@ export class Page {
     else if (event.key === "i") this.change({ inverted: !state.inverted, zoom: [] });
     else if (event.key === "f") this.change({ flames: !state.flames });
     else if (event.key === "c") this.copy();
+    else if (event.key === "p") savePicture(this);
     else if (event.key === "t") this.theme();
     else if (event.key === "u") history.back();
     else if (event.key === "?") this.help();

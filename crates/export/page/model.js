@@ -66,10 +66,11 @@ export function eachRow(rows, choice, each) {
  * @param {Rows} rows
  * @param {number} leaves number of leaves
  * @param {Choice} choice
+ * @param {Float64Array | null} [into] sums that nobody needs any more: memory that is new costs more than the sums
  * @returns {Float64Array}
  */
-export function byLeaf(rows, leaves, choice) {
-  const sums = new Float64Array(leaves);
+export function byLeaf(rows, leaves, choice, into = null) {
+  const sums = into && into.length === leaves ? into.fill(0) : new Float64Array(leaves);
   const amount = choice.bySamples ? rows.samples : rows.weight;
   const { task, cpu, leaf, event } = choice;
   const from = choice.time ? rowAt(rows, choice.time[0]) : 0;
@@ -97,12 +98,13 @@ export function byLeaf(rows, leaves, choice) {
  * @param {import("./tree.js").Tree} tree
  * @param {Float64Array} leaves weights by leaf
  * @param {ArrayLike<number>} nodes node by leaf
+ * @param {Weights | null} [into] weights that nobody needs any more
  * @returns {Weights}
  */
-export function weightsOf(tree, leaves, nodes) {
-  const own = new Float64Array(tree.n);
+export function weightsOf(tree, leaves, nodes, into = null) {
+  const own = into && into.own.length === tree.n ? into.own.fill(0) : new Float64Array(tree.n);
   for (let i = 0; i < leaves.length; i++) own[nodes[i]] += leaves[i];
-  return { own, total: totalsOf(tree, own) };
+  return { own, total: totalsOf(tree, own, into && into.total) };
 }
 
 /**

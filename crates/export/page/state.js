@@ -17,7 +17,7 @@
  * @property {string} lanes `thread`, `name`, `process`, `cpu`, `heat`
  * @property {import("./filter.js").Filter[]} filters
  * @property {import("./transform.js").Transform[]} transforms
- * @property {string} sort column of the table
+ * @property {string} sort column of the tables; empty for the one that fits
  */
 
 /** @returns {State} */
@@ -38,7 +38,7 @@ export function firstState() {
     lanes: "thread",
     filters: [],
     transforms: [],
-    sort: "own",
+    sort: "",
   };
 }
 

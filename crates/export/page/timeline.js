@@ -2,113 +2,14 @@
 
 import { THEMES } from "./colors.js";
 import { el, fitCanvas, isDark } from "./dom.js";
-import { countText } from "./text.js";
+import { cellsOf, lanesOf, sumsOf } from "./lanes.js";
+import { countText, percentText } from "./text.js";
 
+/** Heights of a lane, and of the seconds below. */
 const LANE = 22;
+const AXIS = 16;
 const MOST_LANES = 10;
 const HEAT_ROWS = 50;
-
-/**
- * A lane: a name, the filters that choose it, and its weight.
- * @typedef {{name: string, filters: import("./filter.js").Filter[], weight: number}} Lane
- */
-
-/**
- * Lanes of the samples, the heaviest first, and the lane of each task or CPU.
- * @param {import("./profile.js").Profile} profile
- * @param {import("./model.js").Rows} rows
- * @param {string} by `thread`, `name`, `process` or `cpu`
- * @param {number} event
- * @returns {{lanes: Lane[], of: Int32Array, isCpu: boolean}}
- */
-export function lanesOf(profile, rows, by, event) {
-  const { tasks, meta } = profile;
-  const isCpu = by === "cpu";
-  /** @type {Map<string, number>} */
-  const numbers = new Map();
-  /** @type {Lane[]} */
-  const lanes = [];
-  const count = isCpu ? profile.cpus + 1 : tasks.n;
-  const of = new Int32Array(count).fill(-1);
-  for (let i = isCpu ? 1 : 0; i < count; i++) {
-    /** @type {[string, string, number]} */
-    let [kind, name, id] = ["cpu", `CPU ${i - 1}`, i - 1];
-    if (!isCpu) {
-      const comm = String(meta.comms[tasks.comm[i]]);
-      if (by === "thread" && tasks.tid[i] >= 0) [kind, name, id] = ["tid", profile.taskName(i), tasks.tid[i]];
-      else if (by === "process" && tasks.pid[i] >= 0) {
-        const process = tasks.process[i] >= 0 ? String(meta.comms[tasks.process[i]]) : comm;
-        [kind, name, id] = ["pid", `${process} ${tasks.pid[i]}`, tasks.pid[i]];
-      } else [kind, name, id] = ["comm", comm, tasks.comm[i]];
-    }
-    // Names that differ in numbers only are one: `worker-1` and `worker-2`.
-    const merged = kind === "comm" ? name.replace(/\d+/g, "N") : "";
-    const key = merged || `${kind}.${id}`;
-    let lane = numbers.get(key);
-    if (lane === undefined) {
-      numbers.set(key, (lane = lanes.length));
-      lanes.push({ name, filters: [], weight: 0 });
-    }
-    const { filters } = lanes[lane];
-    if (!filters.some((filter) => filter.kind === kind && filter.id === id)) {
-      filters.push({ kind, id });
-      if (filters.length > 1) lanes[lane].name = merged;
-    }
-    of[i] = lane;
-  }
-  const column = isCpu ? rows.cpu : rows.task;
-  for (let i = 0; i < rows.n; i++) {
-    const lane = of[column[i]];
-    if (lane >= 0 && rows.event[i] === event) lanes[lane].weight += rows.weight[i];
-  }
-  const order = lanes.map((_, i) => i).filter((i) => lanes[i].weight > 0);
-  if (isCpu) order.sort((a, b) => lanes[a].filters[0].id - lanes[b].filters[0].id);
-  else order.sort((a, b) => lanes[b].weight - lanes[a].weight || a - b);
-  const place = new Int32Array(lanes.length).fill(-1);
-  order.forEach((lane, i) => (place[lane] = i));
-  for (let i = 0; i < count; i++) of[i] = of[i] < 0 ? -1 : place[of[i]];
-  return { lanes: order.map((i) => lanes[i]), of, isCpu };
-}
-
-/**
- * Cell of each row: that of its lane and time; -1 for a row of another event, or of no lane.
- * @param {import("./model.js").Rows} rows
- * @param {number} event
- * @param {number} columns
- * @param {number} cell ticks of a column
- * @param {{of: Int32Array, isCpu: boolean} | null} lanes `null` for one lane of all
- * @param {number} shown number of lanes; all others are one more
- */
-export function cellsOf(rows, event, columns, cell, lanes, shown) {
-  const cells = new Int32Array(rows.n);
-  const column = lanes ? (lanes.isCpu ? rows.cpu : rows.task) : null;
-  for (let i = 0; i < rows.n; i++) {
-    const lane = lanes && column ? lanes.of[column[i]] : 0;
-    const at = Math.min(columns - 1, Math.floor(rows.time[i] / cell));
-    cells[i] = lane < 0 || rows.event[i] !== event ? -1 : Math.min(lane, shown) * columns + at;
-  }
-  return cells;
-}
-
-/**
- * Sums of weights by cell, of the rows that masks choose.
- * @param {import("./model.js").Rows} rows
- * @param {Int32Array} cells
- * @param {number} count number of cells
- * @param {{task: Uint8Array | null, cpu: Uint8Array | null, leaf: Uint8Array | null}} masks
- */
-export function sumsOf(rows, cells, count, { task, cpu, leaf }) {
-  const sums = new Float64Array(count);
-  const weight = rows.weight;
-  for (let i = 0; i < rows.n; i++) {
-    if (cells[i] < 0) continue;
-    if (task !== null && task[rows.task[i]] === 0) continue;
-    if (cpu !== null && cpu[rows.cpu[i]] === 0) continue;
-    if (leaf !== null && leaf[rows.leaf[i]] === 0) continue;
-    sums[cells[i]] += weight[i];
-  }
-  return sums;
-}
 
 /** The time line. */
 export class Timeline {
@@ -125,8 +26,10 @@ export class Timeline {
     this.span = rows.n ? rows.time[rows.n - 1] + 1 : 1;
     this.canvas = el("canvas", { tabindex: 0, role: "img", class: "lanes" });
     this.names = el("div", { class: "lane-names" });
-    this.area = el("div", { class: "lane-area" }, this.canvas);
-    this.said = el("p", { class: "said", "aria-live": "polite" });
+    this.space = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    this.space.setAttribute("width", "1");
+    this.area = el("div", { class: "lane-area" }, this.space, this.canvas);
+    this.said = el("p", { class: "unseen", "aria-live": "polite" });
     this.root = el("div", { class: "timeline" }, el("div", { class: "timeline-row" }, this.names, this.area), this.said);
     this.isAll = false;
     /** @type {{from: number, to: number, isBase: boolean} | null} */
@@ -139,7 +42,7 @@ export class Timeline {
     this.made = null;
     /** Lanes that are shown, and rows of names. */
     this.count = 0;
-    this.lines = 2;
+    this.lines = 1;
     this.width = 0;
     this.height = 0;
     /** What the cells of rows were found for. */
@@ -161,7 +64,11 @@ export class Timeline {
       this.drag = { from: at, to: at, isBase: event.ctrlKey || event.metaKey };
     });
     canvas.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => {
-      if (!this.drag) return;
+      if (!this.drag) {
+        const seconds = this.profile.seconds(this.tickAt(event)).toFixed(3);
+        canvas.title = [this.laneAt(event)?.name, `${seconds} s`].filter(Boolean).join(", ");
+        return;
+      }
       this.drag.to = this.tickAt(event);
       this.paint();
     });
@@ -180,7 +87,12 @@ export class Timeline {
     });
     canvas.addEventListener("dblclick", () => this.events.select(null, false));
     canvas.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => this.key(event));
-    new ResizeObserver(() => this.later()).observe(this.area);
+    new ResizeObserver(() => {
+      const width = Math.floor(this.area.clientWidth);
+      if (width === this.width) return;
+      this.width = width;
+      this.later();
+    }).observe(this.area);
   }
 
   later() {
@@ -269,18 +181,20 @@ export class Timeline {
       this.madeFor = key;
       const all = this.made?.lanes ?? [];
       this.count = this.isAll ? Math.min(all.length, 300) : Math.min(all.length, MOST_LANES);
-      const chosen = (/** @type {Lane} */ lane) =>
+      const chosen = (/** @type {import("./lanes.js").Lane} */ lane) =>
         lane.filters.every(({ kind, id }) => shown.filters.some((filter) => filter.kind === kind && filter.id === id));
+      const whole = all.reduce((sum, lane) => sum + lane.weight, 0);
       const buttons = all.slice(0, this.count).map((lane) =>
         el(
           "button",
           {
             type: "button",
             "aria-pressed": String(chosen(lane)),
-            title: lane.name,
+            title: `${lane.name}: click to see it alone, with Ctrl beside others`,
             click: (/** @type {MouseEvent} */ event) => this.events.lane(lane.filters, event.ctrlKey || event.shiftKey || event.metaKey),
           },
-          lane.name,
+          el("span", { class: "lane-name" }, lane.name),
+          el("span", { class: "lane-share" }, percentText(lane.weight, whole)),
         ),
       );
       const more = all.length - this.count;
@@ -297,17 +211,16 @@ export class Timeline {
       this.lines = 5;
       this.names.replaceChildren(el("p", { class: "hint" }, `a column is ${this.heat().seconds} s, from top to bottom`));
     }
-    this.area.className = `lane-area lines${Math.min(12, Math.max(2, this.lines))}`;
-    this.names.classList.toggle("long", this.lines > 12);
+    this.space.setAttribute("height", String(this.lines * LANE + AXIS));
     this.draw();
   }
 
   draw() {
     if (!this.shown) return;
-    const { width } = this.area.getBoundingClientRect();
-    if (width < 2) return;
-    this.width = Math.floor(width);
-    this.height = Math.max(2, this.lines) * LANE;
+    // Measured at first; later by the observer, since to ask would have the browser lay the page out.
+    if (this.width < 2) this.width = Math.floor(this.area.clientWidth);
+    if (this.width < 2) return;
+    this.height = this.lines * LANE;
     const { rows } = this.profile;
     const { event, lanes } = this.shown;
     let [columns, rowsOfCells, cell] = [1, 1, this.span];
@@ -337,9 +250,10 @@ export class Timeline {
     const dark = isDark();
     const theme = dark ? THEMES.dark : THEMES.light;
     const [width, height] = [this.width, this.height];
-    const context = fitCanvas(this.canvas, width, height);
+    const context = fitCanvas(this.canvas, width, height + AXIS);
     context.fillStyle = theme.back;
-    context.fillRect(0, 0, width, height);
+    context.fillRect(0, 0, width, height + AXIS);
+    this.paintAxis(context, theme);
     if (this.shown.lanes === "heat") this.paintHeat(context, width, height, dark);
     else this.paintLanes(context, width, height, theme);
     const band = (/** @type {number} */ from, /** @type {number} */ to, /** @type {string} */ color, /** @type {boolean} */ isBase) => {
@@ -371,6 +285,32 @@ export class Timeline {
   }
 
   /**
+   * Writes the seconds below the lanes.
+   * @param {CanvasRenderingContext2D} context
+   * @param {typeof THEMES.light} theme
+   */
+  paintAxis(context, theme) {
+    const { width, height } = this;
+    // The heat map ends with a whole column, and begins each at its top.
+    const ticks = this.shown.lanes === "heat" ? this.heat().columns * this.heat().cell * HEAT_ROWS : this.span;
+    const seconds = this.profile.seconds(ticks);
+    if (!(seconds > 0)) return;
+    const most = Math.max(1, width / 90);
+    let step = 10 ** Math.floor(Math.log10(seconds / most));
+    for (const times of [2, 2.5, 2]) if (seconds / step > most) step *= times;
+    const digits = Math.max(0, Math.ceil(-Math.log10(step) - 1e-9));
+    context.font = "11px system-ui, sans-serif";
+    context.textBaseline = "middle";
+    for (let i = 0; i * step <= seconds; i++) {
+      const x = Math.round(((i * step) / seconds) * width);
+      const text = `${(i * step).toFixed(digits)}${i === 0 ? " s" : ""}`;
+      context.fillStyle = theme.line;
+      context.fillRect(x, height, 1, 4);
+      if (x + context.measureText(text).width + 4 < width) context.fillText(text, x + 3, height + AXIS / 2 + 1);
+    }
+  }
+
+  /**
    * @param {CanvasRenderingContext2D} context
    * @param {number} width
    * @param {number} height
@@ -393,12 +333,20 @@ export class Timeline {
         [all, theme.narrow],
         [chosen, theme.bar],
       ])) {
+        // One outline for a lane: thousands of boxes take as many milliseconds as all else.
         context.fillStyle = color;
-        for (let i = 0; i < columns; i++) {
-          if (values[i] <= 0) continue;
-          const high = Math.max(1, (values[i] / highest) * (LANE - 4));
-          context.fillRect(i * wide, base - high, Math.max(1, wide), high);
+        context.beginPath();
+        context.moveTo(0, base);
+        let last = 0;
+        for (let i = 0; i <= columns; i++) {
+          const value = i < columns ? values[i] : 0;
+          const high = value > 0 ? Math.max(1, (value / highest) * (LANE - 4)) : 0;
+          if (high === last) continue;
+          context.lineTo(i * wide, base - last);
+          context.lineTo(i * wide, base - high);
+          last = high;
         }
+        context.fill();
       }
       context.fillStyle = theme.narrow;
       context.fillRect(0, base, width, 1);

@@ -16,6 +16,7 @@ export const GAP = -2;
  * @property {Uint8Array} kind kind by node
  * @property {Int32Array} parent parent by node
  * @property {Int32Array} depth depth by node; 0 for the root
+ * @property {number} deepest largest depth
  * @property {Int32Array} end first node behind the subtree, by node
  */
 
@@ -42,7 +43,7 @@ export function treeOf(n, fn, kind, depth) {
     above = d;
   }
   for (; above >= 0; above--) end[path[above]] = n;
-  return { n, fn, kind, parent, depth, end };
+  return { n, fn, kind, parent, depth, end, deepest };
 }
 
 /**
@@ -92,10 +93,12 @@ export function outermost(tree, functions) {
  * Sums up weights with those of the nodes below.
  * @param {Tree} tree
  * @param {Float64Array} own
+ * @param {Float64Array | null} [into] totals that nobody needs any more
  * @returns {Float64Array}
  */
-export function totalsOf(tree, own) {
-  const total = own.slice();
+export function totalsOf(tree, own, into = null) {
+  const total = into && into.length === tree.n ? into : new Float64Array(tree.n);
+  total.set(own);
   const parent = tree.parent;
   for (let i = tree.n - 1; i > 0; i--) total[parent[i]] += total[i];
   return total;

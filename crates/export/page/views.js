@@ -2,6 +2,7 @@
 
 import { codeOf } from "./code.js";
 import { el } from "./dom.js";
+import { legendOf } from "./legend.js";
 import { baseName, countText, percentText, shortName } from "./text.js";
 import { KINDS, nodeAt } from "./tree.js";
 
@@ -19,6 +20,8 @@ import { KINDS, nodeAt } from "./tree.js";
  */
 export function shown(page, grown, more) {
   const { figures, profile, state } = page;
+  const color = page.color();
+  const ranks = color === "object" ? figures.objects().ranks : null;
   return {
     tree: grown.tree,
     size: figures.sizes(grown.total, grown.baseTotal),
@@ -30,13 +33,26 @@ export function shown(page, grown, more) {
     root: 0,
     skip: 0,
     flames: state.flames,
-    color: page.color(),
+    color,
     marks: figures.marks(),
     nameOf: (fn) => profile.nameOf(fn),
-    objectOf: (fn) => profile.objectNumber(fn),
+    objectPlace: (fn) => (ranks ? ranks[profile.objectNumber(fn)] : 0),
     label: "",
     ...more,
   };
+}
+
+/**
+ * Puts elements into the part of the page where views are, unless they are there: a graph that is put back is scrolled to its
+ * beginning.
+ * @param {Page} page
+ * @param {Element[]} parts
+ */
+function put(page, ...parts) {
+  const { children } = page.main;
+  if (children.length === parts.length && parts.every((part, i) => children[i] === part)) return;
+  page.main.replaceChildren(...parts);
+  page.flame.scrolled = 0;
 }
 
 /** @param {Page} page */
@@ -46,7 +62,8 @@ export function showFlame(page) {
   page.grown = grown;
   const root = nodeAt(grown.tree, grown.total, state.zoom);
   const label = `Flame graph${state.inverted ? ", leaves first" : ""}, of ${page.profile.amount(figures.whole, figures.all, page.by())}. Arrows move, Enter zooms. The table beside it has the same functions.`;
-  if (page.main.firstChild !== page.flame.root) page.main.replaceChildren(page.flame.root);
+  page.legend.replaceChildren(...legendOf(page, page.color()));
+  put(page, page.legend, page.flame.root);
   page.flame.show(shown(page, grown, { root, label }));
   page.tell(page.flame.current >= 0 ? page.flame.current : root);
 }
@@ -59,9 +76,10 @@ export function showChronicle(page) {
   const base = null;
   page.grown = { tree: made.tree, own: made.own, total: made.size, baseOwn: base, baseTotal: base };
   const name = `${profile.taskName(made.task)}${made.others > 0 ? `, the heaviest of ${countText(made.others + 1)} threads; choose others on the time line` : ""}`;
-  const text = el("p", { class: "hint" }, `${name}. From left to right: time, from ${profile.seconds(state.time?.[0] ?? 0).toFixed(3)} s on. Choose a shorter time above to see more.`);
-  page.main.replaceChildren(text, page.flame.root);
+  page.note.textContent = `${name}. From left to right: time, from ${profile.seconds(state.time?.[0] ?? 0).toFixed(3)} s on. Choose a shorter time above to see more.`;
   const color = page.color() === "diff" || page.color() === "own" ? "kind" : page.color();
+  page.legend.replaceChildren(...legendOf(page, color));
+  put(page, page.note, page.legend, page.flame.root);
   page.flame.show({ ...shown(page, page.grown, { root: 0, label: `Stacks in order of time of ${name}` }), size: made.size, whole: made.size[0], color });
   page.tell(0);
 }
@@ -90,7 +108,7 @@ export function showTable(page) {
       if (base) cells.push(percentText(base.own[fn], baseWhole), signed(figures.delta(now.own[fn], base.own[fn])));
       return [...cells, nameButton(page, fn), baseName(profile.objectName(profile.objectNumber(fn)))];
     },
-    sort: state.sort,
+    sort: figures.sortedBy,
     sortBy: (sort) => page.change({ sort }, false),
   });
   page.main.replaceChildren(page.table.root);
@@ -125,7 +143,8 @@ export function showSandwich(page) {
   const of = `total ${profile.amount(now.total[state.fn], figures.whole, page.by())}; self ${profile.amount(now.own[state.fn], figures.whole, page.by())}`;
   const before = base ? `; before: total ${percentText(base.total[state.fn], figures.baseWhole)}, self ${percentText(base.own[state.fn], figures.baseWhole)}` : "";
   const tables = el("div", { class: "pair" }, page.callersTable.root, page.calleesTable.root);
-  page.main.replaceChildren(el("h2", {}, name), el("p", { class: "hint" }, of + before), page.callers.root, page.callees.root, tables, actions(page, state.fn));
+  page.legend.replaceChildren(...legendOf(page, page.color()));
+  page.main.replaceChildren(el("h2", {}, name), el("p", { class: "hint" }, of + before), page.legend, page.callers.root, page.callees.root, tables, actions(page, state.fn));
   page.callers.show(shown(page, callers, { skip: 1, flames: true, label: `Callers of ${name}, in a table below` }));
   page.callees.show(shown(page, callees, { skip: 1, flames: false, label: `Callees of ${name}, in a table below` }));
   direct(page, page.callersTable, "Callers", callers);
@@ -232,10 +251,10 @@ export function showSide(page, view) {
   page.side.show({
     caption: page.state.search ? "Functions that match" : "Functions",
     headings: [
-      { key: "own", text: "self", number: true },
-      ...(base ? [{ key: "delta", text: "±", number: true }] : []),
-      { key: "total", text: "total", number: true },
-      { key: "name", text: "function" },
+      { key: "own", text: "self", number: true, sort: true },
+      ...(base ? [{ key: "delta", text: "change", number: true, sort: true }] : []),
+      { key: "total", text: "total", number: true, sort: true },
+      { key: "name", text: "function", sort: true },
     ],
     count: rows.length,
     share: (i) => now.own[rows[i]] / (figures.whole || 1),
@@ -244,7 +263,8 @@ export function showSide(page, view) {
       const delta = base ? [signed(figures.delta(now.own[fn], base.own[fn]))] : [];
       return [percentText(now.own[fn], figures.whole), ...delta, percentText(now.total[fn], figures.whole), nameButton(page, fn, true)];
     },
-    sort: page.state.sort,
+    sort: figures.sortedBy,
+    sortBy: (sort) => page.change({ sort }, false),
   });
 }
 
@@ -282,20 +302,39 @@ export function linesIn(page, view, node) {
  */
 export function actions(page, fn) {
   const { state, profile } = page;
-  const button = (/** @type {string} */ text, /** @type {Partial<State>} */ change) =>
-    el("button", { type: "button", click: () => page.change(change) }, text);
+  const button = (/** @type {string} */ text, /** @type {Partial<State>} */ change, /** @type {string} */ title) =>
+    el("button", { type: "button", title, click: () => page.change(change) }, text);
   const filter = (/** @type {string} */ kind, /** @type {number} */ id) => ({ filters: [...state.filters, { kind, id }] });
   const transform = (/** @type {any} */ op, /** @type {number} */ id) => ({ transforms: [...state.transforms, { op, id }], zoom: [] });
-  const buttons = [button("callers and callees", { view: "sandwich", fn }), button("lines", { view: "lines", fn })];
-  if (fn < profile.functions) {
-    buttons.push(button("only stacks with it", filter("has", fn)), button("only without it", filter("not", fn)), button("only taken in it", filter("leaf", fn)));
-  }
-  buttons.push(button("remove frame", transform("drop", fn)), button("nothing below it", transform("cut", fn)), button("begin at it", transform("root", fn)));
+  const group = (/** @type {string} */ name, /** @type {Node[]} */ ...buttons) =>
+    el("div", { class: "actions", role: "group", "aria-label": name }, el("span", { class: "hint" }, `${name}:`), ...buttons);
   const object = profile.objectNumber(fn);
-  if (fn < profile.functions && profile.objectName(object)) {
-    buttons.push(button(`one frame for ${baseName(profile.objectName(object)).slice(0, 40)}`, transform("object", object)), button("only taken in its object", filter("dso", object)));
+  const file = baseName(profile.objectName(object)).slice(0, 40);
+  const isFunction = fn < profile.functions;
+  const groups = [
+    group(
+      "show",
+      button("callers and callees", { view: "sandwich", fn }, "Everything that called it above, everything that it called below (s)"),
+      button("lines", { view: "lines", fn }, "Its lines of source, and its instructions if they are in the page"),
+    ),
+  ];
+  if (isFunction) {
+    const keep = [
+      button("stacks with it", filter("has", fn), "Only samples with this function anywhere in their stack"),
+      button("stacks without it", filter("not", fn), "Only samples without this function in their stack"),
+      button("its self", filter("leaf", fn), "Only samples that were taken in this function itself"),
+    ];
+    if (file) keep.push(button(`self of ${file}`, filter("dso", object), `Only samples that were taken in ${file}`));
+    groups.push(group("keep only", ...keep));
   }
-  return el("div", { class: "actions" }, ...buttons);
+  const change = [
+    button("remove it", transform("drop", fn), "Take its frames away; their weight stays with their callers"),
+    button("hide what it calls", transform("cut", fn), "Make all that it calls its own weight"),
+    button("begin at it", transform("root", fn), "Let stacks that have it begin with it"),
+  ];
+  if (isFunction && file) change.push(button(`make ${file} one frame`, transform("object", object), `Put neighbouring frames of ${file} together`));
+  groups.push(group("change frames", ...change));
+  return el("div", { class: "groups" }, ...groups);
 }
 
 /**

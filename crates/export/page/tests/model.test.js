@@ -7,7 +7,7 @@ import { layout, NARROW } from "../layout.js";
 import { byFunction, byLeaf, rowAt } from "../model.js";
 import { matched } from "../search.js";
 import { transformed } from "../transform.js";
-import { cellsOf, sumsOf } from "../timeline.js";
+import { cellsOf, sumsOf } from "../lanes.js";
 import { GAP, nodeAt, outermost, totalsOf } from "../tree.js";
 import { forest, pathsOf, randomOf, sumsBy } from "./forest.js";
 
