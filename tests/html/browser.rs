@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::marionette::Marionette;
 use crate::support::{Here, Running, wait_until};
 
 /// Keys that have no character, by the numbers that WebDriver gives them.
@@ -13,17 +14,25 @@ pub(super) const TAB: char = '\u{e004}';
 pub(super) const ESCAPE: char = '\u{e00c}';
 pub(super) const DOWN: char = '\u{e015}';
 
-/// Chromium without a window, in a session of its own.
-pub(super) struct Browser {
+/// Browser without a window, in a session of its own.
+pub(super) struct Browser(Link);
+
+/// How a browser is told.
+enum Link {
+    Chromium(Chromium),
+    Firefox(Marionette),
+}
+
+/// Chromium, by its driver.
+struct Chromium {
     agent: ureq::Agent,
     session: String,
     // Ends with its processes, which the folder of the test ends as well.
     _driver: Running,
 }
 
-impl Browser {
-    /// Starts a browser whose window has this size.
-    pub(super) fn start(here: &Here, width: u32, height: u32) -> Browser {
+impl Chromium {
+    fn start(here: &Here, width: u32, height: u32) -> Chromium {
         let driver = here.command("chromedriver").arg("--port=0").env(
             "HOME",
             here.path("").to_str().expect("paths here are UTF-8"),
@@ -39,7 +48,7 @@ impl Browser {
             .http_status_as_error(false)
             .timeout_global(Some(Duration::from_secs(120)))
             .build();
-        let mut browser = Browser {
+        let mut browser = Chromium {
             agent: config.into(),
             session: format!("http://127.0.0.1:{port}/session"),
             _driver: driver,
@@ -74,6 +83,33 @@ impl Browser {
         let value: Value = serde_json::from_str(&text).expect("JSON");
         assert!(response.status().is_success(), "{path} {body}: {text}");
         value["value"].clone()
+    }
+}
+
+impl Browser {
+    /// Starts Chromium with a window of this size.
+    pub(super) fn start(here: &Here, width: u32, height: u32) -> Browser {
+        Browser(Link::Chromium(Chromium::start(here, width, height)))
+    }
+
+    /// Starts Firefox with a window of this size.
+    pub(super) fn start_firefox(here: &Here, width: u32, height: u32) -> Browser {
+        Browser(Link::Firefox(Marionette::start(here, width, height)))
+    }
+
+    fn post(&self, path: &str, body: &Value) -> Value {
+        let session = match &self.0 {
+            Link::Chromium(session) => return session.post(path, body),
+            Link::Firefox(session) => session,
+        };
+        let command = match path {
+            "/url" => "WebDriver:Navigate",
+            "/execute/sync" => "WebDriver:ExecuteScript",
+            "/actions" => "WebDriver:PerformActions",
+            "/refresh" => "WebDriver:Refresh",
+            _ => panic!("{path} is not told to Firefox"),
+        };
+        session.command(command, body)["value"].clone()
     }
 
     /// Opens an address.
@@ -160,9 +196,17 @@ impl Browser {
         events.collect()
     }
 
+    /// Takes the complaints about the page since the last time.
+    pub(super) fn complaints(&self) -> Vec<Value> {
+        match &self.0 {
+            Link::Chromium(_) => self.log("browser"),
+            Link::Firefox(session) => session.complaints(),
+        }
+    }
+
     /// Asserts that nothing was complained of: no error, and nothing that the page's policy forbids.
     pub(super) fn is_content(&self) {
-        let log = self.log("browser");
+        let log = self.complaints();
         assert!(log.is_empty(), "{log:#?}");
     }
 
@@ -179,7 +223,7 @@ impl Browser {
     }
 }
 
-impl Drop for Browser {
+impl Drop for Chromium {
     fn drop(&mut self) {
         // The driver ends its browser then, and takes away its folder.
         drop(self.agent.delete(&self.session).call());

@@ -100,16 +100,21 @@ fn sums_of_fifty_random_selections_are_those_of_the_report() {
     here.record("-g -F 2500", &c("threads.c"), "0.3");
     here.rprof("html").ok();
     let browser = Browser::start(&here, 1300, 800);
+    random_selections(&here, &browser, 50);
+}
+
+/// Compares the page of the folder's recording with the report, with filters and times at random.
+pub(super) fn random_selections(here: &Here, browser: &Browser, rounds: usize) {
     browser.open(&here.path("profile.html"));
     let mut random = Random::new(19);
     let (mut empty, mut filled) = (0, 0);
-    for _ in 0..50 {
+    for _ in 0..rounds {
         browser.run("rprof.change({filters: [], time: null, bySamples: false})");
         let mut filters = Vec::new();
         let mut words = Vec::new();
         // Filters of different kinds; two of one kind are alternatives here and there.
         for _ in 0..random.below(3) {
-            let (filter, more) = filter(&browser, &mut random);
+            let (filter, more) = filter(browser, &mut random);
             if !filters
                 .iter()
                 .any(|other: &Value| other["kind"] == filter["kind"])
@@ -149,7 +154,7 @@ fn sums_of_fifty_random_selections_are_those_of_the_report() {
         for word in &words {
             report = report.arg(word);
         }
-        let (page, report) = (of_page(&browser), of_report(&Report::parse(&report.ok())));
+        let (page, report) = (of_page(browser), of_report(&Report::parse(&report.ok())));
         assert_eq!(page, report, "{change} {words:?}");
         match page.is_empty() {
             true => empty += 1,
