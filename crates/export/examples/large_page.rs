@@ -1,5 +1,7 @@
 //! Makes up a large profile and writes it as a page, or in another form, for `benches/page`:
 //! `cargo run --release -p rprof-export --example large_page -- 200000 1000000 html > large.html`
+//! (or `folded`, `speedscope`, `inferno`: the SVG that its library draws of the folded stacks, or `inferno-all`: the same with
+//! the frames that are too narrow to be seen).
 //!
 //! Stacks grow out of each other as those of a program do: each is the beginning of one before, and some calls more.
 
@@ -120,6 +122,16 @@ fn main() -> Result<(), Box<dyn Error>> {
             for step in written.coarser {
                 writeln!(std::io::stderr(), "coarser: {step}")?;
             }
+        }
+        "inferno" | "inferno-all" => {
+            let mut folded = Vec::new();
+            let format = Format::by_name("folded").ok_or("no such form")?;
+            (format.write)(&profile, &ReportOptions::default(), &mut folded)?;
+            let mut options = inferno::flamegraph::Options::default();
+            if words[2] == "inferno-all" {
+                options.min_width = 0.0;
+            }
+            inferno::flamegraph::from_reader(&mut options, &folded[..], &mut out)?;
         }
         name => {
             let format = Format::by_name(name).ok_or("no such form")?;
