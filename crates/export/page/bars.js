@@ -133,8 +133,8 @@ export function showTools(page) {
     item("copy…", "Copy the stack, folded stacks, the table or a link to what is shown (c)", () => copy(page)),
   ];
   if (graphsOf(page).length) parts.push(item("save as SVG", "Save the graph as it is now as a picture (p)", () => savePicture(page)));
-  const isChanged = stateText({ ...state, view: "flame", lanes: "thread" }) !== "";
-  if (isChanged) parts.push(item("reset", "Take back all filters, zooms and changes", () => page.change({ ...firstState(), view: state.view, lanes: state.lanes })));
+  const isChanged = stateText({ ...state, view: "flame", lanes: "thread", fn: -1 }) !== "";
+  if (isChanged) parts.push(item("reset", "Take back all filters, zooms and changes", () => page.change({ ...firstState(), view: state.view, fn: state.fn, lanes: state.lanes })));
   page.tools.replaceChildren(...parts);
 }
 
