@@ -48,6 +48,33 @@ fn an_event_that_is_not_there_is_told_and_the_rest_is_counted() {
 }
 
 #[test]
+fn a_group_is_counted_whole_or_not_at_all() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    // x86 and most AArch64 cores have four watchpoints; none has as many as these.
+    let watched: Vec<String> = (0..40u64)
+        .map(|n| format!("mem:{:#x}:w", 0x10_0000 + 8 * n))
+        .collect();
+    let group = format!("{{{}}}", watched.join(","));
+    let run = here
+        .rprof("stat -e")
+        .arg(&group)
+        .arg("--")
+        .arg("touch")
+        .arg("ran");
+    run.exits(1).says("cannot be counted together").says(":W");
+    assert!(!here.path("ran").exists());
+    let run = here
+        .rprof("stat -e")
+        .arg(format!("{group}:W"))
+        .arg("--")
+        .arg("true");
+    run.ok()
+        .says("mem:0x100000:w")
+        .says("No space left on device");
+}
+
+#[test]
 fn a_command_that_is_killed_keeps_its_status_and_its_counts() {
     needs!(PerfEvents, Tracepoints);
     let here = Here::new();

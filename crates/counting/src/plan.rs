@@ -185,6 +185,13 @@ pub(crate) fn open_group<T>(
         // Refused in the group; is it by itself as well?
         let counter = match open(event, None) {
             Ok(counter) => counter,
+            // The group itself holds what this one would need, such as the four breakpoints of x86.
+            Err(error) if group.origin == Origin::Given && error.errno == Errno::NOSPC => {
+                return Err(DoesNotFit {
+                    event,
+                    errno: error.errno,
+                });
+            }
             Err(error) => {
                 outcome.refused.push((event, error));
                 continue;

@@ -31,6 +31,17 @@ fn groups_that_were_asked_for_stay_as_they_are() {
     assert_eq!(found, expected);
 }
 
+fn refusal(errno: Errno) -> OpenEventError {
+    OpenEventError::new(
+        "x",
+        &Attr::default(),
+        false,
+        None,
+        errno,
+        &Limits::default(),
+    )
+}
+
 /// PMU with this many counters, on which groups are tried as by the kernel.
 struct FakePmu {
     counters: usize,
@@ -65,17 +76,7 @@ impl FakePmu {
         event: usize,
         leader: Option<&Counter>,
     ) -> Result<Option<Counter>, OpenEventError> {
-        let refuse = |errno| {
-            let limits = Limits::default();
-            Err(OpenEventError::new(
-                "x",
-                &Attr::default(),
-                false,
-                None,
-                errno,
-                &limits,
-            ))
-        };
+        let refuse = |errno| Err(refusal(errno));
         if self.missing == Some(event) {
             return refuse(Errno::NOENT);
         }
@@ -145,6 +146,28 @@ fn a_group_that_must_be_whole_is_an_error_when_it_does_not_fit() {
     });
     let failed = failed.err().unwrap();
     assert_eq!((failed.event, failed.errno), (3, Errno::INVAL));
+}
+
+#[test]
+fn a_group_that_must_be_whole_is_an_error_when_it_takes_what_its_last_event_needs() {
+    // Breakpoints are the kernel's to give, in groups or not.
+    let given = Cell::new(0);
+    let four_at_most = |_: usize, _: Option<&usize>| {
+        given.set(given.get() + 1);
+        match given.get() <= 4 {
+            true => Ok(Some(given.get())),
+            false => Err(refusal(Errno::NOSPC)),
+        }
+    };
+    let failed = open_group(&group(5, Origin::Given), false, four_at_most);
+    let failed = failed.err().unwrap();
+    assert_eq!((failed.event, failed.errno), (4, Errno::NOSPC));
+    given.set(0);
+    let split = open_group(&group(5, Origin::Weak), false, four_at_most).unwrap();
+    assert_eq!(
+        (split.groups[0].counters.len(), split.refused.len()),
+        (4, 1)
+    );
 }
 
 #[test]
