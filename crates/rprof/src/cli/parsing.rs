@@ -81,14 +81,16 @@ fn parse(mut arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
 /// to wait until every other command is described, which takes longer than all that `record` has.
 fn command_for(arguments: &[OsString]) -> clap::Command {
     let name = arguments.get(1).and_then(|name| name.to_str());
-    let Some(alone) = name.and_then(described) else {
-        return command();
+    let bare = || {
+        (clap::Command::new("rprof").version(env!("CARGO_PKG_VERSION")))
+            .styles(STYLES)
+            .max_term_width(100)
     };
-    (clap::Command::new("rprof").version(env!("CARGO_PKG_VERSION")))
-        .styles(STYLES)
-        .max_term_width(100)
-        .subcommand_required(true)
-        .subcommand(alone)
+    match (name, name.and_then(described)) {
+        (Some("--version" | "-V"), _) => bare(),
+        (_, Some(alone)) => bare().subcommand_required(true).subcommand(alone),
+        (_, None) => command(),
+    }
 }
 
 /// Describes one of the commands that are called most.
