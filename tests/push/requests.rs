@@ -78,39 +78,46 @@ fn the_service_is_the_program_unless_it_has_a_name() {
 
 #[test]
 fn what_is_too_large_is_sent_in_parts() {
-    needs!(PerfEvents);
-    let here = recorded();
-    let all = here.report("").samples();
+    let here = Here::new();
+    let stacks: String = (0..60)
+        .map(|nth| format!("main;work{nth};leaf{nth} {}\n", nth + 1))
+        .collect();
+    std::fs::write(here.path("x.folded"), &stacks).expect("it can be written");
+    let all: u64 = (1..=60).sum();
     for (kind, read) in SERVERS {
         for (limit, too_large) in [
-            ("--max-samples 2", None),
+            ("--max-samples 7", None),
             ("--max-bytes 1K", None),
             // A server whose limit is lower than it is known to be.
             ("", Some(Reply::status(413))),
         ] {
             let replies: Vec<Reply> = too_large.iter().cloned().collect();
             let server = Server::start(&replies);
-            let run = here
-                .rprof("push --to")
-                .words(kind)
-                .words(limit)
-                .arg(&server.url)
-                .run();
+            let push = here.rprof("push --to").words(kind).words(limit);
+            let run = push.arg(&server.url).arg("x.folded").ok();
             let sent: Vec<Sent> = server.taken().iter().map(read).collect();
             let taken: u64 = sent.iter().map(|sent| sent.samples).sum();
-            // One stack may be larger than 1 KiB by itself.
-            if run.code() == Some(0) {
-                assert_eq!(taken, all, "{run}");
-            } else {
-                assert_eq!(limit, "--max-bytes 1K", "{run}");
-                run.says("the server takes fewer");
-                assert!(taken < all, "{run}");
+            assert_eq!(taken, all, "{run}");
+            let rows: Vec<usize> = sent.iter().map(|sent| sent.rows).collect();
+            assert_eq!(rows.iter().sum::<usize>(), 60, "{run}");
+            assert!(rows.len() > 1, "{run}");
+            if limit == "--max-samples 7" {
+                assert!(
+                    rows.len() == 9 && rows.iter().all(|rows| *rows <= 7),
+                    "{rows:?}"
+                );
             }
-            if limit == "--max-samples 2" {
-                assert!(sent.iter().all(|sent| sent.rows <= 2), "{run}");
-            }
-            assert!(sent.len() > 1 || run.code() != Some(0), "{run}");
         }
+        // One stack cannot be split.
+        let long = format!("{stacks}main;{} 1000\n", "x".repeat(2_000));
+        std::fs::write(here.path("y.folded"), long).expect("it can be written");
+        let server = Server::start(&[]);
+        let push = here.rprof("push --max-bytes 1K --to").words(kind);
+        let run = push.arg(&server.url).arg("y.folded").exits(1);
+        run.says("1,000 samples lost: a stack makes");
+        let sent = server.taken();
+        let taken: u64 = sent.iter().map(|request| read(request).samples).sum();
+        assert_eq!(taken, all, "{run}");
     }
 }
 

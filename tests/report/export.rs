@@ -244,3 +244,64 @@ fn the_name_of_the_output_tells_the_format() {
         .says(".speedscope.json");
     assert!(!here.path("out.txt").exists());
 }
+
+#[test]
+fn samples_have_the_labels_that_are_asked_for() {
+    needs!(PerfEvents, Pprof);
+    let here = Here::new();
+    here.record("-F 999 -g -e cpu-clock:u", &c("threads.c"), "0.2");
+    let tool = pprof().expect("it was asked for");
+    let raw = |labels: &str| {
+        here.rprof("export -q -o x.pb.gz --labels").arg(labels).ok();
+        here.command(&tool).words("-raw x.pb.gz").ok()
+    };
+    let all = raw("thread,process,pid,tid,cpu,mode");
+    for label in [
+        "comm:[threads]",
+        "process:[threads]",
+        "mode:[user]",
+        "pid:[",
+        "tid:[",
+        "cpu:[",
+    ] {
+        all.prints(label);
+    }
+    assert!(!raw("none").out().contains("comm:["));
+    // One label divides the same samples, and no more.
+    let sums = |labels: &str| -> u64 {
+        raw(labels);
+        by_pprof(&here, "", "x.pb.gz").values().map(|s| s.0).sum()
+    };
+    assert_eq!(sums("none"), sums("cpu,tid"));
+    here.rprof("export --labels pid -o x.folded")
+        .exits(2)
+        .says("--labels is for pprof and otlp");
+}
+
+#[test]
+fn times_and_losses_go_along() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    // With a clock that is named, a recording tells the time of day.
+    here.record(
+        "-F 999 -g -e cpu-clock:u -k monotonic",
+        &c("shares.c"),
+        "0.1",
+    );
+    here.rprof("export -q -o x.firefox.json.gz").ok();
+    let bytes = std::fs::read(here.path("x.firefox.json.gz")).expect("it was written");
+    let json: Value =
+        serde_json::from_reader(flate2::read::GzDecoder::new(&bytes[..])).expect("JSON");
+    let start = json["meta"]["startTime"].as_f64().expect("milliseconds");
+    let written = std::fs::metadata(here.path("perf.data")).and_then(|meta| meta.modified());
+    let written = written
+        .expect("a time")
+        .duration_since(std::time::UNIX_EPOCH);
+    let written = written.expect("after 1970").as_secs_f64() * 1e3;
+    // The first sample comes before the file is finished, and no hour before.
+    assert!(
+        start <= written && start > written - 3_600_000.0,
+        "{start} {written}"
+    );
+    assert_eq!(json["meta"]["markerSchema"][0]["name"], "LostRecords");
+}

@@ -62,6 +62,7 @@ pub mod firefox;
 pub mod folded;
 pub mod formats;
 mod frame_kind;
+mod frame_lists;
 mod frame_text;
 mod heat;
 pub mod html;

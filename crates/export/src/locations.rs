@@ -7,6 +7,8 @@ use rprof_profile::{
 };
 use rustc_hash::FxHashMap;
 
+use crate::frame_lists::{FrameLists, ListedStack};
+
 /// Tables of mappings, locations and functions, each numbered from 1.
 pub(crate) struct LocationTables {
     /// Objects, with the end of what is used of each.
@@ -45,8 +47,10 @@ pub(crate) struct Locations<'p> {
     profile: &'p Profile,
     /// Frames in the order of object, address, inline depth and name.
     sorted: Vec<FrameId>,
-    /// Rank of each frame in that order.
-    ranks: FxHashMap<FrameId, u32>,
+    /// Rank of each frame in that order, by its id; of frames that are in no stack, any.
+    ranks: Vec<u32>,
+    /// Ids of the locations of each list of callers, leaf first, once they are known.
+    of_lists: Vec<Option<Box<[u64]>>>,
     /// Id of a location by the ranks of its frames, the outermost first.
     ids: FxHashMap<Vec<u32>, u64>,
     /// Ranks of each location, by id.
@@ -55,10 +59,21 @@ pub(crate) struct Locations<'p> {
 
 impl<'p> Locations<'p> {
     pub(crate) fn new(profile: &'p Profile) -> Locations<'p> {
-        let stacks = profile.aggregated.iter().map(|entry| entry.stack);
-        let mut sorted: Vec<FrameId> = stacks.flat_map(|stack| profile.frames(stack)).collect();
+        let mut ranks: Vec<u32> = Vec::new();
+        let mut sorted: Vec<FrameId> = Vec::new();
+        for entry in &profile.aggregated {
+            for frame in profile.frames(entry.stack) {
+                let at = frame.0 as usize;
+                if ranks.len() <= at {
+                    ranks.resize(at + 1, u32::MAX);
+                }
+                if ranks[at] == u32::MAX {
+                    ranks[at] = 0;
+                    sorted.push(frame);
+                }
+            }
+        }
         sorted.sort_unstable();
-        sorted.dedup();
         sorted.sort_by_cached_key(|id| {
             let frame = profile.frame(*id);
             let function = profile.function(frame.function);
@@ -73,11 +88,14 @@ impl<'p> Locations<'p> {
                 frame.line,
             )
         });
-        let ranks = (sorted.iter().enumerate()).map(|(rank, id)| (*id, rank as u32));
+        for (rank, frame) in (0..).zip(&sorted) {
+            ranks[frame.0 as usize] = rank;
+        }
         Locations {
             profile,
-            ranks: ranks.collect(),
+            ranks,
             sorted,
+            of_lists: Vec::new(),
             ids: FxHashMap::default(),
             known: Vec::new(),
         }
@@ -87,24 +105,56 @@ impl<'p> Locations<'p> {
     pub(crate) fn restart(&mut self) {
         self.ids.clear();
         self.known.clear();
+        self.of_lists.clear();
     }
 
     /// Returns the rank of a frame that is in a stack.
     pub(crate) fn rank(&self, frame: FrameId) -> u32 {
-        self.ranks.get(&frame).copied().unwrap_or(u32::MAX)
+        self.ranks
+            .get(frame.0 as usize)
+            .copied()
+            .unwrap_or(u32::MAX)
     }
 
     fn frame(&self, rank: u32) -> Frame {
         self.profile.frame(self.sorted[rank as usize])
     }
 
-    /// Returns the ids of the innermost locations of a stack, so many at most and leaf first, and whether there are more.
-    pub(crate) fn ids(&mut self, stack: &[u32], most: usize) -> (Vec<u64>, bool) {
-        let mut ids = Vec::with_capacity(stack.len().min(most));
-        let mut rest = stack;
+    /// Appends the ids of the innermost locations of a stack, so many at most and leaf first. Returns whether there are more.
+    pub(crate) fn ids(
+        &mut self,
+        lists: &FrameLists,
+        stack: ListedStack,
+        most: usize,
+        ids: &mut Vec<u64>,
+    ) -> bool {
+        let (outer, inner) = (lists.list(stack.outer), lists.list(stack.inner));
+        let begins_inlined = inner
+            .first()
+            .is_some_and(|rank| self.frame(*rank).inline_depth > 0);
+        if begins_inlined || most != usize::MAX {
+            // Not two lists of locations, or not all of them.
+            return self.ids_of(&[outer, inner].concat(), most, ids);
+        }
+        self.ids_of(inner, most, ids);
+        self.of_lists.resize(lists.len(), None);
+        let at = stack.outer as usize;
+        let of_outer = self.of_lists[at].take().unwrap_or_else(|| {
+            let mut found = Vec::with_capacity(outer.len());
+            self.ids_of(outer, most, &mut found);
+            found.into()
+        });
+        ids.extend_from_slice(&of_outer);
+        self.of_lists[at] = Some(of_outer);
+        false
+    }
+
+    /// Appends the ids of the innermost locations of a list of frames, as [`ids`](Self::ids).
+    fn ids_of(&mut self, frames: &[u32], most: usize, ids: &mut Vec<u64>) -> bool {
+        let mut rest = frames;
         while !rest.is_empty() {
             if ids.len() == most {
-                return (ids, true);
+                return true;
             }
             // An inlined call stands behind that of the function that it was inlined into.
             let outer = |rank: &u32| self.frame(*rank).inline_depth == 0;
@@ -121,7 +171,7 @@ impl<'p> Locations<'p> {
                 }
             });
         }
-        (ids, false)
+        false
     }
 
     /// Returns the tables of all locations so far.

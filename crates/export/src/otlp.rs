@@ -16,13 +16,14 @@ use flate2::{Compression, GzBuilder};
 use rprof_profile::{ObjectKind, Profile, WeightUnit};
 use rustc_hash::FxHashMap;
 
+use crate::frame_lists::FrameLists;
 use crate::frame_text::unnamed;
 use crate::locations::{LocationTables, Locations};
 use crate::names::{CleanName, CleanNames};
 use crate::options::{ExportOptions, ReportOptions};
 use crate::parts::{Encoded, PartEncoder};
 use crate::protobuf::{Strings, fixed, number, packed_signed, part, signed, text, unsigned};
-use crate::summed::{CommOrder, LabelValue, Row, summed};
+use crate::summed::{CommOrder, LabelValue, Rows, summed};
 
 /// Writes the samples of all events that have any.
 ///
@@ -38,9 +39,10 @@ pub struct Encoder<'p> {
     profile: &'p Profile,
     options: ExportOptions,
     locations: Locations<'p>,
+    lists: FrameLists,
     comms: CommOrder<'p>,
-    /// Rows of all events, each with its event, in the order of events.
-    rows: Vec<(usize, Row)>,
+    /// Rows of each event that has samples, with its index.
+    events: Vec<(usize, Rows)>,
 }
 
 impl<'p> Encoder<'p> {
@@ -48,33 +50,53 @@ impl<'p> Encoder<'p> {
     pub fn new(profile: &'p Profile, options: &ExportOptions) -> Encoder<'p> {
         let locations = Locations::new(profile);
         let comms = CommOrder::new(profile);
-        let mut rows = Vec::new();
-        for (event, summary) in profile.events.iter().enumerate() {
-            if summary.samples > 0 {
-                let of_event = summed(profile, &locations, &comms, &[event], &options.labels);
-                rows.extend(of_event.into_iter().map(|row| (event, row)));
-            }
-        }
+        let lists = FrameLists::new(profile, &locations);
+        let events = profile.events.iter().enumerate();
+        let events = events
+            .filter(|(_, summary)| summary.samples > 0)
+            .map(|(event, _)| {
+                let rows = summed(profile, &lists, &comms, &[event], &options.labels);
+                (event, rows)
+            });
         Encoder {
             profile,
             options: options.clone(),
+            events: events.collect(),
             locations,
+            lists,
             comms,
-            rows,
         }
+    }
+
+    /// Returns the part of each event in a range of rows of all events: place of the event, and its rows.
+    fn of_events(&self, rows: &Range<usize>) -> Vec<(usize, Range<usize>)> {
+        let (mut begin, mut found) = (0, Vec::new());
+        for (place, (_, of_event)) in self.events.iter().enumerate() {
+            let end = begin + of_event.len();
+            let (from, to) = (rows.start.max(begin), rows.end.min(end));
+            if from < to {
+                found.push((place, from - begin..to - begin));
+            }
+            begin = end;
+        }
+        found
     }
 }
 
 impl PartEncoder for Encoder<'_> {
     fn rows(&self) -> usize {
-        self.rows.len()
+        self.events.iter().map(|(_, rows)| rows.len()).sum()
     }
 
     fn samples(&self, rows: Range<usize>) -> u64 {
-        let numbers = self.rows[rows]
-            .iter()
-            .filter_map(|(_, row)| row.values.first());
-        numbers.fold(0, |sum, number| sum.saturating_add(number.cast_unsigned()))
+        let mut sum = 0u64;
+        for (place, of_event) in self.of_events(&rows) {
+            for row in of_event {
+                let number = self.events[place].1.values(row)[0];
+                sum = sum.saturating_add(number.cast_unsigned());
+            }
+        }
+        sum
     }
 
     fn encode(&mut self, rows: Range<usize>, out: &mut dyn Write) -> io::Result<Encoded> {
@@ -152,14 +174,11 @@ impl Encoder<'_> {
         text(1, "rprof", &mut about);
         text(2, env!("CARGO_PKG_VERSION"), &mut about);
         part(1, &about, &mut scope);
-        let (mut at, mut cut) = (rows.start, 0);
-        while at < rows.end {
-            let event = self.rows[at].0;
-            let same = self.rows[at..rows.end].iter();
-            let end = at + same.take_while(|row| row.0 == event).count();
-            let (message, of_event) = self.profile_of(event, at..end, &mut dictionary);
+        let mut cut = 0;
+        for (place, of_event) in self.of_events(&rows) {
+            let (message, cut_there) = self.profile_of(place, of_event, &mut dictionary);
             part(2, &message, &mut scope);
-            (at, cut) = (end, cut + of_event);
+            cut += cut_there;
         }
         let mut of_resource = Vec::new();
         part(1, &self.resource(), &mut of_resource);
@@ -194,14 +213,15 @@ impl Encoder<'_> {
     /// Returns the profile of one event, and the number of stacks that are cut in it.
     fn profile_of(
         &mut self,
-        event: usize,
+        place: usize,
         rows: Range<usize>,
         dictionary: &mut Dictionary<'_>,
     ) -> (Vec<u8>, u64) {
         let profile = self.profile;
-        let summary = &profile.events[event];
+        let (event, all) = &self.events[place];
+        let summary = &profile.events[*event];
         let is_time = summary.unit == WeightUnit::Nanoseconds;
-        let name = CleanNames::new(profile).event(event).replace('-', "_");
+        let name = CleanNames::new(profile).event(*event).replace('-', "_");
         let (sample_type, period_type, period) = match is_time {
             true => (
                 dictionary.value_type("samples", "count"),
@@ -217,10 +237,13 @@ impl Encoder<'_> {
         part(1, &sample_type, &mut message);
         let mut cut = 0;
         let most = self.options.max_depth.unwrap_or(usize::MAX);
-        for (_, row) in &self.rows[rows] {
+        let mut ids = Vec::new();
+        for index in rows {
+            let row = all.row(index);
+            ids.clear();
             // Leaf first.
-            let (ids, is_cut) = self.locations.ids(&row.stack, most);
-            let ids: Vec<i64> = ids.into_iter().map(u64::cast_signed).collect();
+            let is_cut = (self.locations).ids(&self.lists, row.stack, most, &mut ids);
+            let ids: Vec<i64> = ids.iter().copied().map(u64::cast_signed).collect();
             cut += u64::from(is_cut);
             let attributes: Vec<i64> = (self.comms.values(&row.labels).into_iter())
                 .map(|(label, value)| dictionary.attribute(label.attribute(), value))
@@ -228,7 +251,7 @@ impl Encoder<'_> {
             let mut sample = Vec::new();
             signed(1, dictionary.stacks.number(ids), &mut sample);
             packed_signed(2, &attributes, &mut sample);
-            let value = row.values.get(usize::from(!is_time)).copied().unwrap_or(0);
+            let value = all.values(index)[usize::from(!is_time)];
             packed_signed(4, &[value], &mut sample);
             part(2, &sample, &mut message);
         }

@@ -1,25 +1,48 @@
 //! Samples summed up by labels and stack, in an order that follows from names and addresses.
 
-use std::collections::BTreeMap;
-
 use rprof_profile::{ObjectKind, Profile, StackId, ThreadId};
+use rustc_hash::FxHashMap;
 
-use crate::locations::Locations;
+use crate::frame_lists::{FrameLists, ListedStack};
 use crate::names::CleanNames;
 use crate::options::SampleLabel;
 
 /// Samples of the same labels and stack.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) labels: Labels,
-    /// Ranks of the frames, root first.
-    pub(crate) stack: Vec<u32>,
-    /// Number and weight of the samples of each event.
-    pub(crate) values: Vec<i64>,
+    pub(crate) stack: ListedStack,
+    /// Place of its values.
+    at: u32,
+}
+
+/// Rows in order, with their values.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    rows: Vec<Row>,
+    values: Vec<i64>,
+    /// Values of a row: number and weight of the samples of each event.
+    width: usize,
+}
+
+impl Rows {
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(crate) fn row(&self, index: usize) -> &Row {
+        &self.rows[index]
+    }
+
+    /// Returns number and weight of the samples of each event.
+    pub(crate) fn values(&self, index: usize) -> &[i64] {
+        let at = self.rows[index].at as usize * self.width;
+        &self.values[at..at + self.width]
+    }
 }
 
 /// Values of labels; `None` for those that are not asked for, or not known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Labels {
     /// Place of the thread's name in the order of names.
     thread: Option<u32>,
@@ -99,18 +122,22 @@ impl<'p> CommOrder<'p> {
 /// Sums samples up by labels and stack, in an order that follows from names and addresses.
 pub(crate) fn summed(
     profile: &Profile,
-    locations: &Locations<'_>,
+    lists: &FrameLists,
     comms: &CommOrder<'_>,
     events: &[usize],
     wanted: &[SampleLabel],
-) -> Vec<Row> {
+) -> Rows {
     let mut sums = Sums {
         profile,
-        locations,
+        lists,
         comms,
         wanted,
-        values: 2 * events.len(),
-        rows: BTreeMap::new(),
+        rows: Rows {
+            rows: Vec::new(),
+            values: Vec::new(),
+            width: 2 * events.len(),
+        },
+        known: FxHashMap::default(),
     };
     let place = |event: usize| events.iter().position(|known| *known == event);
     match &profile.samples {
@@ -131,24 +158,20 @@ pub(crate) fn summed(
             }
         }
     }
-    let rows = sums.rows.into_iter();
-    rows.map(|((labels, stack), values)| Row {
-        labels,
-        stack,
-        values,
-    })
-    .collect()
+    let mut rows = sums.rows;
+    rows.rows
+        .sort_unstable_by_key(|row| (row.labels, row.stack));
+    rows
 }
 
 /// Sums under way.
 struct Sums<'a, 'p> {
     profile: &'a Profile,
-    locations: &'a Locations<'p>,
+    lists: &'a FrameLists,
     comms: &'a CommOrder<'p>,
     wanted: &'a [SampleLabel],
-    /// Values of a row.
-    values: usize,
-    rows: BTreeMap<(Labels, Vec<u32>), Vec<i64>>,
+    rows: Rows,
+    known: FxHashMap<(Labels, ListedStack), u32>,
 }
 
 impl Sums<'_, '_> {
@@ -159,11 +182,17 @@ impl Sums<'_, '_> {
         at: usize,
         (samples, weight): (u64, u64),
     ) {
-        let frames = self.profile.frames(stack);
-        let ranks = frames.map(|frame| self.locations.rank(frame)).collect();
-        let key = (self.labels(thread, stack, cpu), ranks);
-        let values = self.rows.entry(key).or_insert_with(|| vec![0; self.values]);
-        for (value, more) in values.iter_mut().skip(at).zip([samples, weight]) {
+        let labels = self.labels(thread, stack, cpu);
+        let stack = self.lists.stack(self.profile, stack);
+        let rows = &mut self.rows;
+        let place = *self.known.entry((labels, stack)).or_insert_with(|| {
+            let at = rows.rows.len() as u32;
+            rows.rows.push(Row { labels, stack, at });
+            rows.values.resize(rows.values.len() + rows.width, 0);
+            at
+        });
+        let values = &mut rows.values[place as usize * rows.width + at..][..2];
+        for (value, more) in values.iter_mut().zip([samples, weight]) {
             *value = value.saturating_add(i64::try_from(more).unwrap_or(i64::MAX));
         }
     }

@@ -110,6 +110,23 @@ impl Profile {
         Some(self.function_of_frame(*frame))
     }
 
+    /// Returns the two lists that a stack is made of: its callers, which many stacks have in common, and the frames at its
+    /// leaf.
+    ///
+    /// # Panics
+    /// If the stack is one of another profile.
+    pub fn lists(&self, id: StackId) -> (FrameListId, FrameListId) {
+        self.stacks.lists(id)
+    }
+
+    /// Iterates over the frames of a list, root first.
+    ///
+    /// # Panics
+    /// If the list is one of another profile.
+    pub fn list(&self, id: FrameListId) -> impl DoubleEndedIterator<Item = FrameId> + '_ {
+        self.stacks.list(id).iter().map(|frame| FrameId(*frame))
+    }
+
     /// Iterates over the functions of a list of frames, root first.
     pub(crate) fn functions_of(&self, list: FrameListId) -> impl Iterator<Item = FunctionId> + '_ {
         let frames = self.stacks.list(list).iter();

@@ -17,12 +17,13 @@ use std::ops::Range;
 
 use rprof_profile::{Profile, WeightUnit};
 
+use crate::frame_lists::FrameLists;
 use crate::locations::Locations;
 use crate::names::CleanNames;
 use crate::options::{ExportOptions, ReportOptions, SampleLabel};
 use crate::parts::{Encoded, PartEncoder};
 use crate::protobuf::{packed_signed, packed_unsigned, part, signed};
-use crate::summed::{CommOrder, LabelValue, Row, summed};
+use crate::summed::{CommOrder, LabelValue, Labels, Rows, summed};
 use message::Message;
 
 /// Writes the samples of all events that have any, two values for each: number of samples, and weight.
@@ -40,8 +41,9 @@ pub struct Encoder<'p> {
     max_depth: usize,
     events: Vec<usize>,
     locations: Locations<'p>,
+    lists: FrameLists,
     comms: CommOrder<'p>,
-    rows: Vec<Row>,
+    rows: Rows,
 }
 
 impl<'p> Encoder<'p> {
@@ -53,12 +55,14 @@ impl<'p> Encoder<'p> {
             .collect();
         let locations = Locations::new(profile);
         let comms = CommOrder::new(profile);
+        let lists = FrameLists::new(profile, &locations);
         Encoder {
-            rows: summed(profile, &locations, &comms, &events, &options.labels),
+            rows: summed(profile, &lists, &comms, &events, &options.labels),
             profile,
             max_depth: options.max_depth.unwrap_or(usize::MAX),
             events,
             locations,
+            lists,
             comms,
         }
     }
@@ -69,17 +73,43 @@ impl<'p> Encoder<'p> {
     }
 
     /// Writes a sample. Returns whether frames were left out.
-    fn sample(&mut self, row: usize, out: &mut Message<'_>) -> io::Result<bool> {
-        let Row {
+    fn sample(
+        &mut self,
+        row: usize,
+        buffers: &mut Buffers,
+        out: &mut Message<'_>,
+    ) -> io::Result<bool> {
+        let Buffers {
+            ids,
+            sample,
             labels,
-            stack,
-            values,
-        } = &self.rows[row];
+        } = buffers;
+        let (row, values) = (self.rows.row(row), self.rows.values(row));
+        ids.clear();
+        sample.clear();
         // Leaf first.
-        let (ids, is_cut) = self.locations.ids(stack, self.max_depth);
-        let mut sample = Vec::new();
-        packed_unsigned(1, &ids, &mut sample);
-        packed_signed(2, values, &mut sample);
+        let is_cut = self
+            .locations
+            .ids(&self.lists, row.stack, self.max_depth, ids);
+        packed_unsigned(1, ids, sample);
+        packed_signed(2, values, sample);
+        // Rows of the same labels stand together.
+        if labels
+            .as_ref()
+            .is_none_or(|(known, _)| *known != row.labels)
+        {
+            let mut bytes = Vec::new();
+            self.labels(&row.labels, out, &mut bytes);
+            *labels = Some((row.labels, bytes));
+        }
+        if let Some((_, bytes)) = labels {
+            sample.extend_from_slice(bytes);
+        }
+        out.field(2, sample)?;
+        Ok(is_cut)
+    }
+
+    fn labels(&self, labels: &Labels, out: &mut Message<'_>, bytes: &mut Vec<u8>) {
         for (key, value) in self.comms.values(labels) {
             let mut label = Vec::new();
             signed(1, out.strings.index(key.key()), &mut label);
@@ -91,10 +121,8 @@ impl<'p> Encoder<'p> {
                 }
                 LabelValue::Number(number) => signed(3, number, &mut label),
             }
-            part(3, &label, &mut sample);
+            part(3, &label, bytes);
         }
-        out.field(2, &sample)?;
-        Ok(is_cut)
     }
 
     /// Writes when it was recorded, and what is missing.
@@ -130,7 +158,7 @@ impl PartEncoder for Encoder<'_> {
     }
 
     fn samples(&self, rows: Range<usize>) -> u64 {
-        let values = self.rows[rows].iter().flat_map(|row| &row.values);
+        let values = rows.flat_map(|row| self.rows.values(row));
         // Numbers and weights take turns.
         let numbers = values.step_by(2).map(|number| number.cast_unsigned());
         numbers.fold(0, u64::saturating_add)
@@ -143,9 +171,9 @@ impl PartEncoder for Encoder<'_> {
         for (name, unit) in &types {
             out.value_type(1, name, unit)?;
         }
-        let mut cut = 0;
+        let (mut cut, mut buffers) = (0, Buffers::default());
         for row in rows {
-            cut += u64::from(self.sample(row, &mut out)?);
+            cut += u64::from(self.sample(row, &mut buffers, &mut out)?);
         }
         tables::write(self.profile, &self.locations.tables(), &mut out)?;
         self.about(&mut out)?;
@@ -161,6 +189,15 @@ impl PartEncoder for Encoder<'_> {
         let bytes = out.finish()?;
         Ok(Encoded { bytes, cut })
     }
+}
+
+/// Buffers of one sample, which serve all.
+#[derive(Default)]
+struct Buffers {
+    ids: Vec<u64>,
+    sample: Vec<u8>,
+    /// Labels of the sample before, as they are written.
+    labels: Option<(Labels, Vec<u8>)>,
 }
 
 /// Returns names and units of the values that each sample has, two for each event.
