@@ -9,13 +9,13 @@ use super::marionette::Marionette;
 use crate::support::{Here, Running, wait_until};
 
 /// Keys that have no character, by the numbers that WebDriver gives them.
-pub(super) const ENTER: char = '\u{e007}';
-pub(super) const TAB: char = '\u{e004}';
-pub(super) const ESCAPE: char = '\u{e00c}';
-pub(super) const DOWN: char = '\u{e015}';
+pub(crate) const ENTER: char = '\u{e007}';
+pub(crate) const TAB: char = '\u{e004}';
+pub(crate) const ESCAPE: char = '\u{e00c}';
+pub(crate) const DOWN: char = '\u{e015}';
 
 /// Browser without a window, in a session of its own.
-pub(super) struct Browser(Link);
+pub(crate) struct Browser(Link);
 
 /// How a browser is told.
 enum Link {
@@ -88,12 +88,12 @@ impl Chromium {
 
 impl Browser {
     /// Starts Chromium with a window of this size.
-    pub(super) fn start(here: &Here, width: u32, height: u32) -> Browser {
+    pub(crate) fn start(here: &Here, width: u32, height: u32) -> Browser {
         Browser(Link::Chromium(Chromium::start(here, width, height)))
     }
 
     /// Starts Firefox with a window of this size.
-    pub(super) fn start_firefox(here: &Here, width: u32, height: u32) -> Browser {
+    pub(crate) fn start_firefox(here: &Here, width: u32, height: u32) -> Browser {
         Browser(Link::Firefox(Marionette::start(here, width, height)))
     }
 
@@ -113,17 +113,17 @@ impl Browser {
     }
 
     /// Opens an address.
-    pub(super) fn go(&self, address: &str) {
+    pub(crate) fn go(&self, address: &str) {
         self.post("/url", &json!({ "url": address }));
     }
 
     /// Opens a page from its file, and waits until it shows its data.
-    pub(super) fn open(&self, page: &Path) {
+    pub(crate) fn open(&self, page: &Path) {
         self.open_at(page, "");
     }
 
     /// As [`open`](Browser::open), with what stands behind `#`.
-    pub(super) fn open_at(&self, page: &Path, state: &str) {
+    pub(crate) fn open_at(&self, page: &Path, state: &str) {
         // Another page between them: only the part behind `#` would be another.
         self.go("about:blank");
         self.go(&format!("file://{}#{state}", page.display()));
@@ -131,7 +131,7 @@ impl Browser {
     }
 
     /// Waits until the page shows its data.
-    pub(super) fn wait_ready(&self) {
+    pub(crate) fn wait_ready(&self) {
         wait_until("the page shows its data", || {
             self.run("return document.documentElement.dataset.ready ?? null") != Value::Null
         });
@@ -145,12 +145,12 @@ impl Browser {
     }
 
     /// Runs a function body in the page, and returns what it returns.
-    pub(super) fn run(&self, script: &str) -> Value {
+    pub(crate) fn run(&self, script: &str) -> Value {
         self.run_with(script, &[])
     }
 
     /// As [`run`](Browser::run), with arguments.
-    pub(super) fn run_with(&self, script: &str, arguments: &[Value]) -> Value {
+    pub(crate) fn run_with(&self, script: &str, arguments: &[Value]) -> Value {
         self.post(
             "/execute/sync",
             &json!({ "script": script, "args": arguments }),
@@ -158,7 +158,7 @@ impl Browser {
     }
 
     /// Types.
-    pub(super) fn keys(&self, text: &str) {
+    pub(crate) fn keys(&self, text: &str) {
         let each = text.chars().flat_map(|key| {
             ["keyDown", "keyUp"].map(|kind| json!({ "type": kind, "value": key.to_string() }))
         });
@@ -168,7 +168,7 @@ impl Browser {
     }
 
     /// Sends a command of the DevTools protocol.
-    pub(super) fn devtools(&self, command: &str, parameters: &Value) -> Value {
+    pub(crate) fn devtools(&self, command: &str, parameters: &Value) -> Value {
         self.post(
             "/goog/cdp/execute",
             &json!({ "cmd": command, "params": parameters }),
@@ -176,13 +176,13 @@ impl Browser {
     }
 
     /// Takes the entries of a log since the last time.
-    pub(super) fn log(&self, kind: &str) -> Vec<Value> {
+    pub(crate) fn log(&self, kind: &str) -> Vec<Value> {
         let log = self.post("/se/log", &json!({ "type": kind }));
         log.as_array().cloned().unwrap_or_default()
     }
 
     /// Addresses that were asked for since the last time.
-    pub(super) fn requests(&self) -> Vec<String> {
+    pub(crate) fn requests(&self) -> Vec<String> {
         let events = self.log("performance").into_iter().filter_map(|entry| {
             let message: Value = serde_json::from_str(entry["message"].as_str()?).ok()?;
             let event = &message["message"];
@@ -197,7 +197,7 @@ impl Browser {
     }
 
     /// Takes the complaints about the page since the last time.
-    pub(super) fn complaints(&self) -> Vec<Value> {
+    pub(crate) fn complaints(&self) -> Vec<Value> {
         match &self.0 {
             Link::Chromium(_) => self.log("browser"),
             Link::Firefox(session) => session.complaints(),
@@ -205,13 +205,13 @@ impl Browser {
     }
 
     /// Asserts that nothing was complained of: no error, and nothing that the page's policy forbids.
-    pub(super) fn is_content(&self) {
+    pub(crate) fn is_content(&self) {
         let log = self.complaints();
         assert!(log.is_empty(), "{log:#?}");
     }
 
     /// Functions with the sums that the page shows: self, total, name, object.
-    pub(super) fn functions(&self) -> Vec<(u64, u64, String, String)> {
+    pub(crate) fn functions(&self) -> Vec<(u64, u64, String, String)> {
         let table = self.run("return rprof.tsv()");
         let table = table.as_str().expect("a table");
         let rows = table.lines().skip(1).map(|line| {
@@ -232,13 +232,13 @@ impl Drop for Chromium {
 
 impl Browser {
     /// Loads the page anew, and waits for it.
-    pub(super) fn post_refresh(&self) {
+    pub(crate) fn post_refresh(&self) {
         self.post("/refresh", &json!({}));
         self.wait_ready();
     }
 
     /// Has what follows run in the first frame of the page.
-    pub(super) fn enter_frame(&self) {
+    pub(crate) fn enter_frame(&self) {
         self.post("/frame", &json!({ "id": 0 }));
     }
 }

@@ -1,6 +1,6 @@
 //! `rprof html`: a page, in a real browser.
 
-mod browser;
+pub(crate) mod browser;
 mod firefox;
 mod hostile;
 mod marionette;

@@ -11,6 +11,7 @@ mod folded_input;
 mod header;
 mod imports;
 mod inputs;
+mod oracles;
 mod script;
 mod shares;
 mod table;

@@ -26,7 +26,7 @@ pub(crate) use perf::{
 };
 pub(crate) use python::python_with_trampolines;
 pub(crate) use report::{Report, Row};
-pub(crate) use rprof_testing::{Need, Setting, has, inapplicable, needs, pprof, skip};
+pub(crate) use rprof_testing::{Need, Setting, has, inapplicable, needs, oracles, pprof, skip};
 pub(crate) use run::Run;
 pub(crate) use shell::{Here, Running, Shell};
 pub(crate) use stats::{check, check_share, measured};

@@ -40,6 +40,8 @@ pub enum Need {
     Debuginfod,
     /// Go's pprof, as the compiler brings it.
     Pprof,
+    /// Readers of other tools that `.ci/oracles` installs.
+    Oracles,
     /// An assembler for x86-64.
     X86Assembler,
     /// A processor of this kind. Its absence is no failure anywhere: see [`inapplicable`].
@@ -68,6 +70,7 @@ impl fmt::Display for Need {
             Need::Terminal => "script (of util-linux)",
             Need::Debuginfod => "debuginfod, debuginfod-find and objcopy",
             Need::Pprof => "Go's pprof (golang-1.19-go, or another version below /usr/lib/go-*)",
+            Need::Oracles => "what .ci/oracles installs",
             Need::X86Assembler => "x86-64, and as",
             Need::X86_64 => "x86-64",
             Need::Tracepoints => {
@@ -117,6 +120,7 @@ fn look(need: Need) -> bool {
         Need::Terminal => runs("script"),
         Need::Debuginfod => runs("debuginfod") && runs("debuginfod-find") && runs("objcopy"),
         Need::Pprof => pprof().is_some(),
+        Need::Oracles => oracles().is_some(),
         Need::X86Assembler => cfg!(target_arch = "x86_64") && runs("as"),
         Need::X86_64 => cfg!(target_arch = "x86_64"),
         Need::Tracepoints => {
@@ -138,6 +142,14 @@ pub fn pprof() -> Option<PathBuf> {
     let go = folders.filter(|entry| entry.file_name().to_string_lossy().starts_with("go-"));
     go.map(|entry| tool(entry.path()))
         .find(|path| path.is_file())
+}
+
+/// Returns the folder that `.ci/oracles` installs readers of other tools into, if it has.
+pub fn oracles() -> Option<PathBuf> {
+    let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/oracles");
+    let folder = std::env::var_os("RPROF_ORACLES").map_or(usual, PathBuf::from);
+    let folder = folder.canonicalize().ok()?;
+    folder.join("ready").is_file().then_some(folder)
 }
 
 fn succeeds(program: &str, args: &[&str]) -> bool {
