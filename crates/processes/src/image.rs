@@ -191,23 +191,10 @@ impl ImageTable {
     }
 
     pub(crate) fn intern(&mut self, side: Side, path: &[u8], identity: ImageIdentity) -> ImageId {
-        let kind = match side {
-            Side::User => ImageKind::of_user(path),
-            Side::Kernel => ImageKind::of_kernel(path),
-            Side::KernelSymbol => ImageKind::KernelSymbol,
-        };
-        let mut identity = identity.of_kind(kind);
-        if let ImageIdentity::Inode { .. } = identity
-            && let Some(build_id) = self.build_ids.get(&identity)
-        {
-            identity = ImageIdentity::BuildId(*build_id);
-        }
-        // Seen in files of simpleperf: one and the same device and inode, of memory
-        // that was never set, for mappings of different files. So an inode does not
-        // speak for itself, and a file under two names is two images.
-        let path_number = match identity {
-            ImageIdentity::BuildId(_) => None,
-            _ => Some(self.path_number(path)),
+        let (kind, identity) = self.described(side, path, identity);
+        let path_number = match speaks_for_itself(identity) {
+            true => None,
+            false => Some(self.path_number(path)),
         };
         let key = (side, path_number, identity);
         if let Some(&id) = self.by_identity.get(&key) {
@@ -221,6 +208,38 @@ impl ImageTable {
         });
         self.by_identity.insert(key, id);
         id
+    }
+
+    /// Returns an image that was interned before.
+    pub(crate) fn find(&self, side: Side, path: &[u8], identity: ImageIdentity) -> Option<ImageId> {
+        let (_, identity) = self.described(side, path, identity);
+        let path_number = match speaks_for_itself(identity) {
+            true => None,
+            false => Some(*self.paths.get(path)?),
+        };
+        let key = (side, path_number, identity);
+        self.by_identity.get(&key).copied()
+    }
+
+    /// Returns the kind of an image, and the identity by which it is told apart.
+    fn described(
+        &self,
+        side: Side,
+        path: &[u8],
+        identity: ImageIdentity,
+    ) -> (ImageKind, ImageIdentity) {
+        let kind = match side {
+            Side::User => ImageKind::of_user(path),
+            Side::Kernel => ImageKind::of_kernel(path),
+            Side::KernelSymbol => ImageKind::KernelSymbol,
+        };
+        let identity = identity.of_kind(kind);
+        if let ImageIdentity::Inode { .. } = identity
+            && let Some(build_id) = self.build_ids.get(&identity)
+        {
+            return (kind, ImageIdentity::BuildId(*build_id));
+        }
+        (kind, identity)
     }
 
     fn path_number(&mut self, path: &[u8]) -> u32 {
@@ -245,6 +264,13 @@ impl ImageTable {
     pub(crate) fn finish(self) -> Box<[Image]> {
         self.images.into_boxed_slice()
     }
+}
+
+/// Returns whether an identity needs no path beside it. Seen in files of simpleperf: one and the same device and
+/// inode, of memory that was never set, for mappings of different files. So an inode does need one, and a file
+/// under two names is two images.
+fn speaks_for_itself(identity: ImageIdentity) -> bool {
+    matches!(identity, ImageIdentity::BuildId(_))
 }
 
 #[cfg(test)]

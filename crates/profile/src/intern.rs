@@ -44,6 +44,11 @@ impl<T: Copy + Eq + Hash> Lists<T> {
         self.ends.len()
     }
 
+    /// Returns the number of items in all distinct lists together.
+    pub fn item_count(&self) -> usize {
+        self.items.len()
+    }
+
     /// Returns true if there is no list.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()

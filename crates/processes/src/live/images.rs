@@ -4,15 +4,9 @@ use std::collections::{HashMap, VecDeque};
 
 use rprof_records::Mapped;
 
-use super::retain::Retain;
+use super::retain::{MOST_BYTES, MOST_IMAGES, Retain, TOO_MANY};
 use crate::ids::ImageId;
 use crate::image::{Image, ImageIdentity, ImageKind};
-
-/// Most images at a time. A machine with hundreds of containers has some thousands.
-const MOST_IMAGES: usize = 1 << 16;
-
-/// Most bytes of their paths, each of which may have 4 KiB.
-const MOST_BYTES: usize = 16 << 20;
 
 /// Images that have to come before it is looked for those that nobody has mapped.
 const LEAST_NEW: usize = 1024;
@@ -70,7 +64,7 @@ impl Default for Images {
             forgotten: Vec::new(),
         };
         images.put(Image {
-            path: b"[too many images]".as_slice().into(),
+            path: TOO_MANY.into(),
             identity: ImageIdentity::PathOnly,
             kind: ImageKind::Other,
         });

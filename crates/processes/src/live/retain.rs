@@ -36,13 +36,25 @@ pub trait Retain: Debug + Default {
     }
 }
 
-/// Keeps the image of each mapping, and names. Images are interned, and kept to the end.
+/// Most images, and most bytes of their paths, of which each may have 4 KiB. A machine with hundreds of containers has
+/// some thousands of images.
+pub(super) const MOST_IMAGES: usize = 1 << 16;
+pub(super) const MOST_BYTES: usize = 16 << 20;
+
+/// Path of the image that mappings have which came when there were too many.
+pub(super) const TOO_MANY: &[u8] = b"[too many images]";
+
+/// Keeps the image of each mapping, and names. Images are interned, and kept to the end, as far as there is room.
 #[derive(Debug, Default)]
-pub struct NamedImages(ImageTable);
+pub struct NamedImages {
+    table: ImageTable,
+    /// Bytes of paths in `table`.
+    bytes: usize,
+}
 
 impl NamedImages {
     pub(super) fn as_slice(&self) -> &[Image] {
-        self.0.as_slice()
+        self.table.as_slice()
     }
 }
 
@@ -52,7 +64,15 @@ impl Retain for NamedImages {
 
     fn backing(&mut self, mapped: &Mapped<'_>) -> ImageId {
         let identity = mapped.identity.map_or(ImageIdentity::PathOnly, Into::into);
-        self.0.intern(Side::User, &mapped.path, identity)
+        if let Some(known) = self.table.find(Side::User, &mapped.path, identity) {
+            return known;
+        }
+        let is_full = self.as_slice().len() >= MOST_IMAGES;
+        if is_full || self.bytes + mapped.path.len() > MOST_BYTES {
+            return (self.table).intern(Side::User, TOO_MANY, ImageIdentity::PathOnly);
+        }
+        self.bytes += mapped.path.len();
+        self.table.intern(Side::User, &mapped.path, identity)
     }
 
     fn name(&mut self, name: &[u8]) -> Arc<[u8]> {

@@ -236,6 +236,25 @@ fn records_say_what_was_recorded() {
     assert_eq!(identities[1], (b, 5, 2, Misc::USER));
 }
 
+/// What was there before the bound was reached has its image still, and the other mappings have one that says so.
+#[test]
+fn named_images_are_bounded() {
+    let mut live = LiveMap::<NamedImages>::new();
+    live.handle(&mapped(1, 0x1000, 0x1000, "/first"));
+    let path = "x".repeat(4000);
+    for number in 0..6000 {
+        live.handle(&mapped(2, 0x1000, 0x1000, &format!("/{number}/{path}")));
+    }
+    let bytes: usize = live.images().iter().map(|image| image.path.len()).sum();
+    assert!(bytes < 17 << 20, "{bytes}");
+    live.handle(&mapped(3, 0x1000, 0x1000, "/first"));
+    let path = |pid| {
+        let mapping = live.find(Pid(pid), 0x1000).unwrap();
+        String::from_utf8_lossy(&live.images()[mapping.backing.0 as usize].path).into_owned()
+    };
+    assert_eq!((&*path(3), &*path(2)), ("/first", "[too many images]"));
+}
+
 proptest! {
     /// Beside an array in which each address names the mapping made last.
     #[test]
