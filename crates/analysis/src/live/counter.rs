@@ -2,34 +2,14 @@
 
 use rprof_perfdata::{Event, Events};
 use rprof_processes::{ImageKind, LiveMap, NamedImages, Pid, Tid};
-use rprof_profile::intern::{Lists, Values};
 use rprof_records::{CpuMode, Lost, Misc, ProcessEvent, RawRecord, Record, RecordType, Sample};
 
+use super::counts::{Counts, Group};
 use crate::comms::thread_name;
 use crate::location::{CodeRegion, Location, addresses};
 use crate::sample_pass::fixed_layout::default_weight;
 use crate::sample_pass::pending::callchain;
 use crate::stack_end::StackEnd;
-
-/// Key of a count: samples that agree in all of it are counted together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Group {
-    /// Index of the event.
-    pub(super) event: u32,
-    /// Id of the thread's name.
-    pub(super) name: u32,
-    /// Id of the stack.
-    pub(super) stack: u32,
-    /// True if the stack reaches its root.
-    pub(super) end: StackEnd,
-}
-
-/// Counts of a group.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Count {
-    pub(super) samples: u64,
-    pub(super) weight: u64,
-}
 
 /// An event, and what was lost of it.
 #[derive(Clone, Debug)]
@@ -44,16 +24,10 @@ pub(super) struct CountedEvent {
 pub(super) struct Counter {
     pub(super) map: LiveMap<NamedImages>,
     pub(super) events: Vec<CountedEvent>,
-    pub(super) names: Values<String>,
-    pub(super) locations: Values<Location>,
-    /// Locations, leaf first.
-    pub(super) stacks: Lists<u32>,
-    pub(super) groups: Values<Group>,
-    /// By id of the group.
-    pub(super) counts: Vec<Count>,
+    pub(super) counts: Counts,
     pub(super) has_callchains: bool,
-    /// Times of the first and the last sample.
-    pub(super) time: Option<(u64, u64)>,
+    /// Samples of idle CPUs are not counted.
+    pub(super) skips_idle: bool,
     /// Records that could not be read, or are of no known event.
     pub(super) unreadable: u64,
     /// Stack of the sample at hand.
@@ -118,7 +92,12 @@ impl Counter {
     ) -> Option<()> {
         let sample = Sample::parse(raw.body, &described.layout).ok()?;
         let (pid, tid) = (sample.pid().unwrap_or(-1), sample.tid().unwrap_or(-1));
+        // The kernel's idle tasks are process 0.
+        if self.skips_idle && pid == 0 {
+            return Some(());
+        }
         let mode = raw.misc.cpu_mode();
+        self.counts.make_room();
         let mut stack = std::mem::take(&mut self.stack);
         stack.clear();
         match callchain(&sample) {
@@ -132,8 +111,8 @@ impl Counter {
         let name = self.map.name(Pid(pid), Tid(tid)).map(|name| &**name);
         let group = Group {
             event,
-            name: self.names.intern(thread_name(name, tid)),
-            stack: self.stacks.intern(&stack).0,
+            name: self.counts.names.intern(thread_name(name, tid)),
+            stack: self.counts.stacks.intern(&stack).0,
             end: match raw.misc.has(Misc::TRUNCATED_STACK) {
                 _ if !marks_truncation => StackEnd::Unknown,
                 true => StackEnd::Cut,
@@ -141,18 +120,8 @@ impl Counter {
             },
         };
         self.stack = stack;
-        let group = self.groups.intern(group) as usize;
-        if self.counts.len() <= group {
-            self.counts.resize(group + 1, Count::default());
-        }
         let weight = sample.period().unwrap_or_else(|| default_weight(described));
-        let count = &mut self.counts[group];
-        count.samples += 1;
-        count.weight = count.weight.saturating_add(weight);
-        if let Some(time) = sample.time() {
-            let (first, last) = self.time.unwrap_or((time, time));
-            self.time = Some((first.min(time), last.max(time)));
-        }
+        self.counts.add(group, weight, sample.time());
         Some(())
     }
 
@@ -184,7 +153,7 @@ impl Counter {
                 }
             },
         };
-        self.locations.intern(Location {
+        self.counts.locations.intern(Location {
             region,
             lookup,
             caller,

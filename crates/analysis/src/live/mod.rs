@@ -1,20 +1,21 @@
 //! Profiles of records that are in no file: see [`LiveAnalysis`].
 //!
 //! ```text
-//!   records --> LiveWriter --> Counter: sideband, locations, stacks, counts
+//!   records --> LiveWriter --> Counter: sideband, locations; Counts: stacks, since the start and by interval
 //!                                 |  what is new since the last profile
 //!                                 v
-//!                              Namer: names of locations, each looked up once --> Profile
+//!       look_up (any thread) <--> Namer: names of locations, each looked up once --> Profile, LiveView
 //! ```
 
 mod counter;
+mod counts;
 mod namer;
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rprof_perfdata::{EventDescription, Events, FeatureSections, RecordWriter};
-use rprof_profile::Profile;
+use rprof_profile::{Profile, TopFunctions};
 use rprof_records::{Endian, RawBytes, RawRecord};
 use rprof_symbols::Symbolizer;
 
@@ -26,9 +27,12 @@ use namer::Namer;
 /// everything.
 ///
 /// Records come through the [writer](Self::writer), in the order of time, and are of processes
-/// of this machine. [`profile`](Self::profile) may be called from any thread meanwhile: looking
-/// up names does not keep the writer waiting. Memory is linear in distinct stacks, locations and
-/// images; of processes only those that live are kept.
+/// of this machine. All other functions may be called from any thread meanwhile: looking
+/// up names does not keep the writer waiting.
+///
+/// Samples are counted since the start, and in a window of the last [intervals](Self::next_interval). Memory is bounded:
+/// of 200,000 distinct stacks the half that was not seen for longest is forgotten, and
+/// [its samples are counted](LiveView::forgotten); of processes only those that live are kept.
 ///
 /// Threads are told apart by name. No map or jitdump is read: code that was made at run time has no names,
 /// for the reason [`JitWithoutMap`](rprof_symbols::Reason::JitWithoutMap) even where there is one. Samples
@@ -67,10 +71,35 @@ pub struct LiveAnalysis(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
+    symbolizer: Symbolizer,
     /// Locked by the writer, and briefly by profiles.
     counter: Mutex<Counter>,
-    /// Locked by profiles alone, before the counter.
+    /// Locked by profiles alone, before the counter, and never while names are looked up.
     namer: Mutex<Namer>,
+}
+
+/// Time whose samples are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Span {
+    /// The last intervals: see [`LiveAnalysis::next_interval`].
+    Window,
+    /// Everything since the start, or since [zero](LiveAnalysis::zero).
+    SinceStart,
+}
+
+/// Profile of the samples of a span, and sums of all.
+#[derive(Debug)]
+pub struct LiveView {
+    /// Profile of the span.
+    pub profile: Profile,
+    /// Sums since the start by function, one for each event; rows are in no order. Ids are those of `profile`.
+    pub since_start: Vec<TopFunctions>,
+    /// Samples of stacks that were forgotten, as there were too many: they are in no count.
+    pub forgotten: u64,
+    /// Number of locations whose names are still to be [looked up](LiveAnalysis::look_up).
+    pub awaited: usize,
+    /// Number of times that all ids were given anew; otherwise functions and names of threads keep theirs.
+    pub generation: u64,
 }
 
 impl LiveAnalysis {
@@ -78,7 +107,8 @@ impl LiveAnalysis {
     pub fn new(symbolizer: Symbolizer) -> LiveAnalysis {
         LiveAnalysis(Arc::new(Shared {
             counter: Mutex::default(),
-            namer: Mutex::new(Namer::new(symbolizer)),
+            namer: Mutex::new(Namer::new(symbolizer.has_root())),
+            symbolizer,
         }))
     }
 
@@ -104,10 +134,72 @@ impl LiveAnalysis {
     /// Returns the profile of all records so far. Names of locations that are new since the last
     /// call are looked up; this may take a while the first time.
     pub fn profile(&self) -> Profile {
+        self.look_up();
+        self.view(Span::SinceStart).profile
+    }
+
+    /// Returns the profile of a span, with the names that are known by now. Functions whose names are still to be looked up
+    /// are one function of their object.
+    pub fn view(&self, span: Span) -> LiveView {
         let mut namer = lock(&self.0.namer);
-        let progress = namer.copy_new(&lock(&self.0.counter));
-        namer.look_up();
-        namer.profile(&progress)
+        let progress = namer.progress(&lock(&self.0.counter));
+        namer.view(&progress, span)
+    }
+
+    /// Returns what [`view`](Self::view) does, with all names, and begins another interval as
+    /// [`next_interval`](Self::next_interval) does: no record comes in between. Names that are not known yet are looked up,
+    /// which may take a while; records that come meanwhile are of the interval that begins.
+    pub fn end_interval(&self, span: Span, most: usize) -> LiveView {
+        let progress = {
+            let mut namer = lock(&self.0.namer);
+            let mut counter = lock(&self.0.counter);
+            let progress = namer.progress(&counter);
+            counter.counts.next_interval(most);
+            progress
+        };
+        self.look_up_copied();
+        let mut namer = lock(&self.0.namer);
+        match namer.has_ids_of(&progress) {
+            true => namer.view(&progress, span),
+            // Another thread has looked meanwhile, and there was no room for all stacks.
+            false => {
+                let progress = namer.progress(&lock(&self.0.counter));
+                namer.view(&progress, span)
+            }
+        }
+    }
+
+    /// Looks up the names of all locations so far, those of an image together. This may take seconds, and nothing else
+    /// waits for it; what was found of an image is in the next [view](Self::view).
+    pub fn look_up(&self) {
+        lock(&self.0.namer).copy_new(&lock(&self.0.counter));
+        self.look_up_copied();
+    }
+
+    fn look_up_copied(&self) {
+        loop {
+            let batch = lock(&self.0.namer).next_batch();
+            let Some(batch) = batch else {
+                return;
+            };
+            let found = (self.0.symbolizer).resolve_image(&batch.key, &batch.addresses);
+            lock(&self.0.namer).take_in(&batch, &found);
+        }
+    }
+
+    /// Begins another interval of the window, which has the last `most` of them, with the one that begins.
+    pub fn next_interval(&self, most: usize) {
+        lock(&self.0.counter).counts.next_interval(most);
+    }
+
+    /// Leaves out the samples of idle CPUs from now on, which a clock takes as well where whole CPUs are recorded.
+    pub fn skip_idle(&self) {
+        lock(&self.0.counter).skips_idle = true;
+    }
+
+    /// Counts from zero again. Lost samples stay counted.
+    pub fn zero(&self) {
+        lock(&self.0.counter).counts.zero();
     }
 }
 

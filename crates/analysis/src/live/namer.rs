@@ -1,35 +1,48 @@
 //! Counted stacks of locations to profiles, with each location looked up once.
+//!
+//! Looking up takes as long as it takes, and nothing waits for it: a location without a name yet counts for
+//! [`AWAITED`] of its object.
 
-use std::collections::BTreeMap;
-
+use rprof_image::ImageKey;
 use rprof_processes::Image;
 use rprof_profile::{
-    FrameId, FunctionId, Profile, ProfileBuilder, Quality, StackTally, SymbolTables, WeightUnit,
+    FrameId, FunctionId, Object, Profile, ProfileBuilder, Quality, RowKey, StackTally,
+    SymbolTables, TopFunctions, TopRow, WeightUnit,
 };
-use rprof_symbols::Symbolizer;
+use rprof_symbols::{Lookup, Reason};
+use rustc_hash::FxHashMap;
 
-use super::counter::{Count, CountedEvent, Counter, Group};
+use super::counter::{CountedEvent, Counter};
+use super::counts::{Group, Tally};
+use super::{LiveView, Span};
 use crate::assemble::reaches_root;
 use crate::image_lookup::ImageLookup;
 use crate::location::{CodeRegion, Location};
 use crate::stack_end::StackEnd;
 use crate::symbolize::{SymbolsBuilder, object_kind, object_name, vsyscall_name};
 
+/// Name of a function whose name is still being looked up.
+const AWAITED: &str = "[names are being read]";
+
 /// Everything that is known of locations and stacks, as of the last profile.
 #[derive(Debug)]
 pub(super) struct Namer {
-    symbolizer: Symbolizer,
     lookup: ImageLookup,
     images: Vec<Image>,
     names: Vec<String>,
     locations: Vec<Location>,
     groups: Vec<Group>,
-    /// Number of locations that have been looked up.
-    known: usize,
+    /// Numbers of the counts that ids are of.
+    generation: u64,
+    numbering: u64,
     symbols: SymbolsBuilder,
-    /// Stacks of locations, leaf first, that are not stacks of functions yet.
-    unnamed: Vec<Box<[u32]>>,
+    /// Locations that nobody looks up yet, by region.
+    waiting: FxHashMap<CodeRegion, Vec<u32>>,
+    /// By location: true until it was looked up.
+    is_awaited: Vec<bool>,
     stacks: Vec<NamedStack>,
+    /// Stacks with locations that were not looked up when they were last named.
+    unfinished: Vec<u32>,
 }
 
 /// A stack of functions.
@@ -39,86 +52,187 @@ struct NamedStack {
     functions: Box<[FunctionId]>,
     /// True if its functions' names tell that it reaches its root.
     reaches_root: bool,
+    /// Locations, leaf first, until all of them were looked up.
+    locations: Box<[u32]>,
 }
 
 /// Everything of the counter that changes with each sample.
 pub(super) struct Progress {
+    /// Numbers of the counts that ids are of.
+    numbers: (u64, u64),
     events: Vec<CountedEvent>,
-    /// By id of the group.
-    counts: Vec<Count>,
+    window: Tally,
+    since_start: Tally,
     has_callchains: bool,
-    time: Option<(u64, u64)>,
     unreadable: u64,
+    forgotten: u64,
+}
+
+/// Locations of one region, to be looked up.
+pub(super) struct Batch {
+    generation: u64,
+    pub(super) key: ImageKey,
+    locations: Vec<u32>,
+    /// Addresses of the locations, ascending.
+    pub(super) addresses: Vec<u64>,
 }
 
 impl Namer {
-    pub(super) fn new(symbolizer: Symbolizer) -> Namer {
+    pub(super) fn new(has_root: bool) -> Namer {
         Namer {
-            lookup: ImageLookup::of_this_machine(symbolizer.has_root()),
-            symbolizer,
+            lookup: ImageLookup::of_this_machine(has_root),
             images: Vec::new(),
             names: Vec::new(),
             locations: Vec::new(),
             groups: Vec::new(),
-            known: 0,
+            generation: 0,
+            numbering: 0,
             symbols: SymbolsBuilder::default(),
-            unnamed: Vec::new(),
+            waiting: FxHashMap::default(),
+            is_awaited: Vec::new(),
             stacks: Vec::new(),
+            unfinished: Vec::new(),
         }
     }
 
     /// Copies what is new in the counter; the work is left until it is free again.
-    pub(super) fn copy_new(&mut self, counter: &Counter) -> Progress {
+    pub(super) fn copy_new(&mut self, counter: &Counter) {
+        let counts = &counter.counts;
+        if self.generation != counts.generation {
+            self.generation = counts.generation;
+            (self.names, self.locations) = (Vec::new(), Vec::new());
+            self.symbols = SymbolsBuilder::default();
+            self.waiting.clear();
+            self.is_awaited.clear();
+        }
+        if self.numbering != counts.numbering {
+            self.numbering = counts.numbering;
+            self.groups.clear();
+            self.stacks.clear();
+            self.unfinished.clear();
+        }
         extend(&mut self.images, counter.map.images());
-        extend(&mut self.names, counter.names.as_slice());
-        extend(&mut self.locations, counter.locations.as_slice());
-        extend(&mut self.groups, counter.groups.as_slice());
-        let stacks = (self.stacks.len() + self.unnamed.len())..counter.stacks.len();
-        let stacks = stacks.map(|id| counter.stacks.get(id as u32).into());
-        self.unnamed.extend(stacks);
-        Progress {
-            events: counter.events.clone(),
-            counts: counter.counts.clone(),
-            has_callchains: counter.has_callchains,
-            time: counter.time,
-            unreadable: counter.unreadable,
+        extend(&mut self.names, counts.names.as_slice());
+        extend(&mut self.locations, counts.locations.as_slice());
+        extend(&mut self.groups, counts.groups.as_slice());
+        for id in self.stacks.len() as u32..counts.stacks.len() as u32 {
+            self.unfinished.push(id);
+            self.stacks.push(NamedStack {
+                functions: Box::default(),
+                reaches_root: false,
+                locations: counts.stacks.get(id).into(),
+            });
         }
     }
 
-    /// Looks up new locations, those of an image together, and makes stacks of functions of those
-    /// that are not named yet.
-    pub(super) fn look_up(&mut self) {
-        let mut by_region: BTreeMap<u32, (CodeRegion, Vec<u32>)> = BTreeMap::new();
-        let mut first_at = rustc_hash::FxHashMap::default();
-        for id in self.known as u32..self.locations.len() as u32 {
-            let region = self.locations[id as usize].region;
-            let first = *first_at.entry(region).or_insert(id);
-            let (_, list) = by_region.entry(first).or_insert((region, Vec::new()));
-            list.push(id);
+    /// Copies what is new, and returns the counts of now.
+    pub(super) fn progress(&mut self, counter: &Counter) -> Progress {
+        self.copy_new(counter);
+        Progress {
+            numbers: (self.generation, self.numbering),
+            events: counter.events.clone(),
+            window: counter.counts.window(),
+            since_start: counter.counts.since_start(),
+            has_callchains: counter.has_callchains,
+            unreadable: counter.unreadable,
+            forgotten: counter.counts.forgotten,
         }
+    }
+
+    /// Returns true if the ids of counts still mean what they did.
+    pub(super) fn has_ids_of(&self, progress: &Progress) -> bool {
+        progress.numbers == (self.generation, self.numbering)
+    }
+
+    /// Sorts new locations by region; those of none that has names are known at once.
+    fn sort_new(&mut self) {
+        let first = self.is_awaited.len();
         self.symbols.extend_to(self.locations.len());
-        for (region, mut list) in by_region.into_values() {
-            let address = |id: &u32| self.locations[*id as usize].lookup;
-            list.sort_unstable_by_key(address);
-            let addresses: Vec<u64> = list.iter().map(address).collect();
-            let found = match self.lookup.target(region, &self.images, None) {
-                Ok(key) => self.symbolizer.resolve_image(&key, &addresses),
-                Err(reason) => vec![Err(reason); addresses.len()],
-            };
-            let object = rprof_profile::Object {
-                name: object_name(region, &self.images).into(),
-                kind: object_kind(region),
-                build_id: self.lookup.build_id_of(region, &self.images),
-            };
-            for ((id, address), found) in list.iter().zip(addresses).zip(&found) {
-                let made = vsyscall_name(region, address);
-                (self.symbols).location(*id, region, &object, found, made);
+        self.is_awaited.resize(self.locations.len(), true);
+        for id in first..self.locations.len() {
+            let region = self.locations[id].region;
+            if let Some(list) = self.waiting.get_mut(&region) {
+                list.push(id as u32);
+                continue;
+            }
+            match self.lookup.target(region, &self.images, None) {
+                Ok(_) => drop(self.waiting.insert(region, vec![id as u32])),
+                Err(reason) => self.take(id as u32, &Err(reason)),
             }
         }
-        self.known = self.locations.len();
-        for stack in std::mem::take(&mut self.unnamed) {
-            let named = self.named(&stack);
-            self.stacks.push(named);
+    }
+
+    /// Returns the locations of the region that has most to be looked up.
+    pub(super) fn next_batch(&mut self) -> Option<Batch> {
+        self.sort_new();
+        let most = |(_, list): &(&CodeRegion, &Vec<u32>)| (list.len(), u32::MAX - list[0]);
+        let region = *self.waiting.iter().max_by_key(most)?.0;
+        let mut locations = self.waiting.remove(&region)?;
+        let address = |id: &u32| self.locations[*id as usize].lookup;
+        locations.sort_unstable_by_key(address);
+        Some(Batch {
+            generation: self.generation,
+            // A region is only among them if it has one.
+            key: self.lookup.target(region, &self.images, None).ok()?,
+            addresses: locations.iter().map(address).collect(),
+            locations,
+        })
+    }
+
+    /// Takes in what was found of a batch.
+    pub(super) fn take_in(&mut self, batch: &Batch, found: &[Lookup]) {
+        if batch.generation != self.generation {
+            return;
+        }
+        for (id, found) in batch.locations.iter().zip(found) {
+            self.take(*id, found);
+        }
+    }
+
+    fn take(&mut self, id: u32, found: &Lookup) {
+        self.is_awaited[id as usize] = false;
+        let location = self.locations[id as usize];
+        let made = vsyscall_name(location.region, location.lookup);
+        let object = self.object(location.region);
+        (self.symbols).location(id, location.region, &object, found, made);
+    }
+
+    fn object(&self, region: CodeRegion) -> Object {
+        Object {
+            name: object_name(region, &self.images).into(),
+            kind: object_kind(region),
+            build_id: self.lookup.build_id_of(region, &self.images),
+        }
+    }
+
+    /// Makes stacks of functions of those that are not, or not in full.
+    fn name_stacks(&mut self) {
+        self.sort_new();
+        for id in std::mem::take(&mut self.unfinished) {
+            let locations = std::mem::take(&mut self.stacks[id as usize].locations);
+            let mut is_finished = true;
+            for location in &locations {
+                if self.is_awaited[*location as usize] {
+                    is_finished = false;
+                    self.hold_place(*location);
+                }
+            }
+            let mut stack = self.named(&locations);
+            if !is_finished {
+                stack.locations = locations;
+                self.unfinished.push(id);
+            }
+            self.stacks[id as usize] = stack;
+        }
+    }
+
+    /// Gives a location a name until its own is known.
+    fn hold_place(&mut self, id: u32) {
+        if self.symbols.functions_at(id).next().is_none() {
+            let region = self.locations[id as usize].region;
+            let object = self.object(region);
+            let name = Some((AWAITED.into(), 0));
+            (self.symbols).location(id, region, &object, &Err(Reason::Unmapped), name);
         }
     }
 
@@ -135,11 +249,81 @@ impl Namer {
         NamedStack {
             functions: functions.collect(),
             reaches_root: reaches_root(ends.next(), || ends.next().map(|(_, function)| function)),
+            locations: Box::default(),
         }
     }
 
-    /// Returns the profile of the counts.
-    pub(super) fn profile(&self, progress: &Progress) -> Profile {
+    /// Returns the profile of a span, and the sums since the start.
+    pub(super) fn view(&mut self, progress: &Progress, span: Span) -> LiveView {
+        self.name_stacks();
+        let tally = match span {
+            Span::Window => &progress.window,
+            Span::SinceStart => &progress.since_start,
+        };
+        LiveView {
+            profile: self.profile(progress, tally),
+            since_start: (0..progress.events.len())
+                .map(|event| self.sums(event as u32, &progress.since_start))
+                .collect(),
+            forgotten: progress.forgotten,
+            awaited: self.is_awaited.iter().filter(|awaited| **awaited).count(),
+            generation: self.generation,
+        }
+    }
+
+    /// Sums up an event by function, as [`TopFunctions::of`] does with a profile. One of all stacks since the start takes
+    /// several times as long to make.
+    fn sums(&self, event: u32, tally: &Tally) -> TopFunctions {
+        let mut sums = TopFunctions::default();
+        let mut places: FxHashMap<FunctionId, (usize, u32)> = FxHashMap::default();
+        for (id, count) in &tally.counts {
+            let group = &self.groups[*id as usize];
+            if group.event != event {
+                continue;
+            }
+            sums.weight_total = sums.weight_total.saturating_add(count.weight);
+            let mut leaf = None;
+            for function in &self.stacks[group.stack as usize].functions {
+                let fresh = (sums.rows.len(), u32::MAX);
+                let (at, counted_in) = places.entry(*function).or_insert(fresh);
+                if *at == sums.rows.len() {
+                    sums.rows.push(self.row(*function));
+                }
+                let row = &mut sums.rows[*at];
+                if std::mem::replace(counted_in, *id) != *id {
+                    row.total_weight = row.total_weight.saturating_add(count.weight);
+                    row.total_samples = row.total_samples.saturating_add(count.samples);
+                }
+                leaf = Some(*at);
+            }
+            if let Some(at) = leaf {
+                let row = &mut sums.rows[at];
+                row.self_weight = row.self_weight.saturating_add(count.weight);
+                row.self_samples = row.self_samples.saturating_add(count.samples);
+            }
+        }
+        sums
+    }
+
+    fn row(&self, function: FunctionId) -> TopRow {
+        TopRow {
+            key: RowKey {
+                comm: None,
+                pid: None,
+                tid: None,
+                object: Some(self.symbols.function(function).object),
+                function: Some(function),
+                line: None,
+            },
+            self_weight: 0,
+            total_weight: 0,
+            self_samples: 0,
+            total_samples: 0,
+        }
+    }
+
+    /// Returns the profile of some counts.
+    fn profile(&self, progress: &Progress, tally: &Tally) -> Profile {
         let mut builder = ProfileBuilder::new();
         let tables: SymbolTables = self.symbols.tables();
         builder.set_tables(tables);
@@ -149,19 +333,15 @@ impl Namer {
         let threads: Vec<_> = (self.names.iter())
             .map(|name| builder.intern_thread_name(name))
             .collect();
-        let mut ids = vec![None; self.stacks.len()];
-        let mut tally = StackTally::default();
+        let mut ids = FxHashMap::default();
+        let mut ends = StackTally::default();
         let mut frames: Vec<FrameId> = Vec::new();
-        for (group, count) in self.groups.iter().zip(&progress.counts) {
+        for (id, count) in &tally.counts {
+            let group = &self.groups[*id as usize];
             let stack = &self.stacks[group.stack as usize];
-            let id = *ids[group.stack as usize].get_or_insert_with(|| {
+            let id = *ids.entry(group.stack).or_insert_with(|| {
                 frames.clear();
-                frames.extend(
-                    stack
-                        .functions
-                        .iter()
-                        .map(|function| FrameId::from(*function)),
-                );
+                frames.extend((stack.functions.iter()).map(|function| FrameId::from(*function)));
                 builder.intern_stack(&frames)
             });
             let thread = threads[group.name as usize];
@@ -170,20 +350,20 @@ impl Namer {
             if !progress.has_callchains {
                 continue;
             }
-            tally.total += count.samples;
+            ends.total += count.samples;
             let is_complete = match group.end {
                 StackEnd::Unknown => stack.reaches_root,
                 end => {
-                    tally.unwound += count.samples;
+                    ends.unwound += count.samples;
                     end == StackEnd::Root
                 }
             };
             match is_complete {
-                true => tally.complete += count.samples,
-                false => tally.truncated += count.samples,
+                true => ends.complete += count.samples,
+                false => ends.truncated += count.samples,
             }
         }
-        builder.set_time(progress.time);
+        builder.set_time(tally.time);
         builder.set_callchains(progress.has_callchains);
         let mut profile = builder.finish();
         for (summary, event) in profile.events.iter_mut().zip(&progress.events) {
@@ -192,7 +372,7 @@ impl Namer {
         let warnings = (progress.unreadable > 0)
             .then(|| format!("{} records could not be read", progress.unreadable));
         profile.quality = Quality {
-            stacks: tally,
+            stacks: ends,
             lost: (progress.events.iter().map(|event| event.lost)).fold(0, u64::saturating_add),
             throttled: (progress.events.iter().map(|event| event.throttled))
                 .fold(0, u64::saturating_add),
