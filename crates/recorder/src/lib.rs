@@ -22,6 +22,7 @@
 //! | [`machine`] | features of the file's header that describe this machine |
 //! | [`tracing_data`] | formats of tracepoints, for readers |
 //! | [`replay`](mod@replay) | the same on batches from somewhere else, to measure it |
+//! | `recent` | [`RecentRecords`]: the last records of a recording without a file |
 //! | [`progress`] | [`Progress`] and [`WriterState`], while it goes on |
 //! | [`summary`] | [`Summary`], at the end |
 //! | [`throttling`] | [`Throttling`]: when the kernel paused sampling |
@@ -38,6 +39,7 @@ pub mod options;
 mod output;
 pub mod pipeline;
 pub mod progress;
+mod recent;
 pub mod recording;
 pub mod replay;
 pub mod summary;
@@ -52,6 +54,7 @@ pub use options::{Output, RecordError, RecordOptions, Remains};
 pub use output::{EmbeddedName, Embedding, NotEmbedded, Notice, RotationPolicy, WriterFactory};
 pub use pipeline::merge::Merge;
 pub use progress::{Progress, WriterState};
+pub use recent::{RecentRecords, RecentSnapshot, RecentWriter};
 pub use recording::Recording;
 pub use replay::{Replay, Replayed, replay};
 pub use summary::Summary;

@@ -30,6 +30,7 @@ mod sink;
 mod tally;
 mod wall_clock;
 
+pub(crate) use carried::CarriedRecords;
 pub use custom_writer::WriterFactory;
 pub use embedding::{EmbeddedName, Embedding, NotEmbedded, Notice};
 pub(crate) use sink::Sink;
@@ -60,7 +61,6 @@ use crate::progress::LiveCounts;
 use crate::synthesize::{cgroups, kernel_maps};
 use crate::trace;
 use build_ids::BuildIds;
-use carried::CarriedRecords;
 use embedding::EmbeddingThread;
 use identified::IdentifiedFiles;
 
