@@ -20,6 +20,12 @@ pub enum LaunchError {
         /// The kernel's error number.
         errno: Errno,
     },
+    /// `/dev/null` cannot be opened.
+    #[error("cannot open /dev/null: {}", ErrnoText(*errno))]
+    Null {
+        /// The kernel's error number.
+        errno: Errno,
+    },
     /// fork(2) failed: a limit on processes, or no memory.
     #[error("cannot start a process: {}; is the limit on processes (ulimit -u) reached?", ErrnoText(*errno))]
     Fork {

@@ -30,6 +30,8 @@ pub(super) struct ExecStrings {
     envp: Vec<*const c_char>,
     /// True if standard output is to go where standard error does.
     stdout_to_stderr: bool,
+    /// `/dev/null`, if standard input, output and error are to lead there.
+    null: Option<OwnedFd>,
     /// Owners of what the pointers point to; the heap block of a CString does not move.
     _strings: [Vec<CString>; 2],
 }
@@ -40,6 +42,7 @@ impl ExecStrings {
         args: Vec<CString>,
         env: Vec<CString>,
         stdout_to_stderr: bool,
+        null: Option<OwnedFd>,
     ) -> ExecStrings {
         let pointers = |strings: &[CString]| -> Vec<*const c_char> {
             let all = strings.iter().map(|s| s.as_ptr());
@@ -54,6 +57,7 @@ impl ExecStrings {
             envp: pointers(&env),
             argv,
             stdout_to_stderr,
+            null,
             _strings: [args, env],
         }
     }
@@ -139,6 +143,12 @@ fn in_child(
     if strings.stdout_to_stderr {
         // SAFETY: two descriptors by number; it fails harmlessly if the second is closed.
         unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) };
+    }
+    if let Some(null) = &strings.null {
+        for standard in [libc::STDIN_FILENO, libc::STDOUT_FILENO, libc::STDERR_FILENO] {
+            // SAFETY: two descriptors by number; the first is open, and stays so until the exec.
+            unsafe { libc::dup2(null.as_raw_fd(), standard) };
+        }
     }
     let errno = strings.execute();
     let bytes = errno.raw_os_error().to_ne_bytes();

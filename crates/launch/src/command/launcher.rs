@@ -3,8 +3,10 @@
 use super::child::Child;
 use super::error::LaunchError;
 use super::{candidates, exec};
+use rustix::fs::{Mode, OFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::ffi::{CString, OsStr, OsString};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 
 /// Program with its arguments and environment, to be held at its exec.
@@ -27,6 +29,7 @@ pub struct Launcher {
     /// Changes to this process's environment, `None` for removal; the last one for a name counts.
     env: Vec<(OsString, Option<OsString>)>,
     stdout_to_stderr: bool,
+    is_silent: bool,
 }
 
 impl Launcher {
@@ -37,6 +40,7 @@ impl Launcher {
             args: Vec::new(),
             env: Vec::new(),
             stdout_to_stderr: false,
+            is_silent: false,
         }
     }
 
@@ -70,6 +74,13 @@ impl Launcher {
     /// recorder whose own standard output is taken by the recording.
     pub fn stdout_to_stderr(mut self, on: bool) -> Launcher {
         self.stdout_to_stderr = on;
+        self
+    }
+
+    /// Gives the program `/dev/null` for standard input, output and error: for one that runs beside something that has the
+    /// terminal for itself.
+    pub fn silent(mut self, on: bool) -> Launcher {
+        self.is_silent = on;
         self
     }
 
@@ -112,6 +123,7 @@ impl Launcher {
             strings(&self.command_line())?,
             strings(&env)?,
             self.stdout_to_stderr,
+            self.is_silent.then(open_null).transpose()?,
         ))
     }
 
@@ -123,6 +135,11 @@ impl Launcher {
         }
         env
     }
+}
+
+fn open_null() -> Result<OwnedFd, LaunchError> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    rustix::fs::open("/dev/null", flags, Mode::empty()).map_err(|errno| LaunchError::Null { errno })
 }
 
 /// Returns `NAME=value`.

@@ -49,6 +49,12 @@ fn what_a_program_used_is_known_once_it_was_waited_for() {
 }
 
 #[test]
+fn a_silent_program_has_no_terminal() {
+    let all = "for fd in 0 1 2; do [ /proc/self/fd/$fd -ef /dev/null ] || exit $((fd + 1)); done";
+    assert_eq!(run(&sh(all).silent(true)), Some(0));
+}
+
+#[test]
 fn stdout_can_go_where_stderr_goes() {
     // Both descriptors of the child are compared by what they lead to.
     let same = "[ /proc/self/fd/1 -ef /proc/self/fd/2 ]";
