@@ -12,6 +12,7 @@
 //! | [`speedscope`] | speedscope's format, with each thread in order of time |
 //! | [`protobuf`] | fields of protocol buffers, of which some of these are made |
 //! | [`formats`] | the table of all forms: these, and the reports [`table`], [`markdown`], [`json`] and [`mod@csv`] |
+//! | [`live`] | the functions of a live profile: a table, JSON |
 //! | [`options`], [`rows`] | the options and rows that reports have in common |
 //! | [`diff`] | comparisons: table, Markdown, JSON, CSV, folded stacks, a picture |
 //! | [`verdict`] | [`Finding`](verdict::Finding): the quality verdict in words |
@@ -67,6 +68,7 @@ mod frame_text;
 mod heat;
 pub mod html;
 pub mod json;
+pub mod live;
 mod locations;
 pub mod markdown;
 mod markdown_text;

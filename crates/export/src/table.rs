@@ -138,17 +138,17 @@ const FIGURES: usize = 27;
 const INDENT: usize = 11;
 
 /// A column of names.
-struct Column<'r> {
-    heading: &'static str,
-    width: usize,
+pub(crate) struct Column<'r> {
+    pub(crate) heading: &'static str,
+    pub(crate) width: usize,
     /// Text of each row.
-    texts: Vec<Cow<'r, str>>,
+    pub(crate) texts: Vec<Cow<'r, str>>,
 }
 
 type Text = for<'r> fn(&'r ReportRow<'_>) -> Option<Cow<'r, str>>;
 
 /// Returns the columns that the rows have, no wider together than fits into `width`.
-fn columns<'r>(rows: &'r [ReportRow<'_>], width: Option<usize>) -> Vec<Column<'r>> {
+pub(crate) fn columns<'r>(rows: &'r [ReportRow<'_>], width: Option<usize>) -> Vec<Column<'r>> {
     let object: Text = match width {
         Some(_) => |r| r.object.as_deref().map(|name| base_name(name).into()),
         None => |r| r.object.as_deref().map(Cow::from),
@@ -229,7 +229,13 @@ fn last_folder(path: &str) -> &str {
     slashes.nth(1).map_or(path, |at| &path[at + 1..])
 }
 
-fn put_column(out: &mut dyn Write, text: &str, width: usize, last: bool) -> io::Result<()> {
+/// Writes a column of names; the last one is not filled up.
+pub(crate) fn put_column(
+    out: &mut dyn Write,
+    text: &str,
+    width: usize,
+    last: bool,
+) -> io::Result<()> {
     match last {
         true => write!(out, "  {text}"),
         false => write!(out, "  {text:<width$}"),
