@@ -64,6 +64,7 @@ pub(crate) enum Action {
     Reverse,
     PercentOf,
     Unit,
+    NextEvent,
     Limit,
     Objects,
     FullNames,
@@ -241,6 +242,11 @@ pub static KEYS: &[Binding] = &[
         &[(Char('F'), Action::PercentOf), (Char('%'), Action::Unit)],
     ),
     row(
+        "v",
+        "the next event, of a recording that has several",
+        &[(Char('v'), Action::NextEvent)],
+    ),
+    row(
         "L",
         "least share of branches in trees, in percent",
         &[(Char('L'), Action::Limit)],
@@ -329,10 +335,11 @@ pub(crate) fn help_lines(is_live: bool, width: usize) -> Vec<String> {
     lines
 }
 
-/// Returns the keys of recordings as a table in Markdown, for the documentation.
-pub fn markdown() -> String {
+/// Returns the keys of recordings as a table in Markdown, or those that live profiles alone have, for the documentation.
+pub fn markdown(is_live: bool) -> String {
     let mut text = String::from("| keys | what they do |\n|---|---|\n");
-    for binding in bindings(false) {
+    let of_live = |binding: &&Binding| !is_live || binding.place == Where::Live;
+    for binding in bindings(is_live).filter(of_live) {
         let keys: Vec<String> = (binding.shown.split(' '))
             .map(|key| match key {
                 "…" => key.to_owned(),

@@ -34,6 +34,8 @@
 //!     event,
 //!     weight: WeighBy::Period,
 //!     title: "sort".to_owned(),
+//!     about: String::new(),
+//!     by_total: false,
 //!     facts: Vec::new(),
 //!     command: Vec::new(),
 //!     generation: 0,
@@ -70,6 +72,6 @@ mod view;
 pub use draw::draw;
 pub use event::{Effect, Event};
 pub use keys::Key;
-pub use source::Source;
+pub use source::{Live, SinceStart, Source};
 pub use state::State;
 pub use text::Theme;

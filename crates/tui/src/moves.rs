@@ -376,7 +376,9 @@ impl State {
             return;
         }
         if self.screen.heading() == Some(y) && self.look.view == View::Functions {
-            let sort = crate::draw::sort_at(x);
+            let Some(sort) = crate::draw::sort_at(self, x) else {
+                return;
+            };
             match self.look.sort == sort {
                 true => self.look.is_reversed = !self.look.is_reversed,
                 false => (self.look.sort, self.look.is_reversed) = (sort, false),

@@ -2,8 +2,11 @@
 //!
 //! After a change that is meant: `INSTA_UPDATE=always cargo test -p rprof-tui`.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use rprof_export::rows::percent;
+use rprof_profile::{Keys, TopFunctions, WeighBy};
 
 use crate::event::Effect;
 use crate::keys::KEYS;
@@ -252,20 +255,124 @@ fn scripts_are_read_as_they_are_written() {
     );
 }
 
-/// `docs/tui.md` has the table of keys that the views obey; `INSTA_UPDATE=always` writes it anew.
+/// The pages have the table of keys that the views obey; `INSTA_UPDATE=always` writes it anew.
 #[test]
 fn documentation_has_the_table_of_keys() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tui.md");
-    let page = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = page.split_once("<!-- keys -->\n").unwrap();
-    let (_, after) = rest.split_once("<!-- /keys -->").unwrap();
-    let made = format!(
-        "{before}<!-- keys -->\n{}<!-- /keys -->{after}",
-        crate::keys::markdown()
-    );
-    if std::env::var_os("INSTA_UPDATE").is_some_and(|value| value == "always") {
-        std::fs::write(&path, &made).unwrap();
-        return;
+    for (name, is_live) in [("tui.md", false), ("top.md", true)] {
+        let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        let path = docs.join(name);
+        let page = std::fs::read_to_string(&path).unwrap();
+        let (before, rest) = page.split_once("<!-- keys -->\n").unwrap();
+        let (_, after) = rest.split_once("<!-- /keys -->").unwrap();
+        let made = format!(
+            "{before}<!-- keys -->\n{}<!-- /keys -->{after}",
+            crate::keys::markdown(is_live)
+        );
+        if std::env::var_os("INSTA_UPDATE").is_some_and(|value| value == "always") {
+            std::fs::write(&path, &made).unwrap();
+            continue;
+        }
+        assert!(made == page, "docs/{name} has other keys than the views");
     }
-    assert!(made == page, "docs/tui.md has other keys than the views");
+}
+
+fn live_source(samples: u64) -> crate::Source {
+    let text = format!("app;main;hot {samples}\napp;main;cold 10\n");
+    let profile = folded(&text);
+    let event = profile.main_event().unwrap();
+    let top = TopFunctions::of(&profile, event, WeighBy::Period, Keys::FUNCTIONS);
+    crate::Source {
+        title: "top  whole system".to_owned(),
+        about: "window 10 s  lost 0".to_owned(),
+        live: Some(crate::Live {
+            corner: "rprof 1.2% CPU".to_owned(),
+            since_start: [crate::SinceStart::new(&top, WeighBy::Period)].into(),
+        }),
+        ..source(profile)
+    }
+}
+
+#[test]
+fn live_screens_are_the_reviewed_ones() {
+    for (width, height) in [(60, 12), (100, 12)] {
+        let mut state = State::new(live_source(30), width, height);
+        press(&mut state, " ");
+        let buffer = screen(&state, Theme::default());
+        insta::assert_snapshot!(format!("live_{width}x{height}"), text(&buffer));
+    }
+}
+
+/// Each event has shares of its own; the title, and the command that shows the same, name it.
+#[test]
+fn the_event_is_switched() {
+    let mut builder = rprof_profile::ProfileBuilder::new();
+    let events = ["cycles", "page-faults", "none"]
+        .map(|name| builder.add_event(name, rprof_profile::WeightUnit::Events));
+    let (thread, object) = (builder.intern_thread_name("t"), builder.intern_object("/o"));
+    for (name, event, samples) in [("spin", events[0], 9), ("touch", events[1], 4)] {
+        let function = builder.intern_function(Ok(name), object);
+        let stack = builder.intern_stack(&[function.into()]);
+        builder.add_samples(event, thread, stack, samples, samples);
+    }
+    let mut state = State::new(source(builder.finish()), 100, 12);
+    let lines = |state: &State| text(&screen(state, Theme::default()));
+    for (name, function, samples) in [("cycles", "spin", 9), ("page-faults", "touch", 4)] {
+        let shown = lines(&state);
+        assert!(
+            shown.contains(&format!("app  {name}  {samples} samples")),
+            "{shown}"
+        );
+        assert!(
+            shown.contains(&format!("100.00%  100.00%         {samples}  {function}")),
+            "{shown}"
+        );
+        press(&mut state, "v");
+    }
+    // Events without samples are left out.
+    assert!(lines(&state).contains("app  cycles") && lines(&state).contains("--event cycles"));
+    let mut one = shown("", 100, 12);
+    press(&mut one, "v");
+    assert!(text(&screen(&one, Theme::default())).contains("no other event"));
+}
+
+/// Keys of a live view are orders to whoever makes it, and mean nothing in a recording.
+#[test]
+fn live_keys_are_orders() {
+    let orders = [
+        (' ', Effect::Pause(true)),
+        (' ', Effect::Pause(false)),
+        ('z', Effect::Zero),
+        ('w', Effect::Window),
+        ('W', Effect::Write),
+    ];
+    let mut live = State::new(live_source(30), 100, 12);
+    let mut recording = shown("", 100, 12);
+    for (key, order) in orders {
+        let key = Event::Key(Key::Char(key));
+        assert_eq!(live.update(key.clone()), [order]);
+        assert_eq!(recording.update(key), []);
+    }
+}
+
+/// The selected function stays selected while others overtake it; an empty profile is shown, too.
+#[test]
+fn fresh_profiles_keep_the_selection() {
+    let mut state = State::new(live_source(30), 100, 12);
+    press(&mut state, "<Down>");
+    let name = |state: &State| state.selected().map(|id| state.model.name(id));
+    assert_eq!(name(&state).as_deref(), Some("cold"));
+    state.update(Event::Fresh(Box::new(live_source(2))));
+    assert_eq!(name(&state).as_deref(), Some("cold"));
+    let mut builder = rprof_profile::ProfileBuilder::new();
+    builder.add_event("cpu-clock", rprof_profile::WeightUnit::Nanoseconds);
+    let empty = crate::Source {
+        profile: Arc::new(builder.finish()),
+        generation: 1,
+        ..live_source(1)
+    };
+    state.update(Event::Fresh(Box::new(empty)));
+    for view in '1'..='7' {
+        press(&mut state, &view.to_string());
+        assert!(!text(&screen(&state, Theme::default())).is_empty());
+    }
 }

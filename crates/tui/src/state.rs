@@ -40,6 +40,8 @@ pub struct State {
     pub(crate) tasks: Vec<TaskRow>,
     pub(crate) histogram: Option<Histogram>,
     pub(crate) is_paused: bool,
+    /// Event that the user chose.
+    pub(crate) event: Option<usize>,
 }
 
 /// Choices of the user that filters and searches are not; the last Esc takes them back.
@@ -179,7 +181,11 @@ impl State {
             tasks: Vec::new(),
             histogram: None,
             is_paused: false,
+            event: None,
         };
+        if state.source.by_total {
+            state.look.sort = Sort::Total;
+        }
         state.sort_rows();
         state.settle();
         state

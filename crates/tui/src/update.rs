@@ -111,6 +111,7 @@ impl State {
             }
             Action::PercentOf => self.look.of_all = !self.look.of_all,
             Action::Unit => self.look.shows_weight = !self.look.shows_weight,
+            Action::NextEvent => self.next_event(),
             Action::Objects => self.look.shows_objects = !self.look.shows_objects,
             Action::FullNames => self.look.full_names = !self.look.full_names,
             Action::Copy => self.copy(effects),
@@ -118,7 +119,10 @@ impl State {
                 self.is_paused = !self.is_paused;
                 effects.push(Effect::Pause(self.is_paused));
             }
-            Action::Zero => effects.push(Effect::Zero),
+            Action::Zero => {
+                self.is_paused = false;
+                effects.push(Effect::Zero);
+            }
             Action::Window => effects.push(Effect::Window),
             Action::Write => effects.push(Effect::Write),
             Action::Redraw => effects.push(Effect::Redraw),
@@ -370,8 +374,23 @@ impl State {
         effects.push(Effect::Copy(name));
     }
 
+    /// Shows the next event that has samples.
+    fn next_event(&mut self) {
+        let events = &self.model.profile.events;
+        let after = |step| (self.model.event + step) % events.len();
+        let mut others = (1..events.len()).map(after);
+        let Some(event) = others.find(|event| events[*event].samples > 0) else {
+            self.message = Some("there is no other event with samples".into());
+            return;
+        };
+        self.event = Some(event);
+        self.fresh(self.source.clone());
+    }
+
     /// Shows a profile that has changed; places are kept by what they are of.
-    fn fresh(&mut self, source: crate::Source) {
+    fn fresh(&mut self, mut source: crate::Source) {
+        let has_chosen = |event: &usize| *event < source.profile.events.len();
+        source.event = self.event.filter(has_chosen).unwrap_or(source.event);
         let is_same = source.generation == self.source.generation;
         if !is_same {
             // Nothing has the number that it had.

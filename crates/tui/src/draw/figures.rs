@@ -6,10 +6,31 @@ use rprof_profile::WeightUnit;
 use crate::state::State;
 use crate::view::View;
 
-/// Columns at which shares of total, numbers of samples, and names begin in the table of functions.
+/// Columns at which shares of total, numbers of samples, and what follows them begin in the table of functions.
 pub(super) const TOTAL: usize = 9;
 pub(super) const SAMPLES: usize = 18;
-pub(super) const NAME: usize = 29;
+pub(super) const SINCE_START: usize = 29;
+
+/// Characters of self and total since the start.
+const SINCE_WIDTH: usize = 20;
+
+/// Least width of a screen that has room for them.
+const LEAST_FOR_SINCE: u16 = 76;
+
+/// Returns true if the table of functions has self and total since the start. They are those of all samples, so they go
+/// with no filter.
+pub(super) fn shows_since_start(state: &State) -> bool {
+    let is_wide = state.screen.width >= LEAST_FOR_SINCE;
+    state.source.live.is_some() && is_wide && state.filters.is_empty()
+}
+
+/// Returns the column at which names begin in the table of functions.
+pub(super) fn name_column(state: &State) -> usize {
+    match shows_since_start(state) {
+        true => SINCE_START + SINCE_WIDTH,
+        false => SINCE_START,
+    }
+}
 
 /// Returns a share in percent, as reports have it.
 pub(super) fn share(part: u64, whole: u64) -> String {

@@ -17,11 +17,7 @@ use crate::view::View;
 pub fn draw(state: &State, theme: Theme, buffer: &mut Buffer) {
     let width = usize::from(state.screen.width);
     if let Some(row) = state.screen.title() {
-        let title = match &state.source.live {
-            Some(live) => format!(" {}  {live}", state.source.title),
-            None => format!(" {}", state.source.title),
-        };
-        put(buffer, (0, row), width, &title, theme.bold());
+        title(state, theme, buffer, row);
     }
     if let Some(row) = state.screen.tabs() {
         tabs(state, theme, buffer, row);
@@ -36,9 +32,47 @@ pub fn draw(state: &State, theme: Theme, buffer: &mut Buffer) {
         status(state, theme, buffer, row);
     }
     if let Some(row) = state.screen.command() {
-        let command = command_line(&state.source.command, &state.filters);
+        let command = match state.source.live {
+            // No command shows what has passed.
+            Some(_) => LIVE_KEYS.to_owned(),
+            None => {
+                let event = state
+                    .event
+                    .map(|event| state.model.names().event(event).into_owned());
+                let event = event.map(|name| ["--event".to_owned(), name]);
+                let words = state.source.command.iter().cloned();
+                let words: Vec<String> = words.chain(event.into_iter().flatten()).collect();
+                command_line(&words, &state.filters)
+            }
+        };
         put(buffer, (0, row), width, &command, theme.dim());
     }
+}
+
+/// Keys of a live view, in its last line.
+const LIVE_KEYS: &str = " Space pause   w window or everything   z from zero   W write perf.data";
+
+fn title(state: &State, theme: Theme, buffer: &mut Buffer, row: u16) {
+    let width = usize::from(state.screen.width);
+    let (source, model) = (&state.source, &state.model);
+    let mut words = vec![source.title.clone()];
+    if let Some(event) = model.profile.events.get(model.event) {
+        words.push(model.names().event(model.event).into_owned());
+        words.push(format!("{} samples", event.samples));
+    }
+    words.extend((!source.about.is_empty()).then(|| source.about.clone()));
+    words.extend(state.is_paused.then(|| "[paused]".to_owned()));
+    let title = format!(" {}", words.join("  "));
+    let Some(live) = &source.live else {
+        put(buffer, (0, row), width, &title, theme.bold());
+        return;
+    };
+    let corner = live.corner.chars().count() + 1;
+    let room = width.saturating_sub(corner + 1);
+    let shown = rprof_export::clean::shorten(&title, room);
+    put(buffer, (0, row), room, &shown, theme.bold());
+    let x = width.saturating_sub(corner) as u16;
+    put(buffer, (x, row), corner, &live.corner, theme.dim());
 }
 
 /// Returns the views with the columns of their names, from and to.
@@ -146,12 +180,13 @@ fn status(state: &State, theme: Theme, buffer: &mut Buffer, row: u16) {
     }
 }
 
-/// Returns the column that a click on the headings means.
-pub(crate) fn sort_at(x: u16) -> Sort {
-    match usize::from(x) {
-        0..figures::TOTAL => Sort::Own,
-        figures::TOTAL..figures::SAMPLES => Sort::Total,
-        figures::SAMPLES..figures::NAME => Sort::Samples,
-        _ => Sort::Name,
+/// Returns the column that a click on the headings means, if rows are sorted by it.
+pub(crate) fn sort_at(state: &State, x: u16) -> Option<Sort> {
+    let x = usize::from(x);
+    match x {
+        0..figures::TOTAL => Some(Sort::Own),
+        figures::TOTAL..figures::SAMPLES => Some(Sort::Total),
+        figures::SAMPLES..figures::SINCE_START => Some(Sort::Samples),
+        _ => (x >= figures::name_column(state)).then_some(Sort::Name),
     }
 }

@@ -5,7 +5,7 @@ use ratatui::style::Style;
 use rprof_export::rows::percent;
 use rprof_profile::FunctionId;
 
-use super::figures::{NAME, SAMPLES, TOTAL, amount};
+use super::figures::{SAMPLES, SINCE_START, TOTAL, amount, name_column, share, shows_since_start};
 use crate::calls::Calls;
 use crate::state::{Around, Sort, State, TaskRow};
 use crate::text::{Theme, fitted, put};
@@ -59,13 +59,17 @@ fn heading(state: &State) -> String {
     };
     match state.look.view {
         View::Functions => format!(
-            "{:>7}{}{:>8}{}{:>9}{} {}symbol",
+            "{:>7}{}{:>8}{}{:>9}{} {}{}symbol",
             format!("self{unit}"),
             mark(Sort::Own),
             format!("total{unit}"),
             mark(Sort::Total),
             "samples",
             mark(Sort::Samples),
+            match shows_since_start(state) {
+                true => " all: self    total ",
+                false => "",
+            },
             mark(Sort::Name),
         ),
         View::Tree if state.look.is_inverted => {
@@ -97,7 +101,8 @@ fn one(state: &State, theme: Theme, buffer: &mut Buffer, row: usize, y: u16) {
             let samples = format!("{:>9}", top.self_samples);
             put(buffer, (SAMPLES as u16, y), 9, &samples, Style::new());
             if let Some(function) = top.key.function {
-                name(state, theme, buffer, (NAME, y), function);
+                since_start(state, theme, buffer, function, y);
+                name(state, theme, buffer, (name_column(state), y), function);
             }
         }
         View::Tree => {
@@ -140,6 +145,24 @@ fn one(state: &State, theme: Theme, buffer: &mut Buffer, row: usize, y: u16) {
             }
         }
         View::Flame | View::Time => {}
+    }
+}
+
+/// Writes self and total of a function since the start, where there is room for them.
+fn since_start(state: &State, theme: Theme, buffer: &mut Buffer, function: FunctionId, y: u16) {
+    let live = state
+        .source
+        .live
+        .as_ref()
+        .filter(|_| shows_since_start(state));
+    let Some(sums) = live.and_then(|live| live.since_start.get(state.model.event)) else {
+        return;
+    };
+    let (own, total, whole) = sums.of(function);
+    for (x, part) in [(SINCE_START, own), (SINCE_START + 10, total)] {
+        let style = theme.heat(percent(part, whole));
+        let text = format!("{:>8}%", share(part, whole));
+        put(buffer, (x as u16, y), 9, &text, style);
     }
 }
 
