@@ -25,4 +25,5 @@ mod robustness;
 mod security;
 mod stat;
 mod symbols;
+mod top;
 mod unwind;

@@ -7,7 +7,6 @@ use crate::support::{Here, c, needs};
 fn commands_of_perf_are_answered_with_what_to_type() {
     let here = Here::new();
     for (args, said) in [
-        ("top", "`perf top` goes on"),
         ("lock report", "`perf lock record -- COMMAND`"),
         ("trace ls", "`strace -f COMMAND`"),
         ("evlist", "`rprof header -i perf.data`"),

@@ -1,83 +1,8 @@
 //! `rprof report --tui` in a real terminal: tmux, driven by keys and read back.
 
-use std::process::Command;
-
-use crate::support::{Here, needs, wait_until};
+use crate::support::{Here, Tmux, needs, wait_until};
 
 const RPROF: &str = env!("CARGO_BIN_EXE_rprof");
-
-/// A terminal with a shell in it, gone when this is dropped.
-struct Terminal<'h> {
-    here: &'h Here,
-    server: String,
-}
-
-impl Terminal<'_> {
-    fn new(here: &Here) -> Terminal<'_> {
-        let number = here.path("").to_string_lossy().replace(['/', '.'], "-");
-        let terminal = Terminal {
-            here,
-            server: format!("rprof-test-{}{number}", std::process::id()),
-        };
-        let shell = "env -u NO_COLOR -u TMUX PS1='ready> ' LC_ALL=C.UTF-8 sh -i";
-        terminal.tmux(&["-u", "new-session", "-d", "-x", "100", "-y", "30", shell]);
-        terminal.wait("ready>");
-        terminal
-    }
-
-    fn tmux(&self, words: &[&str]) -> String {
-        let mut command = Command::new("tmux");
-        command.args(["-L", &self.server, "-f", "/dev/null"]);
-        command.args(words).current_dir(self.here.path(""));
-        let out = command.output().expect("cannot run tmux");
-        String::from_utf8_lossy(&out.stdout).into_owned()
-    }
-
-    fn screen(&self) -> String {
-        self.tmux(&["capture-pane", "-p"])
-    }
-
-    /// Waits for a text on the screen.
-    fn wait(&self, text: &str) {
-        wait_until(&format!("the screen has {text:?}"), || {
-            self.screen().contains(text)
-        });
-    }
-
-    fn keys(&self, keys: &str) {
-        self.tmux(&["send-keys", "-l", keys]);
-    }
-
-    fn key(&self, name: &str) {
-        self.tmux(&["send-keys", name]);
-    }
-
-    /// Runs a command in the shell.
-    fn run(&self, command: &str) {
-        self.keys(command);
-        self.key("Enter");
-    }
-
-    /// Writes the settings of the terminal into a file, and returns them once they are there.
-    fn settings(&self, name: &str) -> String {
-        self.run(&format!("stty -g > {name}.part; mv {name}.part {name}"));
-        wait_until("the settings are written", || self.here.path(name).exists());
-        std::fs::read_to_string(self.here.path(name)).expect("cannot read settings")
-    }
-
-    fn rprof_pid(&self) -> String {
-        let shell = self.tmux(&["display-message", "-p", "#{pane_pid}"]);
-        let children = format!("/proc/{0}/task/{0}/children", shell.trim());
-        let children = std::fs::read_to_string(children).expect("no children of the shell");
-        children.trim().to_owned()
-    }
-}
-
-impl Drop for Terminal<'_> {
-    fn drop(&mut self) {
-        self.tmux(&["kill-server"]);
-    }
-}
 
 const STACKS: &str =
     "main;parse;hash 31\nmain;parse;copy 12\nmain;walk;walk 8\nmain;other\u{1b}[31m 3\n";
@@ -93,7 +18,7 @@ fn with_stacks() -> Here {
 fn numbers_are_those_of_the_json_report() {
     needs!(File("/usr/bin/tmux"));
     let here = with_stacks();
-    let terminal = Terminal::new(&here);
+    let terminal = Tmux::new(&here);
     let check = |filter: &str, script: &[&str], told: &str| {
         terminal.run(&format!("{RPROF} report --tui x.folded"));
         terminal.wait("? help");
@@ -147,7 +72,7 @@ fn numbers_are_those_of_the_json_report() {
 fn the_terminal_is_left_as_it_was() {
     needs!(File("/usr/bin/tmux"));
     let here = with_stacks();
-    let terminal = Terminal::new(&here);
+    let terminal = Tmux::new(&here);
     let before = terminal.settings("before");
     let begin = || {
         terminal.run(&format!("clear; {RPROF} report --tui x.folded"));
@@ -155,14 +80,14 @@ fn the_terminal_is_left_as_it_was() {
     };
     for (name, signal) in [("term", "TERM"), ("int", "INT"), ("hup", "HUP")] {
         begin();
-        let pid = terminal.rprof_pid();
+        let pid = terminal.pid();
         here.sh(&format!("kill -{signal} {pid}")).ok();
-        wait_until("it has ended", || terminal.rprof_pid().is_empty());
+        terminal.wait_for_end();
         assert_eq!(terminal.settings(name), before, "after SIG{signal}");
     }
     begin();
     terminal.key("C-c");
-    wait_until("it has ended", || terminal.rprof_pid().is_empty());
+    terminal.wait_for_end();
     assert_eq!(terminal.settings("control"), before, "after Ctrl-C");
     // To the shell, and back with the same screen.
     begin();
@@ -177,7 +102,7 @@ fn the_terminal_is_left_as_it_was() {
     terminal.keys("1");
     terminal.wait("[1]");
     terminal.keys("q");
-    wait_until("it has ended", || terminal.rprof_pid().is_empty());
+    terminal.wait_for_end();
     assert_eq!(terminal.settings("end"), before, "after q");
 }
 
@@ -185,7 +110,7 @@ fn the_terminal_is_left_as_it_was() {
 fn keys_come_from_the_terminal_when_input_is_a_pipe() {
     needs!(File("/usr/bin/tmux"));
     let here = with_stacks();
-    let terminal = Terminal::new(&here);
+    let terminal = Tmux::new(&here);
     terminal.run(&format!("cat x.folded | {RPROF} report --tui -i -"));
     terminal.wait("? help");
     terminal.keys("2");
@@ -201,4 +126,67 @@ fn without_a_terminal_it_says_so() {
     let here = with_stacks();
     let run = here.rprof("report --tui x.folded").exits(2);
     run.says("needs a terminal");
+}
+
+/// Source and instructions of the selected function, on a page above the views.
+#[test]
+fn code_of_the_selected_function_is_a_page() {
+    needs!(File("/usr/bin/tmux"), PerfEvents);
+    let here = Here::new();
+    let program = crate::support::c_with("shares.c", &["-O1", "-g"]);
+    here.record("-F 999 -e cpu-clock -g", &program, "0.5");
+    let terminal = Tmux::new(&here);
+    terminal.run(&format!("{RPROF} report --tui"));
+    terminal.wait("burn_seventy");
+    terminal.keys("/burn_seventy");
+    terminal.key("Enter");
+    terminal.keys("a");
+    terminal.wait("shares of all samples");
+    let screen = terminal.screen();
+    // The same lines as of the command, as far as they are on the screen.
+    let listing = here.rprof("annotate burn_seventy --color never").ok().out();
+    let line = listing.lines().find(|line| line.contains("shares.c"));
+    let line = line.expect("no line of the source").trim_end();
+    let shown: String = line.chars().take(60).collect();
+    assert!(screen.contains(&shown), "{shown:?} is not in\n{screen}");
+    terminal.key("Escape");
+    terminal.wait("[1 functions]");
+    terminal.keys("q");
+    terminal.wait_for_end();
+}
+
+#[test]
+fn what_has_no_code_says_so() {
+    needs!(File("/usr/bin/tmux"));
+    let here = with_stacks();
+    let terminal = Tmux::new(&here);
+    terminal.run(&format!("{RPROF} report --tui x.folded"));
+    terminal.wait("? help");
+    terminal.keys("a");
+    terminal.wait("no addresses");
+    terminal.keys("q");
+    terminal.wait_for_end();
+}
+
+/// Options that the screen cannot honour are refused, and that for the order is honoured.
+#[test]
+fn options_of_the_table_are_refused_or_honoured() {
+    let here = with_stacks();
+    for options in [
+        "-s comm",
+        "-n 5",
+        "-g",
+        "--no-children",
+        "--percent-limit 1",
+        "--format json",
+    ] {
+        let run = here.rprof("report --tui x.folded").words(options).exits(2);
+        run.says("cannot be used with");
+    }
+    needs!(File("/usr/bin/tmux"));
+    let terminal = Tmux::new(&here);
+    terminal.run(&format!("{RPROF} report --tui --children x.folded"));
+    terminal.wait("total%↓");
+    terminal.keys("q");
+    terminal.wait_for_end();
 }

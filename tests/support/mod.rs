@@ -13,6 +13,7 @@ mod report;
 mod run;
 mod shell;
 mod stats;
+mod tmux;
 mod wait;
 mod xml;
 
@@ -30,5 +31,6 @@ pub(crate) use rprof_testing::{Need, Setting, has, inapplicable, needs, oracles,
 pub(crate) use run::Run;
 pub(crate) use shell::{Here, Running, Shell};
 pub(crate) use stats::{check, check_share, measured};
+pub(crate) use tmux::Tmux;
 pub(crate) use wait::wait_until;
 pub(crate) use xml::well_formed;

@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use rprof_analysis::{CodeImages, Options, analyse_with_code};
 use rprof_annotate::json::Report;
 use rprof_annotate::text::{Base, By, TextOptions};
 use rprof_annotate::{
@@ -12,18 +11,18 @@ use rprof_annotate::{
 use rprof_export::CleanNames;
 use rprof_export::clean::brief;
 use rprof_image::BuildId;
-use rprof_perfdata::PerfData;
-use rprof_profile::{Filter, Profile, merge};
+use rprof_profile::{Filter, Profile};
 
 use crate::Outcome;
 use crate::cli::{AnnotateArgs, AnnotateFormat, ByArg, InlinedArg, PercentArg, SyntaxArg};
 use crate::downloads::Downloads;
-use crate::input::{Callee, check_events, open, tell_if_empty, tell_others, warn};
+use crate::input::{tell_others, warn};
 use crate::messages::{Failure, say};
 use crate::named_input::is_input;
 use crate::pager::show;
 use crate::report::wants_color;
-use crate::{nearest, terminal, unshown};
+use crate::with_code::{CodeInput, WithCode, with_code};
+use crate::{nearest, terminal};
 
 /// Functions that are shown where none is named, unless told otherwise, and the share of self that is enough.
 const FUNCTIONS: usize = 10;
@@ -32,69 +31,43 @@ const ENOUGH: f64 = 0.8;
 pub(crate) fn run(args: &AnnotateArgs) -> Outcome {
     let (symbol, paths) = symbol_and_paths(args);
     let input = &args.input;
-    let names = &input.filter.symbols;
-    let downloads = names.downloads(input.quiet)?;
-    let symbolizer = names.symbolizer(false, !names.no_located, downloads.as_ref());
-    // Lines take time, and are wanted of what is shown alone.
-    let with_lines = names.symbolizer(true, !names.no_located, downloads.as_ref());
-    let recordings: Vec<PerfData> = paths
-        .iter()
-        .map(|path| open(path))
-        .collect::<Result<_, _>>()?;
-    let mut profiles = Vec::new();
-    let mut images = Vec::new();
-    let filter = input.filter.filter(&input.event);
-    for data in &recordings {
-        check_events(data, &filter.events)?;
-        unshown::tell(data, input.quiet);
-        let options = Options {
-            addresses: true,
-            filter: input.filter.with_times_of(&filter, data)?,
-            ..Options::default()
-        };
-        let (profile, code) = analyse_with_code(data, &symbolizer, &options);
-        profiles.push(profile);
-        images.push(code);
-    }
-    let mut profile = merge(profiles);
-    tell_if_empty(&mut profile, &filter);
-    let unmatched = nearest::unmatched(&profile, &filter);
-    profile.quality.warnings.extend(unmatched);
-    let profile = input.filter.cut_to_callers(profile, Callee::Dropped);
-    warn(&profile, input.quiet);
-    let Some(event) = profile.main_event() else {
-        let message = anyhow::anyhow!("there is no sample to annotate");
-        return Err(message.into());
-    };
-    tell_others(&profile, event, "annotated", input.quiet);
-    let annotator = Annotator {
-        symbolizer: &with_lines,
-        images: &images,
+    let code = CodeInput {
+        paths: &paths,
+        args: &input.filter,
+        filter: input.filter.filter(&input.event),
         syntax: match args.syntax {
             SyntaxArg::Att => Syntax::Att,
             SyntaxArg::Intel => Syntax::Intel,
         },
+        quiet: input.quiet,
     };
-    let functions = annotate(&annotator, &profile, event, symbol, args)?;
+    with_code(&code, |code| print(args, symbol, code))
+}
+
+/// Prints the annotated functions.
+fn print(args: &AnnotateArgs, symbol: Option<&str>, code: &WithCode<'_>) -> Outcome {
+    let (profile, quiet) = (code.profile, args.input.quiet);
+    warn(profile, quiet);
+    let Some(event) = profile.main_event() else {
+        let message = anyhow::anyhow!("there is no sample to annotate");
+        return Err(message.into());
+    };
+    tell_others(profile, event, "annotated", quiet);
+    let functions = annotate(&code.annotator, profile, event, symbol, args)?;
     let mut sources = sources(args);
-    if let Some(downloads) = &downloads {
+    if let Some(downloads) = code.downloads {
         sources.set_remote(downloads);
     }
     let shown = Shown {
-        profile: &profile,
+        profile,
         event,
         functions: &functions,
-        precision: precision(&images, event),
+        precision: code.precision(event),
     };
     show(|out| match args.format {
         AnnotateFormat::Text => shown.text(args, &mut sources, out),
         AnnotateFormat::Json => shown.json(args, &mut sources, out),
     })?;
-    drop(sources);
-    if let Some(downloads) = downloads {
-        downloads.print_summary();
-    }
-    std::mem::forget((symbolizer, with_lines));
     Ok(0)
 }
 
@@ -166,7 +139,7 @@ fn nothing_of(profile: &Profile, name: &str) -> String {
     }
 }
 
-fn sources(args: &AnnotateArgs) -> Sources<'static> {
+fn sources<'a>(args: &AnnotateArgs) -> Sources<'a> {
     let mut sources = Sources::new();
     for text in &args.source_path {
         match text.split_once('=') {
@@ -175,15 +148,6 @@ fn sources(args: &AnnotateArgs) -> Sources<'static> {
         }
     }
     sources
-}
-
-/// Returns what the event promises at least, in all recordings.
-fn precision(images: &[CodeImages<'_>], event: usize) -> u8 {
-    images
-        .iter()
-        .map(|code| code.precision(event))
-        .min()
-        .unwrap_or(0)
 }
 
 impl RemoteSources for Downloads {

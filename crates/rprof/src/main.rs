@@ -48,11 +48,14 @@ mod summary;
 mod target;
 mod terminal;
 mod told;
+mod top;
 mod tui;
+mod tui_code;
 mod unshown;
 mod verbose;
 mod versus;
 mod watching;
+mod with_code;
 mod workload;
 
 use std::process::ExitCode;
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Command::Record(args) => record_runs::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Annotate(args) => annotate::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Flamegraph(args) => flamegraph::run(&args),
         Command::Html(args) => html::run(&args),

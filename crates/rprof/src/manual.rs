@@ -44,6 +44,27 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "top",
+        &[
+            (
+                "The whole system, on the screen; `?` lists the keys:",
+                "rprof top",
+            ),
+            (
+                "A process, with the last minute in view:",
+                "rprof top -p 1234 --window 60",
+            ),
+            (
+                "A table each five seconds, three times:",
+                "rprof top --batch -d 5 -n 3",
+            ),
+            (
+                "For a script, a line of JSON each second:",
+                "rprof top -a -d 1 --format json",
+            ),
+        ],
+    ),
+    (
         "record",
         &[
             ("A command:", "rprof record -- ./app --its-arguments"),

@@ -55,6 +55,11 @@ impl Failure {
         }
     }
 
+    /// Returns what failed, and why.
+    pub(crate) fn text(&self) -> String {
+        full_text(&self.error)
+    }
+
     /// Prints what failed, and returns the exit status. Returns `None`, and prints nothing, if the reader of
     /// our output has closed the pipe.
     pub(crate) fn report(&self) -> Option<u8> {

@@ -111,7 +111,7 @@ impl Job {
 }
 
 /// Makes a session of the arguments.
-fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilder, Failure> {
+pub(crate) fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilder, Failure> {
     let mut builder = Session::builder()
         .callchains(stacks)
         .user_stack(args.dump_bytes().filter(|_| stacks))
@@ -479,7 +479,7 @@ fn explain(end: &StopReason, summary: &Result<Summary, RecordError>, has_command
 }
 
 /// Gives a command that cannot be executed the exit status of a shell, 126 or 127.
-fn failed_start(error: RecordError) -> Failure {
+pub(crate) fn failed_start(error: RecordError) -> Failure {
     match &error {
         RecordError::Session(SessionError::Exec(e)) => {
             let status = of_exec(e);

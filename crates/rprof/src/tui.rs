@@ -1,7 +1,6 @@
 //! `rprof report --tui`.
 
 use std::io::{self, IsTerminal};
-use std::path::Path;
 use std::sync::Arc;
 
 use rprof_analysis::Options;
@@ -9,12 +8,13 @@ use rprof_export::clean::clean;
 use rprof_export::{CleanNames, verdict};
 use rprof_profile::{Keys, Profile};
 use rprof_tui::terminal::{End, Inbox};
-use rprof_tui::{Effect, Event, Source, Theme, terminal};
+use rprof_tui::{Effect, Source, Theme, terminal};
 
 use crate::Outcome;
 use crate::cli::{Color, ReportArgs};
 use crate::input::{Callee, Merged, read_merged};
 use crate::messages::Failure;
+use crate::tui_code::CodeReader;
 use crate::{remedies, report};
 
 pub(crate) fn run(args: &ReportArgs) -> Outcome {
@@ -41,15 +41,21 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     let source = Source {
         event,
         weight: input.filter.weight(),
-        title: title(&merged, event, &input.paths()[0]),
+        title: clean(&input.paths()[0].display().to_string()).into_owned(),
+        about: about(&merged),
+        by_total: args.rows.children,
         facts: facts(&merged.profile),
         command: words(),
         profile: Arc::new(merged.profile),
         generation: 0,
         live: None,
     };
-    let end = terminal::run(source, theme(args.color), &Inbox::new(), |effect| {
-        handle(&effect)
+    let inbox = Inbox::new();
+    let profile = Arc::clone(&source.profile);
+    let code = CodeReader::new(input.clone(), inbox.sender());
+    let end = terminal::run(source, theme(args.color), &inbox, |effect| match effect {
+        Effect::Annotate(function) => Some(code.read(&profile, function)),
+        _ => None,
     });
     finish(end)
 }
@@ -101,13 +107,10 @@ pub(crate) fn words() -> Vec<String> {
     std::iter::once("rprof".to_owned()).chain(rest).collect()
 }
 
-fn title(merged: &Merged, event: usize, path: &Path) -> String {
+/// Returns what the title says behind file and event.
+fn about(merged: &Merged) -> String {
     let profile = &merged.profile;
-    let mut words = vec![
-        path.display().to_string(),
-        CleanNames::new(profile).event(event).into_owned(),
-        format!("{} samples", profile.events[event].samples),
-    ];
+    let mut words = Vec::new();
     if let Some((first, last)) = profile.time {
         words.push(format!("{:.2} s", last.saturating_sub(first) as f64 / 1e9));
     }
@@ -139,14 +142,4 @@ pub(crate) fn facts(profile: &Profile) -> Vec<String> {
         .chain(events)
         .map(|line| clean(&line).into_owned())
         .collect()
-}
-
-fn handle(effect: &Effect) -> Option<Event> {
-    match effect {
-        Effect::Annotate(_) => {
-            let text = "annotating is no part of this build";
-            Some(Event::Message(text.to_owned()))
-        }
-        _ => None,
-    }
 }

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use rprof_export::clean::brief;
 
 /// Command of perf, and what to type; `FILE` is the recording.
-static COMMANDS: [(&str, &str); 23] = [
+static COMMANDS: [(&str, &str); 22] = [
     (
         "archive",
         "`rprof record --keep all` keeps all programs in the recording itself, and `rprof report --symfs DIR` finds copies of them",
@@ -69,10 +69,6 @@ static COMMANDS: [(&str, &str); 23] = [
     (
         "timechart",
         "`perf timechart record -- COMMAND`, then `perf timechart`",
-    ),
-    (
-        "top",
-        "`rprof record -a -d 5 && rprof report` shows the last five seconds; `perf top` goes on",
     ),
     (
         "trace",

@@ -8,7 +8,7 @@
 //! | `filters` | `--filter`, and the events that it is for |
 //! | `target` | what to watch |
 //! | `flamegraph`, `html` | `flamegraph`, `html` |
-//! | `annotate`, `diff`, `gate` | the commands of these names |
+//! | `annotate`, `diff`, `gate`, `top` | the commands of these names |
 //! | `push` | `push` |
 //! | `reading` | the commands that read recordings, and their filters |
 //! | `symbols` | how functions are named |
@@ -42,6 +42,7 @@ mod suggested;
 mod symbols;
 mod target;
 mod time_span;
+mod top;
 mod values;
 
 pub(crate) use annotate::{AnnotateArgs, AnnotateFormat, ByArg, InlinedArg, PercentArg, SyntaxArg};
@@ -63,6 +64,7 @@ pub(crate) use record::{DUMP_BYTES, OutputArgs, RecordArgs, SamplingArgs};
 pub(crate) use stat::{PerArg, StatArgs, StatFormat, YesNo};
 pub(crate) use symbols::{DemangleArg, SymbolArgs};
 pub(crate) use target::TargetArgs;
+pub(crate) use top::{TopArgs, TopFormat};
 pub(crate) use values::{CallGraph, Frequency, Keep, Limit, SwitchAt};
 
 use clap::builder::styling::{AnsiColor, Styles};
@@ -92,6 +94,7 @@ pub(crate) enum Command {
     Record(RecordArgs),
     Report(ReportArgs),
     Annotate(AnnotateArgs),
+    Top(Box<TopArgs>),
     Stat(Box<StatArgs>),
     Flamegraph(Box<FlamegraphArgs>),
     Html(Box<HtmlArgs>),

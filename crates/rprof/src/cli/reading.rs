@@ -11,7 +11,7 @@ use super::time_span::TimeSpan;
 use super::values::{self, CpuList};
 
 /// Recording to read, and filters on it.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct InputArgs {
     /// Recordings or folded stacks to read, several are merged; `-` is standard input [default: perf.data]
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -54,7 +54,7 @@ pub(super) fn paths(files: &[PathBuf], input: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// Filters on samples. Several values of one option are alternatives.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArgs {
     /// Only samples of threads with these names; `*` and `?` stand for any characters, here and below
@@ -129,7 +129,9 @@ pub(crate) struct ReportArgs {
     pub(crate) call_graph: Option<String>,
 
     /// Show the profile on the whole screen, to move about in: functions, trees, flame graph, threads, time; `?` lists the keys
-    #[arg(long)]
+    ///
+    /// Which rows there are, their order, and their trees are chosen by keys there, but for --children.
+    #[arg(long, conflicts_with_all = ["sort", "limit", "call_graph", "no_children", "percent_limit", "wide", "format"])]
     pub(crate) tui: bool,
 
     /// Print the report as text, as without --tui; for fingers that know perf

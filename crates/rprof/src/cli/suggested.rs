@@ -97,6 +97,7 @@ pub(super) const COMMANDS: &[&str] = &[
     "record",
     "annotate",
     "report",
+    "top",
     "stat",
     "flamegraph",
     "html",

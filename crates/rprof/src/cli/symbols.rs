@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use super::values;
 
 /// Options for the names of functions.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Names")]
 pub(crate) struct SymbolArgs {
     /// Show inlined calls as frames of their own; the default

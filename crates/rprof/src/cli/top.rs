@@ -1,0 +1,99 @@
+//! Arguments of `top`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum, ValueHint};
+
+use super::reading::Color;
+use super::record::SamplingArgs;
+use super::symbols::SymbolArgs;
+use super::target::TargetArgs;
+use super::values;
+
+/// Shows the functions in which time is spent now, on the whole screen of the terminal.
+///
+/// Without a target it is the whole system; where the rights for that are missing, the processes of the user. Beside self
+/// and total in the last seconds are those since the start. Space pauses, `w` shows everything since the start, `z` counts from zero, `W` writes
+/// the last seconds as perf.data; `?` lists the keys. Where standard output is no terminal, a table is printed for each
+/// interval, as with --batch.
+#[derive(Debug, Args)]
+#[command(mut_arg("duration", |argument| argument.short(None)))]
+pub(crate) struct TopArgs {
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+
+    #[command(flatten)]
+    pub(crate) sampling: SamplingArgs,
+
+    #[command(flatten)]
+    pub(crate) shown: LookArgs,
+
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
+
+    /// Command to run and watch, with its arguments; it has no terminal while the screen is in use, and ends with `q`
+    #[arg(trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Options for what is shown, and when.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "View")]
+pub(crate) struct LookArgs {
+    /// Time between two looks, in seconds, or with a unit such as 500ms
+    #[arg(short = 'd', long, value_name = "SECONDS", default_value = "2", value_parser = refresh)]
+    pub(crate) refresh: Duration,
+
+    /// Time that the window reaches back [default: 10 s on the screen, one interval with --batch]
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
+    pub(crate) window: Option<Duration>,
+
+    /// Print a table for each interval, instead of the whole screen
+    #[arg(short = 'b', long)]
+    pub(crate) batch: bool,
+
+    /// Stop after N intervals; implies --batch
+    #[arg(short = 'n', long = "intervals", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) intervals: Option<u64>,
+
+    /// Form of what is printed; `json`, one line for each interval, implies --batch
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) format: TopFormat,
+
+    /// Print at most N rows, 0 for all [default: 20; all with --format json]
+    #[arg(short = 'E', long, value_name = "N")]
+    pub(crate) entries: Option<usize>,
+
+    /// Sort by total: time in the function and in those it called
+    #[arg(long)]
+    pub(crate) children: bool,
+
+    /// File that `W` writes; an existing one is kept as FILE.old
+    #[arg(short, long, value_name = "FILE", default_value = "perf.data", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+
+    /// When to use colours
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: Color,
+}
+
+/// Forms of what is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TopFormat {
+    /// A table
+    Text,
+    /// JSON, in a stable form
+    Json,
+}
+
+/// Least time between two looks.
+const LEAST: Duration = Duration::from_millis(100);
+
+fn refresh(text: &str) -> Result<Duration, String> {
+    match values::seconds(text)? {
+        time if time < LEAST => Err("100ms at least".to_owned()),
+        time => Ok(time),
+    }
+}
