@@ -83,13 +83,17 @@ fn compare(
 fn instructions_are_those_of_objdump() {
     needs!(PerfEvents, X86_64, Tool("objdump"));
     for (what, program) in programs() {
-        let here = Here::new();
-        let found = annotated(&here, &program, "");
-        compare(what, &found, &disassembled(&here, &program, ""), same);
-        let intel = super::annotated_again(&here, &program, "-M intel");
-        let by_objdump = disassembled(&here, &program, "-M intel");
-        compare(&format!("{what}, intel"), &intel, &by_objdump, mnemonic);
+        check(what, &Here::new(), &program);
     }
+}
+
+/// Records a program, and compares the instructions of its functions, in both notations.
+pub(super) fn check(what: &str, here: &Here, program: &Path) {
+    let found = annotated(here, program, "");
+    compare(what, &found, &disassembled(here, program, ""), same);
+    let intel = super::annotated_again(here, program, "-M intel");
+    let by_objdump = disassembled(here, program, "-M intel");
+    compare(&format!("{what}, intel"), &intel, &by_objdump, mnemonic);
 }
 
 #[test]

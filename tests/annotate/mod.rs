@@ -3,6 +3,7 @@
 mod against_objdump;
 mod against_perf;
 mod jit;
+mod languages;
 mod lines;
 mod listing;
 mod sources;
