@@ -21,7 +21,7 @@ use rprof_symbols::Symbolizer;
 
 use crate::stack_end::marks_truncation;
 use counter::Counter;
-use namer::Namer;
+use namer::{Namer, Progress};
 
 /// Analysis of records as they come, for profiles at any time and without a file. Clones share
 /// everything.
@@ -72,6 +72,8 @@ pub struct LiveAnalysis(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     symbolizer: Symbolizer,
+    /// Locked while names are looked up, before all others.
+    look_up: Mutex<()>,
     /// Locked by the writer, and briefly by profiles.
     counter: Mutex<Counter>,
     /// Locked by profiles alone, before the counter, and never while names are looked up.
@@ -86,6 +88,10 @@ pub enum Span {
     /// Everything since the start, or since [zero](LiveAnalysis::zero).
     SinceStart,
 }
+
+/// Counts of a moment: see [`LiveAnalysis::moment`].
+#[derive(Debug)]
+pub struct Moment(Progress);
 
 /// Profile of the samples of a span, and sums of all.
 #[derive(Debug)]
@@ -106,6 +112,7 @@ impl LiveAnalysis {
     /// Creates an analysis without records, which asks `symbolizer` for names.
     pub fn new(symbolizer: Symbolizer) -> LiveAnalysis {
         LiveAnalysis(Arc::new(Shared {
+            look_up: Mutex::default(),
             counter: Mutex::default(),
             namer: Mutex::new(Namer::new(symbolizer.has_root())),
             symbolizer,
@@ -150,23 +157,33 @@ impl LiveAnalysis {
     /// [`next_interval`](Self::next_interval) does: no record comes in between. Names that are not known yet are looked up,
     /// which may take a while; records that come meanwhile are of the interval that begins.
     pub fn end_interval(&self, span: Span, most: usize) -> LiveView {
-        let progress = {
+        let moment = {
             let mut namer = lock(&self.0.namer);
             let mut counter = lock(&self.0.counter);
             let progress = namer.progress(&counter);
             counter.counts.next_interval(most);
-            progress
+            Moment(progress)
         };
+        self.view_of(&moment, span)
+    }
+
+    /// Returns the counts of now, of which there may be several views.
+    pub fn moment(&self) -> Moment {
+        let mut namer = lock(&self.0.namer);
+        let progress = namer.progress(&lock(&self.0.counter));
+        Moment(progress)
+    }
+
+    /// Returns what [`view`](Self::view) did return at a moment, with all names. Names that are not known yet are looked up,
+    /// which may take a while. Where there was no room meanwhile for all stacks of the moment, it is a view of now.
+    pub fn view_of(&self, moment: &Moment, span: Span) -> LiveView {
         self.look_up_copied();
         let mut namer = lock(&self.0.namer);
-        match namer.has_ids_of(&progress) {
-            true => namer.view(&progress, span),
-            // Another thread has looked meanwhile, and there was no room for all stacks.
-            false => {
-                let progress = namer.progress(&lock(&self.0.counter));
-                namer.view(&progress, span)
-            }
+        if namer.has_ids_of(&moment.0) {
+            return namer.view(&moment.0, span);
         }
+        let progress = namer.progress(&lock(&self.0.counter));
+        namer.view(&progress, span)
     }
 
     /// Looks up the names of all locations so far, those of an image together. This may take seconds, and nothing else
@@ -177,6 +194,8 @@ impl LiveAnalysis {
     }
 
     fn look_up_copied(&self) {
+        // What another thread is looking up is known afterwards, too.
+        let _turn = lock(&self.0.look_up);
         loop {
             let batch = lock(&self.0.namer).next_batch();
             let Some(batch) = batch else {

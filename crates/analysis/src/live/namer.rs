@@ -57,6 +57,7 @@ struct NamedStack {
 }
 
 /// Everything of the counter that changes with each sample.
+#[derive(Debug)]
 pub(super) struct Progress {
     /// Numbers of the counts that ids are of.
     numbers: (u64, u64),

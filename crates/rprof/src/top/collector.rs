@@ -363,14 +363,20 @@ impl Collector {
     fn obey(&mut self, order: Order) {
         match order {
             Order::Pause(true) => {
-                self.paused = Some(self.live.at_once(|analysis, recent| {
-                    let source = |span| self.source_of(analysis.view(span), span);
-                    Paused {
-                        window: source(Span::Window),
-                        since_start: source(Span::SinceStart),
-                        records: recent.map(RecentRecords::snapshot),
-                    }
-                }));
+                let (moment, records) = self.live.at_once(|analysis, recent| {
+                    (analysis.moment(), recent.map(RecentRecords::snapshot))
+                });
+                // With all names: who pauses wants to read.
+                let source = |span| {
+                    let view = self.live.analysis.view_of(&moment, span);
+                    self.source_of(view, span)
+                };
+                let paused = Paused {
+                    window: source(Span::Window),
+                    since_start: source(Span::SinceStart),
+                    records,
+                };
+                self.paused = Some(paused);
             }
             Order::Pause(false) => {
                 self.paused = None;
