@@ -36,9 +36,9 @@ fn a_paused_screen_is_what_is_written() {
     terminal.wait("[paused]");
     // Both spans of that moment, so that what was still on its way when the key came is not shown any more.
     terminal.keys("w");
-    terminal.wait("everything");
+    terminal.wait("samples  everything, ");
     terminal.keys("w");
-    terminal.wait("window");
+    terminal.wait("samples  window ");
     let screen = terminal.screen();
     terminal.keys("W");
     terminal.wait("wrote perf.data");
