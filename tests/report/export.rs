@@ -257,7 +257,7 @@ fn samples_have_the_labels_that_are_asked_for() {
     };
     let all = raw("thread,process,pid,tid,cpu,mode");
     for label in [
-        "comm:[threads]",
+        "comm:[busy-left]",
         "process:[threads]",
         "mode:[user]",
         "pid:[",
