@@ -17,7 +17,7 @@ pub(crate) const DOWN: char = '\u{e015}';
 /// Browser without a window, in a session of its own.
 pub(crate) struct Browser(Link);
 
-/// How a browser is told.
+/// Protocol by which a browser is told.
 enum Link {
     Chromium(Chromium),
     Firefox(Marionette),

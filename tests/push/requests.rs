@@ -1,4 +1,4 @@
-//! What servers are sent.
+//! Requests, as servers get them.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::wire::{Field, Message};
 
-/// What the server does with a request.
+/// Action of the server on a request.
 #[derive(Clone, Debug)]
 pub(super) enum Reply {
     /// Answers with a status, headers and a body.
@@ -44,7 +44,7 @@ pub(super) struct Request {
 #[derive(Default)]
 struct State {
     replies: Vec<Reply>,
-    /// What is done when there are no more replies.
+    /// Action when there are no more replies.
     then: Option<Reply>,
     requests: Vec<Request>,
 }

@@ -29,7 +29,7 @@ pub struct ClientOptions {
     pub server: String,
     /// Headers out of files.
     pub credentials: Credentials,
-    /// Whether credentials may go to other machines without encryption.
+    /// True if credentials may go to other machines without encryption.
     pub plain_http: bool,
     /// File of certificates (PEM) that are believed in place of the usual ones.
     pub authorities: Option<PathBuf>,

@@ -13,7 +13,7 @@ use crate::policy::Policy;
 /// Interval at which it is looked whether to stop, while nothing is done.
 const TICK: Duration = Duration::from_millis(50);
 
-/// What became of a profile.
+/// Outcome of sending a profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Requests that the server took.
@@ -43,7 +43,7 @@ pub struct Unsent {
     pub samples: u64,
     /// Why.
     pub why: String,
-    /// Whether another try is in vain until something is set right: address, credentials, certificates.
+    /// True if another try is in vain until something is set right: address, credentials, certificates.
     pub is_misconfigured: bool,
     /// Time that the server wants to be left alone.
     pub after: Option<Duration>,

@@ -33,7 +33,7 @@ pub enum PushError {
     BadFile {
         /// The file.
         path: PathBuf,
-        /// What it lacks.
+        /// The part that it lacks.
         what: &'static str,
     },
     /// A label has no form that servers take.
@@ -41,7 +41,7 @@ pub enum PushError {
     BadLabel {
         /// The label as it was given.
         label: String,
-        /// What it lacks.
+        /// The part that it lacks.
         what: &'static str,
     },
     /// The HTTP client could not be made.

@@ -20,7 +20,7 @@ pub struct Part {
     pub bytes: u64,
     /// Stacks of which outer frames are left out.
     pub cut: u64,
-    /// Whether it is larger than its server takes: one row that cannot be split.
+    /// True if it is larger than its server takes: one row that cannot be split.
     pub is_too_large: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What would be sent, in words.
+//! A dry run, in words: requests that would be sent.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};

@@ -1,4 +1,4 @@
-//! What became of profiles, in words.
+//! The outcome of sending profiles, in words.
 
 use std::path::Path;
 use std::time::Duration;
