@@ -40,7 +40,7 @@ pub enum Need {
     Debuginfod,
     /// Go's pprof, as the compiler brings it.
     Pprof,
-    /// Readers of other tools that `.ci/oracles` installs.
+    /// Readers of other tools that `.ci/oracles` installs. Their absence is no failure where it could not fetch them.
     Oracles,
     /// An assembler for x86-64.
     X86Assembler,
@@ -98,6 +98,7 @@ pub fn has(need: Need) -> bool {
     match need {
         _ if has => {}
         Need::X86_64 => inapplicable(why),
+        Need::Oracles if oracles_folder().join("unreachable").is_file() => inapplicable(why),
         _ => skip(why),
     }
     has
@@ -146,10 +147,13 @@ pub fn pprof() -> Option<PathBuf> {
 
 /// Returns the folder that `.ci/oracles` installs readers of other tools into, if it has.
 pub fn oracles() -> Option<PathBuf> {
-    let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/oracles");
-    let folder = std::env::var_os("RPROF_ORACLES").map_or(usual, PathBuf::from);
-    let folder = folder.canonicalize().ok()?;
+    let folder = oracles_folder().canonicalize().ok()?;
     folder.join("ready").is_file().then_some(folder)
+}
+
+fn oracles_folder() -> PathBuf {
+    let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/oracles");
+    std::env::var_os("RPROF_ORACLES").map_or(usual, PathBuf::from)
 }
 
 fn succeeds(program: &str, args: &[&str]) -> bool {
