@@ -26,7 +26,7 @@ fn begin_in(terminal: &Tmux<'_>, options: &str) {
     terminal.wait("burn_ten");
 }
 
-/// What is paused is what `W` writes, to the last sample; since the start is the same, as nothing has left the window.
+/// A paused screen is what `W` writes, to the last sample; since the start is the same, as nothing has left the window.
 #[test]
 fn a_paused_screen_is_what_is_written() {
     needs!(File("/usr/bin/tmux"), PerfEvents);

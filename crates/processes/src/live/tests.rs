@@ -236,7 +236,7 @@ fn records_say_what_was_recorded() {
     assert_eq!(identities[1], (b, 5, 2, Misc::USER));
 }
 
-/// What was there before the bound was reached has its image still, and the other mappings have one that says so.
+/// Mappings from before the bound was reached have their images still, and the others have one that says so.
 #[test]
 fn named_images_are_bounded() {
     let mut live = LiveMap::<NamedImages>::new();

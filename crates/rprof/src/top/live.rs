@@ -28,7 +28,7 @@ pub(super) struct Live {
     pub(super) analysis: LiveAnalysis,
     /// Records of the window, where they may be written.
     pub(super) recent: Option<RecentRecords>,
-    /// What is watched, in a few words.
+    /// Target that is watched, in a few words.
     pub(super) title: String,
     /// Held while a record is written: to the analysis and to the records of the window, which are never asked in between.
     gate: Arc<Mutex<()>>,
