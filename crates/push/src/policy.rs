@@ -26,7 +26,7 @@ impl Default for Policy {
 
 impl Policy {
     /// Returns the time to wait before the next try, if there is to be one: `tried` times so far, the first one `since` ago.
-    /// What the server asks for is waited for to the full; times of our own are between their half and the whole, so that many
+    /// Time that the server asks for is waited for to the full; times of our own are between their half and the whole, so that many
     /// senders do not come back together.
     pub fn wait(&self, tried: u32, since: Duration, asked: Option<Duration>) -> Option<Duration> {
         let wait = asked.unwrap_or_else(|| {

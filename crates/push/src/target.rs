@@ -49,9 +49,9 @@ impl Target {
 
     /// Returns what the server takes unless it was told otherwise.
     ///
-    /// Of Pyroscope these are the defaults of its `limits` (`max_profile_stacktrace_samples`, `max_profile_size_bytes`,
-    /// `max_profile_stacktrace_depth`, `max_label_names_per_series`, `max_label_value_length`); of Parca half of what its gRPC
-    /// server receives at once; of OTLP what a collector's HTTP receiver reads.
+    /// Sources: for Pyroscope the defaults of its `limits` (`max_profile_stacktrace_samples`, `max_profile_size_bytes`,
+    /// `max_profile_stacktrace_depth`, `max_label_names_per_series`, `max_label_value_length`); for Parca half of what its gRPC
+    /// server receives at once; for OTLP what a collector's HTTP receiver reads.
     pub fn limits(self) -> Limits {
         match self {
             Target::Pyroscope => Limits {

@@ -122,7 +122,7 @@ pub(super) struct Collector {
     /// Asks for names.
     names: Option<SyncSender<()>>,
     rhythm: Rhythm,
-    /// What is seen is shown now at the latest, with the names that are known by then.
+    /// Latest time at which the newest look is shown, with the names that are known by then.
     due: Option<Instant>,
     /// True if it was shown before its names were known.
     is_early: bool,
