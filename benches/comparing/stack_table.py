@@ -32,10 +32,11 @@ def cost(result):
 def markdown(paths):
     rows = merged(paths)
     there = {name: title for name, title in RECORDERS.items() if any(name in row for row in rows)}
-    lines = ["| program | " + " | ".join(there.values()) + " | frames named or located |", "|---" * (len(there) + 2) + "|"]
+    lines = ["| program | " + " | ".join(there.values()) + " | rprof, by its own evidence | frames named or located |",
+             "|---" * (len(there) + 3) + "|"]
     for row in rows:
-        named = f"{row['named']:.2f}" if "named" in row else ""
-        lines.append(f"| {row['program']} | " + " | ".join(share(row.get(name)) for name in there) + f" | {named} |")
+        own, named = (f"{row[what]:.2f}" if what in row else "" for what in ("own", "named"))
+        lines.append(f"| {row['program']} | " + " | ".join(share(row.get(name)) for name in there) + f" | {own} | {named} |")
     paid = {"rprof": there.get("rprof"), "rprof-z": "rprof `-g -z`", **{n: t for n, t in there.items() if n != "rprof"}}
     paid = {name: title for name, title in paid.items() if any(name in row for row in rows)}
     lines += ["", "| program | " + " | ".join(paid.values()) + " |", "|---" * (len(paid) + 1) + "|"]

@@ -180,6 +180,7 @@ pub(crate) fn run(data: &[u8]) {
             frames: &complete,
             observed_from: usize::from(flags >> 2 & 3),
             root,
+            begun: 1_000_000,
             time: 1_000_000,
         };
         completer.observe(1, observation, &process);
@@ -213,8 +214,8 @@ fn complete_deep(
     };
     let cut = CutPoint { slot, function };
     for time in (0..6).map(|n| n * 1_000_000) {
-        completer.register_cut(1, cut, time, process);
-        completer.recheck(1, cut, true, time + 600_000);
+        completer.register_cut(1, cut, frames, time, process);
+        completer.recheck(1, cut, true, time + 500_000, time + 600_000);
     }
     if let Completion::Callers(callers, _) = completer.complete(1, cut, 3_000_000, u64::MAX) {
         let known = |caller: &Frame| {

@@ -29,6 +29,13 @@ pub(crate) fn check(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(
     if holds { Ok(()) } else { Err(otherwise()) }
 }
 
+/// Returns the seconds for which programs whose stacks are known are to run, if RPROF_TRUTH_SECONDS says so: they are then
+/// sampled as often as makes sense.
+pub(crate) fn truth_seconds() -> Option<f64> {
+    let seconds = std::env::var("RPROF_TRUTH_SECONDS").ok()?;
+    Some(seconds.parse().expect("a number of seconds"))
+}
+
 /// Checks that a share measured with `n` samples is `expected`, but for chance and
 /// for `other`, the share that is known to be neither here nor there.
 ///

@@ -3,10 +3,15 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::support::{Folded, Here, Report, check, folded, measured, needs};
+use crate::support::{Folded, Here, Report, check, folded, measured, needs, truth_seconds};
 
 /// Share of the samples in leaves whose stacks reach their root, at least.
 const COMPLETE: f64 = 0.95;
+
+/// Samples a second: more where there is time, so that there are more stacks to be wrong.
+fn hertz() -> &'static str {
+    truth_seconds().map_or("999", |_| "9999")
+}
 
 fn fixture(name: &str) -> PathBuf {
     PathBuf::from(concat!(
@@ -50,6 +55,7 @@ fn assert_path(stacks: &Folded, leaf: &str, callers: &[&str]) -> (u64, u64) {
 /// Checks that nearly all samples of the leaves are in stacks with their whole path.
 fn check_whole(what: &str, leaves: &[(u64, u64)]) -> Result<(), String> {
     let (all, whole) = (leaves.iter()).fold((0, 0), |sum, leaf| (sum.0 + leaf.0, sum.1 + leaf.1));
+    println!("{what}: {all} samples in leaves, {whole} with their whole path, 0 wrong");
     check(all > 300, || format!("{all} samples in leaves of {what}"))?;
     check(whole as f64 >= COMPLETE * all as f64, || {
         format!("{whole} of {all} samples in leaves of {what} have their path")
@@ -88,7 +94,10 @@ fn stacks_of_erlang_processes_are_true() {
     measured(|| {
         let here = Here::new();
         here.command("erlc").arg(fixture("truth.erl")).ok();
-        let record = here.rprof("record -q -F 999 -e cpu-clock --runtimes -- erl -noshell -eval");
+        let record = here
+            .rprof("record -q -e cpu-clock --runtimes -F")
+            .arg(hertz());
+        let record = record.words("-- erl -noshell -eval");
         record.arg("truth:main(), halt(0).").ok();
         let stacks = folded(&here.rprof("collapse --weight samples").ok());
         remove_map(&pid_of(&here, "truth:leaf_left/2"));
@@ -108,7 +117,8 @@ fn stacks_of_lisp_are_true() {
     needs!(PerfEvents, X86_64, Tool("sbcl"));
     measured(|| {
         let here = Here::new();
-        let record = here.rprof("record -q -F 999 -e cpu-clock -- sbcl --script");
+        let record = here.rprof("record -q -e cpu-clock -F").arg(hertz());
+        let record = record.words("-- sbcl --script");
         record.arg(fixture("truth.lisp")).ok();
         let stacks = folded(&here.rprof("collapse --weight samples").ok());
         remove_map(&pid_of(&here, "leaf-left"));
@@ -129,7 +139,8 @@ fn stacks_of_traces_are_true() {
     needs!(PerfEvents, X86_64, File("/usr/bin/luajit"));
     measured(|| {
         let here = Here::new();
-        let record = here.rprof("record -q -F 999 -e cpu-clock -- luajit");
+        let record = here.rprof("record -q -e cpu-clock -F").arg(hertz());
+        let record = record.words("-- luajit");
         record.arg(fixture("truth.lua")).ok();
         let stacks = folded(&here.rprof("collapse --weight samples").ok());
         remove_map(&pid_of(&here, "leaf_plain"));
@@ -145,6 +156,7 @@ fn stacks_of_traces_are_true() {
             }
             callers.into_iter().collect::<BTreeSet<_>>()
         });
+        println!("LuaJIT: {samples} samples in traces");
         check(samples > 300, || format!("{samples} samples in traces"))?;
         // One path each.
         assert!(callers.iter().all(|paths| paths.len() == 1), "{callers:?}");

@@ -1,7 +1,7 @@
 //! Copies of stacks that end early though the stack is not deep: at a page that was never touched, and at the end of a
 //! handler's own stack. What lies beyond is had from the process's memory, and never wrong.
 
-use crate::support::{Here, Need, c_with, check, folded, has, measured, needs};
+use crate::support::{Here, Need, c_with, check, folded, has, measured, needs, truth_seconds};
 
 /// Complete stacks with the right callers, with wrong ones, and those cut short.
 #[derive(Debug, Default)]
@@ -86,14 +86,32 @@ fn callers_that_change_are_not_mixed_up() {
     needs!(PerfEvents);
     for flags in BUILDS {
         let program = c_with("holes.c", flags);
-        for (options, args) in [
-            ("-F 999", "1 50 300"),
-            ("-F 4999", "0.5 300 3000"),
-            ("-F 999", "1 3000 30000"),
+        for (options, seconds, args) in [
+            ("-F 999", 1.0, "50 300"),
+            ("-F 4999", 0.5, "300 3000"),
+            ("-F 999", 1.0, "3000 30000"),
         ] {
+            let args = &format!("{} {args}", truth_seconds().unwrap_or(seconds));
             let counts = holes(&program, options, args);
             assert_eq!(counts.wrong, 0, "{flags:?} {options} {args}");
             assert!(counts.right > 0, "{flags:?} {options} {args}: {counts:?}");
+        }
+    }
+}
+
+/// A short path and a long one that leaves its return addresses in place, below an array of 200 KiB: whoever looks into the
+/// memory after a sample of the first finds addresses of both.
+#[test]
+fn what_a_long_path_leaves_in_place_is_not_believed() {
+    needs!(PerfEvents);
+    for flags in BUILDS {
+        let program = c_with("holes.c", flags);
+        for (short, long) in [("300", "5000"), ("1500", "6000"), ("2500", "2500")] {
+            let seconds = truth_seconds().unwrap_or(1.0);
+            let args = format!("{seconds} turns 0 {short} 6 {long}");
+            let counts = holes(&program, "-F 4999", &args);
+            assert_eq!(counts.wrong, 0, "{flags:?} {args}");
+            assert!(counts.right + counts.short > 0, "{flags:?} {args}");
         }
     }
 }

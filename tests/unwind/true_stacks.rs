@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::support::{CallTree, Here, Language, folded, generated, needs};
+use crate::support::{CallTree, Here, Language, folded, generated, needs, truth_seconds};
 
 /// Compiler, flags, and depth of stacks of a program.
 struct Variant {
@@ -240,7 +240,7 @@ fn check(variant: &Variant, options: &str, seconds: &str) {
 #[test]
 fn every_complete_stack_is_the_true_one() {
     needs!(PerfEvents, Cxx);
-    let long = std::env::var("RPROF_TRUTH_SECONDS").ok();
+    let long = truth_seconds();
     let (options, seconds) = match &long {
         Some(seconds) => ("-F max", format!("{seconds} 500")),
         None => ("-F 4999", "0.4 500".into()),

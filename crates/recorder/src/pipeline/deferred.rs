@@ -31,8 +31,9 @@ pub(crate) trait Settle {
     fn begin_round(&mut self);
 
     /// Completes the sample that was deferred first, `record`. Returns false if more has to be seen
-    /// for that. Everything before the time `now` was seen; at `u64::MAX`, nothing more comes.
-    fn settle(&mut self, now: u64, record: &mut Vec<u8>) -> bool;
+    /// for that, which it may only where `may_wait` is true. Everything before the time `now` was seen; at `u64::MAX`,
+    /// nothing more comes.
+    fn settle(&mut self, now: u64, may_wait: bool, record: &mut Vec<u8>) -> bool;
 }
 
 /// Records that wait behind a sample whose stack is not [settled](Settle::settle) yet.
@@ -109,12 +110,9 @@ impl DeferralQueue {
             if first.is_deferred
                 && let Some(settler) = &mut settler
             {
-                let now = match self.bytes > self.most_bytes {
-                    true => u64::MAX,
-                    false => now,
-                };
+                let may_wait = self.bytes <= self.most_bytes;
                 let before = first.bytes.len();
-                let is_settled = settler.settle(now, &mut first.bytes);
+                let is_settled = settler.settle(now, may_wait, &mut first.bytes);
                 // It may have grown.
                 self.bytes = (self.bytes + first.bytes.len()).saturating_sub(before);
                 if !is_settled {
@@ -165,8 +163,8 @@ mod tests {
             self.rounds += 1;
         }
 
-        fn settle(&mut self, now: u64, record: &mut Vec<u8>) -> bool {
-            let is_over = now >= u64::from(record[0]) + self.wait;
+        fn settle(&mut self, now: u64, may_wait: bool, record: &mut Vec<u8>) -> bool {
+            let is_over = !may_wait || now >= u64::from(record[0]) + self.wait;
             if is_over {
                 record.push(0xff);
             }

@@ -4,8 +4,8 @@
 //! callers are known from other moments of its thread, or nothing more can be learned:
 //! [`rprof_unwind::DeepStackCompleter`] has the rule. Observed are the thread's other stacks whose copies
 //! did reach the root; and, where copies are large, the memory of the process, which is read when
-//! its samples come in. That is soon after they were taken: drain threads drain fast while there are
-//! deep stacks.
+//! its samples come in, and believed while the outermost frames of the copy stand in it. That is soon after they were
+//! taken: drain threads drain fast while there are deep stacks.
 //!
 //! Two kinds of copies end early though the stack is not deep. One stops at a *hole*, a page that was never touched, inside
 //! of a large array that is used at its beginning only: the kernel copies without waiting for pages. Reading such a page has
@@ -22,13 +22,9 @@ use rprof_unwind::{
 
 use super::Unwinding;
 use super::code::ProcessCode;
-use super::deferred_sample::{Cut, DeferredSample, MOST_FRAMES};
+use super::deferred_sample::{Cut, DeferredSample, MOST_FRAMES, Witnesses};
 use super::process_memory::{PAGE, StackMemory};
 use crate::pipeline::deferred::Settle;
-
-/// Frames next to the end of a dump whose return addresses must stand in the process's memory
-/// as they do in the dump.
-const WITNESSES: usize = 2;
 
 /// Nanoseconds of fast draining after a deep stack.
 const FAST_DRAIN: u64 = 1_000_000_000;
@@ -49,6 +45,7 @@ impl Unwinding {
             frames: &self.frames,
             observed_from: 0,
             root,
+            begun: time,
             time,
         };
         self.completer.observe(thread, sighting, &code);
@@ -77,11 +74,12 @@ impl Unwinding {
             function: code.function_of(last)?,
         };
         self.completer
-            .register_cut(cut.thread, cut_point, cut.time, &code);
+            .register_cut(cut.thread, cut_point, &self.frames, cut.time, &code);
+        let witnesses = Witnesses::of(&self.frames, dump);
         if asked >= LARGE {
             self.fast_drain
                 .request_until(rprof_sampler::monotonic_ns().saturating_add(FAST_DRAIN));
-            self.look(cut, cut_point, registers, dump);
+            self.look(cut, cut_point, registers, dump, &witnesses);
         }
         Some(DeferredSample {
             pid: cut.pid,
@@ -91,6 +89,7 @@ impl Unwinding {
             layout,
             frames: self.frames.len(),
             cause,
+            witnesses,
             image: None,
             settled: None,
         })
@@ -119,31 +118,33 @@ impl Unwinding {
         cut_point: CutPoint,
         registers: &Registers,
         dump: &StackDump<'_>,
+        witnesses: &Witnesses,
     ) {
         let Some(memory) = self.memory.stack(cut.pid) else {
             return;
         };
+        let begun = rprof_sampler::monotonic_ns();
         let callers = self.completer.callers_at(cut.thread, cut_point);
-        if let Some(stand) = callers.map(|callers| are_in(&memory, callers)) {
-            let now = rprof_sampler::monotonic_ns();
-            self.completer.recheck(cut.thread, cut_point, stand, now);
-            if stand {
-                return;
+        match callers.and_then(|callers| are_in(&memory, callers, witnesses)) {
+            Some(stand) if !stand || witnesses.stand_in(&memory) => {
+                let now = rprof_sampler::monotonic_ns();
+                self.completer
+                    .recheck(cut.thread, cut_point, stand, begun, now);
+                if stand {
+                    return;
+                }
             }
+            Some(_) => return,
+            None => memory.prefetch(witnesses.slots().chain(memory.pages_from(cut.slot))),
         }
-        let mut slots = (self.frames.iter().rev().map(|frame| frame.slot))
-            .filter(|slot| *slot != 0)
-            .take(WITNESSES)
-            .peekable();
-        let stands = |slot| memory.read_u64(slot) == dump.read_u64(slot);
-        if slots.peek().is_some() && slots.all(stands) {
+        if witnesses.stand_in(&memory) {
             let is_interrupted = |frame: &Frame| frame.kind == FrameKind::Interrupted;
             let both = DumpAndMemory {
                 dump,
                 memory: &memory,
                 has_other_stack: self.frames.iter().any(is_interrupted),
             };
-            self.read_on(cut, cut_point, registers, &both);
+            self.read_on(cut, cut_point, registers, &both, begun);
         }
     }
 
@@ -167,10 +168,15 @@ impl Unwinding {
             ) else {
                 continue;
             };
-            let stand = are_in(&memory, callers);
-            let now = rprof_sampler::monotonic_ns();
-            self.completer
-                .recheck(held.thread, held.cut_point, stand, now);
+            let begun = rprof_sampler::monotonic_ns();
+            let stand = are_in(&memory, callers, &held.witnesses);
+            if let Some(stand) = stand
+                && (!stand || held.witnesses.stand_in(&memory))
+            {
+                let now = rprof_sampler::monotonic_ns();
+                self.completer
+                    .recheck(held.thread, held.cut_point, stand, begun, now);
+            }
             looked += 1;
             if looked == MOST_LOOKS {
                 break;
@@ -185,6 +191,7 @@ impl Unwinding {
         cut_point: CutPoint,
         registers: &Registers,
         both: &DumpAndMemory<'_>,
+        begun: u64,
     ) {
         let code = ProcessCode::new(cut.pid, &self.map, &self.tables, &self.memory, &self.clock);
         let mut frames = Vec::new();
@@ -199,6 +206,7 @@ impl Unwinding {
                 frames: &frames,
                 observed_from: from,
                 root,
+                begun,
                 time: rprof_sampler::monotonic_ns(),
             };
             self.completer.observe(cut.thread, sighting, &code);
@@ -258,7 +266,7 @@ impl Settle for Unwinding {
         self.look_again();
     }
 
-    fn settle(&mut self, now: u64, record: &mut Vec<u8>) -> bool {
+    fn settle(&mut self, now: u64, may_wait: bool, record: &mut Vec<u8>) -> bool {
         // The end of all times is that of every clock.
         let now = match now {
             u64::MAX => u64::MAX,
@@ -270,7 +278,8 @@ impl Settle for Unwinding {
         let outer = match held.settled.take() {
             Some(settled) => settled,
             None => match (self.completer).complete(held.thread, held.cut_point, held.time, now) {
-                Completion::Pending => return false,
+                Completion::Pending if may_wait => return false,
+                Completion::Pending => None,
                 Completion::Callers(callers, _) => Some(addresses(callers)),
                 Completion::Unknown => None,
             },
@@ -294,11 +303,15 @@ fn addresses(callers: &[Frame]) -> Vec<u64> {
     callers.iter().map(|frame| frame.address).collect()
 }
 
-/// Returns true if the frames' return addresses stand in the memory.
-fn are_in(memory: &StackMemory, frames: &[Frame]) -> bool {
-    let mut slots = frames.iter().filter(|frame| frame.slot != 0);
-    memory.prefetch(slots.clone().map(|frame| frame.slot));
-    slots.all(|frame| memory.read_u64(frame.slot) == Some(frame.address))
+/// Returns whether the frames' return addresses stand in the memory; `None` if it cannot be read. Reads the witnesses' pages
+/// along: each call takes as long.
+fn are_in(memory: &StackMemory, frames: &[Frame], witnesses: &Witnesses) -> Option<bool> {
+    let mut all = frames.iter().filter(|frame| frame.slot != 0);
+    let slots = all.clone().map(|frame| frame.slot);
+    memory.prefetch(slots.chain(witnesses.slots()));
+    all.try_fold(true, |stand, frame| {
+        Some(stand && memory.read_u64(frame.slot)? == frame.address)
+    })
 }
 
 /// The copied stack, and beyond its end the process's memory.

@@ -264,6 +264,12 @@ pub(crate) struct StackMemory {
 }
 
 impl StackMemory {
+    /// Returns the addresses of the pages that are read along with that of an address.
+    pub(super) fn pages_from(&self, avma: u64) -> impl Iterator<Item = u64> + use<> {
+        let start = avma - avma % PAGE as u64;
+        (0..AHEAD as u64).map_while(move |n| start.checked_add(n * PAGE as u64))
+    }
+
     /// Reads the pages of all these addresses at once: each page alone takes as long.
     pub(crate) fn prefetch(&self, addresses: impl Iterator<Item = u64>) {
         let mut wanted: Vec<u64> = addresses
@@ -301,8 +307,7 @@ impl Memory for StackMemory {
             if self.reads_left.get() == 0 {
                 return None;
             }
-            let ahead = (0..AHEAD as u64).map_while(|n| start.checked_add(n * PAGE as u64));
-            self.prefetch(ahead);
+            self.prefetch(self.pages_from(start));
         }
         let pages = self.pages.borrow();
         let page = pages.get(&start)?.as_ref()?;

@@ -1,12 +1,12 @@
 //! [`DeepStackCompleter`]: observations and cut points of all threads.
 
-use super::caller_history::CallerHistory;
+use super::caller_history::{CallerHistory, Look};
 use super::cross_thread::{CrossThreadModels, Fingerprint};
 use super::observation::{CodeLookup, Completion, CutPoint, StackObservation};
 use super::rule::{
     DEFERRAL, MAX_AGE_CROSS_THREAD, MAX_AGE_ONE_SIDED, MIN_OBSERVATIONS, POLYMORPHIC,
 };
-use crate::{Frame, Root};
+use crate::{Frame, FrameKind, Root};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Maximum number of frames that are kept, of all threads together.
@@ -54,12 +54,13 @@ const MAX_AMBIGUOUS: usize = 1024;
 ///
 /// let mut stacks = DeepStackCompleter::new();
 /// for n in 0..6 {
-///     stacks.register_cut(thread, cut, n * ms, &Code);
+///     stacks.register_cut(thread, cut, &frames[..2], n * ms, &Code);
 ///     // A read of the process's memory, some 0.6 ms later.
 ///     let observation = StackObservation {
 ///         frames: &frames,
 ///         observed_from: 2,
 ///         root: Root::UndefinedReturnAddress,
+///         begun: n * ms + 550_000,
 ///         time: n * ms + 600_000,
 ///     };
 ///     stacks.observe(thread, observation, &Code);
@@ -85,6 +86,7 @@ pub(super) struct ThreadHistory {
     /// The last observation: frames, index of the first observed, time and root.
     last: Vec<Frame>,
     last_observed_from: usize,
+    last_begun: u64,
     last_time: u64,
     last_root: Option<Root>,
     pub(super) cut_points: FxHashMap<CutPoint, CallerHistory>,
@@ -140,15 +142,31 @@ impl DeepStackCompleter {
         thread.last.clear();
         thread.last.extend_from_slice(observation.frames);
         thread.last_observed_from = observation.observed_from;
+        thread.last_begun = observation.begun;
         thread.last_time = observation.time;
         thread.last_root = Some(observation.root);
         self.frames += thread.frames();
     }
 
-    /// Records that a stack of this thread was cut, in a sample that was taken at `time`.
-    pub fn register_cut(&mut self, id: u64, cut: CutPoint, time: u64, code: &impl CodeLookup) {
+    /// Records that a stack of this thread was cut, in a sample that was taken at `time`. `frames` are those of its copy,
+    /// innermost first: they tell which other cut points are on the stack at that time, and which are not.
+    pub fn register_cut(
+        &mut self,
+        id: u64,
+        cut: CutPoint,
+        frames: &[Frame],
+        time: u64,
+        code: &impl CodeLookup,
+    ) {
         let thread = self.threads.entry(id).or_default();
         thread.last_ran = thread.last_ran.max(time);
+        let copy = CutCopy::new(cut, frames, code);
+        for (other, history) in &mut thread.cut_points {
+            if let Some(is_live) = copy.shows(*other) {
+                history.sampled(time, is_live);
+                report(id, history, &mut self.models);
+            }
+        }
         if let Some(history) = thread.cut_points.get_mut(&cut) {
             history.last_cut = time;
             return;
@@ -162,18 +180,19 @@ impl DeepStackCompleter {
         if thread.cut_points.len() >= 4 * MAX_CUT_POINTS {
             thread.cut_points.clear();
         }
-        let mut history = CallerHistory::default();
-        history.last_cut = time;
-        history.ambiguous = thread.ambiguous.contains(&cut);
+        let mut history = CallerHistory::new(time, thread.ambiguous.contains(&cut));
         if let Some(root) = thread.last_root {
             let last = StackObservation {
                 frames: &thread.last,
                 observed_from: thread.last_observed_from,
                 root,
+                begun: thread.last_begun,
                 time: thread.last_time,
             };
             let of = (id, thread.last_ran);
             apply(&last, cut, &mut history, of, &mut self.models, code);
+            history.sampled(time, true);
+            report(id, &mut history, &mut self.models);
         }
         thread.cut_points.insert(cut, history);
         self.frames += thread.frames();
@@ -196,14 +215,20 @@ impl DeepStackCompleter {
         history.is_some_and(|history| history.wants_recheck(now))
     }
 
-    /// Records whether the [known callers](Self::callers_at) stood in memory at `time`.
-    pub fn recheck(&mut self, id: u64, cut: CutPoint, stood: bool, time: u64) {
+    /// Records whether the [known callers](Self::callers_at) stood in memory, which was read from `begun` to `time`. That they
+    /// did is evidence once the thread's next sample shows that the cut point is still of its stack.
+    pub fn recheck(&mut self, id: u64, cut: CutPoint, stood: bool, begun: u64, time: u64) {
         let Some(thread) = self.threads.get_mut(&id) else {
             return;
         };
         if let Some(history) = thread.cut_points.get_mut(&cut) {
-            history.recheck(time, stood, thread.last_ran);
-            report(id, history, &mut self.models);
+            let last_ran = thread.last_ran;
+            let look = Look {
+                begun,
+                time,
+                last_ran,
+            };
+            history.looked(look, stood);
         }
     }
 
@@ -229,9 +254,10 @@ impl DeepStackCompleter {
         }
         let ambiguous = thread.ambiguous_by_function.get(&cut.function);
         let is_polymorphic = ambiguous.is_some_and(|n| *n >= POLYMORPHIC);
-        let is_believed = history.observations >= MIN_OBSERVATIONS;
+        let evidence = history.evidence(time, now);
+        let is_believed = evidence.observations >= MIN_OBSERVATIONS;
         let is_shared = (history.fingerprint).is_some_and(|known| self.models.believes(known));
-        let is_seen = match history.evidence_around(time) {
+        let is_seen = match (evidence.before, evidence.after) {
             (Some(_), Some(_)) => is_believed || is_shared,
             (Some(age), None) | (None, Some(age)) if !is_polymorphic => {
                 (is_believed && age <= MAX_AGE_ONE_SIDED)
@@ -264,6 +290,42 @@ impl ThreadHistory {
     }
 }
 
+/// Copy of a stack that ends before its root.
+struct CutCopy<'a, C> {
+    cut: CutPoint,
+    frames: &'a [Frame],
+    code: &'a C,
+    /// True if a signal was handled: frames may be of two stacks.
+    has_other_stack: bool,
+}
+
+impl<'a, C: CodeLookup> CutCopy<'a, C> {
+    fn new(cut: CutPoint, frames: &'a [Frame], code: &'a C) -> Self {
+        let is_interrupted = |frame: &Frame| frame.kind == FrameKind::Interrupted;
+        Self {
+            cut,
+            frames,
+            code,
+            has_other_stack: frames.iter().any(is_interrupted),
+        }
+    }
+
+    /// Returns true if a cut point is on the stack, false if what lies there is of another activation or of none; `None`
+    /// where the copy does not tell.
+    fn shows(&self, other: CutPoint) -> Option<bool> {
+        if other.slot == self.cut.slot {
+            return Some(other.function == self.cut.function);
+        }
+        if other.slot > self.cut.slot || self.has_other_stack {
+            return None;
+        }
+        let at = (self.frames.iter()).position(|frame| frame.slot == other.slot);
+        let called = at.and_then(|at| self.frames.get(at.checked_sub(1)?));
+        let function = called.and_then(|frame| self.code.function_of(frame));
+        Some(function == Some(other.function))
+    }
+}
+
 /// Adds to a cut point's history what an observation shows of it.
 fn apply(
     observation: &StackObservation<'_>,
@@ -277,10 +339,21 @@ fn apply(
         frames,
         observed_from,
         root,
+        begun,
         time,
     } = observation;
     let Some(seen) = frames.get(observed_from..).filter(|seen| !seen.is_empty()) else {
         return;
+    };
+    let is_copy = observed_from == 0;
+    let look = Look {
+        begun,
+        time,
+        last_ran,
+    };
+    let mut is_gone = || match is_copy {
+        true => history.sampled(time, false),
+        false => history.looked(look, false),
     };
     match seen.iter().position(|frame| frame.slot == cut.slot) {
         Some(at) => {
@@ -288,7 +361,7 @@ fn apply(
             let called = called.and_then(|at| frames.get(at));
             let called = called.and_then(|frame| code.function_of(frame));
             if called != Some(cut.function) {
-                history.recheck(time, false, last_ran);
+                is_gone();
                 return;
             }
             let callers = &seen[at..];
@@ -298,13 +371,11 @@ fn apply(
                 fingerprint.inspect(|fingerprint| models.register(*fingerprint));
                 history.fingerprint = fingerprint;
             }
-            history.observe(callers, root, time, last_ran);
+            history.observe(callers, root, look, is_copy);
             report(thread, history, models);
         }
         // Something else lies there, or nothing any more.
-        None if observed_from == 0 || cut.slot > seen[0].slot => {
-            history.recheck(time, false, last_ran);
-        }
+        None if is_copy || cut.slot > seen[0].slot => is_gone(),
         None => {}
     }
 }

@@ -20,6 +20,12 @@
 //!   same return addresses in the same images, as far from the root, and never others at that depth
 //!   under the same function in any thread. Programs that are started again and again are like that.
 //!
+//! A look into memory is an observation only if the samples of the thread before and after it have the cut point on their
+//! stacks. Memory keeps what was popped until something else is written there, and what lies beneath a large array
+//! that is used at its beginning only. So a look that comes late may find a return address of one activation and, above it,
+//! that of another: callers that never were on the stack together, again and again where two paths take turns
+//! (`fixtures/holes.c`, `turns`). What speaks *against* callers counts at once, proven or not.
+//!
 //! ```text
 //!   time, ms       0          1          2          3    ...    40        41 ...          203
 //!   sample      cut at P   cut at P   cut at P   cut at P   cut at P
@@ -37,7 +43,7 @@
 //! interpreter's loop, a recursive walk), and its callers are not believed on one side at all.
 //!
 //! One error remains possible: a caller that was never observed, because it came and went between two
-//! looks while the other stood before and after it. `fixtures/ways.c` and `fixtures/paths.c` are programs made
+//! looks, or two samples, while the other stood before and after it. `fixtures/ways.c` and `fixtures/paths.c` are programs made
 //! to be like that.
 //!
 //! Observations have to be fair: whether there is one must not depend on who the callers are. That is

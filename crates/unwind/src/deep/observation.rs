@@ -22,7 +22,9 @@ pub struct StackObservation<'a> {
     pub observed_from: usize,
     /// Evidence that the last frame is the outermost.
     pub root: Root,
-    /// When it was seen, in ns.
+    /// When the look began, in ns: `time` for a copy.
+    pub begun: u64,
+    /// When it was seen, in ns; for a read of memory, when that had ended.
     pub time: u64,
 }
 

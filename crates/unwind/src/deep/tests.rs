@@ -68,7 +68,8 @@ impl Watched {
     /// A sample is taken, and cut.
     fn sample(&mut self, addresses: &[u64], time: u64) -> CutPoint {
         let cut = self.cut_point(addresses);
-        (self.stacks).register_cut(self.thread, cut, time, &self.functions);
+        let frames = stack(addresses, self.top);
+        (self.stacks).register_cut(self.thread, cut, &frames[..2], time, &self.functions);
         cut
     }
 
@@ -79,6 +80,7 @@ impl Watched {
             frames: &frames,
             observed_from: 2,
             root: ROOT,
+            begun: time,
             time,
         };
         self.stacks.observe(self.thread, sighting, &self.functions);
@@ -91,6 +93,7 @@ impl Watched {
             frames: &frames,
             observed_from: 0,
             root: ROOT,
+            begun: time,
             time,
         };
         self.stacks.observe(self.thread, sighting, &self.functions);
@@ -163,7 +166,7 @@ fn is_not_believed_for_few_looks() {
         thread.look(A, 3 * MS + n * MS);
         thread
             .stacks
-            .recheck(7, cut, true, 3 * MS + n * MS + MS / 2);
+            .recheck(7, cut, true, 3 * MS + n * MS, 3 * MS + n * MS + MS / 2);
     }
     assert_eq!(thread.completed(cut, MS), None);
     thread.run(A, 200, 201);
@@ -245,7 +248,8 @@ fn threads_that_are_alike_tell_of_each_other() {
     for n in 0..4 {
         let mut thread = started(stacks, n);
         let stack = moved(A, n);
-        thread.run(&stack, 0, 2);
+        // The third sample proves the second look.
+        thread.run(&stack, 0, 3);
         let cut = thread.cut_point(&stack);
         completed.push(thread.completed(cut, 200 * MS).is_some());
         stacks = thread.stacks;
@@ -278,9 +282,113 @@ fn keeps_no_more_than_it_should() {
             slot: n * 8,
             function: n,
         };
-        thread.stacks.register_cut(1, cut, n, &HERE);
+        thread.stacks.register_cut(1, cut, &[], n, &HERE);
     }
     assert!(thread.stacks.threads[&1].cut_points.len() <= 4 * MAX_CUT_POINTS);
+}
+
+/// Frames of 16 bytes, of which the second has an array: the callers of the third lie above it.
+fn beneath_array(addresses: &[u64], array: u64) -> Vec<Frame> {
+    let mut frames = stack(addresses, TOP);
+    for frame in &mut frames[..2] {
+        frame.sp -= array;
+        frame.slot -= array;
+    }
+    frames
+}
+
+/// Paths A and B take turns. While B runs, the memory has a return address of A beneath B's array, and above it those of B.
+#[test]
+fn late_looks_at_what_was_popped_are_no_evidence() {
+    let mixed: &[u64] = &[91, 82, 33, 22, 55, 11];
+    let short: &[u64] = &[91, 82, 33, 22, 44, 11];
+    let long = beneath_array(&[71, 62, 55, 11], 0x100);
+    let long_cut = CutPoint {
+        slot: long[2].slot,
+        function: 60,
+    };
+    let mut thread = Watched::new();
+    let cut = thread.cut_point(short);
+    assert!(long[1].slot < cut.slot && cut.slot < long_cut.slot);
+    for turn in 0..20 {
+        thread.sample(short, 5 * turn * MS);
+        for n in 1..5 {
+            thread.look(mixed, (5 * turn + n) * MS - MS / 2);
+            let (stacks, at) = (&mut thread.stacks, (5 * turn + n) * MS);
+            stacks.register_cut(7, long_cut, &long[..2], at, &HERE);
+        }
+    }
+    assert!(thread.stacks.callers_at(7, cut).is_some());
+    for turn in 0..20 {
+        assert_eq!(thread.completed(cut, 5 * turn * MS), None, "{turn}");
+    }
+    // What is popped altogether tells no more: the thread returned.
+    let mut thread = Watched::new();
+    for turn in 0..20 {
+        thread.sample(short, 5 * turn * MS);
+        thread.look(mixed, 5 * turn * MS + MS);
+        thread.whole(&[55, 11], 5 * turn * MS + 2 * MS);
+    }
+    assert_eq!(thread.completed(cut, 50 * MS), None);
+    // The same looks are evidence while the thread stays.
+    let mut thread = Watched::new();
+    thread.run(short, 0, 20);
+    assert_eq!(thread.completed(cut, 10 * MS), Some(vec![33, 22, 44, 11]));
+}
+
+/// The recorder is late: samples come before the look, and are known after it.
+#[test]
+fn samples_that_are_known_late_disprove_looks_as_well() {
+    for (other, expected) in [(A, true), (&[99, 98, 97, 22, 11][..], false)] {
+        let mut thread = Watched::new();
+        thread.run(A, 0, 6);
+        let cut = thread.cut_point(A);
+        thread.sample(A, 20 * MS);
+        thread.look(A, 40 * MS);
+        // Taken before that look.
+        thread.sample(other, 21 * MS);
+        thread.sample(other, 41 * MS);
+        let late = thread.completed(cut, 39 * MS).is_some();
+        assert_eq!(late, expected, "{other:?}");
+    }
+}
+
+/// Looks that found other callers come before its proof: the nearest one to the sample is among those that are not kept.
+#[test]
+fn a_look_that_is_proven_late_does_not_hide_those_after_it() {
+    let mut thread = Watched::new();
+    thread.run(A, 0, 6);
+    let cut = thread.cut_point(A);
+    for (ms, stood) in [(7, false), (8, true), (9, false), (10, false), (11, false)] {
+        (thread.stacks).recheck(7, cut, stood, ms * MS, ms * MS);
+    }
+    thread.sample(A, 12 * MS);
+    assert_eq!(thread.completed(cut, 10 * MS + 1), None);
+}
+
+/// A sample comes while the memory is read: neither the one before it nor the one after it may be of another stack.
+#[test]
+fn looks_that_take_long_are_of_all_their_time() {
+    let other: &[u64] = &[99, 98, 97, 22, 11];
+    for (before, after, expected) in [(A, A, true), (other, A, false), (A, other, false)] {
+        let mut thread = Watched::new();
+        thread.run(A, 0, 6);
+        let cut = thread.sample(A, 30 * MS);
+        thread.sample(before, 38 * MS);
+        let frames = stack(A, TOP);
+        let slow = StackObservation {
+            frames: &frames,
+            observed_from: 2,
+            root: ROOT,
+            begun: 39 * MS,
+            time: 41 * MS,
+        };
+        thread.stacks.observe(7, slow, &HERE);
+        thread.sample(A, 40 * MS);
+        thread.sample(after, 42 * MS);
+        let is_known = thread.completed(cut, 39 * MS).is_some();
+        assert_eq!(is_known, expected, "{before:?} {after:?}");
+    }
 }
 
 proptest::proptest! {
