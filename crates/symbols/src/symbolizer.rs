@@ -1,9 +1,12 @@
 //! [`Symbolizer`]: many images, each opened and parsed once.
 
+mod builder;
 mod code;
 mod function_bounds;
+mod of_kernel;
 mod symbol_cache;
 
+pub use builder::SymbolizerBuilder;
 pub use code::Code;
 pub use function_bounds::{FunctionBounds, KernelPrefetch, PartialLookup};
 
@@ -11,19 +14,19 @@ use crate::archive::Archive;
 use crate::debug::DebugFiles;
 use crate::dwarf::DwarfQuery;
 use crate::elf_image::{ElfImage, check, right_file};
-use crate::kernel::{self, KernelSymbols, Vmlinux, VmlinuxError};
+use crate::kernel::{KernelSymbols, Vmlinux, VmlinuxError};
 use crate::located::LocatedNames;
 use crate::memory::Memory;
 use crate::once_map::OnceMap;
 use crate::pages::Pages;
 use crate::reconcile::Reconciler;
-use crate::{Frames, Reason, Style, Symbol, demangle};
-use rprof_image::{BuildId, ImageFile, ImageKey, ImageSource, RemoteFiles, build_id_of};
+use crate::{Frames, Reason, Style};
+use rprof_image::{BuildId, ImageFile, ImageKey, ImageSource, build_id_of};
 use rprof_output::PrivateCache;
 use rustc_hash::FxHashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
 
 /// Result for one address.
 pub type Lookup = Result<Frames, Reason>;
@@ -69,156 +72,6 @@ pub struct Symbolizer {
     vmlinux: Option<Result<Vmlinux, VmlinuxError>>,
     /// Error for which the given `vmlinux` is not used.
     refused: OnceLock<VmlinuxError>,
-}
-
-/// Settings of a [`Symbolizer`].
-#[derive(Debug, Clone, Default)]
-pub struct SymbolizerBuilder {
-    style: Style,
-    query: DwarfQuery,
-    locates: bool,
-    threads: usize,
-    debug_files: DebugFiles,
-    kernel_list: Option<Vec<u8>>,
-    kernel_cache: Option<PrivateCache>,
-    vmlinux: Option<PathBuf>,
-}
-
-impl SymbolizerBuilder {
-    /// Sets the style of names; [`Style::NoParameters`] by default, as in `perf`.
-    #[must_use]
-    pub fn style(mut self, style: Style) -> Self {
-        self.style = style;
-        self
-    }
-
-    /// Sets whether calls that the compiler inlined are frames of their own, by debug information;
-    /// `true` by default.
-    #[must_use]
-    pub fn inlines(mut self, wanted: bool) -> Self {
-        self.query.inlines = wanted;
-        self
-    }
-
-    /// Sets whether frames have source lines, from debug information; `true` by default. They take
-    /// about as long again as inlined calls do.
-    #[must_use]
-    pub fn lines(mut self, wanted: bool) -> Self {
-        self.query.lines = wanted;
-        self
-    }
-
-    /// Sets whether a function of an image's unwinding information that no table names has a symbol all the same, made of
-    /// the image's name and its start: see [`Symbol::located`]. `false` by default, as in `perf`.
-    #[must_use]
-    pub fn locates(mut self, wanted: bool) -> Self {
-        self.locates = wanted;
-        self
-    }
-
-    /// Sets the number of threads on which a batch of addresses of one image is looked up in debug
-    /// information. By default, or for 0, as many as there are cores.
-    #[must_use]
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
-        self
-    }
-
-    /// Sets a folder that replaces `/`: images are looked up below it, and debug files there first.
-    /// Files in it count as copies, so inodes are not compared.
-    #[must_use]
-    pub fn root(mut self, root: Option<PathBuf>) -> Self {
-        self.debug_files.root = root;
-        self
-    }
-
-    /// Sets the folders in which debug files of stripped images are looked up by build-id: each has
-    /// files `.build-id/xx/yyyy.debug`. `/usr/lib/debug` by default; none for an empty list.
-    #[must_use]
-    pub fn debug_dirs(mut self, dirs: Vec<PathBuf>) -> Self {
-        self.debug_files.dirs = dirs;
-        self
-    }
-
-    /// Sets the cache that `perf record` fills, which provides debug files, and images that are
-    /// gone or replaced since. `~/.debug` by default; `None` uses none. It is only read.
-    #[must_use]
-    pub fn perf_cache(mut self, dir: Option<PathBuf>) -> Self {
-        self.debug_files.perf_cache = dir;
-        self
-    }
-
-    /// Sets the memory for parts of files as they are decompressed. By default 256 MiB for files that
-    /// strangers may have made, and a quarter of the machine's for those of root and one's own.
-    #[must_use]
-    pub fn memory(mut self, memory: Memory) -> Self {
-        self.debug_files.memory = memory;
-        self
-    }
-
-    /// Sets a source of debug files that are nowhere on this machine. None by default.
-    #[must_use]
-    pub fn remote(mut self, remote: Option<Arc<dyn RemoteFiles>>) -> Self {
-        self.debug_files.remote = remote;
-        self
-    }
-
-    /// Takes kernel symbols from this text, in the form of `/proc/kallsyms`, for instance
-    /// one that was saved along with a recording. It is trusted to be of the kernel that
-    /// was recorded: build-ids of kernel and modules are not checked.
-    #[must_use]
-    pub fn kernel_list(mut self, list: Vec<u8>) -> Self {
-        self.kernel_list = Some(list);
-        self
-    }
-
-    /// Sets where the symbols of the running kernel are kept from one run to the next, which spares each the 80 ms of
-    /// reading `/proc/kallsyms`. They are not kept where the kernel hides them. None by default.
-    #[must_use]
-    pub fn kernel_cache(mut self, cache: Option<PrivateCache>) -> Self {
-        self.kernel_cache = cache;
-        self
-    }
-
-    /// Sets the kernel as ELF file, for names, inlined calls and lines. It is used for kernels of
-    /// its build-id only; modules, and addresses that it does not name, still go by
-    /// `/proc/kallsyms`.
-    #[must_use]
-    pub fn vmlinux(mut self, path: Option<PathBuf>) -> Self {
-        self.vmlinux = path;
-        self
-    }
-
-    /// Builds the symbolizer. Opens nothing yet, but for a `vmlinux`.
-    #[must_use]
-    pub fn build(self) -> Symbolizer {
-        let kernel = OnceLock::new();
-        let kernel_given = self.kernel_list.is_some();
-        if let Some(list) = self.kernel_list {
-            let symbols = KernelSymbols::parse(&list[..]).map_err(|error| Reason::from(&error));
-            kernel.get_or_init(|| symbols);
-        }
-        Symbolizer {
-            style: self.style,
-            query: self.query,
-            locates: self.locates,
-            threads: if self.threads == 0 {
-                rprof_parallel::available()
-            } else {
-                self.threads
-            },
-            debug_files: self.debug_files,
-            images: OnceMap::default(),
-            kernel,
-            kernel_cache: self.kernel_cache,
-            whole_kernel: OnceLock::new(),
-            kernel_bounds: OnceLock::new(),
-            loads_kernel: AtomicBool::new(false),
-            kernel_given,
-            vmlinux: self.vmlinux.map(|path| Vmlinux::open(&path)),
-            refused: OnceLock::new(),
-        }
-    }
 }
 
 impl Symbolizer {
@@ -367,85 +220,11 @@ impl Symbolizer {
                     .into_iter()
                     .find(|module| module.name == *name);
                 Ok(Image::Kernel {
-                    shift: Ok(shift(module.map(|module| module.start), image)),
+                    shift: Ok(of_kernel::shift(module.map(|module| module.start), image)),
                     vmlinux: None,
                 })
             }
         }
-    }
-
-    /// Returns the difference between addresses of `/proc/kallsyms` and recorded ones of a kernel,
-    /// if the list is of that kernel.
-    fn kernel_shift(&self, image: &ImageKey) -> Result<u64, Reason> {
-        if !self.kernel_given {
-            let running = rprof_image::running_kernel_build_id();
-            check(image, running.as_ref(), Reason::ForeignKernel)?;
-        }
-        let symbols = self.kernel_symbols()?;
-        let today = symbols.text_range().map(|text| text.start);
-        Ok(shift(today, image))
-    }
-
-    /// Returns the difference between SVMAs of the `vmlinux` and recorded addresses of a kernel, if
-    /// it is of that kernel.
-    fn vmlinux_shift(&self, image: &ImageKey) -> Option<u64> {
-        let running = || rprof_image::running_kernel_build_id();
-        // Whoever asks for a kernel without saying which means the one that runs.
-        let expected = image.build_id().copied().or_else(running);
-        let today = || {
-            let is_here = expected.is_some() && expected == running();
-            let symbols = self.kernel_symbols().ok().filter(|_| is_here)?;
-            symbols.text_range().map(|text| text.start)
-        };
-        let start = image.recorded_start().or_else(today);
-        let vmlinux = self.vmlinux.as_ref()?.as_ref();
-        match vmlinux.map(|vmlinux| vmlinux.shift(expected.as_ref(), start)) {
-            Ok(Ok(shift)) => Some(shift),
-            Ok(Err(error)) => {
-                self.refused.get_or_init(|| error);
-                None
-            }
-            Err(error) => {
-                self.refused.get_or_init(|| error.clone());
-                None
-            }
-        }
-    }
-
-    /// Returns the error for which the given `vmlinux` was not used for a kernel that was looked
-    /// up.
-    #[must_use]
-    pub fn refused_vmlinux(&self) -> Option<&VmlinuxError> {
-        let unusable = self
-            .vmlinux
-            .as_ref()
-            .and_then(|opened| opened.as_ref().err());
-        self.refused.get().or(unusable)
-    }
-
-    fn kernel_symbols(&self) -> Result<&KernelSymbols, Reason> {
-        let load = || {
-            let loaded = kernel::load_running(self.kernel_cache.as_ref());
-            loaded.map_err(|error| Reason::from(&error))
-        };
-        self.kernel
-            .get_or_init(load)
-            .as_ref()
-            .map_err(|reason| *reason)
-    }
-
-    /// Returns symbols of the kernel that have all there are at these addresses.
-    fn kernel_symbols_at(
-        &self,
-        mut avmas: impl Iterator<Item = u64>,
-    ) -> Result<&KernelSymbols, Reason> {
-        let symbols = self.kernel_symbols()?;
-        if avmas.all(|avma| symbols.is_certain(avma)) {
-            return Ok(symbols);
-        }
-        let load = || KernelSymbols::load_running().map_err(|error| Reason::from(&error));
-        let whole = self.whole_kernel.get_or_init(load);
-        whole.as_ref().map_err(|reason| *reason)
     }
 
     fn resolve_elf<D: Pages>(&self, image: &ElfImage<D>, offsets: &[u64]) -> Vec<Lookup> {
@@ -529,46 +308,6 @@ impl Symbolizer {
         }
         lookups
     }
-
-    fn resolve_kernel(
-        &self,
-        image: &ImageKey,
-        shift: Result<u64, Reason>,
-        offsets: &[u64],
-    ) -> Vec<Lookup> {
-        let symbols = shift.and_then(|shift| {
-            let avmas = offsets.iter().map(|offset| offset.wrapping_add(shift));
-            Ok((shift, self.kernel_symbols_at(avmas)?))
-        });
-        let (shift, symbols) = match symbols {
-            Ok(symbols) => symbols,
-            Err(reason) => return vec![Err(reason); offsets.len()],
-        };
-        let wanted = match image.source() {
-            ImageSource::KernelModule(name) => Some(&**name),
-            _ => None,
-        };
-        let mut names = symbol_cache::SymbolCache::default();
-        let resolve = |&avma: &u64| {
-            let avma = avma.wrapping_add(shift);
-            let found = symbols.lookup(avma).ok_or(Reason::NoSymbolAtAddress)?;
-            // Another module may have been loaded at that place since. Recorders of the kernel as a
-            // whole leave what is in modules to us, so there any module will do.
-            if wanted.is_some() && found.module != wanted {
-                return Err(Reason::ForeignModule);
-            }
-            let symbol = names.get(found.start, || Symbol {
-                name: demangle::demangle(found.name, self.style).into(),
-                raw: found.name.into(),
-                start: found.start,
-                size: found.size,
-                module: found.module.map(Into::into),
-                located: None,
-            });
-            Ok(Frames::new(symbol, avma - found.start))
-        };
-        offsets.iter().map(resolve).collect()
-    }
 }
 
 /// Image that is ready for lookups.
@@ -587,14 +326,4 @@ enum Image {
         /// kernel.
         vmlinux: Option<u64>,
     },
-}
-
-/// Returns the distance that the image moved since it was recorded. An address of zero was hidden.
-fn shift(today: Option<u64>, image: &ImageKey) -> u64 {
-    match (today, image.recorded_start()) {
-        (Some(today), Some(recorded)) if today != 0 && recorded != 0 => {
-            today.wrapping_sub(recorded)
-        }
-        _ => 0,
-    }
 }

@@ -1,0 +1,133 @@
+//! Lookups in the kernel and its modules: by `/proc/kallsyms`, and by a `vmlinux` where there is one.
+
+use super::{Lookup, Symbolizer, symbol_cache::SymbolCache};
+use crate::elf_image::check;
+use crate::kernel::{self, KernelSymbols, VmlinuxError};
+use crate::{Frames, Reason, Symbol, demangle};
+use rprof_image::{ImageKey, ImageSource};
+
+impl Symbolizer {
+    /// Returns the difference between addresses of `/proc/kallsyms` and recorded ones of a kernel,
+    /// if the list is of that kernel.
+    pub(super) fn kernel_shift(&self, image: &ImageKey) -> Result<u64, Reason> {
+        if !self.kernel_given {
+            let running = rprof_image::running_kernel_build_id();
+            check(image, running.as_ref(), Reason::ForeignKernel)?;
+        }
+        let symbols = self.kernel_symbols()?;
+        let today = symbols.text_range().map(|text| text.start);
+        Ok(shift(today, image))
+    }
+
+    /// Returns the difference between SVMAs of the `vmlinux` and recorded addresses of a kernel, if
+    /// it is of that kernel.
+    pub(super) fn vmlinux_shift(&self, image: &ImageKey) -> Option<u64> {
+        let running = || rprof_image::running_kernel_build_id();
+        // Whoever asks for a kernel without saying which means the one that runs.
+        let expected = image.build_id().copied().or_else(running);
+        let today = || {
+            let is_here = expected.is_some() && expected == running();
+            let symbols = self.kernel_symbols().ok().filter(|_| is_here)?;
+            symbols.text_range().map(|text| text.start)
+        };
+        let start = image.recorded_start().or_else(today);
+        let vmlinux = self.vmlinux.as_ref()?.as_ref();
+        match vmlinux.map(|vmlinux| vmlinux.shift(expected.as_ref(), start)) {
+            Ok(Ok(shift)) => Some(shift),
+            Ok(Err(error)) => {
+                self.refused.get_or_init(|| error);
+                None
+            }
+            Err(error) => {
+                self.refused.get_or_init(|| error.clone());
+                None
+            }
+        }
+    }
+
+    /// Returns the error for which the given `vmlinux` was not used for a kernel that was looked
+    /// up.
+    #[must_use]
+    pub fn refused_vmlinux(&self) -> Option<&VmlinuxError> {
+        let unusable = self
+            .vmlinux
+            .as_ref()
+            .and_then(|opened| opened.as_ref().err());
+        self.refused.get().or(unusable)
+    }
+
+    pub(super) fn kernel_symbols(&self) -> Result<&KernelSymbols, Reason> {
+        let load = || {
+            let loaded = kernel::load_running(self.kernel_cache.as_ref());
+            loaded.map_err(|error| Reason::from(&error))
+        };
+        self.kernel
+            .get_or_init(load)
+            .as_ref()
+            .map_err(|reason| *reason)
+    }
+
+    /// Returns symbols of the kernel that have all there are at these addresses.
+    fn kernel_symbols_at(
+        &self,
+        mut avmas: impl Iterator<Item = u64>,
+    ) -> Result<&KernelSymbols, Reason> {
+        let symbols = self.kernel_symbols()?;
+        if avmas.all(|avma| symbols.is_certain(avma)) {
+            return Ok(symbols);
+        }
+        let load = || KernelSymbols::load_running().map_err(|error| Reason::from(&error));
+        let whole = self.whole_kernel.get_or_init(load);
+        whole.as_ref().map_err(|reason| *reason)
+    }
+
+    pub(super) fn resolve_kernel(
+        &self,
+        image: &ImageKey,
+        shift: Result<u64, Reason>,
+        offsets: &[u64],
+    ) -> Vec<Lookup> {
+        let symbols = shift.and_then(|shift| {
+            let avmas = offsets.iter().map(|offset| offset.wrapping_add(shift));
+            Ok((shift, self.kernel_symbols_at(avmas)?))
+        });
+        let (shift, symbols) = match symbols {
+            Ok(symbols) => symbols,
+            Err(reason) => return vec![Err(reason); offsets.len()],
+        };
+        let wanted = match image.source() {
+            ImageSource::KernelModule(name) => Some(&**name),
+            _ => None,
+        };
+        let mut names = SymbolCache::default();
+        let resolve = |&avma: &u64| {
+            let avma = avma.wrapping_add(shift);
+            let found = symbols.lookup(avma).ok_or(Reason::NoSymbolAtAddress)?;
+            // Another module may have been loaded at that place since. Recorders of the kernel as a
+            // whole leave what is in modules to us, so there any module will do.
+            if wanted.is_some() && found.module != wanted {
+                return Err(Reason::ForeignModule);
+            }
+            let symbol = names.get(found.start, || Symbol {
+                name: demangle::demangle(found.name, self.style).into(),
+                raw: found.name.into(),
+                start: found.start,
+                size: found.size,
+                module: found.module.map(Into::into),
+                located: None,
+            });
+            Ok(Frames::new(symbol, avma - found.start))
+        };
+        offsets.iter().map(resolve).collect()
+    }
+}
+
+/// Returns the distance that the image moved since it was recorded. An address of zero was hidden.
+pub(super) fn shift(today: Option<u64>, image: &ImageKey) -> u64 {
+    match (today, image.recorded_start()) {
+        (Some(today), Some(recorded)) if today != 0 && recorded != 0 => {
+            today.wrapping_sub(recorded)
+        }
+        _ => 0,
+    }
+}
