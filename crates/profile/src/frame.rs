@@ -51,6 +51,8 @@ pub enum ObjectKind {
     Kernel,
     /// Code that a runtime made while it ran, named by its perf map or jitdump.
     Jit,
+    /// No code: reasons for which threads waited ([`waits`](crate::waits)).
+    Waiting,
 }
 
 impl Object {

@@ -8,6 +8,11 @@ use std::borrow::Cow;
 /// which the inside is the name itself: `<Vec<u8> as Clone>::clone` becomes
 /// `<Vec<…> as Clone>::clone`. A name with brackets that do not pair is returned as it is.
 pub fn elide_arguments(name: &str) -> Cow<'_, str> {
+    split_arguments(name, |_| ())
+}
+
+/// Returns the name as [`elide_arguments`] does, and hands out what stood in each list that is not within another.
+pub(crate) fn split_arguments<'n>(name: &'n str, mut list: impl FnMut(&'n str)) -> Cow<'n, str> {
     if !name.contains('<') {
         return Cow::Borrowed(name);
     }
@@ -16,6 +21,7 @@ pub fn elide_arguments(name: &str) -> Cow<'_, str> {
     let mut open: Vec<bool> = Vec::new();
     let mut rest = name;
     let mut before = None;
+    let mut inside = name;
     while let Some(c) = rest.chars().next() {
         let hidden = open.last().is_some_and(|hides| *hides);
         let operator = match before.is_some_and(is_of_word) {
@@ -36,6 +42,7 @@ pub fn elide_arguments(name: &str) -> Cow<'_, str> {
                 let is_list = is_list && !is_path;
                 if !hidden {
                     out.push_str(if is_list { "<…" } else { "<" });
+                    inside = after;
                 }
                 open.push(hidden || is_list);
             }
@@ -43,7 +50,12 @@ pub fn elide_arguments(name: &str) -> Cow<'_, str> {
                 None => return Cow::Borrowed(name),
                 // Hidden with the list around it.
                 Some(_) if open.last().is_some_and(|hides| *hides) => {}
-                Some(_) => out.push('>'),
+                Some(is_list) => {
+                    out.push('>');
+                    if is_list {
+                        list(&inside[..inside.len() - rest.len()]);
+                    }
+                }
             },
             token if !hidden => out.push_str(token),
             _ => {}
@@ -116,5 +128,10 @@ mod tests {
         ] {
             assert_eq!(elide_arguments(name), elided, "{name}");
         }
+        let mut lists = Vec::new();
+        split_arguments("<a::B<T, C<u8>> as d::E<&'a [f]>>::g::<h>", |list| {
+            lists.push(list);
+        });
+        assert_eq!(lists, ["T, C<u8>", "&'a [f]", "h"]);
     }
 }

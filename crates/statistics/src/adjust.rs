@@ -1,5 +1,37 @@
 //! P-values of many tests at once, adjusted so that each may be compared with one limit.
 
+/// Way of adjusting p-values for the number of tests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Correction {
+    /// Benjamini and Hochberg (1995): the share of what is false among what is believed, where tests do not contradict each other.
+    #[default]
+    BenjaminiHochberg,
+    /// Benjamini and Yekutieli (2001): that share, however the tests depend on each other.
+    BenjaminiYekutieli,
+    /// Holm (1979): the chance that anything believed is false.
+    Holm,
+}
+
+impl Correction {
+    /// Adjusts p-values, so that each may be compared with the limit.
+    pub fn adjust(self, p_values: &[f64]) -> Vec<f64> {
+        match self {
+            Correction::BenjaminiHochberg => benjamini_hochberg(p_values),
+            Correction::BenjaminiYekutieli => benjamini_yekutieli(p_values),
+            Correction::Holm => holm(p_values),
+        }
+    }
+
+    /// Returns the p-value up to which one test of so many is believed if it stands alone, at the limit `q`.
+    pub fn level_alone(self, q: f64, tests: usize) -> f64 {
+        let tests = tests.max(1);
+        match self {
+            Correction::BenjaminiHochberg | Correction::Holm => q / tests as f64,
+            Correction::BenjaminiYekutieli => q / (tests as f64 * harmonic(tests)),
+        }
+    }
+}
+
 /// Adjusts p-values by Benjamini and Hochberg (1995): where all up to a limit q are believed, at most the share q of
 /// what is believed is false, on average. A p-value that is NaN counts as 1.
 ///
@@ -8,6 +40,19 @@ pub fn benjamini_hochberg(p_values: &[f64]) -> Vec<f64> {
     let m = p_values.len() as f64;
     // From the largest down: no smaller p-value ends above a larger one.
     step(p_values, true, |p, rank| p * m / rank as f64)
+}
+
+/// Adjusts p-values by Benjamini and Yekutieli (2001): the promise of [`benjamini_hochberg`] for tests that depend on each
+/// other in any way.
+pub fn benjamini_yekutieli(p_values: &[f64]) -> Vec<f64> {
+    let m = p_values.len();
+    let factor = m as f64 * harmonic(m);
+    step(p_values, true, |p, rank| p * factor / rank as f64)
+}
+
+/// Returns 1 + 1/2 + … + 1/n.
+fn harmonic(n: usize) -> f64 {
+    (1..=n).map(|rank| 1.0 / rank as f64).sum()
 }
 
 /// Adjusts p-values by Holm (1979): the chance that anything believed up to a limit is false stays below the limit.
@@ -70,6 +115,30 @@ mod tests {
             assert!((found - expected).abs() < 1e-6, "{adjusted:?}");
         }
         assert_eq!(believed(&holm(&PAPER)), 3);
+        // These by 1 + 1/2 + … + 1/15 = 3.318229 (Benjamini and Yekutieli 2001, theorem 1.3).
+        let expected = [
+            0.0049773, 0.0099547, 0.0315232, 0.1182119, 0.2000892, 0.2118926, 0.2118926, 0.2140258,
+            0.2538445, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0,
+        ];
+        for (found, expected) in benjamini_yekutieli(&PAPER).iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-6, "{found} {expected}");
+        }
+    }
+
+    #[test]
+    fn a_lone_test_is_believed_up_to_its_level() {
+        for correction in [
+            Correction::BenjaminiHochberg,
+            Correction::BenjaminiYekutieli,
+            Correction::Holm,
+        ] {
+            let level = correction.level_alone(0.05, 15);
+            for (p, is_believed) in [(level * 0.999, true), (level * 1.001, false)] {
+                let mut p_values = [1.0; 15];
+                p_values[7] = p;
+                assert_eq!(correction.adjust(&p_values)[7] <= 0.05, is_believed);
+            }
+        }
     }
 
     #[test]

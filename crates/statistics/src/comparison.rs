@@ -99,10 +99,19 @@ impl Comparison {
             let error = (2.0 * variance / runs as f64).sqrt();
             (t(1.0 - alpha) + t(power)) * error <= beyond
         };
-        // More runs never show less.
-        let (mut few, mut enough) = (0, MOST_RUNS);
-        if !shows(enough) {
+        // The normal distribution asks for a few less than t, and more runs never show less: from there on upward.
+        let normal = quantile(1.0 - alpha, f64::INFINITY) + quantile(power, f64::INFINITY);
+        let fewest = (2.0 * variance * (normal / beyond).powi(2)).ceil().max(1.0);
+        if fewest.is_nan() || fewest > MOST_RUNS as f64 {
             return None;
+        }
+        let mut few = fewest as usize - 1;
+        let mut enough = few + 1;
+        while !shows(enough) {
+            if enough >= MOST_RUNS {
+                return None;
+            }
+            (few, enough) = (enough, (2 * enough - fewest as usize + 1).min(MOST_RUNS));
         }
         while enough - few > 1 {
             let middle = (few + enough) / 2;

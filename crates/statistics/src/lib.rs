@@ -12,9 +12,11 @@
 //! | [`measured`] | [`Measured`]: values of both sides; [`Design`] |
 //! | [`prior`] | [`Prior`]: what is known of the noise before a quantity is looked at, or learned from many |
 //! | [`verdict`] | [`Verdict`]: what a comparison says, many quantities being looked at |
-//! | [`adjust`] | p-values of many tests: Benjamini-Hochberg, Holm |
+//! | [`adjust`] | [`Correction`] of p-values for many tests: Benjamini-Hochberg, Benjamini-Yekutieli, Holm |
+//! | [`dealing`] | p-values of all ways in which runs could have been dealt into sides |
 //! | [`heterogeneity`] | [`CommonChange`]: one change that many quantities have in common |
 //! | [`error`] | [`CompareError`] |
+//! | [`random`] | numbers by chance, the same each time |
 //! | `gamma` | trigamma and its inverse |
 //!
 //! # Which test is for what
@@ -37,6 +39,7 @@
 
 pub mod adjust;
 pub mod comparison;
+pub mod dealing;
 mod distribution;
 pub mod error;
 mod gamma;
@@ -44,11 +47,14 @@ pub mod heterogeneity;
 pub mod interval;
 pub mod measured;
 pub mod prior;
+pub mod random;
 pub mod summary;
 pub mod t_test;
 pub mod verdict;
 
+pub use adjust::Correction;
 pub use comparison::{Comparison, compare};
+pub use dealing::adjusted_by_dealing;
 pub use error::CompareError;
 pub use heterogeneity::CommonChange;
 pub use interval::Interval;
@@ -56,4 +62,4 @@ pub use measured::{Design, Measured};
 pub use prior::Prior;
 pub use summary::Summary;
 pub use t_test::{TTest, paired, welch};
-pub use verdict::{Verdict, judge};
+pub use verdict::{Verdict, judge, judge_by};

@@ -68,6 +68,7 @@ impl Spread {
         if base.is_empty() || new.is_empty() {
             return Err(CompareError::TooFewRuns { runs: 0 });
         }
+        let rounding = rounding_variance(&base, &new, measured.resolution);
         let (found, degrees, deviations) = match design {
             Design::Paired => {
                 let differences = differences(&base, &new)?;
@@ -82,21 +83,26 @@ impl Spread {
                 (found, degrees, deviations.collect())
             }
         };
-        // A value that is rounded to steps of r is off by r²/12 on average.
-        let rounding = |log: &f64| (measured.resolution / log.exp()).powi(2) / 12.0;
-        let steps: Vec<f64> = base.iter().chain(&new).map(rounding).collect();
         Ok(Spread {
             log_ratio: mean(&new) - mean(&base),
             variance: found,
             degrees_of_freedom: degrees,
-            known_variance: measured.sampling_variance.max(mean(&steps)),
+            known_variance: measured.sampling_variance.max(rounding),
             deviations,
         })
     }
 }
 
+/// Returns the variance that rounding to steps of r leaves in logarithms: a value is off by r²/12 on average.
+pub(crate) fn rounding_variance(base: &[f64], new: &[f64], resolution: f64) -> f64 {
+    let of_one = |log: &f64| (resolution / log.exp()).powi(2) / 12.0;
+    // The sides are summed up apart, so that swapping them changes no digit.
+    let sum = |side: &[f64]| side.iter().map(of_one).sum::<f64>();
+    (sum(base) + sum(new)) / (base.len() + new.len()) as f64
+}
+
 /// Returns by how much each value is above the mean of all.
-fn from_mean(values: &[f64]) -> impl Iterator<Item = f64> {
+pub(crate) fn from_mean(values: &[f64]) -> impl Iterator<Item = f64> {
     let mean = mean(values);
     values.iter().map(move |value| value - mean)
 }
@@ -112,7 +118,7 @@ fn pooled(base: &[f64], new: &[f64]) -> (f64, f64) {
 }
 
 /// Returns the logarithms of values, each plus half the resolution so that a count of zero has one.
-fn logarithms(values: &[f64], resolution: f64) -> Result<Vec<f64>, CompareError> {
+pub(crate) fn logarithms(values: &[f64], resolution: f64) -> Result<Vec<f64>, CompareError> {
     finite(values)?;
     (values.iter())
         .map(|value| match value + resolution / 2.0 {

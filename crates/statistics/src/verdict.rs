@@ -1,6 +1,6 @@
 //! [`Verdict`]: what a comparison says when many quantities are looked at together.
 
-use crate::adjust::benjamini_hochberg;
+use crate::adjust::Correction;
 use crate::comparison::Comparison;
 use crate::interval::Interval;
 
@@ -27,8 +27,13 @@ pub enum Verdict {
 /// [`Less`](Verdict::Less) at most the share `q` is false, and where nothing differs the chance of calling anything
 /// so is at most `q` (0.05 is usual).
 pub fn judge(comparisons: &[Comparison], q: f64) -> Vec<Verdict> {
+    judge_by(comparisons, q, Correction::default())
+}
+
+/// Judges quantities as [`judge`], with the promise of another correction for their number.
+pub fn judge_by(comparisons: &[Comparison], q: f64, correction: Correction) -> Vec<Verdict> {
     let p_values: Vec<f64> = comparisons.iter().map(Comparison::p).collect();
-    let adjusted = benjamini_hochberg(&p_values);
+    let adjusted = correction.adjust(&p_values);
     (comparisons.iter().zip(adjusted))
         .map(
             |(comparison, p)| match comparison.p_more < comparison.p_less {

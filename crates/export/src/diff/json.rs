@@ -6,6 +6,7 @@ use rprof_profile::compare::{Change, Design, Gate, Noise, ProfileDiff, SideSumma
 use serde::Serialize;
 
 use super::DiffOptions;
+use super::cautions;
 use super::csv::presence;
 use super::rows::sorted;
 use super::words;
@@ -155,7 +156,7 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
                 new: name(rename.new),
             })
             .collect(),
-        warnings: diff.cautions.iter().map(words::caution).collect(),
+        warnings: diff.cautions.iter().map(cautions::caution).collect(),
     };
     serde_json::to_writer_pretty(&mut *out, &document).map_err(io::Error::from)?;
     writeln!(out)

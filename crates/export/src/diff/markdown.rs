@@ -8,6 +8,7 @@ use rprof_profile::compare::{FunctionDiff, ProfileDiff};
 
 use super::DiffOptions;
 use super::amount::{amount, change, interval};
+use super::cautions;
 use super::rows::{for_people, note, sign};
 use super::words;
 use crate::clean::{clean, shorten};
@@ -48,7 +49,7 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
         writeln!(out, "**{}**\n", escaped(&words::headline(diff)))?;
         writeln!(out, "{}\n", escaped(&words::whole(diff)))?;
         for caution in &diff.cautions {
-            writeln!(out, "- {}", escaped(&words::caution(caution)))?;
+            writeln!(out, "- {}", escaped(&cautions::caution(caution)))?;
         }
         if !diff.cautions.is_empty() {
             writeln!(out)?;

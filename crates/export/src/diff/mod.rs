@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`formats`](DIFF_FORMATS) | the table of all forms |
 //! | [`words`] | the verdict in words |
+//! | [`cautions`] | what is to be known before the verdict is believed |
 //! | [`rows`] | choice and order of rows |
 //! | [`table`], [`markdown`], [`json`], [`csv`] | the forms |
 //! | [`github`] | annotations of a change on GitHub |
@@ -16,6 +17,7 @@
 
 mod amount;
 pub mod calibration;
+pub mod cautions;
 pub mod csv;
 pub mod folded;
 pub mod github;

@@ -8,6 +8,7 @@ use rprof_profile::compare::{FunctionDiff, ProfileDiff};
 
 use super::DiffOptions;
 use super::amount::{amount, change};
+use super::cautions;
 use super::rows::{for_people, note, sign};
 use super::words;
 use crate::clean::{clean, shorten};
@@ -26,7 +27,7 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
         }
         writeln!(out, "# {}", words::whole(diff))?;
         for caution in &diff.cautions {
-            writeln!(out, "# {}", words::caution(caution))?;
+            writeln!(out, "# {}", cautions::caution(caution))?;
         }
         for rename in words::renames(diff) {
             writeln!(out, "# {rename}")?;

@@ -2,8 +2,7 @@
 
 use rprof_profile::WeightUnit;
 use rprof_profile::compare::{
-    Caution, Change, FunctionDiff, Noise, Outcome, ProfileDiff, Scope, Side, SideSummary, Verdict,
-    Work,
+    Change, FunctionDiff, Noise, Outcome, ProfileDiff, Scope, SideSummary, Verdict, Work,
 };
 
 use super::amount::{amount, change, interval, noun, percent, points};
@@ -226,6 +225,10 @@ fn plural(verb: &str) -> String {
 fn why_suspected(diff: &ProfileDiff) -> String {
     match diff.noise {
         Noise::Assumed(_) => "; one run a side does not show how much runs differ".into(),
+        _ if diff.is_certain() => {
+            "; it is new or gone, and that what it lies in changed along with it may be chance"
+                .into()
+        }
         _ => "; see why the sides hardly compare".into(),
     }
 }
@@ -309,46 +312,6 @@ fn noise(diff: &ProfileDiff) -> String {
         Noise::Assumed(_) => {
             format!("noise between runs is unknown of one run a side, {deviation:.0} % are assumed")
         }
-    }
-}
-
-/// Returns a caution as a sentence, without a full stop.
-pub fn caution(caution: &Caution) -> String {
-    let side = |side: &Side| match side {
-        Side::Old => "old",
-        Side::New => "new",
-    };
-    match caution {
-        Caution::Lost(which, share) => format!(
-            "the {} side lost {:.1} % of its records: its amounts are too small; no verdict",
-            side(which),
-            share * 100.0
-        ),
-        Caution::Damaged(which, recordings) => format!(
-            "{recordings} of the {} recordings {} damaged or cut off: amounts are too small; no verdict",
-            side(which),
-            if *recordings == 1 { "is" } else { "are" }
-        ),
-        Caution::Completeness { old, new } => format!(
-            "{:.0} % of the old stacks reach their root and {:.0} % of the new: totals do not compare; no verdict",
-            old * 100.0,
-            new * 100.0
-        ),
-        Caution::Unmatched { share } => format!(
-            "only {:.1} % of one side is in functions that the other has too{}",
-            (share * 1000.0).floor() / 10.0,
-            if caution.withholds() {
-                "; no verdict"
-            } else {
-                ""
-            }
-        ),
-        Caution::WithoutInlined(which) => format!(
-            "the {} side has no inlined calls (no debug information?): both are shown without",
-            side(which)
-        ),
-        Caution::Reservation(text) => clean(text).into_owned(),
-        _ => String::new(),
     }
 }
 

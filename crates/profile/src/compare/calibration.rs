@@ -4,6 +4,7 @@
 //! have seen is what this program shows on this machine.
 
 use rprof_statistics::Summary;
+use rprof_statistics::random::{Dice, combinations};
 use rustc_hash::FxHashSet;
 
 use super::{CompareError, CompareOptions, Gate, ProfileDiff, Verdict, compare_each};
@@ -89,7 +90,7 @@ pub fn calibrate(
         found.whole.push(alone.whole.old);
     }
     let mut deck: Vec<&Profile> = profiles.iter().collect();
-    let mut dice = Dice(profiles.len() as u64);
+    let mut dice = Dice::new(profiles.len() as u64);
     for _ in 0..splits {
         for at in 0..2 * runs {
             let other = at + dice.below(deck.len() - at);
@@ -130,27 +131,6 @@ impl Calibration {
                 None => self.named.push((name.to_owned(), 1)),
             }
         }
-    }
-}
-
-/// Returns in how many ways `some` of `all` things can be chosen.
-fn combinations(all: usize, some: usize) -> f64 {
-    let factor = |index: usize| (all - index) as f64 / (index + 1) as f64;
-    (0..some.min(all)).map(factor).product()
-}
-
-/// Pseudo-random numbers that are the same each time: SplitMix64 (Steele, Lea and Flood 2014).
-struct Dice(u64);
-
-impl Dice {
-    /// Returns a number below `limit`, or 0.
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^= word >> 31;
-        (word % limit.max(1) as u64) as usize
     }
 }
 

@@ -4,11 +4,11 @@ use rustc_hash::FxHashMap;
 
 use super::sides::Sides;
 
-/// Weight of calls, per mean run of both sides.
+/// Weight of calls, per mean run of each side.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    by_callee: FxHashMap<u32, FxHashMap<u32, f64>>,
-    by_caller: FxHashMap<u32, FxHashMap<u32, f64>>,
+    by_callee: FxHashMap<u32, FxHashMap<u32, [f64; 2]>>,
+    by_caller: FxHashMap<u32, FxHashMap<u32, [f64; 2]>>,
 }
 
 impl Calls {
@@ -37,9 +37,9 @@ impl Calls {
                     let weight = run.weight(entry) as f64 * scale;
                     for (caller, callee) in &pairs {
                         let callers = calls.by_callee.entry(*callee).or_default();
-                        *callers.entry(*caller).or_default() += weight;
+                        callers.entry(*caller).or_default()[*side] += weight;
                         let callees = calls.by_caller.entry(*caller).or_default();
-                        *callees.entry(*callee).or_default() += weight;
+                        callees.entry(*callee).or_default()[*side] += weight;
                     }
                 }
             }
@@ -50,7 +50,12 @@ impl Calls {
     /// Returns the caller from which most weight comes.
     pub(super) fn heaviest_caller(&self, row: u32) -> Option<u32> {
         let callers = self.by_callee.get(&row)?.iter();
-        let heaviest = callers.max_by(|a, b| a.1.total_cmp(b.1).then_with(|| b.0.cmp(a.0)))?;
+        // The sides are added last: their order changes no digit.
+        let weight = |[old, new]: &[f64; 2]| old + new;
+        let heaviest = callers.max_by(|a, b| {
+            let order = weight(a.1).total_cmp(&weight(b.1));
+            order.then_with(|| b.0.cmp(a.0))
+        })?;
         Some(*heaviest.0)
     }
 

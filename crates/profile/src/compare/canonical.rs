@@ -29,6 +29,9 @@ const DISAMBIGUATOR: usize = 8;
 /// Digits of a hash in legacy names of Rust, and in the names of programs that cargo builds.
 const HASH: usize = 16;
 
+/// Object of all code that was made at run time.
+pub(super) const JIT_OBJECT: &str = "[jit]";
+
 /// Returns the name of a function without what changes from build to build: clone suffixes, hash, disambiguators. With
 /// `fold_generics` all instances of a generic function are one.
 pub fn function_name(name: &str, fold_generics: bool) -> Cow<'_, str> {
@@ -89,12 +92,13 @@ pub(super) fn without_numbers(name: &str) -> Option<String> {
 pub fn object_name(object: &Object) -> Cow<'_, str> {
     let base = object.base_name();
     match object.kind {
-        ObjectKind::Jit => Cow::Borrowed("[jit]"),
+        ObjectKind::Jit => Cow::Borrowed(JIT_OBJECT),
         ObjectKind::Kernel if base.starts_with("vmlinux") => Cow::Borrowed("[kernel.kallsyms]"),
         ObjectKind::Kernel => match base.split_once(".ko") {
             Some((module, _)) => Cow::Owned(format!("[{}]", module.replace('-', "_"))),
             None => Cow::Borrowed(base),
         },
+        ObjectKind::Waiting => Cow::Borrowed(base),
         ObjectKind::File => file_name(base.strip_suffix(" (deleted)").unwrap_or(base)),
     }
 }

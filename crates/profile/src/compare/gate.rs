@@ -28,6 +28,18 @@ pub enum Scope {
     Inclusive,
 }
 
+impl Scope {
+    /// Returns whether self and total of functions count.
+    fn parts(self) -> (bool, bool) {
+        match self {
+            Scope::All => (true, true),
+            Scope::Program => (false, false),
+            Scope::Own => (true, false),
+            Scope::Inclusive => (false, true),
+        }
+    }
+}
+
 /// Rules by which a gate decides.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GateRules {
@@ -72,7 +84,7 @@ impl ProfileDiff {
             _ if !self.is_certain() => Gate::Inconclusive,
             Outcome::Uniform if !is_paired && whole == Verdict::Regressed => Gate::Inconclusive,
             _ if named || whole == Verdict::Regressed => Gate::Regressed,
-            _ if whole == Verdict::Inconclusive => Gate::Inconclusive,
+            _ if whole == Verdict::Inconclusive || self.suspects() => Gate::Inconclusive,
             _ => Gate::Passed,
         }
     }
@@ -80,12 +92,7 @@ impl ProfileDiff {
     /// Returns the functions for which a gate fails, the one that rose most first. Callers whose rise is
     /// [explained](FunctionDiff::explained_by) by another of them are left out.
     pub fn failing(&self) -> impl Iterator<Item = &FunctionDiff> {
-        let (own, total) = match self.rules.scope {
-            Scope::All => (true, true),
-            Scope::Program => (false, false),
-            Scope::Own => (true, false),
-            Scope::Inclusive => (false, true),
-        };
+        let (own, total) = self.rules.scope.parts();
         let has_risen = |change: &Change| change.verdict == Verdict::Regressed;
         let fails = |row: &FunctionDiff| {
             let has_own = own && has_risen(&row.own);
@@ -105,6 +112,17 @@ impl ProfileDiff {
             b.0.total_cmp(&a.0).then_with(|| b.1.total_cmp(&a.1))
         });
         rows.into_iter()
+    }
+
+    /// Returns whether a function that counts is suspected to take more.
+    fn suspects(&self) -> bool {
+        let (own, total) = self.rules.scope.parts();
+        let may_have_risen =
+            |change: &Change| change.verdict == Verdict::Suspected && change.difference() > 0.0;
+        self.functions.iter().any(|row| {
+            let has_own = own && may_have_risen(&row.own);
+            self.rules.counts(row) && (has_own || total && may_have_risen(&row.total))
+        })
     }
 
     /// Returns whether most of a rise is that of functions which may take more.

@@ -1,11 +1,16 @@
 //! Verdicts of the program and of each function.
 
+use std::collections::hash_map::Entry;
+
 use rprof_statistics::{Comparison, Design, Measured, Prior, Verdict as Tested};
+
+use rustc_hash::FxHashMap;
 
 use super::sides::{Quantity, Sides};
 use super::{
-    ASSUMED_NOISE, Caution, Change, CompareError, CompareOptions, FEWEST_SAMPLES, FunctionDiff,
-    Noise, Outcome, Presence, ProfileDiff, Side, SideSummary, Verdict, Work, causes, shift,
+    ASSUMED_NOISE, Caution, Change, CompareError, CompareOptions, FEWEST_OF_A_SIDE, FEWEST_SAMPLES,
+    FunctionDiff, Noise, Outcome, Presence, ProfileDiff, Side, SideSummary, Verdict, Work, causes,
+    shift,
 };
 use crate::unit::WeightUnit;
 
@@ -30,7 +35,7 @@ pub(super) fn judge(
     let own: Vec<Quantity> = (0..count).map(|row| sides.own(row)).collect();
     let total: Vec<Quantity> = (0..count).map(|row| sides.total(row)).collect();
     let whole = sides.whole();
-    let cautions = cautions(sides, options);
+    let cautions = cautions(sides, &whole, options);
     let (prior, noise) = prior(&own, &whole, sides.resolution, options)?;
     let is_certain =
         !matches!(noise, Noise::Assumed(_)) && !cautions.iter().any(Caution::withholds);
@@ -42,8 +47,7 @@ pub(super) fn judge(
         least,
         is_certain,
     };
-    let (own_changes, compared) = family.judge(&own)?;
-    let (total_changes, _) = family.judge(&total)?;
+    let ([own_changes, total_changes], compared) = family.judge([&own, &total])?;
     let functions = (sides.rows.names.iter().zip(own_changes).zip(total_changes))
         .map(|((name, own), total)| FunctionDiff {
             name: name.function.clone(),
@@ -127,6 +131,14 @@ fn is_judged(quantity: &Quantity) -> bool {
         .any(|samples| *samples >= FEWEST_SAMPLES)
 }
 
+/// Bits of the amounts of both sides, and of their samples: equal for amounts of which one says nothing that the other does not.
+type Key = ([Vec<u64>; 2], [u64; 2]);
+
+fn key(quantity: &Quantity) -> Key {
+    let amounts = [0, 1].map(|side| quantity.amounts[side].iter().map(|n| n.to_bits()).collect());
+    (amounts, quantity.samples.map(f64::to_bits))
+}
+
 /// The comparison of a function's amounts, with the function's index.
 type Indexed = (usize, Comparison);
 
@@ -141,26 +153,79 @@ struct Family<'o> {
 }
 
 impl Family<'_> {
-    /// Judges the amounts of all functions, and returns the comparisons of those that are judged, with their indices.
-    fn judge(&self, quantities: &[Quantity]) -> Result<(Vec<Change>, Vec<Indexed>), CompareError> {
-        let mut compared = Vec::new();
-        for (index, quantity) in quantities.iter().enumerate() {
-            if is_judged(quantity) {
-                compared.push((index, self.compare(quantity, self.prior)?));
+    /// Judges the amounts of all functions, self and total, and returns the comparisons of self with their indices.
+    ///
+    /// All are one family: to hold the rate in each of two would allow for twice as many false alarms. Equal amounts, such as
+    /// those of callers that do nothing by themselves, are one test.
+    fn judge(
+        &self,
+        parts: [&[Quantity]; 2],
+    ) -> Result<([Vec<Change>; 2], Vec<Indexed>), CompareError> {
+        let mut distinct: FxHashMap<Key, usize> = FxHashMap::default();
+        let mut comparisons: Vec<Comparison> = Vec::new();
+        let mut quantities_of_tests: Vec<&Quantity> = Vec::new();
+        let mut tests: [Vec<(usize, usize)>; 2] = Default::default();
+        for (tests, quantities) in tests.iter_mut().zip(parts) {
+            for (index, quantity) in quantities.iter().enumerate() {
+                if !is_judged(quantity) {
+                    continue;
+                }
+                let test = match distinct.entry(key(quantity)) {
+                    Entry::Occupied(known) => *known.get(),
+                    Entry::Vacant(new) => {
+                        comparisons.push(self.compare(quantity, self.prior)?);
+                        quantities_of_tests.push(quantity);
+                        *new.insert(comparisons.len() - 1)
+                    }
+                };
+                tests.push((index, test));
             }
         }
-        let comparisons: Vec<Comparison> = compared.iter().map(|(_, c)| *c).collect();
         let q = self.q();
-        let tested = rprof_statistics::judge(&comparisons, q);
-        let mut changes: Vec<Change> = quantities.iter().map(unjudged).collect();
+        let correction = self.options.correction;
+        let mut tested = rprof_statistics::judge_by(&comparisons, q, correction);
+        self.drop_what_chance_deals(&quantities_of_tests, &mut tested)?;
         // A lone change must pass the strictest step of the adjustment.
-        let level = q / comparisons.len().max(1) as f64;
-        for ((index, comparison), tested) in compared.iter().zip(tested) {
-            let change = &mut changes[*index];
-            self.fill(change, comparison, level, &quantities[*index]);
-            change.verdict = self.verdict(tested, change.difference());
+        let level = correction.level_alone(q, comparisons.len());
+        let mut changes = parts.map(|part| part.iter().map(unjudged).collect::<Vec<Change>>());
+        for part in [0, 1] {
+            for (index, test) in &tests[part] {
+                let change = &mut changes[part][*index];
+                let quantity = &parts[part][*index];
+                self.fill(change, &comparisons[*test], level, quantity);
+                change.verdict = self.verdict(tested[*test], change.difference());
+            }
         }
-        Ok((changes, compared))
+        let own = tests[0].iter();
+        let own = own.map(|(index, test)| (*index, comparisons[*test]));
+        Ok((changes, own.collect()))
+    }
+
+    /// Takes back findings that do not stand out among the ways in which the runs could have been dealt into sides.
+    fn drop_what_chance_deals(
+        &self,
+        quantities: &[&Quantity],
+        tested: &mut [Tested],
+    ) -> Result<(), CompareError> {
+        let is_found = |tested: &Tested| matches!(tested, Tested::More | Tested::Less);
+        // Noise that is stated is taken for what it is.
+        if self.options.noise.is_some() || !tested.iter().any(is_found) {
+            return Ok(());
+        }
+        let measured: Vec<Measured<'_>> = (quantities.iter())
+            .map(|quantity| measured(quantity, self.resolution))
+            .collect();
+        let (design, threshold) = (self.options.design, self.options.threshold);
+        let (least, q) = (self.least, self.q());
+        let shares = rprof_statistics::adjusted_by_dealing(
+            &measured, design, self.prior, threshold, least, q,
+        )?;
+        for (tested, share) in tested.iter_mut().zip(shares.into_iter().flatten()) {
+            if is_found(tested) && share > q {
+                *tested = Tested::Inconclusive;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the share of false findings among functions: what the test of the whole program leaves, so that all of them
@@ -284,10 +349,14 @@ fn summary(sides: &Sides<'_>, side: usize) -> SideSummary {
     }
 }
 
-fn cautions(sides: &Sides<'_>, options: &CompareOptions) -> Vec<Caution> {
+fn cautions(sides: &Sides<'_>, whole: &Quantity, options: &CompareOptions) -> Vec<Caution> {
     let [old, new] = [0, 1].map(|side| summary(sides, side));
     let mut cautions = Vec::new();
-    for (side, summary) in [(Side::Old, &old), (Side::New, &new)] {
+    let both = [(Side::Old, &old), (Side::New, &new)];
+    for ((side, summary), samples) in both.into_iter().zip(whole.samples) {
+        if samples < FEWEST_OF_A_SIDE {
+            cautions.push(Caution::FewSamples(side, samples));
+        }
         if summary.lost > 0.01 {
             cautions.push(Caution::Lost(side, summary.lost));
         }

@@ -6,6 +6,7 @@ use rprof_records::BuildId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::canonical::{function_name, jit_name, object_name, without_numbers};
+use super::respelled;
 use crate::frame::ObjectKind;
 use crate::intern::Values;
 use crate::model::Profile;
@@ -112,6 +113,7 @@ impl Names {
             Some((name, names[number].object.clone()))
         };
         unite(&mut one_of, [&old, &new], without);
+        respelled::unite(&names, &mut one_of, is_on);
         Rows::of(&names, &one_of, is_on)
     }
 }
@@ -127,8 +129,7 @@ fn with_renamed_objects(mut names: Vec<CanonicalName>, is_on: [&[bool]; 2]) -> V
     names
 }
 
-/// Returns new names of objects that only the old side has, by old name: each is paired with the object that only the new side has
-/// and that has the most names of functions in common with it, such as `./app-old` and `./app-new`.
+/// Returns new names of objects that only the old side has, by old name, such as `./app-old` and `./app-new`.
 fn renamed_objects(names: &[CanonicalName], is_on: [&[bool]; 2]) -> FxHashMap<Box<str>, Box<str>> {
     let mut functions: FxHashMap<&str, [FxHashSet<&str>; 2]> = FxHashMap::default();
     for (number, name) in names.iter().enumerate() {
@@ -139,9 +140,18 @@ fn renamed_objects(names: &[CanonicalName], is_on: [&[bool]; 2]) -> FxHashMap<Bo
             }
         }
     }
+    let renamed = renamed(&functions).into_iter();
+    renamed.map(|(old, new)| (old.into(), new.into())).collect()
+}
+
+/// Returns new names of what only the old side has, by old name: each is paired with what only the new side has and has the
+/// most in common with it.
+pub(super) fn renamed<'n, T: Eq + std::hash::Hash>(
+    held: &FxHashMap<&'n str, [FxHashSet<T>; 2]>,
+) -> FxHashMap<&'n str, &'n str> {
     let only = |side: usize| {
-        let objects = functions.iter();
-        objects.filter(move |(_, sides)| !sides[side].is_empty() && sides[1 - side].is_empty())
+        let all = held.iter();
+        all.filter(move |(_, sides)| !sides[side].is_empty() && sides[1 - side].is_empty())
     };
     let mut pairs: Vec<(usize, &str, &str)> = Vec::new();
     for (&old, [of_old, _]) in only(0) {
@@ -154,11 +164,11 @@ fn renamed_objects(names: &[CanonicalName], is_on: [&[bool]; 2]) -> FxHashMap<Bo
     }
     // The order is the same with the sides swapped.
     pairs.sort_by_key(|(common, old, new)| (Reverse(*common), *old.min(new), *old.max(new)));
-    let mut renamed: FxHashMap<Box<str>, Box<str>> = FxHashMap::default();
+    let mut renamed: FxHashMap<&str, &str> = FxHashMap::default();
     let mut taken: FxHashSet<&str> = FxHashSet::default();
     for (_, old, new) in pairs {
         if !renamed.contains_key(old) && taken.insert(new) {
-            renamed.insert(old.into(), new.into());
+            renamed.insert(old, new);
         }
     }
     renamed

@@ -7,49 +7,58 @@
 //! |---|---|
 //! | [`canonical`] | names of functions and objects without what changes from build to build |
 //! | `matching` | rows: which functions of both sides are one |
+//! | `spelling`, `respelled` | names of one function that differ by who wrote them |
 //! | `run`, `sides` | amounts of each row in each recording |
 //! | `judge` | verdicts, by `rprof-statistics` |
 //! | `shift` | cost that moved from one function to another, and change that all functions have in common |
 //! | `callers` | calls between rows |
+//! | `enclosing` | functions of both sides in which one of one side lies |
 //! | `causes` | which function's change shows in the totals of its callers |
 //! | `gate` | [`ProfileDiff::gate`]: may it pass, by which [rules](GateRules) |
 //! | [`calibration`] | what equal runs look like: noise, alarms, the smallest change that would be seen |
 //! | `renames` | guesses |
+//! | `pairs` | [`MatchedFunctions`]: which functions of two profiles are one, for views that judge nothing |
 //! | `result` | [`ProfileDiff`] and what it is made of |
 //! | `stacks` | stacks of both sides |
 //!
 //! # Rules
 //! - An amount is the weight of a run's samples (CPU time, events), or that per unit of [`Work`]. Self and total are
-//!   judged apart, each with the false discovery rate held (Benjamini and Hochberg).
+//!   judged together, with the [false discovery rate](CompareOptions::q) held by the [correction](CompareOptions::correction).
 //! - What a run's amounts differ by is learned from the runs themselves. Of one run a side it is unknown: 5 % are
 //!   assumed, and nothing is more than [suspected](Verdict::Suspected).
 //! - A function whose samples are fewer than [`FEWEST_SAMPLES`] on both sides is not judged.
 //! - What rose while its caller did not, and while others under that caller fell as much, has [moved](Verdict::Moved).
+//! - What is new or gone counts if what it lies in surely changed along with it: other functions may do its work.
 //! - If everything changed by one factor, no function is named: [`Outcome::Uniform`].
 
 pub mod calibration;
 mod callers;
 pub mod canonical;
 mod causes;
+mod enclosing;
 mod gate;
 mod judge;
 mod matching;
+mod pairs;
 mod renames;
+mod respelled;
 mod result;
 mod run;
 mod shift;
 mod sides;
+mod spelling;
 mod stacks;
 
 use std::path::PathBuf;
 
 pub use calibration::{Calibration, calibrate};
 pub use gate::{Gate, GateRules, Scope};
+pub use pairs::MatchedFunctions;
 pub use result::{
     Caution, Change, FunctionDiff, GuessedRename, Noise, Outcome, Presence, ProfileDiff,
     SideSummary, StackDiff, Verdict,
 };
-pub use rprof_statistics::{Design, Interval, Summary};
+pub use rprof_statistics::{Correction, Design, Interval, Summary};
 
 use crate::model::Profile;
 use crate::top::WeighBy;
@@ -57,6 +66,9 @@ use crate::unit::WeightUnit;
 
 /// Effective samples in the mean run of one side, from which on a function is judged.
 pub const FEWEST_SAMPLES: f64 = 30.0;
+
+/// Samples in the mean run of a side, below which it is a process that begins and ends, and no program to compare.
+pub const FEWEST_OF_A_SIDE: f64 = 5.0;
 
 /// Noise between runs that is assumed of one run a side: 5 %.
 pub const ASSUMED_NOISE: f64 = 0.05;
@@ -106,8 +118,10 @@ pub struct CompareOptions {
     pub threshold: f64,
     /// Smallest change that matters, as a share of the program: 0.005 for 0.5 %.
     pub min_share: f64,
-    /// False discovery rate.
+    /// Largest share of false findings, of which 0.01 is the program's own, and the rest that of its functions.
     pub q: f64,
+    /// Meaning of that share, and the correction of the functions' p-values that keeps it.
+    pub correction: Correction,
     /// Reasons, in sentences, for which the sides are not to be judged, such as other machines.
     pub reservations: Vec<String>,
     /// Rise for which it is told how many runs would show it; `None` for twice the threshold.
@@ -136,6 +150,7 @@ impl Default for CompareOptions {
             threshold: 0.01,
             min_share: 0.005,
             q: 0.05,
+            correction: Correction::default(),
             reservations: Vec::new(),
             wanted: None,
             rules: GateRules::default(),

@@ -68,7 +68,8 @@ pub struct SideSummary {
     pub weights: Vec<u64>,
     /// Number of samples of all runs.
     pub samples: u64,
-    /// Share of its weight in named functions that the other side has too, from 0 to 1.
+    /// Share of its weight in named functions that the other side has too, from 0 to 1. Functions of so few samples that the
+    /// other side may lack them by chance count only where it has them.
     pub matched: f64,
     /// Share of stacks that reach their root, where it is known.
     pub complete: Option<f64>,
@@ -124,9 +125,11 @@ pub enum Verdict {
     Regressed,
     /// It takes less, by at least the threshold.
     Improved,
-    /// It would have changed, if runs of one program differed as little as was assumed.
+    /// It changed, if runs of one program differ as little as was assumed, if the sides compare, or, for what is new or gone,
+    /// if nothing else does its work.
     Suspected,
-    /// It changed, and what it lost or gained stands under the same caller.
+    /// It changed, and what it lost or gained stands under the same caller; or it is new or gone, and what it lies in did not
+    /// change along with it.
     Moved,
     /// It changed as everything did.
     WithAll,
@@ -255,6 +258,8 @@ impl Noise {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Caution {
+    /// The mean run of a side has so many samples, which are [too few](super::FEWEST_OF_A_SIDE).
+    FewSamples(Side, f64),
     /// A side lost more than 1 % of its records.
     Lost(Side, f64),
     /// Recordings of a side of which a part is missing or cannot be read.
@@ -301,7 +306,7 @@ pub enum Outcome {
     Mixed,
     /// Everything takes more or less by one factor.
     Uniform,
-    /// Something would have changed if runs differed as little as was assumed.
+    /// Something is [suspected](Verdict::Suspected), and nothing sure.
     Suspected,
     /// Cost moved between functions.
     Moved,

@@ -3,8 +3,9 @@
 use rprof_statistics::{CommonChange, Comparison};
 
 use super::callers::Calls;
+use super::enclosing::Enclosing;
 use super::sides::Sides;
-use super::{Change, FunctionDiff, Presence, ProfileDiff, Verdict};
+use super::{Change, FunctionDiff, Presence, ProfileDiff, Verdict, Work};
 
 /// P-value from which on functions are taken to have changed by one factor.
 const AGREE: f64 = 0.05;
@@ -36,8 +37,21 @@ impl Part {
     }
 }
 
+/// Judgement of a change by what stands around it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Shift {
+    /// The cost moved: to or from this function, if one alone shows it.
+    Moved(Option<usize>),
+    /// The function is new or gone, and what it lies in took more or less along with it, but that may be chance.
+    Unsure,
+}
+
 /// Marks functions whose change stands against an opposite one under the same caller, while the caller's own total did
 /// not change with them (Meta's FBDetect, SOSP 2024, section 5.4, "cost-shift").
+///
+/// A function that is new or gone is no change of an amount: others may do its work, each by too little to be seen. It
+/// counts where what it lies in surely changed along with it, has moved where that did not change by half as much, and is
+/// suspected in between.
 pub(super) fn mark_moved(sides: &Sides<'_>, diff: &mut ProfileDiff) {
     for part in [Part::Own, Part::Total] {
         mark_part(sides, diff, part);
@@ -54,23 +68,32 @@ fn mark_part(sides: &Sides<'_>, diff: &mut ProfileDiff, part: Part) {
     let mut is_wanted = vec![false; diff.functions.len()];
     changed.iter().for_each(|row| is_wanted[*row] = true);
     let calls = Calls::of(sides, &[0, 1], &is_wanted);
+    let of_one_side = |row: &usize| is_of_one_side(&diff.functions[*row]);
+    let enclosing = Enclosing::of(sides, changed.iter().copied().filter(of_one_side));
     let changes = Changes {
         diff,
         calls: &calls,
+        enclosing: &enclosing,
         part,
         changed: &changed,
     };
-    let moved: Vec<(usize, Option<usize>)> = (changed.iter())
-        .filter_map(|row| Some((*row, changes.moved_with(*row)?)))
+    let shifts: Vec<(usize, Shift)> = (changed.iter())
+        .filter_map(|row| Some((*row, changes.shift(*row)?)))
         .collect();
-    for (row, other) in moved {
+    for (row, shift) in shifts {
         let function = &mut diff.functions[row];
+        let verdict = match shift {
+            Shift::Moved(_) => Verdict::Moved,
+            Shift::Unsure => Verdict::Suspected,
+        };
         if let Part::Own = part {
-            function.own.verdict = Verdict::Moved;
+            function.own.verdict = verdict;
         }
-        function.counterpart = other;
+        if let Shift::Moved(other) = shift {
+            function.counterpart = other;
+        }
         if function.total.verdict.is_change() {
-            function.total.verdict = Verdict::Moved;
+            function.total.verdict = verdict;
         }
     }
 }
@@ -79,6 +102,7 @@ fn mark_part(sides: &Sides<'_>, diff: &mut ProfileDiff, part: Part) {
 struct Changes<'a> {
     diff: &'a ProfileDiff,
     calls: &'a Calls,
+    enclosing: &'a Enclosing,
     part: Part,
     changed: &'a [usize],
 }
@@ -93,6 +117,37 @@ impl Changes<'_> {
         self.part.of(&self.diff.functions[row]).difference()
     }
 
+    /// Judges a change by what stands around it; `None` if it stands.
+    fn shift(&self, row: usize) -> Option<Shift> {
+        // Shares of the program are always balanced: what all of it takes says nothing.
+        let is_of_one_side = is_of_one_side(&self.diff.functions[row]);
+        let is_share = self.diff.work == Work::Share && matches!(self.part, Part::Own);
+        match is_of_one_side && !is_share {
+            true => self.shift_of_one_side(row),
+            false => self.moved_with(row).map(Shift::Moved),
+        }
+    }
+
+    /// Judges what is new or gone by the total of what it lies in.
+    fn shift_of_one_side(&self, row: usize) -> Option<Shift> {
+        let functions = &self.diff.functions;
+        let above = self.enclosing.nearest(row, functions);
+        let total = above.map_or(&self.diff.whole, |above| &functions[above].total);
+        let rise = self.rise(row);
+        let along = total.difference() * rise.signum();
+        let is_sure = total.interval.is_some_and(|ratio| match rise > 0.0 {
+            true => ratio.low > 1.0,
+            false => ratio.high < 1.0,
+        });
+        if along < rise.abs() / 2.0 {
+            Some(Shift::Moved(self.largest_against(row, self.caller(row))))
+        } else if is_sure {
+            None
+        } else {
+            Some(Shift::Unsure)
+        }
+    }
+
     /// Returns the function that changed most against this one, if this one's cost has moved; `None` inside where that shows
     /// in no function alone.
     fn moved_with(&self, row: usize) -> Option<Option<usize>> {
@@ -103,26 +158,38 @@ impl Changes<'_> {
             if above.is_none() && matches!(self.part, Part::Own) {
                 continue;
             }
-            let is_below = |other: &&usize| Some(**other) == above || self.caller(**other) == above;
-            let against: Vec<usize> = (self.changed.iter().filter(is_below))
-                .filter(|other| **other != row && self.rise(**other) * self.rise(row) < 0.0)
-                .copied()
-                .collect();
+            let against = self.against(row, above);
             let taken: f64 = against.iter().map(|other| self.rise(*other).abs()).sum();
-            // What is new or gone has nothing to be compared with but its caller.
-            let function = &self.diff.functions[row];
-            let is_balanced = taken >= self.rise(row).abs() / 2.0
-                || (matches!(self.part, Part::Total) && function.presence != Presence::Both);
+            let is_balanced = taken >= self.rise(row).abs() / 2.0;
             let total = above.map_or(&self.diff.whole, |above| &self.diff.functions[above].total);
             if is_balanced && stayed(total, self.rise(row)) {
-                return Some(against.into_iter().max_by(|a, b| {
-                    let order = self.rise(*a).abs().total_cmp(&self.rise(*b).abs());
-                    order.then_with(|| b.cmp(a))
-                }));
+                return Some(self.largest_against(row, above));
             }
         }
         None
     }
+
+    /// Returns the functions that changed in the other direction than this one, in or right below another.
+    fn against(&self, row: usize, above: Option<usize>) -> Vec<usize> {
+        let is_below = |other: &&usize| Some(**other) == above || self.caller(**other) == above;
+        (self.changed.iter().filter(is_below))
+            .filter(|other| **other != row && self.rise(**other) * self.rise(row) < 0.0)
+            .copied()
+            .collect()
+    }
+
+    fn largest_against(&self, row: usize, above: Option<usize>) -> Option<usize> {
+        self.against(row, above).into_iter().max_by(|a, b| {
+            let order = self.rise(*a).abs().total_cmp(&self.rise(*b).abs());
+            order.then_with(|| b.cmp(a))
+        })
+    }
+}
+
+/// Returns whether a function is new or gone: the mean run of one side has no sample of it, or less than one.
+fn is_of_one_side(row: &FunctionDiff) -> bool {
+    let [old, new] = row.total.samples;
+    row.presence != Presence::Both || old.min(new) < 1.0
 }
 
 /// Returns whether a total did not change along with a part of it that changed by `rise`.

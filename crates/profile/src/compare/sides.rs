@@ -38,6 +38,9 @@ pub(super) struct Sides<'p> {
     pub(super) without_inlined: Option<Side>,
 }
 
+/// Samples of a function that are expected, of which none is seen once in 150 times.
+const EXPECTED: f64 = 5.0;
+
 /// Inlined functions that a side has at least, for it to be told from one that has lost its only one.
 const SEVERAL_INLINED: usize = 3;
 
@@ -147,20 +150,25 @@ impl<'p> Sides<'p> {
     }
 
     /// Returns the share of a side's self weight that is in named functions which the other side has too.
+    ///
+    /// A function that the other side would have fewer than [`EXPECTED`] times if it took as much there says nothing if it lacks
+    /// it: such are left out of the whole.
     pub(super) fn matched_share(&self, side: usize) -> f64 {
-        let is_matched = |row: usize| {
-            let has = |side: usize| self.sums[side].iter().any(|s| s.total[row].weight > 0);
-            self.rows.names[row].function.is_some() && has(0) && has(1)
-        };
+        let ratio = self.sums[1 - side].len() as f64 / self.sums[side].len() as f64;
         let (mut matched, mut all) = (0.0, 0.0);
         for row in 0..self.rows.names.len() {
-            let weight: f64 = self.sums[side]
-                .iter()
-                .map(|s| s.own[row].weight as f64)
-                .sum();
-            all += weight;
-            if is_matched(row) {
+            let has = |side: usize| self.sums[side].iter().any(|s| s.total[row].weight > 0);
+            let of_row = || self.sums[side].iter().map(|sums| &sums.own[row]);
+            let weight: f64 = of_row().map(|sum| sum.weight as f64).sum();
+            let is_named = self.rows.names[row].function.is_some();
+            if is_named && has(0) && has(1) {
                 matched += weight;
+                all += weight;
+                continue;
+            }
+            let expected: f64 = of_row().map(Sum::effective_samples).sum::<f64>() * ratio;
+            if !is_named || expected >= EXPECTED {
+                all += weight;
             }
         }
         if all > 0.0 { matched / all } else { 1.0 }

@@ -1,6 +1,11 @@
 //! Stacks of both sides, as rows.
 
+use std::collections::hash_map::Entry;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use super::StackDiff;
+use super::matching::renamed;
 use super::sides::Sides;
 use crate::intern::{Lists, Values};
 
@@ -37,5 +42,47 @@ pub(super) fn stacks(sides: &Sides<'_>) -> (Vec<StackDiff>, Vec<String>) {
             }
         }
     }
-    (stacks, names.into_vec())
+    let names = names.into_vec();
+    (with_renamed_threads(stacks, &names), names)
+}
+
+/// Calls threads that only the old side has by the names of those that only the new side has and that have the most stacks in
+/// common with them: the threads of `./app-old` and `./app-new` are one.
+fn with_renamed_threads(stacks: Vec<StackDiff>, names: &[String]) -> Vec<StackDiff> {
+    let mut held: FxHashMap<&str, [FxHashSet<&[u32]>; 2]> = FxHashMap::default();
+    for stack in &stacks {
+        let sides = held.entry(&names[stack.comm as usize]).or_default();
+        for (side, weight) in sides.iter_mut().zip(stack.weights) {
+            if weight > 0 {
+                side.insert(&stack.rows);
+            }
+        }
+    }
+    let renamed = renamed(&held);
+    if renamed.is_empty() {
+        return stacks;
+    }
+    let number = |name: &str| names.iter().position(|known| known == name);
+    let renamed: FxHashMap<u32, u32> = (renamed.into_iter())
+        .filter_map(|(old, new)| Some((number(old)? as u32, number(new)? as u32)))
+        .collect();
+    let mut of_key: FxHashMap<(u32, Box<[u32]>), usize> = FxHashMap::default();
+    let mut found: Vec<StackDiff> = Vec::with_capacity(stacks.len());
+    for mut stack in stacks {
+        stack.comm = renamed.get(&stack.comm).copied().unwrap_or(stack.comm);
+        match of_key.entry((stack.comm, stack.rows.clone())) {
+            Entry::Vacant(new) => {
+                new.insert(found.len());
+                found.push(stack);
+            }
+            Entry::Occupied(known) => {
+                let known = &mut found[*known.get()];
+                for side in [0, 1] {
+                    known.weights[side] = known.weights[side].saturating_add(stack.weights[side]);
+                    known.amounts[side] += stack.amounts[side];
+                }
+            }
+        }
+    }
+    found
 }

@@ -1,6 +1,8 @@
 //! Comparisons of made-up profiles: what is planted is found, and nothing is found where nothing is.
 
 mod causes;
+mod names;
+mod one_side;
 
 use rprof_testing::Random;
 
@@ -186,6 +188,7 @@ fn swapped_sides_mirror_exactly() {
                 assert_eq!((one.old, one.new), (other.new, other.old));
                 assert_eq!(mirrored(one.verdict), other.verdict);
                 assert_eq!(one.difference(), -other.difference());
+                assert_eq!((one.p, one.visible), (other.p, other.visible));
             }
         }
         assert_eq!(mirrored(there.whole.verdict), back.whole.verdict);

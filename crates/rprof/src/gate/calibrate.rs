@@ -67,7 +67,7 @@ fn judge(
     }
     let labels = Labels([label.to_owned(), label.to_owned()]);
     let request = request(args, Design::Independent, labels);
-    let side = request.read_side(files)?;
+    let [side] = request.read([files])?;
     let found = calibrate(
         &side.profiles,
         runs,

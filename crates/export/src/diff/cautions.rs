@@ -1,0 +1,49 @@
+//! [`caution`]: what is to be known before a verdict is believed, in words.
+
+use rprof_profile::compare::{Caution, Side};
+
+use crate::clean::clean;
+
+/// Returns a caution as a sentence, without a full stop.
+pub fn caution(caution: &Caution) -> String {
+    let side = |side: &Side| match side {
+        Side::Old => "old",
+        Side::New => "new",
+    };
+    match caution {
+        Caution::Lost(which, share) => format!(
+            "the {} side lost {:.1} % of its records: its amounts are too small; no verdict",
+            side(which),
+            share * 100.0
+        ),
+        Caution::FewSamples(which, samples) => format!(
+            "the {} side has {samples:.1} samples a run, too few to compare; no verdict",
+            side(which)
+        ),
+        Caution::Damaged(which, recordings) => format!(
+            "{recordings} of the {} recordings {} damaged or cut off: amounts are too small; no verdict",
+            side(which),
+            if *recordings == 1 { "is" } else { "are" }
+        ),
+        Caution::Completeness { old, new } => format!(
+            "{:.0} % of the old stacks reach their root and {:.0} % of the new: totals do not compare; no verdict",
+            old * 100.0,
+            new * 100.0
+        ),
+        Caution::Unmatched { share } => format!(
+            "only {:.1} % of one side is in functions that the other has too{}",
+            (share * 1000.0).floor() / 10.0,
+            if caution.withholds() {
+                "; no verdict"
+            } else {
+                ""
+            }
+        ),
+        Caution::WithoutInlined(which) => format!(
+            "the {} side has no inlined calls (no debug information?): both are shown without",
+            side(which)
+        ),
+        Caution::Reservation(text) => clean(text).into_owned(),
+        _ => String::new(),
+    }
+}

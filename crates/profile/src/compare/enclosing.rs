@@ -1,0 +1,68 @@
+//! Functions of both sides in which a function of one side lies: what is new or gone has nothing else to be compared with.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::sides::Sides;
+use super::{FunctionDiff, Presence};
+
+/// Share of a function's weight that lies in another, for this one to enclose it.
+const MOST: f64 = 0.75;
+
+/// Weight of functions that one side has, by the functions above them.
+#[derive(Debug, Default)]
+pub(super) struct Enclosing {
+    by_row: FxHashMap<u32, Above>,
+}
+
+/// Weight of a function, and the part of it that lies in each function above.
+#[derive(Debug, Default)]
+struct Above {
+    whole: f64,
+    within: FxHashMap<u32, f64>,
+}
+
+impl Enclosing {
+    /// Sums up what is above these functions. A sample counts once for each of them, however often it recurs.
+    pub(super) fn of(sides: &Sides<'_>, rows: impl Iterator<Item = usize>) -> Enclosing {
+        let wanted: FxHashSet<u32> = rows.map(|row| row as u32).collect();
+        let mut enclosing = Enclosing::default();
+        if wanted.is_empty() {
+            return enclosing;
+        }
+        let mut above: Vec<u32> = Vec::new();
+        for runs in &sides.runs {
+            for run in runs {
+                let scale = 1.0 / (run.work * runs.len() as f64);
+                for entry in run.entries() {
+                    let weight = run.weight(entry) as f64 * scale;
+                    above.clear();
+                    for row in run.stack(entry) {
+                        if above.contains(&row) {
+                            continue;
+                        }
+                        if wanted.contains(&row) {
+                            let of_row = enclosing.by_row.entry(row).or_default();
+                            of_row.whole += weight;
+                            for caller in &above {
+                                *of_row.within.entry(*caller).or_default() += weight;
+                            }
+                        }
+                        above.push(row);
+                    }
+                }
+            }
+        }
+        enclosing
+    }
+
+    /// Returns the smallest function of both sides that encloses a row; `None` if only the whole program does.
+    pub(super) fn nearest(&self, row: usize, functions: &[FunctionDiff]) -> Option<usize> {
+        let above = self.by_row.get(&(row as u32))?;
+        let size = |row: usize| functions[row].total.old + functions[row].total.new;
+        (above.within.iter())
+            .filter(|(_, weight)| **weight >= MOST * above.whole)
+            .map(|(caller, _)| *caller as usize)
+            .filter(|caller| functions[*caller].presence == Presence::Both)
+            .min_by(|a, b| size(*a).total_cmp(&size(*b)).then_with(|| a.cmp(b)))
+    }
+}

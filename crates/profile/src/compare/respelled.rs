@@ -1,0 +1,212 @@
+//! Names that one side has, made one with others of the same function that another compiler, mangling or kind of debug
+//! information wrote.
+//!
+//! Names that both sides have come first, and stay. Of what is left, a name joins those of the other side that may be its own:
+//! as the older mangling has one name for all instances, they may be several, and become one row.
+
+use rustc_hash::FxHashMap;
+
+use super::canonical::JIT_OBJECT;
+use super::matching::CanonicalName;
+use super::spelling::Spelling;
+
+/// Makes one of the names of one function that [`Spelling`] shows. `one_of` has by number the number of the name that each is one
+/// with, and `is_on` whether it has samples on each side.
+pub(super) fn unite(names: &[CanonicalName], one_of: &mut [u32], is_on: [&[bool]; 2]) {
+    let mut united = United::of(one_of, is_on);
+    if !united.has_left() {
+        return;
+    }
+    let spellings: Vec<Option<Spelling>> = (names.iter().enumerate())
+        .map(|(number, name)| {
+            let is_there = is_on[0][number] || is_on[1][number];
+            let function = name
+                .function
+                .as_deref()
+                .filter(|_| is_there && *name.object != *JIT_OBJECT);
+            function.and_then(Spelling::of)
+        })
+        .collect();
+    let spelled = Spelled {
+        names,
+        spellings: &spellings,
+        is_on,
+    };
+    spelled.by_path(&mut united);
+    spelled.by_trait(&mut united);
+    spelled.by_bare_name(&mut united);
+}
+
+/// Names taken apart.
+struct Spelled<'a> {
+    names: &'a [CanonicalName],
+    spellings: &'a [Option<Spelling>],
+    is_on: [&'a [bool]; 2],
+}
+
+impl Spelled<'_> {
+    /// Groups names by object and key; those of one name are left out.
+    fn groups<'k>(&'k self, key: impl Fn(&'k Spelling) -> Option<String>) -> Vec<Vec<usize>> {
+        let mut groups: FxHashMap<(&str, String), Vec<usize>> = FxHashMap::default();
+        for (number, spelling) in self.spellings.iter().enumerate() {
+            if let Some(key) = spelling.as_ref().and_then(&key) {
+                let group = groups.entry((&self.names[number].object, key)).or_default();
+                group.push(number);
+            }
+        }
+        groups
+            .into_values()
+            .filter(|group| group.len() > 1)
+            .collect()
+    }
+
+    fn spelling(&self, number: usize) -> Option<&Spelling> {
+        self.spellings[number].as_ref()
+    }
+
+    /// `app::count` and `app::count::<u64>`: the same path, and no other arguments.
+    fn by_path(&self, united: &mut United<'_>) {
+        for group in self.groups(|spelling| Some(spelling.path.to_string())) {
+            for side in [0, 1] {
+                let left: Vec<usize> = united.left_of(side, &group);
+                for number in left {
+                    let agrees = |other: &usize| {
+                        let spelling = self.spelling(*other).zip(self.spelling(number));
+                        spelling.is_some_and(|(one, other)| one.agrees(other))
+                    };
+                    let others = group.iter().filter(|other| self.is_on[1 - side][**other]);
+                    for other in others.copied().filter(agrees) {
+                        // The name of all instances is that of the row.
+                        match self.spelling(number).is_some_and(Spelling::tells) {
+                            true => united.join(number, other),
+                            false => united.join(other, number),
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// `core::hash::BuildHasher::hash_one` and `<std::hash::RandomState as core::hash::BuildHasher>::hash_one`: a method that its trait
+    /// defines, which the older mangling names by the trait alone.
+    fn by_trait(&self, united: &mut United<'_>) {
+        let key = |spelling: &Spelling| match spelling.of_trait() {
+            Some(of_trait) => Some(of_trait),
+            None => Some(spelling.path.to_string()),
+        };
+        let is_of_type = |number: &usize| {
+            let spelling = self.spelling(*number);
+            spelling.is_some_and(|spelling| spelling.of_trait().is_some())
+        };
+        for group in self.groups(key) {
+            for side in [0, 1] {
+                let mut of_trait = united.left_of(side, &group);
+                of_trait.retain(|number| !is_of_type(number));
+                let mut of_types = united.left_of(1 - side, &group);
+                of_types.retain(is_of_type);
+                united.join_all(&of_trait, &of_types);
+            }
+        }
+    }
+
+    /// `from_iter<u64, I>` and `<alloc::vec::Vec<T> as core::iter::FromIterator<T>>::from_iter`: the last name alone, if only one path of
+    /// the other side ends with it.
+    fn by_bare_name(&self, united: &mut United<'_>) {
+        let key = |spelling: &Spelling| {
+            let last = spelling.bare().or_else(|| spelling.last_of_path());
+            last.map(str::to_owned)
+        };
+        let is_bare = |number: &usize| {
+            let spelling = self.spelling(*number);
+            spelling.is_some_and(|spelling| spelling.bare().is_some())
+        };
+        for group in self.groups(key) {
+            for side in [0, 1] {
+                let mut bare = united.left_of(side, &group);
+                bare.retain(is_bare);
+                let mut paths = united.left_of(1 - side, &group);
+                paths.retain(|number| !is_bare(number));
+                let path = |number: &usize| self.spelling(*number).map(|s| &*s.path);
+                if paths
+                    .iter()
+                    .all(|number| path(number) == paths.first().and_then(path))
+                {
+                    united.join_all(&paths, &bare);
+                }
+            }
+        }
+    }
+}
+
+/// Names that are one, and the sides that they are on.
+struct United<'a> {
+    /// Name that each is one with, as often as it takes: one of itself is that of all.
+    one_of: &'a mut [u32],
+    /// Sides, by the name that is that of all.
+    sides: Vec<[bool; 2]>,
+    is_on: [&'a [bool]; 2],
+}
+
+impl<'a> United<'a> {
+    fn of(one_of: &'a mut [u32], is_on: [&'a [bool]; 2]) -> United<'a> {
+        let mut sides = vec![[false; 2]; one_of.len()];
+        for number in 0..one_of.len() {
+            let at = one_of[number] as usize;
+            sides[at] = [0, 1].map(|side| sides[at][side] | is_on[side][number]);
+        }
+        United {
+            one_of,
+            sides,
+            is_on,
+        }
+    }
+
+    /// Returns whether a side has names that the other has not.
+    fn has_left(&self) -> bool {
+        self.sides.iter().any(|[old, new]| old != new)
+    }
+
+    fn name_of_all(&self, number: usize) -> usize {
+        let mut at = number;
+        while self.one_of[at] as usize != at {
+            at = self.one_of[at] as usize;
+        }
+        at
+    }
+
+    /// Returns the names that only this side has.
+    fn left_of(&self, side: usize, group: &[usize]) -> Vec<usize> {
+        let is_left = |number: &usize| {
+            self.is_on[side][*number] && !self.sides[self.name_of_all(*number)][1 - side]
+        };
+        group.iter().copied().filter(is_left).collect()
+    }
+
+    /// Makes one of all these names of two sides, called as the first is, if both sides have some.
+    fn join_all(&mut self, one: &[usize], other: &[usize]) {
+        if let ([first, rest @ ..], false) = (one, other.is_empty()) {
+            rest.iter()
+                .chain(other)
+                .for_each(|number| self.join(*number, *first));
+        }
+    }
+
+    /// Makes one of two names, called as the second is.
+    fn join(&mut self, number: usize, with: usize) {
+        let [number, with] = [number, with].map(|number| self.name_of_all(number));
+        if number != with {
+            self.one_of[number] = with as u32;
+            let [of_number, of_with] = [self.sides[number], self.sides[with]];
+            self.sides[with] = [0, 1].map(|side| of_number[side] | of_with[side]);
+        }
+    }
+}
+
+impl Drop for United<'_> {
+    /// Leaves each name the one that is that of all.
+    fn drop(&mut self) {
+        for number in 0..self.one_of.len() {
+            self.one_of[number] = self.name_of_all(number) as u32;
+        }
+    }
+}
