@@ -58,6 +58,12 @@ impl Event {
         Event::numbered("cpu-clock", EventKind::SOFTWARE, generic::SW_CPU_CLOCK)
     }
 
+    /// Switches from a thread to another one on the same CPU, at the moment at which the first leaves it.
+    pub fn context_switches() -> Event {
+        let number = generic::SW_CONTEXT_SWITCHES;
+        Event::numbered("context-switches", EventKind::SOFTWARE, number)
+    }
+
     /// An event that never happens, to carry sideband records.
     pub fn dummy() -> Event {
         Event::numbered("dummy", EventKind::SOFTWARE, generic::SW_DUMMY)

@@ -135,6 +135,12 @@ impl Event {
         self.probe_path().is_none()
     }
 
+    /// Returns true if it counts time that passes, also where a CPU has nothing to do: the kernel's clocks.
+    pub fn ticks_when_idle(&self) -> bool {
+        let clocks = [crate::generic::SW_CPU_CLOCK, crate::generic::SW_TASK_CLOCK];
+        self.kind == EventKind::SOFTWARE && clocks.contains(&self.config[0])
+    }
+
     fn is_bpf_output(&self) -> bool {
         self.kind == EventKind::SOFTWARE && self.config[0] == crate::generic::SW_BPF_OUTPUT
     }

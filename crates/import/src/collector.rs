@@ -222,9 +222,12 @@ impl<'o> Collector<'o> {
     pub(crate) fn finish(mut self) -> Profile {
         if self.cut > 0 {
             let (cut, most) = (self.cut, MOST_FRAMES);
-            self.warnings.push(format!(
-                "{cut} stacks have more than {most} frames, and their callers are left out"
-            ));
+            self.warnings.push(match cut {
+                1 => format!("a stack has more than {most} frames, and its callers are left out"),
+                _ => format!(
+                    "{cut} stacks have more than {most} frames, and their callers are left out"
+                ),
+            });
         }
         self.builder.set_callchains(self.is_deep);
         self.builder.finish_with_quality(Quality {

@@ -26,6 +26,8 @@
 //! | [`mod@merge`] | [`merge`](merge()): one profile of several |
 //! | [`pattern`] | patterns of names, with `*` and `?` |
 //! | [`quality`] | [`Quality`]: complete stacks and named frames, and reasons for the rest |
+//! | [`waits`] | samples of waits: what was waited for, and the time on a CPU and off it as one event |
+//! | [`reasons`] | [`reason`](reasons::reason): what a thread waited for, by the kernel's functions |
 //! | [`one_name`] | one row for a function that two manglings name |
 //! | [`intern`] | [`Lists`](intern::Lists), [`Values`](intern::Values): interned lists and values |
 //!
@@ -48,6 +50,7 @@ pub mod model;
 pub mod one_name;
 pub mod pattern;
 pub mod quality;
+pub mod reasons;
 pub mod samples;
 pub mod selection;
 pub mod stack_tree;
@@ -55,6 +58,7 @@ pub mod stacks;
 pub mod top;
 pub mod trie;
 pub mod unit;
+pub mod waits;
 
 pub use builder::{ProfileBuilder, SymbolTables};
 pub use filter::Filter;
@@ -71,3 +75,4 @@ pub use samples::{AggregatedStack, Gap, GapCause, Sample, SampleColumns, Thread,
 pub use stacks::{FrameListId, StackId};
 pub use top::{Keys, RowKey, TopFunctions, TopRow, WeighBy};
 pub use unit::WeightUnit;
+pub use waits::WallError;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::frame::{Frame, FrameId, Function, FunctionId, Object, ObjectId};
 use crate::quality::Quality;
 use crate::samples::{AggregatedStack, Gap, SampleColumns, Thread, ThreadId};
+use crate::selection::FunctionSet;
 use crate::stacks::{FrameListId, FrameStacks, StackId};
 use crate::unit::WeightUnit;
 
@@ -110,6 +111,47 @@ impl Profile {
         Some(self.function_of_frame(*frame))
     }
 
+    /// Returns the profile without the frames of some functions: what they used is their callers'. All ids mean what they
+    /// mean in this profile; a stack of these functions alone has no frame.
+    ///
+    /// # Examples
+    /// ```
+    /// use rprof_profile::selection::functions_where;
+    /// use rprof_profile::{Filter, folded};
+    ///
+    /// let text = "main;wrapper;work 3";
+    /// let profile = folded::read(text.as_bytes(), "x".as_ref(), &Filter::default())?;
+    /// let wrapper = functions_where(&profile, |id| profile.function(id).name.as_deref() == Ok("wrapper"));
+    /// let without = profile.without_functions(&wrapper);
+    /// assert_eq!(without.depth(without.aggregated[0].stack), 2);
+    /// # Ok::<(), folded::FoldedError>(())
+    /// ```
+    pub fn without_functions(&self, functions: &FunctionSet) -> Profile {
+        let is_removed = |id: FunctionId| functions.get(id.0 as usize) == Some(&true);
+        let is_wanted = |frame: u32| !is_removed(self.function_of_frame(frame));
+        Profile {
+            stacks: self.stacks.with_frames_where(is_wanted),
+            source: self.source.clone(),
+            events: self.events.clone(),
+            comms: self.comms.clone(),
+            threads: self.threads.clone(),
+            functions: self.functions.clone(),
+            objects: self.objects.clone(),
+            files: self.files.clone(),
+            aggregated: self.aggregated.clone(),
+            samples: self.samples.clone(),
+            quality: self.quality.clone(),
+            time: self.time,
+            wall_time: self.wall_time,
+            gaps: self.gaps.clone(),
+            has_callchains: self.has_callchains,
+            leaves_only: self.leaves_only,
+            is_folded: self.is_folded,
+            frames: self.frames.clone(),
+            tells_inlined: self.tells_inlined,
+        }
+    }
+
     /// Returns the two lists that a stack is made of: its callers, which many stacks have in common, and the frames at its
     /// leaf.
     ///
@@ -133,7 +175,7 @@ impl Profile {
         frames.map(|frame| self.function_of_frame(*frame))
     }
 
-    fn function_of_frame(&self, frame: u32) -> FunctionId {
+    pub(crate) fn function_of_frame(&self, frame: u32) -> FunctionId {
         match self.frames.as_deref() {
             None => FunctionId(frame >> u32::from(self.tells_inlined)),
             Some(frames) => frames[frame as usize].function,

@@ -1,5 +1,7 @@
 //! Threads and samples: summed up by stack, and one by one in columns.
 
+use rustc_hash::FxHashMap;
+
 use crate::stacks::StackId;
 
 /// Id of a thread: an index into [`Profile::threads`](crate::Profile::threads).
@@ -140,16 +142,39 @@ impl SampleColumns {
         Some(*self.cpus.get(index)?).filter(|cpu| *cpu != NO_CPU)
     }
 
+    /// Replaces the stacks of an event's samples that have another in `stacks`.
+    pub(crate) fn replace_stacks(&mut self, event: usize, stacks: &FxHashMap<StackId, StackId>) {
+        for (of, stack) in self.events.iter().zip(&mut self.stacks) {
+            if *of as usize == event
+                && let Some(other) = stacks.get(stack)
+            {
+                *stack = *other;
+            }
+        }
+    }
+
+    /// Makes samples of one event those of another one.
+    pub(crate) fn move_event(&mut self, from: usize, to: usize) {
+        for event in &mut self.events {
+            if *event as usize == from {
+                *event = to as u32;
+            }
+        }
+    }
+
     /// Makes columns of samples, sorted by time; samples of one time stay in their order.
-    pub(crate) fn from_samples(mut samples: Vec<Sample>) -> SampleColumns {
-        samples.sort_by_key(|sample| sample.time);
+    pub(crate) fn from_samples(samples: &[Sample]) -> SampleColumns {
+        // An order takes less room than samples do, of which there may be many millions.
+        let mut order: Vec<u32> = (0..samples.len() as u32).collect();
+        order.sort_by_key(|index| samples[*index as usize].time);
+        let sorted = || order.iter().map(|index| &samples[*index as usize]);
         SampleColumns {
-            times: samples.iter().map(|s| s.time).collect(),
-            cpus: samples.iter().map(|s| s.cpu.unwrap_or(NO_CPU)).collect(),
-            threads: samples.iter().map(|s| s.thread).collect(),
-            stacks: samples.iter().map(|s| s.stack).collect(),
-            events: samples.iter().map(|s| s.event as u32).collect(),
-            weights: samples.iter().map(|s| s.weight).collect(),
+            times: sorted().map(|s| s.time).collect(),
+            cpus: sorted().map(|s| s.cpu.unwrap_or(NO_CPU)).collect(),
+            threads: sorted().map(|s| s.thread).collect(),
+            stacks: sorted().map(|s| s.stack).collect(),
+            events: sorted().map(|s| s.event as u32).collect(),
+            weights: sorted().map(|s| s.weight).collect(),
         }
     }
 }

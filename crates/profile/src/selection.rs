@@ -185,13 +185,16 @@ impl Selection {
     }
 }
 
+/// Mark of callers that were not looked at. Sets have fewer bits.
+const NOT_KNOWN: u64 = u64::MAX;
+
 /// Conditions on the functions of stacks, with what is known of callers that many stacks have in common.
 struct StackMatcher<'p> {
     profile: &'p Profile,
     /// Sets, and whether a stack has to have one of them.
     sets: Vec<(&'p [bool], bool)>,
-    /// By callers, a bit for each set that they have a function of.
-    of_callers: FxHashMap<FrameListId, u64>,
+    /// By callers, a bit for each set that they have a function of; `NOT_KNOWN` where nobody has looked.
+    of_callers: Vec<u64>,
 }
 
 impl<'p> StackMatcher<'p> {
@@ -201,11 +204,16 @@ impl<'p> StackMatcher<'p> {
             Condition::Without(set) => Some((&**set, false)),
             _ => None,
         };
+        // More than 63 would be typed by nobody; those beyond are not looked at.
+        let sets: Vec<_> = conditions.iter().filter_map(set).take(63).collect();
+        let lists = match sets.is_empty() {
+            true => 0,
+            false => profile.stacks.list_count(),
+        };
         StackMatcher {
             profile,
-            // More than 64 would be typed by nobody; those beyond are not looked at.
-            sets: conditions.iter().filter_map(set).take(64).collect(),
-            of_callers: FxHashMap::default(),
+            sets,
+            of_callers: vec![NOT_KNOWN; lists],
         }
     }
 
@@ -215,9 +223,12 @@ impl<'p> StackMatcher<'p> {
         }
         let (outer, inner) = self.profile.stacks.lists(entry.stack);
         let (sets, profile) = (&self.sets, self.profile);
-        let bits = |list: FrameListId| {
-            let mut bits = 0u64;
+        let all = (1u64 << sets.len()) - 1;
+        let bits = |list: FrameListId, mut bits: u64| {
             for function in profile.functions_of(list) {
+                if bits == all {
+                    break;
+                }
                 for (bit, (set, _)) in sets.iter().enumerate() {
                     let has = set.get(function.0 as usize).copied().unwrap_or(false);
                     bits |= u64::from(has) << bit;
@@ -225,7 +236,11 @@ impl<'p> StackMatcher<'p> {
             }
             bits
         };
-        let found = *self.of_callers.entry(outer).or_insert_with(|| bits(outer)) | bits(inner);
+        let of_callers = &mut self.of_callers[outer.0 as usize];
+        if *of_callers == NOT_KNOWN {
+            *of_callers = bits(outer, 0);
+        }
+        let found = bits(inner, *of_callers);
         let mut wanted = self.sets.iter().enumerate();
         wanted.all(|(bit, (_, has_to))| (found >> bit & 1 == 1) == *has_to)
     }

@@ -4,9 +4,9 @@ use crate::call_tree::by_name;
 use crate::frame::FunctionId;
 use crate::model::Profile;
 use crate::samples::AggregatedStack;
-use crate::stacks::FrameListId;
+use crate::stacks::StackId;
 use crate::top::WeighBy;
-use crate::trie::{NO_NODE, Trie};
+use crate::trie::NO_NODE;
 
 /// Tree of the calls of all stacks, from the root on, in preorder and in columns: 24 bytes a node.
 ///
@@ -50,45 +50,55 @@ pub struct StackTree {
 impl StackTree {
     /// Makes the tree of some entries, with no weight yet.
     pub fn of(profile: &Profile, entries: &[AggregatedStack]) -> StackTree {
-        let mut trie: Trie<FunctionId> = Trie::default();
-        // Callers are common to many stacks, and are followed once.
-        let mut of_callers: rustc_hash::FxHashMap<FrameListId, u32> = Default::default();
-        let mut leaves: Vec<u32> = Vec::with_capacity(entries.len());
-        for entry in entries {
-            let (outer, inner) = profile.stacks.lists(entry.stack);
-            let callers = *of_callers.entry(outer).or_insert_with(|| {
-                (profile.functions_of(outer)).fold(NO_NODE, |at, function| trie.child(at, function))
-            });
-            let leaf = (profile.functions_of(inner))
-                .fold(callers, |at, function| trie.child(at, function));
-            leaves.push(leaf);
+        let ranks = ranks(profile);
+        let paths: Vec<Path<'_>> = (entries.iter())
+            .map(|entry| Path::of(profile, entry.stack))
+            .collect();
+        let mut tree = StackTree {
+            leaves: vec![NO_NODE; entries.len()],
+            ..StackTree::default()
+        };
+        // Nodes of the stack at hand, and its callers.
+        let mut open: Vec<u32> = Vec::new();
+        let mut last_outer: &[u32] = &[];
+        for entry in in_order(&paths, |frame| {
+            ranks[profile.function_of_frame(frame).0 as usize]
+        }) {
+            let path = paths[entry as usize];
+            let known = match std::ptr::eq(path.outer, last_outer) {
+                true => path.outer.len(),
+                false => 0,
+            };
+            let function = |depth| profile.function_of_frame(path.frame(depth));
+            let same = (known..open.len().min(path.len()))
+                .take_while(|depth| tree.functions[open[*depth] as usize] == function(*depth));
+            let common = known + same.count();
+            tree.close(&mut open, common);
+            for depth in common..path.len() {
+                tree.parents.push(open.last().copied().unwrap_or(NO_NODE));
+                open.push(tree.functions.len() as u32);
+                tree.functions.push(function(depth));
+                tree.depths.push(depth as u32);
+                tree.ends.push(0);
+            }
+            tree.leaves[entry as usize] = open.last().copied().unwrap_or(NO_NODE);
+            last_outer = path.outer;
         }
-        let mut by_name_order: Vec<u32> = (0..profile.functions.len() as u32).collect();
-        by_name_order.sort_unstable_by(|a, b| by_name(profile, FunctionId(*a), FunctionId(*b)));
-        let mut ranks = vec![0u32; by_name_order.len()];
-        for (rank, function) in (0..).zip(&by_name_order) {
-            ranks[*function as usize] = rank;
+        tree.close(&mut open, 0);
+        tree.functions.shrink_to_fit();
+        for column in [&mut tree.parents, &mut tree.ends, &mut tree.depths] {
+            column.shrink_to_fit();
         }
-        let rank = |node| ranks[trie.call(node).0 as usize];
-        let order = trie.preorder(|a, b| rank(a).cmp(&rank(b)));
-        let mut places = vec![NO_NODE; trie.len()];
-        let mut depths: Vec<u32> = Vec::with_capacity(trie.len());
-        for (place, (node, parent)) in (0..).zip(order.nodes.iter().zip(&order.parents)) {
-            places[*node as usize] = place;
-            depths.push(depths.get(*parent as usize).map_or(0, |depth| depth + 1));
-        }
-        for leaf in &mut leaves {
-            *leaf = places.get(*leaf as usize).copied().unwrap_or(NO_NODE);
-        }
-        StackTree {
-            functions: order.nodes.iter().map(|node| trie.call(*node)).collect(),
-            parents: order.parents,
-            ends: order.ends,
-            depths,
-            own: vec![0; trie.len()],
-            total: vec![0; trie.len()],
-            leaves,
-            whole: 0,
+        tree.own = vec![0; tree.len()];
+        tree.total = vec![0; tree.len()];
+        tree
+    }
+
+    /// Ends the subtrees of all open nodes but the outermost `kept`.
+    fn close(&mut self, open: &mut Vec<u32>, kept: usize) {
+        let end = self.functions.len() as u32;
+        for node in open.drain(kept..) {
+            self.ends[node as usize] = end;
         }
     }
 
@@ -171,6 +181,92 @@ impl StackTree {
     }
 }
 
+/// Frames of a stack, root first.
+#[derive(Clone, Copy, Debug)]
+struct Path<'p> {
+    /// Frames of the callers, which stacks with equal callers have in one place.
+    outer: &'p [u32],
+    inner: &'p [u32],
+}
+
+impl<'p> Path<'p> {
+    fn of(profile: &'p Profile, stack: StackId) -> Path<'p> {
+        let (outer, inner) = profile.stacks.lists(stack);
+        Path {
+            outer: profile.stacks.list(outer),
+            inner: profile.stacks.list(inner),
+        }
+    }
+
+    fn len(self) -> usize {
+        self.outer.len() + self.inner.len()
+    }
+
+    /// Returns a frame of the stack.
+    fn frame(self, depth: usize) -> u32 {
+        match depth.checked_sub(self.outer.len()) {
+            None => self.outer[depth],
+            Some(depth) => self.inner[depth],
+        }
+    }
+}
+
+/// Returns the place of each function in the order of names.
+fn ranks(profile: &Profile) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..profile.functions.len() as u32).collect();
+    order.sort_unstable_by(|a, b| by_name(profile, FunctionId(*a), FunctionId(*b)));
+    let mut ranks = vec![0u32; order.len()];
+    for (rank, function) in (0..).zip(&order) {
+        ranks[*function as usize] = rank;
+    }
+    ranks
+}
+
+/// Returns the indices of paths in the order of their frames' ranks, callers before what they call.
+///
+/// Level by level, so that what many paths have in common is looked at once for each, however deep it is.
+fn in_order(paths: &[Path<'_>], rank: impl Fn(u32) -> u32) -> Vec<u32> {
+    let rank_at = |path: u32, depth: usize| {
+        let path = paths[path as usize];
+        (depth < path.len()).then(|| rank(path.frame(depth)))
+    };
+    let mut order: Vec<u32> = (0..paths.len() as u32).collect();
+    let mut ranked: Vec<(Option<u32>, u32)> = Vec::new();
+    // Ranges of paths that are equal up to a depth.
+    let mut groups = vec![(0, order.len(), 0)];
+    while let Some((first, end, mut depth)) = groups.pop() {
+        let group = &mut order[first..end];
+        let [one, others @ ..] = &*group else {
+            continue;
+        };
+        let outer = paths[*one as usize].outer;
+        let has_outer = |path: &u32| std::ptr::eq(paths[*path as usize].outer, outer);
+        if depth < outer.len() && others.iter().all(has_outer) {
+            depth = outer.len();
+        }
+        let mut at = rank_at(*one, depth);
+        while at.is_some() && others.iter().all(|path| rank_at(*path, depth) == at) {
+            depth += 1;
+            at = rank_at(*one, depth);
+        }
+        ranked.clear();
+        ranked.extend(group.iter().map(|path| (rank_at(*path, depth), *path)));
+        ranked.sort_unstable();
+        for (place, (_, path)) in group.iter_mut().zip(&ranked) {
+            *place = *path;
+        }
+        let mut start = first;
+        for equal in ranked.chunk_by(|(a, _), (b, _)| a == b) {
+            // Paths that have ended are equal.
+            if equal.len() > 1 && equal[0].0.is_some() {
+                groups.push((start, start + equal.len(), depth + 1));
+            }
+            start += equal.len();
+        }
+    }
+    order
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,6 +327,32 @@ mod tests {
     }
 
     proptest! {
+        /// Nodes are the beginnings of all stacks, in the order of their names, as a sorted map of them has them.
+        #[test]
+        fn nodes_are_the_sorted_beginnings_of_stacks(stacks in prop::collection::vec((prop::collection::vec(0u8..4, 0..9), 1u64..9), 1..40)) {
+            let profile = profile(&stacks);
+            let tree = weighed(&profile);
+            let mut totals: std::collections::BTreeMap<Vec<u8>, u64> = Default::default();
+            for (stack, weight) in &stacks {
+                for length in 1..=stack.len() {
+                    *totals.entry(stack[..length].to_vec()).or_default() += weight;
+                }
+            }
+            let digit = |at: u32| profile.function(tree.function(at)).name.as_deref().unwrap().as_bytes()[1] - b'0';
+            let path = |at: u32| {
+                let mut path: Vec<u8> = std::iter::successors(Some(at), |at| tree.parent(*at)).map(digit).collect();
+                path.reverse();
+                path
+            };
+            let nodes: Vec<(Vec<u8>, u64)> = (0..tree.len() as u32).map(|at| (path(at), tree.total(at))).collect();
+            prop_assert_eq!(nodes, totals.into_iter().collect::<Vec<_>>());
+            for at in 0..tree.len() as u32 {
+                let end = (at + 1..tree.len() as u32).find(|next| tree.depth(*next) <= tree.depth(at));
+                prop_assert_eq!(tree.end(at), end.unwrap_or(tree.len() as u32));
+                prop_assert_eq!(tree.depth(at) as usize, path(at).len() - 1);
+            }
+        }
+
         /// Totals of a tree are the sums below them, and self of a function is that of the table.
         #[test]
         fn weights_are_those_of_the_table(stacks in prop::collection::vec((prop::collection::vec(0u8..5, 1..7), 1u64..9), 1..30)) {

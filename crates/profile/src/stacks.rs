@@ -45,9 +45,35 @@ impl FrameStacks {
         self.stacks[id.0 as usize]
     }
 
+    /// Returns the number of distinct lists.
+    pub(crate) fn list_count(&self) -> usize {
+        self.lists.len()
+    }
+
     /// Returns the numbers of the frames of a list, root first.
     pub(crate) fn list(&self, id: FrameListId) -> &[u32] {
         self.lists.get(id.0)
+    }
+
+    /// Returns the stacks, under the ids that they have, without the frames that are not wanted.
+    pub(crate) fn with_frames_where(&self, is_wanted: impl Fn(u32) -> bool) -> FrameStacks {
+        let mut lists = Lists::default();
+        let mut frames = Vec::new();
+        let new_ids: Vec<FrameListId> = (0..self.lists.len() as u32)
+            .map(|id| {
+                frames.clear();
+                frames.extend(self.lists.get(id).iter().filter(|frame| is_wanted(**frame)));
+                FrameListId(lists.intern(&frames).0)
+            })
+            .collect();
+        let new_id = |list: FrameListId| new_ids[list.0 as usize];
+        let stacks = self.stacks.iter();
+        FrameStacks {
+            stacks: stacks
+                .map(|(outer, inner)| (new_id(*outer), new_id(*inner)))
+                .collect(),
+            lists,
+        }
     }
 
     /// Returns the frames of a stack, root first.

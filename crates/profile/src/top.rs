@@ -24,6 +24,14 @@ impl WeighBy {
             WeighBy::Samples => entry.samples,
         }
     }
+
+    /// Returns what one sample of this weight counts.
+    pub fn of_sample(self, weight: u64) -> u64 {
+        match self {
+            WeighBy::Period => weight,
+            WeighBy::Samples => 1,
+        }
+    }
 }
 
 /// Columns of the row key. Process and thread need a profile that was analysed by thread.
@@ -110,10 +118,13 @@ impl TopFunctions {
         weight: WeighBy,
         keys: Keys,
     ) -> TopFunctions {
+        let is_by_function = !(keys.comm || keys.pid || keys.tid);
+        if is_by_function && keys.symbol {
+            return TopFunctions::by_function(profile, entries, weight, keys);
+        }
         let mut rows: Vec<TopRow> = Vec::new();
         let mut numbers: FxHashMap<RowKey, usize> = FxHashMap::default();
         // Where the key depends on the function alone, each function's row is looked up once.
-        let is_by_function = !(keys.comm || keys.pid || keys.tid);
         let mut by_function = vec![None; profile.functions.len()];
         // By row, index of the entry that it counted last.
         let mut counted: Vec<usize> = Vec::new();
@@ -127,13 +138,7 @@ impl TopFunctions {
                 let at = known.filter(|_| is_by_function).unwrap_or_else(|| {
                     let key = key(profile, entry, function, keys);
                     *numbers.entry(key).or_insert_with(|| {
-                        rows.push(TopRow {
-                            key,
-                            self_weight: 0,
-                            total_weight: 0,
-                            self_samples: 0,
-                            total_samples: 0,
-                        });
+                        rows.push(TopRow::empty(key));
                         counted.push(0);
                         rows.len() - 1
                     })
@@ -151,20 +156,62 @@ impl TopFunctions {
                 row.self_samples = row.self_samples.saturating_add(entry.samples);
             }
         }
-        // Numbers depend on which thread came first; names do not.
-        let names = |row: &TopRow| {
-            let function = row.key.function.map(|id| &profile.function(id).name);
-            (
-                row.key.comm.and_then(|id| profile.comms.get(id as usize)),
-                function.and_then(|name| name.as_deref().ok()),
-                row.key.object.map(|id| &*profile.object(id).name),
-            )
+        TopFunctions {
+            weight_total,
+            rows: by_names(profile, &rows),
+        }
+    }
+
+    /// Sums up entries where each function has a row of its own.
+    fn by_function<'e>(
+        profile: &Profile,
+        entries: impl Iterator<Item = &'e AggregatedStack>,
+        weight: WeighBy,
+        keys: Keys,
+    ) -> TopFunctions {
+        let count = profile.functions.len();
+        // By function: number of the entry that it counted last, and its sums.
+        let mut counted = vec![0u32; count];
+        let mut totals = vec![(0u64, 0u64); count];
+        let mut own = vec![(0u64, 0u64); count];
+        let mut weight_total = 0u64;
+        for (number, entry) in (1..).zip(entries) {
+            let amount = weight.of(entry);
+            weight_total = weight_total.saturating_add(amount);
+            let add = |(weight, samples): &mut (u64, u64)| {
+                *weight = weight.saturating_add(amount);
+                *samples = samples.saturating_add(entry.samples);
+            };
+            let (outer, inner) = profile.lists(entry.stack);
+            let mut leaf = None;
+            for list in [outer, inner] {
+                for function in profile.functions_of(list) {
+                    let at = function.0 as usize;
+                    if std::mem::replace(&mut counted[at], number) != number {
+                        add(&mut totals[at]);
+                    }
+                    leaf = Some(at);
+                }
+            }
+            if let Some(at) = leaf {
+                add(&mut own[at]);
+            }
+        }
+        let row = |at: usize| {
+            let function = FunctionId(at as u32);
+            TopRow {
+                self_weight: own[at].0,
+                total_weight: totals[at].0,
+                self_samples: own[at].1,
+                total_samples: totals[at].1,
+                ..TopRow::empty(key_of_function(profile, function, keys))
+            }
         };
-        // Names beside the rows: looking them up at each comparison takes longer than comparing.
-        let mut named: Vec<_> = rows.iter().map(|row| (names(row), row)).collect();
-        named.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.key.cmp(&b.1.key)));
-        let rows = named.into_iter().map(|(_, row)| *row).collect();
-        TopFunctions { weight_total, rows }
+        let rows: Vec<TopRow> = (0..count).filter(|at| counted[*at] > 0).map(row).collect();
+        TopFunctions {
+            weight_total,
+            rows: by_names(profile, &rows),
+        }
     }
 
     /// Sorts by total or by self weight, the heaviest first; ties by the other
@@ -180,6 +227,35 @@ impl TopFunctions {
     }
 }
 
+impl TopRow {
+    /// Row without samples.
+    fn empty(key: RowKey) -> TopRow {
+        TopRow {
+            key,
+            self_weight: 0,
+            total_weight: 0,
+            self_samples: 0,
+            total_samples: 0,
+        }
+    }
+}
+
+/// Sorts rows by their names: numbers depend on which thread came first, names do not.
+fn by_names(profile: &Profile, rows: &[TopRow]) -> Vec<TopRow> {
+    let names = |row: &TopRow| {
+        let function = row.key.function.map(|id| &profile.function(id).name);
+        (
+            row.key.comm.and_then(|id| profile.comms.get(id as usize)),
+            function.and_then(|name| name.as_deref().ok()),
+            row.key.object.map(|id| &*profile.object(id).name),
+        )
+    };
+    // Names beside the rows: looking them up at each comparison takes longer than comparing.
+    let mut named: Vec<_> = rows.iter().map(|row| (names(row), row)).collect();
+    named.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.key.cmp(&b.1.key)));
+    named.into_iter().map(|(_, row)| *row).collect()
+}
+
 /// Returns the key of the row that a function of an entry's stack counts for.
 pub(crate) fn key(
     profile: &Profile,
@@ -192,6 +268,16 @@ pub(crate) fn key(
         comm: keys.comm.then_some(thread.comm),
         pid: thread.pid.filter(|_| keys.pid),
         tid: thread.tid.filter(|_| keys.tid),
+        ..key_of_function(profile, function, keys)
+    }
+}
+
+/// Returns the part of the key that a function has, whatever thread it runs in.
+fn key_of_function(profile: &Profile, function: FunctionId, keys: Keys) -> RowKey {
+    RowKey {
+        comm: None,
+        pid: None,
+        tid: None,
         object: keys.object.then(|| profile.function(function).object),
         function: keys.symbol.then_some(function),
         line: keys.line.then(|| profile.function(function).line),

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use crate::waits::WAITS;
+
 /// Unit of an event's weights, in which sums of periods are shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WeightUnit {
-    /// Nanoseconds: of the clock events, whose periods are the time that passed.
+    /// Nanoseconds: of the clock events, whose periods are the time that passed, and of waits.
     Nanoseconds,
     /// Occurrences of a generic event, by its name: `cycles`, `page-faults`.
     Named(Box<str>),
@@ -30,7 +32,7 @@ impl WeightUnit {
     pub fn of_event(event: &str) -> WeightUnit {
         let (name, rest) = event.split_at(event.find([':', '/']).unwrap_or(event.len()));
         match name {
-            "cpu-clock" | "task-clock" => WeightUnit::Nanoseconds,
+            "cpu-clock" | "task-clock" | WAITS => WeightUnit::Nanoseconds,
             // A name with modifiers at most; `probe_app:run` and `cpu/event=1/` are more.
             name if is_generic(name) && are_modifiers(rest) => WeightUnit::Named(name.into()),
             _ => WeightUnit::Events,
@@ -79,6 +81,7 @@ mod tests {
         for (event, expected) in [
             ("cpu-clock:u", "ns"),
             ("cpu-clock/freq=99/u", "ns"),
+            ("offcpu-time", "ns"),
             ("page-faults", "page-faults"),
             ("cycles:ppp", "cycles"),
             ("sched:sched_switch", "events"),

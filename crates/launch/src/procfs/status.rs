@@ -14,6 +14,8 @@ pub struct TaskStatus {
     pub groups: Option<[u32; 4]>,
     /// `Groups`: supplementary groups.
     pub supplementary_groups: Vec<u32>,
+    /// `voluntary_ctxt_switches` and `nonvoluntary_ctxt_switches`, added up: how many times it left a CPU.
+    pub switches: Option<u64>,
     /// The last number of `NSpid`: id in the task's own, innermost PID namespace (Linux 4.1).
     pub innermost_id: Option<u32>,
 }
@@ -32,7 +34,16 @@ impl TaskStatus {
             let all: Option<Vec<u32>> = numbers(name).collect();
             all?.try_into().ok()
         };
+        let switches = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.trim().parse::<u64>().ok()
+        };
+        let (own, others) = (
+            switches("voluntary_ctxt_switches:"),
+            switches("nonvoluntary_ctxt_switches:"),
+        );
         TaskStatus {
+            switches: own.zip(others).map(|(own, others)| own + others),
             process: numbers("Tgid:").next().flatten(),
             effective_user: numbers("Uid:").nth(1).flatten(),
             users: four("Uid:"),
@@ -49,7 +60,7 @@ mod tests {
 
     #[test]
     fn lines_are_found_by_their_names() {
-        let text = b"Name:\tTgid: \xff 9\nTgid:\t70\nNgid:\t0\nPid:\t71\nUid:\t1\t1000\t1\t2\nGid:\t3\t4\t5\t6\nNSpid:\t71\t5\nGroups:\t7 8 \n";
+        let text = b"Name:\tTgid: \xff 9\nTgid:\t70\nNgid:\t0\nPid:\t71\nUid:\t1\t1000\t1\t2\nGid:\t3\t4\t5\t6\nNSpid:\t71\t5\nGroups:\t7 8 \nvoluntary_ctxt_switches:\t40\nnonvoluntary_ctxt_switches:\t2\n";
         let status = TaskStatus::parse(text);
         let expected = (Some(70), Some(1000), Some(5));
         assert_eq!(
@@ -57,6 +68,7 @@ mod tests {
             expected
         );
         assert_eq!(status.users, Some([1, 1000, 1, 2]));
+        assert_eq!(status.switches, Some(42));
         assert_eq!(status.groups, Some([3, 4, 5, 6]));
         assert_eq!(status.supplementary_groups, [7, 8]);
         assert_eq!(

@@ -111,6 +111,18 @@ impl Procfs {
         ))
     }
 
+    /// Returns how many times a thread left a CPU so far.
+    pub fn switches(&self, tid: u32) -> Option<u64> {
+        self.status(tid)?.switches
+    }
+
+    /// Returns the stack pointer and the instruction pointer, in user mode, of a thread that is blocked; `None` for one that runs,
+    /// or that may not be looked at.
+    pub fn blocked_at(&self, tid: u32) -> Option<(u64, u64)> {
+        let line = fs::read_to_string(self.folder(tid).join("syscall")).ok()?;
+        parse_blocked(&line)
+    }
+
     /// Returns the user that a process's folder belongs to: its effective user, or root if it may not
     /// be dumped (proc_pid(5)).
     pub fn owner(&self, pid: u32) -> Option<u32> {
@@ -164,6 +176,14 @@ impl Procfs {
     pub fn folder(&self, id: u32) -> PathBuf {
         self.root.join(id.to_string())
     }
+}
+
+/// Parses `/proc/PID/syscall`: the number of the call and six arguments, if it is in one, and the two addresses.
+fn parse_blocked(line: &str) -> Option<(u64, u64)> {
+    let mut words = line.split_ascii_whitespace().rev();
+    let mut address = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+    let ip = address()?;
+    Some((address()?, ip)).filter(|(sp, ip)| *sp != 0 && *ip != 0)
 }
 
 /// Returns the names in a folder that are numbers, ascending; none when it cannot be read.

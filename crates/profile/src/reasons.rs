@@ -1,0 +1,323 @@
+//! [`reason`]: what a thread waited for, by the kernel's functions that it waited in.
+
+use std::borrow::Cow;
+
+/// Leaf of a stack that tells no more than that the thread had no CPU.
+pub(crate) const OFF_CPU: &str = "[off CPU]";
+
+/// Wait for a page that a program touched: told by its outer functions, as the page comes from a disk or a lock.
+const PAGE_FAULT: &str = "[page fault]";
+
+/// Functions of the scheduler, which all waits have in common. `*` stands for any end.
+const SCHEDULER: &[&str] = &[
+    "__schedule",
+    "schedule",
+    "schedule_timeout*",
+    "schedule_hrtimeout*",
+    "schedule_preempt_disabled",
+    "__cond_resched",
+    "wait_for_completion*",
+    "__wait_for_common",
+    "do_wait_for_common",
+];
+
+/// Functions that touch a page for a program.
+const FAULTS: &[&str] = &[
+    "handle_mm_fault",
+    "exc_page_fault",
+    "do_user_addr_fault",
+    "do_page_fault",
+];
+
+/// Reasons, by the first function behind the scheduler that is named here.
+const REASONS: &[(&str, &[&str])] = &[
+    (
+        "[waiting for a CPU]",
+        &[
+            "preempt_schedule*",
+            "__cond_resched",
+            "_cond_resched",
+            "exit_to_user_mode*",
+            "irqentry_exit*",
+            "syscall_exit_to_user_mode*",
+            "raw_irqentry_exit_cond_resched",
+            "do_sched_yield",
+            "__do_sys_sched_yield",
+            "yield",
+            "affine_move_task",
+            "stop_one_cpu",
+            "el0_interrupt",
+            "arm64_preempt_schedule_irq",
+        ],
+    ),
+    ("[futex]", &["futex_*", "do_futex", "__futex_*"]),
+    (
+        "[poll]",
+        &[
+            "ep_poll",
+            "do_epoll_wait",
+            "do_sys_poll",
+            "do_poll*",
+            "do_select",
+            "poll_schedule_timeout*",
+            "core_sys_select",
+        ],
+    ),
+    (
+        "[sleep]",
+        &[
+            "do_nanosleep",
+            "hrtimer_nanosleep",
+            "common_nsleep*",
+            "timerfd_read*",
+            "msleep*",
+            "usleep_range*",
+        ],
+    ),
+    (
+        "[pipe]",
+        &[
+            "pipe_read",
+            "pipe_write",
+            "pipe_wait*",
+            "anon_pipe_read",
+            "anon_pipe_write",
+            "fifo_open",
+            "wait_for_partner",
+        ],
+    ),
+    (
+        "[socket]",
+        &[
+            "wait_woken",
+            "sk_wait_data",
+            "sk_stream_wait_*",
+            "inet_csk_accept",
+            "inet_csk_wait_*",
+            "inet_wait_for_connect",
+            "unix_stream_*",
+            "unix_dgram_*",
+            "unix_wait_for_peer",
+            "unix_accept",
+            "__skb_wait_for_more_packets",
+            "__skb_recv_*",
+            "sock_alloc_send_pskb",
+            "tcp_recvmsg*",
+            "netlink_recvmsg",
+        ],
+    ),
+    (
+        "[child]",
+        &[
+            "do_wait",
+            "kernel_wait4",
+            "__do_wait",
+            "kernel_clone",
+            "wait_for_vfork_done",
+        ],
+    ),
+    (
+        "[kernel lock]",
+        &[
+            "rwsem_*",
+            "__rwsem_*",
+            "down_*",
+            "__down*",
+            "mutex_lock*",
+            "__mutex_lock*",
+            "rt_mutex_*",
+            "__rt_mutex_*",
+            "percpu_rwsem_wait",
+            "synchronize_rcu*",
+            "__wait_rcu_gp",
+        ],
+    ),
+    (
+        "[io_uring]",
+        &["io_cqring_*", "io_uring_*", "io_wq_worker", "io_sq_thread"],
+    ),
+    ("[terminal]", &["n_tty_read", "n_tty_write", "tty_*"]),
+    (
+        "[signal]",
+        &[
+            "do_sigtimedwait*",
+            "sigsuspend",
+            "__do_sys_pause",
+            "__x64_sys_pause",
+            "do_sigwait*",
+        ],
+    ),
+    (
+        "[stopped]",
+        &["do_signal_stop", "ptrace_stop", "do_jobctl_trap"],
+    ),
+    (
+        "[message]",
+        &[
+            "do_msgrcv",
+            "do_msgsnd",
+            "do_semtimedop",
+            "wq_sleep",
+            "eventfd_read",
+            "signalfd_dequeue*",
+            "inotify_read",
+        ],
+    ),
+    (
+        "[disk]",
+        &[
+            "io_schedule*",
+            "folio_wait_*",
+            "__folio_lock*",
+            "filemap_*",
+            "wait_on_page_*",
+            "__wait_on_buffer",
+            "wait_on_buffer",
+            "submit_bio_wait",
+            "blk_mq_*",
+            "blkdev_*",
+            "rq_qos_wait",
+            "balance_dirty_pages*",
+            "__iomap_dio_rw",
+            "__blockdev_direct_IO",
+            "jbd2_*",
+            "xlog_*",
+            "ext4_*",
+            "xfs_*",
+            "btrfs_*",
+            "fuse_*",
+            "request_wait_answer",
+            "nfs_*",
+            "rpc_wait_*",
+        ],
+    ),
+    (
+        "[kernel thread]",
+        &[
+            "worker_thread",
+            "kthread*",
+            "smpboot_thread_fn",
+            "rcu_gp_*",
+            "kswapd*",
+            "ret_from_fork*",
+        ],
+    ),
+];
+
+fn is_one_of(name: &str, patterns: &[&str]) -> bool {
+    patterns
+        .iter()
+        .any(|pattern| match pattern.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => name == *pattern,
+        })
+}
+
+/// Returns a kernel function's name without what the compiler puts behind it.
+fn plain(name: &str) -> &str {
+    name.split('.').next().unwrap_or(name)
+}
+
+/// Returns what a thread waited for, as a name in brackets, by the kernel's functions from the scheduler outwards. That of
+/// none that is known is the first function behind the scheduler.
+///
+/// # Examples
+/// ```
+/// use rprof_profile::reasons::reason;
+///
+/// let of_mutex = ["schedule", "futex_wait_queue", "futex_wait", "do_futex", "do_syscall_64"];
+/// assert_eq!(reason(of_mutex), "[futex]");
+/// assert_eq!(reason(["schedule", "odd_wait", "do_syscall_64"]), "[odd_wait]");
+/// ```
+pub fn reason<'a>(kernel: impl IntoIterator<Item = &'a str>) -> Cow<'static, str> {
+    let names: Vec<&str> = kernel.into_iter().map(plain).collect();
+    let known = |name: &&str| {
+        let found = REASONS.iter().find(|(_, of)| is_one_of(name, of));
+        found.map(|(reason, _)| *reason)
+    };
+    let found = names.iter().find_map(known);
+    let is_fault = names.iter().any(|name| is_one_of(name, FAULTS));
+    match found {
+        Some("[disk]" | "[kernel lock]" | "[kernel thread]") | None if is_fault => {
+            PAGE_FAULT.into()
+        }
+        Some(reason) => reason.into(),
+        None => {
+            let own = names.iter().find(|name| !is_one_of(name, SCHEDULER));
+            own.map_or(OFF_CPU.into(), |own| format!("[{own}]").into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_those_of_the_kernels_functions() {
+        // As Linux 6.18 and 6.1 have them.
+        let sleeping = "schedule do_nanosleep hrtimer_nanosleep common_nsleep __x64_sys_clock_nanosleep do_syscall_64";
+        for (chain, expected) in [
+            (sleeping, "[sleep]"),
+            (
+                "schedule futex_do_wait __futex_wait futex_wait do_futex",
+                "[futex]",
+            ),
+            (
+                "schedule schedule_hrtimeout_range ep_poll do_epoll_wait",
+                "[poll]",
+            ),
+            ("schedule anon_pipe_read vfs_read ksys_read", "[pipe]"),
+            ("schedule pipe_read.part.0 vfs_read", "[pipe]"),
+            ("schedule do_wait kernel_wait4 do_syscall_64", "[child]"),
+            (
+                "schedule schedule_timeout unix_stream_read_generic sock_recvmsg",
+                "[socket]",
+            ),
+            (
+                "schedule schedule_timeout wait_woken sk_wait_data tcp_recvmsg_locked",
+                "[socket]",
+            ),
+            (
+                "schedule io_schedule folio_wait_bit_common filemap_get_pages",
+                "[disk]",
+            ),
+            (
+                "schedule io_schedule folio_wait_bit_common filemap_fault __do_fault handle_mm_fault",
+                "[page fault]",
+            ),
+            (
+                "schedule schedule_preempt_disabled rwsem_down_read_slowpath down_read_killable do_user_addr_fault",
+                "[page fault]",
+            ),
+            (
+                "schedule schedule_preempt_disabled rwsem_down_write_slowpath down_write_killable vm_mmap_pgoff",
+                "[kernel lock]",
+            ),
+            (
+                "schedule schedule_timeout wait_for_completion affine_move_task",
+                "[waiting for a CPU]",
+            ),
+            (
+                "schedule exit_to_user_mode_loop do_syscall_64",
+                "[waiting for a CPU]",
+            ),
+            (
+                "preempt_schedule_common __cond_resched vfs_write",
+                "[waiting for a CPU]",
+            ),
+            (
+                "schedule schedule_timeout wait_for_completion_state kernel_clone __do_sys_vfork",
+                "[child]",
+            ),
+            (
+                "schedule schedule_timeout odd_driver_wait",
+                "[odd_driver_wait]",
+            ),
+            ("schedule", "[off CPU]"),
+            ("", "[off CPU]"),
+        ] {
+            assert_eq!(reason(chain.split_whitespace()), expected, "{chain}");
+        }
+    }
+}

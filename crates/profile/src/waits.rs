@@ -1,0 +1,287 @@
+//! Waits: what threads wait for, as the leaf of their stacks, and one event of the time on a CPU and off it.
+//!
+//! A sample of `offcpu-time` is a wait, and its period the nanoseconds that it took. All of them end in the kernel's
+//! scheduler; what was waited for is told by the functions that called it.
+
+use std::borrow::Cow;
+
+use rprof_cpu_time::CpuTime;
+use rustc_hash::FxHashMap;
+
+use crate::frame::{Frame, Function, FunctionId, Object, ObjectId, ObjectKind, StackPosition};
+use crate::model::Profile;
+use crate::reasons::{OFF_CPU, reason};
+use crate::stacks::StackId;
+use crate::unit::WeightUnit;
+
+/// Name of the event whose samples are waits, as perf has it.
+pub const WAITS: &str = "offcpu-time";
+
+/// Name of the event of the time on a CPU and off it.
+pub const WALL_CLOCK: &str = "wall-clock";
+
+/// Stack of a wait that none was taken of.
+const NO_STACK: &str = "[stack not taken]";
+
+/// Cause for which there is no event of the time on a CPU and off it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WallError {
+    /// No waits were recorded.
+    #[error("the recording has no waits")]
+    NoWaits,
+    /// Samples on CPUs are not of time, and cannot be added to waits.
+    #[error("samples are of {}, which is no time and cannot be added to that of waits", .0)]
+    NotTime(String),
+}
+
+impl Profile {
+    /// Returns the index of the event whose samples are waits, if there is one.
+    pub fn waits(&self) -> Option<usize> {
+        let name = |name: &str| name.split(':').next() == Some(WAITS);
+        self.events.iter().position(|event| name(&event.name))
+    }
+
+    /// Returns the CPU time that was used; without the wall time where the profile has waits, which say more of that.
+    pub fn cpu_time_beside_waits(&self) -> Option<CpuTime> {
+        let has_waits = self.waits().is_some();
+        self.quality.cpu_time.map(|time| CpuTime {
+            wall: time.wall.filter(|_| !has_waits),
+            ..time
+        })
+    }
+
+    /// Gives the stacks of waits a leaf that says what was waited for: `[futex]`, `[disk]`. Stacks without a frame of the
+    /// kernel stay as they are, unless they have no frame at all. Does nothing where callers were left out.
+    pub fn name_waits(&mut self) {
+        let Some(waits) = self.waits().filter(|_| !self.leaves_only) else {
+            return;
+        };
+        let reason_of = |profile: &Profile, stack| {
+            let mut functions = profile.stack(stack).rev().peekable();
+            if functions.peek().is_none() {
+                return Some(NO_STACK.into());
+            }
+            let is_kernel = |id: &FunctionId| {
+                let function = profile.function(*id);
+                profile.object(function.object).kind == ObjectKind::Kernel
+            };
+            let mut kernel = functions.take_while(is_kernel).peekable();
+            kernel.peek()?;
+            let names = kernel.filter_map(|id| profile.function(id).name.as_deref().ok());
+            Some(reason(names))
+        };
+        self.put_leaves(waits, reason_of);
+    }
+
+    /// Makes the samples of waits and of the first event that is time one event, `wall-clock`: what threads did with their
+    /// time. Stacks of waits have a leaf that says so.
+    ///
+    /// # Errors
+    /// [`WallError`]: nothing is changed then.
+    pub fn join_wall_clock(&mut self) -> Result<(), WallError> {
+        let waits = self.waits().ok_or(WallError::NoWaits)?;
+        let others = || {
+            self.events
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| *at != waits)
+        };
+        let is_time =
+            |(_, event): &(usize, &crate::EventSummary)| event.unit == WeightUnit::Nanoseconds;
+        let Some((on, _)) = others().find(is_time) else {
+            let sampled = others().find(|(_, event)| event.samples > 0);
+            let name = sampled
+                .or_else(|| others().next())
+                .map(|(_, event)| &*event.name);
+            return Err(WallError::NotTime(name.unwrap_or("nothing").to_owned()));
+        };
+        self.put_leaves(waits, |profile, stack| {
+            let leaf = profile.stack(stack).next_back();
+            let kind = leaf.map(|leaf| profile.object(profile.function(leaf).object).kind);
+            (kind != Some(ObjectKind::Waiting)).then_some(OFF_CPU.into())
+        });
+        for entry in &mut self.aggregated {
+            if entry.event == waits {
+                entry.event = on;
+            }
+        }
+        if let Some(samples) = &mut self.samples {
+            samples.move_event(waits, on);
+        }
+        let (samples, weight) = (self.events[waits].samples, self.events[waits].weight);
+        (self.events[waits].samples, self.events[waits].weight) = (0, 0);
+        let event = &mut self.events[on];
+        event.name = WALL_CLOCK.to_owned();
+        event.samples += samples;
+        event.weight = event.weight.saturating_add(weight);
+        Ok(())
+    }
+
+    /// Adds a leaf to stacks of an event: the name that `leaf` gives, if any.
+    fn put_leaves(
+        &mut self,
+        event: usize,
+        leaf: impl Fn(&Profile, StackId) -> Option<Cow<'static, str>>,
+    ) {
+        let stacks: Vec<StackId> = (self.aggregated.iter())
+            .filter(|entry| entry.event == event)
+            .map(|entry| entry.stack)
+            .collect();
+        let mut longer: FxHashMap<StackId, StackId> = FxHashMap::default();
+        let mut frames: FxHashMap<Cow<'static, str>, u32> = FxHashMap::default();
+        for stack in stacks {
+            if longer.contains_key(&stack) {
+                continue;
+            }
+            let Some(name) = leaf(self, stack) else {
+                continue;
+            };
+            let frame = match frames.get(&name) {
+                Some(frame) => *frame,
+                None => {
+                    let frame = self.add_reason(&name);
+                    frames.insert(name, frame);
+                    frame
+                }
+            };
+            let (outer, inner) = self.stacks.lists(stack);
+            let mut list = self.stacks.list(inner).to_vec();
+            list.push(frame);
+            let inner = self.stacks.intern_list(&list);
+            longer.insert(stack, self.stacks.push(outer, inner));
+        }
+        for entry in &mut self.aggregated {
+            if entry.event == event
+                && let Some(stack) = longer.get(&entry.stack)
+            {
+                entry.stack = *stack;
+            }
+        }
+        if let Some(samples) = &mut self.samples {
+            samples.replace_stacks(event, &longer);
+        }
+    }
+
+    /// Adds a function that stands for a reason, and returns the number of its frame.
+    fn add_reason(&mut self, name: &str) -> u32 {
+        let is_it = |object: &Object| object.kind == ObjectKind::Waiting;
+        let object = self.objects.iter().position(is_it).unwrap_or_else(|| {
+            self.objects.push(Object {
+                name: "[off-cpu]".into(),
+                kind: ObjectKind::Waiting,
+                build_id: None,
+            });
+            self.objects.len() - 1
+        });
+        self.functions.push(Function {
+            name: Ok(name.into()),
+            object: ObjectId(object as u32),
+            position: StackPosition::Inner,
+            line: None,
+            located: None,
+        });
+        let function = FunctionId(self.functions.len() as u32 - 1);
+        match &mut self.frames {
+            None => function.0 << u32::from(self.tells_inlined),
+            Some(frames) => {
+                frames.push(Frame::of(function));
+                frames.len() as u32 - 1
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builder::ProfileBuilder;
+
+    /// A program that computes 30 ms, sleeps 50 ms, and waits 20 ms of which no stack was taken.
+    fn profile(builder: ProfileBuilder, clock: &str) -> Profile {
+        let mut builder = builder;
+        let on = builder.add_event(clock, WeightUnit::of_event(clock));
+        let off = builder.add_event(WAITS, WeightUnit::of_event(WAITS));
+        let app = builder.intern_object("/usr/bin/app");
+        let kernel = builder.add_object(Object {
+            name: "[kernel.kallsyms]".into(),
+            kind: ObjectKind::Kernel,
+            build_id: None,
+        });
+        let thread = builder.intern_thread_name("app");
+        let main = builder.intern_function(Ok("main"), app);
+        let sleep = builder.intern_function(Ok("do_nanosleep"), kernel);
+        let schedule = builder.intern_function(Ok("schedule"), kernel);
+        let frame =
+            |builder: &mut ProfileBuilder, function| builder.intern_frame(Frame::of(function));
+        let frames = [main, sleep, schedule].map(|function| frame(&mut builder, function));
+        let running = builder.intern_stack(&frames[..1]);
+        let sleeping = builder.intern_stack(&frames);
+        let none = builder.intern_stack(&[]);
+        builder.add_samples(on, thread, running, 30, 30_000_000);
+        builder.add_samples(off, thread, sleeping, 1, 50_000_000);
+        builder.add_samples(off, thread, none, 2, 20_000_000);
+        builder.finish()
+    }
+
+    fn texts(profile: &Profile) -> Vec<(usize, String, u64)> {
+        let name = |id| profile.function(id).name.clone().unwrap_or_default();
+        let mut texts: Vec<_> = (profile.aggregated.iter())
+            .map(|entry| {
+                let names: Vec<_> = profile.stack(entry.stack).map(name).collect();
+                (entry.event, names.join(";"), entry.weight)
+            })
+            .collect();
+        texts.sort();
+        texts
+    }
+
+    #[test]
+    fn waits_have_their_reason_for_a_leaf() {
+        let builders = [
+            ProfileBuilder::new(),
+            ProfileBuilder::with_inlined(),
+            ProfileBuilder::with_addresses(),
+        ];
+        for builder in builders {
+            let mut profile = profile(builder, "cpu-clock");
+            assert_eq!(profile.waits(), Some(1));
+            profile.name_waits();
+            let expected = [
+                (0, "main".to_owned(), 30_000_000),
+                (1, "[stack not taken]".to_owned(), 20_000_000),
+                (
+                    1,
+                    "main;do_nanosleep;schedule;[sleep]".to_owned(),
+                    50_000_000,
+                ),
+            ];
+            assert_eq!(texts(&profile), expected);
+            profile.join_wall_clock().unwrap();
+            let expected = expected.map(|(_, text, weight)| (0, text, weight));
+            let mut joined = texts(&profile);
+            joined.sort_by_key(|(_, text, _)| {
+                expected.iter().position(|(_, other, _)| other == text)
+            });
+            assert_eq!(joined, expected);
+            let wall = &profile.events[0];
+            assert_eq!(
+                (&*wall.name, wall.samples, wall.weight),
+                (WALL_CLOCK, 33, 100_000_000)
+            );
+            assert_eq!(profile.main_event(), Some(0));
+        }
+    }
+
+    #[test]
+    fn what_is_no_time_is_not_added_to_waits() {
+        let mut cycles = profile(ProfileBuilder::new(), "cycles");
+        let error = cycles.join_wall_clock().unwrap_err();
+        assert_eq!(error, WallError::NotTime("cycles".into()));
+        let mut builder = ProfileBuilder::new();
+        builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
+        let mut without = builder.finish();
+        without.name_waits();
+        assert_eq!(without.join_wall_clock(), Err(WallError::NoWaits));
+    }
+}
