@@ -3,6 +3,8 @@
 //!
 //! An event with `attr.build_id` would mark the MMAP2 records of every listener that hears of the same mapping after it,
 //! of which perf 6.1 dies ("assertion failed at util/build-id.c").
+//!
+//! `RPROF_BESIDE=50` does each so many times, `RPROF_RELEASE` with that build.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,8 +36,8 @@ fn for_each_mapping(here: &Here, name: &str, mut each: impl FnMut(&PerfData, &Ma
     }
 }
 
-/// Asserts that no record of perf's is marked as having a build-id.
-fn assert_undisturbed(here: &Here, what: &str) {
+/// Asserts that no record of perf's is marked as having a build-id. Returns the number of mappings.
+fn assert_undisturbed(here: &Here, what: &str) -> u32 {
     let (mut marked, mut others) = (0, 0);
     for_each_mapping(here, "perf.data", |_, mapped| {
         match mapped.misc.has(Misc::MMAP_BUILD_ID) {
@@ -45,6 +47,7 @@ fn assert_undisturbed(here: &Here, what: &str) {
     });
     assert_eq!(marked, 0, "{what}: beside {others} others");
     assert!(others > 10, "{what}: {others}");
+    others
 }
 
 /// Starts rprof, and waits until it records.
@@ -62,13 +65,19 @@ fn record(here: &Here, whom: &str, command: &[&str]) -> Running {
     running
 }
 
+/// Number of times that each recording is made.
+fn rounds() -> usize {
+    let rounds = std::env::var("RPROF_BESIDE").ok();
+    rounds.map_or(1, |rounds| rounds.parse().expect("a number"))
+}
+
 /// Who began last is served first, and so marks the records of the other.
 #[test]
 fn perf_is_not_disturbed() {
     needs!(Kernel, Perf);
-    for rprof_is_first in [false, true] {
+    for (round, rprof_is_first) in (0..rounds()).flat_map(|n| [(n, false), (n, true)]) {
         for options in ["-a", "-p", "--"] {
-            let what = format!("{options}, rprof first: {rprof_is_first}");
+            let what = format!("{options}, rprof first: {rprof_is_first}, round {round}");
             let here = Here::new();
             std::fs::write(here.path("log"), "").unwrap();
             let mut shell = (options != "--").then(|| here.sh(PROGRAMS).start());
@@ -104,7 +113,8 @@ fn perf_is_not_disturbed() {
             };
             std::fs::write(here.path("go"), "").unwrap();
             perf.end().exits(0);
-            assert_undisturbed(&here, &what);
+            let mappings = assert_undisturbed(&here, &what);
+            println!("{what}: {mappings} mappings in perf's file, none marked");
             rprof.signal(Signal::INT);
             rprof.end();
             std::fs::write(here.path("enough"), "").unwrap();
@@ -169,7 +179,8 @@ fn everything_that_is_mapped_has_its_build_id() {
     let with = |id: &str| c_with("shares.c", &[&format!("-Wl,--build-id=0x{id}")]);
     let wanted = ["11111111", "22222222", "33333333"].map(|id| (with(id), id));
     let [(one, _), (other, _), (deleted, _)] = &wanted;
-    for options in ["", "-g", "-a", "--keep none"] {
+    let all = (0..rounds()).flat_map(|_| ["", "-g", "-a", "--keep none"]);
+    for options in all {
         let here = Here::new();
         let program = here.copy(one, "program");
         let script = "\"$0\" 0.1; exec unshare -m sh -c \"$3\" sh \"$1\" \"$2\"";
@@ -185,6 +196,11 @@ fn everything_that_is_mapped_has_its_build_id() {
             );
         }
         let without: Vec<_> = found.iter().filter(|(_, id)| id.is_none()).collect();
+        println!(
+            "{options:?}: {} images, {} without build-id",
+            found.len(),
+            without.len()
+        );
         // Of all that runs on the machine, some may have none.
         assert!(
             options == "-a" || without.is_empty(),

@@ -47,7 +47,7 @@ fn cpu_time_is_that_of_the_system_and_waiting_is_told() {
         sampled <= 1.02 * used && wall > used + 1.1,
         "{used} {sampled} {wall}\n{run}"
     );
-    run.says("of the time it waited").says("context-switches");
+    run.says("of the time it waited").says("--off-cpu");
     assert!(!run.err().contains("samples stand for"), "{run}");
     here.rprof("report").ok().prints("of the time it waited");
 }

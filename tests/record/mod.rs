@@ -13,3 +13,4 @@ mod recording;
 mod rotation;
 mod runs;
 mod signals;
+mod waits;

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Here, Run, Running, Setting, Shell, c, change_settings, needs};
+use crate::support::{Here, Report, Run, Running, Setting, Shell, c, change_settings, needs};
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
@@ -212,6 +212,26 @@ impl Outcome {
 
 fn print(text: &str) {
     println!("{text}");
+}
+
+#[test]
+fn waits_are_timed_without_stacks_where_the_kernel_is_not_to_be_seen() {
+    needs!(PerfEvents, Root);
+    let (here, programs) = (Here::new(), Programs::new());
+    let _alone = change_settings();
+    let setting = Setting::remember(PARANOID);
+    let run = at_level(&setting, Some(2), || {
+        let shell = (programs.as_who(&here, Who::Nobody(2))).arg(programs.path("rprof"));
+        shell.words("record --off-cpu -- sleep 0.3").run()
+    });
+    run.exits(0)
+        .says("waits are timed without their stacks")
+        .says("blocked");
+    let report = here.rprof("report --off-cpu --format json -i");
+    let report = Report::parse(&report.arg(programs.path("out/perf.data")).ok());
+    let waits = report.only();
+    assert!(waits.weight >= 300_000_000, "{run}");
+    assert_eq!(waits.row("[stack not taken]").own, waits.weight);
 }
 
 #[test]

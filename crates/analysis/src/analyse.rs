@@ -63,5 +63,6 @@ pub fn analyse_with_code<'a>(
     (profile.quality.warnings).extend(warnings);
     let refused = symbolizer.refused_vmlinux();
     (profile.quality.warnings).extend(refused.map(ToString::to_string));
+    profile.name_waits();
     (profile, CodeImages::new(index, symbolizer.has_root()))
 }

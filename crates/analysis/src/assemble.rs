@@ -6,7 +6,8 @@ use rustc_hash::FxHashMap;
 
 use rprof_profile::{
     AggregatedStack, CpuTime, EventSummary, Frame, FrameAddress, FrameListId, Function, Profile,
-    ProfileBuilder, Sample, StackPosition, SymbolTables, Thread, ThreadId, WeightUnit,
+    ProfileBuilder, Quality, Sample, StackPosition, StackTally, SymbolTables, Thread, ThreadId,
+    WeightUnit,
 };
 
 use crate::comms::thread_name;
@@ -22,7 +23,6 @@ use crate::stack_end::StackEnd;
 use crate::stack_filter::StackFilter;
 use crate::symbolize::Symbols;
 use rprof_profile::intern::{Lists, Values};
-use rprof_profile::{Quality, StackTally};
 
 /// Assembles the profile from the workers' results and the symbols.
 pub(crate) fn assemble(
@@ -111,6 +111,7 @@ pub(crate) fn assemble(
     }
     let time = parts.iter().filter_map(|part| part.resolved.time);
     let time = time.reduce(|(a, b), (c, d)| (a.min(c), b.max(d)));
+    let count = (parts.iter()).map(|part| part.resolved.rows.len()).sum();
     let (contexts, rows): (Vec<SampleGroups>, Vec<RowsOfWorker>) = (parts.into_iter())
         .map(|part| {
             let rows = RowsOfWorker {
@@ -135,7 +136,7 @@ pub(crate) fn assemble(
     // Index of each entry by its key in the profile's ids.
     let mut known: FxHashMap<Key, usize> = FxHashMap::default();
     known.reserve(most);
-    let mut samples: Vec<Sample> = Vec::new();
+    let mut samples: Vec<Sample> = Vec::with_capacity(count);
     let mut tables = Some(SymbolTables {
         functions: symbols.functions,
         objects: symbols.objects,
@@ -180,27 +181,25 @@ pub(crate) fn assemble(
             entry.samples += amount.samples;
             entry.weight = entry.weight.saturating_add(amount.weight);
         }
-        for row in &rows.rows {
-            let stack = rows.stacks.stack(row.group.stack);
-            let context = common.find(&SampleGroup {
-                stack: 0,
-                ..row.group
-            });
-            let outer = share.outer.get(stack.callers as usize);
+        let find = |group: SampleGroup| {
+            let stack = rows.stacks.stack(group.stack);
+            let outer = share.outer.get(stack.callers as usize)?;
             let inner = match stack.leaf() {
-                None => Some(&share.empty),
-                Some(leaf) => share.inner.get(leaf as usize).and_then(Option::as_ref),
-            };
-            let (Some(context), Some(outer), Some(inner)) = (context, outer, inner) else {
-                continue;
+                None => &share.empty,
+                Some(leaf) => share.inner.get(leaf as usize)?.as_ref()?,
             };
             let key = Key {
-                context,
+                context: common.find(&SampleGroup { stack: 0, ..group })?,
                 outer: ids[*outer as usize].0,
                 inner: ids[*inner as usize].0,
             };
-            // Samples whose leaf the filter rejects are in no entry.
-            let Some(entry) = known.get(&key).map(|at| &entries[*at]) else {
+            known.get(&key).copied()
+        };
+        // Samples of one group are in one entry; those whose leaf the filter rejects are in none.
+        let mut found: FxHashMap<SampleGroup, Option<usize>> = FxHashMap::default();
+        for row in &rows.rows {
+            let at = *found.entry(row.group).or_insert_with(|| find(row.group));
+            let Some(entry) = at.map(|at| &entries[at]) else {
                 continue;
             };
             samples.push(Sample {
@@ -382,7 +381,8 @@ impl WorkerStacks {
             {
                 continue;
             }
-            if known.has_callchains {
+            let has_frames = leaf.is_some() || !callers.get(counted.list).is_empty();
+            if known.has_callchains && has_frames {
                 let callers = callers.get(counted.list).iter().map(|own| location(*own));
                 let from_root = callers.rev().chain(leaf);
                 tally(&mut share.ends, from_root, group.end, amount.samples, known);

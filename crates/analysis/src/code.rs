@@ -78,6 +78,7 @@ impl<'a> CodeImages<'a> {
                 Some(pid) => Ok(ObjectCode::Jit { pid }),
                 None => Err(Reason::JitWithoutMap),
             },
+            ObjectKind::Waiting => Err(Reason::Unmapped),
             ObjectKind::Kernel if &*object.name == "[kernel.kallsyms]" => {
                 target(CodeRegion::Kernel(None))
             }

@@ -15,9 +15,11 @@
 //! | `unwind` | registers and stack bytes of samples to callchains |
 //! | `output` | files and their [rotation](RotationPolicy), embedded files, tallies |
 //! | [`synthesize`] | records of what was there before, and of the kernel |
+//! | `offcpu` | [`ThreadTime`]: switches of threads to samples of their waits |
 //! | `backlog` | whether samples pile up before the writer thread |
 //! | `limits` | [`Limit`]: what programs may cost the recorder, and whether more was asked |
 //! | `beside` | counts that are taken beside the samples |
+//! | `described` | events as a file describes them |
 //! | `mapped_files` | the files behind mappings |
 //! | [`machine`] | features of the file's header that describe this machine |
 //! | [`tracing_data`] | formats of tracepoints, for readers |
@@ -32,9 +34,11 @@
 mod backlog;
 mod beside;
 mod cpu_time;
+mod described;
 mod limits;
 pub mod machine;
 mod mapped_files;
+mod offcpu;
 pub mod options;
 mod output;
 pub mod pipeline;
@@ -50,6 +54,7 @@ pub mod tracing_data;
 mod unwind;
 
 pub use limits::{Limit, ReachedLimits};
+pub use offcpu::ThreadTime;
 pub use options::{Output, RecordError, RecordOptions, Remains};
 pub use output::{EmbeddedName, Embedding, NotEmbedded, Notice, RotationPolicy, WriterFactory};
 pub use pipeline::merge::Merge;

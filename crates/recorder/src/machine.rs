@@ -34,8 +34,8 @@ pub fn describe(features: &mut FeatureSections, online: u32) {
     }
 }
 
-/// Adds the resolution of the clock of the records, and one instant on it and on the wall clock, as perf
-/// does where a clock is named.
+/// Adds the resolution of the clock of the records, and one instant on it and on the wall clock. perf does where a
+/// clock is named.
 pub fn describe_clock(features: &mut FeatureSections, clock: Clock) {
     features.insert_words(Feature::CLOCKID, &[clock.resolution_ns()]);
     // Between two looks at the clock lies the one at the wall clock.

@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rprof_events::Event;
 use rprof_output::OutputError;
@@ -59,6 +60,16 @@ pub enum Remains {
 }
 
 impl Remains {
+    /// Makes errors of writing to this file.
+    pub(crate) fn write_error(self, path: &Path) -> impl Fn(io::Error) -> RecordError {
+        let path = path.to_owned();
+        move |source| RecordError::Write {
+            path: path.clone(),
+            source,
+            remains: self,
+        }
+    }
+
     fn clause(self) -> &'static str {
         match self {
             Remains::Nothing => "; nothing was recorded",
@@ -157,6 +168,9 @@ pub struct RecordOptions {
     pub embedding: Embedding,
     /// Events that are counted beside the samples, for the file's notes; `None` for none.
     pub counted: Option<Vec<Event>>,
+    /// Waits of one thread and stack are written once they add up to this, where switches are recorded: a longer one is a
+    /// sample of its own. Default: 1 ms.
+    pub least_wait: Duration,
     /// Gets a byte when [`Recording::writer`](crate::Recording::writer) has something to tell.
     pub notify: Option<UnixStream>,
 }
@@ -173,6 +187,7 @@ impl RecordOptions {
             unwind: true,
             embedding: Embedding::Unreachable,
             counted: None,
+            least_wait: Duration::from_millis(1),
             notify: None,
         }
     }

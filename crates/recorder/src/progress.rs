@@ -38,9 +38,23 @@ pub(crate) struct LiveCounts {
     pub(crate) state: AtomicU8,
     /// From which time on records belong to the next file; 0 if none was asked for.
     pub(crate) switch: AtomicU64,
+    /// Time of records from which on threads are watched; 0 if they are from the command's exec on, or not yet.
+    pub(crate) begun: AtomicU64,
+    /// Time of records up to which threads are watched; 0 until then.
+    pub(crate) ended: AtomicU64,
 }
 
 impl LiveCounts {
+    /// Publishes the time from which on threads are watched.
+    pub(crate) fn begin(&self, time: u64) {
+        self.begun.store(time, Ordering::SeqCst);
+    }
+
+    /// Publishes the time up to which threads are watched.
+    pub(crate) fn end(&self, time: u64) {
+        self.ended.store(time, Ordering::SeqCst);
+    }
+
     pub(crate) fn progress(&self, elapsed: Duration) -> Progress {
         let load = |n: &AtomicU64| n.load(Ordering::Relaxed);
         Progress {

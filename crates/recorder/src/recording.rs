@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rprof_launch::procfs::Procfs;
 use rprof_launch::{Child, Launcher, Target, WaitOutcome};
 use rprof_output::RecordingFile;
-use rprof_perfdata::{EventDescription, Feature, WriteOptions};
+use rprof_perfdata::{Feature, WriteOptions};
 use rprof_processes::Pid;
 use rprof_records::{AttrFlags, Endian, SampleLayout};
 use rprof_sampler::{
@@ -21,6 +21,8 @@ use rprof_sampler::{
 use crate::backlog::Backlog;
 use crate::beside::CountsBeside;
 use crate::cpu_time::{self, Accounts};
+use crate::described::Rewriting;
+use crate::offcpu::{OffCpu, ThreadTime};
 use crate::options::{Output, RecordError, RecordOptions, Remains};
 use crate::output::{OutputConfig, RotatingOutput, Sink};
 use crate::pipeline::deferred::DeferralQueue;
@@ -33,7 +35,7 @@ use crate::synthesize::existing;
 use crate::throttling::Throttling;
 use crate::trace;
 use crate::tracing_data;
-use crate::unwind::{StackTally, Unwinding, is_to_unwind};
+use crate::unwind::{StackTally, Unwinding};
 
 /// Nanoseconds by which a watermark may run ahead where drain threads are not
 /// bound to their CPUs.
@@ -121,17 +123,12 @@ impl Recording {
             ),
             false => None,
         };
-        let kept = session.extras().user_registers;
-        let events: Vec<_> = (session.events().iter())
-            .map(|e| EventDescription {
-                attr: match unwinding.is_some() && is_to_unwind(&e.attr) {
-                    true => e.attr.unwound(kept),
-                    false => e.attr.clone(),
-                },
-                name: e.name.clone(),
-                ids: e.ids.clone(),
-            })
-            .collect();
+        let rewriting = Rewriting {
+            unwinds: unwinding.is_some(),
+            kept_registers: session.extras().user_registers,
+            keeps_switches: (session.extras().records).contains(AttrFlags::CONTEXT_SWITCH),
+        };
+        let events = rewriting.describe(session.events());
         let layout = |role| {
             let event = session.events().iter().find(|e| e.role == role);
             let attr = event.map(|e| e.attr.clone()).unwrap_or_default();
@@ -147,8 +144,9 @@ impl Recording {
             SLACK
         };
         let live = Arc::new(LiveCounts::default());
+        let off_cpu = OffCpu::of(&session, rewriting, options.least_wait, &layouts, &live);
         let mut features = start_features(&options.command_line, session.cpus().len() as u32);
-        if session.has_named_clock() {
+        if session.is_stamped_by_clock() {
             crate::machine::describe_clock(&mut features, session.clock());
         }
         if unwinding.is_some() {
@@ -213,7 +211,7 @@ impl Recording {
             Ok(both) => both,
             Err(source) => {
                 discard(output);
-                return Err(write_error(&path, Remains::Nothing)(source));
+                return Err(Remains::Nothing.write_error(&path)(source));
             }
         };
         let (samples, sideband) = (layouts.samples.clone(), layouts.sideband.clone());
@@ -229,6 +227,7 @@ impl Recording {
             deferrals: DeferralQueue::new(Arc::clone(&layouts), session.cpus().len()),
             layouts,
             unwinding,
+            off_cpu,
             live: Arc::clone(&live),
             traces: session.traces(),
             notify: options.notify,
@@ -255,6 +254,9 @@ impl Recording {
         let mut counts = counts;
         if let Some(counts) = &mut counts {
             counts.start();
+        }
+        if session.is_enabled_from_start() && *session.target() != Target::Command {
+            live.begin(session.clock().now_ns());
         }
         let started = Instant::now();
         let accounts = Accounts::begin(&session, !session.is_enabled_from_start());
@@ -337,6 +339,7 @@ impl Recording {
     /// The first event that could not be started. All others are.
     pub fn enable(&mut self) -> Result<(), ControlError> {
         self.enabled = Instant::now();
+        self.live.begin(self.session.clock().now_ns());
         self.accounts = Accounts::begin(&self.session, true);
         if let Some(counts) = &mut self.counts {
             counts.enable();
@@ -369,6 +372,7 @@ impl Recording {
     pub fn finish(&mut self) -> Result<Summary, RecordError> {
         // Before: what is watched goes on when sampling has stopped.
         let used = self.accounts.used(&self.session);
+        self.live.end(self.session.clock().now_ns());
         let counts = self.session.stop();
         let (duration, wall) = (self.started.elapsed(), self.enabled.elapsed());
         let usage = self.session.child().and_then(Child::usage);
@@ -379,7 +383,7 @@ impl Recording {
         let mut written = writer.join().map_err(|_| {
             RecordError::Thread(io::Error::other("it panicked; please report this"))
         })?;
-        let write = write_error(&self.path, self.remains);
+        let write = self.remains.write_error(&self.path);
         if let Some(source) = written.failure.take() {
             return Err(write(source));
         }
@@ -409,6 +413,8 @@ impl Recording {
             path: self.path.clone(),
             events: sampled.iter().map(|e| e.name.clone()).collect(),
             samples: total.samples,
+            waits: total.waits,
+            thread_time: written.thread_time.take(),
             duration,
             lost: total.lost.clone().into_iter().collect(),
             dropped: total.dropped.clone().into_iter().collect(),
@@ -437,6 +443,7 @@ impl Recording {
         );
         notes.extend(summary.stacks.iter().flat_map(StackTally::notes));
         notes.extend(summary.limits.notes());
+        notes.extend(summary.thread_time.iter().flat_map(ThreadTime::notes));
         notes.extend(counted.into_iter().flatten());
         if let (Some(time), None) = (&summary.cpu_time, written.output.config.rotation) {
             notes.extend(time.notes());
@@ -471,15 +478,5 @@ impl Recording {
 fn discard(output: Option<RecordingFile>) {
     if let Some(output) = output {
         output.discard();
-    }
-}
-
-/// Makes errors of writing to this file.
-fn write_error(path: &Path, remains: Remains) -> impl Fn(io::Error) -> RecordError {
-    let path = path.to_owned();
-    move |source| RecordError::Write {
-        path: path.clone(),
-        source,
-        remains,
     }
 }

@@ -8,20 +8,21 @@ use std::io;
 use std::sync::Arc;
 
 use crossbeam_channel::Receiver;
-use rprof_perfdata::{EventDescription, FeatureSections, WriteOptions};
+use rprof_perfdata::{FeatureSections, WriteOptions};
 use rprof_records::{Endian, SampleLayout};
 use rprof_sampler::{
     Batch, Clock, EventIds, FastDrain, InheritedEventFilter, Recycler, Role, StackBases, Traces,
 };
 
 use crate::backlog::Backlog;
+use crate::described::Rewriting;
 use crate::output::{Embedding, OutputConfig, RotatingOutput, Sink};
 use crate::pipeline::deferred::DeferralQueue;
 use crate::pipeline::layouts::Layouts;
 use crate::pipeline::merge::Merge;
 use crate::pipeline::writer::Writer;
 use crate::progress::LiveCounts;
-use crate::unwind::{StackTally, Unwinding, is_to_unwind};
+use crate::unwind::{StackTally, Unwinding};
 
 /// Batches, and what is to be known of them.
 #[derive(Debug)]
@@ -80,16 +81,12 @@ pub fn replay(replay: Replay) -> io::Result<Replayed> {
         samples: layout(Role::Samples),
         sideband: layout(Role::Sideband),
     });
-    let described = events.iter().map(|event| EventDescription {
-        attr: match unwinding.is_some() && is_to_unwind(&event.attr) {
-            true => event.attr.unwound(0),
-            false => event.attr.clone(),
-        },
-        name: event.name.clone(),
-        ids: event.ids.clone(),
-    });
+    let rewriting = Rewriting {
+        unwinds: unwinding.is_some(),
+        ..Rewriting::default()
+    };
     let config = OutputConfig {
-        events: described.collect(),
+        events: rewriting.describe(&events),
         write: WriteOptions::default(),
         features: FeatureSections::new(Endian::NATIVE),
         notes: Vec::new(),
@@ -118,6 +115,7 @@ pub fn replay(replay: Replay) -> io::Result<Replayed> {
         fast_drain,
         layouts,
         unwinding,
+        off_cpu: None,
         live,
         traces: Traces::default(),
         notify: None,

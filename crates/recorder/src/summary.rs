@@ -8,6 +8,7 @@ use rprof_perfdata::AuxTally;
 use rprof_sampler::Degradation;
 
 use crate::limits::ReachedLimits;
+use crate::offcpu::ThreadTime;
 use crate::output::{EmbeddedName, Notice};
 use crate::throttling::Throttling;
 use crate::unwind::StackTally;
@@ -53,6 +54,10 @@ pub struct Summary {
     /// CPU time that was used, and that samples stand for; `None` where whole CPUs were watched, and where no
     /// clock was sampled.
     pub cpu_time: Option<CpuTime>,
+    /// Samples of waits in the file, or in all of them.
+    pub waits: u64,
+    /// Time of the threads, where switches were recorded.
+    pub thread_time: Option<ThreadTime>,
     /// Processes that the command had started and that outlived it: not recorded any more.
     pub left_running: Vec<i32>,
     /// Steps down that were taken, those of the end among them.

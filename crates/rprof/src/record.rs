@@ -1,6 +1,5 @@
 //! `rprof record`.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -9,7 +8,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
-use rprof_events::Event;
 use rprof_launch::{Child, Launcher};
 use rprof_output::Destination::{File, Stream};
 use rprof_output::{Choice, named_descriptor};
@@ -32,6 +30,7 @@ use crate::signals::Signals;
 use crate::status::{exit_status, of_exec};
 use crate::summary::print_summary;
 use crate::terminal::Terminal;
+use crate::waits;
 use crate::watching::{StopReason, Times, wait_for_command, watch};
 
 /// Records as the arguments say, to an output of its own.
@@ -40,6 +39,15 @@ pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorde
     let stacks = args.sampling.wants_stacks();
     let mut job = Job::new(&args.target, &args.sampling, stacks, &args.command, to)?;
     job.builder = args.extras.apply(job.builder);
+    if let Some(hertz) = args.waits.off_cpu {
+        if args.extras.overwrite {
+            return Err(usage(
+                "--overwrite keeps the last samples alone, and --off-cpu needs all switches of threads".to_owned(),
+            ));
+        }
+        job.builder = waits::add_to(job.builder, &args.target, "--off-cpu")?;
+        job.least_wait = Some(Duration::from_secs(1) / hertz);
+    }
     if args.extras.overwrite {
         // When the samples are read, what they stood on may be gone: whoever reads the file unwinds them.
         job.unwinds = false;
@@ -66,6 +74,8 @@ pub(crate) struct Job {
     pub(crate) prints_summary: bool,
     /// Stacks are unwound while recording.
     pub(crate) unwinds: bool,
+    /// Length of short waits of one stack that is worth a sample; `None` for the default.
+    pub(crate) least_wait: Option<Duration>,
     /// A remark on what is not recorded.
     pub(crate) remark: Option<String>,
     /// Runtimes that are made to write names.
@@ -89,7 +99,7 @@ impl Job {
         refuse_recording(command)?;
         let builder = session(sampling, stacks)?;
         if !sampling.quiet && !sampling.no_inherit && !target.target()?.is_by_cpu() {
-            warn_of_probes(sampling)?;
+            event_list::warn_of_probes(&sampling.event)?;
         }
         let times = Times {
             delay: sampling.delay,
@@ -104,6 +114,7 @@ impl Job {
             verbose: sampling.verbose,
             prints_summary: false,
             unwinds: sampling.unwinds(),
+            least_wait: None,
             remark: target.unrecorded_children(),
             runtimes: (sampling.runtimes).then(|| Runtimes::new(target, !command.is_empty())),
         })
@@ -158,10 +169,10 @@ pub(crate) fn session(args: &SamplingArgs, stacks: bool) -> Result<SessionBuilde
                 options => event_list::parse(&args.event[..options]).map(|events| events.len()),
             };
             let of_last = count(after.saturating_sub(1))?..count(*after)?;
-            add_filter(&mut events[of_last], filter)?;
+            event_list::add_filter(&mut events[of_last], filter)?;
         }
         if !args.quiet {
-            warn_of_ignored(&events);
+            event_list::warn_of_ignored(&events);
         }
         builder = builder.events(events);
     }
@@ -189,58 +200,8 @@ fn most_samples(limit: u64, copies_stacks: bool) -> u64 {
     }
 }
 
-/// Warns of probes that threads and processes which are started later do not inherit.
-fn warn_of_probes(args: &SamplingArgs) -> Result<(), Failure> {
-    let events = match args.event.is_empty() {
-        true => Vec::new(),
-        false => event_list::parse(&args.event)?,
-    };
-    for event in events.iter().filter(|event| !event.is_inherited()) {
-        say(format!(
-            "event `{event}`: threads and processes that are started later are left out, as the kernel hands down no \
-             probe that is named by its file; -a has all"
-        ));
-    }
-    Ok(())
-}
-
 fn usage(message: String) -> Failure {
     Failure::with_status(2, anyhow::anyhow!(message))
-}
-
-/// Adds a filter to events, which are to be tracepoints.
-fn add_filter(events: &mut [Event], filter: &str) -> Result<(), Failure> {
-    if events.is_empty() {
-        return Err(usage(format!(
-            "--filter {filter} stands before any event; it is for the tracepoints of the -e before it"
-        )));
-    }
-    for event in events {
-        // Two filters of one event have both to be fulfilled.
-        let whole = match event.filter() {
-            Some(first) => format!("({}) && ({filter})", first.to_string_lossy()),
-            None => filter.to_owned(),
-        };
-        let filtered = event.clone().with_filter(&whole);
-        *event = filtered.ok_or_else(|| {
-            usage(format!(
-                "--filter is for tracepoints, and `{event}` is none; `rprof list tracepoint` shows those there are"
-            ))
-        })?;
-    }
-    Ok(())
-}
-
-/// Warns of parts of the events' texts that have no effect, each at the first event that has it.
-fn warn_of_ignored(events: &[Event]) {
-    let mut warned = BTreeSet::new();
-    for event in events {
-        for part in event.ignored_when_sampled() {
-            if warned.insert(part) {
-                say(format!("event `{event}`: {part}"));
-            }
-        }
-    }
 }
 
 /// Maximum time between two reads of a ring while stacks are unwound.
@@ -365,7 +326,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
     let command_line = (std::env::args_os())
         .map(|arg| arg.to_string_lossy().into_owned())
         .collect();
-    let options = RecordOptions {
+    let mut options = RecordOptions {
         compression: job.to.compression,
         rotation: job.to.rotation,
         max_bytes: job.to.max_bytes,
@@ -378,6 +339,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
         notify: Some(signals.waker().context("cannot make a socket")?),
         ..RecordOptions::new(job.to.output, command_line)
     };
+    options.least_wait = job.least_wait.unwrap_or(options.least_wait);
     let started = match job.command.split_first() {
         None => Recording::attach(job.builder, options),
         Some((program, args)) => {

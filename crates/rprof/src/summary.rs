@@ -17,6 +17,7 @@ use rprof_sampler::Degradation;
 use crate::messages::say;
 use crate::remedies;
 use crate::rights::hidden_by;
+use crate::waits::thread_time;
 
 /// Prints what was recorded, of which program if there was one, and what is missing.
 pub(crate) fn print_summary(summary: &Summary, program: Option<&OsStr>) {
@@ -49,11 +50,18 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
             BinaryBytes(summary.file_bytes)
         )),
     }
+    if let Some(time) = &summary.thread_time {
+        lines.extend(thread_time(summary.waits, time));
+    }
     lines.extend(summary.moved.iter().map(moved));
     loss_lines(summary, &mut lines);
     if let (Some(time), true) = (&summary.cpu_time, summary.samples > 0) {
         let findings = on_cpu_time(time);
-        lines.extend(findings.iter().map(remedies::of_finding));
+        let told = |found: &Finding| {
+            summary.thread_time.is_some() && matches!(found, Finding::Waited { .. })
+        };
+        let untold = findings.iter().filter(|found| !told(found));
+        lines.extend(untold.map(remedies::of_finding));
     }
     if let Some(stacks) = &summary.stacks {
         stack_lines(stacks, &mut lines);
@@ -109,7 +117,7 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
             some.join(", ")
         ));
     }
-    if summary.samples == 0 && summary.lost_samples() == 0 {
+    if summary.samples + summary.waits == 0 && summary.lost_samples() == 0 {
         let not_counted = |step: &Degradation| matches!(step, Degradation::CounterFailed { .. });
         let why = program.and_then(hidden_by).unwrap_or_else(|| {
             match summary.degradations.iter().any(not_counted) {

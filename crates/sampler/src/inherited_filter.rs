@@ -98,6 +98,9 @@ impl InheritedEventFilter {
                 self.rejected += u64::from(!accepts);
                 accepts
             }
+            RecordType::SWITCH | RecordType::SWITCH_CPU_WIDE if stream == Stream::Samples => {
+                self.accepts_switch(&raw)
+            }
             RecordType::FORK | RecordType::EXIT | RecordType::COMM
                 if stream == Stream::Sideband && !self.owner_of_thread.is_empty() =>
             {
@@ -117,11 +120,21 @@ impl InheritedEventFilter {
         let ids = self.samples.fixed_offset(SampleType::TID);
         let number = |at: usize| body.u32(at, Endian::NATIVE);
         let (pid, tid) = (ids.and_then(number), ids.and_then(|at| number(at + 4)));
+        let at = self.samples.sample_id_offset();
+        let id = at.and_then(|at| body.u64(at, Endian::NATIVE));
+        self.accepts_ids(pid, tid, id)
+    }
+
+    /// Judges the switch of a thread by its trailer.
+    fn accepts_switch(&self, raw: &RawRecord<'_>) -> bool {
+        let SampleId { pid, tid, id, .. } = self.samples.sample_id(raw);
+        self.accepts_ids(pid.map(i32::cast_unsigned), tid.map(i32::cast_unsigned), id)
+    }
+
+    fn accepts_ids(&self, pid: Option<u32>, tid: Option<u32>, id: Option<u64>) -> bool {
         if self.excluded.is_some() && pid == self.excluded {
             return false;
         }
-        let at = self.samples.sample_id_offset();
-        let id = at.and_then(|at| body.u64(at, Endian::NATIVE));
         let owner = tid.and_then(|tid| self.owner_of_thread.get(&tid));
         match (owner, id) {
             (Some(owner), Some(id)) => self.owner_of_id.get(&id) == Some(owner),
@@ -243,6 +256,28 @@ mod tests {
         assert!(!accepts(&mut filter, 1, 7, 50), "inherited from another");
         assert!(accepts(&mut filter, 1, 8, 50) && accepts(&mut filter, 1, 8, 60));
         assert_eq!(filter.rejected(), 1);
+    }
+
+    #[test]
+    fn switches_count_as_samples_do() {
+        let layout = SampleLayout::new(&attr(), Endian::NATIVE);
+        let mut filter = filter(&[7], Some(3));
+        let mut accepts = |pid, tid, id| {
+            let trailer = SampleId {
+                pid: Some(pid),
+                tid: Some(tid),
+                id: Some(id),
+                time: Some(5),
+                ..SampleId::default()
+            };
+            let mut out = Vec::new();
+            (Record::Switch.encode(Misc::SWITCH_OUT, &layout, &trailer, &mut out)).unwrap();
+            filter.accepts(Stream::Samples, &out)
+        };
+        assert!(accepts(1, 7, 107) && accepts(1, 8, 50));
+        assert!(!accepts(1, 7, 50), "inherited from another");
+        assert!(!accepts(3, 8, 50), "the recorder itself");
+        assert_eq!(filter.rejected(), 0, "it is no sample");
     }
 
     #[test]

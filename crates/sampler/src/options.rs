@@ -42,6 +42,9 @@ pub struct SamplingOptions {
     pub enabled_from_start: bool,
     /// Leave this process itself out. Default: no.
     pub exclude_self: bool,
+    /// Leave out samples of clocks on CPUs that have nothing to do (`exclude_idle`). Events of other kinds, which an idle CPU
+    /// hardly counts, are taken as they come: many units refuse to leave it out. Default: no.
+    pub exclude_idle: bool,
     /// Bytes of the user's stack to copy into each sample, with the user's registers, in
     /// place of the user part of the callchain. Default: none.
     pub user_stack: Option<u32>,
@@ -63,6 +66,10 @@ pub struct SamplingOptions {
     /// Clock of the times of records, in place of CLOCK_MONOTONIC, which kernels before 4.1 may go without.
     /// Default: none.
     pub clock: Option<Clock>,
+    /// Tell when threads leave their CPU and come back, and take the stack with which each leaves: one more event, of
+    /// [`Role::OffCpu`](crate::Role::OffCpu). Without named events, `cpu-clock` is sampled beside it, whose samples and
+    /// the times between switches have one unit. Default: no.
+    pub off_cpu: bool,
     /// Options of the drain threads.
     pub drain: DrainOptions,
 }
@@ -125,6 +132,7 @@ impl Default for SamplingOptions {
             cpus: Vec::new(),
             enabled_from_start: true,
             exclude_self: false,
+            exclude_idle: false,
             user_stack: None,
             branch_call_stacks: false,
             fit_user_stack: false,
@@ -132,6 +140,7 @@ impl Default for SamplingOptions {
             overwrite: false,
             trace_bytes: None,
             clock: None,
+            off_cpu: false,
             drain: DrainOptions::default(),
         }
     }

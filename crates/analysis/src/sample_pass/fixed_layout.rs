@@ -6,6 +6,7 @@
 use rprof_records::{AttrFlags, ContextMarker, Endian, SampleLayout, SampleType};
 
 use rprof_perfdata::Event;
+use rprof_profile::waits::WAITS;
 
 use crate::sample_pass::branch_stack::has_branch_calls;
 
@@ -20,6 +21,7 @@ pub(crate) struct FixedLayoutParser {
     fixed_len: usize,
     /// Weight of samples without a period.
     weight: u64,
+    is_of_waits: bool,
 }
 
 /// Fields of a sample that the analysis needs.
@@ -67,7 +69,13 @@ impl FixedLayoutParser {
             chain: fields.contains(SampleType::CALLCHAIN).then_some(fixed_len),
             fixed_len,
             weight: default_weight(event),
+            is_of_waits: event.name == WAITS,
         })
+    }
+
+    /// Returns true if samples are waits.
+    pub(crate) fn is_of_waits(&self) -> bool {
+        self.is_of_waits
     }
 
     /// Returns true if the event has callchains.

@@ -19,6 +19,16 @@ pub(crate) enum Chain<'c> {
     Ip(u64),
 }
 
+impl Chain<'_> {
+    /// Makes a chain of a sample without callchain: its address, unless it is a wait whose stack was not taken.
+    pub(crate) fn of_address(ip: u64, is_wait: bool) -> Self {
+        match is_wait && ip == 0 {
+            true => Chain::Words(&[]),
+            false => Chain::Ip(ip),
+        }
+    }
+}
+
 /// Thread of a sample, whose mappings locate its addresses.
 #[derive(Clone, Copy)]
 pub(crate) struct SampledThread {

@@ -22,6 +22,7 @@ use crate::stack_end::StackEnd;
 use crate::unwind::{Stacks, Unwinding, has_dumps};
 use rprof_profile::Filter;
 use rprof_profile::filter::Origin;
+use rprof_profile::waits::WAITS;
 
 /// Inputs shared by all workers.
 pub(crate) struct Shared<'a> {
@@ -175,11 +176,13 @@ impl<'a> Worker<'a> {
         let weight = sample.period().unwrap_or_else(|| default_weight(described));
 
         let endian = described.layout.endian();
+        let is_wait = described.name == WAITS;
+        let of_address = || Chain::of_address(sample.ip().unwrap_or(0), is_wait);
         let (recorded, recorded_end) = self.recorded(&sample, record.misc, endian);
         let is_plain = members.is_none() && !shared.pass.per_sample && !has_branch_calls(attr);
         if is_plain && !(shared.unwinding.is_some() && has_dumps(attr)) {
             self.out.has_callchains |= sample.callchain().is_some();
-            let chain = recorded.unwrap_or(Chain::Ip(sample.ip().unwrap_or(0)));
+            let chain = recorded.unwrap_or(of_address());
             let context_of_sample = SampleContext {
                 moment,
                 pid,
@@ -213,7 +216,7 @@ impl<'a> Worker<'a> {
                 let chain = match (&from_branches, recorded) {
                     (Some(words), _) => Chain::Words(words),
                     (None, Some(chain)) => chain,
-                    (None, None) => Chain::Ip(sample.ip().unwrap_or(0)),
+                    (None, None) => of_address(),
                 };
                 (chain, recorded_end)
             }
@@ -291,7 +294,7 @@ impl<'a> Worker<'a> {
         self.out.has_callchains |= parser.has_chain();
         let chain = match sample.chain {
             Some(words) => Chain::Raw(words),
-            None => Chain::Ip(sample.ip),
+            None => Chain::of_address(sample.ip, parser.is_of_waits()),
         };
         let context_of_sample = SampleContext {
             moment,

@@ -342,6 +342,24 @@ impl RotatingOutput {
         })
     }
 
+    /// Writes a wait: a sample that stands for no CPU time.
+    pub(crate) fn put_wait(&mut self, released: &Released<'_>) -> io::Result<()> {
+        if self.takes(released)? {
+            self.tally.count_wait(released.time);
+            self.sink()?.write_records(released.bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on in another file if the next record belongs there. Returns false if nothing more is taken.
+    fn takes(&mut self, released: &Released<'_>) -> io::Result<bool> {
+        if !self.full && self.is_over(released.time) {
+            self.rotate()?;
+        }
+        self.full = self.full || self.would_be_full(released.bytes.len() as u64);
+        Ok(!self.full)
+    }
+
     fn sink(&mut self) -> io::Result<&mut Sink> {
         let gone = || io::Error::other("the file was not made");
         self.sink.as_mut().ok_or_else(gone)
@@ -403,14 +421,7 @@ impl RotatingOutput {
 
 impl RecordSink for RotatingOutput {
     fn put(&mut self, released: &Released<'_>, event: Option<&ProcessEvent<'_>>) -> io::Result<()> {
-        if self.full {
-            return Ok(());
-        }
-        if self.is_over(released.time) {
-            self.rotate()?;
-        }
-        if self.would_be_full(released.bytes.len() as u64) {
-            self.full = true;
+        if !self.takes(released)? {
             return Ok(());
         }
         self.follow(released, event);

@@ -13,6 +13,8 @@ use crate::pipeline::merge::Released;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) samples: u64,
+    /// Waits, which are samples as well, and stand for no CPU time.
+    pub(crate) waits: u64,
     /// Samples of CPUs that had nothing to do, where that is counted.
     pub(crate) idle: u64,
     /// Samples lost in full rings, by CPU, as LOST records count them.
@@ -37,6 +39,16 @@ impl Tally {
     /// Counts a sample.
     pub(crate) fn count_sample(&mut self, time: u64) {
         self.samples += 1;
+        self.sampled_at(time);
+    }
+
+    /// Counts a wait.
+    pub(crate) fn count_wait(&mut self, time: u64) {
+        self.waits += 1;
+        self.sampled_at(time);
+    }
+
+    fn sampled_at(&mut self, time: u64) {
         self.first_sample.get_or_insert(time);
         self.last_sample = self.last_sample.max(time);
         self.last = self.last.max(time);
@@ -90,6 +102,7 @@ impl Tally {
     /// Adds the counts of a later file.
     pub(crate) fn add(&mut self, later: &Tally) {
         self.samples += later.samples;
+        self.waits += later.waits;
         self.idle += later.idle;
         self.lost_sideband += later.lost_sideband;
         self.born += later.born;

@@ -15,6 +15,7 @@ use super::deferred::DeferralQueue;
 use super::layouts::Layouts;
 use super::merge::{Merge, Released};
 use crate::limits::{Limit, ReachedLimits};
+use crate::offcpu::{OffCpu, ThreadTime, WaitOutput};
 use crate::output::RotatingOutput;
 use crate::progress::{LiveCounts, WriterState};
 use crate::unwind::{RecordAction, StackTally, Unwinding};
@@ -35,6 +36,8 @@ pub(crate) struct Writer {
     pub(crate) deferrals: DeferralQueue,
     /// Turns registers and stack bytes into callchains, where samples have them.
     pub(crate) unwinding: Option<Unwinding>,
+    /// Makes waits of switches, where these are recorded.
+    pub(crate) off_cpu: Option<OffCpu>,
     pub(crate) live: Arc<LiveCounts>,
     pub(crate) traces: Traces,
     /// Gets a byte when the recording had better end.
@@ -46,6 +49,8 @@ pub(crate) struct Written {
     pub(crate) output: RotatingOutput,
     /// Outcomes of unwinding, where stacks were unwound.
     pub(crate) stacks: Option<StackTally>,
+    /// Time of threads, where switches were recorded.
+    pub(crate) thread_time: Option<ThreadTime>,
     /// Limits that were reached in merging and unwinding.
     pub(crate) limits: ReachedLimits,
     /// Samples that the filter rejected.
@@ -91,11 +96,20 @@ impl Writer {
             }
         }
         failure = self.put_traces(failure.is_none()).err().or(failure);
+        let mut thread_time = None;
         if failure.is_none() {
             // Nothing waits any more, whatever the last watermarks said.
-            let rest =
-                (self.deferrals).flush_ready(u64::MAX, self.unwinding.as_mut(), &mut self.output);
+            let mut output = WaitOutput {
+                off_cpu: &mut self.off_cpu,
+                output: &mut self.output,
+            };
+            let rest = (self.deferrals).flush_ready(u64::MAX, self.unwinding.as_mut(), &mut output);
             failure = rest.err();
+            let ended = (self.off_cpu.as_mut()).map(|off_cpu| off_cpu.finish(&mut self.output));
+            match ended.transpose() {
+                Ok(time) => thread_time = time,
+                Err(error) => failure = failure.or(Some(error)),
+            }
         }
         let mut limits =
             (self.unwinding.as_ref()).map_or_else(ReachedLimits::default, Unwinding::limits);
@@ -106,6 +120,7 @@ impl Writer {
             most_pending: self.merge.high_water(),
             damaged_bytes: self.merge.damaged_bytes(),
             output: self.output,
+            thread_time,
             limits,
             stacks: self.unwinding.map(Unwinding::into_tally),
             failure,
@@ -145,11 +160,15 @@ impl Writer {
             output,
             deferrals,
             unwinding,
+            off_cpu,
             ..
         } = self;
         let mut unwound = Vec::new();
         merge.release(|record| {
             if !good || !filter.accepts(record.stream, record.bytes) {
+                return Ok(());
+            }
+            if off_cpu.as_ref().is_some_and(|waits| waits.is_idle(&record)) {
                 return Ok(());
             }
             // Decoded once, for all who follow processes.
@@ -167,12 +186,17 @@ impl Writer {
                 RecordAction::Replace | RecordAction::Defer => &unwound,
             };
             let record = Released { bytes, ..record };
-            deferrals.push(&record, event, action == RecordAction::Defer, output)
+            let mut output = WaitOutput { off_cpu, output };
+            deferrals.push(&record, event, action == RecordAction::Defer, &mut output)
         })?;
         if !good {
             return Ok(());
         }
-        let reached = deferrals.flush_ready(merge.reached(), unwinding.as_mut(), output)?;
+        if let (Some(waits), Some(unwinding)) = (off_cpu.as_mut(), unwinding.as_mut()) {
+            waits.look_at_sleepers(unwinding);
+        }
+        let mut waits = WaitOutput { off_cpu, output };
+        let reached = deferrals.flush_ready(merge.reached(), unwinding.as_mut(), &mut waits)?;
         output.reached(reached)
     }
 

@@ -19,6 +19,7 @@ mod deep;
 mod deferred_sample;
 mod monotonic;
 mod process_memory;
+mod sleepers;
 mod tables;
 mod tally;
 mod work;

@@ -11,6 +11,7 @@ use super::filters::Filters;
 use super::suggested::{EVENTS, STACKS, suggested, text};
 use super::target::TargetArgs;
 use super::values::{self, BufferSizes, CallGraph, Frequency, Keep, SwitchAt};
+use super::waits::OffCpuArgs;
 
 /// Records where a command, a running process or the whole system spends its time.
 ///
@@ -26,6 +27,9 @@ pub(crate) struct RecordArgs {
 
     #[command(flatten)]
     pub(crate) sampling: SamplingArgs,
+
+    #[command(flatten)]
+    pub(crate) waits: OffCpuArgs,
 
     #[command(flatten)]
     pub(crate) extras: ExtraArgs,

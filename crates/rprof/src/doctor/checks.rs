@@ -20,6 +20,7 @@ pub(super) fn all(facts: &Facts, tries: &Tries) -> Vec<Check> {
         Some(stacks(facts, tries)),
         Some(ring(facts, tries)),
         Some(own_kernel(facts, tries)),
+        waits(facts, tries),
         Some(system(facts, tries)),
         Some(counters(facts, tries)),
         Some(paranoid(facts, tries)),
@@ -159,6 +160,24 @@ fn own_kernel(facts: &Facts, tries: &Tries) -> Check {
             check("own-kernel", what, State::Limited, failed(errno)).fix(refusal(facts, errno, 1))
         }
     }
+}
+
+/// Waits of threads: the kernel's side tells, and takes the stacks. Without it the times remain.
+fn waits(facts: &Facts, tries: &Tries) -> Option<Check> {
+    tries.own_user.ok()?;
+    let what = "waits (--off-cpu)";
+    Some(match tries.own_kernel {
+        Ok(()) => check(
+            "waits",
+            what,
+            State::Ok,
+            "can be recorded, with their stacks",
+        ),
+        Err(errno) => {
+            let found = "times of threads only, without stacks";
+            check("waits", what, State::Limited, found).fix(refusal(facts, errno, 1))
+        }
+    })
 }
 
 fn system(facts: &Facts, tries: &Tries) -> Check {

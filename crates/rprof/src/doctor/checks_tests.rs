@@ -64,6 +64,9 @@ fn at_2_own_programs_can_be_recorded() {
         ..GOOD
     };
     assert!(judge(&user(2), &tries).can_record);
+    let waits = of(&user(2), &tries, "waits");
+    assert_eq!(waits.state, State::Limited);
+    assert!(waits.found.contains("without stacks"), "{waits:?}");
     let kernel = of(&user(2), &tries, "own-kernel");
     assert_eq!(kernel.state, State::Limited);
     let fix = kernel.fix.unwrap();

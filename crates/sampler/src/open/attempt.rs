@@ -92,10 +92,13 @@ fn went_offline(cpu: u32) -> bool {
 
 /// Returns the events of a plan, without ids.
 fn events(plan: &Plan) -> Vec<EventIds> {
-    let mut events: Vec<EventIds> = (plan.events.iter())
-        .map(|event| EventIds {
-            role: Role::Samples,
-            attr: attrs::sampling(plan, event),
+    let mut events: Vec<EventIds> = (plan.events.iter().enumerate())
+        .map(|(index, event)| EventIds {
+            role: match plan.is_off_cpu(index) {
+                true => Role::OffCpu,
+                false => Role::Samples,
+            },
+            attr: attrs::of_event(plan, index),
             name: plan.describe(event),
             ids: Vec::new(),
         })

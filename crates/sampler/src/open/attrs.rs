@@ -1,6 +1,6 @@
 //! Attrs of the kinds of events that a session opens.
 //!
-//! *Sample* events sample and say nothing else. The *sideband* event is a dummy that
+//! *Sample* events sample and say nothing else, but for the one that tells of switches. The *sideband* event is a dummy that
 //! never samples; its records say who runs and what is mapped. Each has a ring of its own, so
 //! that no flood of samples can displace a mapping. An *anchor* does neither: where threads
 //! come and go it holds the ring that their events share. The *minimal* event is opened to find
@@ -47,6 +47,49 @@ fn base(plan: &Plan, event: &Event, ring_bytes: usize) -> Attr {
     }
 }
 
+/// Largest number of bytes of user stack that are copied when a thread leaves its CPU. The kernel copies them with the
+/// CPU's run queue locked. A stack that goes on above is completed as any other.
+const MOST_STACK_OFF_CPU: u32 = 16 << 10;
+
+/// Returns the attr of the plan's event with this index.
+pub(super) fn of_event(plan: &Plan, index: usize) -> Attr {
+    let event = &plan.events[index];
+    match plan.is_off_cpu(index) {
+        true => off_cpu(plan, event),
+        false => sampling(plan, event),
+    }
+}
+
+/// Returns the attr of the event that tells of switches.
+///
+/// It has no `PERF_SAMPLE_PERIOD`, with which the kernel would ignore any period but 1 (`perf_swevent_event`). With
+/// `exclude_kernel` the kernel counts no switch and takes no sample (`perf_exclude_event`), and writes SWITCH records all the same.
+fn off_cpu(plan: &Plan, event: &Event) -> Attr {
+    let mut attr = base(plan, event, plan.rings.samples);
+    let on_exec = plan.watching == Watching::Command && plan.options.enabled_from_start;
+    attr.flags.set(AttrFlags::ENABLE_ON_EXEC, on_exec);
+    attr.flags |= AttrFlags::CONTEXT_SWITCH;
+    attr.read_format |= ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING;
+    attr.period_or_freq = 1;
+    if plan.switch_times_only {
+        attr.flags |= AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;
+    }
+    stacks(plan, event, &mut attr);
+    // Branches are of code that runs.
+    attr.sample_type.remove(SampleType::BRANCH_STACK);
+    attr.branch_sample_type = BranchSampleType::empty();
+    attr.sample_stack_user = attr.sample_stack_user.min(MOST_STACK_OFF_CPU);
+    if attr.sample_type.contains(SampleType::CALLCHAIN) {
+        let flags = &mut attr.flags;
+        flags.set(AttrFlags::EXCLUDE_CALLCHAIN_KERNEL, plan.excludes_kernel());
+        *flags |= match plan.options.exclude_user {
+            true => AttrFlags::EXCLUDE_CALLCHAIN_USER,
+            false => AttrFlags::empty(),
+        };
+    }
+    attr
+}
+
 /// Returns the attr of a sample event.
 pub(super) fn sampling(plan: &Plan, event: &Event) -> Attr {
     let mut attr = base(plan, event, plan.rings.samples);
@@ -67,19 +110,21 @@ pub(super) fn sampling(plan: &Plan, event: &Event) -> Attr {
         // The unit takes no samples; woken when a quarter of the area is full.
         attr.aux_watermark = u32::try_from(plan.trace_bytes / 4).unwrap_or(u32::MAX);
         (attr.flags).set(AttrFlags::CONTEXT_SWITCH, tells_switches(plan, event));
-        exclude(plan, &mut attr);
+        exclude(plan, event, &mut attr);
         return attr;
     }
     (attr.flags).set(AttrFlags::WRITE_BACKWARD, plan.options.overwrite);
     (attr.flags).set(AttrFlags::CONTEXT_SWITCH, tells_switches(plan, event));
-    exclude(plan, &mut attr);
+    exclude(plan, event, &mut attr);
     stacks(plan, event, &mut attr);
     extras(plan, event, &mut attr);
     attr
 }
 
 /// Leaves out the sides that the user does not want, or may not watch.
-fn exclude(plan: &Plan, attr: &mut Attr) {
+fn exclude(plan: &Plan, event: &Event, attr: &mut Attr) {
+    let excludes_idle = plan.options.exclude_idle && event.ticks_when_idle();
+    attr.flags.set(AttrFlags::EXCLUDE_IDLE, excludes_idle);
     if plan.excludes_kernel() {
         attr.flags |= AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;
     }
@@ -136,7 +181,8 @@ fn tells_switches(plan: &Plan, event: &Event) -> bool {
     let records = plan.options.extras.records;
     // Who decodes a trace has to tell threads apart.
     let asked = records.contains(AttrFlags::CONTEXT_SWITCH) || plan.trace_unit().is_some();
-    asked && plan.events.first() == Some(event)
+    // One event tells of each switch.
+    asked && !plan.options.off_cpu && plan.events.first() == Some(event)
 }
 
 /// Sets the fields for callchains and stack copies.

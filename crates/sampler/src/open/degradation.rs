@@ -24,6 +24,11 @@ pub enum Degradation {
         /// `perf_event_paranoid`, if known.
         paranoid: Option<i32>,
     },
+    /// It is told when threads leave their CPUs, and not with which stacks.
+    OffCpuTimesOnly {
+        /// `perf_event_paranoid`, if known.
+        paranoid: Option<i32>,
+    },
     /// Fewer samples a second than asked for.
     FrequencyLowered {
         /// Samples a second asked for.
@@ -198,17 +203,18 @@ impl fmt::Display for Degradation {
                 "no `{wanted}` counter here ({}): `{used}` is sampled instead",
                 ErrnoName(*errno)
             ),
-            Degradation::KernelExcluded { paranoid } => {
-                let setting = match paranoid {
-                    Some(level) => format!("kernel.perf_event_paranoid is {level}"),
-                    None => "this user may not see the kernel".to_owned(),
-                };
-                write!(
-                    f,
-                    "only user-mode code is sampled, as {setting}. To include the kernel: \
-                     `sysctl kernel.perf_event_paranoid=1`, or CAP_PERFMON"
-                )
-            }
+            Degradation::KernelExcluded { paranoid } => write!(
+                f,
+                "only user-mode code is sampled, as {}. To include the kernel: \
+                 `sysctl kernel.perf_event_paranoid=1`, or CAP_PERFMON",
+                kernel_setting(*paranoid)
+            ),
+            Degradation::OffCpuTimesOnly { paranoid } => write!(
+                f,
+                "waits are timed without their stacks, as {}: where threads wait is only known \
+                 with `sysctl kernel.perf_event_paranoid=1`, or CAP_PERFMON",
+                kernel_setting(*paranoid)
+            ),
             Degradation::FrequencyLowered { wanted, used } => write!(
                 f,
                 "samples are taken {used} times a second, not {wanted}: the kernel allows no more. \
@@ -334,6 +340,14 @@ impl fmt::Display for Degradation {
     }
 }
 
+/// Returns the setting that keeps the kernel's side from being sampled.
+fn kernel_setting(paranoid: Option<i32>) -> String {
+    match paranoid {
+        Some(level) => format!("kernel.perf_event_paranoid is {level}"),
+        None => "this user may not see the kernel".to_owned(),
+    }
+}
+
 fn processes(count: usize) -> String {
     match count {
         1 => "1 process".to_owned(),
@@ -370,6 +384,8 @@ mod tests {
             Degradation::CpuLost { cpu: 3 },
             Degradation::CpuCame { cpu: 3 },
             Degradation::NoUserStack,
+            Degradation::OffCpuTimesOnly { paranoid: Some(2) },
+            Degradation::OffCpuTimesOnly { paranoid: None },
             Degradation::CounterFailed {
                 event: "cycles:D".to_owned(),
                 cpus: vec![0, 3],

@@ -10,6 +10,9 @@ use std::sync::Arc;
 pub enum Role {
     /// Samples.
     Samples,
+    /// Switches of threads: SWITCH records, and a sample of each thread that leaves its CPU, if its
+    /// `exclude_kernel` is not set.
+    OffCpu,
     /// Descriptions of processes: names, mappings, forks and exits.
     Sideband,
 }

@@ -33,6 +33,8 @@ pub(crate) struct Plan {
     /// Per event: true if `precise_ip` may be lowered silently (modifier `P`).
     pub(super) precision_is_open: Vec<bool>,
     pub(super) kernel_refused: bool,
+    /// True if switches are told by SWITCH records alone, without samples.
+    pub(super) switch_times_only: bool,
     /// Kind of target.
     pub(super) watching: Watching,
     pub(super) limits: Limits,
@@ -112,11 +114,15 @@ impl Plan {
             Target::Processes(_) | Target::Threads(_) | Target::User(_) => Watching::Threads,
         };
         let online = || cpus::online().map_or(1, |all| all.len());
+        let mut events = match explicit {
+            true => events,
+            false if options.off_cpu => vec![Event::cpu_clock()],
+            false => vec![Event::cycles()],
+        };
+        // Behind those that are sampled: the first is what CPUs share their rings by.
+        events.extend(options.off_cpu.then(Event::context_switches));
         let mut plan = Plan {
-            events: match explicit {
-                true => events,
-                false => vec![Event::cycles()],
-            },
+            events,
             explicit,
             rings: RingSizes::first(
                 (options.ring_bytes).or(options
@@ -140,6 +146,7 @@ impl Plan {
             precision_is_open: Vec::new(),
             max_stack: options.max_stack,
             kernel_refused: false,
+            switch_times_only: false,
             watching,
             limits,
             degradations: Vec::new(),
@@ -165,6 +172,11 @@ impl Plan {
     pub(super) fn inherits(&self) -> bool {
         let one_thread = matches!(self.options.target, Target::Threads(_));
         self.options.inherit && !one_thread && self.watching != Watching::Cpus
+    }
+
+    /// Returns whether the event with this index is the one that tells of switches: the last.
+    pub(super) fn is_off_cpu(&self, index: usize) -> bool {
+        self.options.off_cpu && index + 1 == self.events.len()
     }
 
     /// Returns the unit whose trace is recorded, if an event is one's.

@@ -256,6 +256,17 @@ fn precision_goes_down_a_step_at_a_time_and_is_told_once() {
 }
 
 #[test]
+fn idle_cpus_are_left_out_of_clocks_only() {
+    let idle = |events: &str, exclude: bool| {
+        let plan = plan_for(events, |o| o.exclude_idle = exclude);
+        let attr = attrs::sampling(&plan, &plan.events[0]);
+        attr.flags.contains(AttrFlags::EXCLUDE_IDLE)
+    };
+    assert!(idle("cpu-clock", true) && idle("task-clock:u", true));
+    assert!(!idle("cycles", true) && !idle("page-faults", true) && !idle("cpu-clock", false));
+}
+
+#[test]
 fn an_events_own_rate_goes_first() {
     let plan = plan_for("cycles,cpu-clock/freq=250000/,cs/period=7/", |o| {
         o.rate = Rate::Frequency(500);
@@ -407,4 +418,34 @@ fn a_refused_filter_is_told_with_its_event() {
     let mut plan = Plan::new(vec![event], SamplingOptions::default(), LIMITS).unwrap();
     let error = refuse(&mut plan, Stage::Filter(0), Errno::INVAL).unwrap_err();
     assert!(error.to_string().contains("`pid == x`"), "{error}");
+}
+
+#[test]
+fn switches_are_told_by_an_event_of_their_own() {
+    let mut plan = plan_for("", |options| {
+        options.off_cpu = true;
+        options.user_stack = Some(60 << 10);
+        options.extras.records = AttrFlags::CONTEXT_SWITCH;
+    });
+    assert_eq!(plan.events, [Event::cpu_clock(), Event::context_switches()]);
+    let [clock, switches] = [0, 1].map(|index| attrs::of_event(&plan, index));
+    assert!(!clock.flags.contains(AttrFlags::CONTEXT_SWITCH));
+    let flags = AttrFlags::CONTEXT_SWITCH | AttrFlags::EXCLUDE_CALLCHAIN_USER;
+    assert!(switches.flags.contains(flags));
+    assert!(!switches.sample_type.contains(SampleType::PERIOD));
+    assert_eq!(switches.period_or_freq, 1);
+    assert_eq!(switches.sample_stack_user, 16 << 10);
+    assert_eq!(switches.sample_regs_user, GENERAL_REGISTERS);
+    // Who may not see the kernel has the times.
+    refuse(&mut plan, Stage::Sampling(1), Errno::ACCESS).unwrap();
+    let step = Degradation::OffCpuTimesOnly { paranoid: Some(2) };
+    assert_eq!(plan.degradations, [step]);
+    let times = attrs::of_event(&plan, 1);
+    assert!((times.flags).contains(AttrFlags::EXCLUDE_KERNEL | AttrFlags::CONTEXT_SWITCH));
+    assert!(
+        !attrs::of_event(&plan, 0)
+            .flags
+            .contains(AttrFlags::EXCLUDE_KERNEL)
+    );
+    assert!(refuse(&mut plan, Stage::Sampling(1), Errno::ACCESS).is_err());
 }

@@ -60,8 +60,10 @@ impl Plan {
 
     /// Returns the description and the attr of a sample event.
     fn sampled(&self, index: usize) -> (String, Attr) {
-        let event = &self.events[index];
-        (self.describe(event), attrs::sampling(self, event))
+        (
+            self.describe(&self.events[index]),
+            attrs::of_event(self, index),
+        )
     }
 
     fn step_down_sampling(&mut self, index: usize, errno: Errno) -> Result<bool, OpenError> {
@@ -74,6 +76,9 @@ impl Plan {
             });
             return Ok(true);
         }
+        if is_refusal(errno) && self.is_off_cpu(index) {
+            return Ok(self.tell_switch_times_only());
+        }
         if is_refusal(errno) {
             // A user who named the kernel side does not want to go without it.
             let by_name = self.events.iter().any(|event| event.modifiers().kernel);
@@ -85,6 +90,10 @@ impl Plan {
             self.degradations.push(Degradation::KernelExcluded {
                 paranoid: self.limits.paranoid,
             });
+            if self.options.off_cpu {
+                // It would be refused for the same reason.
+                self.tell_switch_times_only();
+            }
             return Ok(true);
         }
         match errno {
@@ -108,6 +117,17 @@ impl Plan {
             }
             _ => Ok(false),
         }
+    }
+
+    /// Goes without the stacks with which threads leave their CPUs; returns whether they were asked for until now.
+    fn tell_switch_times_only(&mut self) -> bool {
+        if std::mem::replace(&mut self.switch_times_only, true) {
+            return false;
+        }
+        self.degradations.push(Degradation::OffCpuTimesOnly {
+            paranoid: self.limits.paranoid,
+        });
+        true
     }
 
     /// Asks for one step less of precision; returns whether there was one.

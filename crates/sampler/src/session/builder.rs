@@ -138,6 +138,12 @@ impl SessionBuilder {
         self
     }
 
+    /// Leaves out samples of clocks on CPUs that have nothing to do.
+    pub fn exclude_idle(mut self, exclude: bool) -> Self {
+        self.options.exclude_idle = exclude;
+        self
+    }
+
     /// Runs the drain threads under SCHED_FIFO with this priority, 1 to 99.
     pub fn realtime(mut self, priority: u8) -> Self {
         self.options.drain.realtime = Some(priority);
@@ -196,6 +202,12 @@ impl SessionBuilder {
     /// Stamps records with this clock. Default: CLOCK_MONOTONIC.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.options.clock = Some(clock);
+        self
+    }
+
+    /// Tells when threads leave their CPU and come back, with the stack of each that leaves. Default: no.
+    pub fn off_cpu(mut self, on: bool) -> Self {
+        self.options.off_cpu = on;
         self
     }
 

@@ -159,9 +159,11 @@ impl Session {
         self.clock.unwrap_or_default()
     }
 
-    /// Returns true if the clock was asked for.
-    pub fn has_named_clock(&self) -> bool {
-        self.clock.is_some()
+    /// Returns true if the kernel stamps all records with the time of [`clock`](Self::clock), and not with a clock of its own, as
+    /// it does before Linux 4.1.
+    pub fn is_stamped_by_clock(&self) -> bool {
+        let is_stamped = |event: &EventIds| event.attr.flags.contains(AttrFlags::USE_CLOCKID);
+        self.events.iter().all(is_stamped)
     }
 
     /// What samples hold beyond the usual, as it was asked for.

@@ -1,0 +1,46 @@
+//! Events as a file describes them: with the attrs of the records that are written.
+
+use rprof_perfdata::EventDescription;
+use rprof_records::Attr;
+use rprof_sampler::{EventIds, Role};
+
+use crate::offcpu;
+use crate::unwind::is_to_unwind;
+
+/// Changes to records on their way to the file.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rewriting {
+    /// Registers and stack bytes become callchains.
+    pub(crate) unwinds: bool,
+    /// Mask of user registers that stay.
+    pub(crate) kept_registers: u64,
+    /// SWITCH records stay, of which waits are made.
+    pub(crate) keeps_switches: bool,
+}
+
+impl Rewriting {
+    /// Returns the attr of an event's samples once they are unwound.
+    pub(crate) fn unwound(&self, attr: &Attr) -> Attr {
+        match self.unwinds && is_to_unwind(attr) {
+            true => attr.unwound(self.kept_registers),
+            false => attr.clone(),
+        }
+    }
+
+    /// Describes events as their records are written.
+    pub(crate) fn describe(&self, events: &[EventIds]) -> Vec<EventDescription> {
+        let describe = |event: &EventIds| {
+            let attr = self.unwound(&event.attr);
+            let (attr, name) = match event.role {
+                Role::OffCpu => {
+                    let attr = offcpu::attr_of_waits(&attr, self.keeps_switches);
+                    (attr, offcpu::EVENT_NAME.to_owned())
+                }
+                _ => (attr, event.name.clone()),
+            };
+            let ids = event.ids.clone();
+            EventDescription { attr, name, ids }
+        };
+        events.iter().map(describe).collect()
+    }
+}

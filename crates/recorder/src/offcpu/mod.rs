@@ -1,0 +1,399 @@
+//! Waits of threads: makes samples of the time for which a thread had no CPU, of its switches.
+//!
+//! ```text
+//!   sample of a thread that leaves its CPU, unwound --+
+//!   switch out ------- switch in ---------------------+--> Pairing --> Wait --> Sums --> SAMPLE of offcpu-time
+//!   births, ends, samples of what runs, losses -------+        |
+//!                                                              +--> ThreadTime
+//! ```
+//!
+//! Records come in the order of time, with their stacks settled. A wait is written when it is over, at that time, as a
+//! sample whose period is its length in nanoseconds: whoever sums up periods needs to know nothing else.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `pairing` | from switches to waits |
+//! | `sleepers` | threads that sleep since before the recording |
+//! | `cpus` | what is known of each CPU |
+//! | `sums` | short waits of one stack, added up |
+//! | `wait` | a wait |
+//! | `time` | [`ThreadTime`]: what threads did with their time |
+
+mod cpus;
+mod pairing;
+mod sleepers;
+mod sums;
+mod time;
+mod wait;
+
+pub use time::ThreadTime;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rprof_launch::Target;
+use rprof_records::{
+    Attr, AttrFlags, Endian, EventKind, Misc, ProcessEvent, RawBytes, RawRecord, RecordType,
+    Sample, SampleFields, SampleLayout, SampleType,
+};
+use rprof_sampler::{Clock, EventIds, Role, Session, Stream};
+use rustc_hash::FxHashSet;
+
+use crate::described::Rewriting;
+use crate::output::RotatingOutput;
+use crate::pipeline::deferred::RecordSink;
+use crate::pipeline::layouts::Layouts;
+use crate::pipeline::merge::Released;
+use crate::progress::LiveCounts;
+use pairing::Pairing;
+use sums::{Sums, WaitSum};
+use wait::{Moment, Wait};
+
+/// Name of the event whose samples are waits: perf's.
+pub(crate) const EVENT_NAME: &str = "offcpu-time";
+
+/// `PERF_COUNT_SW_BPF_OUTPUT`, which perf's own event of this name is.
+const BPF_OUTPUT: u64 = 10;
+
+/// Nanoseconds after which a sum to which nothing is added is written.
+const FLUSH: u64 = 500_000_000;
+
+/// Threads that are watched, and the moment from which on they are.
+#[derive(Clone, Debug)]
+struct Watched {
+    /// Threads that were there before.
+    attached: Vec<(i32, i32)>,
+    /// Clock of the records.
+    clock: Clock,
+    /// True if whole CPUs are watched.
+    by_cpu: bool,
+    /// True if threads that are started are watched as well.
+    inherits: bool,
+    /// True if it begins with the command's exec, and not at a time.
+    from_exec: bool,
+    /// True if SWITCH records are written as well.
+    keeps_switches: bool,
+    /// Nanoseconds of short waits of one stack that are worth a record.
+    least: u64,
+}
+
+/// Makes waits of switches.
+#[derive(Debug)]
+pub(crate) struct OffCpu {
+    pairing: Pairing,
+    /// `None` where stacks are not unwound yet, and so cannot be compared.
+    sums: Option<Sums>,
+    watched: Watched,
+    /// Ids of the switch event.
+    ids: FxHashSet<u64>,
+    any_id: u64,
+    /// Layout of its samples as they come.
+    taken: SampleLayout,
+    /// Layout of waits.
+    written: SampleLayout,
+    layouts: Arc<Layouts>,
+    live: Arc<LiveCounts>,
+    has_begun: bool,
+    /// Threads that are to be looked at, as they may sleep, the next one last.
+    sleepers: Vec<(i32, i32)>,
+    /// Clock of the records.
+    clock: Clock,
+    /// Time of the last record.
+    last: u64,
+    /// Time of the next look for sums that are idle.
+    next_flush: u64,
+    bytes: Vec<u8>,
+}
+
+/// Returns the attr of the waits that are made of the samples of `switches`, an attr as it is after unwinding.
+pub(crate) fn attr_of_waits(switches: &Attr, keeps_switches: bool) -> Attr {
+    let mut attr = switches.clone();
+    (attr.kind, attr.config) = (EventKind::SOFTWARE, BPF_OUTPUT);
+    attr.sample_type |= SampleType::PERIOD;
+    (attr.flags).set(AttrFlags::CONTEXT_SWITCH, keeps_switches);
+    attr
+}
+
+impl OffCpu {
+    /// Begins with a session's switch event, if it has one. `least` is the length of waits of one stack that is worth a
+    /// record.
+    pub(crate) fn of(
+        session: &Session,
+        rewriting: Rewriting,
+        least: Duration,
+        layouts: &Arc<Layouts>,
+        live: &Arc<LiveCounts>,
+    ) -> Option<OffCpu> {
+        let is_it = |event: &&EventIds| event.role == Role::OffCpu;
+        let event = session.events().iter().find(is_it)?;
+        let by_cpu = session.target().is_by_cpu();
+        let attached = session.attached().iter();
+        let watched = Watched {
+            attached: attached
+                .filter_map(|thread| {
+                    let pid = i32::try_from(thread.pid).ok()?;
+                    Some((pid, i32::try_from(thread.tid).ok()?))
+                })
+                .collect(),
+            clock: session.clock(),
+            by_cpu,
+            inherits: by_cpu || event.attr.flags.contains(AttrFlags::INHERIT),
+            from_exec: *session.target() == Target::Command && session.is_enabled_from_start(),
+            keeps_switches: rewriting.keeps_switches,
+            least: u64::try_from(least.as_nanos()).unwrap_or(u64::MAX),
+        };
+        let taken = rewriting.unwound(&event.attr);
+        let (layouts, live) = (Arc::clone(layouts), Arc::clone(live));
+        Some(OffCpu::new(event, &taken, watched, layouts, live))
+    }
+
+    /// Begins with the switch event, whose attr is `taken` after unwinding.
+    fn new(
+        event: &EventIds,
+        taken: &Attr,
+        watched: Watched,
+        layouts: Arc<Layouts>,
+        live: Arc<LiveCounts>,
+    ) -> OffCpu {
+        let written = attr_of_waits(taken, watched.keeps_switches);
+        let fields = taken.sample_type;
+        let fixed = SampleLayout::FIXED
+            .iter()
+            .filter(|field| fields.contains(**field));
+        let stack_at = 8 + 8 * fixed.count();
+        let is_unwound = !fields.contains(SampleType::STACK_USER);
+        OffCpu {
+            pairing: Pairing::new(watched.by_cpu),
+            sums: is_unwound.then(|| Sums::new(watched.least, stack_at)),
+            ids: event.ids.iter().copied().collect(),
+            any_id: event.ids.first().copied().unwrap_or(0),
+            taken: SampleLayout::new(taken, Endian::NATIVE),
+            written: SampleLayout::new(&written, Endian::NATIVE),
+            layouts,
+            live,
+            has_begun: watched.from_exec,
+            sleepers: Vec::new(),
+            clock: watched.clock,
+            watched,
+            last: 0,
+            next_flush: 0,
+            bytes: Vec::new(),
+        }
+    }
+
+    /// Returns true for a sample of a CPU's idle task that leaves it: nobody waits.
+    pub(crate) fn is_idle(&self, released: &Released<'_>) -> bool {
+        if !self.watched.by_cpu || released.stream != Stream::Samples {
+            return false;
+        }
+        let raw = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE);
+        raw.is_some_and(|raw| {
+            raw.kind == RecordType::SAMPLE
+                && self.is_leaving(&raw)
+                && self.moment_of_sample(&raw, released).is_none()
+        })
+    }
+
+    fn is_leaving(&self, raw: &RawRecord<'_>) -> bool {
+        (raw.body.u64(0, Endian::NATIVE)).is_some_and(|id| self.ids.contains(&id))
+    }
+
+    /// Returns the thread of a sample of any event; `None` for idle tasks. It stands in one place in all of them.
+    fn moment_of_sample(&self, raw: &RawRecord<'_>, released: &Released<'_>) -> Option<Moment> {
+        let at = self.taken.fixed_offset(SampleType::TID)?;
+        let number = |at| raw.body.u32(at, Endian::NATIVE).map(u32::cast_signed);
+        moment(number(at)?, number(at + 4)?, released)
+    }
+
+    /// Handles the next record, and hands it on unless it is of switches.
+    fn handle(
+        &mut self,
+        released: &Released<'_>,
+        event: Option<&ProcessEvent<'_>>,
+        output: &mut RotatingOutput,
+    ) -> io::Result<()> {
+        self.last = self.last.max(released.time);
+        self.begin_if_due(released.time);
+        self.flush_if_due(released.time, output)?;
+        if released.stream == Stream::Sideband {
+            if let Some(event) = event {
+                self.follow(event, released.time);
+            }
+            return output.put(released, event);
+        }
+        let Some(raw) = RawRecord::parse(RawBytes::from(released.bytes), Endian::NATIVE) else {
+            return output.put(released, event);
+        };
+        match raw.kind {
+            RecordType::SAMPLE => {
+                let at = self.moment_of_sample(&raw, released);
+                if self.is_leaving(&raw) {
+                    if let Some(at) = at {
+                        self.pairing.leaving(at, released.bytes);
+                    }
+                    return Ok(());
+                }
+                let wait = at.and_then(|at| self.pairing.sampled(at));
+                self.put_wait(wait, released.time, output)?;
+            }
+            RecordType::SWITCH | RecordType::SWITCH_CPU_WIDE => {
+                let id = self.layouts.samples.sample_id(&raw);
+                let at = (id.pid.zip(id.tid)).and_then(|(pid, tid)| moment(pid, tid, released));
+                if let Some(at) = at {
+                    let wait = match raw.misc.has(Misc::SWITCH_OUT) {
+                        true => {
+                            let runnable = raw.misc.has(Misc::SWITCH_OUT_PREEMPT);
+                            self.pairing.switched_out(at, runnable);
+                            None
+                        }
+                        false => self.pairing.switched_in(at),
+                    };
+                    self.put_wait(wait, released.time, output)?;
+                }
+                if !self.watched.keeps_switches {
+                    return Ok(());
+                }
+            }
+            RecordType::LOST => self.pairing.lost(released.cpu, released.time),
+            _ => {}
+        }
+        output.put(released, event)
+    }
+
+    fn follow(&mut self, event: &ProcessEvent<'_>, time: u64) {
+        match *event {
+            ProcessEvent::Forked { pid, tid, .. } if self.watched.inherits => {
+                self.pairing.forked(pid, tid, time);
+            }
+            ProcessEvent::Found { pid, tid, .. } if self.watched.by_cpu && !self.has_begun => {
+                self.pairing.found(pid, tid, time);
+            }
+            ProcessEvent::Ended { pid, tid } => self.pairing.ended(pid, tid, time),
+            ProcessEvent::Executed { pid, tid, .. } => {
+                self.pairing.executed(pid, tid, time);
+            }
+            _ => {}
+        }
+    }
+
+    /// Begins with the first record behind the moment from which on threads are watched.
+    fn begin_if_due(&mut self, time: u64) {
+        if self.has_begun {
+            return;
+        }
+        let begun = self.live.begun.load(Ordering::SeqCst);
+        if begun != 0 && time >= begun {
+            self.has_begun = true;
+            let attached = std::mem::take(&mut self.watched.attached);
+            self.pairing.begin(begun, attached.iter().copied());
+            self.set_sleepers(attached);
+        }
+    }
+
+    fn flush_if_due(&mut self, time: u64, output: &mut RotatingOutput) -> io::Result<()> {
+        if time < self.next_flush {
+            return Ok(());
+        }
+        self.next_flush = time.saturating_add(FLUSH);
+        let idle = self.sums.as_mut().map_or(Vec::new(), Sums::flush_idle);
+        (idle.iter()).try_for_each(|sum| self.write(sum, time, output))
+    }
+
+    /// Writes a wait, or adds it to others.
+    fn put_wait(
+        &mut self,
+        wait: Option<Wait>,
+        now: u64,
+        output: &mut RotatingOutput,
+    ) -> io::Result<()> {
+        let Some(wait) = wait.filter(|wait| wait.ns() > 0) else {
+            return Ok(());
+        };
+        let sum = match &mut self.sums {
+            Some(sums) => sums.add(wait),
+            None => Some(WaitSum {
+                ns: wait.ns(),
+                wait,
+            }),
+        };
+        sum.map_or(Ok(()), |sum| self.write(&sum, now, output))
+    }
+
+    /// Writes a wait that ended before the time `now`, up to which the output is.
+    fn write(&mut self, sum: &WaitSum, now: u64, output: &mut RotatingOutput) -> io::Result<()> {
+        let WaitSum { wait, ns } = sum;
+        let raw = (wait.stack.as_deref())
+            .and_then(|bytes| RawRecord::parse(RawBytes::from(bytes), Endian::NATIVE));
+        let sample = raw.and_then(|raw| {
+            let sample = Sample::parse(raw.body, &self.taken).ok()?;
+            Some((raw.misc, SampleFields::from(&sample)))
+        });
+        let without = || SampleFields {
+            id: self.any_id,
+            ..SampleFields::default()
+        };
+        let (misc, fields) = sample.unwrap_or_else(|| (Misc::USER, without()));
+        let fields = SampleFields {
+            pid: wait.pid,
+            tid: wait.tid,
+            time: now,
+            cpu: wait.cpu,
+            period: *ns,
+            ..fields
+        };
+        self.bytes.clear();
+        (fields.encode(misc, &self.written, &mut self.bytes)).map_err(io::Error::other)?;
+        output.put_wait(&Released {
+            time: now,
+            cpu: wait.cpu,
+            stream: Stream::Samples,
+            bytes: &self.bytes,
+        })
+    }
+
+    /// Ends all waits with the recording. Returns what threads did with their time.
+    ///
+    /// # Errors
+    /// Errors of writing.
+    pub(crate) fn finish(&mut self, output: &mut RotatingOutput) -> io::Result<ThreadTime> {
+        let ended = self.live.ended.load(Ordering::SeqCst);
+        let end = self.last.max(ended);
+        if !self.has_begun {
+            self.begin_if_due(u64::MAX);
+        }
+        let mut sums = self.sums.as_mut().map_or(Vec::new(), Sums::flush);
+        let open = self.pairing.finish(end).into_iter();
+        sums.extend(open.filter(|wait| wait.ns() > 0).map(|wait| WaitSum {
+            ns: wait.ns(),
+            wait,
+        }));
+        (sums.iter()).try_for_each(|sum| self.write(sum, end, output))?;
+        Ok(self.pairing.time().clone())
+    }
+}
+
+fn moment(pid: i32, tid: i32, released: &Released<'_>) -> Option<Moment> {
+    (tid > 0).then_some(Moment {
+        pid,
+        tid,
+        cpu: released.cpu,
+        time: released.time,
+    })
+}
+
+/// Output of a recording, behind what makes waits of switches where that is asked for.
+pub(crate) struct WaitOutput<'a> {
+    pub(crate) off_cpu: &'a mut Option<OffCpu>,
+    pub(crate) output: &'a mut RotatingOutput,
+}
+
+impl RecordSink for WaitOutput<'_> {
+    fn put(&mut self, released: &Released<'_>, event: Option<&ProcessEvent<'_>>) -> io::Result<()> {
+        match self.off_cpu {
+            Some(off_cpu) => off_cpu.handle(released, event, self.output),
+            None => self.output.put(released, event),
+        }
+    }
+}

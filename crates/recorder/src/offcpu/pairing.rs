@@ -1,0 +1,433 @@
+//! [`Pairing`]: switches out and in of threads to waits.
+//!
+//! | record | does |
+//! |---|---|
+//! | sample of the switch event | is the stack of the switch that follows on the CPU, of the same thread |
+//! | switch out | the thread waits from now on |
+//! | switch in | the wait is over |
+//! | sample of another event, of a thread that waits | the wait is over: its end was lost, or is just coming |
+//! | birth | the thread waits for a CPU |
+//! | end, exec | the thread is gone, or is another |
+//! | loss on a CPU | what was on it is unknown; a wait that may have had an end in there is not believed |
+//!
+//! The first record of a thread that is there when the recording begins tells what it did until then: who comes in
+//! was away, whoever leaves, ends or is sampled was on a CPU.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::cpus::Cpus;
+use super::time::ThreadTime;
+use super::wait::{Cause, Moment, Wait};
+
+/// Nanoseconds for which the kernel may still be sampled on behalf of a thread whose switch it has told of.
+const STILL_SWITCHING: u64 = 50_000;
+
+/// Nanoseconds by which a sample may come before the switch in that it belongs to.
+const JUST_COMING: u64 = 1_000_000;
+
+/// Part of a wait that may lie in gaps: 1 in 20. Of a longer gap nobody knows what was in it.
+const GAPS_IN_WAIT: u64 = 20;
+
+/// State of a thread.
+#[derive(Debug)]
+enum State {
+    /// It was there when the recording began, and no record of it has come since.
+    Unseen,
+    /// A loss hides what it does.
+    Unknown,
+    /// It runs; `by_sample` if a sample said so and no switch.
+    On { by_sample: bool },
+    /// It waits.
+    Off {
+        cause: Cause,
+        stack: Option<Vec<u8>>,
+        /// Nanoseconds in gaps, when it began to wait.
+        gaps: u64,
+        /// Time at which the stack was looked at, if the thread was found waiting; 0 if it came with the switch.
+        looked_at: u64,
+    },
+    /// It has ended, and its last switch is still to come.
+    Ended,
+}
+
+#[derive(Debug)]
+struct Thread {
+    pid: i32,
+    cpu: u32,
+    /// Time at which its state began.
+    since: u64,
+    state: State,
+}
+
+/// Pairs switches; records are to come in the order of time.
+#[derive(Debug, Default)]
+pub(super) struct Pairing {
+    threads: FxHashMap<i32, Thread>,
+    cpus: Cpus,
+    /// True if whole CPUs are watched: then a switch out follows the end of a thread, and those of which no record ever
+    /// comes are not counted.
+    by_cpu: bool,
+    time: ThreadTime,
+}
+
+impl Pairing {
+    /// Begins with no thread.
+    pub(super) fn new(by_cpu: bool) -> Pairing {
+        Pairing {
+            by_cpu,
+            ..Pairing::default()
+        }
+    }
+
+    /// Sums of what threads did so far.
+    pub(super) fn time(&self) -> &ThreadTime {
+        &self.time
+    }
+
+    /// Begins to watch at this time: threads that are known by now, and `others`, processes and threads.
+    pub(super) fn begin(&mut self, time: u64, others: impl IntoIterator<Item = (i32, i32)>) {
+        for (pid, tid) in others {
+            self.found(pid, tid, time);
+        }
+        (self.threads).retain(|_, thread| !matches!(thread.state, State::Ended));
+        for thread in self.threads.values_mut() {
+            (thread.state, thread.since) = (State::Unseen, time);
+        }
+        self.time = ThreadTime {
+            threads: self.threads.len() as u64,
+            ..ThreadTime::default()
+        };
+    }
+
+    /// Adds a thread that was there before.
+    pub(super) fn found(&mut self, pid: i32, tid: i32, time: u64) {
+        self.insert(pid, tid, u32::MAX, time, State::Unseen);
+    }
+
+    /// Handles the sample with which a thread leaves its CPU, a whole record.
+    pub(super) fn leaving(&mut self, at: Moment, record: &[u8]) {
+        self.cpus.leaving(at, record);
+    }
+
+    /// Handles a switch from a thread, which could have gone on if `runnable`.
+    pub(super) fn switched_out(&mut self, at: Moment, runnable: bool) {
+        let stack = self.cpus.left(at);
+        match self.threads.get(&at.tid).map(|thread| &thread.state) {
+            Some(State::Ended) => {
+                self.threads.remove(&at.tid);
+                return;
+            }
+            // It was away, and nothing told that it came back.
+            Some(State::Off { .. }) => {
+                self.time.lost_switches += 1;
+                self.unknown_until(at);
+            }
+            _ => self.ran_until(at),
+        }
+        let cause = match runnable {
+            true => Cause::Runnable,
+            false => Cause::Blocked,
+        };
+        let gaps = self.cpus.gaps();
+        let state = State::Off {
+            cause,
+            stack,
+            gaps,
+            looked_at: 0,
+        };
+        self.set(at, state);
+    }
+
+    /// Handles a switch to a thread. Returns the wait that ends.
+    pub(super) fn switched_in(&mut self, at: Moment) -> Option<Wait> {
+        self.cpus.came(at);
+        let thread = self.threads.get(&at.tid);
+        let wait = match thread.map(|thread| (&thread.state, thread.since)) {
+            Some((State::On { by_sample: true }, since))
+                if at.time.saturating_sub(since) < JUST_COMING =>
+            {
+                self.ran_until(at);
+                None
+            }
+            Some((State::On { .. }, _)) => {
+                self.time.lost_switches += 1;
+                self.unknown_until(at);
+                None
+            }
+            _ => self.waited_until(at),
+        };
+        self.set(at, State::On { by_sample: false });
+        wait
+    }
+
+    /// Handles a sample of an event that counts what runs. Returns the wait that must be over.
+    pub(super) fn sampled(&mut self, at: Moment) -> Option<Wait> {
+        self.cpus.seen(at.cpu, at.time);
+        let wait = match self.threads.get(&at.tid) {
+            Some(thread) => match thread.state {
+                State::On { .. } | State::Ended => return None,
+                State::Off { .. } => {
+                    let is_there = thread.cpu == at.cpu;
+                    if is_there && at.time.saturating_sub(thread.since) <= STILL_SWITCHING {
+                        return None;
+                    }
+                    self.waited_until(at)
+                }
+                State::Unseen | State::Unknown => {
+                    self.ran_until(at);
+                    None
+                }
+            },
+            None => {
+                self.ran_until(at);
+                None
+            }
+        };
+        self.cpus.ran(at);
+        self.set(at, State::On { by_sample: true });
+        wait
+    }
+
+    /// Returns true for a thread that was there when the recording began, and of which nothing is known since.
+    pub(super) fn is_unseen(&self, tid: i32) -> bool {
+        let thread = self.threads.get(&tid);
+        thread.is_some_and(|thread| matches!(thread.state, State::Unseen))
+    }
+
+    /// Takes the stack of a thread that is unseen and waits, as it was at this time: a whole record.
+    pub(super) fn found_waiting(&mut self, tid: i32, time: u64, record: Vec<u8>) {
+        let gaps = self.cpus.gaps();
+        if let Some(thread) = self.threads.get_mut(&tid)
+            && matches!(thread.state, State::Unseen)
+        {
+            thread.state = State::Off {
+                cause: Cause::Blocked,
+                stack: Some(record),
+                gaps,
+                looked_at: time,
+            };
+        }
+    }
+
+    /// Handles the birth of a thread, which waits for its first time on a CPU.
+    pub(super) fn forked(&mut self, pid: i32, tid: i32, time: u64) {
+        let state = State::Off {
+            cause: Cause::Runnable,
+            stack: None,
+            gaps: self.cpus.gaps(),
+            looked_at: 0,
+        };
+        self.insert(pid, tid, u32::MAX, time, state);
+    }
+
+    /// Handles the end of a thread.
+    pub(super) fn ended(&mut self, pid: i32, tid: i32, time: u64) {
+        let Some(thread) = self.threads.get(&tid) else {
+            return;
+        };
+        let cpu = thread.cpu;
+        let at = Moment {
+            pid,
+            tid,
+            cpu,
+            time,
+        };
+        match thread.state {
+            State::Off { .. } => {
+                self.time.lost_switches += 1;
+                self.unknown_until(at);
+            }
+            _ => self.ran_until(at),
+        }
+        match self.by_cpu {
+            true => self.set(at, State::Ended),
+            false => drop(self.threads.remove(&tid)),
+        }
+    }
+
+    /// Handles the beginning of another program: one thread goes on, under the number of the process.
+    pub(super) fn executed(&mut self, pid: i32, tid: i32, time: u64) {
+        let others = self.threads.iter();
+        let others = others.filter(|(other, thread)| thread.pid == pid && **other != tid);
+        let others: Vec<i32> = others.map(|(other, _)| *other).collect();
+        let cpu = (self.threads.get(&tid)).map_or(u32::MAX, |thread| thread.cpu);
+        // The one that calls execve(2) runs. The first of the process's may have waited for its own end.
+        let runs = |thread: &Thread| !matches!(thread.state, State::Off { .. } | State::Ended);
+        let at = Moment {
+            pid,
+            tid,
+            cpu,
+            time,
+        };
+        match self.threads.get(&tid).map(runs) {
+            Some(true) => self.ran_until(at),
+            Some(false) => self.unknown_until(at),
+            None => {}
+        }
+        for other in others {
+            self.ended(pid, other, time);
+            self.threads.remove(&other);
+        }
+        self.set(at, State::On { by_sample: false });
+    }
+
+    /// Handles a loss of records on a CPU, which was told at this time.
+    pub(super) fn lost(&mut self, cpu: u32, time: u64) {
+        // It may be anywhere by now.
+        let Some((tid, began)) = self.cpus.lost(cpu, time) else {
+            return;
+        };
+        let Some(thread) = self.threads.get(&tid) else {
+            return;
+        };
+        if matches!(thread.state, State::On { .. }) && thread.cpu == cpu {
+            let at = Moment {
+                pid: thread.pid,
+                tid,
+                cpu,
+                time: began.max(thread.since),
+            };
+            self.ran_until(at);
+            self.set(at, State::Unknown);
+        }
+    }
+
+    /// Ends the recording at this time. Returns the waits that go on, by thread.
+    pub(super) fn finish(&mut self, time: u64) -> Vec<Wait> {
+        if self.by_cpu {
+            let before = self.threads.len();
+            (self.threads).retain(|_, thread| !matches!(thread.state, State::Unseen));
+            self.time.threads -= (before - self.threads.len()) as u64;
+        }
+        let threads: BTreeMap<i32, (i32, u32, u64, bool)> = (self.threads.iter())
+            .map(|(tid, thread)| {
+                let waits = matches!(thread.state, State::Off { .. } | State::Unseen);
+                (*tid, (thread.pid, thread.cpu, thread.since, waits))
+            })
+            .collect();
+        let mut waits = Vec::new();
+        for (tid, (pid, cpu, since, is_waiting)) in threads {
+            let at = Moment {
+                pid,
+                tid,
+                cpu,
+                time: time.max(since),
+            };
+            match is_waiting {
+                true => waits.extend(self.waited_until(at)),
+                false => self.ran_until(at),
+            }
+            self.threads.remove(&tid);
+        }
+        waits
+    }
+
+    fn insert(&mut self, pid: i32, tid: i32, cpu: u32, time: u64, state: State) {
+        if let Some(before) = self.threads.get(&tid)
+            && !matches!(before.state, State::Ended)
+        {
+            // Its end was not told.
+            let at = Moment {
+                pid,
+                tid,
+                cpu,
+                time,
+            };
+            self.unknown_until(at);
+        } else {
+            self.time.threads += 1;
+        }
+        let thread = Thread {
+            pid,
+            cpu,
+            since: time,
+            state,
+        };
+        self.threads.insert(tid, thread);
+    }
+
+    fn set(&mut self, at: Moment, state: State) {
+        let thread = Thread {
+            pid: at.pid,
+            cpu: at.cpu,
+            since: at.time,
+            state,
+        };
+        if self.threads.insert(at.tid, thread).is_none() {
+            self.time.threads += 1;
+        }
+    }
+
+    /// Returns the time at which the state of a thread began, and whether it is known.
+    fn since(&self, at: Moment) -> Option<(u64, bool)> {
+        let thread = self.threads.get(&at.tid)?;
+        match thread.state {
+            State::Ended => None,
+            State::Unknown => Some((thread.since, false)),
+            _ => Some((thread.since, true)),
+        }
+    }
+
+    /// Counts the time up to now as that of a thread that ran.
+    fn ran_until(&mut self, at: Moment) {
+        match self.since(at) {
+            Some((since, true)) => self.time.on_cpu += at.time.saturating_sub(since),
+            Some((_, false)) => self.unknown_until(at),
+            None => {}
+        }
+    }
+
+    /// Counts the time up to now as unknown.
+    fn unknown_until(&mut self, at: Moment) {
+        if let Some((since, _)) = self.since(at) {
+            self.time.unknown += at.time.saturating_sub(since);
+        }
+    }
+
+    /// Counts the time up to now as that of a thread that waited, and returns the wait, if that is certain.
+    fn waited_until(&mut self, at: Moment) -> Option<Wait> {
+        let (from, is_known) = self.since(at)?;
+        let (cause, stack, gaps) = match self.threads.get_mut(&at.tid).map(|t| &mut t.state) {
+            Some(State::Off {
+                cause,
+                stack,
+                gaps,
+                looked_at,
+            }) => {
+                // One that woke before the look was somewhere else by then.
+                let stack = stack.take().filter(|_| *looked_at <= at.time);
+                (*cause, stack, *gaps)
+            }
+            _ => (Cause::Blocked, None, self.cpus.gaps()),
+        };
+        let length = at.time.saturating_sub(from);
+        let in_gaps = self.cpus.gaps().saturating_sub(gaps);
+        if !is_known || in_gaps.saturating_mul(GAPS_IN_WAIT) > length {
+            self.unknown_until(at);
+            return None;
+        }
+        match cause {
+            Cause::Blocked => self.time.blocked += length,
+            Cause::Runnable => self.time.runnable += length,
+        }
+        if stack.is_none() {
+            self.time.without_stack += length;
+        }
+        self.time.waits += 1;
+        Some(Wait {
+            pid: at.pid,
+            tid: at.tid,
+            cpu: at.cpu,
+            from,
+            to: at.time,
+            cause,
+            stack,
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "pairing_tests.rs"]
+mod tests;

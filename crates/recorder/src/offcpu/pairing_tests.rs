@@ -1,0 +1,273 @@
+//! Records in, waits out.
+
+use super::*;
+use rprof_testing::Random;
+
+const US: u64 = 1_000;
+
+fn at(tid: i32, cpu: u32, time: u64) -> Moment {
+    Moment {
+        pid: 1,
+        tid,
+        cpu,
+        time,
+    }
+}
+
+/// Thread 7, on CPU 0 since time 0.
+fn running() -> Pairing {
+    let mut pairing = Pairing::new(false);
+    pairing.executed(1, 7, 0);
+    pairing
+}
+
+/// Leaves the CPU with a stack.
+fn leave(pairing: &mut Pairing, at: Moment, stack: &[u8], runnable: bool) {
+    let before = Moment {
+        time: at.time - 1,
+        ..at
+    };
+    pairing.leaving(before, stack);
+    pairing.switched_out(at, runnable);
+}
+
+/// Sums: on a CPU, blocked, runnable, unknown.
+fn sums(pairing: &Pairing) -> (u64, u64, u64, u64) {
+    let time = pairing.time();
+    (time.on_cpu, time.blocked, time.runnable, time.unknown)
+}
+
+#[test]
+fn a_wait_has_the_stack_with_which_the_thread_left() {
+    let mut pairing = running();
+    leave(&mut pairing, at(7, 0, 10), b"read", false);
+    // It goes on elsewhere.
+    let wait = pairing.switched_in(at(7, 1, 50)).unwrap();
+    assert_eq!((wait.from, wait.to, wait.cpu), (10, 50, 1));
+    assert_eq!(
+        (wait.cause, &wait.stack.unwrap()[..]),
+        (Cause::Blocked, &b"read"[..])
+    );
+    leave(&mut pairing, at(7, 1, 60), b"loop", true);
+    let wait = pairing.switched_in(at(7, 1, 63)).unwrap();
+    assert_eq!(
+        (wait.cause, &wait.stack.unwrap()[..]),
+        (Cause::Runnable, &b"loop"[..])
+    );
+    pairing.ended(1, 7, 70);
+    assert_eq!(pairing.finish(100), []);
+    assert_eq!(sums(&pairing), (10 + 10 + 7, 40, 3, 0));
+    let time = pairing.time();
+    assert_eq!((time.waits, time.threads, time.without_stack), (2, 1, 0));
+}
+
+#[test]
+fn a_stack_is_of_the_switch_behind_it_on_its_cpu_alone() {
+    // Of another thread, of another CPU, and of a switch before.
+    let others: [&dyn Fn(&mut Pairing); 4] = [
+        &|pairing| pairing.leaving(at(8, 0, 9), b"other"),
+        &|pairing| pairing.leaving(at(7, 1, 9), b"other"),
+        &|pairing| {
+            pairing.leaving(at(7, 0, 5), b"other");
+            pairing.switched_in(at(8, 0, 6));
+        },
+        &|pairing| {
+            pairing.leaving(at(7, 0, 5), b"other");
+            pairing.lost(0, 6);
+        },
+    ];
+    for other in others {
+        let mut pairing = running();
+        other(&mut pairing);
+        pairing.switched_out(at(7, 0, 10), false);
+        let wait = pairing.switched_in(at(7, 0, 1000)).unwrap();
+        assert_eq!(wait.stack, None);
+        assert_eq!(pairing.time().without_stack, 990);
+    }
+}
+
+#[test]
+fn a_thread_that_is_born_waits_for_a_cpu() {
+    let mut pairing = running();
+    pairing.forked(1, 8, 20);
+    let wait = pairing.switched_in(at(8, 1, 25)).unwrap();
+    assert_eq!(
+        (wait.cause, wait.ns(), wait.stack),
+        (Cause::Runnable, 5, None)
+    );
+    pairing.ended(1, 8, 30);
+    pairing.ended(1, 7, 30);
+    assert_eq!(sums(&pairing), (5 + 30, 0, 5, 0));
+}
+
+#[test]
+fn lost_switches_make_no_waits() {
+    // Out and out: it came back between.
+    let mut pairing = running();
+    leave(&mut pairing, at(7, 0, 10), b"first", false);
+    leave(&mut pairing, at(7, 0, 30), b"second", false);
+    let wait = pairing.switched_in(at(7, 0, 35)).unwrap();
+    assert_eq!((wait.from, &wait.stack.unwrap()[..]), (30, &b"second"[..]));
+    assert_eq!(sums(&pairing), (10, 5, 0, 20));
+    // In and in: it left between.
+    assert_eq!(pairing.switched_in(at(7, 0, 40)), None);
+    assert_eq!(sums(&pairing), (10, 5, 0, 25));
+    // It ended while it seemed to wait.
+    leave(&mut pairing, at(7, 0, 50), b"third", false);
+    pairing.ended(1, 7, 60);
+    assert_eq!(sums(&pairing), (20, 5, 0, 35));
+    assert_eq!(pairing.time().lost_switches, 3);
+}
+
+#[test]
+fn samples_of_what_runs_end_a_wait() {
+    let mut pairing = running();
+    leave(&mut pairing, at(7, 0, 10), b"read", false);
+    // The kernel is still about the switch.
+    assert_eq!(pairing.sampled(at(7, 0, 10 + 40 * US)), None);
+    let wait = pairing.sampled(at(7, 0, 10 + 60 * US)).unwrap();
+    assert_eq!(wait.ns(), 60 * US);
+    // Its switch in comes now, and is no second one.
+    assert_eq!(pairing.switched_in(at(7, 0, 15 + 60 * US)), None);
+    assert_eq!(pairing.time().lost_switches, 0);
+    // On another CPU nothing is left of the switch.
+    leave(&mut pairing, at(7, 0, 100 * US), b"read", false);
+    assert!(pairing.sampled(at(7, 1, 101 * US)).is_some());
+    assert_eq!(sums(&pairing), (10 + (100 - 60) * US - 10, 61 * US, 0, 0));
+}
+
+#[test]
+fn the_first_record_tells_what_was_before_it() {
+    let mut pairing = Pairing::new(false);
+    pairing.begin(100, [(1, 7), (1, 8), (1, 9), (1, 10), (1, 11)]);
+    assert_eq!(pairing.switched_in(at(7, 0, 150)).unwrap().from, 100);
+    pairing.switched_out(at(8, 1, 120), false);
+    assert_eq!(pairing.sampled(at(9, 1, 130)), None);
+    pairing.ended(1, 10, 110);
+    assert_eq!(sums(&pairing), (20 + 30 + 10, 50, 0, 0));
+    let waits = pairing.finish(200);
+    let waits: Vec<_> = waits.iter().map(|w| (w.tid, w.from, w.to)).collect();
+    // 11 slept all the time.
+    assert_eq!(waits, [(8, 120, 200), (11, 100, 200)]);
+    assert_eq!(sums(&pairing), (60 + 50 + 70, 50 + 80 + 100, 0, 0));
+    assert_eq!(pairing.time().total().as_nanos(), 4 * 100 + 10);
+}
+
+#[test]
+fn a_thread_found_waiting_has_the_stack_of_the_look() {
+    let mut pairing = Pairing::new(false);
+    pairing.begin(100, [(1, 7), (1, 8), (1, 9)]);
+    pairing.switched_in(at(9, 0, 120));
+    assert!(pairing.is_unseen(7) && !pairing.is_unseen(9));
+    for tid in [7, 8, 9] {
+        pairing.found_waiting(tid, 150, b"poll".to_vec());
+    }
+    // 8 woke before the look, and was waiting for something else by then.
+    let early = pairing.switched_in(at(8, 0, 140)).unwrap();
+    assert_eq!((early.from, early.stack), (100, None));
+    let late = pairing.switched_in(at(7, 1, 160)).unwrap();
+    assert_eq!((late.from, late.stack), (100, Some(b"poll".to_vec())));
+    assert_eq!(pairing.finish(200), []);
+}
+
+#[test]
+fn an_exec_ends_the_other_threads_and_takes_the_first_ones_number() {
+    let mut pairing = running();
+    pairing.forked(1, 8, 5);
+    pairing.switched_in(at(8, 1, 6));
+    pairing.forked(1, 9, 6);
+    pairing.switched_in(at(9, 0, 7));
+    leave(&mut pairing, at(7, 0, 7), b"join", false);
+    // 9 and 7 are killed, 8 becomes 7.
+    pairing.ended(1, 9, 18);
+    pairing.switched_in(at(7, 0, 19));
+    pairing.ended(1, 7, 19);
+    pairing.executed(1, 7, 20);
+    leave(&mut pairing, at(7, 1, 30), b"wait", false);
+    pairing.finish(40);
+    assert_eq!(sums(&pairing), (7 + 14 + 11 + 10, 12 + 10, 1 + 1, 0));
+}
+
+#[test]
+fn a_wait_with_a_gap_in_it_is_not_believed() {
+    for (gap, is_believed) in [(2, true), (30, false)] {
+        let mut pairing = running();
+        leave(&mut pairing, at(7, 0, 10), b"read", false);
+        pairing.switched_in(at(8, 0, 20));
+        pairing.lost(0, 20 + gap);
+        let wait = pairing.switched_in(at(7, 1, 110));
+        assert_eq!(wait.is_some(), is_believed, "{gap}");
+        let (on, blocked, _, unknown) = sums(&pairing);
+        assert_eq!((on, blocked + unknown), (10, 100));
+    }
+}
+
+#[test]
+fn what_ran_where_records_were_lost_is_unknown() {
+    let mut pairing = running();
+    pairing.switched_in(at(8, 0, 5));
+    pairing.sampled(at(8, 0, 10));
+    pairing.lost(0, 50);
+    // It sleeps until the end, perhaps.
+    assert_eq!(pairing.finish(1000).len(), 0);
+    let (on, blocked, runnable, unknown) = sums(&pairing);
+    // 8 ran until the gap; 7 is on a CPU as far as anybody knows.
+    assert_eq!((on, blocked, runnable, unknown), (5 + 1000, 0, 0, 990));
+}
+
+#[test]
+fn whole_cpus_tell_of_a_switch_behind_the_end() {
+    let mut pairing = Pairing::new(true);
+    for tid in [7, 8, 9] {
+        pairing.found(1, tid, 0);
+    }
+    pairing.begin(0, []);
+    pairing.switched_out(at(7, 0, 10), true);
+    assert_eq!(pairing.switched_in(at(8, 0, 10)).unwrap().ns(), 10);
+    pairing.ended(1, 8, 20);
+    pairing.switched_out(at(8, 0, 21), false);
+    assert_eq!(pairing.finish(30).len(), 1);
+    assert_eq!(sums(&pairing), (10 + 10, 10, 20, 0));
+    // Nothing was heard of 9.
+    assert_eq!(pairing.time().threads, 2);
+}
+
+/// Whatever comes, in any order of kinds: no wait is longer than the recording, and all time is accounted for once.
+#[test]
+fn time_is_accounted_for_once() {
+    let mut random = Random::new(7);
+    for _ in 0..300 {
+        let mut pairing = Pairing::new(random.below(2) == 0);
+        pairing.begin(0, [(1, 1), (1, 2), (2, 3)]);
+        let (mut time, mut waits) = (0, Vec::new());
+        for _ in 0..300 {
+            time += random.below(100_000);
+            let tid = 1 + random.below(5) as i32;
+            let cpu = random.below(3) as u32;
+            let at = at(tid, cpu, time);
+            match random.below(16) {
+                0..=3 => waits.extend(pairing.switched_in(at)),
+                4..=6 => leave(&mut pairing, at, b"x", random.below(2) == 0),
+                7 => pairing.switched_out(at, false),
+                8 => pairing.leaving(at, b"y"),
+                9..=11 => waits.extend(pairing.sampled(at)),
+                12 => pairing.forked(1, tid, time),
+                13 => pairing.ended(1, tid, time),
+                14 => pairing.executed(1, tid, time),
+                _ => pairing.lost(cpu, time),
+            }
+        }
+        waits.extend(pairing.finish(time));
+        assert!(
+            waits
+                .iter()
+                .all(|wait| wait.from <= wait.to && wait.to <= time)
+        );
+        let sum: u64 = waits.iter().map(Wait::ns).sum();
+        let known = pairing.time();
+        assert_eq!(sum, known.blocked + known.runnable);
+        assert_eq!(waits.len() as u64, known.waits);
+        // Five numbers of threads, one at a time each.
+        assert!(known.total().as_nanos() as u64 <= 5 * time);
+    }
+}

@@ -1,0 +1,64 @@
+//! Threads that sleep since before the recording: what they wait in is read from their processes.
+
+use std::time::{Duration, Instant};
+
+use rprof_records::{ContextMarker, Misc, SampleFields};
+
+use super::OffCpu;
+use crate::unwind::Unwinding;
+
+/// Time for looks in one round: all records wait meanwhile.
+const ROUND: Duration = Duration::from_millis(10);
+
+/// Most threads that are looked at, one or two in a tenth of a millisecond.
+const MOST: usize = 4_000;
+
+impl OffCpu {
+    /// Looks at threads that were there before the recording and of which no record has come since, as many as there is time for.
+    pub(crate) fn look_at_sleepers(&mut self, unwinding: &mut Unwinding) {
+        let until = Instant::now() + ROUND;
+        while let Some((pid, tid)) = self.sleepers.pop() {
+            if self.pairing.is_unseen(tid)
+                && let Some((time, record)) = self.sleeper(unwinding, pid, tid)
+            {
+                self.pairing.found_waiting(tid, time, record);
+            }
+            if Instant::now() >= until {
+                break;
+            }
+        }
+    }
+
+    /// Sets the threads to look at.
+    pub(super) fn set_sleepers(&mut self, mut threads: Vec<(i32, i32)>) {
+        threads.truncate(MOST);
+        threads.reverse();
+        self.sleepers = threads;
+    }
+
+    /// Makes the record that a thread's switch would have left. Returns the time of the look with it.
+    fn sleeper(&self, unwinding: &mut Unwinding, pid: i32, tid: i32) -> Option<(u64, Vec<u8>)> {
+        let monotonic = rprof_sampler::monotonic_ns();
+        let now = self.clock.now_ns();
+        let found = unwinding.sleeping_stack(pid, tid)?;
+        // By the clock of the records.
+        let time = now + found.read_at.saturating_sub(monotonic);
+        let leaf = (found.chain.iter()).find(|address| !ContextMarker::is_marker(**address));
+        let fields = SampleFields {
+            id: self.any_id,
+            ip: leaf.copied()?,
+            pid,
+            tid,
+            time,
+            callchain: found.chain,
+            ..SampleFields::default()
+        };
+        let misc = match found.is_complete {
+            true => Misc::USER,
+            false => Misc(Misc::USER.0 | Misc::TRUNCATED_STACK.0),
+        };
+        let mut record = Vec::new();
+        fields.encode(misc, &self.taken, &mut record).ok()?;
+        Some((time, record))
+    }
+}

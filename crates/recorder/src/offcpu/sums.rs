@@ -1,0 +1,218 @@
+//! [`Sums`]: short waits of one stack, added up.
+//!
+//! A wait of a microsecond is not worth a record, and a million of them are. So waits of one thread, stack and cause are
+//! added up until they are worth one; then the last of them is written with the sum. A long wait is written at once, with its
+//! own length. Nothing is left to chance: the sums of what is written are those of all waits, of each stack.
+
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{Hash, Hasher};
+
+use super::wait::{Cause, Wait};
+
+/// Most sums that are kept. Waits of further stacks are written as they are.
+const MOST: usize = 1 << 15;
+
+/// A wait, or several of one stack, that are written as one record.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct WaitSum {
+    /// The last of them.
+    pub(super) wait: Wait,
+    /// Length of all of them in nanoseconds.
+    pub(super) ns: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    sum: WaitSum,
+    /// True if one came since the last [`Sums::flush_idle`].
+    is_recent: bool,
+}
+
+/// Adds up waits.
+#[derive(Debug)]
+pub(super) struct Sums {
+    /// Nanoseconds that are worth a record.
+    least: u64,
+    /// Offset in a record of what stacks differ in.
+    stack_at: usize,
+    /// Sums by the hash of thread, cause and stack.
+    entries: FxHashMap<u64, Entry>,
+}
+
+impl Sums {
+    /// Begins with nothing. Sums of `least` nanoseconds are worth a record, and stacks stand in
+    /// samples from the offset `stack_at` on.
+    pub(super) fn new(least: u64, stack_at: usize) -> Sums {
+        Sums {
+            least,
+            stack_at,
+            entries: FxHashMap::default(),
+        }
+    }
+
+    fn stack<'a>(&self, wait: &'a Wait) -> &'a [u8] {
+        let stack = wait.stack.as_deref().unwrap_or(&[]);
+        stack.get(self.stack_at..).unwrap_or(&[])
+    }
+
+    fn key(&self, wait: &Wait) -> (i32, i32, Cause, bool) {
+        (wait.pid, wait.tid, wait.cause, wait.stack.is_some())
+    }
+
+    /// Adds a wait. Returns what is to be written.
+    pub(super) fn add(&mut self, wait: Wait) -> Option<WaitSum> {
+        let ns = wait.ns();
+        if ns >= self.least {
+            return Some(WaitSum { wait, ns });
+        }
+        let mut hasher = FxHasher::default();
+        (self.key(&wait), self.stack(&wait)).hash(&mut hasher);
+        let hash = hasher.finish();
+        let Some(entry) = self.entries.get(&hash) else {
+            if self.entries.len() >= MOST {
+                return Some(WaitSum { wait, ns });
+            }
+            let entry = Entry {
+                sum: WaitSum { wait, ns },
+                is_recent: true,
+            };
+            self.entries.insert(hash, entry);
+            return None;
+        };
+        let known = &entry.sum.wait;
+        if self.key(known) != self.key(&wait) || self.stack(known) != self.stack(&wait) {
+            return Some(WaitSum { wait, ns });
+        }
+        let ns = entry.sum.ns + ns;
+        if ns >= self.least {
+            self.entries.remove(&hash);
+            return Some(WaitSum { wait, ns });
+        }
+        let entry = Entry {
+            sum: WaitSum { wait, ns },
+            is_recent: true,
+        };
+        self.entries.insert(hash, entry);
+        None
+    }
+
+    /// Takes out the sums to which nothing was added since the last call, so that none stands long behind its time.
+    pub(super) fn flush_idle(&mut self) -> Vec<WaitSum> {
+        let idle = |_: &u64, entry: &mut Entry| !std::mem::take(&mut entry.is_recent);
+        in_order(self.entries.extract_if(idle).map(|(_, entry)| entry.sum))
+    }
+
+    /// Takes out all sums.
+    pub(super) fn flush(&mut self) -> Vec<WaitSum> {
+        in_order(self.entries.drain().map(|(_, entry)| entry.sum))
+    }
+}
+
+/// Sorts sums by time and thread, so that files of equal records are equal.
+fn in_order(sums: impl Iterator<Item = WaitSum>) -> Vec<WaitSum> {
+    let mut sums: Vec<WaitSum> = sums.collect();
+    sums.sort_by_key(|sum| (sum.wait.to, sum.wait.tid, sum.wait.from));
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn wait(tid: i32, from: u64, ns: u64, stack: &[u8]) -> Wait {
+        Wait {
+            pid: 1,
+            tid,
+            cpu: 0,
+            from,
+            to: from + ns,
+            cause: Cause::Blocked,
+            stack: Some([&[9; 8], stack].concat()),
+        }
+    }
+
+    /// Sums by stack of all that comes out, and the number of records.
+    fn sums(waits: impl Iterator<Item = Wait>, least: u64) -> (FxHashMap<Vec<u8>, u64>, usize) {
+        let mut sums = Sums::new(least, 8);
+        let mut out: Vec<WaitSum> = Vec::new();
+        for (number, wait) in waits.enumerate() {
+            out.extend(sums.add(wait));
+            if number % 1000 == 0 {
+                out.extend(sums.flush_idle());
+            }
+        }
+        out.extend(sums.flush());
+        let mut by_stack = FxHashMap::default();
+        for sum in &out {
+            let stack = sum.wait.stack.clone().unwrap();
+            *by_stack.entry(stack[8..].to_vec()).or_default() += sum.ns;
+        }
+        (by_stack, out.len())
+    }
+
+    #[test]
+    fn a_million_short_waits_weigh_what_they_are() {
+        // Beside them a few long ones, and a sleeper whose waits are as long as what is worth a record, or just shorter.
+        let short = (0..1_000_000).map(|n| wait(3, n * 60_000, 50_000, b"short"));
+        let long = (0..20).map(|n| wait(4, n * 2_000 * MS, 1_000 * MS, b"long"));
+        let periodic = (0..1_000).map(|n| wait(5, n * 2 * MS, MS - n % 2, b"beat"));
+        let (by_stack, records) = sums(short.chain(long).chain(periodic), MS);
+        assert_eq!(by_stack[&b"short"[..]], 50_000 * MS);
+        assert_eq!(by_stack[&b"long"[..]], 20_000 * MS);
+        assert_eq!(by_stack[&b"beat"[..]], 1_000 * MS - 500);
+        assert!(records <= 50_000 + 20 + 1_000, "{records}");
+    }
+
+    #[test]
+    fn stacks_threads_and_causes_are_told_apart() {
+        let mut sums = Sums::new(MS, 8);
+        let runnable = Wait {
+            cause: Cause::Runnable,
+            ..wait(3, 0, 10, b"a")
+        };
+        let without = Wait {
+            stack: None,
+            ..wait(3, 0, 10, b"a")
+        };
+        for one in [
+            wait(3, 0, 10, b"a"),
+            wait(3, 0, 10, b"b"),
+            wait(4, 0, 10, b"a"),
+            runnable,
+            without,
+        ] {
+            assert_eq!(sums.add(one.clone()), None);
+            assert_eq!(sums.add(one), None);
+        }
+        let all = sums.flush();
+        assert_eq!(all.len(), 5);
+        assert!(all.iter().all(|sum| sum.ns == 20));
+        assert!(sums.flush().is_empty());
+    }
+
+    #[test]
+    fn what_nothing_is_added_to_goes_out() {
+        let mut sums = Sums::new(MS, 8);
+        sums.add(wait(3, 0, 10, b"a"));
+        assert!(sums.flush_idle().is_empty());
+        sums.add(wait(3, 5, 20, b"b"));
+        let idle = sums.flush_idle();
+        assert_eq!(idle.len(), 1);
+        assert_eq!((idle[0].ns, idle[0].wait.from), (10, 0));
+    }
+
+    #[test]
+    fn stacks_without_end_take_no_more_memory() {
+        let mut sums = Sums::new(MS, 8);
+        let mut written = 0;
+        for n in 0..MOST as u32 + 100 {
+            let one = wait(3, 0, 7, &n.to_ne_bytes());
+            written += sums.add(one).map_or(0, |sum| sum.ns);
+        }
+        assert_eq!(sums.entries.len(), MOST);
+        let rest: u64 = sums.flush().iter().map(|sum| sum.ns).sum();
+        assert_eq!(written + rest, 7 * (MOST as u64 + 100));
+    }
+}

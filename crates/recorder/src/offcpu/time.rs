@@ -1,0 +1,53 @@
+//! [`ThreadTime`]: what the threads of a recording did with their time.
+
+use std::time::Duration;
+
+/// Time of all threads that were watched, added up: two that wait for a second have waited for two. In nanoseconds.
+///
+/// From the moment at which a thread is watched to its end, or that of the recording, each nanosecond is in one of
+/// [`on_cpu`](Self::on_cpu), [`blocked`](Self::blocked), [`runnable`](Self::runnable) and [`unknown`](Self::unknown).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ThreadTime {
+    /// Threads.
+    pub threads: u64,
+    /// Time on a CPU.
+    pub on_cpu: u64,
+    /// Time for which they were blocked: until they ran again, so with the wait for a CPU after they were woken.
+    pub blocked: u64,
+    /// Time for which they could run and had no CPU, as another thread had it, or as they were just born.
+    pub runnable: u64,
+    /// Time of which nothing is known, since switches were lost.
+    pub unknown: u64,
+    /// Waits: times at which a thread left its CPU and came back, or did not until the end.
+    pub waits: u64,
+    /// Waiting time without a stack: threads that are new, that waited from before the recording, and all where the kernel's
+    /// side is not to be seen. Part of `blocked` and `runnable`.
+    pub without_stack: u64,
+    /// Switches that must have been, and were lost.
+    pub lost_switches: u64,
+}
+
+impl ThreadTime {
+    /// Returns the sum of all that threads did.
+    pub fn total(&self) -> Duration {
+        Duration::from_nanos(self.on_cpu + self.blocked + self.runnable + self.unknown)
+    }
+
+    /// Makes keys and values for the file's private section.
+    pub(crate) fn notes(&self) -> Vec<(String, String)> {
+        let notes = [
+            ("threads", self.threads),
+            ("on-cpu.ns", self.on_cpu),
+            ("blocked.ns", self.blocked),
+            ("runnable.ns", self.runnable),
+            ("unknown.ns", self.unknown),
+            ("waits", self.waits),
+            ("without-stack.ns", self.without_stack),
+            ("lost-switches", self.lost_switches),
+        ];
+        (notes.iter())
+            .map(|(key, value)| (format!("thread-time.{key}"), value.to_string()))
+            .collect()
+    }
+}

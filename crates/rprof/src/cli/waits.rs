@@ -1,0 +1,34 @@
+//! Arguments for where threads wait.
+
+use clap::Args;
+
+/// Options of `rprof record` for waits.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Sampling")]
+pub(crate) struct OffCpuArgs {
+    /// Record where threads wait, and for how long, as the event offcpu-time; short waits of one stack are added up
+    /// to 1/HZ seconds [default HZ: 1000]
+    ///
+    /// Without -e, cpu-clock is sampled beside it, so that time on CPUs and waits have one unit (`rprof report --wall`).
+    #[arg(long, value_name = "HZ", num_args = 0..=1, require_equals = true, default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) off_cpu: Option<u32>,
+}
+
+/// Options of commands that show recordings for waits.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct WaitArgs {
+    /// Show where threads waited, and what for, in place of where they ran
+    #[arg(long, help_heading = "Waits")]
+    pub(crate) off_cpu: bool,
+
+    /// Show what threads did with all of their time: where they ran and where they waited
+    #[arg(long, help_heading = "Waits", conflicts_with = "off_cpu")]
+    pub(crate) wall: bool,
+}
+
+impl WaitArgs {
+    /// Returns true if waits are to be shown.
+    pub(crate) fn is_given(self) -> bool {
+        self.off_cpu || self.wall
+    }
+}

@@ -1,0 +1,104 @@
+//! Waits of threads: what is recorded for them, and how they are shown.
+
+use std::time::Duration;
+
+use indicatif::HumanCount;
+use rprof_analysis::Options;
+use rprof_profile::waits::WAITS;
+use rprof_profile::{Profile, WallError};
+use rprof_recorder::ThreadTime;
+use rprof_sampler::SessionBuilder;
+
+use crate::cli::{TargetArgs, WaitArgs};
+use crate::messages::Failure;
+
+/// Hint for recordings without waits.
+pub(crate) const RECORDED_BY: &str = "`rprof record --off-cpu` records them";
+
+fn usage(message: String) -> Failure {
+    Failure::with_status(2, anyhow::anyhow!(message))
+}
+
+/// Adds waits to a recording.
+pub(crate) fn add_to(
+    builder: SessionBuilder,
+    target: &TargetArgs,
+    flag: &str,
+) -> Result<SessionBuilder, Failure> {
+    if target.cpus.is_some() || !target.cgroups.is_empty() {
+        // A thread that goes on elsewhere would be taken for one that waits.
+        return Err(usage(format!(
+            "{flag} follows threads wherever they run, and neither -C nor -G does: record a COMMAND, -p, -t, -u or -a"
+        )));
+    }
+    let builder = builder.off_cpu(true);
+    // What rprof itself waits for would never end.
+    Ok(match target.all_cpus {
+        true => builder.exclude_self(true),
+        false => builder,
+    })
+}
+
+impl WaitArgs {
+    /// Returns the flag that was given.
+    pub(crate) fn flag(self) -> &'static str {
+        match self.wall {
+            true => "--wall",
+            false => "--off-cpu",
+        }
+    }
+
+    /// Chooses the samples of waits, if those alone are shown.
+    pub(crate) fn choose(self, mut options: Options) -> Options {
+        if self.off_cpu {
+            options.filter.events = vec![WAITS.to_owned()];
+        }
+        options
+    }
+
+    /// Makes waits and what was sampled on CPUs one event, if both are shown.
+    pub(crate) fn join(self, profile: &mut Profile) -> Result<(), Failure> {
+        if !self.wall {
+            return Ok(());
+        }
+        profile.join_wall_clock().map_err(|error| {
+            let remedy = match &error {
+                WallError::NotTime(_) => "record it with -e cpu-clock",
+                _ => RECORDED_BY,
+            };
+            usage(format!("--wall: {error}; {remedy}"))
+        })
+    }
+}
+
+/// Words what threads did with their time.
+pub(crate) fn thread_time(waits: u64, time: &ThreadTime) -> Vec<String> {
+    let samples = match waits {
+        1 => "1 sample".to_owned(),
+        n => format!("{} samples", HumanCount(n)),
+    };
+    let seconds = |ns: u64| format!("{:.3} s", Duration::from_nanos(ns).as_secs_f64());
+    let threads = match time.threads {
+        1 => "1 thread".to_owned(),
+        n => format!("{} threads", HumanCount(n)),
+    };
+    let waited = match time.waits {
+        1 => "1 wait".to_owned(),
+        n => format!("{} waits", HumanCount(n)),
+    };
+    let total = time.total().as_secs_f64();
+    let mut lines = vec![format!(
+        "{samples} of {WAITS}, of {waited}; {total:.3} s of {threads}: {} on a CPU, {} blocked, {} waiting for a CPU",
+        seconds(time.on_cpu),
+        seconds(time.blocked),
+        seconds(time.runnable)
+    )];
+    if time.lost_switches > 0 || time.unknown > 0 {
+        lines.push(format!(
+            "{} switches of threads were lost, and {} of their time is unknown; enlarge the ring with -m",
+            HumanCount(time.lost_switches),
+            seconds(time.unknown)
+        ));
+    }
+    lines
+}

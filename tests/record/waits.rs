@@ -1,0 +1,194 @@
+//! Waits of threads (`record --off-cpu`), beside the clocks of a program that waits, and beside perf.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::support::{Folded, Here, Run, c, check, folded, measured, needs};
+
+/// What a thread of the fixture waits for, by the function in which it does.
+const REASONS: [(&str, &str); 9] = [
+    ("wait_in_nanosleep", "[sleep]"),
+    ("wait_in_futex", "[futex]"),
+    ("wait_shortly", "[futex]"),
+    ("wait_in_epoll", "[poll]"),
+    ("wait_in_poll", "[poll]"),
+    ("wait_in_pipe", "[pipe]"),
+    ("wait_in_socket", "[socket]"),
+    ("wait_for_child", "[child]"),
+    ("share_a_cpu", "[waiting for a CPU]"),
+];
+
+/// Records the fixture; returns what it measured itself, by function, and as `lives` the life of all its threads.
+fn record(here: &Here, options: &str) -> (Run, BTreeMap<String, u64>) {
+    let shell = here.rprof("record --off-cpu -e cpu-clock -F 999 -g");
+    let run = shell
+        .words(options)
+        .arg("--")
+        .arg(c("waits.c"))
+        .words("20")
+        .ok();
+    let mut truth = BTreeMap::new();
+    for line in run.out().lines() {
+        let (name, ns) = line.split_once(' ').expect("a name and a number");
+        *truth.entry(name.to_owned()).or_default() += ns.parse::<u64>().expect("nanoseconds");
+    }
+    (run, truth)
+}
+
+/// What the recorder noted of the threads' time.
+fn noted(here: &Here, key: &str) -> u64 {
+    let header = here.rprof("header --format json -i perf.data").ok();
+    let header: Value = serde_json::from_slice(header.bytes()).expect("JSON");
+    let quality = header["quality"]
+        .as_array()
+        .expect("what the recorder noted");
+    let found = quality
+        .iter()
+        .find(|pair| pair[0] == format!("thread-time.{key}"));
+    let text = found.and_then(|pair| pair[1].as_str());
+    text.and_then(|text| text.parse().ok())
+        .unwrap_or_else(|| panic!("no {key} in {header:#}"))
+}
+
+fn is_within(name: &str, found: u64, truth: u64, share: f64) -> Result<(), String> {
+    let off = (found as f64 / truth as f64 - 1.0).abs();
+    check(off < share, || format!("{name}: {found} of {truth} ns"))
+}
+
+#[test]
+fn waits_are_as_long_as_the_program_says() {
+    needs!(PerfEvents, Root);
+    measured(|| {
+        let here = Here::new();
+        let (run, truth) = record(&here, "");
+        run.says("of offcpu-time").says("waiting for a CPU");
+        let waits = here.report("--off-cpu");
+        for (function, _) in REASONS {
+            let total = waits.only().row(function).total;
+            // The kernel's clock counts the switch itself as time on a CPU, some 3 us of each wait.
+            let share = if function == "wait_shortly" {
+                0.1
+            } else {
+                0.02
+            };
+            is_within(function, total, truth[function], share)?;
+        }
+        // The file has every nanosecond of them.
+        let [on, blocked, runnable, unknown] =
+            ["on-cpu.ns", "blocked.ns", "runnable.ns", "unknown.ns"].map(|key| noted(&here, key));
+        assert_eq!(waits.only().weight, blocked + runnable, "{run}");
+        let total = on + blocked + runnable + unknown;
+        is_within("all threads", total, truth["lives"], 0.005)?;
+        // 2,000 waits of 50 us come to some 100 samples.
+        let waits = noted(&here, "waits");
+        assert!(waits > 2_000, "{waits} waits\n{run}");
+        Ok(())
+    });
+}
+
+#[test]
+fn stacks_end_in_what_was_waited_for() {
+    needs!(PerfEvents, Root);
+    let here = Here::new();
+    record(&here, "");
+    let stacks: Folded = folded(&here.rprof("collapse --off-cpu -q").ok());
+    for (function, reason) in REASONS {
+        let (mut all, mut right) = (0, 0);
+        for (stack, weight) in &stacks {
+            if stack.split(';').any(|frame| frame == function) {
+                all += weight;
+                right += weight * u64::from(stack.ends_with(reason));
+            }
+        }
+        let share = right as f64 / all as f64;
+        assert!(share > 0.8, "{function}: {share} of {all} ns in {reason}");
+    }
+}
+
+#[test]
+fn time_on_cpus_and_waits_are_one_picture() {
+    needs!(PerfEvents, Root);
+    let here = Here::new();
+    record(&here, "");
+    let both = here.report("");
+    let sum: u64 = both.events.iter().map(|event| event.weight).sum();
+    let wall = here.report("--wall");
+    assert_eq!(
+        (&*wall.only().name, wall.only().weight),
+        ("wall-clock", sum)
+    );
+    here.rprof("flamegraph --wall").ok();
+    let svg = std::fs::read_to_string(here.path("flamegraph.svg")).expect("a picture");
+    for text in ["[futex]", "wait_in_pipe", "waiting"] {
+        assert!(svg.contains(text), "{text}");
+    }
+    // Where they wait, recorded and drawn at once.
+    let shell = here.rprof("flamegraph --off-cpu -o waits.svg -- sleep 0.1");
+    shell.ok();
+    let svg = std::fs::read_to_string(here.path("waits.svg")).expect("a picture");
+    assert!(svg.contains("[sleep]"));
+}
+
+#[test]
+fn perf_reads_the_same_sums() {
+    needs!(PerfEvents, Root, Tool("perf"));
+    let here = Here::new();
+    record(&here, "");
+    let run = here.perf("script -F event,period").ok();
+    let mut sum = 0;
+    for line in run.out().lines() {
+        if let Some((period, "offcpu-time:")) = line.trim().split_once(char::is_whitespace) {
+            sum += period.parse::<u64>().expect("a period");
+        }
+    }
+    assert_eq!(sum, here.report("--off-cpu").only().weight);
+    here.perf("report --stdio -g none")
+        .ok()
+        .prints("offcpu-time");
+}
+
+#[test]
+fn a_thread_that_sleeps_all_the_time_is_there_with_its_stack() {
+    needs!(PerfEvents, Root);
+    let here = Here::new();
+    let sleeper = here.command(c("waits.c")).words("500").start();
+    let pid = sleeper.pid().as_raw_nonzero();
+    let waits_for_the_others = || {
+        let call = std::fs::read_to_string(format!("/proc/{pid}/syscall"));
+        // futex(2), in pthread_join(3).
+        call.is_ok_and(|line| line.starts_with("202 ") || line.starts_with("98 "))
+    };
+    crate::support::wait_until("it sleeps", waits_for_the_others);
+    let shell = here.rprof("record --off-cpu -d 0.5 -p");
+    shell.arg(pid.to_string()).ok();
+    sleeper.signal(rustix::process::Signal::KILL);
+    sleeper.end();
+    let waits = here.report(&format!("--off-cpu --tid {pid}"));
+    assert!(
+        waits.only().weight >= 450_000_000,
+        "{}",
+        waits.only().weight
+    );
+    assert_eq!(waits.only().row("main").total, waits.only().weight);
+}
+
+#[test]
+fn waits_that_cannot_be_had_are_told() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    for options in ["-C 0 -d 0.1", "--overwrite -- true", "-a -G x"] {
+        let run = here.rprof("record --off-cpu").words(options).exits(2);
+        run.says("--off-cpu");
+    }
+    here.rprof("record -q -e cpu-clock -- true").ok();
+    here.rprof("report --off-cpu")
+        .exits(1)
+        .says("`rprof record --off-cpu`");
+    here.rprof("report --wall")
+        .exits(2)
+        .says("`rprof record --off-cpu`");
+    here.rprof("record -q --off-cpu -e page-faults -- sleep 0.01")
+        .ok();
+    here.rprof("report --wall").exits(2).says("-e cpu-clock");
+}
