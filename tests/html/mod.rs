@@ -5,4 +5,5 @@ mod firefox;
 mod hostile;
 mod marionette;
 mod page;
+mod paper;
 mod sums;

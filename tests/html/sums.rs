@@ -215,3 +215,48 @@ fn a_comparison_has_the_sums_of_both_sides() {
     assert_eq!(browser.run(gone), true);
     browser.is_content();
 }
+
+#[test]
+fn a_comparison_pairs_functions_as_diff_does_when_the_program_has_another_name() {
+    needs!(PerfEvents, Tool("chromium"), Tool("chromedriver"));
+    let here = Here::new();
+    for (side, seconds) in [("old", "0.1 0.2 0.1"), ("new", "0.3 0.2 0.1")] {
+        let program = here.copy(&c("knob.c"), format!("app-{side}"));
+        here.record("-g -F 999 -e cpu-clock", &program, seconds);
+        std::fs::rename(here.path("perf.data"), here.path(side)).expect("renamed");
+    }
+    here.rprof("html --diff old new -o diff.html").ok();
+    let browser = Browser::start(&here, 1300, 800);
+    browser.open(&here.path("diff.html"));
+    let table = browser.run("return rprof.tsv()");
+    let table = table.as_str().expect("a table");
+    let rows = table.lines().skip(1).map(|line| {
+        let cells: Vec<&str> = line.split('\t').collect();
+        let number = |at: usize| cells[at].parse::<u64>().expect("a number");
+        (cells[4].to_owned(), [number(2), number(0)])
+    });
+    let rows: Vec<(String, [u64; 2])> = rows.collect();
+    let knobs: Vec<_> = rows.iter().filter(|(name, _)| name == "knob_f").collect();
+    let has_both = |(_, pair): &&(String, [u64; 2])| pair.iter().all(|amount| *amount > 0);
+    assert!(
+        knobs.len() == 1 && knobs.iter().all(has_both),
+        "one function with both sides: {knobs:?}"
+    );
+    // Names of builds are not those of one side, so amounts are compared: each pair of them.
+    let mut of_page: Vec<[u64; 2]> = (rows.iter())
+        .filter(|(name, pair)| name != "[unknown]" && *pair != [0, 0])
+        .map(|(_, pair)| *pair)
+        .collect();
+    let json = here.rprof("diff old new --all --format json").ok().out();
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let functions = json["functions"].as_array().expect("rows");
+    let mut of_diff: Vec<[u64; 2]> = (functions.iter())
+        .filter(|row| row["function"].is_string())
+        .map(|row| ["old", "new"].map(|side| row["self"][side].as_f64().expect("an amount") as u64))
+        .filter(|pair| *pair != [0, 0])
+        .collect();
+    of_page.sort_unstable();
+    of_diff.sort_unstable();
+    assert_eq!(of_page, of_diff);
+    browser.is_content();
+}

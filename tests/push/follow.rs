@@ -59,7 +59,7 @@ fn finished_files_are_sent_once_in_their_order() {
     finish(&here, 4);
     wait_until("the fourth is sent", || server.taken().len() == 4);
     running.signal(Signal::TERM);
-    running.end().exits(0).says("sent 1 files");
+    running.end().exits(0).says("sent 1 file:");
     assert_eq!(server.taken().len(), 4);
     // Another server has a journal of its own.
     let other = Server::start(&[]);
@@ -103,7 +103,7 @@ fn a_server_that_is_down_costs_what_was_removed_and_no_more() {
         .exits(1)
         .says("sent 3 files")
         .says("rec.data.2026112300000002 was removed before it was sent")
-        .says("1 files removed before they were sent");
+        .says("1 file removed unsent");
     assert_eq!(samples(&server), 3 * each);
 }
 

@@ -227,7 +227,7 @@ fn innermost_frames_of_deep_stacks_are_kept() {
         .arg(&server.url)
         .arg("x.folded")
         .ok()
-        .says("1 stacks are sent without their outer frames");
+        .says("1 stack sent without outer frames");
     // Deeper ones the server cuts itself, and at the other end.
     let sent = by_pyroscope(&server.requests()[0]);
     assert_eq!(sent.samples, 3);

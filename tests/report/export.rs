@@ -53,6 +53,13 @@ fn by_report(here: &Here) -> Shares {
     shares
 }
 
+/// Returns what is written for the Firefox Profiler.
+fn firefox(here: &Here, options: &str) -> Value {
+    let export = here.rprof("export -q --format firefox -o -").words(options);
+    let bytes = export.ok();
+    serde_json::from_reader(flate2::read::GzDecoder::new(bytes.bytes())).expect("JSON")
+}
+
 #[test]
 fn pprof_has_the_figures_of_the_report() {
     needs!(PerfEvents, Pprof);
@@ -136,10 +143,7 @@ fn firefox_has_the_time_of_each_function() {
     needs!(PerfEvents);
     let here = Here::new();
     here.record("-F 999 -g -e cpu-clock:u", &c("threads.c"), "0.2");
-    here.rprof("export -o x.firefox.json.gz").ok();
-    let bytes = std::fs::read(here.path("x.firefox.json.gz")).expect("it was written");
-    let json: Value =
-        serde_json::from_reader(flate2::read::GzDecoder::new(&bytes[..])).expect("JSON");
+    let json = firefox(&here, "");
     let shared = &json["shared"];
     let column =
         |table: &str, name: &str| shared[table][name].as_array().expect("a column").clone();
@@ -282,26 +286,66 @@ fn samples_have_the_labels_that_are_asked_for() {
 fn times_and_losses_go_along() {
     needs!(PerfEvents);
     let here = Here::new();
-    // With a clock that is named, a recording tells the time of day.
-    here.record(
-        "-F 999 -g -e cpu-clock:u -k monotonic",
-        &c("shares.c"),
-        "0.1",
-    );
-    here.rprof("export -q -o x.firefox.json.gz").ok();
-    let bytes = std::fs::read(here.path("x.firefox.json.gz")).expect("it was written");
-    let json: Value =
-        serde_json::from_reader(flate2::read::GzDecoder::new(&bytes[..])).expect("JSON");
+    // A recording tells the time of day, to the milliseconds that a clock may be set by meanwhile.
+    let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = || now().expect("after 1970").as_secs_f64() * 1e3;
+    let before = now();
+    here.record("-F 999 -g -e cpu-clock:u", &c("shares.c"), "0.1");
+    let after = now();
+    let json = firefox(&here, "");
     let start = json["meta"]["startTime"].as_f64().expect("milliseconds");
-    let written = std::fs::metadata(here.path("perf.data")).and_then(|meta| meta.modified());
-    let written = written
-        .expect("a time")
-        .duration_since(std::time::UNIX_EPOCH);
-    let written = written.expect("after 1970").as_secs_f64() * 1e3;
-    // The first sample comes before the file is finished, and no hour before.
     assert!(
-        start <= written && start > written - 3_600_000.0,
-        "{start} {written}"
+        (before - 100.0..after + 100.0).contains(&start),
+        "{start} from {before} to {after}"
     );
+    if let Some(tool) = pprof() {
+        here.rprof("export -q -o x.pb.gz").ok();
+        let raw = here.command(&tool).words("-raw x.pb.gz").ok();
+        let year = here
+            .command("date")
+            .words("-d")
+            .arg(format!("@{}", start / 1e3))
+            .arg("+Time: %Y-")
+            .ok();
+        raw.prints(year.out().trim());
+    }
     assert_eq!(json["meta"]["markerSchema"][0]["name"], "LostRecords");
+}
+
+#[test]
+fn samples_count_as_one_where_it_is_asked_for() {
+    needs!(PerfEvents, Pprof);
+    let here = Here::new();
+    here.record("-F 999 -g -e cpu-clock:u", &c("threads.c"), "0.2");
+    let report = here.report("--weight samples");
+    let (count, left) = (report.samples(), report.only().row("work_left").own);
+    let json = firefox(&here, "--weight samples");
+    let threads = json["threads"].as_array().expect("threads");
+    let weights = threads.iter().flat_map(|thread| {
+        assert_eq!(thread["samples"]["weightType"], "samples");
+        thread["samples"]["weight"].as_array().expect("weights")
+    });
+    assert_eq!(weights.filter_map(Value::as_u64).sum::<u64>(), count);
+    let export = "export -q --weight samples -o";
+    let run = here.rprof(export).words("- --format speedscope").ok();
+    let json: Value = serde_json::from_slice(run.bytes()).expect("JSON");
+    let profiles = json["profiles"].as_array().expect("profiles");
+    let ends = profiles.iter().map(|profile| {
+        assert_eq!(profile["unit"], "none");
+        profile["endValue"].as_u64().expect("a sum")
+    });
+    assert_eq!(ends.sum::<u64>(), count);
+    // pprof has both, and shows samples unless it is asked for something else.
+    here.rprof(export).words("x.pb.gz").ok();
+    let tool = pprof().expect("it was asked for");
+    let top = here
+        .command(&tool)
+        .env("PPROF_TMPDIR", "tmp")
+        .words("-top x.pb.gz")
+        .ok();
+    top.prints("Type: samples");
+    let row = top.out();
+    let row = row.lines().find(|line| line.ends_with(" work_left"));
+    let own = row.and_then(|row| row.split_whitespace().next());
+    assert_eq!(own, Some(left.to_string().as_str()), "{top}");
 }

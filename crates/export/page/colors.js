@@ -1,6 +1,6 @@
 // Colours. Kinds are told apart by colour-blind eyes as well, and by a mark; black or white text on each has a contrast of 4.5.
 
-/** By kind, for light and dark: thread, user, inlined, kernel, JIT, unnamed. Three shades of each. */
+/** By kind, for light and dark: thread, user, inlined, kernel, JIT, unnamed, waiting. Three shades of each. */
 export const KIND_COLORS = {
   light: [
     ["#d6d6d6", "#d0d0d0", "#dcdcdc"],
@@ -9,6 +9,7 @@ export const KIND_COLORS = {
     ["#8fbce6", "#82b3e2", "#9cc5ea"],
     ["#7fcfae", "#71c9a4", "#8fd6b9"],
     ["#bdb6c8", "#b4acc0", "#c6c0d0"],
+    ["#f8bfec", "#f5b2e7", "#fbcdf1"],
   ],
   dark: [
     ["#4a4a4a", "#444444", "#505050"],
@@ -17,6 +18,7 @@ export const KIND_COLORS = {
     ["#2a5c8c", "#255481", "#316597"],
     ["#1e6b4e", "#1a6247", "#247557"],
     ["#57506a", "#504962", "#5f5873"],
+    ["#7409aa", "#6c089e", "#7d1ab3"],
   ],
 };
 

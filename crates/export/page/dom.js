@@ -56,9 +56,9 @@ export function isDark() {
  * @param {HTMLCanvasElement} canvas
  * @param {number} width
  * @param {number} height
+ * @param {number} [ratio] pixels of the canvas to one of the page, if not those of the screen
  */
-export function fitCanvas(canvas, width, height) {
-  const ratio = window.devicePixelRatio || 1;
+export function fitCanvas(canvas, width, height, ratio = window.devicePixelRatio || 1) {
   const [w, h] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
   if (canvas.width !== w || canvas.height !== h) {
     canvas.width = w;

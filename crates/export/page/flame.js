@@ -45,7 +45,10 @@ export class FlameView {
     this.space = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     this.space.setAttribute("width", "1");
     this.scroll = el("div", { class: "scroll" }, el("div", { class: "stage" }, this.canvas, this.over), this.space);
-    this.root = el("div", { class: "flame" }, this.scroll);
+    this.cut = el("p", { class: "cut" });
+    this.root = el("div", { class: "flame" }, this.scroll, this.cut);
+    /** Size on paper, while it is printed. @type {{width: number, rows: number} | null} */
+    this.paper = null;
     /** @type {Shown | null} */
     this.shown = null;
     /** @type {import("./layout.js").Boxes | null} */
@@ -116,8 +119,20 @@ export class FlameView {
     if (shown.flames) this.scrollTo(this.rows);
   }
 
+  /**
+   * Makes it fit for paper, or for the screen again.
+   * @param {{width: number, rows: number} | null} paper
+   */
+  setPaper(paper) {
+    this.paper = paper;
+    this.width = paper ? paper.width : 0;
+    // As high as all rows, it would bring a scroll bar, which would be measured.
+    if (!paper) this.canvas.height = this.over.height = 1;
+  }
+
   /** Finds how large it is. Returns whether that is new. */
   measure() {
+    if (this.paper) return false;
     const [width, height] = [this.scroll.clientWidth, this.scroll.clientHeight];
     if (width === 0 || (width === this.width && height === this.height)) return false;
     this.width = width;
@@ -133,7 +148,11 @@ export class FlameView {
     const rows = Math.max(1, this.boxes.rows * ROW);
     // Each change has the browser lay out the page.
     if (rows !== this.rows) this.space.setAttribute("height", String((this.rows = rows)));
-    this.scrolled = Math.max(0, Math.min(this.scrolled, rows - this.height));
+    if (this.paper) {
+      this.height = Math.min(rows, this.paper.rows * ROW);
+      this.scrolled = this.shown.flames ? rows - this.height : 0;
+      this.cut.textContent = this.height < rows ? `the outermost ${this.paper.rows} of ${this.boxes.rows} rows` : "";
+    } else this.scrolled = Math.max(0, Math.min(this.scrolled, rows - this.height));
     this.draw();
   }
 
@@ -173,8 +192,8 @@ export class FlameView {
     const begin = performance.now();
     const dark = isDark();
     const theme = dark ? THEMES.dark : THEMES.light;
-    const context = fitCanvas(this.canvas, this.width, this.height);
-    const ratio = window.devicePixelRatio || 1;
+    const ratio = this.paper ? 2 : window.devicePixelRatio || 1;
+    const context = fitCanvas(this.canvas, this.width, this.height, ratio);
     const snap = (/** @type {number} */ v) => Math.round(v * ratio) / ratio;
     context.fillStyle = theme.back;
     context.fillRect(0, 0, this.width, this.height);

@@ -13,6 +13,7 @@ const KIND_TEXTS = [
   "code of the kernel (a bar on the left)",
   "code that was made while the program ran (a line on top)",
   "code without a name",
+  "what threads waited for: no code ran",
 ];
 
 /**

@@ -6,6 +6,7 @@ import { el, isDark } from "./dom.js";
 import { Figures } from "./figures.js";
 import { FlameView } from "./flame.js";
 import { Outline } from "./outline.js";
+import { printable } from "./paper.js";
 import { Profile, Sections } from "./profile.js";
 import { pictureOf, savePicture } from "./picture.js";
 import { patternOf } from "./search.js";
@@ -77,6 +78,7 @@ export class Page {
     this.build();
     addEventListener("hashchange", () => this.read());
     addEventListener("keydown", (event) => this.key(event));
+    printable(this);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.show());
     this.read();
   }
@@ -86,7 +88,7 @@ export class Page {
     document.getElementById("app")?.remove();
     const meta = this.meta;
     const facts = [el("p", { class: "facts" }, meta.subtitle)];
-    const bad = /** @type {string[]} */ (meta.verdict).filter((line) => !/^all stacks|100(\.0)?% of/.test(line));
+    const bad = /** @type {string[]} */ (meta.verdict).filter((line) => !/\b100\.0%/.test(line));
     const list = (/** @type {string[]} */ lines) => el("ul", {}, ...lines.map((line) => el("li", {}, line)));
     if (meta.verdict.length === 1) facts.push(el("p", { class: "facts" }, meta.verdict[0]));
     else if (meta.verdict.length) facts.push(el("details", { class: "verdict", open: bad.length > 0 && bad.length < 4 }, el("summary", {}, meta.verdict[0]), list(meta.verdict.slice(1))));

@@ -1,7 +1,7 @@
 // Trees of calls in preorder, in typed arrays. Node 0 is the root, which is no call.
 
 /** Kinds of frames, by number. */
-export const KINDS = ["thread", "user", "inlined", "kernel", "JIT", "unnamed"];
+export const KINDS = ["thread", "user", "inlined", "kernel", "JIT", "unnamed", "waiting"];
 export const KIND_USER = 1;
 export const KIND_INLINED = 2;
 

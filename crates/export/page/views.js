@@ -338,12 +338,12 @@ export function actions(page, fn) {
 }
 
 /**
- * A name that may be broken behind its `::`.
+ * A name that may be broken behind its `::`, `/` and `_`.
  * @param {string} name
  * @returns {(Node | string)[]}
  */
 function breakable(name) {
-  return name.split(/(?<=::|\/)/).flatMap((part, i) => (i > 0 ? [el("wbr"), part] : [part]));
+  return name.split(/(?<=::|\/)|(?<=[^_]_)(?=[^_])/).flatMap((part, i) => (i > 0 ? [el("wbr"), part] : [part]));
 }
 
 /**

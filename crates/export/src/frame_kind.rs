@@ -17,17 +17,20 @@ pub(crate) enum FrameKind {
     Jit,
     /// Code whose function has no name.
     Unnamed,
+    /// Reason for which a thread waited: no code.
+    Waiting,
 }
 
 impl FrameKind {
     /// All kinds, in the order of a legend.
-    pub(crate) const ALL: [FrameKind; 6] = [
+    pub(crate) const ALL: [FrameKind; 7] = [
         FrameKind::Thread,
         FrameKind::User,
         FrameKind::Inlined,
         FrameKind::Kernel,
         FrameKind::Jit,
         FrameKind::Unnamed,
+        FrameKind::Waiting,
     ];
 
     /// Returns the kind as a word.
@@ -39,6 +42,7 @@ impl FrameKind {
             FrameKind::Kernel => "kernel",
             FrameKind::Jit => "JIT",
             FrameKind::Unnamed => "unnamed",
+            FrameKind::Waiting => "waiting",
         }
     }
 
@@ -48,7 +52,7 @@ impl FrameKind {
             FrameKind::Kernel => "_[k]",
             FrameKind::Jit => "_[j]",
             FrameKind::Inlined => "_[i]",
-            FrameKind::Thread | FrameKind::User | FrameKind::Unnamed => "",
+            FrameKind::Thread | FrameKind::User | FrameKind::Unnamed | FrameKind::Waiting => "",
         }
     }
 }
@@ -68,6 +72,7 @@ impl FrameKinds {
                 ObjectKind::Kernel => FrameKind::Kernel,
                 ObjectKind::Jit => FrameKind::Jit,
                 ObjectKind::File => FrameKind::User,
+                ObjectKind::Waiting => FrameKind::Waiting,
             },
         };
         FrameKinds {

@@ -1,15 +1,20 @@
 //! [`FrameLists`]: lists of frames in an order that follows from names and addresses.
 
 use rprof_profile::{FrameListId, Profile, StackId};
-use rustc_hash::FxHashMap;
 
 use crate::locations::Locations;
 
+/// Place of a list that no stack with samples has.
+const NONE: u32 = u32::MAX;
+
 /// Lists of frames that stacks are made of, each once, sorted by the ranks of their frames.
 pub(crate) struct FrameLists {
-    /// Ranks of the frames of each list, root first.
-    sorted: Vec<Box<[u32]>>,
-    places: FxHashMap<FrameListId, u32>,
+    /// Ranks of the frames of all lists, root first.
+    ranks: Vec<u32>,
+    /// Begin and end of each list among them, in order.
+    sorted: Vec<(usize, usize)>,
+    /// Place of each list in that order, by its id.
+    places: Vec<u32>,
 }
 
 /// A stack by the places of its two lists: callers, and the frames at its leaf.
@@ -19,36 +24,66 @@ pub(crate) struct ListedStack {
     pub(crate) inner: u32,
 }
 
+/// List that is to be sorted.
+struct Unsorted {
+    /// First two ranks of the list, which decide for most.
+    head: u64,
+    range: (usize, usize),
+    id: FrameListId,
+}
+
 impl FrameLists {
     /// Sorts the lists of all stacks that have samples.
     pub(crate) fn new(profile: &Profile, locations: &Locations<'_>) -> FrameLists {
-        let mut places: FxHashMap<FrameListId, u32> = FxHashMap::default();
+        let (mut ranks, mut places, mut all) = (Vec::new(), Vec::new(), Vec::new());
         for entry in &profile.aggregated {
             let (outer, inner) = profile.lists(entry.stack);
-            places.insert(outer, 0);
-            places.insert(inner, 0);
-        }
-        let ranks = |list: FrameListId| profile.list(list).map(|frame| locations.rank(frame));
-        let mut all: Vec<(Box<[u32]>, FrameListId)> = places
-            .keys()
-            .map(|list| (ranks(*list).collect(), *list))
-            .collect();
-        all.sort_unstable();
-        let mut sorted: Vec<Box<[u32]>> = Vec::new();
-        for (ranks, list) in all {
-            // Frames that show the same are one frame here, and so lists may be.
-            if sorted.last() != Some(&ranks) {
-                sorted.push(ranks);
+            for id in [outer, inner] {
+                let at = id.0 as usize;
+                if places.len() <= at {
+                    places.resize(at + 1, NONE);
+                }
+                if places[at] != NONE {
+                    continue;
+                }
+                places[at] = 0;
+                let begin = ranks.len();
+                ranks.extend(profile.list(id).map(|frame| locations.rank(frame)));
+                let mut first = ranks[begin..].iter();
+                // A list that ends comes before one that goes on.
+                let mut next = || first.next().map_or(0, |rank| u64::from(*rank) + 1);
+                all.push(Unsorted {
+                    head: next() << 32 | next(),
+                    range: (begin, ranks.len()),
+                    id,
+                });
             }
-            places.insert(list, sorted.len() as u32 - 1);
         }
-        FrameLists { sorted, places }
+        let list = |(begin, end): (usize, usize)| &ranks[begin..end];
+        all.sort_unstable_by(|a, b| {
+            let rest = || list(a.range).cmp(list(b.range));
+            a.head.cmp(&b.head).then_with(rest)
+        });
+        let mut sorted: Vec<(usize, usize)> = Vec::with_capacity(all.len());
+        for one in &all {
+            // Frames that show the same are one frame here, and so lists may be.
+            let last = sorted.last().map(|last| list(*last));
+            if last != Some(list(one.range)) {
+                sorted.push(one.range);
+            }
+            places[one.id.0 as usize] = sorted.len() as u32 - 1;
+        }
+        FrameLists {
+            ranks,
+            sorted,
+            places,
+        }
     }
 
     /// Returns a stack that has samples by the places of its lists.
     pub(crate) fn stack(&self, profile: &Profile, stack: StackId) -> ListedStack {
         let (outer, inner) = profile.lists(stack);
-        let place = |list| self.places.get(&list).copied().unwrap_or(0);
+        let place = |list: FrameListId| self.places.get(list.0 as usize).copied().unwrap_or(0);
         ListedStack {
             outer: place(outer),
             inner: place(inner),
@@ -62,6 +97,7 @@ impl FrameLists {
 
     /// Returns the ranks of the frames of a list, root first.
     pub(crate) fn list(&self, place: u32) -> &[u32] {
-        &self.sorted[place as usize]
+        let (begin, end) = self.sorted[place as usize];
+        &self.ranks[begin..end]
     }
 }

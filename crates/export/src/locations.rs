@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use rprof_profile::intern::Lists;
 use rprof_profile::{
     FileId, Frame, FrameAddress, FrameId, FunctionId, ObjectId, ObjectKind, Profile,
 };
@@ -49,12 +50,12 @@ pub(crate) struct Locations<'p> {
     sorted: Vec<FrameId>,
     /// Rank of each frame in that order, by its id; of frames that are in no stack, any.
     ranks: Vec<u32>,
-    /// Ids of the locations of each list of callers, leaf first, once they are known.
-    of_lists: Vec<Option<Box<[u64]>>>,
-    /// Id of a location by the ranks of its frames, the outermost first.
-    ids: FxHashMap<Vec<u32>, u64>,
-    /// Ranks of each location, by id.
-    known: Vec<Vec<u32>>,
+    /// Ids of the locations of lists of callers, one list behind the other, leaf first.
+    ids_of_lists: Vec<u64>,
+    /// Place of each list of callers among them, once its ids are known.
+    of_lists: Vec<Option<(usize, usize)>>,
+    /// Locations by the ranks of their frames, the outermost first, in the order of their ids.
+    known: Lists<u32>,
 }
 
 impl<'p> Locations<'p> {
@@ -73,21 +74,27 @@ impl<'p> Locations<'p> {
                 }
             }
         }
-        sorted.sort_unstable();
-        sorted.sort_by_cached_key(|id| {
-            let frame = profile.frame(*id);
-            let function = profile.function(frame.function);
-            let object = &profile.object(function.object).name;
-            let address = frame.address.map(FrameAddress::lookup_address);
-            let name = function.name.as_deref().unwrap_or_default();
-            (
-                object.clone(),
-                address,
-                frame.inline_depth,
-                Box::<str>::from(name),
-                frame.line,
-            )
+        let objects = object_ranks(profile);
+        let mut keys: Vec<_> = (sorted.iter())
+            .map(|id| {
+                let frame = profile.frame(*id);
+                let object = objects[profile.function(frame.function).object.0 as usize];
+                let address = frame.address.map(FrameAddress::lookup_address);
+                (object, address, frame.inline_depth, *id)
+            })
+            .collect();
+        // Names decide between few.
+        let rest = |id: FrameId| {
+            let frame = profile.frame(id);
+            let name = profile.function(frame.function).name.as_deref();
+            (name.unwrap_or_default(), frame.line, id)
+        };
+        keys.sort_unstable_by(|a, b| {
+            let begin = (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2));
+            begin.then_with(|| rest(a.3).cmp(&rest(b.3)))
         });
+        sorted.clear();
+        sorted.extend(keys.iter().map(|key| key.3));
         for (rank, frame) in (0..).zip(&sorted) {
             ranks[frame.0 as usize] = rank;
         }
@@ -95,17 +102,17 @@ impl<'p> Locations<'p> {
             profile,
             ranks,
             sorted,
+            ids_of_lists: Vec::new(),
             of_lists: Vec::new(),
-            ids: FxHashMap::default(),
-            known: Vec::new(),
+            known: Lists::default(),
         }
     }
 
     /// Forgets which locations were used: numbers begin with 1 again.
     pub(crate) fn restart(&mut self) {
-        self.ids.clear();
-        self.known.clear();
+        self.known = Lists::default();
         self.of_lists.clear();
+        self.ids_of_lists.clear();
     }
 
     /// Returns the rank of a frame that is in a stack.
@@ -139,13 +146,19 @@ impl<'p> Locations<'p> {
         self.ids_of(inner, most, ids);
         self.of_lists.resize(lists.len(), None);
         let at = stack.outer as usize;
-        let of_outer = self.of_lists[at].take().unwrap_or_else(|| {
-            let mut found = Vec::with_capacity(outer.len());
-            self.ids_of(outer, most, &mut found);
-            found.into()
-        });
-        ids.extend_from_slice(&of_outer);
-        self.of_lists[at] = Some(of_outer);
+        let (begin, end) = match self.of_lists[at] {
+            Some(place) => place,
+            None => {
+                let mut all = std::mem::take(&mut self.ids_of_lists);
+                let begin = all.len();
+                self.ids_of(outer, most, &mut all);
+                let place = (begin, all.len());
+                self.ids_of_lists = all;
+                self.of_lists[at] = Some(place);
+                place
+            }
+        };
+        ids.extend_from_slice(&self.ids_of_lists[begin..end]);
         false
     }
 
@@ -161,17 +174,14 @@ impl<'p> Locations<'p> {
             let begin = rest.iter().rposition(outer).unwrap_or(0);
             let (others, one) = rest.split_at(begin);
             rest = others;
-            ids.push(match self.ids.get(one) {
-                Some(id) => *id,
-                None => {
-                    self.known.push(one.to_vec());
-                    let id = self.known.len() as u64;
-                    self.ids.insert(one.to_vec(), id);
-                    id
-                }
-            });
+            ids.push(u64::from(self.known.intern(one).0) + 1);
         }
         false
+    }
+
+    /// Iterates over the locations so far, by the ranks of their frames.
+    fn locations(&self) -> impl Iterator<Item = &[u32]> {
+        (0..self.known.len() as u32).map(|id| self.known.get(id))
     }
 
     /// Returns the tables of all locations so far.
@@ -184,7 +194,7 @@ impl<'p> Locations<'p> {
             .collect();
         let mut known: FxHashMap<FunctionId, u64> = FxHashMap::default();
         let mut functions: Vec<FunctionRow> = Vec::new();
-        let mut row = |location: &Vec<u32>| {
+        let mut row = |location: &[u32]| {
             let outermost = self.frame(location[0]);
             let object = self.profile.function(outermost.function).object;
             let line = |rank: &u32| {
@@ -216,7 +226,7 @@ impl<'p> Locations<'p> {
                 lines: location.iter().rev().map(line).collect(),
             }
         };
-        let locations = self.known.iter().map(&mut row).collect();
+        let locations = self.locations().map(&mut row).collect();
         LocationTables {
             mappings,
             locations,
@@ -228,7 +238,7 @@ impl<'p> Locations<'p> {
     /// is the first, which readers take for the one that was run.
     fn mappings(&self) -> Vec<(ObjectId, u64)> {
         let mut ends: FxHashMap<ObjectId, u64> = FxHashMap::default();
-        for location in &self.known {
+        for location in self.locations() {
             let frame = self.frame(location[0]);
             let end = ends
                 .entry(self.profile.function(frame.function).object)
@@ -263,4 +273,18 @@ impl<'p> Locations<'p> {
         });
         mappings
     }
+}
+
+/// Returns the rank of each object in the order of their names; those of one name have one.
+fn object_ranks(profile: &Profile) -> Vec<u32> {
+    let name = |object: u32| &*profile.objects[object as usize].name;
+    let mut sorted: Vec<u32> = (0..profile.objects.len() as u32).collect();
+    sorted.sort_unstable_by_key(|object| name(*object));
+    let mut ranks = vec![0; sorted.len()];
+    let mut rank = 0;
+    for pair in sorted.windows(2) {
+        rank += u32::from(name(pair[0]) != name(pair[1]));
+        ranks[pair[1] as usize] = rank;
+    }
+    ranks
 }

@@ -7,17 +7,19 @@
 //! value, no entry stands twice or is used by nobody, and each profile has one sample type.
 //!
 //! There is a profile for each event. That of a clock counts samples, with the time between two as its period, as
-//! OpenTelemetry's own profiler writes it; others have sums of weights.
+//! OpenTelemetry's own profiler writes it, and so does any event where each sample counts as one; else others have sums of
+//! weights.
 
 use std::io::{self, Write};
 use std::ops::Range;
 
-use flate2::{Compression, GzBuilder};
-use rprof_profile::{ObjectKind, Profile, WeightUnit};
+use rprof_profile::intern::Lists;
+use rprof_profile::{ObjectKind, Profile, WeighBy, WeightUnit};
 use rustc_hash::FxHashMap;
 
 use crate::frame_lists::FrameLists;
 use crate::frame_text::unnamed;
+use crate::gzip::Gzip;
 use crate::locations::{LocationTables, Locations};
 use crate::names::{CleanName, CleanNames};
 use crate::options::{ExportOptions, ReportOptions};
@@ -30,13 +32,14 @@ use crate::summed::{CommOrder, LabelValue, Rows, summed};
 /// # Errors
 /// `out` does.
 pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
-    let mut encoder = Encoder::new(profile, &options.export);
+    let mut encoder = Encoder::new(profile, options.rows.weight, &options.export);
     encoder.encode(0..encoder.rows(), out).map(drop)
 }
 
 /// Encoder of a profile, or of any part of it.
 pub struct Encoder<'p> {
     profile: &'p Profile,
+    weight: WeighBy,
     options: ExportOptions,
     locations: Locations<'p>,
     lists: FrameLists,
@@ -47,7 +50,7 @@ pub struct Encoder<'p> {
 
 impl<'p> Encoder<'p> {
     /// Sums up the samples of all events that have any.
-    pub fn new(profile: &'p Profile, options: &ExportOptions) -> Encoder<'p> {
+    pub fn new(profile: &'p Profile, weight: WeighBy, options: &ExportOptions) -> Encoder<'p> {
         let locations = Locations::new(profile);
         let comms = CommOrder::new(profile);
         let lists = FrameLists::new(profile, &locations);
@@ -60,6 +63,7 @@ impl<'p> Encoder<'p> {
             });
         Encoder {
             profile,
+            weight,
             options: options.clone(),
             events: events.collect(),
             locations,
@@ -101,7 +105,7 @@ impl PartEncoder for Encoder<'_> {
 
     fn encode(&mut self, rows: Range<usize>, out: &mut dyn Write) -> io::Result<Encoded> {
         let (request, cut) = self.request(rows);
-        let mut gzip = GzBuilder::new().mtime(0).write(out, Compression::default());
+        let mut gzip = Gzip::new(out);
         gzip.write_all(&request)?;
         gzip.finish()?;
         Ok(Encoded {
@@ -116,7 +120,8 @@ struct Dictionary<'p> {
     profile: &'p Profile,
     strings: Strings,
     attributes: Numbered<(i64, LabelValue)>,
-    stacks: Numbered<Vec<i64>>,
+    /// Ids of the locations of each stack, leaf first; the empty one is entry 0 and not among them.
+    stacks: Lists<i64>,
 }
 
 /// Values with numbers from 1 in the order in which they came: 0 is the empty one.
@@ -151,6 +156,14 @@ impl Dictionary<'_> {
         self.attributes.number((key, value))
     }
 
+    /// Returns the number of a stack.
+    fn stack(&mut self, ids: &[i64]) -> i64 {
+        match ids.is_empty() {
+            true => 0,
+            false => i64::from(self.stacks.intern(ids).0) + 1,
+        }
+    }
+
     fn value_type(&mut self, name: &str, unit: &str) -> Vec<u8> {
         let mut message = Vec::new();
         signed(1, self.strings.index(name), &mut message);
@@ -167,7 +180,7 @@ impl Encoder<'_> {
             profile: self.profile,
             strings: Strings::new(),
             attributes: Numbered::new(),
-            stacks: Numbered::new(),
+            stacks: Lists::default(),
         };
         let mut scope = Vec::new();
         let mut about = Vec::new();
@@ -222,10 +235,15 @@ impl Encoder<'_> {
         let summary = &profile.events[*event];
         let is_time = summary.unit == WeightUnit::Nanoseconds;
         let name = CleanNames::new(profile).event(*event).replace('-', "_");
-        let (sample_type, period_type, period) = match is_time {
+        let is_counted = is_time || self.weight == WeighBy::Samples;
+        let period_type = match is_time {
+            true => ("cpu", "nanoseconds"),
+            false => (name.as_str(), "count"),
+        };
+        let (sample_type, period_type, period) = match is_counted {
             true => (
                 dictionary.value_type("samples", "count"),
-                dictionary.value_type("cpu", "nanoseconds"),
+                dictionary.value_type(period_type.0, period_type.1),
                 summary.weight / summary.samples.max(1),
             ),
             false => {
@@ -238,6 +256,7 @@ impl Encoder<'_> {
         let mut cut = 0;
         let most = self.options.max_depth.unwrap_or(usize::MAX);
         let mut ids = Vec::new();
+        let mut attributes: Option<(u32, Vec<u8>)> = None;
         for index in rows {
             let row = all.row(index);
             ids.clear();
@@ -245,13 +264,24 @@ impl Encoder<'_> {
             let is_cut = (self.locations).ids(&self.lists, row.stack, most, &mut ids);
             let ids: Vec<i64> = ids.iter().copied().map(u64::cast_signed).collect();
             cut += u64::from(is_cut);
-            let attributes: Vec<i64> = (self.comms.values(&row.labels).into_iter())
-                .map(|(label, value)| dictionary.attribute(label.attribute(), value))
-                .collect();
+            // Rows of the same labels stand together.
+            if attributes
+                .as_ref()
+                .is_none_or(|(known, _)| *known != row.labels)
+            {
+                let values = self.comms.values(all.labels(row)).into_iter();
+                let numbers =
+                    values.map(|(label, value)| dictionary.attribute(label.attribute(), value));
+                let mut bytes = Vec::new();
+                packed_signed(2, &numbers.collect::<Vec<_>>(), &mut bytes);
+                attributes = Some((row.labels, bytes));
+            }
             let mut sample = Vec::new();
-            signed(1, dictionary.stacks.number(ids), &mut sample);
-            packed_signed(2, &attributes, &mut sample);
-            let value = all.values(index)[usize::from(!is_time)];
+            signed(1, dictionary.stack(&ids), &mut sample);
+            if let Some((_, bytes)) = &attributes {
+                sample.extend_from_slice(bytes);
+            }
+            let value = all.values(index)[usize::from(!is_counted)];
             packed_signed(4, &[value], &mut sample);
             part(2, &sample, &mut message);
         }
@@ -353,9 +383,9 @@ impl Dictionary<'_> {
             part(6, &message, &mut out);
         }
         part(7, &[], &mut out);
-        for stack in &self.stacks.values {
+        for stack in 0..self.stacks.len() as u32 {
             let mut message = Vec::new();
-            packed_signed(1, stack, &mut message);
+            packed_signed(1, self.stacks.get(stack), &mut message);
             part(7, &message, &mut out);
         }
         for string in self.strings.in_order() {

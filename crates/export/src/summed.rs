@@ -1,5 +1,6 @@
 //! Samples summed up by labels and stack, in an order that follows from names and addresses.
 
+use rprof_profile::intern::Values;
 use rprof_profile::{ObjectKind, Profile, StackId, ThreadId};
 use rustc_hash::FxHashMap;
 
@@ -10,7 +11,8 @@ use crate::options::SampleLabel;
 /// Samples of the same labels and stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
-    pub(crate) labels: Labels,
+    /// Number of its labels: see [`Rows::labels`].
+    pub(crate) labels: u32,
     pub(crate) stack: ListedStack,
     /// Place of its values.
     at: u32,
@@ -23,6 +25,8 @@ pub(crate) struct Rows {
     values: Vec<i64>,
     /// Values of a row: number and weight of the samples of each event.
     width: usize,
+    /// Values of labels that rows have together, by number.
+    labels: Values<Labels>,
 }
 
 impl Rows {
@@ -32,6 +36,11 @@ impl Rows {
 
     pub(crate) fn row(&self, index: usize) -> &Row {
         &self.rows[index]
+    }
+
+    /// Returns the values of the labels of a row.
+    pub(crate) fn labels(&self, row: &Row) -> &Labels {
+        self.labels.get(row.labels)
     }
 
     /// Returns number and weight of the samples of each event.
@@ -136,6 +145,7 @@ pub(crate) fn summed(
             rows: Vec::new(),
             values: Vec::new(),
             width: 2 * events.len(),
+            labels: Values::default(),
         },
         known: FxHashMap::default(),
     };
@@ -159,8 +169,14 @@ pub(crate) fn summed(
         }
     }
     let mut rows = sums.rows;
+    let mut by_value: Vec<u32> = (0..rows.labels.as_slice().len() as u32).collect();
+    by_value.sort_unstable_by_key(|number| rows.labels.get(*number));
+    let mut ranks = vec![0u32; by_value.len()];
+    for (rank, number) in (0..).zip(&by_value) {
+        ranks[*number as usize] = rank;
+    }
     rows.rows
-        .sort_unstable_by_key(|row| (row.labels, row.stack));
+        .sort_unstable_by_key(|row| (ranks[row.labels as usize], row.stack));
     rows
 }
 
@@ -171,7 +187,7 @@ struct Sums<'a, 'p> {
     comms: &'a CommOrder<'p>,
     wanted: &'a [SampleLabel],
     rows: Rows,
-    known: FxHashMap<(Labels, ListedStack), u32>,
+    known: FxHashMap<(u32, ListedStack), u32>,
 }
 
 impl Sums<'_, '_> {
@@ -183,6 +199,7 @@ impl Sums<'_, '_> {
         (samples, weight): (u64, u64),
     ) {
         let labels = self.labels(thread, stack, cpu);
+        let labels = self.rows.labels.intern(labels);
         let stack = self.lists.stack(self.profile, stack);
         let rows = &mut self.rows;
         let place = *self.known.entry((labels, stack)).or_insert_with(|| {

@@ -314,7 +314,7 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
     if q.throttled > 0 {
         findings.push(Finding::Throttled { times: q.throttled });
     }
-    findings.extend(q.cpu_time.iter().flat_map(on_cpu_time));
+    findings.extend(profile.cpu_time_beside_waits().iter().flat_map(on_cpu_time));
     if !q.counted.is_empty() {
         findings.push(Finding::Counted(q.counted.iter().map(count_text).collect()));
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use rprof_export::{ExportOptions, PartEncoder, otlp, pprof};
-use rprof_profile::Profile;
+use rprof_profile::{Profile, WeighBy};
 
 use crate::error::PushError;
 
@@ -116,15 +116,16 @@ impl Target {
         }
     }
 
-    /// Returns an encoder of a profile in the form that the server takes.
+    /// Returns an encoder of a profile in the form that the server takes, of samples that count as `weight` says.
     pub fn encoder<'p>(
         self,
         profile: &'p Profile,
+        weight: WeighBy,
         options: &ExportOptions,
     ) -> Box<dyn PartEncoder + 'p> {
         match self {
-            Target::Otlp => Box::new(otlp::Encoder::new(profile, options)),
-            _ => Box::new(pprof::Encoder::new(profile, options)),
+            Target::Otlp => Box::new(otlp::Encoder::new(profile, weight, options)),
+            _ => Box::new(pprof::Encoder::new(profile, weight, options)),
         }
     }
 }

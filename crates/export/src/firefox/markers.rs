@@ -5,7 +5,7 @@ use std::io;
 use rprof_profile::{Gap, GapCause};
 use serde_json::{Value, json};
 
-use super::json::Json;
+use super::Json;
 use super::tables::Tables;
 
 /// Type of the marker of records that were lost, and its name.

@@ -3,31 +3,30 @@
 //! Source: `src/types/profile.ts` and the upgraders of <https://github.com/firefox-devtools/profiler>. Version 60 is the
 //! oldest with shared tables, and every later one reads it. Addresses are offsets into the object's file, those of
 //! callers within the call; an inlined call is a frame of its own at the same address. Samples of a clock weigh
-//! milliseconds, of other events what they count. Moments at which samples are missing are markers of the first thread.
+//! milliseconds, of other events what they count, and where each counts as one, that. Moments at which samples are missing are markers of the first thread.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `tables` | strings, functions, frames and stacks, numbered in the order of their first use |
 //! | `threads` | samples of each thread |
 //! | `markers` | moments at which samples are missing |
-//! | `json` | objects and columns, written as they come |
 
-mod json;
 mod markers;
 mod tables;
 mod threads;
 
-use std::io::{self, BufWriter, IntoInnerError, Write};
+use std::io::{self, Write};
 
-use flate2::{Compression, GzBuilder};
-use rprof_profile::{Profile, WeightUnit};
+use rprof_profile::{Profile, WeighBy, WeightUnit};
 use serde_json::json;
 
+use crate::gzip::Gzip;
+use crate::json_writer::JsonWriter;
 use crate::names::CleanNames;
 use crate::options::ReportOptions;
-use json::Json;
 use markers::Markers;
 use tables::Tables;
+use threads::Rows;
 
 /// Version of the form.
 const VERSION: u32 = 60;
@@ -35,46 +34,40 @@ const VERSION: u32 = 60;
 /// Version of Gecko's own form, which readers want to know as well.
 const GECKO_VERSION: u32 = 31;
 
+/// The document under way.
+type Json<'o> = JsonWriter<Gzip<'o>>;
+
 /// Writes the samples of the main event, compressed with gzip.
 ///
 /// # Errors
 /// `out` does.
-pub fn write(profile: &Profile, _: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
-    // Without a time, so that the same profile is the same file.
-    let gzip = GzBuilder::new().mtime(0).write(out, Compression::default());
-    // Values come one by one.
-    let mut buffered = BufWriter::with_capacity(64 << 10, gzip);
-    write_json(profile, &mut buffered)?;
-    let gzip = buffered.into_inner().map_err(IntoInnerError::into_error)?;
-    gzip.finish()?;
-    Ok(())
-}
-
-fn write_json(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
+    let by = options.rows.weight;
     let mut tables = Tables::new(profile);
+    let rows = Rows::new(profile, by);
     let threads = match profile.main_event() {
-        Some(event) => threads::of(profile, event, &mut tables),
+        Some(event) => threads::of(profile, event, &rows, &mut tables),
         None => Vec::new(),
     };
     let origin = profile.time.map_or(0, |(first, _)| first);
-    let mut json = Json::new(out);
+    let mut json = Json::new(Gzip::new(out));
     json.begin()?;
     json.value("meta", &meta(profile, threads.len()))?;
     json.value("libs", &tables.libraries())?;
     json.key("threads")?;
     json.begin_list()?;
-    let is_time = is_time(profile);
+    let is_time = is_time(profile) && by == WeighBy::Period;
     let gaps = Markers::new(&profile.gaps, origin, &mut tables);
     let none = Markers::new(&[], origin, &mut tables);
     for (index, thread) in threads.iter().enumerate() {
         let markers = if index == 0 { &gaps } else { &none };
-        thread.write(origin, is_time, markers, &mut json)?;
+        thread.write(&rows, &tables, origin, is_time, markers, &mut json)?;
     }
     json.end_list()?;
     json.key("shared")?;
     tables.write(&mut json)?;
     json.end()?;
-    out.write_all(b"\n")
+    json.finish()?.finish()
 }
 
 /// Returns true if weights are nanoseconds.
@@ -120,6 +113,7 @@ fn meta(profile: &Profile, threads: usize) -> serde_json::Value {
             category("User", "yellow"),
             category("Kernel", "orange"),
             category("Generated code", "lightblue"),
+            category("Waiting", "transparent"),
         ],
         "initialVisibleThreads": (0..threads.min(10)).collect::<Vec<_>>(),
         "extra": [{

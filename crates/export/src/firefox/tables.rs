@@ -3,12 +3,12 @@
 use std::io;
 
 use rprof_profile::{
-    Frame, FrameAddress, FrameId, FunctionId, ObjectId, ObjectKind, Profile, StackId,
+    Frame, FrameAddress, FrameId, FrameListId, FunctionId, ObjectId, ObjectKind, Profile, StackId,
 };
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
-use super::json::Json;
+use super::Json;
 use crate::frame_text::unnamed;
 use crate::names::{CleanName, CleanNames};
 
@@ -33,7 +33,10 @@ pub(super) struct Tables<'p> {
     symbol_at: FxHashMap<(u32, u64), u32>,
     /// Callers and frame of each stack.
     stacks: Numbered<(Option<u32>, u32)>,
-    known: FxHashMap<StackId, Option<u32>>,
+    /// Number of each list of callers that was added; `None` for the empty one.
+    callers: FxHashMap<FrameListId, Option<u32>>,
+    /// Number of each stack that was added, by its id; `None` within for one without frames.
+    known: Vec<Option<Option<u32>>>,
 }
 
 /// Values with numbers in the order in which they came.
@@ -77,23 +80,45 @@ impl<'p> Tables<'p> {
             starts: Vec::new(),
             symbol_at: FxHashMap::default(),
             stacks: Numbered::new(),
-            known: FxHashMap::default(),
+            callers: FxHashMap::default(),
+            known: Vec::new(),
         }
     }
 
-    /// Returns the number of a stack; `None` for one without frames.
-    pub(super) fn stack(&mut self, id: StackId) -> Option<u32> {
-        if let Some(known) = self.known.get(&id) {
-            return *known;
+    /// Adds a stack, and what its frames refer to.
+    pub(super) fn stack(&mut self, id: StackId) {
+        let place = id.0 as usize;
+        if self.known.len() <= place {
+            self.known.resize(place + 1, None);
         }
+        if self.known[place].is_some() {
+            return;
+        }
+        let (outer, inner) = self.profile.lists(id);
+        let callers = match self.callers.get(&outer) {
+            Some(known) => *known,
+            None => {
+                let callers = self.chain(None, outer);
+                self.callers.insert(outer, callers);
+                callers
+            }
+        };
+        self.known[place] = Some(self.chain(callers, inner));
+    }
+
+    /// Adds the frames of a list below a stack. Returns the number of the last one's stack.
+    fn chain(&mut self, mut stack: Option<u32>, list: FrameListId) -> Option<u32> {
         let profile = self.profile;
-        let mut stack = None;
-        for frame in profile.frames(id) {
+        for frame in profile.list(list) {
             let frame = self.frame(frame);
             stack = Some(self.stacks.number((stack, frame)).0);
         }
-        self.known.insert(id, stack);
         stack
+    }
+
+    /// Returns the number of a stack that was added; `None` for one without frames.
+    pub(super) fn number(&self, id: StackId) -> Option<u32> {
+        self.known.get(id.0 as usize).copied().flatten().flatten()
     }
 
     fn frame(&mut self, id: FrameId) -> u32 {
@@ -267,6 +292,7 @@ impl<'p> Tables<'p> {
         json.column("inlineDepth", frames().map(|frame| frame.inline_depth))?;
         let categories = frames().map(|frame| match self.profile.object(object(&frame)).kind {
             ObjectKind::File => Category::User as u32,
+            ObjectKind::Waiting => Category::Waiting as u32,
             ObjectKind::Kernel => Category::Kernel as u32,
             ObjectKind::Jit => Category::Generated as u32,
         });
@@ -295,6 +321,7 @@ enum Category {
     User = 1,
     Kernel = 2,
     Generated = 3,
+    Waiting = 4,
 }
 
 fn address_of(frame: &Frame) -> Option<u64> {

@@ -3,14 +3,67 @@
 use std::cmp::Reverse;
 use std::io;
 
-use rprof_profile::{Profile, SampleColumns, StackId, Thread, ThreadId};
+use rprof_profile::{Profile, StackId, Thread, ThreadId, WeighBy};
 use rustc_hash::FxHashMap;
 use serde_json::json;
 
-use super::json::Json;
+use super::Json;
 use super::markers::Markers;
 use super::tables::Tables;
 use crate::names::CleanNames;
+
+/// Samples one by one, or where none has a time, all samples of a stack and a thread as one.
+pub(super) struct Rows<'p> {
+    profile: &'p Profile,
+    by: WeighBy,
+}
+
+/// One of the [`Rows`].
+struct Row {
+    event: usize,
+    thread: ThreadId,
+    time: u64,
+    stack: StackId,
+    weight: u64,
+}
+
+impl<'p> Rows<'p> {
+    pub(super) fn new(profile: &'p Profile, by: WeighBy) -> Rows<'p> {
+        Rows { profile, by }
+    }
+
+    fn len(&self) -> usize {
+        match &self.profile.samples {
+            Some(samples) => samples.len(),
+            None => self.profile.aggregated.len(),
+        }
+    }
+
+    fn get(&self, index: usize) -> Option<Row> {
+        Some(match &self.profile.samples {
+            Some(samples) => {
+                let sample = samples.get(index)?;
+                Row {
+                    event: sample.event,
+                    thread: sample.thread,
+                    time: sample.time,
+                    stack: sample.stack,
+                    weight: self.by.of_sample(sample.weight),
+                }
+            }
+            None => {
+                let entry = self.profile.aggregated.get(index)?;
+                Row {
+                    event: entry.event,
+                    thread: entry.thread,
+                    time: 0,
+                    stack: entry.stack,
+                    weight: self.by.of(entry),
+                }
+            }
+        })
+    }
+}
 
 /// A thread with its samples.
 pub(super) struct ThreadSamples {
@@ -18,13 +71,8 @@ pub(super) struct ThreadSamples {
     process: String,
     pid: Option<i32>,
     tid: Option<i32>,
-    samples: Vec<Row>,
-}
-
-/// One sample, or all samples of a stack where none has a time.
-struct Row {
-    time: u64,
-    stack: Option<u32>,
+    /// Indexes of its rows, in order of time.
+    rows: Vec<u32>,
     weight: u64,
 }
 
@@ -35,59 +83,62 @@ enum Key {
     Name(ThreadId),
 }
 
-/// Returns the threads with samples of an event, the one with most weight first.
-pub(super) fn of(profile: &Profile, event: usize, tables: &mut Tables<'_>) -> Vec<ThreadSamples> {
+/// Returns the threads with rows of an event, the one with most weight first.
+pub(super) fn of(
+    profile: &Profile,
+    event: usize,
+    rows: &Rows<'_>,
+    tables: &mut Tables<'_>,
+) -> Vec<ThreadSamples> {
     let names = CleanNames::new(profile);
-    let mut threads: FxHashMap<Key, ThreadSamples> = FxHashMap::default();
-    let mut add = |thread: ThreadId, stack: StackId, time: u64, weight: u64| {
-        let Thread {
-            pid,
-            tid,
-            comm,
-            process_comm,
-        } = *profile.thread(thread);
-        let key = match (pid, tid) {
-            (Some(pid), Some(tid)) => Key::Numbers(pid, tid),
-            _ => Key::Name(thread),
-        };
-        let entry = threads.entry(key).or_insert_with(|| ThreadSamples {
-            name: String::new(),
-            process: String::new(),
-            pid,
-            tid,
-            samples: Vec::new(),
+    let mut threads: Vec<ThreadSamples> = Vec::new();
+    let mut by_key: FxHashMap<Key, usize> = FxHashMap::default();
+    // Place of each thread of the profile in the list, and the name that it has there.
+    let mut by_id: Vec<Option<usize>> = vec![None; profile.threads.len()];
+    for (index, row) in (0..rows.len()).filter_map(|index| Some((index, rows.get(index)?))) {
+        if row.event != event {
+            continue;
+        }
+        let known = by_id.get(row.thread.0 as usize).copied().flatten();
+        let place = known.unwrap_or_else(|| {
+            let Thread { pid, tid, .. } = *profile.thread(row.thread);
+            let key = match (pid, tid) {
+                (Some(pid), Some(tid)) => Key::Numbers(pid, tid),
+                _ => Key::Name(row.thread),
+            };
+            let place = *by_key.entry(key).or_insert_with(|| {
+                threads.push(ThreadSamples {
+                    name: String::new(),
+                    process: String::new(),
+                    pid,
+                    tid,
+                    rows: Vec::new(),
+                    weight: 0,
+                });
+                threads.len() - 1
+            });
+            by_id[row.thread.0 as usize] = Some(place);
+            place
         });
+        let thread = &mut threads[place];
+        thread.rows.push(index as u32);
+        thread.weight = thread.weight.saturating_add(row.weight);
+        tables.stack(row.stack);
+    }
+    for thread in &mut threads {
         // A thread that changed its name has its last one.
-        if entry.name != *names.comm(comm) {
-            entry.name = names.comm(comm).into_owned();
-            entry.process = names.comm(process_comm.unwrap_or(comm)).into_owned();
-        }
-        entry.samples.push(Row {
-            time,
-            stack: tables.stack(stack),
-            weight,
-        });
-    };
-    match &profile.samples {
-        Some(samples) => {
-            for sample in SampleColumns::iter(samples).filter(|sample| sample.event == event) {
-                add(sample.thread, sample.stack, sample.time, sample.weight);
-            }
-        }
-        None => {
-            for entry in profile
-                .aggregated
-                .iter()
-                .filter(|entry| entry.event == event)
-            {
-                add(entry.thread, entry.stack, 0, entry.weight);
-            }
+        let last = thread.rows.last().and_then(|row| rows.get(*row as usize));
+        if let Some(last) = last {
+            let Thread {
+                comm, process_comm, ..
+            } = *profile.thread(last.thread);
+            thread.name = names.comm(comm).into_owned();
+            thread.process = names.comm(process_comm.unwrap_or(comm)).into_owned();
         }
     }
-    let mut threads: Vec<ThreadSamples> = threads.into_values().collect();
     threads.sort_by_cached_key(|thread| {
-        let weight: u64 = thread.samples.iter().map(|row| row.weight).sum();
-        (Reverse(weight), thread.pid, thread.tid, thread.name.clone())
+        let name = thread.name.clone();
+        (Reverse(thread.weight), thread.pid, thread.tid, name)
     });
     threads
 }
@@ -96,20 +147,24 @@ impl ThreadSamples {
     /// Writes the thread. `is_time`: weights are nanoseconds.
     pub(super) fn write(
         &self,
+        rows: &Rows<'_>,
+        tables: &Tables<'_>,
         origin: u64,
         is_time: bool,
         markers: &Markers<'_>,
         json: &mut Json<'_>,
     ) -> io::Result<()> {
-        let since = |row: &Row| milliseconds(row.time.saturating_sub(origin));
-        let first = self.samples.first().map_or(0.0, since);
+        let all = || (self.rows.iter()).filter_map(|row| rows.get(*row as usize));
+        let first = all()
+            .next()
+            .map_or(0, |row| row.time.saturating_sub(origin));
         json.begin()?;
         json.value("name", &self.name)?;
         json.value("processName", &self.process)?;
         json.value("processType", &"default")?;
         json.value("processStartupTime", &0)?;
         json.value("processShutdownTime", &())?;
-        json.value("registerTime", &first)?;
+        json.value("registerTime", &milliseconds(first))?;
         json.value("unregisterTime", &())?;
         json.value("pausedRanges", &json!([]))?;
         let is_main = self.pid == self.tid;
@@ -120,9 +175,9 @@ impl ThreadSamples {
         markers.write(json)?;
         json.key("samples")?;
         json.begin()?;
-        json.column("stack", self.samples.iter().map(|row| row.stack))?;
+        json.column("stack", all().map(|row| tables.number(row.stack)))?;
         let mut before = origin;
-        let deltas = self.samples.iter().map(|row| {
+        let deltas = all().map(|row| {
             let delta = row.time.saturating_sub(before);
             before = row.time.max(before);
             milliseconds(delta)
@@ -130,17 +185,16 @@ impl ThreadSamples {
         json.column("timeDeltas", deltas)?;
         match is_time {
             true => {
-                let weights = self.samples.iter().map(|row| milliseconds(row.weight));
-                json.column("weight", weights)?;
+                json.column("weight", all().map(|row| milliseconds(row.weight)))?;
                 json.value("weightType", &"tracing-ms")?;
-                json.column("threadCPUDelta", self.samples.iter().map(|row| row.weight))?;
+                json.column("threadCPUDelta", all().map(|row| row.weight))?;
             }
             false => {
-                json.column("weight", self.samples.iter().map(|row| row.weight))?;
+                json.column("weight", all().map(|row| row.weight))?;
                 json.value("weightType", &"samples")?;
             }
         }
-        json.value("length", &self.samples.len())?;
+        json.value("length", &self.rows.len())?;
         json.end()?;
         json.end()
     }

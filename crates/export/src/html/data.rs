@@ -1,5 +1,6 @@
 //! Data of a page: tree, tasks and samples of one profile or two, in an order that depends on nothing but what they are.
 
+use rprof_profile::compare::{self, MatchedFunctions};
 use rprof_profile::trie::{NO_NODE, Trie};
 use rprof_profile::{FrameId, Profile, StackId, ThreadId};
 use rustc_hash::FxHashMap;
@@ -56,10 +57,10 @@ pub(super) struct Task {
 }
 
 impl Collector {
-    /// Begins; with `is_diff` with names that are alike in two builds.
-    pub(super) fn new(is_diff: bool) -> Collector {
+    /// Begins; with `matched` to collect two profiles that are compared.
+    pub(super) fn new(matched: Option<MatchedFunctions>) -> Collector {
         Collector {
-            tables: Tables::new(is_diff),
+            tables: Tables::new(matched),
             tree: Trie::default(),
             own: Vec::new(),
             whole: 0,
@@ -85,9 +86,15 @@ impl Collector {
         })
     }
 
-    /// Adds the samples of a profile whose times count from `origin`.
-    pub(super) fn add(&mut self, profile: &Profile, origin: u64, coarse: &Coarseness) -> Side {
-        let functions = self.tables.add(profile);
+    /// Adds the samples of a profile, whose times count from its first sample.
+    pub(super) fn add(
+        &mut self,
+        profile: &Profile,
+        side: compare::Side,
+        coarse: &Coarseness,
+    ) -> Side {
+        let functions = self.tables.add(profile, side);
+        let origin = origin(profile);
         let tasks: Vec<u32> = (0..profile.threads.len())
             .map(|id| self.task(profile, ThreadId(id as u32)))
             .collect();
@@ -212,6 +219,11 @@ impl Collector {
         }
         order
     }
+}
+
+/// Returns the time from which those of a page count.
+pub(super) fn origin(profile: &Profile) -> u64 {
+    profile.time.map_or(0, |(first, _)| first)
 }
 
 /// Sorts elements, and drops those that are there twice. Returns the new number of each by the old.

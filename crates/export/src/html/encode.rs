@@ -2,13 +2,14 @@
 
 use std::io;
 
+use rprof_profile::compare::{self, MatchedFunctions};
 use rprof_profile::{EventSummary, Profile, StackPosition};
 use serde_json::{Value, json};
 
 use super::AnnotatedFunction;
 use super::coarse::Coarseness;
 use super::columns::Section;
-use super::data::{Collector, Row, Side, Task};
+use super::data::{Collector, Row, Side, Task, origin};
 use super::functions::{PageFunction, Tables};
 use super::stack_tree::PageTree;
 use crate::names::CleanNames;
@@ -49,11 +50,10 @@ pub(super) fn encode(
     old: Option<&Profile>,
     coarse: &Coarseness,
 ) -> io::Result<Data> {
-    let mut all = Collector::new(old.is_some());
-    let origin = |profile: &Profile| profile.time.map_or(0, |(first, _)| first);
-    let mut sides = vec![all.add(profile, origin(profile), coarse)];
+    let mut all = Collector::new(old.map(|old| MatchedFunctions::of(old, profile)));
+    let mut sides = vec![all.add(profile, compare::Side::New, coarse)];
     if let Some(old) = old {
-        let mut side = all.add(old, origin(old), coarse);
+        let mut side = all.add(old, compare::Side::Old, coarse);
         by_event_names(&mut side.rows, &old.events, &profile.events);
         sides.push(side);
     }

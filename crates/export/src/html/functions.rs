@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use rprof_profile::compare::canonical::{function_name, object_name};
-use rprof_profile::{FileId, Function, Profile, Reason};
+use rprof_profile::compare::canonical::object_name;
+use rprof_profile::compare::{MatchedFunctions, Side};
+use rprof_profile::{FileId, Function, FunctionId, Profile, Reason};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -36,69 +37,82 @@ pub(super) struct Tables {
     pub(super) functions: Vec<PageFunction>,
     pub(super) objects: Vec<PageObject>,
     pub(super) files: Vec<String>,
-    function_numbers: FxHashMap<(Result<String, Reason>, String, FrameKind), u32>,
+    function_numbers: FxHashMap<(Identity, Option<Reason>, FrameKind), u32>,
     object_numbers: FxHashMap<String, u32>,
     file_numbers: FxHashMap<String, u32>,
-    /// True if names are compared without what changes from build to build.
-    canonical: bool,
+    /// Functions of two profiles that are one.
+    matched: Option<MatchedFunctions>,
+}
+
+/// Identity of a function: functions of two profiles with the same one are one function of the page.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Identity {
+    /// Number that both sides of a comparison have in common.
+    Matched(u32),
+    /// Name and object of a function that is compared with none.
+    Alone(Side, Option<Box<str>>, Box<str>),
 }
 
 impl Tables {
-    /// Begins tables; with `canonical` those of two builds of one program.
-    pub(super) fn new(canonical: bool) -> Tables {
+    /// Begins tables; with `matched` those of two profiles that are compared.
+    pub(super) fn new(matched: Option<MatchedFunctions>) -> Tables {
         Tables {
-            canonical,
+            matched,
             ..Tables::default()
         }
     }
 
-    /// Adds the functions of a profile, and returns the number of each.
-    pub(super) fn add(&mut self, profile: &Profile) -> Vec<u32> {
+    /// Adds the functions of a profile, which is one side of a comparison or the only one, and returns the number of each.
+    pub(super) fn add(&mut self, profile: &Profile, side: Side) -> Vec<u32> {
         let kinds = FrameKinds::of(profile);
         let functions = profile.functions.iter().enumerate();
         functions
-            .map(|(id, function)| self.function(profile, id as u32, function, &kinds))
+            .map(|(id, function)| {
+                let id = FunctionId(id as u32);
+                self.function(profile, side, id, function, &kinds)
+            })
             .collect()
     }
 
     fn function(
         &mut self,
         profile: &Profile,
-        id: u32,
+        side: Side,
+        id: FunctionId,
         function: &Function,
         kinds: &FrameKinds,
     ) -> u32 {
-        let kind = kinds.of_function(rprof_profile::FunctionId(id));
+        let kind = kinds.of_function(id);
         let names = CleanNames::new(profile);
         let object = profile.object(function.object);
-        let (name_key, object_key) = match self.canonical {
-            true => (
-                (function.name.clone()).map(|name| function_name(&name, false).into_owned()),
-                object_name(object).into_owned(),
-            ),
-            false => (
-                function.name.clone().map(String::from),
-                object.name.to_string(),
-            ),
+        let number = (self.matched.as_ref()).and_then(|matched| matched.number(side, id));
+        let object_key = match (&self.matched, number) {
+            (Some(matched), Some(number)) => matched.object(number).to_owned(),
+            (Some(_), None) => object_name(object).into_owned(),
+            (None, _) => object.name.to_string(),
         };
-        let known = (self.function_numbers).get(&(name_key.clone(), object_key.clone(), kind));
-        if let Some(known) = known {
+        let identity = match number {
+            Some(number) => Identity::Matched(number),
+            None => {
+                let name = function.name.clone().ok();
+                Identity::Alone(side, name, object.name.clone())
+            }
+        };
+        let key = (identity, function.name.as_ref().err().copied(), kind);
+        if let Some(known) = self.function_numbers.get(&key) {
             return *known;
         }
-        let name = names.function(rprof_profile::FunctionId(id));
+        let name = names.function(id);
         let name = name.map(|name| match profile.is_folded {
             true => without_annotation(&name).to_owned(),
             false => name.into_owned(),
         });
-        let object = *self
-            .object_numbers
-            .entry(object_key.clone())
-            .or_insert_with(|| {
-                self.objects.push(PageObject {
-                    name: names.object(function.object).into_owned(),
-                });
-                self.objects.len() as u32 - 1
+        let object = *self.object_numbers.entry(object_key).or_insert_with(|| {
+            self.objects.push(PageObject {
+                name: names.object(function.object).into_owned(),
             });
+            self.objects.len() as u32 - 1
+        });
         self.functions.push(PageFunction {
             name,
             object,
@@ -106,8 +120,7 @@ impl Tables {
             reason: function.name.as_ref().err().copied(),
         });
         let number = self.functions.len() as u32 - 1;
-        self.function_numbers
-            .insert((name_key, object_key, kind), number);
+        self.function_numbers.insert(key, number);
         number
     }
 

@@ -44,6 +44,7 @@ const MODULES: &[&str] = &[
     include_str!("../../page/dialogs.js"),
     include_str!("../../page/picture.js"),
     include_str!("../../page/bars.js"),
+    include_str!("../../page/paper.js"),
     include_str!("../../page/main.js"),
 ];
 

@@ -2,14 +2,12 @@
 
 use std::io::{self, Write};
 
-use flate2::write::GzEncoder;
-use flate2::{Compression, GzBuilder};
-
+use crate::gzip::Gzip;
 use crate::protobuf::{Strings, part, signed, text};
 
 /// The message of a profile, compressed while it is made, with the strings that it names so far.
 pub(super) struct Message<'o> {
-    out: GzEncoder<&'o mut dyn Write>,
+    out: Gzip<'o>,
     pub(super) strings: Strings,
     buffer: Vec<u8>,
     /// Bytes so far, before compression.
@@ -19,8 +17,7 @@ pub(super) struct Message<'o> {
 impl<'o> Message<'o> {
     pub(super) fn new(out: &'o mut dyn Write) -> Message<'o> {
         Message {
-            // Without a time, so that the same profile is the same file.
-            out: GzBuilder::new().mtime(0).write(out, Compression::default()),
+            out: Gzip::new(out),
             strings: Strings::new(),
             buffer: Vec::new(),
             bytes: 0,

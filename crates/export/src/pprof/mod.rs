@@ -15,7 +15,7 @@ mod tables;
 use std::io::{self, Write};
 use std::ops::Range;
 
-use rprof_profile::{Profile, WeightUnit};
+use rprof_profile::{Profile, WeighBy, WeightUnit};
 
 use crate::frame_lists::FrameLists;
 use crate::locations::Locations;
@@ -26,18 +26,20 @@ use crate::protobuf::{packed_signed, packed_unsigned, part, signed};
 use crate::summed::{CommOrder, LabelValue, Labels, Rows, summed};
 use message::Message;
 
-/// Writes the samples of all events that have any, two values for each: number of samples, and weight.
+/// Writes the samples of all events that have any, two values for each: number of samples, and weight. Which of the two readers
+/// show at first is what samples are weighed by.
 ///
 /// # Errors
 /// `out` does.
 pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
-    let mut encoder = Encoder::new(profile, &options.export);
+    let mut encoder = Encoder::new(profile, options.rows.weight, &options.export);
     encoder.encode(0..encoder.rows(), out).map(drop)
 }
 
 /// Encoder of a profile, or of any part of it.
 pub struct Encoder<'p> {
     profile: &'p Profile,
+    weight: WeighBy,
     max_depth: usize,
     events: Vec<usize>,
     locations: Locations<'p>,
@@ -47,8 +49,8 @@ pub struct Encoder<'p> {
 }
 
 impl<'p> Encoder<'p> {
-    /// Sums up the samples of all events that have any.
-    pub fn new(profile: &'p Profile, options: &ExportOptions) -> Encoder<'p> {
+    /// Sums up the samples of all events that have any. Readers show `weight` of the first event unless asked for something else.
+    pub fn new(profile: &'p Profile, weight: WeighBy, options: &ExportOptions) -> Encoder<'p> {
         let events: Vec<usize> = (profile.events.iter().enumerate())
             .filter(|(_, event)| event.samples > 0)
             .map(|(index, _)| index)
@@ -59,6 +61,7 @@ impl<'p> Encoder<'p> {
         Encoder {
             rows: summed(profile, &lists, &comms, &events, &options.labels),
             profile,
+            weight,
             max_depth: options.max_depth.unwrap_or(usize::MAX),
             events,
             locations,
@@ -99,7 +102,7 @@ impl<'p> Encoder<'p> {
             .is_none_or(|(known, _)| *known != row.labels)
         {
             let mut bytes = Vec::new();
-            self.labels(&row.labels, out, &mut bytes);
+            self.labels(self.rows.labels(row), out, &mut bytes);
             *labels = Some((row.labels, bytes));
         }
         if let Some((_, bytes)) = labels {
@@ -183,7 +186,11 @@ impl PartEncoder for Encoder<'_> {
             let period = main.weight / main.samples.max(1);
             out.number(12, i64::try_from(period).unwrap_or(i64::MAX))?;
             // What is shown unless something else is asked for.
-            let shown = out.strings.index(name);
+            let shown = match self.weight {
+                WeighBy::Period => name,
+                WeighBy::Samples => &types[0].0,
+            };
+            let shown = out.strings.index(shown);
             out.number(14, shown)?;
         }
         let bytes = out.finish()?;
@@ -196,8 +203,8 @@ impl PartEncoder for Encoder<'_> {
 struct Buffers {
     ids: Vec<u64>,
     sample: Vec<u8>,
-    /// Labels of the sample before, as they are written.
-    labels: Option<(Labels, Vec<u8>)>,
+    /// Number of the labels of the sample before, with how they are written.
+    labels: Option<(u32, Vec<u8>)>,
 }
 
 /// Returns names and units of the values that each sample has, two for each event.

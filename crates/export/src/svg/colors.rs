@@ -114,6 +114,7 @@ fn middle_of(kind: FrameKind) -> (f32, f32, f32) {
         FrameKind::Kernel => (212.0, 0.75, 0.72),
         FrameKind::Jit => (140.0, 0.45, 0.52),
         FrameKind::Unnamed => (0.0, 0.0, 0.72),
+        FrameKind::Waiting => (312.0, 0.80, 0.86),
     }
 }
 

@@ -60,15 +60,15 @@ fn describe(pusher: &Pusher<'_>, source: &Source, out: &mut String) -> Result<()
         }
         writeln!(
             out,
-            "  request {count}: {} in {} stacks, {} compressed, {} before",
+            "  request {count}: {} in {}, {} compressed, {} before",
             told::samples(part.samples),
-            part.rows.len(),
+            told::stacks(part.rows.len() as u64),
             BinaryBytes(part.profile.len() as u64),
             BinaryBytes(part.bytes),
         )?;
     }
     if cut > 0 {
-        writeln!(out, "  {cut} stacks without their outer frames")?;
+        writeln!(out, "  {} without outer frames", told::stacks(cut))?;
     }
     writeln!(out, "  {}", told::requests(count))?;
     Ok(())

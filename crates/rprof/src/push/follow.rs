@@ -44,9 +44,9 @@ pub(super) fn run(pusher: &Pusher<'_>, recording: &Path) -> Outcome {
     };
     follower.look()?;
     if !pusher.args.input.quiet {
-        let count = follower.waiting.len();
+        let count = told::files(follower.waiting.len() as u64);
         say(format_args!(
-            "following {}: {count} files to send; Ctrl-C stops",
+            "following {}: {count} to send; Ctrl-C stops",
             recording.display()
         ));
     }
@@ -236,16 +236,15 @@ impl Follower<'_> {
             return lost;
         }
         say(format_args!(
-            "sent {} files: {} in {}, {} further tries; {} lost, {} files removed before they were sent, {} not readable; \
-             {} files left for the next run",
-            sums.files,
+            "sent {}: {} in {}, {}; {} lost, {} removed unsent, {} not readable; {} left for the next run",
+            told::files(sums.files),
             told::samples(sums.samples),
             told::requests(sums.requests),
-            sums.retries,
+            told::tries(sums.retries),
             told::samples(sums.refused),
-            sums.removed,
+            told::files(sums.removed),
             sums.unreadable,
-            self.waiting.len(),
+            told::files(self.waiting.len() as u64),
         ));
         lost
     }

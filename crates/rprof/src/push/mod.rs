@@ -112,7 +112,9 @@ impl<'a> Pusher<'a> {
                 .collect(),
             ..self.export.clone()
         };
-        Parts::new(target.encoder(&source.profile, &options), self.limits)
+        let weight = self.args.input.filter.weight();
+        let encoder = target.encoder(&source.profile, weight, &options);
+        Parts::new(encoder, self.limits)
     }
 
     /// Sends a profile.
@@ -130,8 +132,9 @@ impl<'a> Pusher<'a> {
     fn show(&self, line: &WorkLine, path: &Path, progress: Progress<'_>) {
         match progress {
             Progress::Sent(requests) => line.say(&format!(
-                "sending {}: {requests} requests taken",
-                path.display()
+                "sending {}: {} taken",
+                path.display(),
+                told::requests(requests)
             )),
             Progress::Waiting(why, wait) => {
                 let wait = told::seconds(wait);

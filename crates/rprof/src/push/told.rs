@@ -28,8 +28,7 @@ impl Totals {
         if !quiet && (report.requests > 0 || report.lost == 0 && report.unsent.is_none()) {
             let again = match report.retries {
                 0 => String::new(),
-                1 => ", after 1 further try".to_owned(),
-                more => format!(", after {more} further tries"),
+                more => format!(", after {}", tries(more)),
             };
             say(format_args!(
                 "sent {path}: {} in {}, {}{again}",
@@ -41,8 +40,8 @@ impl Totals {
         if !quiet && report.cut > 0 {
             let most = pusher.limits.depth.unwrap_or(usize::MAX);
             say(format_args!(
-                "{} stacks are sent without their outer frames: the server takes {most} frames",
-                HumanCount(report.cut)
+                "{} sent without outer frames: the server takes {most} frames",
+                stacks(report.cut)
             ));
         }
         for remark in report.remarks.iter().filter(|_| !quiet) {
@@ -87,6 +86,30 @@ pub(super) fn samples(count: u64) -> String {
     match count {
         1 => "1 sample".to_owned(),
         count => format!("{} samples", HumanCount(count)),
+    }
+}
+
+/// Returns a number of stacks in words.
+pub(super) fn stacks(count: u64) -> String {
+    match count {
+        1 => "1 stack".to_owned(),
+        count => format!("{} stacks", HumanCount(count)),
+    }
+}
+
+/// Returns a number of files in words.
+pub(super) fn files(count: u64) -> String {
+    match count {
+        1 => "1 file".to_owned(),
+        count => format!("{} files", HumanCount(count)),
+    }
+}
+
+/// Returns a number of further tries in words.
+pub(super) fn tries(count: u64) -> String {
+    match count {
+        1 => "1 further try".to_owned(),
+        count => format!("{} further tries", HumanCount(count)),
     }
 }
 
