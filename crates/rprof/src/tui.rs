@@ -4,8 +4,9 @@ use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
 use rprof_analysis::Options;
+use rprof_export::CleanNames;
 use rprof_export::clean::clean;
-use rprof_export::{CleanNames, verdict};
+use rprof_export::verdict::{self, Finding};
 use rprof_profile::{Keys, Profile};
 use rprof_tui::terminal::{End, Inbox};
 use rprof_tui::{Effect, Source, Theme, terminal};
@@ -45,6 +46,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
         about: about(&merged),
         by_total: args.rows.children,
         facts: facts(&merged.profile),
+        hint: hint(&merged.profile),
         command: words(),
         profile: Arc::new(merged.profile),
         generation: 0,
@@ -121,6 +123,24 @@ fn about(merged: &Merged) -> String {
     words.push(format!("lost {}", profile.quality.lost));
     words.extend(merged.subjects.iter().cloned());
     clean(&words.join("  ")).into_owned()
+}
+
+/// Returns what has to be known before shares are read: that they are of a small part of what happened, or of an interpreter.
+fn hint(profile: &Profile) -> Option<String> {
+    let findings = verdict::findings(profile);
+    let rank = |finding: &Finding| match finding {
+        Finding::Lost { .. } => Some(0),
+        Finding::Waited { .. } => Some(1),
+        Finding::Interpreter { .. } => Some(2),
+        Finding::Unsampled { .. } => Some(3),
+        _ => None,
+    };
+    let ranked = findings
+        .iter()
+        .filter_map(|finding| Some((rank(finding)?, finding)));
+    let (_, telling) = ranked.min_by_key(|(rank, _)| *rank)?;
+    let statement = telling.statement();
+    Some(clean(&format!("{statement} (more by 7)")).into_owned())
 }
 
 /// Returns the lines of the verdict, and of the events.

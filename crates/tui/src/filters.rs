@@ -20,11 +20,20 @@ pub(crate) enum FilterKind {
     Stacks,
 }
 
+/// Effect of a filter.
+#[derive(Clone, Debug)]
+pub(crate) enum Rule {
+    /// Samples count that fulfil the condition.
+    Keep(Condition),
+    /// Frames of these functions are taken out of all stacks.
+    Remove(FunctionSet),
+}
+
 /// A filter.
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
     pub(crate) kind: FilterKind,
-    pub(crate) condition: Condition,
+    pub(crate) rule: Rule,
     /// Words for the samples that it leaves, safe to show: `tid 4711`.
     pub(crate) label: String,
     /// Option and value of `rprof report`; `None` if it has none that does the same.
@@ -42,13 +51,23 @@ pub(crate) enum Pattern {
     Name(String),
 }
 
+impl Pattern {
+    /// Words for it, safe to show.
+    fn label(&self) -> String {
+        match self {
+            Pattern::Regex(text) => clean(&format!("/{text}/")).into_owned(),
+            Pattern::Name(name) => clean(name).into_owned(),
+        }
+    }
+}
+
 impl Filter {
     pub(crate) fn thread(profile: &Profile, id: ThreadId) -> Filter {
         let thread = profile.thread(id);
         match thread.tid {
             Some(tid) => Filter {
                 kind: FilterKind::Thread,
-                condition: Condition::Thread(id),
+                rule: Rule::Keep(Condition::Thread(id)),
                 label: format!("tid {tid}"),
                 words: Some(["--tid".into(), tid.to_string()]),
                 pattern: None,
@@ -60,7 +79,7 @@ impl Filter {
     pub(crate) fn process(pid: i32) -> Filter {
         Filter {
             kind: FilterKind::Process,
-            condition: Condition::Process(pid),
+            rule: Rule::Keep(Condition::Process(pid)),
             label: format!("pid {pid}"),
             words: Some(["--pid".into(), pid.to_string()]),
             pattern: None,
@@ -71,7 +90,7 @@ impl Filter {
         let name = CleanNames::new(profile).comm(comm).into_owned();
         Filter {
             kind: FilterKind::Comm,
-            condition: Condition::Comm(comm),
+            rule: Rule::Keep(Condition::Comm(comm)),
             label: format!("comm {name}"),
             words: Some(["--comm".into(), name]),
             pattern: None,
@@ -82,7 +101,7 @@ impl Filter {
         let names = CleanNames::new(profile);
         Filter {
             kind: FilterKind::Object,
-            condition: Condition::Object(object),
+            rule: Rule::Keep(Condition::Object(object)),
             label: names.object_base(object).into_owned(),
             words: Some(["--dso".into(), names.object(object).into_owned()]),
             pattern: None,
@@ -92,7 +111,7 @@ impl Filter {
     pub(crate) fn cpu(cpu: u32) -> Filter {
         Filter {
             kind: FilterKind::Cpu,
-            condition: Condition::Cpu(cpu),
+            rule: Rule::Keep(Condition::Cpu(cpu)),
             label: format!("CPU {cpu}"),
             words: Some(["--cpu".into(), cpu.to_string()]),
             pattern: None,
@@ -105,7 +124,7 @@ impl Filter {
         let exact = |time: u64| format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000);
         Filter {
             kind: FilterKind::Time,
-            condition: Condition::Time(from, to),
+            rule: Rule::Keep(Condition::Time(from, to)),
             label: format!("{:.3}–{:.3} s", since(from), since(to)),
             words: Some(["--time".into(), format!("{},{}", exact(from), exact(to))]),
             pattern: None,
@@ -120,11 +139,7 @@ impl Filter {
         pattern: Pattern,
         focus: Option<String>,
     ) -> Filter {
-        let label = match &pattern {
-            Pattern::Regex(text) => format!("/{text}/"),
-            Pattern::Name(name) => name.clone(),
-        };
-        let label = clean(&label).into_owned();
+        let label = pattern.label();
         Filter {
             kind: FilterKind::Stacks,
             words: (focus.filter(|_| has_to))
@@ -133,11 +148,30 @@ impl Filter {
                 true => label,
                 false => format!("not {label}"),
             },
-            condition: match has_to {
+            rule: Rule::Keep(match has_to {
                 true => Condition::With(functions),
                 false => Condition::Without(functions),
-            },
+            }),
             pattern: Some(pattern),
+        }
+    }
+
+    /// Filter that takes functions out of stacks, whose callers get what they used.
+    pub(crate) fn removal(functions: FunctionSet, pattern: Pattern) -> Filter {
+        Filter {
+            kind: FilterKind::Stacks,
+            rule: Rule::Remove(functions),
+            label: format!("removed {}", pattern.label()),
+            words: None,
+            pattern: Some(pattern),
+        }
+    }
+
+    /// Condition on samples, of a filter that has one.
+    pub(crate) fn condition(&self) -> Option<&Condition> {
+        match &self.rule {
+            Rule::Keep(condition) => Some(condition),
+            Rule::Remove(_) => None,
         }
     }
 
@@ -151,11 +185,24 @@ impl Filter {
                 Err(_) => return,
             },
         };
-        self.condition = match self.condition {
-            Condition::Without(_) => Condition::Without(functions),
-            _ => Condition::With(functions),
+        self.rule = match self.rule {
+            Rule::Remove(_) => Rule::Remove(functions),
+            Rule::Keep(Condition::Without(_)) => Rule::Keep(Condition::Without(functions)),
+            Rule::Keep(_) => Rule::Keep(Condition::With(functions)),
         };
     }
+}
+
+/// Returns the functions that filters take out of stacks; nothing if there are none.
+pub(crate) fn removed(filters: &[Filter]) -> Option<FunctionSet> {
+    let sets = filters.iter().filter_map(|filter| match &filter.rule {
+        Rule::Remove(functions) => Some(functions),
+        Rule::Keep(_) => None,
+    });
+    sets.cloned().reduce(|all, more| {
+        let either = |(a, b): (&bool, &bool)| *a || *b;
+        all.iter().zip(&*more).map(either).collect()
+    })
 }
 
 /// Returns the functions that a pattern names, as `--focus` has it.

@@ -59,6 +59,7 @@ pub(crate) enum Action {
     SearchThis,
     Keep,
     LeaveOut,
+    Remove,
     Annotate,
     Sort,
     Reverse,
@@ -225,6 +226,11 @@ pub static KEYS: &[Binding] = &[
         "f x",
         "keep only stacks with a match (without a search: with this function); leave them out",
         &[(Char('f'), Action::Keep), (Char('x'), Action::LeaveOut)],
+    ),
+    row(
+        "X",
+        "take frames of a match out of stacks (without a search: of this function); their callers get what they used",
+        &[(Char('X'), Action::Remove)],
     ),
     row(
         "a",

@@ -37,6 +37,7 @@
 //!     about: String::new(),
 //!     by_total: false,
 //!     facts: Vec::new(),
+//!     hint: None,
 //!     command: Vec::new(),
 //!     generation: 0,
 //!     live: None,
@@ -66,6 +67,7 @@ pub mod terminal;
 mod testing;
 mod text;
 mod tree_list;
+mod trees;
 mod update;
 mod view;
 

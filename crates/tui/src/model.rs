@@ -3,17 +3,22 @@
 use std::sync::Arc;
 
 use rprof_export::CleanNames;
-use rprof_profile::selection::{Condition, Selection};
+use rprof_profile::selection::{Condition, FunctionSet, Selection};
 use rprof_profile::{
     AggregatedStack, FunctionId, Keys, Profile, ThreadId, TopFunctions, TopRow, WeighBy,
 };
 
-use crate::filters::Filter;
+use crate::filters::{Filter, removed};
 
 /// A profile, and what the filters leave of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
+    /// The profile as it was read.
+    recorded: Arc<Profile>,
+    /// Without the frames that filters take out of stacks.
     pub(crate) profile: Arc<Profile>,
+    /// Functions whose frames these are.
+    removed: Option<FunctionSet>,
     pub(crate) event: usize,
     pub(crate) by: WeighBy,
     pub(crate) selection: Selection,
@@ -52,7 +57,9 @@ impl Model {
             by_name: Vec::new(),
             rows: Vec::new(),
             entries: Vec::new(),
+            recorded: Arc::clone(&profile),
             profile,
+            removed: None,
             event,
             by,
             selection,
@@ -61,16 +68,26 @@ impl Model {
         model
     }
 
-    /// Weighs everything under filters.
-    pub(crate) fn filter(&mut self, filters: &[Filter]) {
-        let conditions: Vec<Condition> = filters.iter().map(|f| f.condition.clone()).collect();
-        self.entries = self.selection.weigh(&self.profile, &conditions);
+    /// Weighs everything under filters. Returns whether stacks have other frames than before.
+    pub(crate) fn filter(&mut self, filters: &[Filter]) -> bool {
+        let conditions: Vec<Condition> = conditions(filters).cloned().collect();
+        self.entries = self.selection.weigh(&self.recorded, &conditions);
+        let removed = removed(filters);
+        let has_changed = removed != self.removed;
+        if has_changed {
+            self.profile = match &removed {
+                Some(functions) => Arc::new(self.recorded.without_functions(functions)),
+                None => Arc::clone(&self.recorded),
+            };
+            self.removed = removed;
+        }
         let entries = self.entries.iter().filter(|entry| entry.samples > 0);
         let top = TopFunctions::of_entries(&self.profile, entries, self.by, Keys::FUNCTIONS);
         self.whole = top.weight_total;
         self.by_name = top.rows;
         self.rows.clone_from(&self.by_name);
         self.samples = self.entries.iter().map(|entry| entry.samples).sum();
+        has_changed
     }
 
     pub(crate) fn names(&self) -> CleanNames<'_> {
@@ -252,15 +269,10 @@ impl Model {
 
     /// Returns a test of single samples, by index, under filters.
     fn wanted(&self, filters: &[Filter]) -> impl Fn(usize) -> bool + '_ {
-        let by_stack: Vec<Condition> = (filters.iter())
-            .map(|filter| filter.condition.clone())
-            .filter(|c| !matches!(c, Condition::Cpu(_) | Condition::Time(..)))
-            .collect();
-        let of_sample: Vec<Condition> = (filters.iter())
-            .map(|filter| filter.condition.clone())
-            .filter(|c| matches!(c, Condition::Cpu(_) | Condition::Time(..)))
-            .collect();
-        let weighed = self.selection.weigh(&self.profile, &by_stack);
+        let (of_sample, by_stack): (Vec<Condition>, Vec<Condition>) = conditions(filters)
+            .cloned()
+            .partition(|c| matches!(c, Condition::Cpu(_) | Condition::Time(..)));
+        let weighed = self.selection.weigh(&self.recorded, &by_stack);
         move |index| {
             let Some(samples) = &self.profile.samples else {
                 return false;
@@ -280,6 +292,11 @@ impl Model {
             counts && of_sample.iter().all(is_there)
         }
     }
+}
+
+/// Iterates over the conditions on samples that filters have.
+fn conditions(filters: &[Filter]) -> impl Iterator<Item = &Condition> {
+    filters.iter().filter_map(Filter::condition)
 }
 
 /// Samples over time.

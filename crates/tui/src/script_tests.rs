@@ -28,6 +28,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("wrong_expression", "/a("),
     ("focus", "/walk<Enter>f"),
     ("without", "/parse<Enter>x"),
+    ("removed", "/ht_<Enter>X2E"),
     ("tree", "2<Enter>"),
     ("tree_open", "2E"),
     ("tree_inverted", "2i<Enter>"),
@@ -141,6 +142,45 @@ fn filters_weigh_again() {
     // The key that set a filter takes it back.
     press(&mut state, "dd");
     assert_eq!((state.filters.len(), state.model.samples), (0, whole));
+}
+
+/// Without its frames a function is in no stack, and what it used is its callers', as of stacks that never had it.
+#[test]
+fn removed_frames_leave_their_weight_to_callers() {
+    let mut state = State::new(
+        source(folded("a;w;b 3\na;w 2\nw;w;c 1\na;b;w;b 4\nw 5\n")),
+        80,
+        24,
+    );
+    let sums = |state: &State| {
+        let row = |row: &rprof_profile::TopRow| {
+            let name = state.model.name(row.key.function.unwrap());
+            (name, row.self_weight, row.total_weight)
+        };
+        state.model.by_name.iter().map(row).collect::<Vec<_>>()
+    };
+    let before = sums(&state);
+    press(&mut state, "2E/w<Enter>X");
+    let never = State::new(source(folded("a;b 3\na 2\nc 1\na;b;b 4\n")), 80, 24);
+    assert_eq!(sums(&state), sums(&never));
+    // A sample of nothing else stays a sample.
+    assert_eq!((state.model.whole, never.model.whole), (15, 10));
+    let tree = |state: &mut State| {
+        press(state, "CE");
+        let tree = state.tree.as_ref().unwrap();
+        let node = |row: usize| {
+            let node = tree.node(row)?;
+            let name = state.model.name(tree.calls.function(node));
+            Some((name, tree.calls.depth(node), tree.calls.total(node)))
+        };
+        (0..tree.rows.len()).filter_map(node).collect::<Vec<_>>()
+    };
+    let mut other = never.clone();
+    press(&mut other, "2");
+    assert_eq!(tree(&mut state), tree(&mut other));
+    assert!(text(&screen(&state, Theme::default())).contains("removed /w/"));
+    press(&mut state, "<Esc>");
+    assert_eq!(sums(&state), before);
 }
 
 #[test]

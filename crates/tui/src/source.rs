@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rprof_export::wrap::wrap;
 use rprof_profile::{FunctionId, Profile, TopFunctions, TopRow, WeighBy};
 use rustc_hash::FxHashMap;
 
@@ -22,12 +23,30 @@ pub struct Source {
     pub by_total: bool,
     /// Lines of the verdict, most telling first.
     pub facts: Vec<String>,
+    /// Fact that whoever reads the profile has to know first, such as that the program hardly ran. Shown until a key is pressed.
+    pub hint: Option<String>,
     /// Words of the command line that shows the same, without the filters that are set in the views.
     pub command: Vec<String>,
     /// Number that changes where ids of the profile mean something else than before.
     pub generation: u64,
     /// Facts on a live profile; `None` for a recording.
     pub live: Option<Live>,
+}
+
+impl Source {
+    /// Returns the lines of the verdict, broken between words for a width.
+    pub(crate) fn verdict(&self, width: usize) -> Vec<String> {
+        let lines = |fact: &String| -> Vec<String> {
+            let broken = wrap(fact, width.max(20)).into_iter().enumerate();
+            broken
+                .map(|(at, line)| match at {
+                    0 => line.to_owned(),
+                    _ => format!("  {}", line.trim_start()),
+                })
+                .collect()
+        };
+        self.facts.iter().flat_map(lines).collect()
+    }
 }
 
 /// Facts on a live profile.
@@ -71,5 +90,36 @@ impl SinceStart {
     pub(crate) fn of(&self, function: FunctionId) -> (u64, u64, u64) {
         let (own, total) = self.sums.get(&function).copied().unwrap_or_default();
         (own, total, self.whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{folded, press, screen, source, text};
+    use crate::{Source, State, Theme};
+
+    #[test]
+    fn a_hint_comes_first_and_the_verdict_is_shown_whole() {
+        let long = "it ran for 0.05 s of CPU time in 3.09 s: 98% of the time it waited, which samples do not show; `-e \
+                    context-switches` shows where";
+        let source = Source {
+            hint: Some("it waited for 98% of the time".to_owned()),
+            facts: vec![
+                "stacks: 100.0% reach their root".to_owned(),
+                long.to_owned(),
+            ],
+            ..source(folded("a;b 3\n"))
+        };
+        for width in [60, 100] {
+            let mut state = State::new(source.clone(), width, 24);
+            let first = text(&screen(&state, Theme::default()));
+            assert!(first.contains("it waited for 98%"), "{first}");
+            press(&mut state, "7");
+            let verdict = text(&screen(&state, Theme::default()));
+            assert!(!verdict.contains("it waited for 98%"), "{verdict}");
+            let words: Vec<&str> = verdict.split_whitespace().collect();
+            let all = words.join(" ");
+            assert!(all.contains(long), "{verdict}");
+        }
     }
 }

@@ -2,13 +2,9 @@
 
 use std::sync::Arc;
 
-use rprof_profile::call_branches::CallBranches;
-use rprof_profile::call_tree::Growth;
 use rprof_profile::selection::Selection;
-use rprof_profile::stack_tree::StackTree;
 use rprof_profile::{FunctionId, TopRow};
 
-use crate::calls::Calls;
 use crate::filters::{Filter, FilterKind};
 use crate::flame::Flame;
 use crate::list::{List, Screen};
@@ -34,6 +30,8 @@ pub struct State {
     pub(crate) look: Look,
     /// Tree of view 2, and of the flame graph.
     pub(crate) tree: Option<TreeList>,
+    /// True while its weights are of other filters: they are set when the tree is shown.
+    pub(crate) is_tree_stale: bool,
     /// Functions above and below the function of view 4.
     pub(crate) around: Option<(TreeList, TreeList)>,
     pub(crate) flame: Flame,
@@ -167,15 +165,16 @@ impl State {
         let profile = Arc::clone(&source.profile);
         let mut state = State {
             model: Arc::new(Model::new(profile, source.event, source.weight)),
+            message: source.hint.clone(),
             source,
             screen: Screen { width, height },
             filters: Vec::new(),
             search: None,
             prompt: None,
             popup: None,
-            message: None,
             look: Look::default(),
             tree: None,
+            is_tree_stale: false,
             around: None,
             flame: Flame::default(),
             tasks: Vec::new(),
@@ -217,9 +216,15 @@ impl State {
                 None => 0,
             },
             View::Threads => self.tasks.len(),
-            View::Verdict => self.source.facts.len(),
+            View::Verdict => self.verdict().len(),
             View::Flame | View::Time => 0,
         }
+    }
+
+    /// Returns the lines of the verdict, as broad as the screen.
+    pub(crate) fn verdict(&self) -> Vec<String> {
+        let width = usize::from(self.screen.width);
+        self.source.verdict(width.saturating_sub(2))
     }
 
     /// Returns the selected function of the view.
@@ -308,84 +313,19 @@ impl State {
     pub(crate) fn filters_changed(&mut self) {
         let at = self.look.lists[View::Functions.index()].selected;
         let selected = (self.model.rows.get(at).map(|row| row.key)).filter(|_| at > 0);
-        Arc::make_mut(&mut self.model).filter(&self.filters);
+        let has_other_frames = Arc::make_mut(&mut self.model).filter(&self.filters);
         self.sort_rows_selecting(selected);
         if let Some(search) = &mut self.search {
             measure(search, &self.model);
         }
-        self.weights_changed();
-    }
-
-    /// Makes the trees follow the model.
-    pub(crate) fn weights_changed(&mut self) {
-        self.around = None;
-        self.histogram = None;
-        self.tasks.clear();
-        if let Some(tree) = &mut self.tree {
-            match &mut tree.calls {
-                Calls::Whole(calls) => calls.set_weights(&self.model.entries, self.model.by),
-                Calls::Growing(_) => self.renew_tree(),
-            }
-        }
-    }
-
-    /// Makes the tree anew, with what was open, selected and zoomed into as far as it is there still.
-    pub(crate) fn renew_tree(&mut self) {
-        let Some(mut old) = self.tree.take() else {
-            return;
-        };
-        let selected = old.node(self.look.lists[View::Tree.index()].selected);
-        let path = |node: Option<u32>, tree: &TreeList| node.map(|node| tree.calls.path(node));
-        let (zoom, flame) = (path(self.look.zoom, &old), path(self.look.flame_node, &old));
-        let (selected, open) = (path(selected, &old), old.open_paths());
-        old.calls = self.whole_tree();
-        old.close_all();
-        let model = &self.model;
-        let mut find = |path: Option<Vec<FunctionId>>| {
-            let path = path?;
-            let found = old.calls.find(model, &path)?;
-            (old.calls.depth(found) as usize + 1 == path.len()).then_some(found)
-        };
-        (self.look.zoom, self.look.flame_node) = (find(zoom), find(flame));
-        let selected = find(selected);
-        let open: Vec<u32> = open
-            .into_iter()
-            .filter_map(|path| find(Some(path)))
-            .collect();
-        old.open_these(&open);
-        old.lay_out(model, self.look.limit, self.model.whole, self.look.zoom);
-        let row = selected.and_then(|node| old.row_of(node));
-        if let Some(row) = row {
-            self.look.lists[View::Tree.index()].selected = row;
-        }
-        self.tree = Some(old);
-    }
-
-    /// Returns the tree of all stacks in the direction that is chosen.
-    fn whole_tree(&self) -> Calls {
-        let model = &self.model;
-        match self.look.is_inverted {
-            true => Calls::Growing(CallBranches::of_all(
-                &model.profile,
-                &model.entries,
-                model.by,
-                Growth::Callers,
-            )),
-            false => {
-                let mut tree = StackTree::of(&model.profile, &model.entries);
-                tree.set_weights(&model.entries, model.by);
-                Calls::Whole(tree)
-            }
-        }
+        self.weights_changed(has_other_frames);
     }
 
     /// Makes what the view shows, as far as it is not there, and puts the selection on the screen.
     pub(crate) fn settle(&mut self) {
         let (_, height) = self.screen.body();
         match self.look.view {
-            View::Tree | View::Flame if self.tree.is_none() => {
-                self.tree = Some(TreeList::new(self.whole_tree()));
-            }
+            View::Tree | View::Flame => self.settle_tree(),
             View::Calls => self.look_around(),
             View::Threads if self.tasks.is_empty() => self.tasks = self.task_rows(),
             View::Time => {
@@ -425,28 +365,6 @@ impl State {
         }
         let len = self.len();
         self.list().settle(len, usize::from(height));
-    }
-
-    /// Makes the trees of view 4.
-    fn look_around(&mut self) {
-        let first = || self.model.rows.first().and_then(|row| row.key.function);
-        let Some(function) = self.look.function.or_else(first) else {
-            return;
-        };
-        self.look.function = Some(function);
-        let (model, limit) = (&self.model, self.look.limit);
-        let (mut callers, mut callees) = self.around.take().unwrap_or_else(|| {
-            let of = |growth| {
-                let entries = &model.entries;
-                let tree =
-                    CallBranches::of_function(&model.profile, entries, model.by, function, growth);
-                TreeList::new(Calls::Growing(tree))
-            };
-            (of(Growth::Callers), of(Growth::Callees))
-        });
-        callers.lay_out(model, limit, model.whole, None);
-        callees.lay_out(model, limit, model.whole, None);
-        self.around = Some((callers, callees));
     }
 
     /// Makes the rows of view 5.

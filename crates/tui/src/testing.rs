@@ -31,6 +31,7 @@ pub(crate) fn source(profile: Profile) -> Source {
         about: String::new(),
         by_total: false,
         facts: vec!["stacks: 100.0% reach their root".to_owned()],
+        hint: None,
         command: ["rprof", "report", "--tui"].map(str::to_owned).to_vec(),
         generation: 0,
         live: None,

@@ -78,6 +78,8 @@ impl Theme {
             (Kind::Jit, false) => Color::Green,
             (Kind::Jit, true) => Color::LightGreen,
             (Kind::Unnamed, _) => Color::Gray,
+            (Kind::Waiting, false) => Color::Blue,
+            (Kind::Waiting, true) => Color::LightBlue,
         };
         match self.colors {
             true => Style::new().fg(Color::Black).bg(color),
@@ -123,6 +125,7 @@ pub(crate) enum Kind {
     Kernel,
     Jit,
     Unnamed,
+    Waiting,
 }
 
 /// Writes text into a row, no wider than `width` cells, and nothing outside of the buffer. Returns the column behind it.

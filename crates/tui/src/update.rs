@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rprof_profile::selection::FunctionSet;
+
 use crate::event::{Effect, Event};
 use crate::filters::{Filter, FilterKind, Pattern, named};
 use crate::keys::{Action, Key, action, help_lines};
@@ -97,6 +99,7 @@ impl State {
             Action::SearchThis => self.search_this(),
             Action::Keep => self.keep(true),
             Action::LeaveOut => self.keep(false),
+            Action::Remove => self.remove(),
             Action::Annotate => match self.selected() {
                 Some(function) => effects.push(Effect::Annotate(function)),
                 None => self.message = Some("select a function first".into()),
@@ -335,34 +338,43 @@ impl State {
 
     /// Keeps the stacks with a match, or leaves them out.
     fn keep(&mut self, has_to: bool) {
-        let filter = match self.search.take() {
-            Some(search) => {
-                // The only expressions that `--focus` can say.
-                let is_plain = regex::escape(&search.text) == search.text
-                    && search.text.chars().any(char::is_uppercase);
-                let words =
-                    (search.exact).or_else(|| is_plain.then(|| format!("*{}*", search.text)));
-                Filter::stacks(search.functions, has_to, Pattern::Regex(search.text), words)
-            }
-            None => {
-                let Some(function) = self.selected() else {
-                    self.message = Some("select a function, or search for some".into());
-                    return;
-                };
-                let profile = Arc::clone(&self.model.profile);
-                let Ok(name) = &profile.function(function).name else {
-                    self.message = Some("this function has no name".into());
-                    return;
-                };
-                Filter::stacks(
-                    named(&profile, name),
-                    has_to,
-                    Pattern::Name(name.to_string()),
-                    Some(name.to_string()),
-                )
-            }
+        if let Some((functions, pattern, words)) = self.chosen() {
+            self.push_filter(Filter::stacks(functions, has_to, pattern, words));
+        }
+    }
+
+    /// Takes the frames of a match out of all stacks.
+    fn remove(&mut self) {
+        if let Some((functions, pattern, _)) = self.chosen() {
+            self.push_filter(Filter::removal(functions, pattern));
+        }
+    }
+
+    /// Returns the functions that the search finds, which ends, or else the selected one; the rule by which they are chosen;
+    /// and what `--focus` has to say to choose the same.
+    fn chosen(&mut self) -> Option<(FunctionSet, Pattern, Option<String>)> {
+        if let Some(search) = self.search.take() {
+            // The only expressions that `--focus` can say.
+            let is_plain = regex::escape(&search.text) == search.text
+                && search.text.chars().any(char::is_uppercase);
+            let words = (search.exact).or_else(|| is_plain.then(|| format!("*{}*", search.text)));
+            return Some((search.functions, Pattern::Regex(search.text), words));
+        }
+        let Some(function) = self.selected() else {
+            self.message = Some("select a function, or search for some".into());
+            return None;
         };
-        self.push_filter(filter);
+        let profile = &self.model.profile;
+        let Ok(name) = &profile.function(function).name else {
+            self.message = Some("this function has no name".into());
+            return None;
+        };
+        let name = name.to_string();
+        Some((
+            named(profile, &name),
+            Pattern::Name(name.clone()),
+            Some(name),
+        ))
     }
 
     fn copy(&mut self, effects: &mut Vec<Effect>) {

@@ -29,6 +29,7 @@ fn show(panics: fn()) {
         about: String::new(),
         by_total: false,
         facts: Vec::new(),
+        hint: None,
         command: Vec::new(),
         generation: 0,
         live: None,

@@ -350,6 +350,7 @@ impl Collector {
             about: words.join("  "),
             by_total: self.by_total,
             facts: facts(&profile),
+            hint: None,
             command: self.command.clone(),
             generation: view.generation,
             live: Some(rprof_tui::Live {

@@ -56,7 +56,7 @@ impl Live {
         let symbols = &args.symbols;
         let symbolizer = symbols.symbolizer(false, !symbols.no_located, downloads.as_ref());
         let analysis = LiveAnalysis::new(symbolizer);
-        // As by perf top: what a CPU does that has nothing to do is of no interest.
+        // Where an event has no such setting, idle CPUs are passed over here.
         analysis.skip_idle();
         let keeps_records = output == CommandOutput::Nowhere;
         let recent = keeps_records.then(|| RecentRecords::new(MOST_BYTES));
@@ -157,7 +157,8 @@ fn start(
 ) -> Result<Recording, Failure> {
     let builder = session(&args.sampling, args.sampling.wants_stacks())?;
     // Who looks at what takes time does not want to see the looking.
-    let builder = target.apply(builder.exclude_self(true))?;
+    // As by perf top, a CPU that has nothing to do is of no interest: the kernel need not even write its samples.
+    let builder = target.apply(builder.exclude_self(true).exclude_idle(true))?;
     let started = match args.command.split_first() {
         None => Recording::attach(builder, options),
         Some((program, words)) => {

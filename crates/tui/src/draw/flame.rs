@@ -96,5 +96,6 @@ fn kind(state: &State, function: FunctionId) -> Kind {
         (_, ObjectKind::Kernel) => Kind::Kernel,
         (_, ObjectKind::Jit) => Kind::Jit,
         (_, ObjectKind::File) => Kind::User,
+        (_, ObjectKind::Waiting) => Kind::Waiting,
     }
 }

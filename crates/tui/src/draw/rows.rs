@@ -140,7 +140,7 @@ fn one(state: &State, theme: Theme, buffer: &mut Buffer, row: usize, y: u16) {
             None => {}
         },
         View::Verdict => {
-            if let Some(line) = state.source.facts.get(row) {
+            if let Some(line) = state.verdict().get(row) {
                 put(buffer, (1, y), width.saturating_sub(1), line, Style::new());
             }
         }

@@ -49,9 +49,9 @@ pub(super) fn draw(state: &State, theme: Theme, buffer: &mut Buffer) {
         let eighths = (u128::from(*count) * u128::from(height) * 8).div_ceil(u128::from(most));
         let is_filtered = filtered.is_some_and(|filter| {
             let (from, to) = histogram.times_of(usize::from(x));
-            match filter.condition {
-                rprof_profile::selection::Condition::Time(first, last) => {
-                    first <= to && from <= last
+            match filter.condition() {
+                Some(rprof_profile::selection::Condition::Time(first, last)) => {
+                    *first <= to && from <= *last
                 }
                 _ => false,
             }
@@ -90,8 +90,9 @@ pub(super) fn of_cursor(state: &State) -> String {
     let counts = histogram.counts.get(first..=last).unwrap_or_default();
     let count: u64 = counts.iter().sum();
     let since = |time: u64| (time - histogram.first) as f64 / 1e9;
+    let samples = if count == 1 { "sample" } else { "samples" };
     format!(
-        "{:.3} to {:.3} s: {count} samples",
+        "{:.3} to {:.3} s: {count} {samples}",
         since(from),
         since(to.min(histogram.last))
     )
