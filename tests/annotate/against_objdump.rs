@@ -41,9 +41,20 @@ fn mnemonic(text: &str) -> String {
     word.unwrap_or_default().to_owned()
 }
 
-/// Text without a displacement of zero, which objdump prints where there is room for one.
+/// Text without what objdump writes out and others leave out: a displacement of zero where there is room for one, a scale of 1,
+/// and the third operand of a multiplication that is as its second.
 fn same(text: &str) -> String {
-    text.replace("0x0(", "(").trim().to_owned()
+    let text = text.replace("0x0(", "(").replace(",1)", ")");
+    let text = text.trim();
+    let operands = text
+        .strip_prefix("imul $")
+        .and_then(|_| text.rsplit_once(','));
+    match operands {
+        Some((before, last)) if before.rsplit_once(',').is_some_and(|(_, it)| it == last) => {
+            before.to_owned()
+        }
+        _ => text.to_owned(),
+    }
 }
 
 fn compare(

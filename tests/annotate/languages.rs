@@ -41,6 +41,43 @@ contains
 end program
 ";
 
+/// Two files, of which link-time optimisation inlines one into the other.
+const HASH: &str = "
+unsigned mix(unsigned h, unsigned c) {
+    h ^= c;
+    h *= 16777619u;
+    h ^= h >> 15;
+    h += c << 7;
+    h *= 2246822519u;
+    h ^= h >> 13;
+    h -= c >> 3;
+    h *= 3266489917u;
+    return h ^ h >> 16;
+}
+unsigned table[256];
+__attribute__((noinline)) void prepare(unsigned seed) { for (unsigned i = 0; i < 256; i++) table[i] = mix(seed, i); }
+";
+
+const SPIN: &str = "
+#include <time.h>
+unsigned mix(unsigned h, unsigned c);
+void prepare(unsigned seed);
+extern unsigned table[256];
+__attribute__((noinline)) unsigned walk(unsigned h, unsigned n) {
+    for (unsigned i = 0; i < n; i++)
+        h = mix(h, table[(h ^ i) & 255]);
+    return h;
+}
+int main(void) {
+    unsigned h = 1;
+    while (clock() < CLOCKS_PER_SEC * 6 / 10) {
+        prepare(h);
+        h = walk(h, 20000);
+    }
+    return h == 7;
+}
+";
+
 fn built(here: &Here, files: &[(&str, &str)], command: &str) -> PathBuf {
     for (name, text) in files {
         std::fs::write(here.path(name), text).expect("cannot write a source");
@@ -70,4 +107,21 @@ fn fortran_is_as_objdump_and_llvm_symbolizer_have_it() {
     let program = fortran(&here);
     against_objdump::check("Fortran", &here, &program);
     lines::check("Fortran", &here, &program);
+}
+
+#[test]
+fn link_time_optimisation_of_gcc_is_as_objdump_and_llvm_symbolizer_have_it() {
+    needs!(
+        PerfEvents,
+        X86_64,
+        Tool("gcc"),
+        Tool("objdump"),
+        Tool("llvm-symbolizer")
+    );
+    let here = Here::new();
+    let files = [("hash.c", HASH), ("spin.c", SPIN)];
+    let build = "gcc -O2 -g -flto=auto -o spin spin.c hash.c";
+    let program = built(&here, &files, build);
+    against_objdump::check("gcc -flto", &here, &program);
+    lines::check("gcc -flto", &here, &program);
 }

@@ -143,6 +143,10 @@ fn programs_of_all_kinds_are_run_as_cargo_runs_them() {
         .run()
         .exits(0)
         .prints(r#"["--bench", "5"]"#);
+    cargo(&format!("record {quick} --bench speed -- --bench 5"))
+        .run()
+        .exits(0)
+        .prints(r#"["--bench", "5"]"#);
     let run = cargo(&format!("record {quick} --unit-test app -- --nocapture")).run();
     run.exits(0).prints("test of app, ");
 }

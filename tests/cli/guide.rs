@@ -89,6 +89,12 @@ fn a_flame_graph_is_drawn_as_the_page_says() {
 }
 
 #[test]
+fn waits_are_shown_as_the_page_says() {
+    needs!(PerfEvents, Tool("python3"));
+    follow("guide/waits.md");
+}
+
+#[test]
 fn a_page_is_written_as_the_page_says() {
     needs!(PerfEvents);
     follow("guide/html.md");
@@ -98,6 +104,24 @@ fn a_page_is_written_as_the_page_says() {
 fn a_profile_is_exported_as_the_page_says() {
     needs!(PerfEvents);
     follow("guide/exports.md");
+}
+
+#[test]
+fn before_and_after_are_compared_as_the_page_says() {
+    needs!(PerfEvents);
+    follow("guide/comparing.md");
+}
+
+#[test]
+fn lines_and_instructions_are_shown_as_the_page_says() {
+    needs!(PerfEvents);
+    follow("guide/lines.md");
+}
+
+#[test]
+fn the_present_is_shown_as_the_page_says() {
+    needs!(PerfEvents);
+    follow("guide/live.md");
 }
 
 #[test]

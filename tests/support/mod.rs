@@ -30,7 +30,7 @@ pub(crate) use report::{Report, Row};
 pub(crate) use rprof_testing::{Need, Setting, has, inapplicable, needs, oracles, pprof, skip};
 pub(crate) use run::Run;
 pub(crate) use shell::{Here, Running, Shell};
-pub(crate) use stats::{check, check_share, measured};
+pub(crate) use stats::{check, check_share, measured, truth_seconds};
 pub(crate) use tmux::Tmux;
 pub(crate) use wait::wait_until;
 pub(crate) use xml::well_formed;

@@ -56,10 +56,11 @@ impl Here {
         path
     }
 
-    /// `rprof`, with arguments that have no spaces in them.
+    /// `rprof`, with arguments that have no spaces in them: this build, or the release build that RPROF_RELEASE names.
     pub(crate) fn rprof(&self, args: &str) -> Shell {
+        let release = std::env::var_os("RPROF_RELEASE");
+        let rprof = self.command(release.unwrap_or_else(|| env!("CARGO_BIN_EXE_rprof").into()));
         // Not that of whoever runs the tests, where perf may have kept copies of these programs.
-        let rprof = self.command(env!("CARGO_BIN_EXE_rprof"));
         rprof
             .env(
                 "HOME",

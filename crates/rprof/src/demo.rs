@@ -50,6 +50,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         verbose: false,
         prints_summary: false,
         unwinds: true,
+        least_wait: None,
         remark: None,
         runtimes: None,
     })?;

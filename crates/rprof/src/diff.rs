@@ -10,11 +10,11 @@ use rprof_perfdata::{Feature, PerfData};
 use rprof_profile::compare::{
     CompareError, CompareOptions, Design, Gate, GateRules, ProfileDiff, Scope, Work, compare,
 };
-use rprof_profile::{Keys, Profile};
+use rprof_profile::{Filter, Keys, Profile};
 
 use crate::Outcome;
 use crate::cli::{DiffArgs, DiffSort, FilterArgs, JudgingArgs, ScopeArg, ShownArgs, ToldArgs};
-use crate::input::{Callee, Input, analyse, check_events, open_input, tell_if_empty, warn};
+use crate::input::{Callee, Input, Symbols, check_events, open_input, tell_if_empty, warn};
 use crate::messages::{Failure, say};
 use crate::output::{Output, write_to};
 use crate::pager::show;
@@ -78,7 +78,7 @@ impl Request<'_> {
             .as_deref()
             .map(Output::prepare)
             .transpose()?;
-        let mut sides = [self.read_side(old)?, self.read_side(new)?];
+        let mut sides = self.read([old, new])?;
         if let Some(Labels(labels)) = &self.labels {
             for (side, label) in sides.iter_mut().zip(labels) {
                 for profile in &mut side.profiles {
@@ -127,6 +127,7 @@ impl Request<'_> {
             threshold: self.limit.unwrap_or(CompareOptions::default().threshold),
             min_share: judging.min_share,
             q: judging.q,
+            correction: judging.correction.into(),
             wanted: judging.wanted,
             rules: GateRules {
                 scope: match judging.scope {
@@ -142,29 +143,56 @@ impl Request<'_> {
         }
     }
 
-    pub(crate) fn read_side(&self, paths: &[PathBuf]) -> Result<SideFiles, Failure> {
+    /// Reads the recordings of one side, or of both: several at a time, as their longest parts are each one thread's.
+    pub(crate) fn read<const N: usize>(
+        &self,
+        sides: [&[PathBuf]; N],
+    ) -> Result<[SideFiles; N], Failure> {
+        let symbols = self.filter.symbols.symbols(false, self.quiet)?;
         let filter = self.filter.filter(self.events);
-        let (mut profiles, mut machines) = (Vec::new(), Vec::new());
-        for path in paths {
-            let mut profile = match open_input(path)? {
-                Input::Foreign(text) => text.profile(&filter, &Keys::FUNCTIONS, false)?,
-                Input::Recording(data) => {
-                    check_events(&data, &filter.events)?;
-                    machines.push(RecordedOn::of(&data));
-                    let options = Options {
-                        filter: self.filter.with_times_of(&filter, &data)?,
-                        inlined: true,
-                        ..Options::default()
-                    };
-                    analyse(&data, &self.filter.symbols, &options, self.quiet)?
-                }
-            };
-            tell_if_empty(&mut profile, &filter);
-            let profile = self.filter.cut_to_callers(profile, Callee::Dropped);
-            warn(&profile, self.quiet);
-            profiles.push(profile);
+        let paths: Vec<&PathBuf> = sides.into_iter().flatten().collect();
+        let threads = rprof_parallel::available();
+        let read = rprof_parallel::map_chunks(threads, &paths, 1, |some| {
+            let of_each = some
+                .iter()
+                .map(|path| self.read_run(path, &filter, &symbols));
+            of_each.collect::<Vec<_>>()
+        });
+        symbols.finish();
+        let mut read = read.into_iter().flatten();
+        let mut found = [const { SideFiles::NONE }; N];
+        for (side, paths) in found.iter_mut().zip(sides) {
+            for run in read.by_ref().take(paths.len()) {
+                let (mut profile, machine) = run?;
+                tell_if_empty(&mut profile, &filter);
+                let profile = self.filter.cut_to_callers(profile, Callee::Dropped);
+                warn(&profile, self.quiet);
+                side.profiles.push(profile);
+                side.machines.extend(machine);
+            }
         }
-        Ok(SideFiles { profiles, machines })
+        Ok(found)
+    }
+
+    fn read_run(
+        &self,
+        path: &Path,
+        filter: &Filter,
+        symbols: &Symbols,
+    ) -> Result<(Profile, Option<RecordedOn>), Failure> {
+        Ok(match open_input(path)? {
+            Input::Foreign(text) => (text.profile(filter, &Keys::FUNCTIONS, false)?, None),
+            Input::Recording(data) => {
+                check_events(&data, &filter.events)?;
+                let options = Options {
+                    filter: self.filter.with_times_of(filter, &data)?,
+                    inlined: true,
+                    ..Options::default()
+                };
+                let machine = RecordedOn::of(&data);
+                (symbols.analyse(&data, &options), Some(machine))
+            }
+        })
     }
 
     fn print(&self, diff: &ProfileDiff) -> Result<(), Failure> {
@@ -282,6 +310,13 @@ fn paths(args: &DiffArgs) -> [Vec<PathBuf>; 2] {
 pub(crate) struct SideFiles {
     pub(crate) profiles: Vec<Profile>,
     machines: Vec<RecordedOn>,
+}
+
+impl SideFiles {
+    const NONE: SideFiles = SideFiles {
+        profiles: Vec::new(),
+        machines: Vec::new(),
+    };
 }
 
 /// Settings that must be alike for amounts to compare.

@@ -14,7 +14,7 @@ use rprof_profile::{Filter, Keys, Profile};
 use rprof_recorder::{RecordError, Remains, Summary};
 
 use crate::Outcome;
-use crate::cli::{FilterArgs, SamplingArgs, TargetArgs};
+use crate::cli::{FilterArgs, SamplingArgs, TargetArgs, WaitArgs};
 use crate::input::{Callee, analyse, open, read_merged, tell_if_empty, warn};
 use crate::messages::{Failure, say};
 use crate::named_input::is_input;
@@ -23,6 +23,7 @@ use crate::record::{Destination, Job, record};
 use crate::recorded;
 use crate::remedies;
 use crate::summary::print_summary;
+use crate::waits;
 
 /// Arguments that say what is drawn, and to which file.
 pub(crate) struct Request<'a> {
@@ -35,6 +36,7 @@ pub(crate) struct Request<'a> {
     pub(crate) filter: &'a FilterArgs,
     pub(crate) target: &'a TargetArgs,
     pub(crate) sampling: &'a SamplingArgs,
+    pub(crate) waits: WaitArgs,
     pub(crate) command: &'a [OsString],
 }
 
@@ -149,10 +151,10 @@ fn from_files(request: &Request<'_>, picture: &impl Picture, paths: &[PathBuf]) 
     (filter.pids).extend(processes.filter_map(|pid| i32::try_from(*pid).ok()));
     let output = Output::prepare(request.output)?;
     let quiet = request.sampling.quiet;
-    let options = Options {
+    let options = request.waits.choose(Options {
         filter,
         ..picture.options()
-    };
+    });
     let mut merged = read_merged(
         paths,
         request.filter,
@@ -161,6 +163,7 @@ fn from_files(request: &Request<'_>, picture: &impl Picture, paths: &[PathBuf]) 
         Callee::Kept,
         quiet,
     )?;
+    request.waits.join(&mut merged.profile)?;
     if paths.len() > 1 {
         // Each recording has a clock of its own.
         merged.profile.time = None;
@@ -189,7 +192,11 @@ fn of_recording(request: &Request<'_>, picture: &impl Picture, output: Output) -
         request.command,
         to,
     );
-    let recorded = job.and_then(record)?;
+    let mut job = job?;
+    if request.waits.is_given() {
+        job.builder = waits::add_to(job.builder, request.target, request.waits.flag())?;
+    }
+    let recorded = record(job)?;
     let mut summary = match recorded.summary {
         Ok(summary) => summary,
         // There is nothing to draw, and nothing to keep.
@@ -264,13 +271,14 @@ fn draw_recording(
     let quiet = request.sampling.quiet;
     let data = open(path)?;
     let filter = request.filter;
-    let options = Options {
+    let options = request.waits.choose(Options {
         filter: filter.with_times_of(&filter.filter(&[]), &data)?,
         ..picture.options()
-    };
+    });
     let mut profile = analyse(&data, &filter.symbols, &options, quiet)?;
     tell_if_empty(&mut profile, &options.filter);
-    let profile = filter.cut_to_callers(profile, Callee::Kept);
+    let mut profile = filter.cut_to_callers(profile, Callee::Kept);
+    request.waits.join(&mut profile)?;
     warn(&profile, quiet);
     if let (Some(summary), false) = (summary, quiet) {
         summary.path = "a temporary file".into();

@@ -1,8 +1,10 @@
 //! The events of `-e`, and how a list that is none is told.
 
+use std::collections::BTreeSet;
+
 use rprof_events::{Event, EventError};
 
-use crate::messages::Failure;
+use crate::messages::{Failure, say};
 use crate::probes::ProgramFunctions;
 
 /// Parses all values of `-e` as one list, so that each group has a number of its own.
@@ -16,4 +18,58 @@ pub(crate) fn parse(lists: &[String]) -> Result<Vec<Event>, Failure> {
         }
         error => Failure::with_status(2, error),
     })
+}
+
+/// Warns of probes that threads and processes which are started later do not inherit.
+pub(crate) fn warn_of_probes(lists: &[String]) -> Result<(), Failure> {
+    let events = match lists.is_empty() {
+        true => Vec::new(),
+        false => parse(lists)?,
+    };
+    for event in events.iter().filter(|event| !event.is_inherited()) {
+        say(format!(
+            "event `{event}`: threads and processes that are started later are left out, as the kernel hands down no \
+             probe that is named by its file; -a has all"
+        ));
+    }
+    Ok(())
+}
+
+/// Adds a filter to events, which are to be tracepoints.
+pub(crate) fn add_filter(events: &mut [Event], filter: &str) -> Result<(), Failure> {
+    if events.is_empty() {
+        return Err(usage(format!(
+            "--filter {filter} stands before any event; it is for the tracepoints of the -e before it"
+        )));
+    }
+    for event in events {
+        // Two filters of one event have both to be fulfilled.
+        let whole = match event.filter() {
+            Some(first) => format!("({}) && ({filter})", first.to_string_lossy()),
+            None => filter.to_owned(),
+        };
+        let filtered = event.clone().with_filter(&whole);
+        *event = filtered.ok_or_else(|| {
+            usage(format!(
+                "--filter is for tracepoints, and `{event}` is none; `rprof list tracepoint` shows those there are"
+            ))
+        })?;
+    }
+    Ok(())
+}
+
+/// Warns of parts of the events' texts that have no effect, each at the first event that has it.
+pub(crate) fn warn_of_ignored(events: &[Event]) {
+    let mut warned = BTreeSet::new();
+    for event in events {
+        for part in event.ignored_when_sampled() {
+            if warned.insert(part) {
+                say(format!("event `{event}`: {part}"));
+            }
+        }
+    }
+}
+
+fn usage(message: String) -> Failure {
+    Failure::with_status(2, anyhow::anyhow!(message))
 }

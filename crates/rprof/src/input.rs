@@ -9,6 +9,7 @@ use rprof_analysis::Options;
 use rprof_output::PrivateCache;
 use rprof_perfdata::PerfData;
 use rprof_profile::pattern::matches_name;
+use rprof_profile::waits::WAITS;
 use rprof_profile::{Filter, Function, Keys, Profile, WeighBy, callers_of, merge};
 use rprof_symbols::{Memory, Style, Symbolizer};
 
@@ -16,6 +17,7 @@ use crate::cli::{DemangleArg, FilterArgs, InputArgs, SymbolArgs, WeightArg};
 use crate::downloads::Downloads;
 use crate::foreign::ForeignProfile;
 use crate::messages::{Failure, say};
+use crate::waits::RECORDED_BY;
 use crate::{nearest, recorded, remedies, unshown};
 
 /// Input of the commands that read profiles.
@@ -139,12 +141,8 @@ impl InputArgs {
         }
     }
 
-    /// Opens and analyses the recordings, or reads the folded texts, and merges them.
-    pub(crate) fn profile(&self, keys: &Keys, of_callers: Callee) -> Result<Profile, Failure> {
-        self.profile_and(None, &self.options(), keys, of_callers)
-    }
-
-    /// As [`profile`](InputArgs::profile), with one more file, in place of the default, and with options.
+    /// Opens and analyses the recordings, or reads the folded texts, and merges them: `file`, if there is one, in place of
+    /// the default.
     pub(crate) fn profile_and(
         &self,
         file: Option<PathBuf>,
@@ -257,6 +255,10 @@ pub(crate) fn check_events(data: &PerfData, wanted: &[String]) -> Result<(), Fai
                 data.path().display(),
                 known.join(", ")
             );
+            let message = match name == WAITS {
+                true => format!("{message}; {RECORDED_BY}"),
+                false => message,
+            };
             return Err(anyhow::anyhow!(message).into());
         }
     }
@@ -270,23 +272,45 @@ pub(crate) fn analyse(
     options: &Options,
     quiet: bool,
 ) -> Result<Profile, Failure> {
-    let downloads = names.downloads(quiet)?;
-    let symbolizer = names.symbolizer(
-        options.by_line || options.addresses,
-        !names.no_located,
-        downloads.as_ref(),
-    );
-    let profile = rprof_analysis::analyse(data, &symbolizer, options);
-    if let Some(downloads) = downloads {
-        downloads.print_summary();
-    }
-    // Tables of symbols in many pieces, which the system takes back faster when the process ends,
-    // as it does soon.
-    std::mem::forget(symbolizer);
+    let symbols = names.symbols(options.by_line || options.addresses, quiet)?;
+    let profile = symbols.analyse(data, options);
+    symbols.finish();
     Ok(profile)
 }
 
+/// Symbols of the recordings that one command reads: images that several have in common are read once.
+pub(crate) struct Symbols {
+    symbolizer: Symbolizer,
+    downloads: Option<Downloads>,
+}
+
+impl Symbols {
+    /// Analyses a recording.
+    pub(crate) fn analyse(&self, data: &PerfData, options: &Options) -> Profile {
+        rprof_analysis::analyse(data, &self.symbolizer, options)
+    }
+
+    /// Tells what was fetched for them.
+    pub(crate) fn finish(self) {
+        if let Some(downloads) = self.downloads {
+            downloads.print_summary();
+        }
+        // Tables of symbols in many pieces, which the system takes back faster when the process ends,
+        // as it does soon.
+        std::mem::forget(self.symbolizer);
+    }
+}
+
 impl SymbolArgs {
+    /// Makes what names functions, with source lines only if they are shown.
+    pub(crate) fn symbols(&self, lines: bool, quiet: bool) -> Result<Symbols, Failure> {
+        let downloads = self.downloads(quiet)?;
+        Ok(Symbols {
+            symbolizer: self.symbolizer(lines, !self.no_located, downloads.as_ref()),
+            downloads,
+        })
+    }
+
     /// Makes the symbolizer, with source lines only if they are shown, since they take time. `locates` tells whether
     /// functions without symbols are located.
     pub(crate) fn symbolizer(

@@ -54,6 +54,7 @@ mod tui_code;
 mod unshown;
 mod verbose;
 mod versus;
+mod waits;
 mod watching;
 mod with_code;
 mod workload;

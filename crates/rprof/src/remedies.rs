@@ -126,7 +126,7 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
             longer_than_tasks: Some(_),
             ..
         } => "; `-F 20000` samples them, and so does -a",
-        Finding::Waited { .. } => "; `-e context-switches` shows where",
+        Finding::Waited { .. } => "; `rprof record --off-cpu` shows where",
         // Looking for a package takes time, which is worth it where much is hidden.
         Finding::Stacks {
             runtime: Some(runtime),

@@ -23,14 +23,17 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     let (trees, file) = trees(args)?;
     let without_total = args.rows.no_children;
     let filter = &args.input.filter;
-    let options = Options {
+    let options = args.waits.choose(Options {
+        // What was waited for is told by the callers in the kernel.
         leaves_only: without_total
+            && !args.waits.is_given()
             && trees.is_none()
             && filter.focus.is_empty()
             && filter.callers.is_empty(),
         ..args.input.options()
-    };
-    let profile = (args.input).profile_and(file, &options, &keys, Callee::Dropped)?;
+    });
+    let mut profile = (args.input).profile_and(file, &options, &keys, Callee::Dropped)?;
+    args.waits.join(&mut profile)?;
     warn(&profile, args.input.quiet || args.format.shows_warnings);
     let is_terminal = io::stdout().is_terminal();
     let rows = RowOptions {

@@ -81,11 +81,21 @@ pub(crate) struct AnnotateArgs {
     pub(crate) wide: bool,
 
     /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(
+        long,
+        help_heading = "Output",
+        value_name = "FORMAT",
+        default_value = "text"
+    )]
     pub(crate) format: AnnotateFormat,
 
     /// When to use colours
-    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    #[arg(
+        long,
+        help_heading = "Output",
+        value_name = "WHEN",
+        default_value = "auto"
+    )]
     pub(crate) color: Color,
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
 use rprof_export::diff::{DIFF_FORMATS, DiffFormat};
-use rprof_profile::compare::Work;
+use rprof_profile::compare::{Correction, Work};
 
 use super::reading::{Color, FilterArgs};
 
@@ -104,9 +104,14 @@ pub(crate) struct JudgingArgs {
     #[arg(long, value_name = "FUNCTION")]
     pub(crate) allow: Vec<String>,
 
-    /// Largest share of false findings among all, on average
+    /// Largest share of false findings among all, on average; where nothing differs, the chance of any
     #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = percent)]
     pub(crate) q: f64,
+
+    /// Meaning of --q: the share of false findings (bh), also where functions depend on each other in any way (by), or the
+    /// chance of any false finding (holm)
+    #[arg(long, value_name = "HOW", default_value = "bh")]
+    pub(crate) correction: CorrectionArg,
 
     /// Rise for which to say how many runs would show it [default: twice --fail-above]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
@@ -192,6 +197,28 @@ pub(crate) enum ScopeArg {
     Own,
     /// Total of each function
     Inclusive,
+}
+
+/// Value of `--correction`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CorrectionArg {
+    /// Benjamini and Hochberg
+    #[value(alias = "fdr")]
+    Bh,
+    /// Benjamini and Yekutieli
+    By,
+    /// Holm
+    Holm,
+}
+
+impl From<CorrectionArg> for Correction {
+    fn from(typed: CorrectionArg) -> Self {
+        match typed {
+            CorrectionArg::Bh => Correction::BenjaminiHochberg,
+            CorrectionArg::By => Correction::BenjaminiYekutieli,
+            CorrectionArg::Holm => Correction::Holm,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -11,6 +11,7 @@ use super::record::SamplingArgs;
 use super::suggested::{PALETTES, suggested, text};
 use super::target::TargetArgs;
 use super::values;
+use super::waits::WaitArgs;
 
 /// Draws a flame graph of a recording, or records a command and draws that.
 ///
@@ -71,6 +72,9 @@ pub(crate) struct FlamegraphArgs {
     /// Width in pixels [default: that of the window]
     #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(200..=100_000))]
     pub(crate) width: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) waits: WaitArgs,
 
     #[command(flatten)]
     pub(crate) filter: FilterArgs,

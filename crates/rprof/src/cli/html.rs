@@ -9,6 +9,7 @@ use super::reading::FilterArgs;
 use super::record::SamplingArgs;
 use super::target::TargetArgs;
 use super::values;
+use super::waits::WaitArgs;
 
 /// Writes one HTML file that explores a recording, or records a command and writes that.
 ///
@@ -57,6 +58,9 @@ pub(crate) struct HtmlArgs {
     /// that is told
     #[arg(long, value_name = "SIZE", default_value = "10M", value_parser = values::file_size)]
     pub(crate) max_size: u64,
+
+    #[command(flatten)]
+    pub(crate) waits: WaitArgs,
 
     #[command(flatten)]
     pub(crate) filter: FilterArgs,

@@ -44,6 +44,7 @@ mod target;
 mod time_span;
 mod top;
 mod values;
+mod waits;
 
 pub(crate) use annotate::{AnnotateArgs, AnnotateFormat, ByArg, InlinedArg, PercentArg, SyntaxArg};
 pub(crate) use demo::{DemoArgs, WorkloadArgs};
@@ -66,6 +67,7 @@ pub(crate) use symbols::{DemangleArg, SymbolArgs};
 pub(crate) use target::TargetArgs;
 pub(crate) use top::{TopArgs, TopFormat};
 pub(crate) use values::{CallGraph, Frequency, Keep, Limit, SwitchAt};
+pub(crate) use waits::WaitArgs;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};

@@ -9,6 +9,7 @@ use rprof_export::{Content, FORMATS, Format, SampleLabel};
 use super::symbols::SymbolArgs;
 use super::time_span::TimeSpan;
 use super::values::{self, CpuList};
+use super::waits::WaitArgs;
 
 /// Recording to read, and filters on it.
 #[derive(Clone, Debug, Args)]
@@ -118,20 +119,23 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) rows: RowArgs,
 
+    #[command(flatten)]
+    pub(crate) waits: WaitArgs,
+
     /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = report_format())]
+    #[arg(long, help_heading = "Output", value_name = "FORMAT", default_value = "text", value_parser = report_format())]
     pub(crate) format: &'static Format,
 
     /// Show below each row its call tree: `callee`, the callers of what ran (the default, sorted by self), or
     /// `caller`, what the function called (the default with --children); `,PERCENT` is the least share of a branch
     /// [default: 0.5]
-    #[arg(short = 'g', long, value_name = "WHICH", num_args = 0..=1, default_missing_value = "")]
+    #[arg(short = 'g', long, help_heading = "Rows", value_name = "WHICH", num_args = 0..=1, default_missing_value = "")]
     pub(crate) call_graph: Option<String>,
 
     /// Show the profile on the whole screen, to move about in: functions, trees, flame graph, threads, time; `?` lists the keys
     ///
     /// Which rows there are, their order, and their trees are chosen by keys there, but for --children.
-    #[arg(long, conflicts_with_all = ["sort", "limit", "call_graph", "no_children", "percent_limit", "wide", "format"])]
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["sort", "limit", "call_graph", "no_children", "percent_limit", "wide", "format", "off_cpu", "wall"])]
     pub(crate) tui: bool,
 
     /// Print the report as text, as without --tui; for fingers that know perf
@@ -139,7 +143,12 @@ pub(crate) struct ReportArgs {
     pub(crate) stdio: bool,
 
     /// When to use colours
-    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    #[arg(
+        long,
+        help_heading = "Output",
+        value_name = "WHEN",
+        default_value = "auto"
+    )]
     pub(crate) color: Color,
 }
 
@@ -218,8 +227,11 @@ pub(crate) struct CollapseArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
 
+    #[command(flatten)]
+    pub(crate) waits: WaitArgs,
+
     /// File to write; `-` is standard output
-    #[arg(short, long, value_name = "FILE", default_value = "-", value_hint = ValueHint::FilePath)]
+    #[arg(short, long, help_heading = "Output", value_name = "FILE", default_value = "-", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 }
 
@@ -233,12 +245,13 @@ pub(crate) struct ExportArgs {
     pub(crate) input: InputArgs,
 
     /// Format to write [default: by the name of the output]
-    #[arg(long, value_name = "FORMAT", value_parser = export_format())]
+    #[arg(long, help_heading = "Output", value_name = "FORMAT", value_parser = export_format())]
     pub(crate) format: Option<&'static Format>,
 
     /// Labels of samples in pprof and otlp; samples that differ in one are not summed up [default: thread]
     #[arg(
         long,
+        help_heading = "Output",
         alias = "label",
         value_name = "LIST",
         value_enum,
@@ -247,11 +260,11 @@ pub(crate) struct ExportArgs {
     pub(crate) labels: Option<Vec<LabelArg>>,
 
     /// Unit of the weights of folded stacks, for events that count time [default: ns]
-    #[arg(long, value_enum)]
+    #[arg(long, help_heading = "Output", value_enum)]
     pub(crate) unit: Option<TimeUnit>,
 
     /// File to write, such as profile.pb.gz, profile.firefox.json.gz, profile.speedscope.json or profile.folded; `-` is standard output
-    #[arg(short, long, value_name = "FILE", default_value = "profile.pb.gz", value_hint = ValueHint::FilePath)]
+    #[arg(short, long, help_heading = "Output", value_name = "FILE", default_value = "profile.pb.gz", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 }
 

@@ -71,7 +71,12 @@ fn recorder(line: &Line, options: &CargoArgs, program: &Program) -> Result<Comma
     if let Some(output) = output(options, &line.command, &here) {
         rprof.arg("-o").arg(output);
     }
-    rprof.arg("--").arg(&program.path).args(&program.args);
+    // `-- --bench`, as cargo flamegraph needs it, is not said twice, which harnesses refuse.
+    let own = program
+        .args
+        .iter()
+        .filter(|word| !line.program.contains(word));
+    rprof.arg("--").arg(&program.path).args(own);
     rprof.args(&line.program).envs(program.environment.clone());
     if let Some(folder) = &program.folder {
         rprof.current_dir(folder);
