@@ -15,8 +15,10 @@
 //!    its other functions: nothing was pushed yet, and the return address is where a call
 //!    puts it. Such images have frame pointers rarely, and the frame pointer there is
 //!    often the caller's, which would be skipped.
-//! 5. The frame pointer, if it leads up the stack, is aligned, and a return address is beside it.
-//! 6. In code of no image, what 4. does, as the last resort.
+//! 5. The frame pointer, if it leads up the stack, is aligned, and a return address is beside it. In the first frame
+//!    of x86-64 only if the code ahead shows that the frame was made, or if nothing speaks against it: in a
+//!    prologue it is the caller's, which would be skipped. See [`first_frame_pointer`](Context::first_frame_pointer).
+//! 6. In code of no image that can be read, what 4. does, as the last resort.
 //!
 //! Nothing is scanned for: a stack is full of stale return addresses.
 
@@ -24,7 +26,7 @@ use crate::code::SyntheticReturn;
 use crate::hotspot::{self, BlobCache};
 use crate::runtimes::{beam, guile, luajit};
 use crate::signal_context;
-use crate::simulate::{self, Exit, SimulationCache};
+use crate::simulate::{self, Exit, FramePointerUse, SimulationCache};
 use crate::step::Caller;
 use crate::{Arch, FoundBy, Memory, Module, Modules, Registers, Root, UnwindTable, arch, code};
 use std::cell::Cell;
@@ -151,18 +153,55 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             .is_none_or(|module| module.table.is_some_and(UnwindTable::has_cfi));
         if self.exact
             && described
-            && let Some(caller) = self.just_called(registers)
+            && let Some(caller) = self.just_called(registers, false)
         {
             return Outcome::Caller(caller, FoundBy::JustCalled);
         }
-        match self.frame_pointer(registers) {
-            Outcome::Nothing if self.exact => match self.just_called(registers) {
-                Some(caller) => Outcome::Caller(caller, FoundBy::JustCalled),
-                None => unreadable.map_or(Outcome::Nothing, Outcome::Unreadable),
+        let found = match self.exact && registers.arch() == Arch::X86_64 {
+            true => self.first_frame_pointer(registers),
+            false => match self.frame_pointer(registers) {
+                Outcome::Nothing if self.exact => self.last_resort(registers, false),
+                outcome => outcome,
             },
+        };
+        match found {
             Outcome::Nothing => unreadable.map_or(Outcome::Nothing, Outcome::Unreadable),
             outcome => outcome,
         }
+    }
+
+    /// Returns the caller of the first frame by its frame pointer, where that is the frame's own.
+    ///
+    /// The code ahead tells. Where it does not, or cannot be read, what lies on top of the stack has to: a return address there,
+    /// or the frame pointer and a return address above it, are what a call and the first instruction of a
+    /// prologue leave.
+    fn first_frame_pointer(&self, registers: &mut Registers) -> Outcome {
+        match simulate::frame_pointer_use(registers.ip(), self) {
+            FramePointerUse::CallersFrame { is_first: true } => self.last_resort(registers, true),
+            FramePointerUse::CallersFrame { is_first: false } => Outcome::Nothing,
+            FramePointerUse::OwnFrame => match self.frame_pointer(registers) {
+                Outcome::Nothing => self.last_resort(registers, false),
+                outcome => outcome,
+            },
+            FramePointerUse::Unknown | FramePointerUse::Unreadable
+                if self.return_on_top(registers, true).is_none() =>
+            {
+                self.frame_pointer(registers)
+            }
+            // Only one of the two can be right.
+            FramePointerUse::Unknown => match self.frame_pointer(&mut registers.clone()) {
+                Outcome::Nothing => self.last_resort(registers, false),
+                _ => Outcome::Nothing,
+            },
+            FramePointerUse::Unreadable => Outcome::Nothing,
+        }
+    }
+
+    fn last_resort(&self, registers: &mut Registers, prologue: bool) -> Outcome {
+        let caller = self.just_called(registers, prologue);
+        caller.map_or(Outcome::Nothing, |caller| {
+            Outcome::Caller(caller, FoundBy::JustCalled)
+        })
     }
 
     /// Returns the caller of a function of Erlang, which made a call: what it keeps on the stack ends with the return
@@ -253,8 +292,8 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
         around
     }
 
-    /// Returns the first frame, if nothing was pushed since the call.
-    fn just_called(&self, registers: &mut Registers) -> Option<Caller> {
+    /// Returns the first frame, if nothing was pushed since the call, or the frame pointer alone.
+    fn just_called(&self, registers: &mut Registers, prologue: bool) -> Option<Caller> {
         let arch = registers.arch();
         let (address, slot) = match arch {
             Arch::Aarch64 => {
@@ -271,18 +310,7 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
                     false => (address, 0),
                 }
             }
-            Arch::X86_64 => {
-                // The first entry of a PLT is jumped to with one word pushed, and pushes another.
-                let in_plt = self.module.is_some_and(|module| {
-                    let svma = registers.ip().wrapping_sub(module.bias);
-                    module.table.is_some_and(|table| table.is_plt(svma))
-                });
-                (0..=if in_plt { 2 } else { 0 }).find_map(|words| {
-                    let slot = registers.sp().wrapping_add(words * 8);
-                    let address = self.memory.read_u64(slot)?;
-                    self.is_return(address).then_some((address, slot))
-                })?
-            }
+            Arch::X86_64 => self.return_on_top(registers, prologue)?,
         };
         if !self.is_return(address) {
             return None;
@@ -292,6 +320,24 @@ impl<M: Memory + ?Sized, P: Modules + ?Sized> Context<'_, M, P> {
             registers.set(arch.sp(), slot.wrapping_add(8));
         }
         Some(called(address, slot))
+    }
+
+    /// Returns the return address that lies on top of the stack, with its slot, if a call has left it there; `prologue` if the first
+    /// instruction of one, by which the frame pointer is pushed, may have come behind the call. For x86-64.
+    fn return_on_top(&self, registers: &Registers, prologue: bool) -> Option<(u64, u64)> {
+        // The first entry of a PLT is jumped to with one word pushed, and pushes another.
+        let in_plt = self.module.is_some_and(|module| {
+            let svma = registers.ip().wrapping_sub(module.bias);
+            module.table.is_some_and(|table| table.is_plt(svma))
+        });
+        let top = self.memory.read_u64(registers.sp())?;
+        let is_pushed = prologue && registers.fp() == Some(top);
+        let most = if in_plt { 2 } else { u64::from(is_pushed) };
+        (0..=most).find_map(|words| {
+            let slot = registers.sp().wrapping_add(words * 8);
+            let address = self.memory.read_u64(slot)?;
+            self.is_return(address).then_some((address, slot))
+        })
     }
 
     fn frame_pointer(&self, registers: &mut Registers) -> Outcome {

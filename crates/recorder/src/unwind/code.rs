@@ -78,7 +78,10 @@ impl Modules for ProcessCode<'_> {
     }
 
     fn code(&self, avma: u64, into: &mut [u8]) -> usize {
-        self.memory.copy(self.pid, avma, into)
+        self.memory.copy(self.pid, avma, into).unwrap_or_else(|_| {
+            self.clock.end();
+            0
+        })
     }
 
     fn jit_table(&self, avma: u64) -> Option<Arc<UnwindTable>> {

@@ -88,9 +88,13 @@ struct CodePage {
     start: u64,
     /// When it was read. It tells no less of an earlier sample than what would be read now.
     read: u64,
-    /// `None` where there is nothing to be read.
-    bytes: Option<Page>,
+    /// `None` inside where there is nothing to be read.
+    bytes: Result<Option<Page>, NotInTime>,
 }
+
+/// Memory was not there in time: what it holds is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NotInTime;
 
 impl Reader {
     fn call<R: Send + 'static>(
@@ -123,9 +127,8 @@ impl Process {
         }))
     }
 
-    /// Reads pages, each from one of these addresses on. Returns those that are there, with their addresses; none at all
-    /// if that takes too long.
-    fn read(&self, pages: Vec<u64>) -> Vec<(u64, Page)> {
+    /// Reads pages, each from one of these addresses on. Returns those that are there, with their addresses.
+    fn read(&self, pages: Vec<u64>) -> Result<Vec<(u64, Page)>, NotInTime> {
         let file = Arc::clone(&self.file);
         let read = move || {
             let mut found = Vec::new();
@@ -138,37 +141,41 @@ impl Process {
             }
             found
         };
-        self.reader.call(self.user, read).unwrap_or_default()
+        self.reader.call(self.user, read).ok_or(NotInTime)
     }
 }
 
 impl ProcessMemories {
     /// Creates a reader of memory that is in haste while the backlog is long.
     pub(crate) fn new(backlog: Backlog) -> ProcessMemories {
+        ProcessMemories::with_patience(backlog, PATIENCE)
+    }
+
+    fn with_patience(backlog: Backlog, patience: Patience) -> ProcessMemories {
         ProcessMemories {
             open: RefCell::default(),
             code: RefCell::default(),
             time: Cell::default(),
             reader: Arc::new(Reader {
-                calls: PatientCalls::new("rprof-memory", PATIENCE),
+                calls: PatientCalls::new("rprof-memory", patience),
                 backlog,
             }),
         }
     }
 
-    /// Opens the memory of a process, unless it is open. `None` if it cannot be read.
-    fn of(&self, pid: Pid) -> Option<Process> {
+    /// Opens the memory of a process, unless it is open. `None` inside if it cannot be read.
+    fn of(&self, pid: Pid) -> Result<Option<Process>, NotInTime> {
         let mut open = self.open.borrow_mut();
         match open.iter().position(|(known, _)| *known == pid) {
             Some(0) => {}
             Some(at) => open[..=at].rotate_right(1),
             None => {
-                let process = Process::open(pid, &self.reader)?;
+                let process = Process::open(pid, &self.reader).ok_or(NotInTime)?;
                 open.truncate(MOST_OPEN - 1);
                 open.insert(0, (pid, process));
             }
         }
-        open.first().and_then(|(_, process)| process.clone())
+        Ok(open.first().and_then(|(_, process)| process.clone()))
     }
 
     /// Sets the time of the sample that is being unwound, in nanoseconds.
@@ -183,22 +190,22 @@ impl ProcessMemories {
 
     /// Copies bytes of code from `avma` on, as they were at the time of the sample or later. Returns
     /// their number.
-    pub(crate) fn copy(&self, pid: Pid, avma: u64, into: &mut [u8]) -> usize {
+    pub(super) fn copy(&self, pid: Pid, avma: u64, into: &mut [u8]) -> Result<usize, NotInTime> {
         let mut done = 0;
         while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
             let Some(at) = avma.checked_add(done as u64) else {
                 break;
             };
-            match self.copy_of_page(pid, at, rest) {
+            match self.copy_of_page(pid, at, rest)? {
                 0 => break,
                 copied => done += copied,
             }
         }
-        done
+        Ok(done)
     }
 
     /// Copies bytes of code from `avma` to the end of its page at most. Returns their number.
-    fn copy_of_page(&self, pid: Pid, avma: u64, into: &mut [u8]) -> usize {
+    fn copy_of_page(&self, pid: Pid, avma: u64, into: &mut [u8]) -> Result<usize, NotInTime> {
         let within = (avma % PAGE as u64) as usize;
         let start = avma - within as u64;
         let mut pages = self.code.borrow_mut();
@@ -207,39 +214,43 @@ impl ProcessMemories {
         }
         let place = (start / PAGE as u64) ^ u64::from(pid.0.cast_unsigned());
         let Some(place) = pages.get_mut(place as usize % CODE_PAGES) else {
-            return 0;
+            return Ok(0);
         };
         let holds = |page: &CodePage| {
             page.pid == pid && page.start == start && self.time.get() <= page.read
         };
         if !place.as_ref().is_some_and(holds) {
-            let Some(process) = self.of(pid) else {
-                return 0;
+            let Some(process) = self.of(pid)? else {
+                return Ok(0);
             };
             let read = rprof_sampler::monotonic_ns();
-            let bytes = process.read(vec![start]).pop();
+            let found = process.read(vec![start]);
             *place = Some(CodePage {
                 pid,
                 start,
                 read,
-                bytes: bytes.map(|(_, bytes)| bytes),
+                bytes: found.map(|mut pages| pages.pop().map(|(_, bytes)| bytes)),
             });
         }
-        let bytes = place.as_ref().and_then(|page| page.bytes.as_ref());
+        let bytes = match place.as_ref().map(|page| &page.bytes) {
+            Some(Ok(bytes)) => bytes.as_ref(),
+            Some(Err(NotInTime)) => return Err(NotInTime),
+            None => None,
+        };
         let Some(bytes) = bytes.and_then(|bytes| bytes.get(within..)) else {
-            return 0;
+            return Ok(0);
         };
         let len = bytes.len().min(into.len());
         if let (Some(into), Some(bytes)) = (into.get_mut(..len), bytes.get(..len)) {
             into.copy_from_slice(bytes);
         }
-        len
+        Ok(len)
     }
 
     /// Returns a process's memory, for one stack.
     pub(crate) fn stack(&self, pid: Pid) -> Option<StackMemory> {
         Some(StackMemory {
-            process: self.of(pid)?,
+            process: self.of(pid).ok()??,
             pages: RefCell::default(),
             reads_left: Cell::new(MOST_PAGES),
         })
@@ -290,7 +301,7 @@ impl StackMemory {
             .set(left.saturating_sub(wanted.len() as u32));
         let mut pages = self.pages.borrow_mut();
         pages.extend(wanted.iter().map(|start| (*start, None)));
-        let found = self.process.read(wanted);
+        let found = self.process.read(wanted).unwrap_or_default();
         pages.extend(found.into_iter().map(|(start, bytes)| (start, Some(bytes))));
     }
 }
@@ -349,13 +360,36 @@ mod tests {
         for n in [0, 99, 3] {
             let copied = retried(&mut memories, |memories| {
                 let mut bytes = [0; 8];
-                (memories.copy(own, at(n), &mut bytes) == 8).then_some(bytes)
+                (memories.copy(own, at(n), &mut bytes) == Ok(8)).then_some(bytes)
             });
             assert_eq!(u64::from_le_bytes(copied), n as u64);
         }
-        let mut bytes = [0; 8];
-        assert_eq!(memories.copy(own, 8, &mut bytes), 0);
-        assert_eq!(memories.copy(own, u64::MAX, &mut bytes), 0);
+        for nowhere in [8, u64::MAX] {
+            let copied = retried(&mut memories, |memories| {
+                memories.copy(own, nowhere, &mut [0; 8]).ok()
+            });
+            assert_eq!(copied, 0);
+        }
+    }
+
+    #[test]
+    fn what_is_not_read_in_time_is_not_taken_for_nothing() {
+        let nothing = Rate {
+            most: 0,
+            a_second: 0,
+        };
+        let impatient = Patience {
+            of_user: nothing,
+            ..PATIENCE
+        };
+        let memories = ProcessMemories::with_patience(Backlog::default(), impatient);
+        let own = Pid(std::process::id().cast_signed());
+        let here = 7_u64;
+        for _ in 0..2 {
+            let copied = memories.copy(own, &raw const here as u64, &mut [0; 8]);
+            assert_eq!(copied, Err(NotInTime));
+        }
+        assert_eq!(memories.refused(), 2);
     }
 
     #[test]
@@ -387,7 +421,10 @@ mod tests {
     #[test]
     fn processes_that_are_not_there_have_none() {
         let mut memories = memories();
-        assert_eq!(memories.copy(Pid(i32::MAX), 0, &mut [0; 8]), 0);
+        let copied = retried(&mut memories, |memories| {
+            memories.copy(Pid(i32::MAX), 0, &mut [0; 8]).ok()
+        });
+        assert_eq!(copied, 0);
         memories.forget(Pid(i32::MAX));
         assert!(memories.open.borrow().is_empty());
     }

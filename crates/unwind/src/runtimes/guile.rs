@@ -4,6 +4,7 @@
 //! into it; the code keeps the frame until it jumps back to where the frame is taken down. So the frame is
 //! what the trampoline's first instructions say, if the distance of the return address is the size that they say too.
 
+use super::NotedReads;
 use crate::arch::x86_64::{RBP, RBX, RSP};
 use crate::step::Caller;
 use crate::{Arch, Memory, Modules, Registers};
@@ -31,11 +32,12 @@ where
         return None;
     }
     let sp = registers.sp();
-    (1..=MAX_WORDS).find_map(|words| {
+    let modules = NotedReads::new(modules);
+    let (caller, stepped) = modules.first_known(1..=MAX_WORDS, |words| {
         let slot = sp.wrapping_add(8 * words);
         let address = memory.read_u64(slot)?;
         modules.find(address.wrapping_sub(1))?.table?;
-        let frame = called_trampoline(address, modules)?;
+        let frame = called_trampoline(address, &modules)?;
         if frame.size != 8 * words {
             return None;
         }
@@ -45,13 +47,15 @@ where
             caller.set(register, memory.read_u64(sp.wrapping_add(offset.into()))?);
         }
         caller.set(RSP, slot.wrapping_add(8));
-        *registers = caller;
-        Some(Caller {
+        let called = Caller {
             return_address: Some(address),
             slot,
             interrupted: false,
-        })
-    })
+        };
+        Some((called, caller))
+    })?;
+    *registers = stepped;
+    Some(caller)
 }
 
 /// Returns the frame of the trampoline that was called before a return address, by `call *pointer(%rip)`.

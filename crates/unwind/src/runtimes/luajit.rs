@@ -10,6 +10,7 @@
 //!
 //! For LuaJIT 2.1 on x86-64 with 64-bit pointers (GC64, the default since 2022): `lj_frame.h`, `lj_obj.h`.
 
+use super::NotedReads;
 use crate::arch::x86_64::{RBP, RBX, RSP};
 use crate::step::{self, Caller};
 use crate::table::{Cfa, Found, RuleRef, Value};
@@ -43,27 +44,30 @@ where
         return None;
     }
     let first = registers.sp().checked_next_multiple_of(16)?;
-    (0..=MAX_ROOM).step_by(16).find_map(|room| {
+    let places = (0..=MAX_ROOM).step_by(16);
+    let modules = NotedReads::new(modules);
+    let (caller, stepped) = modules.first_known(places, |room| {
         let frame = first.checked_add(room)?;
-        let rule = at(frame, memory, modules)?;
+        let rule = at(frame, memory, &modules)?;
         apply(rule, frame, registers, memory)
-    })
+    })?;
+    *registers = stepped;
+    Some(caller)
 }
 
 fn apply<M: Memory + ?Sized>(
     rule: RuleRef<'_>,
     frame: u64,
-    registers: &mut Registers,
+    registers: &Registers,
     memory: &M,
-) -> Option<Caller> {
+) -> Option<(Caller, Registers)> {
     let mut interpreter = *registers;
     interpreter.set(RSP, frame);
     // What a trace does with the other registers is not known.
     interpreter.forget(12);
     interpreter.forget(13);
     let caller = step::apply(rule, &mut interpreter, memory).ok()?;
-    *registers = interpreter;
-    Some(caller)
+    Some((caller, interpreter))
 }
 
 /// Returns the interpreter's rule if its frame lies here.

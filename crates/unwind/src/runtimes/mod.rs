@@ -15,7 +15,51 @@ pub(crate) mod guile;
 pub(crate) mod luajit;
 pub(crate) mod sbcl;
 
-use crate::Modules;
+use crate::{Module, Modules};
+use std::cell::Cell;
+
+/// The code of a process, with a note of reads in vain. Where the innermost place that fits is the frame, and code cannot be
+/// read, a place is not refuted but unknown; one above it may fit as well, and be that of an outer call.
+struct NotedReads<'p, P: ?Sized> {
+    modules: &'p P,
+    has_failed: Cell<bool>,
+}
+
+impl<'p, P: Modules + ?Sized> NotedReads<'p, P> {
+    const fn new(modules: &'p P) -> Self {
+        Self {
+            modules,
+            has_failed: Cell::new(false),
+        }
+    }
+
+    /// Returns the first of these places that fits; `None` where it cannot be known whether one before it does.
+    fn first_known<T>(
+        &self,
+        mut places: impl Iterator<Item = u64>,
+        fit: impl Fn(u64) -> Option<T>,
+    ) -> Option<T> {
+        let found = places.find_map(|place| {
+            let found = fit(place);
+            (found.is_some() || self.has_failed.get()).then_some(found)
+        });
+        found.flatten().filter(|_| !self.has_failed.get())
+    }
+}
+
+impl<P: Modules + ?Sized> Modules for NotedReads<'_, P> {
+    fn find(&self, avma: u64) -> Option<Module<'_>> {
+        self.modules.find(avma)
+    }
+
+    fn code(&self, avma: u64, into: &mut [u8]) -> usize {
+        let len = self.modules.code(avma, into);
+        if len == 0 && self.modules.find(avma).is_some() {
+            self.has_failed.set(true);
+        }
+        len
+    }
+}
 
 /// Returns the function that the call before a return address calls: by its distance, or through a pointer beside the code,
 /// as a procedure linkage table has it as well.

@@ -15,16 +15,19 @@
 //! | `path` | [`PathState`]: registers and stack along one path |
 //! | `aarch64` | the same search for AArch64, by its own few instructions |
 //! | `cache` | [`SimulationCache`]: searches of before, done again |
+//! | `frame_pointer` | [`frame_pointer_use`]: whose frame the frame pointer leads to |
 //! | `window` | [`CodeWindow`]: code bytes, read in pieces |
 
 mod aarch64;
 mod cache;
+mod frame_pointer;
 mod path;
 mod search;
 mod window;
 
 pub(crate) use cache::SimulationCache;
 pub use cache::SimulationCacheStats;
+pub(crate) use frame_pointer::{FramePointerUse, frame_pointer_use};
 pub(crate) use path::{Exit, PathState, Stop};
 pub(crate) use search::simulate_to_return;
 pub(crate) use window::CodeSource;

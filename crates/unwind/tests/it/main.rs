@@ -12,6 +12,7 @@ mod fuzz_corpus;
 mod hostile;
 mod image;
 mod process;
+mod prologues;
 mod readelf;
 mod rows;
 mod stepping;

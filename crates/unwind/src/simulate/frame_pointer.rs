@@ -1,0 +1,161 @@
+//! [`frame_pointer_use`]: whose frame the frame pointer leads to, by the code ahead.
+//!
+//! In a prologue the frame pointer is still the caller's, and following it skips the caller. Code that addresses memory
+//! by it, or takes a frame down with it, has made its own frame before.
+
+use super::path::MAX_BRANCHES;
+use super::window::{CodeSource, CodeWindow, MAX_INSTRUCTION};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use rustc_hash::FxHashSet;
+
+/// Maximum number of instructions that are looked at.
+const MAX_INSTRUCTIONS: usize = 256;
+
+/// First use of the frame pointer in the code ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FramePointerUse {
+    /// The function's own frame is reached by it.
+    OwnFrame,
+    /// It is saved, or made to point to a new frame: until then it is the caller's. `is_first` where no instruction before
+    /// that moves the stack pointer.
+    CallersFrame { is_first: bool },
+    /// Nothing that tells.
+    Unknown,
+    /// The code cannot be read.
+    Unreadable,
+}
+
+/// Returns what the code from `ip` on does first with the frame pointer: straight on, or behind the last branch where that
+/// tells nothing. For x86-64.
+pub(crate) fn frame_pointer_use<C: CodeSource>(ip: u64, text: &C) -> FramePointerUse {
+    let mut window = CodeWindow::default();
+    if window.at(ip, 1, text).is_empty() {
+        return FramePointerUse::Unreadable;
+    }
+    let mut seen = FxHashSet::default();
+    let mut waiting = vec![(ip, true)];
+    while let Some((mut ip, mut is_first)) = waiting.pop() {
+        while seen.len() < MAX_INSTRUCTIONS && seen.insert(ip) {
+            let bytes = window.at(ip, MAX_INSTRUCTION, text);
+            let instruction = Decoder::with_ip(64, bytes, ip, DecoderOptions::NONE).decode();
+            if instruction.is_invalid() {
+                break;
+            }
+            match use_of(&instruction, is_first) {
+                Some(FramePointerUse::Unknown) => break,
+                Some(found) => return found,
+                None => {}
+            }
+            is_first &= !moves_stack_pointer(&instruction);
+            let target = instruction.near_branch_target();
+            ip = match instruction.flow_control() {
+                FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => {
+                    instruction.next_ip()
+                }
+                FlowControl::ConditionalBranch => {
+                    if waiting.len() < MAX_BRANCHES && !text.is_described(target) {
+                        waiting.push((target, is_first));
+                    }
+                    instruction.next_ip()
+                }
+                FlowControl::UnconditionalBranch if !text.is_described(target) => target,
+                _ => break,
+            };
+        }
+    }
+    FramePointerUse::Unknown
+}
+
+/// Returns what one instruction does with the frame pointer; `None` if it has nothing to do with it.
+fn use_of(instruction: &Instruction, is_first: bool) -> Option<FramePointerUse> {
+    let is_register = |operand: u32, register: Register| {
+        instruction.op_kind(operand) == OpKind::Register
+            && instruction.op_register(operand) == register
+    };
+    let callers = FramePointerUse::CallersFrame { is_first };
+    let operands = instruction.op_count();
+    match instruction.mnemonic() {
+        Mnemonic::Leave => return Some(FramePointerUse::OwnFrame),
+        Mnemonic::Push if is_register(0, Register::RBP) => return Some(callers),
+        Mnemonic::Mov if is_register(0, Register::RBP) && is_register(1, Register::RSP) => {
+            return Some(callers);
+        }
+        Mnemonic::Mov if is_register(0, Register::RSP) && is_register(1, Register::RBP) => {
+            return Some(FramePointerUse::OwnFrame);
+        }
+        _ => {}
+    }
+    if instruction.memory_base() == Register::RBP {
+        return Some(FramePointerUse::OwnFrame);
+    }
+    let touches = (0..operands).any(|operand| {
+        instruction.op_kind(operand) == OpKind::Register
+            && instruction.op_register(operand).full_register() == Register::RBP
+    });
+    (touches || instruction.memory_index() == Register::RBP).then_some(FramePointerUse::Unknown)
+}
+
+fn moves_stack_pointer(instruction: &Instruction) -> bool {
+    let is_call = matches!(
+        instruction.flow_control(),
+        FlowControl::Call | FlowControl::IndirectCall
+    );
+    let writes = instruction.op_count() > 0
+        && instruction.op0_kind() == OpKind::Register
+        && instruction.op0_register().full_register() == Register::RSP;
+    writes || (!is_call && instruction.stack_pointer_increment() != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Code(&'static [u8]);
+
+    impl CodeSource for Code {
+        fn read(&self, avma: u64, into: &mut [u8]) -> usize {
+            let known = self.0.get(avma as usize..).unwrap_or(&[]);
+            let len = known.len().min(into.len());
+            into[..len].copy_from_slice(&known[..len]);
+            len
+        }
+
+        fn is_described(&self, _: u64) -> bool {
+            false
+        }
+
+        fn is_return_address(&self, _: u64) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn the_first_use_tells() {
+        let first = FramePointerUse::CallersFrame { is_first: true };
+        let later = FramePointerUse::CallersFrame { is_first: false };
+        for (code, expected) in [
+            // jmp +2; ud2; push rbp
+            (&[0xeb, 2, 0x0f, 0x0b, 0x55][..], first),
+            // mov rbp, rsp
+            (&[0x48, 0x89, 0xe5], first),
+            // sub rsp, 8; push rbp
+            (&[0x48, 0x83, 0xec, 8, 0x55], later),
+            // mov rax, [rbp - 8]; push rbp
+            (&[0x48, 0x8b, 0x45, 0xf8, 0x55], FramePointerUse::OwnFrame),
+            // call +0; leave
+            (&[0xe8, 0, 0, 0, 0, 0xc9], FramePointerUse::OwnFrame),
+            // je +2; jmp rax; mov rsp, rbp
+            (
+                &[0x74, 2, 0xff, 0xe0, 0x48, 0x89, 0xec],
+                FramePointerUse::OwnFrame,
+            ),
+            // mov rax, rbp; push rbp
+            (&[0x48, 0x89, 0xe8, 0x55], FramePointerUse::Unknown),
+            // jmp rax
+            (&[0xff, 0xe0], FramePointerUse::Unknown),
+            (&[], FramePointerUse::Unreadable),
+        ] {
+            assert_eq!(frame_pointer_use(0, &Code(code)), expected, "{code:x?}");
+        }
+    }
+}
