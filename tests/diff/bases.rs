@@ -58,6 +58,11 @@ fn a_base_of_another_machine_is_not_compared() {
         .says("processor Z80 @ 4 MHz, here");
     // Nothing was run for it.
     assert!(!run.err().contains("run 1 of 1"), "{run}");
+    // A damaged note says nothing of the machine, which is not to say that it is this one.
+    std::fs::write(&note, "{\"cpu\":").unwrap();
+    let run = gate(&here, "--base base", PLAIN).exits(2);
+    run.says("base/machine.json does not say which machine");
+    assert!(!run.err().contains("run 1 of 1"), "{run}");
 }
 
 #[test]

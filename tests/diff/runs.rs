@@ -80,6 +80,16 @@ fn what_is_missing_is_told() {
         ("gate -- true", 2, "nothing to compare with"),
         ("gate -- true :::", 2, "a command is missing beside"),
         ("gate --base nowhere -- true", 1, "cannot read nowhere"),
+        (
+            "gate --base nowhere -- true",
+            1,
+            "`rprof gate --save nowhere -- COMMAND` makes it",
+        ),
+        (
+            "gate --markdown empty/none/x --base empty -- true",
+            1,
+            "Choose another file with --markdown",
+        ),
         ("gate --base empty -- true", 1, "no recording in empty"),
         (
             "gate --base empty -- true ::: true",

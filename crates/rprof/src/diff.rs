@@ -388,6 +388,9 @@ pub(crate) fn not_compared(error: &CompareError) -> Failure {
         CompareError::OtherEvent { .. } => {
             "; choose one that both have with --event, or record both with the same -e"
         }
+        CompareError::NoSamples { .. } => {
+            "; did the command run long enough, and do the filters leave anything? A higher -F takes more samples"
+        }
         CompareError::NoWork { .. } => {
             "; --per second needs recordings with times, --per N says the amount of work"
         }

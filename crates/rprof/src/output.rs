@@ -38,11 +38,16 @@ impl Output {
     /// Looks at what stands at `path`, and whether a file can be made there; `-` is standard output. Done
     /// before the work whose result goes there.
     pub(crate) fn prepare(path: &Path) -> Result<Output, Failure> {
+        Output::checked(path).map_err(cannot)
+    }
+
+    /// Does the same as [`prepare`](Self::prepare), for those who have a remedy of their own.
+    pub(crate) fn checked(path: &Path) -> Result<Output, OutputError> {
         if path == Path::new("-") {
             return Ok(Output { to: None });
         }
-        let to = Destination::of(path, choice(path)).map_err(cannot)?;
-        to.check().map_err(cannot)?;
+        let to = Destination::of(path, choice(path))?;
+        to.check()?;
         Ok(Output {
             to: Some((to, path.to_owned())),
         })

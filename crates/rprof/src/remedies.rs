@@ -180,6 +180,13 @@ pub(crate) fn of_unreadable(error: &ReadError) -> String {
         {
             format!("{error}; make one with `rprof record -- COMMAND`, or name another with -i")
         }
+        ReadError::Read { path, source }
+            if source.kind() == ErrorKind::NotFound && path == Path::new("perf.data.old") =>
+        {
+            format!(
+                "{error}; a second `rprof record` leaves the first one's recording there; or name both: rprof diff OLD NEW"
+            )
+        }
         _ => error.to_string(),
     }
 }

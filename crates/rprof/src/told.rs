@@ -24,8 +24,10 @@ const SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
 /// Refuses reports that cannot be written, before anything is recorded or read.
 pub(crate) fn check(told: &ToldArgs) -> Result<(), Failure> {
-    for path in [&told.markdown, &told.junit].into_iter().flatten() {
-        Output::prepare(path)?;
+    for (flag, path) in [("--markdown", &told.markdown), ("--junit", &told.junit)] {
+        let Some(path) = path else { continue };
+        Output::checked(path)
+            .map_err(|error| anyhow::anyhow!("{error}. Choose another file with {flag}"))?;
     }
     Ok(())
 }

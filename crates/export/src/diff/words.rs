@@ -268,16 +268,17 @@ pub fn sides(diff: &ProfileDiff) -> [String; 2] {
     })
 }
 
-/// Returns the files of a side: the first, and how many more.
+/// Returns the files of a side: the first, and how many others. Runs of a command are all called by it.
 fn files(side: &SideSummary) -> String {
     let first = side
         .paths
         .first()
         .map(|path| path.to_string_lossy().into_owned());
     let first = shorten(&clean(&first.unwrap_or_default()), NAME).into_owned();
-    match side.paths.len() {
-        0 | 1 => first,
-        n => format!("{first} and {} more", n - 1),
+    let others = side.paths.iter().filter(|path| *path != &side.paths[0]);
+    match others.count() {
+        0 => first,
+        n => format!("{first} and {n} more"),
     }
 }
 

@@ -10,6 +10,7 @@
 //! | `spelling`, `respelled` | names of one function that differ by who wrote them |
 //! | `run`, `sides` | amounts of each row in each recording |
 //! | `judge` | verdicts, by `rprof-statistics` |
+//! | `reparented` | change of a total that is new work, told from calls that others made before |
 //! | `shift` | cost that moved from one function to another, and change that all functions have in common |
 //! | `callers` | calls between rows |
 //! | `enclosing` | functions of both sides in which one of one side lies |
@@ -28,6 +29,8 @@
 //!   assumed, and nothing is more than [suspected](Verdict::Suspected).
 //! - A function whose samples are fewer than [`FEWEST_SAMPLES`] on both sides is not judged.
 //! - What rose while its caller did not, and while others under that caller fell as much, has [moved](Verdict::Moved).
+//! - A total counts as far as the functions below take more or less than before in the whole program: what another function
+//!   called before has [moved](Verdict::Moved).
 //! - What is new or gone counts if what it lies in surely changed along with it: other functions may do its work.
 //! - If everything changed by one factor, no function is named: [`Outcome::Uniform`].
 
@@ -41,6 +44,7 @@ mod judge;
 mod matching;
 mod pairs;
 mod renames;
+mod reparented;
 mod respelled;
 mod result;
 mod run;

@@ -128,8 +128,8 @@ pub enum Verdict {
     /// It changed, if runs of one program differ as little as was assumed, if the sides compare, or, for what is new or gone,
     /// if nothing else does its work.
     Suspected,
-    /// It changed, and what it lost or gained stands under the same caller; or it is new or gone, and what it lies in did not
-    /// change along with it.
+    /// It changed, and what it lost or gained stands under the same caller; or it calls what others called before; or it is new
+    /// or gone, and what it lies in did not change along with it.
     Moved,
     /// It changed as everything did.
     WithAll,

@@ -4,6 +4,7 @@ use rprof_statistics::{CommonChange, Comparison};
 
 use super::callers::Calls;
 use super::enclosing::Enclosing;
+use super::reparented::SpentBelow;
 use super::sides::Sides;
 use super::{Change, FunctionDiff, Presence, ProfileDiff, Verdict, Work};
 
@@ -52,6 +53,8 @@ enum Shift {
 /// A function that is new or gone is no change of an amount: others may do its work, each by too little to be seen. It
 /// counts where what it lies in surely changed along with it, has moved where that did not change by half as much, and is
 /// suspected in between.
+///
+/// A total has moved, too, where what is called below it was called by others before.
 pub(super) fn mark_moved(sides: &Sides<'_>, diff: &mut ProfileDiff) {
     for part in [Part::Own, Part::Total] {
         mark_part(sides, diff, part);
@@ -70,10 +73,12 @@ fn mark_part(sides: &Sides<'_>, diff: &mut ProfileDiff, part: Part) {
     let calls = Calls::of(sides, &[0, 1], &is_wanted);
     let of_one_side = |row: &usize| is_of_one_side(&diff.functions[*row]);
     let enclosing = Enclosing::of(sides, changed.iter().copied().filter(of_one_side));
+    let spent = matches!(part, Part::Total).then(|| SpentBelow::of(sides, &is_wanted));
     let changes = Changes {
         diff,
         calls: &calls,
         enclosing: &enclosing,
+        spent: spent.as_ref(),
         part,
         changed: &changed,
     };
@@ -103,6 +108,8 @@ struct Changes<'a> {
     diff: &'a ProfileDiff,
     calls: &'a Calls,
     enclosing: &'a Enclosing,
+    /// What is spent below the functions, where totals are looked at.
+    spent: Option<&'a SpentBelow>,
     part: Part,
     changed: &'a [usize],
 }
@@ -122,10 +129,32 @@ impl Changes<'_> {
         // Shares of the program are always balanced: what all of it takes says nothing.
         let is_of_one_side = is_of_one_side(&self.diff.functions[row]);
         let is_share = self.diff.work == Work::Share && matches!(self.part, Part::Own);
-        match is_of_one_side && !is_share {
-            true => self.shift_of_one_side(row),
-            false => self.moved_with(row).map(Shift::Moved),
+        self.reparented(row)
+            .or_else(|| match is_of_one_side && !is_share {
+                true => self.shift_of_one_side(row),
+                false => self.moved_with(row).map(Shift::Moved),
+            })
+    }
+
+    /// Judges the change of a total by what the functions below take in the whole program; `None` if they take that much more
+    /// or less.
+    fn reparented(&self, row: usize) -> Option<Shift> {
+        let functions = &self.diff.functions;
+        let half = self.rise(row).abs() / 2.0;
+        let growth = self.spent?.growth(row, functions);
+        let moved = || Shift::Moved(self.largest_against(row, self.caller(row)));
+        if growth.possible < half {
+            return Some(moved());
         }
+        // What both sides have was compared with itself. What one side has is new calls at first, and nothing else.
+        if growth.shown >= half || !is_of_one_side(&functions[row]) {
+            return None;
+        }
+        let along = self.diff.whole.difference() * self.rise(row).signum();
+        Some(match along < half {
+            true => moved(),
+            false => Shift::Unsure,
+        })
     }
 
     /// Judges what is new or gone by the total of what it lies in.

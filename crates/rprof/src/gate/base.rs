@@ -61,7 +61,7 @@ impl Base {
 
     /// Fails if what was noted of the machine is not this one's.
     fn is_of(&self, here: &Machine) -> Result<(), Failure> {
-        let Some(there) = Machine::read(&self.folder.join(MACHINE)) else {
+        let Some(there) = Machine::read(&self.folder.join(MACHINE))? else {
             return Ok(());
         };
         let differences = there.differences(here);
@@ -83,7 +83,18 @@ impl Base {
 fn recordings_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let cannot = || format!("cannot read {}", folder.display());
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).with_context(cannot)? {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(anyhow::anyhow!(
+                "{}: {error}; `rprof gate --save {} -- COMMAND` makes it",
+                cannot(),
+                folder.display()
+            )
+            .into());
+        }
+        entries => entries.with_context(cannot)?,
+    };
+    for entry in entries {
         let path = entry.with_context(cannot)?.path();
         let name = path.file_name().map(|name| name.to_string_lossy());
         let counts = name.is_some_and(|name| !name.starts_with('.') && !name.ends_with(".old"));

@@ -1,7 +1,9 @@
 //! [`Machine`]: what amounts depend on beside the program.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
+use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::messages::Failure;
@@ -35,9 +37,24 @@ impl Machine {
         }
     }
 
-    /// Reads a note; `None` if there is none, or it is no such note.
-    pub(super) fn read(path: &Path) -> Option<Machine> {
-        serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+    /// Reads a note; `None` if there is none, as beside recordings that `rprof record` made.
+    ///
+    /// # Errors
+    /// It cannot be read, or does not say what machine it is about: then nobody knows whether amounts compare.
+    pub(super) fn read(path: &Path) -> Result<Option<Machine>, Failure> {
+        let text = match std::fs::read(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            text => text.with_context(|| format!("cannot read {}", path.display()))?,
+        };
+        let unclear = |error| {
+            let message = format!(
+                "not to be compared: {} does not say which machine it is about ({error}). Make the base anew, or take the \
+                 note away if it is this machine's",
+                path.display()
+            );
+            Failure::with_status(2, anyhow::anyhow!(message))
+        };
+        serde_json::from_slice(&text).map(Some).map_err(unclear)
     }
 
     /// Writes a note.
@@ -150,7 +167,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("machine.json");
         assert!(here.write(&path).is_ok());
-        assert_eq!(Machine::read(&path).as_ref(), Some(&here));
+        assert_eq!(Machine::read(&path).ok().flatten().as_ref(), Some(&here));
         assert!(here.differences(&here).is_empty());
         let other = Machine {
             cpu: "Z80 @ 4 MHz/../x".into(),
@@ -163,6 +180,8 @@ mod tests {
         assert!(other.name() != here.name() && other.name().starts_with("z80-4-mhz-..-x-"));
         assert!(!other.name().contains('/'));
         std::fs::write(&path, "{}").unwrap();
-        assert_eq!(Machine::read(&path), None);
+        assert!(Machine::read(&path).is_err());
+        std::fs::remove_file(&path).unwrap();
+        assert!(matches!(Machine::read(&path), Ok(None)));
     }
 }
