@@ -41,9 +41,9 @@ fn mnemonic(text: &str) -> String {
     word.unwrap_or_default().to_owned()
 }
 
-/// Text without what objdump writes out and others leave out: a displacement of zero where there is room for one, a scale of 1,
-/// and the third operand of a multiplication that is as its second.
-fn same(text: &str) -> String {
+/// Text of objdump without what it writes out and others leave out: a displacement of zero where there is room for one, a scale
+/// of 1, and the third operand of a multiplication that is as its second.
+fn as_ours(text: &str) -> String {
     let text = text.replace("0x0(", "(").replace(",1)", ")");
     let text = text.trim();
     let operands = text
@@ -61,22 +61,22 @@ fn compare(
     what: &str,
     found: &Annotated,
     by_objdump: &BTreeMap<u64, (String, String)>,
-    plain: fn(&str) -> String,
+    (ours, theirs): (fn(&str) -> String, fn(&str) -> String),
 ) {
     let (mut all, mut different) = (0, Vec::new());
     for instruction in found.instructions() {
         let address = instruction["address"].as_u64().expect("an address");
         let bytes = instruction["bytes"].as_str().expect("bytes");
         let text = instruction["text"].as_str().expect("text");
-        let Some((theirs, their_text)) = by_objdump.get(&address) else {
+        let Some((their_bytes, their_text)) = by_objdump.get(&address) else {
             panic!("{what}: objdump has no instruction at {address:x} ({text})");
         };
         assert_eq!(
-            bytes, theirs,
+            bytes, their_bytes,
             "{what}: at {address:x}: {text}, {their_text}"
         );
         all += 1;
-        if plain(text) != plain(their_text) {
+        if ours(text) != theirs(their_text) {
             different.push(format!("{address:x}: {text} | {their_text}"));
         }
     }
@@ -101,10 +101,12 @@ fn instructions_are_those_of_objdump() {
 /// Records a program, and compares the instructions of its functions, in both notations.
 pub(super) fn check(what: &str, here: &Here, program: &Path) {
     let found = annotated(here, program, "");
-    compare(what, &found, &disassembled(here, program, ""), same);
+    let by_objdump = disassembled(here, program, "");
+    compare(what, &found, &by_objdump, (str::to_owned, as_ours));
     let intel = super::annotated_again(here, program, "-M intel");
     let by_objdump = disassembled(here, program, "-M intel");
-    compare(&format!("{what}, intel"), &intel, &by_objdump, mnemonic);
+    let what = format!("{what}, intel");
+    compare(&what, &intel, &by_objdump, (mnemonic, mnemonic));
 }
 
 #[test]

@@ -78,6 +78,50 @@ int main(void) {
 }
 ";
 
+/// A loop with a call that the compiler inlines, and one that it does not; the tables that Go writes are unlike those of C.
+const GO: &str = r#"package main
+
+import (
+	"fmt"
+	"time"
+)
+
+var table [256]uint32
+
+func mix(h uint32, c uint32) uint32 {
+	h ^= c
+	h *= 16777619
+	return h ^ h>>15
+}
+
+//go:noinline
+func walk(h uint32, n int) uint32 {
+	for i := 0; i < n; i++ {
+		h = mix(h, table[(h^uint32(i))&255])
+		if h%97 == 0 {
+			h = h/13 + 7
+		}
+	}
+	return h
+}
+
+//go:noinline
+func prepare(seed uint32) {
+	for i := range table {
+		table[i] = mix(seed, uint32(i))
+	}
+}
+
+func main() {
+	h := uint32(1)
+	for begin := time.Now(); time.Since(begin) < 600*time.Millisecond; {
+		prepare(h)
+		h = walk(h, 200000)
+	}
+	fmt.Println(h)
+}
+"#;
+
 fn built(here: &Here, files: &[(&str, &str)], command: &str) -> PathBuf {
     for (name, text) in files {
         std::fs::write(here.path(name), text).expect("cannot write a source");
@@ -107,6 +151,28 @@ fn fortran_is_as_objdump_and_llvm_symbolizer_have_it() {
     let program = fortran(&here);
     against_objdump::check("Fortran", &here, &program);
     lines::check("Fortran", &here, &program);
+}
+
+#[test]
+fn go_is_as_objdump_and_llvm_symbolizer_have_it() {
+    needs!(
+        PerfEvents,
+        X86_64,
+        Go,
+        Tool("objdump"),
+        Tool("llvm-symbolizer")
+    );
+    let here = Here::new();
+    let go = rprof_testing::go().expect("go");
+    let cache = here.path("cache");
+    let build = format!(
+        "GOCACHE={} GO111MODULE=off GOFLAGS= {} build -o spin spin.go",
+        cache.display(),
+        go.display()
+    );
+    let program = built(&here, &[("spin.go", GO)], &build);
+    against_objdump::check("Go", &here, &program);
+    lines::check("Go", &here, &program);
 }
 
 #[test]

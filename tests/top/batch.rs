@@ -121,6 +121,28 @@ fn a_storm_of_forks_is_shown() {
     }
 }
 
+/// Functions that were made at run time have the names of the process's perf map, three quarters of the time in one of them.
+#[test]
+fn code_made_at_run_time_has_names() {
+    needs!(PerfEvents);
+    measured(|| {
+        let here = Here::new();
+        let run = here
+            .rprof("top -q -F 999 -e cpu-clock:u -d 0.2 --format json --")
+            .arg(c("jit.c"))
+            .words("map 1")
+            .ok();
+        let looks = lines(&run);
+        let look = looks.last().expect("a look");
+        let of = |name| share(look, name, true);
+        let (one, two) = (of("made one"), of("made::two(int, int)"));
+        let samples = number(&look["samples"]);
+        let other = 1.0 - one - two;
+        check_share("the first", one, 0.75, samples, other)?;
+        check_share("the second", two, 0.25, samples, other)
+    });
+}
+
 #[test]
 fn the_whole_system_is_shown_where_nothing_is_named() {
     needs!(PerfEvents, Root);

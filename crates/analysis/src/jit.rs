@@ -471,7 +471,7 @@ impl Tables {
 }
 
 /// Returns the frame at an address in a function, and its line if known.
-fn frames(function: &JitFunction<'_>, avma: u64, line: Option<JitLine<'_>>) -> Frames {
+pub(crate) fn frames(function: &JitFunction<'_>, avma: u64, line: Option<JitLine<'_>>) -> Frames {
     let line = line.map(|line| SourceLine {
         file: line.file.into(),
         line: line.line,

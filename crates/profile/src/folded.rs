@@ -3,6 +3,8 @@
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
+use rustc_hash::FxHashMap;
+
 use crate::builder::ProfileBuilder;
 use crate::filter::Filter;
 use crate::frame::FrameId;
@@ -194,6 +196,8 @@ pub fn read(
     let thread = builder.intern_thread_name("");
     let object = builder.intern_object("[unknown]");
     let (mut bytes, mut frames): (Vec<u8>, Vec<FrameId>) = Default::default();
+    // Few names make up many frames: most are known, and need no copy to be looked up.
+    let mut known: FxHashMap<Box<str>, FrameId> = FxHashMap::default();
     let (mut wrong, mut cut, mut two) = (Lines::default(), Lines::default(), Lines::default());
     let mut first_damage = None;
     let (mut number, mut stacks, mut total, mut is_deep) = (0u64, 0u64, 0u64, false);
@@ -244,7 +248,12 @@ pub fn read(
         }
         frames.clear();
         for name in line.stack.split(';') {
-            frames.push(builder.intern_function(Ok(name), object).into());
+            let frame = known.get(name).copied().unwrap_or_else(|| {
+                let frame = builder.intern_function(Ok(name), object).into();
+                known.insert(name.into(), frame);
+                frame
+            });
+            frames.push(frame);
         }
         is_deep |= frames.len() > 1;
         let stack = builder.intern_stack(&frames);

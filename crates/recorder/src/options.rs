@@ -171,6 +171,10 @@ pub struct RecordOptions {
     /// Waits of one thread and stack are written once they add up to this, where switches are recorded: a longer one is a
     /// sample of its own. Default: 1 ms.
     pub least_wait: Duration,
+    /// Longest time for which samples may lie before the writer thread takes them in; `None` to take each batch as it comes. A
+    /// pause saves the wake-ups, which cost more CPU time than the samples of a quiet system. Keep it short: the buffers hold
+    /// 2 MiB of each CPU.
+    pub pause: Option<Duration>,
     /// Gets a byte when [`Recording::writer`](crate::Recording::writer) has something to tell.
     pub notify: Option<UnixStream>,
 }
@@ -188,6 +192,7 @@ impl RecordOptions {
             embedding: Embedding::Unreachable,
             counted: None,
             least_wait: Duration::from_millis(1),
+            pause: None,
             notify: None,
         }
     }

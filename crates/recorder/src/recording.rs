@@ -230,6 +230,7 @@ impl Recording {
             off_cpu,
             live: Arc::clone(&live),
             traces: session.traces(),
+            pause: options.pause,
             notify: options.notify,
         };
         let writer = std::thread::Builder::new()
@@ -380,6 +381,8 @@ impl Recording {
         let Some(writer) = self.writer.take() else {
             return Err(RecordError::Thread(io::Error::other("finished already")));
         };
+        // It may pause.
+        writer.thread().unpark();
         let mut written = writer.join().map_err(|_| {
             RecordError::Thread(io::Error::other("it panicked; please report this"))
         })?;

@@ -118,6 +118,7 @@ pub fn replay(replay: Replay) -> io::Result<Replayed> {
         off_cpu: None,
         live,
         traces: Traces::default(),
+        pause: None,
         notify: None,
     }
     .run();

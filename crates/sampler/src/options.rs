@@ -152,6 +152,9 @@ impl Default for SamplingOptions {
 pub struct DrainOptions {
     /// Longest time between two watermarks of an idle CPU. Default: 100 ms.
     pub idle: Duration,
+    /// Longest time between two looks at a ring during [fast draining](crate::FastDrain), on up to 64 CPUs; beyond, it grows
+    /// with them up to 5 ms. Default: 2 ms.
+    pub fast: Duration,
     /// Bytes in a batch of samples, at least one record's 64 KiB. Default: 128 KiB.
     pub batch_bytes: usize,
     /// Sample buffers for each CPU. With all of them in the receiver's hands, samples stay in
@@ -208,6 +211,7 @@ impl Default for DrainOptions {
     fn default() -> Self {
         DrainOptions {
             idle: Duration::from_millis(100),
+            fast: Duration::from_millis(2),
             batch_bytes: 128 << 10,
             sample_buffers: 16,
             sideband_buffers: 256,

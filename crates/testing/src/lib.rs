@@ -22,7 +22,7 @@ mod warden;
 
 pub use captures::{corpus, corpus_file, recordings};
 pub use compile::compile;
-pub use need::{Need, has, oracles, pprof};
+pub use need::{Need, go, has, oracles, pprof};
 pub use random::Random;
 pub use setting::Setting;
 pub use skip::{inapplicable, skip};

@@ -40,6 +40,8 @@ pub enum Need {
     Debuginfod,
     /// Go's pprof, as the compiler brings it.
     Pprof,
+    /// A compiler of Go.
+    Go,
     /// Readers of other tools that `.ci/oracles` installs. Their absence is no failure where it could not fetch them.
     Oracles,
     /// An assembler for x86-64.
@@ -71,6 +73,7 @@ impl fmt::Display for Need {
             Need::Debuginfod => "debuginfod, debuginfod-find and objcopy",
             Need::Pprof => "Go's pprof (golang-1.19-go, or another version below /usr/lib/go-*)",
             Need::Oracles => "what .ci/oracles installs",
+            Need::Go => "go, in PATH or below /usr/lib/go-*",
             Need::X86Assembler => "x86-64, and as",
             Need::X86_64 => "x86-64",
             Need::Tracepoints => {
@@ -121,6 +124,7 @@ fn look(need: Need) -> bool {
         Need::Terminal => runs("script"),
         Need::Debuginfod => runs("debuginfod") && runs("debuginfod-find") && runs("objcopy"),
         Need::Pprof => pprof().is_some(),
+        Need::Go => go().is_some(),
         Need::Oracles => oracles().is_some(),
         Need::X86Assembler => cfg!(target_arch = "x86_64") && runs("as"),
         Need::X86_64 => cfg!(target_arch = "x86_64"),
@@ -138,10 +142,21 @@ fn look(need: Need) -> bool {
 
 /// Returns the path of Go's pprof, which Debian installs beside the compiler and not in PATH.
 pub fn pprof() -> Option<PathBuf> {
-    let tool = |folder: PathBuf| folder.join("pkg/tool/linux_amd64/pprof");
+    of_debians_go("pkg/tool/linux_amd64/pprof")
+}
+
+/// Returns the path of the compiler of Go, which Debian's packages of one version do not put in PATH.
+pub fn go() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let in_path = std::env::split_paths(&path).map(|folder| folder.join("go"));
+    (in_path.into_iter().find(|path| path.is_file())).or_else(|| of_debians_go("bin/go"))
+}
+
+/// Returns the path of a file of one of Debian's packages of Go.
+fn of_debians_go(file: &str) -> Option<PathBuf> {
     let folders = std::fs::read_dir("/usr/lib").ok()?.flatten();
     let go = folders.filter(|entry| entry.file_name().to_string_lossy().starts_with("go-"));
-    go.map(|entry| tool(entry.path()))
+    go.map(|entry| entry.path().join(file))
         .find(|path| path.is_file())
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct Model {
     pub(crate) selection: Selection,
     /// Stacks of the event, weighed under the filters.
     pub(crate) entries: Vec<AggregatedStack>,
+    /// Sums of all functions without a filter, to which views return again and again.
+    everything: Arc<TopFunctions>,
     /// Weight of everything, and of what the filters leave.
     pub(crate) all: u64,
     pub(crate) whole: u64,
@@ -50,7 +52,9 @@ impl Model {
         let sum = |entries: &[AggregatedStack]| {
             (entries.iter()).fold(0u64, |sum, entry| sum.saturating_add(by.of(entry)))
         };
+        let entries = selection.entries();
         let mut model = Model {
+            everything: Arc::new(top_functions(&profile, entries, by)),
             all: sum(selection.entries()),
             whole: 0,
             samples: 0,
@@ -81,11 +85,14 @@ impl Model {
             };
             self.removed = removed;
         }
-        let entries = self.entries.iter().filter(|entry| entry.samples > 0);
-        let top = TopFunctions::of_entries(&self.profile, entries, self.by, Keys::FUNCTIONS);
+        let everything = Arc::clone(&self.everything);
+        let top = match filters.is_empty() {
+            true => everything,
+            false => Arc::new(top_functions(&self.profile, &self.entries, self.by)),
+        };
         self.whole = top.weight_total;
-        self.by_name = top.rows;
-        self.rows.clone_from(&self.by_name);
+        self.by_name.clone_from(&top.rows);
+        self.rows.clone_from(&top.rows);
         self.samples = self.entries.iter().map(|entry| entry.samples).sum();
         has_changed
     }
@@ -292,6 +299,12 @@ impl Model {
             counts && of_sample.iter().all(is_there)
         }
     }
+}
+
+/// Sums up the functions of entries that have samples, in the order of their names.
+fn top_functions(profile: &Profile, entries: &[AggregatedStack], by: WeighBy) -> TopFunctions {
+    let entries = entries.iter().filter(|entry| entry.samples > 0);
+    TopFunctions::of_entries(profile, entries, by, Keys::FUNCTIONS)
 }
 
 /// Iterates over the conditions on samples that filters have.

@@ -1,10 +1,12 @@
 //! Records to counted stacks of locations.
 
+use rprof_jit::JitProcesses;
 use rprof_perfdata::{Event, Events};
 use rprof_processes::{ImageKind, LiveMap, NamedImages, Pid, Tid};
 use rprof_records::{CpuMode, Lost, Misc, ProcessEvent, RawRecord, Record, RecordType, Sample};
 
 use super::counts::{Counts, Group};
+use super::jit::JitOwner;
 use crate::comms::thread_name;
 use crate::location::{CodeRegion, Location, addresses};
 use crate::sample_pass::fixed_layout::default_weight;
@@ -23,6 +25,8 @@ pub(super) struct CountedEvent {
 #[derive(Debug, Default)]
 pub(super) struct Counter {
     pub(super) map: LiveMap<NamedImages>,
+    /// Processes whose files describe code that was made at run time.
+    jit: JitProcesses,
     pub(super) events: Vec<CountedEvent>,
     pub(super) counts: Counts,
     pub(super) has_callchains: bool,
@@ -76,11 +80,31 @@ impl Counter {
                 .ok()
                 .map(|event| {
                     if let Some(event) = event {
-                        self.map.handle(&event);
+                        self.follow(&event);
                     }
                 }),
         };
         self.unreadable += u64::from(is_read.is_none());
+    }
+
+    /// Updates the processes by an event of theirs.
+    fn follow(&mut self, event: &ProcessEvent<'_>) {
+        let has_ended = self.map.handle(event);
+        crate::jit::follow(&mut self.jit, event);
+        if let ProcessEvent::Ended { pid, .. } = event
+            && has_ended
+        {
+            self.jit.forget(*pid);
+        }
+    }
+
+    /// Returns the processes whose files describe code that was made at run time in a process, itself first.
+    pub(super) fn owners_of_jit_code(&self, pid: i32) -> Vec<JitOwner> {
+        let owner = |pid| JitOwner {
+            pid,
+            jitdumps: self.jit.jitdumps(pid).to_vec(),
+        };
+        self.jit.lineage(pid).map(owner).collect()
     }
 
     fn count(

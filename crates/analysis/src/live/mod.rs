@@ -9,6 +9,7 @@
 
 mod counter;
 mod counts;
+mod jit;
 mod namer;
 
 use std::io;
@@ -21,7 +22,8 @@ use rprof_symbols::Symbolizer;
 
 use crate::stack_end::marks_truncation;
 use counter::Counter;
-use namer::{Namer, Progress};
+use jit::JitFiles;
+use namer::{BatchSource, Namer, Progress};
 
 /// Analysis of records as they come, for profiles at any time and without a file. Clones share
 /// everything.
@@ -34,8 +36,8 @@ use namer::{Namer, Progress};
 /// of 200,000 distinct stacks the half that was not seen for longest is forgotten, and
 /// [its samples are counted](LiveView::forgotten); of processes only those that live are kept.
 ///
-/// Threads are told apart by name. No map or jitdump is read: code that was made at run time has no names,
-/// for the reason [`JitWithoutMap`](rprof_symbols::Reason::JitWithoutMap) even where there is one. Samples
+/// Threads are told apart by name. Code that was made at run time has the names of the perf maps and jitdumps of processes that
+/// live when names are looked up; where code moves, an address keeps the name that it had first. Samples
 /// of groups that read counters count for their own event alone, branch stacks are not used, and stacks
 /// end in the kernel where it writes their user part apart: an [analysis](crate::analyse) of a file
 /// does more.
@@ -72,8 +74,8 @@ pub struct LiveAnalysis(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     symbolizer: Symbolizer,
-    /// Locked while names are looked up, before all others.
-    look_up: Mutex<()>,
+    /// Files of runtimes. Locked while names are looked up, before all others.
+    look_up: Mutex<JitFiles>,
     /// Locked by the writer, and briefly by profiles.
     counter: Mutex<Counter>,
     /// Locked by profiles alone, before the counter, and never while names are looked up.
@@ -195,14 +197,24 @@ impl LiveAnalysis {
 
     fn look_up_copied(&self) {
         // What another thread is looking up is known afterwards, too.
-        let _turn = lock(&self.0.look_up);
+        let mut files = lock(&self.0.look_up);
+        lock(&self.0.namer).try_again();
         loop {
             let batch = lock(&self.0.namer).next_batch();
             let Some(batch) = batch else {
                 return;
             };
-            let found = (self.0.symbolizer).resolve_image(&batch.key, &batch.addresses);
-            lock(&self.0.namer).take_in(&batch, &found);
+            let (found, may_come) = match &batch.source {
+                BatchSource::Image(key) => {
+                    let found = (self.0.symbolizer).resolve_image(key, &batch.addresses);
+                    (found, false)
+                }
+                BatchSource::Jit(pid) => {
+                    let owners = lock(&self.0.counter).owners_of_jit_code(*pid);
+                    files.resolve(&owners, &batch.addresses)
+                }
+            };
+            lock(&self.0.namer).take_in(&batch, &found, may_come);
         }
     }
 

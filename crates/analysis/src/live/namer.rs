@@ -17,9 +17,13 @@ use super::counts::{Group, Tally};
 use super::{LiveView, Span};
 use crate::assemble::reaches_root;
 use crate::image_lookup::ImageLookup;
+use crate::jit::JitCode;
 use crate::location::{CodeRegion, Location};
 use crate::stack_end::StackEnd;
 use crate::symbolize::{SymbolsBuilder, object_kind, object_name, vsyscall_name};
+
+/// Looks after which code made at run time, which no file describes yet, has no name.
+const TRIES: u8 = 2;
 
 /// Name of a function whose name is still being looked up.
 const AWAITED: &str = "[names are being read]";
@@ -38,6 +42,8 @@ pub(super) struct Namer {
     symbols: SymbolsBuilder,
     /// Locations that nobody looks up yet, by region.
     waiting: FxHashMap<CodeRegion, Vec<u32>>,
+    /// Locations of code made at run time that are to be looked up once more, and how often they were.
+    again: FxHashMap<u32, u8>,
     /// By location: true until it was looked up.
     is_awaited: Vec<bool>,
     stacks: Vec<NamedStack>,
@@ -69,10 +75,17 @@ pub(super) struct Progress {
     forgotten: u64,
 }
 
+/// Source of the names of a region.
+pub(super) enum BatchSource {
+    Image(ImageKey),
+    /// Files of a process, and of those that it was forked from.
+    Jit(i32),
+}
+
 /// Locations of one region, to be looked up.
 pub(super) struct Batch {
     generation: u64,
-    pub(super) key: ImageKey,
+    pub(super) source: BatchSource,
     locations: Vec<u32>,
     /// Addresses of the locations, ascending.
     pub(super) addresses: Vec<u64>,
@@ -90,6 +103,7 @@ impl Namer {
             numbering: 0,
             symbols: SymbolsBuilder::default(),
             waiting: FxHashMap::default(),
+            again: FxHashMap::default(),
             is_awaited: Vec::new(),
             stacks: Vec::new(),
             unfinished: Vec::new(),
@@ -104,6 +118,7 @@ impl Namer {
             (self.names, self.locations) = (Vec::new(), Vec::new());
             self.symbols = SymbolsBuilder::default();
             self.waiting.clear();
+            self.again.clear();
             self.is_awaited.clear();
         }
         if self.numbering != counts.numbering {
@@ -156,10 +171,26 @@ impl Namer {
                 list.push(id as u32);
                 continue;
             }
-            match self.lookup.target(region, &self.images, None) {
+            match self.source_of(region) {
                 Ok(_) => drop(self.waiting.insert(region, vec![id as u32])),
                 Err(reason) => self.take(id as u32, &Err(reason)),
             }
+        }
+    }
+
+    /// Returns the source of a region's names, or the reason for which it has none.
+    fn source_of(&self, region: CodeRegion) -> Result<BatchSource, Reason> {
+        match region {
+            CodeRegion::Anonymous { pid, .. } => Ok(BatchSource::Jit(pid)),
+            _ => (self.lookup.target(region, &self.images, None)).map(BatchSource::Image),
+        }
+    }
+
+    /// Has those that may have a name by now looked up again.
+    pub(super) fn try_again(&mut self) {
+        for id in self.again.keys() {
+            let region = self.locations[*id as usize].region;
+            self.waiting.entry(region).or_default().push(*id);
         }
     }
 
@@ -174,18 +205,26 @@ impl Namer {
         Some(Batch {
             generation: self.generation,
             // A region is only among them if it has one.
-            key: self.lookup.target(region, &self.images, None).ok()?,
+            source: self.source_of(region).ok()?,
             addresses: locations.iter().map(address).collect(),
             locations,
         })
     }
 
-    /// Takes in what was found of a batch.
-    pub(super) fn take_in(&mut self, batch: &Batch, found: &[Lookup]) {
+    /// Takes in what was found of a batch; `may_come` is true if what has no name now may have one later.
+    pub(super) fn take_in(&mut self, batch: &Batch, found: &[Lookup], may_come: bool) {
         if batch.generation != self.generation {
             return;
         }
         for (id, found) in batch.locations.iter().zip(found) {
+            if may_come && found.is_err() {
+                let tries = self.again.entry(*id).or_default();
+                *tries += 1;
+                if *tries < TRIES {
+                    continue;
+                }
+            }
+            self.again.remove(id);
             self.take(*id, found);
         }
     }
@@ -194,8 +233,16 @@ impl Namer {
         self.is_awaited[id as usize] = false;
         let location = self.locations[id as usize];
         let made = vsyscall_name(location.region, location.lookup);
-        let object = self.object(location.region);
-        (self.symbols).location(id, location.region, &object, found, made);
+        let region = match (location.region, found) {
+            (CodeRegion::Anonymous { pid, .. }, Ok(_)) => CodeRegion::Jit(JitCode {
+                pid,
+                table: 0,
+                function: 0,
+            }),
+            (region, _) => region,
+        };
+        let object = self.object(region);
+        (self.symbols).location(id, region, &object, found, made);
     }
 
     fn object(&self, region: CodeRegion) -> Object {
@@ -232,8 +279,12 @@ impl Namer {
         if self.symbols.functions_at(id).next().is_none() {
             let region = self.locations[id as usize].region;
             let object = self.object(region);
-            let name = Some((AWAITED.into(), 0));
-            (self.symbols).location(id, region, &object, &Err(Reason::Unmapped), name);
+            let (why, name) = match region {
+                // Most code that no file describes yet is described by none.
+                CodeRegion::Anonymous { .. } => (Reason::JitWithoutMap, None),
+                _ => (Reason::Unmapped, Some((AWAITED.into(), 0))),
+            };
+            (self.symbols).location(id, region, &object, &Err(why), name);
         }
     }
 

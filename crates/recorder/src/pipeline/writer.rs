@@ -40,6 +40,8 @@ pub(crate) struct Writer {
     pub(crate) off_cpu: Option<OffCpu>,
     pub(crate) live: Arc<LiveCounts>,
     pub(crate) traces: Traces,
+    /// Time between two looks at the channel while nothing is urgent; `None` to be woken by each batch.
+    pub(crate) pause: Option<Duration>,
     /// Gets a byte when the recording had better end.
     pub(crate) notify: Option<UnixStream>,
 }
@@ -139,13 +141,14 @@ impl Writer {
 
     /// Receives the next batch. While drain threads hurry, each of them sends one every few milliseconds: being woken by
     /// each costs them and this thread more than all that is done with the batches, so it looks by itself, as
-    /// often as they do.
+    /// often as they do, or as often as it was told to. Who ends the recording wakes it.
     fn next(&self) -> Result<Batch, RecvError> {
         loop {
-            match (self.batches.try_recv(), self.fast_drain.poll_interval()) {
+            let pause = self.fast_drain.poll_interval().or(self.pause);
+            match (self.batches.try_recv(), pause) {
                 (Ok(batch), _) => return Ok(batch),
                 (Err(TryRecvError::Disconnected), _) => return Err(RecvError),
-                (Err(TryRecvError::Empty), Some(pause)) => std::thread::sleep(pause),
+                (Err(TryRecvError::Empty), Some(pause)) => std::thread::park_timeout(pause),
                 (Err(TryRecvError::Empty), None) => return self.batches.recv(),
             }
         }

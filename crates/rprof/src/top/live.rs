@@ -3,6 +3,7 @@
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use anyhow::Context;
 use rprof_analysis::{LiveAnalysis, LiveWriter};
@@ -18,6 +19,12 @@ use crate::messages::{Failure, say};
 use crate::record::{failed_start, session};
 use crate::remedies;
 use crate::runtimes::Runtimes;
+
+/// Longest times between two reads of a ring, while stacks are deep and otherwise, and between two looks of the writer. A recording has
+/// shorter ones; being looked at costs a quiet system more than its samples do, and a table every two seconds can wait.
+const DEEP: Duration = Duration::from_millis(10);
+const IDLE: Duration = Duration::from_millis(50);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Most bytes of records that are kept for a file of the window.
 const MOST_BYTES: usize = 64 << 20;
@@ -144,6 +151,7 @@ fn options(
     Ok(RecordOptions {
         unwind: args.sampling.unwinds(),
         embedding: Embedding::Nothing,
+        pause: Some(PAUSE),
         notify: Some(waker.try_clone().context("cannot make a socket")?),
         ..RecordOptions::new(output, crate::tui::words())
     })
@@ -159,6 +167,10 @@ fn start(
     // Who looks at what takes time does not want to see the looking.
     // As by perf top, a CPU that has nothing to do is of no interest: the kernel need not even write its samples.
     let builder = target.apply(builder.exclude_self(true).exclude_idle(true))?;
+    let builder = builder.configure(|options| {
+        options.drain.idle = IDLE;
+        options.drain.fast = DEEP;
+    });
     let started = match args.command.split_first() {
         None => Recording::attach(builder, options),
         Some((program, words)) => {

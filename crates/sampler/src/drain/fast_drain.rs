@@ -8,17 +8,14 @@ use std::time::Duration;
 use crate::clock::monotonic_ns;
 use crate::wakeup::WakeupFlag;
 
-/// Longest time between two looks at a ring while fast, on up to [`FEW`] CPUs.
-const INTERVAL: Duration = Duration::from_millis(2);
-
 /// One interval for any number of CPUs: memory of a process that is looked at later is another's, mostly.
 const LONGEST: Duration = Duration::from_millis(5);
 
 /// Number of CPUs from which on the interval grows with them: each look of each is a message, which one thread receives.
 const FEW: u32 = 64;
 
-/// While active, every drain thread flushes its rings every 2 ms (up to 5 ms where there are more than 64 CPUs), so that the receiver sees each
-/// sample soon after it was taken. Otherwise a thread waits until a quarter of a ring is full, or
+/// While active, every drain thread flushes its rings every 2 ms, or as often as [`DrainOptions::fast`](crate::DrainOptions::fast) has
+/// it (up to 5 ms where there are more than 64 CPUs), so that the receiver sees each sample soon after it was taken. Otherwise a thread waits until a quarter of a ring is full, or
 /// for [`DrainOptions::idle`](crate::DrainOptions::idle).
 ///
 /// Cheap to clone; all clones share one state.
@@ -32,16 +29,16 @@ pub struct FastDrain {
 }
 
 impl FastDrain {
-    /// Makes one for so many threads, not active.
+    /// Makes one for so many threads, not active, of which each looks after `interval` if they are few.
     ///
     /// # Errors
     /// When the system gives no eventfd.
-    pub(crate) fn new(threads: usize) -> io::Result<FastDrain> {
+    pub(crate) fn new(threads: usize, interval: Duration) -> io::Result<FastDrain> {
         let wakeups: Result<Vec<WakeupFlag>, _> = (0..threads).map(|_| WakeupFlag::new()).collect();
         Ok(FastDrain {
             until: Arc::default(),
             wakeups: wakeups?.into(),
-            interval: interval(threads),
+            interval: interval_for(threads, interval),
         })
     }
 
@@ -50,7 +47,7 @@ impl FastDrain {
         FastDrain {
             until: Arc::default(),
             wakeups: Arc::new([]),
-            interval: INTERVAL,
+            interval: LONGEST,
         }
     }
 
@@ -91,9 +88,10 @@ impl FastDrain {
 }
 
 /// Returns the time between two looks of so many threads.
-fn interval(threads: usize) -> Duration {
+fn interval_for(threads: usize, interval: Duration) -> Duration {
     let threads = u32::try_from(threads).unwrap_or(u32::MAX);
-    (INTERVAL * threads.clamp(FEW, FEW << 8) / FEW).min(LONGEST)
+    let grown = interval.saturating_mul(threads.clamp(FEW, FEW << 8)) / FEW;
+    grown.min(LONGEST.max(interval))
 }
 
 #[cfg(test)]
@@ -104,14 +102,20 @@ mod tests {
 
     #[test]
     fn many_threads_look_less_often() {
-        let looks = |threads| interval(threads).as_micros();
+        let looks = |threads| interval_for(threads, Duration::from_millis(2)).as_micros();
         assert_eq!((looks(1), looks(64), looks(96)), (2000, 2000, 3000));
         assert_eq!((looks(256), looks(usize::MAX)), (5000, 5000));
+        let slow = Duration::from_millis(10);
+        assert_eq!(
+            (interval_for(1, slow), interval_for(256, slow)),
+            (slow, slow)
+        );
     }
 
     #[test]
     fn ends_when_its_time_is_over() {
-        let fast = FastDrain::new(2).unwrap();
+        const INTERVAL: Duration = Duration::from_millis(2);
+        let fast = FastDrain::new(2, INTERVAL).unwrap();
         let idle = Duration::from_millis(100);
         let wakes = |thread| {
             let flag = fast.wakeup(thread).unwrap();
@@ -131,7 +135,7 @@ mod tests {
         // Going on needs no wake-up.
         fast.request_until(now + 2_000_000_000_000);
         assert!(!wakes(0) && !wakes(1));
-        let over = FastDrain::new(1).unwrap();
+        let over = FastDrain::new(1, INTERVAL).unwrap();
         over.request_until(now);
         assert_eq!((over.timeout(idle), over.poll_interval()), (idle, None));
         assert!(over.wakeup(1).is_none());

@@ -95,7 +95,7 @@ impl DrainThreads {
         let places: usize = cpus.iter().map(places).sum();
         let (sender, receiver) = bounded(places + snapshot::places(snapshot_bytes));
         let (ready, all_ready) = bounded(cpus.len());
-        let fast_drain = FastDrain::new(cpus.len())?;
+        let fast_drain = FastDrain::new(cpus.len(), options.fast)?;
         let layouts = Layouts {
             samples,
             sideband,

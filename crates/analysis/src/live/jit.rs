@@ -1,0 +1,165 @@
+//! [`JitFiles`]: names of code that runtimes make, from the files of processes that live.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use rprof_jit::{AwaitedFile, JitDump, LiveFiles, PerfMap};
+use rprof_symbols::{Lookup, Reason};
+use rustc_hash::FxHashMap;
+
+use crate::jit::frames;
+
+/// Most bytes of a file that is read, again and again while it grows, and of the files whose contents are kept.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// Process whose files may describe code: itself, or one that it was forked from.
+#[derive(Clone, Debug)]
+pub(super) struct JitOwner {
+    pub(super) pid: i32,
+    /// Jitdumps that it mapped.
+    pub(super) jitdumps: Vec<PathBuf>,
+}
+
+/// Perf maps and jitdumps of processes, as they were when they were read last.
+#[derive(Debug, Default)]
+pub(super) struct JitFiles {
+    processes: FxHashMap<i32, Process>,
+    /// Bytes of all files that were read.
+    kept: u64,
+}
+
+#[derive(Debug)]
+struct Process {
+    files: LiveFiles,
+    map: ReadFile<PerfMap>,
+    dumps: Vec<ReadFile<JitDump>>,
+}
+
+/// Contents of a file, and the length that it had; `None` where there is nothing to be read.
+#[derive(Debug)]
+struct ReadFile<T> {
+    len: u64,
+    contents: Option<T>,
+}
+
+impl<T> Default for ReadFile<T> {
+    fn default() -> Self {
+        ReadFile {
+            len: 0,
+            contents: None,
+        }
+    }
+}
+
+impl<T> ReadFile<T> {
+    /// Reads a file whose length is another than before. Returns the bytes that were read.
+    fn refresh(&mut self, file: &AwaitedFile, parse: impl FnOnce(Vec<u8>) -> Option<T>) -> u64 {
+        let len = file.len();
+        if len == self.len || len > MOST_BYTES || file.is_mostly_holes() {
+            return 0;
+        }
+        self.len = len;
+        self.contents = file.read().ok().flatten().and_then(parse);
+        len
+    }
+}
+
+impl Process {
+    /// Reads what the files have more than before. Returns the bytes that were read.
+    fn refresh(&mut self, jitdumps: &[PathBuf]) -> u64 {
+        for path in jitdumps {
+            self.files.add_jitdump(path.as_os_str().as_bytes());
+        }
+        self.files.open(|_, _| {});
+        let mut read =
+            (self.map).refresh(self.files.perf_map(), |bytes| Some(PerfMap::parse(bytes)));
+        let files = self.files.jitdumps();
+        self.dumps.resize_with(files.len(), ReadFile::default);
+        for (dump, file) in self.dumps.iter_mut().zip(files) {
+            read += dump.refresh(file, |bytes| JitDump::parse(&bytes).ok());
+        }
+        read
+    }
+
+    /// Returns the name of the function that was made last of those at an address.
+    fn find(&self, avma: u64) -> Option<rprof_symbols::Frames> {
+        let dumps = self.dumps.iter().filter_map(|dump| dump.contents.as_ref());
+        let in_dumps = dumps.rev().find_map(|dump| {
+            let number = dump.find(avma, u64::MAX)?;
+            let line = dump.line(number, avma);
+            Some(frames(&dump.function(number)?, avma, line))
+        });
+        in_dumps.or_else(|| {
+            let function = self.map.contents.as_ref()?.lookup(avma)?;
+            Some(frames(&function, avma, None))
+        })
+    }
+}
+
+impl JitFiles {
+    /// Looks up addresses of a process, whose owners are itself and those that it was forked from, in this order. Returns
+    /// true besides if there are files, so that an address without a name may have one later.
+    pub(super) fn resolve(&mut self, owners: &[JitOwner], avmas: &[u64]) -> (Vec<Lookup>, bool) {
+        if self.kept > MOST_BYTES {
+            // What is still needed is read again.
+            self.processes.clear();
+            self.kept = 0;
+        }
+        let mut found: Vec<Lookup> = vec![Err(Reason::JitWithoutMap); avmas.len()];
+        let mut has_files = false;
+        for owner in owners {
+            let process = self.processes.entry(owner.pid);
+            let process = process.or_insert_with(|| Process {
+                files: LiveFiles::new(owner.pid),
+                map: ReadFile::default(),
+                dumps: Vec::new(),
+            });
+            self.kept += process.refresh(&owner.jitdumps);
+            has_files |= process.files.held() > 0;
+            for (found, avma) in found.iter_mut().zip(avmas) {
+                if found.is_err()
+                    && let Some(frames) = process.find(*avma)
+                {
+                    *found = Ok(frames);
+                }
+            }
+        }
+        (found, has_files)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_a_map_that_grows() {
+        let pid = std::process::id() as i32;
+        let path = PathBuf::from(format!("/tmp/perf-{pid}.map"));
+        let owners = [JitOwner {
+            pid,
+            jitdumps: Vec::new(),
+        }];
+        let mut files = JitFiles::default();
+        let names = |(lookups, has_files): (Vec<Lookup>, bool)| {
+            let name = |lookup: Lookup| lookup.ok().map(|frames| frames.symbol().name.to_string());
+            let names: Vec<_> = lookups.into_iter().map(name).collect();
+            (names, has_files)
+        };
+        let avmas = [0x1010, 0x2010];
+        assert_eq!(
+            names(files.resolve(&owners, &avmas)),
+            (vec![None, None], false)
+        );
+        let first = Some("first".to_owned());
+        std::fs::write(&path, "1000 20 first\n").unwrap();
+        assert_eq!(
+            names(files.resolve(&owners, &avmas)),
+            (vec![first.clone(), None], true)
+        );
+        std::fs::write(&path, "1000 20 first\n2000 20 second\n").unwrap();
+        let both = names(files.resolve(&owners, &avmas));
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(both, (vec![first, Some("second".to_owned())], true));
+    }
+}
