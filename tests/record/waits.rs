@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::support::{Folded, Here, Run, c, check, folded, measured, needs};
+use crate::support::{Folded, Here, Report, Run, c, check, folded, measured, needs, skip};
 
 /// What a thread of the fixture waits for, by the function in which it does.
 const REASONS: [(&str, &str); 9] = [
@@ -21,7 +21,7 @@ const REASONS: [(&str, &str); 9] = [
 
 /// Records the fixture; returns what it measured itself, by function, and as `lives` the life of all its threads.
 fn record(here: &Here, options: &str) -> (Run, BTreeMap<String, u64>) {
-    let shell = here.rprof("record --off-cpu -e cpu-clock -F 999 -g");
+    let shell = here.rprof("record --off-cpu --off-cpu-budget 100 -e cpu-clock -F 999 -g");
     let run = shell
         .words(options)
         .arg("--")
@@ -38,14 +38,17 @@ fn record(here: &Here, options: &str) -> (Run, BTreeMap<String, u64>) {
 
 /// What the recorder noted of the threads' time.
 fn noted(here: &Here, key: &str) -> u64 {
+    noted_as(here, &format!("thread-time.{key}"))
+}
+
+/// What the recorder noted.
+fn noted_as(here: &Here, key: &str) -> u64 {
     let header = here.rprof("header --format json -i perf.data").ok();
     let header: Value = serde_json::from_slice(header.bytes()).expect("JSON");
     let quality = header["quality"]
         .as_array()
         .expect("what the recorder noted");
-    let found = quality
-        .iter()
-        .find(|pair| pair[0] == format!("thread-time.{key}"));
+    let found = quality.iter().find(|pair| pair[0] == key);
     let text = found.and_then(|pair| pair[1].as_str());
     text.and_then(|text| text.parse().ok())
         .unwrap_or_else(|| panic!("no {key} in {header:#}"))
@@ -148,6 +151,185 @@ fn perf_reads_the_same_sums() {
         .prints("offcpu-time");
 }
 
+/// Figures that a fixture prints, by name.
+fn figures(run: &Run) -> BTreeMap<String, u64> {
+    let out = run.out();
+    let pair = |line: &str| {
+        let (name, number) = line.split_once(' ')?;
+        Some((name.to_owned(), number.parse().ok()?))
+    };
+    out.lines().filter_map(pair).collect()
+}
+
+#[test]
+fn too_many_switches_are_recorded_in_windows_and_keep_their_shares() {
+    needs!(PerfEvents, Root);
+    measured(|| {
+        let here = Here::new();
+        let shell = here.rprof("record --off-cpu --off-cpu-budget 1 -e cpu-clock -g --");
+        let run = shell.arg(c("pingpong.c")).words("2000 40").ok();
+        run.says("windows, which stand");
+        let truth = figures(&run);
+        let notes = [
+            "windows",
+            "paused.ns",
+            "waits",
+            "on-cpu.ns",
+            "blocked.ns",
+            "runnable.ns",
+            "unknown.ns",
+        ];
+        let [windows, paused, waits, on, blocked, runnable, unknown] =
+            notes.map(|key| noted(&here, key));
+        assert!(windows >= 2, "{run}");
+        let few = waits < truth["switches"] / 4;
+        check(few, || format!("{waits} waits of {run}"))?;
+        // Two seconds of two processes, and 0.8 of a thread; each nanosecond is there once.
+        let total = on + blocked + runnable + unknown;
+        let lives = 2 * 2_000_000_000 + truth["wait_long"];
+        is_within("all threads", total, lives, 0.1)?;
+        check(paused < total, || format!("{paused} ns of {total}"))?;
+        let report = here.report("--off-cpu");
+        assert_eq!(report.only().weight, blocked + runnable, "{run}");
+        // The shares are estimates from some windows of a program that is slower in them.
+        for function in ["ping", "pong"] {
+            let found = report.only().row(function).total;
+            is_within(function, found, truth[function], 0.4)?;
+        }
+        let stacks: Folded = folded(&here.rprof("collapse --off-cpu -q").ok());
+        for (stack, weight) in &stacks {
+            if stack
+                .split(';')
+                .any(|frame| frame == "ping" || frame == "pong")
+            {
+                let leaf = stack.rsplit(';').next().unwrap_or_default();
+                let is_its = ["[pipe]", "[waiting for a CPU]"].contains(&leaf);
+                check(is_its || *weight < total / 20, || {
+                    format!("{weight} in {stack}")
+                })?;
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn waits_are_in_streams_and_in_each_file_of_several() {
+    needs!(PerfEvents, Root);
+    let here = Here::new();
+    let shell = here.rprof("record --off-cpu -o all.data -e cpu-clock --switch-output=300ms");
+    shell.arg("--").arg(c("waits.c")).words("20").ok();
+    let (mut files, mut waited) = (0, 0);
+    for entry in std::fs::read_dir(here.path(".")).expect("the folder") {
+        let name = entry
+            .expect("an entry")
+            .file_name()
+            .into_string()
+            .expect("a name");
+        if !name.starts_with("all.data.") {
+            continue;
+        }
+        let report = here
+            .rprof("report --off-cpu --format json -i")
+            .arg(&name)
+            .run();
+        files += 1;
+        if report.code() == Some(0) {
+            waited += u64::from(!Report::parse(&report).events.is_empty());
+        }
+    }
+    assert!(files > 1 && waited > 1, "{waited} of {files}");
+    let stream = here.rprof("record -q --off-cpu -o - -- sleep 0.2").ok();
+    let shell = here
+        .rprof("collapse -q --off-cpu -i -")
+        .stdin(stream.bytes());
+    shell.ok().prints("[sleep]");
+}
+
+#[test]
+fn threads_and_users_are_watched_for_waits() {
+    needs!(PerfEvents, Root);
+    let here = Here::new();
+    let sleeper = here.command(c("waits.c")).words("500").start();
+    let pid = sleeper.pid().as_raw_nonzero();
+    let tasks = format!("/proc/{pid}/task");
+    let other = || {
+        let tasks = std::fs::read_dir(&tasks).ok()?;
+        let tids = tasks.filter_map(|task| task.ok()?.file_name().into_string().ok());
+        tids.filter(|tid| *tid != pid.to_string()).min()
+    };
+    crate::support::wait_until("it has threads", || other().is_some());
+    let tid = other().expect("a thread");
+    let shell = here.rprof("record --off-cpu -d 0.3 -t").arg(&tid);
+    shell.ok().says("of 1 thread:");
+    let stacks: Folded = folded(&here.rprof("collapse --off-cpu -q --tid").arg(&tid).ok());
+    let waited: u64 = stacks.values().sum();
+    assert!(waited > 0 && waited < 600_000_000, "{waited}");
+    here.rprof("record --off-cpu -d 0.3 -u root")
+        .ok()
+        .says("of offcpu-time");
+    sleeper.signal(rustix::process::Signal::KILL);
+    sleeper.end();
+}
+
+#[test]
+fn a_control_group_is_watched_for_waits() {
+    needs!(Kernel);
+    let here = Here::new();
+    let name = format!("rprof-waits-{}", std::process::id());
+    let mounts = std::fs::read_to_string("/proc/self/mounts").expect("mounts");
+    let mut mounts = mounts
+        .lines()
+        .map(|line| line.split(' ').collect::<Vec<_>>());
+    let Some(mount) = mounts.find(|words| words.get(2) == Some(&"cgroup2")) else {
+        return skip("needs cgroup v2, mounted");
+    };
+    let group = std::path::Path::new(mount[1]).join(&name);
+    if std::fs::create_dir(&group).is_err() {
+        return skip("needs the right to make a control group");
+    }
+    let program = here.command(c("waits.c")).words("500").start();
+    let pid = program.pid().as_raw_nonzero();
+    std::fs::write(group.join("cgroup.procs"), pid.to_string()).expect("it moves");
+    let run = here.rprof("record --off-cpu -d 0.5 -G").arg(&name).run();
+    program.signal(rustix::process::Signal::KILL);
+    program.end();
+    crate::support::wait_until("the group is empty", || std::fs::remove_dir(&group).is_ok());
+    run.exits(0).says("of offcpu-time");
+    let waits = here.report("--off-cpu");
+    let row = waits.only().row("wait_in_nanosleep");
+    let duration = noted_as(&here, "duration.ns");
+    // One thread, whose waits have their ends, wherever it goes on.
+    assert!(
+        row.total > 0 && row.total <= duration,
+        "{} of {duration}",
+        row.total
+    );
+}
+
+#[test]
+fn a_ring_that_is_too_small_makes_no_wait_longer_than_the_run() {
+    needs!(PerfEvents, Root);
+    let here = Here::new();
+    let shell = here.rprof("record --off-cpu --off-cpu-budget 100 -m 64K -e cpu-clock -g --");
+    let run = shell.arg(c("pingpong.c")).words("500 10").ok();
+    let duration = noted_as(&here, "duration.ns");
+    let stacks = here.perf("script -F event,period").ok();
+    for line in stacks.out().lines() {
+        if let Some((period, "offcpu-time:")) = line.trim().split_once(char::is_whitespace) {
+            let period: u64 = period.parse().expect("a period");
+            assert!(period <= duration, "{period} of {duration}");
+        }
+    }
+    let [on, blocked, runnable, unknown] =
+        ["on-cpu.ns", "blocked.ns", "runnable.ns", "unknown.ns"].map(|key| noted(&here, key));
+    let total = on + blocked + runnable + unknown;
+    assert!(total <= 3 * duration, "{total} of 3 times {duration}");
+    if noted(&here, "lost-switches") > 0 {
+        run.says("were lost");
+    }
+}
+
 #[test]
 fn a_thread_that_sleeps_all_the_time_is_there_with_its_stack() {
     needs!(PerfEvents, Root);
@@ -177,7 +359,7 @@ fn a_thread_that_sleeps_all_the_time_is_there_with_its_stack() {
 fn waits_that_cannot_be_had_are_told() {
     needs!(PerfEvents);
     let here = Here::new();
-    for options in ["-C 0 -d 0.1", "--overwrite -- true", "-a -G x"] {
+    for options in ["-C 0 -d 0.1", "--overwrite -- true", "-G x,y"] {
         let run = here.rprof("record --off-cpu").words(options).exits(2);
         run.says("--off-cpu");
     }

@@ -22,7 +22,7 @@ use crate::backlog::Backlog;
 use crate::beside::CountsBeside;
 use crate::cpu_time::{self, Accounts};
 use crate::described::Rewriting;
-use crate::offcpu::{OffCpu, ThreadTime};
+use crate::offcpu::{OffCpu, Pace, ThreadTime};
 use crate::options::{Output, RecordError, RecordOptions, Remains};
 use crate::output::{OutputConfig, RotatingOutput, Sink};
 use crate::pipeline::deferred::DeferralQueue;
@@ -47,6 +47,8 @@ const FAST_DRAIN_AT_START: u64 = 1_000_000_000;
 /// A recording under way.
 #[derive(Debug)]
 pub struct Recording {
+    // First, so that it is dropped before the events that it stops and starts.
+    pace: Option<Pace>,
     session: Session,
     writer: Option<JoinHandle<Written>>,
     live: Arc<LiveCounts>,
@@ -145,6 +147,7 @@ impl Recording {
         };
         let live = Arc::new(LiveCounts::default());
         let off_cpu = OffCpu::of(&session, rewriting, options.least_wait, &layouts, &live);
+        let boundaries = (off_cpu.as_ref()).map(|off_cpu| Arc::clone(off_cpu.boundaries()));
         let mut features = start_features(&options.command_line, session.cpus().len() as u32);
         if session.is_stamped_by_clock() {
             crate::machine::describe_clock(&mut features, session.clock());
@@ -271,7 +274,10 @@ impl Recording {
         if let Some(output) = output {
             output.settle();
         }
+        let pace = boundaries
+            .and_then(|boundaries| Pace::begin(&session, &boundaries, options.switch_budget));
         Ok(Recording {
+            pace,
             session,
             writer: Some(writer),
             live,
@@ -371,6 +377,7 @@ impl Recording {
     /// [`RecordError::Write`]; the summary tells what was recorded, with a file of
     /// 0 bytes, only when there is no error.
     pub fn finish(&mut self) -> Result<Summary, RecordError> {
+        self.pace.take();
         // Before: what is watched goes on when sampling has stopped.
         let used = self.accounts.used(&self.session);
         self.live.end(self.session.clock().now_ns());

@@ -51,6 +51,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         prints_summary: false,
         unwinds: true,
         least_wait: None,
+        switch_budget: None,
         remark: None,
         runtimes: None,
     })?;

@@ -47,6 +47,7 @@ pub(crate) fn run_into(args: &RecordArgs, output: &OutputArgs) -> Result<Recorde
         }
         job.builder = waits::add_to(job.builder, &args.target, "--off-cpu")?;
         job.least_wait = Some(Duration::from_secs(1) / hertz);
+        job.switch_budget = (args.waits.off_cpu_budget).map(|percent| f64::from(percent) / 100.0);
     }
     if args.extras.overwrite {
         // When the samples are read, what they stood on may be gone: whoever reads the file unwinds them.
@@ -76,6 +77,8 @@ pub(crate) struct Job {
     pub(crate) unwinds: bool,
     /// Length of short waits of one stack that is worth a sample; `None` for the default.
     pub(crate) least_wait: Option<Duration>,
+    /// Part of a CPU's time that the recording of switches may take; `None` for the default.
+    pub(crate) switch_budget: Option<f64>,
     /// A remark on what is not recorded.
     pub(crate) remark: Option<String>,
     /// Runtimes that are made to write names.
@@ -115,6 +118,7 @@ impl Job {
             prints_summary: false,
             unwinds: sampling.unwinds(),
             least_wait: None,
+            switch_budget: None,
             remark: target.unrecorded_children(),
             runtimes: (sampling.runtimes).then(|| Runtimes::new(target, !command.is_empty())),
         })
@@ -340,6 +344,7 @@ pub(crate) fn record(job: Job) -> Result<Recorded, Failure> {
         ..RecordOptions::new(job.to.output, command_line)
     };
     options.least_wait = job.least_wait.unwrap_or(options.least_wait);
+    options.switch_budget = job.switch_budget.unwrap_or(options.switch_budget);
     let started = match job.command.split_first() {
         None => Recording::attach(job.builder, options),
         Some((program, args)) => {

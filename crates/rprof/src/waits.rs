@@ -25,15 +25,20 @@ pub(crate) fn add_to(
     target: &TargetArgs,
     flag: &str,
 ) -> Result<SessionBuilder, Failure> {
-    if target.cpus.is_some() || !target.cgroups.is_empty() {
+    if target.cpus.is_some() {
         // A thread that goes on elsewhere would be taken for one that waits.
         return Err(usage(format!(
-            "{flag} follows threads wherever they run, and neither -C nor -G does: record a COMMAND, -p, -t, -u or -a"
+            "{flag} follows threads wherever they run, and -C does not: record a COMMAND, -p, -t, -u, -G or -a"
+        )));
+    }
+    if target.cgroups.len() > 1 {
+        return Err(usage(format!(
+            "{flag} takes one control group, as the switches of a thread that is in two would be told twice; name the outer one"
         )));
     }
     let builder = builder.off_cpu(true);
     // What rprof itself waits for would never end.
-    Ok(match target.all_cpus {
+    Ok(match target.all_cpus || !target.cgroups.is_empty() {
         true => builder.exclude_self(true),
         false => builder,
     })
@@ -93,6 +98,17 @@ pub(crate) fn thread_time(waits: u64, time: &ThreadTime) -> Vec<String> {
         seconds(time.blocked),
         seconds(time.runnable)
     )];
+    if time.windows > 0 {
+        let windows = match time.windows {
+            1 => "1 window, which stands".to_owned(),
+            n => format!("{} windows, which stand", HumanCount(n)),
+        };
+        lines.push(format!(
+            "switches came too often to record all: they were for {windows} for the {} between windows as well, so times are \
+             estimates; --off-cpu-budget 100 records all, and slows the program",
+            seconds(time.paused)
+        ));
+    }
     if time.lost_switches > 0 || time.unknown > 0 {
         lines.push(format!(
             "{} switches of threads were lost, and {} of their time is unknown; enlarge the ring with -m",

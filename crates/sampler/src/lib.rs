@@ -69,5 +69,5 @@ pub use rprof_perf_event::{Clock, ReadError, Reading, Remedy};
 pub use scheduling::{prefer_this_thread, take_no_precedence};
 pub use session::{
     ControlAction, ControlError, CpuCounts, EventCount, FinalCounts, Session, SessionBuilder,
-    SessionError,
+    SessionError, SwitchEvents,
 };

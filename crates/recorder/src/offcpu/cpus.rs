@@ -82,6 +82,13 @@ impl Cpus {
         Some((cpu.current.take()?, began))
     }
 
+    /// Forgets who is on which CPU.
+    pub(super) fn forget(&mut self) {
+        for cpu in &mut self.cpus {
+            (cpu.current, cpu.leaving) = (None, None);
+        }
+    }
+
     fn cpu(&mut self, number: u32, time: u64) -> Option<&mut Cpu> {
         let number = usize::try_from(number).ok().filter(|n| *n < MOST_CPUS)?;
         if number >= self.cpus.len() {

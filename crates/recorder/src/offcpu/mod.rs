@@ -15,19 +15,30 @@
 //! | `pairing` | from switches to waits |
 //! | `sleepers` | threads that sleep since before the recording |
 //! | `cpus` | what is known of each CPU |
+//! | `pace` | bounds what the recording of switches costs: then it goes on in windows |
+//! | `boundaries` | moments at which windows begin and end |
+//! | `windows` | what a window stands for |
+//! | `carried` | threads that sleep on from one window to the next |
 //! | `sums` | short waits of one stack, added up |
 //! | `wait` | a wait |
 //! | `time` | [`ThreadTime`]: what threads did with their time |
 
+mod boundaries;
+mod carried;
 mod cpus;
+mod pace;
 mod pairing;
 mod sleepers;
 mod sums;
 mod time;
 mod wait;
+mod windows;
 
+pub(crate) use boundaries::Boundaries;
+pub(crate) use pace::Pace;
 pub use time::ThreadTime;
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -98,8 +109,13 @@ pub(crate) struct OffCpu {
     has_begun: bool,
     /// Threads that are to be looked at, as they may sleep, the next one last.
     sleepers: Vec<(i32, i32)>,
+    /// Threads that sleep in a window, of which it is not known where, with their switches.
+    unknown: Vec<carried::Unknown>,
     /// Clock of the records.
     clock: Clock,
+    boundaries: Arc<Boundaries>,
+    /// Changes that are still to come, by the time of records.
+    changes: VecDeque<(u64, boundaries::Change)>,
     /// Time of the last record.
     last: u64,
     /// Time of the next look for sums that are idle.
@@ -146,7 +162,36 @@ impl OffCpu {
         };
         let taken = rewriting.unwound(&event.attr);
         let (layouts, live) = (Arc::clone(layouts), Arc::clone(live));
-        Some(OffCpu::new(event, &taken, watched, layouts, live))
+        let mut off_cpu = OffCpu::new(event, &taken, watched, layouts, live);
+        off_cpu.boundaries = Arc::new(Boundaries::new(session.cpus()));
+        Some(off_cpu)
+    }
+
+    /// Returns what is shared with who stops and starts the recording of switches.
+    pub(crate) fn boundaries(&self) -> &Arc<Boundaries> {
+        &self.boundaries
+    }
+
+    /// Takes in the changes in recording that were told, before the next records are handled.
+    pub(crate) fn take_changes(&mut self) {
+        self.changes.extend(self.boundaries.take());
+    }
+
+    /// Makes the changes that are due before a record of this time.
+    fn change_if_due(&mut self, time: u64, output: &mut RotatingOutput) -> io::Result<()> {
+        while let Some((at, change)) = self.changes.pop_front_if(|(at, _)| *at <= time) {
+            let ends_window = matches!(change, boundaries::Change::Pause(_));
+            if ends_window {
+                self.boundaries.set_sleepers(self.pairing.next_to_count());
+            }
+            for wait in self.pairing.change(change, at) {
+                self.put_wait(Some(wait), time, output)?;
+            }
+            if ends_window {
+                self.unknown = self.pairing.take_unknown();
+            }
+        }
+        Ok(())
     }
 
     /// Begins with the switch event, whose attr is `taken` after unwinding.
@@ -175,7 +220,10 @@ impl OffCpu {
             live,
             has_begun: watched.from_exec,
             sleepers: Vec::new(),
+            unknown: Vec::new(),
             clock: watched.clock,
+            boundaries: Arc::default(),
+            changes: VecDeque::new(),
             watched,
             last: 0,
             next_flush: 0,
@@ -216,6 +264,7 @@ impl OffCpu {
     ) -> io::Result<()> {
         self.last = self.last.max(released.time);
         self.begin_if_due(released.time);
+        self.change_if_due(released.time, output)?;
         self.flush_if_due(released.time, output)?;
         if released.stream == Stream::Sideband {
             if let Some(event) = event {
@@ -239,6 +288,9 @@ impl OffCpu {
                 self.put_wait(wait, released.time, output)?;
             }
             RecordType::SWITCH | RecordType::SWITCH_CPU_WIDE => {
+                if raw.misc.has(Misc::SWITCH_OUT) {
+                    self.boundaries.count_switch(released.cpu);
+                }
                 let id = self.layouts.samples.sample_id(&raw);
                 let at = (id.pid.zip(id.tid)).and_then(|(pid, tid)| moment(pid, tid, released));
                 if let Some(at) = at {
@@ -308,13 +360,13 @@ impl OffCpu {
         now: u64,
         output: &mut RotatingOutput,
     ) -> io::Result<()> {
-        let Some(wait) = wait.filter(|wait| wait.ns() > 0) else {
+        let Some(wait) = wait.filter(|wait| wait.weight > 0) else {
             return Ok(());
         };
         let sum = match &mut self.sums {
             Some(sums) => sums.add(wait),
             None => Some(WaitSum {
-                ns: wait.ns(),
+                ns: wait.weight,
                 wait,
             }),
         };
@@ -363,10 +415,12 @@ impl OffCpu {
         if !self.has_begun {
             self.begin_if_due(u64::MAX);
         }
+        self.take_changes();
+        self.change_if_due(end, output)?;
         let mut sums = self.sums.as_mut().map_or(Vec::new(), Sums::flush);
         let open = self.pairing.finish(end).into_iter();
-        sums.extend(open.filter(|wait| wait.ns() > 0).map(|wait| WaitSum {
-            ns: wait.ns(),
+        sums.extend(open.filter(|wait| wait.weight > 0).map(|wait| WaitSum {
+            ns: wait.weight,
             wait,
         }));
         (sums.iter()).try_for_each(|sum| self.write(sum, end, output))?;

@@ -13,13 +13,13 @@
 //! The first record of a thread that is there when the recording begins tells what it did until then: who comes in
 //! was away, whoever leaves, ends or is sampled was on a CPU.
 
-use std::collections::BTreeMap;
-
 use rustc_hash::FxHashMap;
 
+use super::carried::Sleeping;
 use super::cpus::Cpus;
 use super::time::ThreadTime;
 use super::wait::{Cause, Moment, Wait};
+use super::windows::Window;
 
 /// Nanoseconds for which the kernel may still be sampled on behalf of a thread whose switch it has told of.
 const STILL_SWITCHING: u64 = 50_000;
@@ -32,7 +32,7 @@ const GAPS_IN_WAIT: u64 = 20;
 
 /// State of a thread.
 #[derive(Debug)]
-enum State {
+pub(super) enum State {
     /// It was there when the recording began, and no record of it has come since.
     Unseen,
     /// A loss hides what it does.
@@ -53,23 +53,28 @@ enum State {
 }
 
 #[derive(Debug)]
-struct Thread {
-    pid: i32,
-    cpu: u32,
+pub(super) struct Thread {
+    pub(super) pid: i32,
+    pub(super) cpu: u32,
     /// Time at which its state began.
-    since: u64,
-    state: State,
+    pub(super) since: u64,
+    pub(super) state: State,
+    /// True if there ever was a record of it.
+    pub(super) was_seen: bool,
 }
 
 /// Pairs switches; records are to come in the order of time.
 #[derive(Debug, Default)]
 pub(super) struct Pairing {
-    threads: FxHashMap<i32, Thread>,
-    cpus: Cpus,
+    pub(super) threads: FxHashMap<i32, Thread>,
+    pub(super) cpus: Cpus,
     /// True if whole CPUs are watched: then a switch out follows the end of a thread, and those of which no record ever
     /// comes are not counted.
-    by_cpu: bool,
-    time: ThreadTime,
+    pub(super) by_cpu: bool,
+    pub(super) time: ThreadTime,
+    /// The window that is open, or was last, where switches are recorded in windows.
+    pub(super) window: Option<Window>,
+    pub(super) sleeping: Sleeping,
 }
 
 impl Pairing {
@@ -93,7 +98,7 @@ impl Pairing {
         }
         (self.threads).retain(|_, thread| !matches!(thread.state, State::Ended));
         for thread in self.threads.values_mut() {
-            (thread.state, thread.since) = (State::Unseen, time);
+            (thread.state, thread.since, thread.was_seen) = (State::Unseen, time, false);
         }
         self.time = ThreadTime {
             threads: self.threads.len() as u64,
@@ -108,11 +113,16 @@ impl Pairing {
 
     /// Handles the sample with which a thread leaves its CPU, a whole record.
     pub(super) fn leaving(&mut self, at: Moment, record: &[u8]) {
-        self.cpus.leaving(at, record);
+        if !self.is_in_gap() {
+            self.cpus.leaving(at, record);
+        }
     }
 
     /// Handles a switch from a thread, which could have gone on if `runnable`.
     pub(super) fn switched_out(&mut self, at: Moment, runnable: bool) {
+        if self.is_in_gap() {
+            return;
+        }
         let stack = self.cpus.left(at);
         match self.threads.get(&at.tid).map(|thread| &thread.state) {
             Some(State::Ended) => {
@@ -130,6 +140,9 @@ impl Pairing {
             true => Cause::Runnable,
             false => Cause::Blocked,
         };
+        if let Some(window) = &mut self.window {
+            window.count_switch(at.tid);
+        }
         let gaps = self.cpus.gaps();
         let state = State::Off {
             cause,
@@ -142,6 +155,9 @@ impl Pairing {
 
     /// Handles a switch to a thread. Returns the wait that ends.
     pub(super) fn switched_in(&mut self, at: Moment) -> Option<Wait> {
+        if self.is_in_gap() {
+            return None;
+        }
         self.cpus.came(at);
         let thread = self.threads.get(&at.tid);
         let wait = match thread.map(|thread| (&thread.state, thread.since)) {
@@ -164,6 +180,9 @@ impl Pairing {
 
     /// Handles a sample of an event that counts what runs. Returns the wait that must be over.
     pub(super) fn sampled(&mut self, at: Moment) -> Option<Wait> {
+        if self.is_in_gap() {
+            return None;
+        }
         self.cpus.seen(at.cpu, at.time);
         let wait = match self.threads.get(&at.tid) {
             Some(thread) => match thread.state {
@@ -193,7 +212,7 @@ impl Pairing {
     /// Returns true for a thread that was there when the recording began, and of which nothing is known since.
     pub(super) fn is_unseen(&self, tid: i32) -> bool {
         let thread = self.threads.get(&tid);
-        thread.is_some_and(|thread| matches!(thread.state, State::Unseen))
+        !self.is_in_gap() && thread.is_some_and(|thread| matches!(thread.state, State::Unseen))
     }
 
     /// Takes the stack of a thread that is unseen and waits, as it was at this time: a whole record.
@@ -202,6 +221,7 @@ impl Pairing {
         if let Some(thread) = self.threads.get_mut(&tid)
             && matches!(thread.state, State::Unseen)
         {
+            thread.was_seen = true;
             thread.state = State::Off {
                 cause: Cause::Blocked,
                 stack: Some(record),
@@ -213,17 +233,24 @@ impl Pairing {
 
     /// Handles the birth of a thread, which waits for its first time on a CPU.
     pub(super) fn forked(&mut self, pid: i32, tid: i32, time: u64) {
-        let state = State::Off {
-            cause: Cause::Runnable,
-            stack: None,
-            gaps: self.cpus.gaps(),
-            looked_at: 0,
+        let state = match self.is_in_gap() {
+            true => State::Unseen,
+            false => State::Off {
+                cause: Cause::Runnable,
+                stack: None,
+                gaps: self.cpus.gaps(),
+                looked_at: 0,
+            },
         };
         self.insert(pid, tid, u32::MAX, time, state);
+        self.open_slice(tid, time);
     }
 
     /// Handles the end of a thread.
     pub(super) fn ended(&mut self, pid: i32, tid: i32, time: u64) {
+        if self.is_in_gap() {
+            return self.ended_in_gap(tid, time);
+        }
         let Some(thread) = self.threads.get(&tid) else {
             return;
         };
@@ -241,6 +268,7 @@ impl Pairing {
             }
             _ => self.ran_until(at),
         }
+        self.close_slice(tid, time);
         match self.by_cpu {
             true => self.set(at, State::Ended),
             false => drop(self.threads.remove(&tid)),
@@ -253,6 +281,11 @@ impl Pairing {
         let others = others.filter(|(other, thread)| thread.pid == pid && **other != tid);
         let others: Vec<i32> = others.map(|(other, _)| *other).collect();
         let cpu = (self.threads.get(&tid)).map_or(u32::MAX, |thread| thread.cpu);
+        if self.is_in_gap() {
+            return others
+                .into_iter()
+                .for_each(|other| self.ended(pid, other, time));
+        }
         // The one that calls execve(2) runs. The first of the process's may have waited for its own end.
         let runs = |thread: &Thread| !matches!(thread.state, State::Off { .. } | State::Ended);
         let at = Moment {
@@ -275,6 +308,9 @@ impl Pairing {
 
     /// Handles a loss of records on a CPU, which was told at this time.
     pub(super) fn lost(&mut self, cpu: u32, time: u64) {
+        if self.is_in_gap() {
+            return;
+        }
         // It may be anywhere by now.
         let Some((tid, began)) = self.cpus.lost(cpu, time) else {
             return;
@@ -298,29 +334,15 @@ impl Pairing {
     pub(super) fn finish(&mut self, time: u64) -> Vec<Wait> {
         if self.by_cpu {
             let before = self.threads.len();
-            (self.threads).retain(|_, thread| !matches!(thread.state, State::Unseen));
+            self.threads.retain(|_, thread| thread.was_seen);
             self.time.threads -= (before - self.threads.len()) as u64;
         }
-        let threads: BTreeMap<i32, (i32, u32, u64, bool)> = (self.threads.iter())
-            .map(|(tid, thread)| {
-                let waits = matches!(thread.state, State::Off { .. } | State::Unseen);
-                (*tid, (thread.pid, thread.cpu, thread.since, waits))
-            })
-            .collect();
-        let mut waits = Vec::new();
-        for (tid, (pid, cpu, since, is_waiting)) in threads {
-            let at = Moment {
-                pid,
-                tid,
-                cpu,
-                time: time.max(since),
-            };
-            match is_waiting {
-                true => waits.extend(self.waited_until(at)),
-                false => self.ran_until(at),
-            }
-            self.threads.remove(&tid);
-        }
+        let mut waits = match self.is_in_gap() {
+            true => Vec::new(),
+            false => self.close(time, false),
+        };
+        waits.extend(self.end_window(time));
+        self.threads.clear();
         waits
     }
 
@@ -343,6 +365,7 @@ impl Pairing {
             pid,
             cpu,
             since: time,
+            was_seen: !matches!(state, State::Unseen),
             state,
         };
         self.threads.insert(tid, thread);
@@ -354,6 +377,7 @@ impl Pairing {
             cpu: at.cpu,
             since: at.time,
             state,
+            was_seen: true,
         };
         if self.threads.insert(at.tid, thread).is_none() {
             self.time.threads += 1;
@@ -371,23 +395,25 @@ impl Pairing {
     }
 
     /// Counts the time up to now as that of a thread that ran.
-    fn ran_until(&mut self, at: Moment) {
+    pub(super) fn ran_until(&mut self, at: Moment) {
         match self.since(at) {
-            Some((since, true)) => self.time.on_cpu += at.time.saturating_sub(since),
+            Some((since, true)) => {
+                self.sums_of(at.tid).on_cpu += at.time.saturating_sub(since);
+            }
             Some((_, false)) => self.unknown_until(at),
             None => {}
         }
     }
 
     /// Counts the time up to now as unknown.
-    fn unknown_until(&mut self, at: Moment) {
+    pub(super) fn unknown_until(&mut self, at: Moment) {
         if let Some((since, _)) = self.since(at) {
-            self.time.unknown += at.time.saturating_sub(since);
+            self.sums_of(at.tid).unknown += at.time.saturating_sub(since);
         }
     }
 
     /// Counts the time up to now as that of a thread that waited, and returns the wait, if that is certain.
-    fn waited_until(&mut self, at: Moment) -> Option<Wait> {
+    pub(super) fn waited_until(&mut self, at: Moment) -> Option<Wait> {
         let (from, is_known) = self.since(at)?;
         let (cause, stack, gaps) = match self.threads.get_mut(&at.tid).map(|t| &mut t.state) {
             Some(State::Off {
@@ -408,20 +434,14 @@ impl Pairing {
             self.unknown_until(at);
             return None;
         }
-        match cause {
-            Cause::Blocked => self.time.blocked += length,
-            Cause::Runnable => self.time.runnable += length,
-        }
-        if stack.is_none() {
-            self.time.without_stack += length;
-        }
         self.time.waits += 1;
-        Some(Wait {
+        self.keep_for_window(Wait {
             pid: at.pid,
             tid: at.tid,
             cpu: at.cpu,
             from,
             to: at.time,
+            weight: length,
             cause,
             stack,
         })

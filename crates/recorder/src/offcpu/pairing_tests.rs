@@ -92,7 +92,7 @@ fn a_thread_that_is_born_waits_for_a_cpu() {
     pairing.forked(1, 8, 20);
     let wait = pairing.switched_in(at(8, 1, 25)).unwrap();
     assert_eq!(
-        (wait.cause, wait.ns(), wait.stack),
+        (wait.cause, wait.weight, wait.stack),
         (Cause::Runnable, 5, None)
     );
     pairing.ended(1, 8, 30);
@@ -126,7 +126,7 @@ fn samples_of_what_runs_end_a_wait() {
     // The kernel is still about the switch.
     assert_eq!(pairing.sampled(at(7, 0, 10 + 40 * US)), None);
     let wait = pairing.sampled(at(7, 0, 10 + 60 * US)).unwrap();
-    assert_eq!(wait.ns(), 60 * US);
+    assert_eq!(wait.weight, 60 * US);
     // Its switch in comes now, and is no second one.
     assert_eq!(pairing.switched_in(at(7, 0, 15 + 60 * US)), None);
     assert_eq!(pairing.time().lost_switches, 0);
@@ -223,7 +223,7 @@ fn whole_cpus_tell_of_a_switch_behind_the_end() {
     }
     pairing.begin(0, []);
     pairing.switched_out(at(7, 0, 10), true);
-    assert_eq!(pairing.switched_in(at(8, 0, 10)).unwrap().ns(), 10);
+    assert_eq!(pairing.switched_in(at(8, 0, 10)).unwrap().weight, 10);
     pairing.ended(1, 8, 20);
     pairing.switched_out(at(8, 0, 21), false);
     assert_eq!(pairing.finish(30).len(), 1);
@@ -263,7 +263,7 @@ fn time_is_accounted_for_once() {
                 .iter()
                 .all(|wait| wait.from <= wait.to && wait.to <= time)
         );
-        let sum: u64 = waits.iter().map(Wait::ns).sum();
+        let sum: u64 = waits.iter().map(|wait| wait.weight).sum();
         let known = pairing.time();
         assert_eq!(sum, known.blocked + known.runnable);
         assert_eq!(waits.len() as u64, known.waits);

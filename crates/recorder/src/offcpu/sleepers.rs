@@ -14,12 +14,23 @@ const ROUND: Duration = Duration::from_millis(10);
 const MOST: usize = 4_000;
 
 impl OffCpu {
-    /// Looks at threads that were there before the recording and of which no record has come since, as many as there is time for.
+    /// Looks at threads that sleep, and of which no record says where, as many as there is time for: those that were there
+    /// before the recording, and those that fell asleep between windows.
     pub(crate) fn look_at_sleepers(&mut self, unwinding: &mut Unwinding) {
         let until = Instant::now() + ROUND;
+        while let Some((pid, tid, switches)) = self.unknown.pop() {
+            if let Some((_, record, _)) =
+                (self.sleeper(unwinding, pid, tid)).filter(|(.., its)| *its == switches)
+            {
+                self.pairing.looked_at((pid, tid, switches), record);
+            }
+            if Instant::now() >= until {
+                return;
+            }
+        }
         while let Some((pid, tid)) = self.sleepers.pop() {
             if self.pairing.is_unseen(tid)
-                && let Some((time, record)) = self.sleeper(unwinding, pid, tid)
+                && let Some((time, record, _)) = self.sleeper(unwinding, pid, tid)
             {
                 self.pairing.found_waiting(tid, time, record);
             }
@@ -36,8 +47,13 @@ impl OffCpu {
         self.sleepers = threads;
     }
 
-    /// Makes the record that a thread's switch would have left. Returns the time of the look with it.
-    fn sleeper(&self, unwinding: &mut Unwinding, pid: i32, tid: i32) -> Option<(u64, Vec<u8>)> {
+    /// Makes the record that a thread's switch would have left. Returns the time of the look with it, and the thread's switches.
+    fn sleeper(
+        &self,
+        unwinding: &mut Unwinding,
+        pid: i32,
+        tid: i32,
+    ) -> Option<(u64, Vec<u8>, u64)> {
         let monotonic = rprof_sampler::monotonic_ns();
         let now = self.clock.now_ns();
         let found = unwinding.sleeping_stack(pid, tid)?;
@@ -59,6 +75,6 @@ impl OffCpu {
         };
         let mut record = Vec::new();
         fields.encode(misc, &self.taken, &mut record).ok()?;
-        Some((time, record))
+        Some((time, record, found.switches))
     }
 }

@@ -17,7 +17,7 @@ const MOST: usize = 1 << 15;
 pub(super) struct WaitSum {
     /// The last of them.
     pub(super) wait: Wait,
-    /// Length of all of them in nanoseconds.
+    /// Nanoseconds that all of them stand for.
     pub(super) ns: u64,
 }
 
@@ -61,7 +61,7 @@ impl Sums {
 
     /// Adds a wait. Returns what is to be written.
     pub(super) fn add(&mut self, wait: Wait) -> Option<WaitSum> {
-        let ns = wait.ns();
+        let ns = wait.weight;
         if ns >= self.least {
             return Some(WaitSum { wait, ns });
         }
@@ -128,6 +128,7 @@ mod tests {
             cpu: 0,
             from,
             to: from + ns,
+            weight: ns,
             cause: Cause::Blocked,
             stack: Some([&[9; 8], stack].concat()),
         }

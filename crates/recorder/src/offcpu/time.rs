@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::wait::{Cause, Wait};
+
 /// Time of all threads that were watched, added up: two that wait for a second have waited for two. In nanoseconds.
 ///
 /// From the moment at which a thread is watched to its end, or that of the recording, each nanosecond is in one of
@@ -26,9 +28,25 @@ pub struct ThreadTime {
     pub without_stack: u64,
     /// Switches that must have been, and were lost.
     pub lost_switches: u64,
+    /// Windows in which switches were recorded, where there were too many to record all; 0 where all were. The times
+    /// of the gaps between them are then as in the windows before them.
+    pub windows: u64,
+    /// Time by the clock between windows.
+    pub paused: u64,
 }
 
 impl ThreadTime {
+    /// Adds a wait.
+    pub(super) fn add(&mut self, wait: &Wait) {
+        match wait.cause {
+            Cause::Blocked => self.blocked += wait.weight,
+            Cause::Runnable => self.runnable += wait.weight,
+        }
+        if wait.stack.is_none() {
+            self.without_stack += wait.weight;
+        }
+    }
+
     /// Returns the sum of all that threads did.
     pub fn total(&self) -> Duration {
         Duration::from_nanos(self.on_cpu + self.blocked + self.runnable + self.unknown)
@@ -45,6 +63,8 @@ impl ThreadTime {
             ("waits", self.waits),
             ("without-stack.ns", self.without_stack),
             ("lost-switches", self.lost_switches),
+            ("windows", self.windows),
+            ("paused.ns", self.paused),
         ];
         (notes.iter())
             .map(|(key, value)| (format!("thread-time.{key}"), value.to_string()))

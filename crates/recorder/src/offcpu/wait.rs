@@ -27,14 +27,9 @@ pub(super) struct Wait {
     pub(super) cpu: u32,
     pub(super) from: u64,
     pub(super) to: u64,
+    /// Nanoseconds that it stands for: its length, or more where others were not recorded.
+    pub(super) weight: u64,
     pub(super) cause: Cause,
     /// The sample with which it left the CPU, a whole record.
     pub(super) stack: Option<Vec<u8>>,
-}
-
-impl Wait {
-    /// Length in nanoseconds.
-    pub(super) fn ns(&self) -> u64 {
-        self.to.saturating_sub(self.from)
-    }
 }

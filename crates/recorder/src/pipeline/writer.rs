@@ -166,6 +166,9 @@ impl Writer {
             off_cpu,
             ..
         } = self;
+        if let Some(waits) = off_cpu {
+            waits.take_changes();
+        }
         let mut unwound = Vec::new();
         merge.release(|record| {
             if !good || !filter.accepts(record.stream, record.bytes) {

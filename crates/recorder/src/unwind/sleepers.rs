@@ -21,6 +21,8 @@ pub(crate) struct SleepingStack {
     pub(crate) is_complete: bool,
     /// Time of the reading, by the clock of the machine's own (CLOCK_MONOTONIC).
     pub(crate) read_at: u64,
+    /// Switches of the thread so far.
+    pub(crate) switches: u64,
 }
 
 impl Unwinding {
@@ -52,6 +54,7 @@ impl Unwinding {
             chain,
             is_complete: end.is_complete(),
             read_at,
+            switches: before,
         })
     }
 }

@@ -12,6 +12,11 @@ pub(crate) struct OffCpuArgs {
     /// Without -e, cpu-clock is sampled beside it, so that time on CPUs and waits have one unit (`rprof report --wall`).
     #[arg(long, value_name = "HZ", num_args = 0..=1, require_equals = true, default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) off_cpu: Option<u32>,
+
+    /// Percent of a CPU's time that recording switches of threads may take; where there are more, they are recorded in
+    /// windows, which stand for the gaps between them; 100 records all [default: 4]
+    #[arg(long, value_name = "PERCENT", requires = "off_cpu", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) off_cpu_budget: Option<u32>,
 }
 
 /// Options of commands that show recordings for waits.

@@ -5,23 +5,26 @@
 //! | `builder` | [`SessionBuilder`]: from options to a session |
 //! | `counts` | [`FinalCounts`]: readings and counts at the end |
 //! | `overwritten` | rings that keep the last samples |
+//! | `switches` | [`SwitchEvents`]: events of switches, stopped and started by themselves |
 //! | `error` | [`SessionError`], [`ControlError`] |
 
 mod builder;
 mod counts;
 mod error;
 mod overwritten;
+mod switches;
 
 pub use builder::SessionBuilder;
 pub use counts::{CpuCounts, EventCount, FinalCounts};
 pub use error::{ControlAction, ControlError, SessionError};
+pub use switches::SwitchEvents;
 
 use overwritten::OverwrittenRings;
 use rprof_perf_event::Clock;
 
 use crate::drain::{Batch, DrainThreads, FastDrain, Recycler, Snapshot, StackBases, Traces};
 use crate::inherited_filter::InheritedEventFilter;
-use crate::open::{ControlFailure, CpuEvents, Degradation, EventIds, EventSet};
+use crate::open::{ControlFailure, CpuEvents, Degradation, EventIds, EventSet, Role};
 use crate::options::Extras;
 use crossbeam_channel::Receiver;
 use rprof_events::{TraceUnit, cpus};
@@ -251,6 +254,15 @@ impl Session {
             return child.wait_or(other, timeout);
         }
         wait_for_targets(self.exits.as_mut(), other, timeout)
+    }
+
+    /// Returns the events that tell of switches, where these are recorded.
+    pub fn switch_events(&self) -> Option<SwitchEvents> {
+        let index = (self.events.iter()).position(|event| event.role == Role::OffCpu)?;
+        let of_set = |set: &EventSet| set.samples.get(index).cloned().flatten();
+        Some(SwitchEvents {
+            events: self.sets.iter().filter_map(of_set).collect(),
+        })
     }
 
     /// Channel on which batches of all CPUs arrive. After [`stop`](Self::stop) it is disconnected

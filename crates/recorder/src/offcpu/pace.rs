@@ -1,0 +1,285 @@
+//! [`Pace`]: bounds what the recording of switches costs.
+//!
+//! A switch costs the CPU on which it happens some microseconds more when it is recorded, and nothing bounds how many there are.
+//! Where that comes to more than the budget, switches are recorded in windows, and not between them. The part of the time that windows
+//! take follows from the rate in them; the gaps between them are of random length, so that nothing in the program
+//! keeps step with them. [`windows`](super::windows) says what becomes of it.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use rprof_launch::procfs::Procfs;
+use rprof_records::AttrFlags;
+use rprof_sampler::{Clock, Role, Session, SwitchEvents};
+
+use super::boundaries::{Boundaries, Change};
+use super::carried::Reading;
+
+/// Time between two looks at the rate while all switches are recorded.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Mean time from one window to the next.
+const PERIOD: Duration = Duration::from_millis(200);
+
+/// Shortest window: much longer than starting and stopping the events of a few threads.
+const SHORTEST: Duration = Duration::from_millis(2);
+
+/// Longest time from one window to the next, where windows are as short as can be.
+const LONGEST_PERIOD: Duration = Duration::from_secs(2);
+
+/// Costs at which windows begin, as a multiple of the budget; they end below the budget itself.
+const TOO_MUCH: f64 = 2.0;
+
+/// Part of a window's time that stopping and starting the events may take.
+const CONTROL: f64 = 0.1;
+
+/// Seconds that a CPU needs for a switch with a sample, and with SWITCH records alone.
+const COST: (f64, f64) = (6e-6, 1.2e-6);
+
+/// Switches a second, with samples, that the recorder itself can bear: a fifth of a CPU.
+const MOST_SAMPLED: f64 = 20_000.0;
+
+/// Bounds what the recording of switches costs, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Pace {
+    /// Bounds the cost of a session's switches to this part of a CPU's time. `None` where no switches are recorded, where all
+    /// are to be, and where a thread cannot be started or records have a clock that cannot be read.
+    pub(crate) fn begin(
+        session: &Session,
+        boundaries: &Arc<Boundaries>,
+        budget: f64,
+    ) -> Option<Pace> {
+        let events = session.switch_events()?;
+        if budget >= 1.0 || !session.is_stamped_by_clock() {
+            return None;
+        }
+        let its = |event: &&rprof_sampler::EventIds| event.role == Role::OffCpu;
+        let flags = session.events().iter().find(its)?.attr.flags;
+        let samples = !flags.contains(AttrFlags::EXCLUDE_KERNEL);
+        let (stop, stopped) = bounded(0);
+        let pacer = Pacer {
+            events,
+            boundaries: Arc::clone(boundaries),
+            clock: session.clock(),
+            stopped,
+            budget,
+            cost: if samples { COST.0 } else { COST.1 },
+            samples,
+            rate: Rate::default(),
+        };
+        let thread = std::thread::Builder::new().name("rprof-pace".into());
+        let thread = thread.spawn(move || {
+            rprof_sampler::prefer_this_thread();
+            pacer.run();
+        });
+        Some(Pace {
+            stop: Some(stop),
+            thread: Some(thread.ok()?),
+        })
+    }
+}
+
+impl Drop for Pace {
+    fn drop(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to tell but what it told.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Switches a second while they are recorded.
+#[derive(Debug, Default)]
+struct Rate {
+    counted: Vec<u64>,
+    /// Sums of the last looks, each worth half of the next: switches of each CPU, seconds.
+    switches: Vec<f64>,
+    seconds: f64,
+}
+
+impl Rate {
+    /// Adds the switches since the last look, which are those of so much time.
+    fn look(&mut self, counted: Vec<u64>, time: Duration) {
+        self.counted.resize(counted.len(), 0);
+        self.switches.resize(counted.len(), 0.0);
+        for (sum, (now, before)) in
+            (self.switches.iter_mut()).zip(counted.iter().zip(&self.counted))
+        {
+            *sum = *sum / 2.0 + now.saturating_sub(*before) as f64;
+        }
+        self.seconds = self.seconds / 2.0 + time.as_secs_f64();
+        self.counted = counted;
+    }
+
+    /// Switches a second of the busiest CPU, and of all.
+    fn rates(&self) -> (f64, f64) {
+        let seconds = self.seconds.max(1e-6);
+        let most = self.switches.iter().copied().fold(0.0, f64::max);
+        (most / seconds, self.switches.iter().sum::<f64>() / seconds)
+    }
+}
+
+struct Pacer {
+    events: SwitchEvents,
+    boundaries: Arc<Boundaries>,
+    clock: Clock,
+    stopped: Receiver<()>,
+    /// Part of a CPU's time that may be spent.
+    budget: f64,
+    /// Seconds for each switch.
+    cost: f64,
+    samples: bool,
+    rate: Rate,
+}
+
+impl Pacer {
+    fn run(mut self) {
+        while let Some(passed) = self.wait(LOOK) {
+            self.rate.look(self.boundaries.switches(), passed);
+            if self.part() * TOO_MUCH < 1.0 {
+                self.tell(Change::Begin);
+                if self.run_windows().is_none() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Records in windows until all switches can be recorded again; `None` at the end.
+    fn run_windows(&mut self) -> Option<()> {
+        // The first is short, whatever the rate: until now nothing bounded it.
+        let mut passed = self.wait(SHORTEST)?;
+        let mut control = Duration::ZERO;
+        loop {
+            let counting = Instant::now();
+            let readings = self.count_sleepers();
+            let counting = counting.elapsed();
+            self.tell(Change::Pause(readings));
+            let started = Instant::now();
+            self.events.pause();
+            control = (control + started.elapsed()) / 2;
+            let (window, gap) = lengths(self.part(), control, random());
+            self.wait(gap)?;
+            // By now the switches of the window before have been read.
+            self.rate.look(self.boundaries.switches(), passed);
+            let started = Instant::now();
+            self.events.resume();
+            control += started.elapsed();
+            self.tell(Change::Resume);
+            // Threads are counted while the window is open still.
+            passed = self.wait(window.saturating_sub(counting).max(window / 2))? + counting;
+            if self.part() >= 1.0 {
+                self.tell(Change::Settle);
+                return Some(());
+            }
+        }
+    }
+
+    /// Counts the switches of threads that sleep.
+    fn count_sleepers(&self) -> Vec<Reading> {
+        let proc = Procfs::default();
+        let count = |tid: i32| {
+            let at = self.clock.now_ns();
+            let switches = proc.switches(u32::try_from(tid).ok()?)?;
+            Some(Reading { tid, switches, at })
+        };
+        (self.boundaries.sleepers().into_iter())
+            .filter_map(count)
+            .collect()
+    }
+
+    /// Waits; returns the time that passed, `None` at the end.
+    fn wait(&self, time: Duration) -> Option<Duration> {
+        let started = Instant::now();
+        match self.stopped.recv_timeout(time) {
+            Err(RecvTimeoutError::Timeout) => Some(started.elapsed()),
+            _ => None,
+        }
+    }
+
+    fn tell(&self, change: Change) {
+        self.boundaries.tell(change, || self.clock.now_ns());
+    }
+
+    /// Part of the time in which switches can be recorded; more than 1 if there is room.
+    fn part(&self) -> f64 {
+        let (busiest, all) = self.rate.rates();
+        let of_cpu = self.budget / (busiest * self.cost).max(1e-9);
+        match self.samples {
+            true => of_cpu.min(MOST_SAMPLED / all.max(1e-9)),
+            false => of_cpu,
+        }
+    }
+}
+
+/// Returns the lengths of a window and of the gap before it, if windows may take this part of the time, starting and stopping takes
+/// so long, and with a random number from 0 to 1.
+fn lengths(part: f64, control: Duration, random: f64) -> (Duration, Duration) {
+    let part = part.clamp(1e-4, 1.0);
+    let shortest = SHORTEST.max(control.div_f64(CONTROL));
+    let window = PERIOD.mul_f64(part).max(shortest);
+    let period = window.div_f64(part).min(LONGEST_PERIOD.max(window * 2));
+    let gap = period.saturating_sub(window).mul_f64(0.5 + random);
+    (window, gap)
+}
+
+/// Returns a number from 0 to 1 that no program can keep step with.
+fn random() -> f64 {
+    RandomState::new().hash_one(0) as f64 / u64::MAX as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn windows_take_the_part_of_the_time_that_they_may() {
+        for part in [0.9, 0.5, 0.05, 0.01, 0.002] {
+            let (mut windows, mut gaps) = (0.0, 0.0);
+            for n in 0..1000 {
+                let (window, gap) = lengths(part, Duration::ZERO, f64::from(n) / 999.0);
+                assert!(window >= SHORTEST);
+                windows += window.as_secs_f64();
+                gaps += gap.as_secs_f64();
+            }
+            let found = windows / (windows + gaps);
+            assert!((found / part - 1.0).abs() < 0.01, "{found} of {part}");
+        }
+        // Where stopping takes long, windows are longer, and rarer.
+        let (window, gap) = lengths(0.05, 3 * MS, 0.5);
+        assert_eq!((window, gap), (30 * MS, 570 * MS));
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_busiest_cpu_and_forgets() {
+        let mut rate = Rate::default();
+        rate.look(vec![1000, 10], 100 * MS);
+        assert_eq!(rate.rates(), (10_000.0, 10_100.0));
+        for _ in 0..20 {
+            rate.look(vec![1000, 10], 100 * MS);
+        }
+        assert!(rate.rates().1 < 1.0, "{rate:?}");
+    }
+
+    #[test]
+    fn who_sees_a_later_record_sees_the_change() {
+        let boundaries = Boundaries::new(&[0, 3]);
+        boundaries.tell(Change::Pause(Vec::new()), || 5);
+        boundaries.count_switch(3);
+        boundaries.count_switch(9);
+        assert_eq!(boundaries.take(), [(5, Change::Pause(Vec::new()))]);
+        assert!(boundaries.take().is_empty());
+        assert_eq!(boundaries.switches(), [0, 0, 0, 1]);
+    }
+}

@@ -1,0 +1,285 @@
+//! [`Window`]: times in which switches are recorded, where there are too many to record them all.
+//!
+//! ```text
+//!   all recorded | window | gap        | window | gap     | window | all recorded
+//!             Begin     Pause       Resume    Pause    Resume    Settle
+//! ```
+//!
+//! A window stands for itself and for the gap behind it. Each thread's waits in it, cut off where it begins and ends, weigh more
+//! by that factor, and so does its time on CPUs: so they are right on average whatever their lengths, and no thread's time is
+//! lost or counted twice. A thread that ends in a gap has only so much of it. One of which a window
+//! has too little to speak for a gap is unknown for as long.
+
+use rustc_hash::FxHashMap;
+
+use super::boundaries::Change;
+use super::pairing::{Pairing, State};
+use super::time::ThreadTime;
+use super::wait::{Cause, Moment, Wait};
+
+/// Part of a window in which a thread must have been for that to speak for the gap behind it: 1 in 4.
+const SPEAKS: u64 = 4;
+
+/// A window, and the gap behind it.
+#[derive(Debug, Default)]
+pub(super) struct Window {
+    began: u64,
+    /// Time of its end, while the gap lasts.
+    ended: Option<u64>,
+    slices: FxHashMap<i32, Slice>,
+    /// Those of threads that have ended, with the time of that.
+    done: Vec<(Slice, u64)>,
+}
+
+/// What one thread did in a window.
+#[derive(Debug, Default)]
+struct Slice {
+    /// Time from which on it was there.
+    began: u64,
+    /// Time on CPUs, and that is unknown.
+    time: ThreadTime,
+    waits: Vec<Wait>,
+    /// Times that it left its CPU.
+    switches: u64,
+}
+
+impl Window {
+    fn slice(&mut self, tid: i32) -> &mut Slice {
+        let began = self.began;
+        self.slices.entry(tid).or_insert_with(|| Slice {
+            began,
+            ..Slice::default()
+        })
+    }
+
+    /// Counts a switch of a thread.
+    pub(super) fn count_switch(&mut self, tid: i32) {
+        self.slice(tid).switches += 1;
+    }
+
+    /// Returns the switches of a thread.
+    pub(super) fn switches_of(&self, tid: i32) -> u64 {
+        self.slices.get(&tid).map_or(0, |slice| slice.switches)
+    }
+
+    /// Gives the wait in which a thread was when the window began a stack, if it has none.
+    pub(super) fn name_first_wait(&mut self, tid: i32, cause: Cause, stack: &[u8]) {
+        let began = self.began;
+        let first = (self.slices.get_mut(&tid)).and_then(|slice| slice.waits.first_mut());
+        if let Some(wait) = first.filter(|wait| wait.from == began && wait.stack.is_none()) {
+            (wait.cause, wait.stack) = (cause, Some(stack.to_vec()));
+        }
+    }
+}
+
+impl Slice {
+    /// Adds to the time what this stands for, if the thread was there until `until`, and the window until `ended`. Returns its waits.
+    fn settle(self, window: &Window, ended: u64, until: u64, time: &mut ThreadTime) -> Vec<Wait> {
+        let here = ended.min(until).saturating_sub(self.began);
+        let behind = until.saturating_sub(ended.max(self.began));
+        let speaks = here > 0 && here >= ended.saturating_sub(window.began) / SPEAKS;
+        let times = |ns: u64| match speaks {
+            true => scaled(ns, here + behind, here),
+            false => ns,
+        };
+        time.on_cpu += times(self.time.on_cpu);
+        time.unknown += times(self.time.unknown);
+        if !speaks {
+            time.unknown += behind;
+        }
+        let mut waits = self.waits;
+        for wait in &mut waits {
+            wait.weight = times(wait.weight);
+            time.add(wait);
+        }
+        waits
+    }
+}
+
+fn scaled(ns: u64, by: u64, of: u64) -> u64 {
+    let scaled = u128::from(ns) * u128::from(by) / u128::from(of.max(1));
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
+impl Pairing {
+    /// Changes how switches are recorded at this time. Returns the waits that are weighed by then.
+    pub(super) fn change(&mut self, change: Change, time: u64) -> Vec<Wait> {
+        match change {
+            Change::Begin => {
+                let waits = self.close(time, true);
+                self.begin_window(time);
+                waits
+            }
+            Change::Pause(readings) => {
+                self.carry(&readings);
+                let waits = self.close(time, false);
+                if let Some(window) = &mut self.window {
+                    window.ended = Some(time);
+                }
+                waits
+            }
+            Change::Resume => {
+                let waits = self.end_window(time);
+                for thread in self.threads.values_mut() {
+                    thread.since = time;
+                }
+                self.cpus.forget();
+                self.begin_window(time);
+                waits
+            }
+            Change::Settle => {
+                let mut waits = self.close(time, true);
+                waits.extend(self.end_window(time));
+                waits
+            }
+        }
+    }
+
+    /// True while switches are not recorded.
+    pub(super) fn is_in_gap(&self) -> bool {
+        (self.window.as_ref()).is_some_and(|window| window.ended.is_some())
+    }
+
+    fn begin_window(&mut self, time: u64) {
+        self.time.windows += 1;
+        self.window = Some(Window {
+            began: time,
+            ..Window::default()
+        });
+        let known = self
+            .threads
+            .iter()
+            .filter(|(_, thread)| thread.was_seen || !self.by_cpu);
+        let known: Vec<i32> = known.map(|(tid, _)| *tid).collect();
+        for tid in known {
+            self.open_slice(tid, time);
+        }
+    }
+
+    /// Ends the window, if there is one, up to whose end all is counted, and the gap behind it. Returns what it stands for.
+    pub(super) fn end_window(&mut self, time: u64) -> Vec<Wait> {
+        let mut waits = Vec::new();
+        let Some(mut window) = self.window.take() else {
+            return waits;
+        };
+        let ended = window.ended.unwrap_or(time);
+        self.time.paused += time.saturating_sub(ended);
+        let slices = std::mem::take(&mut window.slices);
+        for (tid, thread) in &self.threads {
+            if !slices.contains_key(tid) && (thread.was_seen || !self.by_cpu) {
+                // Born in the gap.
+                self.time.unknown += time.saturating_sub(thread.since);
+            }
+        }
+        for (slice, until) in std::mem::take(&mut window.done) {
+            waits.extend(slice.settle(&window, ended, until, &mut self.time));
+        }
+        for slice in slices.into_values() {
+            waits.extend(slice.settle(&window, ended, time, &mut self.time));
+        }
+        waits.sort_by_key(|wait| (wait.to, wait.tid, wait.from));
+        waits
+    }
+
+    /// Counts what all threads do up to this time. They go on with it if it `goes_on`; else nothing is known of them any more.
+    /// Returns the waits, unless they are kept for the window.
+    pub(super) fn close(&mut self, time: u64, goes_on: bool) -> Vec<Wait> {
+        let mut tids: Vec<i32> = self.threads.keys().copied().collect();
+        tids.sort_unstable();
+        let mut waits = Vec::new();
+        for tid in tids {
+            let Some(thread) = self.threads.get(&tid) else {
+                continue;
+            };
+            let at = Moment {
+                pid: thread.pid,
+                tid,
+                cpu: thread.cpu,
+                time: time.max(thread.since),
+            };
+            let counts = thread.was_seen || !self.by_cpu;
+            let mut kept = None;
+            match &thread.state {
+                State::Ended => {
+                    if !goes_on {
+                        self.threads.remove(&tid);
+                    }
+                    continue;
+                }
+                State::On { .. } => self.ran_until(at),
+                State::Unknown => self.unknown_until(at),
+                State::Off { stack, .. } => {
+                    kept = stack.clone().filter(|_| goes_on);
+                    waits.extend(self.waited_until(at));
+                }
+                State::Unseen if counts => waits.extend(self.waited_until(at)),
+                State::Unseen => {}
+            }
+            let Some(thread) = self.threads.get_mut(&tid) else {
+                continue;
+            };
+            thread.since = at.time;
+            match &mut thread.state {
+                State::Off { stack, .. } if goes_on => *stack = kept,
+                state if !goes_on => *state = State::Unseen,
+                _ => {}
+            }
+        }
+        waits
+    }
+
+    /// Handles the end of a thread while switches are not recorded.
+    pub(super) fn ended_in_gap(&mut self, tid: i32, time: u64) {
+        let Some(thread) = self.threads.remove(&tid) else {
+            return;
+        };
+        let is_counted = thread.was_seen || !self.by_cpu;
+        match &mut self.window {
+            Some(window) if window.slices.contains_key(&tid) => self.close_slice(tid, time),
+            _ if is_counted => self.time.unknown += time.saturating_sub(thread.since),
+            _ => {}
+        }
+    }
+
+    /// Begins with what a new thread does in the window.
+    pub(super) fn open_slice(&mut self, tid: i32, time: u64) {
+        if let Some(window) = self.window.as_mut().filter(|window| window.ended.is_none()) {
+            window.slice(tid).began = time;
+        }
+    }
+
+    /// Ends what a thread does in the window with its own end.
+    pub(super) fn close_slice(&mut self, tid: i32, time: u64) {
+        if let Some(window) = &mut self.window
+            && let Some(slice) = window.slices.remove(&tid)
+        {
+            window.done.push((slice, time));
+        }
+    }
+
+    /// Returns the sums to which a thread's time is to be added.
+    pub(super) fn sums_of(&mut self, tid: i32) -> &mut ThreadTime {
+        match &mut self.window {
+            Some(window) => &mut window.slice(tid).time,
+            None => &mut self.time,
+        }
+    }
+
+    /// Keeps a wait until it is known what its window stands for. Returns it where all switches are recorded.
+    pub(super) fn keep_for_window(&mut self, wait: Wait) -> Option<Wait> {
+        match &mut self.window {
+            Some(window) => {
+                window.slice(wait.tid).waits.push(wait);
+                None
+            }
+            None => {
+                self.time.add(&wait);
+                Some(wait)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "windows_tests.rs"]
+mod tests;
