@@ -1,6 +1,8 @@
 //! Assembles the profile: maps stacks of locations to stacks of functions, and sums up samples and
 //! quality.
 
+use std::borrow::Cow;
+
 use rprof_processes::{CommId, Pid, Tid};
 use rustc_hash::FxHashMap;
 
@@ -23,6 +25,7 @@ use crate::stack_end::StackEnd;
 use crate::stack_filter::StackFilter;
 use crate::symbolize::Symbols;
 use rprof_profile::intern::{Lists, Values};
+use rprof_profile::waits::{is_of_waits, reason_of};
 
 /// Assembles the profile from the workers' results and the symbols.
 pub(crate) fn assemble(
@@ -44,6 +47,10 @@ pub(crate) fn assemble(
         is_kernel,
         has_callchains,
         filter: StackFilter::new(&options.filter, &symbols),
+        waits: match options.filter.is_by_stack() {
+            true => waits_of(index),
+            false => None,
+        },
         frames: match (options.addresses, options.inlined) {
             (true, _) => FrameIds::Addresses,
             (false, true) => FrameIds::Inlined,
@@ -274,6 +281,8 @@ struct AssembleInputs<'a> {
     is_kernel: Vec<bool>,
     has_callchains: bool,
     filter: StackFilter<'a>,
+    /// Event whose samples are waits, if the filter looks at stacks.
+    waits: Option<usize>,
     frames: FrameIds,
     /// True if samples are wanted one by one.
     columns: bool,
@@ -292,7 +301,33 @@ enum FrameIds {
     Addresses,
 }
 
+/// Returns the event whose samples are waits.
+fn waits_of(index: &Index<'_>) -> Option<usize> {
+    let events = index.data.events().list().iter();
+    events.map(|event| &*event.name).position(is_of_waits)
+}
+
 impl AssembleInputs<'_> {
+    /// Returns what was waited for in a stack, whose locations are from the leaf outwards, if the filter looks at it.
+    fn reason<L: Iterator<Item = u32>>(
+        &self,
+        event: u32,
+        from_leaf: impl FnOnce() -> L,
+    ) -> Option<Cow<'static, str>> {
+        if self.waits != Some(event as usize) {
+            return None;
+        }
+        let names = |location: u32| {
+            let frames = self.symbols.frames(location).iter().rev();
+            frames.map(move |frame| {
+                let function = &self.symbols.functions[frame.function.0 as usize];
+                let is_kernel = self.is_kernel[location as usize];
+                (is_kernel, function.name.as_deref().ok())
+            })
+        };
+        Some(reason_of(from_leaf().flat_map(names)))
+    }
+
     /// Iterates over the ids of the frames at a location, outermost first.
     #[inline]
     fn frames(&self, location: u32) -> impl Iterator<Item = u32> + '_ {
@@ -372,12 +407,20 @@ impl WorkerStacks {
         for (counted, amount) in part.resolved.counts.iter() {
             let group = part.resolved.contexts.get(counted.context);
             let leaf = counted.leaf().map(location);
-            if !known.filter.accepts_leaf(leaf) {
+            let reason = known.reason(group.event, || {
+                leaf.into_iter()
+                    .chain(callers.get(counted.list).iter().map(|own| location(*own)))
+            });
+            let reason = reason.as_deref();
+            if !known.filter.accepts_leaf(leaf)
+                && !reason.is_some_and(|reason| known.filter.accepts_reason(reason))
+            {
                 continue;
             }
             if known.filter.has_focus()
                 && !focused[counted.list as usize]
                 && !leaf.is_some_and(|leaf| known.filter.is_focused(leaf))
+                && !reason.is_some_and(|reason| known.filter.is_focused_reason(reason))
             {
                 continue;
             }

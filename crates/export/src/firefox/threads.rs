@@ -39,14 +39,24 @@ impl<'p> Rows<'p> {
         }
     }
 
+    /// Returns true if the thread did not run.
+    fn is_wait(&self, event: usize, stack: StackId) -> bool {
+        self.profile.reason_at(stack).is_some() || self.profile.waits() == Some(event)
+    }
+
     fn get(&self, index: usize) -> Option<Row> {
         Some(match &self.profile.samples {
             Some(samples) => {
                 let sample = samples.get(index)?;
+                // A wait is shown from where it begins, and is recorded where it ends.
+                let before = match self.is_wait(sample.event, sample.stack) {
+                    true => sample.weight,
+                    false => 0,
+                };
                 Row {
                     event: sample.event,
                     thread: sample.thread,
-                    time: sample.time,
+                    time: sample.time.saturating_sub(before),
                     stack: sample.stack,
                     weight: self.by.of_sample(sample.weight),
                 }
@@ -126,6 +136,8 @@ pub(super) fn of(
         tables.stack(row.stack);
     }
     for thread in &mut threads {
+        let time = |row: &u32| rows.get(*row as usize).map(|row| row.time);
+        thread.rows.sort_by_key(time);
         // A thread that changed its name has its last one.
         let last = thread.rows.last().and_then(|row| rows.get(*row as usize));
         if let Some(last) = last {
@@ -187,7 +199,11 @@ impl ThreadSamples {
             true => {
                 json.column("weight", all().map(|row| milliseconds(row.weight)))?;
                 json.value("weightType", &"tracing-ms")?;
-                json.column("threadCPUDelta", all().map(|row| row.weight))?;
+                let ran = |row: Row| match rows.is_wait(row.event, row.stack) {
+                    true => 0,
+                    false => row.weight,
+                };
+                json.column("threadCPUDelta", all().map(ran))?;
             }
             false => {
                 json.column("weight", all().map(|row| row.weight))?;
