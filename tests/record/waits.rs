@@ -95,7 +95,7 @@ fn stacks_end_in_what_was_waited_for() {
     needs!(PerfEvents, Root);
     let here = Here::new();
     record(&here, "");
-    let stacks: Folded = folded(&here.rprof("collapse --off-cpu -q").ok());
+    let stacks: Folded = folded(&here.rprof("collapse --off-cpu --no-fold-idle -q").ok());
     for (function, reason) in REASONS {
         let (mut all, mut right) = (0, 0);
         for (stack, weight) in &stacks {

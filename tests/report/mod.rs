@@ -16,3 +16,4 @@ mod script;
 mod shares;
 mod table;
 mod tui;
+mod waits;

@@ -27,6 +27,14 @@ pub fn analyse_with_code<'a>(
     symbolizer: &Symbolizer,
     options: &Options,
 ) -> (Profile, CodeImages<'a>) {
+    let folds_idle = options.waits.fold_idle && !options.filter.is_by_stack();
+    let mut options = options.clone();
+    options.by_thread |= folds_idle;
+    if folds_idle && options.waits.alone {
+        // What else threads did tells which of them are idle.
+        options.filter.events.clear();
+    }
+    let options = &options;
     let n = options.thread_count();
     let pass = PassOptions {
         by_thread: options.by_thread,
@@ -67,5 +75,14 @@ pub fn analyse_with_code<'a>(
     let refused = symbolizer.refused_vmlinux();
     (profile.quality.warnings).extend(refused.map(ToString::to_string));
     profile.name_waits();
+    if folds_idle {
+        profile.fold_idle();
+    }
+    if !options.filter.reasons.is_empty() {
+        profile.retain_reasons(&options.filter.reasons);
+    }
+    if let (true, Some(waits)) = (options.waits.alone, profile.waits()) {
+        profile.retain_event(waits);
+    }
     (profile, CodeImages::new(index, symbolizer.has_root()))
 }

@@ -96,6 +96,6 @@ mod warnings;
 pub use analyse::{analyse, analyse_with_code};
 pub use code::{CodeImages, ObjectCode};
 pub use live::{LiveAnalysis, LiveView, LiveWriter, Moment, Span};
-pub use options::Options;
+pub use options::{Options, WaitOptions};
 pub use samples::{Details, Item, RecordView, SampleFrame, SampleView, Samples};
 pub use sideband_pass::{EventTally, Index};

@@ -27,8 +27,20 @@ pub struct Options {
     pub streams: bool,
     /// Tell functions apart by line as well, where the symbolizer tells lines.
     pub by_line: bool,
+    /// Form of the samples of waits, where the recording has them.
+    pub waits: WaitOptions,
     /// Threads to use; 0 for as many as there are cores.
     pub threads: usize,
+}
+
+/// Form of the samples of waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitOptions {
+    /// Make the waits of idle threads one block: see [`Profile::fold_idle`](rprof_profile::Profile::fold_idle). Threads are
+    /// told apart by their numbers for it. Nothing is made one where samples are chosen by their stacks.
+    pub fold_idle: bool,
+    /// Leave out the samples of other events.
+    pub alone: bool,
 }
 
 impl Options {

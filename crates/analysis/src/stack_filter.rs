@@ -2,12 +2,14 @@
 
 use rprof_profile::Filter;
 use rprof_profile::pattern::{matches_name, matches_object};
+use rprof_profile::waits::WAIT_OBJECT;
 
 use crate::symbolize::Symbols;
 
 /// Filter on the objects and functions of a stack, with each of these compared to the patterns once.
 pub(crate) struct StackFilter<'a> {
     symbols: &'a Symbols,
+    filter: &'a Filter,
     /// By function, whether it may be the leaf; `None` if all may.
     leaves: Option<Vec<bool>>,
     /// By object, whether the leaf may lie in it; `None` if it may in all.
@@ -18,7 +20,7 @@ pub(crate) struct StackFilter<'a> {
 
 impl<'a> StackFilter<'a> {
     /// Compares all functions and objects to the patterns of a filter.
-    pub(crate) fn new(filter: &Filter, symbols: &'a Symbols) -> StackFilter<'a> {
+    pub(crate) fn new(filter: &'a Filter, symbols: &'a Symbols) -> StackFilter<'a> {
         let functions = |patterns: &[String]| {
             let matches = |function: &rprof_profile::Function| {
                 (function.name.as_ref())
@@ -35,6 +37,7 @@ impl<'a> StackFilter<'a> {
         };
         StackFilter {
             symbols,
+            filter,
             leaves: functions(&filter.symbols),
             objects: objects(&filter.objects),
             focus: functions(&filter.focus),
@@ -54,6 +57,18 @@ impl<'a> StackFilter<'a> {
         };
         (self.objects.as_ref()).is_none_or(|accepted| accepted[object()])
             && (self.leaves.as_ref()).is_none_or(|accepted| self.has_any(leaf, accepted))
+    }
+
+    /// Returns whether the filter accepts the leaf of a stack by what was waited for there.
+    pub(crate) fn accepts_reason(&self, reason: &str) -> bool {
+        let (symbols, objects) = (&self.filter.symbols, &self.filter.objects);
+        (symbols.is_empty() || symbols.iter().any(|p| matches_name(p, reason)))
+            && (objects.is_empty() || objects.iter().any(|p| matches_object(p, WAIT_OBJECT)))
+    }
+
+    /// Returns whether what was waited for is enough for a stack to count.
+    pub(crate) fn is_focused_reason(&self, reason: &str) -> bool {
+        self.filter.focus.iter().any(|p| matches_name(p, reason))
     }
 
     /// Returns whether stacks are chosen by the functions anywhere in them.

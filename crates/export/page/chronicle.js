@@ -11,9 +11,10 @@ import { GAP, NO_FUNCTION, treeOf } from "./tree.js";
  * @param {[number, number]} time first tick, and the first one behind
  * @param {number} columns
  * @param {number} longest ticks that a sample stands for at most
+ * @param {(row: number) => number} [reach] ticks before it that a row is known to stand for
  * @returns {{tree: import("./tree.js").Tree, size: Float64Array, own: Float64Array}} sizes in ticks
  */
-export function chronicle(tree, nodes, rows, chosen, time, columns, longest) {
+export function chronicle(tree, nodes, rows, chosen, time, columns, longest, reach = () => 0) {
   const fn = [NO_FUNCTION];
   const kind = [0];
   const depth = [0];
@@ -45,7 +46,7 @@ export function chronicle(tree, nodes, rows, chosen, time, columns, longest) {
     const now = rows.time[row] + 1;
     const after = at + 1 < chosen.length ? rows.time[chosen[at + 1]] + 1 : Infinity;
     if (Math.floor((now - time[0]) * scale) === Math.floor((after - time[0]) * scale)) continue;
-    const begin = Math.max(until, now - Math.max(longest, 1 / scale));
+    const begin = Math.max(until, now - Math.max(longest, reach(row), 1 / scale));
     if (begin > until) gap(begin);
     const span = now - until;
     if (span <= 0) continue;

@@ -6,9 +6,12 @@ import { growCallees, growCallers, leafPlaces, placesOf } from "./groups.js";
 import { byFunction, byLeaf, eachRow, weightsOf } from "./model.js";
 import { matched, matches, patternOf } from "./search.js";
 import { transformed } from "./transform.js";
-import { KINDS, outermost } from "./tree.js";
+import { KIND_WAITING, KINDS, outermost } from "./tree.js";
 
 /** @typedef {import("./model.js").Weights} Weights */
+
+/** Reasons of waits that a legend has. */
+const MOST_WAITS = 12;
 
 /** Figures of a profile in a state. */
 export class Figures {
@@ -270,7 +273,10 @@ export class Figures {
       const gaps = chosen.slice(1, 2000).map((row, i) => rows.time[row] - rows.time[chosen[i]]);
       const usual = gaps.sort((a, b) => a - b)[gaps.length >> 1] ?? 1000;
       const { tree, node } = this.shape();
-      return { task, others: weights.filter((weight) => weight > 0).length - 1, ...chronicle(tree, node, rows, chosen, time, columns, usual * 2.5) };
+      const { events, tick, shift } = profile.meta;
+      const perTick = events[this.event ?? 0]?.unit === "ns" ? 2 ** shift / tick : 0;
+      const reach = (/** @type {number} */ row) => rows.weight[row] * perTick;
+      return { task, others: weights.filter((weight) => weight > 0).length - 1, ...chronicle(tree, node, rows, chosen, time, columns, usual * 2.5, reach) };
     });
   }
 
@@ -313,6 +319,27 @@ export class Figures {
       return sums;
     });
     return { own, isThere };
+  }
+
+  /**
+   * Functions that stand for what threads waited for, with their weights, the heaviest first.
+   * @returns {[number, number][]}
+   */
+  waits() {
+    const { profile, state } = this;
+    const { tree } = profile;
+    return this.keep("waits", [this.chosen, state.time], () => {
+      /** @type {Map<number, number>} */
+      const sums = new Map();
+      const leaves = this.leaves();
+      const { node, n } = profile.leaves;
+      for (let i = 0; i < n; i++) {
+        if (node[i] === 0 || tree.kind[node[i]] !== KIND_WAITING) continue;
+        const fn = tree.fn[node[i]];
+        sums.set(fn, (sums.get(fn) ?? 0) + leaves[i]);
+      }
+      return [...sums].sort((a, b) => b[1] - a[1] || a[0] - b[0]).slice(0, MOST_WAITS);
+    });
   }
 
   /** Objects in the order of their self in all samples, and the place of each in it: colours stay, whatever is chosen. */

@@ -1,9 +1,10 @@
 // The flame graph: boxes on a canvas of the size of the window's part, rows scrolled through it.
 
-import { deltaColor, KIND_COLORS, OBJECT_COLORS, ownColor, THEMES } from "./colors.js";
+import { deltaColor, KIND_COLORS, OBJECT_COLORS, ownColor, THEMES, waitColor } from "./colors.js";
 import { el, fitCanvas, isDark } from "./dom.js";
 import { boxAt, layout, NARROW } from "./layout.js";
 import { fitName, hashOf } from "./text.js";
+import { KIND_WAITING } from "./tree.js";
 
 /** Height of a row, in pixels. */
 export const ROW = 18;
@@ -274,6 +275,7 @@ export class FlameView {
       const palette = dark ? OBJECT_COLORS.dark : OBJECT_COLORS.light;
       return palette[Math.min(shown.objectPlace(fn), palette.length - 1)];
     }
+    if (node !== 0 && tree.kind[node] === KIND_WAITING) return waitColor(this.name(node), dark);
     let shade = this.shades.get(fn);
     if (shade === undefined) this.shades.set(fn, (shade = hashOf(this.name(node)) % 3));
     return (dark ? KIND_COLORS.dark : KIND_COLORS.light)[node === 0 ? 0 : tree.kind[node]][shade];

@@ -1,6 +1,6 @@
 // Boxes of a tree that are wide enough to be seen.
 
-import { GAP } from "./tree.js";
+import { GAP, KIND_IDLE } from "./tree.js";
 
 /** Node of a box that stands for neighbours too narrow to be drawn apart. */
 export const NARROW = -1;
@@ -15,6 +15,27 @@ export const NARROW = -1;
  * @property {Int32Array} row 0 for the outermost
  * @property {number} rows number of rows
  */
+
+/**
+ * Sizes by which the block of idle threads takes a tenth of the width at most, where the whole is shown: its true width would
+ * leave no room for all else.
+ * @param {import("./tree.js").Tree} tree
+ * @param {Float64Array} size by node
+ * @param {number} root node that is shown
+ */
+export function squeezed(tree, size, root) {
+  if (root !== 0) return size;
+  let idle = 1;
+  while (idle < tree.end[0] && tree.kind[idle] !== KIND_IDLE) idle = tree.end[idle];
+  if (idle >= tree.end[0]) return size;
+  const rest = size[0] - size[idle];
+  const wide = rest / 9;
+  if (!(rest > 0) || size[idle] <= wide) return size;
+  const sizes = size.slice();
+  for (let i = idle; i < tree.end[idle]; i++) sizes[i] *= wide / size[idle];
+  sizes[0] = rest + wide;
+  return sizes;
+}
 
 /**
  * Lays out a subtree, with what is above it in full width. What is narrower than half a pixel is passed over with all that is

@@ -1,9 +1,9 @@
 // What the colours mean, with the share of each; a click keeps the samples of one.
 
-import { deltaColor, KIND_COLORS, OBJECT_COLORS, ownColor } from "./colors.js";
+import { deltaColor, KIND_COLORS, OBJECT_COLORS, ownColor, waitColor } from "./colors.js";
 import { el, isDark } from "./dom.js";
 import { baseName, percentText } from "./text.js";
-import { KINDS } from "./tree.js";
+import { KIND_WAITING, KINDS } from "./tree.js";
 
 /** What the kinds of frames are, in words. */
 const KIND_TEXTS = [
@@ -14,6 +14,7 @@ const KIND_TEXTS = [
   "code that was made while the program ran (a line on top)",
   "code without a name",
   "what threads waited for: no code ran",
+  "threads that waited in one place all the while, drawn narrower than they weigh: a click in the graph opens the block",
 ];
 
 /**
@@ -73,5 +74,10 @@ export function legendOf(page, color) {
     return parts;
   }
   const { own, isThere } = figures.byKind();
-  return KINDS.flatMap((name, kind) => (isThere[kind] ? [filter(kinds[kind][0], name, own[kind], "kind", kind, KIND_TEXTS[kind])] : []));
+  // Waits are told apart by what they are for.
+  const waits = figures.waits().map(([fn, weight]) => {
+    const reason = profile.nameOf(fn);
+    return filter(waitColor(reason, dark), reason, weight, "leaf", fn, `waits for ${reason}`);
+  });
+  return KINDS.flatMap((name, kind) => (kind === KIND_WAITING && waits.length ? waits : isThere[kind] ? [filter(kinds[kind][0], name, own[kind], "kind", kind, KIND_TEXTS[kind])] : []));
 }

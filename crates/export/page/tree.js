@@ -1,9 +1,11 @@
 // Trees of calls in preorder, in typed arrays. Node 0 is the root, which is no call.
 
 /** Kinds of frames, by number. */
-export const KINDS = ["thread", "user", "inlined", "kernel", "JIT", "unnamed", "waiting"];
+export const KINDS = ["thread", "user", "inlined", "kernel", "JIT", "unnamed", "waiting", "idle"];
 export const KIND_USER = 1;
 export const KIND_INLINED = 2;
+export const KIND_WAITING = 6;
+export const KIND_IDLE = 7;
 
 /** Function of a root, and of a gap in time. */
 export const NO_FUNCTION = -1;

@@ -2,6 +2,7 @@
 
 import { codeOf } from "./code.js";
 import { el } from "./dom.js";
+import { squeezed } from "./layout.js";
 import { legendOf } from "./legend.js";
 import { baseName, countText, percentText, shortName } from "./text.js";
 import { KINDS, nodeAt } from "./tree.js";
@@ -64,7 +65,8 @@ export function showFlame(page) {
   const label = `Flame graph${state.inverted ? ", leaves first" : ""}, of ${page.profile.amount(figures.whole, figures.all, page.by())}. Arrows move, Enter zooms. The table beside it has the same functions.`;
   page.legend.replaceChildren(...legendOf(page, page.color()));
   put(page, page.legend, page.flame.root);
-  page.flame.show(shown(page, grown, { root, label }));
+  const parts = shown(page, grown, { root, label });
+  page.flame.show({ ...parts, size: squeezed(parts.tree, parts.size, root) });
   page.tell(page.flame.current >= 0 ? page.flame.current : root);
 }
 

@@ -32,6 +32,7 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
         "symbol",
         "object",
         "srcline",
+        "state",
     ])?;
     let names = CleanNames::new(profile);
     for index in 0..profile.events.len() {
@@ -56,6 +57,7 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
                 &without_formula(row.symbol.as_deref().unwrap_or("")),
                 &without_formula(row.object.as_deref().unwrap_or("")),
                 &without_formula(row.line.as_deref().unwrap_or("")),
+                row.state.as_deref().unwrap_or(""),
             ])?;
         }
     }

@@ -244,6 +244,11 @@ impl Folded {
             self.ranks.push(ranks.inner[functions[function] as usize]);
             self.kinds.push(kinds.of_frame(&frame));
         }
+        if self.kinds.get(before) == Some(&FrameKind::Idle) && before > start {
+            // Idle threads are one block, whatever their names.
+            self.ranks.swap(start, before);
+            self.kinds.swap(start, before);
+        }
         if self.ranks.len() == before {
             self.ranks.truncate(start);
             self.kinds.truncate(start);

@@ -1,5 +1,7 @@
 //! Kinds of frames, by which a flame graph is coloured.
 
+use rprof_profile::idle::IDLE;
+use rprof_profile::reasons::is_known;
 use rprof_profile::{Frame, FunctionId, ObjectKind, Profile};
 
 /// Kind of a frame.
@@ -19,11 +21,13 @@ pub(crate) enum FrameKind {
     Unnamed,
     /// Reason for which a thread waited: no code.
     Waiting,
+    /// Waits of threads that are idle: no code.
+    Idle,
 }
 
 impl FrameKind {
     /// All kinds, in the order of a legend.
-    pub(crate) const ALL: [FrameKind; 7] = [
+    pub(crate) const ALL: [FrameKind; 8] = [
         FrameKind::Thread,
         FrameKind::User,
         FrameKind::Inlined,
@@ -31,6 +35,7 @@ impl FrameKind {
         FrameKind::Jit,
         FrameKind::Unnamed,
         FrameKind::Waiting,
+        FrameKind::Idle,
     ];
 
     /// Returns the kind as a word.
@@ -43,6 +48,7 @@ impl FrameKind {
             FrameKind::Jit => "JIT",
             FrameKind::Unnamed => "unnamed",
             FrameKind::Waiting => "waiting",
+            FrameKind::Idle => "idle",
         }
     }
 
@@ -52,7 +58,11 @@ impl FrameKind {
             FrameKind::Kernel => "_[k]",
             FrameKind::Jit => "_[j]",
             FrameKind::Inlined => "_[i]",
-            FrameKind::Thread | FrameKind::User | FrameKind::Unnamed | FrameKind::Waiting => "",
+            FrameKind::Thread
+            | FrameKind::User
+            | FrameKind::Unnamed
+            | FrameKind::Waiting
+            | FrameKind::Idle => "",
         }
     }
 }
@@ -68,10 +78,11 @@ impl FrameKinds {
         let kind = |function: &rprof_profile::Function| match &function.name {
             Err(_) => FrameKind::Unnamed,
             Ok(name) if profile.is_folded => kind_of_text(name),
-            Ok(_) => match profile.object(function.object).kind {
+            Ok(name) => match profile.object(function.object).kind {
                 ObjectKind::Kernel => FrameKind::Kernel,
                 ObjectKind::Jit => FrameKind::Jit,
                 ObjectKind::File => FrameKind::User,
+                ObjectKind::Waiting if &**name == IDLE => FrameKind::Idle,
                 ObjectKind::Waiting => FrameKind::Waiting,
             },
         };
@@ -100,6 +111,8 @@ fn kind_of_text(name: &str) -> FrameKind {
     let is_it = |kind: &FrameKind| name.ends_with(kind.annotation());
     match annotated.into_iter().find(is_it) {
         Some(kind) => kind,
+        None if name == IDLE => FrameKind::Idle,
+        None if is_known(name) => FrameKind::Waiting,
         None if name.starts_with('[') && name.ends_with(']') => FrameKind::Unnamed,
         None => FrameKind::User,
     }
@@ -124,6 +137,8 @@ mod tests {
             ("Foo::run_[j]", FrameKind::Jit, "Foo::run"),
             ("Vec::len_[i]", FrameKind::Inlined, "Vec::len"),
             ("[libc.so.6]", FrameKind::Unnamed, "[libc.so.6]"),
+            ("[kernel lock]", FrameKind::Waiting, "[kernel lock]"),
+            ("[idle]", FrameKind::Idle, "[idle]"),
             ("main", FrameKind::User, "main"),
             ("get_[x]", FrameKind::User, "get_[x]"),
         ] {

@@ -37,6 +37,8 @@ struct JsonRow<'p> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tid: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<CleanName<'p>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     symbol: Option<CleanName<'p>>,
     /// True if the symbol is an address: see `rprof_profile::Function::located`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -118,6 +120,7 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
                         comm: row.comm,
                         pid: row.top.key.pid,
                         tid: row.top.key.tid,
+                        state: row.state,
                         located: (row.top.key.function)
                             .is_some_and(|id| profile.function(id).located.is_some()),
                         symbol: row.symbol,

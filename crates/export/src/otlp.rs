@@ -24,6 +24,7 @@ use crate::locations::{LocationTables, Locations};
 use crate::names::{CleanName, CleanNames};
 use crate::options::{ExportOptions, ReportOptions};
 use crate::parts::{Encoded, PartEncoder};
+use crate::pprof::time_type;
 use crate::protobuf::{Strings, fixed, number, packed_signed, part, signed, text, unsigned};
 use crate::summed::{CommOrder, LabelValue, Rows, summed};
 
@@ -237,7 +238,7 @@ impl Encoder<'_> {
         let name = CleanNames::new(profile).event(*event).replace('-', "_");
         let is_counted = is_time || self.weight == WeighBy::Samples;
         let period_type = match is_time {
-            true => ("cpu", "nanoseconds"),
+            true => (time_type(&summary.name), "nanoseconds"),
             false => (name.as_str(), "count"),
         };
         let (sample_type, period_type, period) = match is_counted {

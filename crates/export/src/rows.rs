@@ -1,6 +1,7 @@
 //! The rows that table, CSV and JSON have in common.
 
 use rprof_profile::call_tree::CallTree;
+use rprof_profile::reasons::RUNNING;
 use rprof_profile::{Keys, Profile, RowKey, TopFunctions, TopRow, WeighBy, one_name};
 
 pub use crate::amounts::percent;
@@ -51,6 +52,8 @@ impl Default for RowOptions {
 pub struct ReportRow<'p> {
     /// Thread name.
     pub comm: Option<CleanName<'p>>,
+    /// State of the thread: `running`, or what it waited for.
+    pub state: Option<CleanName<'p>>,
     /// Function, or `[unknown]`.
     pub symbol: Option<CleanName<'p>>,
     /// Object.
@@ -112,6 +115,10 @@ pub fn rows<'p>(profile: &'p Profile, event: usize, options: &RowOptions) -> Rep
         .map(|top| ReportRow {
             tree: trees.next(),
             comm: top.key.comm.map(|comm| names.comm(comm)),
+            state: top.key.state.map(|reason| {
+                let name = reason.and_then(|reason| names.function(reason));
+                name.unwrap_or(CleanName::new(RUNNING))
+            }),
             symbol: (top.key.function)
                 .map(|id| names.function(id).unwrap_or(CleanName::new("[unknown]"))),
             object: top.key.object.map(|id| names.object(id)),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use rprof_profile::idle::IDLE;
 use rprof_profile::{CountedEvent, CpuTime, Profile, Reason};
 
 use crate::clean::{brief, clean};
@@ -100,6 +101,13 @@ pub enum Finding {
         /// Share of the wall time for which nothing ran, in percent.
         share: f64,
     },
+    /// Threads that waited in one place all the while, whose waits are one block.
+    Idle {
+        /// Number of threads.
+        threads: u64,
+        /// Time that they waited, of all threads together.
+        waited: Duration,
+    },
     /// Counts that were taken beside the samples, most telling first: names, safe to show, with values.
     Counted(Vec<String>),
     /// A warning about the recording, safe to show.
@@ -192,6 +200,16 @@ impl Finding {
                 seconds(*used),
                 seconds(*wall)
             ),
+            Finding::Idle { threads, waited } => match threads {
+                1 => format!(
+                    "idle: 1 thread waited {} s in one place, shown as {IDLE}",
+                    seconds(*waited)
+                ),
+                threads => format!(
+                    "idle: {threads} threads waited {} s in one place each, shown as {IDLE}",
+                    seconds(*waited)
+                ),
+            },
             Finding::Counted(counts) => format!("counted: {}", counts.join(", ")),
             Finding::Warning(warning) => format!("warning: {warning}"),
         }
@@ -218,6 +236,7 @@ impl fmt::Display for Finding {
             | Finding::Frames { .. }
             | Finding::Unsampled { .. }
             | Finding::Waited { .. }
+            | Finding::Idle { .. }
             | Finding::Interpreter { .. }
             | Finding::HidesInlined { .. }
             | Finding::ClockArtefact { .. }
@@ -315,6 +334,12 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
         findings.push(Finding::Throttled { times: q.throttled });
     }
     findings.extend(profile.cpu_time_beside_waits().iter().flat_map(on_cpu_time));
+    if q.idle.threads > 0 {
+        findings.push(Finding::Idle {
+            threads: q.idle.threads,
+            waited: Duration::from_nanos(q.idle.weight),
+        });
+    }
     if !q.counted.is_empty() {
         findings.push(Finding::Counted(q.counted.iter().map(count_text).collect()));
     }

@@ -188,6 +188,36 @@ fn kinds_have_colours_and_a_legend() {
     assert!(!between(&svg, "id=\"legend\"", "</text>").contains("user"));
 }
 
+#[test]
+fn idle_threads_are_one_block_that_leaves_room() {
+    let mut made = Made::new("wall-clock", WeightUnit::Nanoseconds);
+    let idle = made.function(Ok("[idle]"), ObjectKind::Waiting);
+    let [main, take] = ["main", "take"].map(|name| made.function(Ok(name), ObjectKind::File));
+    made.add("server", 10, &[(main, false)]);
+    for thread in ["pool", "signals"] {
+        made.add(thread, 495, &[(idle, false), (take, false), (idle, false)]);
+    }
+    let svg = draw(&made.builder.finish(), &SvgOptions::default());
+    let width = |is_it: &dyn Fn(&str) -> bool| -> f64 {
+        let drawn = svg.split("<title>").find(|frame| is_it(frame)).unwrap();
+        between(drawn, " width=\"", "%").parse().unwrap()
+    };
+    // Both threads below one block, which takes a tenth of the width and says what it is.
+    let drawn = frames(&svg);
+    assert!(frame(&drawn, "pool").y > drawn.iter().map(|d| d.y).min().unwrap() + 16);
+    let block = "99.00%; drawn narrower than that";
+    let widths = [
+        width(&|frame| frame.starts_with("[idle]") && frame.contains(block)),
+        width(&|frame| frame.starts_with("pool")),
+        width(&|frame| frame.starts_with("server")),
+    ];
+    for (found, expected) in widths.into_iter().zip([10.0, 5.0, 90.0]) {
+        assert!((found - expected).abs() < 0.01, "{widths:?}");
+    }
+    assert!(svg.contains("var squeezed = ["));
+    assert!(between(&svg, "id=\"legend\"", "</text>").contains("idle"));
+}
+
 /// A function that is both called and inlined at one place is one frame, of the kind of most of it.
 #[test]
 fn inlined_and_called_at_one_place_is_one_frame() {

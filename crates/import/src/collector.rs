@@ -209,6 +209,12 @@ impl<'o> Collector<'o> {
                 return false;
             }
         }
+        if !filter.reasons.is_empty() {
+            let leaf = frames.last().and_then(of).map_or("", |(name, ..)| name);
+            if !filter.wants_leaf(leaf) {
+                return false;
+            }
+        }
         if !filter.objects.is_empty() {
             let object = frames.last().and_then(of).map(|(_, object, _)| object);
             let name = object.and_then(|object| self.objects.get(object.0 as usize));

@@ -1,6 +1,7 @@
 //! Filter of samples, by thread, event, time, and leaf.
 
 use crate::pattern::matches_bytes;
+use crate::reasons::{RUNNING, is_reason};
 
 /// Conditions that a sample has to meet to count. An empty list accepts everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +26,9 @@ pub struct Filter {
     /// [Patterns](crate::pattern) of functions, one of which must be anywhere in the stack, inlined
     /// calls among them.
     pub focus: Vec<String>,
+    /// [Patterns](crate::reasons::is_reason) of what is waited for, one of which a wait must be for. Time on CPUs counts by
+    /// the word `running`.
+    pub reasons: Vec<String>,
 }
 
 /// Origin of a sample: its thread, CPU and time; `None` for fields that were not recorded.
@@ -74,6 +78,21 @@ impl Filter {
             && (self.comms.is_empty()
                 || (origin.comm)
                     .is_some_and(|c| self.comms.iter().any(|w| matches_bytes(w.as_bytes(), c))))
+    }
+
+    /// Returns true if a stack counts whose leaf has this name, where no more is known of it: a reason in brackets, or a
+    /// function that ran.
+    pub fn wants_leaf(&self, leaf: &str) -> bool {
+        let reason = match leaf.starts_with('[') && leaf.ends_with(']') {
+            true => leaf,
+            false => RUNNING,
+        };
+        self.reasons.is_empty() || self.reasons.iter().any(|p| is_reason(p, reason))
+    }
+
+    /// Returns true if the filter can reject samples by the functions and objects of their stacks.
+    pub fn is_by_stack(&self) -> bool {
+        !(self.objects.is_empty() && self.symbols.is_empty() && self.focus.is_empty())
     }
 
     /// Returns true if the filter can reject samples by their origin, before their stacks are

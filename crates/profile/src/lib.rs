@@ -28,6 +28,7 @@
 //! | [`pattern`] | patterns of names, with `*` and `?` |
 //! | [`quality`] | [`Quality`]: complete stacks and named frames, and reasons for the rest |
 //! | [`waits`] | samples of waits: what was waited for, and the time on a CPU and off it as one event |
+//! | [`idle`] | threads that wait in one place all the while, as one block |
 //! | [`reasons`] | [`reason`](reasons::reason): what a thread waited for, by the kernel's functions |
 //! | [`one_name`] | one row for a function that two manglings name |
 //! | [`intern`] | [`Lists`](intern::Lists), [`Values`](intern::Values): interned lists and values |
@@ -45,6 +46,7 @@ pub mod filter;
 pub mod folded;
 pub mod frame;
 pub mod generics;
+pub mod idle;
 pub mod intern;
 pub mod merge;
 pub mod model;
@@ -68,6 +70,7 @@ pub use frame::{
     FileId, Frame, FrameAddress, FrameId, Function, FunctionId, Line, Object, ObjectId, ObjectKind,
     StackPosition,
 };
+pub use idle::IdleThreads;
 pub use merge::{callers_of, merge};
 pub use model::{EventSummary, Profile};
 pub use quality::{CountedEvent, Quality, StackTally};

@@ -6,6 +6,7 @@ use rprof_cpu_time::CpuTime;
 use rprof_image::Reason;
 
 use crate::frame::{Function, Object, ObjectId};
+use crate::idle::IdleThreads;
 
 /// Tally of complete and truncated stacks, of samples with a callchain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,6 +82,8 @@ pub struct Quality {
     pub cpu_time: Option<CpuTime>,
     /// Counts that were taken beside the samples, of recordings that have them.
     pub counted: Vec<CountedEvent>,
+    /// Threads whose waits are shown as those of idle threads.
+    pub idle: IdleThreads,
     /// Warnings for the user, in sentences.
     pub warnings: Vec<String>,
 }
@@ -136,6 +139,8 @@ impl Quality {
         self.recorded = self.recorded.saturating_add(more.recorded);
         self.throttled = self.throttled.saturating_add(more.throttled);
         self.damaged |= more.damaged;
+        self.idle.threads += more.idle.threads;
+        self.idle.weight = self.idle.weight.saturating_add(more.idle.weight);
         for object in &more.hides_inlined {
             if !self.hides_inlined.contains(object) {
                 self.hides_inlined.push(object.clone());

@@ -5,6 +5,33 @@ use std::borrow::Cow;
 /// Leaf of a stack that tells no more than that the thread had no CPU.
 pub(crate) const OFF_CPU: &str = "[off CPU]";
 
+/// Word for time on a CPU, beside the words for waits.
+pub const RUNNING: &str = "running";
+
+/// Words for all that is told apart: time on a CPU, waits by their reasons, and what idle threads wait for.
+pub const WORDS: &[&str] = &[
+    RUNNING,
+    "cpu",
+    "futex",
+    "kernel-lock",
+    "disk",
+    "page-fault",
+    "socket",
+    "pipe",
+    "poll",
+    "sleep",
+    "child",
+    "terminal",
+    "message",
+    "signal",
+    "io_uring",
+    "stopped",
+    "kernel-thread",
+    "stack-not-taken",
+    "off-cpu",
+    "idle",
+];
+
 /// Wait for a page that a program touched: told by its outer functions, as the page comes from a disk or a lock.
 const PAGE_FAULT: &str = "[page fault]";
 
@@ -249,9 +276,57 @@ pub fn reason<'a>(kernel: impl IntoIterator<Item = &'a str>) -> Cow<'static, str
     }
 }
 
+/// Returns a reason as a word: `[kernel lock]` is `kernel-lock`, and waiting for a CPU is `cpu`.
+fn word(name: &str) -> String {
+    let bare = name.trim_start_matches('[').trim_end_matches(']');
+    let word = bare.trim().to_lowercase().replace(' ', "-");
+    match &*word {
+        "waiting-for-a-cpu" => "cpu".to_owned(),
+        _ => word,
+    }
+}
+
+/// Returns true for the names of reasons that have a word: `[futex]`, `[waiting for a CPU]`.
+pub fn is_known(name: &str) -> bool {
+    let is_name = |name: &str| name.starts_with('[') && name.ends_with(']');
+    is_name(name) && WORDS.contains(&&*word(name))
+}
+
+/// Returns whether a reason is the one of a word: as it is shown, or without brackets and with `-` for spaces; or matches it
+/// as a [pattern](crate::pattern).
+///
+/// # Examples
+/// ```
+/// use rprof_profile::reasons::is_reason;
+///
+/// for word in ["kernel-lock", "[kernel lock]", "kernel*"] {
+///     assert!(is_reason(word, "[kernel lock]"), "{word}");
+/// }
+/// assert!(is_reason("cpu", "[waiting for a CPU]"));
+/// assert!(!is_reason("futex", "[disk]"));
+/// ```
+pub fn is_reason(pattern: &str, reason: &str) -> bool {
+    crate::pattern::matches_name(&word(pattern), &word(reason))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_reason_has_a_word() {
+        let all = REASONS.iter().map(|(reason, _)| *reason);
+        let all = all.chain([
+            OFF_CPU,
+            PAGE_FAULT,
+            crate::waits::NO_STACK,
+            crate::idle::IDLE,
+        ]);
+        for reason in all {
+            let words = WORDS.iter().filter(|word| is_reason(word, reason));
+            assert_eq!(words.count(), 1, "{reason}");
+        }
+    }
 
     #[test]
     fn reasons_are_those_of_the_kernels_functions() {

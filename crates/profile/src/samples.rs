@@ -1,7 +1,5 @@
 //! Threads and samples: summed up by stack, and one by one in columns.
 
-use rustc_hash::FxHashMap;
-
 use crate::stacks::StackId;
 
 /// Id of a thread: an index into [`Profile::threads`](crate::Profile::threads).
@@ -152,15 +150,26 @@ impl SampleColumns {
         Some(*self.cpus.get(index)?).filter(|cpu| *cpu != NO_CPU)
     }
 
-    /// Replaces the stacks of an event's samples that have another in `stacks`.
-    pub(crate) fn replace_stacks(&mut self, event: usize, stacks: &FxHashMap<StackId, StackId>) {
-        for (of, stack) in self.events.iter().zip(&mut self.stacks) {
-            if *of as usize == event
-                && let Some(other) = stacks.get(stack)
-            {
-                *stack = *other;
+    /// Replaces the stacks of an event's samples for which there is another one, by thread and stack.
+    pub(crate) fn replace_stacks(
+        &mut self,
+        event: usize,
+        other: impl Fn(ThreadId, StackId) -> Option<StackId>,
+    ) {
+        let threads = self.events.iter().zip(&self.threads);
+        for ((of, thread), stack) in threads.zip(&mut self.stacks) {
+            if *of as usize == event {
+                *stack = other(*thread, *stack).unwrap_or(*stack);
             }
         }
+    }
+
+    /// Returns the samples that are wanted, by event and stack.
+    pub(crate) fn filtered(self, is_wanted: impl Fn(usize, StackId) -> bool) -> SampleColumns {
+        let wanted: Vec<Sample> = (self.iter())
+            .filter(|sample| is_wanted(sample.event, sample.stack))
+            .collect();
+        SampleColumns::from_samples(&wanted)
     }
 
     /// Makes samples of one event those of another one.

@@ -220,6 +220,23 @@ impl SampleStreams {
         self.threads.iter().flatten()
     }
 
+    /// Returns the samples with other numbers of their entries; those whose entry has none are left out.
+    pub(crate) fn renumbered(&self, number: impl Fn(u32) -> Option<u32>) -> SampleStreams {
+        let renumbered = |stream: &SampleStream| {
+            let mut kept = SampleStream::default();
+            for sample in stream {
+                if let Some(entry) = number(sample.entry) {
+                    kept.push(StreamedSample { entry, ..sample });
+                }
+            }
+            kept.shrink_to_fit();
+            kept
+        };
+        SampleStreams {
+            threads: self.threads.iter().map(renumbered).collect(),
+        }
+    }
+
     /// Returns the number of samples.
     pub fn len(&self) -> usize {
         self.threads.iter().map(SampleStream::len).sum()
@@ -259,6 +276,20 @@ mod tests {
         assert_eq!(stream.len(), 5);
         assert_eq!(stream.iter().collect::<Vec<_>>(), samples);
         assert_eq!(stream.into_iter().collect::<Vec<_>>(), samples);
+    }
+
+    #[test]
+    fn samples_are_left_out_with_their_entries() {
+        let mut streams = SampleStreams::default();
+        for entry in [0, 1, 2, 1] {
+            streams.push(ThreadId(1), sample(u64::from(entry), None, entry, 3));
+        }
+        let kept = streams.renumbered(|entry| (entry > 0).then(|| entry - 1));
+        let entries: Vec<(u64, u32)> = kept
+            .of(ThreadId(1))
+            .map(|one| (one.time, one.entry))
+            .collect();
+        assert_eq!(entries, [(1, 0), (2, 1), (1, 0)]);
     }
 
     #[test]

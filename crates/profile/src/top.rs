@@ -43,6 +43,8 @@ pub struct Keys {
     pub pid: bool,
     /// Thread.
     pub tid: bool,
+    /// State of the thread: running, or what it waited for.
+    pub state: bool,
     /// Object.
     pub object: bool,
     /// Function.
@@ -57,6 +59,7 @@ impl Keys {
         comm: false,
         pid: false,
         tid: false,
+        state: false,
         object: true,
         symbol: true,
         line: false,
@@ -72,6 +75,8 @@ pub struct RowKey {
     pub pid: Option<i32>,
     /// Thread.
     pub tid: Option<i32>,
+    /// State of the thread: the function that stands for what it waited for; `Some(None)` where it ran.
+    pub state: Option<Option<FunctionId>>,
     /// Object.
     pub object: Option<ObjectId>,
     /// Function.
@@ -118,7 +123,7 @@ impl TopFunctions {
         weight: WeighBy,
         keys: Keys,
     ) -> TopFunctions {
-        let is_by_function = !(keys.comm || keys.pid || keys.tid);
+        let is_by_function = !(keys.comm || keys.pid || keys.tid || keys.state);
         if is_by_function && keys.symbol {
             return TopFunctions::by_function(profile, entries, weight, keys);
         }
@@ -268,6 +273,7 @@ pub(crate) fn key(
         comm: keys.comm.then_some(thread.comm),
         pid: thread.pid.filter(|_| keys.pid),
         tid: thread.tid.filter(|_| keys.tid),
+        state: keys.state.then(|| profile.reason_at(entry.stack)),
         ..key_of_function(profile, function, keys)
     }
 }
@@ -278,6 +284,7 @@ fn key_of_function(profile: &Profile, function: FunctionId, keys: Keys) -> RowKe
         comm: None,
         pid: None,
         tid: None,
+        state: None,
         object: keys.object.then(|| profile.function(function).object),
         function: keys.symbol.then_some(function),
         line: keys.line.then(|| profile.function(function).line),

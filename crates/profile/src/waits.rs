@@ -10,7 +10,8 @@ use rustc_hash::FxHashMap;
 
 use crate::frame::{Frame, Function, FunctionId, Object, ObjectId, ObjectKind, StackPosition};
 use crate::model::Profile;
-use crate::reasons::{OFF_CPU, reason};
+use crate::reasons::{OFF_CPU, RUNNING, is_reason, reason};
+use crate::samples::ThreadId;
 use crate::stacks::StackId;
 use crate::unit::WeightUnit;
 
@@ -20,8 +21,11 @@ pub const WAITS: &str = "offcpu-time";
 /// Name of the event of the time on a CPU and off it.
 pub const WALL_CLOCK: &str = "wall-clock";
 
+/// Name of the object that reasons of waits lie in.
+pub const WAIT_OBJECT: &str = "[off-cpu]";
+
 /// Stack of a wait that none was taken of.
-const NO_STACK: &str = "[stack not taken]";
+pub(crate) const NO_STACK: &str = "[stack not taken]";
 
 /// Cause for which there is no event of the time on a CPU and off it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,11 +39,26 @@ pub enum WallError {
     NotTime(String),
 }
 
+/// Returns true for the name of an event whose samples are waits, with modifiers or without.
+pub fn is_of_waits(event: &str) -> bool {
+    event.split(':').next() == Some(WAITS)
+}
+
+/// Returns what a thread waited for by its stack, from the leaf outwards: of each frame, whether it is the kernel's, and its
+/// name. Without a frame of the kernel it is no more than `[off CPU]`.
+pub fn reason_of<'a>(stack: impl Iterator<Item = (bool, Option<&'a str>)>) -> Cow<'static, str> {
+    let mut stack = stack.peekable();
+    if stack.peek().is_none() {
+        return NO_STACK.into();
+    }
+    let kernel = stack.take_while(|(is_kernel, _)| *is_kernel);
+    reason(kernel.filter_map(|(_, name)| name))
+}
+
 impl Profile {
     /// Returns the index of the event whose samples are waits, if there is one.
     pub fn waits(&self) -> Option<usize> {
-        let name = |name: &str| name.split(':').next() == Some(WAITS);
-        self.events.iter().position(|event| name(&event.name))
+        (self.events.iter()).position(|event| is_of_waits(&event.name))
     }
 
     /// Returns the CPU time that was used; without the wall time where the profile has waits, which say more of that.
@@ -51,25 +70,20 @@ impl Profile {
         })
     }
 
-    /// Gives the stacks of waits a leaf that says what was waited for: `[futex]`, `[disk]`. Stacks without a frame of the
-    /// kernel stay as they are, unless they have no frame at all. Does nothing where callers were left out.
+    /// Gives the stacks of waits a leaf that says what was waited for: `[futex]`, `[disk]`. Does
+    /// nothing where callers were left out.
     pub fn name_waits(&mut self) {
         let Some(waits) = self.waits().filter(|_| !self.leaves_only) else {
             return;
         };
         let reason_of = |profile: &Profile, stack| {
-            let mut functions = profile.stack(stack).rev().peekable();
-            if functions.peek().is_none() {
-                return Some(NO_STACK.into());
-            }
-            let is_kernel = |id: &FunctionId| {
-                let function = profile.function(*id);
-                profile.object(function.object).kind == ObjectKind::Kernel
-            };
-            let mut kernel = functions.take_while(is_kernel).peekable();
-            kernel.peek()?;
-            let names = kernel.filter_map(|id| profile.function(id).name.as_deref().ok());
-            Some(reason(names))
+            let functions = profile.stack(stack).rev();
+            let is_kernel =
+                |function: &Function| profile.object(function.object).kind == ObjectKind::Kernel;
+            Some(reason_of(functions.map(|id| {
+                let function = profile.function(id);
+                (is_kernel(function), function.name.as_deref().ok())
+            })))
         };
         self.put_leaves(waits, reason_of);
     }
@@ -97,9 +111,7 @@ impl Profile {
             return Err(WallError::NotTime(name.unwrap_or("nothing").to_owned()));
         };
         self.put_leaves(waits, |profile, stack| {
-            let leaf = profile.stack(stack).next_back();
-            let kind = leaf.map(|leaf| profile.object(profile.function(leaf).object).kind);
-            (kind != Some(ObjectKind::Waiting)).then_some(OFF_CPU.into())
+            profile.reason_at(stack).is_none().then_some(OFF_CPU.into())
         });
         for entry in &mut self.aggregated {
             if entry.event == waits {
@@ -140,7 +152,7 @@ impl Profile {
             let frame = match frames.get(&name) {
                 Some(frame) => *frame,
                 None => {
-                    let frame = self.add_reason(&name);
+                    let frame = self.reason_frame(&name);
                     frames.insert(name, frame);
                     frame
                 }
@@ -151,24 +163,96 @@ impl Profile {
             let inner = self.stacks.intern_list(&list);
             longer.insert(stack, self.stacks.push(outer, inner));
         }
-        for entry in &mut self.aggregated {
-            if entry.event == event
-                && let Some(stack) = longer.get(&entry.stack)
-            {
-                entry.stack = *stack;
+        self.replace_stacks(event, |_, stack| longer.get(&stack).copied());
+    }
+
+    /// Returns the function at the leaf of a stack that stands for what was waited for; `None` where the thread ran.
+    ///
+    /// # Panics
+    /// If the stack is one of another profile.
+    pub fn reason_at(&self, stack: StackId) -> Option<FunctionId> {
+        let leaf = self.stack(stack).next_back()?;
+        let object = self.object(self.function(leaf).object);
+        (object.kind == ObjectKind::Waiting).then_some(leaf)
+    }
+
+    /// Keeps those samples that are for one of some reasons ([patterns](is_reason)): waits, and time on CPUs by the word
+    /// [`RUNNING`].
+    pub fn retain_reasons(&mut self, patterns: &[String]) {
+        let wants = |name: &str| patterns.iter().any(|pattern| is_reason(pattern, name));
+        let waits = self.waits();
+        let wants_running = wants(RUNNING);
+        let wanted: Vec<bool> = self
+            .functions
+            .iter()
+            .map(|function| wants(function.name.as_deref().unwrap_or_default()))
+            .collect();
+        let wants_unknown = wants(OFF_CPU);
+        self.retain_samples(|profile, event, stack| {
+            if Some(event) != waits {
+                return wants_running;
             }
+            let leaf = profile.reason_at(stack);
+            leaf.map_or(wants_unknown, |leaf| wanted[leaf.0 as usize])
+        });
+    }
+
+    /// Keeps the samples of one event alone.
+    pub fn retain_event(&mut self, wanted: usize) {
+        self.retain_samples(|_, event, _| event == wanted);
+    }
+
+    /// Keeps samples by event and stack.
+    fn retain_samples(&mut self, is_wanted: impl Fn(&Profile, usize, StackId) -> bool) {
+        let aggregated = std::mem::take(&mut self.aggregated);
+        // Numbers of the entries that are kept, by what they were.
+        let mut numbers: Vec<Option<u32>> = Vec::with_capacity(aggregated.len());
+        for entry in aggregated {
+            let is_kept = is_wanted(self, entry.event, entry.stack);
+            numbers.push(is_kept.then_some(self.aggregated.len() as u32));
+            self.aggregated.extend(is_kept.then_some(entry));
+        }
+        for event in &mut self.events {
+            (event.samples, event.weight) = (0, 0);
+        }
+        for entry in &self.aggregated {
+            let event = &mut self.events[entry.event];
+            event.samples += entry.samples;
+            event.weight = event.weight.saturating_add(entry.weight);
+        }
+        if let Some(samples) = self.samples.take() {
+            self.samples = Some(samples.filtered(|event, stack| is_wanted(self, event, stack)));
+        }
+        if let Some(streams) = &self.streams {
+            let number = |entry: u32| numbers.get(entry as usize).copied().flatten();
+            self.streams = Some(streams.renumbered(number));
+        }
+    }
+
+    /// Replaces the stacks of an event for which there is another one, by thread and stack.
+    pub(crate) fn replace_stacks(
+        &mut self,
+        event: usize,
+        other: impl Fn(ThreadId, StackId) -> Option<StackId>,
+    ) {
+        for entry in self
+            .aggregated
+            .iter_mut()
+            .filter(|entry| entry.event == event)
+        {
+            entry.stack = other(entry.thread, entry.stack).unwrap_or(entry.stack);
         }
         if let Some(samples) = &mut self.samples {
-            samples.replace_stacks(event, &longer);
+            samples.replace_stacks(event, other);
         }
     }
 
     /// Adds a function that stands for a reason, and returns the number of its frame.
-    fn add_reason(&mut self, name: &str) -> u32 {
+    pub(crate) fn reason_frame(&mut self, name: &str) -> u32 {
         let is_it = |object: &Object| object.kind == ObjectKind::Waiting;
         let object = self.objects.iter().position(is_it).unwrap_or_else(|| {
             self.objects.push(Object {
-                name: "[off-cpu]".into(),
+                name: WAIT_OBJECT.into(),
                 kind: ObjectKind::Waiting,
                 build_id: None,
             });

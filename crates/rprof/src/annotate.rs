@@ -11,6 +11,7 @@ use rprof_annotate::{
 use rprof_export::CleanNames;
 use rprof_export::clean::brief;
 use rprof_image::BuildId;
+use rprof_profile::waits::WAITS;
 use rprof_profile::{Filter, Profile};
 
 use crate::Outcome;
@@ -52,6 +53,12 @@ fn print(args: &AnnotateArgs, symbol: Option<&str>, code: &WithCode<'_>) -> Outc
         let message = anyhow::anyhow!("there is no sample to annotate");
         return Err(message.into());
     };
+    if profile.waits() == Some(event) {
+        let message = format!(
+            "samples of {WAITS} are of threads that did not run, and annotate shows the code that ran; `rprof report --off-cpu -g` shows where they waited"
+        );
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    }
     tell_others(profile, event, "annotated", quiet);
     let functions = annotate(&code.annotator, profile, event, symbol, args)?;
     let mut sources = sources(args);

@@ -13,7 +13,9 @@ use rprof_profile::compare::{
 use rprof_profile::{Filter, Keys, Profile};
 
 use crate::Outcome;
-use crate::cli::{DiffArgs, DiffSort, FilterArgs, JudgingArgs, ScopeArg, ShownArgs, ToldArgs};
+use crate::cli::{
+    DiffArgs, DiffSort, FilterArgs, JudgingArgs, ScopeArg, ShownArgs, ToldArgs, WaitArgs,
+};
 use crate::input::{Callee, Input, Symbols, check_events, open_input, tell_if_empty, warn};
 use crate::messages::{Failure, say};
 use crate::output::{Output, write_to};
@@ -35,6 +37,7 @@ pub(crate) fn run(args: &DiffArgs) -> Outcome {
         shown: &args.shown,
         filter: &args.filter,
         events: &args.event,
+        waits: Some(&args.waits),
         quiet: args.quiet,
         design: match args.paired {
             true => Design::Paired,
@@ -54,6 +57,8 @@ pub(crate) struct Request<'a> {
     pub(crate) shown: &'a ShownArgs,
     pub(crate) filter: &'a FilterArgs,
     pub(crate) events: &'a [String],
+    /// What is shown of waits; `None` for a command that shows none.
+    pub(crate) waits: Option<&'a WaitArgs>,
     pub(crate) quiet: bool,
     pub(crate) design: Design,
     /// Change from which on it fails; `None` to show only.
@@ -149,7 +154,11 @@ impl Request<'_> {
         sides: [&[PathBuf]; N],
     ) -> Result<[SideFiles; N], Failure> {
         let symbols = self.filter.symbols.symbols(false, self.quiet)?;
-        let filter = self.filter.filter(self.events);
+        let filter = self.with_waits(Options {
+            filter: self.filter.filter(self.events),
+            ..Options::default()
+        });
+        let filter = filter.filter;
         let paths: Vec<&PathBuf> = sides.into_iter().flatten().collect();
         let threads = rprof_parallel::available();
         let read = rprof_parallel::map_chunks(threads, &paths, 1, |some| {
@@ -190,15 +199,26 @@ impl Request<'_> {
             }
             Input::Recording(data) => {
                 check_events(&data, &filter.events)?;
-                let options = Options {
+                let options = self.with_waits(Options {
                     filter: self.filter.with_times_of(filter, &data)?,
                     inlined: true,
                     ..Options::default()
-                };
+                });
                 let machine = RecordedOn::of(&data);
-                (symbols.analyse(&data, &options), Some(machine))
+                let mut profile = symbols.analyse(&data, &options);
+                if let Some(waits) = self.waits {
+                    waits.join(&mut profile)?;
+                }
+                (profile, Some(machine))
             }
         })
+    }
+
+    fn with_waits(&self, options: Options) -> Options {
+        match self.waits {
+            Some(waits) => waits.choose(options),
+            None => options,
+        }
     }
 
     fn print(&self, diff: &ProfileDiff) -> Result<(), Failure> {

@@ -36,7 +36,7 @@ pub(crate) struct Request<'a> {
     pub(crate) filter: &'a FilterArgs,
     pub(crate) target: &'a TargetArgs,
     pub(crate) sampling: &'a SamplingArgs,
-    pub(crate) waits: WaitArgs,
+    pub(crate) waits: &'a WaitArgs,
     pub(crate) command: &'a [OsString],
 }
 

@@ -51,7 +51,9 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
         labels: labels.unwrap_or_else(|| ExportOptions::default().labels),
         ..ExportOptions::default()
     };
-    let options = options_for(&args.input, content, &export);
+    let options = args
+        .waits
+        .choose(options_for(&args.input, content, &export));
     let input = &args.input;
     let (paths, quiet) = (input.paths(), input.quiet);
     let keys = &Keys::FUNCTIONS;
@@ -59,7 +61,8 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
     line.say("reading");
     let merged = read_merged(&paths, &input.filter, &options, keys, Callee::Kept, quiet)?;
     line.clear();
-    let profile = merged.profile;
+    let mut profile = merged.profile;
+    args.waits.join(&mut profile)?;
     warn(&profile, input.quiet);
     if let (Some(event), true) = (profile.main_event(), content != Content::Addresses) {
         tell_others(&profile, event, "exported", input.quiet);

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &FlamegraphArgs) -> Outcome {
         filter: &args.filter,
         target: &args.target,
         sampling: &args.sampling,
-        waits: args.waits,
+        waits: &args.waits,
         command: &args.command,
     };
     drawing::run(&request, args)

@@ -24,7 +24,7 @@ pub(crate) fn run(args: &HtmlArgs) -> Outcome {
         filter: &args.filter,
         target: &args.target,
         sampling: &args.sampling,
-        waits: args.waits,
+        waits: &args.waits,
         command: &args.command,
     };
     let page = Page {

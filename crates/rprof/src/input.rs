@@ -95,6 +95,7 @@ impl FilterArgs {
             symbols: self.symbol.clone(),
             // Stacks without a call of it have no callers.
             focus: [&*self.focus, &*self.callers].concat(),
+            reasons: Vec::new(),
         }
     }
 

@@ -127,6 +127,7 @@ pub(crate) fn of_finding(finding: &Finding) -> String {
             ..
         } => "; `-F 20000` samples them, and so does -a",
         Finding::Waited { .. } => "; `rprof record --off-cpu` shows where",
+        Finding::Idle { .. } => "; --no-fold-idle shows them apart",
         // Looking for a package takes time, which is worth it where much is hidden.
         Finding::Stacks {
             runtime: Some(runtime),

@@ -135,6 +135,7 @@ fn keys(sort: &[SortKey]) -> Keys {
         comm: has(SortKey::Comm),
         pid: has(SortKey::Pid),
         tid: has(SortKey::Tid),
+        state: has(SortKey::State),
         object: has(SortKey::Dso),
         symbol: has(SortKey::Symbol),
         line: has(SortKey::SrcLine),

@@ -21,12 +21,12 @@ use crate::{remedies, report};
 pub(crate) fn run(args: &ReportArgs) -> Outcome {
     check_terminal("--tui", "without it the report is text")?;
     let input = &args.input;
-    let options = Options {
+    let options = args.waits.choose(Options {
         by_thread: true,
         columns: true,
         ..input.options()
-    };
-    let merged = read_merged(
+    });
+    let mut merged = read_merged(
         &input.paths(),
         &input.filter,
         &options,
@@ -34,6 +34,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
         Callee::Dropped,
         input.quiet,
     )?;
+    args.waits.join(&mut merged.profile)?;
     let Some(event) = merged.profile.main_event() else {
         let warnings = &merged.profile.quality.warnings;
         let why = warnings.first().map_or("", |warning| warning);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use indicatif::HumanCount;
-use rprof_analysis::Options;
+use rprof_analysis::{Options, WaitOptions};
 use rprof_profile::waits::WAITS;
 use rprof_profile::{Profile, WallError};
 use rprof_recorder::ThreadTime;
@@ -46,23 +46,32 @@ pub(crate) fn add_to(
 
 impl WaitArgs {
     /// Returns the flag that was given.
-    pub(crate) fn flag(self) -> &'static str {
-        match self.wall {
-            true => "--wall",
-            false => "--off-cpu",
+    pub(crate) fn flag(&self) -> &'static str {
+        match (self.wall, self.off_cpu) {
+            (true, _) => "--wall",
+            (_, true) => "--off-cpu",
+            _ => "--reason",
         }
     }
 
-    /// Chooses the samples of waits, if those alone are shown.
-    pub(crate) fn choose(self, mut options: Options) -> Options {
-        if self.off_cpu {
+    /// Chooses what is shown of waits.
+    pub(crate) fn choose(&self, mut options: Options) -> Options {
+        if !self.is_given() {
+            return options;
+        }
+        options.waits = WaitOptions {
+            fold_idle: !self.no_fold_idle,
+            alone: self.shows_waits_alone(),
+        };
+        options.filter.reasons.clone_from(&self.reason);
+        if options.waits.alone {
             options.filter.events = vec![WAITS.to_owned()];
         }
         options
     }
 
     /// Makes waits and what was sampled on CPUs one event, if both are shown.
-    pub(crate) fn join(self, profile: &mut Profile) -> Result<(), Failure> {
+    pub(crate) fn join(&self, profile: &mut Profile) -> Result<(), Failure> {
         if !self.wall {
             return Ok(());
         }

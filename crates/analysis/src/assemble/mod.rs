@@ -34,7 +34,7 @@ use crate::stack_filter::StackFilter;
 use crate::symbolize::Symbols;
 use one_by_one::Entries;
 pub(crate) use roots::reaches_root;
-use worker_stacks::{AssembleInputs, FrameIds, Key, WorkerStacks};
+use worker_stacks::{AssembleInputs, FrameIds, Key, WorkerStacks, waits_of};
 
 /// Assembles the profile from the workers' results and the symbols.
 pub(crate) fn assemble(
@@ -56,6 +56,10 @@ pub(crate) fn assemble(
         is_kernel,
         has_callchains,
         filter: StackFilter::new(&options.filter, &symbols),
+        waits: match options.filter.is_by_stack() {
+            true => waits_of(index),
+            false => None,
+        },
         frames: match (options.addresses, options.inlined) {
             (true, _) => FrameIds::Addresses,
             (false, true) => FrameIds::Inlined,

@@ -1,14 +1,18 @@
 //! [`WorkerStacks`]: one worker's stacks of locations, mapped to stacks of functions.
 
+use std::borrow::Cow;
+
 use rustc_hash::FxHashMap;
 
 use rprof_profile::intern::Lists;
+use rprof_profile::waits::{is_of_waits, reason_of};
 use rprof_profile::{ProfileBuilder, StackTally};
 
 use crate::assemble::roots::tally;
 use crate::groups::Weights;
 use crate::sample_pass::aggregate_table::Aggregate;
 use crate::sample_pass::results::WorkerResult;
+use crate::sideband_pass::Index;
 use crate::stack_filter::StackFilter;
 use crate::symbolize::Symbols;
 
@@ -19,6 +23,8 @@ pub(super) struct AssembleInputs<'a> {
     pub(super) is_kernel: Vec<bool>,
     pub(super) has_callchains: bool,
     pub(super) filter: StackFilter<'a>,
+    /// Event whose samples are waits, if the filter looks at stacks.
+    pub(super) waits: Option<usize>,
     pub(super) frames: FrameIds,
     /// True if samples are wanted one by one.
     pub(super) one_by_one: bool,
@@ -37,7 +43,33 @@ pub(super) enum FrameIds {
     Addresses,
 }
 
+/// Returns the event whose samples are waits.
+pub(super) fn waits_of(index: &Index<'_>) -> Option<usize> {
+    let events = index.data.events().list().iter();
+    events.map(|event| &*event.name).position(is_of_waits)
+}
+
 impl AssembleInputs<'_> {
+    /// Returns what was waited for in a stack, whose locations are from the leaf outwards, if the filter looks at it.
+    fn reason<L: Iterator<Item = u32>>(
+        &self,
+        event: u32,
+        from_leaf: impl FnOnce() -> L,
+    ) -> Option<Cow<'static, str>> {
+        if self.waits != Some(event as usize) {
+            return None;
+        }
+        let names = |location: u32| {
+            let frames = self.symbols.frames(location).iter().rev();
+            frames.map(move |frame| {
+                let function = &self.symbols.functions[frame.function.0 as usize];
+                let is_kernel = self.is_kernel[location as usize];
+                (is_kernel, function.name.as_deref().ok())
+            })
+        };
+        Some(reason_of(from_leaf().flat_map(names)))
+    }
+
     /// Iterates over the ids of the frames at a location, outermost first.
     #[inline]
     fn frames(&self, location: u32) -> impl Iterator<Item = u32> + '_ {
@@ -122,12 +154,20 @@ impl WorkerStacks {
         {
             let group = part.resolved.contexts.get(counted.context);
             let leaf = counted.leaf().map(location);
-            if !known.filter.accepts_leaf(leaf) {
+            let reason = known.reason(group.event, || {
+                leaf.into_iter()
+                    .chain(callers.get(counted.list).iter().map(|own| location(*own)))
+            });
+            let reason = reason.as_deref();
+            if !known.filter.accepts_leaf(leaf)
+                && !reason.is_some_and(|reason| known.filter.accepts_reason(reason))
+            {
                 continue;
             }
             if known.filter.has_focus()
                 && !focused[counted.list as usize]
                 && !leaf.is_some_and(|leaf| known.filter.is_focused(leaf))
+                && !reason.is_some_and(|reason| known.filter.is_focused_reason(reason))
             {
                 continue;
             }

@@ -363,6 +363,7 @@ impl Namer {
                 comm: None,
                 pid: None,
                 tid: None,
+                state: None,
                 object: Some(self.symbols.function(function).object),
                 function: Some(function),
                 line: None,

@@ -3,12 +3,12 @@ import test from "node:test";
 import { chronicle } from "../chronicle.js";
 import { cpuMask, leafMask, taskMask } from "../filter.js";
 import { growCallees, growCallers, leafPlaces, placesOf } from "../groups.js";
-import { layout, NARROW } from "../layout.js";
+import { layout, NARROW, squeezed } from "../layout.js";
 import { byFunction, byLeaf, rowAt } from "../model.js";
 import { matched } from "../search.js";
 import { transformed } from "../transform.js";
 import { cellsOf, sumsOf } from "../lanes.js";
-import { GAP, nodeAt, outermost, totalsOf } from "../tree.js";
+import { GAP, nodeAt, outermost, totalsOf, treeOf } from "../tree.js";
 import { forest, pathsOf, randomOf, sumsBy } from "./forest.js";
 
 const SEEDS = Array.from({ length: 60 }, (_, i) => 1 + i * 7919);
@@ -112,6 +112,21 @@ test("without runtime, stacks begin at the first function that is no entry", () 
   assert.equal(moved.reduce((sum, weight) => sum + weight, 0), total);
   assert.ok(stacks.length > 0);
   for (let i = 1; i < made.tree.end[0]; i = made.tree.end[i]) assert.ok(made.tree.fn[i] > 1);
+});
+
+test("idle threads take a tenth of the width until they are opened", () => {
+  // all: idle (90) with two places, and work (9).
+  const tree = treeOf(5, Int32Array.of(-1, 0, 1, 2, 3), Uint8Array.of(0, 7, 1, 1, 1), Int32Array.of(0, 1, 2, 2, 1));
+  const total = Float64Array.of(99, 90, 60, 30, 9);
+  const widths = (/** @type {number} */ root) => {
+    const boxes = layout(tree, squeezed(tree, total, root), root, 300);
+    return Array.from(boxes.node.subarray(0, boxes.n), (node, i) => [node, Math.round(boxes.w[i])]);
+  };
+  assert.deepEqual(widths(0), [[0, 300], [1, 30], [2, 20], [3, 10], [4, 270]]);
+  assert.deepEqual(widths(1), [[0, 300], [1, 300], [2, 200], [3, 100]]);
+  total[0] = 90;
+  total[4] = 0;
+  assert.equal(squeezed(tree, total, 0), total);
 });
 
 test("a layout has all that is wide enough, in its place", () => {
@@ -231,6 +246,14 @@ test("in order of time, neighbours share their calls and gaps stay", () => {
   const calls = [...made.tree.fn].filter((fn, i) => made.tree.depth[i] === 1);
   assert.deepEqual(calls.filter((fn) => fn === GAP).length, 2);
   assert.equal(made.own.reduce((sum, ticks) => sum + ticks, 0), 60);
+});
+
+test("in order of time, a wait reaches back as far as it is known to", () => {
+  const { tree } = forest(21);
+  const rows = /** @type {any} */ ({ n: 2, time: Float64Array.of(0, 50), leaf: [1, 1], weight: [1, 40] });
+  const made = chronicle(tree, [0, tree.n - 1], rows, [0, 1], [0, 51], 1000, 2, (row) => rows.weight[row]);
+  const gaps = [...made.tree.fn].flatMap((fn, i) => (fn === GAP ? [made.size[i]] : []));
+  assert.deepEqual(gaps, [10]);
 });
 
 test("the time line sums up what is chosen, by lane and time", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { deflateRawSync } from "node:zlib";
 import test from "node:test";
-import { KIND_COLORS, OBJECT_COLORS, THEMES, deltaColor, ownColor } from "../colors.js";
+import { KIND_COLORS, OBJECT_COLORS, THEMES, WAIT_COLORS, deltaColor, ownColor } from "../colors.js";
 import { foldedText, stackNames, tsvText } from "../copy.js";
 import { bytesOfBase64, columnsOf, inflate } from "../decode.js";
 import { patternOf } from "../search.js";
@@ -127,7 +127,7 @@ test("text on every colour has a contrast of 4.5", () => {
     const { text, back, mark, match } = THEMES[theme];
     const deltas = [-1, -0.5, -0.1, 0, 0.1, 0.5, 1].map((delta) => deltaColor(delta, theme === "dark"));
     const shares = [0, 0.2, 1].map((share) => ownColor(share, theme === "dark"));
-    for (const color of [...KIND_COLORS[theme].flat(), ...OBJECT_COLORS[theme], ...deltas, ...shares, back]) {
+    for (const color of [...KIND_COLORS[theme].flat(), ...WAIT_COLORS[theme], ...OBJECT_COLORS[theme], ...deltas, ...shares, back]) {
       assert.ok(contrast(text, color) >= 4.5, `${theme}: ${text} on ${color} is ${contrast(text, color)}`);
     }
     for (const color of [mark, match]) assert.ok(contrast(color, back) >= 4.5, `${theme}: ${color}`);

@@ -44,6 +44,13 @@ impl<'p> Rows<'p> {
         let entry = self.profile.aggregated.get(index)?;
         (entry.event == self.event).then_some(entry)
     }
+
+    /// Returns true if the thread did not run.
+    fn is_wait(&self, entry: &AggregatedStack) -> bool {
+        let profile = self.profile;
+        profile.reason_at(entry.stack).is_some() || profile.waits() == Some(entry.event)
+    }
+    }
 }
 
 /// A thread of the file, which may have had several names.
@@ -135,8 +142,13 @@ impl ThreadSamples {
         let streams: Vec<_> = self.threads.iter().filter_map(of_thread).collect();
         let one_by_one = InTime::new(streams).filter_map(move |sample| {
             let entry = rows.entry(sample.entry as usize)?;
+            // A wait is shown from where it begins, and is recorded where it ends.
+            let before = match rows.is_wait(entry) {
+                true => sample.weight,
+                false => 0,
+            };
             Some(Row {
-                time: sample.time,
+                time: sample.time.saturating_sub(before),
                 entry: sample.entry as usize,
                 thread: entry.thread,
                 weight: rows.by.of_sample(sample.weight),
@@ -198,7 +210,11 @@ impl ThreadSamples {
             true => {
                 json.column_with("weight", all().map(|row| row.weight), milliseconds)?;
                 json.value("weightType", &"tracing-ms")?;
-                json.column("threadCPUDelta", all().map(|row| row.weight))?;
+                let ran = |row: Row| match rows.entry(row.entry).is_some_and(|entry| rows.is_wait(entry)) {
+                    true => 0,
+                    false => row.weight,
+                };
+                json.column("threadCPUDelta", all().map(ran))?;
             }
             false => {
                 json.column("weight", all().map(|row| row.weight))?;

@@ -104,16 +104,30 @@ impl Collector {
                 .or_insert_with(|| collector.leaf(profile, stack, &functions, coarse))
         };
         let samples = (profile.samples.as_ref()).filter(|_| coarse.keeps_times());
+        let duration = profile.time.map_or(0, |(first, last)| last - first);
+        let slice = (duration / SLICES).max(coarse.tick);
         let rows: Vec<Row> = match samples {
             Some(samples) => (samples.iter())
-                .map(|sample| Row {
-                    time: sample.time.saturating_sub(origin) / coarse.tick,
-                    task: tasks[sample.thread.0 as usize],
-                    cpu: sample.cpu.map_or(0, |cpu| u64::from(cpu) + 1),
-                    leaf: leaf(self, sample.stack),
-                    event: sample.event as u64,
-                    weight: sample.weight,
-                    samples: 1,
+                .flat_map(|sample| {
+                    let is_wait = profile.reason_at(sample.stack).is_some();
+                    let row = Row {
+                        time: sample.time.saturating_sub(origin),
+                        task: tasks[sample.thread.0 as usize],
+                        // Who waits is on no CPU.
+                        cpu: sample
+                            .cpu
+                            .filter(|_| !is_wait)
+                            .map_or(0, |cpu| u64::from(cpu) + 1),
+                        leaf: leaf(self, sample.stack),
+                        event: sample.event as u64,
+                        weight: sample.weight,
+                        samples: 1,
+                    };
+                    slices(row, if is_wait { slice } else { u64::MAX })
+                })
+                .map(|row| Row {
+                    time: row.time / coarse.tick,
+                    ..row
                 })
                 .collect(),
             None => (profile.aggregated.iter())
@@ -219,6 +233,23 @@ impl Collector {
         }
         order
     }
+}
+
+/// Slices of the recording's time that a wait is spread over: what a time line can show.
+const SLICES: u64 = 400;
+
+/// Returns a row that lasted as long as it weighs, until its time, in slices of a length; the last one is the sample.
+fn slices(row: Row, length: u64) -> impl Iterator<Item = Row> {
+    let count = (row.weight / length.max(1)).clamp(1, SLICES);
+    (0..count).map(move |at| {
+        let until = |at: u64| (u128::from(row.weight) * u128::from(at) / u128::from(count)) as u64;
+        Row {
+            time: row.time.saturating_sub(row.weight - until(at + 1)),
+            weight: until(at + 1) - until(at),
+            samples: u64::from(at + 1 == count),
+            ..row
+        }
+    })
 }
 
 /// Returns the time from which those of a page count.

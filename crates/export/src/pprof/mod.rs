@@ -5,6 +5,8 @@
 //! - Ids are numbered from 1 in the order of their first use, and samples are sorted: one profile makes one file.
 //! - The first sample type is `samples`/`count`, and that of a clock is `cpu`/`nanoseconds`: Go's profile-guided
 //!   optimization takes the first type that is one of the two (<https://go.dev/doc/pgo#alternative-sources>).
+//! - Time that threads waited is `offcpu`/`nanoseconds`, beside the others in one file; with time on CPUs it is
+//!   `wall`/`nanoseconds`.
 //! - Addresses are offsets into the object's file, those of callers within the call. So what address space
 //!   randomization does is no difference between two profiles.
 //! - Names and lines are in the profile. Every mapping says so, lest readers symbolize again.
@@ -15,6 +17,7 @@ mod tables;
 use std::io::{self, Write};
 use std::ops::Range;
 
+use rprof_profile::waits::{WALL_CLOCK, is_of_waits};
 use rprof_profile::{Profile, WeighBy, WeightUnit};
 
 use crate::frame_lists::FrameLists;
@@ -207,6 +210,18 @@ struct Buffers {
     labels: Option<(u32, Vec<u8>)>,
 }
 
+/// Type of the weights of a clock's samples.
+const CPU: &str = "cpu";
+
+/// Returns the type of weights that are time: `offcpu` of waits, `wall` of waits and time on CPUs, else `cpu`.
+pub(crate) fn time_type(event: &str) -> &'static str {
+    match event {
+        WALL_CLOCK => "wall",
+        event if is_of_waits(event) => "offcpu",
+        _ => CPU,
+    }
+}
+
 /// Returns names and units of the values that each sample has, two for each event.
 fn sample_types(profile: &Profile, events: &[usize]) -> Vec<(String, String)> {
     let mut types = Vec::new();
@@ -218,8 +233,15 @@ fn sample_types(profile: &Profile, events: &[usize]) -> Vec<(String, String)> {
             0 => "samples".to_owned(),
             _ => format!("{name}_samples"),
         };
+        let kind = time_type(&event.name);
+        let samples = match index {
+            0 => samples,
+            _ if is_of_waits(&event.name) => format!("{kind}_samples"),
+            _ => samples,
+        };
         let weight = match (&event.unit, index) {
-            (WeightUnit::Nanoseconds, 0) => ("cpu".to_owned(), "nanoseconds"),
+            (WeightUnit::Nanoseconds, _) if kind != CPU => (kind.to_owned(), "nanoseconds"),
+            (WeightUnit::Nanoseconds, 0) => (CPU.to_owned(), "nanoseconds"),
             (WeightUnit::Nanoseconds, _) => (name, "nanoseconds"),
             // Two types of one name would be one.
             _ if name == samples => (format!("{name}_weight"), "count"),

@@ -115,6 +115,7 @@ fn middle_of(kind: FrameKind) -> (f32, f32, f32) {
         FrameKind::Jit => (140.0, 0.45, 0.52),
         FrameKind::Unnamed => (0.0, 0.0, 0.72),
         FrameKind::Waiting => (312.0, 0.80, 0.86),
+        FrameKind::Idle => (120.0, 0.80, 0.84),
     }
 }
 

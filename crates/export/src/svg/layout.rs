@@ -29,6 +29,49 @@ pub(super) struct Layout {
     pub(super) weight: u64,
     /// Depth of the deepest frame.
     pub(super) deepest: usize,
+    /// Part of the graph that is drawn narrower than it weighs.
+    pub(super) squeezed: Option<Squeezed>,
+}
+
+/// Largest part of the rest that the block of idle threads is as wide as: a tenth of the whole then.
+const IDLE_WIDTH: u64 = 9;
+
+/// Waits of idle threads, which would leave no room for all else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Squeezed {
+    /// Weight of all that stands before it.
+    pub(super) start: u64,
+    /// Its weight.
+    pub(super) weight: u64,
+    /// Weight that it is as wide as.
+    pub(super) drawn: u64,
+}
+
+impl Squeezed {
+    /// Finds the block of idle threads, if it is wider than it should be.
+    fn of(folded: &Folded) -> Option<Squeezed> {
+        let (mut start, mut weight, mut at) = (0, 0u64, 0u64);
+        for stack in folded.graph() {
+            if stack.kinds.first() == Some(&FrameKind::Idle) {
+                start = if weight == 0 { at } else { start };
+                weight = weight.saturating_add(stack.weight);
+            }
+            at = at.saturating_add(stack.weight);
+        }
+        let drawn = (at - weight) / IDLE_WIDTH;
+        (0 < drawn && drawn < weight).then_some(Squeezed {
+            start,
+            weight,
+            drawn,
+        })
+    }
+
+    /// Returns where a place of the graph is drawn.
+    fn place(self, at: u64) -> u64 {
+        let inside = at.clamp(self.start, self.start + self.weight) - self.start;
+        let drawn = u128::from(inside) * u128::from(self.drawn) / u128::from(self.weight.max(1));
+        at - inside + drawn as u64
+    }
 }
 
 /// Frame that the stacks met so far may go on in.
@@ -47,12 +90,13 @@ impl Layout {
     pub(super) fn of(folded: &Folded, min_width: f64) -> Layout {
         let weights = folded.graph().map(|stack| stack.weight);
         let weight = weights.fold(0, u64::saturating_add);
-        let least = min_width * weight as f64 / 100.0;
         let mut layout = Layout {
             frames: Vec::new(),
             weight,
             deepest: 0,
+            squeezed: Squeezed::of(folded),
         };
+        let least = min_width * layout.drawn(weight) as f64 / 100.0;
         let (mut at, mut samples) = (0u64, 0u64);
         let mut open = vec![OpenFrame {
             rank: None,
@@ -80,6 +124,12 @@ impl Layout {
         layout
     }
 
+    /// Returns where a place of the graph is drawn, in weight before it; for the weight of the whole, what the width stands
+    /// for.
+    pub(super) fn drawn(&self, at: u64) -> u64 {
+        self.squeezed.map_or(at, |squeezed| squeezed.place(at))
+    }
+
     /// Places the frames beyond the first `kept`, all of which end here.
     fn close(
         &mut self,
@@ -93,7 +143,8 @@ impl Layout {
             let depth = open.len() - 1;
             let Some(frame) = open.pop() else { return };
             let weight = at - frame.start;
-            if (weight as f64) < least {
+            let drawn = self.drawn(at) - self.drawn(frame.start);
+            if (drawn as f64) < least {
                 continue;
             }
             self.deepest = self.deepest.max(depth);

@@ -43,10 +43,10 @@ pub(super) fn write(
 ) -> io::Result<()> {
     let legend = legend(layout, &clean(about), options);
     begin(
-        (layout.deepest, layout.weight),
+        (layout.deepest, layout.drawn(layout.weight)),
         about,
         options,
-        "",
+        &script(layout),
         &legend,
         out,
     )?;
@@ -120,6 +120,19 @@ fn head((deepest, weight): (usize, u64), about: &str, options: &SvgOptions) -> i
     String::from_utf8(head).map_err(io::Error::other)
 }
 
+/// Returns the script of a graph of which a part is drawn narrower than it weighs: what is found is a share of the weight.
+fn script(layout: &Layout) -> String {
+    layout.squeezed.map_or_else(String::new, |squeezed| {
+        format!(
+            "var squeezed = [{}, {}, {}];\n{}",
+            squeezed.start,
+            squeezed.weight,
+            squeezed.drawn,
+            include_str!("squeezed.js")
+        )
+    })
+}
+
 /// Returns what stands before the frames, and the tag that they begin with.
 fn halves(page: &str) -> io::Result<(&str, &str)> {
     let begin = end_of(page, "<svg id=\"frames\"")? - "<svg id=\"frames\"".len();
@@ -176,7 +189,9 @@ impl Drawing<'_> {
         out.push_str("<g><title>");
         out.push_str(&escaped(name));
         self.amount(frame, out);
-        let [x, width] = [frame.start, frame.weight].map(|part| self.share(part));
+        let start = self.layout.drawn(frame.start);
+        let weight = self.layout.drawn(frame.start + frame.weight) - start;
+        let [x, width] = [start, weight].map(|part| self.share(part));
         let y = self.row(frame.depth);
         let color = Hex(self.colors.of(frame));
         let _ = write!(out, "</title>");
@@ -185,7 +200,7 @@ impl Drawing<'_> {
             [x, width],
             (y, self.width),
             &color,
-            [frame.start, frame.weight],
+            [start, weight],
             out,
         );
     }
@@ -202,7 +217,12 @@ impl Drawing<'_> {
             None => write!(out, " ({amount}, 100%)"),
             Some(_) => {
                 let percent = 100.0 * frame.weight as f64 / self.layout.weight as f64;
-                write!(out, " ({amount}, {percent:.2}%)")
+                let is_block = frame.depth == 1 && frame.kind == FrameKind::Idle;
+                let note = match is_block && self.layout.squeezed.is_some() {
+                    true => "; drawn narrower than that",
+                    false => "",
+                };
+                write!(out, " ({amount}, {percent:.2}%{note})")
             }
         };
     }
@@ -217,7 +237,7 @@ impl Drawing<'_> {
     }
 
     fn share(&self, part: u64) -> Share {
-        Share::of(part, self.layout.weight)
+        Share::of(part, self.layout.drawn(self.layout.weight))
     }
 }
 

@@ -8,6 +8,7 @@ use rprof_export::diff::{DIFF_FORMATS, DiffFormat};
 use rprof_profile::compare::{Correction, Work};
 
 use super::reading::{Color, FilterArgs};
+use super::waits::WaitArgs;
 
 /// Shows what takes more or less CPU time than before.
 ///
@@ -62,6 +63,9 @@ pub(crate) struct DiffArgs {
 
     #[command(flatten)]
     pub(crate) told: ToldArgs,
+
+    #[command(flatten)]
+    pub(crate) waits: WaitArgs,
 
     #[command(flatten)]
     pub(crate) filter: FilterArgs,

@@ -135,7 +135,7 @@ pub(crate) struct ReportArgs {
     /// Show the profile on the whole screen, to move about in: functions, trees, flame graph, threads, time; `?` lists the keys
     ///
     /// Which rows there are, their order, and their trees are chosen by keys there, but for --children.
-    #[arg(long, help_heading = "Output", conflicts_with_all = ["sort", "limit", "call_graph", "no_children", "percent_limit", "wide", "format", "off_cpu", "wall"])]
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["sort", "limit", "call_graph", "no_children", "percent_limit", "wide", "format"])]
     pub(crate) tui: bool,
 
     /// Print the report as text, as without --tui; for fingers that know perf
@@ -196,6 +196,8 @@ pub(crate) enum SortKey {
     Pid,
     /// Thread
     Tid,
+    /// `running`, or what the thread waited for (--wall)
+    State,
     /// Object
     Dso,
     /// Function
@@ -243,6 +245,9 @@ pub(crate) struct CollapseArgs {
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
+
+    #[command(flatten)]
+    pub(crate) waits: WaitArgs,
 
     /// Format to write [default: by the name of the output]
     #[arg(long, help_heading = "Output", value_name = "FORMAT", value_parser = export_format())]

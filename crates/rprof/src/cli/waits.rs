@@ -1,6 +1,9 @@
 //! Arguments for where threads wait.
 
 use clap::Args;
+use rprof_profile::reasons::WORDS;
+
+use super::suggested::{suggested, text};
 
 /// Options of `rprof record` for waits.
 #[derive(Debug, Args)]
@@ -20,7 +23,7 @@ pub(crate) struct OffCpuArgs {
 }
 
 /// Options of commands that show recordings for waits.
-#[derive(Clone, Copy, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct WaitArgs {
     /// Show where threads waited, and what for, in place of where they ran
     #[arg(long, help_heading = "Waits")]
@@ -29,11 +32,25 @@ pub(crate) struct WaitArgs {
     /// Show what threads did with all of their time: where they ran and where they waited
     #[arg(long, help_heading = "Waits", conflicts_with = "off_cpu")]
     pub(crate) wall: bool,
+
+    /// Only waits for these, as their innermost frames have them: futex, disk, socket, cpu (waiting for one), kernel-lock and so
+    /// on, idle; running is time on a CPU, with --wall. Without --wall, as with --off-cpu
+    #[arg(long, help_heading = "Waits", value_name = "REASON", value_delimiter = ',', value_parser = suggested(WORDS, text::<String>), hide_possible_values = true)]
+    pub(crate) reason: Vec<String>,
+
+    /// Show the waits of idle threads apart, not as one block [idle]
+    #[arg(long, help_heading = "Waits")]
+    pub(crate) no_fold_idle: bool,
 }
 
 impl WaitArgs {
     /// Returns true if waits are to be shown.
-    pub(crate) fn is_given(self) -> bool {
-        self.off_cpu || self.wall
+    pub(crate) fn is_given(&self) -> bool {
+        self.off_cpu || self.wall || !self.reason.is_empty()
+    }
+
+    /// Returns true if waits alone are to be shown.
+    pub(crate) fn shows_waits_alone(&self) -> bool {
+        self.is_given() && !self.wall
     }
 }

@@ -22,6 +22,7 @@ pub(super) fn request(args: &GateArgs, design: Design, labels: Labels) -> Reques
         shown: &args.shown,
         filter: &args.filter,
         events: &[],
+        waits: None,
         quiet: args.quiet,
         design,
         limit: Some(args.judging.fail_above.unwrap_or(LIMIT)),

@@ -1,0 +1,292 @@
+//! Idle threads: those that wait in one place of their program all the while, such as the workers of a pool. Time of
+//! threads has them as its largest part, and they say the least.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::frame::{FunctionId, ObjectKind};
+use crate::model::Profile;
+use crate::samples::ThreadId;
+use crate::stacks::StackId;
+use crate::unit::WeightUnit;
+
+/// Name of the frame that the waits of idle threads begin and end with.
+pub const IDLE: &str = "[idle]";
+
+/// Least share of the recording that an idle thread waits in one place. Less is a thread that came or went.
+const OF_RECORDING: f64 = 0.90;
+
+/// Least share of an idle thread's time, on a CPU and off it, that it waits in one place.
+const OF_THREAD: f64 = 0.98;
+
+/// Threads that a profile shows as idle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IdleThreads {
+    /// Number of threads.
+    pub threads: u64,
+    /// Time that they waited, in nanoseconds.
+    pub weight: u64,
+}
+
+/// Functions of a program, root first, without the kernel's: one place in which a thread waits.
+type Place = Box<[FunctionId]>;
+
+/// Time of a thread.
+#[derive(Default)]
+struct ThreadTime {
+    /// By event.
+    by_event: FxHashMap<usize, u64>,
+    /// True if it has samples on CPUs that are no time.
+    is_unknown: bool,
+}
+
+impl Profile {
+    /// Makes the waits of idle threads one block: their stacks begin with the frame [`IDLE`], and end with it in place of
+    /// what was waited for. Whatever else the threads did stays as it is.
+    ///
+    /// A thread is idle that waits in one place of its program for 90 % of the recording and 98 % of its own time; where
+    /// samples on CPUs are of no time, one without any. Does nothing unless some thread is not idle, nor where threads
+    /// are not told apart.
+    pub fn fold_idle(&mut self) {
+        let (Some(waits), Some((first, last)), false) = (self.waits(), self.time, self.leaves_only)
+        else {
+            return;
+        };
+        let (idle, others) = self.idle_places(waits, last.saturating_sub(first));
+        if idle.is_empty() || others == 0 {
+            return;
+        }
+        let is_idle = |profile: &Profile, thread: ThreadId, stack: StackId| {
+            let key = profile.numbers(thread)?;
+            (*idle.get(&key)? == profile.place(stack)).then_some(())
+        };
+        let frame = self.reason_frame(IDLE);
+        let mut folded: FxHashMap<(ThreadId, StackId), StackId> = FxHashMap::default();
+        let mut sum = IdleThreads {
+            threads: idle.len() as u64,
+            weight: 0,
+        };
+        for index in 0..self.aggregated.len() {
+            let entry = self.aggregated[index];
+            let key = (entry.thread, entry.stack);
+            if entry.event != waits || is_idle(self, entry.thread, entry.stack).is_none() {
+                continue;
+            }
+            sum.weight = sum.weight.saturating_add(entry.weight);
+            (folded.entry(key)).or_insert_with(|| self.between(frame, entry.stack));
+        }
+        self.replace_stacks(waits, |thread, stack| folded.get(&(thread, stack)).copied());
+        self.quality.idle = sum;
+    }
+
+    /// Returns the idle threads with the places in which they wait, and the number of other threads.
+    fn idle_places(&self, waits: usize, recording: u64) -> (FxHashMap<(i32, i32), Place>, usize) {
+        let mut threads: FxHashMap<(i32, i32), ThreadTime> = FxHashMap::default();
+        for entry in self.aggregated.iter().filter(|entry| entry.samples > 0) {
+            let Some(key) = self.numbers(entry.thread) else {
+                continue;
+            };
+            let thread = threads.entry(key).or_default();
+            let sum = thread.by_event.entry(entry.event).or_default();
+            *sum = sum.saturating_add(entry.weight);
+            let unit = &self.events[entry.event].unit;
+            thread.is_unknown |= *unit != WeightUnit::Nanoseconds;
+        }
+        let least = |thread: &ThreadTime| {
+            let waited = thread.by_event.get(&waits).copied().unwrap_or(0);
+            // Two clocks have sampled the same time.
+            let others = thread.by_event.iter().filter(|(event, _)| **event != waits);
+            let ran = others.map(|(_, weight)| *weight).max().unwrap_or(0);
+            let of_thread = OF_THREAD * (waited.saturating_add(ran)) as f64;
+            of_thread.max(OF_RECORDING * recording as f64)
+        };
+        // Few threads are left of which stacks are looked at.
+        let candidates: FxHashMap<(i32, i32), f64> = (threads.iter())
+            .filter(|(_, thread)| !thread.is_unknown)
+            .map(|(key, thread)| (*key, thread, least(thread)))
+            .filter(|(_, thread, least)| {
+                let waited = thread.by_event.get(&waits).copied().unwrap_or(0);
+                waited > 0 && waited as f64 >= *least
+            })
+            .map(|(key, _, least)| (key, least))
+            .collect();
+        let mut places: FxHashMap<(i32, i32), FxHashMap<Place, u64>> = FxHashMap::default();
+        let of_waits = (self.aggregated.iter()).filter(|entry| entry.event == waits);
+        for entry in of_waits {
+            let key = self.numbers(entry.thread);
+            if let Some(key) = key.filter(|key| candidates.contains_key(key)) {
+                let places = places.entry(key).or_default();
+                let sum = places.entry(self.place(entry.stack)).or_default();
+                *sum = sum.saturating_add(entry.weight);
+            }
+        }
+        let resting = |(key, places): ((i32, i32), FxHashMap<Place, u64>)| {
+            let (place, weight) = places.into_iter().max_by_key(|(_, weight)| *weight)?;
+            (weight as f64 >= candidates[&key]).then_some((key, place))
+        };
+        let idle: FxHashMap<_, _> = places.into_iter().filter_map(resting).collect();
+        let is_other = |key: &&(i32, i32)| !idle.contains_key(*key);
+        let others: FxHashSet<_> = threads.keys().filter(is_other).collect();
+        let others = others.len();
+        (idle, others)
+    }
+
+    /// Returns the process and the number of a thread, where they are known.
+    fn numbers(&self, thread: ThreadId) -> Option<(i32, i32)> {
+        let thread = self.thread(thread);
+        thread.pid.zip(thread.tid)
+    }
+
+    fn place(&self, stack: StackId) -> Place {
+        let is_of_program = |id: &FunctionId| {
+            let kind = self.object(self.function(*id).object).kind;
+            !matches!(kind, ObjectKind::Kernel | ObjectKind::Waiting)
+        };
+        self.stack(stack).filter(is_of_program).collect()
+    }
+
+    /// Adds a stack with a frame at its root and, in place of a reason if it has one, at its leaf.
+    fn between(&mut self, frame: u32, stack: StackId) -> StackId {
+        let leaf = self.stack(stack).next_back();
+        let kind = leaf.map(|leaf| self.object(self.function(leaf).object).kind);
+        let (outer, inner) = self.stacks.lists(stack);
+        let mut whole = vec![frame];
+        whole.extend_from_slice(self.stacks.list(outer));
+        let callers = whole.len();
+        whole.extend_from_slice(self.stacks.list(inner));
+        if kind == Some(ObjectKind::Waiting) {
+            whole.pop();
+        }
+        whole.push(frame);
+        let (outer, inner) = whole.split_at(callers.min(whole.len() - 1));
+        let outer = self.stacks.intern_list(outer);
+        let inner = self.stacks.intern_list(inner);
+        self.stacks.push(outer, inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{Frame, Object};
+    use crate::waits::WAITS;
+    use crate::{ProfileBuilder, Thread};
+
+    /// A program of 10 s: `main` computes; two workers wait for a condition, one of which is woken for a moment, in which it
+    /// waits for a disk; and one that is started late sleeps. `clock` samples CPUs.
+    fn profile(clock: &str) -> Profile {
+        let mut builder = ProfileBuilder::new().columns(true);
+        let on = builder.add_event(clock, WeightUnit::of_event(clock));
+        let off = builder.add_event(WAITS, WeightUnit::Nanoseconds);
+        let app = builder.intern_object("/usr/bin/app");
+        let kernel = builder.add_object(Object {
+            name: "[kernel.kallsyms]".into(),
+            kind: ObjectKind::Kernel,
+            build_id: None,
+        });
+        let stack = |builder: &mut ProfileBuilder, text: &str| {
+            let frames: Vec<_> = (text.split(';'))
+                .map(|name| {
+                    let object = match name.strip_prefix('k') {
+                        Some(_) => kernel,
+                        None => app,
+                    };
+                    let name = name.strip_prefix('k').unwrap_or(name);
+                    let function = builder.intern_function(Ok(name), object);
+                    builder.intern_frame(Frame::of(function))
+                })
+                .collect();
+            builder.intern_stack(&frames)
+        };
+        let running = stack(&mut builder, "main");
+        let resting = stack(&mut builder, "start;worker;kfutex_wait;kschedule");
+        let reading = stack(&mut builder, "start;worker;read;kio_schedule;kschedule");
+        let sleeping = stack(&mut builder, "start;late;kdo_nanosleep;kschedule");
+        let comm = builder.intern_comm("app");
+        let threads = [1, 2, 3, 4].map(|tid| {
+            builder.intern_thread(Thread {
+                pid: Some(1),
+                tid: Some(tid),
+                comm,
+                process_comm: None,
+            })
+        });
+        for (time, thread, stack, event, weight) in [
+            (0, 0, running, on, 9_000),
+            (9_000, 1, resting, off, 9_000),
+            (9_500, 2, reading, off, 5),
+            (9_600, 2, running, on, 5),
+            (9_900, 2, resting, off, 9_900),
+            (9_950, 3, sleeping, off, 8_000),
+            (10_000, 0, running, on, 1_000),
+        ] {
+            builder.add_sample(crate::Sample {
+                time,
+                cpu: Some(0),
+                thread: threads[thread],
+                stack,
+                event,
+                weight,
+            });
+        }
+        builder.set_time(Some((0, 10_000)));
+        let mut profile = builder.finish();
+        profile.name_waits();
+        profile
+    }
+
+    fn stacks_of(profile: &Profile, event: usize) -> Vec<(String, u64)> {
+        let name = |id| profile.function(id).name.clone().unwrap_or_default();
+        let mut stacks: Vec<_> = (profile.aggregated.iter())
+            .filter(|entry| entry.event == event)
+            .map(|entry| {
+                let names: Vec<_> = profile.stack(entry.stack).map(name).collect();
+                (names.join(";"), entry.weight)
+            })
+            .collect();
+        stacks.sort();
+        stacks
+    }
+
+    #[test]
+    fn threads_that_wait_in_one_place_all_the_while_are_one_block() {
+        let mut profile = profile("cpu-clock");
+        profile.fold_idle();
+        let block = "[idle];start;worker;futex_wait;schedule;[idle]".to_owned();
+        let expected = [
+            (block.clone(), 9_000),
+            (block, 9_900),
+            ("start;late;do_nanosleep;schedule;[sleep]".into(), 8_000),
+            ("start;worker;read;io_schedule;schedule;[disk]".into(), 5),
+        ];
+        assert_eq!(stacks_of(&profile, 1), expected);
+        assert_eq!(stacks_of(&profile, 0).len(), 2);
+        let idle = IdleThreads {
+            threads: 2,
+            weight: 18_900,
+        };
+        assert_eq!(profile.quality.idle, idle);
+        let samples = profile.samples.as_ref().unwrap();
+        let is_idle = |stack| {
+            let root = profile.stack(stack).next();
+            root.is_some_and(|root| profile.function(root).name.as_deref() == Ok(IDLE))
+        };
+        let found = samples.iter().filter(|sample| is_idle(sample.stack));
+        assert_eq!(found.map(|sample| sample.weight).sum::<u64>(), 18_900);
+    }
+
+    #[test]
+    fn who_ran_is_not_idle_where_samples_are_no_time() {
+        let mut cycles = profile("cycles");
+        cycles.fold_idle();
+        assert_eq!(cycles.quality.idle.threads, 1);
+    }
+
+    #[test]
+    fn a_program_whose_threads_all_wait_is_shown_as_it_is() {
+        let mut profile = profile("cpu-clock");
+        profile.aggregated.retain(|entry| entry.weight > 8_500);
+        profile.aggregated.retain(|entry| entry.event == 1);
+        profile.fold_idle();
+        assert_eq!(profile.quality.idle, IdleThreads::default());
+    }
+}
