@@ -15,4 +15,5 @@ mod oracles;
 mod script;
 mod shares;
 mod table;
+mod tables;
 mod tui;

@@ -7,8 +7,8 @@
 //! | [`id`] | [`Id`]: names of locations and stacks that are made of their content |
 //! | [`rows`] | a type for the rows of each table |
 //! | [`schema`] | [`Table`]: names and columns of the tables |
-//! | [`column`] | [`Column`](column::Column): values of a column of some rows |
-//! | [`file`] | rows to the bytes of a Parquet file |
+//! | [`column`](mod@column) | [`Column`](column::Column): values of a column of some rows |
+//! | [`file`](mod@file) | rows to the bytes of a Parquet file |
 //! | [`of_profile`](mod@of_profile) | the rows of a profile |
 //! | [`partition`] | where a file lies: tables, then date and hour, then a name that follows from what is in it |
 //! | [`tables`] | [`Tables`]: rows of all tables of one host and hour, as files |

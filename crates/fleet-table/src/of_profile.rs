@@ -323,14 +323,18 @@ impl<'p> Content<'p> {
         let lines: Vec<FrameLine> = (frames.iter().rev())
             .map(|frame| self.line(&self.profile.frame(*frame)))
             .collect();
-        let rank = lines.iter().map(|line| match (&line.function, line.line) {
-            (_, Some(_)) => 2,
-            (Some(_), None) => 1,
-            (None, None) => 0,
+        let has_names = frames.iter().any(|frame| {
+            let function = self.profile.frame(*frame).function;
+            self.profile.function(function).nameless().is_none()
         });
+        let has_lines = lines.iter().any(|line| line.line.is_some());
         FrameRow {
             location_id,
-            symbols_rank: rank.max().unwrap_or(0),
+            symbols_rank: match (has_lines, has_names) {
+                (true, _) => 2,
+                (false, true) => 1,
+                (false, false) => 0,
+            },
             lines,
         }
     }
@@ -340,11 +344,7 @@ impl<'p> Content<'p> {
         let function = self.profile.function(frame.function);
         let line = frame.line.or(function.line);
         FrameLine {
-            // One that is located only has no name that another host would not have: its address.
-            function: names
-                .function(frame.function)
-                .filter(|_| function.nameless().is_none())
-                .map(CleanName::into_owned),
+            function: names.function(frame.function).map(CleanName::into_owned),
             file: line
                 .map(|line| CleanName::new(&self.profile.files[line.file.0 as usize]).into_owned()),
             line: line

@@ -37,7 +37,8 @@ pub struct ImageRow {
 pub struct FrameRow {
     /// Location that they are of.
     pub location_id: Id,
-    /// How much is known: 0 no name, 1 a name out of a table of symbols, 2 lines. The highest of several rows counts.
+    /// How much is known: 0 no name, or where the function begins (`app+0x1040`), 1 a name out of a table of symbols, 2 lines. The
+    /// highest of several rows counts.
     pub symbols_rank: i32,
     /// Calls at this address, the innermost first; the last is no inlined one.
     pub lines: Vec<FrameLine>,
