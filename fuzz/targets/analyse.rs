@@ -55,6 +55,8 @@ pub(crate) fn run(data: &[u8]) {
     let analysis = Options {
         by_thread: data.len() % 2 == 1,
         by_line: data.len() % 3 == 1,
+        columns: data.len() % 5 == 1,
+        streams: data.len() % 5 < 2,
         threads: 1,
         ..Options::default()
     };

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use rprof_import::{Format, ImportOptions, read};
-use rprof_profile::Filter;
+use rprof_profile::{Filter, SampleStreams};
 
 pub(crate) fn run(data: &[u8]) {
     let Some((what, data)) = data.split_first() else {
@@ -18,6 +18,7 @@ pub(crate) fn run(data: &[u8]) {
         let options = ImportOptions {
             by_thread,
             columns: by_thread,
+            streams: what & 0x40 > 0,
             filter: Filter {
                 symbols: if what & 0x80 == 0 {
                     Vec::new()
@@ -45,6 +46,9 @@ pub(crate) fn run(data: &[u8]) {
                 .filter(|entry| entry.event == index);
             let samples = of_event.fold(0u64, |sum, entry| sum.saturating_add(entry.samples));
             assert_eq!(samples, event.samples);
+        }
+        for sample in profile.streams.iter().flat_map(SampleStreams::iter) {
+            assert!(profile.aggregated.get(sample.entry as usize).is_some());
         }
     }
 }

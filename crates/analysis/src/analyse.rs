@@ -6,7 +6,7 @@ use rprof_symbols::Symbolizer;
 
 use crate::assemble::assemble;
 use crate::code::CodeImages;
-use crate::options::{Options, PassOptions, SymbolOptions};
+use crate::options::{Options, PassOptions, SampleRows, SymbolOptions};
 use crate::sample_pass::resolve_in_parts;
 use crate::sample_pass::results::WorkerResults;
 use crate::sideband_pass::Index;
@@ -31,7 +31,10 @@ pub fn analyse_with_code<'a>(
     let pass = PassOptions {
         by_thread: options.by_thread,
         leaves_only: options.leaves_only,
-        per_sample: options.columns,
+        rows: match options.columns || options.streams {
+            true => SampleRows::Compact,
+            false => SampleRows::None,
+        },
         addresses: options.addresses,
     };
     let (index, parts, symbols) = std::thread::scope(|scope| {

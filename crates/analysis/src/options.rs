@@ -22,6 +22,9 @@ pub struct Options {
     /// Keep the samples one by one, with time and CPU: see
     /// [`Profile::samples`](rprof_profile::Profile::samples).
     pub columns: bool,
+    /// Keep the samples one by one in a tenth of the memory, to be read thread by thread: see
+    /// [`Profile::streams`](rprof_profile::Profile::streams).
+    pub streams: bool,
     /// Tell functions apart by line as well, where the symbolizer tells lines.
     pub by_line: bool,
     /// Threads to use; 0 for as many as there are cores.
@@ -55,8 +58,20 @@ pub(crate) struct PassOptions {
     pub(crate) by_thread: bool,
     /// Reads no callers.
     pub(crate) leaves_only: bool,
-    /// Keeps a row for each sample.
-    pub(crate) per_sample: bool,
+    /// What is kept of each sample.
+    pub(crate) rows: SampleRows,
     /// Keeps addresses as they are, even where all addresses of a function have one answer.
     pub(crate) addresses: bool,
+}
+
+/// What pass two keeps of each sample beside the sums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum SampleRows {
+    /// Nothing.
+    #[default]
+    None,
+    /// Time, CPU, group and period, in a few bytes.
+    Compact,
+    /// A [`SampleRow`](crate::groups::SampleRow), which finds the record again.
+    Whole,
 }

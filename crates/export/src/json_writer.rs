@@ -7,48 +7,56 @@ use serde::Serialize;
 /// JSON under way. Commas are put where a value follows another.
 pub(crate) struct JsonWriter<W> {
     out: W,
+    /// Text that `out` does not have yet: most values are a few bytes.
+    text: Vec<u8>,
     needs_comma: bool,
 }
 
+/// Bytes of text that are handed on at a time.
+const TEXT: usize = 32 << 10;
+
 impl<W: Write> JsonWriter<W> {
-    /// Begins a document. `out` is buffered.
+    /// Begins a document.
     pub(crate) fn new(out: W) -> JsonWriter<W> {
         JsonWriter {
             out,
+            text: Vec::with_capacity(TEXT + 1024),
             needs_comma: false,
         }
     }
 
     /// Ends the document with a line feed.
     pub(crate) fn finish(mut self) -> io::Result<W> {
-        self.out.write_all(b"\n")?;
+        self.text.push(b'\n');
+        self.out.write_all(&self.text)?;
         Ok(self.out)
     }
 
     /// Begins an object, as a value of its own or behind a key.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
-        self.open(b"{")
+        self.open(b'{')
     }
 
     pub(crate) fn end(&mut self) -> io::Result<()> {
-        self.close(b"}")
+        self.close(b'}')
     }
 
     /// Begins a list.
     pub(crate) fn begin_list(&mut self) -> io::Result<()> {
-        self.open(b"[")
+        self.open(b'[')
     }
 
     pub(crate) fn end_list(&mut self) -> io::Result<()> {
-        self.close(b"]")
+        self.close(b']')
     }
 
     /// Writes a key, whose value follows.
     pub(crate) fn key(&mut self, key: &str) -> io::Result<()> {
-        self.comma()?;
-        serde_json::to_writer(&mut self.out, key)?;
+        self.comma();
+        serde_json::to_writer(&mut self.text, key)?;
         self.needs_comma = false;
-        self.out.write_all(b":")
+        self.text.push(b':');
+        Ok(())
     }
 
     /// Writes a key with its value.
@@ -57,12 +65,25 @@ impl<W: Write> JsonWriter<W> {
         self.item(value)
     }
 
-    /// Writes a value of a list.
-    pub(crate) fn item(&mut self, value: &impl Serialize) -> io::Result<()> {
-        self.comma()?;
-        serde_json::to_writer(&mut self.out, value)?;
+    /// Writes a key with its value, which `write` appends as JSON.
+    pub(crate) fn value_with<T>(
+        &mut self,
+        key: &str,
+        value: T,
+        write: impl Fn(T, &mut Vec<u8>),
+    ) -> io::Result<()> {
+        self.key(key)?;
+        write(value, &mut self.text);
         self.needs_comma = true;
         Ok(())
+    }
+
+    /// Writes a value of a list.
+    pub(crate) fn item(&mut self, value: &impl Serialize) -> io::Result<()> {
+        self.comma();
+        serde_json::to_writer(&mut self.text, value)?;
+        self.needs_comma = true;
+        self.hand_on()
     }
 
     /// Writes several values of a list that are JSON already, with commas between them; nothing if the text is empty.
@@ -70,9 +91,10 @@ impl<W: Write> JsonWriter<W> {
         if items.is_empty() {
             return Ok(());
         }
-        self.comma()?;
+        self.comma();
         self.needs_comma = true;
-        self.out.write_all(items.as_bytes())
+        self.text.extend_from_slice(items.as_bytes());
+        self.hand_on()
     }
 
     /// Writes a key with a list of values, none of which is held.
@@ -89,23 +111,86 @@ impl<W: Write> JsonWriter<W> {
         self.end_list()
     }
 
-    fn comma(&mut self) -> io::Result<()> {
-        match self.needs_comma {
-            true => self.out.write_all(b","),
-            false => Ok(()),
+    /// Writes a key with a list of values, each of which `write` appends as JSON.
+    pub(crate) fn column_with<T>(
+        &mut self,
+        key: &str,
+        values: impl IntoIterator<Item = T>,
+        write: impl Fn(T, &mut Vec<u8>),
+    ) -> io::Result<()> {
+        self.key(key)?;
+        self.begin_list()?;
+        for value in values {
+            self.comma();
+            write(value, &mut self.text);
+            self.needs_comma = true;
+            self.hand_on()?;
+        }
+        self.end_list()
+    }
+
+    #[inline]
+    fn comma(&mut self) {
+        if self.needs_comma {
+            self.text.push(b',');
         }
     }
 
-    fn open(&mut self, bracket: &[u8]) -> io::Result<()> {
-        self.comma()?;
+    fn open(&mut self, bracket: u8) -> io::Result<()> {
+        self.comma();
         self.needs_comma = false;
-        self.out.write_all(bracket)
+        self.text.push(bracket);
+        Ok(())
     }
 
-    fn close(&mut self, bracket: &[u8]) -> io::Result<()> {
+    fn close(&mut self, bracket: u8) -> io::Result<()> {
         self.needs_comma = true;
-        self.out.write_all(bracket)
+        self.text.push(bracket);
+        self.hand_on()
     }
+
+    /// Writes the text out once there is enough of it.
+    #[inline]
+    fn hand_on(&mut self) -> io::Result<()> {
+        if self.text.len() >= TEXT {
+            self.out.write_all(&self.text)?;
+            self.text.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Appends nanoseconds as milliseconds, with as many decimals as they need.
+pub(crate) fn milliseconds(nanoseconds: u64, text: &mut Vec<u8>) {
+    const NANOSECONDS: u64 = 1_000_000;
+    number(nanoseconds / NANOSECONDS, text);
+    let mut rest = nanoseconds % NANOSECONDS;
+    if rest == 0 {
+        return;
+    }
+    let mut decimals = [b'0'; 6];
+    for decimal in decimals.iter_mut().rev() {
+        *decimal += (rest % 10) as u8;
+        rest /= 10;
+    }
+    let last = decimals.iter().rposition(|decimal| *decimal != b'0');
+    text.push(b'.');
+    text.extend_from_slice(&decimals[..=last.unwrap_or(0)]);
+}
+
+/// Appends a number.
+pub(crate) fn number(mut number: u64, text: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let mut begin = digits.len();
+    loop {
+        begin -= 1;
+        digits[begin] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    text.extend_from_slice(&digits[begin..]);
 }
 
 #[cfg(test)]
@@ -133,5 +218,33 @@ mod tests {
             text,
             "{\"a\":1,\"b\":[\"x\\\"\",\"y\"],\"c\":[2,3,4,[],5]}\n"
         );
+    }
+
+    #[test]
+    fn long_columns_are_handed_on_whole() {
+        let mut json = JsonWriter::new(Vec::new());
+        json.begin().unwrap();
+        json.column("a", 0..50_000u32).unwrap();
+        json.column_with("b", 0..50_000u64, number).unwrap();
+        json.end().unwrap();
+        let bytes = json.finish().unwrap();
+        let read: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(read["a"], read["b"]);
+        assert_eq!(read["a"].as_array().unwrap().len(), 50_000);
+    }
+
+    #[test]
+    fn nanoseconds_are_milliseconds_to_the_last_digit() {
+        let text = |nanoseconds| {
+            let mut text = Vec::new();
+            milliseconds(nanoseconds, &mut text);
+            String::from_utf8(text).unwrap()
+        };
+        let shown = [0, 1, 10, 1_000_000, 1_000_001, 1_500_000, 999_999].map(text);
+        let expected = [
+            "0", "0.000001", "0.00001", "1", "1.000001", "1.5", "0.999999",
+        ];
+        assert_eq!(shown, expected);
+        assert_eq!(text(u64::MAX), "18446744073709.551615");
     }
 }

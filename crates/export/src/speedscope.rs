@@ -5,17 +5,15 @@
 //! samples each thread's stacks come in no order, and without gaps.
 
 use std::fmt::Write as _;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::ops::Range;
 
-use rprof_profile::{
-    FileId, FrameId, FrameListId, Profile, SampleColumns, StackId, ThreadId, WeighBy, WeightUnit,
-};
+use rprof_profile::{FileId, FrameId, FrameListId, Profile, ThreadId, WeighBy, WeightUnit};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
 use crate::frame_text::frame_name;
-use crate::json_writer::JsonWriter;
+use crate::json_writer::{JsonWriter, number};
 use crate::names::{CleanName, CleanNames};
 use crate::options::ReportOptions;
 
@@ -39,20 +37,18 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     let is_time = by == WeighBy::Period
         && event.is_some_and(|event| profile.events[event].unit == WeightUnit::Nanoseconds);
     let origin = profile.time.map_or(0, |(first, _)| first);
-    let mut threads = match event {
-        Some(event) if profile.samples.is_some() => in_time(profile, event, by, origin, is_time),
-        Some(event) => summed(profile, event, by),
-        None => Vec::new(),
+    let threads = event.map_or_else(Vec::new, |event| threads(profile, event, by));
+    let samples = Samples {
+        profile,
+        // Without one, no thread has samples.
+        event: event.unwrap_or_default(),
+        by,
+        origin,
+        is_time,
     };
-    let weight = |entry: &OfThread| {
-        let runs = entry.runs.iter().filter(|run| run.0.is_some());
-        runs.map(|run| run.1).sum::<u64>()
-    };
-    threads.sort_by_cached_key(|entry| (std::cmp::Reverse(weight(entry)), entry.name.clone()));
     let name = event.map(|event| CleanNames::new(profile).event(event).into_owned());
     let lists = ListTexts::new(profile, &numbers);
-    // Values come one by one.
-    let mut json = JsonWriter::new(BufWriter::with_capacity(64 << 10, out));
+    let mut json = JsonWriter::new(out);
     json.begin()?;
     json.value(
         "$schema",
@@ -68,7 +64,7 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     json.key("profiles")?;
     json.begin_list()?;
     for thread in &threads {
-        thread.write(is_time, &lists, &mut json)?;
+        thread.write(&samples, &lists, &mut json)?;
     }
     json.end_list()?;
     json.end()?;
@@ -76,16 +72,15 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
 }
 
 /// Lists of frames as JSON: numbers with commas between them, root first.
-struct ListTexts<'p> {
-    profile: &'p Profile,
+struct ListTexts {
     /// All of them, one behind the other.
     text: String,
     places: FxHashMap<FrameListId, Range<usize>>,
 }
 
-impl<'p> ListTexts<'p> {
+impl ListTexts {
     /// Makes those of all stacks with samples.
-    fn new(profile: &'p Profile, numbers: &[u32]) -> ListTexts<'p> {
+    fn new(profile: &Profile, numbers: &[u32]) -> ListTexts {
         let (mut text, mut places) = (String::new(), FxHashMap::default());
         for entry in &profile.aggregated {
             let (outer, inner) = profile.lists(entry.stack);
@@ -104,11 +99,7 @@ impl<'p> ListTexts<'p> {
                 });
             }
         }
-        ListTexts {
-            profile,
-            text,
-            places,
-        }
+        ListTexts { text, places }
     }
 
     fn get(&self, list: FrameListId) -> &str {
@@ -117,54 +108,153 @@ impl<'p> ListTexts<'p> {
     }
 
     /// Returns the two lists of a stack, callers first.
-    fn of(&self, stack: StackId) -> [&str; 2] {
-        let (outer, inner) = self.profile.lists(stack);
-        [self.get(outer), self.get(inner)]
+    fn of(&self, stack: (FrameListId, FrameListId)) -> [&str; 2] {
+        [self.get(stack.0), self.get(stack.1)]
     }
 }
 
-/// Runs of a thread: stacks, each with a weight, in order; `None` where it did not run.
-struct OfThread {
+/// Thread with samples.
+struct ThreadEntry {
+    id: ThreadId,
     name: String,
-    runs: Vec<(Option<StackId>, u64)>,
+    weight: u64,
+    /// Its entries in the profile, where samples have no time.
+    entries: Vec<usize>,
 }
 
-impl OfThread {
-    /// Adds a sample. Neighbours of one stack are one.
-    fn push(&mut self, stack: Option<StackId>, weight: u64) {
-        match self.runs.last_mut() {
-            Some((last, sum)) if *last == stack => *sum = sum.saturating_add(weight),
-            _ => self.runs.push((stack, weight)),
+/// Returns the threads with samples of an event, the one with most weight first.
+fn threads(profile: &Profile, event: usize, by: WeighBy) -> Vec<ThreadEntry> {
+    let mut threads: FxHashMap<ThreadId, ThreadEntry> = FxHashMap::default();
+    let entries = profile.aggregated.iter().enumerate();
+    for (index, entry) in entries.filter(|(_, entry)| entry.event == event) {
+        let thread = threads.entry(entry.thread).or_insert_with(|| ThreadEntry {
+            id: entry.thread,
+            name: thread_title(profile, entry.thread),
+            weight: 0,
+            entries: Vec::new(),
+        });
+        thread.weight = thread.weight.saturating_add(by.of(entry));
+        if profile.streams.is_none() {
+            thread.entries.push(index);
         }
     }
+    let mut threads: Vec<ThreadEntry> = threads.into_values().collect();
+    threads.sort_by_cached_key(|thread| {
+        (
+            std::cmp::Reverse(thread.weight),
+            thread.name.clone(),
+            thread.id,
+        )
+    });
+    threads
+}
 
-    /// Writes the thread. `is_time`: weights are nanoseconds.
+impl ThreadEntry {
+    /// Writes the thread.
     fn write<W: Write>(
         &self,
-        is_time: bool,
-        lists: &ListTexts<'_>,
+        samples: &Samples<'_>,
+        lists: &ListTexts,
         json: &mut JsonWriter<W>,
     ) -> io::Result<()> {
         json.begin()?;
         json.value("type", &"sampled")?;
         json.value("name", &self.name)?;
-        let unit = if is_time { "nanoseconds" } else { "none" };
-        json.value("unit", &unit)?;
+        let is_time = samples.is_time;
+        json.value("unit", if is_time { &"nanoseconds" } else { &"none" })?;
         json.value("startValue", &0)?;
-        let end: u64 = self.runs.iter().map(|run| run.1).sum();
-        json.value("endValue", &end)?;
         json.key("samples")?;
         json.begin_list()?;
-        for (stack, _) in &self.runs {
+        let mut end = 0u64;
+        for run in samples.runs(self) {
+            end = end.saturating_add(run.weight);
             json.begin_list()?;
-            for frames in stack.iter().flat_map(|stack| lists.of(*stack)) {
+            for frames in run.stack.iter().flat_map(|stack| lists.of(*stack)) {
                 json.raw_items(frames)?;
             }
             json.end_list()?;
         }
         json.end_list()?;
-        json.column("weights", self.runs.iter().map(|run| run.1))?;
+        json.column_with("weights", samples.runs(self).map(|run| run.weight), number)?;
+        json.value("endValue", &end)?;
         json.end()
+    }
+}
+
+/// Neighbouring samples of one stack, which is `None` where the thread did not run.
+#[derive(Clone, Copy)]
+struct Run {
+    stack: Option<(FrameListId, FrameListId)>,
+    weight: u64,
+}
+
+/// Samples of an event, to be read thread by thread.
+struct Samples<'p> {
+    profile: &'p Profile,
+    event: usize,
+    by: WeighBy,
+    /// Time at which the recording begins.
+    origin: u64,
+    /// True if weights are nanoseconds.
+    is_time: bool,
+}
+
+impl Samples<'_> {
+    /// Iterates over the runs of a thread: in order of time, or where samples have none, in no order.
+    fn runs<'a>(&'a self, thread: &'a ThreadEntry) -> impl Iterator<Item = Run> + 'a {
+        let mut runs = self.in_time(thread).chain(self.summed(thread)).peekable();
+        std::iter::from_fn(move || {
+            let mut run = runs.next()?;
+            while let Some(more) = runs.next_if(|next| next.stack == run.stack) {
+                run.weight = run.weight.saturating_add(more.weight);
+            }
+            Some(run)
+        })
+    }
+
+    /// Iterates over a thread's samples, with the time between them. A sample of a clock stands for the time before it.
+    fn in_time<'a>(&'a self, thread: &'a ThreadEntry) -> impl Iterator<Item = Run> + 'a {
+        let mut until = 0u64;
+        let streams = self.profile.streams.as_ref();
+        let samples = streams
+            .into_iter()
+            .flat_map(|streams| streams.of(thread.id));
+        samples
+            .filter_map(|sample| {
+                let entry = self.profile.aggregated.get(sample.entry as usize)?;
+                (entry.event == self.event).then_some((sample, entry.stack))
+            })
+            .flat_map(move |(sample, stack)| {
+                let mut idle = None;
+                if self.is_time {
+                    let now = sample.time.saturating_sub(self.origin);
+                    let gap = now.saturating_sub(sample.weight).saturating_sub(until);
+                    // Less than a period is what timers are late by.
+                    if gap > sample.weight {
+                        idle = Some(Run {
+                            stack: None,
+                            weight: gap,
+                        });
+                        until = until.saturating_add(gap);
+                    }
+                    until = until.saturating_add(sample.weight);
+                }
+                let run = Run {
+                    stack: Some(self.profile.lists(stack)),
+                    weight: self.by.of_sample(sample.weight),
+                };
+                idle.into_iter().chain([run])
+            })
+    }
+
+    /// Iterates over the sums of a thread's samples by stack.
+    fn summed<'a>(&'a self, thread: &'a ThreadEntry) -> impl Iterator<Item = Run> + 'a {
+        let entries = thread.entries.iter();
+        let entries = entries.filter_map(|index| self.profile.aggregated.get(*index));
+        entries.map(|entry| Run {
+            stack: Some(self.profile.lists(entry.stack)),
+            weight: self.by.of(entry),
+        })
     }
 }
 
@@ -209,61 +299,6 @@ fn frame_table(profile: &Profile) -> (Vec<FrameEntry>, Vec<u32>) {
         }
     }
     (frames, numbers)
-}
-
-/// Returns the samples of each thread in order of time. A sample of a clock stands for the time before it.
-fn in_time(
-    profile: &Profile,
-    event: usize,
-    by: WeighBy,
-    origin: u64,
-    is_time: bool,
-) -> Vec<OfThread> {
-    let mut threads: FxHashMap<ThreadId, (OfThread, u64)> = FxHashMap::default();
-    for sample in profile.samples.iter().flat_map(SampleColumns::iter) {
-        if sample.event != event {
-            continue;
-        }
-        let (thread, until) = threads.entry(sample.thread).or_insert_with(|| {
-            let runs = Vec::new();
-            (
-                OfThread {
-                    name: thread_title(profile, sample.thread),
-                    runs,
-                },
-                0,
-            )
-        });
-        if is_time {
-            let now = sample.time.saturating_sub(origin);
-            let gap = now.saturating_sub(sample.weight).saturating_sub(*until);
-            // Less than a period is what timers are late by.
-            if gap > sample.weight {
-                thread.push(None, gap);
-                *until = until.saturating_add(gap);
-            }
-            *until = until.saturating_add(sample.weight);
-        }
-        thread.push(Some(sample.stack), by.of_sample(sample.weight));
-    }
-    threads.into_values().map(|(thread, _)| thread).collect()
-}
-
-/// Returns the stacks of each thread, in no order.
-fn summed(profile: &Profile, event: usize, by: WeighBy) -> Vec<OfThread> {
-    let mut threads: FxHashMap<ThreadId, OfThread> = FxHashMap::default();
-    for entry in profile
-        .aggregated
-        .iter()
-        .filter(|entry| entry.event == event)
-    {
-        let thread = threads.entry(entry.thread).or_insert_with(|| OfThread {
-            name: thread_title(profile, entry.thread),
-            runs: Vec::new(),
-        });
-        thread.push(Some(entry.stack), by.of(entry));
-    }
-    threads.into_values().collect()
 }
 
 fn thread_title(profile: &Profile, id: ThreadId) -> String {

@@ -150,11 +150,14 @@ pub(crate) fn summed(
         known: FxHashMap::default(),
     };
     let place = |event: usize| events.iter().position(|known| *known == event);
-    match &profile.samples {
-        Some(samples) if wanted.contains(&SampleLabel::Cpu) => {
-            for sample in samples.iter() {
-                if let Some(event) = place(sample.event) {
-                    let at = (sample.thread, sample.stack, sample.cpu);
+    match &profile.streams {
+        Some(streams) if wanted.contains(&SampleLabel::Cpu) => {
+            for sample in streams.iter() {
+                let Some(entry) = profile.aggregated.get(sample.entry as usize) else {
+                    continue;
+                };
+                if let Some(event) = place(entry.event) {
+                    let at = (entry.thread, entry.stack, sample.cpu);
                     sums.add(at, 2 * event, (1, sample.weight));
                 }
             }

@@ -50,9 +50,11 @@ pub(crate) struct Row<'a> {
 impl<'o> Collector<'o> {
     /// Begins. `has_times`: samples come one by one, with times.
     pub(crate) fn new(source: &Path, options: &'o ImportOptions, has_times: bool) -> Collector<'o> {
-        let builder = ProfileBuilder::with_addresses()
-            .source(source)
-            .columns(options.columns && has_times);
+        let builder = ProfileBuilder::with_addresses().source(source);
+        let builder = match options.streams && has_times {
+            true => builder.streams(true),
+            false => builder.columns(options.columns && has_times),
+        };
         Collector {
             builder,
             options,

@@ -107,6 +107,8 @@ pub struct ImportOptions {
     pub by_thread: bool,
     /// Samples are kept one by one, where they have times.
     pub columns: bool,
+    /// Samples are kept one by one as [streams](Profile::streams), where they have times.
+    pub streams: bool,
 }
 
 /// Reason for which there is no profile of an input.

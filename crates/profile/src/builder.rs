@@ -13,6 +13,7 @@ use crate::model::{EventSummary, Profile};
 use crate::quality::Quality;
 use crate::samples::{AggregatedStack, Gap, Sample, SampleColumns, Thread, ThreadId};
 use crate::stacks::{FrameListId, FrameStacks, StackId};
+use crate::streams::{SampleStreams, StreamedSample};
 use crate::unit::WeightUnit;
 
 /// Makes a [`Profile`] of samples, wherever they come from.
@@ -58,7 +59,10 @@ pub struct ProfileBuilder {
     frames: Option<Values<Frame>>,
     stack_ids: FxHashMap<(FrameListId, FrameListId), StackId>,
     aggregated: FxHashMap<(usize, ThreadId, StackId), usize>,
-    columns: Option<Vec<Sample>>,
+    /// Samples one by one, where they are kept.
+    samples: Option<Vec<Sample>>,
+    /// True if they are kept as streams, and not as columns.
+    as_streams: bool,
     has_callchains: Option<bool>,
 }
 
@@ -124,7 +128,16 @@ impl ProfileBuilder {
     /// Keeps samples one by one as well: see [`Profile::samples`].
     #[must_use]
     pub fn columns(mut self, keep: bool) -> ProfileBuilder {
-        self.columns = keep.then(Vec::new);
+        self.samples = keep.then(Vec::new);
+        self.as_streams = false;
+        self
+    }
+
+    /// Keeps samples one by one as streams: see [`Profile::streams`].
+    #[must_use]
+    pub fn streams(mut self, keep: bool) -> ProfileBuilder {
+        self.samples = keep.then(Vec::new);
+        self.as_streams = keep;
         self
     }
 
@@ -239,8 +252,8 @@ impl ProfileBuilder {
         let (first, last) = self.profile.time.unwrap_or((sample.time, sample.time));
         self.profile.time = Some((first.min(sample.time), last.max(sample.time)));
         self.add_samples(sample.event, sample.thread, sample.stack, 1, sample.weight);
-        if let Some(columns) = &mut self.columns {
-            columns.push(sample);
+        if let Some(samples) = &mut self.samples {
+            samples.push(sample);
         }
     }
 
@@ -305,8 +318,13 @@ impl ProfileBuilder {
     }
 
     /// Sets the columns: see [`Profile::samples`].
-    pub fn set_samples(&mut self, samples: Vec<Sample>) {
-        self.columns = Some(samples);
+    pub fn set_columns(&mut self, columns: SampleColumns) {
+        self.profile.samples = Some(columns);
+    }
+
+    /// Sets the streams, whose entries are those of [`set_aggregated`](Self::set_aggregated): see [`Profile::streams`].
+    pub fn set_streams(&mut self, streams: SampleStreams) {
+        self.profile.streams = Some(streams);
     }
 
     /// Sets the times of the first and the last sample, in nanoseconds.
@@ -358,7 +376,38 @@ impl ProfileBuilder {
         profile
     }
 
-    fn into_profile(self) -> Profile {
+    /// Puts the samples that were added one by one in order of time; those of one time stay in their order.
+    fn keep_samples(&mut self) {
+        let Some(mut samples) = self.samples.take() else {
+            return;
+        };
+        samples.sort_by_key(|sample| sample.time);
+        if !self.as_streams {
+            self.profile.samples = Some(SampleColumns::from_samples(&samples));
+            return;
+        }
+        let mut streams = SampleStreams::default();
+        for sample in &samples {
+            let key = (sample.event, sample.thread, sample.stack);
+            if let Some(entry) = self.aggregated.get(&key) {
+                let entry = *entry as u32;
+                let Sample {
+                    time, cpu, weight, ..
+                } = *sample;
+                let sample = StreamedSample {
+                    time,
+                    cpu,
+                    entry,
+                    weight,
+                };
+                streams.push(self.profile.aggregated[entry as usize].thread, sample);
+            }
+        }
+        self.profile.streams = Some(streams);
+    }
+
+    fn into_profile(mut self) -> Profile {
+        self.keep_samples();
         let mut profile = self.profile;
         profile.functions = self.functions.into_vec();
         profile.objects = self.objects.into_vec();
@@ -366,7 +415,6 @@ impl ProfileBuilder {
         profile.comms = self.comms.into_vec();
         profile.threads = self.threads.into_vec();
         profile.frames = self.frames.map(Values::into_vec);
-        profile.samples = self.columns.as_deref().map(SampleColumns::from_samples);
         let is_deep = |entry: &AggregatedStack| profile.frames(entry.stack).nth(1).is_some();
         profile.has_callchains =
             (self.has_callchains).unwrap_or_else(|| profile.aggregated.iter().any(is_deep));

@@ -12,6 +12,7 @@
 //! | [`frame`] | [`Function`], [`Object`], [`Frame`]: a function, an address in it, a line, an inline depth |
 //! | [`stacks`] | [`StackId`]: stacks of frames that share their callers |
 //! | [`samples`] | [`Thread`], [`AggregatedStack`], [`SampleColumns`] |
+//! | [`streams`] | [`SampleStreams`]: samples one by one, in a few bytes each |
 //! | [`mod@unit`] | [`WeightUnit`]: unit of weights |
 //! | [`call_tree`] | [`CallTree`](call_tree::CallTree): callers and callees of functions as trees |
 //! | [`stack_tree`] | [`StackTree`](stack_tree::StackTree): all stacks as one tree, weighed again where filters change |
@@ -55,6 +56,7 @@ pub mod samples;
 pub mod selection;
 pub mod stack_tree;
 pub mod stacks;
+pub mod streams;
 pub mod top;
 pub mod trie;
 pub mod unit;
@@ -73,6 +75,7 @@ pub use rprof_cpu_time::CpuTime;
 pub use rprof_image::Reason;
 pub use samples::{AggregatedStack, Gap, GapCause, Sample, SampleColumns, Thread, ThreadId};
 pub use stacks::{FrameListId, StackId};
+pub use streams::{SampleStream, SampleStreams, StreamIter, StreamedSample};
 pub use top::{Keys, RowKey, TopFunctions, TopRow, WeighBy};
 pub use unit::WeightUnit;
 pub use waits::WallError;

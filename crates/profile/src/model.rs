@@ -7,6 +7,7 @@ use crate::quality::Quality;
 use crate::samples::{AggregatedStack, Gap, SampleColumns, Thread, ThreadId};
 use crate::selection::FunctionSet;
 use crate::stacks::{FrameListId, FrameStacks, StackId};
+use crate::streams::SampleStreams;
 use crate::unit::WeightUnit;
 
 /// Totals of one event.
@@ -48,14 +49,16 @@ pub struct Profile {
     pub aggregated: Vec<AggregatedStack>,
     /// The samples one by one, where the profile was made with columns.
     pub samples: Option<SampleColumns>,
+    /// The samples one by one in a tenth of the memory, where the profile was made with streams.
+    pub streams: Option<SampleStreams>,
     /// Shares of complete stacks and named frames, with reasons for the rest.
     pub quality: Quality,
     /// Times of the first and the last sample that counts, in nanoseconds.
     pub time: Option<(u64, u64)>,
     /// Same two times by the clock on the wall: nanoseconds since 1970, UTC. `None` where the recording does not tell.
     pub wall_time: Option<(u64, u64)>,
-    /// Moments at which samples are missing, in order of time, where the profile was made with columns; the first
-    /// 100,000 of each kind and event at most.
+    /// Moments at which samples are missing, in order of time, where the profile was made with columns or streams; the
+    /// first 100,000 of each kind and event at most.
     pub gaps: Vec<Gap>,
     /// True if samples have callchains, false if they have an address only.
     pub has_callchains: bool,
@@ -140,6 +143,7 @@ impl Profile {
             files: self.files.clone(),
             aggregated: self.aggregated.clone(),
             samples: self.samples.clone(),
+            streams: self.streams.clone(),
             quality: self.quality.clone(),
             time: self.time,
             wall_time: self.wall_time,

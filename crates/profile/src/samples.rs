@@ -90,6 +90,16 @@ pub struct SampleColumns {
 const NO_CPU: u32 = u32::MAX;
 
 impl SampleColumns {
+    /// Adds a sample, no earlier than those that there are.
+    pub fn push(&mut self, sample: Sample) {
+        self.times.push(sample.time);
+        self.cpus.push(sample.cpu.unwrap_or(NO_CPU));
+        self.threads.push(sample.thread);
+        self.stacks.push(sample.stack);
+        self.events.push(sample.event as u32);
+        self.weights.push(sample.weight);
+    }
+
     /// Number of samples.
     pub fn len(&self) -> usize {
         self.times.len()
@@ -162,19 +172,10 @@ impl SampleColumns {
         }
     }
 
-    /// Makes columns of samples, sorted by time; samples of one time stay in their order.
+    /// Makes columns of samples in order of time.
     pub(crate) fn from_samples(samples: &[Sample]) -> SampleColumns {
-        // An order takes less room than samples do, of which there may be many millions.
-        let mut order: Vec<u32> = (0..samples.len() as u32).collect();
-        order.sort_by_key(|index| samples[*index as usize].time);
-        let sorted = || order.iter().map(|index| &samples[*index as usize]);
-        SampleColumns {
-            times: sorted().map(|s| s.time).collect(),
-            cpus: sorted().map(|s| s.cpu.unwrap_or(NO_CPU)).collect(),
-            threads: sorted().map(|s| s.thread).collect(),
-            stacks: sorted().map(|s| s.stack).collect(),
-            events: sorted().map(|s| s.event as u32).collect(),
-            weights: sorted().map(|s| s.weight).collect(),
-        }
+        let mut columns = SampleColumns::default();
+        samples.iter().for_each(|sample| columns.push(*sample));
+        columns
     }
 }

@@ -181,7 +181,13 @@ impl Request<'_> {
         symbols: &Symbols,
     ) -> Result<(Profile, Option<RecordedOn>), Failure> {
         Ok(match open_input(path)? {
-            Input::Foreign(text) => (text.profile(filter, &Keys::FUNCTIONS, false)?, None),
+            Input::Foreign(text) => {
+                let options = Options {
+                    filter: filter.clone(),
+                    ..Options::default()
+                };
+                (text.profile(&Keys::FUNCTIONS, &options)?, None)
+            }
             Input::Recording(data) => {
                 check_events(&data, &filter.events)?;
                 let options = Options {

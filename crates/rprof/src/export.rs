@@ -73,7 +73,7 @@ pub(crate) fn run(args: &ExportArgs) -> Outcome {
     }
     let missing = match content {
         Content::Addresses if !profile.has_addresses() => Some("addresses and lines"),
-        Content::Samples if profile.samples.is_none() => Some("times of samples"),
+        Content::Samples if profile.streams.is_none() => Some("times of samples"),
         _ => None,
     };
     if let (Some(missing), false) = (missing, input.quiet) {
@@ -112,7 +112,7 @@ pub(crate) fn options_for(input: &InputArgs, content: Content, export: &ExportOp
     Options {
         addresses: matches!(content, Content::Addresses | Content::Samples),
         inlined: true,
-        columns: content == Content::Samples || by_cpu,
+        streams: content == Content::Samples || by_cpu,
         by_thread: content == Content::Samples || by_thread,
         ..input.options()
     }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
+use rprof_analysis::Options;
 use rprof_import::{Format, ImportOptions};
 use rprof_perfdata::PerfData;
 use rprof_profile::folded::{is_folded, read};
@@ -60,13 +61,9 @@ impl ForeignProfile {
         }
     }
 
-    /// Reads the samples that the filter wants. `columns`: one by one, where they have times.
-    pub(crate) fn profile(
-        self,
-        filter: &Filter,
-        keys: &Keys,
-        columns: bool,
-    ) -> Result<Profile, Failure> {
+    /// Reads the samples that the filter wants, one by one where they have times and the options ask for it.
+    pub(crate) fn profile(self, keys: &Keys, options: &Options) -> Result<Profile, Failure> {
+        let filter = &options.filter;
         let path = self.path.display();
         if let Some(flag) = meaningless(self.kind, filter, keys) {
             let message = match self.kind {
@@ -87,8 +84,9 @@ impl ForeignProfile {
             Kind::Imported(format) => {
                 let options = ImportOptions {
                     filter: filter.clone(),
-                    by_thread: columns || keys.pid || keys.tid,
-                    columns,
+                    by_thread: options.columns || options.streams || keys.pid || keys.tid,
+                    columns: options.columns,
+                    streams: options.streams,
                 };
                 Ok(rprof_import::read(format, self.text, &self.path, &options)?)
             }

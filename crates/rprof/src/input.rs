@@ -194,7 +194,7 @@ pub(crate) fn read_merged(
     let (mut places, mut facts) = (Vec::new(), Vec::new());
     for path in paths {
         match open_input(path)? {
-            Input::Foreign(text) => profiles.push(text.profile(filter, keys, options.columns)?),
+            Input::Foreign(text) => profiles.push(text.profile(keys, options)?),
             Input::Recording(data) => {
                 check_events(&data, &filter.events)?;
                 unshown::tell(&data, quiet);

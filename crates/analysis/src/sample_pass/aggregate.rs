@@ -83,8 +83,9 @@ impl<'a> SampleAggregator<'a> {
         }
     }
 
-    /// Aggregates a batch of samples, at most [`TOGETHER`].
-    pub(crate) fn count(&mut self, batch: &[PendingSample<'_>]) {
+    /// Aggregates a batch of samples, at most [`TOGETHER`]. `each` is called with the number of each sample's key.
+    #[inline]
+    pub(crate) fn count(&mut self, batch: &[PendingSample<'_>], mut each: impl FnMut(u32)) {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         found.extend(batch.iter().map(|one| ResolvedSample {
@@ -96,17 +97,21 @@ impl<'a> SampleAggregator<'a> {
             self.resolve_callers(batch, &mut found);
         }
         for (one, found) in batch.iter().zip(&found) {
-            self.counts.add(found.counted(one.context), one.weight);
+            each(self.counts.add(found.counted(one.context), one.weight));
         }
         self.found = found;
     }
 
-    /// Aggregates a sample, and returns its group.
-    pub(crate) fn count_one(&mut self, one: PendingSample<'_>) -> SampleGroup {
-        let one = [one];
-        self.count(&one);
-        let counted = self.found[0].counted(one[0].context);
-        self.contexts.group(counted, &mut self.stacks)
+    /// Aggregates a sample, and returns its key with the key's number.
+    pub(crate) fn count_one(&mut self, one: PendingSample<'_>) -> (AggregateKey, u32) {
+        let (one, mut number) = ([one], 0);
+        self.count(&one, |id| number = id);
+        (self.found[0].counted(one[0].context), number)
+    }
+
+    /// Returns the group of a key.
+    pub(crate) fn group(&mut self, key: AggregateKey) -> SampleGroup {
+        self.contexts.group(key, &mut self.stacks)
     }
 
     /// Locates and interns the leaves of a batch.

@@ -34,29 +34,47 @@ impl AggregateKey {
     }
 }
 
+/// Aggregate key with its totals.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Aggregate {
+    pub(crate) key: AggregateKey,
+    /// Number of the key, in the order in which keys came.
+    pub(crate) id: u32,
+    pub(crate) amount: Weights,
+}
+
 /// Aggregate keys and totals, stored inline, so that each sample costs one cache miss.
 #[derive(Debug, Default)]
-pub(crate) struct AggregateTable(HashTable<(AggregateKey, Weights)>);
+pub(crate) struct AggregateTable(HashTable<Aggregate>);
 
 impl AggregateTable {
-    /// Adds a sample.
+    /// Adds a sample, and returns the number of its key.
     #[inline]
-    pub(crate) fn add(&mut self, counted: AggregateKey, weight: u64) {
-        let hash = counted.hash();
-        match self.0.find_mut(hash, |(other, _)| *other == counted) {
-            Some((_, amount)) => {
+    pub(crate) fn add(&mut self, key: AggregateKey, weight: u64) -> u32 {
+        let hash = key.hash();
+        match self.0.find_mut(hash, |other| other.key == key) {
+            Some(Aggregate { id, amount, .. }) => {
                 amount.samples += 1;
                 amount.weight = amount.weight.saturating_add(weight);
+                *id
             }
             None => {
                 let amount = Weights { samples: 1, weight };
-                (self.0).insert_unique(hash, (counted, amount), |(other, _)| other.hash());
+                let id = self.0.len() as u32;
+                let one = Aggregate { key, id, amount };
+                (self.0).insert_unique(hash, one, |other| other.key.hash());
+                id
             }
         }
     }
 
+    /// Returns the number of keys.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Iterates over keys and totals, in no order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &(AggregateKey, Weights)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Aggregate> {
         self.0.iter()
     }
 }
@@ -180,14 +198,14 @@ mod tests {
             list: callers,
             context,
         };
-        counts.add(counted(5, 0), 10);
-        counts.add(counted(5, 0), 3);
-        counts.add(counted(5, 1), u64::MAX);
-        counts.add(counted(5, 1), 1);
-        counts.add(counted(NO_LEAF, 1), 2);
+        assert_eq!(counts.add(counted(5, 0), 10), 0);
+        assert_eq!(counts.add(counted(5, 0), 3), 0);
+        assert_eq!(counts.add(counted(5, 1), u64::MAX), 1);
+        assert_eq!(counts.add(counted(5, 1), 1), 1);
+        assert_eq!(counts.add(counted(NO_LEAF, 1), 2), 2);
         let mut found: Vec<_> = (counts.iter())
-            .map(|(counted, amount)| {
-                let group = contexts.group(*counted, &mut stacks);
+            .map(|Aggregate { key, amount, .. }| {
+                let group = contexts.group(*key, &mut stacks);
                 let stack: Vec<u32> = stacks.get(group.stack).collect();
                 (group.pid, stack, amount.samples, amount.weight)
             })

@@ -16,6 +16,7 @@ pub(crate) struct FixedLayoutParser {
     ip: Option<usize>,
     tid: Option<usize>,
     time: Option<usize>,
+    cpu: Option<usize>,
     period: Option<usize>,
     chain: Option<usize>,
     fixed_len: usize,
@@ -29,6 +30,7 @@ pub(crate) struct ParsedSample<'a> {
     pub(crate) pid: i32,
     pub(crate) tid: i32,
     pub(crate) time: Option<u64>,
+    pub(crate) cpu: Option<u32>,
     pub(crate) weight: u64,
     pub(crate) ip: u64,
     /// The callchain, if it has an address.
@@ -65,6 +67,7 @@ impl FixedLayoutParser {
             ip: at(SampleType::IP),
             tid: at(SampleType::TID),
             time: at(SampleType::TIME),
+            cpu: at(SampleType::CPU),
             period: at(SampleType::PERIOD),
             chain: fields.contains(SampleType::CALLCHAIN).then_some(fixed_len),
             fixed_len,
@@ -114,6 +117,7 @@ impl FixedLayoutParser {
             pid: self.tid.and_then(half).unwrap_or(-1),
             tid: self.tid.and_then(|at| half(at + 4)).unwrap_or(-1),
             time: self.time.and_then(word),
+            cpu: self.cpu.and_then(half).map(i32::cast_unsigned),
             weight: self.period.and_then(word).unwrap_or(self.weight),
             ip: self.ip.and_then(word).unwrap_or(0),
             chain,
@@ -179,6 +183,7 @@ mod tests {
                     assert_eq!(read.pid, all.pid().unwrap_or(-1));
                     assert_eq!(read.tid, all.tid().unwrap_or(-1));
                     assert_eq!(read.time, all.time());
+                    assert_eq!(read.cpu, all.cpu());
                     assert_eq!(read.weight, all.period().unwrap_or(17));
                     assert_eq!(read.ip, all.ip().unwrap_or(0));
                     let words = |words: &[[u8; 8]]| {

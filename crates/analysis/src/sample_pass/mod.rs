@@ -3,6 +3,7 @@
 pub(crate) mod aggregate;
 pub(crate) mod aggregate_table;
 pub(crate) mod branch_stack;
+pub(crate) mod compact_rows;
 pub(crate) mod fingerprint;
 pub(crate) mod fixed_layout;
 pub(crate) mod pending;
@@ -15,7 +16,7 @@ use std::sync::Mutex;
 use rprof_symbols::Symbolizer;
 
 use crate::caches::canonical::FunctionCanonicalizer;
-use crate::options::PassOptions;
+use crate::options::{PassOptions, SampleRows};
 use crate::sample_pass::fingerprint::FingerprintKeys;
 use crate::sample_pass::fixed_layout::FixedLayoutParser;
 use crate::sample_pass::results::WorkerOutput;
@@ -59,7 +60,7 @@ pub(crate) fn resolve_in_parts(
     let events = index.data.events().list();
     let wanted: Vec<bool> = events.iter().map(|e| filter.wants_event(&e.name)).collect();
     let fixed_layouts: Vec<Option<FixedLayoutParser>> =
-        match pass.per_sample || filter.is_by_sample() {
+        match pass.rows == SampleRows::Whole || filter.is_by_sample() {
             true => events.iter().map(|_| None).collect(),
             false => events.iter().map(FixedLayoutParser::new).collect(),
         };

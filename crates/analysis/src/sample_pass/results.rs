@@ -2,7 +2,8 @@
 
 use crate::caches::CacheStats;
 use crate::groups::{SampleGroup, SampleRow};
-use crate::sample_pass::aggregate_table::{AggregateTable, SampleGroups};
+use crate::sample_pass::aggregate_table::{Aggregate, AggregateTable, SampleGroups};
+use crate::sample_pass::compact_rows::BlockRows;
 use crate::sample_pass::stacks::{Locations, StackTable};
 
 /// Result of one worker, or of all; linear in distinct stacks.
@@ -20,8 +21,10 @@ pub(crate) struct WorkerOutput {
     pub(crate) time: Option<(u64, u64)>,
     /// True if any sample had a callchain.
     pub(crate) has_callchains: bool,
-    /// Rows of single samples, if asked for.
+    /// Whole rows of single samples, if asked for.
     pub(crate) rows: Vec<SampleRow>,
+    /// Compact rows of single samples, if asked for.
+    pub(crate) compact_rows: Vec<BlockRows>,
     /// Hits and misses of the worker's caches.
     pub(crate) caches: CacheStats,
 }
@@ -29,7 +32,7 @@ pub(crate) struct WorkerOutput {
 impl WorkerOutput {
     /// Returns the number of samples that were accepted by their origin, whatever their stacks are.
     pub(crate) fn samples(&self) -> u64 {
-        self.counts.iter().map(|(_, amount)| amount.samples).sum()
+        self.counts.iter().map(|one| one.amount.samples).sum()
     }
 
     /// Returns, by location id, the number of rows whose stack contains it.
@@ -111,9 +114,9 @@ impl WorkerResults {
         let mut samples = vec![0; self.locations.as_slice().len()];
         for part in &self.parts {
             let stacks = &part.resolved.stacks;
-            for (counted, amount) in part.resolved.counts.iter() {
-                let callers = stacks.callers().get(counted.list);
-                for own in callers.iter().copied().chain(counted.leaf()) {
+            for Aggregate { key, amount, .. } in part.resolved.counts.iter() {
+                let callers = stacks.callers().get(key.list);
+                for own in callers.iter().copied().chain(key.leaf()) {
                     samples[part.locations[own as usize] as usize] += amount.samples;
                 }
             }

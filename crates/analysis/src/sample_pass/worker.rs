@@ -10,9 +10,10 @@ use crate::caches::thread_states::ThreadStateCache;
 use crate::comms::IDLE;
 use crate::group_reads::MemberDelta;
 use crate::groups::{RecordPosition, SampleGroup, SampleRow};
-use crate::options::PassOptions;
+use crate::options::{PassOptions, SampleRows};
 use crate::sample_pass::aggregate::{SampleAggregator, TOGETHER};
 use crate::sample_pass::branch_stack::has_branch_calls;
+use crate::sample_pass::compact_rows::{CompactRow, RowsOfBlock};
 use crate::sample_pass::fingerprint::FingerprintKeys;
 use crate::sample_pass::fixed_layout::{FixedLayoutParser, default_weight};
 use crate::sample_pass::pending::{Chain, PendingSample, SampledThread, callchain};
@@ -48,6 +49,8 @@ pub(crate) struct Worker<'a> {
     stacks: Option<Box<Stacks>>,
     thread_states: ThreadStateCache,
     aggregator: SampleAggregator<'a>,
+    /// Rows of the block that is handled.
+    rows: RowsOfBlock,
     out: WorkerOutput,
 }
 
@@ -71,6 +74,7 @@ impl<'a> Worker<'a> {
             stacks: shared.unwinding.map(|u| Box::new(Stacks::new(u))),
             thread_states: ThreadStateCache::new(shared.pass.by_thread),
             aggregator: SampleAggregator::new(shared.index, shared.canonicalizer),
+            rows: RowsOfBlock::default(),
             out: WorkerOutput::default(),
         }
     }
@@ -94,7 +98,8 @@ impl<'a> Worker<'a> {
     /// Handles all samples of a block.
     pub(crate) fn handle_block(&mut self, block: &Block<'_>, block_index: usize) {
         let flood_from = self.shared.index.flood_from;
-        if self.shared.pass.per_sample && flood_from.is_some_and(|first| block_index >= first) {
+        let keeps_rows = self.shared.pass.rows != SampleRows::None;
+        if keeps_rows && flood_from.is_some_and(|first| block_index >= first) {
             return;
         }
         let mut walk = block.walk();
@@ -110,7 +115,21 @@ impl<'a> Worker<'a> {
                 );
             }
         }
-        self.aggregator.count(&pending);
+        self.count(&pending);
+        let rows = self.rows.finish(block_index);
+        self.out.compact_rows.extend(rows);
+    }
+
+    /// Aggregates queued samples.
+    #[inline]
+    fn count(&mut self, pending: &[PendingSample<'_>]) {
+        match self.shared.pass.rows {
+            SampleRows::Compact => {
+                let rows = &mut self.rows;
+                self.aggregator.count(pending, |id| rows.counted(id));
+            }
+            _ => self.aggregator.count(pending, |_| ()),
+        }
     }
 
     fn handle_sample<'b>(
@@ -179,7 +198,8 @@ impl<'a> Worker<'a> {
         let is_wait = described.name == WAITS;
         let of_address = || Chain::of_address(sample.ip().unwrap_or(0), is_wait);
         let (recorded, recorded_end) = self.recorded(&sample, record.misc, endian);
-        let is_plain = members.is_none() && !shared.pass.per_sample && !has_branch_calls(attr);
+        let is_whole = shared.pass.rows == SampleRows::Whole;
+        let is_plain = members.is_none() && !is_whole && !has_branch_calls(attr);
         if is_plain && !(shared.unwinding.is_some() && has_dumps(attr)) {
             self.out.has_callchains |= sample.callchain().is_some();
             let chain = recorded.unwrap_or(of_address());
@@ -193,7 +213,8 @@ impl<'a> Worker<'a> {
                 thread_state,
             };
             let one = self.pending_sample(chain, &context_of_sample, event as u32, weight);
-            return self.enqueue(one, pending);
+            let row = CompactRow::new(sample.time(), sample.cpu(), weight);
+            return self.enqueue(one, row, pending);
         }
 
         let has_chain = recorded.is_some();
@@ -231,7 +252,7 @@ impl<'a> Worker<'a> {
             time,
             thread_state,
         };
-        let mut row = shared.pass.per_sample.then(|| SampleRow {
+        let mut row = is_whole.then(|| SampleRow {
             time: sample.time().unwrap_or(0),
             position,
             group: SampleGroup::default(),
@@ -255,10 +276,14 @@ impl<'a> Worker<'a> {
                 member.event,
                 member.period,
             );
-            let group = self.aggregator.count_one(one);
+            let (key, id) = self.aggregator.count_one(one);
             if let Some(row) = &mut row {
-                (row.group, row.period) = (group, member.period);
+                (row.group, row.period) = (self.aggregator.group(key), member.period);
                 self.out.rows.push(*row);
+            }
+            if shared.pass.rows == SampleRows::Compact {
+                let row = CompactRow::new(sample.time(), sample.cpu(), member.period);
+                self.rows.push_counted(row, id);
             }
         }
         self.stacks = stacks;
@@ -306,7 +331,8 @@ impl<'a> Worker<'a> {
             thread_state,
         };
         let one = self.pending_sample(chain, &context_of_sample, event, sample.weight);
-        self.enqueue(one, pending);
+        let row = CompactRow::new(sample.time, sample.cpu, sample.weight);
+        self.enqueue(one, row, pending);
     }
 
     /// Widens the time range of the result to a sample.
@@ -320,10 +346,18 @@ impl<'a> Worker<'a> {
 
     /// Queues a sample, and aggregates the queue once it is full.
     #[inline]
-    fn enqueue<'b>(&mut self, one: PendingSample<'b>, pending: &mut Vec<PendingSample<'b>>) {
+    fn enqueue<'b>(
+        &mut self,
+        one: PendingSample<'b>,
+        row: CompactRow,
+        pending: &mut Vec<PendingSample<'b>>,
+    ) {
+        if self.shared.pass.rows == SampleRows::Compact {
+            self.rows.push_queued(row);
+        }
         pending.push(one);
         if pending.len() >= TOGETHER {
-            self.aggregator.count(pending);
+            self.count(pending);
             pending.clear();
         }
     }

@@ -22,7 +22,7 @@ use rprof_profile::intern::Values;
 use rprof_symbols::Symbolizer;
 
 use crate::comms::thread_name;
-use crate::options::{PassOptions, SymbolOptions};
+use crate::options::{PassOptions, SampleRows, SymbolOptions};
 use crate::sample_pass::resolve;
 use crate::sample_pass::results::WorkerOutput;
 use crate::samples::lookup::{is_kernel, locate, lookup_time, sample_of};
@@ -69,7 +69,7 @@ impl<'a> Samples<'a> {
         let pass = PassOptions {
             by_thread: true,
             leaves_only: false,
-            per_sample: true,
+            rows: SampleRows::Whole,
             addresses: true,
         };
         let mut resolved = resolve(&index, symbolizer, filter, pass, n);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use rprof_analysis::{Options, Samples, analyse};
 use rprof_perfdata::PerfData;
-use rprof_profile::{FrameAddress, Profile};
+use rprof_profile::{FrameAddress, Profile, Sample, ThreadId};
 use rprof_records::{
     Attr, AttrFlags, ContextMarker, Endian, EventKind, Misc, Record, SampleFields, SampleId,
     SampleLayout, SampleType,
@@ -90,6 +90,7 @@ fn columns_with_addresses_are_the_samples_one_by_one() {
         by_thread: true,
         addresses: true,
         columns: true,
+        streams: true,
         threads: 2,
         ..Options::default()
     };
@@ -135,6 +136,25 @@ fn columns_with_addresses_are_the_samples_one_by_one() {
             .count();
     }
     assert!(inlined > 1000 && returns > 1000, "{inlined} {returns}");
+
+    // Streams are the columns, thread by thread.
+    let streams = profile.streams.as_ref().unwrap();
+    assert_eq!(streams.len(), columns.len());
+    for thread in (0..profile.threads.len() as u32).map(ThreadId) {
+        let streamed = streams.of(thread).map(|sample| {
+            let entry = &profile.aggregated[sample.entry as usize];
+            Sample {
+                time: sample.time,
+                cpu: sample.cpu,
+                thread: entry.thread,
+                stack: entry.stack,
+                event: entry.event,
+                weight: sample.weight,
+            }
+        });
+        let expected = columns.iter().filter(|sample| sample.thread == thread);
+        assert!(streamed.eq(expected), "{thread:?}");
+    }
 
     // The sums are those of the columns.
     let mut sums = BTreeMap::new();

@@ -44,16 +44,14 @@ type Json<'o> = JsonWriter<Gzip<'o>>;
 pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
     let by = options.rows.weight;
     let mut tables = Tables::new(profile);
-    let rows = Rows::new(profile, by);
-    let threads = match profile.main_event() {
-        Some(event) => threads::of(profile, event, &rows, &mut tables),
-        None => Vec::new(),
-    };
+    // Without one, no thread has samples.
+    let event = profile.main_event().unwrap_or_default();
+    let rows = Rows::new(profile, event, by);
+    let threads = threads::of(rows);
     let origin = profile.time.map_or(0, |(first, _)| first);
     let mut json = Json::new(Gzip::new(out));
     json.begin()?;
     json.value("meta", &meta(profile, threads.len()))?;
-    json.value("libs", &tables.libraries())?;
     json.key("threads")?;
     json.begin_list()?;
     let is_time = is_time(profile) && by == WeighBy::Period;
@@ -61,9 +59,10 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     let none = Markers::new(&[], origin, &mut tables);
     for (index, thread) in threads.iter().enumerate() {
         let markers = if index == 0 { &gaps } else { &none };
-        thread.write(&rows, &tables, origin, is_time, markers, &mut json)?;
+        thread.write(rows, &mut tables, origin, is_time, markers, &mut json)?;
     }
     json.end_list()?;
+    json.value("libs", &tables.libraries())?;
     json.key("shared")?;
     tables.write(&mut json)?;
     json.end()?;
@@ -136,7 +135,7 @@ mod tests {
     use serde_json::Value;
 
     fn profile() -> Profile {
-        let mut builder = ProfileBuilder::with_addresses().columns(true);
+        let mut builder = ProfileBuilder::with_addresses().streams(true);
         let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
         let program = builder.intern_object("/bin/x");
         let kernel = builder.add_object(Object {
@@ -212,8 +211,8 @@ mod tests {
         assert_eq!((&thread["pid"], &thread["tid"]), (&json!("7"), &json!(7)));
         let samples = &thread["samples"];
         assert_eq!(samples["stack"], json!([2, 1, 2]));
-        assert_eq!(samples["timeDeltas"], json!([0.0, 1.0, 3.5]));
-        assert_eq!(samples["weight"], json!([1.0, 1.0, 1.0]));
+        assert_eq!(samples["timeDeltas"], json!([0, 1, 3.5]));
+        assert_eq!(samples["weight"], json!([1, 1, 1]));
         assert_eq!(
             samples["threadCPUDelta"],
             json!([1000000, 1000000, 1000000])

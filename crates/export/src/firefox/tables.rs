@@ -3,7 +3,7 @@
 use std::io;
 
 use rprof_profile::{
-    Frame, FrameAddress, FrameId, FrameListId, FunctionId, ObjectId, ObjectKind, Profile, StackId,
+    Frame, FrameAddress, FrameId, FrameListId, FunctionId, ObjectId, ObjectKind, Profile,
 };
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ pub(super) struct Tables<'p> {
     stacks: Numbered<(Option<u32>, u32)>,
     /// Number of each list of callers that was added; `None` for the empty one.
     callers: FxHashMap<FrameListId, Option<u32>>,
-    /// Number of each stack that was added, by its id; `None` within for one without frames.
+    /// Number of the stack of each of the profile's entries, once it was added; `None` within for one without frames.
     known: Vec<Option<Option<u32>>>,
 }
 
@@ -81,20 +81,19 @@ impl<'p> Tables<'p> {
             symbol_at: FxHashMap::default(),
             stacks: Numbered::new(),
             callers: FxHashMap::default(),
-            known: Vec::new(),
+            known: vec![None; profile.aggregated.len()],
         }
     }
 
-    /// Adds a stack, and what its frames refer to.
-    pub(super) fn stack(&mut self, id: StackId) {
-        let place = id.0 as usize;
-        if self.known.len() <= place {
-            self.known.resize(place + 1, None);
+    /// Returns the number of the stack of an entry, which is added with what its frames refer to; `None` for one without
+    /// frames.
+    pub(super) fn number(&mut self, entry: usize) -> Option<u32> {
+        if let Some(known) = self.known.get(entry).copied().flatten() {
+            return known;
         }
-        if self.known[place].is_some() {
-            return;
-        }
-        let (outer, inner) = self.profile.lists(id);
+        let (outer, inner) = self
+            .profile
+            .lists(self.profile.aggregated.get(entry)?.stack);
         let callers = match self.callers.get(&outer) {
             Some(known) => *known,
             None => {
@@ -103,7 +102,11 @@ impl<'p> Tables<'p> {
                 callers
             }
         };
-        self.known[place] = Some(self.chain(callers, inner));
+        let number = self.chain(callers, inner);
+        if let Some(known) = self.known.get_mut(entry) {
+            *known = Some(number);
+        }
+        number
     }
 
     /// Adds the frames of a list below a stack. Returns the number of the last one's stack.
@@ -114,11 +117,6 @@ impl<'p> Tables<'p> {
             stack = Some(self.stacks.number((stack, frame)).0);
         }
         stack
-    }
-
-    /// Returns the number of a stack that was added; `None` for one without frames.
-    pub(super) fn number(&self, id: StackId) -> Option<u32> {
-        self.known.get(id.0 as usize).copied().flatten().flatten()
     }
 
     fn frame(&mut self, id: FrameId) -> u32 {

@@ -1,78 +1,61 @@
 //! Samples of each thread, in order of time.
 
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io;
+use std::iter::Peekable;
 
-use rprof_profile::{Profile, StackId, Thread, ThreadId, WeighBy};
-use rustc_hash::FxHashMap;
+use rprof_profile::{
+    AggregatedStack, Profile, StreamIter, StreamedSample, Thread, ThreadId, WeighBy,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::json;
 
 use super::Json;
 use super::markers::Markers;
 use super::tables::Tables;
+use crate::json_writer::milliseconds;
 use crate::names::CleanNames;
 
-/// Samples one by one, or where none has a time, all samples of a stack and a thread as one.
+/// Samples of an event: one by one, or where none has a time, all samples of a stack and a thread as one.
+#[derive(Clone, Copy)]
 pub(super) struct Rows<'p> {
     profile: &'p Profile,
+    event: usize,
     by: WeighBy,
 }
 
 /// One of the [`Rows`].
 struct Row {
-    event: usize,
-    thread: ThreadId,
     time: u64,
-    stack: StackId,
+    /// Index of its entry in the profile.
+    entry: usize,
+    thread: ThreadId,
     weight: u64,
 }
 
 impl<'p> Rows<'p> {
-    pub(super) fn new(profile: &'p Profile, by: WeighBy) -> Rows<'p> {
-        Rows { profile, by }
+    pub(super) fn new(profile: &'p Profile, event: usize, by: WeighBy) -> Rows<'p> {
+        Rows { profile, event, by }
     }
 
-    fn len(&self) -> usize {
-        match &self.profile.samples {
-            Some(samples) => samples.len(),
-            None => self.profile.aggregated.len(),
-        }
-    }
-
-    fn get(&self, index: usize) -> Option<Row> {
-        Some(match &self.profile.samples {
-            Some(samples) => {
-                let sample = samples.get(index)?;
-                Row {
-                    event: sample.event,
-                    thread: sample.thread,
-                    time: sample.time,
-                    stack: sample.stack,
-                    weight: self.by.of_sample(sample.weight),
-                }
-            }
-            None => {
-                let entry = self.profile.aggregated.get(index)?;
-                Row {
-                    event: entry.event,
-                    thread: entry.thread,
-                    time: 0,
-                    stack: entry.stack,
-                    weight: self.by.of(entry),
-                }
-            }
-        })
+    /// Returns the entry of a sample, if it is one of the event.
+    fn entry(&self, index: usize) -> Option<&'p AggregatedStack> {
+        let entry = self.profile.aggregated.get(index)?;
+        (entry.event == self.event).then_some(entry)
     }
 }
 
-/// A thread with its samples.
+/// A thread of the file, which may have had several names.
 pub(super) struct ThreadSamples {
     name: String,
     process: String,
     pid: Option<i32>,
     tid: Option<i32>,
-    /// Indexes of its rows, in order of time.
-    rows: Vec<u32>,
+    /// The thread under each name that it had.
+    threads: Vec<ThreadId>,
+    /// Its entries, where samples have no time.
+    entries: Vec<usize>,
     weight: u64,
 }
 
@@ -83,55 +66,56 @@ enum Key {
     Name(ThreadId),
 }
 
-/// Returns the threads with rows of an event, the one with most weight first.
-pub(super) fn of(
-    profile: &Profile,
-    event: usize,
-    rows: &Rows<'_>,
-    tables: &mut Tables<'_>,
-) -> Vec<ThreadSamples> {
-    let names = CleanNames::new(profile);
+/// Returns the threads with samples, the one with most weight first.
+pub(super) fn of(rows: Rows<'_>) -> Vec<ThreadSamples> {
+    let profile = rows.profile;
     let mut threads: Vec<ThreadSamples> = Vec::new();
     let mut by_key: FxHashMap<Key, usize> = FxHashMap::default();
-    // Place of each thread of the profile in the list, and the name that it has there.
-    let mut by_id: Vec<Option<usize>> = vec![None; profile.threads.len()];
-    for (index, row) in (0..rows.len()).filter_map(|index| Some((index, rows.get(index)?))) {
-        if row.event != event {
+    let mut seen: FxHashSet<ThreadId> = FxHashSet::default();
+    for (index, entry) in profile.aggregated.iter().enumerate() {
+        if entry.event != rows.event {
             continue;
         }
-        let known = by_id.get(row.thread.0 as usize).copied().flatten();
-        let place = known.unwrap_or_else(|| {
-            let Thread { pid, tid, .. } = *profile.thread(row.thread);
-            let key = match (pid, tid) {
-                (Some(pid), Some(tid)) => Key::Numbers(pid, tid),
-                _ => Key::Name(row.thread),
-            };
-            let place = *by_key.entry(key).or_insert_with(|| {
-                threads.push(ThreadSamples {
-                    name: String::new(),
-                    process: String::new(),
-                    pid,
-                    tid,
-                    rows: Vec::new(),
-                    weight: 0,
-                });
-                threads.len() - 1
+        let Thread { pid, tid, .. } = *profile.thread(entry.thread);
+        let key = match (pid, tid) {
+            (Some(pid), Some(tid)) => Key::Numbers(pid, tid),
+            _ => Key::Name(entry.thread),
+        };
+        let place = *by_key.entry(key).or_insert_with(|| {
+            threads.push(ThreadSamples {
+                name: String::new(),
+                process: String::new(),
+                pid,
+                tid,
+                threads: Vec::new(),
+                entries: Vec::new(),
+                weight: 0,
             });
-            by_id[row.thread.0 as usize] = Some(place);
-            place
+            threads.len() - 1
         });
         let thread = &mut threads[place];
-        thread.rows.push(index as u32);
-        thread.weight = thread.weight.saturating_add(row.weight);
-        tables.stack(row.stack);
+        thread.weight = thread.weight.saturating_add(rows.by.of(entry));
+        if seen.insert(entry.thread) {
+            thread.threads.push(entry.thread);
+        }
+        if profile.streams.is_none() {
+            thread.entries.push(index);
+        }
     }
+    let names = CleanNames::new(profile);
     for thread in &mut threads {
+        // Whatever order the entries come in, the file is the same.
+        let comm = |id: &ThreadId| &profile.comms[profile.thread(*id).comm as usize];
+        thread.threads.sort_by_key(comm);
         // A thread that changed its name has its last one.
-        let last = thread.rows.last().and_then(|row| rows.get(*row as usize));
+        let last = match thread.threads[..] {
+            [only] => Some(only),
+            _ => thread.rows(rows).last().map(|row| row.thread),
+        };
         if let Some(last) = last {
             let Thread {
                 comm, process_comm, ..
-            } = *profile.thread(last.thread);
+            } = *profile.thread(last);
             thread.name = names.comm(comm).into_owned();
             thread.process = names.comm(process_comm.unwrap_or(comm)).into_owned();
         }
@@ -144,27 +128,52 @@ pub(super) fn of(
 }
 
 impl ThreadSamples {
-    /// Writes the thread. `is_time`: weights are nanoseconds.
+    /// Iterates over the samples, in order of time.
+    fn rows<'p>(&'p self, rows: Rows<'p>) -> impl Iterator<Item = Row> + 'p {
+        let profile = rows.profile;
+        let of_thread = |id: &ThreadId| Some(profile.streams.as_ref()?.of(*id).peekable());
+        let streams: Vec<_> = self.threads.iter().filter_map(of_thread).collect();
+        let one_by_one = InTime::new(streams).filter_map(move |sample| {
+            let entry = rows.entry(sample.entry as usize)?;
+            Some(Row {
+                time: sample.time,
+                entry: sample.entry as usize,
+                thread: entry.thread,
+                weight: rows.by.of_sample(sample.weight),
+            })
+        });
+        let summed = self.entries.iter().filter_map(move |index| {
+            let entry = rows.entry(*index)?;
+            Some(Row {
+                time: 0,
+                entry: *index,
+                thread: entry.thread,
+                weight: rows.by.of(entry),
+            })
+        });
+        one_by_one.chain(summed)
+    }
+
+    /// Writes the thread, and adds its stacks to the tables. `is_time`: weights are nanoseconds.
     pub(super) fn write(
         &self,
-        rows: &Rows<'_>,
-        tables: &Tables<'_>,
+        rows: Rows<'_>,
+        tables: &mut Tables<'_>,
         origin: u64,
         is_time: bool,
         markers: &Markers<'_>,
         json: &mut Json<'_>,
     ) -> io::Result<()> {
-        let all = || (self.rows.iter()).filter_map(|row| rows.get(*row as usize));
-        let first = all()
-            .next()
-            .map_or(0, |row| row.time.saturating_sub(origin));
+        let all = || self.rows(rows);
+        let first = all().next();
+        let first = first.map_or(0, |row| row.time.saturating_sub(origin));
         json.begin()?;
         json.value("name", &self.name)?;
         json.value("processName", &self.process)?;
         json.value("processType", &"default")?;
         json.value("processStartupTime", &0)?;
         json.value("processShutdownTime", &())?;
-        json.value("registerTime", &milliseconds(first))?;
+        json.value_with("registerTime", first, milliseconds)?;
         json.value("unregisterTime", &())?;
         json.value("pausedRanges", &json!([]))?;
         let is_main = self.pid == self.tid;
@@ -175,17 +184,19 @@ impl ThreadSamples {
         markers.write(json)?;
         json.key("samples")?;
         json.begin()?;
-        json.column("stack", all().map(|row| tables.number(row.stack)))?;
+        let mut length = 0usize;
+        let stacks = all().inspect(|_| length += 1);
+        json.column("stack", stacks.map(|row| tables.number(row.entry)))?;
         let mut before = origin;
         let deltas = all().map(|row| {
             let delta = row.time.saturating_sub(before);
             before = row.time.max(before);
-            milliseconds(delta)
+            delta
         });
-        json.column("timeDeltas", deltas)?;
+        json.column_with("timeDeltas", deltas, milliseconds)?;
         match is_time {
             true => {
-                json.column("weight", all().map(|row| milliseconds(row.weight)))?;
+                json.column_with("weight", all().map(|row| row.weight), milliseconds)?;
                 json.value("weightType", &"tracing-ms")?;
                 json.column("threadCPUDelta", all().map(|row| row.weight))?;
             }
@@ -194,12 +205,43 @@ impl ThreadSamples {
                 json.value("weightType", &"samples")?;
             }
         }
-        json.value("length", &self.rows.len())?;
+        json.value("length", &length)?;
         json.end()?;
         json.end()
     }
 }
 
-fn milliseconds(nanoseconds: u64) -> f64 {
-    nanoseconds as f64 / 1e6
+/// Samples of one thread in order of time, from a stream for each name that it had.
+struct InTime<'p> {
+    streams: Vec<Peekable<StreamIter<&'p [u8]>>>,
+    /// Time of each stream's next sample, with the stream's index.
+    next: BinaryHeap<Reverse<(u64, usize)>>,
+}
+
+impl<'p> InTime<'p> {
+    fn new(mut streams: Vec<Peekable<StreamIter<&'p [u8]>>>) -> InTime<'p> {
+        let first = streams.iter_mut().zip(0..);
+        let next = first.filter_map(|(stream, index)| Some(Reverse((stream.peek()?.time, index))));
+        InTime {
+            next: next.collect(),
+            streams,
+        }
+    }
+}
+
+impl Iterator for InTime<'_> {
+    type Item = StreamedSample;
+
+    fn next(&mut self) -> Option<StreamedSample> {
+        if let [only] = &mut self.streams[..] {
+            return only.next();
+        }
+        let Reverse((_, index)) = self.next.pop()?;
+        let stream = self.streams.get_mut(index)?;
+        let sample = stream.next();
+        if let Some(following) = stream.peek() {
+            self.next.push(Reverse((following.time, index)));
+        }
+        sample
+    }
 }

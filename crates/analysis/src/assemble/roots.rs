@@ -1,0 +1,60 @@
+//! Complete stacks and truncated ones: by what the recorder says, or by the names at the root.
+
+use rprof_profile::{Function, StackPosition, StackTally};
+
+use crate::assemble::worker_stacks::AssembleInputs;
+use crate::stack_end::StackEnd;
+
+/// Adds the stacks of a group to the tally of complete and truncated ones. `from_root` iterates
+/// over their locations, root first.
+pub(super) fn tally(
+    stacks: &mut StackTally,
+    mut from_root: impl Iterator<Item = u32>,
+    end: StackEnd,
+    samples: u64,
+    known: &AssembleInputs<'_>,
+) {
+    stacks.total += samples;
+    match end {
+        StackEnd::Unknown => {}
+        StackEnd::Root => stacks.complete += samples,
+        StackEnd::Cut => stacks.truncated += samples,
+        StackEnd::NoUnwindInfo => stacks.no_unwind_info += samples,
+        StackEnd::Other => stacks.other += samples,
+    }
+    if end != StackEnd::Unknown {
+        stacks.unwound += samples;
+        return;
+    }
+    let function = |location| {
+        let function = known.symbols.outermost(location);
+        &known.symbols.functions[function.0 as usize]
+    };
+    let outermost = from_root.next();
+    let outermost = outermost.map(|at| (known.is_kernel[at as usize], function(at)));
+    let complete = reaches_root(outermost, || from_root.next().map(function));
+    match complete {
+        true => stacks.complete += samples,
+        false => stacks.truncated += samples,
+    }
+}
+
+/// Returns true if names tell that a stack reaches its root: by its outermost function, with
+/// whether that is the kernel's, and the function that it called.
+pub(crate) fn reaches_root<'a>(
+    outermost: Option<(bool, &Function)>,
+    next: impl FnOnce() -> Option<&'a Function>,
+) -> bool {
+    match outermost {
+        None => false,
+        // Kernel frames only: a kernel thread, or the user side was not recorded.
+        Some((true, _)) => true,
+        Some((false, function)) if function.position == StackPosition::Root => true,
+        // The start code of a stripped C library has no name, but nothing else
+        // calls an entry.
+        Some((false, function)) => {
+            let is_entry = |next: &Function| next.position == StackPosition::Entry;
+            function.name.is_err() && next().is_some_and(is_entry)
+        }
+    }
+}

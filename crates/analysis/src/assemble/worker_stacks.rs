@@ -1,0 +1,170 @@
+//! [`WorkerStacks`]: one worker's stacks of locations, mapped to stacks of functions.
+
+use rustc_hash::FxHashMap;
+
+use rprof_profile::intern::Lists;
+use rprof_profile::{ProfileBuilder, StackTally};
+
+use crate::assemble::roots::tally;
+use crate::groups::Weights;
+use crate::sample_pass::aggregate_table::Aggregate;
+use crate::sample_pass::results::WorkerResult;
+use crate::stack_filter::StackFilter;
+use crate::symbolize::Symbols;
+
+/// Inputs shared by all workers' mapping of locations to functions.
+pub(super) struct AssembleInputs<'a> {
+    pub(super) symbols: &'a Symbols,
+    /// By location id, true if it is in the kernel.
+    pub(super) is_kernel: Vec<bool>,
+    pub(super) has_callchains: bool,
+    pub(super) filter: StackFilter<'a>,
+    pub(super) frames: FrameIds,
+    /// True if samples are wanted one by one.
+    pub(super) one_by_one: bool,
+    /// Number of events.
+    pub(super) events: usize,
+}
+
+/// Kind of frame ids: by function, by function and inlining, or by address.
+#[derive(Clone, Copy)]
+pub(super) enum FrameIds {
+    /// Functions.
+    Functions,
+    /// Functions, each by whether it was inlined.
+    Inlined,
+    /// Addresses: each location has frames of its own.
+    Addresses,
+}
+
+impl AssembleInputs<'_> {
+    /// Iterates over the ids of the frames at a location, outermost first.
+    #[inline]
+    fn frames(&self, location: u32) -> impl Iterator<Item = u32> + '_ {
+        let first = self.symbols.first_frame(location);
+        let frames = self.symbols.frames(location).iter().zip(first..);
+        frames.map(move |(frame, own)| match self.frames {
+            FrameIds::Functions => frame.function.0,
+            FrameIds::Inlined => ProfileBuilder::inlined_frame_number(frame.function, own > first),
+            FrameIds::Addresses => own,
+        })
+    }
+}
+
+/// Aggregate key after symbolization; samples with equal keys are summed up.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    /// Id of the group without its stack: see `SampleGroups`.
+    pub(super) context: u32,
+    /// Ids of lists of functions: callers, root first, and the frames at the leaf.
+    pub(super) outer: u32,
+    pub(super) inner: u32,
+}
+
+/// Stacks of functions of one worker.
+#[derive(Default)]
+pub(super) struct WorkerStacks {
+    /// Interned lists of frame ids, root first.
+    pub(super) lists: Lists<u32>,
+    pub(super) groups: FxHashMap<Key, Weights>,
+    pub(super) ends: StackTally,
+    /// Number and weight of samples, by event index.
+    pub(super) events: Vec<Weights>,
+    /// Number of samples that contain a location, by location id.
+    pub(super) at: Vec<u64>,
+    /// Key by the number of the worker's own one, where samples are wanted one by one; `None` for those that the
+    /// filter rejects.
+    pub(super) keys: Vec<Option<Key>>,
+}
+
+impl WorkerStacks {
+    pub(super) fn of(part: &WorkerResult, known: &AssembleInputs<'_>) -> WorkerStacks {
+        let symbols = known.symbols;
+        let mut share = WorkerStacks {
+            at: vec![0; symbols.symbolized.len()],
+            events: vec![Weights::default(); known.events],
+            ..WorkerStacks::default()
+        };
+        let mut list = Vec::new();
+        let callers = part.resolved.stacks.callers();
+        let location = |own: u32| part.locations[own as usize];
+        let outer: Vec<u32> = (0..callers.len() as u32)
+            .map(|callers_id| {
+                list.clear();
+                let locations = callers.get(callers_id).iter().rev();
+                let frames = locations.flat_map(|own| known.frames(location(*own)));
+                list.extend(frames);
+                share.lists.intern(&list).0
+            })
+            .collect();
+        let nothing = share.lists.intern(&[]).0;
+        // By list of callers, where stacks are chosen by what is in them.
+        let focused: Vec<bool> = match known.filter.has_focus() {
+            false => Vec::new(),
+            true => (0..callers.len() as u32)
+                .map(|id| {
+                    let mut all = callers.get(id).iter();
+                    all.any(|own| known.filter.is_focused(location(*own)))
+                })
+                .collect(),
+        };
+        // By worker-local location id, filled on first use.
+        let mut inner: Vec<Option<u32>> = vec![None; part.locations.len()];
+        let mut called = vec![0u64; callers.len()];
+        if known.one_by_one {
+            share.keys.resize(part.resolved.counts.len(), None);
+        }
+        for Aggregate {
+            key: counted,
+            id,
+            amount,
+        } in part.resolved.counts.iter()
+        {
+            let group = part.resolved.contexts.get(counted.context);
+            let leaf = counted.leaf().map(location);
+            if !known.filter.accepts_leaf(leaf) {
+                continue;
+            }
+            if known.filter.has_focus()
+                && !focused[counted.list as usize]
+                && !leaf.is_some_and(|leaf| known.filter.is_focused(leaf))
+            {
+                continue;
+            }
+            let has_frames = leaf.is_some() || !callers.get(counted.list).is_empty();
+            if known.has_callchains && has_frames {
+                let callers = callers.get(counted.list).iter().map(|own| location(*own));
+                let from_root = callers.rev().chain(leaf);
+                tally(&mut share.ends, from_root, group.end, amount.samples, known);
+            }
+            called[counted.list as usize] += amount.samples;
+            if let Some(leaf) = leaf {
+                share.at[leaf as usize] += amount.samples;
+            }
+            share.events[group.event as usize].add(amount);
+            let inner = match counted.leaf() {
+                None => nothing,
+                Some(own) => *inner[own as usize].get_or_insert_with(|| {
+                    list.clear();
+                    list.extend(known.frames(location(own)));
+                    share.lists.intern(&list).0
+                }),
+            };
+            let key = Key {
+                context: counted.context,
+                outer: outer[counted.list as usize],
+                inner,
+            };
+            share.groups.entry(key).or_default().add(amount);
+            if let Some(known) = share.keys.get_mut(*id as usize) {
+                *known = Some(key);
+            }
+        }
+        for (callers_id, samples) in (0..).zip(called) {
+            for own in callers.get(callers_id) {
+                share.at[location(*own) as usize] += samples;
+            }
+        }
+        share
+    }
+}

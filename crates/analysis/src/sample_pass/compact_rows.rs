@@ -1,0 +1,243 @@
+//! Rows of single samples in a few bytes each, block by block, and their merge in order of time.
+//!
+//! A recording has its samples in order of time only roughly: ring by ring within a round. Rows of a block are sorted on
+//! the spot, and blocks are merged at the end: only those that overlap are open at a time, and each is dropped once it is read.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use rprof_profile::{SampleStream, StreamIter, StreamedSample};
+
+/// Row of one sample, before it is known which key it is counted under.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CompactRow {
+    time: u64,
+    cpu: Option<u32>,
+    period: u64,
+}
+
+impl CompactRow {
+    /// Makes a row. A sample without a time has 0.
+    #[inline]
+    pub(crate) fn new(time: Option<u64>, cpu: Option<u32>, period: u64) -> CompactRow {
+        CompactRow {
+            time: time.unwrap_or(0),
+            cpu,
+            period,
+        }
+    }
+
+    fn counted(self, entry: u32) -> StreamedSample {
+        StreamedSample {
+            time: self.time,
+            cpu: self.cpu,
+            entry,
+            weight: self.period,
+        }
+    }
+}
+
+/// Rows of the block that a worker handles.
+#[derive(Debug, Default)]
+pub(crate) struct RowsOfBlock {
+    rows: Vec<StreamedSample>,
+    /// Rows of samples that wait to be counted, of which `counted` are by now.
+    queued: Vec<CompactRow>,
+    counted: usize,
+}
+
+impl RowsOfBlock {
+    /// Adds the row of a sample that was queued. Its key comes with [`counted`](Self::counted).
+    #[inline]
+    pub(crate) fn push_queued(&mut self, row: CompactRow) {
+        self.queued.push(row);
+    }
+
+    /// Takes the number of the key of the first queued sample that has none yet.
+    #[inline]
+    pub(crate) fn counted(&mut self, key: u32) {
+        if let Some(row) = self.queued.get(self.counted) {
+            self.rows.push(row.counted(key));
+        }
+        self.counted += 1;
+        if self.counted >= self.queued.len() {
+            self.queued.clear();
+            self.counted = 0;
+        }
+    }
+
+    /// Adds the row of a sample with the number of its key.
+    pub(crate) fn push_counted(&mut self, row: CompactRow, key: u32) {
+        self.rows.push(row.counted(key));
+    }
+
+    /// Ends the block: returns its rows in order of time, those of one time in the order of the file; `None` without any.
+    pub(crate) fn finish(&mut self, block: usize) -> Option<BlockRows> {
+        if !self.rows.is_sorted_by_key(|row| row.time) {
+            self.rows.sort_by_key(|row| row.time);
+        }
+        let first = self.rows.first()?.time;
+        let mut rows = SampleStream::default();
+        self.rows.drain(..).for_each(|row| rows.push(row));
+        rows.shrink_to_fit();
+        Some(BlockRows { block, first, rows })
+    }
+}
+
+/// Rows of a block in order of time, each with the number of its key in the worker's table.
+#[derive(Debug)]
+pub(crate) struct BlockRows {
+    /// Index of the block.
+    block: usize,
+    /// Time of the first row.
+    first: u64,
+    rows: SampleStream,
+}
+
+/// Rows of all blocks in order of time, each with the number of its worker; rows of one time are in the file's order.
+#[derive(Debug)]
+pub(crate) struct RowsInTime {
+    /// Blocks that no row was read of, the first at the end.
+    closed: Vec<(usize, BlockRows)>,
+    open: BinaryHeap<Reverse<OpenBlock>>,
+}
+
+/// Block under way: its next row, and those behind it.
+#[derive(Debug)]
+struct OpenBlock {
+    row: StreamedSample,
+    block: usize,
+    worker: usize,
+    rest: StreamIter<Vec<u8>>,
+}
+
+impl OpenBlock {
+    fn key(&self) -> (u64, usize) {
+        (self.row.time, self.block)
+    }
+}
+
+impl PartialEq for OpenBlock {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for OpenBlock {}
+
+impl PartialOrd for OpenBlock {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for OpenBlock {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl RowsInTime {
+    /// Takes the rows of each worker.
+    pub(crate) fn new(workers: impl IntoIterator<Item = Vec<BlockRows>>) -> RowsInTime {
+        let mut closed: Vec<(usize, BlockRows)> = (workers.into_iter().enumerate())
+            .flat_map(|(worker, blocks)| blocks.into_iter().map(move |block| (worker, block)))
+            .collect();
+        closed.sort_unstable_by_key(|(_, rows)| Reverse((rows.first, rows.block)));
+        RowsInTime {
+            closed,
+            open: BinaryHeap::new(),
+        }
+    }
+
+    /// Opens the blocks that begin no later than the next row.
+    fn open(&mut self) {
+        while let Some((_, rows)) = self.closed.last() {
+            let next = self.open.peek().map(|Reverse(open)| open.key());
+            if next.is_some_and(|next| next < (rows.first, rows.block)) {
+                return;
+            }
+            if let Some((worker, BlockRows { block, rows, .. })) = self.closed.pop() {
+                let mut rest = rows.into_iter();
+                self.open.extend(rest.next().map(|row| {
+                    Reverse(OpenBlock {
+                        row,
+                        block,
+                        worker,
+                        rest,
+                    })
+                }));
+            }
+        }
+    }
+}
+
+impl Iterator for RowsInTime {
+    type Item = (usize, StreamedSample);
+
+    fn next(&mut self) -> Option<(usize, StreamedSample)> {
+        self.open();
+        let mut first = self.open.peek_mut()?;
+        let Reverse(OpenBlock {
+            row, worker, rest, ..
+        }) = &mut *first;
+        let found = (*worker, *row);
+        match rest.next() {
+            Some(next) => *row = next,
+            None => drop(std::collections::binary_heap::PeekMut::pop(first)),
+        }
+        Some(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of these times in a block; their keys are numbered from `key`.
+    fn block(block: usize, times: &[u64], key: u32) -> BlockRows {
+        let mut rows = RowsOfBlock::default();
+        let row = |time: &u64| CompactRow::new(Some(*time), Some(1), *time);
+        times.iter().for_each(|time| rows.push_queued(row(time)));
+        (key..).zip(times).for_each(|(key, _)| rows.counted(key));
+        rows.finish(block).unwrap()
+    }
+
+    #[test]
+    fn rows_of_all_workers_come_in_order_of_time() {
+        // Ring by ring: each block has two runs, and the blocks overlap.
+        let workers = [
+            vec![block(0, &[1, 4, 2, 5], 0), block(2, &[5, 9, 6], 10)],
+            vec![block(1, &[5, 8, 3], 20), block(3, &[100], 30)],
+        ];
+        let found: Vec<(usize, u64, u32)> = RowsInTime::new(workers)
+            .map(|(worker, row)| (worker, row.time, row.entry))
+            .collect();
+        let expected = [
+            (0, 1, 0),
+            (0, 2, 2),
+            (1, 3, 22),
+            (0, 4, 1),
+            // Of one time: in the order of the blocks.
+            (0, 5, 3),
+            (1, 5, 20),
+            (0, 5, 10),
+            (0, 6, 12),
+            (1, 8, 21),
+            (0, 9, 11),
+            (1, 100, 30),
+        ];
+        assert_eq!(found, expected);
+        assert!(RowsInTime::new([vec![], vec![]]).next().is_none());
+    }
+
+    #[test]
+    fn a_block_without_rows_is_none_and_the_next_one_begins_anew() {
+        let mut rows = RowsOfBlock::default();
+        assert!(rows.finish(0).is_none());
+        rows.push_counted(CompactRow::new(None, None, 3), 7);
+        let found = rows.finish(1).unwrap();
+        assert_eq!((found.block, found.first, found.rows.len()), (1, 0, 1));
+        assert!(rows.finish(2).is_none());
+    }
+}
