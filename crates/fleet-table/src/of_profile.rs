@@ -44,7 +44,7 @@ pub fn of_profile(
     profile: &Profile,
     origin: &Origin<'_>,
 ) -> Result<Vec<(i64, Tables)>, TableError> {
-    let samples = profile.samples.as_ref().ok_or(TableError::NoTimes)?;
+    let samples = profile.streams.as_ref().ok_or(TableError::NoTimes)?;
     let (Some((wall, wall_end)), Some((first, _))) = (profile.wall_time, profile.time) else {
         return Err(TableError::NoTimeOfDay);
     };
@@ -54,10 +54,13 @@ pub fn of_profile(
     for sample in samples.iter() {
         let time = wall.saturating_add(sample.time.saturating_sub(first));
         let window = micros(time).div_euclid(WINDOW_US).saturating_mul(WINDOW_US);
+        let Some(entry) = profile.aggregated.get(sample.entry as usize) else {
+            continue;
+        };
         let key = Key {
-            event: sample.event,
-            thread: threads.number(sample.thread),
-            stack: content.stack(sample.stack),
+            event: entry.event,
+            thread: threads.number(entry.thread),
+            stack: content.stack(entry.stack),
         };
         let sum = sums.entry((window, key)).or_default();
         *sum = (sum.0 + 1, sum.1.saturating_add(sample.weight));
@@ -397,7 +400,7 @@ mod tests {
 
     /// Samples of two threads at a second, for so long.
     fn profile(is_named: bool, seconds: u64) -> Profile {
-        let mut builder = ProfileBuilder::with_addresses().columns(true);
+        let mut builder = ProfileBuilder::with_addresses().streams(true);
         let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
         let object = builder.add_object(Object {
             name: "/bin/app".into(),
@@ -535,7 +538,7 @@ mod tests {
             of_profile(&profile, &origin),
             Err(TableError::NoTimeOfDay)
         ));
-        profile.samples = None;
+        profile.streams = None;
         assert!(matches!(
             of_profile(&profile, &origin),
             Err(TableError::NoTimes)
