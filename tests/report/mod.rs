@@ -15,5 +15,6 @@ mod oracles;
 mod script;
 mod shares;
 mod table;
+mod tables;
 mod tui;
 mod waits;

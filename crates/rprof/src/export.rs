@@ -10,11 +10,12 @@ use rprof_export::{
 use rprof_profile::{Keys, Profile, WeighBy, WeightUnit};
 
 use crate::Outcome;
-use crate::cli::{ExportArgs, InputArgs, LabelArg};
+use crate::cli::{ExportArgs, ExportForm, InputArgs, LabelArg};
 use crate::input::{Callee, read_merged, tell_others, warn};
 use crate::messages::{Failure, say};
 use crate::output::Output;
 use crate::progress::{CountedWriter, WorkLine};
+use crate::tables;
 
 /// Ends of file names, and the formats that they are of.
 const SUFFIXES: &[(&str, &str)] = &[
@@ -33,9 +34,15 @@ const LABELLED: [&str; 2] = ["pprof", "otlp"];
 
 pub(crate) fn run(args: &ExportArgs) -> Outcome {
     let format = match args.format {
-        Some(format) => format,
+        Some(ExportForm::File(format)) => format,
+        Some(ExportForm::Tables) => return tables::run(args),
         None => by_suffix(&args.output)?,
     };
+    if args.service.is_some() || args.service_version.is_some() {
+        let message =
+            "--service and --service-version are for parquet; other formats have no services";
+        return Err(Failure::with_status(2, anyhow::anyhow!(message)));
+    }
     if args.unit.is_some() && format.name != "folded" {
         let message = "--unit is for folded stacks; other formats have a unit of their own";
         return Err(Failure::with_status(2, anyhow::anyhow!(message)));

@@ -45,6 +45,7 @@ mod signals;
 mod stat;
 mod status;
 mod summary;
+mod tables;
 mod target;
 mod terminal;
 mod told;

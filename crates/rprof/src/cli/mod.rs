@@ -58,8 +58,8 @@ pub(crate) use pages::{CompletionsArgs, ManArgs};
 pub(crate) use parsing::command;
 pub(crate) use push::{AccessArgs, LimitArgs, PushArgs};
 pub(crate) use reading::{
-    CollapseArgs, Color, ExportArgs, FilterArgs, HeaderArgs, HeaderFormat, InputArgs, LabelArg,
-    ReportArgs, ScriptArgs, SortKey, WeightArg,
+    CollapseArgs, Color, ExportArgs, ExportForm, FilterArgs, HeaderArgs, HeaderFormat, InputArgs,
+    LabelArg, ReportArgs, ScriptArgs, SortKey, WeightArg,
 };
 pub(crate) use record::{DUMP_BYTES, OutputArgs, RecordArgs, SamplingArgs};
 pub(crate) use stat::{PerArg, StatArgs, StatFormat, YesNo};

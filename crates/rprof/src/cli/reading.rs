@@ -251,7 +251,7 @@ pub(crate) struct ExportArgs {
 
     /// Format to write [default: by the name of the output]
     #[arg(long, help_heading = "Output", value_name = "FORMAT", value_parser = export_format())]
-    pub(crate) format: Option<&'static Format>,
+    pub(crate) format: Option<ExportForm>,
 
     /// Labels of samples in pprof and otlp; samples that differ in one are not summed up [default: thread]
     #[arg(
@@ -268,7 +268,16 @@ pub(crate) struct ExportArgs {
     #[arg(long, help_heading = "Output", value_enum)]
     pub(crate) unit: Option<TimeUnit>,
 
-    /// File to write, such as profile.pb.gz, profile.firefox.json.gz, profile.speedscope.json or profile.folded; `-` is standard output
+    /// Service that parquet's rows are of [default: the name of each process]
+    #[arg(long, help_heading = "Output", value_name = "NAME")]
+    pub(crate) service: Option<String>,
+
+    /// Version of the service in parquet's rows
+    #[arg(long, help_heading = "Output", value_name = "VERSION")]
+    pub(crate) service_version: Option<String>,
+
+    /// File to write, such as profile.pb.gz, profile.firefox.json.gz, profile.speedscope.json or profile.folded, or parquet's folder;
+    /// `-` is standard output
     #[arg(short, long, help_heading = "Output", value_name = "FILE", default_value = "profile.pb.gz", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 }
@@ -340,13 +349,27 @@ impl TimeUnit {
     }
 }
 
+/// Form of what `export` writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ExportForm {
+    /// A file.
+    File(&'static Format),
+    /// A folder of tables.
+    Tables,
+}
+
 /// Offers every form that holds more than rows.
-fn export_format() -> impl TypedValueParser<Value = &'static Format> {
+fn export_format() -> impl TypedValueParser<Value = ExportForm> {
     let values = (FORMATS
         .iter()
         .filter(|format| format.content != Content::Functions))
     .map(|format| PossibleValue::new(format.name).help(format.help));
-    PossibleValuesParser::new(values).map(|name| Format::by_name(&name).unwrap_or(&FORMATS[0]))
+    let tables = PossibleValue::new("parquet")
+        .help("A folder of Parquet tables for SQL over many hosts: docs/fleet.md");
+    PossibleValuesParser::new(values.chain([tables])).map(|name| match Format::by_name(&name) {
+        Some(format) => ExportForm::File(format),
+        None => ExportForm::Tables,
+    })
 }
 
 /// Prints every sample, in the format of perf script.

@@ -1,0 +1,559 @@
+//! [`of_profile`]: the rows of a profile.
+
+use std::collections::BTreeMap;
+
+use rprof_export::{CleanName, CleanNames};
+use rprof_profile::{
+    Frame, FrameAddress, FrameId, ObjectId, ObjectKind, Profile, StackId, Thread, ThreadId,
+    WeightUnit,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::partition::HOUR;
+use crate::rows::{
+    FrameLine, FrameRow, HostRow, Identity, ImageRow, LocationRow, SampleRow, StackRow,
+};
+use crate::{Id, TableError, Tables};
+
+/// Microseconds of a window: samples are summed up by it. It begins at a full minute of the clock on the wall.
+pub const WINDOW_US: i64 = 60_000_000;
+
+/// What a profile does not say of itself.
+#[derive(Clone, Copy)]
+pub struct Origin<'o> {
+    /// Name of the host.
+    pub host: &'o str,
+    /// Samples a second and CPU that were asked for; 0 where sampling was by counts, or is not known.
+    pub rate_hz: f64,
+    /// Factor by which amounts stand for the whole: 1 / the share of hosts, or of time, that is sampled.
+    pub scale: f64,
+    /// Windows before this one of which nothing was kept.
+    pub lost_windows: u64,
+    /// Finds the workload that a thread belongs to.
+    pub identity: &'o dyn Fn(&Thread) -> Identity,
+}
+
+/// Sums a profile's samples up by window, and returns the rows of each hour, with the second since 1970 in which it begins.
+///
+/// Names are without control characters. In names of threads and processes runs of digits are one `#`, since each name makes rows of
+/// its own: `worker-1` and `worker-2` are `worker-#`.
+///
+/// # Errors
+/// The profile does not keep samples with their times, or does not tell the time of day.
+pub fn of_profile(
+    profile: &Profile,
+    origin: &Origin<'_>,
+) -> Result<Vec<(i64, Tables)>, TableError> {
+    let samples = profile.streams.as_ref().ok_or(TableError::NoTimes)?;
+    let (Some((wall, wall_end)), Some((first, _))) = (profile.wall_time, profile.time) else {
+        return Err(TableError::NoTimeOfDay);
+    };
+    let mut content = Content::new(profile);
+    let mut sums: BTreeMap<(i64, Key), (u64, u64)> = BTreeMap::new();
+    let mut threads = Threads::new(profile, origin);
+    for sample in samples.iter() {
+        let time = wall.saturating_add(sample.time.saturating_sub(first));
+        let window = micros(time).div_euclid(WINDOW_US).saturating_mul(WINDOW_US);
+        let Some(entry) = profile.aggregated.get(sample.entry as usize) else {
+            continue;
+        };
+        let key = Key {
+            event: entry.event,
+            thread: threads.number(entry.thread),
+            stack: content.stack(entry.stack),
+        };
+        let sum = sums.entry((window, key)).or_default();
+        *sum = (sum.0 + 1, sum.1.saturating_add(sample.weight));
+    }
+    let mut hours: BTreeMap<i64, (Tables, FxHashSet<Id>)> = BTreeMap::new();
+    for ((window, key), (count, weight)) in sums {
+        let (tables, known) = hours.entry(hour_of(window)).or_default();
+        content.add(key.stack, tables, known);
+        let summary = &profile.events[key.event];
+        let names = threads.names(key.thread);
+        tables.samples.push(SampleRow {
+            window_start: window,
+            window_us: WINDOW_US,
+            identity: names.identity.clone(),
+            host: CleanName::new(origin.host).into_owned(),
+            comm: names.comm.clone(),
+            thread: names.thread.clone(),
+            event: CleanNames::new(profile).event(key.event).into_owned(),
+            unit: match summary.unit {
+                WeightUnit::Nanoseconds => "nanoseconds",
+                _ => "events",
+            },
+            period: summary.weight as f64 / summary.samples.max(1) as f64,
+            stack_id: key.stack,
+            samples: number(count),
+            value: number(weight),
+            scale: origin.scale,
+        });
+    }
+    let begin = micros(wall);
+    let (tables, _) = hours.entry(hour_of(begin)).or_default();
+    tables.hosts.push(HostRow {
+        window_start: begin,
+        window_us: micros(wall_end).saturating_sub(begin),
+        host: CleanName::new(origin.host).into_owned(),
+        samples: number(profile.events.iter().map(|event| event.samples).sum()),
+        complete: number(profile.quality.stacks.complete),
+        lost: number(profile.quality.lost),
+        throttled: number(profile.quality.throttled),
+        lost_windows: number(origin.lost_windows),
+        rate_hz: origin.rate_hz,
+        scale: origin.scale,
+        agent_version: env!("CARGO_PKG_VERSION").to_owned(),
+    });
+    Ok(hours
+        .into_iter()
+        .map(|(hour, (tables, _))| (hour, tables))
+        .collect())
+}
+
+/// What samples are summed up by, beside the window.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    event: usize,
+    /// Number among [`Threads`].
+    thread: u32,
+    stack: Id,
+}
+
+fn micros(nanoseconds: u64) -> i64 {
+    number(nanoseconds / 1_000)
+}
+
+fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// Returns the second in which the hour of a time in microseconds begins.
+fn hour_of(micros: i64) -> i64 {
+    micros.div_euclid(1_000_000).div_euclid(HOUR) * HOUR
+}
+
+/// Names that rows have of threads.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct ThreadNames {
+    identity: Identity,
+    comm: String,
+    thread: String,
+}
+
+/// Names of threads, each once.
+struct Threads<'p> {
+    profile: &'p Profile,
+    origin: Origin<'p>,
+    known: FxHashMap<ThreadId, u32>,
+    numbers: FxHashMap<ThreadNames, u32>,
+    names: Vec<ThreadNames>,
+}
+
+impl<'p> Threads<'p> {
+    fn new(profile: &'p Profile, origin: &Origin<'p>) -> Threads<'p> {
+        Threads {
+            profile,
+            origin: *origin,
+            known: FxHashMap::default(),
+            numbers: FxHashMap::default(),
+            names: Vec::new(),
+        }
+    }
+
+    fn number(&mut self, id: ThreadId) -> u32 {
+        if let Some(number) = self.known.get(&id) {
+            return *number;
+        }
+        let thread = self.profile.thread(id);
+        let name = |comm| without_digits(&CleanNames::new(self.profile).comm(comm));
+        let names = ThreadNames {
+            identity: (self.origin.identity)(thread),
+            comm: name(thread.process_comm.unwrap_or(thread.comm)),
+            thread: name(thread.comm),
+        };
+        let all = &mut self.names;
+        let number = *self.numbers.entry(names).or_insert_with_key(|names| {
+            all.push(names.clone());
+            all.len() as u32 - 1
+        });
+        self.known.insert(id, number);
+        number
+    }
+
+    fn names(&self, number: u32) -> &ThreadNames {
+        &self.names[number as usize]
+    }
+}
+
+/// Replaces each run of digits by `#`.
+fn without_digits(name: &str) -> String {
+    let mut folded = String::with_capacity(name.len());
+    for c in name.chars() {
+        match c.is_ascii_digit() {
+            false => folded.push(c),
+            true if folded.ends_with('#') => {}
+            true => folded.push('#'),
+        }
+    }
+    folded
+}
+
+/// Stacks, locations, names and images of a profile by their ids.
+struct Content<'p> {
+    profile: &'p Profile,
+    /// Ids of stacks, by their ids in the profile.
+    of_stacks: FxHashMap<StackId, Id>,
+    /// Locations of each stack, leaf first.
+    stacks: FxHashMap<Id, Vec<Id>>,
+    locations: FxHashMap<Id, Location>,
+    /// Images with true for those of which all functions that were met have names.
+    images: FxHashMap<ObjectId, bool>,
+    /// Ids of locations, by their frames in the profile, outermost first.
+    of_frames: FxHashMap<Vec<FrameId>, Id>,
+}
+
+struct Location {
+    object: ObjectId,
+    address: Option<u64>,
+    frames: Vec<FrameId>,
+}
+
+impl<'p> Content<'p> {
+    fn new(profile: &'p Profile) -> Content<'p> {
+        Content {
+            profile,
+            of_stacks: FxHashMap::default(),
+            stacks: FxHashMap::default(),
+            locations: FxHashMap::default(),
+            images: FxHashMap::default(),
+            of_frames: FxHashMap::default(),
+        }
+    }
+
+    /// Returns the id of a stack of the profile.
+    fn stack(&mut self, stack: StackId) -> Id {
+        if let Some(id) = self.of_stacks.get(&stack) {
+            return *id;
+        }
+        let frames: Vec<FrameId> = self.profile.frames(stack).collect();
+        let mut rest = frames.as_slice();
+        let mut locations = Vec::new();
+        while !rest.is_empty() {
+            // An inlined call stands behind that of the function that it was inlined into.
+            let is_outer = |frame: &FrameId| self.profile.frame(*frame).inline_depth == 0;
+            let begin = rest.iter().rposition(is_outer).unwrap_or(0);
+            let (callers, one) = rest.split_at(begin);
+            rest = callers;
+            locations.push(self.location(one));
+        }
+        let id = Id::of_stack(locations.iter().copied());
+        self.stacks.entry(id).or_insert(locations);
+        self.of_stacks.insert(stack, id);
+        id
+    }
+
+    /// Returns the id of the location that some frames, outermost first, lie at.
+    fn location(&mut self, frames: &[FrameId]) -> Id {
+        if let Some(id) = self.of_frames.get(frames) {
+            return *id;
+        }
+        let profile = self.profile;
+        let outermost = profile.frame(frames[0]);
+        let function = profile.function(outermost.function);
+        let object = profile.object(function.object);
+        let image = image_key(profile, function.object);
+        let address = match object.kind {
+            ObjectKind::File => outermost.address.map(FrameAddress::lookup_address),
+            // Where the kernel lies, and where code is made, is chosen anew each time.
+            _ => None,
+        };
+        let id = match address {
+            Some(address) => Id::of_address(&image, address),
+            None => {
+                let names = frames.iter().rev().map(|frame| {
+                    let function = profile.frame(*frame).function;
+                    profile
+                        .function(function)
+                        .name
+                        .as_deref()
+                        .unwrap_or_default()
+                });
+                Id::of_names(&image, names)
+            }
+        };
+        let is_named = function.nameless().is_none();
+        let all_named = self.images.entry(function.object).or_insert(true);
+        *all_named &= is_named;
+        self.locations.entry(id).or_insert(Location {
+            object: function.object,
+            address,
+            frames: frames.to_vec(),
+        });
+        self.of_frames.insert(frames.to_vec(), id);
+        id
+    }
+
+    /// Adds a stack, and all that it is made of, to tables that do not have it yet.
+    fn add(&self, stack: Id, tables: &mut Tables, known: &mut FxHashSet<Id>) {
+        let Some(locations) = self.stacks.get(&stack).filter(|_| known.insert(stack)) else {
+            return;
+        };
+        tables.stacks.push(StackRow {
+            stack_id: stack,
+            location_ids: locations.clone(),
+        });
+        for id in locations {
+            let Some(location) = self.locations.get(id).filter(|_| known.insert(*id)) else {
+                continue;
+            };
+            let image_id = Id::of_image(&image_key(self.profile, location.object));
+            tables.locations.push(LocationRow {
+                location_id: *id,
+                image_id,
+                address: location.address.map(u64::cast_signed),
+            });
+            tables.frames.push(self.frame_row(*id, &location.frames));
+            if known.insert(image_id) {
+                tables
+                    .images
+                    .push(self.image_row(image_id, location.object));
+            }
+        }
+    }
+
+    fn frame_row(&self, location_id: Id, frames: &[FrameId]) -> FrameRow {
+        let lines: Vec<FrameLine> = (frames.iter().rev())
+            .map(|frame| self.line(&self.profile.frame(*frame)))
+            .collect();
+        let has_names = frames.iter().any(|frame| {
+            let function = self.profile.frame(*frame).function;
+            self.profile.function(function).nameless().is_none()
+        });
+        let has_lines = lines.iter().any(|line| line.line.is_some());
+        FrameRow {
+            location_id,
+            symbols_rank: match (has_lines, has_names) {
+                (true, _) => 2,
+                (false, true) => 1,
+                (false, false) => 0,
+            },
+            lines,
+        }
+    }
+
+    fn line(&self, frame: &Frame) -> FrameLine {
+        let names = CleanNames::new(self.profile);
+        let function = self.profile.function(frame.function);
+        let line = frame.line.or(function.line);
+        FrameLine {
+            function: names.function(frame.function).map(CleanName::into_owned),
+            file: line
+                .map(|line| CleanName::new(&self.profile.files[line.file.0 as usize]).into_owned()),
+            line: line
+                .and_then(|line| i32::try_from(line.line).ok())
+                .filter(|line| *line > 0),
+            inlined: frame.inline_depth > 0,
+        }
+    }
+
+    fn image_row(&self, image_id: Id, id: ObjectId) -> ImageRow {
+        let object = self.profile.object(id);
+        let build_id = object.build_id.as_ref().map(ToString::to_string);
+        ImageRow {
+            image_id,
+            path: CleanNames::new(self.profile).object(id).into_owned(),
+            kind: match object.kind {
+                ObjectKind::File => "file",
+                ObjectKind::Kernel => "kernel",
+                ObjectKind::Jit => "jit",
+                ObjectKind::Waiting => "waiting",
+            },
+            symbols: match (self.images.get(&id), &build_id) {
+                (Some(true), _) => "edge",
+                (_, Some(_)) if object.kind == ObjectKind::File => "wanted",
+                _ => "none",
+            },
+            build_id,
+        }
+    }
+}
+
+/// Returns what hosts know an image by: its build-id, or its path where it has none.
+fn image_key(profile: &Profile, object: ObjectId) -> String {
+    let object = profile.object(object);
+    match &object.build_id {
+        Some(build_id) => build_id.to_string(),
+        None => object.name.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rprof_profile::{Object, ProfileBuilder, Reason, Sample};
+
+    use super::*;
+
+    /// Half past ten in the evening, less 10 seconds: 2023-11-14 22:29:50.
+    const BEGIN: u64 = 1_700_000_990;
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Samples of two threads at a second, for so long.
+    fn profile(is_named: bool, seconds: u64) -> Profile {
+        let mut builder = ProfileBuilder::with_addresses().streams(true);
+        let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
+        let object = builder.add_object(Object {
+            name: "/bin/app".into(),
+            kind: ObjectKind::File,
+            build_id: None,
+        });
+        let name = |name| match is_named {
+            true => Ok(name),
+            false => Err(Reason::NoSymbolAtAddress),
+        };
+        let main = builder.intern_function(name("main"), object);
+        let work = builder.intern_function(name("work"), object);
+        let frame = |function, address, inline_depth| Frame {
+            address: Some(FrameAddress::InstructionPointer(address)),
+            inline_depth,
+            ..Frame::of(function)
+        };
+        let mut frames = vec![builder.intern_frame(frame(main, 0x10, 0))];
+        if is_named {
+            frames.push(builder.intern_frame(frame(work, 0x10, 1)));
+        }
+        let stack = builder.intern_stack(&frames);
+        for thread in ["worker-1", "worker-22"] {
+            let thread = builder.intern_thread_name(thread);
+            for second in 0..seconds {
+                builder.add_sample(Sample {
+                    time: 5 + second * SECOND,
+                    cpu: None,
+                    thread,
+                    stack,
+                    event,
+                    weight: 10,
+                });
+            }
+        }
+        builder.set_time(Some((5, 5 + (seconds - 1) * SECOND)));
+        builder.set_wall_time(Some((BEGIN * SECOND, (BEGIN + seconds - 1) * SECOND)));
+        builder.finish()
+    }
+
+    fn rows(profile: &Profile) -> Vec<(i64, Tables)> {
+        let service = |_: &Thread| Identity {
+            service: "api".into(),
+            ..Identity::default()
+        };
+        let origin = Origin {
+            host: "web-1",
+            rate_hz: 1.0,
+            scale: 1.0,
+            lost_windows: 0,
+            identity: &service,
+        };
+        of_profile(profile, &origin).unwrap()
+    }
+
+    #[test]
+    fn samples_are_summed_up_by_minute_and_name() {
+        let hours = rows(&profile(true, 100));
+        assert_eq!(hours.len(), 1);
+        let (hour, tables) = &hours[0];
+        assert_eq!(hour % HOUR, 0);
+        let sums: Vec<_> = (tables.samples.iter())
+            .map(|row| {
+                (
+                    row.window_start / 1_000_000 - *hour,
+                    row.thread.as_str(),
+                    row.samples,
+                    row.value,
+                )
+            })
+            .collect();
+        // The first minute has ten seconds, of two threads; then come 60, and the rest.
+        assert_eq!(
+            sums,
+            [
+                (29 * 60, "worker-#", 20, 200),
+                (30 * 60, "worker-#", 120, 1200),
+                (31 * 60, "worker-#", 60, 600)
+            ]
+        );
+        assert_eq!(tables.stacks.len(), 1);
+        assert_eq!(tables.hosts[0].samples, 200);
+    }
+
+    #[test]
+    fn an_inlined_call_is_a_line_of_its_location() {
+        let (_, tables) = &rows(&profile(true, 1))[0];
+        assert_eq!(tables.locations.len(), 1);
+        let lines: Vec<_> = tables.frames[0]
+            .lines
+            .iter()
+            .map(|line| (line.function.as_deref(), line.inlined))
+            .collect();
+        assert_eq!(lines, [(Some("work"), true), (Some("main"), false)]);
+        assert_eq!(tables.images[0].symbols, "edge");
+    }
+
+    #[test]
+    fn a_stack_without_names_has_the_id_that_it_has_with_names() {
+        let (named, nameless) = (rows(&profile(true, 1)), rows(&profile(false, 1)));
+        assert_eq!(named[0].1.stacks, nameless[0].1.stacks);
+        assert_eq!(nameless[0].1.frames[0].symbols_rank, 0);
+        assert_eq!(named[0].1.frames[0].symbols_rank, 1);
+    }
+
+    #[test]
+    fn hours_have_files_of_their_own_and_each_has_its_stacks() {
+        let hours = rows(&profile(true, 2_000));
+        let (samples, stacks): (Vec<i64>, Vec<usize>) = (hours.iter())
+            .map(|(_, tables)| {
+                (
+                    tables.samples.iter().map(|row| row.samples).sum::<i64>(),
+                    tables.stacks.len(),
+                )
+            })
+            .unzip();
+        // From 22:29:50 to 23:00:00 there are 1,810 seconds.
+        assert_eq!(samples, [3_620, 380]);
+        assert_eq!(stacks, [1, 1]);
+    }
+
+    #[test]
+    fn what_has_no_times_is_told() {
+        let mut profile = profile(true, 1);
+        profile.wall_time = None;
+        let identity = |_: &Thread| Identity::default();
+        let origin = Origin {
+            host: "",
+            rate_hz: 0.0,
+            scale: 1.0,
+            lost_windows: 0,
+            identity: &identity,
+        };
+        assert!(matches!(
+            of_profile(&profile, &origin),
+            Err(TableError::NoTimeOfDay)
+        ));
+        profile.streams = None;
+        assert!(matches!(
+            of_profile(&profile, &origin),
+            Err(TableError::NoTimes)
+        ));
+    }
+
+    #[test]
+    fn digits_are_folded() {
+        for (name, folded) in [
+            ("w-12-b3", "w-#-b#"),
+            ("main", "main"),
+            ("007", "#"),
+            ("", ""),
+        ] {
+            assert_eq!(without_digits(name), folded);
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! A type for the rows of each table. What columns mean stands in `docs/fleet.md`.
+
+use std::cmp::Ordering;
+
+use crate::column::Column;
+use crate::{Id, Table};
+
+/// Row of a table.
+pub trait Row: Sized {
+    /// Table that it is of.
+    const TABLE: Table;
+
+    /// Compares with another row by the order in which a file has them.
+    fn order(&self, other: &Self) -> Ordering;
+
+    /// Returns the columns of some rows, in the order of the schema.
+    fn columns(rows: &[Self]) -> Vec<Column>;
+}
+
+/// Image that locations lie in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageRow {
+    /// Id, by build-id or path.
+    pub image_id: Id,
+    /// Build-id in hexadecimal digits, if it has one.
+    pub build_id: Option<String>,
+    /// Path on the host, or a name such as `[kernel.kallsyms]`.
+    pub path: String,
+    /// `file`, `kernel`, `jit` or `waiting`.
+    pub kind: &'static str,
+    /// `edge` where the host named all that was met, `wanted` where names lack and the build-id could get them, else `none`.
+    pub symbols: &'static str,
+}
+
+/// Names and lines of a location.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrameRow {
+    /// Location that they are of.
+    pub location_id: Id,
+    /// How much is known: 0 no name, or where the function begins (`app+0x1040`), 1 a name out of a table of symbols, 2 lines. The
+    /// highest of several rows counts.
+    pub symbols_rank: i32,
+    /// Calls at this address, the innermost first; the last is no inlined one.
+    pub lines: Vec<FrameLine>,
+}
+
+/// One of the calls at an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrameLine {
+    /// Name of the function, if it is known.
+    pub function: Option<String>,
+    /// Path of the source file, if it is known.
+    pub file: Option<String>,
+    /// Line in it, from 1, if it is known.
+    pub line: Option<i32>,
+    /// True for a call that was inlined into the one behind it.
+    pub inlined: bool,
+}
+
+/// Address that stacks are made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocationRow {
+    /// Id, by image and address, or by image and names.
+    pub location_id: Id,
+    /// Image that it lies in.
+    pub image_id: Id,
+    /// Offset into the image's file; of images without a file there is none.
+    pub address: Option<i64>,
+}
+
+/// Stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StackRow {
+    /// Id, by its locations.
+    pub stack_id: Id,
+    /// Locations, leaf first.
+    pub location_ids: Vec<Id>,
+}
+
+/// Window of a host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostRow {
+    /// Begin of the window, in microseconds since 1970, UTC.
+    pub window_start: i64,
+    /// Length of the window, in microseconds.
+    pub window_us: i64,
+    /// Name of the host.
+    pub host: String,
+    /// Number of samples.
+    pub samples: i64,
+    /// Number of samples whose stacks reach their root.
+    pub complete: i64,
+    /// Number of records that the kernel lost.
+    pub lost: i64,
+    /// Number of times that the kernel throttled sampling.
+    pub throttled: i64,
+    /// Number of windows before this one of which nothing was kept.
+    pub lost_windows: i64,
+    /// Samples a second and CPU that were asked for; 0 where sampling was by counts.
+    pub rate_hz: f64,
+    /// Factor by which amounts stand for the whole: 1 / the share of hosts, or of time, that is sampled.
+    pub scale: f64,
+    /// Version of rprof that wrote it.
+    pub agent_version: String,
+}
+
+/// Amount of one stack in a window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SampleRow {
+    /// Begin of the window, in microseconds since 1970, UTC.
+    pub window_start: i64,
+    /// Length of the window, in microseconds.
+    pub window_us: i64,
+    /// Whose time it was.
+    pub identity: Identity,
+    /// Name of the host.
+    pub host: String,
+    /// Name of the process, with digits folded.
+    pub comm: String,
+    /// Name of the thread, with digits folded.
+    pub thread: String,
+    /// Name of the event.
+    pub event: String,
+    /// `nanoseconds`, or `events`.
+    pub unit: &'static str,
+    /// Mean weight of a sample of the event.
+    pub period: f64,
+    /// Stack that it is of.
+    pub stack_id: Id,
+    /// Number of samples.
+    pub samples: i64,
+    /// Sum of their weights, in `unit`.
+    pub value: i64,
+    /// Factor by which `samples` and `value` stand for the whole.
+    pub scale: f64,
+}
+
+/// Workload that samples belong to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Identity {
+    /// Name of the service.
+    pub service: String,
+    /// Version of the service, if it is known.
+    pub version: Option<String>,
+    /// Namespace of the pod, if it has one.
+    pub namespace: Option<String>,
+    /// Uid of the pod, if it has one.
+    pub pod: Option<String>,
+    /// Id of the container, if it has one.
+    pub container_id: Option<String>,
+}
+
+impl Row for ImageRow {
+    const TABLE: Table = Table::Images;
+
+    fn order(&self, other: &Self) -> Ordering {
+        (self.image_id, &self.path).cmp(&(other.image_id, &other.path))
+    }
+
+    fn columns(rows: &[Self]) -> Vec<Column> {
+        vec![
+            Column::id(rows.iter().map(|row| row.image_id)),
+            Column::optional_text(rows.iter().map(|row| row.build_id.as_deref())),
+            Column::text(rows.iter().map(|row| row.path.as_str())),
+            Column::text(rows.iter().map(|row| row.kind)),
+            Column::text(rows.iter().map(|row| row.symbols)),
+        ]
+    }
+}
+
+impl Row for FrameRow {
+    const TABLE: Table = Table::Frames;
+
+    fn order(&self, other: &Self) -> Ordering {
+        let key = |row: &Self| (row.location_id, row.symbols_rank);
+        key(self).cmp(&key(other))
+    }
+
+    fn columns(rows: &[Self]) -> Vec<Column> {
+        let lines = || rows.iter().map(|row| row.lines.iter());
+        vec![
+            Column::id(rows.iter().map(|row| row.location_id)),
+            Column::int32(rows.iter().map(|row| row.symbols_rank)),
+            Column::optional_texts(lines().map(|lines| lines.map(|line| line.function.as_deref()))),
+            Column::optional_texts(lines().map(|lines| lines.map(|line| line.file.as_deref()))),
+            Column::optional_int32s(lines().map(|lines| lines.map(|line| line.line))),
+            Column::bools(lines().map(|lines| lines.map(|line| line.inlined))),
+        ]
+    }
+}
+
+impl Row for LocationRow {
+    const TABLE: Table = Table::Locations;
+
+    fn order(&self, other: &Self) -> Ordering {
+        self.location_id.cmp(&other.location_id)
+    }
+
+    fn columns(rows: &[Self]) -> Vec<Column> {
+        vec![
+            Column::id(rows.iter().map(|row| row.location_id)),
+            Column::id(rows.iter().map(|row| row.image_id)),
+            Column::optional_int64(rows.iter().map(|row| row.address)),
+        ]
+    }
+}
+
+impl Row for StackRow {
+    const TABLE: Table = Table::Stacks;
+
+    fn order(&self, other: &Self) -> Ordering {
+        self.stack_id.cmp(&other.stack_id)
+    }
+
+    fn columns(rows: &[Self]) -> Vec<Column> {
+        vec![
+            Column::id(rows.iter().map(|row| row.stack_id)),
+            Column::ids(rows.iter().map(|row| row.location_ids.as_slice())),
+        ]
+    }
+}
+
+impl Row for HostRow {
+    const TABLE: Table = Table::Hosts;
+
+    fn order(&self, other: &Self) -> Ordering {
+        (&self.host, self.window_start).cmp(&(&other.host, other.window_start))
+    }
+
+    fn columns(rows: &[Self]) -> Vec<Column> {
+        vec![
+            Column::int64(rows.iter().map(|row| row.window_start)),
+            Column::int64(rows.iter().map(|row| row.window_us)),
+            Column::text(rows.iter().map(|row| row.host.as_str())),
+            Column::int64(rows.iter().map(|row| row.samples)),
+            Column::int64(rows.iter().map(|row| row.complete)),
+            Column::int64(rows.iter().map(|row| row.lost)),
+            Column::int64(rows.iter().map(|row| row.throttled)),
+            Column::int64(rows.iter().map(|row| row.lost_windows)),
+            Column::double(rows.iter().map(|row| row.rate_hz)),
+            Column::double(rows.iter().map(|row| row.scale)),
+            Column::text(rows.iter().map(|row| row.agent_version.as_str())),
+        ]
+    }
+}
+
+impl Row for SampleRow {
+    const TABLE: Table = Table::Samples;
+
+    /// Rows of a service stand together, and in them those of a stack: what queries ask for, and what compresses best.
+    fn order(&self, other: &Self) -> Ordering {
+        fn key(row: &SampleRow) -> impl Ord + '_ {
+            let names = (&row.comm, &row.thread, &row.host);
+            (
+                &row.identity,
+                &row.event,
+                row.stack_id,
+                row.window_start,
+                names,
+            )
+        }
+        key(self).cmp(&key(other))
+    }
+
+    fn columns(rows: &[Self]) -> Vec<Column> {
+        let identity = || rows.iter().map(|row| &row.identity);
+        vec![
+            Column::int64(rows.iter().map(|row| row.window_start)),
+            Column::int64(rows.iter().map(|row| row.window_us)),
+            Column::text(identity().map(|identity| identity.service.as_str())),
+            Column::optional_text(identity().map(|identity| identity.version.as_deref())),
+            Column::text(rows.iter().map(|row| row.host.as_str())),
+            Column::optional_text(identity().map(|identity| identity.namespace.as_deref())),
+            Column::optional_text(identity().map(|identity| identity.pod.as_deref())),
+            Column::optional_text(identity().map(|identity| identity.container_id.as_deref())),
+            Column::text(rows.iter().map(|row| row.comm.as_str())),
+            Column::text(rows.iter().map(|row| row.thread.as_str())),
+            Column::text(rows.iter().map(|row| row.event.as_str())),
+            Column::text(rows.iter().map(|row| row.unit)),
+            Column::double(rows.iter().map(|row| row.period)),
+            Column::id(rows.iter().map(|row| row.stack_id)),
+            Column::int64(rows.iter().map(|row| row.samples)),
+            Column::int64(rows.iter().map(|row| row.value)),
+            Column::double(rows.iter().map(|row| row.scale)),
+        ]
+    }
+}

@@ -1,0 +1,95 @@
+//! Tables of a fleet, as another engine reads them.
+
+#[cfg(feature = "parquet")]
+use serde_json::Value;
+
+use crate::support::Here;
+#[cfg(feature = "parquet")]
+use crate::support::{Report, c, needs, oracles};
+
+/// Rows that DuckDB finds with a query of the documentation.
+#[cfg(feature = "parquet")]
+fn by_duckdb(here: &Here, query: &str) -> Vec<Vec<Value>> {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let python = oracles().expect("it was asked for").join("python");
+    let run = here
+        .command("python3")
+        .env("PYTHONPATH", python.to_str().expect("UTF-8"))
+        .arg(format!("{root}/tests/report/tables.py"))
+        .arg(format!("{root}/docs/fleet.md"))
+        .arg(query)
+        .ok();
+    serde_json::from_slice(run.bytes()).expect("rows")
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn duckdb_finds_the_sums_of_the_report() {
+    needs!(PerfEvents, Oracles);
+    let here = Here::new();
+    here.record("-F 999 -g -e cpu-clock:u", &c("shares.c"), "0.3");
+    here.rprof("export -q --format parquet -o profiles").ok();
+    // Another time: nothing is there twice.
+    here.rprof("export -q --format parquet -o profiles").ok();
+    let report = Report::parse(&here.rprof("report -q --format json --sort symbol").ok());
+    let rows = by_duckdb(&here, "top");
+    assert!(report.samples() > 50, "{}", report.samples());
+    let mut found = 0;
+    for row in rows {
+        let Some(name) = row[0].as_str() else {
+            continue;
+        };
+        let Some(expected) = report.only().rows.iter().find(|row| row.symbol == name) else {
+            panic!("{name} is not in the report");
+        };
+        let sums = (row[1].as_f64(), row[2].as_f64());
+        assert_eq!(
+            sums,
+            (Some(expected.own as f64), Some(expected.total as f64)),
+            "{name}"
+        );
+        found += 1;
+    }
+    let named = report
+        .only()
+        .rows
+        .iter()
+        .filter(|row| !row.symbol.starts_with('['));
+    assert!(found >= named.count(), "{found}");
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn two_versions_are_compared_by_share() {
+    needs!(PerfEvents, Oracles);
+    let here = Here::new();
+    for version in ["1.4", "1.5"] {
+        here.record("-F 999 -g -e cpu-clock:u", &c("shares.c"), "0.2");
+        here.rprof("export -q --format parquet --service checkout -o profiles --service-version")
+            .arg(version)
+            .ok();
+    }
+    let rows = by_duckdb(&here, "versions");
+    let changes: Vec<f64> = rows
+        .iter()
+        .map(|row| row[1].as_f64().expect("a change"))
+        .collect();
+    assert!(!changes.is_empty());
+    let sum: f64 = changes.iter().sum();
+    assert!(sum.abs() < 1e-6, "shares of each add up to 1: {changes:?}");
+}
+
+#[test]
+fn what_has_no_folder_or_no_tables_is_told() {
+    let here = Here::new();
+    let run = here.rprof("export --format parquet -o x.parquet").exits(2);
+    let expected = match cfg!(feature = "parquet") {
+        true => "no folder's name",
+        false => "--features parquet",
+    };
+    assert!(run.err().contains(expected), "{run}");
+    let run = here
+        .rprof("export --format folded --service x -o x.folded")
+        .exits(2);
+    assert!(run.err().contains("--service"), "{run}");
+}
