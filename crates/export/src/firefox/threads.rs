@@ -50,7 +50,6 @@ impl<'p> Rows<'p> {
         let profile = self.profile;
         profile.reason_at(entry.stack).is_some() || profile.waits() == Some(entry.event)
     }
-    }
 }
 
 /// A thread of the file, which may have had several names.
@@ -210,7 +209,10 @@ impl ThreadSamples {
             true => {
                 json.column_with("weight", all().map(|row| row.weight), milliseconds)?;
                 json.value("weightType", &"tracing-ms")?;
-                let ran = |row: Row| match rows.entry(row.entry).is_some_and(|entry| rows.is_wait(entry)) {
+                let ran = |row: Row| match rows
+                    .entry(row.entry)
+                    .is_some_and(|entry| rows.is_wait(entry))
+                {
                     true => 0,
                     false => row.weight,
                 };
