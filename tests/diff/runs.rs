@@ -19,6 +19,8 @@ fn commands_in_turns_are_compared() {
     let run = gate("0.1 0.1 0.1", "0.4 0.1 0.1").exits(3);
     assert!(run.out().contains("knob_f"), "{}", run.out());
     assert!(run.err().contains("failed above 5 %"), "{}", run.err());
+    // Two runs of one command, not a command and another.
+    assert!(!run.out().contains("and 1 more"), "{run}");
     let comment = std::fs::read_to_string(here.path("comment.md")).unwrap();
     assert!(comment.contains("knob&#95;f"), "{comment}");
     // What takes less passes.

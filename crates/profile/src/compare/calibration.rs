@@ -5,7 +5,7 @@
 
 use rprof_statistics::Summary;
 use rprof_statistics::random::{Dice, combinations};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{CompareError, CompareOptions, Gate, ProfileDiff, Verdict, compare_each};
 use crate::model::Profile;
@@ -74,38 +74,61 @@ pub fn calibrate(
         profiles.iter().skip(from).step_by(2).take(runs).collect()
     };
     let diff = compare_each([&in_turns(0), &in_turns(1)], options)?;
-    let mut found = Calibration {
-        runs,
-        splits,
-        q: options.q,
-        alarms: 0,
-        failed: 0,
-        directions: [0; 2],
-        named: Vec::new(),
-        whole: Vec::new(),
-        diff,
-    };
+    let mut whole = Vec::with_capacity(profiles.len());
     for profile in profiles {
         let alone = compare_each([&[profile], &[profile]], options)?;
-        found.whole.push(alone.whole.old);
+        whole.push(alone.whole.old);
     }
     let mut deck: Vec<&Profile> = profiles.iter().collect();
     let mut dice = Dice::new(profiles.len() as u64);
-    for _ in 0..splits {
-        for at in 0..2 * runs {
-            let other = at + dice.below(deck.len() - at);
-            deck.swap(at, other);
+    let deals: Vec<Vec<&Profile>> = (0..splits)
+        .map(|_| {
+            for at in 0..2 * runs {
+                let other = at + dice.below(deck.len() - at);
+                deck.swap(at, other);
+            }
+            deck[..2 * runs].to_vec()
+        })
+        .collect();
+    let threads = rprof_parallel::available();
+    let alarms = rprof_parallel::map_chunks(threads, &deals, DEALS_TOGETHER, |deals| {
+        let mut alarms = Alarms::default();
+        for deal in deals {
+            let (old, new) = deal.split_at(runs);
+            alarms.add(&compare_each([old, new], options)?);
         }
-        let (old, rest) = deck.split_at(runs);
-        found.add(&compare_each([old, &rest[..runs]], options)?);
+        Ok::<_, CompareError>(alarms)
+    });
+    let mut all = Alarms::default();
+    for alarms in alarms {
+        all.join(alarms?);
     }
-    found
-        .named
-        .sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    Ok(found)
+    Ok(Calibration {
+        runs,
+        splits,
+        q: options.q,
+        alarms: all.alarms,
+        failed: all.failed,
+        directions: all.directions,
+        named: all.named(),
+        whole,
+        diff,
+    })
 }
 
-impl Calibration {
+/// Comparisons that one thread makes before it takes others.
+const DEALS_TOGETHER: usize = 4;
+
+/// False alarms of some comparisons.
+#[derive(Default)]
+struct Alarms {
+    alarms: usize,
+    failed: usize,
+    directions: [usize; 2],
+    named: FxHashMap<String, usize>,
+}
+
+impl Alarms {
     fn add(&mut self, diff: &ProfileDiff) {
         let functions = diff.functions.iter().flat_map(|row| [&row.own, &row.total]);
         let mut is_alarm = false;
@@ -126,11 +149,26 @@ impl Calibration {
             .map(|row| row.name.as_deref().unwrap_or("[unknown]"))
             .collect();
         for name in named {
-            match self.named.iter_mut().find(|(known, _)| known == name) {
-                Some((_, times)) => *times += 1,
-                None => self.named.push((name.to_owned(), 1)),
-            }
+            *self.named.entry(name.to_owned()).or_default() += 1;
         }
+    }
+
+    fn join(&mut self, other: Alarms) {
+        self.alarms += other.alarms;
+        self.failed += other.failed;
+        for side in [0, 1] {
+            self.directions[side] += other.directions[side];
+        }
+        for (name, times) in other.named {
+            *self.named.entry(name).or_default() += times;
+        }
+    }
+
+    /// Returns the names with their numbers, the most frequent first.
+    fn named(self) -> Vec<(String, usize)> {
+        let mut named: Vec<(String, usize)> = self.named.into_iter().collect();
+        named.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        named
     }
 }
 

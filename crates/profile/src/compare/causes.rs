@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::sides::Sides;
-use super::{Change, FunctionDiff, ProfileDiff};
+use super::{FunctionDiff, ProfileDiff, Verdict};
 
 /// Share of a total's change that must lie below other changed functions, for these to explain it.
 const MOST: f64 = 0.75;
@@ -17,11 +17,17 @@ const MOST: f64 = 0.75;
 /// Ratio of logarithmic changes from which on a caller is a finding beside the function that it calls.
 const STANDS_OUT: f64 = 1.5;
 
-/// Fills [`FunctionDiff::explained_by`].
+/// Fills [`FunctionDiff::explained_by`]: of what changed, and of what has moved.
 pub(super) fn attribute(sides: &Sides<'_>, diff: &mut ProfileDiff) {
-    let has_own = |row: &FunctionDiff| row.own.verdict.is_change();
+    attribute_of(sides, diff, Verdict::is_change);
+    attribute_of(sides, diff, |verdict| verdict == Verdict::Moved);
+}
+
+/// Leads callers with such a verdict to functions with such a verdict.
+fn attribute_of(sides: &Sides<'_>, diff: &mut ProfileDiff, is_it: fn(Verdict) -> bool) {
+    let has_own = |row: &FunctionDiff| is_it(row.own.verdict);
     let is_changed: Vec<bool> = (diff.functions.iter())
-        .map(|row| has_own(row) || row.total.verdict.is_change())
+        .map(|row| has_own(row) || is_it(row.total.verdict))
         .collect();
     let mut callers: Vec<usize> = (0..diff.functions.len())
         .filter(|row| is_changed[*row] && !has_own(&diff.functions[*row]))
@@ -42,7 +48,11 @@ pub(super) fn attribute(sides: &Sides<'_>, diff: &mut ProfileDiff) {
         };
         let total = &diff.functions[row].total;
         let cause = below.explanation(row, total.difference()).filter(|cause| {
-            let cause = changed_part(&diff.functions[*cause]);
+            let cause = &diff.functions[*cause];
+            let cause = match has_own(cause) {
+                true => &cause.own,
+                false => &cause.total,
+            };
             total.factor() <= STANDS_OUT * cause.factor()
         });
         if let Some(cause) = cause.filter(|cause| !leads_back(*cause)) {
@@ -51,14 +61,6 @@ pub(super) fn attribute(sides: &Sides<'_>, diff: &mut ProfileDiff) {
     }
     for (row, cause) in explained {
         diff.functions[row].explained_by = Some(cause);
-    }
-}
-
-/// Returns the self amount of a function that changed by itself, else its total.
-fn changed_part(row: &FunctionDiff) -> &Change {
-    match row.own.verdict.is_change() {
-        true => &row.own,
-        false => &row.total,
     }
 }
 

@@ -90,10 +90,10 @@ impl Names {
         let names = with_renamed_objects(self.distinct.into_vec(), is_on);
         let mut one_of: Vec<u32> = (0..names.len() as u32).collect();
         // A name that lies in one object on each side is one function, however the objects are called.
-        let by_name = |number: usize| names[number].function.as_deref().map(str::to_owned);
+        let by_name = |number: usize| names[number].function.as_deref();
         unite(&mut one_of, is_on, by_name);
         // Names of a program that is called otherwise on the new side have become equal.
-        unite(&mut one_of, is_on, |number| Some(names[number].clone()));
+        unite(&mut one_of, is_on, |number| Some(&names[number]));
         let mut sides = vec![[false; 2]; names.len()];
         for number in 0..names.len() {
             let at = one_of[number] as usize;
@@ -110,7 +110,7 @@ impl Names {
         let (old, new) = (is_left(0), is_left(1));
         let without = |number: usize| {
             let name = without_numbers(names[number].function.as_deref()?)?;
-            Some((name, names[number].object.clone()))
+            Some((name, &*names[number].object))
         };
         unite(&mut one_of, [&old, &new], without);
         respelled::unite(&names, &mut one_of, is_on);

@@ -4,6 +4,8 @@
 //! Names that both sides have come first, and stay. Of what is left, a name joins those of the other side that may be its own:
 //! as the older mangling has one name for all instances, they may be several, and become one row.
 
+use std::borrow::Cow;
+
 use rustc_hash::FxHashMap;
 
 use super::canonical::JIT_OBJECT;
@@ -45,9 +47,13 @@ struct Spelled<'a> {
 }
 
 impl Spelled<'_> {
-    /// Groups names by object and key; those of one name are left out.
-    fn groups<'k>(&'k self, key: impl Fn(&'k Spelling) -> Option<String>) -> Vec<Vec<usize>> {
-        let mut groups: FxHashMap<(&str, String), Vec<usize>> = FxHashMap::default();
+    /// Groups names by object and key; those of one name, and those of which both sides have all, are left out.
+    fn groups<'k>(
+        &'k self,
+        united: &United<'_>,
+        key: impl Fn(&'k Spelling) -> Option<Cow<'k, str>>,
+    ) -> Vec<Vec<usize>> {
+        let mut groups: FxHashMap<(&str, Cow<'_, str>), Vec<usize>> = FxHashMap::default();
         for (number, spelling) in self.spellings.iter().enumerate() {
             if let Some(key) = spelling.as_ref().and_then(&key) {
                 let group = groups.entry((&self.names[number].object, key)).or_default();
@@ -56,7 +62,7 @@ impl Spelled<'_> {
         }
         groups
             .into_values()
-            .filter(|group| group.len() > 1)
+            .filter(|group| group.len() > 1 && group.iter().any(|number| united.is_left(*number)))
             .collect()
     }
 
@@ -66,7 +72,7 @@ impl Spelled<'_> {
 
     /// `app::count` and `app::count::<u64>`: the same path, and no other arguments.
     fn by_path(&self, united: &mut United<'_>) {
-        for group in self.groups(|spelling| Some(spelling.path.to_string())) {
+        for group in self.groups(united, |spelling| Some(Cow::Borrowed(&*spelling.path))) {
             for side in [0, 1] {
                 let left: Vec<usize> = united.left_of(side, &group);
                 for number in left {
@@ -90,15 +96,15 @@ impl Spelled<'_> {
     /// `core::hash::BuildHasher::hash_one` and `<std::hash::RandomState as core::hash::BuildHasher>::hash_one`: a method that its trait
     /// defines, which the older mangling names by the trait alone.
     fn by_trait(&self, united: &mut United<'_>) {
-        let key = |spelling: &Spelling| match spelling.of_trait() {
-            Some(of_trait) => Some(of_trait),
-            None => Some(spelling.path.to_string()),
-        };
+        fn key(spelling: &Spelling) -> Option<Cow<'_, str>> {
+            let of_trait = spelling.of_trait().map(Cow::Owned);
+            of_trait.or(Some(Cow::Borrowed(&*spelling.path)))
+        }
         let is_of_type = |number: &usize| {
             let spelling = self.spelling(*number);
             spelling.is_some_and(|spelling| spelling.of_trait().is_some())
         };
-        for group in self.groups(key) {
+        for group in self.groups(united, key) {
             for side in [0, 1] {
                 let mut of_trait = united.left_of(side, &group);
                 of_trait.retain(|number| !is_of_type(number));
@@ -112,15 +118,15 @@ impl Spelled<'_> {
     /// `from_iter<u64, I>` and `<alloc::vec::Vec<T> as core::iter::FromIterator<T>>::from_iter`: the last name alone, if only one path of
     /// the other side ends with it.
     fn by_bare_name(&self, united: &mut United<'_>) {
-        let key = |spelling: &Spelling| {
+        fn key(spelling: &Spelling) -> Option<Cow<'_, str>> {
             let last = spelling.bare().or_else(|| spelling.last_of_path());
-            last.map(str::to_owned)
-        };
+            last.map(Cow::Borrowed)
+        }
         let is_bare = |number: &usize| {
             let spelling = self.spelling(*number);
             spelling.is_some_and(|spelling| spelling.bare().is_some())
         };
-        for group in self.groups(key) {
+        for group in self.groups(united, key) {
             for side in [0, 1] {
                 let mut bare = united.left_of(side, &group);
                 bare.retain(is_bare);
@@ -164,6 +170,12 @@ impl<'a> United<'a> {
     /// Returns whether a side has names that the other has not.
     fn has_left(&self) -> bool {
         self.sides.iter().any(|[old, new]| old != new)
+    }
+
+    /// Returns whether a name is on one side alone.
+    fn is_left(&self, number: usize) -> bool {
+        let [old, new] = self.sides[self.name_of_all(number)];
+        old != new
     }
 
     fn name_of_all(&self, number: usize) -> usize {

@@ -96,7 +96,11 @@ impl<'p> Sides<'p> {
             }
         }
         let count = rows.names.len();
-        let sums = [0, 1].map(|side| runs[side].iter().map(|run| run.sums(count)).collect());
+        let all: Vec<&Run<'_>> = runs.iter().flatten().collect();
+        let threads = rprof_parallel::available();
+        let mut sums =
+            rprof_parallel::map_chunks(threads, &all, 1, |run| run[0].sums(count)).into_iter();
+        let sums = [0, 1].map(|side| sums.by_ref().take(runs[side].len()).collect());
         let mut sides = Sides {
             runs,
             sums,

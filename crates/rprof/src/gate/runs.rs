@@ -1,7 +1,9 @@
 //! Runs that are recorded one after the other, each by a process of its own.
 
 use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -29,6 +31,8 @@ pub(super) struct Runs<'a> {
     folder: ScratchFolder,
     /// Number of the last signal that asked for an end; 0 if none came since it was looked at.
     signal: Arc<AtomicUsize>,
+    /// Readable once a signal came: nothing has to be looked at meanwhile, beside the program that is measured.
+    wake: UnixStream,
 }
 
 impl<'a> Runs<'a> {
@@ -58,16 +62,12 @@ impl<'a> Runs<'a> {
         };
         let folder = ScratchFolder::create(&parent, PREFIX).with_context(cannot)?;
         let signal = Arc::new(AtomicUsize::new(0));
-        for number in [SIGINT, SIGTERM, SIGHUP] {
-            if !rprof_launch::signal_is_ignored(number) {
-                signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize)
-                    .context("cannot listen for signals")?;
-            }
-        }
+        let wake = listen(&signal).context("cannot listen for signals")?;
         Ok(Runs {
             args,
             folder,
             signal,
+            wake,
         })
     }
 
@@ -180,9 +180,45 @@ impl<'a> Runs<'a> {
             if first.is_some() && commands.is_empty() {
                 commands = children_of(pid);
             }
-            wait_a_moment(recorder.as_ref());
+            // The command is looked for again, and the recorder too where it cannot be polled.
+            let timeout = (first.is_some() || recorder.is_none()).then_some(MOMENT);
+            self.wait_for_end_or_signal(recorder.as_ref(), timeout);
         }
     }
+
+    /// Waits until a process ends, a signal comes, or time is up.
+    fn wait_for_end_or_signal(&self, process: Option<&OwnedFd>, timeout: Option<Timespec>) {
+        let mut fds: Vec<PollFd<'_>> = process
+            .map(|process| PollFd::new(process, PollFlags::IN))
+            .into_iter()
+            .chain([PollFd::new(&self.wake, PollFlags::IN)])
+            .collect();
+        // A signal ends it with EINTR, or is in the socket by then.
+        poll(&mut fds, timeout.as_ref()).ok();
+        let mut bytes = [0; 64];
+        while (&self.wake).read(&mut bytes).is_ok_and(|n| n > 0) {}
+    }
+}
+
+/// Time after which something is looked at again that nothing tells.
+const MOMENT: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
+
+/// Notes the last signal that asks for an end, and returns a socket that is readable once one came.
+fn listen(signal: &Arc<AtomicUsize>) -> io::Result<UnixStream> {
+    let (wake, waker) = UnixStream::pair()?;
+    wake.set_nonblocking(true)?;
+    waker.set_nonblocking(true)?;
+    for number in [SIGINT, SIGTERM, SIGHUP] {
+        if !rprof_launch::signal_is_ignored(number) {
+            // In this order: whoever is woken finds the number.
+            signal_hook::flag::register_usize(number, Arc::clone(signal), number as usize)?;
+            signal_hook::low_level::pipe::register(number, waker.try_clone()?)?;
+        }
+    }
+    Ok(wake)
 }
 
 /// Opens the processes that a process has started.
@@ -195,20 +231,6 @@ fn children_of(pid: Pid) -> Vec<OwnedFd> {
         .filter_map(|child| Pid::from_raw(i32::try_from(child).ok()?))
         .filter_map(|child| pidfd_open(child, PidfdFlags::empty()).ok())
         .collect()
-}
-
-/// Waits until a process ends or a signal comes, but not for long: one may have come just before.
-fn wait_a_moment(process: Option<&OwnedFd>) {
-    let moment = Timespec {
-        tv_sec: 0,
-        tv_nsec: 50_000_000,
-    };
-    let mut fds: Vec<PollFd<'_>> = process
-        .map(|process| PollFd::new(process, PollFlags::IN))
-        .into_iter()
-        .collect();
-    // A signal ends it with EINTR, which is what it is for.
-    poll(&mut fds, Some(&moment)).ok();
 }
 
 fn named(signal: i32) -> Signal {
