@@ -24,6 +24,9 @@ pub struct Options {
     pub columns: bool,
     /// Tell functions apart by line as well, where the symbolizer tells lines.
     pub by_line: bool,
+    /// Look up inlined calls and lines in the [objects of the filter](Filter::objects) alone, where there are some: callers in other
+    /// objects have the functions of symbol tables.
+    pub details_of_filter: bool,
     /// Threads to use; 0 for as many as there are cores.
     pub threads: usize,
 }
