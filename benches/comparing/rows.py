@@ -61,15 +61,17 @@ def rows(tools, inputs, folder):
             ours("rprof flamegraph", ["flamegraph", NO_INLINE, "-q", "-i", w1, "-o", "-"], out("ours.svg")),
             Command("perf script | inferno-collapse-perf | inferno-flamegraph", graph, out("peer.svg")),
             checks.svg, checks.svg))
-    if w1 and perf:
-        for title, goal, mine, words, found in [
-            ("W1 → top functions", 15, [], [], checks.rprof_report),
-            ("W1 → top functions, flat", 6, ["--no-children"], ["--no-children", "-g", "none"], checks.rprof_flat),
-        ]:
+    flat = ["--no-children"], ["--no-children", "-g", "none"], checks.rprof_flat
+    for work, title, goal, (mine, words, found) in [
+        ("W1", "top functions", 15, ([], [], checks.rprof_report)),
+        ("W1", "top functions, flat", 6, flat),
+        ("W2", "top functions, flat", 6, flat),
+    ]:
+        if (input_ := inputs.get(work)) and perf:
             made.append(Row(
-                title, goal,
-                ours(f"rprof report {' '.join(mine)}".strip(), ["report", NO_INLINE, "--format", "json", "-q", "-i", w1, *mine], out("ours.json")),
-                Command(f"perf report --stdio {' '.join(words)}".strip(), [[perf, "report", "--stdio", NO_INLINE, *words, "-i", w1]], out("peer.report")),
+                f"{work} → {title}", goal,
+                ours(f"rprof report {' '.join(mine)}".strip(), ["report", NO_INLINE, "--format", "json", "-q", "-i", input_, *mine], out("ours.json")),
+                Command(f"perf report --stdio {' '.join(words)}".strip(), [[perf, "report", "--stdio", NO_INLINE, *words, "-i", input_]], out("peer.report")),
                 found, checks.perf_report))
     if w1 and samply:
         to = out("peer.samply.json")

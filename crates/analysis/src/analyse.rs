@@ -65,7 +65,11 @@ pub fn analyse_with_code<'a>(
             by_build_id: options.addresses,
             threads: n,
         };
-        let symbols = symbolize(&index, locations, heat, symbolizer, names);
+        let detailed: &[String] = match options.details_of_filter {
+            true => &options.filter.objects,
+            false => &[],
+        };
+        let symbols = symbolize(&index, locations, heat, symbolizer, names, detailed);
         (index, parts, symbols)
     });
     let unreadable = parts.parts.iter().map(|part| part.resolved.unreadable);

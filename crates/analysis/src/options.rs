@@ -29,6 +29,9 @@ pub struct Options {
     pub by_line: bool,
     /// Form of the samples of waits, where the recording has them.
     pub waits: WaitOptions,
+    /// Look up inlined calls and lines in the [objects of the filter](Filter::objects) alone, where there are some: callers in other
+    /// objects have the functions of symbol tables.
+    pub details_of_filter: bool,
     /// Threads to use; 0 for as many as there are cores.
     pub threads: usize,
 }

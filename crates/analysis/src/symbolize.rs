@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 
 use rprof_processes::{Image, ImageKind, SpaceId, Timeline};
 use rprof_profile::intern::Values;
+use rprof_profile::pattern::matches_object;
 use rprof_profile::{
     FileId, Function, FunctionId, Line, Object, ObjectId, ObjectKind, StackPosition, SymbolTables,
 };
@@ -84,13 +85,14 @@ impl Symbols {
 }
 
 /// Symbolizes all locations, images in parallel. `samples` returns the number of samples of each
-/// location.
+/// location. Inlined calls are those of objects that one of the patterns `detailed` matches, of all if there is none.
 pub(crate) fn symbolize(
     index: &Index<'_>,
     locations: &[Location],
     samples: impl FnOnce() -> Vec<u64>,
     symbolizer: &Symbolizer,
     options: SymbolOptions,
+    detailed: &[String],
 ) -> Symbols {
     let origin = ImageLookup::of(index.data, symbolizer.has_root());
     let mut by_region: FxHashMap<CodeRegion, Vec<u32>> = FxHashMap::default();
@@ -121,8 +123,18 @@ pub(crate) fn symbolize(
             let (_, target, list) = &work[piece];
             let lookups: Vec<u64> = list.iter().map(|i| locations[*i as usize].lookup).collect();
             let region = work[piece].0;
-            let found = resolve(index, symbolizer, region, target, &lookups);
-            let hides_inlined = found.iter().any(Result::is_ok)
+            let is_detailed = detailed.is_empty() || {
+                let name = object_name(region, index.timeline.images());
+                detailed
+                    .iter()
+                    .any(|pattern| matches_object(pattern, &name))
+            };
+            let found = match (target, is_detailed) {
+                (Ok(key), false) => symbolizer.resolve_by_symbols(key, &lookups),
+                _ => resolve(index, symbolizer, region, target, &lookups),
+            };
+            let hides_inlined = is_detailed
+                && found.iter().any(Result::is_ok)
                 && matches!(region, CodeRegion::Image(_))
                 && (target.as_ref()).is_ok_and(|key| symbolizer.hides_inlined_calls(key));
             done.push((piece, found, hides_inlined));

@@ -58,6 +58,7 @@ pub mod sources;
 pub mod subject;
 pub mod text;
 mod text_arrows;
+mod text_rows;
 
 pub use amount::Amount;
 pub use annotation::{Annotation, Inlined, Instruction, LineKey, Loop, Part, Place};

@@ -11,6 +11,7 @@ use crate::annotation::{Annotation, Inlined, Instruction, LineKey, Part};
 use crate::flow::arrows;
 use crate::sources::{SourceText, Sources};
 use crate::text_arrows::Lanes;
+use crate::text_rows::{cut, legible, shown, shown_width};
 
 /// Parts of a function that are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,12 +57,6 @@ pub struct TextOptions {
     /// Width of the terminal in characters; `None` shows lines in full.
     pub width: Option<usize>,
 }
-
-/// Rows without samples that are shown beside those that have some.
-const CONTEXT: usize = 4;
-
-/// Fewest rows that are left out at once: a line that says so takes one as well.
-const LEAST_GAP: usize = 3;
 
 /// Writes a function.
 ///
@@ -419,106 +414,3 @@ const INLINED_AT: usize = 76;
 
 /// Number of lines that are named in the end.
 const HOTTEST_LINES: usize = 5;
-
-/// Returns which rows are shown: those with samples, and their neighbours.
-fn shown(is_hot: &[bool], all: bool) -> Vec<bool> {
-    let mut shown = vec![all; is_hot.len()];
-    for (at, _) in is_hot.iter().enumerate().filter(|(_, hot)| **hot) {
-        let end = (at + CONTEXT + 1).min(shown.len());
-        shown[at.saturating_sub(CONTEXT)..end].fill(true);
-    }
-    // A gap of one or two rows is no gain.
-    let mut at = 0;
-    while at < shown.len() {
-        let hidden = shown[at..].iter().take_while(|shown| !**shown).count();
-        if (1..LEAST_GAP).contains(&hidden) {
-            shown[at..at + hidden].fill(true);
-        }
-        at += hidden.max(1);
-    }
-    shown
-}
-
-/// Returns a line of source that is safe to show, with blanks for tabs.
-fn legible(line: &str) -> String {
-    let mut text = String::with_capacity(line.len());
-    for c in line.chars() {
-        match c {
-            '\t' => {
-                let to = 8 - text.chars().count() % 8;
-                text.push_str(&" ".repeat(to));
-            }
-            c => text.push(c),
-        }
-    }
-    clean(&text).into_owned()
-}
-
-/// Returns the number of characters that a text shows: colours take none.
-fn shown_width(text: &str) -> usize {
-    let mut width = 0;
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            // Styles alone, which end in `m`: names hold no escape any more.
-            '\x1b' => drop(chars.find(|c| *c == 'm')),
-            _ => width += 1,
-        }
-    }
-    width
-}
-
-/// Cuts a text to a width, of which `…` takes the last character.
-fn cut(text: &str, width: usize) -> String {
-    let mut out = String::new();
-    let (mut left, mut is_style) = (width.saturating_sub(1), false);
-    for c in text.chars() {
-        is_style |= c == '\x1b';
-        if is_style {
-            out.push(c);
-            is_style = c != 'm';
-            continue;
-        }
-        if left == 0 {
-            break;
-        }
-        out.push(c);
-        left -= 1;
-    }
-    out.push('…');
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_without_samples_are_left_out_but_for_neighbours() {
-        let mut is_hot = vec![false; 30];
-        is_hot[10] = true;
-        let rows: Vec<usize> = (0..30).filter(|row| shown(&is_hot, false)[*row]).collect();
-        assert_eq!(rows, (6..=14).collect::<Vec<_>>());
-        is_hot[21] = true;
-        assert!(
-            shown(&is_hot, false)[6..=25].iter().all(|shown| *shown),
-            "no gap of two"
-        );
-        assert!(shown(&[false; 3], true).iter().all(|shown| *shown));
-    }
-
-    #[test]
-    fn colours_have_no_width() {
-        let text = "\x1b[31m 12.00%\x1b[0m word and more";
-        assert_eq!(shown_width(text), 21);
-        let short = cut(text, 10);
-        assert_eq!(shown_width(&short), 10);
-        assert!(short.ends_with('…') && short.starts_with("\x1b[31m 12.00%\x1b[0m"));
-    }
-
-    #[test]
-    fn source_lines_are_inert() {
-        assert_eq!(legible("\tif (x)\x1b[2J"), "        if (x)\u{fffd}[2J");
-        assert_eq!(legible("ab\tc"), "ab      c");
-    }
-}

@@ -32,15 +32,18 @@ const ENOUGH: f64 = 0.8;
 pub(crate) fn run(args: &AnnotateArgs) -> Outcome {
     let (symbol, paths) = symbol_and_paths(args);
     let input = &args.input;
+    let filter = input.filter.filter(&input.event);
     let code = CodeInput {
         paths: &paths,
         args: &input.filter,
-        filter: input.filter.filter(&input.event),
         syntax: match args.syntax {
             SyntaxArg::Att => Syntax::Att,
             SyntaxArg::Intel => Syntax::Intel,
         },
         quiet: input.quiet,
+        // Other filters look at callers, which may be inlined anywhere.
+        is_of_objects: filter.focus.is_empty() && input.filter.callers.is_empty(),
+        filter,
     };
     with_code(&code, |code| print(args, symbol, code))
 }

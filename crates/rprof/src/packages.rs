@@ -1,12 +1,14 @@
 //! Packages that files were installed by, from the package manager's own database.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Package manager that owns a file.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Owner {
     /// Debian's and its relatives', with the name of the package.
     Dpkg(String),
@@ -14,8 +16,27 @@ pub(crate) enum Owner {
     Rpm(Option<String>),
 }
 
+/// Owners of objects that were asked for. Finding one reads thousands of lists, or runs a program, and views that are made anew every
+/// two seconds ask for the same ones again and again.
+static KNOWN: Mutex<BTreeMap<String, Option<Owner>>> = Mutex::new(BTreeMap::new());
+
+/// Most objects whose owners are kept.
+const MOST_KNOWN: usize = 1000;
+
 /// Returns who owns an object, if it is a file of a package.
 pub(crate) fn owner_of(object: &str) -> Option<Owner> {
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(owner) = known.get(object) {
+        return owner.clone();
+    }
+    let owner = look_up(object);
+    if known.len() < MOST_KNOWN {
+        known.insert(object.to_owned(), owner.clone());
+    }
+    owner
+}
+
+fn look_up(object: &str) -> Option<Owner> {
     if !object.starts_with('/') {
         return None;
     }

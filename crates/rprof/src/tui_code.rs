@@ -91,6 +91,7 @@ fn of<'a>(input: &'a InputArgs, paths: &'a [PathBuf]) -> CodeInput<'a> {
         filter: input.filter.filter(&input.event),
         syntax: Syntax::Att,
         quiet: true,
+        is_of_objects: false,
     }
 }
 

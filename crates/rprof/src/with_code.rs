@@ -20,6 +20,8 @@ pub(crate) struct CodeInput<'a> {
     pub(crate) filter: Filter,
     pub(crate) syntax: Syntax,
     pub(crate) quiet: bool,
+    /// Only functions of the filter's objects are annotated, if it has some.
+    pub(crate) is_of_objects: bool,
 }
 
 /// Recordings that were read.
@@ -59,6 +61,7 @@ pub(crate) fn with_code<T>(
         unshown::tell(data, input.quiet);
         let options = Options {
             addresses: true,
+            details_of_filter: input.is_of_objects,
             filter: input.args.with_times_of(&input.filter, data)?,
             ..Options::default()
         };

@@ -90,17 +90,32 @@ impl Symbolizer {
     /// An image that cannot be used gives the same [`Reason`] for every offset.
     #[must_use]
     pub fn resolve_image(&self, image: &ImageKey, offsets: &[u64]) -> Vec<Lookup> {
+        self.resolve(image, offsets, self.query)
+    }
+
+    /// Resolves addresses as [`resolve_image`](Self::resolve_image) does, by symbol tables alone: there are neither inlined calls
+    /// nor lines, and no debug information is read, which takes longer than all else where it is compressed.
+    #[must_use]
+    pub fn resolve_by_symbols(&self, image: &ImageKey, offsets: &[u64]) -> Vec<Lookup> {
+        let nothing = DwarfQuery {
+            inlines: false,
+            lines: false,
+        };
+        self.resolve(image, offsets, nothing)
+    }
+
+    fn resolve(&self, image: &ImageKey, offsets: &[u64], query: DwarfQuery) -> Vec<Lookup> {
         let opened = self.images.get(image, || self.open(image));
         match &*opened {
             Err(reason) => vec![Err(*reason); offsets.len()],
-            Ok(Image::File(symbols)) => self.resolve_elf(symbols, offsets),
-            Ok(Image::Archive(archive)) => self.resolve_archive(archive, offsets),
-            Ok(Image::Vdso(symbols)) => self.resolve_elf(symbols, offsets),
+            Ok(Image::File(symbols)) => self.resolve_elf(symbols, offsets, query),
+            Ok(Image::Archive(archive)) => self.resolve_archive(archive, offsets, query),
+            Ok(Image::Vdso(symbols)) => self.resolve_elf(symbols, offsets, query),
             Ok(Image::Kernel { shift, vmlinux }) => {
                 let mut found = self.resolve_kernel(image, *shift, offsets);
                 if let (Some(shift), Some(Ok(vmlinux))) = (vmlinux, &self.vmlinux) {
                     let svmas = offsets.iter().map(|avma| Ok(avma.wrapping_add(*shift)));
-                    let known = self.resolve_svmas(&vmlinux.image, svmas.collect());
+                    let known = self.resolve_svmas(&vmlinux.image, svmas.collect(), query);
                     for (found, known) in found.iter_mut().zip(known) {
                         if known.is_ok() {
                             *found = known;
@@ -118,7 +133,7 @@ impl Symbolizer {
     #[must_use]
     pub fn resolve_copy(&self, bytes: Vec<u8>, path: &Path, offsets: &[u64]) -> Vec<Lookup> {
         match ElfImage::of_copy(bytes, self.debug_files.place(path)) {
-            Ok(image) => self.resolve_elf(&image, offsets),
+            Ok(image) => self.resolve_elf(&image, offsets, self.query),
             Err(reason) => vec![Err(reason); offsets.len()],
         }
     }
@@ -227,26 +242,32 @@ impl Symbolizer {
         }
     }
 
-    fn resolve_elf<D: Pages>(&self, image: &ElfImage<D>, offsets: &[u64]) -> Vec<Lookup> {
+    fn resolve_elf<D: Pages>(
+        &self,
+        image: &ElfImage<D>,
+        offsets: &[u64],
+        query: DwarfQuery,
+    ) -> Vec<Lookup> {
         let svmas = offsets.iter().map(|&offset| image.svma(offset)).collect();
-        self.resolve_svmas(image, svmas)
+        self.resolve_svmas(image, svmas, query)
     }
 
     fn resolve_svmas<D: Pages>(
         &self,
         image: &ElfImage<D>,
         svmas: Vec<Result<u64, Reason>>,
+        query: DwarfQuery,
     ) -> Vec<Lookup> {
         let places = &self.debug_files;
         let mut sorted: Vec<u64> = svmas.iter().filter_map(|svma| svma.ok()).collect();
         sorted.sort_unstable();
         sorted.dedup();
         image.prepare(&sorted, places);
-        let debug = match self.query.inlines || self.query.lines {
+        let debug = match query.inlines || query.lines {
             true => image.debug_info(places),
             false => None,
         };
-        let found = debug.map(|debug| debug.resolve(&sorted, self.query, self.threads));
+        let found = debug.map(|debug| debug.resolve(&sorted, query, self.threads));
         let found = found.unwrap_or_default();
         let mut names = Reconciler::new(self.style, &found, self.threads);
         let mut found = found.into_iter();
@@ -287,7 +308,12 @@ impl Symbolizer {
         Archive::open(file, &path).map(Image::Archive)
     }
 
-    fn resolve_archive(&self, archive: &Archive, offsets: &[u64]) -> Vec<Lookup> {
+    fn resolve_archive(
+        &self,
+        archive: &Archive,
+        offsets: &[u64],
+        query: DwarfQuery,
+    ) -> Vec<Lookup> {
         let mut lookups = vec![Err(Reason::OutsideImage); offsets.len()];
         let mut by_image: FxHashMap<usize, (Vec<usize>, Vec<u64>)> = FxHashMap::default();
         for (place, offset) in offsets.iter().enumerate() {
@@ -299,7 +325,7 @@ impl Symbolizer {
         }
         for (number, (places, inside)) in by_image {
             let found = match archive.image(number) {
-                Ok(image) => self.resolve_elf(image, &inside),
+                Ok(image) => self.resolve_elf(image, &inside, query),
                 Err(reason) => vec![Err(reason); inside.len()],
             };
             for (place, found) in places.into_iter().zip(found) {

@@ -82,7 +82,7 @@ impl<'a> Samples<'a> {
             ..SymbolOptions::default()
         };
         let heat = || resolved.rows_by_location();
-        let symbols = symbolize(&index, locations, heat, symbolizer, names);
+        let symbols = symbolize(&index, locations, heat, symbolizer, names, &[]);
         let WorkerOutput { rows, stacks, .. } = &mut resolved;
         let wanted = StackFilter::new(filter, &symbols);
         rows.retain(|row| {

@@ -3,16 +3,16 @@
 //! It makes a profile of the window at each look and sends it, and obeys orders. Names are looked up by the [`Namer`], on
 //! a thread of its own, so that neither drawing nor looking waits for them.
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
-use rprof_analysis::{LiveAnalysis, LiveView, Span};
+use rprof_analysis::{LiveView, Span};
 use rprof_launch::WaitOutcome;
 use rprof_output::RecordingFile;
 use rprof_profile::WeighBy;
@@ -22,6 +22,7 @@ use signal_hook::consts::SIGTERM;
 
 use super::live::Live;
 use super::looks::{OwnCpu, Rhythm};
+use super::orders::{Namer, Order, Orders};
 use crate::Outcome;
 use crate::cli::TopArgs;
 use crate::messages::{Failure, say};
@@ -40,72 +41,6 @@ const GRACE: Duration = Duration::from_millis(100);
 
 /// Time for which a command is waited for after it was told to end.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Order to the collector.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
-    /// Show nothing new, or go on.
-    Pause(bool),
-    /// Count from zero.
-    Zero,
-    /// Show the other span.
-    Window,
-    /// Write the records of the window.
-    Write,
-    /// Show names that were found.
-    Named,
-    /// End, after this signal if there was one.
-    Quit(Option<i32>),
-}
-
-/// Sends orders to a collector, and wakes it.
-#[derive(Debug)]
-pub(super) struct Orders {
-    sender: Sender<Order>,
-    waker: Arc<UnixStream>,
-}
-
-impl Clone for Orders {
-    fn clone(&self) -> Orders {
-        Orders {
-            sender: self.sender.clone(),
-            waker: Arc::clone(&self.waker),
-        }
-    }
-}
-
-impl Orders {
-    pub(super) fn new(sender: Sender<Order>, waker: UnixStream) -> Orders {
-        Orders {
-            sender,
-            waker: Arc::new(waker),
-        }
-    }
-
-    /// Sends an order; one that has ended needs none.
-    pub(super) fn send(&self, order: Order) {
-        self.sender.send(order).ok();
-        // A socket that is full wakes as well.
-        (&*self.waker).write_all(&[0]).ok();
-    }
-}
-
-/// The thread that looks up names.
-pub(super) struct Namer {
-    analysis: LiveAnalysis,
-    wanted: Receiver<()>,
-    orders: Orders,
-}
-
-impl Namer {
-    /// Looks up names whenever they are wanted, until the collector has ended.
-    pub(super) fn run(self) {
-        while self.wanted.recv().is_ok() {
-            self.analysis.look_up();
-            self.orders.send(Order::Named);
-        }
-    }
-}
 
 /// End of what is watched.
 struct Ended {

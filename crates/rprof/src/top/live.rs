@@ -24,7 +24,7 @@ use crate::runtimes::Runtimes;
 /// shorter ones; being looked at costs a quiet system more than its samples do, and a table every two seconds can wait.
 const DEEP: Duration = Duration::from_millis(10);
 const IDLE: Duration = Duration::from_millis(50);
-const PAUSE: Duration = Duration::from_millis(10);
+const PAUSE: Duration = Duration::from_millis(25);
 
 /// Most bytes of records that are kept for a file of the window.
 const MOST_BYTES: usize = 64 << 20;

@@ -10,6 +10,7 @@ mod batch;
 mod collector;
 mod live;
 mod looks;
+mod orders;
 mod screen;
 
 use std::io::{self, IsTerminal};

@@ -8,8 +8,9 @@ use anyhow::Context;
 use rprof_tui::terminal::{End, Inbox};
 use rprof_tui::{Effect, Event, terminal};
 
-use super::collector::{Collector, Order, Orders};
+use super::collector::Collector;
 use super::live::{CommandOutput, Live};
+use super::orders::{Order, Orders};
 use crate::Outcome;
 use crate::cli::TopArgs;
 use crate::tui::{check_terminal, finish, theme};

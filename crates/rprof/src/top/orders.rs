@@ -1,0 +1,74 @@
+//! [`Orders`] from the screen to the collector, and from the [`Namer`].
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+
+use rprof_analysis::LiveAnalysis;
+
+/// Order to the collector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Show nothing new, or go on.
+    Pause(bool),
+    /// Count from zero.
+    Zero,
+    /// Show the other span.
+    Window,
+    /// Write the records of the window.
+    Write,
+    /// Show names that were found.
+    Named,
+    /// End, after this signal if there was one.
+    Quit(Option<i32>),
+}
+
+/// Sends orders to a collector, and wakes it.
+#[derive(Debug)]
+pub(super) struct Orders {
+    sender: Sender<Order>,
+    waker: Arc<UnixStream>,
+}
+
+impl Clone for Orders {
+    fn clone(&self) -> Orders {
+        Orders {
+            sender: self.sender.clone(),
+            waker: Arc::clone(&self.waker),
+        }
+    }
+}
+
+impl Orders {
+    pub(super) fn new(sender: Sender<Order>, waker: UnixStream) -> Orders {
+        Orders {
+            sender,
+            waker: Arc::new(waker),
+        }
+    }
+
+    /// Sends an order; one that has ended needs none.
+    pub(super) fn send(&self, order: Order) {
+        self.sender.send(order).ok();
+        // A socket that is full wakes as well.
+        (&*self.waker).write_all(&[0]).ok();
+    }
+}
+
+/// The thread that looks up names.
+pub(super) struct Namer {
+    pub(super) analysis: LiveAnalysis,
+    pub(super) wanted: Receiver<()>,
+    pub(super) orders: Orders,
+}
+
+impl Namer {
+    /// Looks up names whenever they are wanted, until the collector has ended.
+    pub(super) fn run(self) {
+        while self.wanted.recv().is_ok() {
+            self.analysis.look_up();
+            self.orders.send(Order::Named);
+        }
+    }
+}
