@@ -60,6 +60,38 @@ fn every_server_gets_every_sample() {
 }
 
 #[test]
+fn samples_weigh_what_is_asked_for() {
+    needs!(PerfEvents);
+    let here = Here::new();
+    here.record("-c 3 -g -e page-faults", &c("shares.c"), "0.1");
+    let report = here.report("");
+    let event = report.only();
+    assert!(event.weight > event.samples, "each stands for three");
+    for (weight, name, sum) in [
+        ("", "page_faults", event.weight),
+        ("--weight period", "page_faults", event.weight),
+        ("--weight samples", "samples", event.samples),
+    ] {
+        for (kind, read) in SERVERS {
+            let server = Server::start(&[]);
+            let push = here.rprof("push --to").words(kind).words(weight);
+            push.arg(&server.url).ok();
+            let sent = read(&server.requests()[0]);
+            assert_eq!(
+                sent.shown,
+                (name.to_owned(), "count".to_owned()),
+                "{kind} {weight}"
+            );
+            // OpenTelemetry's format has one of the two, pprof both.
+            match kind {
+                "otlp" => assert_eq!(sent.samples, sum, "{weight}"),
+                _ => assert_eq!((sent.samples, sent.weight), (event.samples, event.weight)),
+            }
+        }
+    }
+}
+
+#[test]
 fn the_service_is_the_program_unless_it_has_a_name() {
     needs!(PerfEvents);
     let here = recorded();
