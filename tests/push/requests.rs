@@ -62,30 +62,35 @@ fn every_server_gets_every_sample() {
 #[test]
 fn samples_weigh_what_is_asked_for() {
     needs!(PerfEvents);
-    let here = Here::new();
-    here.record("-c 3 -g -e page-faults", &c("shares.c"), "0.1");
-    let report = here.report("");
-    let event = report.only();
-    assert!(event.weight > event.samples, "each stands for three");
-    for (weight, name, sum) in [
-        ("", "page_faults", event.weight),
-        ("--weight period", "page_faults", event.weight),
-        ("--weight samples", "samples", event.samples),
+    let here = recorded();
+    here.record("-o faults.data -g -c 1 -e page-faults", &c("shares.c"), "0.1");
+    for (recording, by_period) in [
+        ("perf.data", ("cpu", "nanoseconds")),
+        ("faults.data", ("page_faults", "count")),
     ] {
-        for (kind, read) in SERVERS {
-            let server = Server::start(&[]);
-            let push = here.rprof("push --to").words(kind).words(weight);
-            push.arg(&server.url).ok();
-            let sent = read(&server.requests()[0]);
-            assert_eq!(
-                sent.shown,
-                (name.to_owned(), "count".to_owned()),
-                "{kind} {weight}"
-            );
-            // OpenTelemetry's format has one of the two, pprof both.
-            match kind {
-                "otlp" => assert_eq!(sent.samples, sum, "{weight}"),
-                _ => assert_eq!((sent.samples, sent.weight), (event.samples, event.weight)),
+        let report = here.report(&format!("-i {recording}"));
+        let event = report.only();
+        for (weight, wanted) in [
+            ("", by_period),
+            ("--weight period", by_period),
+            ("--weight samples", ("samples", "count")),
+        ] {
+            for (kind, read) in SERVERS {
+                let server = Server::start(&[]);
+                let push = here.rprof("push --to").words(kind).words(weight);
+                push.arg(&server.url).arg(recording).ok();
+                let sent = read(&server.requests()[0]);
+                // OpenTelemetry's form of a clock has numbers of samples in any case.
+                let shown = match (kind, recording) {
+                    ("otlp", "perf.data") => ("samples", "count"),
+                    _ => wanted,
+                };
+                let found = (&*sent.shown.0, &*sent.shown.1);
+                assert_eq!(found, shown, "{kind} {recording} {weight}");
+                assert_eq!(sent.samples, event.samples, "{kind} {recording} {weight}");
+                if kind != "otlp" {
+                    assert_eq!(sent.weight, event.weight, "{kind} {recording} {weight}");
+                }
             }
         }
     }
