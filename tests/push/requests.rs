@@ -63,7 +63,11 @@ fn every_server_gets_every_sample() {
 fn samples_weigh_what_is_asked_for() {
     needs!(PerfEvents);
     let here = recorded();
-    here.record("-o faults.data -g -c 1 -e page-faults", &c("shares.c"), "0.1");
+    here.record(
+        "-o faults.data -g -c 1 -e page-faults",
+        &c("shares.c"),
+        "0.1",
+    );
     for (recording, by_period) in [
         ("perf.data", ("cpu", "nanoseconds")),
         ("faults.data", ("page_faults", "count")),
