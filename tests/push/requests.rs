@@ -60,6 +60,47 @@ fn every_server_gets_every_sample() {
 }
 
 #[test]
+fn samples_weigh_what_is_asked_for() {
+    needs!(PerfEvents);
+    let here = recorded();
+    here.record(
+        "-o faults.data -g -c 1 -e page-faults",
+        &c("shares.c"),
+        "0.1",
+    );
+    for (recording, by_period) in [
+        ("perf.data", ("cpu", "nanoseconds")),
+        ("faults.data", ("page_faults", "count")),
+    ] {
+        let report = here.report(&format!("-i {recording}"));
+        let event = report.only();
+        for (weight, wanted) in [
+            ("", by_period),
+            ("--weight period", by_period),
+            ("--weight samples", ("samples", "count")),
+        ] {
+            for (kind, read) in SERVERS {
+                let server = Server::start(&[]);
+                let push = here.rprof("push --to").words(kind).words(weight);
+                push.arg(&server.url).arg(recording).ok();
+                let sent = read(&server.requests()[0]);
+                // OpenTelemetry's form of a clock has numbers of samples in any case.
+                let shown = match (kind, recording) {
+                    ("otlp", "perf.data") => ("samples", "count"),
+                    _ => wanted,
+                };
+                let found = (&*sent.shown.0, &*sent.shown.1);
+                assert_eq!(found, shown, "{kind} {recording} {weight}");
+                assert_eq!(sent.samples, event.samples, "{kind} {recording} {weight}");
+                if kind != "otlp" {
+                    assert_eq!(sent.weight, event.weight, "{kind} {recording} {weight}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn the_service_is_the_program_unless_it_has_a_name() {
     needs!(PerfEvents);
     let here = recorded();

@@ -172,6 +172,8 @@ pub(super) struct Sent {
     /// Nanoseconds since 1970.
     pub(super) time: u64,
     pub(super) strings: Vec<String>,
+    /// Sample type that is shown unless another is asked for, and its unit.
+    pub(super) shown: (String, String),
 }
 
 /// Headers that every request has.
@@ -302,12 +304,16 @@ fn check_pprof(gzip: &[u8], labels: BTreeMap<String, String>) -> Sent {
         }
         (rows, samples, weight) = (rows + 1, samples + values[0], weight + values[1]);
     }
+    let shown = string(profile.number(14)).to_owned();
+    let unit = types.iter().find(|(name, _)| string(*name) == shown);
+    let unit = string(unit.expect("the default is one of the types").1).to_owned();
     Sent {
         labels,
         rows,
         samples,
         weight,
         time: profile.number(9),
+        shown: (shown, unit),
         strings,
     }
 }
@@ -341,9 +347,13 @@ pub(super) fn by_collector(request: &Request) -> Sent {
     }
     let scope = Message::read(of_resource.one(2).bytes(), "ScopeProfiles", &[1, 2]);
     let (mut rows, mut samples, mut time) = (0, 0, 0);
+    let mut shown = (String::new(), String::new());
     for profile in scope.all(2) {
         let profile = Message::read(profile.bytes(), "Profile", &[1, 2, 3, 4, 5, 6]);
         time = profile.number(3);
+        let kind = Message::read(profile.one(1).bytes(), "ValueType", &[1, 2]);
+        let string = |tag: u64| strings[kind.number(tag) as usize].clone();
+        shown = (string(1), string(2));
         for sample in profile.all(2) {
             let sample = Message::read(sample.bytes(), "Sample", &[1, 2, 4]);
             let stacks = dictionary.all(7).count() as u64;
@@ -359,6 +369,7 @@ pub(super) fn by_collector(request: &Request) -> Sent {
         samples,
         weight: 0,
         time,
+        shown,
         strings,
     }
 }

@@ -1,11 +1,12 @@
 //! Exports as the tools that they are for read them: numbers beside those of the report.
 
 use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
 use crate::html::browser::Browser;
-use crate::support::{Here, Report, c, cxx, needs, oracles, pprof, wait_until};
+use crate::support::{Here, Report, c, c_with, cxx, needs, oracles, pprof, wait_until};
 
 /// Weight of each function itself, and with what it called.
 type Shares = BTreeMap<String, (u64, u64)>;
@@ -149,6 +150,40 @@ fn pprof_subtracts_one_recording_from_another() {
     assert_eq!(own, of(&after) - of(&before), "{run}");
 }
 
+#[test]
+fn pprof_lists_a_function_with_its_time() {
+    needs!(PerfEvents, Pprof);
+    let here = Here::new();
+    let tool = pprof().expect("it was asked for");
+    let program = c_with("shares.c", &["-g"]);
+    here.record("-F 999 -g -e cpu-clock:u", &program, "0.3");
+    here.rprof("export -q -o x.pb.gz").ok();
+    let report = Report::parse(&here.rprof("report -q --format json").ok());
+    let shares = functions(&report);
+    for name in ["burn_seventy", "burn_twenty"] {
+        let (own, total) = shares[name];
+        let run = here
+            .command(&tool)
+            .env("PPROF_TMPDIR", "tmp")
+            .words("-unit=ns -list")
+            .arg(format!("^{name}$"))
+            .arg("x.pb.gz")
+            .ok();
+        let out = run.out();
+        let routine = out.lines().skip_while(|line| {
+            !line.contains(&format!("ROUTINE ======================== {name} "))
+        });
+        let sums = routine.skip(1).find(|line| line.contains("(flat, cum)"));
+        let sums = sums.unwrap_or_else(|| panic!("{run}"));
+        let sums: Vec<u64> = (sums.split_whitespace().take(2))
+            .map(|sum| sum.trim_end_matches("ns").parse().expect("nanoseconds"))
+            .collect();
+        assert_eq!(sums, [own, total], "{run}");
+        // Line by line, from the source.
+        run.prints("burn_until(until");
+    }
+}
+
 /// What the published proto finds in an export, once the rules are checked.
 fn by_otlp_rules(here: &Here, options: &str) -> Value {
     let python = oracles().expect("it was asked for").join("python");
@@ -180,6 +215,36 @@ fn opentelemetry_has_sums_or_numbers_of_samples() {
     let numbers = by_otlp_rules(&here, "--weight samples");
     assert_eq!(numbers["events"], json!(["samples"]));
     assert_eq!(numbers["samples"], samples);
+}
+
+#[test]
+fn opentelemetry_has_the_time_of_day() {
+    needs!(PerfEvents, Oracles);
+    let here = Here::new();
+    let now = || {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        since.expect("after 1970").as_nanos() as u64
+    };
+    let before = now();
+    here.record("-F 999 -g -e cpu-clock:u", &c("shares.c"), "0.2");
+    let after = now();
+    let json = by_otlp_rules(&here, "");
+    let times = json["times"].as_array().expect("times");
+    assert_eq!(times.len(), 1, "one for each event");
+    let [begin, duration] = [0, 1].map(|at| times[0][at].as_u64().expect("nanoseconds"));
+    assert!(
+        before <= begin && duration > 0 && begin + duration <= after,
+        "{before} {begin} {duration} {after}"
+    );
+    // A recording that does not tell has none, but lasts as long.
+    let json = by_otlp_rules(&here, "--time 0,10%");
+    let part = &json["times"][0];
+    assert!(part[0].as_u64() >= Some(begin) && part[1].as_u64() < Some(duration));
+    here.perf_record("-e cpu-clock:u", &c("shares.c"), "0.2");
+    let json = by_otlp_rules(&here, "");
+    let part = &json["times"][0];
+    assert_eq!(part[0], 0);
+    assert!(part[1].as_u64() > Some(0), "{part}");
 }
 
 #[test]

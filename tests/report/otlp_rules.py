@@ -80,7 +80,7 @@ def name_of(line):
     return words.string_table[words.function_table[line.function_index].name_strindex]
 
 
-functions, samples, events = {}, 0, []
+functions, samples, events, times = {}, 0, [], []
 for resource in request.resource_profiles:
     assert resource.HasField("resource")
     keys = [attribute.key for attribute in resource.resource.attributes]
@@ -93,6 +93,7 @@ for resource in request.resource_profiles:
                 use("string", kind.type_strindex)
                 use("string", kind.unit_strindex)
             events.append(words.string_table[profile.sample_type.type_strindex])
+            times.append([profile.time_unix_nano, profile.duration_nano])
             use_attributes(profile.attribute_indices)
             for sample in profile.samples:
                 use("stack", sample.stack_index)
@@ -111,4 +112,4 @@ for resource in request.resource_profiles:
 for name, table in tables.items():
     orphans = set(range(len(table))) - used[name]
     assert not orphans, f"{name}: nobody uses {sorted(orphans)[:5]}"
-json.dump({"samples": samples, "events": events, "functions": functions}, sys.stdout)
+json.dump({"samples": samples, "events": events, "functions": functions, "times": times}, sys.stdout)

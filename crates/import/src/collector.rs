@@ -5,8 +5,8 @@ use std::path::Path;
 use rprof_profile::filter::Origin;
 use rprof_profile::pattern::{matches_name, matches_object};
 use rprof_profile::{
-    Frame, FrameId, Function, FunctionId, Object, ObjectId, ObjectKind, Profile, ProfileBuilder,
-    Quality, Sample, StackPosition, Thread, WeightUnit,
+    FileId, Frame, FrameId, Function, FunctionId, Object, ObjectId, ObjectKind, Profile,
+    ProfileBuilder, Quality, Sample, StackId, StackPosition, Thread, WeightUnit,
 };
 use rprof_records::BuildId;
 use rustc_hash::FxHashMap;
@@ -14,7 +14,16 @@ use rustc_hash::FxHashMap;
 use crate::ImportOptions;
 
 /// Most frames of a stack; of a longer one the callers are left out.
-const MOST_FRAMES: usize = 4096;
+pub(crate) const MOST_FRAMES: usize = 4096;
+
+/// Most frames of all stacks together, where callers that stacks share count once.
+const MOST_LISTED_FRAMES: usize = 1 << 27;
+
+/// Most bytes that names and frames may take: a few bytes of an input may name a long string many times.
+const MOST_HELD: u64 = 1 << 31;
+
+/// Bytes that a frame takes in the tables, about.
+const FRAME_BYTES: usize = 128;
 
 /// Samples under way to a profile.
 pub(crate) struct Collector<'o> {
@@ -25,6 +34,8 @@ pub(crate) struct Collector<'o> {
     objects: Vec<Box<str>>,
     functions: FxHashMap<FunctionId, (Box<str>, ObjectId)>,
     frames: FxHashMap<FrameId, (FunctionId, bool)>,
+    /// Bytes that names and frames have taken.
+    held: u64,
     cut: u64,
     is_deep: bool,
     warnings: Vec<String>,
@@ -41,8 +52,8 @@ pub(crate) struct Row<'a> {
     pub(crate) cpu: Option<u32>,
     /// Nanoseconds.
     pub(crate) time: Option<u64>,
-    /// Root first.
-    pub(crate) frames: &'a [FrameId],
+    /// The stack, as [`Collector::stack`] has it; `None` for one that the filter does not want.
+    pub(crate) stack: Option<StackId>,
     pub(crate) samples: u64,
     pub(crate) weight: u64,
 }
@@ -62,9 +73,22 @@ impl<'o> Collector<'o> {
             objects: Vec::new(),
             functions: FxHashMap::default(),
             frames: FxHashMap::default(),
+            held: 0,
             cut: 0,
             is_deep: false,
             warnings: Vec::new(),
+        }
+    }
+
+    /// Counts bytes that the profile will hold.
+    fn hold(&mut self, bytes: usize) -> Result<(), String> {
+        self.held = self.held.saturating_add(bytes as u64);
+        match self.held > MOST_HELD {
+            true => Err(format!(
+                "its names and frames would take more than {} MiB; export less of it",
+                MOST_HELD >> 20
+            )),
+            false => Ok(()),
         }
     }
 
@@ -86,7 +110,15 @@ impl<'o> Collector<'o> {
     }
 
     /// Returns the id of an object by its name and build-id.
-    pub(crate) fn object(&mut self, name: &str, build_id: Option<BuildId>) -> ObjectId {
+    ///
+    /// # Errors
+    /// Names take too much room, here and below.
+    pub(crate) fn object(
+        &mut self,
+        name: &str,
+        build_id: Option<BuildId>,
+    ) -> Result<ObjectId, String> {
+        self.hold(name.len())?;
         let is_perf_map = name
             .strip_prefix("/tmp/perf-")
             .is_some_and(|rest| rest.ends_with(".map"));
@@ -106,11 +138,12 @@ impl<'o> Collector<'o> {
         if id.0 as usize == self.objects.len() {
             self.objects.push(name.into());
         }
-        id
+        Ok(id)
     }
 
     /// Returns the id of a function.
-    pub(crate) fn function(&mut self, name: &str, object: ObjectId) -> FunctionId {
+    pub(crate) fn function(&mut self, name: &str, object: ObjectId) -> Result<FunctionId, String> {
+        self.hold(name.len())?;
         let id = self.builder.add_function(Function {
             name: Ok(name.into()),
             object,
@@ -120,32 +153,52 @@ impl<'o> Collector<'o> {
         });
         let known = self.functions.entry(id);
         known.or_insert_with(|| (name.into(), object));
-        id
+        Ok(id)
     }
 
     /// Returns the id of a source file.
-    pub(crate) fn file(&mut self, path: &str) -> rprof_profile::FileId {
-        self.builder.intern_file(path)
+    pub(crate) fn file(&mut self, path: &str) -> Result<FileId, String> {
+        self.hold(path.len())?;
+        Ok(self.builder.intern_file(path))
     }
 
     /// Returns the id of a frame.
-    pub(crate) fn frame(&mut self, frame: Frame) -> FrameId {
+    pub(crate) fn frame(&mut self, frame: Frame) -> Result<FrameId, String> {
         let id = self.builder.intern_frame(frame);
-        self.frames
-            .insert(id, (frame.function, frame.inline_depth > 0));
-        id
+        let of_id = (frame.function, frame.inline_depth > 0);
+        if self.frames.insert(id, of_id).is_none() {
+            self.hold(FRAME_BYTES)?;
+        }
+        Ok(id)
+    }
+
+    /// Returns the id of a stack, root first; `None` if the filter does not want it.
+    ///
+    /// # Errors
+    /// All stacks together have too many frames.
+    pub(crate) fn stack(&mut self, frames: &[FrameId]) -> Result<Option<StackId>, String> {
+        if !self.wants_stack(frames) {
+            return Ok(None);
+        }
+        let surplus = frames.len().saturating_sub(MOST_FRAMES);
+        self.cut += u64::from(surplus > 0);
+        let frames = &frames[surplus..];
+        self.is_deep |= frames.len() > 1;
+        let id = self.builder.intern_stack(frames);
+        match self.builder.listed_frames() > MOST_LISTED_FRAMES {
+            true => Err(format!(
+                "its stacks have more than {MOST_LISTED_FRAMES} frames together; export less of it"
+            )),
+            false => Ok(Some(id)),
+        }
     }
 
     /// Adds samples, if the filter wants them.
     pub(crate) fn add(&mut self, row: &Row<'_>) {
         let is_wanted = self.events.get(row.event).copied().unwrap_or(false);
-        if !is_wanted || !self.wants_origin(row) || !self.wants_stack(row.frames) {
+        let Some(stack) = row.stack.filter(|_| is_wanted && self.wants_origin(row)) else {
             return;
-        }
-        let surplus = row.frames.len().saturating_sub(MOST_FRAMES);
-        self.cut += u64::from(surplus > 0);
-        let frames = &row.frames[surplus..];
-        self.is_deep |= frames.len() > 1;
+        };
         let comm = self.builder.intern_comm(row.comm);
         let by_number = self.options.by_thread.then_some(());
         let process_comm = row.process.map(|name| self.builder.intern_comm(name));
@@ -155,7 +208,6 @@ impl<'o> Collector<'o> {
             comm,
             process_comm: by_number.and(process_comm),
         });
-        let stack = self.builder.intern_stack(frames);
         match row.time {
             Some(time) if row.samples == 1 => self.builder.add_sample(Sample {
                 time,

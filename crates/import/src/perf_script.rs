@@ -15,7 +15,7 @@ use rprof_profile::{Frame, FrameAddress, FrameId, Profile, WeightUnit};
 use rustc_hash::FxHashMap;
 
 use crate::ImportOptions;
-use crate::collector::{Collector, Row};
+use crate::collector::{Collector, MOST_FRAMES, Row};
 
 /// First line of a sample.
 #[derive(Debug, Default, PartialEq)]
@@ -176,7 +176,7 @@ pub(crate) fn read(
     for line in text.lines().chain([""]) {
         if line.trim().is_empty() {
             if let Some(head) = head.take() {
-                sample(&head, &lines, &mut events, &mut out);
+                sample(&head, &lines, &mut events, &mut out)?;
                 samples += 1;
             }
             lines.clear();
@@ -188,14 +188,17 @@ pub(crate) fn read(
         if let Some(frame) = head.as_ref().and_then(|_| FrameLine::parse(line))
             && line.starts_with(char::is_whitespace)
         {
-            lines.push(frame);
+            // The leaf stands first; callers beyond the limit are left out in any case.
+            if lines.len() <= MOST_FRAMES {
+                lines.push(frame);
+            }
             continue;
         }
         match Head::parse(line) {
             Some(next) => {
                 // Samples without callchains have no blank line between them.
                 if let Some(head) = head.take() {
-                    sample(&head, &lines, &mut events, &mut out);
+                    sample(&head, &lines, &mut events, &mut out)?;
                     samples += 1;
                 }
                 lines.clear();
@@ -222,7 +225,7 @@ fn sample<'t>(
     lines: &[FrameLine<'t>],
     events: &mut FxHashMap<&'t str, usize>,
     out: &mut Collector<'_>,
-) {
+) -> Result<(), String> {
     let event = match events.get(head.event) {
         Some(event) => *event,
         None => {
@@ -240,8 +243,8 @@ fn sample<'t>(
             true => depth += 1,
             false => (depth, object_name) = (0, line.object),
         }
-        let object = out.object(object_name, None);
-        let function = out.function(line.function, object);
+        let object = out.object(object_name, None)?;
+        let function = out.function(line.function, object)?;
         let address = match nth {
             0 => FrameAddress::InstructionPointer(line.address),
             _ => FrameAddress::ReturnAddress(line.address),
@@ -250,8 +253,9 @@ fn sample<'t>(
             address: Some(address),
             inline_depth: depth,
             ..Frame::of(function)
-        }));
+        })?);
     }
+    let stack = out.stack(&frames)?;
     out.add(&Row {
         event,
         pid: head.pid,
@@ -259,11 +263,12 @@ fn sample<'t>(
         comm: head.comm,
         cpu: head.cpu,
         time: head.time,
-        frames: &frames,
+        stack,
         samples: 1,
         weight: head.period.unwrap_or(1),
         ..Row::default()
     });
+    Ok(())
 }
 
 #[cfg(test)]

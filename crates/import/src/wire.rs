@@ -82,12 +82,13 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Appends one number, or a list of numbers in one field.
-    pub(crate) fn numbers(self, out: &mut Vec<u64>) -> Result<(), String> {
+    /// Appends one number, or a list of numbers in one field, until there are `most`.
+    pub(crate) fn numbers(self, most: usize, out: &mut Vec<u64>) -> Result<(), String> {
         match self {
-            Value::Number(number) => out.push(number),
+            Value::Number(number) if out.len() < most => out.push(number),
+            Value::Number(_) => {}
             Value::Bytes(mut bytes) => {
-                while !bytes.is_empty() {
+                while !bytes.is_empty() && out.len() < most {
                     out.push(number(&mut bytes).ok_or(CUT)?);
                 }
             }
@@ -123,8 +124,10 @@ mod tests {
         assert_eq!(fields[0], (1, Value::Number(150)));
         assert_eq!(fields[1].1.bytes(), b"hi");
         let mut numbers = Vec::new();
-        fields[2].1.numbers(&mut numbers).unwrap();
+        fields[2].1.numbers(9, &mut numbers).unwrap();
         assert_eq!(numbers, [1, 128]);
+        fields[2].1.numbers(3, &mut numbers).unwrap();
+        assert_eq!(numbers, [1, 128, 1]);
         for cut in [1, 2, 4, 6, 8, 11] {
             assert!(
                 Fields::new(&message[..cut]).any(|field| field.is_err()),

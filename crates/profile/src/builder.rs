@@ -247,6 +247,11 @@ impl ProfileBuilder {
         *(self.stack_ids.entry((outer, inner))).or_insert_with(|| stacks.push(outer, inner))
     }
 
+    /// Returns the number of frames in all lists that stacks are made of, each list counted once.
+    pub fn listed_frames(&self) -> usize {
+        self.profile.stacks.frame_count()
+    }
+
     /// Adds one sample.
     pub fn add_sample(&mut self, sample: Sample) {
         let (first, last) = self.profile.time.unwrap_or((sample.time, sample.time));

@@ -50,6 +50,11 @@ impl FrameStacks {
         self.lists.len()
     }
 
+    /// Returns the number of frames in all distinct lists.
+    pub(crate) fn frame_count(&self) -> usize {
+        self.lists.item_count()
+    }
+
     /// Returns the numbers of the frames of a list, root first.
     pub(crate) fn list(&self, id: FrameListId) -> &[u32] {
         self.lists.get(id.0)

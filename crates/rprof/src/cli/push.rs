@@ -12,8 +12,8 @@ use super::values;
 /// Sends profiles to Pyroscope, Parca or an OpenTelemetry collector.
 ///
 /// Each FILE is a profile of its own, at the time at which it was recorded. One that is larger than the server takes is sent
-/// in parts. A server that has too much to do, or does not answer, is tried again; what it refuses is told, and the exit
-/// status is 1 if anything was not taken.
+/// in parts. A server that is busy or away is tried again for two minutes. What it refuses is said, with its words, and the exit
+/// status is 1 if anything was not taken. `--dry-run` shows what would be sent.
 #[derive(Debug, Args)]
 pub(crate) struct PushArgs {
     /// Kind of the server
@@ -24,14 +24,11 @@ pub(crate) struct PushArgs {
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) url: String,
 
-    #[command(flatten)]
-    pub(crate) input: InputArgs,
-
-    /// Send what `record --switch-output -o RECORDING` has finished and will finish, until Ctrl-C
+    /// Go on until Ctrl-C: send each file that `record --switch-output -o RECORDING` finishes
     #[arg(long, help_heading = "Sending", value_name = "RECORDING", value_hint = ValueHint::FilePath, conflicts_with_all = ["files", "input", "time"])]
     pub(crate) follow: Option<PathBuf>,
 
-    /// File that holds the name of the last file that was sent, for the next run [default: RECORDING.pushed]
+    /// File in which `--follow` notes how far it is, so that the next run goes on there [default: RECORDING.pushed]
     #[arg(long, help_heading = "Sending", value_name = "FILE", requires = "follow", value_hint = ValueHint::FilePath)]
     pub(crate) state: Option<PathBuf>,
 
@@ -47,17 +44,20 @@ pub(crate) struct PushArgs {
 
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
+
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
 }
 
 /// Labels of what is sent.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Labels")]
 pub(crate) struct SeriesArgs {
-    /// Label of the profile, such as service_name=checkout or version=1.4.2; an attribute of the resource with otlp; repeatable
+    /// Label by which the server finds the profile, such as service_name=checkout or version=1.4.2; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
     pub(crate) label: Vec<Label>,
 
-    /// Labels of samples
+    /// What samples can be grouped and filtered by, beside functions
     #[arg(
         long,
         value_name = "LIST",
@@ -80,7 +80,7 @@ pub(crate) struct AccessArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "token_file")]
     pub(crate) basic_auth_file: Option<PathBuf>,
 
-    /// File with headers, a line `NAME: VALUE` for each
+    /// File with further headers, a line `NAME: VALUE` for each
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) header_file: Option<PathBuf>,
 
@@ -88,7 +88,7 @@ pub(crate) struct AccessArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<String>,
 
-    /// File with certificates (PEM) of authorities that are believed, in place of the usual ones
+    /// File with certificates (PEM) of the authorities to believe, in place of the system's
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) ca_file: Option<PathBuf>,
 
@@ -101,19 +101,19 @@ pub(crate) struct AccessArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
-    /// Give a request up after this time; --follow tries on until it is stopped
+    /// Try again for so long while the server is busy or away; `--follow` does until it is stopped
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = values::seconds)]
     pub(crate) retry_for: Duration,
 
-    /// Wait for an answer this long
+    /// Wait for an answer at most so long
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::seconds)]
     pub(crate) timeout: Duration,
 
-    /// Send at most N stacks in a request [default: what the server takes by its defaults]
+    /// Send at most N stacks at a time [default: what such a server takes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_samples: Option<u32>,
 
-    /// Send at most so much in a request, before compression, such as `4M` [default: what the server takes by its defaults]
+    /// Send at most so much at a time, before compression, such as `4M` [default: what such a server takes]
     #[arg(long, value_name = "SIZE", value_parser = values::file_size)]
     pub(crate) max_bytes: Option<u64>,
 }

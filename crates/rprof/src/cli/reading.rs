@@ -239,21 +239,22 @@ pub(crate) struct CollapseArgs {
 
 /// Writes the profile in the format of another tool.
 ///
-/// pprof's and OpenTelemetry's have addresses, lines and inlined calls; the Firefox Profiler's and speedscope's have each
-/// thread in order of time. All open in their tools without the programs that were recorded.
+/// The name of the output says which: `.pb.gz` for pprof, `go build -pgo`, Pyroscope and Parca; `.firefox.json.gz` for
+/// profiler.firefox.com; `.speedscope.json` for speedscope; `.otlp.pb.gz` for OpenTelemetry; `.folded` for inferno and flamegraph.pl;
+/// `.svg` for a browser. Names of functions, files and lines are in it, so it can be opened where the programs are not.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    #[command(flatten)]
-    pub(crate) input: InputArgs,
+    /// File to write, such as profile.pb.gz, profile.firefox.json.gz, profile.speedscope.json or profile.folded, or parquet's folder;
+    /// `-` is standard output
+    #[arg(short, long, help_heading = "Output", value_name = "FILE", default_value = "profile.pb.gz", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
 
-    #[command(flatten)]
-    pub(crate) waits: WaitArgs,
-
-    /// Format to write [default: by the name of the output]
+    /// Format to write [default: by the end of the output's name]
     #[arg(long, help_heading = "Output", value_name = "FORMAT", value_parser = export_format())]
     pub(crate) format: Option<ExportForm>,
 
-    /// Labels of samples in pprof and otlp; samples that differ in one are not summed up [default: thread]
+    /// What pprof and OpenTelemetry can group and filter by, beside functions; samples that differ in one stay apart, which takes more
+    /// room [default: thread]
     #[arg(
         long,
         help_heading = "Output",
@@ -264,7 +265,7 @@ pub(crate) struct ExportArgs {
     )]
     pub(crate) labels: Option<Vec<LabelArg>>,
 
-    /// Unit of the weights of folded stacks, for events that count time [default: ns]
+    /// Unit of times in folded stacks, for shorter numbers [default: ns]
     #[arg(long, help_heading = "Output", value_enum)]
     pub(crate) unit: Option<TimeUnit>,
 
@@ -276,10 +277,11 @@ pub(crate) struct ExportArgs {
     #[arg(long, help_heading = "Output", value_name = "VERSION")]
     pub(crate) service_version: Option<String>,
 
-    /// File to write, such as profile.pb.gz, profile.firefox.json.gz, profile.speedscope.json or profile.folded, or parquet's folder;
-    /// `-` is standard output
-    #[arg(short, long, help_heading = "Output", value_name = "FILE", default_value = "profile.pb.gz", value_hint = ValueHint::FilePath)]
-    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+
+    #[command(flatten)]
+    pub(crate) waits: WaitArgs,
 }
 
 /// Value of `--labels`: label of samples.

@@ -1,0 +1,70 @@
+//! Sample types as events.
+
+use rprof_profile::WeightUnit;
+
+use super::parts::{Parts, numbers};
+use crate::collector::Collector;
+
+/// Event of one or two sample types: places of number and weight among a sample's values.
+pub(super) struct EventOf {
+    pub(super) samples: Option<usize>,
+    pub(super) weight: usize,
+    /// Nanoseconds, where the weight's unit is one of time.
+    pub(super) factor: u64,
+    pub(super) event: usize,
+}
+
+/// Makes events of the sample types, the default one first.
+pub(super) fn events(parts: &Parts<'_>, out: &mut Collector<'_>) -> Result<Vec<EventOf>, String> {
+    let mut types = Vec::new();
+    for message in &parts.sample_types {
+        let [_, name, unit] = numbers(message)?;
+        types.push((name, parts.string(name)?, parts.string(unit)?));
+    }
+    let is_count = |at: usize| {
+        let (_, name, unit) = &types[at];
+        unit == "count"
+            && (name == "samples" || name.ends_with("_samples") || name.ends_with("_sample"))
+    };
+    // Places of number and weight.
+    let mut places: Vec<(Option<usize>, usize)> = Vec::new();
+    let mut at = 0;
+    while at < types.len() {
+        let is_pair = is_count(at) && at + 1 < types.len() && !is_count(at + 1);
+        places.push(match is_pair {
+            true => (Some(at), at + 1),
+            false => (is_count(at).then_some(at), at),
+        });
+        at += 1 + usize::from(is_pair);
+    }
+    let default = match parts.default_type {
+        // As pprof shows it: the last.
+        0 => places.len() - 1,
+        wanted => {
+            let is_it = |(samples, weight): &(Option<usize>, usize)| {
+                types[*weight].0 == wanted || samples.is_some_and(|at| types[at].0 == wanted)
+            };
+            places.iter().position(is_it).unwrap_or(0)
+        }
+    };
+    places.rotate_left(default);
+    let event = |(samples, weight): (Option<usize>, usize)| {
+        let (_, name, unit) = &types[weight];
+        let (factor, unit) = match &**unit {
+            "nanoseconds" => (1, WeightUnit::Nanoseconds),
+            "microseconds" => (1_000, WeightUnit::Nanoseconds),
+            "milliseconds" => (1_000_000, WeightUnit::Nanoseconds),
+            "seconds" => (1_000_000_000, WeightUnit::Nanoseconds),
+            "count" if is_count(weight) => (1, WeightUnit::Samples),
+            "count" | "" => (1, WeightUnit::Named((**name).into())),
+            unit => (1, WeightUnit::Named(unit.into())),
+        };
+        EventOf {
+            samples,
+            weight,
+            factor,
+            event: out.event(name, unit),
+        }
+    };
+    Ok(places.into_iter().map(event).collect())
+}

@@ -1,0 +1,274 @@
+//! pprof's `profile.proto` (<https://github.com/google/pprof/blob/main/proto/profile.proto>).
+//!
+//! Sample types become events. A pair `samples`/`count` and another, as profilers of CPU time write it, is one event:
+//! number of samples, and weight. Negative values, as differences of two profiles have them, are left out.
+
+mod events;
+mod locations;
+mod parts;
+
+use std::path::Path;
+
+use rprof_profile::Profile;
+
+use crate::ImportOptions;
+use crate::collector::{Collector, MOST_FRAMES, Row};
+use crate::wire::Fields;
+use events::events;
+use locations::locations;
+use parts::{Parts, numbers};
+
+/// Most sample types.
+const MOST_TYPES: usize = 1000;
+
+/// Returns true if bytes, without gzip, begin as a profile: with a sample type, whose message has a number in it.
+pub(crate) fn is_pprof(start: &[u8]) -> bool {
+    // Field 1, a message of a few bytes that begins with field 1 or 2, a number.
+    matches!(start, [0x0a, 2..=40, 0x08 | 0x10, ..])
+}
+
+pub(crate) fn read(
+    bytes: &[u8],
+    source: &Path,
+    options: &ImportOptions,
+) -> Result<Profile, String> {
+    let parts = Parts::of(bytes)?;
+    if parts.sample_types.is_empty() {
+        return Err("it has no sample type".to_owned());
+    }
+    if parts.sample_types.len() > MOST_TYPES {
+        return Err(format!("it has more than {MOST_TYPES} sample types"));
+    }
+    let mut out = Collector::new(source, options, false);
+    let events = events(&parts, &mut out)?;
+    let locations = locations(&parts, &mut out)?;
+    let mut negative = 0u64;
+    let (mut ids, mut values) = (Vec::new(), Vec::new());
+    let mut frames = Vec::new();
+    for sample in &parts.samples {
+        ids.clear();
+        values.clear();
+        let mut labels = Labels::default();
+        for field in Fields::new(sample) {
+            match field? {
+                // Each location is a frame at least.
+                (1, value) => value.numbers(MOST_FRAMES + 1, &mut ids)?,
+                (2, value) => value.numbers(parts.sample_types.len() + 1, &mut values)?,
+                (3, value) => labels.add(value.bytes(), &parts)?,
+                _ => {}
+            }
+        }
+        if values.len() != parts.sample_types.len() {
+            let (has, wanted) = (values.len(), parts.sample_types.len());
+            return Err(format!(
+                "a sample has {has} values, and there are {wanted} sample types"
+            ));
+        }
+        frames.clear();
+        // Leaf first, and so are the frames here; those beyond the limit are left out in any case.
+        for (nth, id) in ids.iter().enumerate() {
+            let location = locations.get(id);
+            let location = location
+                .ok_or_else(|| format!("a sample names location {id}, which there is not"))?;
+            let of_location = match nth {
+                0 => &location.leaf,
+                _ => &location.caller,
+            };
+            let room = (MOST_FRAMES + 1).saturating_sub(frames.len());
+            frames.extend(of_location.iter().rev().take(room));
+        }
+        frames.reverse();
+        let stack = out.stack(&frames)?;
+        for event in &events {
+            let weight = values[event.weight].cast_signed();
+            let count = event
+                .samples
+                .map_or(i64::from(weight != 0), |at| values[at].cast_signed());
+            if weight < 0 || count < 0 {
+                negative += 1;
+                continue;
+            }
+            if weight == 0 && count == 0 {
+                continue;
+            }
+            out.add(&Row {
+                event: event.event,
+                pid: labels.pid,
+                tid: labels.tid,
+                comm: &labels.comm,
+                process: labels.process.as_deref(),
+                stack,
+                samples: count.unsigned_abs(),
+                weight: weight.unsigned_abs().saturating_mul(event.factor),
+                ..Row::default()
+            });
+        }
+    }
+    if negative > 0 {
+        out.warn(format!(
+            "{negative} negative values are left out, as a difference of two profiles has them"
+        ));
+    }
+    out.warn("pprof has no times of samples, and does not tell whether stacks are complete");
+    if parts.time > 0 {
+        out.wall_time(parts.time, parts.time.saturating_add(parts.duration));
+    }
+    Ok(out.finish())
+}
+
+/// Labels of a sample that name its thread.
+#[derive(Default)]
+struct Labels {
+    comm: String,
+    process: Option<String>,
+    pid: Option<i32>,
+    tid: Option<i32>,
+}
+
+impl Labels {
+    fn add(&mut self, label: &[u8], parts: &Parts<'_>) -> Result<(), String> {
+        let [_, key, text, number] = numbers(label)?;
+        let number = i32::try_from(number).ok();
+        match &*parts.string(key)? {
+            "comm" if self.comm.is_empty() => self.comm = parts.string(text)?.into_owned(),
+            "thread_comm" | "thread" | "thread_name" if text != 0 => {
+                self.comm = parts.string(text)?.into_owned();
+            }
+            "process" if text != 0 => self.process = Some(parts.string(text)?.into_owned()),
+            "pid" | "process_id" => self.pid = number,
+            "tid" | "thread_id" => self.tid = number,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rprof_profile::{Frame, FrameAddress};
+
+    /// Appends a field that holds a number.
+    fn number(tag: u8, value: u8, out: &mut Vec<u8>) {
+        out.extend([tag << 3, value]);
+    }
+
+    /// Appends a field that holds bytes.
+    fn part(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
+        out.extend([tag << 3 | 2, bytes.len() as u8]);
+        out.extend(bytes);
+    }
+
+    fn message(numbers: &[(u8, u8)], parts: &[(u8, &[u8])]) -> Vec<u8> {
+        let mut out = Vec::new();
+        numbers
+            .iter()
+            .for_each(|(tag, value)| number(*tag, *value, &mut out));
+        parts
+            .iter()
+            .for_each(|(tag, bytes)| part(*tag, bytes, &mut out));
+        out
+    }
+
+    const STRINGS: [&str; 9] = [
+        "",
+        "samples",
+        "count",
+        "cpu",
+        "nanoseconds",
+        "/bin/x",
+        "main",
+        "work",
+        "x.c",
+    ];
+
+    /// `main` calls `work`, into which `main` was inlined once more; location 2 is the leaf of the sample.
+    fn profile(sample: &[u8]) -> Vec<u8> {
+        let types = [
+            message(&[(1, 1), (2, 2)], &[]),
+            message(&[(1, 3), (2, 4)], &[]),
+        ];
+        let line = |function, line| message(&[(1, function), (2, line)], &[]);
+        let (outer, inner) = (line(2, 5), line(1, 7));
+        let locations = [
+            message(&[(1, 1), (2, 1), (3, 0x10)], &[(4, &line(1, 3))]),
+            message(&[(1, 2), (2, 1), (3, 0x20)], &[(4, &inner), (4, &outer)]),
+        ];
+        let functions = [
+            message(&[(1, 1), (2, 6), (4, 8), (5, 1)], &[]),
+            message(&[(1, 2), (2, 7)], &[]),
+        ];
+        let mut out = Vec::new();
+        types.iter().for_each(|of| part(1, of, &mut out));
+        part(2, sample, &mut out);
+        part(3, &message(&[(1, 1), (5, 5)], &[]), &mut out);
+        locations.iter().for_each(|of| part(4, of, &mut out));
+        functions.iter().for_each(|of| part(5, of, &mut out));
+        STRINGS
+            .iter()
+            .for_each(|text| part(6, text.as_bytes(), &mut out));
+        out
+    }
+
+    fn read_all(bytes: &[u8]) -> Result<Profile, String> {
+        read(bytes, Path::new("x.pb"), &ImportOptions::default())
+    }
+
+    #[test]
+    fn a_pair_of_types_is_an_event_and_inlined_calls_are_frames() {
+        let bytes = profile(&message(&[], &[(1, &[2, 1]), (2, &[3, 30])]));
+        assert!(is_pprof(&bytes));
+        let profile = read_all(&bytes).unwrap();
+        let [event] = &profile.events[..] else {
+            panic!("{:?}", profile.events);
+        };
+        assert_eq!((&*event.name, event.samples, event.weight), ("cpu", 3, 30));
+        let frames: Vec<Frame> = (profile.frames(profile.aggregated[0].stack))
+            .map(|id| profile.frame(id))
+            .collect();
+        let named: Vec<_> = (frames.iter())
+            .map(|frame| {
+                let name = profile.function(frame.function).name.as_deref().unwrap();
+                (name, frame.inline_depth, frame.start_line)
+            })
+            .collect();
+        assert_eq!(named, [("main", 0, 1), ("work", 0, 0), ("main", 1, 1)]);
+        assert_eq!(frames[0].address, Some(FrameAddress::ReturnAddress(0x11)));
+        assert_eq!(
+            frames[1].address,
+            Some(FrameAddress::InstructionPointer(0x20))
+        );
+    }
+
+    #[test]
+    fn numbers_that_name_nothing_are_errors() {
+        let of = |sample: &[u8]| read_all(&profile(sample)).unwrap_err();
+        let unknown = of(&message(&[], &[(1, &[9]), (2, &[1, 1])]));
+        assert!(unknown.contains("location 9"), "{unknown}");
+        let values = of(&message(&[], &[(1, &[1]), (2, &[1])]));
+        assert!(values.contains("has 1 values"), "{values}");
+        let label = of(&message(&[], &[(3, &message(&[(1, 99)], &[]))]));
+        assert!(label.contains("no string 99"), "{label}");
+        assert!(read_all(b"").unwrap_err().contains("no sample type"));
+        let whole = profile(&message(&[], &[(1, &[1]), (2, &[1, 1])]));
+        let cut = (1..whole.len()).filter(|len| read_all(&whole[..*len]).is_err());
+        assert!(cut.count() > whole.len() / 2);
+    }
+
+    #[test]
+    fn a_stack_without_end_is_cut() {
+        let deep = message(&[], &[(2, &[1, 1])]);
+        let mut bytes = profile(&deep);
+        let mut sample = deep;
+        sample.extend([1 << 3 | 2, 0x80, 0x80, 4]);
+        sample.extend([1u8; 1 << 16]);
+        assert_eq!(sample.len(), (1 << 16) + 8);
+        bytes.extend([2 << 3 | 2, 0x88, 0x80, 4]);
+        bytes.extend(&sample[..]);
+        let profile = read_all(&bytes).unwrap();
+        let depths: Vec<usize> = (profile.aggregated.iter())
+            .map(|entry| profile.depth(entry.stack))
+            .collect();
+        assert_eq!(depths.iter().max(), Some(&MOST_FRAMES));
+    }
+}
