@@ -10,7 +10,9 @@ use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Here, Report, Run, Running, Setting, Shell, c, change_settings, needs};
+use crate::support::{
+    Here, Report, Run, Running, Setting, Shell, c, change_settings, folded, needs,
+};
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
@@ -232,6 +234,20 @@ fn waits_are_timed_without_stacks_where_the_kernel_is_not_to_be_seen() {
     let waits = report.only();
     assert!(waits.weight >= 300_000_000, "{run}");
     assert_eq!(waits.row("[stack not taken]").own, waits.weight);
+    // Where the kernel may be watched, the stacks are there.
+    let run = at_level(&setting, Some(1), || {
+        let shell = (programs.as_who(&here, Who::Nobody(1))).arg(programs.path("rprof"));
+        shell.words("record --off-cpu -- sleep 0.3").run()
+    });
+    run.exits(0).says("of offcpu-time");
+    let stacks = here.rprof("collapse --off-cpu -q -i");
+    let stacks = folded(&stacks.arg(programs.path("out/perf.data")).ok());
+    let without = |(stack, _): &(&String, &u64)| stack.ends_with("[stack not taken]");
+    let (all, without): (u64, u64) = (
+        stacks.values().sum(),
+        (stacks.iter().filter(without)).map(|(_, ns)| ns).sum(),
+    );
+    assert!(all >= 300_000_000 && without < all / 2, "{stacks:?}\n{run}");
 }
 
 #[test]

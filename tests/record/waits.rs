@@ -77,6 +77,15 @@ fn waits_are_as_long_as_the_program_says() {
             };
             is_within(function, total, truth[function], share)?;
         }
+        let convoy = waits.only().row("stand_in_convoy").total;
+        is_within("convoy", convoy, truth["stand_in_convoy"], 0.02)?;
+        // Where files are in memory, nobody waits for them; a disk may answer in 100 us.
+        for function in ["wait_for_disk", "wait_for_page"] {
+            if truth[function] > 10_000_000 {
+                let total = waits.only().row(function).total;
+                is_within(function, total, truth[function], 0.1)?;
+            }
+        }
         // The file has every nanosecond of them.
         let [on, blocked, runnable, unknown] =
             ["on-cpu.ns", "blocked.ns", "runnable.ns", "unknown.ns"].map(|key| noted(&here, key));

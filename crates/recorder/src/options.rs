@@ -176,7 +176,7 @@ pub struct RecordOptions {
     /// 2 MiB of each CPU.
     pub pause: Option<Duration>,
     /// Part of a CPU's time, from 0 to 1, that the recording of switches may take, where they are recorded: if there are too many, they
-    /// are recorded in windows. From 1 on all are recorded. Default: 0.04.
+    /// are recorded in windows. From 1 on all are recorded. Default: 0.02.
     pub switch_budget: f64,
     /// Gets a byte when [`Recording::writer`](crate::Recording::writer) has something to tell.
     pub notify: Option<UnixStream>,
@@ -196,7 +196,7 @@ impl RecordOptions {
             counted: None,
             least_wait: Duration::from_millis(1),
             pause: None,
-            switch_budget: 0.04,
+            switch_budget: 0.02,
             notify: None,
         }
     }

@@ -5,7 +5,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::pairing::{Pairing, State};
+use super::pairing::Pairing;
+use super::thread::{State, Thread};
 use super::wait::Cause;
 
 /// Most threads whose switches are counted in a window, at some 20 us each; if there are more, each has its turn.
@@ -123,7 +124,7 @@ impl Pairing {
         let Some(window) = &self.window else {
             return Vec::new();
         };
-        let sleeps = |(tid, thread): &(&i32, &super::pairing::Thread)| {
+        let sleeps = |(tid, thread): &(&i32, &Thread)| {
             let is_off = matches!(thread.state, State::Off { .. } | State::Unseen);
             is_off && thread.was_seen && window.switches_of(**tid) <= FEW_SWITCHES
         };

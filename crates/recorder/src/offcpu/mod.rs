@@ -13,12 +13,14 @@
 //! | module | holds |
 //! |---|---|
 //! | `pairing` | from switches to waits |
+//! | `thread` | what is known of a thread |
 //! | `sleepers` | threads that sleep since before the recording |
 //! | `cpus` | what is known of each CPU |
 //! | `pace` | bounds what the recording of switches costs: then it goes on in windows |
 //! | `boundaries` | moments at which windows begin and end |
 //! | `windows` | what a window stands for |
 //! | `carried` | threads that sleep on from one window to the next |
+//! | `output` | the output of a recording, behind all that |
 //! | `sums` | short waits of one stack, added up |
 //! | `wait` | a wait |
 //! | `time` | [`ThreadTime`]: what threads did with their time |
@@ -26,15 +28,18 @@
 mod boundaries;
 mod carried;
 mod cpus;
+mod output;
 mod pace;
 mod pairing;
 mod sleepers;
 mod sums;
+mod thread;
 mod time;
 mod wait;
 mod windows;
 
 pub(crate) use boundaries::Boundaries;
+pub(crate) use output::WaitOutput;
 pub(crate) use pace::Pace;
 pub use time::ThreadTime;
 
@@ -435,19 +440,4 @@ fn moment(pid: i32, tid: i32, released: &Released<'_>) -> Option<Moment> {
         cpu: released.cpu,
         time: released.time,
     })
-}
-
-/// Output of a recording, behind what makes waits of switches where that is asked for.
-pub(crate) struct WaitOutput<'a> {
-    pub(crate) off_cpu: &'a mut Option<OffCpu>,
-    pub(crate) output: &'a mut RotatingOutput,
-}
-
-impl RecordSink for WaitOutput<'_> {
-    fn put(&mut self, released: &Released<'_>, event: Option<&ProcessEvent<'_>>) -> io::Result<()> {
-        match self.off_cpu {
-            Some(off_cpu) => off_cpu.handle(released, event, self.output),
-            None => self.output.put(released, event),
-        }
-    }
 }

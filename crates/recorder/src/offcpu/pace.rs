@@ -22,7 +22,7 @@ use super::carried::Reading;
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Mean time from one window to the next.
-const PERIOD: Duration = Duration::from_millis(200);
+const PERIOD: Duration = Duration::from_millis(400);
 
 /// Shortest window: much longer than starting and stopping the events of a few threads.
 const SHORTEST: Duration = Duration::from_millis(2);

@@ -17,6 +17,7 @@ use rustc_hash::FxHashMap;
 
 use super::carried::Sleeping;
 use super::cpus::Cpus;
+use super::thread::{State, Thread};
 use super::time::ThreadTime;
 use super::wait::{Cause, Moment, Wait};
 use super::windows::Window;
@@ -29,39 +30,6 @@ const JUST_COMING: u64 = 1_000_000;
 
 /// Part of a wait that may lie in gaps: 1 in 20. Of a longer gap nobody knows what was in it.
 const GAPS_IN_WAIT: u64 = 20;
-
-/// State of a thread.
-#[derive(Debug)]
-pub(super) enum State {
-    /// It was there when the recording began, and no record of it has come since.
-    Unseen,
-    /// A loss hides what it does.
-    Unknown,
-    /// It runs; `by_sample` if a sample said so and no switch.
-    On { by_sample: bool },
-    /// It waits.
-    Off {
-        cause: Cause,
-        stack: Option<Vec<u8>>,
-        /// Nanoseconds in gaps, when it began to wait.
-        gaps: u64,
-        /// Time at which the stack was looked at, if the thread was found waiting; 0 if it came with the switch.
-        looked_at: u64,
-    },
-    /// It has ended, and its last switch is still to come.
-    Ended,
-}
-
-#[derive(Debug)]
-pub(super) struct Thread {
-    pub(super) pid: i32,
-    pub(super) cpu: u32,
-    /// Time at which its state began.
-    pub(super) since: u64,
-    pub(super) state: State,
-    /// True if there ever was a record of it.
-    pub(super) was_seen: bool,
-}
 
 /// Pairs switches; records are to come in the order of time.
 #[derive(Debug, Default)]

@@ -13,7 +13,8 @@
 use rustc_hash::FxHashMap;
 
 use super::boundaries::Change;
-use super::pairing::{Pairing, State};
+use super::pairing::Pairing;
+use super::thread::State;
 use super::time::ThreadTime;
 use super::wait::{Cause, Moment, Wait};
 

@@ -17,7 +17,7 @@ pub(crate) struct OffCpuArgs {
     pub(crate) off_cpu: Option<u32>,
 
     /// Percent of a CPU's time that recording switches of threads may take; where there are more, they are recorded in
-    /// windows, which stand for the gaps between them; 100 records all [default: 4]
+    /// windows, which stand for the gaps between them; 100 records all [default: 2]
     #[arg(long, value_name = "PERCENT", requires = "off_cpu", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) off_cpu_budget: Option<u32>,
 }

@@ -1,0 +1,37 @@
+//! [`Thread`]: what is known of a thread between two records of it.
+
+use super::wait::Cause;
+
+/// State of a thread.
+#[derive(Debug)]
+pub(super) enum State {
+    /// It was there when the recording began, and no record of it has come since.
+    Unseen,
+    /// A loss hides what it does.
+    Unknown,
+    /// It runs; `by_sample` if a sample said so and no switch.
+    On { by_sample: bool },
+    /// It waits.
+    Off {
+        cause: Cause,
+        stack: Option<Vec<u8>>,
+        /// Nanoseconds in gaps, when it began to wait.
+        gaps: u64,
+        /// Time at which the stack was looked at, if the thread was found waiting; 0 if it came with the switch.
+        looked_at: u64,
+    },
+    /// It has ended, and its last switch is still to come.
+    Ended,
+}
+
+/// A thread that is watched.
+#[derive(Debug)]
+pub(super) struct Thread {
+    pub(super) pid: i32,
+    pub(super) cpu: u32,
+    /// Time at which its state began.
+    pub(super) since: u64,
+    pub(super) state: State,
+    /// True if there ever was a record of it.
+    pub(super) was_seen: bool,
+}
