@@ -8,6 +8,7 @@ mod extras;
 mod interruptions;
 mod many_processes;
 mod overwrite;
+mod periods;
 mod privileges;
 mod recording;
 mod rotation;

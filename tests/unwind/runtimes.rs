@@ -8,6 +8,10 @@ use crate::support::{Folded, Here, Report, check, folded, measured, needs, truth
 /// Share of the samples in leaves whose stacks reach their root, at least.
 const COMPLETE: f64 = 0.95;
 
+/// Share of all samples whose stacks reach their root, at least. On a busy machine code is not read in time, and a sample stays
+/// cut where it cannot be judged without.
+const COMPLETE_IN_ALL: f64 = 0.9;
+
 /// Samples a second: more where there is time, so that there are more stacks to be wrong.
 fn hertz() -> &'static str {
     truth_seconds().map_or("999", |_| "9999")
@@ -65,7 +69,7 @@ fn check_whole(what: &str, leaves: &[(u64, u64)]) -> Result<(), String> {
 fn check_complete(report: &Report) -> Result<(), String> {
     let stacks = &report.quality["stacks"];
     let count = |key: &str| stacks[key].as_f64().expect("a number");
-    check(count("complete") > COMPLETE * count("total"), || {
+    check(count("complete") > COMPLETE_IN_ALL * count("total"), || {
         format!("complete: {stacks}")
     })
 }

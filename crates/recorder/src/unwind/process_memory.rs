@@ -34,6 +34,9 @@ const MOST_OPEN: usize = 16;
 /// Pages of code that are kept; a power of two.
 const CODE_PAGES: usize = 256;
 
+/// Further pages of code that are read along with one.
+const MOST_TOGETHER: usize = 31;
+
 /// Wait for memory at most: all samples wait meanwhile.
 const PATIENCE: Patience = Patience {
     of_one: Duration::from_millis(50),
@@ -88,8 +91,15 @@ struct CodePage {
     start: u64,
     /// When it was read. It tells no less of an earlier sample than what would be read now.
     read: u64,
+    /// True if code of it was asked for since.
+    is_used: bool,
     /// `None` inside where there is nothing to be read.
     bytes: Result<Option<Page>, NotInTime>,
+}
+
+/// Returns the index in the cache of a page of code.
+fn place_of(pid: Pid, start: u64) -> usize {
+    ((start / PAGE as u64) ^ u64::from(pid.0.cast_unsigned())) as usize % CODE_PAGES
 }
 
 /// Memory was not there in time: what it holds is not known.
@@ -212,29 +222,21 @@ impl ProcessMemories {
         if pages.is_empty() {
             pages.resize_with(CODE_PAGES, || None);
         }
-        let place = (start / PAGE as u64) ^ u64::from(pid.0.cast_unsigned());
-        let Some(place) = pages.get_mut(place as usize % CODE_PAGES) else {
-            return Ok(0);
-        };
         let holds = |page: &CodePage| {
             page.pid == pid && page.start == start && self.time.get() <= page.read
         };
-        if !place.as_ref().is_some_and(holds) {
+        let place = place_of(pid, start);
+        if !pages[place].as_ref().is_some_and(holds) {
             let Some(process) = self.of(pid)? else {
                 return Ok(0);
             };
-            let read = rprof_sampler::monotonic_ns();
-            let found = process.read(vec![start]);
-            *place = Some(CodePage {
-                pid,
-                start,
-                read,
-                bytes: found.map(|mut pages| pages.pop().map(|(_, bytes)| bytes)),
-            });
+            self.read_code(&mut pages, &process, pid, start);
         }
-        let bytes = match place.as_ref().map(|page| &page.bytes) {
-            Some(Ok(bytes)) => bytes.as_ref(),
-            Some(Err(NotInTime)) => return Err(NotInTime),
+        let bytes = match pages[place].as_mut() {
+            Some(page) => {
+                page.is_used = true;
+                page.bytes.as_ref().map_err(|late| *late)?.as_ref()
+            }
             None => None,
         };
         let Some(bytes) = bytes.and_then(|bytes| bytes.get(within..)) else {
@@ -245,6 +247,38 @@ impl ProcessMemories {
             into.copy_from_slice(bytes);
         }
         Ok(len)
+    }
+
+    /// Reads a page of code, and those of the process along with it that were used and are out of date too: the stacks of a
+    /// program go through the same code, and each reading alone takes as long.
+    fn read_code(&self, pages: &mut [Option<CodePage>], process: &Process, pid: Pid, start: u64) {
+        let is_stale =
+            |page: &&CodePage| page.pid == pid && page.is_used && page.read < self.time.get();
+        let others = pages.iter().flatten().filter(is_stale);
+        // What is in the place of this page goes.
+        let stays = |at: &u64| place_of(pid, *at) != place_of(pid, start);
+        let others = others.map(|page| page.start).filter(stays);
+        let mut wanted = vec![start];
+        wanted.extend(others.take(MOST_TOGETHER));
+        let read = rprof_sampler::monotonic_ns();
+        let mut page_of = |start: u64, bytes: Result<Option<Page>, NotInTime>| {
+            pages[place_of(pid, start)] = Some(CodePage {
+                pid,
+                start,
+                read,
+                is_used: false,
+                bytes,
+            });
+        };
+        match process.read(wanted.clone()) {
+            Ok(mut found) => {
+                for at in wanted {
+                    let known = found.iter().position(|(start, _)| *start == at);
+                    page_of(at, Ok(known.map(|known| found.swap_remove(known).1)));
+                }
+            }
+            Err(late) => page_of(start, Err(late)),
+        }
     }
 
     /// Returns a process's memory, for one stack.
@@ -328,104 +362,4 @@ impl Memory for StackMemory {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn memories() -> ProcessMemories {
-        ProcessMemories::new(Backlog::default())
-    }
-
-    /// Bytes that are read of this process. The machine may let the thread that reads wait for long.
-    fn retried<T>(
-        memories: &mut ProcessMemories,
-        read: impl Fn(&ProcessMemories) -> Option<T>,
-    ) -> T {
-        let own = Pid(std::process::id().cast_signed());
-        for _ in 0..1000 {
-            if let Some(read) = read(memories) {
-                return read;
-            }
-            memories.forget(own);
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        panic!("it is never read");
-    }
-
-    #[test]
-    fn copies_what_is_there_and_nothing_else() {
-        let here: Vec<u64> = (0..100).collect();
-        let at = |n: usize| &raw const here[n] as u64;
-        let own = Pid(std::process::id().cast_signed());
-        let mut memories = memories();
-        for n in [0, 99, 3] {
-            let copied = retried(&mut memories, |memories| {
-                let mut bytes = [0; 8];
-                (memories.copy(own, at(n), &mut bytes) == Ok(8)).then_some(bytes)
-            });
-            assert_eq!(u64::from_le_bytes(copied), n as u64);
-        }
-        for nowhere in [8, u64::MAX] {
-            let copied = retried(&mut memories, |memories| {
-                memories.copy(own, nowhere, &mut [0; 8]).ok()
-            });
-            assert_eq!(copied, 0);
-        }
-    }
-
-    #[test]
-    fn what_is_not_read_in_time_is_not_taken_for_nothing() {
-        let nothing = Rate {
-            most: 0,
-            a_second: 0,
-        };
-        let impatient = Patience {
-            of_user: nothing,
-            ..PATIENCE
-        };
-        let memories = ProcessMemories::with_patience(Backlog::default(), impatient);
-        let own = Pid(std::process::id().cast_signed());
-        let here = 7_u64;
-        for _ in 0..2 {
-            let copied = memories.copy(own, &raw const here as u64, &mut [0; 8]);
-            assert_eq!(copied, Err(NotInTime));
-        }
-        assert_eq!(memories.refused(), 2);
-    }
-
-    #[test]
-    fn stacks_are_read_up_to_a_bound() {
-        let here: Vec<u64> = (0..1 << 19).collect();
-        let at = |n: usize| &raw const here[n] as u64;
-        let mut memories = memories();
-        let own = Pid(std::process::id().cast_signed());
-        for n in [0, 1, 9_999, 4, 5_000] {
-            let read = |memories: &ProcessMemories| memories.stack(own)?.read_u64(at(n));
-            assert_eq!(retried(&mut memories, read), n as u64);
-        }
-        let stack = retried(&mut memories, |memories| memories.stack(own));
-        for nowhere in [0, 8, at(1) + 1, u64::MAX, u64::MAX - 7] {
-            assert_eq!(stack.read_u64(nowhere), None);
-        }
-        // Far away from each other, and more than may be read.
-        let words = |memories: &ProcessMemories| {
-            let stack = memories.stack(own)?;
-            let far = || (0..1 << 19).step_by(1 << 10);
-            stack.prefetch(far().map(at));
-            let read = far().filter(|n| stack.read_u64(at(*n)) == Some(*n as u64));
-            Some(read.count()).filter(|count| *count > 0)
-        };
-        assert_eq!(retried(&mut memories, words), MOST_PAGES as usize);
-        assert!(memories.stack(Pid(i32::MAX)).is_none());
-    }
-
-    #[test]
-    fn processes_that_are_not_there_have_none() {
-        let mut memories = memories();
-        let copied = retried(&mut memories, |memories| {
-            memories.copy(Pid(i32::MAX), 0, &mut [0; 8]).ok()
-        });
-        assert_eq!(copied, 0);
-        memories.forget(Pid(i32::MAX));
-        assert!(memories.open.borrow().is_empty());
-    }
-}
+mod tests;

@@ -96,7 +96,6 @@ pub(super) fn sampling(plan: &Plan, event: &Event) -> Attr {
     let options = &plan.options;
     let on_exec = plan.watching == Watching::Command && options.enabled_from_start;
     attr.flags.set(AttrFlags::ENABLE_ON_EXEC, on_exec);
-    attr.sample_type |= SampleType::PERIOD;
     attr.read_format |= ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING;
     match plan.rate_of(event) {
         Rate::Frequency(frequency) => {
@@ -106,6 +105,9 @@ pub(super) fn sampling(plan: &Plan, event: &Event) -> Attr {
         Rate::Period(period) => attr.period_or_freq = period,
     }
     event.apply(&mut attr);
+    if tells_period(&attr) {
+        attr.sample_type |= SampleType::PERIOD;
+    }
     if event.trace_unit().is_some() {
         // The unit takes no samples; woken when a quarter of the area is full.
         attr.aux_watermark = u32::try_from(plan.trace_bytes / 4).unwrap_or(u32::MAX);
@@ -119,6 +121,13 @@ pub(super) fn sampling(plan: &Plan, event: &Event) -> Attr {
     stacks(plan, event, &mut attr);
     extras(plan, event, &mut attr);
     attr
+}
+
+/// Returns true if samples have to hold their period: one that the kernel adapts, and what each single event counts (of
+/// a tracepoint, say nanoseconds). Another fixed period is the attr's; asked for in samples, the kernel would ignore it
+/// in software events and tracepoints, and take a sample of each (`perf_swevent_event`).
+fn tells_period(attr: &Attr) -> bool {
+    attr.flags.contains(AttrFlags::FREQ) || attr.period_or_freq <= 1
 }
 
 /// Leaves out the sides that the user does not want, or may not watch.

@@ -210,11 +210,7 @@ fn attrs_keep_samples_and_sideband_apart() {
     assert!(!sampling.flags.intersects(said | AttrFlags::FREQ));
     assert_eq!(sampling.period_or_freq, 3);
     assert!(sampling.flags.contains(AttrFlags::EXCLUDE_KERNEL));
-    assert!(
-        sampling
-            .sample_type
-            .contains(SampleType::CALLCHAIN | SampleType::PERIOD)
-    );
+    assert!(sampling.sample_type.contains(SampleType::CALLCHAIN));
     assert_eq!(sampling.wakeup as usize, PRIVILEGED.samples / 4);
     let sideband = attrs::sideband(&plan);
     assert!(sideband.flags.contains(said) && !sideband.flags.contains(AttrFlags::MMAP_DATA));
@@ -418,6 +414,21 @@ fn a_refused_filter_is_told_with_its_event() {
     let mut plan = Plan::new(vec![event], SamplingOptions::default(), LIMITS).unwrap();
     let error = refuse(&mut plan, Stage::Filter(0), Errno::INVAL).unwrap_err();
     assert!(error.to_string().contains("`pid == x`"), "{error}");
+}
+
+/// The kernel ignores a fixed period of a software event whose samples hold it.
+#[test]
+fn samples_hold_periods_that_the_attr_does_not_tell() {
+    for (rate, expected) in [
+        (Rate::Frequency(99), true),
+        (Rate::Period(1), true),
+        (Rate::Period(2), false),
+    ] {
+        let plan = plan_for("cs:u", |o| o.rate = rate);
+        let attr = attrs::sampling(&plan, &plan.events[0]);
+        let tells = attr.sample_type.contains(SampleType::PERIOD);
+        assert_eq!(tells, expected, "{rate:?}");
+    }
 }
 
 #[test]

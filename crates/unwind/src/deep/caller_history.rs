@@ -43,8 +43,8 @@ pub(super) struct CallerHistory {
     is_live: bool,
     /// Several callers were observed, so that none can be believed.
     pub(super) ambiguous: bool,
-    /// Number of the observations that the fingerprint's model has counted.
-    pub(super) reported: u32,
+    /// Number of the observations that the fingerprint's model has counted, and whether it was told of an ambiguity.
+    pub(super) reported: (u32, bool),
     /// Time of the last stack that was cut here.
     pub(super) last_cut: u64,
 }
@@ -62,7 +62,7 @@ impl CallerHistory {
             unproven: Vec::new(),
             is_live: true,
             ambiguous,
-            reported: 0,
+            reported: (0, false),
             last_cut: time,
         }
     }
@@ -166,12 +166,13 @@ impl CallerHistory {
         missed(at.checked_sub(1)) && missed(Some(at))
     }
 
-    /// Returns true if another look at `now` would add evidence.
+    /// Returns true if another look at `now` would add evidence. While the thread is elsewhere it would not: it could
+    /// not be proven.
     pub(super) fn wants_recheck(&self, now: u64) -> bool {
         let checked = self.checks.last().map_or(0, |(checked, _)| *checked);
         let looked = self.unproven.last().map_or(0, |look| look.time);
         let since = now.saturating_sub(checked.max(looked));
-        !self.callers.is_empty() && !self.ambiguous && since >= MIN_INTERVAL
+        self.is_live && !self.callers.is_empty() && !self.ambiguous && since >= MIN_INTERVAL
     }
 
     /// Returns the evidence for the callers of a stack that was cut at `time`, of what was observed up to `now`.

@@ -120,10 +120,13 @@ impl DeepStackCompleter {
             ambiguous_by_function,
             ..
         } = thread;
+        let slots = (!cut_points.is_empty())
+            .then(|| Slots::new(observation.frames, observation.observed_from));
+        let slots = slots.unwrap_or_default();
         for (cut, history) in cut_points {
             let was_ambiguous = history.ambiguous;
             apply(
-                &observation,
+                (&observation, &slots),
                 *cut,
                 history,
                 (id, *last_ran),
@@ -190,7 +193,9 @@ impl DeepStackCompleter {
                 time: thread.last_time,
             };
             let of = (id, thread.last_ran);
-            apply(&last, cut, &mut history, of, &mut self.models, code);
+            let slots = Slots::new(last.frames, last.observed_from);
+            let seen = (&last, &slots);
+            apply(seen, cut, &mut history, of, &mut self.models, code);
             history.sampled(time, true);
             report(id, &mut history, &mut self.models);
         }
@@ -294,6 +299,7 @@ impl ThreadHistory {
 struct CutCopy<'a, C> {
     cut: CutPoint,
     frames: &'a [Frame],
+    slots: Slots,
     code: &'a C,
     /// True if a signal was handled: frames may be of two stacks.
     has_other_stack: bool,
@@ -305,6 +311,7 @@ impl<'a, C: CodeLookup> CutCopy<'a, C> {
         Self {
             cut,
             frames,
+            slots: Slots::new(frames, 0),
             code,
             has_other_stack: frames.iter().any(is_interrupted),
         }
@@ -319,16 +326,38 @@ impl<'a, C: CodeLookup> CutCopy<'a, C> {
         if other.slot > self.cut.slot || self.has_other_stack {
             return None;
         }
-        let at = (self.frames.iter()).position(|frame| frame.slot == other.slot);
+        let at = self.slots.find(other.slot);
         let called = at.and_then(|at| self.frames.get(at.checked_sub(1)?));
         let function = called.and_then(|frame| self.code.function_of(frame));
         Some(function == Some(other.function))
     }
 }
 
+/// Slots of a stack's return addresses: a thread may have hundreds of cut points, and a stack as many frames.
+#[derive(Default)]
+struct Slots {
+    /// Indices of frames by their slots; of frames that share one, the innermost.
+    by_slot: FxHashMap<u64, usize>,
+}
+
+impl Slots {
+    /// Indexes the frames from the one with index `from` on.
+    fn new(frames: &[Frame], from: usize) -> Self {
+        let all = frames.iter().enumerate().skip(from).rev();
+        Self {
+            by_slot: all.map(|(at, frame)| (frame.slot, at)).collect(),
+        }
+    }
+
+    /// Returns the index among all frames of the one with this slot.
+    fn find(&self, slot: u64) -> Option<usize> {
+        self.by_slot.get(&slot).copied()
+    }
+}
+
 /// Adds to a cut point's history what an observation shows of it.
 fn apply(
-    observation: &StackObservation<'_>,
+    (observation, slots): (&StackObservation<'_>, &Slots),
     cut: CutPoint,
     history: &mut CallerHistory,
     (thread, last_ran): (u64, u64),
@@ -355,16 +384,15 @@ fn apply(
         true => history.sampled(time, false),
         false => history.looked(look, false),
     };
-    match seen.iter().position(|frame| frame.slot == cut.slot) {
+    match slots.find(cut.slot) {
         Some(at) => {
-            let called = (observed_from + at).checked_sub(1);
-            let called = called.and_then(|at| frames.get(at));
+            let called = at.checked_sub(1).and_then(|at| frames.get(at));
             let called = called.and_then(|frame| code.function_of(frame));
             if called != Some(cut.function) {
                 is_gone();
                 return;
             }
-            let callers = &seen[at..];
+            let callers = &frames[at..];
             if history.callers.is_empty() {
                 let fingerprint =
                     Fingerprint::new(cut, callers, |address| code.image_offset(address));
@@ -385,8 +413,9 @@ fn report(thread: u64, history: &mut CallerHistory, models: &mut CrossThreadMode
     let Some(fingerprint) = history.fingerprint else {
         return;
     };
-    let new = history.observations.saturating_sub(history.reported);
-    if models.count(thread, fingerprint, history.ambiguous, new) {
-        history.reported = history.observations;
+    let now = (history.observations, history.ambiguous);
+    let new = history.observations.saturating_sub(history.reported.0);
+    if now != history.reported && models.count(thread, fingerprint, history.ambiguous, new) {
+        history.reported = now;
     }
 }

@@ -336,6 +336,21 @@ fn late_looks_at_what_was_popped_are_no_evidence() {
     assert_eq!(thread.completed(cut, 10 * MS), Some(vec![33, 22, 44, 11]));
 }
 
+/// What a look would find could not be proven.
+#[test]
+fn nobody_looks_for_callers_while_the_thread_is_elsewhere() {
+    let mut thread = Watched::new();
+    thread.run(A, 0, 6);
+    let cut = thread.cut_point(A);
+    let wants = |thread: &Watched, ms: u64| thread.stacks.wants_recheck(7, cut, ms * MS);
+    assert!(!wants(&thread, 5), "just looked");
+    assert!(wants(&thread, 8));
+    thread.whole(&[99, 98], 9 * MS);
+    assert!(!wants(&thread, 12));
+    thread.sample(A, 13 * MS);
+    assert!(wants(&thread, 15));
+}
+
 /// The recorder is late: samples come before the look, and are known after it.
 #[test]
 fn samples_that_are_known_late_disprove_looks_as_well() {
