@@ -2,8 +2,8 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::FunctionDiff;
 use super::sides::Sides;
-use super::{FunctionDiff, Presence};
 
 /// Share of a function's weight that lies in another, for this one to enclose it.
 const MOST: f64 = 0.75;
@@ -62,7 +62,7 @@ impl Enclosing {
         (above.within.iter())
             .filter(|(_, weight)| **weight >= MOST * above.whole)
             .map(|(caller, _)| *caller as usize)
-            .filter(|caller| functions[*caller].presence == Presence::Both)
+            .filter(|caller| !functions[*caller].is_of_one_side())
             .min_by(|a, b| size(*a).total_cmp(&size(*b)).then_with(|| a.cmp(b)))
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::sides::Sides;
-use super::{Change, FunctionDiff, Verdict};
+use super::{Change, FunctionDiff, Noise, Verdict};
 
 /// Standard deviations by which a sum of few samples may differ by chance.
 const DEVIATIONS: f64 = 2.0;
@@ -17,13 +17,17 @@ const DEVIATIONS: f64 = 2.0;
 /// Amounts below some functions, by the function that spent them.
 pub(super) struct SpentBelow {
     by_row: FxHashMap<u32, BTreeMap<u32, [f64; 2]>>,
-    /// Variance of an amount, as a multiple of it, by side: chance alone, of samples of one weight.
-    variance: [f64; 2],
+    /// Variance of an amount by side, as a multiple of it: chance, of samples of one weight.
+    chance: [f64; 2],
+    /// Variance of an amount by side, as a multiple of its square: what runs differ by.
+    noise: [f64; 2],
 }
 
 /// Part of a total's change that is change of self in the functions below, in the direction of the total's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Growth {
+    /// Smallest part that is in agreement with the noise.
+    pub(super) sure: f64,
     /// Part that the amounts show.
     pub(super) shown: f64,
     /// Largest part that is in agreement with the noise.
@@ -32,7 +36,7 @@ pub(super) struct Growth {
 
 impl SpentBelow {
     /// Sums up self amounts below the wanted rows, these themselves included.
-    pub(super) fn of(sides: &Sides<'_>, is_wanted: &[bool]) -> SpentBelow {
+    pub(super) fn of(sides: &Sides<'_>, is_wanted: &[bool], noise: Noise) -> SpentBelow {
         let mut by_row: FxHashMap<u32, BTreeMap<u32, [f64; 2]>> = FxHashMap::default();
         let mut above: Vec<u32> = Vec::new();
         for (side, runs) in sides.runs.iter().enumerate() {
@@ -55,9 +59,11 @@ impl SpentBelow {
                 }
             }
         }
+        let per_run = |variance: f64| [0, 1].map(|side| variance / sides.runs[side].len() as f64);
         SpentBelow {
             by_row,
-            variance: [0, 1].map(|side| sides.resolution / sides.runs[side].len() as f64),
+            chance: per_run(sides.resolution),
+            noise: per_run(noise.deviation().powi(2)),
         }
     }
 
@@ -65,6 +71,7 @@ impl SpentBelow {
     pub(super) fn growth(&self, row: usize, functions: &[FunctionDiff]) -> Growth {
         let direction = functions[row].total.difference().signum();
         let mut growth = Growth {
+            sure: 0.0,
             shown: 0.0,
             possible: 0.0,
         };
@@ -81,14 +88,19 @@ impl SpentBelow {
                 }
                 _ => {
                     growth.shown += within(change.difference() * direction, moved);
-                    growth.possible += within(largest(change, direction), moved);
+                    let [least, most] = ends(change, direction);
+                    growth.sure += within(least, moved);
+                    growth.possible += within(most, moved);
                 }
             }
         }
         let change = (own[1] - own[0]) * direction;
-        let variance = own[0] * self.variance[0] + own[1] * self.variance[1];
+        let variance =
+            |side: usize| own[side] * self.chance[side] + own[side].powi(2) * self.noise[side];
+        let margin = DEVIATIONS * (variance(0) + variance(1)).sqrt();
+        growth.sure += within(change - margin, below);
         growth.shown += within(change, below);
-        growth.possible += within(change + DEVIATIONS * variance.sqrt(), below);
+        growth.possible += within(change + margin, below);
         growth
     }
 }
@@ -98,11 +110,11 @@ fn within(change: f64, moved: f64) -> f64 {
     change.clamp(moved.min(0.0), moved.max(0.0))
 }
 
-/// Returns the largest change in a direction that lies in the interval of an amount.
-fn largest(change: &Change, direction: f64) -> f64 {
+/// Returns the ends of the interval of an amount's change in a direction.
+fn ends(change: &Change, direction: f64) -> [f64; 2] {
     match change.interval {
-        Some(ratio) if direction > 0.0 => (ratio.high - 1.0) * change.old,
-        Some(ratio) => (1.0 / ratio.low - 1.0) * change.new,
-        None => change.difference() * direction,
+        Some(ratio) if direction > 0.0 => [ratio.low, ratio.high].map(|r| (r - 1.0) * change.old),
+        Some(ratio) => [ratio.high, ratio.low].map(|r| (1.0 / r - 1.0) * change.new),
+        None => [change.difference() * direction; 2],
     }
 }

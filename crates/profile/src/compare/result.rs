@@ -204,6 +204,12 @@ pub struct FunctionDiff {
 }
 
 impl FunctionDiff {
+    /// Returns whether the function is new or gone: the mean run of one side has no sample of it, or less than one.
+    pub(super) fn is_of_one_side(&self) -> bool {
+        let [old, new] = self.total.samples;
+        self.presence != Presence::Both || old.min(new) < 1.0
+    }
+
     /// Returns whether self or total is [marked](Verdict::is_marked).
     pub fn is_marked(&self) -> bool {
         self.own.verdict.is_marked() || self.total.verdict.is_marked()

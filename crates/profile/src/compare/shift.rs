@@ -6,7 +6,7 @@ use super::callers::Calls;
 use super::enclosing::Enclosing;
 use super::reparented::SpentBelow;
 use super::sides::Sides;
-use super::{Change, FunctionDiff, Presence, ProfileDiff, Verdict, Work};
+use super::{Change, FunctionDiff, ProfileDiff, Verdict, Work};
 
 /// P-value from which on functions are taken to have changed by one factor.
 const AGREE: f64 = 0.05;
@@ -71,9 +71,9 @@ fn mark_part(sides: &Sides<'_>, diff: &mut ProfileDiff, part: Part) {
     let mut is_wanted = vec![false; diff.functions.len()];
     changed.iter().for_each(|row| is_wanted[*row] = true);
     let calls = Calls::of(sides, &[0, 1], &is_wanted);
-    let of_one_side = |row: &usize| is_of_one_side(&diff.functions[*row]);
+    let of_one_side = |row: &usize| diff.functions[*row].is_of_one_side();
     let enclosing = Enclosing::of(sides, changed.iter().copied().filter(of_one_side));
-    let spent = matches!(part, Part::Total).then(|| SpentBelow::of(sides, &is_wanted));
+    let spent = matches!(part, Part::Total).then(|| SpentBelow::of(sides, &is_wanted, diff.noise));
     let changes = Changes {
         diff,
         calls: &calls,
@@ -127,7 +127,7 @@ impl Changes<'_> {
     /// Judges a change by what stands around it; `None` if it stands.
     fn shift(&self, row: usize) -> Option<Shift> {
         // Shares of the program are always balanced: what all of it takes says nothing.
-        let is_of_one_side = is_of_one_side(&self.diff.functions[row]);
+        let is_of_one_side = self.diff.functions[row].is_of_one_side();
         let is_share = self.diff.work == Work::Share && matches!(self.part, Part::Own);
         self.reparented(row)
             .or_else(|| match is_of_one_side && !is_share {
@@ -147,14 +147,15 @@ impl Changes<'_> {
             return Some(moved());
         }
         // What both sides have was compared with itself. What one side has is new calls at first, and nothing else.
-        if growth.shown >= half || !is_of_one_side(&functions[row]) {
+        if growth.sure >= half || !functions[row].is_of_one_side() {
             return None;
         }
         let along = self.diff.whole.difference() * self.rise(row).signum();
-        Some(match along < half {
-            true => moved(),
-            false => Shift::Unsure,
-        })
+        let others = self.shift_of_one_side(row);
+        match growth.shown < half && along < half {
+            true => Some(moved()),
+            false => others.or(Some(Shift::Unsure)),
+        }
     }
 
     /// Judges what is new or gone by the total of what it lies in.
@@ -213,12 +214,6 @@ impl Changes<'_> {
             order.then_with(|| b.cmp(a))
         })
     }
-}
-
-/// Returns whether a function is new or gone: the mean run of one side has no sample of it, or less than one.
-fn is_of_one_side(row: &FunctionDiff) -> bool {
-    let [old, new] = row.total.samples;
-    row.presence != Presence::Both || old.min(new) < 1.0
 }
 
 /// Returns whether a total did not change along with a part of it that changed by `rise`.

@@ -83,6 +83,30 @@ fn a_part_of_which_one_run_has_a_sample_is_as_good_as_new() {
 }
 
 #[test]
+fn what_is_left_of_a_caller_encloses_nothing() {
+    // Other functions do the same work below another closure; of what called the first one, one run has a sample left.
+    let program = |call: &str, small: &str, left: [u64; 5]| {
+        let stacks: Vec<String> = (0..12)
+            .map(|n| format!("main;thread;{call};{call}::{{closure}};{small}{n}"))
+            .collect();
+        let mut all: Vec<(&str, [u64; 5])> = vec![
+            ("main;thread;call", left),
+            ("main;thread;read", STEADY),
+            ("main;rest", STEADY),
+        ];
+        all.extend(stacks.iter().map(|stack| (&**stack, [25; 5])));
+        runs(&all)
+    };
+    let old = program("call", "a", [0; 5]);
+    let new = program("do_call", "b", [0, 1, 0, 0, 0]);
+    for (old, new) in [(&old, &new), (&new, &old)] {
+        let diff = compare(old, new, &CompareOptions::default()).unwrap();
+        let verdict = row(&diff, "call::{closure}").total.verdict;
+        assert_eq!((verdict, diff.outcome), (Verdict::Moved, Outcome::Moved));
+    }
+}
+
+#[test]
 fn a_part_that_is_gone_is_an_improvement_if_what_it_lay_in_takes_less() {
     let (old, new) = (
         allocator("malloc", 300, STEADY),

@@ -140,12 +140,13 @@ fn a_new_caller_of_a_function_that_differs_by_itself_is_suspected() {
     let old = program([900, 0, 2000]);
     for (new, expected) in [
         ([700, 200, 2000], Verdict::Moved),
-        // The program takes rather more, as far as can be told.
-        ([780, 200, 2080], Verdict::Suspected),
+        // `run` and the program take more as well, as far as can be told.
+        ([830, 200, 2080], Verdict::Suspected),
     ] {
         let diff = compare(&old, &program(new), &CompareOptions::default()).unwrap();
         let verdict = row(&diff, "check").total.verdict;
         assert_eq!(verdict, expected, "{new:?}");
-        assert_ne!(diff.gate(), Gate::Regressed);
+        // `copy` may be found; its caller is not.
+        assert!(!failing(&diff).contains(&"check"), "{new:?}");
     }
 }
