@@ -130,7 +130,7 @@ pub enum ImportError {
         path: PathBuf,
     },
     /// It is not what it begins as.
-    #[error("{} is no {} that can be read: {what}", path.display(), format.title())]
+    #[error("cannot read {} as {}: {what}", path.display(), format.title())]
     Damaged {
         /// The file.
         path: PathBuf,
