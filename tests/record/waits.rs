@@ -303,7 +303,7 @@ fn a_control_group_is_watched_for_waits() {
     let pid = program.pid().as_raw_nonzero();
     std::fs::write(group.join("cgroup.procs"), pid.to_string()).expect("it moves");
     let run = here
-        .rprof("record --off-cpu --off-cpu-budget 100 -d 0.5 -G")
+        .rprof("record --off-cpu --off-cpu-budget 100 -m 16M -d 0.5 -G")
         .arg(&name)
         .run();
     program.signal(rustix::process::Signal::KILL);
@@ -356,7 +356,7 @@ fn a_thread_that_sleeps_all_the_time_is_there_with_its_stack() {
         call.is_ok_and(|line| line.starts_with("202 ") || line.starts_with("98 "))
     };
     crate::support::wait_until("it sleeps", waits_for_the_others);
-    let shell = here.rprof("record --off-cpu --off-cpu-budget 100 -d 0.5 -p");
+    let shell = here.rprof("record --off-cpu -d 0.5 -t");
     shell.arg(pid.to_string()).ok();
     sleeper.signal(rustix::process::Signal::KILL);
     sleeper.end();
