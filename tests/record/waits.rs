@@ -226,7 +226,9 @@ fn too_many_switches_are_recorded_in_windows_and_keep_their_shares() {
 fn waits_are_in_streams_and_in_each_file_of_several() {
     needs!(PerfEvents, Root);
     let here = Here::new();
-    let shell = here.rprof("record --off-cpu -o all.data -e cpu-clock --switch-output=300ms");
+    let shell = here.rprof(
+        "record --off-cpu --off-cpu-budget 100 -o all.data -e cpu-clock --switch-output=300ms",
+    );
     shell.arg("--").arg(c("waits.c")).words("20").ok();
     let (mut files, mut waited) = (0, 0);
     for entry in std::fs::read_dir(here.path(".")).expect("the folder") {
@@ -300,7 +302,10 @@ fn a_control_group_is_watched_for_waits() {
     let program = here.command(c("waits.c")).words("500").start();
     let pid = program.pid().as_raw_nonzero();
     std::fs::write(group.join("cgroup.procs"), pid.to_string()).expect("it moves");
-    let run = here.rprof("record --off-cpu -d 0.5 -G").arg(&name).run();
+    let run = here
+        .rprof("record --off-cpu --off-cpu-budget 100 -m 16M -d 0.5 -G")
+        .arg(&name)
+        .run();
     program.signal(rustix::process::Signal::KILL);
     program.end();
     crate::support::wait_until("the group is empty", || std::fs::remove_dir(&group).is_ok());
@@ -351,7 +356,7 @@ fn a_thread_that_sleeps_all_the_time_is_there_with_its_stack() {
         call.is_ok_and(|line| line.starts_with("202 ") || line.starts_with("98 "))
     };
     crate::support::wait_until("it sleeps", waits_for_the_others);
-    let shell = here.rprof("record --off-cpu -d 0.5 -p");
+    let shell = here.rprof("record --off-cpu -d 0.5 -t");
     shell.arg(pid.to_string()).ok();
     sleeper.signal(rustix::process::Signal::KILL);
     sleeper.end();

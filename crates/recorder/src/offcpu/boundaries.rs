@@ -16,7 +16,7 @@ pub(super) enum Change {
     /// A window begins, behind a gap.
     Resume,
     /// A window ends. All switches are recorded from now on.
-    Settle,
+    Settle(Vec<Reading>),
 }
 
 /// What two threads share: one stops and starts the recording of switches, one reads their records.

@@ -335,8 +335,8 @@ impl OffCpu {
         }
     }
 
-    /// Begins with the first record behind the moment from which on threads are watched.
-    fn begin_if_due(&mut self, time: u64) {
+    /// Begins once all is handled up to the moment from which on threads are watched: of those that sleep, no record comes.
+    pub(crate) fn begin_if_due(&mut self, time: u64) {
         if self.has_begun {
             return;
         }

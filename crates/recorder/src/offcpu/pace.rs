@@ -176,9 +176,16 @@ impl Pacer {
             control += started.elapsed();
             self.tell(Change::Resume);
             // Threads are counted while the window is open still.
-            passed = self.wait(window.saturating_sub(counting).max(window / 2))? + counting;
+            let Some(open) = self.wait(window.saturating_sub(counting).max(window / 2)) else {
+                // What is open at the end is closed as any other.
+                let readings = self.count_sleepers();
+                self.tell(Change::Pause(readings));
+                return None;
+            };
+            passed = open + counting;
             if self.part() >= 1.0 {
-                self.tell(Change::Settle);
+                let readings = self.count_sleepers();
+                self.tell(Change::Settle(readings));
                 return Some(());
             }
         }

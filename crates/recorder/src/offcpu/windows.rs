@@ -128,7 +128,8 @@ impl Pairing {
                 self.begin_window(time);
                 waits
             }
-            Change::Settle => {
+            Change::Settle(readings) => {
+                self.carry(&readings);
                 let mut waits = self.close(time, true);
                 waits.extend(self.end_window(time));
                 waits

@@ -190,7 +190,7 @@ fn all_is_exact_before_windows_and_behind_them() {
     );
     pairing.leaving(at(349), b"poll");
     pairing.switched_out(at(350), false);
-    let waits = pairing.change(Change::Settle, 360);
+    let waits = pairing.change(Change::Settle(Vec::new()), 360);
     assert_eq!(
         waits.iter().map(|wait| wait.weight).collect::<Vec<_>>(),
         [10, 20]

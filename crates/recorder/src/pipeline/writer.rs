@@ -203,6 +203,9 @@ impl Writer {
         }
         let mut waits = WaitOutput { off_cpu, output };
         let reached = deferrals.flush_ready(merge.reached(), unwinding.as_mut(), &mut waits)?;
+        if let Some(waits) = off_cpu {
+            waits.begin_if_due(reached);
+        }
         output.reached(reached)
     }
 
