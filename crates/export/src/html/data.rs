@@ -104,7 +104,7 @@ impl Collector {
                 .or_insert_with(|| collector.leaf(profile, stack, &functions, coarse))
         };
         let samples = (profile.samples.as_ref()).filter(|_| coarse.keeps_times());
-        let duration = profile.time.map_or(0, |(first, last)| last - first);
+        let duration = (profile.time).map_or(0, |(first, last)| last.saturating_sub(first));
         let slice = (duration / SLICES).max(coarse.tick);
         let rows: Vec<Row> = match samples {
             Some(samples) => (samples.iter())
