@@ -88,7 +88,7 @@ export class Page {
     document.getElementById("app")?.remove();
     const meta = this.meta;
     const facts = [el("p", { class: "facts" }, meta.subtitle)];
-    const bad = /** @type {string[]} */ (meta.verdict).filter((line) => !/\b100\.0%/.test(line));
+    const bad = /** @type {string[]} */ (meta.verdict).filter((line) => !/\b100\.0%|^idle:/.test(line));
     const list = (/** @type {string[]} */ lines) => el("ul", {}, ...lines.map((line) => el("li", {}, line)));
     if (meta.verdict.length === 1) facts.push(el("p", { class: "facts" }, meta.verdict[0]));
     else if (meta.verdict.length) facts.push(el("details", { class: "verdict", open: bad.length > 0 && bad.length < 4 }, el("summary", {}, meta.verdict[0]), list(meta.verdict.slice(1))));

@@ -104,8 +104,13 @@ impl Collector {
                 .or_insert_with(|| collector.leaf(profile, stack, &functions, coarse))
         };
         let samples = (profile.samples.as_ref()).filter(|_| coarse.keeps_times());
-        let duration = profile.time.map_or(0, |(first, last)| last - first);
-        let slice = (duration / SLICES).max(coarse.tick);
+        let duration = (profile.time).map_or(0, |(first, last)| last.saturating_sub(first));
+        let waits = (profile.aggregated.iter())
+            .filter(|entry| profile.reason_at(entry.stack).is_some())
+            .fold(0u64, |sum, entry| sum.saturating_add(entry.weight));
+        let slice = (duration / SLICES)
+            .max(waits / MOST_SLICES)
+            .max(coarse.tick);
         let rows: Vec<Row> = match samples {
             Some(samples) => (samples.iter())
                 .flat_map(|sample| {
@@ -235,8 +240,11 @@ impl Collector {
     }
 }
 
-/// Slices of the recording's time that a wait is spread over: what a time line can show.
-const SLICES: u64 = 400;
+/// Slices of the recording's time that a wait is spread over: several for each pixel of a time line.
+const SLICES: u64 = 4_000;
+
+/// Slices of all waits together.
+const MOST_SLICES: u64 = 200_000;
 
 /// Returns a row that lasted as long as it weighs, until its time, in slices of a length; the last one is the sample.
 fn slices(row: Row, length: u64) -> impl Iterator<Item = Row> {
