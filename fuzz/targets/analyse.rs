@@ -160,6 +160,7 @@ fn exports(profile: &Profile) {
             comm: true,
             pid: true,
             tid: true,
+            state: true,
             object: true,
             symbol: true,
             line: true,

@@ -57,11 +57,14 @@ fn as_ours(text: &str) -> String {
     }
 }
 
+/// What makes one spelling of an instruction comparable with another.
+type Spelling = fn(&str) -> String;
+
 fn compare(
     what: &str,
     found: &Annotated,
     by_objdump: &BTreeMap<u64, (String, String)>,
-    (ours, theirs): (fn(&str) -> String, fn(&str) -> String),
+    (ours, theirs): (Spelling, Spelling),
 ) {
     let (mut all, mut different) = (0, Vec::new());
     for instruction in found.instructions() {
