@@ -39,7 +39,12 @@ fn filter(browser: &Browser, random: &mut Random) -> (Value, Vec<String>) {
         all[random.index(all.len())].clone()
     };
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
-    let functions = "return rprof.figures.sorted().filter(fn => rprof.profile.names[fn] !== '' && !/[*?,]/.test(rprof.profile.names[fn]))
+    // Of names that stand for one function: the page filters by function, the command line by name (`_start` is the
+    // program's and the dynamic linker's).
+    let functions = "const times = new Map();
+        for (const name of rprof.profile.names) times.set(name, (times.get(name) ?? 0) + 1);
+        return rprof.figures.sorted()
+        .filter(fn => times.get(rprof.profile.names[fn]) === 1 && rprof.profile.names[fn] !== '' && !/[*?,]/.test(rprof.profile.names[fn]))
         .map(fn => [fn, rprof.profile.names[fn], rprof.profile.meta.objects[rprof.profile.objectOf[fn]], rprof.profile.objectOf[fn]])";
     match random.index(6) {
         0 => {
