@@ -38,8 +38,12 @@ pub(crate) struct WaitArgs {
     #[arg(long, help_heading = "Waits", value_name = "REASON", value_delimiter = ',', value_parser = suggested(WORDS, text::<String>), hide_possible_values = true)]
     pub(crate) reason: Vec<String>,
 
-    /// Show the waits of idle threads apart, not as one block [idle]
-    #[arg(long, help_heading = "Waits")]
+    // Not a doc comment, in which the brackets would be a link.
+    #[arg(
+        long,
+        help = "Show the waits of idle threads apart, not as one block [idle]",
+        help_heading = "Waits"
+    )]
     pub(crate) no_fold_idle: bool,
 }
 
