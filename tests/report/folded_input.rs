@@ -128,7 +128,7 @@ fn report_of_folded_text_agrees_with_a_count_by_hand() {
     let text = here.rprof("report -i x.folded").ok();
     text.prints("# event samples: 22 samples, 22 samples\n#\n");
     let csv = here.rprof("report -i x.folded --format csv").ok();
-    csv.prints("samples,,,,9.0909,68.1818,2,15,2,main,,\n");
+    csv.prints("samples,,,,9.0909,68.1818,2,15,2,main,,,\n");
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn source_lines_stand_beside_functions_and_in_json() {
     let sum: u64 = rows.iter().filter_map(|row| row["self"].as_u64()).sum();
     assert_eq!(Some(sum), json["events"][0]["weight_total"].as_u64());
     let csv = here.rprof("report --sort srcline --format csv").ok();
-    csv.prints(",srcline\n").prints(line);
+    csv.prints(",srcline,state\n").prints(line);
     // Without debug information there is none.
     let plain = c_with("shares.c", &["-s"]);
     here.record("-F 999 -e cpu-clock:u", &plain, "0.1");
