@@ -41,13 +41,50 @@ impl Disassembler for Aarch64 {
 fn text(word: u32, address: u64) -> Option<String> {
     let bytes = word.to_le_bytes();
     let decoded = InstDecoder::default().decode(&mut U8Reader::new(&bytes));
-    let text = decoded.ok()?.to_string();
+    let text = corrected(word, decoded.ok()?.to_string());
     // Page addresses count from the page of the instruction.
     let base = match text.starts_with("adrp ") {
         true => address & !0xfff,
         false => address,
     };
     Some(with_target(&text, base))
+}
+
+/// Writes as the Arm Architecture Reference Manual has it what the crate has otherwise.
+fn corrected(word: u32, text: String) -> String {
+    const SP: u32 = 31;
+    let bits = |from: u32, count: u32| (word >> from) & ((1 << count) - 1);
+    // add, sub, cmp, cmn with an extended register: how an unsigned one is extended.
+    if word & 0x1fe0_0000 == 0x0b20_0000 {
+        let (is_64, sets_flags) = (bits(31, 1) == 1, bits(29, 1) == 1);
+        let (extend, is_whole) = match bits(13, 3) {
+            0b010 => ("uxtw", !is_64),
+            0b011 => ("uxtx", is_64),
+            _ => return text,
+        };
+        // Beside the stack pointer a whole register is not extended, but shifted.
+        if is_whole && (bits(5, 5) == SP || (bits(0, 5) == SP && !sets_flags)) {
+            return text;
+        }
+        return match text.rsplit_once(", lsl ") {
+            Some((before, shift)) => format!("{before}, {extend} {shift}"),
+            None if text.contains(extend) => text,
+            None => format!("{text}, {extend}"),
+        };
+    }
+    match word {
+        // Where branches may lead.
+        0xd503_241f => "bti".to_owned(),
+        0xd503_245f => "bti c".to_owned(),
+        0xd503_249f => "bti j".to_owned(),
+        0xd503_24df => "bti jc".to_owned(),
+        // An element into all elements of a vector; `mov` is for a single one.
+        w if w & 0xbfe0_fc00 == 0x0e00_0400 => match text.strip_prefix("mov ") {
+            Some(operands) => format!("dup {operands}"),
+            None => text,
+        },
+        _ => text,
+    }
 }
 
 /// Writes what an operand leads to, `$+0x10`, as an address.
@@ -125,6 +162,11 @@ mod tests {
             (0xd65f_03c0, "ret", Flow::Return, None),
             (0xd61f_0200, "br x16", Flow::Jump, None),
             (0xd63f_0000, "blr x0", Flow::Call, None),
+            (0x8b3b_4ebb, "add x27, x21, w27, uxtw #3", Flow::Next, None),
+            (0xeb22_42bf, "cmp x21, w2, uxtw", Flow::Next, None),
+            (0x8b20_63ff, "add sp, sp, x0", Flow::Next, None),
+            (0xd503_245f, "bti c", Flow::Next, None),
+            (0x4e08_0400, "dup v0.2d, v0.d[0]", Flow::Next, None),
             (0xffff_ffff, ".inst 0xffffffff", Flow::Next, None),
         ] {
             let found = decode(word);
