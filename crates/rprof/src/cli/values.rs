@@ -35,7 +35,7 @@ pub(crate) enum Keep {
     None,
     /// Perf maps, jitdumps, and programs that will not be found by their paths: deleted, or in containers
     Auto,
-    /// All programs and libraries as well, for reports on another machine
+    /// All programs and libraries as well, and jitdumps with their code, for reports on another machine
     All,
 }
 

@@ -34,7 +34,7 @@ impl FileEmbedder {
     pub(super) fn new(embedding: Embedding) -> FileEmbedder {
         FileEmbedder {
             embedding,
-            runtimes: Runtimes::default(),
+            runtimes: Runtimes::new(embedding),
             images: HeldImages::new(embedding),
             notices: Notices::default(),
             calls: PatientCalls::new("rprof-embed", PATIENCE),

@@ -17,6 +17,7 @@ use rprof_records::Mapped;
 
 use super::notices::{NotEmbedded, Notice, Notices};
 use super::patience::TO_OPEN;
+use super::selection::Embedding;
 
 /// Most processes that are followed.
 const MOST_PROCESSES: usize = 4096;
@@ -50,6 +51,8 @@ const HOLES: &str = "it consists of holes, nearly";
 /// The processes that may make code.
 #[derive(Debug, Default)]
 pub(super) struct Runtimes {
+    /// Jitdumps keep their machine code, where there is room for it.
+    with_code: bool,
     living: BTreeMap<i32, Runtime>,
     /// Files of processes that have ended.
     ended: Vec<EmbeddedFile<'static>>,
@@ -103,6 +106,13 @@ struct Runtime {
 }
 
 impl Runtimes {
+    pub(super) fn new(embedding: Embedding) -> Runtimes {
+        Runtimes {
+            with_code: embedding == Embedding::All,
+            ..Runtimes::default()
+        }
+    }
+
     /// Handles an executable mapping. Returns true if it is JIT memory or a jitdump, and cannot be an
     /// ELF image as well.
     pub(super) fn handle_mapped(
@@ -176,7 +186,15 @@ impl Runtimes {
         let mut files = std::mem::take(&mut self.ended);
         for (pid, runtime) in &mut self.living {
             runtime.open(calls, notices);
-            runtime.put(*pid, &mut files, calls, notices, &mut self.reading);
+            let with_code = self.with_code;
+            runtime.put(
+                *pid,
+                with_code,
+                &mut files,
+                calls,
+                notices,
+                &mut self.reading,
+            );
         }
         self.held = (self.living.values()).map(Runtime::held).sum();
         files
@@ -185,7 +203,15 @@ impl Runtimes {
     fn end(&mut self, pid: i32, mut runtime: Runtime, calls: &PatientCalls, notices: &mut Notices) {
         self.held = self.held.saturating_sub(runtime.held());
         runtime.open(calls, notices);
-        runtime.put(pid, &mut self.ended, calls, notices, &mut self.reading);
+        let with_code = self.with_code;
+        runtime.put(
+            pid,
+            with_code,
+            &mut self.ended,
+            calls,
+            notices,
+            &mut self.reading,
+        );
     }
 }
 
@@ -230,6 +256,7 @@ impl Runtime {
     fn put(
         &mut self,
         pid: i32,
+        with_code: bool,
         out: &mut Vec<EmbeddedFile<'static>>,
         calls: &PatientCalls,
         notices: &mut Notices,
@@ -245,8 +272,14 @@ impl Runtime {
                 return;
             };
             let most = reading.left_to(pid);
+            let expanded: u64 = out.iter().map(|file| file.len).sum();
+            let embedded: usize = out.iter().map(|file| file.compressed.len()).sum();
+            let room = Room {
+                expanded: MOST_EXPANDED.saturating_sub(expanded),
+                compressed: MOST_BYTES.saturating_sub(embedded),
+            };
             let pack = move || {
-                let packed = pack_one(&files, number, most);
+                let packed = pack_one(&files, number, most, with_code.then_some(room));
                 (files, packed)
             };
             let Some((files, (kind, path, len, packed))) = calls.call(self.user, pack) else {
@@ -272,11 +305,7 @@ impl Runtime {
                 refuse(&path, notices, NotEmbedded::NoEntries);
                 continue;
             }
-            let expanded: u64 = out.iter().map(|file| file.len).sum();
-            let embedded: usize = out.iter().map(|file| file.compressed.len()).sum();
-            let has_room = expanded + packed.len <= MOST_EXPANDED
-                && embedded + packed.compressed.len() <= MOST_BYTES;
-            if !has_room {
+            if !room.has(&packed) {
                 refuse(&path, notices, NotEmbedded::NoRoom);
                 continue;
             }
@@ -292,6 +321,19 @@ impl Runtime {
                 compressed: Cow::Owned(packed.compressed),
             });
         }
+    }
+}
+
+/// What may still be embedded, in bytes.
+#[derive(Clone, Copy)]
+struct Room {
+    expanded: u64,
+    compressed: usize,
+}
+
+impl Room {
+    fn has(self, packed: &Packed) -> bool {
+        packed.len <= self.expanded && packed.compressed.len() <= self.compressed
     }
 }
 
@@ -313,7 +355,8 @@ type Attempt = (
 );
 
 /// Reads and compresses one of the files, if it is no longer than `most` bytes: a jitdump by its number, or the perf map.
-fn pack_one(files: &LiveFiles, number: usize, most: u64) -> Attempt {
+/// A jitdump has its machine code where there is room for that.
+fn pack_one(files: &LiveFiles, number: usize, most: u64, for_code: Option<Room>) -> Attempt {
     let (kind, file) = match files.jitdumps().get(number) {
         Some(dump) => (EmbeddedKind::JITDUMP, dump),
         None => (EmbeddedKind::PERF_MAP, files.perf_map()),
@@ -324,24 +367,31 @@ fn pack_one(files: &LiveFiles, number: usize, most: u64) -> Attempt {
     } else if len > most {
         Err(NotEmbedded::NoRoom)
     } else if kind == EmbeddedKind::JITDUMP {
-        pack_jitdump(file)
+        pack_jitdump(file, for_code)
     } else {
         pack_perf_map(file)
     };
     (kind, file.path().to_owned(), len, packed)
 }
 
-/// Reads and compresses the records of a jitdump that are needed.
-fn pack_jitdump(file: &AwaitedFile) -> Result<Option<Packed>, NotEmbedded> {
+/// Reads and compresses the records of a jitdump that are needed: for names, lines and stacks all but the machine code, which
+/// is most of it.
+fn pack_jitdump(file: &AwaitedFile, for_code: Option<Room>) -> Result<Option<Packed>, NotEmbedded> {
     let Some(bytes) = file.read().map_err(unusable)? else {
         return Ok(None);
     };
-    let bytes = jitdump::without_code(&bytes).map_err(unusable)?;
-    Ok(compress(&bytes).ok().map(|compressed| Packed {
-        len: bytes.len() as u64,
-        compressed,
-        bad_lines: 0,
-    }))
+    let pack = |bytes: &[u8]| {
+        Some(Packed {
+            len: bytes.len() as u64,
+            compressed: compress(bytes).ok()?,
+            bad_lines: 0,
+        })
+    };
+    let without = jitdump::without_code(&bytes).map_err(unusable)?;
+    let whole = for_code
+        .filter(|room| bytes.len() as u64 <= room.expanded)
+        .and_then(|room| pack(&bytes).filter(|packed| room.has(packed)));
+    Ok(whole.or_else(|| pack(&without)))
 }
 
 /// Reads and compresses the entries of a perf map, piece by piece: it may be long.

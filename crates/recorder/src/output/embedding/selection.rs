@@ -9,6 +9,7 @@ pub enum Embedding {
     /// Perf maps, jitdumps, and the programs and libraries that will not be found by their paths.
     #[default]
     Unreachable,
-    /// Programs and libraries that will be found as well, for a recording that is read on another machine.
+    /// Programs and libraries that will be found as well, and jitdumps with their machine code, for a recording that is read on
+    /// another machine.
     All,
 }
