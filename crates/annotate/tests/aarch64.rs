@@ -143,7 +143,6 @@ fn assert_agree(library: &str) {
         }
     }
     assert!(objdump.wait().expect("llvm-objdump ends").success());
-    println!("{library}: {all} words, {unknown} unknown");
     assert!(all > 1000, "{all}");
     assert!(different.is_empty(), "{library}: {different:#?}");
     // Those of SVE, of which the C library has a few functions.
