@@ -87,6 +87,36 @@ pub(super) fn without_numbers(name: &str) -> Option<String> {
     any.then_some(out)
 }
 
+/// Returns a name in which closures among its type arguments are no more than closures: `run<{closure}, u8>` of
+/// `run<app::parse::{closure#0}::{closure_env#1}, u8>`. A closure is called after the function that it is written in. `None` if there are
+/// none.
+pub(super) fn without_paths_of_closures(name: &str) -> Option<String> {
+    const CLOSURE: &str = "{closure";
+    if !name.contains(CLOSURE) {
+        return None;
+    }
+    let mut out = String::with_capacity(name.len());
+    let (mut depth, mut any) = (0_usize, false);
+    let is_end = |c: char| matches!(c, '<' | '>' | '(' | ')' | ',' | ' ' | '&');
+    for piece in name.split_inclusive(is_end) {
+        let path = piece.trim_end_matches(is_end);
+        match depth > 0 && path.contains(CLOSURE) {
+            true => {
+                any = true;
+                out.push_str("{closure}");
+                out.push_str(&piece[path.len()..]);
+            }
+            false => out.push_str(piece),
+        }
+        match piece.chars().next_back() {
+            Some('<') => depth += 1,
+            Some('>') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    any.then_some(out)
+}
+
 /// Returns the name of an object without folders, versions and hashes: `libfoo.so` of `/usr/lib/libfoo.so.1.2`, `app` of
 /// `target/release/deps/app-0123456789abcdef`. All code made at run time is one object.
 pub fn object_name(object: &Object) -> Cow<'_, str> {

@@ -5,7 +5,9 @@ use std::cmp::Reverse;
 use rprof_records::BuildId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::canonical::{function_name, jit_name, object_name, without_numbers};
+use super::canonical::{
+    function_name, jit_name, object_name, without_numbers, without_paths_of_closures,
+};
 use super::respelled;
 use crate::frame::ObjectKind;
 use crate::intern::Values;
@@ -94,25 +96,15 @@ impl Names {
         unite(&mut one_of, is_on, by_name);
         // Names of a program that is called otherwise on the new side have become equal.
         unite(&mut one_of, is_on, |number| Some(&names[number]));
-        let mut sides = vec![[false; 2]; names.len()];
-        for number in 0..names.len() {
-            let at = one_of[number] as usize;
-            sides[at] = [
-                sides[at][0] | is_on[0][number],
-                sides[at][1] | is_on[1][number],
-            ];
+        // Numbers of closures change with edits above them, and their paths with the function that they are written in.
+        for less in [without_numbers, without_paths_of_closures] {
+            let [old, new] = left(&one_of, is_on);
+            let key = |number: usize| {
+                let name = less(names[number].function.as_deref()?)?;
+                Some((name, &*names[number].object))
+            };
+            unite(&mut one_of, [&old, &new], key);
         }
-        let is_left = |side: usize| -> Vec<bool> {
-            (0..names.len())
-                .map(|number| is_on[side][number] && sides[one_of[number] as usize] != [true; 2])
-                .collect()
-        };
-        let (old, new) = (is_left(0), is_left(1));
-        let without = |number: usize| {
-            let name = without_numbers(names[number].function.as_deref()?)?;
-            Some((name, &*names[number].object))
-        };
-        unite(&mut one_of, [&old, &new], without);
         respelled::unite(&names, &mut one_of, is_on);
         Rows::of(&names, &one_of, is_on)
     }
@@ -172,6 +164,20 @@ pub(super) fn renamed<'n, T: Eq + std::hash::Hash>(
         }
     }
     renamed
+}
+
+/// Returns for each side which of its names the other has not.
+fn left(one_of: &[u32], is_on: [&[bool]; 2]) -> [Vec<bool>; 2] {
+    let mut sides = vec![[false; 2]; one_of.len()];
+    for (number, at) in one_of.iter().enumerate() {
+        let at = &mut sides[*at as usize];
+        *at = [0, 1].map(|side| at[side] | is_on[side][number]);
+    }
+    [0, 1].map(|side| {
+        let is_left =
+            |number: usize| is_on[side][number] && sides[one_of[number] as usize] != [true; 2];
+        (0..one_of.len()).map(is_left).collect()
+    })
 }
 
 /// Makes one of two names with the same key, if each side has one name with it, and these are two.

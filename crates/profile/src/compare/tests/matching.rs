@@ -49,6 +49,43 @@ fn functions_match_over_builds() {
 }
 
 #[test]
+fn a_closure_among_arguments_may_be_written_in_another_function() {
+    let side = |names: &[&str]| {
+        let stacks: Vec<_> = names
+            .iter()
+            .map(|name| (format!("main;{name}"), 100))
+            .collect();
+        [in_object(&stacks, "app")]
+    };
+    let left = |old: &[&str], new: &[&str]| {
+        let diff = compare(&side(old), &side(new), &CompareOptions::default()).unwrap();
+        let left = diff
+            .functions
+            .iter()
+            .filter(|row| row.presence != Presence::Both);
+        left.count()
+    };
+    let old = "run<app::read::{closure#0}::{closure_env#1}, alloc::vec::Vec<u8>>";
+    let new = "run<app::read_all::{closure#2}::{closure_env#0}, alloc::vec::Vec<u8>>";
+    assert_eq!(left(&[old], &[new]), 0);
+    // Of others it is another function, and of several it is not known which.
+    assert_eq!(
+        left(
+            &[old],
+            &["run<app::read_all::{closure#2}, alloc::vec::Vec<u16>>"]
+        ),
+        2
+    );
+    let other = "run<app::write::{closure#0}, alloc::vec::Vec<u8>>";
+    assert_eq!(left(&[old], &[new, other]), 3);
+    // The function that closures are written in is a name like others.
+    assert_eq!(
+        left(&["app::read::{closure#0}"], &["app::read_all::{closure#0}"]),
+        2
+    );
+}
+
+#[test]
 fn a_name_in_several_objects_is_told_apart_by_them() {
     let two = |first: &str, second: &str| {
         let mut builder = ProfileBuilder::new();
