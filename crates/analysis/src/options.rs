@@ -73,13 +73,13 @@ pub(crate) struct PassOptions {
     pub(crate) by_thread: bool,
     /// Reads no callers.
     pub(crate) leaves_only: bool,
-    /// What is kept of each sample.
+    /// Rows that are kept for the samples one by one.
     pub(crate) rows: SampleRows,
     /// Keeps addresses as they are, even where all addresses of a function have one answer.
     pub(crate) addresses: bool,
 }
 
-/// What pass two keeps of each sample beside the sums.
+/// Rows for samples one by one, which pass two keeps beside the sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SampleRows {
     /// Nothing.

@@ -118,7 +118,7 @@ struct ThreadEntry {
     id: ThreadId,
     name: String,
     weight: u64,
-    /// Its entries in the profile, where samples have no time.
+    /// Numbers of the thread's entries in the profile, where samples have no time.
     entries: Vec<usize>,
 }
 

@@ -10,7 +10,7 @@ use crate::Id;
 #[derive(Debug)]
 pub struct Column {
     values: Values,
-    /// How much of the path to each value is there; `None` for columns that are always there.
+    /// Definition level of each value, as Parquet counts it; `None` for columns that are always there.
     definition: Option<Vec<i16>>,
     /// Depth of the list that each value goes on with; `None` outside of lists.
     repetition: Option<Vec<i16>>,

@@ -60,7 +60,7 @@ pub(super) struct ThreadSamples {
     tid: Option<i32>,
     /// The thread under each name that it had.
     threads: Vec<ThreadId>,
-    /// Its entries, where samples have no time.
+    /// Numbers of the thread's entries in the profile, where samples have no time.
     entries: Vec<usize>,
     weight: u64,
 }

@@ -41,7 +41,7 @@ const IDLE_WIDTH: u64 = 9;
 pub(super) struct Squeezed {
     /// Weight of all that stands before it.
     pub(super) start: u64,
-    /// Its weight.
+    /// Weight of the squeezed waits.
     pub(super) weight: u64,
     /// Weight that it is as wide as.
     pub(super) drawn: u64,
