@@ -4,7 +4,9 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::frame::{FunctionId, ObjectKind};
+use crate::locks::acquires_lock;
 use crate::model::Profile;
+use crate::reasons::is_reason;
 use crate::samples::ThreadId;
 use crate::stacks::StackId;
 use crate::unit::WeightUnit;
@@ -27,6 +29,9 @@ pub struct IdleThreads {
     pub weight: u64,
 }
 
+/// Reasons of waits in which a thread has something to do: whoever reads a slow disk all the while is not idle.
+const OF_WORK: &[&str] = &["disk", "page-fault", "kernel-lock", "cpu"];
+
 /// Functions of a program, root first, without the kernel's: one place in which a thread waits.
 type Place = Box<[FunctionId]>;
 
@@ -44,8 +49,9 @@ impl Profile {
     /// what was waited for. Whatever else the threads did stays as it is.
     ///
     /// A thread is idle that waits in one place of its program for 90 % of the recording and 98 % of its own time; where
-    /// samples on CPUs are of no time, one without any. Does nothing unless some thread is not idle, nor where threads
-    /// are not told apart.
+    /// samples on CPUs are of no time, one without any. Waits for a disk, a page, a CPU, a lock of the kernel or
+    /// [one of the program](crate::locks::acquires_lock) are not idle, however long. Does nothing unless some thread is not
+    /// idle, nor where threads are not told apart.
     pub fn fold_idle(&mut self) {
         let (Some(waits), Some((first, last)), false) = (self.waits(), self.time, self.leaves_only)
         else {
@@ -57,7 +63,8 @@ impl Profile {
         }
         let is_idle = |profile: &Profile, thread: ThreadId, stack: StackId| {
             let key = profile.numbers(thread)?;
-            (*idle.get(&key)? == profile.place(stack)).then_some(())
+            let is_it = *idle.get(&key)? == profile.place(stack) && !profile.is_of_work(stack);
+            is_it.then_some(())
         };
         let frame = self.reason_frame(IDLE);
         let mut folded: FxHashMap<(ThreadId, StackId), StackId> = FxHashMap::default();
@@ -113,7 +120,8 @@ impl Profile {
         let of_waits = (self.aggregated.iter()).filter(|entry| entry.event == waits);
         for entry in of_waits {
             let key = self.numbers(entry.thread);
-            if let Some(key) = key.filter(|key| candidates.contains_key(key)) {
+            let key = key.filter(|key| candidates.contains_key(key));
+            if let Some(key) = key.filter(|_| !self.is_of_work(entry.stack)) {
                 let places = places.entry(key).or_default();
                 let sum = places.entry(self.place(entry.stack)).or_default();
                 *sum = sum.saturating_add(entry.weight);
@@ -134,6 +142,25 @@ impl Profile {
     fn numbers(&self, thread: ThreadId) -> Option<(i32, i32)> {
         let thread = self.thread(thread);
         thread.pid.zip(thread.tid)
+    }
+
+    /// Returns true for a wait that keeps a thread from its work, as its reason or a lock on its stack says.
+    fn is_of_work(&self, stack: StackId) -> bool {
+        let names = self.stack(stack).rev().filter_map(|id| {
+            let function = self.function(id);
+            let name = function.name.as_deref().ok()?;
+            Some((self.object(function.object).kind, name))
+        });
+        for (kind, name) in names {
+            match kind {
+                ObjectKind::Waiting if OF_WORK.iter().any(|word| is_reason(word, name)) => {
+                    return true;
+                }
+                ObjectKind::File if acquires_lock(name) => return true,
+                _ => {}
+            }
+        }
+        false
     }
 
     fn place(&self, stack: StackId) -> Place {
@@ -174,6 +201,11 @@ mod tests {
     /// A program of 10 s: `main` computes; two workers wait for a condition, one of which is woken for a moment, in which it
     /// waits for a disk; and one that is started late sleeps. `clock` samples CPUs.
     fn profile(clock: &str) -> Profile {
+        profile_of(clock, "start;worker;kfutex_wait;kschedule")
+    }
+
+    /// The same program, whose two workers wait in this stack.
+    fn profile_of(clock: &str, waiting: &str) -> Profile {
         let mut builder = ProfileBuilder::new().columns(true);
         let on = builder.add_event(clock, WeightUnit::of_event(clock));
         let off = builder.add_event(WAITS, WeightUnit::Nanoseconds);
@@ -198,7 +230,7 @@ mod tests {
             builder.intern_stack(&frames)
         };
         let running = stack(&mut builder, "main");
-        let resting = stack(&mut builder, "start;worker;kfutex_wait;kschedule");
+        let resting = stack(&mut builder, waiting);
         let reading = stack(&mut builder, "start;worker;read;kio_schedule;kschedule");
         let sleeping = stack(&mut builder, "start;late;kdo_nanosleep;kschedule");
         let comm = builder.intern_comm("app");
@@ -272,6 +304,19 @@ mod tests {
         };
         let found = samples.iter().filter(|sample| is_idle(sample.stack));
         assert_eq!(found.map(|sample| sample.weight).sum::<u64>(), 18_900);
+    }
+
+    #[test]
+    fn threads_that_wait_for_a_lock_or_a_disk_are_not_idle() {
+        for stack in [
+            "start;worker;pthread_mutex_lock;__lll_lock_wait;kfutex_wait;kschedule",
+            "start;worker;read;kio_schedule;kschedule",
+            "start;worker;kexit_to_user_mode_loop;kschedule",
+        ] {
+            let mut profile = profile_of("cpu-clock", stack);
+            profile.fold_idle();
+            assert_eq!(profile.quality.idle, IdleThreads::default(), "{stack}");
+        }
     }
 
     #[test]

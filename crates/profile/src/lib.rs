@@ -30,6 +30,7 @@
 //! | [`waits`] | samples of waits: what was waited for, and the time on a CPU and off it as one event |
 //! | [`idle`] | threads that wait in one place all the while, as one block |
 //! | [`reasons`] | [`reason`](reasons::reason): what a thread waited for, by the kernel's functions |
+//! | [`locks`] | functions that acquire locks |
 //! | [`one_name`] | one row for a function that two manglings name |
 //! | [`intern`] | [`Lists`](intern::Lists), [`Values`](intern::Values): interned lists and values |
 //!
@@ -48,6 +49,7 @@ pub mod frame;
 pub mod generics;
 pub mod idle;
 pub mod intern;
+pub mod locks;
 pub mod merge;
 pub mod model;
 pub mod one_name;
