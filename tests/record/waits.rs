@@ -257,6 +257,90 @@ fn waits_are_in_streams_and_in_each_file_of_several() {
     shell.ok().prints("[sleep]");
 }
 
+/// CPUs on which this process may run.
+fn allowed_cpus() -> Vec<usize> {
+    let allowed = rustix::thread::sched_getaffinity(None).expect("CPUs");
+    (0..rustix::thread::CpuSet::MAX_CPU)
+        .filter(|cpu| allowed.is_set(*cpu))
+        .collect()
+}
+
+#[test]
+fn waits_that_begin_on_chosen_cpus_end_wherever_threads_go_on() {
+    needs!(PerfEvents, Root);
+    let [one, other, ..] = allowed_cpus()[..] else {
+        return skip("needs two CPUs");
+    };
+    measured(|| {
+        let here = Here::new();
+        let shell = here.rprof("record --off-cpu --off-cpu-budget 100 -e cpu-clock -g");
+        let shell = shell.words(&format!("-C {one} --")).arg(c("migrates.c"));
+        let run = shell.words(&format!("1 {one} {other}")).ok();
+        run.says("waits that began there");
+        let truth = figures(&run);
+        let report = here.report("--off-cpu --no-fold-idle");
+        for function in ["wait_here", "wait_and_go_elsewhere"] {
+            let found = report.only().row(function).total;
+            is_within(function, found, truth[function], 0.02)?;
+        }
+        let names = report.only().rows.iter().map(|row| &*row.symbol);
+        assert!(
+            !names.into_iter().any(|name| name == "wait_elsewhere"),
+            "{run}"
+        );
+        // Samples are of the chosen CPU, and all of its time is in them or in waits.
+        let elsewhere = here.rprof("collapse -q --cpu").arg(other.to_string()).run();
+        assert_eq!(elsewhere.out(), "", "{run}");
+        Ok(())
+    });
+}
+
+#[test]
+fn time_without_a_cpu_is_that_of_the_scheduler() {
+    needs!(PerfEvents, Root, Tool("taskset"));
+    let here = Here::new();
+    // A shell without children: on-CPU time, time without a CPU, and time slices so far.
+    let script = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; read a b c </proc/$$/schedstat; echo waited $b";
+    let cpu = allowed_cpus()[0].to_string();
+    let beside = here.command("taskset").arg("-c").arg(&cpu);
+    let beside = beside.words("sh -c").arg("while :; do :; done").start();
+    let shell = here.rprof("record --off-cpu --off-cpu-budget 100 -e cpu-clock --");
+    let shell = shell.words("taskset -c").arg(&cpu);
+    let run = shell.words("sh -c").arg(script).run();
+    beside.signal(rustix::process::Signal::KILL);
+    beside.end();
+    run.exits(0).says("by the scheduler's account");
+    let (told, delay) = (figures(&run)["waited"], noted_as(&here, "run-delay.ns"));
+    // It went on for a moment, which may have been one without a CPU.
+    assert!(
+        told > 0 && delay >= told,
+        "{delay} ns, and {told} a moment before the end"
+    );
+    // Preemptions alone are in records of switches; both are read with clocks of their own.
+    let preempted = noted(&here, "runnable.ns");
+    assert!(preempted <= delay + delay / 20, "{preempted} of {delay} ns");
+}
+
+#[test]
+fn threads_of_a_convoy_are_not_idle() {
+    needs!(PerfEvents, Root);
+    measured(|| {
+        let here = Here::new();
+        let shell = here.rprof("record --off-cpu --off-cpu-budget 100 -e cpu-clock -g --");
+        let run = shell.arg(c("convoy.c")).words("60 3 1").ok();
+        let truth = figures(&run);
+        let report = here.report("--off-cpu");
+        let queue = report.only().row("stand_in_queue").total;
+        is_within("the queue", queue, truth["stand_in_queue"], 0.02)?;
+        let stacks: Folded = folded(&here.rprof("collapse --off-cpu -q").ok());
+        let is_idle =
+            |stack: &&String| stack.contains(";wait_for_work;") && stack.ends_with("[idle]");
+        let idle = stacks.iter().filter(|(stack, _)| is_idle(stack));
+        let idle: u64 = idle.map(|(_, weight)| weight).sum();
+        is_within("those without work", idle, truth["wait_for_work"], 0.02)
+    });
+}
+
 #[test]
 fn threads_and_users_are_watched_for_waits() {
     needs!(PerfEvents, Root);
@@ -373,7 +457,7 @@ fn a_thread_that_sleeps_all_the_time_is_there_with_its_stack() {
 fn waits_that_cannot_be_had_are_told() {
     needs!(PerfEvents);
     let here = Here::new();
-    for options in ["-C 0 -d 0.1", "--overwrite -- true", "-G x,y"] {
+    for options in ["--overwrite -- true", "-G x,y"] {
         let run = here.rprof("record --off-cpu").words(options).exits(2);
         run.says("--off-cpu");
     }

@@ -44,7 +44,7 @@ impl Accounts {
             Target::Command if is_late => Accounts::None,
             Target::Command => Accounts::Command,
             Target::System => {
-                let busy = Procfs::default().busy_time(session.cpus());
+                let busy = Procfs::default().busy_time(watched_cpus(session));
                 busy.map_or(Accounts::None, Accounts::Cpus)
             }
             target => match Selection::from_target(target, false) {
@@ -68,7 +68,7 @@ impl Accounts {
             }
             Accounts::Attached(watcher) => Some(watcher.used(inherits)),
             Accounts::Cpus(before) => {
-                let busy = Procfs::default().busy_time(session.cpus())?;
+                let busy = Procfs::default().busy_time(watched_cpus(session))?;
                 Some(busy.saturating_sub(*before))
             }
             Accounts::Command | Accounts::None => None,
@@ -86,6 +86,11 @@ impl Accounts {
             _ => Duration::ZERO,
         }
     }
+}
+
+/// Returns the CPUs whose time samples stand for.
+fn watched_cpus(session: &Session) -> &[u32] {
+    session.watched_cpus().unwrap_or(session.cpus())
 }
 
 /// Returns the CPU time of a session at its end; `None` where control groups were watched, and where no clock was sampled.

@@ -19,6 +19,7 @@
 //! | `backlog` | whether samples pile up before the writer thread |
 //! | `limits` | [`Limit`]: what programs may cost the recorder, and whether more was asked |
 //! | `beside` | counts that are taken beside the samples |
+//! | `run_delay` | time for which threads waited for a CPU, as the scheduler counts it |
 //! | `described` | events as a file describes them |
 //! | `mapped_files` | the files behind mappings |
 //! | [`machine`] | features of the file's header that describe this machine |
@@ -46,6 +47,7 @@ pub mod progress;
 mod recent;
 pub mod recording;
 pub mod replay;
+mod run_delay;
 pub mod summary;
 pub mod synthesize;
 pub mod throttling;

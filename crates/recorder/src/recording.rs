@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rprof_launch::procfs::Procfs;
-use rprof_launch::{Child, Launcher, Target, WaitOutcome};
+use rprof_launch::{Child, Launcher, RunDelays, Target, WaitOutcome};
 use rprof_output::RecordingFile;
 use rprof_perfdata::{Feature, WriteOptions};
 use rprof_processes::Pid;
@@ -30,6 +30,7 @@ use crate::pipeline::layouts::Layouts;
 use crate::pipeline::merge::Merge;
 use crate::pipeline::writer::{Writer, Written, start_features};
 use crate::progress::{LiveCounts, Progress, WriterState};
+use crate::run_delay::{self, is_whole};
 use crate::summary::Summary;
 use crate::synthesize::existing;
 use crate::throttling::Throttling;
@@ -60,6 +61,7 @@ pub struct Recording {
     enabled: Instant,
     counts: Option<CountsBeside>,
     accounts: Accounts,
+    run_delays: Option<RunDelays>,
 }
 
 impl Recording {
@@ -264,6 +266,7 @@ impl Recording {
         }
         let started = Instant::now();
         let accounts = Accounts::begin(&session, !session.is_enabled_from_start());
+        let run_delays = boundaries.is_some().then(|| run_delay::begin(&session));
         if let Err(e) = session.start() {
             drop(session);
             // With the session gone no more batches come, and the thread ends.
@@ -287,6 +290,7 @@ impl Recording {
             enabled: started,
             counts,
             accounts,
+            run_delays: run_delays.flatten(),
         })
     }
 
@@ -380,6 +384,7 @@ impl Recording {
         self.pace.take();
         // Before: what is watched goes on when sampling has stopped.
         let used = self.accounts.used(&self.session);
+        let run_delay = run_delay::of(&self.session, self.run_delays.as_ref());
         self.live.end(self.session.clock().now_ns());
         let counts = self.session.stop();
         let (duration, wall) = (self.started.elapsed(), self.enabled.elapsed());
@@ -418,12 +423,15 @@ impl Recording {
             &unfinished,
             wall,
         );
+        let run_delay = (written.thread_time.as_ref())
+            .and_then(|time| run_delay.filter(|delay| is_whole(&self.session, delay, time)));
         let drains = || counts.cpus.iter().map(|cpu| &cpu.drain);
         let mut summary = Summary {
             path: self.path.clone(),
             events: sampled.iter().map(|e| e.name.clone()).collect(),
             samples: total.samples,
             waits: total.waits,
+            run_delay,
             thread_time: written.thread_time.take(),
             duration,
             lost: total.lost.clone().into_iter().collect(),
@@ -454,6 +462,7 @@ impl Recording {
         notes.extend(summary.stacks.iter().flat_map(StackTally::notes));
         notes.extend(summary.limits.notes());
         notes.extend(summary.thread_time.iter().flat_map(ThreadTime::notes));
+        notes.extend(summary.run_delay.iter().flat_map(run_delay::notes));
         notes.extend(counted.into_iter().flatten());
         if let (Some(time), None) = (&summary.cpu_time, written.output.config.rotation) {
             notes.extend(time.notes());

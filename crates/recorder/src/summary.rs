@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rprof_launch::RunDelay;
 use rprof_output::Whereabouts;
 use rprof_perfdata::AuxTally;
 use rprof_sampler::Degradation;
@@ -58,6 +59,10 @@ pub struct Summary {
     pub waits: u64,
     /// Time of the threads, where switches were recorded.
     pub thread_time: Option<ThreadTime>,
+    /// Time for which threads waited for a CPU by the scheduler's account, where switches were recorded: of what was attached
+    /// to, the threads that were there from the beginning to the end; of a command, its first thread. `None` where the kernel does not
+    /// count it, or nobody was there all the while.
+    pub run_delay: Option<RunDelay>,
     /// Processes that the command had started and that outlived it: not recorded any more.
     pub left_running: Vec<i32>,
     /// Steps down that were taken, those of the end among them.

@@ -17,7 +17,7 @@ use rprof_sampler::Degradation;
 use crate::messages::say;
 use crate::remedies;
 use crate::rights::hidden_by;
-use crate::waits::thread_time;
+use crate::waits::{run_delay, thread_time};
 
 /// Prints what was recorded, of which program if there was one, and what is missing.
 pub(crate) fn print_summary(summary: &Summary, program: Option<&OsStr>) {
@@ -53,6 +53,7 @@ fn lines(summary: &Summary, program: Option<&OsStr>) -> Vec<String> {
     if let Some(time) = &summary.thread_time {
         lines.extend(thread_time(summary.waits, time));
     }
+    lines.extend(summary.run_delay.as_ref().map(run_delay));
     lines.extend(summary.moved.iter().map(moved));
     loss_lines(summary, &mut lines);
     if let (Some(time), true) = (&summary.cpu_time, summary.samples > 0) {

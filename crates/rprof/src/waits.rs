@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use indicatif::HumanCount;
 use rprof_analysis::{Options, WaitOptions};
+use rprof_launch::RunDelay;
 use rprof_profile::waits::WAITS;
 use rprof_profile::{Profile, WallError};
 use rprof_recorder::ThreadTime;
@@ -25,12 +26,6 @@ pub(crate) fn add_to(
     target: &TargetArgs,
     flag: &str,
 ) -> Result<SessionBuilder, Failure> {
-    if target.cpus.is_some() {
-        // A thread that goes on elsewhere would be taken for one that waits.
-        return Err(usage(format!(
-            "{flag} follows threads wherever they run, and -C does not: record a COMMAND, -p, -t, -u, -G or -a"
-        )));
-    }
     if target.cgroups.len() > 1 {
         return Err(usage(format!(
             "{flag} takes one control group, as the switches of a thread that is in two would be told twice; name the outer one"
@@ -38,7 +33,8 @@ pub(crate) fn add_to(
     }
     let builder = builder.off_cpu(true);
     // What rprof itself waits for would never end.
-    Ok(match target.all_cpus || !target.cgroups.is_empty() {
+    let is_by_cpu = target.all_cpus || target.cpus.is_some() || !target.cgroups.is_empty();
+    Ok(match is_by_cpu {
         true => builder.exclude_self(true),
         false => builder,
     })
@@ -85,6 +81,18 @@ impl WaitArgs {
     }
 }
 
+/// Words what the scheduler counts as waiting for a CPU.
+pub(crate) fn run_delay(delay: &RunDelay) -> String {
+    let who = match delay.threads {
+        1 => "one thread that was there all the while".to_owned(),
+        n => format!("{} threads that were there all the while", HumanCount(n)),
+    };
+    format!(
+        "by the scheduler's account {who} waited {:.3} s for a CPU, the time between being woken and running included",
+        delay.time.as_secs_f64()
+    )
+}
+
 /// Words what threads did with their time.
 pub(crate) fn thread_time(waits: u64, time: &ThreadTime) -> Vec<String> {
     let samples = match waits {
@@ -117,6 +125,12 @@ pub(crate) fn thread_time(waits: u64, time: &ThreadTime) -> Vec<String> {
              estimates; --off-cpu-budget 100 records all, and slows the program",
             seconds(time.paused)
         ));
+    }
+    if time.elsewhere > 0 {
+        lines.push(
+            "counted is time on the CPUs of -C, and waits that began there, wherever they ended"
+                .to_owned(),
+        );
     }
     if time.lost_switches > 0 || time.unknown > 0 {
         lines.push(format!(

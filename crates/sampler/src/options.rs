@@ -35,7 +35,7 @@ pub struct SamplingOptions {
     pub sideband_ring_bytes: Option<usize>,
     /// Target of the recording. Default: the command.
     pub target: Target,
-    /// CPUs to watch; none means all that are online. Default: none.
+    /// CPUs to watch; none means all that are online. With `off_cpu`, switches are told of on the others as well. Default: none.
     pub cpus: Vec<u32>,
     /// True if sampling begins with the command (or at [`Session::start`](crate::Session::start)
     /// where there is none), or only at [`Session::enable`](crate::Session::enable). Default: yes.

@@ -2,7 +2,8 @@
 
 use super::error::ExecError;
 use super::exec;
-use super::usage::{ResourceUsage, wait4};
+use super::usage::{ResourceUsage, has_ended, wait4};
+use crate::procfs::Procfs;
 use crate::wait::{read_full, readable};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open};
@@ -27,6 +28,8 @@ pub struct Child {
     pidfd: Option<OwnedFd>,
     status: Option<ExitStatus>,
     usage: Option<ResourceUsage>,
+    /// Time for which its first thread waited for a CPU, when last looked at.
+    run_delay: Option<Duration>,
 }
 
 /// Parent's ends of the two pipes between parent and child.
@@ -68,6 +71,7 @@ impl Child {
             pidfd: Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()),
             status: None,
             usage: None,
+            run_delay: None,
         }
     }
 
@@ -176,9 +180,19 @@ impl Child {
         self.usage
     }
 
+    /// Returns the time for which the program's first thread could run and had no CPU; `None` until it has been waited for.
+    pub fn run_delay(&self) -> Option<Duration> {
+        self.run_delay
+    }
+
     fn reap(&mut self, options: WaitOptions) -> io::Result<Option<ExitStatus>> {
         if self.status.is_some() {
             return Ok(self.status);
+        }
+        if has_ended(self.pid, options) {
+            // Nobody else counts for it: it is the last moment.
+            let pid = self.pid.unsigned_abs();
+            self.run_delay = Procfs::default().run_delay(pid, pid);
         }
         match wait4(self.pid, options) {
             Ok(None) | Err(Errno::INTR) => Ok(None),

@@ -1,7 +1,7 @@
 //! [`ResourceUsage`]: what a program used (getrusage(2), wait4(2)).
 
 use rustix::io::Errno;
-use rustix::process::WaitOptions;
+use rustix::process::{Pid, WaitId, WaitIdOptions, WaitOptions};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -24,6 +24,15 @@ pub struct ResourceUsage {
     pub voluntary_switches: u64,
     /// Times that a thread was taken from the processor.
     pub involuntary_switches: u64,
+}
+
+/// Waits for the end of a child and leaves it as it is, to be looked at; returns false if it runs and `options` say not to wait.
+pub(super) fn has_ended(pid: libc::pid_t, options: WaitOptions) -> bool {
+    let mut how = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    how.set(WaitIdOptions::NOHANG, options.contains(WaitOptions::NOHANG));
+    let pid = Pid::from_raw(pid);
+    let found = pid.map(|pid| rustix::process::waitid(WaitId::Pid(pid), how));
+    matches!(found, Some(Ok(Some(_))))
 }
 
 /// Waits for a child and returns its status and usage; `None` if it runs and `options` say not to wait.

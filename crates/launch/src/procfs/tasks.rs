@@ -80,9 +80,18 @@ impl Procfs {
 
     /// Returns the CPU time of one thread, as of when it last began to run, or of the last tick.
     pub fn thread_cpu_time(&self, pid: u32, tid: u32) -> Option<Duration> {
+        self.schedstat(pid, tid, 0)
+    }
+
+    /// Returns the time for which one thread could run and had no CPU; `None` where the kernel does not count it.
+    pub fn run_delay(&self, pid: u32, tid: u32) -> Option<Duration> {
+        self.schedstat(pid, tid, 1)
+    }
+
+    fn schedstat(&self, pid: u32, tid: u32, field: usize) -> Option<Duration> {
         let path = self.folder(pid).join(format!("task/{tid}/schedstat"));
         let text = fs::read_to_string(path).ok()?;
-        let nanos = text.split_ascii_whitespace().next()?.parse().ok()?;
+        let nanos = text.split_ascii_whitespace().nth(field)?.parse().ok()?;
         Some(Duration::from_nanos(nanos))
     }
 

@@ -168,6 +168,9 @@ impl OffCpu {
         let taken = rewriting.unwound(&event.attr);
         let (layouts, live) = (Arc::clone(layouts), Arc::clone(live));
         let mut off_cpu = OffCpu::new(event, &taken, watched, layouts, live);
+        if let Some(cpus) = session.watched_cpus() {
+            off_cpu.pairing.watch_cpus(cpus);
+        }
         off_cpu.boundaries = Arc::new(Boundaries::new(session.cpus()));
         Some(off_cpu)
     }

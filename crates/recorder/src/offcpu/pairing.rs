@@ -13,7 +13,7 @@
 //! The first record of a thread that is there when the recording begins tells what it did until then: who comes in
 //! was away, whoever leaves, ends or is sampled was on a CPU.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::carried::Sleeping;
 use super::cpus::Cpus;
@@ -31,6 +31,14 @@ const JUST_COMING: u64 = 1_000_000;
 /// Part of a wait that may lie in gaps: 1 in 20. Of a longer gap nobody knows what was in it.
 const GAPS_IN_WAIT: u64 = 20;
 
+/// CPUs that are watched.
+#[derive(Debug, Default)]
+struct Watched {
+    cpus: FxHashSet<u32>,
+    /// Threads that were on one of them.
+    threads: FxHashSet<i32>,
+}
+
 /// Pairs switches; records are to come in the order of time.
 #[derive(Debug, Default)]
 pub(super) struct Pairing {
@@ -40,6 +48,9 @@ pub(super) struct Pairing {
     /// comes are not counted.
     pub(super) by_cpu: bool,
     pub(super) time: ThreadTime,
+    /// CPUs that are watched, if not all are. Switches are told of on all; counted are the time on these, and waits that
+    /// began there.
+    watched: Option<Watched>,
     /// The window that is open, or was last, where switches are recorded in windows.
     pub(super) window: Option<Window>,
     pub(super) sleeping: Sleeping,
@@ -52,6 +63,28 @@ impl Pairing {
             by_cpu,
             ..Pairing::default()
         }
+    }
+
+    /// Counts what is on these CPUs, and waits that begin there, alone.
+    pub(super) fn watch_cpus(&mut self, cpus: &[u32]) {
+        self.watched = Some(Watched {
+            cpus: cpus.iter().copied().collect(),
+            threads: FxHashSet::default(),
+        });
+    }
+
+    /// Returns whether what a thread does, or waits for since it left its CPU, is counted.
+    fn counts(&self, at: Moment) -> bool {
+        let Some(watched) = &self.watched else {
+            return true;
+        };
+        watched.cpus.contains(&self.cpu_of(at))
+    }
+
+    /// Returns the CPU on which a thread is, or which it left; for one of which that is not known, the one it comes to.
+    fn cpu_of(&self, at: Moment) -> u32 {
+        let cpu = self.threads.get(&at.tid).map(|thread| thread.cpu);
+        cpu.filter(|cpu| *cpu != u32::MAX).unwrap_or(at.cpu)
     }
 
     /// Sums of what threads did so far.
@@ -310,6 +343,9 @@ impl Pairing {
             false => self.close(time, false),
         };
         waits.extend(self.end_window(time));
+        if let Some(watched) = &self.watched {
+            self.time.threads = watched.threads.len() as u64;
+        }
         self.threads.clear();
         waits
     }
@@ -350,6 +386,11 @@ impl Pairing {
         if self.threads.insert(at.tid, thread).is_none() {
             self.time.threads += 1;
         }
+        if let Some(watched) = &mut self.watched
+            && watched.cpus.contains(&at.cpu)
+        {
+            watched.threads.insert(at.tid);
+        }
     }
 
     /// Returns the time at which the state of a thread began, and whether it is known.
@@ -366,7 +407,11 @@ impl Pairing {
     pub(super) fn ran_until(&mut self, at: Moment) {
         match self.since(at) {
             Some((since, true)) => {
-                self.sums_of(at.tid).on_cpu += at.time.saturating_sub(since);
+                let ns = at.time.saturating_sub(since);
+                match self.counts(at) {
+                    true => self.sums_of(at.tid).on_cpu += ns,
+                    false => self.sums_of(at.tid).elsewhere += ns,
+                }
             }
             Some((_, false)) => self.unknown_until(at),
             None => {}
@@ -376,7 +421,11 @@ impl Pairing {
     /// Counts the time up to now as unknown.
     pub(super) fn unknown_until(&mut self, at: Moment) {
         if let Some((since, _)) = self.since(at) {
-            self.sums_of(at.tid).unknown += at.time.saturating_sub(since);
+            let ns = at.time.saturating_sub(since);
+            match self.counts(at) {
+                true => self.sums_of(at.tid).unknown += ns,
+                false => self.sums_of(at.tid).elsewhere += ns,
+            }
         }
     }
 
@@ -402,11 +451,19 @@ impl Pairing {
             self.unknown_until(at);
             return None;
         }
+        if !self.counts(at) {
+            self.sums_of(at.tid).elsewhere += length;
+            return None;
+        }
         self.time.waits += 1;
         self.keep_for_window(Wait {
             pid: at.pid,
             tid: at.tid,
-            cpu: at.cpu,
+            // As filters by CPU are to have it.
+            cpu: match self.watched {
+                Some(_) => self.cpu_of(at),
+                None => at.cpu,
+            },
             from,
             to: at.time,
             weight: length,

@@ -7,11 +7,12 @@ use super::wait::{Cause, Wait};
 /// Time of all threads that were watched, added up: two that wait for a second have waited for two. In nanoseconds.
 ///
 /// From the moment at which a thread is watched to its end, or that of the recording, each nanosecond is in one of
-/// [`on_cpu`](Self::on_cpu), [`blocked`](Self::blocked), [`runnable`](Self::runnable) and [`unknown`](Self::unknown).
+/// [`on_cpu`](Self::on_cpu), [`blocked`](Self::blocked), [`runnable`](Self::runnable), [`unknown`](Self::unknown) and
+/// [`elsewhere`](Self::elsewhere).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ThreadTime {
-    /// Threads.
+    /// Threads; where some CPUs are watched, those that were on one of them.
     pub threads: u64,
     /// Time on a CPU.
     pub on_cpu: u64,
@@ -21,6 +22,9 @@ pub struct ThreadTime {
     pub runnable: u64,
     /// Time of which nothing is known, since switches were lost.
     pub unknown: u64,
+    /// Time on CPUs that are not watched, and of waits that began there: 0 where all CPUs are. No part of
+    /// [`total`](Self::total).
+    pub elsewhere: u64,
     /// Waits: times at which a thread left its CPU and came back, or did not until the end.
     pub waits: u64,
     /// Waiting time without a stack: threads that are new, that waited from before the recording, and all where the kernel's
@@ -60,6 +64,7 @@ impl ThreadTime {
             ("blocked.ns", self.blocked),
             ("runnable.ns", self.runnable),
             ("unknown.ns", self.unknown),
+            ("elsewhere.ns", self.elsewhere),
             ("waits", self.waits),
             ("without-stack.ns", self.without_stack),
             ("lost-switches", self.lost_switches),

@@ -85,6 +85,7 @@ impl Slice {
         };
         time.on_cpu += times(self.time.on_cpu);
         time.unknown += times(self.time.unknown);
+        time.elsewhere += times(self.time.elsewhere);
         if !speaks {
             time.unknown += behind;
         }

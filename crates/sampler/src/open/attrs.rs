@@ -90,6 +90,13 @@ fn off_cpu(plan: &Plan, event: &Event) -> Attr {
     attr
 }
 
+/// Returns the attr of the event that tells of switches, for a CPU that is not watched itself: no samples, and so no copies of stacks.
+pub(super) fn switches_alone(attr: &Attr) -> Attr {
+    let mut attr = attr.clone();
+    attr.flags |= AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;
+    attr
+}
+
 /// Returns the attr of a sample event.
 pub(super) fn sampling(plan: &Plan, event: &Event) -> Attr {
     let mut attr = base(plan, event, plan.rings.samples);

@@ -1,8 +1,10 @@
 //! Events that watch one thing on one CPU: a thread, a control group, or everything.
 
+use super::attrs;
 use super::opened::{CpuEvents, EventIds};
 use super::plan::{Plan, Refusal, Stage};
 use rprof_perf_event::{Errno, OpenOptions, PerfFd, ReadError, Reading, Subject};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Events that watch one thing on one CPU.
@@ -108,16 +110,22 @@ impl EventSet {
         subject: Subject<'_>,
     ) -> Result<(), Refusal> {
         let mut leader: Option<Arc<PerfFd>> = None;
+        let is_watched = plan.watches(self.cpu);
         for (index, (event, ids)) in plan.events.iter().zip(events).enumerate() {
             let at = |errno| self.refusal(Stage::Sampling(index), errno);
             if event.is_leader() {
                 leader = None;
             }
-            if event.cpus().is_some_and(|cpus| !cpus.contains(&self.cpu)) {
+            let is_elsewhere = event.cpus().is_some_and(|cpus| !cpus.contains(&self.cpu));
+            if is_elsewhere || !is_watched && !plan.is_off_cpu(index) {
                 self.samples.push(None);
                 continue;
             }
-            let mut options = OpenOptions::new(&ids.attr).subject(subject).cpu(self.cpu);
+            let attr = match is_watched {
+                true => Cow::Borrowed(&ids.attr),
+                false => Cow::Owned(attrs::switches_alone(&ids.attr)),
+            };
+            let mut options = OpenOptions::new(&attr).subject(subject).cpu(self.cpu);
             if let Some(leader) = &leader {
                 options = options.leader(leader);
             }

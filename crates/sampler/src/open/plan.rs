@@ -179,6 +179,12 @@ impl Plan {
         self.options.off_cpu && index + 1 == self.events.len()
     }
 
+    /// Returns whether a CPU is one that is to be watched. On others, switches alone are told: a thread that left a CPU
+    /// that is watched may come back on any.
+    pub(super) fn watches(&self, cpu: u32) -> bool {
+        self.options.cpus.is_empty() || self.options.cpus.contains(&cpu)
+    }
+
     /// Returns the unit whose trace is recorded, if an event is one's.
     pub(crate) fn trace_unit(&self) -> Option<TraceUnit> {
         self.events.first().and_then(Event::trace_unit)

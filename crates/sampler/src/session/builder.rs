@@ -252,6 +252,10 @@ impl SessionBuilder {
         let opened_at = since_boot().saturating_sub(Duration::from_millis(10));
         let target = &self.options.target;
         let mut cpus = cpus::select(&self.options.cpus)?;
+        let watched = (!self.options.cpus.is_empty()).then(|| cpus.clone());
+        if self.options.off_cpu && watched.is_some() {
+            cpus = cpus::select(&[])?;
+        }
         let selection = Selection::from_target(target, self.options.exclude_self);
         let (opened, threads) = match (&selection, &child, target) {
             (Some(selection), ..) => open::open_threads(&mut plan, selection, &mut cpus)?,
@@ -341,7 +345,7 @@ impl SessionBuilder {
             extras: self.options.extras,
             clock: self.options.clock,
             enabled_from_start: self.options.enabled_from_start,
-            is_everywhere: self.options.cpus.is_empty(),
+            watched,
             inherited_filter,
             opened_at,
             events,

@@ -53,7 +53,8 @@ pub struct Session {
     clock: Option<Clock>,
     enabled_from_start: bool,
     /// True if all CPUs were to be watched.
-    is_everywhere: bool,
+    /// CPUs that were asked for; `None` for all that there are.
+    watched: Option<Vec<u32>>,
     inherited_filter: InheritedEventFilter,
     opened_at: Duration,
     attached: Vec<TargetThread>,
@@ -88,9 +89,15 @@ impl Session {
         &self.events
     }
 
-    /// CPUs that are watched, in ascending order.
+    /// CPUs on which events are open, in ascending order.
     pub fn cpus(&self) -> &[u32] {
         &self.numbers
+    }
+
+    /// Returns the CPUs that were asked for, in ascending order; `None` for all that there are. Where switches of threads are told of
+    /// ([`SessionBuilder::off_cpu`]), they are on the [others](Self::cpus) as well, without samples.
+    pub fn watched_cpus(&self) -> Option<&[u32]> {
+        self.watched.as_deref()
     }
 
     /// Sizes in bytes of the sample ring and of the sideband ring of each CPU.
@@ -353,7 +360,7 @@ impl Session {
         let lost = counts.cpus.iter().filter(|cpu| cpu.drain.cpu_went_offline);
         let lost = lost.map(|cpu| Degradation::CpuLost { cpu: cpu.cpu });
         self.degradations.extend(lost);
-        if self.is_everywhere {
+        if self.watched.is_none() {
             let online = cpus::online().unwrap_or_default();
             let came = not_among(online, &self.numbers);
             let came = came.map(|cpu| Degradation::CpuCame { cpu });

@@ -1,0 +1,97 @@
+//! [`RunDelays`]: time for which threads could run and had no CPU, as the scheduler counts it.
+//!
+//! The second field of `/proc/PID/task/TID/schedstat`, which everybody may read, has the nanoseconds between being woken, or taken from a
+//! CPU, and running again (kernel/sched/stats.h, `sched_info_arrive`), where the kernel is built with `CONFIG_SCHED_INFO`. What is
+//! told of switches has the part behind a preemption alone: that between being woken and running belongs to the wait before it.
+
+use std::time::Duration;
+
+use crate::procfs::Procfs;
+use crate::target::TargetThread;
+
+/// Most threads that are read, at some 10 us each.
+const MOST: usize = 20_000;
+
+/// Time for which threads waited for a CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunDelay {
+    /// Threads that are counted.
+    pub threads: u64,
+    /// Sum of their times.
+    pub time: Duration,
+}
+
+/// Threads whose time without a CPU is counted from one moment on.
+#[derive(Debug)]
+pub struct RunDelays {
+    proc: Procfs,
+    /// With the time of each in the beginning.
+    threads: Vec<(TargetThread, Duration)>,
+}
+
+impl RunDelays {
+    /// Begins with these threads; those that have ended, and whatever is beyond 20,000, are left out.
+    pub fn begin(threads: impl IntoIterator<Item = TargetThread>) -> RunDelays {
+        RunDelays::begin_in(Procfs::default(), threads)
+    }
+
+    /// Begins with all threads that there are.
+    pub fn begin_with_all() -> RunDelays {
+        let proc = Procfs::default();
+        let pids = proc.process_ids().into_iter();
+        let threads = pids.flat_map(|pid| {
+            let tids = Procfs::default().thread_ids(pid).into_iter();
+            tids.map(move |tid| TargetThread { pid, tid })
+        });
+        RunDelays::begin(threads)
+    }
+
+    fn begin_in(proc: Procfs, threads: impl IntoIterator<Item = TargetThread>) -> RunDelays {
+        let read = |thread: TargetThread| Some((thread, proc.run_delay(thread.pid, thread.tid)?));
+        let threads = (threads.into_iter()).take(MOST).filter_map(read).collect();
+        RunDelays { proc, threads }
+    }
+
+    /// Returns the time since the beginning of those threads that still live.
+    pub fn so_far(&self) -> RunDelay {
+        let mut sum = RunDelay::default();
+        for (thread, before) in &self.threads {
+            // A number that is another thread's by now began anew.
+            let now = self.proc.run_delay(thread.pid, thread.tid);
+            if let Some(time) = now.and_then(|now| now.checked_sub(*before)) {
+                sum.threads += 1;
+                sum.time += time;
+            }
+        }
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn threads_that_live_on_are_counted_from_the_beginning() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |tid: u32, text: &str| {
+            let folder = root.path().join(format!("1/task/{tid}"));
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("schedstat"), text).unwrap();
+        };
+        for tid in [1, 2, 3] {
+            write(tid, "1000 500 6\n");
+        }
+        write(4, "0 0\n");
+        let threads = [1, 2, 3, 4, 5].map(|tid| TargetThread { pid: 1, tid });
+        let delays = RunDelays::begin_in(Procfs::new(root.path()), threads);
+        write(1, "2000 1700 9\n");
+        // Another thread of this number.
+        write(2, "10 20 1\n");
+        fs::remove_dir_all(root.path().join("1/task/3")).unwrap();
+        let found = delays.so_far();
+        assert_eq!((found.threads, found.time.as_nanos()), (2, 1200));
+    }
+}
