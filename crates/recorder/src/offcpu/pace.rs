@@ -33,6 +33,10 @@ const LONGEST_PERIOD: Duration = Duration::from_secs(2);
 /// Costs at which windows begin, as a multiple of the budget; they end below the budget itself.
 const TOO_MUCH: f64 = 2.0;
 
+/// Seconds of a CPU that may be spent beyond the budget before windows begin: programs start with bursts of switches, which are worth
+/// recording whole. The same again grows with each second that costs less than the budget, by what it costs less.
+const BURST: f64 = 0.02;
+
 /// Part of a window's time that stopping and starting the events may take.
 const CONTROL: f64 = 0.1;
 
@@ -104,6 +108,8 @@ struct Rate {
     /// Sums of the last looks, each worth half of the next: switches of each CPU, seconds.
     switches: Vec<f64>,
     seconds: f64,
+    /// Switches since the look before the last, of the busiest CPU.
+    latest: u64,
 }
 
 impl Rate {
@@ -111,6 +117,9 @@ impl Rate {
     fn look(&mut self, counted: Vec<u64>, time: Duration) {
         self.counted.resize(counted.len(), 0);
         self.switches.resize(counted.len(), 0.0);
+        let since = counted.iter().zip(&self.counted);
+        let since = since.map(|(now, before)| now.saturating_sub(*before));
+        self.latest = since.max().unwrap_or(0);
         for (sum, (now, before)) in
             (self.switches.iter_mut()).zip(counted.iter().zip(&self.counted))
         {
@@ -143,13 +152,18 @@ struct Pacer {
 
 impl Pacer {
     fn run(mut self) {
+        let mut credit = BURST;
         while let Some(passed) = self.wait(LOOK) {
             self.rate.look(self.boundaries.switches(), passed);
-            if self.part() * TOO_MUCH < 1.0 {
+            let earned = self.budget * passed.as_secs_f64();
+            let spent = self.rate.latest as f64 * self.cost;
+            credit = (credit + earned - spent).min(BURST);
+            if credit < 0.0 && self.part() * TOO_MUCH < 1.0 {
                 self.tell(Change::Begin);
                 if self.run_windows().is_none() {
                     return;
                 }
+                credit = 0.0;
             }
         }
     }
@@ -272,7 +286,7 @@ mod tests {
     fn the_rate_is_that_of_the_busiest_cpu_and_forgets() {
         let mut rate = Rate::default();
         rate.look(vec![1000, 10], 100 * MS);
-        assert_eq!(rate.rates(), (10_000.0, 10_100.0));
+        assert_eq!((rate.rates(), rate.latest), ((10_000.0, 10_100.0), 1000));
         for _ in 0..20 {
             rate.look(vec![1000, 10], 100 * MS);
         }
