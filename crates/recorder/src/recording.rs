@@ -222,10 +222,19 @@ impl Recording {
         let (samples, sideband) = (layouts.samples.clone(), layouts.sideband.clone());
         let mut merge = Merge::new(session.cpus(), samples, sideband, slack);
         merge.push(existing.into_batch());
+        let unwinds = unwinding.is_some();
+        let remote_drain = unwinds.then(|| session.remote_drain()).flatten();
+        if options.unwind {
+            // What is deep shows itself now. Before the writer begins, so that it does not wait to be woken.
+            let now = rprof_sampler::monotonic_ns();
+            let until = now.saturating_add(FAST_DRAIN_AT_START);
+            session.fast_drain().request_until(until);
+        }
         let writer = Writer {
             batches: session.batches().clone(),
             recycler: session.recycler(),
             fast_drain: session.fast_drain().clone(),
+            remote_drain,
             merge,
             filter: session.inherited_event_filter(),
             output: RotatingOutput::new(config, shared, sink, Arc::clone(&live)),
@@ -251,12 +260,6 @@ impl Recording {
                 return Err(RecordError::Thread(error));
             }
         };
-        if options.unwind {
-            // What is deep shows itself now.
-            let now = rprof_sampler::monotonic_ns();
-            let until = now.saturating_add(FAST_DRAIN_AT_START);
-            session.fast_drain().request_until(until);
-        }
         let mut counts = counts;
         if let Some(counts) = &mut counts {
             counts.start();

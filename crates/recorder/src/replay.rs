@@ -113,6 +113,7 @@ pub fn replay(replay: Replay) -> io::Result<Replayed> {
         batches,
         recycler,
         fast_drain,
+        remote_drain: None,
         layouts,
         unwinding,
         off_cpu: None,

@@ -60,7 +60,8 @@ mod wakeup;
 
 pub use clock::monotonic_ns;
 pub use drain::{
-    Batch, DrainCounts, FastDrain, NO_CPU, Recycler, StackBases, Stream, TracePiece, Traces,
+    Batch, DrainCounts, FastDrain, NO_CPU, Recycler, RemoteDrain, StackBases, Stream, TracePiece,
+    Traces,
 };
 pub use inherited_filter::InheritedEventFilter;
 pub use open::{Degradation, EventIds, Feature, OpenError, Role};

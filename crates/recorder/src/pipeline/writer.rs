@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvError, TryRecvError};
 use rprof_perfdata::FeatureSections;
 use rprof_records::Endian;
-use rprof_sampler::{Batch, FastDrain, InheritedEventFilter, Recycler, Traces};
+use rprof_sampler::{Batch, FastDrain, InheritedEventFilter, Recycler, RemoteDrain, Traces};
 
 use super::deferred::DeferralQueue;
 use super::layouts::Layouts;
@@ -28,6 +28,8 @@ pub(crate) struct Writer {
     pub(crate) batches: Receiver<Batch>,
     pub(crate) recycler: Recycler,
     pub(crate) fast_drain: FastDrain,
+    /// The rings, where this thread drains them while fast draining is active.
+    pub(crate) remote_drain: Option<RemoteDrain>,
     pub(crate) merge: Merge,
     /// Leaves out samples that are not to be counted.
     pub(crate) filter: InheritedEventFilter,
@@ -139,7 +141,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Receives the next batch. While drain threads hurry, each of them sends one every few milliseconds: being woken by
+    /// Receives the next batch. In haste this thread drains the rings itself, on few CPUs: drain threads would preempt what is
+    /// watched. On many they hurry, and each of them sends a batch every few milliseconds: being woken by
     /// each costs them and this thread more than all that is done with the batches, so it looks by itself, as
     /// often as they do, or as often as it was told to. Who ends the recording wakes it.
     fn next(&self) -> Result<Batch, RecvError> {
@@ -148,7 +151,14 @@ impl Writer {
             match (self.batches.try_recv(), pause) {
                 (Ok(batch), _) => return Ok(batch),
                 (Err(TryRecvError::Disconnected), _) => return Err(RecvError),
-                (Err(TryRecvError::Empty), Some(pause)) => std::thread::park_timeout(pause),
+                (Err(TryRecvError::Empty), Some(pause)) => {
+                    std::thread::park_timeout(pause);
+                    if let Some(rings) = &self.remote_drain
+                        && self.fast_drain.is_active()
+                    {
+                        rings.drain();
+                    }
+                }
                 (Err(TryRecvError::Empty), None) => return self.batches.recv(),
             }
         }

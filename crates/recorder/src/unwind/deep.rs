@@ -19,6 +19,7 @@ use rprof_unwind::{
     CodeLookup, Completion, CutPoint, Frame, FrameKind, Memory, Registers, StackDump,
     StackObservation, TruncationReason, UnwindOutcome,
 };
+use rustc_hash::FxHashSet;
 
 use super::Unwinding;
 use super::code::ProcessCode;
@@ -29,13 +30,21 @@ use crate::pipeline::deferred::Settle;
 /// Nanoseconds of fast draining after a deep stack.
 const FAST_DRAIN: u64 = 1_000_000_000;
 
-/// Most deferred samples whose stacks are looked at again in one round.
-const MOST_LOOKS: usize = 32;
+/// Most cut points that are looked at again in one round.
+const MOST_LOOKS: usize = 64;
 
 /// Minimum `sample_stack_user` at which process memory is read beyond the copied stack.
 /// Programs whose true stacks are known show wrong ones where copies are short: callers near the leaf
 /// change all the time.
 pub(super) const LARGE: u32 = 32 << 10;
+
+/// Cut point whose callers are due to be looked at again.
+struct DueLook {
+    pid: Pid,
+    thread: u64,
+    cut_point: CutPoint,
+    witnesses: Witnesses,
+}
 
 impl Unwinding {
     /// Observes a complete stack: it may complete others of the thread.
@@ -149,37 +158,59 @@ impl Unwinding {
     }
 
     /// Looks again, in the memory of their processes, for the callers of deferred samples: whether they
-    /// still stand there.
+    /// still stand there. What a process's samples need is read at once: the stacks of a thread share most of their pages, and
+    /// each reading costs as much as handing it over to the thread that reads.
     fn look_again(&mut self) {
-        let mut looked = 0;
         let now = rprof_sampler::monotonic_ns();
+        let mut due: Vec<DueLook> = Vec::new();
+        let mut known = FxHashSet::default();
         for held in &self.deferred {
             let is_new = held.settled.is_none() && self.layouts[held.layout].stack >= LARGE;
-            if !is_new
-                || !self
+            if is_new
+                && self
                     .completer
                     .wants_recheck(held.thread, held.cut_point, now)
+                && known.insert((held.thread, held.cut_point))
             {
-                continue;
+                due.push(DueLook {
+                    pid: held.pid,
+                    thread: held.thread,
+                    cut_point: held.cut_point,
+                    witnesses: held.witnesses,
+                });
             }
-            let (Some(memory), Some(callers)) = (
-                self.memory.stack(held.pid),
-                self.completer.callers_at(held.thread, held.cut_point),
-            ) else {
+            if due.len() == MOST_LOOKS {
+                break;
+            }
+        }
+        due.sort_by_key(|look| look.pid);
+        for looks in due.chunk_by(|one, other| one.pid == other.pid) {
+            self.recheck(looks);
+        }
+    }
+
+    /// Looks at cut points of one process.
+    fn recheck(&mut self, looks: &[DueLook]) {
+        let memory = looks.first().and_then(|look| self.memory.stacks(look.pid));
+        let Some(memory) = memory else {
+            return;
+        };
+        let begun = rprof_sampler::monotonic_ns();
+        let slots = looks.iter().flat_map(|look| {
+            let callers = self.completer.callers_at(look.thread, look.cut_point);
+            slots_of(callers.unwrap_or_default(), &look.witnesses)
+        });
+        memory.prefetch(slots);
+        for look in looks {
+            let (thread, cut_point) = (look.thread, look.cut_point);
+            let Some(callers) = self.completer.callers_at(thread, cut_point) else {
                 continue;
             };
-            let begun = rprof_sampler::monotonic_ns();
-            let stand = are_in(&memory, callers, &held.witnesses);
-            if let Some(stand) = stand
-                && (!stand || held.witnesses.stand_in(&memory))
+            if let Some(stand) = are_in(&memory, callers, &look.witnesses)
+                && (!stand || look.witnesses.stand_in(&memory))
             {
                 let now = rprof_sampler::monotonic_ns();
-                self.completer
-                    .recheck(held.thread, held.cut_point, stand, begun, now);
-            }
-            looked += 1;
-            if looked == MOST_LOOKS {
-                break;
+                self.completer.recheck(thread, cut_point, stand, begun, now);
             }
         }
     }
@@ -303,12 +334,17 @@ fn addresses(callers: &[Frame]) -> Vec<u64> {
     callers.iter().map(|frame| frame.address).collect()
 }
 
+/// Returns the addresses at which the return addresses of frames, and the witnesses, stand.
+fn slots_of<'a>(frames: &'a [Frame], witnesses: &'a Witnesses) -> impl Iterator<Item = u64> + 'a {
+    let slots = frames.iter().map(|frame| frame.slot);
+    slots.filter(|slot| *slot != 0).chain(witnesses.slots())
+}
+
 /// Returns whether the frames' return addresses stand in the memory; `None` if it cannot be read. Reads the witnesses' pages
 /// along: each call takes as long.
 fn are_in(memory: &StackMemory, frames: &[Frame], witnesses: &Witnesses) -> Option<bool> {
+    memory.prefetch(slots_of(frames, witnesses));
     let mut all = frames.iter().filter(|frame| frame.slot != 0);
-    let slots = all.clone().map(|frame| frame.slot);
-    memory.prefetch(slots.chain(witnesses.slots()));
     all.try_fold(true, |stand, frame| {
         Some(stand && memory.read_u64(frame.slot)? == frame.address)
     })

@@ -25,8 +25,14 @@ pub(super) const PAGE: usize = 4 << 10;
 /// Pages of a stack that are read along with one that is asked for: those of its callers follow.
 const AHEAD: usize = 8;
 
+/// Pages that are read with one call.
+const MOST_IN_A_ROW: usize = 16;
+
 /// Pages read for one stack: there is a page or two to a frame, and frames may be large.
 const MOST_PAGES: u32 = 256;
+
+/// Pages read for all stacks of a process that are looked at together.
+const MOST_PAGES_TOGETHER: u32 = 4 * MOST_PAGES;
 
 /// Processes whose memory is kept open.
 const MOST_OPEN: usize = 16;
@@ -141,17 +147,33 @@ impl Process {
     fn read(&self, pages: Vec<u64>) -> Result<Vec<(u64, Page)>, NotInTime> {
         let file = Arc::clone(&self.file);
         let read = move || {
-            let mut found = Vec::new();
-            let mut bytes = Box::new([0; PAGE]);
-            for start in pages {
-                // Mappings consist of whole pages.
-                if file.read_exact_at(&mut *bytes, start).is_ok() {
-                    found.push((start, std::mem::replace(&mut bytes, Box::new([0; PAGE]))));
+            let mut found = Vec::with_capacity(pages.len());
+            let mut bytes = Vec::new();
+            // Pages in a row are read with one call, up to the first that is not there.
+            for row in pages.chunk_by(|one, next| next.wrapping_sub(*one) == PAGE as u64) {
+                for row in row.chunks(MOST_IN_A_ROW) {
+                    read_row(&file, row, &mut bytes, &mut found);
                 }
             }
             found
         };
         self.reader.call(self.user, read).ok_or(NotInTime)
+    }
+}
+
+/// Reads neighbouring pages, and adds those that are there to `found`.
+fn read_row(file: &File, row: &[u64], bytes: &mut Vec<u8>, found: &mut Vec<(u64, Page)>) {
+    bytes.resize(row.len() * PAGE, 0);
+    let mut left = row;
+    while let Some(start) = left.first() {
+        let room = bytes.get_mut(..left.len() * PAGE).unwrap_or_default();
+        // Mappings consist of whole pages.
+        let read = file.read_at(room, *start).unwrap_or(0) / PAGE;
+        let (pages, _) = room.as_chunks::<PAGE>();
+        let there = left.iter().zip(pages).take(read);
+        found.extend(there.map(|(start, page)| (*start, Box::new(*page))));
+        // The page behind is not there, as far as is known.
+        left = left.get(read.max(1)..).unwrap_or_default();
     }
 }
 
@@ -283,10 +305,20 @@ impl ProcessMemories {
 
     /// Returns a process's memory, for one stack.
     pub(crate) fn stack(&self, pid: Pid) -> Option<StackMemory> {
+        self.within(pid, MOST_PAGES)
+    }
+
+    /// Returns a process's memory, for several stacks that are looked at together.
+    pub(crate) fn stacks(&self, pid: Pid) -> Option<StackMemory> {
+        self.within(pid, MOST_PAGES_TOGETHER)
+    }
+
+    /// Returns a process's memory, of which so many pages are read at most.
+    fn within(&self, pid: Pid, pages: u32) -> Option<StackMemory> {
         Some(StackMemory {
             process: self.of(pid).ok()??,
             pages: RefCell::default(),
-            reads_left: Cell::new(MOST_PAGES),
+            reads_left: Cell::new(pages),
         })
     }
 

@@ -15,8 +15,8 @@ use rprof_perf_event::Ring;
 use rprof_records::{RawBytes, RawRecord, SampleLayout};
 use rustix::event::PollFlags;
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Time between two looks for a free buffer when there is none.
@@ -24,6 +24,9 @@ const STARVED: Duration = Duration::from_millis(5);
 
 /// Rounds of fast draining from one look at whether the rings' events have hung up to the next.
 const ALL_POLLED: u32 = 64;
+
+/// Batches that one look from elsewhere takes out of each ring, at most. The receiver looks itself, and has others to see to.
+const MOST_REMOTE_ROUNDS: u32 = 8;
 
 /// Counts of a drain thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,6 +50,27 @@ pub struct DrainCounts {
     pub unsent_bytes: u64,
     /// True if the CPU went offline, so that there was nothing more to drain.
     pub cpu_went_offline: bool,
+}
+
+/// Nanoseconds between the time of a record and its being in the ring, at most, as other CPUs see it. The kernel stamps a
+/// record, then copies up to 64 KiB of stack into it, then publishes it.
+pub(super) const REMOTE_SLACK: u64 = 1_000_000;
+
+/// The thread that drains a ring.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum DrainedFrom {
+    /// One that is bound to the ring's CPU, if that is allowed: it cannot look while the kernel is in the middle of a record.
+    OwnThread,
+    /// Any other: see [`REMOTE_SLACK`].
+    Elsewhere,
+}
+
+/// Drainer of a CPU, shared by its own thread and by who drains from elsewhere. `None` once its thread has ended.
+pub(super) type SharedDrainer = Arc<Mutex<Option<Drainer>>>;
+
+/// Locks a drainer. A thread that panicked while it held the lock has drained too little, at worst.
+pub(super) fn locked(shared: &Mutex<Option<Drainer>>) -> MutexGuard<'_, Option<Drainer>> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// State of a drain thread.
@@ -94,74 +118,107 @@ enum Left {
     Starved,
 }
 
-impl Drainer {
-    /// Drains until stopped; afterwards both rings are empty and everything is sent.
-    pub(super) fn run(mut self) -> DrainCounts {
-        let (events, stop) = (Arc::clone(&self.events), Arc::clone(&self.stop));
-        let fast_drain = self.fast_drain.clone();
-        let wakeup = fast_drain.wakeup(self.number);
-        let mut fds = vec![readable(stop.as_fd())];
-        fds.extend(wakeup.iter().map(|flag| readable(flag.as_fd())));
-        // The descriptors of the rings follow. They leave the list when nothing more can come.
-        let first_ring = fds.len();
-        fds.push(readable(events.samples.as_fd()));
-        fds.push(readable(events.sideband.as_fd()));
-        let mut left = Left::Nothing;
-        let mut rounds = 0u32;
-        loop {
-            let timeout = match left {
-                Left::Nothing => self.fast_drain.timeout(self.idle),
-                Left::More => Duration::ZERO,
-                Left::Starved => STARVED.min(self.idle),
-            };
-            // While it looks every few milliseconds, nothing is to wake it before; asking every event whether it has
-            // anything costs more than the look.
-            rounds = rounds.wrapping_add(1);
-            let polled = match self.fast_drain.is_active() && !rounds.is_multiple_of(ALL_POLLED) {
-                true => first_ring,
-                false => fds.len(),
-            };
-            if wait(&mut fds[..polled], Some(timeout)).is_err() {
-                // Out of memory is all that can be (poll(2)); waiting stays right.
-                std::thread::sleep(STARVED);
-            }
-            if !fds[0].revents().is_empty() {
-                break;
-            }
-            if let Some(wakeup) = wakeup
-                && !fds[1].revents().is_empty()
-            {
-                wakeup.lower();
-            }
-            let rings = || {
-                fds[first_ring..polled]
-                    .iter()
-                    .map(rustix::event::PollFd::revents)
-            };
-            if self.events.watches_cpu && rings().any(has_hung_up) {
-                self.counts.cpu_went_offline = true;
-                break;
-            }
-            // Once every watched task has ended, POLLHUP is there for good, as is POLLERR of a
-            // pinned event without a counter: left in the list, it would turn this into a busy
-            // loop. What is in the ring is read below.
-            if rings().any(|events| has_hung_up(events) || events.contains(PollFlags::ERR)) {
-                let mut at = 0;
-                fds.retain(|fd| {
-                    at += 1;
-                    let events = fd.revents();
-                    at <= first_ring || !(has_hung_up(events) || events.contains(PollFlags::ERR))
-                });
-            }
-            left = self.round();
+/// Drains until stopped; afterwards both rings are empty and everything is sent.
+pub(super) fn run(shared: &Mutex<Option<Drainer>>) -> DrainCounts {
+    let cpu_went_offline = drain_until_stopped(shared);
+    // Who looks from elsewhere finds nothing from now on.
+    let Some(mut drainer) = locked(shared).take() else {
+        return DrainCounts::default();
+    };
+    drainer.counts.cpu_went_offline = cpu_went_offline;
+    drainer.finish();
+    drainer.counts
+}
+
+/// Drains until stopped, or until the CPU is offline, which it returns.
+fn drain_until_stopped(shared: &Mutex<Option<Drainer>>) -> bool {
+    let parts = locked(shared).as_ref().map(|drainer| {
+        let (events, stop) = (Arc::clone(&drainer.events), Arc::clone(&drainer.stop));
+        let (fast_drain, idle) = (drainer.fast_drain.clone(), drainer.idle);
+        (events, stop, fast_drain, idle, drainer.number)
+    });
+    let Some((events, stop, fast_drain, idle, number)) = parts else {
+        return false;
+    };
+    let wakeup = fast_drain.wakeup(number);
+    let mut fds = vec![readable(stop.as_fd())];
+    fds.extend(wakeup.iter().map(|flag| readable(flag.as_fd())));
+    // The descriptors of the rings follow. They leave the list when nothing more can come.
+    let first_ring = fds.len();
+    fds.push(readable(events.samples.as_fd()));
+    fds.push(readable(events.sideband.as_fd()));
+    let mut left = Left::Nothing;
+    let mut rounds = 0u32;
+    loop {
+        let timeout = match left {
+            Left::Nothing => fast_drain.timeout(idle),
+            Left::More => Duration::ZERO,
+            Left::Starved => STARVED.min(idle),
+        };
+        // While it looks every few milliseconds, nothing is to wake it before; asking every event whether it has
+        // anything costs more than the look.
+        rounds = rounds.wrapping_add(1);
+        let polled = match fast_drain.hurries() && !rounds.is_multiple_of(ALL_POLLED) {
+            true => first_ring,
+            false => fds.len(),
+        };
+        if wait(&mut fds[..polled], Some(timeout)).is_err() {
+            // Out of memory is all that can be (poll(2)); waiting stays right.
+            std::thread::sleep(STARVED);
         }
-        self.finish();
-        self.counts
+        if !fds[0].revents().is_empty() {
+            return false;
+        }
+        if let Some(wakeup) = wakeup
+            && !fds[1].revents().is_empty()
+        {
+            wakeup.lower();
+        }
+        let rings = || {
+            fds[first_ring..polled]
+                .iter()
+                .map(rustix::event::PollFd::revents)
+        };
+        if events.watches_cpu && rings().any(has_hung_up) {
+            return true;
+        }
+        // Once every watched task has ended, POLLHUP is there for good, as is POLLERR of a
+        // pinned event without a counter: left in the list, it would turn this into a busy
+        // loop. What is in the ring is read below.
+        if rings().any(|events| has_hung_up(events) || events.contains(PollFlags::ERR)) {
+            let mut at = 0;
+            fds.retain(|fd| {
+                at += 1;
+                let events = fd.revents();
+                at <= first_ring || !(has_hung_up(events) || events.contains(PollFlags::ERR))
+            });
+        }
+        left = match locked(shared).as_mut() {
+            Some(drainer) => drainer.round(DrainedFrom::OwnThread),
+            None => return false,
+        };
+    }
+}
+
+impl Drainer {
+    /// Drains both rings from another thread, as far as there are buffers, and sends what is in them.
+    pub(super) fn drain_remotely(&mut self) {
+        for _ in 0..MOST_REMOTE_ROUNDS {
+            if self.round(DrainedFrom::Elsewhere) != Left::More {
+                break;
+            }
+        }
     }
 
     /// Drains both rings once.
-    fn round(&mut self) -> Left {
-        let now = self.clock.now_ns();
+    fn round(&mut self, from: DrainedFrom) -> Left {
+        let now = match from {
+            // Without exact watermarks the receiver leaves the slack.
+            DrainedFrom::Elsewhere if self.counts.pinned => {
+                self.clock.now_ns().saturating_sub(REMOTE_SLACK)
+            }
+            _ => self.clock.now_ns(),
+        };
         let sideband = self.next_batch(Stream::Sideband);
         let samples = self.next_batch(Stream::Samples);
         self.drain_trace(TraceDrain::drain);
@@ -170,7 +227,11 @@ impl Drainer {
             _ if sideband.is_none() || samples.is_none() => Left::Starved,
             _ if self.trace.as_ref().is_some_and(TraceDrain::is_filling) => Left::More,
             // Large records fill a batch soon.
-            (_, samples) if samples > 0 && self.fast_drain.is_active() => Left::More,
+            (_, samples)
+                if samples > 0 && (from == DrainedFrom::Elsewhere || self.fast_drain.hurries()) =>
+            {
+                Left::More
+            }
             // Little has come meanwhile; it can wait for its wake-up.
             (a, b) if a < self.rings.sideband.size() / 4 && b < self.rings.samples.size() / 4 => {
                 Left::Nothing

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::clock::monotonic_ns;
@@ -14,9 +14,15 @@ const LONGEST: Duration = Duration::from_millis(5);
 /// Number of CPUs from which on the interval grows with them: each look of each is a message, which one thread receives.
 const FEW: u32 = 64;
 
+/// Number of CPUs up to which the receiver can drain all rings itself: it copies what each of them has.
+const MOST_REMOTE: usize = 16;
+
 /// While active, every drain thread flushes its rings every 2 ms, or as often as [`DrainOptions::fast`](crate::DrainOptions::fast) has
 /// it (up to 5 ms where there are more than 64 CPUs), so that the receiver sees each sample soon after it was taken. Otherwise a thread waits until a quarter of a ring is full, or
 /// for [`DrainOptions::idle`](crate::DrainOptions::idle).
+///
+/// A drain thread is bound to its CPU, and so preempts what is watched there each time. On few CPUs the receiver can
+/// [drain the rings in their place](crate::RemoteDrain), from whichever CPU is idle.
 ///
 /// Cheap to clone; all clones share one state.
 #[derive(Clone, Debug)]
@@ -26,6 +32,8 @@ pub struct FastDrain {
     /// One for each thread, raised when it begins.
     wakeups: Arc<[WakeupFlag]>,
     interval: Duration,
+    /// True if the receiver drains while this is active, so that the threads need not hurry.
+    is_remote: Arc<AtomicBool>,
 }
 
 impl FastDrain {
@@ -39,6 +47,7 @@ impl FastDrain {
             until: Arc::default(),
             wakeups: wakeups?.into(),
             interval: interval_for(threads, interval),
+            is_remote: Arc::default(),
         })
     }
 
@@ -48,6 +57,7 @@ impl FastDrain {
             until: Arc::default(),
             wakeups: Arc::new([]),
             interval: LONGEST,
+            is_remote: Arc::default(),
         }
     }
 
@@ -55,7 +65,8 @@ impl FastDrain {
     /// requested last changes nothing.
     pub fn request_until(&self, time: u64) {
         let before = self.until.fetch_max(time, Ordering::Relaxed);
-        if before < time && before < monotonic_ns() {
+        let is_remote = self.is_remote.load(Ordering::Relaxed);
+        if !is_remote && before < time && before < monotonic_ns() {
             self.wakeups.iter().for_each(WakeupFlag::raise);
         }
     }
@@ -72,16 +83,28 @@ impl FastDrain {
         self.wakeups.get(thread)
     }
 
+    /// Leaves the draining to the receiver while this is active, if it can do that for so many CPUs.
+    pub(super) fn leave_to_receiver(&self, cpus: usize) -> bool {
+        let can = cpus <= MOST_REMOTE;
+        self.is_remote.store(can, Ordering::Relaxed);
+        can
+    }
+
+    /// Returns whether drain threads hurry.
+    pub(super) fn hurries(&self) -> bool {
+        !self.is_remote.load(Ordering::Relaxed) && self.is_active()
+    }
+
     /// Returns how long a drain thread waits at most where it would be `idle` otherwise.
     pub(super) fn timeout(&self, idle: Duration) -> Duration {
-        match self.is_active() {
+        match self.hurries() {
             true => self.interval.min(idle),
             false => idle,
         }
     }
 
     /// Returns whether the requested time is not over.
-    pub(super) fn is_active(&self) -> bool {
+    pub fn is_active(&self) -> bool {
         let until = self.until.load(Ordering::Relaxed);
         until != 0 && monotonic_ns() < until
     }
@@ -135,6 +158,13 @@ mod tests {
         // Going on needs no wake-up.
         fast.request_until(now + 2_000_000_000_000);
         assert!(!wakes(0) && !wakes(1));
+        // Threads whose rings the receiver drains do not hurry, and it looks as often.
+        assert!(!fast.leave_to_receiver(MOST_REMOTE + 1) && fast.hurries());
+        assert!(fast.leave_to_receiver(MOST_REMOTE) && !fast.hurries());
+        assert_eq!(
+            (fast.timeout(idle), fast.poll_interval()),
+            (idle, Some(INTERVAL / 2))
+        );
         let over = FastDrain::new(1, INTERVAL).unwrap();
         over.request_until(now);
         assert_eq!((over.timeout(idle), over.poll_interval()), (idle, None));

@@ -27,6 +27,7 @@
 //! | [`buffers`] | bounded pools of buffers |
 //! | `drainer` | the loop of a thread |
 //! | `fast_drain` | [`FastDrain`]: a time of more frequent looks |
+//! | `remote` | [`RemoteDrain`]: the same looks from another thread |
 //! | `snapshot` | samples of all CPUs at once, out of overwritten rings |
 //! | `trace` | [`Traces`]: what tracing units wrote |
 //! | `threads` | starting and stopping all of them |
@@ -37,6 +38,7 @@ mod batch;
 pub mod buffers;
 mod drainer;
 mod fast_drain;
+mod remote;
 mod snapshot;
 mod stack_bases;
 mod threads;
@@ -47,6 +49,7 @@ pub use batch::{Batch, NO_CPU, Stream};
 pub use buffers::Recycler;
 pub use drainer::DrainCounts;
 pub use fast_drain::FastDrain;
+pub use remote::RemoteDrain;
 pub(crate) use snapshot::Snapshot;
 pub use stack_bases::StackBases;
 pub(crate) use threads::{DrainConfig, DrainThreads};

@@ -2,8 +2,9 @@
 
 use super::batch::Batch;
 use super::buffers::{self, Recycler};
-use super::drainer::{DrainCounts, Drainer, Layouts};
+use super::drainer::{self, DrainCounts, Drainer, Layouts, SharedDrainer};
 use super::fast_drain::FastDrain;
+use super::remote::RemoteDrain;
 use super::snapshot::{self, SnapshotSender};
 use super::stack_bases::StackBases;
 use super::trace::Traces;
@@ -18,7 +19,7 @@ use rprof_perf_event::Errno;
 use rprof_perf_event::ring::MAX_RECORD;
 use rprof_records::SampleLayout;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 /// Number of bare watermarks that may wait in the channel, for each CPU.
@@ -44,6 +45,7 @@ pub(crate) struct DrainConfig {
 pub(crate) struct DrainThreads {
     stop: Arc<WakeupFlag>,
     handles: Vec<JoinHandle<DrainCounts>>,
+    rings: RemoteDrain,
     /// Way by which snapshots reach the receiver, where rings are overwritten.
     pub(crate) snapshots: Option<SnapshotSender>,
     pub(crate) traces: Traces,
@@ -112,10 +114,14 @@ impl DrainThreads {
             traces: Traces::default(),
             fast_drain: fast_drain.clone(),
             handles: Vec::with_capacity(cpus.len()),
+            rings: RemoteDrain {
+                drainers: Arc::default(),
+            },
             nice_refused: None,
             realtime_refused: None,
             pinned: true,
         };
+        let mut drainers: Vec<SharedDrainer> = Vec::with_capacity(cpus.len());
         for (number, ((events, mut rings), pools)) in cpus.into_iter().zip(pools).enumerate() {
             let cpu = events.cpu;
             let index = u32::try_from(number).unwrap_or(u32::MAX);
@@ -137,15 +143,19 @@ impl DrainThreads {
                 watermark: 0,
                 counts: DrainCounts::default(),
             };
+            let drainer = Arc::new(Mutex::new(Some(drainer)));
+            drainers.push(Arc::clone(&drainer));
             let ready = ready.clone();
             let (pin, nice, realtime) = (options.pin, options.nice, options.realtime);
             let handle = std::thread::Builder::new()
                 // The kernel keeps 15 bytes of a thread's name.
                 .name(format!("rprof-cpu{cpu}"))
                 .spawn(move || {
-                    let mut drainer = drainer;
                     block_signals();
-                    drainer.counts.pinned = pin && scheduling::pin_to(cpu);
+                    let pinned = pin && scheduling::pin_to(cpu);
+                    if let Some(drainer) = drainer::locked(&drainer).as_mut() {
+                        drainer.counts.pinned = pinned;
+                    }
                     let reniced = match nice {
                         Some(nice) => scheduling::renice(nice),
                         None => {
@@ -154,13 +164,14 @@ impl DrainThreads {
                         }
                     };
                     let raised = realtime.map_or(Ok(()), scheduling::make_realtime);
-                    let _ = ready.send((drainer.counts.pinned, reniced, raised));
+                    let _ = ready.send((pinned, reniced, raised));
                     drop(ready);
-                    drainer.run()
+                    drainer::run(&drainer)
                 })?;
             threads.handles.push(handle);
         }
         drop(ready);
+        threads.rings.drainers = drainers.into();
         for (pinned, reniced, raised) in all_ready {
             threads.realtime_refused = threads.realtime_refused.or(raised.err());
             threads.pinned &= pinned;
@@ -177,9 +188,21 @@ impl DrainThreads {
         self.stop.raise();
         let handles = self.handles.drain(..);
         // A thread does not panic; should it, its counts are all that is lost.
-        handles
+        let counts = handles
             .map(|handle| handle.join().unwrap_or_default())
-            .collect()
+            .collect();
+        // The receiver sees the end once no drainer has the channel any more.
+        for drainer in &*self.rings.drainers {
+            drainer::locked(drainer).take();
+        }
+        counts
+    }
+
+    /// Leaves fast draining to the receiver: it has to [drain](RemoteDrain::drain) every
+    /// [`poll_interval`](FastDrain::poll_interval). `None` where there are too many CPUs for that, and the threads go on.
+    pub(crate) fn remote(&self) -> Option<RemoteDrain> {
+        let cpus = self.rings.drainers.len();
+        (self.fast_drain.leave_to_receiver(cpus)).then(|| self.rings.clone())
     }
 }
 

@@ -22,7 +22,9 @@ pub use switches::SwitchEvents;
 use overwritten::OverwrittenRings;
 use rprof_perf_event::Clock;
 
-use crate::drain::{Batch, DrainThreads, FastDrain, Recycler, Snapshot, StackBases, Traces};
+use crate::drain::{
+    Batch, DrainThreads, FastDrain, Recycler, RemoteDrain, Snapshot, StackBases, Traces,
+};
 use crate::inherited_filter::InheritedEventFilter;
 use crate::open::{ControlFailure, CpuEvents, Degradation, EventIds, EventSet, Role};
 use crate::options::Extras;
@@ -296,6 +298,13 @@ impl Session {
     /// Switch by which the receiver asks for samples soon after they are taken.
     pub fn fast_drain(&self) -> &FastDrain {
         &self.threads.fast_drain
+    }
+
+    /// Leaves fast draining to the receiver, which has to [drain](RemoteDrain::drain) the rings every
+    /// [`poll_interval`](FastDrain::poll_interval) from now on. `None` where there are more CPUs than one thread can drain: then
+    /// the drain threads hurry by themselves, as they do if this is never called.
+    pub fn remote_drain(&self) -> Option<RemoteDrain> {
+        self.threads.remote()
     }
 
     /// True if later samples overwrite earlier ones, so that only the last of them are sent.
