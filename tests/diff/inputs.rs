@@ -95,6 +95,33 @@ fn folded_output_is_read_back_by_inferno() {
 }
 
 #[test]
+fn a_folder_stands_for_the_recordings_in_it() {
+    let here = folded();
+    for (folder, text) in [("before", OLD), ("after", NEW)] {
+        std::fs::create_dir(here.path(folder)).unwrap();
+        for run in ["10.folded", "9.folded", "1.folded.old", ".hidden"] {
+            std::fs::write(here.path(folder).join(run), text).unwrap();
+        }
+    }
+    for arguments in ["before after", "--base before --new after"] {
+        let run = here.rprof(&format!("diff {arguments} --format json")).ok();
+        let json: serde_json::Value = serde_json::from_str(&run.out()).unwrap();
+        let files = |side: &str| json[side]["files"].as_array().unwrap().clone();
+        // The tenth run is behind the ninth; what was moved aside is none.
+        assert_eq!(files("old"), ["before/9.folded", "before/10.folded"]);
+        assert_eq!(files("new"), ["after/9.folded", "after/10.folded"]);
+        assert_eq!(json["noise"]["source"], "runs");
+    }
+    std::fs::create_dir(here.path("none")).unwrap();
+    let run = here.rprof("diff before none").exits(1);
+    assert!(
+        run.err().contains("there is no recording in none"),
+        "{}",
+        run.err()
+    );
+}
+
+#[test]
 fn what_does_not_compare_is_told_with_status_2() {
     let here = folded();
     for (arguments, status, message) in [

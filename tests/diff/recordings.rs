@@ -70,6 +70,14 @@ fn what_takes_more_is_found_on_real_recordings() {
         (&false.into(), &"inconclusive".into())
     );
 
+    // Where it was made is told.
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    for side in ["old", "new"] {
+        let environment = &unknown[side]["environments"][0];
+        assert_eq!(environment["kernel"], kernel.trim_end(), "{environment:#}");
+        assert!(environment["cpus_online"].is_string(), "{environment:#}");
+    }
+
     // A recording against itself is the same.
     let same = diff(&here, "old.data old.data --fail-above 1% --strict");
     assert_eq!(same["verdict"], "same");

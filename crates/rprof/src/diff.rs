@@ -4,11 +4,10 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use rprof_analysis::Options;
-use rprof_export::diff::{DiffOptions, Hidden, SortBy, folded, svg, words};
+use rprof_export::diff::{DiffOptions, Environment, Hidden, SortBy, folded, svg, words};
 use rprof_export::svg::SvgOptions;
-use rprof_perfdata::{Feature, PerfData};
 use rprof_profile::compare::{
-    CompareError, CompareOptions, Design, Gate, GateRules, ProfileDiff, Scope, Work, compare,
+    CompareError, CompareOptions, Design, Gate, GateRules, ProfileDiff, Scope, compare,
 };
 use rprof_profile::{Filter, Keys, Profile};
 
@@ -20,9 +19,11 @@ use crate::input::{Callee, Input, Symbols, check_events, open_input, tell_if_emp
 use crate::messages::{Failure, say};
 use crate::output::{Output, write_to};
 use crate::pager::show;
+use crate::recorded_on::{RecordedOn, reservations};
 use crate::report::wants_color;
+use crate::run_folders::with_recordings_of_folders;
+use crate::terminal;
 use crate::told::{self, Reports};
-use crate::{recorded, terminal};
 
 /// Exit status of a gate that found something.
 const REGRESSED: u8 = 3;
@@ -31,7 +32,7 @@ const REGRESSED: u8 = 3;
 pub(crate) const INCONCLUSIVE: u8 = 4;
 
 pub(crate) fn run(args: &DiffArgs) -> Outcome {
-    let [old, new] = paths(args);
+    let [old, new] = paths(args)?;
     let request = Request {
         judging: &args.judging,
         shown: &args.shown,
@@ -92,17 +93,18 @@ impl Request<'_> {
             }
         }
         let options = CompareOptions {
-            reservations: reservations(&sides, self.judging.per),
+            reservations: reservations(sides.each_ref().map(SideFiles::machines), self.judging.per),
             stacks: self.shown.folded || output.is_some(),
             ..self.options()
         };
+        let environments = (sides.each_ref()).map(|side| RecordedOn::environments(&side.machines));
         let [before, after] = sides.map(|side| side.profiles);
         let diff = compare(&before, &after, &options).map_err(|error| not_compared(&error))?;
         let takes_stdout = self.shown.output.as_deref() == Some(Path::new("-"));
         if self.shown.folded {
             write_to(Path::new("-"), |out| Ok(folded::write(&diff, out)?))?;
         } else if !takes_stdout {
-            self.print(&diff)?;
+            self.print(&diff, environments)?;
         }
         if let Some(output) = output {
             self.draw(&diff, output)?;
@@ -221,7 +223,11 @@ impl Request<'_> {
         }
     }
 
-    fn print(&self, diff: &ProfileDiff) -> Result<(), Failure> {
+    fn print(
+        &self,
+        diff: &ProfileDiff,
+        environments: [Vec<Environment>; 2],
+    ) -> Result<(), Failure> {
         let (shown, format) = (&self.shown, self.shown.format);
         let is_terminal = io::stdout().is_terminal();
         let options = DiffOptions {
@@ -243,6 +249,7 @@ impl Request<'_> {
             color: wants_color(shown.color),
             width: terminal::width().filter(|_| !shown.wide),
             rest,
+            environments,
         };
         show(|out| Ok((format.write)(diff, &options, out)?))
     }
@@ -318,18 +325,22 @@ fn rest(count: usize, why: Hidden) -> String {
 const ROWS_ON_TERMINAL: usize = 30;
 
 /// Returns the files of both sides.
-fn paths(args: &DiffArgs) -> [Vec<PathBuf>; 2] {
-    if !args.base.is_empty() {
-        return [args.base.clone(), args.new.clone()];
-    }
+fn paths(args: &DiffArgs) -> Result<[Vec<PathBuf>; 2], Failure> {
     // As perf has it, one file is the one before.
     let or = |file: &Option<PathBuf>, default: &str| {
         vec![file.clone().unwrap_or_else(|| default.into())]
     };
-    [
-        or(&args.old_file, "perf.data.old"),
-        or(&args.new_file, "perf.data"),
-    ]
+    let [old, new] = match args.base.is_empty() {
+        true => [
+            or(&args.old_file, "perf.data.old"),
+            or(&args.new_file, "perf.data"),
+        ],
+        false => [args.base.clone(), args.new.clone()],
+    };
+    Ok([
+        with_recordings_of_folders(&old)?,
+        with_recordings_of_folders(&new)?,
+    ])
 }
 
 /// Runs of one side, and what is known of where they were made.
@@ -343,69 +354,10 @@ impl SideFiles {
         profiles: Vec::new(),
         machines: Vec::new(),
     };
-}
 
-/// Settings that must be alike for amounts to compare.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct RecordedOn {
-    cpu: Option<String>,
-    /// CPUs that were online.
-    cpus: Option<String>,
-    kernel: Option<String>,
-    /// Seconds from the first to the last sample, of recordings that did not end with a command.
-    seconds: Option<f64>,
-}
-
-impl RecordedOn {
-    fn of(data: &PerfData) -> RecordedOn {
-        let features = data.features();
-        let seconds = (features.sample_time()).filter(|(first, last)| last > first);
-        RecordedOn {
-            cpu: features.string(Feature::CPUDESC),
-            cpus: features.cpu_counts().map(|(_, online)| online.to_string()),
-            kernel: features.string(Feature::OSRELEASE),
-            seconds: seconds
-                .filter(|_| !recorded::is_of_command(data))
-                .map(|(first, last)| (last - first) as f64 / 1e9),
-        }
+    fn machines(&self) -> &[RecordedOn] {
+        &self.machines
     }
-}
-
-/// Returns why amounts of both sides may not compare.
-fn reservations(sides: &[SideFiles; 2], per: Option<Work>) -> Vec<String> {
-    let mut reservations = Vec::new();
-    let distinct = |of: fn(&RecordedOn) -> Option<&String>| {
-        let all = sides.iter().flat_map(|side| &side.machines).filter_map(of);
-        let mut all: Vec<&String> = all.collect();
-        all.sort_unstable();
-        all.dedup();
-        all
-    };
-    if let [one, other, ..] = distinct(|machine| machine.cpu.as_ref())[..] {
-        reservations.push(format!("processors differ ({one}; {other}): no verdict"));
-    }
-    if let [one, other, ..] = distinct(|machine| machine.cpus.as_ref())[..] {
-        reservations.push(format!(
-            "numbers of CPUs differ ({one}; {other}): no verdict"
-        ));
-    }
-    if let [one, other, ..] = distinct(|machine| machine.kernel.as_ref())[..] {
-        reservations.push(format!("kernels differ ({one}; {other}): no verdict"));
-    }
-    let seconds = |side: &SideFiles| {
-        let known: Vec<f64> = side.machines.iter().filter_map(|m| m.seconds).collect();
-        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
-    };
-    if let (Some(old), Some(new)) = (seconds(&sides[0]), seconds(&sides[1]))
-        && per.is_none_or(|work| work == Work::Run)
-        && (old / new).max(new / old) > 1.2
-    {
-        reservations.push(format!(
-            "{old:.1} s were recorded of the one and {new:.1} s of the other: no verdict; --per second compares rates, \
-             --per total shares"
-        ));
-    }
-    reservations
 }
 
 /// Names what helps against sides that do not compare.

@@ -139,6 +139,39 @@ pub fn compare(
     prior: Prior,
     threshold: f64,
 ) -> Result<Comparison, CompareError> {
+    compare_by(measured, design, prior, threshold, Noise::Moderated)
+}
+
+/// Compares as [`compare`] does, but takes runs for no more alike than the prior says, however alike they are: S² is the largest of
+/// S², s² and v + σ0². For so few runs that they may be alike by chance.
+///
+/// # Errors
+/// [`CompareError`].
+pub fn compare_cautiously(
+    measured: &Measured<'_>,
+    design: Design,
+    prior: Prior,
+    threshold: f64,
+) -> Result<Comparison, CompareError> {
+    compare_by(measured, design, prior, threshold, Noise::Largest)
+}
+
+/// Variance that a comparison takes for that of one run.
+#[derive(Clone, Copy)]
+enum Noise {
+    /// Between what is known beforehand and what is seen.
+    Moderated,
+    /// The larger of both.
+    Largest,
+}
+
+fn compare_by(
+    measured: &Measured<'_>,
+    design: Design,
+    prior: Prior,
+    threshold: f64,
+    noise: Noise,
+) -> Result<Comparison, CompareError> {
     let spread = Spread::of(measured, design)?;
     let d = spread.degrees_of_freedom;
     let d0 = prior.degrees_of_freedom.max(0.0);
@@ -150,7 +183,10 @@ pub fn compare(
     let expected = known + prior.run_to_run_variance;
     let moderated = (d0 * expected + d * spread.variance) / (d0 + d);
     let (a, b) = (measured.base.len() as f64, measured.new.len() as f64);
-    let of_one = moderated.max(known);
+    let of_one = match noise {
+        Noise::Moderated => moderated.max(known),
+        Noise::Largest => moderated.max(expected).max(spread.variance),
+    };
     let error = (of_one * (1.0 / a + 1.0 / b)).sqrt();
     let freedom = degrees_of_freedom(of_one, prior.common_variance, d, d0 + d);
     let margin = threshold.max(0.0).ln_1p();

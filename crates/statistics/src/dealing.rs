@@ -19,8 +19,8 @@ const MOST_RUNS: usize = 16;
 /// Share of a t by which another of the same runs may differ, as sums of floating point do.
 const SAME: f64 = 1e-9;
 
-/// Returns for each quantity in which share of all deals the largest t of any is as large as its own; `None` where there are so few
-/// deals that no share could be as small as `q`.
+/// Returns for each quantity in which share of all deals the largest t of any is as large as its own; `None` where there is one
+/// deal, that of one run a side.
 ///
 /// All quantities are of the same runs. Those whose means differ by less than `least` count as equal.
 ///
@@ -32,13 +32,12 @@ pub fn adjusted_by_dealing(
     prior: Prior,
     threshold: f64,
     least: f64,
-    q: f64,
 ) -> Result<Option<Vec<f64>>, CompareError> {
     let Some(first) = quantities.first() else {
         return Ok(None);
     };
     let runs = [first.base.len(), first.new.len()];
-    let Some(deals) = deals(runs, design, q) else {
+    let Some(deals) = deals(runs, design) else {
         return Ok(None);
     };
     let dealt: Vec<Dealt> = (quantities.iter())
@@ -58,19 +57,26 @@ pub fn adjusted_by_dealing(
     Ok(Some(own.iter().map(share).collect()))
 }
 
+/// Returns the number of ways in which so many runs of the base and of the new side could have been dealt: no p-value by dealing is smaller
+/// than one of that many.
+pub fn ways_to_deal([a, b]: [usize; 2], design: Design) -> f64 {
+    match design {
+        Design::Independent if a == b => combinations(a + b, b) / 2.0,
+        Design::Independent => combinations(a + b, b),
+        Design::Paired => 2.0_f64.powi(a as i32 - 1),
+    }
+}
+
 /// Returns deals, the one that was made first: by run, whether it is on the new side, or by pair, whether its sides are swapped.
 /// A deal and the one with all its sides swapped count as one, and one of them is returned.
-fn deals(runs: [usize; 2], design: Design, q: f64) -> Option<Vec<Vec<bool>>> {
+fn deals(runs: [usize; 2], design: Design) -> Option<Vec<Vec<bool>>> {
     let [a, b] = runs;
     let (length, chosen) = match design {
         Design::Independent => (a + b, Some(b)),
         Design::Paired => (a, None),
     };
-    let all = match chosen {
-        Some(chosen) => combinations(length, chosen) / if a == b { 2.0 } else { 1.0 },
-        None => 2.0_f64.powi(length as i32 - 1),
-    };
-    if q.is_nan() || all * q < 1.0 {
+    let all = ways_to_deal(runs, design);
+    if all < 2.0 {
         return None;
     }
     let made: Vec<bool> = (0..length)
@@ -195,19 +201,28 @@ mod tests {
         let measured: Vec<_> = (quantities.iter())
             .map(|(base, new)| Measured::exact(base, new))
             .collect();
-        adjusted_by_dealing(&measured, design, Prior::NONE, 0.0, 0.0, 0.05).unwrap()
+        adjusted_by_dealing(&measured, design, Prior::NONE, 0.0, 0.0).unwrap()
     }
 
     #[test]
     fn deals_are_all_ways_to_part_the_runs() {
-        let count = |runs, design| deals(runs, design, 0.05).map(|deals| deals.len());
+        let count = |runs, design| deals(runs, design).map(|deals| deals.len());
         assert_eq!(count([5, 5], Design::Independent), Some(126));
         assert_eq!(count([4, 4], Design::Independent), Some(35));
         assert_eq!(count([6, 3], Design::Independent), Some(84));
-        assert_eq!(count([3, 3], Design::Independent), None);
-        assert_eq!(count([5, 1], Design::Independent), None);
+        assert_eq!(count([3, 3], Design::Independent), Some(10));
+        assert_eq!(count([5, 1], Design::Independent), Some(6));
         assert_eq!(count([6, 6], Design::Paired), Some(32));
-        assert_eq!(count([5, 5], Design::Paired), None);
+        assert_eq!(count([5, 5], Design::Paired), Some(16));
+        assert_eq!(count([1, 1], Design::Paired), None);
+        for (runs, design, ways) in [
+            ([5, 5], Design::Independent, 126.0),
+            ([5, 1], Design::Independent, 6.0),
+            ([5, 5], Design::Paired, 16.0),
+            ([1, 1], Design::Independent, 1.0),
+        ] {
+            assert_eq!(ways_to_deal(runs, design), ways);
+        }
         assert_eq!(count([20, 20], Design::Independent), Some(MOST_DEALS));
         assert_eq!(count([1, 1], Design::Independent), None);
     }

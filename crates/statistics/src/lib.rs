@@ -53,8 +53,8 @@ pub mod t_test;
 pub mod verdict;
 
 pub use adjust::Correction;
-pub use comparison::{Comparison, compare};
-pub use dealing::adjusted_by_dealing;
+pub use comparison::{Comparison, compare, compare_cautiously};
+pub use dealing::{adjusted_by_dealing, ways_to_deal};
 pub use error::CompareError;
 pub use heterogeneity::CommonChange;
 pub use interval::Interval;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use rprof_profile::compare::{Calibration, FunctionDiff, Summary};
+use rprof_profile::compare::{Calibration, Design, FunctionDiff, Summary};
 use serde::Serialize;
 
 use super::amount::{amount, noun, percent};
@@ -36,10 +36,14 @@ pub fn write_text(found: &Calibration, machine: &str, out: &mut dyn Write) -> io
     )?;
     writeln!(
         out,
-        "# {} runs against {} others of them, {} times: {} named something ({:.1} %), {} would have failed; of what was named {} \
+        "# {} runs against {} others of them{}, {} times: {} named something ({:.1} %), {} would have failed; of what was named {} \
          took more and {} less",
         found.runs,
         found.runs,
+        match diff.design {
+            Design::Paired => " in pairs",
+            Design::Independent => "",
+        },
         found.splits,
         found.alarms,
         100.0 * found.alarm_share(),

@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use rprof_profile::compare::{Change, Design, Gate, Noise, ProfileDiff, SideSummary, Work};
 use serde::Serialize;
 
-use super::DiffOptions;
 use super::cautions;
 use super::csv::presence;
 use super::rows::sorted;
 use super::words;
+use super::{DiffOptions, Environment};
 use crate::clean::clean;
 
 #[derive(Serialize)]
@@ -39,6 +39,9 @@ struct Document {
 struct JsonNoise {
     deviation: f64,
     source: &'static str,
+    /// Deviation of the whole program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    whole: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -51,6 +54,15 @@ struct JsonSide {
     #[serde(skip_serializing_if = "Option::is_none")]
     complete: Option<f64>,
     lost: f64,
+    damaged: usize,
+    environments: Vec<JsonEnvironment>,
+}
+
+#[derive(Serialize)]
+struct JsonEnvironment {
+    cpu: Option<String>,
+    cpus_online: Option<String>,
+    kernel: Option<String>,
 }
 
 /// Amounts of the mean run; ratios are new over old.
@@ -135,9 +147,10 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
                 Noise::Given(_) => "given",
                 Noise::Assumed(_) => "assumed",
             },
+            whole: diff.whole_deviation,
         },
-        old: side(&diff.old),
-        new: side(&diff.new),
+        old: side(&diff.old, &options.environments[0]),
+        new: side(&diff.new, &options.environments[1]),
         total: change(&diff.whole),
         functions: (sorted(diff, options.sort).into_iter().take(most))
             .map(|row| Row {
@@ -162,7 +175,8 @@ pub fn write(diff: &ProfileDiff, options: &DiffOptions, out: &mut dyn Write) -> 
     writeln!(out)
 }
 
-fn side(side: &SideSummary) -> JsonSide {
+fn side(side: &SideSummary, environments: &[Environment]) -> JsonSide {
+    let known = |text: &Option<String>| text.as_deref().map(|text| clean(text).into_owned());
     let files = side
         .paths
         .iter()
@@ -175,6 +189,14 @@ fn side(side: &SideSummary) -> JsonSide {
         matched: side.matched,
         complete: side.complete,
         lost: side.lost,
+        damaged: side.damaged,
+        environments: (environments.iter())
+            .map(|environment| JsonEnvironment {
+                cpu: known(&environment.cpu),
+                cpus_online: known(&environment.cpus),
+                kernel: known(&environment.kernel),
+            })
+            .collect(),
     }
 }
 

@@ -57,6 +57,19 @@ pub struct DiffOptions {
     pub width: Option<usize>,
     /// Words the line about rows that are not shown, by their number and the reason.
     pub rest: fn(usize, Hidden) -> String,
+    /// Places where the runs of the old and of the new side were recorded, as far as it is known.
+    pub environments: [Vec<Environment>; 2],
+}
+
+/// Place where a recording was made. Texts are as recorded, and may hold any character.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// Model of the processor.
+    pub cpu: Option<String>,
+    /// Number of CPUs that were online.
+    pub cpus: Option<String>,
+    /// Release of the kernel.
+    pub kernel: Option<String>,
 }
 
 impl Default for DiffOptions {
@@ -71,6 +84,7 @@ impl Default for DiffOptions {
             color: false,
             width: None,
             rest: |count, _| format!("{count} functions not shown"),
+            environments: Default::default(),
         }
     }
 }

@@ -18,6 +18,9 @@ use crate::svg::{SvgError, SvgOptions};
 /// Standard deviations by which an amount must have changed for its frame to be coloured.
 const FAR: f64 = 2.5;
 
+/// Height above the first row.
+const TOP: usize = 76;
+
 /// Smallest whole, in the integers that the script computes with.
 const FINE: f64 = 1e9;
 
@@ -85,7 +88,17 @@ pub fn write(
         }
     }
     out.write_all(text.as_bytes())?;
-    out.write_all(b"</svg></svg>\n")?;
+    out.write_all(b"</svg>")?;
+    if !gone.is_empty() {
+        // In the empty row above the panel, and no frame, of which the script takes all.
+        let y = TOP + (below + 1) * ROW - 5;
+        let elided = amount(diff, root.elided);
+        write!(
+            out,
+            "<text x=\"10\" y=\"{y}\" fill=\"rgb(90,90,90)\">only in the old side, on the same scale: {elided}</text>"
+        )?;
+    }
+    out.write_all(b"</svg>\n")?;
     out.flush()?;
     Ok(())
 }
@@ -158,7 +171,7 @@ impl Drawing<'_> {
         out.push_str("</title>");
         let weights = [frame.start, frame.amount].map(|amount| (amount * self.scale) as u64);
         let share = weights.map(|weight| Share::of(weight, self.whole));
-        let y = 76 + (frame.depth + 1) * ROW;
+        let y = TOP + (frame.depth + 1) * ROW;
         put_box(
             name,
             share,

@@ -65,6 +65,14 @@ pub fn outcome_key(outcome: Outcome) -> &'static str {
     }
 }
 
+/// Returns the word for a smaller amount: less CPU time, fewer cycles.
+fn less(diff: &ProfileDiff) -> &'static str {
+    match (&diff.unit, diff.work) {
+        (WeightUnit::Nanoseconds, _) | (_, Work::Share) => "less",
+        _ => "fewer",
+    }
+}
+
 /// Returns the verdict as one sentence, without a full stop.
 pub fn headline(diff: &ProfileDiff) -> String {
     let what = noun(diff);
@@ -96,15 +104,18 @@ pub fn headline(diff: &ProfileDiff) -> String {
     match diff.outcome {
         Outcome::Same => "SAME: every amount is equal on both sides".into(),
         Outcome::Regressed => format!("REGRESSED: {}", list(Verdict::Regressed, "takes more")),
-        Outcome::Improved => format!("IMPROVED: {}", list(Verdict::Improved, "takes less")),
+        Outcome::Improved => format!(
+            "IMPROVED: {}",
+            list(Verdict::Improved, &format!("takes {}", less(diff)))
+        ),
         Outcome::Mixed => format!(
             "REGRESSED AND IMPROVED: {}; {}",
             list(Verdict::Regressed, "takes more"),
-            list(Verdict::Improved, "takes less")
+            list(Verdict::Improved, &format!("takes {}", less(diff)))
         ),
         Outcome::Uniform => {
             let relative = diff.whole.relative().unwrap_or(0.0);
-            let more = if relative > 0.0 { "more" } else { "less" };
+            let more = if relative > 0.0 { "more" } else { less(diff) };
             format!(
                 "EVERYTHING takes {more} {what} ({}), and no function stands out: another machine, frequency or load \
                  does that",
@@ -118,7 +129,7 @@ pub fn headline(diff: &ProfileDiff) -> String {
                 if first.own.difference() > 0.0 {
                     "more"
                 } else {
-                    "less"
+                    less(diff)
                 },
                 amount(diff, first.own.old),
                 amount(diff, first.own.new),
@@ -156,7 +167,7 @@ pub fn headline(diff: &ProfileDiff) -> String {
             "NOT SURE: the program takes {} {what}, {}, and that may be chance or less than {}",
             match diff.whole.difference() > 0.0 {
                 true => "more",
-                false => "less",
+                false => less(diff),
             },
             [Some(change(&diff.whole)), interval(&diff.whole)]
                 .into_iter()
@@ -308,7 +319,13 @@ pub fn whole(diff: &ProfileDiff) -> String {
 fn noise(diff: &ProfileDiff) -> String {
     let deviation = 100.0 * diff.noise.deviation();
     match diff.noise {
-        Noise::Learned(_) => format!("runs differ by {deviation:.1} %"),
+        Noise::Learned(_) => match diff.whole_deviation {
+            Some(whole) => format!(
+                "runs differ by {:.1} %, functions by {deviation:.1} % beside sampling",
+                100.0 * whole
+            ),
+            None => format!("functions differ by {deviation:.1} % between runs"),
+        },
         Noise::Given(_) => format!("{deviation:.1} % of noise between runs, as given"),
         Noise::Assumed(_) => {
             format!("noise between runs is unknown of one run a side, {deviation:.0} % are assumed")

@@ -7,7 +7,7 @@ use rprof_statistics::Summary;
 use rprof_statistics::random::{Dice, combinations};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{CompareError, CompareOptions, Gate, ProfileDiff, Verdict, compare_each};
+use super::{CompareError, CompareOptions, Design, Gate, ProfileDiff, Verdict, compare_each};
 use crate::model::Profile;
 
 /// Noise of equal runs.
@@ -42,8 +42,15 @@ impl Calibration {
     /// Returns whether false alarms are no more than the [false discovery rate](CompareOptions::q), as far as so many comparisons
     /// of so few runs can tell: two standard deviations of chance are allowed for.
     pub fn is_steady(&self) -> bool {
-        let distinct =
-            combinations(self.whole.len(), 2 * self.runs) * combinations(2 * self.runs, self.runs);
+        let distinct = match self.diff.design {
+            Design::Independent => {
+                combinations(self.whole.len(), 2 * self.runs)
+                    * combinations(2 * self.runs, self.runs)
+            }
+            Design::Paired => {
+                combinations(self.whole.len() / 2, self.runs) * 2.0_f64.powi(self.runs as i32)
+            }
+        };
         let comparisons = (self.splits as f64).min(distinct / 2.0).max(1.0);
         self.alarm_share() <= self.q + 2.0 * (self.q * (1.0 - self.q) / comparisons).sqrt()
     }
@@ -54,7 +61,8 @@ impl Calibration {
     }
 }
 
-/// Compares `runs` of the profiles with as many others, `splits` times. The choice is the same each time.
+/// Compares `runs` of the profiles with as many others, `splits` times. The choice is the same each time. In
+/// [pairs](CompareOptions::design), those that stand next to each other are one, and which of the two is the old one is chosen.
 ///
 /// # Errors
 /// [`CompareError`]; also if there are fewer than twice as many profiles.
@@ -81,15 +89,23 @@ pub fn calibrate(
     }
     let mut deck: Vec<&Profile> = profiles.iter().collect();
     let mut dice = Dice::new(profiles.len() as u64);
-    let deals: Vec<Vec<&Profile>> = (0..splits)
-        .map(|_| {
-            for at in 0..2 * runs {
-                let other = at + dice.below(deck.len() - at);
-                deck.swap(at, other);
-            }
+    let mut pairs: Vec<&[Profile]> = profiles.chunks_exact(2).collect();
+    let mut deal = || match options.design {
+        Design::Independent => {
+            draw(&mut deck, 2 * runs, &mut dice);
             deck[..2 * runs].to_vec()
-        })
-        .collect();
+        }
+        Design::Paired => {
+            draw(&mut pairs, runs, &mut dice);
+            let sides = pairs[..runs].iter().map(|pair| match dice.below(2) {
+                0 => (&pair[0], &pair[1]),
+                _ => (&pair[1], &pair[0]),
+            });
+            let (old, new): (Vec<_>, Vec<_>) = sides.unzip();
+            [old, new].concat()
+        }
+    };
+    let deals: Vec<Vec<&Profile>> = (0..splits).map(|_| deal()).collect();
     let threads = rprof_parallel::available();
     let alarms = rprof_parallel::map_chunks(threads, &deals, DEALS_TOGETHER, |deals| {
         let mut alarms = Alarms::default();
@@ -114,6 +130,14 @@ pub fn calibrate(
         whole,
         diff,
     })
+}
+
+/// Puts so many cards, drawn by chance, in front.
+fn draw<T>(deck: &mut [T], count: usize, dice: &mut Dice) {
+    for at in 0..count {
+        let other = at + dice.below(deck.len() - at);
+        deck.swap(at, other);
+    }
 }
 
 /// Comparisons that one thread makes before it takes others.

@@ -117,6 +117,20 @@ pub(super) fn without_paths_of_closures(name: &str) -> Option<String> {
     any.then_some(out)
 }
 
+/// Returns whether a name may be that of any closure: `{closure#0}`, or `operator()` in C++. Line tables have no more of what is inlined, neither
+/// the function that a closure is written in nor its arguments.
+pub(super) fn is_any_closure(name: &str) -> bool {
+    let inside = name.strip_prefix('{').and_then(|n| n.strip_suffix('}'));
+    let inside = inside.map(|n| n.trim_matches(['{', '}']));
+    let is_closure = |inside: &str| {
+        inside.strip_prefix("closure").is_some_and(|number| {
+            let digits = number.trim_start_matches("_env").trim_start_matches('#');
+            digits.bytes().all(|b| b.is_ascii_digit())
+        })
+    };
+    name == "operator()" || inside.is_some_and(is_closure)
+}
+
 /// Returns the name of an object without folders, versions and hashes: `libfoo.so` of `/usr/lib/libfoo.so.1.2`, `app` of
 /// `target/release/deps/app-0123456789abcdef`. All code made at run time is one object.
 pub fn object_name(object: &Object) -> Cow<'_, str> {
@@ -286,6 +300,29 @@ mod tests {
             assert_eq!(without_numbers(name).as_deref(), expected, "{name}");
         }
         assert_eq!(jit_name("stub 0x7f00ab@12 @ x"), "stub 0x@ @ x");
+    }
+
+    #[test]
+    fn closures_without_a_function_are_any() {
+        for name in [
+            "{closure#0}",
+            "{closure_env#12}",
+            "{{closure}}",
+            "operator()",
+        ] {
+            assert!(is_any_closure(name), "{name}");
+        }
+        for name in [
+            "{closure#0}<u8>",
+            "app::f::{{closure}}",
+            "{impl#0}",
+            "closure",
+            "{closure#0}::{closure#1}",
+            "f()::{lambda()#1}::operator()() const",
+            "",
+        ] {
+            assert!(!is_any_closure(name), "{name}");
+        }
     }
 
     #[test]

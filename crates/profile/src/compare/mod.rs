@@ -9,7 +9,8 @@
 //! | `matching` | rows: which functions of both sides are one |
 //! | `spelling`, `respelled` | names of one function that differ by who wrote them |
 //! | `run`, `sides` | amounts of each row in each recording |
-//! | `judge` | verdicts, by `rprof-statistics` |
+//! | `judge` | the comparison as a whole |
+//! | `family` | verdicts of amounts that are judged together, by `rprof-statistics` |
 //! | `reparented` | change of a total that is new work, told from calls that others made before |
 //! | `shift` | cost that moved from one function to another, and change that all functions have in common |
 //! | `callers` | calls between rows |
@@ -39,6 +40,7 @@ mod callers;
 pub mod canonical;
 mod causes;
 mod enclosing;
+mod family;
 mod gate;
 mod judge;
 mod matching;
@@ -177,7 +179,7 @@ pub enum CompareError {
         path: PathBuf,
     },
     /// The profiles are of different events, or of different parts of the system.
-    #[error("{} has samples of {event}, {} of {other}: amounts of different events do not compare", path.display(), other_path.display())]
+    #[error("{} has {event}, {} has {other}: amounts of different events do not compare", path.display(), other_path.display())]
     OtherEvent {
         /// File of one profile.
         path: PathBuf,

@@ -71,8 +71,15 @@ impl Spelled<'_> {
     }
 
     /// `app::count` and `app::count::<u64>`: the same path, and no other arguments.
+    ///
+    /// Line tables, which write the last name alone, do write the arguments: `reserve` is that of `String`, and not all of
+    /// `reserve<u64, A>`.
     fn by_path(&self, united: &mut United<'_>) {
-        for group in self.groups(united, |spelling| Some(Cow::Borrowed(&*spelling.path))) {
+        fn key(spelling: &Spelling) -> Option<Cow<'_, str>> {
+            let path = Cow::Borrowed(&*spelling.path);
+            spelling.bare().is_none().then_some(path)
+        }
+        for group in self.groups(united, key) {
             for side in [0, 1] {
                 let left: Vec<usize> = united.left_of(side, &group);
                 for number in left {

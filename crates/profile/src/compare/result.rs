@@ -30,8 +30,11 @@ pub struct ProfileDiff {
     pub stacks: Vec<StackDiff>,
     /// Names of threads of the stacks.
     pub comms: Vec<String>,
-    /// Noise between runs.
+    /// Noise between runs, of a function, beside what sampling adds to it.
     pub noise: Noise,
+    /// Standard deviation of the whole program between runs of a side, or of pairs, 0.02 for 2 %; `None` for one run a side, and of
+    /// shares.
+    pub whole_deviation: Option<f64>,
     /// Smallest change that matters, as asked for.
     pub threshold: f64,
     /// Rise that [`Change::runs_needed`] is about.

@@ -1,5 +1,6 @@
 //! One recording of a side: its stacks as rows, and sums by row.
 
+use super::canonical::is_any_closure;
 use crate::model::Profile;
 use crate::samples::AggregatedStack;
 use crate::top::WeighBy;
@@ -13,6 +14,9 @@ pub(super) struct Run<'p> {
     pub(super) rows: Vec<u32>,
     /// Inlined calls are left out of stacks.
     pub(super) drops_inlined: bool,
+    /// By function, whether its name [may be that of any closure](is_any_closure): inlined calls of it count as part of what they
+    /// are inlined into. Elsewhere there are others of that name, and their sum is no function's.
+    pub(super) is_any_closure: Vec<bool>,
     /// Weight that counts as 1: units of work, seconds, or all of the recording.
     pub(super) work: f64,
 }
@@ -54,6 +58,28 @@ pub(super) struct Sums {
 }
 
 impl<'p> Run<'p> {
+    /// Takes the samples of a profile's event, whose functions have these rows.
+    pub(super) fn of(
+        profile: &'p Profile,
+        weigh_by: WeighBy,
+        rows: Vec<u32>,
+        drops_inlined: bool,
+    ) -> Run<'p> {
+        let is_any = |function: &crate::Function| {
+            let name = function.name.as_deref();
+            name.is_ok_and(is_any_closure)
+        };
+        Run {
+            profile,
+            event: profile.main_event().unwrap_or(0),
+            weigh_by,
+            rows,
+            drops_inlined,
+            is_any_closure: profile.functions.iter().map(is_any).collect(),
+            work: 1.0,
+        }
+    }
+
     /// Iterates over the samples of the event, summed up by stack and thread.
     pub(super) fn entries(&self) -> impl Iterator<Item = &'p AggregatedStack> + use<'p> {
         let event = self.event;
@@ -71,7 +97,11 @@ impl<'p> Run<'p> {
     pub(super) fn stack(&self, entry: &AggregatedStack) -> impl Iterator<Item = u32> + '_ {
         (self.profile.frames(entry.stack))
             .map(|id| self.profile.frame(id))
-            .filter(|frame| !(self.drops_inlined && frame.inline_depth > 0))
+            .filter(|frame| {
+                let is_dropped =
+                    || self.drops_inlined || self.is_any_closure[frame.function.0 as usize];
+                frame.inline_depth == 0 || !is_dropped()
+            })
             .map(|frame| self.rows[frame.function.0 as usize])
     }
 

@@ -43,7 +43,8 @@ impl Part {
 enum Shift {
     /// The cost moved: to or from this function, if one alone shows it.
     Moved(Option<usize>),
-    /// The function is new or gone, and what it lies in took more or less along with it, but that may be chance.
+    /// The function is new or gone, and what it lies in took more or less along with it, but that may be chance; or a total changed mostly
+    /// by calls that others made, as far as is seen.
     Unsure,
 }
 
@@ -146,10 +147,14 @@ impl Changes<'_> {
         if growth.possible < half {
             return Some(moved());
         }
-        // What both sides have was compared with itself. What one side has is new calls at first, and nothing else.
-        if growth.sure >= half || !functions[row].is_of_one_side() {
+        if growth.sure >= half {
             return None;
         }
+        // What both sides have was compared with itself: it stands, unless most of the change is seen to be calls that others made.
+        if !functions[row].is_of_one_side() {
+            return (growth.shown < half).then_some(Shift::Unsure);
+        }
+        // What one side has is new calls at first, and nothing else.
         let along = self.diff.whole.difference() * self.rise(row).signum();
         let others = self.shift_of_one_side(row);
         match growth.shown < half && along < half {

@@ -68,15 +68,9 @@ impl<'p> Sides<'p> {
         let mut runs = [Vec::new(), Vec::new()];
         for (side, runs) in runs.iter_mut().enumerate() {
             for profile in profiles[side].iter().copied() {
-                let event = profile.main_event().unwrap_or(0);
-                runs.push(Run {
-                    profile,
-                    event,
-                    weigh_by: options.weigh_by,
-                    rows: names.add(profile),
-                    drops_inlined: without_inlined.is_some(),
-                    work: 1.0,
-                });
+                let rows = names.add(profile);
+                let drops_inlined = without_inlined.is_some();
+                runs.push(Run::of(profile, options.weigh_by, rows, drops_inlined));
             }
         }
         let is_on = [0, 1].map(|side| {

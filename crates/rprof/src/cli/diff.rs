@@ -30,7 +30,7 @@ pub(crate) struct DiffArgs {
     #[arg(value_name = "NEW", value_hint = ValueHint::FilePath)]
     pub(crate) new_file: Option<PathBuf>,
 
-    /// Recordings before, each one run of the same program
+    /// Recordings before, each one run of the same program; of a folder all that are in it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, num_args = 1.., requires = "new")]
     pub(crate) base: Vec<PathBuf>,
 
@@ -77,7 +77,7 @@ pub(crate) struct DiffArgs {
 pub(crate) struct JudgingArgs {
     /// Divide amounts: by `second` of the recording, by the `total` of its side (shares), by N units of work that each
     /// run did, or by OLD:NEW units
-    #[arg(long, value_name = "WHAT", value_parser = work)]
+    #[arg(long, visible_alias = "normalize", value_name = "WHAT", value_parser = work)]
     pub(crate) per: Option<Work>,
 
     /// Noise between runs of one program, such as `2%`, where it is known [default: learned from the runs; 5% assumed for one]

@@ -49,6 +49,10 @@ pub(crate) struct GateArgs {
     #[arg(long, value_name = "N", default_value = "200", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) splits: u32,
 
+    /// With --calibrate, compare runs in pairs, as those of two commands are that run in turns
+    #[arg(long, requires = "calibrate")]
+    pub(crate) paired: bool,
+
     /// Print no progress, no warnings, and nothing above the rows
     #[arg(short, long)]
     pub(crate) quiet: bool,

@@ -8,7 +8,7 @@ use anyhow::Context;
 
 use super::machine::Machine;
 use crate::messages::Failure;
-use crate::named_input::is_recording;
+use crate::run_folders::recordings_in;
 
 /// File that says which machine the recordings of a folder are of.
 const MACHINE: &str = "machine.json";
@@ -30,6 +30,15 @@ impl Base {
 
     /// Finds the recordings of a folder, whichever machine they are of.
     pub(super) fn of_any_machine(folder: &Path) -> Result<Base, Failure> {
+        if let Err(error) = std::fs::metadata(folder)
+            && error.kind() == ErrorKind::NotFound
+        {
+            let folder = folder.display();
+            return Err(anyhow::anyhow!(
+                "cannot read {folder}: {error}; `rprof gate --save {folder} -- COMMAND` makes it"
+            )
+            .into());
+        }
         let files = recordings_in(folder)?;
         if !files.is_empty() {
             return Ok(Base {
@@ -79,40 +88,6 @@ impl Base {
     }
 }
 
-/// Lists the recordings of a folder. What was moved aside when newer ones were kept (`.old`) is none, nor is what is hidden.
-fn recordings_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let cannot = || format!("cannot read {}", folder.display());
-    let mut files = Vec::new();
-    let entries = match std::fs::read_dir(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Err(anyhow::anyhow!(
-                "{}: {error}; `rprof gate --save {} -- COMMAND` makes it",
-                cannot(),
-                folder.display()
-            )
-            .into());
-        }
-        entries => entries.with_context(cannot)?,
-    };
-    for entry in entries {
-        let path = entry.with_context(cannot)?.path();
-        let name = path.file_name().map(|name| name.to_string_lossy());
-        let counts = name.is_some_and(|name| !name.starts_with('.') && !name.ends_with(".old"));
-        if counts && is_recording(path.as_os_str()) {
-            files.push(path);
-        }
-    }
-    files.sort_by_key(|path| (number_of(path), path.clone()));
-    Ok(files)
-}
-
-/// Returns the number in a file's name: the tenth run is behind the ninth.
-fn number_of(path: &Path) -> u64 {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let digits: String = name.chars().filter(char::is_ascii_digit).collect();
-    digits.parse().unwrap_or(u64::MAX)
-}
-
 /// Makes sure that recordings can be kept in a folder, before they are made.
 pub(super) fn check(folder: &Path) -> Result<(), Failure> {
     let cannot = || format!("cannot make {}", folder.display());
@@ -134,21 +109,4 @@ pub(super) fn keep(files: &[PathBuf], folder: &Path, here: &Machine) -> Result<(
         std::fs::rename(file, &path).with_context(|| cannot(&path))?;
     }
     here.write(&folder.join(MACHINE))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn runs_stand_in_the_order_of_their_numbers() {
-        let mut paths: Vec<PathBuf> = ["10.data", "9.data", "perf.data.2", "x.data"]
-            .map(PathBuf::from)
-            .into();
-        paths.sort_by_key(|path| (number_of(path), path.clone()));
-        assert_eq!(
-            paths,
-            ["perf.data.2", "9.data", "10.data", "x.data"].map(PathBuf::from)
-        );
-    }
 }

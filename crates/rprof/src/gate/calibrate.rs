@@ -66,7 +66,11 @@ fn judge(
         return Err(usage("--calibrate needs two runs at least, of one program"));
     }
     let labels = Labels([label.to_owned(), label.to_owned()]);
-    let request = request(args, Design::Independent, labels);
+    let design = match args.paired {
+        true => Design::Paired,
+        false => Design::Independent,
+    };
+    let request = request(args, design, labels);
     let [side] = request.read([files])?;
     let found = calibrate(
         &side.profiles,

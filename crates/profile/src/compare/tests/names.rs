@@ -72,9 +72,56 @@ fn what_line_tables_name_is_one_with_the_only_path_that_ends_so() {
     // Two functions of one last name: which of them it is cannot be told.
     let paths = ["a::A::next", "b::B::next"];
     assert_eq!(rows(&builds(&paths, &["next<u8>"])).len(), 3);
+    // A function without arguments is no name for all of those with some.
+    let diff = builds(&["reserve<u8, a::G>", "reserve"], &["reserve<u8, b::G>"]);
+    let expected = [
+        ("reserve", 200, 0),
+        ("reserve<u8, a::G>", 100, 0),
+        ("reserve<u8, b::G>", 0, 100),
+    ];
+    assert_eq!(rows(&diff), expected);
     // What both sides have stays what it is.
     let diff = builds(&["a::A::next", "next<u8>"], &["a::A::next", "next<u8>"]);
     assert_eq!((rows(&diff).len(), diff.outcome), (2, Outcome::Same));
+}
+
+#[test]
+fn a_closure_without_a_function_is_part_of_what_it_is_inlined_into() {
+    let runs = |parse: u64, check: u64| {
+        [0, 1, 2].map(|more| {
+            let mut builder = ProfileBuilder::with_inlined();
+            let event = builder.add_event("cpu-clock", WeightUnit::Nanoseconds);
+            let object = builder.intern_object("app");
+            let thread = builder.intern_thread_name("app");
+            for (name, samples) in [("parse", parse), ("check", check), ("write", 1000)] {
+                let function = builder.intern_function(Ok(name), object);
+                let function = builder.intern_frame(Frame::of(function));
+                let closure = builder.intern_function(Ok("{closure#0}"), object);
+                let closure = builder.intern_frame(Frame {
+                    inline_depth: 1,
+                    ..Frame::of(closure)
+                });
+                let stack = builder.intern_stack(&[function, closure]);
+                let samples = samples + more;
+                builder.add_samples(event, thread, stack, samples, samples * MS);
+            }
+            builder.finish()
+        })
+    };
+    // The closures of both together take what they took.
+    let diff = compare(
+        &runs(1000, 2000),
+        &runs(2000, 1000),
+        &CompareOptions::default(),
+    );
+    let diff = diff.unwrap();
+    let expected = [
+        ("check", 2001, 1001),
+        ("parse", 1001, 2001),
+        ("write", 1001, 1001),
+    ];
+    assert_eq!(rows(&diff), expected);
+    assert_eq!(named(&diff), ["check", "parse"]);
 }
 
 #[test]

@@ -150,3 +150,51 @@ fn a_new_caller_of_a_function_that_differs_by_itself_is_suspected() {
         assert!(!failing(&diff).contains(&"check"), "{new:?}");
     }
 }
+
+#[test]
+fn a_function_that_wraps_what_others_called_before_is_no_regression_where_runs_differ() {
+    // Leaves differ by half between runs, so each may have changed by as much as lies below `count`.
+    let runs = |stacks: &[(String, u64)], turn: u64| -> Vec<Profile> {
+        (0..5u64)
+            .map(|run| {
+                let stacks: Vec<_> = (stacks.iter().zip(0u64..))
+                    .map(|((stack, n), at)| {
+                        let noise = (run * 7 + at * 5 + turn * 3) % 11;
+                        (stack.clone(), n * (30 + 14 * noise) / 100)
+                    })
+                    .collect();
+                profile(&stacks)
+            })
+            .collect()
+    };
+    let leaves = |path: &str, n| -> Vec<(String, u64)> {
+        let stack = |leaf| (format!("{path};leaf{leaf}"), n);
+        (0..8).map(stack).collect()
+    };
+    let before = [
+        leaves("main;run", 500),
+        leaves("main;setup;count", 8),
+        leaves("main;rest", 400),
+    ];
+    let after = [
+        leaves("main;exec;count", 508),
+        leaves("main;rest", 400),
+        leaves("main;setup", 8),
+    ];
+    let diff = compare(
+        &runs(&before.concat(), 0),
+        &runs(&after.concat(), 1),
+        &CompareOptions::default(),
+    )
+    .unwrap();
+    let count = row(&diff, "count");
+    assert!(count.total.old < 100.0 * MS as f64 && count.total.new > 3000.0 * MS as f64);
+    assert!(
+        matches!(
+            count.total.verdict,
+            Verdict::Suspected | Verdict::Moved | Verdict::Inconclusive
+        ),
+        "{count:?}"
+    );
+    assert_eq!(failing(&diff), Vec::<&str>::new());
+}

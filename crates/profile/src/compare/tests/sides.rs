@@ -67,6 +67,24 @@ fn amounts_are_per_unit_of_work() {
 }
 
 #[test]
+fn shares_that_noise_hides_are_not_called_unchanged() {
+    let runs = |amounts: [u64; 3]| amounts.map(|n| of(&[("main;f", n), ("main;g", 2000)]));
+    let options = CompareOptions {
+        work: Work::Share,
+        ..CompareOptions::default()
+    };
+    let sides = [runs([1000, 3000, 500]), runs([2500, 800, 1500])];
+    let diff = compare(&sides[0], &sides[1], &options).unwrap();
+    assert_eq!(row(&diff, "f").own.verdict, Verdict::Inconclusive);
+    assert_eq!(
+        (diff.outcome, diff.whole_deviation),
+        (Outcome::Inconclusive, None)
+    );
+    let diff = compare(&sides[0], &sides[1], &CompareOptions::default()).unwrap();
+    assert!(diff.whole_deviation.unwrap() > 0.2, "{diff:?}");
+}
+
+#[test]
 fn what_cannot_be_compared_is_an_error() {
     let options = CompareOptions::default();
     let some = [of(&[("main", 10)])];
