@@ -270,7 +270,7 @@ pub struct Judging {
     #[arg(long, default_value_t = 1.0, value_name = "PERCENT")]
     pub threshold: f64,
     /// Smallest change that matters, in percent of the service
-    #[arg(long, default_value_t = 0.5, value_name = "PERCENT")]
+    #[arg(long, default_value_t = 0.1, value_name = "PERCENT")]
     pub min_share: f64,
 }
 

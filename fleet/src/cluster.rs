@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ballista_core::ConfigProducer;
-use ballista_core::extension::SessionConfigExt;
+use ballista_core::extension::{SessionConfigExt, ballista_scalar_functions};
+use ballista_core::registry::BallistaFunctionRegistry;
 use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
 use ballista_scheduler::cluster::BallistaCluster;
 use ballista_scheduler::config::SchedulerConfig;
@@ -28,6 +29,17 @@ fn failed(error: impl std::fmt::Display) -> FleetError {
 
 fn config() -> ConfigProducer {
     Arc::new(|| SessionConfig::new_with_ballista().with_information_schema(true))
+}
+
+/// Returns the functions that tasks may call: those that a scheduler plans with. Ballista's own executors of version 55 lack those of lists.
+fn functions() -> Arc<BallistaFunctionRegistry> {
+    let scalar = ballista_scalar_functions().into_iter();
+    Arc::new(BallistaFunctionRegistry {
+        scalar_functions: scalar
+            .map(|function| (function.name().to_owned(), function))
+            .collect(),
+        ..BallistaFunctionRegistry::default()
+    })
 }
 
 /// Runs a scheduler until it is stopped.
@@ -96,6 +108,7 @@ pub async fn executor(settings: Executor) -> Result<(), FleetError> {
             .map(|path| path.to_string_lossy().into_owned()),
         executor_heartbeat_interval_seconds: HEARTBEAT,
         override_config_producer: Some(config()),
+        override_function_registry: Some(functions()),
         override_runtime_producer: Some(Arc::new(|_: &SessionConfig| runtime())),
         ..ExecutorProcessConfig::default()
     };

@@ -225,9 +225,13 @@ async fn run(command: Command) -> Result<ExitCode> {
             };
             let store = Store::open(&data.data)?;
             let outcome = symbolize::symbolize(&store, time.hours(), debug_dir, servers).await?;
-            for (path, build_id, wanted, found) in &outcome.images {
+            for image in &outcome.images {
+                let why = image
+                    .reason
+                    .map_or_else(String::new, |reason| format!("; others: {reason}"));
                 output::note(&format!(
-                    "{path} {build_id}: {found} of {wanted} addresses named"
+                    "{} {}: {} of {} addresses named{why}",
+                    image.path, image.build_id, image.found, image.wanted
                 ));
             }
             output::note(&format!("{} rows appended", outcome.rows));

@@ -8,7 +8,7 @@ use rprof_debuginfod::Client;
 use rprof_export::CleanName;
 use rprof_fleet_table::rows::{FrameLine, FrameRow};
 use rprof_fleet_table::{Id, Table, Tables};
-use rprof_symbols::{BuildId, Frames, ImageKey, RemoteFiles, Symbolizer};
+use rprof_symbols::{BuildId, Frames, ImageKey, Reason, RemoteFiles, Symbolizer};
 
 use crate::FleetError;
 use crate::engine::{Engine, Fleet};
@@ -20,10 +20,25 @@ use crate::store::Store;
 /// Images with what became of their locations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Images that names are wanted of: path, build-id, locations without names, and those of them that have names or lines now.
-    pub images: Vec<(String, String, usize, usize)>,
+    /// Images that names are wanted of.
+    pub images: Vec<WantedImage>,
     /// Rows that were appended.
     pub rows: usize,
+}
+
+/// Image that names are wanted of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WantedImage {
+    /// Path, safe to show.
+    pub path: String,
+    /// Build-id in hexadecimal digits.
+    pub build_id: String,
+    /// Number of locations without lines.
+    pub wanted: usize,
+    /// Number of those that have names or lines now.
+    pub found: usize,
+    /// Reason for which one of the others has none.
+    pub reason: Option<Reason>,
 }
 
 /// Debug files of a folder, `.build-id/ab/cdef.debug`, and images, `.build-id/ab/cdef`; and if they are not there, of servers.
@@ -57,6 +72,14 @@ impl RemoteFiles for Sources {
     }
 }
 
+/// Locations of an image.
+#[derive(Default)]
+struct Counts {
+    wanted: BTreeSet<Id>,
+    found: BTreeSet<Id>,
+    reason: Option<Reason>,
+}
+
 /// Looks up what is wanted in some hours, and appends what is found to each of them.
 ///
 /// # Errors
@@ -73,8 +96,8 @@ pub async fn symbolize(
         .remote(Some(Arc::new(Sources { folders, servers })))
         .build();
     let mut outcome = Outcome::default();
-    let mut counted: BTreeMap<(String, String), (BTreeSet<Id>, BTreeSet<Id>)> = BTreeMap::new();
-    let mut known: HashMap<Id, Option<FrameRow>> = HashMap::new();
+    let mut counted: BTreeMap<(String, String), Counts> = BTreeMap::new();
+    let mut known: HashMap<Id, Result<FrameRow, Reason>> = HashMap::new();
     let partitions: BTreeSet<i64> = (Files::of(store, Table::Locations, hours).await?.live.iter())
         .map(|file| file.hour)
         .collect();
@@ -112,7 +135,7 @@ pub async fn symbolize(
             let offsets: Vec<u64> = new.iter().map(|(_, address)| *address).collect();
             let key = ImageKey::file(&image.path).with_build_id(Some(build_id));
             for ((id, _), found) in new.iter().zip(symbolizer.resolve_image(&key, &offsets)) {
-                known.insert(*id, found.ok().as_ref().map(|frames| row(*id, frames)));
+                known.insert(*id, found.map(|frames| row(*id, &frames)));
             }
             let name = (
                 CleanName::new(&image.path).into_owned(),
@@ -120,12 +143,15 @@ pub async fn symbolize(
             );
             let counts = counted.entry(name).or_default();
             for (id, _) in locations {
-                counts.0.insert(id);
+                counts.wanted.insert(id);
                 let before = names.frames.get(&id).map_or(-1, |frames| frames.rank);
-                let found = known.get(&id).cloned().flatten();
-                if let Some(row) = found.filter(|row| i64::from(row.symbols_rank) > before) {
-                    counts.1.insert(id);
-                    rows.push(row);
+                match known.get(&id) {
+                    Some(Ok(row)) if i64::from(row.symbols_rank) > before => {
+                        counts.found.insert(id);
+                        rows.push(row.clone());
+                    }
+                    Some(Err(reason)) => counts.reason = Some(*reason),
+                    _ => {}
                 }
             }
         }
@@ -140,7 +166,13 @@ pub async fn symbolize(
     }
     let counts = counted.into_iter();
     outcome.images = counts
-        .map(|((path, build_id), (all, named))| (path, build_id, all.len(), named.len()))
+        .map(|((path, build_id), counts)| WantedImage {
+            path,
+            build_id,
+            wanted: counts.wanted.len(),
+            found: counts.found.len(),
+            reason: counts.reason,
+        })
         .collect();
     Ok(outcome)
 }

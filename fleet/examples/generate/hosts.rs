@@ -19,7 +19,7 @@ pub const VERSIONS: [&str; 2] = ["1.4", "1.5"];
 pub const SLOWER_SERVICE: &str = "checkout";
 
 /// Function of it that did.
-pub const SLOWER_FUNCTION: &str = "checkout::f7";
+pub const SLOWER_FUNCTION: &str = "checkout::f61";
 
 /// Nanoseconds of a sample: 19 in a second.
 const PERIOD: i64 = 1_000_000_000 / 19;
@@ -55,7 +55,7 @@ impl Default for Plan {
             minutes: 60,
             hour: 1_699_999_200,
             seed: 1,
-            slowdown: 1.3,
+            slowdown: 1.25,
         }
     }
 }
