@@ -90,7 +90,12 @@ impl Files {
     pub async fn of(store: &Store, table: Table, hours: Hours) -> Result<Files, FleetError> {
         let mut refused = Vec::new();
         let mut wanted = Vec::new();
-        for object in store.list(table.name()).await? {
+        let (listed, impossible) = store.list(table.name()).await?;
+        refused.extend(impossible.into_iter().map(|why| Refused {
+            path: format!("{}/…", table.name()),
+            why,
+        }));
+        for object in listed {
             let path = store.relative(&object.location);
             let name = path.rsplit('/').next().unwrap_or(&path);
             // As engines do: files that are being written, or tell of others.

@@ -76,15 +76,24 @@ pub fn rows(batches: &[RecordBatch], form: Rows, out: &mut dyn Write) -> io::Res
             .collect();
         let columns = columns.map_err(io::Error::other)?;
         lines.extend((0..batch.num_rows()).map(|row| {
-            let cells = columns.iter().map(|column| column.value(row).to_string());
-            cells.map(|cell| clean(&cell).into_owned()).collect()
+            let cells = columns.iter().zip(batch.columns());
+            let cells = cells.map(|(column, values)| {
+                let cell = column.value(row).to_string();
+                let cell = clean(&cell);
+                // A number with a sign is no formula.
+                match form == Rows::Csv && !values.data_type().is_numeric() {
+                    true => without_formula(&cell).into_owned(),
+                    false => cell.into_owned(),
+                }
+            });
+            cells.collect()
         }));
     }
     match form {
         Rows::Csv => {
             let mut to = csv::Writer::from_writer(out);
             for line in &lines {
-                to.write_record(line.iter().map(|cell| without_formula(cell).into_owned()))?;
+                to.write_record(line)?;
             }
             to.flush()
         }

@@ -25,7 +25,7 @@ pub async fn before(store: &Store, day: NaiveDate) -> Result<Dropped, FleetError
     let mut dropped = Dropped::default();
     // Samples first: what is left of a date that was begun is names, and no amounts without names.
     for table in Table::ALL.into_iter().rev() {
-        for object in store.list(table.name()).await? {
+        for object in store.list(table.name()).await?.0 {
             let path = store.relative(&object.location);
             let date = path
                 .split('/')

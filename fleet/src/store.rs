@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::common::DataFusionError;
 use datafusion::execution::object_store::{DefaultObjectStoreRegistry, ObjectStoreRegistry};
-use futures::TryStreamExt;
+use futures::StreamExt;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload};
@@ -60,15 +60,25 @@ impl Store {
         })
     }
 
-    /// Lists the objects below a folder, in order of their paths.
+    /// Lists the objects below a folder, in order of their paths, and what is said of those that cannot have a path.
     ///
     /// # Errors
     /// The store does not answer.
-    pub async fn list(&self, folder: &str) -> Result<Vec<ObjectMeta>, FleetError> {
+    pub async fn list(&self, folder: &str) -> Result<(Vec<ObjectMeta>, Vec<String>), FleetError> {
         let below = self.location(folder);
-        let mut found: Vec<ObjectMeta> = self.objects.list(Some(&below)).try_collect().await?;
+        let (mut found, mut impossible) = (Vec::new(), Vec::new());
+        let mut listed = self.objects.list(Some(&below));
+        while let Some(object) = listed.next().await {
+            match object {
+                Ok(object) => found.push(object),
+                Err(error @ object_store::Error::InvalidPath { .. }) => {
+                    impossible.push(error.to_string());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
         found.sort_by(|a, b| a.location.cmp(&b.location));
-        Ok(found)
+        Ok((found, impossible))
     }
 
     /// Puts an object in its place, whole or not at all.

@@ -202,7 +202,10 @@ fn location(
     let (image, address) = match (is_kernel, is_libc) {
         (true, _) => ("[kernel.kallsyms]", None),
         // One place in all programs.
-        (_, true) => (libc, Some(0x1000 + u64::from(name.as_bytes()[0]) * 16)),
+        (_, true) => (
+            libc,
+            Some(0x1000 + name.bytes().map(u64::from).sum::<u64>() * 16),
+        ),
         _ => (build_id, Some(0x1000 + next * 64)),
     };
     let location_id = match address {

@@ -74,16 +74,16 @@ fn a_file_of_another_table_is_named_and_left_out() {
     let stray = scene.path().join("samples/stray.parquet");
     fs::copy(&path, &stray).expect("copied");
     let (answer, told) = finish(scene.command("sql --format csv").arg(SUMS));
-    assert!(told.contains("samples/stray.parquet: it lies in no partition"), "{told}");
+    assert!(
+        told.contains("samples/stray.parquet: it lies in no partition"),
+        "{told}"
+    );
     assert_eq!(answer, scene_answer);
     fs::remove_file(stray).expect("removed");
     let odd = path.with_file_name("a b\u{1b}[31m.parquet");
     fs::copy(&path, &odd).expect("copied");
     let (_, told) = finish(scene.command("sql --format csv").arg(SUMS));
-    assert!(
-        told.contains("no file of a table has such a name") && !told.contains('\u{1b}'),
-        "{told}"
-    );
+    assert!(told.contains("a b") && !told.contains('\u{1b}'), "{told}");
 }
 
 #[test]
