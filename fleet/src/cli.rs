@@ -43,8 +43,8 @@ pub enum Command {
         #[command(flatten)]
         question: Question,
         /// What stacks stand on
-        #[arg(long, value_enum, default_value_t = RootBy::Service)]
-        root: RootBy,
+        #[arg(long, value_enum, default_value_t = Root::Service)]
+        root: Root,
         /// File to write
         #[arg(short, long, default_value = "flamegraph.svg")]
         output: PathBuf,
@@ -57,8 +57,8 @@ pub enum Command {
         #[command(flatten)]
         question: Question,
         /// What stacks stand on
-        #[arg(long, value_enum, default_value_t = RootBy::Service)]
-        root: RootBy,
+        #[arg(long, value_enum, default_value_t = Root::Service)]
+        root: Root,
         /// File to write
         #[arg(short, long, default_value = "profile.html")]
         output: PathBuf,
@@ -68,8 +68,8 @@ pub enum Command {
         #[command(flatten)]
         question: Question,
         /// What stacks stand on
-        #[arg(long, value_enum, default_value_t = RootBy::Service)]
-        root: RootBy,
+        #[arg(long, value_enum, default_value_t = Root::Service)]
+        root: Root,
         /// Form of the output: folded, pprof, otlp, json, csv
         #[arg(long, default_value = "folded")]
         format: String,
@@ -157,7 +157,7 @@ pub enum Command {
     Schema {
         /// Engine
         #[arg(long, value_enum)]
-        ddl: Ddl,
+        ddl: Dialect,
         /// Folder or bucket of the tables
         #[arg(long, default_value = "profiles")]
         data: String,
@@ -264,8 +264,8 @@ impl Question {
 #[derive(Args, Clone)]
 pub struct Judging {
     /// Divisor of amounts
-    #[arg(long, value_enum, default_value_t = PerBy::Share)]
-    per: PerBy,
+    #[arg(long, value_enum, default_value_t = Per::Share)]
+    pub per: Per,
     /// Smallest change that matters, in percent of a function's amount
     #[arg(long, default_value_t = 1.0, value_name = "PERCENT")]
     pub threshold: f64,
@@ -274,69 +274,12 @@ pub struct Judging {
     pub min_share: f64,
 }
 
-impl Judging {
-    pub fn per(&self) -> Per {
-        match self.per {
-            PerBy::Share => Per::Share,
-            PerBy::Second => Per::Second,
-        }
-    }
-}
-
-#[derive(ValueEnum, Clone, Copy)]
-enum PerBy {
-    /// All that the version took
-    Share,
-    /// Second of each host
-    Second,
-}
-
-#[derive(ValueEnum, Clone, Copy)]
-pub enum RootBy {
-    Service,
-    Version,
-    Host,
-    Comm,
-    Thread,
-    None,
-}
-
-impl From<RootBy> for Root {
-    fn from(by: RootBy) -> Root {
-        match by {
-            RootBy::Service => Root::Service,
-            RootBy::Version => Root::Version,
-            RootBy::Host => Root::Host,
-            RootBy::Comm => Root::Comm,
-            RootBy::Thread => Root::Thread,
-            RootBy::None => Root::None,
-        }
-    }
-}
-
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
     /// Lines and columns for people
     Table,
     /// CSV with headings
     Csv,
-}
-
-#[derive(ValueEnum, Clone, Copy)]
-pub enum Ddl {
-    Clickhouse,
-    Spark,
-    Duckdb,
-}
-
-impl From<Ddl> for Dialect {
-    fn from(ddl: Ddl) -> Dialect {
-        match ddl {
-            Ddl::Clickhouse => Dialect::Clickhouse,
-            Ddl::Spark => Dialect::Spark,
-            Ddl::Duckdb => Dialect::Duckdb,
-        }
-    }
 }
 
 fn parse_moment(text: &str) -> Result<i64, String> {

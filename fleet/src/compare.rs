@@ -19,7 +19,7 @@ use crate::rows::{integers, text, texts};
 pub const REPLICATES: u64 = 32;
 
 /// Divisor of amounts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Per {
     /// All that the version took: how the work is made up. A change of everything cannot be seen.
     #[default]

@@ -6,7 +6,7 @@ use rprof_fleet_table::Table;
 use crate::{FleetError, columns};
 
 /// Dialect of SQL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Dialect {
     /// ClickHouse: tables of its own, filled from the files.
     Clickhouse,

@@ -12,7 +12,7 @@ use rprof_export::clean::clean;
 use rprof_export::diff::{DiffFormat, DiffOptions};
 use rprof_export::svg::SvgOptions;
 use rprof_export::{Content, Format, ReportOptions};
-use rprof_fleet::compare::{latest_versions, versions};
+use rprof_fleet::compare::{Per, latest_versions, versions};
 use rprof_fleet::engine::{Engine, Fleet};
 use rprof_fleet::files::{Files, Refused};
 use rprof_fleet::profile::{Detail, Root, add_quality, profile};
@@ -73,7 +73,7 @@ async fn run(command: Command) -> Result<ExitCode> {
             output: path,
             title,
         } => {
-            let profile = asked(&question, root.into(), Detail::Functions).await?;
+            let profile = asked(&question, root, Detail::Functions).await?;
             let options = SvgOptions {
                 title: title.unwrap_or_else(|| title_of(&question)),
                 about: vec![format!("from {}", question.data.data)],
@@ -90,7 +90,7 @@ async fn run(command: Command) -> Result<ExitCode> {
             root,
             output: path,
         } => {
-            let profile = asked(&question, root.into(), Detail::Addresses).await?;
+            let profile = asked(&question, root, Detail::Addresses).await?;
             let options = rprof_export::html::HtmlOptions {
                 title: title_of(&question),
                 timeline: false,
@@ -117,7 +117,7 @@ async fn run(command: Command) -> Result<ExitCode> {
                 Content::Addresses => Detail::Addresses,
                 _ => Detail::Functions,
             };
-            let profile = asked(&question, root.into(), detail).await?;
+            let profile = asked(&question, root, detail).await?;
             let options = ReportOptions::default();
             match path {
                 Some(path) => output::write(&path, |out| (form.write)(&profile, &options, out))?,
@@ -151,7 +151,7 @@ async fn run(command: Command) -> Result<ExitCode> {
             };
             let mut options = compare_options(&judging, 0.05);
             options.stacks = path.is_some();
-            let diff = versions(&fleet, &filter, &wanted, judging.per(), &options).await;
+            let diff = versions(&fleet, &filter, &wanted, judging.per, &options).await;
             tell_refused(&fleet).await;
             let diff = diff?;
             let shown = DiffOptions {
@@ -268,7 +268,7 @@ async fn run(command: Command) -> Result<ExitCode> {
             ));
         }
         Command::Schema { ddl, data } => {
-            let text = ddl::statements(ddl.into(), &data)?;
+            let text = ddl::statements(ddl, &data)?;
             output::print(|out| out.write_all(text.as_bytes()))?;
         }
         Command::Files { data, time } => {
@@ -376,7 +376,7 @@ async fn regressions(question: &Question, judging: &Judging) -> Result<ExitCode>
         let mut filter = question.filter();
         filter.service = Some(service.clone());
         let name = format!("{}..{}", two.old, two.new);
-        match versions(&fleet, &filter, two, judging.per(), &options).await {
+        match versions(&fleet, &filter, two, judging.per, &options).await {
             Ok(diff) => compared.push((service.clone(), name, diff)),
             Err(error) => output::note(&clean(&format!("rprof-fleet: {service} {name}: {error}"))),
         }
@@ -407,11 +407,11 @@ async fn regressions(question: &Question, judging: &Judging) -> Result<ExitCode>
                 format!("{:+.1} %", relative * 100.0)
             });
             let p = change.p.map_or_else(String::new, |p| format!("p {p:.1e}"));
-            let amounts = match judging.per() {
-                rprof_fleet::compare::Per::Share => {
+            let amounts = match judging.per {
+                Per::Share => {
                     format!("{:.2} % to {:.2} %", change.old * 100.0, change.new * 100.0)
                 }
-                rprof_fleet::compare::Per::Second => format!(
+                Per::Second => format!(
                     "{} to {}",
                     per_second(change.old, diff),
                     per_second(change.new, diff)

@@ -5,23 +5,11 @@ use std::collections::HashMap;
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::Int32Type;
 use rprof_fleet_table::Id;
+use rprof_fleet_table::rows::FrameLine;
 
 use crate::FleetError;
 use crate::engine::Fleet;
 use crate::rows::{all_ids, ids, integers, lists, text, texts};
-
-/// One of the calls at an address.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Call {
-    /// Name of the function, if it is known.
-    pub function: Option<String>,
-    /// Path of the source file, if it is known.
-    pub file: Option<String>,
-    /// Line in it.
-    pub line: Option<i32>,
-    /// True for a call that was inlined into the one behind it.
-    pub inlined: bool,
-}
 
 /// Names of a location, by the best that is known of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +17,19 @@ pub struct Frames {
     /// 0 no name, 1 a name out of a table of symbols, 2 lines.
     pub rank: i64,
     /// Calls, the innermost first.
-    pub calls: Vec<Call>,
+    pub calls: Vec<FrameLine>,
+}
+
+impl Frames {
+    /// Returns whether these count, and not others of the same location.
+    fn is_before(&self, other: &Frames) -> bool {
+        fn key(frames: &Frames) -> impl Ord + '_ {
+            let calls = frames.calls.iter();
+            let calls = calls.map(|call| (&call.function, &call.file, call.line, call.inlined));
+            (std::cmp::Reverse(frames.rank), calls.collect::<Vec<_>>())
+        }
+        key(self) <= key(other)
+    }
 }
 
 /// Place of a location.
@@ -116,9 +116,8 @@ impl Names {
                 calls: calls(&lines.value(row)),
             };
             // Of names of one rank, which hosts with other files may have, the first in order: the same at each look.
-            let key = |frames: &Frames| (std::cmp::Reverse(frames.rank), frames.calls.clone());
             match self.frames.get_mut(&location) {
-                Some(known) if key(known) <= key(&frames) => {}
+                Some(known) if known.is_before(&frames) => {}
                 Some(known) => *known = frames,
                 None => drop(self.frames.insert(location, frames)),
             }
@@ -157,7 +156,7 @@ impl Names {
 }
 
 /// Returns the calls of a row, from its list of structs.
-fn calls(lines: &dyn Array) -> Vec<Call> {
+fn calls(lines: &dyn Array) -> Vec<FrameLine> {
     let Some(lines) = lines.as_struct_opt() else {
         return Vec::new();
     };
@@ -183,7 +182,7 @@ fn calls(lines: &dyn Array) -> Vec<Call> {
                     .and_then(|column| text(column, row))
                     .map(str::to_owned)
             };
-            Call {
+            FrameLine {
                 function: of(&functions),
                 file: of(&files),
                 line: numbers

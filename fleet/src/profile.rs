@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use datafusion::arrow::array::Array;
 use rprof_fleet_table::Id;
+use rprof_fleet_table::rows::FrameLine;
 use rprof_profile::{
     Frame, FrameAddress, FrameId, Function, Line, Object, ObjectKind, Profile, ProfileBuilder,
     Quality, Reason, StackId, StackPosition, WeightUnit,
@@ -17,7 +18,7 @@ use crate::names::{Frames, Image, Names};
 use crate::rows::{doubles, ids, integers, text, texts};
 
 /// Column by which stacks are told apart at their root, where a recording of one machine has names of threads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Root {
     /// Name of the service.
     #[default]
@@ -299,7 +300,7 @@ impl Maker<'_> {
         let object = self.object(image);
         let unknown = Frames {
             rank: 0,
-            calls: vec![crate::names::Call {
+            calls: vec![FrameLine {
                 function: None,
                 file: None,
                 line: None,
