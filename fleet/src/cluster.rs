@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ballista_core::ConfigProducer;
+use ballista_core::config::TaskSchedulingPolicy;
 use ballista_core::extension::{SessionConfigExt, ballista_scalar_functions};
 use ballista_core::registry::BallistaFunctionRegistry;
 use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
@@ -22,6 +23,9 @@ const HEARTBEAT: u64 = 5;
 
 /// Seconds without a sign of life after which an executor counts as dead, and its tasks run elsewhere.
 const DEAD_AFTER: u64 = 20;
+
+/// Executors fetch their tasks. Where the scheduler hands them out (Ballista 55), a job whose executor dies while it is sent one may wait forever.
+const POLICY: TaskSchedulingPolicy = TaskSchedulingPolicy::PullStaged;
 
 fn failed(error: impl std::fmt::Display) -> FleetError {
     FleetError::Usage(error.to_string())
@@ -51,6 +55,7 @@ pub async fn scheduler(host: &str, port: u16) -> Result<(), FleetError> {
         bind_host: host.to_owned(),
         external_host: host.to_owned(),
         bind_port: port,
+        scheduling_policy: POLICY,
         executor_timeout_seconds: DEAD_AFTER,
         expire_dead_executor_interval_seconds: HEARTBEAT,
         no_executors_grace_period_seconds: DEAD_AFTER,
@@ -103,6 +108,7 @@ pub async fn executor(settings: Executor) -> Result<(), FleetError> {
         scheduler_port: settings.scheduler.1,
         scheduler_connect_timeout_seconds: 30,
         vcores: settings.tasks,
+        task_scheduling_policy: POLICY,
         work_dir: settings
             .work
             .map(|path| path.to_string_lossy().into_owned()),
