@@ -209,7 +209,7 @@ async fn footer(store: &Store, object: &ObjectMeta) -> Result<ParquetMetaData, S
         match reader.try_parse_sized(&end, object.size) {
             Ok(()) => return reader.finish().map_err(|error| error.to_string()),
             Err(ParquetError::NeedMoreData(more)) if more as u64 > wanted && from > 0 => {
-                wanted = more as u64
+                wanted = more as u64;
             }
             Err(error) => return Err(error.to_string()),
         }
@@ -274,8 +274,8 @@ async fn read_all(store: &Store, file: &File) -> Result<(), String> {
         Err(error) => Err(error),
     };
     let bytes = bytes.map_err(|error| error.to_string())?;
-    let batches =
-        ParquetRecordBatchReaderBuilder::try_new(bytes).and_then(|builder| builder.build());
+    let batches = ParquetRecordBatchReaderBuilder::try_new(bytes)
+        .and_then(ParquetRecordBatchReaderBuilder::build);
     for batch in batches.map_err(|error| error.to_string())? {
         batch.map_err(|error| error.to_string())?;
     }

@@ -133,7 +133,7 @@ impl Store {
     pub fn location(&self, path: &str) -> Path {
         path.split('/')
             .filter(|part| !part.is_empty())
-            .fold(self.prefix.clone(), |place, part| place.join(part))
+            .fold(self.prefix.clone(), Path::join)
     }
 }
 
