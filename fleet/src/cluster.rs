@@ -21,10 +21,10 @@ use crate::engine::runtime;
 /// Seconds between two signs of life of an executor.
 const HEARTBEAT: u64 = 5;
 
-/// Seconds without a sign of life after which an executor counts as dead, and its tasks run elsewhere.
+/// Seconds without a sign of life after which an executor counts as dead, and gets no tasks.
 const DEAD_AFTER: u64 = 20;
 
-/// Executors fetch their tasks. Where the scheduler hands them out (Ballista 55), a job whose executor dies while it is sent one may wait forever.
+/// Executors fetch their tasks: of the two ways of Ballista 55 the one in which a job was seen to fail, and not only to hang, where an executor dies.
 const POLICY: TaskSchedulingPolicy = TaskSchedulingPolicy::PullStaged;
 
 fn failed(error: impl std::fmt::Display) -> FleetError {
